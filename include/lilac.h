@@ -1,0 +1,20 @@
+/* lilac: linear layouts for GPU kernels. This header includes every room that a user meets;
+ * docs/ARCHITECTURE.md is the map. */
+#ifndef LILAC_H
+#define LILAC_H
+
+#include <lilac/arch.h>
+#include <lilac/base.h>
+#include <lilac/driver.h>
+#include <lilac/encoding.h>
+#include <lilac/engine.h>
+#include <lilac/layout.h>
+#include <lilac/lower.h>
+#include <lilac/ptx.h>
+#include <lilac/scalar.h>
+#include <lilac/sim.h>
+#include <lilac/simt.h>
+#include <lilac/source.h>
+#include <lilac/tile.h>
+
+#endif

@@ -1,0 +1,62 @@
+/* arch: facts about devices, as data.
+ *
+ * One table (src/arch/devices.def), one row a device. Code asks for facts, never for names: a new
+ * device is a new row.
+ */
+#ifndef LILAC_ARCH_H
+#define LILAC_ARCH_H
+
+#include <lilac/base.h>
+
+LILAC_BEGIN
+
+typedef enum lilac_vendor { LILAC_NVIDIA, LILAC_AMD } lilac_vendor;
+
+/* Instructions and abilities a device may have. */
+typedef enum lilac_feature {
+    LILAC_HAS_LDMATRIX = 1 << 0,
+    LILAC_HAS_STMATRIX = 1 << 1,
+    LILAC_HAS_CP_ASYNC = 1 << 2,
+    LILAC_HAS_TMA = 1 << 3,
+    LILAC_HAS_MMA_SYNC = 1 << 4,
+    LILAC_HAS_WGMMA = 1 << 5,
+    LILAC_HAS_CLUSTERS = 1 << 6,
+    LILAC_HAS_BF16_ARITHMETIC = 1 << 7,   /* add/sub/mul.bf16; fma.bf16 is older */
+    LILAC_HAS_F8_CONVERSIONS = 1 << 8,    /* cvt to and from e4m3x2, e5m2x2 */
+    LILAC_HAS_TENSOR_MEMORY = 1 << 9
+} lilac_feature;
+
+typedef struct lilac_arch {
+    const char *name;        /* "sm_90a", "gfx942" */
+    const char *description; /* "Hopper (H100, H200)" */
+    lilac_vendor vendor;
+    uint32_t capability;       /* 90 for sm_90a; 0 for AMD */
+    uint32_t ptx_version;      /* 90 for PTX ISA 9.0; 0 for AMD */
+    uint32_t warp_size;        /* lanes of a warp: 32 or 64 */
+    uint32_t banks;            /* of shared memory */
+    uint32_t bank_bytes;       /* width of one */
+    uint32_t shared_bytes;     /* most a block may have */
+    uint32_t registers;        /* 32-bit registers of a multiprocessor */
+    uint32_t max_warps;        /* of a block */
+    uint32_t vector_bytes;     /* widest global or shared access of a thread */
+    uint32_t sector_bytes;     /* smallest unit of a global transaction */
+    uint32_t features;         /* lilac_feature bits */
+} lilac_arch;
+
+/* NULL when there is no such device. "sm_90" finds sm_90a's row only under its own name. */
+LILAC_API const lilac_arch *lilac_arch_find(const char *name);
+/* The table, in order; NULL past its end. */
+LILAC_API const lilac_arch *lilac_arch_at(size_t index);
+LILAC_API bool lilac_arch_has(const lilac_arch *arch, lilac_feature feature);
+
+/* What a kernel is compiled for: the device and the launch shape. */
+typedef struct lilac_target {
+    const lilac_arch *arch;
+    uint32_t num_warps;  /* power of two, 1 … arch->max_warps */
+    uint32_t num_ctas;   /* blocks of a cluster: power of two */
+    uint32_t num_stages; /* depth of software pipelines */
+} lilac_target;
+
+LILAC_END
+
+#endif

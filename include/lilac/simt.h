@@ -1,0 +1,276 @@
+/* simt: SIMT IR, what one thread does.
+ *
+ * SSA scalars per thread and uniform structured control flow: a branch or loop condition has the
+ * same value in every thread of a block, threads differ only by predicates on memory operations.
+ *
+ *   module ── kernels ── body ── instructions ── bodies (loop, if, while)
+ *
+ * Values are dense numbers (1, 2, …; 0 is "none"), so passes keep side tables as arrays. One table,
+ * src/simt/simt_ops.def, yields opcodes, names, operand types, the verifier, reader, printer and docs.
+ * What is printed reads back.
+ *
+ * Memory: global addresses are i64; shared addresses are i32 byte offsets into the block's shared
+ * memory as `shared_base` gives its start (0 on the simulator). An access takes 1, 2 or 4 elements
+ * of 8 … 64 bits, at most arch->vector_bytes in all, aligned to its whole size.
+ */
+#ifndef LILAC_SIMT_H
+#define LILAC_SIMT_H
+
+#include <lilac/arch.h>
+#include <lilac/scalar.h>
+#include <lilac/source.h>
+
+LILAC_BEGIN
+
+typedef enum lilac_simt_type {
+    LILAC_SIMT_VOID,
+    LILAC_SIMT_I1,
+    LILAC_SIMT_I8, /* also the bits of an 8-bit float */
+    LILAC_SIMT_I16,
+    LILAC_SIMT_I32,
+    LILAC_SIMT_I64,
+    LILAC_SIMT_F16,
+    LILAC_SIMT_BF16,
+    LILAC_SIMT_F32,
+    LILAC_SIMT_F64,
+    LILAC_SIMT_F16X2,  /* two in a 32-bit word, element 0 in the low half */
+    LILAC_SIMT_BF16X2,
+    LILAC_SIMT_TYPE_COUNT
+} lilac_simt_type;
+
+LILAC_API const char *lilac_simt_type_name(lilac_simt_type type);
+LILAC_API uint32_t lilac_simt_type_bits(lilac_simt_type type); /* 1 for i1 */
+LILAC_API bool lilac_simt_type_is_float(lilac_simt_type type); /* packed too */
+
+typedef uint32_t lilac_simt_value; /* 0: none */
+
+typedef enum lilac_simt_opcode {
+    LILAC_SIMT_OP_NONE,
+#define OP(code, ...) LILAC_SIMT_OP_##code,
+#include <lilac/simt_ops.def>
+#undef OP
+    LILAC_SIMT_OP_COUNT
+} lilac_simt_opcode;
+
+typedef enum lilac_simt_trait {
+    LILAC_SIMT_PURE = 1 << 0,
+    LILAC_SIMT_COMMUTATIVE = 1 << 1,
+    LILAC_SIMT_READS = 1 << 2,
+    LILAC_SIMT_WRITES = 1 << 3,
+    LILAC_SIMT_SYNC = 1 << 4,       /* orders memory; never moved, merged or removed */
+    LILAC_SIMT_CONVERGENT = 1 << 5, /* exchanges with other threads (shuffles, votes) */
+    LILAC_SIMT_DIVERGENT = 1 << 6,  /* result differs between threads whatever the operands */
+    LILAC_SIMT_TERMINATOR = 1 << 7,
+    LILAC_SIMT_REGIONS = 1 << 8
+} lilac_simt_trait;
+
+typedef struct lilac_simt_op_info {
+    const char *name; /* "fadd", "ld.global" */
+    uint32_t traits;
+    const char *signature; /* operand and result types; see the table */
+    const char *doc;
+} lilac_simt_op_info;
+
+LILAC_API const lilac_simt_op_info *lilac_simt_op_info_get(lilac_simt_opcode code);
+
+/* Comparisons. Integers: eq … ge, unsigned with U. Floats: ordered eq … ge (false on NaN), UNE and
+ * other unordered ones (true on NaN), ORD, UNO. */
+typedef enum lilac_simt_compare {
+    LILAC_SIMT_EQ, LILAC_SIMT_NE, LILAC_SIMT_LT, LILAC_SIMT_LE, LILAC_SIMT_GT, LILAC_SIMT_GE,
+    LILAC_SIMT_ULT, LILAC_SIMT_ULE, LILAC_SIMT_UGT, LILAC_SIMT_UGE, /* integers */
+    LILAC_SIMT_UEQ, LILAC_SIMT_UNE, LILAC_SIMT_FULT, LILAC_SIMT_FULE, LILAC_SIMT_FUGT,
+    LILAC_SIMT_FUGE, LILAC_SIMT_ORD, LILAC_SIMT_UNO, /* floats */
+    LILAC_SIMT_COMPARE_COUNT
+} lilac_simt_compare;
+
+typedef enum lilac_simt_shuffle { LILAC_SIMT_SHFL_IDX, LILAC_SIMT_SHFL_XOR, LILAC_SIMT_SHFL_UP, LILAC_SIMT_SHFL_DOWN } lilac_simt_shuffle;
+typedef enum lilac_simt_cache { LILAC_SIMT_CACHE_NONE, LILAC_SIMT_CACHE_CA, LILAC_SIMT_CACHE_CG, LILAC_SIMT_CACHE_CS, LILAC_SIMT_CACHE_CV, LILAC_SIMT_CACHE_WB, LILAC_SIMT_CACHE_WT } lilac_simt_cache;
+typedef enum lilac_simt_evict { LILAC_SIMT_EVICT_NORMAL, LILAC_SIMT_EVICT_FIRST, LILAC_SIMT_EVICT_LAST } lilac_simt_evict;
+
+/* Modifiers; which an opcode uses is said in the table. */
+enum {
+    LILAC_SIMT_NO_SIGNED_WRAP = 1 << 0,   /* add sub mul shl */
+    LILAC_SIMT_NO_UNSIGNED_WRAP = 1 << 1,
+    LILAC_SIMT_APPROXIMATE = 1 << 2, /* div.full / sqrt.approx … instead of correctly rounded */
+    LILAC_SIMT_PROPAGATE_NAN = 1 << 3, /* fmin fmax: NaN if either is */
+    LILAC_SIMT_VOLATILE = 1 << 4,
+    LILAC_SIMT_SATURATE = 1 << 5,
+    LILAC_SIMT_FTZ = 1 << 6
+};
+
+typedef struct lilac_simt_instruction lilac_simt_instruction;
+typedef struct lilac_simt_body lilac_simt_body;
+
+struct lilac_simt_instruction {
+    uint16_t code;  /* lilac_simt_opcode */
+    uint8_t detail; /* compare, shuffle kind, dimension x y z, rounding …: by opcode */
+    uint8_t cache, evict;
+    uint8_t flags; /* modifiers */
+    uint8_t scalar; /* lilac_scalar: the 8-bit float of a conversion */
+    uint16_t operand_count, result_count;
+    uint16_t body_count;
+    lilac_simt_value *operands;
+    lilac_simt_value result; /* the first; the others follow: result + 1 … */
+    int64_t immediate;       /* constant's bits, byte offset of an access, parameter index … */
+    lilac_simt_body **bodies;
+    lilac_location location;
+    lilac_simt_instruction *next, *previous;
+    lilac_simt_body *parent;
+    const char *text; /* assert/trap message, inline assembly */
+};
+
+struct lilac_simt_body {
+    uint32_t argument_count; /* loop variable and carried values: consecutive from `argument` */
+    lilac_simt_value argument;
+    lilac_simt_instruction *first, *last; /* the last is the terminator */
+    lilac_simt_instruction *parent;       /* NULL: the kernel's body */
+};
+
+typedef struct lilac_simt_value_info {
+    uint8_t type;     /* lilac_simt_type */
+    bool uniform;     /* the same in all threads of a block */
+    lilac_name name;  /* hint for printing, or NULL */
+    lilac_simt_instruction *definition; /* NULL: argument of body */
+    lilac_simt_body *body;
+} lilac_simt_value_info;
+
+typedef struct lilac_simt_parameter {
+    lilac_name name;
+    lilac_simt_type type;
+    bool is_pointer;     /* to global memory */
+    uint32_t alignment;  /* bytes known of the pointer; 1: none */
+} lilac_simt_parameter;
+
+typedef struct lilac_simt_kernel {
+    lilac_name name;
+    uint32_t parameter_count;
+    lilac_simt_parameter *parameters;
+    uint32_t num_warps, num_ctas;
+    uint32_t shared_bytes;
+    lilac_simt_body *body;
+    lilac_simt_value_info *values; /* values[v], v < value_count; grows, do not keep */
+    uint32_t value_count;          /* one more than the last value */
+    uint32_t value_capacity;
+    lilac_location location;
+    struct lilac_simt_module *module;
+    struct lilac_simt_kernel *next;
+} lilac_simt_kernel;
+
+typedef struct lilac_simt_module {
+    lilac_context *context;
+    lilac_arena *arena;
+    const lilac_arch *arch;
+    lilac_simt_kernel *kernels;
+} lilac_simt_module;
+
+/* ---- modules ---------------------------------------------------------------------------- */
+
+LILAC_API lilac_simt_module *lilac_simt_module_create(lilac_context *context, const lilac_arch *arch);
+LILAC_API void lilac_simt_module_destroy(lilac_simt_module *module);
+LILAC_API lilac_simt_kernel *lilac_simt_kernel_create(lilac_simt_module *module, lilac_name name,
+                                                      uint32_t parameters, uint32_t num_warps,
+                                                      uint32_t num_ctas);
+LILAC_API LILAC_MUST_USE lilac_simt_module *lilac_simt_read(lilac_context *context, uint32_t source);
+LILAC_API void lilac_simt_print(lilac_text *out, const lilac_simt_module *module);
+LILAC_API LILAC_MUST_USE bool lilac_simt_verify(const lilac_simt_module *module);
+
+/* ---- builder ---------------------------------------------------------------------------- */
+
+/* Appends at the end of `body`. Pure instructions without regions are folded when their operands
+ * are constants, and an equal one already in reach (in this body or one around it) is returned
+ * instead: building is hash-consing, so values that depend on fewer dimensions cost fewer
+ * instructions with no care from the caller. */
+typedef struct lilac_simt_builder {
+    lilac_simt_kernel *kernel;
+    lilac_simt_body *body;
+    lilac_location location; /* given to what is built */
+    struct lilac_simt_memo *memo;
+} lilac_simt_builder;
+
+LILAC_API void lilac_simt_builder_init(lilac_simt_builder *builder, lilac_simt_kernel *kernel);
+LILAC_API void lilac_simt_builder_clear(lilac_simt_builder *builder);
+
+LILAC_API lilac_simt_value lilac_simt_constant(lilac_simt_builder *b, lilac_simt_type type,
+                                               uint64_t bits);
+LILAC_API lilac_simt_value lilac_simt_parameter_value(lilac_simt_builder *b, uint32_t index);
+/* Any pure op with one result: type is the result's. */
+LILAC_API lilac_simt_value lilac_simt_op1(lilac_simt_builder *b, lilac_simt_opcode code,
+                                          lilac_simt_type type, lilac_simt_value a);
+LILAC_API lilac_simt_value lilac_simt_op2(lilac_simt_builder *b, lilac_simt_opcode code,
+                                          lilac_simt_type type, lilac_simt_value a,
+                                          lilac_simt_value c);
+LILAC_API lilac_simt_value lilac_simt_op3(lilac_simt_builder *b, lilac_simt_opcode code,
+                                          lilac_simt_type type, lilac_simt_value a,
+                                          lilac_simt_value c, lilac_simt_value d);
+LILAC_API lilac_simt_value lilac_simt_compare_values(lilac_simt_builder *b, lilac_simt_compare kind,
+                                                     lilac_simt_value a, lilac_simt_value c);
+/* The general form: everything in `like` but operands, results and links is copied. Returns the
+ * first result. `types` has `results` entries. */
+LILAC_API lilac_simt_value lilac_simt_build(lilac_simt_builder *b,
+                                            const lilac_simt_instruction *like, uint32_t operands,
+                                            const lilac_simt_value *values, uint32_t results,
+                                            const lilac_simt_type *types);
+/* Vector load: operands address [, predicate [, others…]]; returns the first of `count` results of
+ * `type`. A false predicate gives `others` (0 when there are none). */
+LILAC_API lilac_simt_value lilac_simt_load(lilac_simt_builder *b, lilac_simt_opcode code,
+                                           lilac_simt_type type, uint32_t count,
+                                           lilac_simt_value address, int64_t offset,
+                                           lilac_simt_value predicate, const lilac_simt_value *others,
+                                           const lilac_simt_instruction *modifiers);
+LILAC_API void lilac_simt_store(lilac_simt_builder *b, lilac_simt_opcode code, uint32_t count,
+                                const lilac_simt_value *values, lilac_simt_value address,
+                                int64_t offset, lilac_simt_value predicate,
+                                const lilac_simt_instruction *modifiers);
+/* loop lower to upper by step (uniform i32 or i64, signed compare): opens the body and moves the
+ * builder into it; *variable is the counter, the carried values' arguments follow it
+ * (*variable + 1 …). lilac_simt_loop_end gives the next values and moves back out; it returns the
+ * first of the loop's results. */
+LILAC_API lilac_simt_instruction *lilac_simt_loop_begin(lilac_simt_builder *b,
+                                                        lilac_simt_value lower,
+                                                        lilac_simt_value upper,
+                                                        lilac_simt_value step, uint32_t carried,
+                                                        const lilac_simt_value *inits,
+                                                        lilac_simt_value *variable);
+LILAC_API lilac_simt_value lilac_simt_loop_end(lilac_simt_builder *b, lilac_simt_instruction *loop,
+                                               const lilac_simt_value *next);
+/* if condition (uniform): begin … [else …] end. Both sides yield `count` values. */
+LILAC_API lilac_simt_instruction *lilac_simt_if_begin(lilac_simt_builder *b,
+                                                      lilac_simt_value condition, uint32_t results,
+                                                      const lilac_simt_type *types);
+LILAC_API void lilac_simt_if_else(lilac_simt_builder *b, lilac_simt_instruction *branch,
+                                  const lilac_simt_value *values);
+LILAC_API lilac_simt_value lilac_simt_if_end(lilac_simt_builder *b, lilac_simt_instruction *branch,
+                                             const lilac_simt_value *values);
+/* while: begin opens the "before" body (its arguments follow *first), lilac_simt_while_condition
+ * ends it with condition and the values passed on and opens the "after" body (arguments follow
+ * *first), end closes that with the next values for "before". Results: the values passed on. */
+LILAC_API lilac_simt_instruction *lilac_simt_while_begin(lilac_simt_builder *b, uint32_t carried,
+                                                         const lilac_simt_value *inits,
+                                                         uint32_t results,
+                                                         const lilac_simt_type *types,
+                                                         lilac_simt_value *first);
+LILAC_API void lilac_simt_while_condition(lilac_simt_builder *b, lilac_simt_instruction *loop,
+                                          lilac_simt_value condition, const lilac_simt_value *passed,
+                                          lilac_simt_value *first);
+LILAC_API lilac_simt_value lilac_simt_while_end(lilac_simt_builder *b, lilac_simt_instruction *loop,
+                                                const lilac_simt_value *next);
+
+LILAC_API lilac_simt_type lilac_simt_type_of(const lilac_simt_kernel *kernel, lilac_simt_value value);
+/* Is this value a constant, and which bits? */
+LILAC_API bool lilac_simt_is_constant(const lilac_simt_kernel *kernel, lilac_simt_value value,
+                                      uint64_t *bits);
+/* The lowering knows that a value is uniform although its operands are not (a whole reduction). */
+LILAC_API void lilac_simt_mark_uniform(lilac_simt_kernel *kernel, lilac_simt_value value);
+
+/* ---- passes: each returns whether it changed anything ----------------------------------- */
+
+/* constants, identities (x+0, unpack of pack, select of equal arms), address + constant into the
+ * access's offset, conversions of conversions, mul+add into fma where the source allowed it */
+LILAC_API bool lilac_simt_opt_fold(lilac_simt_kernel *kernel);
+LILAC_API bool lilac_simt_opt_cse(lilac_simt_kernel *kernel);
+LILAC_API bool lilac_simt_opt_licm(lilac_simt_kernel *kernel);
+LILAC_API bool lilac_simt_opt_dce(lilac_simt_kernel *kernel);
+
+LILAC_END
+
+#endif

@@ -1,0 +1,275 @@
+/* tile: tile IR, the operations that Triton's front end produces (TTIR), with or without layouts.
+ *
+ *   module ── functions ── region ── block ── op ── regions …
+ *                                     │        │
+ *                                  arguments  results      = values, each with a type and uses
+ *
+ * SSA with regions. Everything lives in the module's arena; types are interned (equal types are the
+ * same pointer). One table, src/tile/tile_ops.def, yields the opcodes, the reader's keywords, the
+ * printer, the verifier's signature checks and the docs.
+ *
+ * What is printed reads back to the same thing, and the text is MLIR's custom assembly as Triton
+ * prints it. Tensor types carry a linear layout or none; named layouts exist only in the text
+ * (see encoding.h).
+ */
+#ifndef LILAC_TILE_H
+#define LILAC_TILE_H
+
+#include <lilac/encoding.h>
+
+LILAC_BEGIN
+
+/* ---- types ------------------------------------------------------------------------------ */
+
+typedef enum lilac_tile_type_kind {
+    LILAC_TILE_SCALAR,
+    LILAC_TILE_POINTER,    /* !tt.ptr<element, address_space>; element may be a tensor */
+    LILAC_TILE_TENSOR,     /* tensor<shape x element, layout>; element is a scalar or a pointer */
+    LILAC_TILE_DESCRIPTOR, /* !tt.tensordesc<tensor<…>>; element is the tensor */
+    LILAC_TILE_TOKEN       /* !ttg.async.token */
+} lilac_tile_type_kind;
+
+typedef struct lilac_tile_type {
+    lilac_tile_type_kind kind;
+    lilac_scalar scalar;                   /* of a scalar, or of a tensor of scalars */
+    const struct lilac_tile_type *element; /* pointer: pointee; tensor: its element type */
+    uint32_t address_space;                /* pointers: 1 is global */
+    uint32_t rank;
+    const int64_t *shape;
+    const lilac_layout *layout; /* tensors; NULL: none chosen yet */
+    uint32_t id;                /* dense, in order of creation */
+} lilac_tile_type;
+
+/* ---- attributes ------------------------------------------------------------------------- */
+
+typedef enum lilac_tile_attribute_kind {
+    LILAC_TILE_ATTR_UNIT,
+    LILAC_TILE_ATTR_BOOL,
+    LILAC_TILE_ATTR_INTEGER, /* integer, with type */
+    LILAC_TILE_ATTR_FLOAT,   /* bits of its scalar type in integer */
+    LILAC_TILE_ATTR_STRING,
+    LILAC_TILE_ATTR_KEYWORD, /* a bare word: slt, acq_rel, x, tf32 */
+    LILAC_TILE_ATTR_SYMBOL,
+    LILAC_TILE_ATTR_TYPE,
+    LILAC_TILE_ATTR_INTEGERS, /* array<i32: …> */
+    LILAC_TILE_ATTR_ARRAY,    /* […] of attributes */
+    LILAC_TILE_ATTR_DENSE,    /* dense<…>: one element (a splat) or all, as bits */
+    LILAC_TILE_ATTR_DICTIONARY
+} lilac_tile_attribute_kind;
+
+typedef struct lilac_tile_attribute {
+    lilac_tile_attribute_kind kind;
+    lilac_name name; /* within its owner; NULL inside arrays */
+    const lilac_tile_type *type;
+    int64_t integer; /* INTEGER, BOOL, FLOAT (bits) */
+    lilac_name text; /* STRING (as written between the quotes), KEYWORD, SYMBOL */
+    uint32_t count;
+    const int64_t *integers;                     /* INTEGERS, DENSE (bits of each element) */
+    const struct lilac_tile_attribute *elements; /* ARRAY, DICTIONARY */
+} lilac_tile_attribute;
+
+typedef struct lilac_tile_attributes {
+    uint32_t count;
+    lilac_tile_attribute *list; /* in the order written */
+} lilac_tile_attributes;
+
+/* ---- the IR ----------------------------------------------------------------------------- */
+
+typedef enum lilac_tile_opcode {
+    LILAC_TILE_OP_NONE,
+#define OP(code, ...) LILAC_TILE_OP_##code,
+#include <lilac/tile_ops.def>
+#undef OP
+    LILAC_TILE_OP_COUNT
+} lilac_tile_opcode;
+
+/* Traits, from the table. */
+typedef enum lilac_tile_trait {
+    LILAC_TILE_PURE = 1 << 0,        /* no effect; may be removed, repeated, moved */
+    LILAC_TILE_ELEMENTWISE = 1 << 1, /* result element i from operand elements i only */
+    LILAC_TILE_READS = 1 << 2,       /* memory */
+    LILAC_TILE_WRITES = 1 << 3,
+    LILAC_TILE_TERMINATOR = 1 << 4,
+    LILAC_TILE_SHAPE = 1 << 5,      /* moves no data: a renaming of coordinates */
+    LILAC_TILE_COMMUTATIVE = 1 << 6,
+    LILAC_TILE_GENERIC = 1 << 7     /* printed in generic form: "tt.reduce"(…) <{…}> ({…}) : … */
+} lilac_tile_trait;
+
+typedef struct lilac_tile_op_info {
+    const char *name; /* "tt.load" */
+    uint32_t traits;
+    const char *format; /* custom assembly; see src/tile/tile_ops.def */
+    const char *doc;
+    int8_t operands; /* exact number, or -1: any */
+    int8_t results;
+    int8_t regions;
+} lilac_tile_op_info;
+
+LILAC_API const lilac_tile_op_info *lilac_tile_op_info_get(lilac_tile_opcode code);
+
+typedef struct lilac_tile_value lilac_tile_value;
+typedef struct lilac_tile_use lilac_tile_use;
+typedef struct lilac_tile_op lilac_tile_op;
+typedef struct lilac_tile_block lilac_tile_block;
+typedef struct lilac_tile_region lilac_tile_region;
+typedef struct lilac_tile_function lilac_tile_function;
+typedef struct lilac_tile_module lilac_tile_module;
+
+struct lilac_tile_value {
+    const lilac_tile_type *type;
+    lilac_name name;         /* without %, NULL: number it when printing; results of one op share it */
+    lilac_tile_op *op;       /* the operation whose result this is, or NULL … */
+    lilac_tile_block *block; /* … for an argument of this block */
+    uint32_t index;          /* among its op's results or block's arguments */
+    uint32_t id;             /* dense over the function, see lilac_tile_number; for side tables */
+    lilac_tile_use *uses;    /* first use, linked by next */
+    lilac_location location; /* block arguments */
+};
+
+struct lilac_tile_use {
+    lilac_tile_value *value; /* what operand number `index` of `op` is */
+    lilac_tile_op *op;
+    uint32_t index;
+    lilac_tile_use *next, **previous; /* other uses of the same value */
+};
+
+struct lilac_tile_op {
+    lilac_tile_opcode code;
+    uint32_t operand_count, result_count, region_count;
+    uint32_t successor_count;
+    lilac_tile_use *operands;  /* operand i is operands[i].value */
+    lilac_tile_value *results; /* an array */
+    lilac_tile_region **regions;
+    lilac_tile_block **successors; /* cf.br, cf.cond_br */
+    lilac_tile_attributes attributes;
+    lilac_location location; /* the user's line */
+    lilac_position position; /* where it was read */
+    lilac_tile_block *parent;
+    lilac_tile_op *next, *previous;
+};
+
+struct lilac_tile_block {
+    uint32_t argument_count;
+    lilac_tile_value **arguments;
+    lilac_tile_op *first, *last;
+    lilac_tile_region *parent;
+    lilac_tile_block *next;
+    lilac_name name; /* NULL: none written */
+};
+
+struct lilac_tile_region {
+    lilac_tile_block *first; /* NULL: empty region (scf.if without else) */
+    lilac_tile_op *parent;   /* or NULL for a function's body */
+    lilac_tile_function *function;
+};
+
+struct lilac_tile_function {
+    lilac_name name;
+    bool is_public;
+    uint32_t parameter_count;
+    lilac_tile_value **parameters;               /* = arguments of the body's first block */
+    lilac_tile_attributes *parameter_attributes; /* one for each */
+    uint32_t result_count;
+    const lilac_tile_type **results;
+    lilac_tile_attributes attributes; /* {noinline = false} */
+    lilac_tile_region *body;          /* NULL: declared only */
+    lilac_location location;
+    lilac_position position;
+    lilac_tile_module *module;
+    lilac_tile_function *next;
+    uint32_t value_count; /* after lilac_tile_number */
+};
+
+struct lilac_tile_module {
+    lilac_context *context;
+    lilac_arena *arena;
+    lilac_tile_function *functions; /* in order, linked by next */
+    lilac_tile_attributes attributes;
+    lilac_location location;
+    struct lilac_tile_types *types; /* the interner */
+};
+
+/* ---- modules and types ------------------------------------------------------------------ */
+
+/* Reads a module. Returns NULL when there was an error; all that could be found in one run are
+ * recorded as diagnostics. Whatever the bytes, it terminates without crashing. */
+LILAC_API LILAC_MUST_USE lilac_tile_module *lilac_tile_read(lilac_context *context, uint32_t source);
+LILAC_API lilac_tile_module *lilac_tile_module_create(lilac_context *context);
+LILAC_API void lilac_tile_module_destroy(lilac_tile_module *module);
+/* MLIR's custom assembly, with loc(…) when `locations`. */
+LILAC_API void lilac_tile_print(lilac_text *out, const lilac_tile_module *module, bool locations);
+LILAC_API void lilac_tile_print_op(lilac_text *out, const lilac_tile_module *module,
+                                   const lilac_tile_op *op);
+LILAC_API void lilac_tile_print_type(lilac_text *out, const lilac_tile_type *type);
+/* Checks every rule of the IR (operand counts and types by the table, dominance, terminators,
+ * layouts that cover their tensors and, when `layouts`, are there and agree). Errors as
+ * diagnostics at each op's position. */
+LILAC_API LILAC_MUST_USE bool lilac_tile_verify(const lilac_tile_module *module, bool layouts);
+
+LILAC_API const lilac_tile_type *lilac_tile_scalar(lilac_tile_module *module, lilac_scalar scalar);
+LILAC_API const lilac_tile_type *lilac_tile_pointer(lilac_tile_module *module,
+                                                    const lilac_tile_type *pointee,
+                                                    uint32_t address_space);
+LILAC_API const lilac_tile_type *lilac_tile_tensor(lilac_tile_module *module,
+                                                   const lilac_tile_type *element, uint32_t rank,
+                                                   const int64_t *shape,
+                                                   const lilac_layout *layout);
+/* The same tensor type with another layout (scalars and pointers: unchanged). */
+LILAC_API const lilac_tile_type *lilac_tile_with_layout(lilac_tile_module *module,
+                                                        const lilac_tile_type *type,
+                                                        const lilac_layout *layout);
+/* The type of an element: of a tensor its element type, else the type itself. */
+LILAC_API const lilac_tile_type *lilac_tile_element(const lilac_tile_type *type);
+LILAC_API bool lilac_tile_is_tensor(const lilac_tile_type *type);
+LILAC_API bool lilac_tile_is_pointer(const lilac_tile_type *type); /* or tensor of pointers */
+/* Bits of an element; pointers have 64. */
+LILAC_API uint32_t lilac_tile_element_bits(const lilac_tile_type *type);
+LILAC_API int64_t lilac_tile_element_count(const lilac_tile_type *type); /* 1 for scalars */
+
+/* ---- building and editing --------------------------------------------------------------- */
+
+/* Makes an op with `results` results of the given types, detached. Regions start empty. */
+LILAC_API lilac_tile_op *lilac_tile_op_create(lilac_tile_module *module, lilac_tile_opcode code,
+                                              uint32_t operands, lilac_tile_value *const *values,
+                                              uint32_t results, const lilac_tile_type *const *types,
+                                              uint32_t regions, lilac_location location);
+LILAC_API void lilac_tile_append(lilac_tile_block *block, lilac_tile_op *op);
+LILAC_API void lilac_tile_insert_before(lilac_tile_op *place, lilac_tile_op *op);
+LILAC_API void lilac_tile_insert_after(lilac_tile_op *place, lilac_tile_op *op);
+/* Takes it out of its block and drops its operands' uses. Its results must be unused. */
+LILAC_API void lilac_tile_remove(lilac_tile_op *op);
+/* A deep copy, detached, operands the same values (inner values mapped to the copies). */
+LILAC_API lilac_tile_op *lilac_tile_clone(lilac_tile_module *module, const lilac_tile_op *op);
+LILAC_API void lilac_tile_set_operand(lilac_tile_op *op, uint32_t index, lilac_tile_value *value);
+LILAC_API void lilac_tile_replace_uses(lilac_tile_value *old, lilac_tile_value *with);
+LILAC_API lilac_tile_block *lilac_tile_block_create(lilac_tile_module *module,
+                                                    lilac_tile_region *region);
+LILAC_API lilac_tile_value *lilac_tile_add_argument(lilac_tile_module *module,
+                                                    lilac_tile_block *block,
+                                                    const lilac_tile_type *type, lilac_name name,
+                                                    lilac_location location);
+LILAC_API void lilac_tile_set_attribute(lilac_tile_module *module,
+                                        lilac_tile_attributes *attributes,
+                                        const lilac_tile_attribute *attribute);
+LILAC_API const lilac_tile_attribute *lilac_tile_find(const lilac_tile_attributes *attributes,
+                                                      const char *name);
+/* The integer of an INTEGER or BOOL attribute, or `otherwise`. */
+LILAC_API int64_t lilac_tile_find_integer(const lilac_tile_attributes *attributes, const char *name,
+                                          int64_t otherwise);
+/* The text of a KEYWORD or STRING attribute, or NULL. */
+LILAC_API lilac_name lilac_tile_find_text(const lilac_tile_attributes *attributes, const char *name);
+/* Gives every value of a function a dense id. */
+LILAC_API void lilac_tile_number(lilac_tile_function *function);
+/* Visits every op of a region and of the regions inside, parents before children, in order. */
+LILAC_API void lilac_tile_walk(lilac_tile_region *region, void (*visit)(void *, lilac_tile_op *),
+                               void *data);
+
+/* Operands of ops whose operands come in groups. Named once here so that no pass counts by hand:
+ *   tt.load   pointer [mask [other]]        tt.store  pointer value [mask]
+ *   scf.for   lower upper step inits…       scf.if    condition
+ */
+LILAC_API lilac_tile_value *lilac_tile_operand(const lilac_tile_op *op, uint32_t index); /* or NULL */
+
+LILAC_END
+
+#endif
