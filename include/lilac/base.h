@@ -32,11 +32,11 @@
 
 #if defined(__GNUC__)
 #define LILAC_API __attribute__((visibility("default")))
-#define LILAC_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define LILAC_PRINTF(string, first) __attribute__((format(printf, string, first)))
 #define LILAC_MUST_USE __attribute__((warn_unused_result))
 #else
 #define LILAC_API
-#define LILAC_PRINTF(format, first)
+#define LILAC_PRINTF(string, first)
 #define LILAC_MUST_USE
 #endif
 
