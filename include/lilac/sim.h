@@ -1,14 +1,52 @@
 /* target/sim: SIMT IR executed, with the accounts a GPU's counters would give.
  *
  * Knows SIMT IR only: no layouts, no plans. All threads of a block run in step, one instruction for
- * all of them at a time; blocks are spread over the machine's cores. Arithmetic is exact (each
- * result rounded once, as the PTX manual says); the approximate instructions (ex2, lg2, sin …) give
- * the correctly rounded result, which is within their documented error of the hardware's.
+ * all of them at a time; blocks are spread over the machine's cores.
  *
- * It traps, with the source line, on: an access outside every buffer or misaligned, a store to a
- * read-only buffer, a branch condition that differs between threads, a failed assert, integer
- * division by zero. It reports (and goes on): a read of memory that nothing wrote, a shared byte
- * written by one warp and touched by another with no barrier between, with both lines.
+ * Arithmetic is exact: add, sub, mul, fma, div, sqrt, rcp, conversions and roundings to an integral
+ * value are rounded once as the PTX manual says, subnormals are kept unless the instruction says
+ * ftz, and a NaN result is the canonical one of scalar.h (a bitwise change of sign keeps its bits).
+ * `approximate` division, square root and reciprocal give the correctly rounded result. ex2, lg2,
+ * sin, cos, tanh and rsqrt are the double-precision result rounded to f32 (rsqrt of f64: two
+ * roundings), which is within the error that the manual allows the hardware's. Threads that write
+ * the same byte with one instruction: the one with the highest number wins.
+ *
+ * The models, for one warp's instruction and its active lanes:
+ *
+ *   sectors     distinct pieces of arch->sector_bytes that the accesses touch
+ *   wavefronts  lanes form transactions: groups of (banks / W) consecutive lanes, W being the
+ *               bank-wide words that one lane's access takes (at least 1), so that a transaction is
+ *               at most banks · bank_bytes = 128 bytes: 32 lanes of 32 bits, 16 of 64, 8 of 128. A
+ *               transaction costs the most distinct words that fall into one bank; a word touched
+ *               by several lanes counts once (broadcast); a group with no active lane costs nothing
+ *
+ *           lane 0 ──▶ word 0   bank 0 ┐            lane 0 ──▶ word  0  bank 0 ┐
+ *           lane 1 ──▶ word 1   bank 1 ├ 1          lane 1 ──▶ word 32  bank 0 ├ 3 wavefronts
+ *           lane 2 ──▶ word 1   bank 1 ┘            lane 2 ──▶ word 64  bank 0 ┘
+ *
+ * Traps end the launch; the diagnostic has the instruction's source line, the block and the thread:
+ *
+ *   out-of-bounds        an access outside every buffer, or outside the block's shared memory
+ *   misaligned-access    an address that is no multiple of the access's whole size
+ *   read-only            a store to a read-only buffer
+ *   divergent-branch     a branch or loop condition that differs between threads of the block
+ *   assertion-failed     a failed assert, with its text
+ *   division-by-zero     of integers
+ *   loop-step            a loop whose step is not positive
+ *   instruction-limit    a block that ran longer than the launch allows
+ *
+ * Findings are warnings, and the launch goes on:
+ *
+ *   uninitialised-read   memory that nothing wrote (shared memory: nothing in this block)
+ *   shared-race          a shared byte written by one warp and touched by another with no barrier
+ *                        between, in either order; a note has the other line. Threads of one warp
+ *                        run in step and do not race with each other
+ *
+ * Refused before anything runs: verifier errors, argument-count, grid-size, buffer-overlap,
+ * shared-memory-size, unsupported-instruction, too-many-values.
+ *
+ * Blocks that write the same global byte race with each other, here as on a device: which write
+ * stays is not determined (everything else that this room returns is).
  */
 #ifndef LILAC_SIM_H
 #define LILAC_SIM_H
@@ -21,7 +59,7 @@ LILAC_BEGIN
 typedef struct lilac_sim_buffer {
     const char *name;    /* for reports */
     uint64_t address;    /* where kernels see it; lilac_sim_place gives non-overlapping ones */
-    uint8_t *bytes;
+    uint8_t *bytes;      /* NULL only when size is 0 */
     uint64_t size;
     uint8_t *written;    /* one byte a byte: nonzero when it holds data; NULL: all does */
     bool read_only;
@@ -32,34 +70,47 @@ typedef struct lilac_sim_buffer {
 LILAC_API void lilac_sim_place(lilac_sim_buffer *buffers, uint32_t count);
 
 typedef struct lilac_sim_launch {
-    const lilac_simt_kernel *kernel;
-    uint32_t grid[3];
+    const lilac_simt_kernel *kernel; /* of a verified module, which names the device */
+    uint32_t grid[3]; /* programs along x, y, z; a zero: nothing runs. A program of a kernel with
+                         num_ctas blocks a cluster is that many blocks */
     const uint64_t *arguments; /* bits of each parameter; pointers: an address */
+    uint32_t argument_count;   /* must be kernel->parameter_count */
     lilac_sim_buffer *buffers;
     uint32_t buffer_count;
     uint32_t threads; /* host threads; 0: one a core */
-    uint64_t instruction_limit; /* for each block; 0: 2^36. Ends endless loops with a trap */
+    uint64_t instruction_limit; /* warp instructions of a block; 0: 2^36. Ends endless loops */
 } lilac_sim_launch;
 
-/* Counters, summed over all blocks. */
+enum { LILAC_SIM_WIDTHS = 6 };
+
+/* Counters, summed over all blocks. A warp instruction is one instruction executed by one warp;
+ * for loads and stores only those with an active lane count. */
 typedef struct lilac_sim_counters {
     uint64_t blocks;
-    uint64_t instructions;        /* warp instructions issued */
+    uint64_t instructions;        /* warp instructions issued: all but constants, parameters, indices
+                                     of thread and block, and terminators; a loop: once a test */
     uint64_t global_loads, global_stores;     /* warp instructions */
-    uint64_t global_load_sectors, global_store_sectors; /* 32-byte sectors touched */
+    uint64_t global_load_sectors, global_store_sectors; /* sectors touched */
     uint64_t global_load_bytes, global_store_bytes;     /* asked for by active threads */
     uint64_t shared_loads, shared_stores;     /* warp instructions */
     uint64_t shared_load_wavefronts, shared_store_wavefronts;
     uint64_t shuffles, votes, barriers; /* warp instructions; barriers once a block */
     uint64_t atomics;
-    uint64_t races, uninitialised_reads; /* findings; the first few of each are diagnostics */
-    uint64_t access_bits[5]; /* global accesses (warp instructions) of 8 16 32 64 128 bits a thread */
+    uint64_t races, uninitialised_reads; /* warp instructions with such a finding; the first few
+                                            of each, one a pair of lines, are diagnostics */
+    uint64_t access_bits[LILAC_SIM_WIDTHS]; /* global accesses (warp instructions) of 8 16 32 64 128
+                                               256 bits a thread */
 } lilac_sim_counters;
 
-/* Runs a launch. False when a block trapped (diagnostics say where). Findings are warnings. */
+/* Runs a launch. False when it was refused or a block trapped; diagnostics say where (of several
+ * blocks that trap, the first one's), counters are then zero, and what the buffers hold is not
+ * determined. Findings are warnings and do not make it false. Asserts that context, launch, kernel,
+ * counters, and the arrays that have entries are not NULL. */
 LILAC_API LILAC_MUST_USE bool lilac_sim_run(lilac_context *context, const lilac_sim_launch *launch,
                                             lilac_sim_counters *counters);
+/* One aligned line a counter. */
 LILAC_API void lilac_sim_counters_print(lilac_text *out, const lilac_sim_counters *counters);
+/* One JSON object with the fields' names; access_bits is an object keyed by the width. */
 LILAC_API void lilac_sim_counters_json(lilac_text *out, const lilac_sim_counters *counters);
 
 LILAC_END
