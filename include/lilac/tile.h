@@ -5,7 +5,7 @@
  *                                  arguments  results      = values, each with a type and uses
  *
  * SSA with regions. Everything lives in the module's arena; types are interned (equal types are the
- * same pointer). One table, src/tile/tile_ops.def, yields the opcodes, the reader's keywords, the
+ * same pointer). One table, lilac/tile_ops.def, yields the opcodes, the reader's keywords, the
  * printer, the verifier's signature checks and the docs.
  *
  * What is printed reads back to the same thing, and the text is MLIR's custom assembly as Triton
@@ -34,6 +34,7 @@ typedef struct lilac_tile_type {
     lilac_scalar scalar;                   /* of a scalar, or of a tensor of scalars */
     const struct lilac_tile_type *element; /* pointer: pointee; tensor: its element type */
     uint32_t address_space;                /* pointers: 1 is global */
+    char sign;                             /* of a descriptor's integers: 's', 'u', or 0: none */
     uint32_t rank;
     const int64_t *shape;
     const lilac_layout *layout; /* tensors; NULL: none chosen yet */
@@ -98,7 +99,8 @@ typedef enum lilac_tile_trait {
 typedef struct lilac_tile_op_info {
     const char *name; /* "tt.load" */
     uint32_t traits;
-    const char *format; /* custom assembly; see src/tile/tile_ops.def */
+    const char *signature; /* operand and result types; see lilac/tile_ops.def */
+    const char *format;    /* custom assembly; see lilac/tile_ops.def */
     const char *doc;
     int8_t operands; /* exact number, or -1: any */
     int8_t results;
@@ -214,6 +216,9 @@ LILAC_API const lilac_tile_type *lilac_tile_tensor(lilac_tile_module *module,
                                                    const lilac_tile_type *element, uint32_t rank,
                                                    const int64_t *shape,
                                                    const lilac_layout *layout);
+/* A tensor descriptor of blocks of this tensor type. */
+LILAC_API const lilac_tile_type *lilac_tile_descriptor(lilac_tile_module *module,
+                                                       const lilac_tile_type *tensor);
 /* The same tensor type with another layout (scalars and pointers: unchanged). */
 LILAC_API const lilac_tile_type *lilac_tile_with_layout(lilac_tile_module *module,
                                                         const lilac_tile_type *type,
