@@ -87,7 +87,8 @@ LILAC_API void lilac_text_repeat(lilac_text *text, char c, size_t count);
 LILAC_API void lilac_text_unsigned(lilac_text *text, uint64_t value); /* decimal, fast */
 LILAC_API void lilac_text_signed(lilac_text *text, int64_t value);
 LILAC_API void lilac_text_printf(lilac_text *text, const char *format, ...) LILAC_PRINTF(2, 3);
-LILAC_API void lilac_text_vprintf(lilac_text *text, const char *format, va_list arguments);
+LILAC_API void lilac_text_vprintf(lilac_text *text, const char *format, va_list arguments)
+    LILAC_PRINTF(2, 0);
 /* A JSON string literal, quotes and escapes included. */
 LILAC_API void lilac_text_json(lilac_text *text, const char *bytes, size_t length);
 /* The contents, never NULL. */

@@ -88,7 +88,8 @@ typedef struct lilac_diagnostic {
 LILAC_API void lilac_error(lilac_context *context, lilac_position position, lilac_location location,
                            const char *id, const char *format, ...) LILAC_PRINTF(5, 6);
 LILAC_API void lilac_verror(lilac_context *context, lilac_position position, lilac_location location,
-                            const char *id, const char *format, va_list arguments);
+                            const char *id, const char *format, va_list arguments)
+    LILAC_PRINTF(5, 0);
 LILAC_API void lilac_warning(lilac_context *context, lilac_position position,
                              lilac_location location, const char *id, const char *format, ...)
     LILAC_PRINTF(5, 6);

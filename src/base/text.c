@@ -77,12 +77,15 @@ void lilac_text_signed(lilac_text *text, int64_t value) {
 void lilac_text_vprintf(lilac_text *text, const char *format, va_list arguments) {
     va_list again;
     va_copy(again, arguments);
-    int length = vsnprintf(NULL, 0, format, arguments);
-    if (length > 0) {
-        char *to = reserve(text, (size_t)length);
-        vsnprintf(to, (size_t)length + 1, format, again);
-        text->length += (size_t)length;
+    size_t room = 64;
+    char *to = reserve(text, room);
+    int length = vsnprintf(to, room + 1, format, arguments);
+    if (length > (int)room) {
+        room = (size_t)length;
+        to = reserve(text, room);
+        vsnprintf(to, room + 1, format, again);
     }
+    text->length += length > 0 ? (size_t)length : 0;
     va_end(again);
 }
 

@@ -8,6 +8,7 @@
 
 #include <lilac/source.h>
 
+#include <stdio.h>
 #include <string.h>
 
 static void arena_gives_zeroed_aligned_memory(void **state) {
