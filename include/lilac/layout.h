@@ -54,11 +54,13 @@ typedef struct lilac_reason {
 
 /* The layout with no inputs and no outputs: the unit of the product. */
 LILAC_API void lilac_layout_init(lilac_layout *layout);
-/* Appends an output of 2^bits. Refused: a name twice, too many dims or bits. */
+/* Appends an output of 2^bits, above the others. Outputs come before inputs. Refused: a name twice
+ * or of a wrong length, too many dims or bits. */
 LILAC_API LILAC_MUST_USE bool lilac_layout_add_out(lilac_layout *layout, const char *name,
                                                    uint32_t bits, lilac_reason *why);
 /* Appends an input with its columns, each an offset into the flattened outputs (see
- * lilac_layout_pack). Outputs must have been added. */
+ * lilac_layout_pack). Outputs must have been added. Refused as lilac_layout_add_out, and columns
+ * that go outside the outputs. */
 LILAC_API LILAC_MUST_USE bool lilac_layout_add_in(lilac_layout *layout, const char *name,
                                                   uint32_t bits, const uint64_t *columns,
                                                   lilac_reason *why);
@@ -90,6 +92,8 @@ LILAC_API uint64_t lilac_layout_pack(const lilac_layout *layout, const uint64_t 
 LILAC_API uint64_t lilac_layout_apply(const lilac_layout *layout, uint64_t index);
 /* Same dimensions in the same order with the same columns. */
 LILAC_API bool lilac_layout_equal(const lilac_layout *a, const lilac_layout *b);
+/* Equal layouts have equal hashes. */
+LILAC_API uint64_t lilac_layout_hash(const lilac_layout *layout);
 /* Equal once the dimensions are put in the same order. */
 LILAC_API bool lilac_layout_equivalent(const lilac_layout *a, const lilac_layout *b);
 LILAC_API uint32_t lilac_layout_rank(const lilac_layout *layout);
@@ -98,8 +102,9 @@ LILAC_API bool lilac_layout_is_surjective(const lilac_layout *layout);
 /* Definition 4.10: surjective, columns zero or distinct unit vectors. */
 LILAC_API bool lilac_layout_is_distributed(const lilac_layout *layout);
 /* Bits of a named input whose column is zero and so do not change the element ("free" bits: the
- * lanes, warps … that hold copies). Only columns that are zero; for general layouts with dependent
- * columns the highest dependent bits. A mask over that input's bits. */
+ * lanes, warps … that hold copies); in layouts that are not distributed also those whose column is
+ * a sum of columns of lower bits, of this input or of one before it. A mask over that input's
+ * bits; each element is held once by the indices whose free bits are 0. */
 LILAC_API uint64_t lilac_layout_free_bits(const lilac_layout *layout, const char *in);
 
 /* ---- algebra ---------------------------------------------------------------------------- */
@@ -108,7 +113,7 @@ LILAC_API uint64_t lilac_layout_free_bits(const lilac_layout *layout, const char
 LILAC_API LILAC_MUST_USE bool lilac_layout_product(lilac_layout *result, const lilac_layout *a,
                                                    const lilac_layout *b, lilac_reason *why);
 /* outer ∘ inner (Definition 4.2). Refused unless inner's outputs are, as a set, outer's inputs,
- * and none is larger than outer's. */
+ * and none is larger than outer's. Inputs are inner's and outputs outer's, in their order. */
 LILAC_API LILAC_MUST_USE bool lilac_layout_compose(lilac_layout *result, const lilac_layout *outer,
                                                    const lilac_layout *inner, lilac_reason *why);
 /* The inverse of a bijective layout. */
@@ -119,21 +124,27 @@ LILAC_API LILAC_MUST_USE bool lilac_layout_invert(lilac_layout *result, const li
 LILAC_API LILAC_MUST_USE bool lilac_layout_pseudoinvert(lilac_layout *result,
                                                         const lilac_layout *layout,
                                                         lilac_reason *why);
-/* b⁻¹ ∘ a (section 5.4): from a's inputs to b's inputs, both surjective onto the same outputs. */
+/* b⁻¹ ∘ a (section 5.4): from a's inputs to b's, so that b of it is a. It is the identity on every
+ * input whose columns are the same on both sides, and elsewhere the smallest index of b that holds
+ * the element (the lowest register, then lane, …). Refused unless the outputs agree in names and
+ * sizes, in any order, and b is surjective. */
 LILAC_API LILAC_MUST_USE bool lilac_layout_invert_compose(lilac_layout *result,
                                                           const lilac_layout *a,
                                                           const lilac_layout *b, lilac_reason *why);
-/* Only the named inputs and outputs (NULL-terminated lists; NULL: all). Proposition 4.8. */
+/* Only the named inputs and outputs (NULL-terminated lists; NULL: all), in the layout's order.
+ * Proposition 4.8. Refused: a name that the layout lacks. */
 LILAC_API LILAC_MUST_USE bool lilac_layout_sublayout(lilac_layout *result, const lilac_layout *layout,
                                                      const char *const *ins, const char *const *outs,
                                                      lilac_reason *why);
 /* Removes output number `dim` and renames dim(k+1) to dim(k) above it: the layout of a slice. Zero
- * register columns that this makes are dropped; lane, warp and block keep theirs. */
+ * register columns are dropped, the ones that were there before too; lane, warp and block keep
+ * theirs. */
 LILAC_API void lilac_layout_slice(lilac_layout *result, const lilac_layout *layout, uint32_t dim);
 /* Drops the zero columns of a named input (register copies). */
 LILAC_API void lilac_layout_drop_free(lilac_layout *result, const lilac_layout *layout,
                                       const char *in);
-/* Puts the outputs in the order given (a permutation of their indices), names unchanged. */
+/* Puts the outputs in the order given (a permutation of their indices), names unchanged: output i
+ * of the result is output order[i]. */
 LILAC_API void lilac_layout_permute_outs(lilac_layout *result, const lilac_layout *layout,
                                          const uint32_t *order);
 /* As lilac_layout_permute_outs, and then named dim0, dim1 … again: tt.trans. */
@@ -144,7 +155,8 @@ LILAC_API void lilac_layout_transpose(lilac_layout *result, const lilac_layout *
 LILAC_API LILAC_MUST_USE bool lilac_layout_reshape(lilac_layout *result, const lilac_layout *layout,
                                                    uint32_t rank, const uint32_t *bits,
                                                    lilac_reason *why);
-/* tt.expand_dims: a new output dim`axis` of size 1. */
+/* tt.expand_dims: a new output dim`axis` of size 1; the outputs are then named dim0, dim1 … There
+ * must be room for one more. */
 LILAC_API void lilac_layout_expand(lilac_layout *result, const lilac_layout *layout, uint32_t axis);
 /* How many consecutive elements along the flattened outputs a thread's registers 0, 1, 2 … hold
  * (section 5.1), as a log2: the largest u with register bit i ↦ bit i of the element order in which
