@@ -1,6 +1,7 @@
 /* Text: a string that grows by half its size, always NUL-terminated once it holds anything. */
 #include <lilac/base.h>
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -75,6 +76,7 @@ void lilac_text_signed(lilac_text *text, int64_t value) {
 }
 
 void lilac_text_vprintf(lilac_text *text, const char *format, va_list arguments) {
+    assert(format);
     va_list again;
     va_copy(again, arguments);
     size_t room = 64;
