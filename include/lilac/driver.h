@@ -1,6 +1,12 @@
 /* driver: the whole pipeline as one table of passes.
  *
  *   text ─read→ tile ─simplify, assign_layouts→ tile ─lower→ simt ─fold cse licm dce→ simt ─ptx→ text
+ *
+ * A pass has one name everywhere: its file, its function, its row in the table (src/driver/
+ * pipeline.c) and on the command line. Nothing here prints: what a caller wants to see goes into
+ * texts of the caller's, errors into the context.
+ *
+ * Any program above the library may use it; no room of the library does.
  */
 #ifndef LILAC_DRIVER_H
 #define LILAC_DRIVER_H
@@ -13,19 +19,20 @@ LILAC_BEGIN
 
 typedef struct lilac_options {
     lilac_target target;
-    bool verify;             /* check the IR after each pass */
+    bool verify;             /* check the IR after each pass, not only what was read */
     const char *print_after; /* a pass's name, "all", or NULL */
-    lilac_text *printed;     /* where print_after goes */
+    lilac_text *printed;     /* where print_after goes; not NULL when that is given */
+    const char *stop_after;  /* run nothing after the last pass of this name; NULL: run all */
     bool comments, line_info; /* of the PTX */
 } lilac_options;
 
-/* sm_90a, 4 warps, 1 block a cluster, 3 stages, line info on. */
+/* sm_90a, 4 warps, 1 block a cluster, 3 stages, comments and line info on; nothing else. */
 LILAC_API void lilac_options_init(lilac_options *options);
 
 typedef struct lilac_pass_statistics {
     const char *name;
-    double seconds;
-    uint32_t operations; /* after it */
+    double seconds;      /* of the pass alone: neither its verification nor its printing */
+    uint32_t operations; /* of the IR after it: tile operations or SIMT instructions */
 } lilac_pass_statistics;
 
 #define LILAC_MAX_PASSES 32
@@ -33,22 +40,33 @@ typedef struct lilac_pass_statistics {
 /* What one compilation made. The tile and SIMT modules stay readable until clear. */
 typedef struct lilac_compilation {
     lilac_context *context;
-    lilac_tile_module *tile;
-    lilac_simt_module *simt;
+    lilac_tile_module *tile; /* NULL until it was read */
+    lilac_simt_module *simt; /* NULL until it was lowered */
     lilac_text ptx;
-    uint32_t pass_count;
+    uint32_t pass_count; /* passes that ran, the one that failed included */
     lilac_pass_statistics passes[LILAC_MAX_PASSES];
 } lilac_compilation;
 
 /* Compiles a registered source up to PTX. False with diagnostics in the context; whatever was made
- * before the error is still there. Call clear in either case. */
+ * before the error is still there. Call clear in either case. Ids of its own: `unknown-pass`
+ * (print_after or stop_after names none), `invalid-target` (a launch shape that the device does not
+ * have), `no-kernel` (no public function with a body). */
 LILAC_API LILAC_MUST_USE bool lilac_compile(lilac_compilation *result, lilac_context *context,
                                             uint32_t source, const lilac_options *options);
+/* Frees what a compilation owns; the context is the caller's. */
 LILAC_API void lilac_compilation_clear(lilac_compilation *compilation);
-/* The metadata a launcher needs and the statistics of each pass, as one JSON value. */
+/* The metadata a launcher needs and the statistics of each pass, as one JSON value on one line:
+ *
+ *   {"name": "softmax", "target": "sm_90a", "num_warps": 8, …, "parameters": [{"name": "o",
+ *    "type": "!tt.ptr<f16>"}, …], "passes": [{"name": "read", "seconds": 1.2e-05, "operations":
+ *    24}, …]}
+ *
+ * The kernel is the module's first; others, when there are any, stand in "more_kernels". What is
+ * not known yet (the shared bytes of a module that was not lowered) is null. Needs a module that
+ * was read. */
 LILAC_API void lilac_compilation_json(lilac_text *out, const lilac_compilation *compilation,
                                       const lilac_options *options);
-/* Names of the passes, in order; NULL past the end. */
+/* Names of the passes, in order; NULL past the end. A pass that runs twice is listed twice. */
 LILAC_API const char *lilac_pass_name(uint32_t index);
 
 LILAC_END

@@ -1,0 +1,293 @@
+/* The pipeline: one table, one loop over it.
+ *
+ *   text   %v = tt.load %p : tensor<4096x!tt.ptr<f16>>
+ *    │ read, verify
+ *   tile   the same operations, as objects
+ *    │ simplify, assign_layouts
+ *   tile   %v = tt.load %p : tensor<4096x!tt.ptr<f16>, #ttg.linear<{…}>>
+ *    │ lower
+ *   simt   %8, %9, %10, %11 = ld.global …
+ *    │ fold, cse, licm, fold, dce
+ *   simt   fewer of them
+ *    │ ptx
+ *   text   ld.global.v4.b32 {%r1, …}, [%rd1];
+ *
+ * The loop runs a row, takes its time, counts what the IR now holds, and on request checks and
+ * prints it. A row does one of three things: a step of the pipeline (one IR becomes another), a
+ * pass of the engine on tile IR, or a pass on each SIMT kernel.
+ */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime */
+
+#include <lilac/driver.h>
+#include <lilac/engine.h>
+#include <lilac/lower.h>
+
+#include <string.h>
+#include <time.h>
+
+typedef struct pipeline {
+    lilac_compilation *result;
+    const lilac_options *options;
+    uint32_t source;
+    bool layouts; /* tensors have layouts by now */
+    bool changed; /* the pass that just ran did something */
+    bool written; /* the PTX is there */
+} pipeline;
+
+/* ---- the steps -------------------------------------------------------------------------- */
+
+static bool read_source(pipeline *run) {
+    run->changed = true;
+    run->result->tile = lilac_tile_read(run->result->context, run->source);
+    return run->result->tile != NULL;
+}
+
+static bool verify_source(pipeline *run) {
+    return lilac_tile_verify(run->result->tile, false);
+}
+
+static bool lower_tile(pipeline *run) {
+    run->changed = true;
+    run->result->simt = lilac_lower(run->result->tile, &run->options->target);
+    if (run->result->simt == NULL) {
+        return false;
+    }
+    if (run->result->simt->kernels == NULL) {
+        lilac_error(run->result->context, (lilac_position){run->source, 0}, 0, "no-kernel",
+                    "this module has no public function with a body, so there is no kernel");
+        return false;
+    }
+    return true;
+}
+
+static bool write_ptx(pipeline *run) {
+    const lilac_ptx_options options = {.comments = run->options->comments,
+                                       .line_info = run->options->line_info};
+    run->written = true;
+    return lilac_ptx_write(&run->result->ptx, run->result->simt, &options);
+}
+
+/* ---- the table -------------------------------------------------------------------------- */
+
+typedef struct pass_row {
+    const char *name;
+    bool (*step)(pipeline *run);
+    bool (*tile)(lilac_tile_module *module, const lilac_target *target, bool *changed);
+    bool (*simt)(lilac_simt_kernel *kernel);
+} pass_row;
+
+/* clang-format off */
+static const pass_row passes[] = {
+    /* name            step of pipeline   pass on tile IR               pass on a SIMT kernel */
+    {"read",           read_source,       NULL,                         NULL},
+    {"verify",         verify_source,     NULL,                         NULL},
+    {"simplify",       NULL,              lilac_engine_simplify,        NULL},
+    {"assign_layouts", NULL,              lilac_engine_assign_layouts,  NULL},
+    {"lower",          lower_tile,        NULL,                         NULL},
+    {"fold",           NULL,              NULL,                         lilac_simt_opt_fold},
+    {"cse",            NULL,              NULL,                         lilac_simt_opt_cse},
+    {"licm",           NULL,              NULL,                         lilac_simt_opt_licm},
+    {"fold",           NULL,              NULL,                         lilac_simt_opt_fold},
+    {"dce",            NULL,              NULL,                         lilac_simt_opt_dce},
+    {"ptx",            write_ptx,         NULL,                         NULL},
+};
+/* clang-format on */
+
+enum { PASS_COUNT = sizeof passes / sizeof passes[0] };
+_Static_assert(PASS_COUNT <= LILAC_MAX_PASSES, "the statistics have a place for every pass");
+
+const char *lilac_pass_name(uint32_t index) {
+    return index < PASS_COUNT ? passes[index].name : NULL;
+}
+
+/* One past the last pass of that name; 0 when there is none. */
+static uint32_t end_of(const char *name) {
+    uint32_t end = 0;
+    for (uint32_t i = 0; i < PASS_COUNT; i++) {
+        if (strcmp(passes[i].name, name) == 0) {
+            end = i + 1;
+        }
+    }
+    return end;
+}
+
+/* ---- counting --------------------------------------------------------------------------- */
+
+static void count_tile_op(void *data, lilac_tile_op *op) {
+    (void)op;
+    ++*(uint32_t *)data;
+}
+
+static uint32_t count_tile(const lilac_tile_module *module) {
+    uint32_t count = 0;
+    for (lilac_tile_function *function = module->functions; function; function = function->next) {
+        if (function->body != NULL) {
+            lilac_tile_walk(function->body, count_tile_op, &count);
+        }
+    }
+    return count;
+}
+
+static uint32_t count_body(const lilac_simt_body *body) {
+    uint32_t count = 0;
+    for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
+        count++;
+        for (uint32_t b = 0; b < i->body_count; b++) {
+            count += count_body(i->bodies[b]);
+        }
+    }
+    return count;
+}
+
+static uint32_t count_simt(const lilac_simt_module *module) {
+    uint32_t count = 0;
+    for (const lilac_simt_kernel *kernel = module->kernels; kernel; kernel = kernel->next) {
+        count += count_body(kernel->body);
+    }
+    return count;
+}
+
+static uint32_t count_operations(const lilac_compilation *compilation) {
+    if (compilation->simt != NULL) {
+        return count_simt(compilation->simt);
+    }
+    return compilation->tile != NULL ? count_tile(compilation->tile) : 0;
+}
+
+/* ---- running ---------------------------------------------------------------------------- */
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static bool run_pass(const pass_row *pass, pipeline *run) {
+    run->changed = false;
+    if (pass->step != NULL) {
+        return pass->step(run);
+    }
+    if (pass->tile != NULL) {
+        return pass->tile(run->result->tile, &run->options->target, &run->changed);
+    }
+    for (lilac_simt_kernel *kernel = run->result->simt->kernels; kernel; kernel = kernel->next) {
+        run->changed |= pass->simt(kernel);
+    }
+    return true;
+}
+
+static bool check_after(const pass_row *pass, const pipeline *run) {
+    if (pass->step == verify_source) {
+        return true; /* has just been done */
+    }
+    if (run->result->simt != NULL) {
+        return run->written || lilac_simt_verify(run->result->simt);
+    }
+    return lilac_tile_verify(run->result->tile, run->layouts);
+}
+
+static void print_after(const pass_row *pass, const pipeline *run) {
+    const char *which = run->options->print_after;
+    lilac_text *out = run->options->printed;
+    if (which == NULL || (strcmp(which, "all") != 0 && strcmp(which, pass->name) != 0)) {
+        return;
+    }
+    lilac_text_printf(out, "// ---- after %s ----\n", pass->name);
+    if (run->written) {
+        lilac_text_put(out, lilac_text_get(&run->result->ptx), run->result->ptx.length);
+    } else if (run->result->simt != NULL) {
+        lilac_simt_print(out, run->result->simt);
+    } else {
+        lilac_tile_print(out, run->result->tile, run->options->line_info);
+    }
+}
+
+static bool is_power_of_two(uint32_t value) {
+    return value != 0 && (value & (value - 1)) == 0;
+}
+
+static bool refuse_target(lilac_context *context, const char *what, uint32_t value, uint32_t most) {
+    lilac_error(context, (lilac_position){0, 0}, 0, "invalid-target",
+                "%u is no %s: it must be a power of two from 1 to %u", value, what, most);
+    return false;
+}
+
+static bool check_pass_name(lilac_context *context, const char *name) {
+    if (name == NULL || end_of(name) != 0) {
+        return true;
+    }
+    lilac_error(context, (lilac_position){0, 0}, 0, "unknown-pass", "there is no pass '%s'", name);
+    return false;
+}
+
+static bool check_options(lilac_context *context, const lilac_options *options) {
+    const lilac_target *target = &options->target;
+    const char *print = options->print_after;
+    bool good = true;
+    if (!is_power_of_two(target->num_warps) || target->num_warps > target->arch->max_warps) {
+        good =
+            refuse_target(context, "number of warps", target->num_warps, target->arch->max_warps);
+    }
+    if (!is_power_of_two(target->num_ctas) || target->num_ctas > 16) {
+        good = refuse_target(context, "number of blocks of a cluster", target->num_ctas, 16);
+    }
+    if (print != NULL && strcmp(print, "all") != 0) {
+        good &= check_pass_name(context, print);
+    }
+    good &= check_pass_name(context, options->stop_after);
+    return good;
+}
+
+void lilac_options_init(lilac_options *options) {
+    *options = (lilac_options){
+        .target = {.arch = lilac_arch_find("sm_90a"),
+                   .num_warps = 4,
+                   .num_ctas = 1,
+                   .num_stages = 3},
+        .comments = true,
+        .line_info = true,
+    };
+}
+
+bool lilac_compile(lilac_compilation *result, lilac_context *context, uint32_t source,
+                   const lilac_options *options) {
+    *result = (lilac_compilation){.context = context};
+    lilac_text_init(&result->ptx);
+    if (!check_options(context, options)) {
+        return false;
+    }
+    pipeline run = {.result = result, .options = options, .source = source};
+    const uint32_t end = options->stop_after != NULL ? end_of(options->stop_after) : PASS_COUNT;
+    uint32_t operations = 0;
+    for (uint32_t i = 0; i < end; i++) {
+        const pass_row *pass = &passes[i];
+        const double start = now();
+        const bool good = run_pass(pass, &run);
+        const double seconds = now() - start;
+        if (run.changed) {
+            operations = count_operations(result);
+        }
+        result->passes[result->pass_count++] =
+            (lilac_pass_statistics){pass->name, seconds, operations};
+        if (!good) {
+            return false;
+        }
+        run.layouts |= pass->tile == lilac_engine_assign_layouts;
+        print_after(pass, &run);
+        if (options->verify && !check_after(pass, &run)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void lilac_compilation_clear(lilac_compilation *compilation) {
+    if (compilation->simt != NULL) {
+        lilac_simt_module_destroy(compilation->simt);
+    }
+    if (compilation->tile != NULL) {
+        lilac_tile_module_destroy(compilation->tile);
+    }
+    lilac_text_clear(&compilation->ptx);
+    *compilation = (lilac_compilation){0};
+}
