@@ -1,0 +1,160 @@
+/* What the subcommands share: exit statuses, the option tables, files and standard streams.
+ *
+ * Results go to standard output, everything said about them to standard error; colour only where a
+ * terminal is. A result that goes to a file is written under another name and renamed, so that no
+ * half-written file is ever left behind.
+ */
+#ifndef LILAC_COMMAND_H
+#define LILAC_COMMAND_H
+
+#include <lilac.h>
+
+/* Exit statuses, one meaning everywhere. */
+enum {
+    STATUS_DONE = 0,
+    STATUS_REFUSED = 1, /* the input was refused; diagnostics say why */
+    STATUS_USAGE = 2,   /* the command line was wrong */
+    STATUS_CHECK = 3    /* a check that the command makes itself failed */
+};
+
+/* ---- options (options.c) ---------------------------------------------------------------- */
+
+/* A growable list of strings that the command line holds. */
+typedef struct string_list {
+    const char **list;
+    uint32_t count;
+} string_list;
+
+typedef enum option_kind {
+    OPTION_FLAG,     /* bool: true when given */
+    OPTION_FLAG_OFF, /* bool: false when given */
+    OPTION_TEXT,     /* const char *: the last one counts */
+    OPTION_TEXTS,    /* strings: all of them, in order */
+    OPTION_NUMBER    /* uint32_t, decimal */
+} option_kind;
+
+typedef struct option_row {
+    const char *name;  /* "--num-warps"; NULL ends a table */
+    const char *brief; /* "-o" or NULL */
+    option_kind kind;
+    void *where;
+    const char *value; /* what stands for the value in the help text: "N" */
+    const char *help;  /* may have several lines */
+} option_row;
+
+/* One subcommand. `help` is the text above its options. */
+typedef struct subcommand {
+    const char *name;
+    const char *usage;   /* after "lilac NAME " */
+    const char *summary; /* one line */
+    const char *help;
+    int (*run)(const struct subcommand *command, int argc, char **argv);
+} subcommand;
+
+/* Reads argv[1 …] by the table; what is no option goes to `operands`. Returns -1 to go on, or the
+ * status to exit with (--help was asked for and printed; something was wrong and reported). "-" is
+ * an operand, "--" ends the options, --name=value and --name value mean the same. */
+int options_read(const subcommand *command, const option_row *table, int argc, char **argv,
+                 string_list *operands);
+void strings_add(string_list *strings, const char *string);
+void strings_clear(string_list *strings);
+void command_help(const subcommand *command, const option_row *table, lilac_text *out);
+/* Reports a wrong command line on standard error; returns STATUS_USAGE. */
+int usage_error(const subcommand *command, const char *format, ...) LILAC_PRINTF(2, 3);
+/* A whole string as a decimal number of at most `most`. */
+bool read_number(const char *string, uint64_t most, uint64_t *value);
+/* The name of the table nearest to one that is not in it, or NULL when none is near. */
+const char *nearest_name(const char *wanted, const char *const *names, size_t count);
+
+extern const subcommand compile_command, layout_command, run_command;
+
+/* Options that compile and run have in common. */
+typedef struct target_options {
+    const char *target;
+    uint32_t num_warps, num_stages, num_ctas;
+} target_options;
+
+void target_options_init(target_options *target);
+/* Into the library's options; -1, or STATUS_USAGE when no device has that shape. */
+int target_options_apply(const subcommand *command, const target_options *target,
+                         lilac_options *options);
+
+/* ---- files and streams (files.c) -------------------------------------------------------- */
+
+/* Reports "lilac: error: …" on standard error; always false, so `return` it. */
+bool file_error(const char *format, ...) LILAC_PRINTF(1, 2);
+/* The whole of a file, or of standard input for "-". False when it cannot be read: reported. */
+bool file_read(const char *path, lilac_text *contents);
+/* Replaces a file in one step (a device or a pipe is written to directly); NULL is standard output.
+ * False when that failed: reported, and what was there before is still there. */
+bool file_write(const char *path, const void *bytes, size_t size);
+/* Prints the context's diagnostics on standard error, and forgets them. */
+void print_diagnostics(lilac_context *context);
+
+/* ---- numpy files (npy.c) ---------------------------------------------------------------- */
+
+enum { NPY_MAX_RANK = 32 };
+
+typedef struct npy {
+    char kind;      /* f i u b, as numpy names them */
+    uint32_t bytes; /* of one element */
+    uint32_t rank;
+    uint64_t shape[NPY_MAX_RANK];
+    uint64_t count; /* of elements */
+    uint8_t *data;  /* count * bytes of them */
+} npy;
+
+/* The array in a .npy file (format 1, 2 or 3, C order, little-endian). False, with the reason in
+ * `why`, when the file is none or is cut short. */
+bool npy_read(npy *array, const char *path, lilac_text *why);
+bool npy_write(const npy *array, const char *path);
+void npy_clear(npy *array);
+/* "float16", "int64", "bool": numpy's name of an element type. */
+void npy_type_name(lilac_text *out, char kind, uint32_t bytes);
+/* Does an array of this element type hold a buffer of this scalar? bf16 and the 8-bit floats, which
+ * numpy does not have, are held as raw bits in integers of their width. */
+bool npy_holds(const npy *array, lilac_scalar scalar);
+/* The element type for a buffer of this scalar; false when there is none. */
+bool npy_type_for(npy *array, lilac_scalar scalar);
+
+/* ---- a kernel's arguments (arguments.c) -------------------------------------------------- */
+
+/* Everything a launch needs for the parameters of one function. Arrays have `count` entries. */
+typedef struct bound_arguments {
+    uint32_t count;
+    const lilac_tile_function *function;
+    uint64_t *bits;            /* what the kernel gets */
+    npy *arrays;               /* of pointers: contents; data NULL otherwise */
+    lilac_sim_buffer *buffers; /* one for each pointer, in order */
+    uint32_t buffer_count;
+    int32_t *buffer_of;    /* index into buffers, -1 for scalars */
+    lilac_scalar *scalars; /* what a pointer points to */
+} bound_arguments;
+
+/* Binds NAME=VALUE strings to the function's parameters. Everything that is wrong is recorded as
+ * diagnostics, all in one go; false when there was any. Clear in either case. */
+bool arguments_bind(bound_arguments *arguments, lilac_context *context,
+                    const lilac_tile_function *function, const string_list *given);
+void arguments_clear(bound_arguments *arguments);
+/* The parameter of that name, or -1. */
+int32_t arguments_find(const bound_arguments *arguments, const char *name, size_t length);
+
+/* ---- comparing (expect.c) ---------------------------------------------------------------- */
+
+/* How far a buffer is from what was expected of it. */
+typedef struct comparison {
+    const char *name;       /* the parameter */
+    double largest;         /* largest |out - ref| */
+    double relative;        /* ‖out - ref‖ / ‖ref‖ */
+    double tolerance;       /* that relative may be at most */
+    uint64_t largest_index; /* where the largest error is */
+    uint64_t count;
+    bool passed;
+} comparison;
+
+/* Compares a buffer to "NAME=file.npy[,TOLERANCE]". False when the request itself was wrong:
+ * recorded as a diagnostic. */
+bool expect_compare(comparison *result, lilac_context *context, const bound_arguments *arguments,
+                    const char *request, uint32_t index);
+
+#endif

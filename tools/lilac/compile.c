@@ -1,0 +1,238 @@
+/* lilac compile: a TTIR file to PTX, or to what stands on the way there. */
+#include "command.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What --emit can ask for, the pass after which it is there, and what it is called in the help. */
+typedef enum emission { EMIT_PTX, EMIT_SIMT, EMIT_TILE, EMIT_JSON, EMIT_COUNT } emission;
+
+static const struct {
+    const char *name;
+    const char *stop_after; /* NULL: runs to the end */
+} emissions[EMIT_COUNT] = {
+    [EMIT_PTX] = {"ptx", NULL},
+    [EMIT_SIMT] = {"simt", "dce"},
+    [EMIT_TILE] = {"tile", "assign_layouts"},
+    [EMIT_JSON] = {"json", NULL},
+};
+
+typedef struct compile_job {
+    string_list operands;
+    target_options target;
+    const char *output, *emit, *print_after;
+    bool time, json, line_info, verify;
+    emission emission;
+} compile_job;
+
+static int read_emission(const subcommand *command, compile_job *request) {
+    for (int e = 0; e < EMIT_COUNT; e++) {
+        if (strcmp(request->emit, emissions[e].name) == 0) {
+            request->emission = (emission)e;
+            return -1;
+        }
+    }
+    return usage_error(command, "--emit takes tile, simt, ptx or json, not '%s'", request->emit);
+}
+
+static int check_pass(const subcommand *command, const char *name) {
+    const char *names[LILAC_MAX_PASSES];
+    uint32_t count = 0;
+    if (name == NULL || strcmp(name, "all") == 0) {
+        return -1;
+    }
+    for (; lilac_pass_name(count) != NULL; count++) {
+        names[count] = lilac_pass_name(count);
+        if (strcmp(names[count], name) == 0) {
+            return -1;
+        }
+    }
+    lilac_text list;
+    lilac_text_init(&list);
+    for (uint32_t i = 0; i < count; i++) {
+        lilac_text_printf(&list, "%s%s", i == 0 ? "" : ", ", names[i]);
+    }
+    const char *near = nearest_name(name, names, count);
+    const int status =
+        near != NULL
+            ? usage_error(command, "--print-after: there is no pass '%s'; did you mean '%s'?", name,
+                          near)
+            : usage_error(command, "--print-after: there is no pass '%s'; they are %s, or all",
+                          name, lilac_text_get(&list));
+    lilac_text_clear(&list);
+    return status;
+}
+
+static void put_times(lilac_text *out, const lilac_compilation *compilation) {
+    double total = 0;
+    lilac_text_printf(out, "%-16s%12s%12s\n", "pass", "time, µs", "operations");
+    for (uint32_t i = 0; i < compilation->pass_count; i++) {
+        const lilac_pass_statistics *pass = &compilation->passes[i];
+        lilac_text_printf(out, "%-16s%11.1f%12u\n", pass->name, 1e6 * pass->seconds,
+                          pass->operations);
+        total += pass->seconds;
+    }
+    lilac_text_printf(out, "%-16s%11.1f\n", "total", 1e6 * total);
+}
+
+static void put_result(lilac_text *out, const compile_job *request, const lilac_options *options,
+                       const lilac_compilation *compilation) {
+    switch (request->emission) {
+    case EMIT_PTX:
+        lilac_text_put(out, lilac_text_get(&compilation->ptx), compilation->ptx.length);
+        break;
+    case EMIT_SIMT:
+        lilac_simt_print(out, compilation->simt);
+        break;
+    case EMIT_TILE:
+        lilac_tile_print(out, compilation->tile, request->line_info);
+        break;
+    case EMIT_JSON:
+    case EMIT_COUNT:
+        lilac_compilation_json(out, compilation, options);
+        lilac_text_char(out, '\n');
+        break;
+    }
+}
+
+/* The result to its file or standard output. With --json standard output belongs to the metadata,
+ * and the result is written only where -o says. */
+static bool write_results(const compile_job *request, const lilac_options *options,
+                          const lilac_compilation *compilation) {
+    lilac_text text;
+    lilac_text_init(&text);
+    bool good = true;
+    if (!request->json || request->output != NULL) {
+        put_result(&text, request, options, compilation);
+        good = file_write(request->output, lilac_text_get(&text), text.length);
+    }
+    if (good && request->json) {
+        lilac_text_reset(&text);
+        lilac_compilation_json(&text, compilation, options);
+        lilac_text_char(&text, '\n');
+        good = file_write(NULL, lilac_text_get(&text), text.length);
+    }
+    lilac_text_clear(&text);
+    return good;
+}
+
+static int compile_text(const compile_job *request, const lilac_options *options,
+                        lilac_context *context, const lilac_text *contents) {
+    const char *path = request->operands.list[0];
+    const char *name = strcmp(path, "-") == 0 ? "<stdin>" : path;
+    const uint32_t source =
+        lilac_source_add(context, name, lilac_text_get(contents), contents->length);
+    lilac_compilation compilation = {0};
+    bool good = source != 0 && lilac_compile(&compilation, context, source, options);
+    fwrite(lilac_text_get(options->printed), 1, options->printed->length, stderr);
+    print_diagnostics(context);
+    if (request->time) {
+        lilac_text times;
+        lilac_text_init(&times);
+        put_times(&times, &compilation);
+        fwrite(lilac_text_get(&times), 1, times.length, stderr);
+        lilac_text_clear(&times);
+    }
+    if (good) {
+        good = write_results(request, options, &compilation);
+    } else if (request->json) {
+        (void)file_write(NULL, "null\n", 5);
+    }
+    lilac_compilation_clear(&compilation);
+    return good ? STATUS_DONE : STATUS_REFUSED;
+}
+
+static int compile_file(const compile_job *request, const lilac_options *options) {
+    lilac_text contents;
+    lilac_text_init(&contents);
+    int status = STATUS_REFUSED;
+    if (file_read(request->operands.list[0], &contents)) {
+        lilac_context *context = lilac_context_create();
+        status = compile_text(request, options, context, &contents);
+        lilac_context_destroy(context);
+    } else if (request->json) {
+        (void)file_write(NULL, "null\n", 5);
+    }
+    lilac_text_clear(&contents);
+    return status;
+}
+
+static int compile_request(const subcommand *command, compile_job *request) {
+    lilac_options options;
+    lilac_options_init(&options);
+    int status = read_emission(command, request);
+    if (status < 0) {
+        status = check_pass(command, request->print_after);
+    }
+    if (status < 0) {
+        status = target_options_apply(command, &request->target, &options);
+    }
+    if (status < 0 && request->operands.count != 1) {
+        status = usage_error(command, request->operands.count == 0
+                                          ? "which file is to be compiled?"
+                                          : "one file at a time can be compiled");
+    }
+    if (status >= 0) {
+        return status;
+    }
+    lilac_text printed;
+    lilac_text_init(&printed);
+    options.print_after = request->print_after;
+    options.printed = &printed;
+    options.stop_after = emissions[request->emission].stop_after;
+    options.verify = request->verify;
+    options.line_info = request->line_info;
+    options.comments = request->line_info;
+    status = compile_file(request, &options);
+    lilac_text_clear(&printed);
+    return status;
+}
+
+static int compile_run(const subcommand *command, int argc, char **argv) {
+    compile_job request = {.emit = "ptx", .line_info = true};
+    target_options_init(&request.target);
+    const option_row table[] = {
+        {"--output", "-o", OPTION_TEXT, &request.output, "OUT",
+         "where the result goes; standard output otherwise"},
+        {"--emit", NULL, OPTION_TEXT, &request.emit, "KIND",
+         "ptx (the usual), simt (what one thread does), tile (the\n"
+         "kernel with its layouts) or json (what a launcher must\n"
+         "know, and each pass's time and operations)"},
+        {"--target", NULL, OPTION_TEXT, &request.target.target, "NAME",
+         "the device: sm_90a unless said otherwise"},
+        {"--num-warps", NULL, OPTION_NUMBER, &request.target.num_warps, "N",
+         "warps of a block: 4 unless said otherwise"},
+        {"--num-stages", NULL, OPTION_NUMBER, &request.target.num_stages, "N",
+         "depth of software pipelines: 3 unless said otherwise"},
+        {"--num-ctas", NULL, OPTION_NUMBER, &request.target.num_ctas, "N",
+         "blocks of a cluster: 1 unless said otherwise"},
+        {"--print-after", NULL, OPTION_TEXT, &request.print_after, "PASS",
+         "print the program after that pass, or after all, on\nstandard error"},
+        {"--verify", NULL, OPTION_FLAG, &request.verify, NULL,
+         "check the program after every pass"},
+        {"--time", NULL, OPTION_FLAG, &request.time, NULL,
+         "print each pass's time and operations on standard error"},
+        {"--no-line-info", NULL, OPTION_FLAG_OFF, &request.line_info, NULL,
+         "no source lines in the result"},
+        {"--json", NULL, OPTION_FLAG, &request.json, NULL,
+         "print what --emit json prints on standard output; the\n"
+         "result itself only goes where -o says"},
+        {0},
+    };
+    int status = options_read(command, table, argc, argv, &request.operands);
+    if (status < 0) {
+        status = compile_request(command, &request);
+    }
+    strings_clear(&request.operands);
+    return status;
+}
+
+const subcommand compile_command = {
+    .name = "compile",
+    .usage = "FILE [-o OUT] [--num-warps N] [--target NAME] [--emit KIND] …",
+    .summary = "a TTIR file to PTX",
+    .help =
+        "Compiles a kernel in TTIR (a *.ttir file of Triton's cache, or kernel.asm[\"ttir\"]) to\n"
+        "PTX. FILE may be - for standard input.",
+    .run = compile_run,
+};

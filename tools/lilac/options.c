@@ -1,0 +1,294 @@
+/* Options by table: one row says an option's name, kind, place and help, and from the rows come
+ * both the reading and the help text.
+ */
+#include "command.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void strings_add(string_list *strings, const char *string) {
+    if ((strings->count & (strings->count - 1)) == 0) {
+        const size_t capacity = strings->count == 0 ? 1 : 2 * (size_t)strings->count;
+        strings->list = lilac_heap_grow(strings->list, capacity * sizeof *strings->list);
+    }
+    strings->list[strings->count++] = string;
+}
+
+void strings_clear(string_list *strings) {
+    lilac_heap_free(strings->list);
+    strings->list = NULL;
+    strings->count = 0;
+}
+
+bool read_number(const char *string, uint64_t most, uint64_t *value) {
+    uint64_t sum = 0;
+    if (*string == '\0') {
+        return false;
+    }
+    for (; *string != '\0'; string++) {
+        if (*string < '0' || *string > '9') {
+            return false;
+        }
+        const uint64_t digit = (uint64_t)(*string - '0');
+        if (sum > (most - digit) / 10 || digit > most) {
+            return false;
+        }
+        sum = 10 * sum + digit;
+    }
+    *value = sum;
+    return true;
+}
+
+/* ---- hints ------------------------------------------------------------------------------ */
+
+static uint32_t least(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+/* Insertions, deletions and replacements that make one string the other (Wagner and Fischer). */
+static uint32_t edit_distance(const char *a, const char *b) {
+    enum { LONGEST = 63 };
+    uint32_t row[LONGEST + 1];
+    const size_t length = strlen(b);
+    if (length > LONGEST) {
+        return UINT32_MAX;
+    }
+    for (uint32_t j = 0; j <= length; j++) {
+        row[j] = j;
+    }
+    for (uint32_t i = 1; *a != '\0'; a++, i++) {
+        uint32_t diagonal = row[0];
+        row[0] = i;
+        for (uint32_t j = 1; j <= length; j++) {
+            const uint32_t replaced = diagonal + (*a != b[j - 1]);
+            diagonal = row[j];
+            row[j] = least(replaced, least(row[j], row[j - 1]) + 1);
+        }
+    }
+    return row[length];
+}
+
+const char *nearest_name(const char *wanted, const char *const *names, size_t count) {
+    const char *nearest = NULL;
+    uint32_t best = (uint32_t)strlen(wanted) / 3 + 1; /* further away is no help */
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t distance = edit_distance(wanted, names[i]);
+        if (distance <= best && (nearest == NULL || distance < best)) {
+            best = distance;
+            nearest = names[i];
+        }
+    }
+    return nearest;
+}
+
+/* ---- help ------------------------------------------------------------------------------- */
+
+enum { HELP_COLUMN = 28 };
+
+static void put_option_help(lilac_text *out, const option_row *option) {
+    const size_t start = out->length;
+    lilac_text_printf(out, "  %s%s%s", option->brief ? option->brief : "",
+                      option->brief ? ", " : "", option->name);
+    if (option->value != NULL) {
+        lilac_text_printf(out, " %s", option->value);
+    }
+    size_t width = out->length - start;
+    if (width >= HELP_COLUMN) {
+        lilac_text_char(out, '\n');
+        width = 0;
+    }
+    for (const char *line = option->help; line != NULL;) {
+        const char *end = strchr(line, '\n');
+        lilac_text_repeat(out, ' ', HELP_COLUMN - width);
+        lilac_text_put(out, line, end != NULL ? (size_t)(end - line) : strlen(line));
+        lilac_text_char(out, '\n');
+        line = end != NULL ? end + 1 : NULL;
+        width = 0;
+    }
+}
+
+static const option_row help_option = {
+    "--help", "-h", OPTION_FLAG, NULL, NULL, "print this and exit",
+};
+
+void command_help(const subcommand *command, const option_row *table, lilac_text *out) {
+    lilac_text_printf(out, "usage: lilac %s %s\n\n%s\n\noptions:\n", command->name, command->usage,
+                      command->help);
+    for (const option_row *row = table; row->name != NULL; row++) {
+        put_option_help(out, row);
+    }
+    put_option_help(out, &help_option);
+}
+
+int usage_error(const subcommand *command, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("lilac: error: ", stderr);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    if (command != NULL) {
+        fprintf(stderr, "\nusage: lilac %s %s\n       lilac %s --help says more\n", command->name,
+                command->usage, command->name);
+    } else {
+        fputs("\n       lilac --help lists the subcommands\n", stderr);
+    }
+    return STATUS_USAGE;
+}
+
+/* ---- reading ---------------------------------------------------------------------------- */
+
+static bool names_option(const option_row *option, const char *string, size_t length) {
+    const bool full = strlen(option->name) == length && memcmp(option->name, string, length) == 0;
+    const bool brief = option->brief != NULL && strlen(option->brief) == length &&
+                       memcmp(option->brief, string, length) == 0;
+    return full || brief;
+}
+
+static int unknown_option(const subcommand *command, const option_row *table, const char *string,
+                          size_t length) {
+    enum { MOST = 32 };
+    const char *names[MOST];
+    size_t count = 0;
+    names[count++] = help_option.name;
+    for (const option_row *row = table; row->name != NULL && count < MOST; row++) {
+        names[count++] = row->name;
+    }
+    char wanted[64];
+    const size_t kept = length < sizeof wanted ? length : sizeof wanted - 1;
+    memcpy(wanted, string, kept);
+    wanted[kept] = '\0';
+    const char *near = nearest_name(wanted, names, count);
+    if (near != NULL) {
+        return usage_error(command, "unknown option '%s'; did you mean '%s'?", wanted, near);
+    }
+    return usage_error(command, "unknown option '%s'", wanted);
+}
+
+static int store_value(const subcommand *command, const option_row *option, const char *value) {
+    uint64_t number = 0;
+    switch (option->kind) {
+    case OPTION_FLAG:
+    case OPTION_FLAG_OFF:
+        *(bool *)option->where = option->kind == OPTION_FLAG;
+        break;
+    case OPTION_TEXT:
+        *(const char **)option->where = value;
+        break;
+    case OPTION_TEXTS:
+        strings_add(option->where, value);
+        break;
+    case OPTION_NUMBER:
+        if (!read_number(value, UINT32_MAX, &number)) {
+            return usage_error(command, "%s takes a number, not '%s'", option->name, value);
+        }
+        *(uint32_t *)option->where = (uint32_t)number;
+        break;
+    }
+    return -1;
+}
+
+/* The option at argv[*index]; advances over its value. */
+static int read_option(const subcommand *command, const option_row *table, int argc, char **argv,
+                       int *index) {
+    const char *string = argv[*index];
+    const char *equals = strchr(string, '=');
+    const size_t length = equals != NULL ? (size_t)(equals - string) : strlen(string);
+    const option_row *row = table;
+    while (row->name != NULL && !names_option(row, string, length)) {
+        row++;
+    }
+    if (row->name == NULL) {
+        return unknown_option(command, table, string, length);
+    }
+    const bool flag = row->kind == OPTION_FLAG || row->kind == OPTION_FLAG_OFF;
+    if (flag && equals != NULL) {
+        return usage_error(command, "%s takes no value", row->name);
+    }
+    if (flag || equals != NULL) {
+        return store_value(command, row, equals != NULL ? equals + 1 : NULL);
+    }
+    if (*index + 1 >= argc) {
+        return usage_error(command, "%s needs a value: %s %s", row->name, row->name, row->value);
+    }
+    return store_value(command, row, argv[++*index]);
+}
+
+int options_read(const subcommand *command, const option_row *table, int argc, char **argv,
+                 string_list *operands) {
+    for (int i = 1; i < argc; i++) { /* --help counts wherever it stands, whatever else is wrong */
+        if (strcmp(argv[i], "--") == 0) {
+            break;
+        }
+        if (names_option(&help_option, argv[i], strlen(argv[i]))) {
+            lilac_text text;
+            lilac_text_init(&text);
+            command_help(command, table, &text);
+            const bool written = file_write(NULL, lilac_text_get(&text), text.length);
+            lilac_text_clear(&text);
+            return written ? STATUS_DONE : STATUS_REFUSED;
+        }
+    }
+    bool only_operands = false;
+    for (int i = 1; i < argc; i++) {
+        if (!only_operands && strcmp(argv[i], "--") == 0) {
+            only_operands = true;
+        } else if (only_operands || argv[i][0] != '-' || argv[i][1] == '\0') {
+            strings_add(operands, argv[i]);
+        } else {
+            const int status = read_option(command, table, argc, argv, &i);
+            if (status >= 0) {
+                return status;
+            }
+        }
+    }
+    return -1;
+}
+
+/* ---- the target ------------------------------------------------------------------------- */
+
+void target_options_init(target_options *target) {
+    lilac_options defaults;
+    lilac_options_init(&defaults);
+    *target = (target_options){.target = "sm_90a",
+                               .num_warps = defaults.target.num_warps,
+                               .num_stages = defaults.target.num_stages,
+                               .num_ctas = defaults.target.num_ctas};
+}
+
+static bool is_power_of_two(uint32_t value) {
+    return value != 0 && (value & (value - 1)) == 0;
+}
+
+static int unknown_target(const subcommand *command, const char *name) {
+    lilac_text known;
+    lilac_text_init(&known);
+    for (size_t i = 0; lilac_arch_at(i) != NULL; i++) {
+        lilac_text_printf(&known, "%s%s", i == 0 ? "" : ", ", lilac_arch_at(i)->name);
+    }
+    const int status = usage_error(command, "--target: there is no device '%s'; known are %s", name,
+                                   lilac_text_get(&known));
+    lilac_text_clear(&known);
+    return status;
+}
+
+int target_options_apply(const subcommand *command, const target_options *target,
+                         lilac_options *options) {
+    const lilac_arch *arch = lilac_arch_find(target->target);
+    if (arch == NULL) {
+        return unknown_target(command, target->target);
+    }
+    if (!is_power_of_two(target->num_warps) || target->num_warps > arch->max_warps) {
+        return usage_error(command, "--num-warps: %u is no power of two from 1 to %u",
+                           target->num_warps, arch->max_warps);
+    }
+    if (!is_power_of_two(target->num_ctas) || target->num_ctas > 16) {
+        return usage_error(command, "--num-ctas: %u is no power of two from 1 to 16",
+                           target->num_ctas);
+    }
+    if (target->num_stages == 0) {
+        return usage_error(command, "--num-stages: a pipeline has at least one stage");
+    }
+    options->target = (lilac_target){arch, target->num_warps, target->num_ctas, target->num_stages};
+    return -1;
+}
