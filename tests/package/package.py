@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""The package as users meet it: installed into a fresh prefix, found by CMake and by pkg-config,
+static and shared; the shared library exports lilac_ names only; the headers compile alone as C17
+(and as C++17 where there is a C++ compiler); a room cannot include a room above it.
+
+usage: package.py BUILD_FOLDER [SANITIZERS]
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+EXPECTED = '{"lane": [[1],[2],[4],[8],[16]]}'
+
+
+def run(*command, **options):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: exit {done.returncode}\n{done.stdout}")
+    return done.stdout
+
+
+def fails(*command):
+    return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0
+
+
+def check(what, condition, detail=""):
+    if not condition:
+        sys.exit(f"{what}: failed\n{detail}")
+    print(f"{what}: ok")
+
+
+def main():
+    build = sys.argv[1]
+    sanitize = [f"-fsanitize={sys.argv[2]}"] if len(sys.argv) > 2 and sys.argv[2] else []
+    cc = os.environ.get("CC", "cc")
+    with tempfile.TemporaryDirectory() as folder:
+        prefix = os.path.join(folder, "prefix")
+        run("cmake", "--install", build, "--prefix", prefix)
+
+        consumer = os.path.join(folder, "consumer")
+        run("cmake", "-S", os.path.join(HERE, "consumer"), "-B", consumer, f"-DCMAKE_PREFIX_PATH={prefix}")
+        run("cmake", "--build", consumer)
+        for kind in ("static", "shared"):
+            out = run(os.path.join(consumer, f"consumer_{kind}")).replace(", ", ",").replace(": ", ":")
+            check(f"find_package, {kind}", out.strip() == EXPECTED.replace(", ", ",").replace(": ", ":"), out)
+
+        libraries = subprocess.run(["find", prefix, "-name", "liblilac.so"], stdout=subprocess.PIPE, text=True)
+        library = libraries.stdout.split()[0]
+        names = re.findall(r" [TDBR] (\S+)", run("nm", "-D", "--defined-only", library))
+        foreign = [name for name in names if not name.startswith("lilac_")]
+        check("exported names", len(names) > 50 and not foreign, " ".join(foreign))
+
+        if shutil.which("pkg-config"):
+            configs = os.path.join(os.path.dirname(library), "pkgconfig")
+            environment = dict(os.environ, PKG_CONFIG_PATH=configs)
+            flags = run("pkg-config", "--cflags", "--libs", "lilac", env=environment)
+            flags = flags.replace("/usr/local", prefix).split()
+            program = os.path.join(folder, "by_pkg_config")
+            run(cc, "-std=c17", os.path.join(HERE, "consumer", "consumer.c"), "-o", program,
+                *flags, f"-I{prefix}/include", f"-L{os.path.dirname(library)}", *sanitize)
+            run(program, env=dict(os.environ, LD_LIBRARY_PATH=os.path.dirname(library)))
+            check("pkg-config", True)
+        else:
+            print("pkg-config: skipped, there is none")
+
+        run(cc, "-std=c17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", "-x", "c",
+            f"-I{prefix}/include", os.path.join(prefix, "include", "lilac.h"))
+        check("lilac.h alone as C17", True)
+        cxx = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+        if cxx:
+            alone = os.path.join(folder, "alone.cpp")
+            with open(alone, "w") as file:
+                file.write("#include <lilac.h>\n")
+            run(cxx, "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{prefix}/include", alone)
+            check("lilac.h alone as C++17", True)
+        else:
+            print("lilac.h alone as C++17: skipped, there is no C++ compiler")
+
+        for room, above in (("f2", "layout"), ("layout", "tile"), ("simt", "tile"), ("target_sim", "layout"),
+                            ("tile", "engine"), ("engine", "lower"), ("lower", "driver")):
+            probe = os.path.join(folder, "probe.c")
+            with open(probe, "w") as file:
+                file.write(f"#include <lilac/{above}.h>\nint probe;\n")
+            check(f"room {room} cannot include {above}",
+                  fails(cc, "-std=c17", "-fsyntax-only", f"-I{build}/rooms/{room}", probe))
+
+
+main()
