@@ -1,0 +1,362 @@
+/* Running a block: one step after another, each for all threads.
+ *
+ * Control flow is the same for all threads, so there is one place in the program and no mask; a
+ * condition is compared over the threads where it may differ. */
+#include "block.h"
+
+#include <string.h>
+
+#define DEFAULT_LIMIT (UINT64_C(1) << 36)
+
+bool lilac_sim_worker_trap(lilac_sim_worker *w, lilac_sim_trap_kind kind,
+                           const lilac_sim_step *step, uint32_t thread) {
+    w->trap.kind = kind;
+    w->trap.at = step->source;
+    w->trap.block = w->block;
+    w->trap.thread = thread;
+    return false;
+}
+
+void lilac_sim_worker_find(lilac_sim_worker *w, lilac_sim_finding finding) {
+    if (w->kept[finding.kind] == LILAC_SIM_FINDINGS)
+        return;
+    for (uint32_t k = 0; k < w->finding_count; k++) {
+        const lilac_sim_finding *f = &w->findings[k];
+        if (f->kind == finding.kind && f->at == finding.at && f->other == finding.other)
+            return;
+    }
+    w->kept[finding.kind]++;
+    w->findings[w->finding_count++] = finding;
+}
+
+/* Entry 0 in all n entries. */
+static void fill(uint8_t *array, uint32_t entry_bytes, uint32_t n) {
+    switch (entry_bytes) {
+    case 1:
+        memset(array, array[0], n);
+        break;
+    case 2:
+        for (uint32_t t = 1; t < n; t++)
+            ((lane_u16 *)(void *)array)[t] = ((lane_u16 *)(void *)array)[0];
+        break;
+    case 4:
+        for (uint32_t t = 1; t < n; t++)
+            ((lane_u32 *)(void *)array)[t] = ((lane_u32 *)(void *)array)[0];
+        break;
+    default:
+        for (uint32_t t = 1; t < n; t++)
+            ((lane_u64 *)(void *)array)[t] = ((lane_u64 *)(void *)array)[0];
+        break;
+    }
+}
+
+static uint64_t read_entry(const uint8_t *array, uint32_t entry_bytes, uint32_t thread) {
+    switch (entry_bytes) {
+    case 1:
+        return array[thread];
+    case 2:
+        return ((const lane_u16 *)(const void *)array)[thread];
+    case 4:
+        return ((const lane_u32 *)(const void *)array)[thread];
+    default:
+        return ((const lane_u64 *)(const void *)array)[thread];
+    }
+}
+
+static void write_entry(uint8_t *array, uint32_t entry_bytes, uint32_t thread, uint64_t bits) {
+    switch (entry_bytes) {
+    case 1:
+        array[thread] = (uint8_t)bits;
+        break;
+    case 2:
+        ((lane_u16 *)(void *)array)[thread] = (uint16_t)bits;
+        break;
+    case 4:
+        ((lane_u32 *)(void *)array)[thread] = (uint32_t)bits;
+        break;
+    default:
+        ((lane_u64 *)(void *)array)[thread] = bits;
+        break;
+    }
+}
+
+/* ---- presets ---------------------------------------------------------------------------- */
+
+static void apply_preset(lilac_sim_worker *w, const lilac_sim_preset *preset) {
+    const lilac_sim_program *p = w->program;
+    uint8_t *array = w->registers + preset->out;
+    uint32_t size = p->arch->warp_size;
+    switch (preset->kind) {
+    case PRESET_THREAD:
+    case PRESET_LANE:
+    case PRESET_WARP:
+        for (uint32_t t = 0; t < p->threads; t++)
+            write_entry(array, preset->entry_bytes, t,
+                        preset->kind == PRESET_THREAD ? t
+                        : preset->kind == PRESET_LANE ? t % size
+                                                      : t / size);
+        return;
+    case PRESET_BLOCK:
+        write_entry(array, preset->entry_bytes, 0, w->place[preset->bits]);
+        break;
+    case PRESET_CTA:
+        write_entry(array, preset->entry_bytes, 0, w->rank);
+        break;
+    default:
+        write_entry(array, preset->entry_bytes, 0, preset->bits);
+        break;
+    }
+    fill(array, preset->entry_bytes, p->threads);
+}
+
+static bool is_for_each_block(const lilac_sim_preset *preset) {
+    return preset->kind == PRESET_BLOCK || preset->kind == PRESET_CTA;
+}
+
+void lilac_sim_worker_init(lilac_sim_worker *w, const lilac_sim_program *program,
+                           const lilac_sim_launch *launch, const lilac_sim_memory *memory) {
+    *w = (lilac_sim_worker){.program = program, .launch = launch, .memory = memory};
+    w->registers = lilac_heap_grow(NULL, program->register_bytes + 1);
+    memset(w->registers, 0, program->register_bytes);
+    lilac_sim_shared_init(&w->shared, program->kernel->shared_bytes);
+    for (uint32_t k = 0; k < program->preset_count; k++)
+        if (!is_for_each_block(&program->presets[k]))
+            apply_preset(w, &program->presets[k]);
+}
+
+void lilac_sim_worker_clear(lilac_sim_worker *w) {
+    lilac_heap_free(w->registers);
+    lilac_sim_shared_clear(&w->shared);
+}
+
+/* ---- steps ------------------------------------------------------------------------------ */
+
+static void run_lanes(const lilac_sim_worker *w, const lilac_sim_step *s) {
+    uint8_t *r = w->registers;
+    s->loop(s->n, s->immediate, r + s->out, r + s->a, r + s->b, r + s->c);
+    if (s->fill)
+        fill(r + s->out, s->entry_bytes, w->program->threads);
+}
+
+static void run_flushed(const lilac_sim_worker *w, const lilac_sim_step *s) {
+    const lilac_sim_program *p = w->program;
+    uint8_t *r = w->registers;
+    const uint32_t from[3] = {s->a, s->b, s->c};
+    const void *operands[3];
+    for (uint32_t k = 0; k < 3; k++) {
+        operands[k] = r + from[k];
+        if (s->varies >> k & 1) {
+            lilac_sim_flush(s->n, 0, r + p->scratch[k], operands[k], NULL, NULL);
+            operands[k] = r + p->scratch[k];
+        }
+    }
+    if (s->varies >> 3 & 1) {
+        void *result = r + p->scratch[3];
+        s->loop(s->n, s->immediate, result, operands[0], operands[1], operands[2]);
+        lilac_sim_flush(s->n, 0, r + s->out, result, NULL, NULL);
+    } else {
+        s->loop(s->n, s->immediate, r + s->out, operands[0], operands[1], operands[2]);
+    }
+    if (s->fill)
+        fill(r + s->out, s->entry_bytes, p->threads);
+}
+
+static bool run_divide(lilac_sim_worker *w, const lilac_sim_step *s) {
+    for (uint32_t t = 0; t < s->n; t++)
+        if (read_entry(w->registers + s->b, s->entry_bytes, t) == 0)
+            return lilac_sim_worker_trap(w, TRAP_DIVISION, s, t);
+    run_lanes(w, s);
+    return true;
+}
+
+/* The lane that a lane reads from, as PTX's shfl with all lanes and no segments; a lane whose
+ * partner lies outside its warp reads itself. The lane operand counts modulo the warp. */
+static uint32_t partner(uint64_t kind, uint32_t lane, uint32_t operand, uint32_t warp_size) {
+    operand &= warp_size - 1;
+    switch (kind) {
+    case LILAC_SIMT_SHFL_IDX:
+        return operand;
+    case LILAC_SIMT_SHFL_XOR:
+        return lane ^ operand;
+    case LILAC_SIMT_SHFL_UP:
+        return lane >= operand ? lane - operand : lane;
+    default:
+        return lane + operand < warp_size ? lane + operand : lane;
+    }
+}
+
+static void run_shuffle(lilac_sim_worker *w, const lilac_sim_step *s) {
+    uint32_t size = w->program->arch->warp_size;
+    const lane_u32 *values = (const void *)(w->registers + s->a);
+    const lane_u32 *operands = (const void *)(w->registers + s->b);
+    lane_u32 *out = (void *)(w->registers + s->out);
+    for (uint32_t first = 0; first < w->program->threads; first += size)
+        for (uint32_t lane = 0; lane < size; lane++)
+            out[first + lane] =
+                values[first + partner(s->immediate, lane, operands[first + lane], size)];
+    w->counters.shuffles += w->program->warps;
+}
+
+static void run_ballot(lilac_sim_worker *w, const lilac_sim_step *s) {
+    uint32_t size = w->program->arch->warp_size;
+    const lane_u8 *conditions = w->registers + s->a;
+    lane_u32 *out = (void *)(w->registers + s->out);
+    for (uint32_t first = 0; first < w->program->threads; first += size) {
+        uint32_t votes = 0;
+        for (uint32_t lane = 0; lane < size; lane++)
+            votes |= (uint32_t)(conditions[first + lane] != 0) << lane;
+        for (uint32_t lane = 0; lane < size; lane++)
+            out[first + lane] = votes;
+    }
+    w->counters.votes += w->program->warps;
+}
+
+static bool run_assert(lilac_sim_worker *w, const lilac_sim_step *s) {
+    for (uint32_t t = 0; t < s->n; t++)
+        if (!w->registers[s->a + t])
+            return lilac_sim_worker_trap(w, TRAP_ASSERT, s, t);
+    return true;
+}
+
+/* Is operand k of a control step, at an offset, the same for all threads? */
+static bool check_agreement(lilac_sim_worker *w, const lilac_sim_step *s, uint32_t k,
+                            uint32_t offset, uint32_t entry_bytes) {
+    const uint8_t *array = w->registers + offset;
+    if (!(s->varies >> k & 1))
+        return true;
+    uint64_t first = read_entry(array, entry_bytes, 0);
+    for (uint32_t t = 1; t < w->program->threads; t++)
+        if (read_entry(array, entry_bytes, t) != first)
+            return lilac_sim_worker_trap(w, TRAP_DIVERGENT, s, t);
+    return true;
+}
+
+static int64_t read_signed(const lilac_sim_worker *w, uint32_t offset, uint32_t entry_bytes) {
+    uint32_t shift = 64 - 8 * entry_bytes;
+    return (int64_t)(read_entry(w->registers + offset, entry_bytes, 0) << shift) >> shift;
+}
+
+/* The counter's next value; whether there is an iteration for it. */
+static bool set_counter(const lilac_sim_worker *w, const lilac_sim_step *s, uint64_t value) {
+    uint32_t entry_bytes = (uint32_t)s->immediate;
+    write_entry(w->registers + s->out, entry_bytes, 0, value);
+    if (s->fill)
+        fill(w->registers + s->out, entry_bytes, w->program->threads);
+    return read_signed(w, s->out, entry_bytes) < read_signed(w, s->b, entry_bytes);
+}
+
+static bool begin_loop(lilac_sim_worker *w, const lilac_sim_step *s, bool *runs) {
+    uint32_t entry_bytes = (uint32_t)s->immediate;
+    if (!check_agreement(w, s, 0, s->a, entry_bytes) ||
+        !check_agreement(w, s, 1, s->b, entry_bytes) ||
+        !check_agreement(w, s, 2, s->c, entry_bytes))
+        return false;
+    if (read_signed(w, s->c, entry_bytes) <= 0)
+        return lilac_sim_worker_trap(w, TRAP_STEP, s, 0);
+    *runs = set_counter(w, s, read_entry(w->registers + s->a, entry_bytes, 0));
+    return true;
+}
+
+static bool next_iteration(const lilac_sim_worker *w, const lilac_sim_step *s) {
+    uint32_t entry_bytes = (uint32_t)s->immediate;
+    return set_counter(w, s,
+                       read_entry(w->registers + s->out, entry_bytes, 0) +
+                           read_entry(w->registers + s->c, entry_bytes, 0));
+}
+
+static bool run_steps(lilac_sim_worker *w) {
+    const lilac_sim_program *p = w->program;
+    uint64_t limit =
+        (w->launch->instruction_limit ? w->launch->instruction_limit : DEFAULT_LIMIT) / p->warps;
+    const lilac_sim_step *s = p->steps;
+    for (;; s++) {
+        w->issued += s->issues;
+        bool runs = true;
+        switch ((lilac_sim_step_kind)s->kind) {
+        case STEP_LANES:
+            run_lanes(w, s);
+            break;
+        case STEP_FLUSHED:
+            run_flushed(w, s);
+            break;
+        case STEP_DIVIDE:
+            if (!run_divide(w, s))
+                return false;
+            break;
+        case STEP_LOAD_GLOBAL:
+        case STEP_STORE_GLOBAL:
+            if (!lilac_sim_access_global(w, s))
+                return false;
+            break;
+        case STEP_LOAD_SHARED:
+        case STEP_STORE_SHARED:
+            if (!lilac_sim_access_shared(w, s))
+                return false;
+            break;
+        case STEP_SHUFFLE:
+            run_shuffle(w, s);
+            break;
+        case STEP_BALLOT:
+            run_ballot(w, s);
+            break;
+        case STEP_BARRIER:
+            lilac_sim_shared_barrier(&w->shared);
+            w->counters.barriers++;
+            break;
+        case STEP_NOTHING:
+            break;
+        case STEP_ASSERT:
+            if (!run_assert(w, s))
+                return false;
+            break;
+        case STEP_LOOP_BEGIN:
+            if (!begin_loop(w, s, &runs))
+                return false;
+            if (!runs)
+                s = p->steps + s->target - 1;
+            break;
+        case STEP_LOOP_NEXT:
+            if (w->issued > limit)
+                return lilac_sim_worker_trap(w, TRAP_LIMIT, s, 0);
+            if (next_iteration(w, s))
+                s = p->steps + s->target - 1;
+            break;
+        case STEP_BRANCH:
+            if (!check_agreement(w, s, 0, s->a, 1))
+                return false;
+            if (!w->registers[s->a])
+                s = p->steps + s->target - 1;
+            break;
+        case STEP_JUMP:
+            s = p->steps + s->target - 1;
+            break;
+        case STEP_JUMP_BACK:
+            if (w->issued > limit)
+                return lilac_sim_worker_trap(w, TRAP_LIMIT, s, 0);
+            s = p->steps + s->target - 1;
+            break;
+        case STEP_END:
+            return true;
+        }
+    }
+}
+
+bool lilac_sim_worker_run(lilac_sim_worker *w, uint64_t block) {
+    const uint32_t *grid = w->launch->grid;
+    uint32_t ctas = w->program->kernel->num_ctas;
+    uint64_t program = block / ctas;
+    w->block = block;
+    w->rank = (uint32_t)(block % ctas);
+    w->place[0] = (uint32_t)(program % grid[0]);
+    w->place[1] = (uint32_t)(program / grid[0] % grid[1]);
+    w->place[2] = (uint32_t)(program / grid[0] / grid[1]);
+    w->issued = 0;
+    lilac_sim_shared_forget(&w->shared);
+    for (uint32_t k = 0; k < w->program->preset_count; k++)
+        if (is_for_each_block(&w->program->presets[k]))
+            apply_preset(w, &w->program->presets[k]);
+    bool done = run_steps(w);
+    w->counters.blocks++;
+    w->counters.instructions += w->issued * w->program->warps;
+    return done;
+}

@@ -1,0 +1,251 @@
+/* A launch: checked, decoded once, its blocks handed to workers in order, their records merged.
+ *
+ * What is reported must not depend on how the host schedules: counters are sums; blocks are taken
+ * in ascending order, so a worker's first findings are enough to know the launch's first; and when
+ * a block traps, every block before it is still run, so that the first block to trap is the same
+ * each time. */
+#include "report.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NOWHERE       ((lilac_position){0})
+#define FIRST_ADDRESS (UINT64_C(1) << 56)
+#define MOST_BLOCKS   (UINT64_C(1) << 48)
+
+void lilac_sim_place(lilac_sim_buffer *buffers, uint32_t count) {
+    uint64_t address = FIRST_ADDRESS;
+    for (uint32_t k = 0; k < count; k++) {
+        buffers[k].address = address;
+        address += (buffers[k].size + 255) / 256 * 256 + (UINT64_C(1) << 36);
+    }
+}
+
+/* ---- checks ----------------------------------------------------------------------------- */
+
+static bool check_shape(lilac_context *context, const lilac_sim_launch *launch) {
+    const lilac_simt_kernel *kernel = launch->kernel;
+    const lilac_arch *arch = kernel->module->arch;
+    const uint32_t most[3] = {INT32_MAX, UINT16_MAX, UINT16_MAX};
+    uint64_t blocks = kernel->num_ctas;
+    if (launch->argument_count != kernel->parameter_count) {
+        lilac_error(context, NOWHERE, kernel->location, "argument-count",
+                    "kernel '%s' has %u parameters and the launch %u arguments", kernel->name,
+                    kernel->parameter_count, launch->argument_count);
+        return false;
+    }
+    if (kernel->num_warps == 0 || kernel->num_warps > arch->max_warps || kernel->num_ctas == 0) {
+        lilac_error(context, NOWHERE, kernel->location, "grid-size",
+                    "%u warps a block and %u blocks a cluster: %s has 1 to %u warps",
+                    kernel->num_warps, kernel->num_ctas, arch->name, arch->max_warps);
+        return false;
+    }
+    for (uint32_t k = 0; k < 3; k++) {
+        if (launch->grid[k] > most[k] ||
+            (launch->grid[k] && blocks > MOST_BLOCKS / launch->grid[k])) {
+            lilac_error(context, NOWHERE, kernel->location, "grid-size",
+                        "the grid is %u along %c: at most %u, and 2^48 blocks in all",
+                        launch->grid[k], "xyz"[k], most[k]);
+            return false;
+        }
+        blocks *= launch->grid[k] ? launch->grid[k] : 1;
+    }
+    if (kernel->shared_bytes > arch->shared_bytes) {
+        lilac_error(context, NOWHERE, kernel->location, "shared-memory-size",
+                    "kernel '%s' needs %u bytes of shared memory, %s has %u", kernel->name,
+                    kernel->shared_bytes, arch->name, arch->shared_bytes);
+        return false;
+    }
+    return true;
+}
+
+static int by_address(const void *a, const void *b) {
+    const lilac_sim_buffer *x = *(const lilac_sim_buffer *const *)a;
+    const lilac_sim_buffer *y = *(const lilac_sim_buffer *const *)b;
+    if (x->address != y->address)
+        return x->address < y->address ? -1 : 1;
+    if (x->size != y->size)
+        return x->size < y->size ? -1 : 1;
+    return x < y ? -1 : x > y; /* entries of one array */
+}
+
+/* Sorts the buffers; false when two of them overlap. */
+static bool collect_buffers(lilac_context *context, const lilac_sim_launch *launch,
+                            lilac_sim_memory *memory) {
+    memory->count = launch->buffer_count;
+    memory->buffers = lilac_heap_grow(NULL, sizeof *memory->buffers * (memory->count + 1u));
+    for (uint32_t k = 0; k < memory->count; k++) {
+        assert(launch->buffers[k].bytes || launch->buffers[k].size == 0);
+        memory->buffers[k] = &launch->buffers[k];
+    }
+    qsort(memory->buffers, memory->count, sizeof *memory->buffers, by_address);
+    for (uint32_t k = 0; k < memory->count; k++) {
+        const lilac_sim_buffer *b = memory->buffers[k];
+        bool wraps = b->size > UINT64_MAX - b->address;
+        if (wraps ||
+            (k + 1 < memory->count && memory->buffers[k + 1]->address - b->address < b->size)) {
+            lilac_error(context, NOWHERE, launch->kernel->location, "buffer-overlap",
+                        "buffer '%s' overlaps %s", b->name ? b->name : "?",
+                        wraps ? "the end of the address space" : "the next one");
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- workers ---------------------------------------------------------------------------- */
+
+typedef struct schedule {
+    lilac_sim_worker *workers;
+    uint64_t blocks;
+    atomic_uint_fast64_t next;  /* block to take */
+    atomic_uint_fast64_t first; /* to trap so far; blocks: none */
+} schedule;
+
+typedef struct job {
+    schedule *schedule;
+    lilac_sim_worker *worker;
+    pthread_t thread;
+} job;
+
+static void *run_blocks(void *argument) {
+    job *j = argument;
+    schedule *s = j->schedule;
+    for (;;) {
+        uint64_t block = atomic_fetch_add(&s->next, 1);
+        if (block >= s->blocks || block > atomic_load(&s->first))
+            return NULL;
+        if (lilac_sim_worker_run(j->worker, block))
+            continue;
+        uint_fast64_t first = atomic_load(&s->first);
+        while (block < first && !atomic_compare_exchange_weak(&s->first, &first, block))
+            ;
+        return NULL; /* later blocks are of no interest, earlier ones are taken */
+    }
+}
+
+/* Runs all on `count` threads, this one included; on fewer when the system has no more. */
+static void run_workers(schedule *s, uint32_t count) {
+    job *jobs = lilac_heap_grow(NULL, sizeof *jobs * count);
+    uint32_t started = 1;
+    for (uint32_t k = 0; k < count; k++)
+        jobs[k] = (job){.schedule = s, .worker = &s->workers[k]};
+    while (started < count &&
+           pthread_create(&jobs[started].thread, NULL, run_blocks, &jobs[started]) == 0)
+        started++;
+    run_blocks(&jobs[0]);
+    for (uint32_t k = 1; k < started; k++)
+        pthread_join(jobs[k].thread, NULL);
+    lilac_heap_free(jobs);
+}
+
+static uint32_t choose_threads(const lilac_sim_launch *launch, uint64_t blocks) {
+    uint64_t threads = launch->threads;
+    if (threads == 0) {
+        long cores = sysconf(_SC_NPROCESSORS_ONLN);
+        threads = cores > 0 ? (uint64_t)cores : 1;
+    }
+    if (threads > 256)
+        threads = 256;
+    return (uint32_t)(threads < blocks ? threads : blocks);
+}
+
+/* ---- merging ---------------------------------------------------------------------------- */
+
+static void add_counters(lilac_sim_counters *sum, const lilac_sim_counters *part) {
+    uint64_t to[sizeof *sum / sizeof(uint64_t)], from[sizeof *sum / sizeof(uint64_t)];
+    memcpy(to, sum, sizeof to);
+    memcpy(from, part, sizeof from);
+    for (size_t k = 0; k < sizeof to / sizeof *to; k++)
+        to[k] += from[k];
+    memcpy(sum, to, sizeof to);
+}
+
+static bool same_finding(const lilac_sim_finding *a, const lilac_sim_finding *b) {
+    return a->kind == b->kind && a->at == b->at && a->other == b->other;
+}
+
+/* The launch's first findings: each worker's are in order of blocks, and no block has two workers,
+ * so the least block among their heads is next. */
+static void report_findings(lilac_context *context, const lilac_sim_launch *launch,
+                            const lilac_sim_memory *memory, const schedule *s, uint32_t count) {
+    lilac_sim_finding told[FINDING_KINDS * LILAC_SIM_FINDINGS];
+    uint32_t told_count = 0, told_of[FINDING_KINDS] = {0};
+    uint32_t *head = lilac_heap_grow(NULL, sizeof *head * count);
+    memset(head, 0, sizeof *head * count);
+    uint64_t last = atomic_load(&s->first);
+    for (;;) {
+        uint32_t best = count;
+        for (uint32_t k = 0; k < count; k++) {
+            const lilac_sim_worker *w = &s->workers[k];
+            if (head[k] < w->finding_count &&
+                (best == count ||
+                 w->findings[head[k]].block < s->workers[best].findings[head[best]].block))
+                best = k;
+        }
+        if (best == count)
+            break;
+        const lilac_sim_finding *f = &s->workers[best].findings[head[best]++];
+        bool known = f->block > last || told_of[f->kind] == LILAC_SIM_FINDINGS;
+        for (uint32_t k = 0; k < told_count && !known; k++)
+            known = same_finding(&told[k], f);
+        if (known)
+            continue;
+        told_of[f->kind]++;
+        told[told_count++] = *f;
+        lilac_sim_report_finding(context, launch, memory, f);
+    }
+    lilac_heap_free(head);
+}
+
+static bool run_program(lilac_context *context, const lilac_sim_launch *launch,
+                        const lilac_sim_program *program, const lilac_sim_memory *memory,
+                        uint64_t blocks, lilac_sim_counters *counters) {
+    uint32_t count = choose_threads(launch, blocks);
+    schedule s = {.blocks = blocks};
+    atomic_init(&s.next, 0);
+    atomic_init(&s.first, blocks);
+    s.workers = lilac_heap_grow(NULL, sizeof *s.workers * count);
+    for (uint32_t k = 0; k < count; k++)
+        lilac_sim_worker_init(&s.workers[k], program, launch, memory);
+    run_workers(&s, count);
+
+    uint64_t first = atomic_load(&s.first);
+    report_findings(context, launch, memory, &s, count);
+    for (uint32_t k = 0; k < count; k++) {
+        const lilac_sim_worker *w = &s.workers[k];
+        if (w->trap.kind != TRAP_NONE && w->trap.block == first)
+            lilac_sim_report_trap(context, launch, memory, &w->trap);
+        add_counters(counters, &w->counters);
+    }
+    for (uint32_t k = 0; k < count; k++)
+        lilac_sim_worker_clear(&s.workers[k]);
+    lilac_heap_free(s.workers);
+    if (first < blocks)
+        *counters = (lilac_sim_counters){0};
+    return first == blocks;
+}
+
+bool lilac_sim_run(lilac_context *context, const lilac_sim_launch *launch,
+                   lilac_sim_counters *counters) {
+    assert(context && launch && launch->kernel && counters);
+    assert(launch->arguments || launch->argument_count == 0);
+    assert(launch->buffers || launch->buffer_count == 0);
+    *counters = (lilac_sim_counters){0};
+    if (!lilac_simt_verify(launch->kernel->module) || !check_shape(context, launch))
+        return false;
+    uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+    blocks *= launch->kernel->num_ctas;
+    lilac_sim_memory memory = {0};
+    lilac_sim_program program = {0};
+    bool done = collect_buffers(context, launch, &memory) &&
+                lilac_sim_program_init(&program, context, launch) &&
+                (blocks == 0 || run_program(context, launch, &program, &memory, blocks, counters));
+    lilac_sim_program_clear(&program);
+    lilac_heap_free(memory.buffers);
+    return done;
+}

@@ -1,0 +1,516 @@
+/* Decoding a kernel into steps, in two walks over its bodies.
+ *
+ * survey   what differs between threads, and when values die (survey.c)
+ *
+ * emit     gives values arrays of the register file and writes the steps. Results get arrays before
+ *          the operands' are given back, so no step writes what it reads.
+ *
+ *   loop    inits → arguments; LOOP_BEGIN exit; body: …, yields → arguments; LOOP_NEXT body; exit:
+ *           arguments → results
+ *   if      BRANCH other; …, yields → results; JUMP end; other: …, yields → results; end:
+ *   while   inits → before's arguments; before: …, passed → after's arguments and results;
+ *           BRANCH end; after: …, yields → before's arguments; JUMP_BACK before; end:
+ *
+ * Yields assign in parallel: a value that is itself one of the targets goes through a spare array.
+ */
+#include "decoder.h"
+
+#include <string.h>
+
+static lilac_simt_type type_of(const lilac_sim_decoder *d, lilac_simt_value value) {
+    return (lilac_simt_type)d->kernel->values[value].type;
+}
+
+static bool varies(const lilac_sim_decoder *d, lilac_simt_value value) {
+    return d->values[value].varies;
+}
+
+static void refuse(lilac_sim_decoder *d, const lilac_simt_instruction *instruction,
+                   const char *why) {
+    const lilac_simt_op_info *info = lilac_simt_op_info_get((lilac_simt_opcode)instruction->code);
+    lilac_error(d->context, (lilac_position){0}, instruction->location, "unsupported-instruction",
+                "the simulator cannot run '%s': %s", info->name, why);
+    d->failed = true;
+}
+
+/* ---- the register file ------------------------------------------------------------------ */
+
+static uint32_t size_class(uint32_t entry_bytes) {
+    return entry_bytes == 1 ? 0 : entry_bytes == 2 ? 1 : entry_bytes == 4 ? 2 : 3;
+}
+
+static uint32_t take_array(lilac_sim_decoder *d, uint32_t entry_bytes) {
+    uint32_t class = size_class(entry_bytes);
+    if (d->free_count[class])
+        return d->free_arrays[class][--d->free_count[class]];
+    uint64_t offset = d->program->register_bytes;
+    d->program->register_bytes += ((uint64_t)d->program->threads * entry_bytes + 63) / 64 * 64;
+    return (uint32_t)offset; /* a file above 2 GiB is refused before it is used */
+}
+
+static void give_array(lilac_sim_decoder *d, uint32_t offset, uint32_t entry_bytes) {
+    uint32_t class = size_class(entry_bytes);
+    if (d->free_count[class] == d->free_capacity[class]) {
+        d->free_capacity[class] = d->free_capacity[class] * 2 + 64;
+        d->free_arrays[class] =
+            lilac_heap_grow(d->free_arrays[class], sizeof(uint32_t) * d->free_capacity[class]);
+    }
+    d->free_arrays[class][d->free_count[class]++] = offset;
+}
+
+static uint32_t entry_bytes(const lilac_sim_decoder *d, lilac_simt_value value) {
+    return lilac_sim_lane_bytes(type_of(d, value));
+}
+
+/* Gives values their arrays, to be given back when they die. */
+static void place(lilac_sim_decoder *d, lilac_simt_value first, uint32_t count) {
+    for (lilac_simt_value v = first; v < first + count; v++) {
+        lilac_sim_value *state = &d->values[v];
+        state->offset = take_array(d, entry_bytes(d, v));
+        state->placed = true;
+        state->next = d->dying[state->last_use];
+        d->dying[state->last_use] = v;
+    }
+}
+
+static void release(lilac_sim_decoder *d, uint32_t number) {
+    for (uint32_t v = d->dying[number]; v; v = d->values[v].next)
+        give_array(d, d->values[v].offset, entry_bytes(d, v));
+}
+
+/* ---- emit ------------------------------------------------------------------------------- */
+
+static lilac_sim_step *add_step(lilac_sim_decoder *d, lilac_sim_step_kind kind,
+                                const lilac_simt_instruction *source) {
+    lilac_sim_program *p = d->program;
+    if (p->step_count == p->step_capacity) {
+        p->step_capacity = p->step_capacity * 2 + 256;
+        p->steps = lilac_heap_grow(p->steps, sizeof *p->steps * p->step_capacity);
+    }
+    lilac_sim_step *step = &p->steps[p->step_count++];
+    memset(step, 0, sizeof *step);
+    step->kind = (uint8_t)kind;
+    step->source = source;
+    step->entry_bytes = 1;
+    step->n = p->threads;
+    return step;
+}
+
+static void add_preset(lilac_sim_decoder *d, const lilac_simt_instruction *i,
+                       lilac_sim_preset_kind kind, uint64_t bits) {
+    lilac_sim_program *p = d->program;
+    lilac_sim_value *state = &d->values[i->result];
+    if (p->preset_count == p->preset_capacity) {
+        p->preset_capacity = p->preset_capacity * 2 + 64;
+        p->presets = lilac_heap_grow(p->presets, sizeof *p->presets * p->preset_capacity);
+    }
+    if (type_of(d, i->result) == LILAC_SIMT_I1)
+        bits &= 1;
+    state->offset = take_array(d, entry_bytes(d, i->result));
+    state->placed = true;
+    p->presets[p->preset_count++] =
+        (lilac_sim_preset){.kind = (uint8_t)kind,
+                           .entry_bytes = (uint8_t)entry_bytes(d, i->result),
+                           .out = state->offset,
+                           .bits = bits};
+}
+
+/* Marks a step's result: how many entries it computes and whether they are spread. */
+static void set_result(lilac_sim_decoder *d, lilac_sim_step *step, lilac_simt_value value) {
+    const lilac_sim_value *state = &d->values[value];
+    step->out = state->offset;
+    step->entry_bytes = (uint8_t)entry_bytes(d, value);
+    step->n = state->varies ? d->program->threads : 1;
+    step->fill = !state->varies && state->fill;
+}
+
+/* A value that a body may not see has no array: verified kernels have none. */
+static uint32_t offset_of(lilac_sim_decoder *d, const lilac_simt_instruction *i,
+                          lilac_simt_value value) {
+    if (!d->values[value].placed && !d->failed)
+        refuse(d, i, "an operand has no definition before it");
+    return d->values[value].offset;
+}
+
+static void add_copy(lilac_sim_decoder *d, const lilac_simt_instruction *i, lilac_simt_value target,
+                     uint32_t from) {
+    lilac_sim_step *step = add_step(d, STEP_LANES, i);
+    set_result(d, step, target);
+    step->loop = lilac_sim_copy;
+    step->immediate = step->entry_bytes;
+    step->a = step->b = step->c = from;
+}
+
+/* targets first … first + count - 1 = sources, all at once. */
+static void add_copies(lilac_sim_decoder *d, const lilac_simt_instruction *i,
+                       lilac_simt_value first, const lilac_simt_value *sources, uint32_t count) {
+    uint32_t *spare = lilac_heap_grow(NULL, sizeof *spare * (count + 1));
+    for (uint32_t k = 0; k < count; k++) {
+        uint32_t other = sources[k] - first; /* the source is target `other` when below count */
+        spare[k] = LILAC_SIM_NONE;
+        if (sources[k] < first || other >= k)
+            continue; /* not a target, or not yet overwritten when its turn comes */
+        spare[k] = take_array(d, entry_bytes(d, sources[k]));
+        add_copy(d, i, first + k, d->values[sources[k]].offset);
+        d->program->steps[d->program->step_count - 1].out = spare[k];
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        if (spare[k] != LILAC_SIM_NONE) {
+            add_copy(d, i, first + k, spare[k]);
+            give_array(d, spare[k], entry_bytes(d, sources[k]));
+        } else if (sources[k] != first + k) {
+            add_copy(d, i, first + k, offset_of(d, i, sources[k]));
+        }
+    }
+    lilac_heap_free(spare);
+}
+
+static void emit_body(lilac_sim_decoder *d, const lilac_simt_body *body);
+
+static void set_operands(lilac_sim_decoder *d, lilac_sim_step *step,
+                         const lilac_simt_instruction *i) {
+    uint32_t *slots[] = {&step->a, &step->b, &step->c};
+    for (uint32_t k = 0; k < 3; k++) {
+        lilac_simt_value value = k < i->operand_count ? i->operands[k] : i->operands[0];
+        *slots[k] = offset_of(d, i, value);
+        if (k < i->operand_count && varies(d, value))
+            step->varies |= (uint8_t)(1 << k);
+    }
+}
+
+/* ftz exists on f32: which of the operands and (bit 3) the result are f32. */
+static uint8_t flushed(const lilac_sim_decoder *d, const lilac_simt_instruction *i) {
+    uint8_t mask = type_of(d, i->result) == LILAC_SIMT_F32 ? 8 : 0;
+    for (uint32_t k = 0; k < i->operand_count && k < 3; k++)
+        if (type_of(d, i->operands[k]) == LILAC_SIMT_F32)
+            mask |= (uint8_t)(1 << k);
+    return mask;
+}
+
+static void emit_lanes(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
+    if (i->operand_count == 0 || i->operand_count > 3 || i->result_count != 1) {
+        refuse(d, i, "not with these operands");
+        return;
+    }
+    bool select = i->code == LILAC_SIMT_OP_SELECT;
+    lilac_simt_type from = type_of(d, i->operands[select]), to = type_of(d, i->result);
+    uint64_t immediate = 0;
+    lane_loop *loop = lilac_sim_integer_loop(i, from, to, &immediate);
+    if (!loop)
+        loop = lilac_sim_float_loop(i, from, to, &immediate);
+    if (!loop)
+        loop = lilac_sim_convert_loop(i, from, to, &immediate);
+    if (!loop || (i->flags & LILAC_SIMT_SATURATE)) {
+        refuse(d, i, loop ? "saturation is not modelled" : "not on these types");
+        return;
+    }
+    lilac_sim_step *step = add_step(d, STEP_LANES, i);
+    step->issues = 1;
+    set_operands(d, step, i);
+    set_result(d, step, i->result);
+    step->loop = loop;
+    step->immediate = immediate;
+    if (lilac_simt_type_is_float(from) && (from == LILAC_SIMT_F16X2 || from == LILAC_SIMT_BF16X2) &&
+        loop != lilac_sim_copy && !select)
+        step->n *= 2; /* the elements of the pairs */
+    if ((i->flags & LILAC_SIMT_FTZ) && flushed(d, i)) {
+        step->kind = STEP_FLUSHED;
+        step->varies = flushed(d, i);
+    }
+    if (i->code >= LILAC_SIMT_OP_DIV_S && i->code <= LILAC_SIMT_OP_REM_U)
+        step->kind = STEP_DIVIDE;
+}
+
+static void emit_pack(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
+    bool pack = i->code == LILAC_SIMT_OP_PACK;
+    uint32_t parts = pack ? i->operand_count : i->result_count;
+    lilac_simt_value whole = pack ? i->result : i->operands[0];
+    lilac_simt_value part = pack ? i->operands[0] : i->result;
+    uint32_t part_bits = lilac_simt_type_bits(type_of(d, part));
+    lane_loop *loop = pack ? lilac_sim_pack_loop(type_of(d, part), type_of(d, whole))
+                           : lilac_sim_unpack_loop(type_of(d, whole), type_of(d, part));
+    if (!loop || parts * part_bits != lilac_simt_type_bits(type_of(d, whole))) {
+        refuse(d, i, "not on these types");
+        return;
+    }
+    for (uint32_t k = 0; k < parts; k++) {
+        lilac_sim_step *step = add_step(d, STEP_LANES, i);
+        step->issues = k == 0;
+        set_result(d, step, pack ? whole : part + k);
+        step->fill = step->fill && (!pack || k + 1 == parts);
+        step->a = step->b = step->c = offset_of(d, i, pack ? i->operands[k] : whole);
+        step->loop = loop;
+        step->immediate = k * part_bits;
+    }
+}
+
+static void emit_access(lilac_sim_decoder *d, const lilac_simt_instruction *i, bool load) {
+    lilac_sim_program *p = d->program;
+    bool global = i->code == LILAC_SIMT_OP_LD_GLOBAL || i->code == LILAC_SIMT_OP_ST_GLOBAL;
+    bool predicated = i->operand_count > 1 &&
+                      (i->operands[1] == 0 || type_of(d, i->operands[1]) == LILAC_SIMT_I1);
+    uint32_t rest = i->operand_count - 1u - predicated;
+    uint32_t count = load ? i->result_count : rest;
+    const lilac_simt_value *others = i->operands + 1 + predicated;
+    if ((count != 1 && count != 2 && count != 4) || (load && rest != 0 && rest != count)) {
+        refuse(d, i, "an access has 1, 2 or 4 elements");
+        return;
+    }
+    lilac_simt_type type = type_of(d, load ? i->result : others[0]);
+    uint32_t width = lilac_sim_lane_bytes(type);
+    if (type == LILAC_SIMT_I1 || width * count > p->arch->vector_bytes) {
+        refuse(d, i,
+               type == LILAC_SIMT_I1 ? "an element has at least 8 bits"
+                                     : "the access is wider than the device's widest");
+        return;
+    }
+    if (p->access_count == p->access_capacity) {
+        p->access_capacity = p->access_capacity * 2 + 64;
+        p->accesses = lilac_heap_grow(p->accesses, sizeof *p->accesses * p->access_capacity);
+    }
+    lilac_sim_access *access = &p->accesses[p->access_count];
+    *access = (lilac_sim_access){.count = count, .width = width, .offset = i->immediate};
+    access->address = offset_of(d, i, i->operands[0]);
+    access->predicate =
+        predicated && i->operands[1] ? offset_of(d, i, i->operands[1]) : LILAC_SIM_NONE;
+    for (uint32_t k = 0; k < count; k++) {
+        access->values[k] = load ? d->values[i->result + k].offset : offset_of(d, i, others[k]);
+        access->others[k] = load && rest && others[k] ? offset_of(d, i, others[k]) : LILAC_SIM_NONE;
+    }
+    lilac_sim_step *step = add_step(d,
+                                    global ? (load ? STEP_LOAD_GLOBAL : STEP_STORE_GLOBAL)
+                                           : (load ? STEP_LOAD_SHARED : STEP_STORE_SHARED),
+                                    i);
+    step->issues = 1;
+    step->access = p->access_count++;
+}
+
+static void emit_loop(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
+    lilac_sim_program *p = d->program;
+    const lilac_simt_body *body = i->bodies[0];
+    uint32_t count = i->operand_count - 3u, end = d->ends[d->number - 1];
+    place(d, body->argument, body->argument_count);
+    add_copies(d, i, body->argument + 1, i->operands + 3, count);
+    lilac_sim_step bounds = *add_step(d, STEP_LOOP_BEGIN, i);
+    uint32_t begin = p->step_count - 1;
+    set_operands(d, &bounds, i);
+    set_result(d, &bounds, body->argument);
+    bounds.immediate = bounds.entry_bytes;
+    bounds.issues = 1;
+    uint32_t first = p->step_count;
+    emit_body(d, body);
+    add_copies(d, body->last, body->argument + 1, body->last->operands, count);
+    release(d, d->number - 1);
+    lilac_sim_step *next = add_step(d, STEP_LOOP_NEXT, i);
+    *next = bounds;
+    next->kind = STEP_LOOP_NEXT;
+    next->target = first;
+    bounds.target = p->step_count;
+    p->steps[begin] = bounds;
+    place(d, i->result, i->result_count);
+    for (uint32_t k = 0; k < count; k++)
+        add_copy(d, i, i->result + k, d->values[body->argument + 1 + k].offset);
+    d->number++;
+    release(d, end);
+}
+
+static uint32_t add_branch(lilac_sim_decoder *d, const lilac_simt_instruction *i,
+                           lilac_simt_value condition) {
+    lilac_sim_step *step = add_step(d, STEP_BRANCH, i);
+    step->issues = 1;
+    step->a = offset_of(d, i, condition);
+    step->varies = varies(d, condition);
+    return d->program->step_count - 1;
+}
+
+static void emit_if(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
+    lilac_sim_program *p = d->program;
+    uint32_t end = d->ends[d->number - 1];
+    place(d, i->result, i->result_count);
+    uint32_t branch = add_branch(d, i, i->operands[0]);
+    emit_body(d, i->bodies[0]);
+    add_copies(d, i->bodies[0]->last, i->result, i->bodies[0]->last->operands, i->result_count);
+    release(d, d->number - 1);
+    add_step(d, STEP_JUMP, i);
+    uint32_t jump = p->step_count - 1;
+    p->steps[branch].target = p->step_count;
+    emit_body(d, i->bodies[1]);
+    add_copies(d, i->bodies[1]->last, i->result, i->bodies[1]->last->operands, i->result_count);
+    release(d, d->number - 1);
+    p->steps[jump].target = p->step_count;
+    d->number++;
+    release(d, end);
+}
+
+static void emit_while(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
+    lilac_sim_program *p = d->program;
+    const lilac_simt_body *before = i->bodies[0], *after = i->bodies[1];
+    uint32_t end = d->ends[d->number - 1];
+    place(d, before->argument, before->argument_count);
+    place(d, after->argument, after->argument_count);
+    place(d, i->result, i->result_count);
+    add_copies(d, i, before->argument, i->operands, i->operand_count);
+    uint32_t first = p->step_count;
+    emit_body(d, before);
+    const lilac_simt_instruction *condition = before->last;
+    add_copies(d, condition, i->result, condition->operands + 1, i->result_count);
+    uint32_t branch = add_branch(d, condition, condition->operands[0]);
+    add_copies(d, condition, after->argument, condition->operands + 1, i->result_count);
+    release(d, d->number - 1);
+    emit_body(d, after);
+    add_copies(d, after->last, before->argument, after->last->operands, i->operand_count);
+    release(d, d->number - 1);
+    add_step(d, STEP_JUMP_BACK, i)->target = first;
+    p->steps[branch].target = p->step_count;
+    d->number++;
+    release(d, end);
+}
+
+static void emit_exchange(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
+    bool ballot = i->code == LILAC_SIMT_OP_BALLOT;
+    if (ballot && d->program->arch->warp_size > 32) {
+        refuse(d, i, "a ballot of more than 32 lanes does not fit its result");
+        return;
+    }
+    lilac_sim_step *step = add_step(d, ballot ? STEP_BALLOT : STEP_SHUFFLE, i);
+    step->issues = 1;
+    set_operands(d, step, i);
+    set_result(d, step, i->result);
+    step->immediate = i->detail;
+}
+
+static void emit(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
+    const lilac_sim_launch *launch = d->launch;
+    switch (i->code) {
+    case LILAC_SIMT_OP_CONST:
+        add_preset(d, i, PRESET_BITS, (uint64_t)i->immediate);
+        return;
+    case LILAC_SIMT_OP_PARAM:
+        if (i->immediate < 0 || i->immediate >= (int64_t)launch->argument_count) {
+            refuse(d, i, "there is no such parameter");
+            return;
+        }
+        add_preset(d, i, PRESET_BITS, launch->arguments[i->immediate]);
+        return;
+    case LILAC_SIMT_OP_GRID:
+        add_preset(d, i, PRESET_BITS, launch->grid[i->detail % 3]);
+        return;
+    case LILAC_SIMT_OP_SHARED_BASE:
+        add_preset(d, i, PRESET_BITS, 0);
+        return;
+    case LILAC_SIMT_OP_THREAD:
+        add_preset(d, i, PRESET_THREAD, 0);
+        return;
+    case LILAC_SIMT_OP_LANE:
+        add_preset(d, i, PRESET_LANE, 0);
+        return;
+    case LILAC_SIMT_OP_WARP:
+        add_preset(d, i, PRESET_WARP, 0);
+        return;
+    case LILAC_SIMT_OP_BLOCK:
+        add_preset(d, i, PRESET_BLOCK, i->detail % 3);
+        return;
+    case LILAC_SIMT_OP_CTA:
+        add_preset(d, i, PRESET_CTA, 0);
+        return;
+    case LILAC_SIMT_OP_LOOP:
+        emit_loop(d, i);
+        return;
+    case LILAC_SIMT_OP_IF:
+        emit_if(d, i);
+        return;
+    case LILAC_SIMT_OP_WHILE:
+        emit_while(d, i);
+        return;
+    case LILAC_SIMT_OP_YIELD:
+    case LILAC_SIMT_OP_CONDITION:
+    case LILAC_SIMT_OP_RETURN:
+        return;
+    default:
+        break;
+    }
+    place(d, i->result, i->result_count);
+    switch (i->code) {
+    case LILAC_SIMT_OP_LD_GLOBAL:
+    case LILAC_SIMT_OP_LD_SHARED:
+        emit_access(d, i, true);
+        return;
+    case LILAC_SIMT_OP_ST_GLOBAL:
+    case LILAC_SIMT_OP_ST_SHARED:
+        emit_access(d, i, false);
+        return;
+    case LILAC_SIMT_OP_SHUFFLE:
+    case LILAC_SIMT_OP_BALLOT:
+        emit_exchange(d, i);
+        return;
+    case LILAC_SIMT_OP_PACK:
+    case LILAC_SIMT_OP_UNPACK:
+        emit_pack(d, i);
+        return;
+    case LILAC_SIMT_OP_BARRIER:
+        add_step(d, STEP_BARRIER, i)->issues = 1;
+        return;
+    case LILAC_SIMT_OP_WARP_BARRIER:
+        add_step(d, STEP_NOTHING, i)->issues = 1;
+        return;
+    case LILAC_SIMT_OP_ASSERT: {
+        lilac_sim_step *step = add_step(d, STEP_ASSERT, i);
+        step->issues = 1;
+        step->a = offset_of(d, i, i->operands[0]);
+        step->n = varies(d, i->operands[0]) ? d->program->threads : 1;
+        return;
+    }
+    default:
+        emit_lanes(d, i);
+        return;
+    }
+}
+
+/* What a terminator reads last is released by the region operation, after its copies; what dies
+ * where a region operation begins (initial values), after the whole of it. */
+static void emit_body(lilac_sim_decoder *d, const lilac_simt_body *body) {
+    for (const lilac_simt_instruction *i = body->first; i && !d->failed; i = i->next) {
+        uint32_t number = d->number++;
+        if (i->next) {
+            emit(d, i);
+            release(d, number);
+        }
+    }
+}
+
+bool lilac_sim_program_init(lilac_sim_program *program, lilac_context *context,
+                            const lilac_sim_launch *launch) {
+    const lilac_simt_kernel *kernel = launch->kernel;
+    lilac_sim_decoder d = {
+        .context = context, .launch = launch, .kernel = kernel, .program = program};
+    *program = (lilac_sim_program){.kernel = kernel, .arch = kernel->module->arch};
+    program->warps = kernel->num_warps;
+    program->threads = kernel->num_warps * program->arch->warp_size;
+    d.values = lilac_heap_grow(NULL, sizeof *d.values * (kernel->value_count + 1));
+    memset(d.values, 0, sizeof *d.values * (kernel->value_count + 1));
+    lilac_sim_survey(&d);
+    for (uint32_t k = 0; k < 4; k++)
+        program->scratch[k] = take_array(&d, 8);
+    d.number = 0;
+    emit_body(&d, kernel->body);
+    add_step(&d, STEP_END, NULL);
+    if (!d.failed && program->register_bytes > UINT64_C(1) << 31) {
+        lilac_error(context, (lilac_position){0}, kernel->location, "too-many-values",
+                    "the block's registers take more than 2 GiB in the simulator");
+        d.failed = true;
+    }
+    lilac_heap_free(d.values);
+    lilac_heap_free(d.ends);
+    lilac_heap_free(d.dying);
+    lilac_heap_free(d.loops);
+    for (uint32_t k = 0; k < 4; k++)
+        lilac_heap_free(d.free_arrays[k]);
+    return !d.failed;
+}
+
+void lilac_sim_program_clear(lilac_sim_program *program) {
+    lilac_heap_free(program->steps);
+    lilac_heap_free(program->accesses);
+    lilac_heap_free(program->presets);
+    *program = (lilac_sim_program){0};
+}

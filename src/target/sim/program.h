@@ -1,0 +1,104 @@
+/* A kernel decoded for execution: a straight array of steps with jumps.
+ *
+ *   kernel bodies ──survey──▶ who differs between threads, when values die
+ *                 ──emit────▶ steps on byte offsets into one register file
+ *
+ * Each value has an array of one entry a thread (lanes.h) in the register file; arrays are reused
+ * when their value is dead. A uniform value (computed from uniform ones only; what the kernel's own
+ * marks say is not believed) is computed in entry 0, and copied to the others only when something
+ * per thread reads it.
+ */
+#ifndef LILAC_SIM_PROGRAM_H
+#define LILAC_SIM_PROGRAM_H
+
+#include "lanes.h"
+
+#include <lilac/sim.h>
+
+typedef enum lilac_sim_step_kind {
+    STEP_LANES,   /* loop(n, immediate, out, a, b, c) */
+    STEP_FLUSHED, /* the same with f32 operands and result flushed; varies: which are f32 */
+    STEP_DIVIDE,  /* the same after a check that b has no zero */
+    STEP_LOAD_GLOBAL,
+    STEP_STORE_GLOBAL,
+    STEP_LOAD_SHARED,
+    STEP_STORE_SHARED,
+    STEP_SHUFFLE, /* out, value a, lane b; immediate: lilac_simt_shuffle */
+    STEP_BALLOT,
+    STEP_BARRIER,
+    STEP_NOTHING, /* issued, no effect here: a warp barrier */
+    STEP_ASSERT,
+    STEP_LOOP_BEGIN, /* out counter, a lower, b upper, c step; immediate: entry bytes; to target
+                        when there is no iteration */
+    STEP_LOOP_NEXT,  /* the same operands; to target when there is another iteration */
+    STEP_BRANCH,     /* to target when condition a is false */
+    STEP_JUMP,
+    STEP_JUMP_BACK, /* checks the instruction limit */
+    STEP_END
+} lilac_sim_step_kind;
+
+typedef struct lilac_sim_access {
+    uint32_t address;   /* register offsets */
+    uint32_t predicate; /* LILAC_SIM_NONE: always */
+    uint32_t values[4]; /* results of a load, operands of a store */
+    uint32_t others[4]; /* LILAC_SIM_NONE: zero */
+    uint32_t count;     /* elements a thread */
+    uint32_t width;     /* bytes of one */
+    int64_t offset;
+} lilac_sim_access;
+
+#define LILAC_SIM_NONE UINT32_MAX
+
+typedef struct lilac_sim_step {
+    uint8_t kind;
+    uint8_t issues;      /* warp instructions that a warp issues: 0 or 1 */
+    uint8_t varies;      /* bit k: operand k may differ between threads; and see STEP_FLUSHED */
+    uint8_t entry_bytes; /* of the result, for fill */
+    bool fill;           /* copy entry 0 of the result to all */
+    uint32_t n;
+    uint32_t out, a, b, c;
+    uint32_t target; /* step to go to */
+    uint32_t access; /* index of lilac_sim_access */
+    lane_loop *loop;
+    uint64_t immediate;
+    const lilac_simt_instruction *source;
+} lilac_sim_step;
+
+/* What registers hold before a block starts. */
+typedef enum lilac_sim_preset_kind {
+    PRESET_BITS, /* for the launch */
+    PRESET_THREAD,
+    PRESET_LANE,
+    PRESET_WARP,
+    PRESET_BLOCK, /* for each block; bits: dimension */
+    PRESET_CTA
+} lilac_sim_preset_kind;
+
+typedef struct lilac_sim_preset {
+    uint8_t kind;
+    uint8_t entry_bytes;
+    uint32_t out;
+    uint64_t bits;
+} lilac_sim_preset;
+
+typedef struct lilac_sim_program {
+    const lilac_simt_kernel *kernel;
+    const lilac_arch *arch;
+    uint32_t threads, warps; /* of a block */
+    lilac_sim_step *steps;
+    uint32_t step_count, step_capacity;
+    lilac_sim_access *accesses;
+    uint32_t access_count, access_capacity;
+    lilac_sim_preset *presets;
+    uint32_t preset_count, preset_capacity;
+    uint32_t scratch[4]; /* arrays of 8-byte entries: three operands and a result */
+    uint64_t register_bytes;
+} lilac_sim_program;
+
+/* Decodes a verified kernel. False, with a diagnostic, when it uses what the simulator lacks. The
+ * arrays are on the heap until cleared, also after false. */
+LILAC_MUST_USE bool lilac_sim_program_init(lilac_sim_program *program, lilac_context *context,
+                                           const lilac_sim_launch *launch);
+void lilac_sim_program_clear(lilac_sim_program *program);
+
+#endif

@@ -1,0 +1,180 @@
+/* What traps and findings say: the operation, the block and thread, and what was missed by how
+ * much. The diagnostic's location is the instruction's, so its line is the user's. */
+#include "report.h"
+
+#define NOWHERE ((lilac_position){0})
+
+static const char *name_of(const lilac_simt_instruction *instruction) {
+    return lilac_simt_op_info_get((lilac_simt_opcode)instruction->code)->name;
+}
+
+/* "block (3, 0, 0), thread 17", with the rank where a program has several blocks. */
+static void put_place(lilac_text *out, const lilac_sim_launch *launch, uint64_t block,
+                      uint32_t thread) {
+    uint32_t ctas = launch->kernel->num_ctas;
+    uint64_t program = block / ctas, x = launch->grid[0], y = launch->grid[1];
+    lilac_text_printf(out, "block (%llu, %llu, %llu), ", (unsigned long long)(program % x),
+                      (unsigned long long)(program / x % y), (unsigned long long)(program / x / y));
+    if (ctas > 1)
+        lilac_text_printf(out, "rank %llu, ", (unsigned long long)(block % ctas));
+    lilac_text_printf(out, "thread %u", thread);
+}
+
+static uint64_t distance(const lilac_sim_buffer *buffer, uint64_t address) {
+    if (address < buffer->address)
+        return buffer->address - address;
+    uint64_t offset = address - buffer->address;
+    return offset > buffer->size ? offset - buffer->size : 0;
+}
+
+/* "it begins 12 bytes past the end of 'x' (4096 bytes)". */
+static void put_nearest(lilac_text *out, const lilac_sim_memory *memory, uint64_t address,
+                        uint32_t size) {
+    const lilac_sim_buffer *nearest = NULL;
+    if (address < 4096)
+        lilac_text_puts(out, "; the address is null or next to it");
+    for (uint32_t k = 0; k < memory->count; k++)
+        if (!nearest || distance(memory->buffers[k], address) < distance(nearest, address))
+            nearest = memory->buffers[k];
+    if (!nearest) {
+        lilac_text_puts(out, "; the launch has no buffers");
+        return;
+    }
+    const char *name = nearest->name ? nearest->name : "?";
+    unsigned long long length = nearest->size;
+    if (address < nearest->address)
+        lilac_text_printf(out, "; it begins %llu bytes before the start of '%s' (%llu bytes)",
+                          (unsigned long long)(nearest->address - address), name, length);
+    else if (distance(nearest, address) || address - nearest->address == nearest->size)
+        lilac_text_printf(out, "; it begins %llu bytes past the end of '%s' (%llu bytes)",
+                          (unsigned long long)distance(nearest, address), name, length);
+    else
+        lilac_text_printf(out, "; it runs %llu bytes past the end of '%s' (%llu bytes)",
+                          (unsigned long long)(address - nearest->address + size - nearest->size),
+                          name, length);
+}
+
+/* "'x' + 16" or the bare address. */
+static void put_address(lilac_text *out, const lilac_sim_memory *memory, uint64_t address) {
+    const lilac_sim_buffer *buffer = lilac_sim_memory_find(memory, address, 1);
+    if (buffer)
+        lilac_text_printf(out, "'%s' + %llu", buffer->name ? buffer->name : "?",
+                          (unsigned long long)(address - buffer->address));
+    else
+        lilac_text_printf(out, "0x%llx", (unsigned long long)address);
+}
+
+static bool is_shared(const lilac_simt_instruction *instruction) {
+    return instruction->code == LILAC_SIMT_OP_LD_SHARED ||
+           instruction->code == LILAC_SIMT_OP_ST_SHARED;
+}
+
+static const char *trap_id(lilac_sim_trap_kind kind) {
+    static const char *const ids[] = {
+        [TRAP_NONE] = "",
+        [TRAP_GLOBAL_BOUNDS] = "out-of-bounds",
+        [TRAP_SHARED_BOUNDS] = "out-of-bounds",
+        [TRAP_MISALIGNED] = "misaligned-access",
+        [TRAP_READ_ONLY] = "read-only",
+        [TRAP_DIVERGENT] = "divergent-branch",
+        [TRAP_ASSERT] = "assertion-failed",
+        [TRAP_DIVISION] = "division-by-zero",
+        [TRAP_STEP] = "loop-step",
+        [TRAP_LIMIT] = "instruction-limit",
+    };
+    return ids[kind];
+}
+
+void lilac_sim_report_trap(lilac_context *context, const lilac_sim_launch *launch,
+                           const lilac_sim_memory *memory, const lilac_sim_trap *trap) {
+    lilac_text text = {0};
+    const char *name = name_of(trap->at);
+    unsigned long long address = trap->address;
+    put_place(&text, launch, trap->block, trap->thread);
+    lilac_text_puts(&text, ": ");
+    switch (trap->kind) {
+    case TRAP_GLOBAL_BOUNDS:
+        lilac_text_printf(&text, "%s of %u bytes at 0x%llx is outside every buffer", name,
+                          trap->size, address);
+        put_nearest(&text, memory, trap->address, trap->size);
+        break;
+    case TRAP_SHARED_BOUNDS:
+        lilac_text_printf(&text, "%s of %u bytes at %lld is outside the block's %u bytes", name,
+                          trap->size, (long long)trap->address, launch->kernel->shared_bytes);
+        break;
+    case TRAP_MISALIGNED:
+        lilac_text_printf(&text, "%s of %u bytes at ", name, trap->size);
+        if (is_shared(trap->at))
+            lilac_text_printf(&text, "%llu", address);
+        else
+            put_address(&text, memory, trap->address);
+        lilac_text_printf(&text, " is misaligned by %llu", address % trap->size);
+        break;
+    case TRAP_READ_ONLY:
+        lilac_text_printf(&text, "%s of %u bytes at ", name, trap->size);
+        put_address(&text, memory, trap->address);
+        lilac_text_puts(&text, ": the buffer is read-only");
+        break;
+    case TRAP_DIVERGENT:
+        lilac_text_printf(&text, "the condition of '%s' differs from thread 0's", name);
+        break;
+    case TRAP_ASSERT:
+        lilac_text_printf(&text, "assertion failed: %s",
+                          trap->at->text ? trap->at->text : "(no message)");
+        break;
+    case TRAP_DIVISION:
+        lilac_text_printf(&text, "%s by zero", name);
+        break;
+    case TRAP_STEP:
+        lilac_text_puts(&text, "the loop's step is not positive");
+        break;
+    default:
+        lilac_text_printf(&text, "the block ran longer than the limit of %llu instructions",
+                          (unsigned long long)(launch->instruction_limit ? launch->instruction_limit
+                                                                         : UINT64_C(1) << 36));
+        break;
+    }
+    lilac_error(context, NOWHERE, trap->at->location, trap_id(trap->kind), "%s",
+                lilac_text_get(&text));
+    lilac_text_clear(&text);
+}
+
+/* The earlier access, in a note. */
+static void note_other(lilac_context *context, const lilac_sim_finding *finding, const char *did) {
+    if (finding->other_warp != finding->warp)
+        lilac_note(context, NOWHERE, finding->other->location, "%s by %s in warp %u", did,
+                   name_of(finding->other), finding->other_warp);
+    else
+        lilac_note(context, NOWHERE, finding->other->location,
+                   "%s by %s in this warp and in others", did, name_of(finding->other));
+}
+
+void lilac_sim_report_finding(lilac_context *context, const lilac_sim_launch *launch,
+                              const lilac_sim_memory *memory, const lilac_sim_finding *finding) {
+    lilac_text text = {0};
+    unsigned long long address = finding->address;
+    const char *name = name_of(finding->at);
+    lilac_location location = finding->at->location;
+    bool global = finding->kind == FINDING_UNINITIALISED_GLOBAL;
+    put_place(&text, launch, finding->block, finding->thread);
+    if (global || finding->kind == FINDING_UNINITIALISED_SHARED) {
+        lilac_text_printf(&text, ": %s reads ", name);
+        if (global)
+            put_address(&text, memory, finding->address);
+        else
+            lilac_text_printf(&text, "shared byte %llu", address);
+        lilac_text_puts(&text, ", which nothing has written");
+        lilac_warning(context, NOWHERE, location, "uninitialised-read", "%s",
+                      lilac_text_get(&text));
+    } else {
+        bool read = finding->kind == FINDING_READ_AFTER_WRITE;
+        bool after_read = finding->kind == FINDING_WRITE_AFTER_READ;
+        lilac_warning(context, NOWHERE, location, "shared-race",
+                      "%s (warp %u): %s %s shared byte %llu, which another warp %s with no barrier "
+                      "between",
+                      lilac_text_get(&text), finding->warp, name, read ? "reads" : "writes",
+                      address, after_read ? "read" : "wrote");
+        note_other(context, finding, after_read ? "read" : "written");
+    }
+    lilac_text_clear(&text);
+}

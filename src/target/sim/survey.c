@@ -1,0 +1,208 @@
+/* Survey: numbers the instructions in order (a region operation has a number where it begins and
+ * one where it ends), finds where each value is read last, and repeats a walk that marks values
+ * that may differ between threads until it marks no more: loop-carried values start as uniform and
+ * stop being so when what comes round is not.
+ *
+ * A read inside a loop of a value from before the loop lasts to the loop's end. */
+#include "decoder.h"
+
+#include <string.h>
+
+static bool is_loop(const lilac_simt_instruction *instruction) {
+    return instruction->code == LILAC_SIMT_OP_LOOP || instruction->code == LILAC_SIMT_OP_WHILE;
+}
+
+static void count_body(lilac_sim_decoder *d, const lilac_simt_body *body, uint32_t depth) {
+    if (depth > d->depth)
+        d->depth = depth;
+    for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
+        d->numbers++;
+        for (uint32_t k = 0; k < i->body_count; k++)
+            count_body(d, i->bodies[k], depth + 1);
+        d->numbers += i->body_count > 0;
+    }
+}
+
+static void define(lilac_sim_decoder *d, lilac_simt_value first, uint32_t count, uint32_t number,
+                   uint32_t last_use) {
+    for (uint32_t k = 0; k < count; k++) {
+        d->values[first + k].defined = number;
+        d->values[first + k].last_use = last_use;
+    }
+}
+
+static void number_body(lilac_sim_decoder *d, const lilac_simt_body *body) {
+    for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
+        uint32_t begin = d->number++, end = begin;
+        for (uint32_t k = 0; k < i->body_count; k++)
+            number_body(d, i->bodies[k]);
+        if (i->body_count)
+            end = d->number++;
+        d->ends[begin] = end;
+        for (uint32_t k = 0; k < i->body_count; k++)
+            define(d, i->bodies[k]->argument, i->bodies[k]->argument_count, begin, end);
+        define(d, i->result, i->result_count, end, end);
+    }
+}
+
+/* The value is read at `number` inside the loops of the walk. */
+static void use(lilac_sim_decoder *d, lilac_simt_value value, uint32_t number) {
+    lilac_sim_value *state = &d->values[value];
+    for (uint32_t k = 0; k < d->loop_depth; k++) {
+        if (d->loops[k].begin > state->defined) {
+            number = d->loops[k].end;
+            break;
+        }
+    }
+    if (state->last_use < number)
+        state->last_use = number;
+}
+
+static void find_uses(lilac_sim_decoder *d, const lilac_simt_body *body) {
+    for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
+        uint32_t begin = d->number++, end = d->ends[begin];
+        for (uint32_t k = 0; k < i->operand_count; k++) {
+            bool bound = i->code == LILAC_SIMT_OP_LOOP && k < 3;
+            if (i->operands[k])
+                use(d, i->operands[k], bound ? end : begin);
+        }
+        if (i->body_count == 0)
+            continue;
+        if (is_loop(i))
+            d->loops[d->loop_depth++] = (lilac_sim_span){begin, end};
+        for (uint32_t k = 0; k < i->body_count; k++)
+            find_uses(d, i->bodies[k]);
+        if (is_loop(i))
+            d->loop_depth--;
+        d->number++;
+    }
+}
+
+static bool varies(const lilac_sim_decoder *d, lilac_simt_value value) {
+    return d->values[value].varies;
+}
+
+static void mark(lilac_sim_decoder *d, lilac_simt_value value, bool value_varies) {
+    if (value_varies && !d->values[value].varies) {
+        d->values[value].varies = true;
+        d->changed = true;
+    }
+}
+
+static bool any_varies(const lilac_sim_decoder *d, const lilac_simt_instruction *i) {
+    for (uint32_t k = 0; k < i->operand_count; k++)
+        if (varies(d, i->operands[k]))
+            return true;
+    return false;
+}
+
+/* Targets that take the values of a terminator or of initial values. */
+static void mark_all(lilac_sim_decoder *d, lilac_simt_value first, const lilac_simt_value *sources,
+                     uint32_t count) {
+    for (uint32_t k = 0; k < count; k++)
+        mark(d, first + k, varies(d, sources[k]));
+}
+
+static void find_varying(lilac_sim_decoder *d, const lilac_simt_body *body) {
+    for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
+        lilac_simt_body *const *bodies = i->bodies;
+        for (uint32_t k = 0; k < i->body_count; k++)
+            find_varying(d, bodies[k]);
+        switch (i->code) {
+        case LILAC_SIMT_OP_LOOP: {
+            lilac_simt_value carried = bodies[0]->argument + 1;
+            uint32_t count = i->operand_count - 3u;
+            mark_all(d, carried, i->operands + 3, count);
+            mark_all(d, carried, bodies[0]->last->operands, count);
+            for (uint32_t k = 0; k < count; k++)
+                mark(d, i->result + k, varies(d, carried + k));
+            break;
+        }
+        case LILAC_SIMT_OP_IF:
+            mark_all(d, i->result, bodies[0]->last->operands, i->result_count);
+            mark_all(d, i->result, bodies[1]->last->operands, i->result_count);
+            break;
+        case LILAC_SIMT_OP_WHILE:
+            mark_all(d, bodies[0]->argument, i->operands, i->operand_count);
+            mark_all(d, bodies[0]->argument, bodies[1]->last->operands, i->operand_count);
+            mark_all(d, bodies[1]->argument, bodies[0]->last->operands + 1, i->result_count);
+            mark_all(d, i->result, bodies[0]->last->operands + 1, i->result_count);
+            break;
+        case LILAC_SIMT_OP_THREAD:
+        case LILAC_SIMT_OP_LANE:
+        case LILAC_SIMT_OP_WARP:
+        case LILAC_SIMT_OP_LD_GLOBAL:
+        case LILAC_SIMT_OP_LD_SHARED:
+        case LILAC_SIMT_OP_SHUFFLE:
+        case LILAC_SIMT_OP_BALLOT:
+            for (uint32_t k = 0; k < i->result_count; k++)
+                mark(d, i->result + k, true);
+            break;
+        default:
+            for (uint32_t k = 0; k < i->result_count; k++)
+                mark(d, i->result + k, any_varies(d, i));
+            break;
+        }
+    }
+}
+
+static void fill_all(lilac_sim_decoder *d, lilac_simt_value first, const lilac_simt_value *sources,
+                     uint32_t count) {
+    for (uint32_t k = 0; k < count; k++)
+        if (varies(d, first + k))
+            d->values[sources[k]].fill = true;
+}
+
+/* Which uniform values are read per thread. */
+static void find_fills(lilac_sim_decoder *d, const lilac_simt_body *body) {
+    for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
+        lilac_simt_body *const *bodies = i->bodies;
+        for (uint32_t k = 0; k < i->body_count; k++)
+            find_fills(d, bodies[k]);
+        switch (i->code) {
+        case LILAC_SIMT_OP_LOOP:
+            fill_all(d, bodies[0]->argument + 1, i->operands + 3, i->operand_count - 3u);
+            fill_all(d, bodies[0]->argument + 1, bodies[0]->last->operands, i->operand_count - 3u);
+            break;
+        case LILAC_SIMT_OP_IF:
+            fill_all(d, i->result, bodies[0]->last->operands, i->result_count);
+            fill_all(d, i->result, bodies[1]->last->operands, i->result_count);
+            break;
+        case LILAC_SIMT_OP_WHILE:
+            fill_all(d, bodies[0]->argument, i->operands, i->operand_count);
+            fill_all(d, bodies[0]->argument, bodies[1]->last->operands, i->operand_count);
+            fill_all(d, bodies[1]->argument, bodies[0]->last->operands + 1, i->result_count);
+            fill_all(d, i->result, bodies[0]->last->operands + 1, i->result_count);
+            break;
+        case LILAC_SIMT_OP_YIELD:
+        case LILAC_SIMT_OP_CONDITION:
+        case LILAC_SIMT_OP_ASSERT:
+            break;
+        default: {
+            bool memory = i->result_count == 0 || i->code == LILAC_SIMT_OP_LD_GLOBAL ||
+                          i->code == LILAC_SIMT_OP_LD_SHARED;
+            if (memory || varies(d, i->result))
+                for (uint32_t k = 0; k < i->operand_count; k++)
+                    d->values[i->operands[k]].fill = true;
+            break;
+        }
+        }
+    }
+}
+
+void lilac_sim_survey(lilac_sim_decoder *d) {
+    const lilac_simt_body *body = d->kernel->body;
+    count_body(d, body, 1);
+    d->ends = lilac_heap_grow(NULL, sizeof *d->ends * (d->numbers + 1));
+    d->dying = lilac_heap_grow(NULL, sizeof *d->dying * (d->numbers + 1));
+    d->loops = lilac_heap_grow(NULL, sizeof *d->loops * (d->depth + 1));
+    memset(d->dying, 0, sizeof *d->dying * (d->numbers + 1));
+    number_body(d, body);
+    d->number = 0;
+    find_uses(d, body);
+    do {
+        d->changed = false;
+        find_varying(d, body);
+    } while (d->changed);
+    find_fills(d, body);
+}
