@@ -109,6 +109,7 @@ struct lilac_simt_instruction {
     uint8_t scalar; /* lilac_scalar: the 8-bit float of a conversion */
     uint16_t operand_count, result_count;
     uint16_t body_count;
+    uint16_t mark; /* scratch of a pass; 0 between passes */
     lilac_simt_value *operands;
     lilac_simt_value result; /* the first; the others follow: result + 1 … */
     int64_t immediate;       /* constant's bits, byte offset of an access, parameter index … */
@@ -128,7 +129,8 @@ struct lilac_simt_body {
 
 typedef struct lilac_simt_value_info {
     uint8_t type;     /* lilac_simt_type */
-    bool uniform;     /* the same in all threads of a block */
+    bool uniform;     /* the same in all threads of a block; computed */
+    bool marked;      /* uniform because lilac_simt_mark_uniform said so */
     lilac_name name;  /* hint for printing, or NULL */
     lilac_simt_instruction *definition; /* NULL: argument of body */
     lilac_simt_body *body;
@@ -147,6 +149,7 @@ typedef struct lilac_simt_kernel {
     lilac_simt_parameter *parameters;
     uint32_t num_warps, num_ctas;
     uint32_t shared_bytes;
+    bool no_contraction; /* the source wants fmul and fadd kept apart: no fma is made of them */
     lilac_simt_body *body;
     lilac_simt_value_info *values; /* values[v], v < value_count; grows, do not keep */
     uint32_t value_count;          /* one more than the last value */
@@ -261,12 +264,28 @@ LILAC_API bool lilac_simt_is_constant(const lilac_simt_kernel *kernel, lilac_sim
                                       uint64_t *bits);
 /* The lowering knows that a value is uniform although its operands are not (a whole reduction). */
 LILAC_API void lilac_simt_mark_uniform(lilac_simt_kernel *kernel, lilac_simt_value value);
+/* Computes every value's `uniform` afresh from the definitions (greatest fixpoint) and the marks.
+ * The builder keeps it up to date by itself: within a loop that is still open a carried value
+ * counts as uniform when its initial value is, and the loop's end corrects what the next values
+ * show to be wrong. The reader and the passes call it. */
+LILAC_API void lilac_simt_infer_uniform(lilac_simt_kernel *kernel);
+/* count equal parts, lowest first, as one value of `type`, and back. Unlike the general form these
+ * fold: the parts of a packed value are what was packed, wherever that was. */
+LILAC_API lilac_simt_value lilac_simt_pack(lilac_simt_builder *b, lilac_simt_type type,
+                                           uint32_t count, const lilac_simt_value *parts);
+LILAC_API void lilac_simt_unpack(lilac_simt_builder *b, lilac_simt_type part,
+                                 lilac_simt_value value, uint32_t count, lilac_simt_value *parts);
+/* "lt", "ult" …: as the text form spells comparisons. */
+LILAC_API const char *lilac_simt_compare_name(lilac_simt_compare kind);
 
 /* ---- passes: each returns whether it changed anything ----------------------------------- */
 
 /* constants, identities (x+0, unpack of pack, select of equal arms), address + constant into the
  * access's offset, conversions of conversions, mul+add into fma where the source allowed it */
 LILAC_API bool lilac_simt_opt_fold(lilac_simt_kernel *kernel);
+/* fmul with one use and the fadd or fsub that uses it into one ffma, unless kernel->no_contraction.
+ * The last step of lilac_simt_opt_fold; the only one that changes a float's bits. */
+LILAC_API bool lilac_simt_opt_contract(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_cse(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_licm(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_dce(lilac_simt_kernel *kernel);

@@ -1,0 +1,420 @@
+/* Operations on constants, computed exactly.
+ *
+ * Integers wrap at their width. Floats are computed in double and rounded once: for f16, bf16 and
+ * f32 the double result is either exact or so much finer that rounding it again gives the correctly
+ * rounded answer (53 >= 2 * 24 + 2 bits), and f64 is the host's own. What the hardware may answer
+ * in more than one way is left to it: NaN results, approximate functions, flushed subnormals, a
+ * division by zero. */
+#include "internal.h"
+
+#include <math.h>
+
+typedef lilac_simt_instruction instruction; /* shorter signatures below */
+
+/* ---- integers --------------------------------------------------------------------------- */
+
+static uint64_t high_product(uint64_t a, uint64_t b) {
+    uint64_t al = (uint32_t)a, ah = a >> 32, bl = (uint32_t)b, bh = b >> 32;
+    uint64_t middle = ah * bl + (al * bl >> 32);
+    uint64_t other = al * bh + (uint32_t)middle;
+    return ah * bh + (middle >> 32) + (other >> 32);
+}
+
+static uint64_t high_product_signed(int64_t a, int64_t b) {
+    uint64_t high = high_product((uint64_t)a, (uint64_t)b);
+    return high - (a < 0 ? (uint64_t)b : 0) - (b < 0 ? (uint64_t)a : 0);
+}
+
+static uint64_t arithmetic_shift(int64_t value, uint64_t by) {
+    uint64_t bits = (uint64_t)value;
+    by = by > 63 ? 63 : by;
+    return value >= 0 ? bits >> by : ~(~bits >> by);
+}
+
+static uint64_t permute_bytes(uint64_t a, uint64_t b, uint64_t selector) {
+    uint64_t bytes = (a & UINT32_MAX) | b << 32;
+    uint64_t result = 0;
+    for (uint32_t k = 0; k < 4; k++) {
+        uint64_t nibble = selector >> (4 * k) & 15;
+        uint64_t byte = bytes >> (8 * (nibble & 7)) & 255;
+        if (nibble & 8) { /* the byte's sign, eight times */
+            byte = byte & 128 ? 255 : 0;
+        }
+        result |= byte << (8 * k);
+    }
+    return result;
+}
+
+static bool divide(uint32_t code, uint32_t width, uint64_t ua, uint64_t ub, int64_t sa, int64_t sb,
+                   uint64_t *result) {
+    if (ub == 0) {
+        return false;
+    }
+    bool is_signed = code == LILAC_SIMT_OP_DIV_S || code == LILAC_SIMT_OP_REM_S;
+    if (is_signed && sb == -1 && ua == (uint64_t)1 << (width - 1)) {
+        return false; /* the quotient does not fit */
+    }
+    switch (code) {
+    case LILAC_SIMT_OP_DIV_S:
+        *result = (uint64_t)(sa / sb);
+        return true;
+    case LILAC_SIMT_OP_DIV_U:
+        *result = ua / ub;
+        return true;
+    case LILAC_SIMT_OP_REM_S:
+        *result = (uint64_t)(sa % sb);
+        return true;
+    default:
+        *result = ua % ub;
+        return true;
+    }
+}
+
+static bool evaluate_integer(const instruction *like, lilac_simt_type from, const uint64_t *bits,
+                             uint64_t *result) {
+    uint32_t width = lilac_simt_type_bits(from);
+    uint64_t a = bits[0];
+    uint64_t b = like->operand_count > 1 ? bits[1] : 0;
+    int64_t sa = lilac_simt_signed(from, a);
+    int64_t sb = lilac_simt_signed(from, b);
+    switch (like->code) {
+    case LILAC_SIMT_OP_ADD:
+        *result = a + b;
+        return true;
+    case LILAC_SIMT_OP_SUB:
+        *result = a - b;
+        return true;
+    case LILAC_SIMT_OP_MUL:
+    case LILAC_SIMT_OP_MULWIDE_U:
+        *result = a * b;
+        return true;
+    case LILAC_SIMT_OP_MULWIDE_S:
+        *result = (uint64_t)(sa * sb);
+        return true;
+    case LILAC_SIMT_OP_MULHI_S:
+        *result = width == 64 ? high_product_signed(sa, sb) : (uint64_t)(sa * sb) >> width;
+        return true;
+    case LILAC_SIMT_OP_MULHI_U:
+        *result = width == 64 ? high_product(a, b) : a * b >> width;
+        return true;
+    case LILAC_SIMT_OP_DIV_S:
+    case LILAC_SIMT_OP_DIV_U:
+    case LILAC_SIMT_OP_REM_S:
+    case LILAC_SIMT_OP_REM_U:
+        return divide(like->code, width, a, b, sa, sb, result);
+    case LILAC_SIMT_OP_MIN_S:
+        *result = sa < sb ? a : b;
+        return true;
+    case LILAC_SIMT_OP_MIN_U:
+        *result = a < b ? a : b;
+        return true;
+    case LILAC_SIMT_OP_MAX_S:
+        *result = sa > sb ? a : b;
+        return true;
+    case LILAC_SIMT_OP_MAX_U:
+        *result = a > b ? a : b;
+        return true;
+    case LILAC_SIMT_OP_AND:
+        *result = a & b;
+        return true;
+    case LILAC_SIMT_OP_OR:
+        *result = a | b;
+        return true;
+    case LILAC_SIMT_OP_XOR:
+        *result = a ^ b;
+        return true;
+    case LILAC_SIMT_OP_SHL:
+        *result = b >= width ? 0 : a << b;
+        return true;
+    case LILAC_SIMT_OP_SHR_U:
+        *result = b >= width ? 0 : a >> b;
+        return true;
+    case LILAC_SIMT_OP_SHR_S:
+        *result = arithmetic_shift(sa, b);
+        return true;
+    case LILAC_SIMT_OP_POPC:
+        *result = (uint64_t)__builtin_popcountll(a);
+        return true;
+    case LILAC_SIMT_OP_CLZ:
+        *result = a == 0 ? width : (uint64_t)__builtin_clzll(a) - (64 - width);
+        return true;
+    case LILAC_SIMT_OP_PRMT:
+        *result = permute_bytes(a, b, bits[2]);
+        return true;
+    case LILAC_SIMT_OP_SEXT:
+        *result = (uint64_t)sa;
+        return true;
+    case LILAC_SIMT_OP_ZEXT:
+    case LILAC_SIMT_OP_TRUNC:
+        *result = a;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* ---- floats ----------------------------------------------------------------------------- */
+
+static bool float_operation(const instruction *like, lilac_scalar scalar, const uint64_t *bits,
+                            uint64_t *result) {
+    double a = lilac_scalar_decode(scalar, bits[0]);
+    double b = like->operand_count > 1 ? lilac_scalar_decode(scalar, bits[1]) : 0;
+    double r;
+    switch (like->code) {
+    case LILAC_SIMT_OP_FADD:
+        r = a + b;
+        break;
+    case LILAC_SIMT_OP_FSUB:
+        r = a - b;
+        break;
+    case LILAC_SIMT_OP_FMUL:
+        r = a * b;
+        break;
+    case LILAC_SIMT_OP_FDIV:
+        r = a / b;
+        break;
+    case LILAC_SIMT_OP_FRCP:
+        r = 1 / a;
+        break;
+    case LILAC_SIMT_OP_FSQRT:
+        r = sqrt(a);
+        break;
+    case LILAC_SIMT_OP_FMIN:
+    case LILAC_SIMT_OP_FMAX:
+        if (a == b && signbit(a) != signbit(b)) {
+            return false; /* which of two zeros */
+        }
+        r = isnan(b) ? NAN : (like->code == LILAC_SIMT_OP_FMIN) == (a < b) ? a : b;
+        break;
+    case LILAC_SIMT_OP_FNEG:
+        r = -a;
+        break;
+    case LILAC_SIMT_OP_FABS:
+        r = fabs(a);
+        break;
+    case LILAC_SIMT_OP_FFLOOR:
+        r = floor(a);
+        break;
+    case LILAC_SIMT_OP_FCEIL:
+        r = ceil(a);
+        break;
+    case LILAC_SIMT_OP_FTRUNC:
+        r = trunc(a);
+        break;
+    case LILAC_SIMT_OP_FRINT:
+        r = nearbyint(a);
+        break;
+    case LILAC_SIMT_OP_FFMA: {
+        uint64_t fused = lilac_scalar_fma(scalar, bits[0], bits[1], bits[2]);
+        *result = fused;
+        return !isnan(lilac_scalar_decode(scalar, fused));
+    }
+    default:
+        return false;
+    }
+    *result = lilac_scalar_encode(scalar, r, LILAC_ROUND_NEAREST_EVEN, false);
+    return !isnan(a) && !isnan(r);
+}
+
+static bool evaluate_float(const instruction *like, lilac_simt_type type, const uint64_t *bits,
+                           uint64_t *result) {
+    lilac_scalar scalar = lilac_simt_scalar_of(type);
+    if (!lilac_simt_type_is_packed(type)) {
+        return float_operation(like, scalar, bits, result);
+    }
+    uint64_t halves[2];
+    for (uint32_t half = 0; half < 2; half++) {
+        uint64_t operands[3] = {0};
+        for (uint32_t k = 0; k < like->operand_count && k < 3; k++) {
+            operands[k] = bits[k] >> (16 * half) & 0xFFFF;
+        }
+        if (!float_operation(like, scalar, operands, &halves[half])) {
+            return false;
+        }
+    }
+    *result = halves[0] | halves[1] << 16;
+    return true;
+}
+
+/* The nearest float of an integer, by way of a double that keeps a sticky last bit: odd rounding to
+ * 53 bits, then rounding to at most 51, is rounding once; f64 is rounded by the host at once. */
+static uint64_t integer_to_float(lilac_simt_type type, uint64_t magnitude, bool negative) {
+    double value;
+    if (type != LILAC_SIMT_F64 && magnitude >> 53 != 0) {
+        uint64_t sticky = (magnitude & 2047) != 0;
+        value = (double)(magnitude >> 11 | sticky) * 2048.0;
+    } else {
+        value = (double)magnitude;
+    }
+    return lilac_scalar_encode(lilac_simt_scalar_of(type), negative ? -value : value,
+                               LILAC_ROUND_NEAREST_EVEN, false);
+}
+
+static uint64_t float_to_signed(double value, uint32_t width) {
+    double limit = ldexp(1.0, (int)width - 1);
+    if (isnan(value)) {
+        return 0;
+    }
+    if (value >= limit) {
+        return lilac_simt_low_bits(width - 1);
+    }
+    return value < -limit ? (uint64_t)1 << (width - 1) : (uint64_t)(int64_t)value;
+}
+
+static uint64_t float_to_unsigned(double value, uint32_t width) {
+    if (isnan(value) || value <= 0) {
+        return 0;
+    }
+    return value >= ldexp(1.0, (int)width) ? lilac_simt_low_bits(width) : (uint64_t)value;
+}
+
+static bool convert(const instruction *like, lilac_simt_type from, const uint64_t *bits,
+                    lilac_simt_type type, uint64_t *result) {
+    uint32_t width = lilac_simt_type_bits(type);
+    lilac_scalar f8 = (lilac_scalar)like->scalar;
+    switch (like->code) {
+    case LILAC_SIMT_OP_FCVT: {
+        double value = lilac_scalar_decode(lilac_simt_scalar_of(from), bits[0]);
+        *result = lilac_scalar_encode(lilac_simt_scalar_of(type), value,
+                                      (lilac_rounding)like->detail, false);
+        return !isnan(value) && !lilac_simt_type_is_packed(type);
+    }
+    case LILAC_SIMT_OP_S2F: {
+        int64_t value = lilac_simt_signed(from, bits[0]);
+        uint64_t magnitude = value < 0 ? -(uint64_t)value : (uint64_t)value;
+        *result = integer_to_float(type, magnitude, value < 0);
+        return true;
+    }
+    case LILAC_SIMT_OP_U2F:
+        *result = integer_to_float(type, bits[0], false);
+        return true;
+    case LILAC_SIMT_OP_F2S:
+        *result = float_to_signed(lilac_scalar_decode(lilac_simt_scalar_of(from), bits[0]), width);
+        return true;
+    case LILAC_SIMT_OP_F2U:
+        *result =
+            float_to_unsigned(lilac_scalar_decode(lilac_simt_scalar_of(from), bits[0]), width);
+        return true;
+    case LILAC_SIMT_OP_F8_UNPACK: {
+        double low = lilac_scalar_decode(f8, bits[0] & 255);
+        double high = lilac_scalar_decode(f8, bits[0] >> 8 & 255);
+        *result = lilac_scalar_encode(LILAC_F16, low, LILAC_ROUND_NEAREST_EVEN, false) |
+                  lilac_scalar_encode(LILAC_F16, high, LILAC_ROUND_NEAREST_EVEN, false) << 16;
+        return !isnan(low) && !isnan(high);
+    }
+    case LILAC_SIMT_OP_F8_PACK: {
+        double low = lilac_scalar_decode(LILAC_F32, bits[0]);
+        double high = lilac_scalar_decode(LILAC_F32, bits[1]);
+        *result = lilac_scalar_encode(f8, low, LILAC_ROUND_NEAREST_EVEN, true) |
+                  lilac_scalar_encode(f8, high, LILAC_ROUND_NEAREST_EVEN, true) << 8;
+        return !isnan(low) && !isnan(high);
+    }
+    default:
+        return false;
+    }
+}
+
+/* ---- comparisons ------------------------------------------------------------------------ */
+
+static bool compare_floats(lilac_simt_compare kind, double a, double b) {
+    bool unordered = isnan(a) || isnan(b);
+    switch (kind) {
+    case LILAC_SIMT_EQ:
+        return !unordered && a == b;
+    case LILAC_SIMT_NE:
+        return !unordered && a != b;
+    case LILAC_SIMT_LT:
+        return !unordered && a < b;
+    case LILAC_SIMT_LE:
+        return !unordered && a <= b;
+    case LILAC_SIMT_GT:
+        return !unordered && a > b;
+    case LILAC_SIMT_GE:
+        return !unordered && a >= b;
+    case LILAC_SIMT_ORD:
+        return !unordered;
+    case LILAC_SIMT_UNO:
+        return unordered;
+    default:
+        return unordered || !compare_floats(lilac_simt_compare_inverse(kind, true), a, b);
+    }
+}
+
+static bool compare_integers(lilac_simt_compare kind, uint64_t ua, uint64_t ub, int64_t sa,
+                             int64_t sb) {
+    switch (kind) {
+    case LILAC_SIMT_EQ:
+        return ua == ub;
+    case LILAC_SIMT_NE:
+        return ua != ub;
+    case LILAC_SIMT_LT:
+        return sa < sb;
+    case LILAC_SIMT_LE:
+        return sa <= sb;
+    case LILAC_SIMT_GT:
+        return sa > sb;
+    case LILAC_SIMT_GE:
+        return sa >= sb;
+    case LILAC_SIMT_ULT:
+        return ua < ub;
+    case LILAC_SIMT_ULE:
+        return ua <= ub;
+    case LILAC_SIMT_UGT:
+        return ua > ub;
+    default:
+        return ua >= ub;
+    }
+}
+
+/* ---- all -------------------------------------------------------------------------------- */
+
+bool lilac_simt_evaluate(const instruction *like, const lilac_simt_type *types,
+                         const uint64_t *bits, lilac_simt_type type, uint64_t *result) {
+    lilac_simt_type from = types[0];
+    bool done;
+    if (like->flags &
+        (LILAC_SIMT_APPROXIMATE | LILAC_SIMT_FTZ | LILAC_SIMT_SATURATE | LILAC_SIMT_VOLATILE)) {
+        return false;
+    }
+    switch (like->code) {
+    case LILAC_SIMT_OP_CMP:
+        if (lilac_simt_type_is_packed(from) ||
+            !lilac_simt_compare_fits((lilac_simt_compare)like->detail,
+                                     lilac_simt_type_is_float(from))) {
+            return false;
+        }
+        if (lilac_simt_type_is_float(from)) {
+            lilac_scalar scalar = lilac_simt_scalar_of(from);
+            *result = compare_floats((lilac_simt_compare)like->detail,
+                                     lilac_scalar_decode(scalar, bits[0]),
+                                     lilac_scalar_decode(scalar, bits[1]));
+        } else {
+            *result = compare_integers((lilac_simt_compare)like->detail, bits[0], bits[1],
+                                       lilac_simt_signed(from, bits[0]),
+                                       lilac_simt_signed(from, bits[1]));
+        }
+        return true;
+    case LILAC_SIMT_OP_SELECT:
+        *result = bits[bits[0] ? 1 : 2];
+        return true;
+    case LILAC_SIMT_OP_BITCAST:
+        *result = bits[0];
+        return true;
+    case LILAC_SIMT_OP_PACK: {
+        uint32_t width = lilac_simt_type_bits(from);
+        *result = 0;
+        for (uint32_t k = 0; k < like->operand_count; k++) {
+            *result |= bits[k] << (width * k);
+        }
+        return true;
+    }
+    default:
+        if (convert(like, from, bits, type, result)) {
+            return true;
+        }
+        done = lilac_simt_type_is_float(from) ? evaluate_float(like, from, bits, result)
+                                              : evaluate_integer(like, from, bits, result);
+        *result &= lilac_simt_type_mask(type);
+        return done;
+    }
+}

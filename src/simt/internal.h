@@ -1,0 +1,200 @@
+/* What the files of the room `simt` share. */
+#ifndef LILAC_SIMT_INTERNAL_H
+#define LILAC_SIMT_INTERNAL_H
+
+#include <lilac/simt.h>
+
+/* ---- types and opcodes (ops.c) ---------------------------------------------------------- */
+
+static inline uint64_t lilac_simt_low_bits(uint32_t bits) {
+    return bits >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << bits) - 1;
+}
+
+static inline uint64_t lilac_simt_type_mask(lilac_simt_type type) {
+    return lilac_simt_low_bits(lilac_simt_type_bits(type));
+}
+
+static inline bool lilac_simt_type_is_integer(lilac_simt_type type) {
+    return type >= LILAC_SIMT_I1 && type <= LILAC_SIMT_I64;
+}
+
+static inline bool lilac_simt_type_is_packed(lilac_simt_type type) {
+    return type == LILAC_SIMT_F16X2 || type == LILAC_SIMT_BF16X2;
+}
+
+/* The bits of an integer type as a signed number. */
+static inline int64_t lilac_simt_signed(lilac_simt_type type, uint64_t bits) {
+    uint32_t width = lilac_simt_type_bits(type);
+    return width >= 64 ? (int64_t)bits : (int64_t)(bits << (64 - width)) >> (64 - width);
+}
+
+/* The scalar that holds the type's bits (a packed type: one element's). */
+lilac_scalar lilac_simt_scalar_of(lilac_simt_type type);
+bool lilac_simt_type_read(const char *bytes, size_t length, lilac_simt_type *type);
+/* The comparison that gives the opposite answer, and the one with its operands exchanged. */
+lilac_simt_compare lilac_simt_compare_inverse(lilac_simt_compare kind, bool is_float);
+lilac_simt_compare lilac_simt_compare_swapped(lilac_simt_compare kind);
+bool lilac_simt_compare_fits(lilac_simt_compare kind, bool is_float);
+
+static inline bool lilac_simt_has_trait(uint32_t code, uint32_t traits) {
+    return (lilac_simt_op_info_get((lilac_simt_opcode)code)->traits & traits) != 0;
+}
+
+static inline bool lilac_simt_is_access(uint32_t code) {
+    return code >= LILAC_SIMT_OP_LD_GLOBAL && code <= LILAC_SIMT_OP_ST_SHARED;
+}
+
+static inline bool lilac_simt_is_load(uint32_t code) {
+    return code == LILAC_SIMT_OP_LD_GLOBAL || code == LILAC_SIMT_OP_LD_SHARED;
+}
+
+/* May a division trap? A constant divisor that is not zero cannot. */
+bool lilac_simt_may_trap(const lilac_simt_kernel *kernel,
+                         const lilac_simt_instruction *instruction);
+
+/* ---- the IR's links (kernel.c) ---------------------------------------------------------- */
+
+/* `count` new values of the types (consecutive numbers); returns the first, 0 when there are none.
+ */
+lilac_simt_value lilac_simt_new_values(lilac_simt_kernel *kernel, uint32_t count,
+                                       const lilac_simt_type *types,
+                                       lilac_simt_instruction *definition, lilac_simt_body *body);
+/* A copy of `like` with these operands, no results, not linked into a body. */
+lilac_simt_instruction *lilac_simt_new_instruction(lilac_simt_kernel *kernel,
+                                                   const lilac_simt_instruction *like,
+                                                   uint32_t operands,
+                                                   const lilac_simt_value *values);
+/* Gives a linked instruction its results. */
+void lilac_simt_give_results(lilac_simt_kernel *kernel, lilac_simt_instruction *instruction,
+                             uint32_t results, const lilac_simt_type *types);
+lilac_simt_body *lilac_simt_new_body(lilac_simt_kernel *kernel, lilac_simt_instruction *parent,
+                                     uint32_t arguments, const lilac_simt_type *types);
+/* Links before `where`, at the end when that is NULL. */
+void lilac_simt_link(lilac_simt_body *body, lilac_simt_instruction *where,
+                     lilac_simt_instruction *instruction);
+void lilac_simt_unlink(lilac_simt_instruction *instruction);
+/* Moves an instruction in front of another, in that one's body. */
+void lilac_simt_move(lilac_simt_kernel *kernel, lilac_simt_instruction *instruction,
+                     lilac_simt_instruction *where);
+/* The results of a replaced instruction were known uniform by a mark: so is what replaces them. */
+void lilac_simt_inherit(lilac_simt_kernel *kernel, lilac_simt_value from, lilac_simt_value to);
+
+/* ---- uniformity (uniform.c) ------------------------------------------------------------- */
+
+/* Of an instruction without bodies. */
+bool lilac_simt_is_uniform(const lilac_simt_kernel *kernel,
+                           const lilac_simt_instruction *instruction);
+/* The results and arguments of a closed loop, if or while, and all within. */
+void lilac_simt_settle_uniform(lilac_simt_kernel *kernel, lilac_simt_instruction *instruction);
+
+/* ---- the memo: what is already computed (memo.c) ---------------------------------------- */
+
+/* Expressions by code and operands. Entries stand in the order they came, so closing a body takes
+ * the newest away again; linear probing allows that without marking deleted slots. */
+typedef struct lilac_simt_table {
+    struct lilac_simt_table_entry {
+        uint32_t hash;
+        lilac_simt_value value;
+    } * entries;
+    uint32_t count, capacity;
+    uint32_t *slots; /* entry + 1; 0: free */
+    uint32_t slot_count;
+} lilac_simt_table;
+
+struct lilac_simt_memo {
+    lilac_simt_table leaves; /* no operands: they stand at the head of the kernel's body */
+    lilac_simt_table expressions;
+    lilac_simt_instruction *last_leaf;
+    lilac_simt_instruction *before; /* where the builder builds; NULL: at the end of its body */
+    uint64_t *zeros;                /* of each value: bits known to be 0 */
+    uint32_t zeros_count;
+};
+
+struct lilac_simt_memo *lilac_simt_memo_create(lilac_simt_kernel *kernel);
+void lilac_simt_memo_destroy(struct lilac_simt_memo *memo);
+uint32_t lilac_simt_memo_open(const struct lilac_simt_memo *memo);
+void lilac_simt_memo_close(struct lilac_simt_memo *memo, uint32_t mark);
+/* An instruction that computes the same as `like` (operands included) with first result of this
+ * type and as many results: its first result, or 0. Wrap flags are not compared; *hash is for
+ * lilac_simt_memo_add. */
+lilac_simt_value lilac_simt_memo_find(const struct lilac_simt_memo *memo,
+                                      const lilac_simt_kernel *kernel,
+                                      const lilac_simt_instruction *like, uint32_t results,
+                                      lilac_simt_type type, uint32_t *hash);
+void lilac_simt_memo_add(struct lilac_simt_memo *memo, const lilac_simt_instruction *instruction,
+                         uint32_t hash);
+
+/* Bits of the value that are 0 in every thread, and the others. */
+static inline uint64_t lilac_simt_zeros(const lilac_simt_builder *b, lilac_simt_value value) {
+    return value < b->memo->zeros_count ? b->memo->zeros[value] : 0;
+}
+
+static inline uint64_t lilac_simt_possible(const lilac_simt_builder *b, lilac_simt_value value) {
+    return ~lilac_simt_zeros(b, value) &
+           lilac_simt_type_mask((lilac_simt_type)b->kernel->values[value].type);
+}
+
+/* Computes what is known of an instruction's first result. */
+void lilac_simt_learn(lilac_simt_builder *b, const lilac_simt_instruction *instruction);
+/* Adds no-wrap flags that the operands' known bits prove. */
+void lilac_simt_infer_wrap(const lilac_simt_builder *b, lilac_simt_instruction *like,
+                           lilac_simt_type type);
+
+/* ---- simplification (constant.c, simplify.c, simplify_float.c) -------------------------- */
+
+/* Computes an operation on constants. False when it would trap, is not exactly defined (NaN
+ * payloads, approximate functions) or is not pure. */
+bool lilac_simt_evaluate(const lilac_simt_instruction *like, const lilac_simt_type *types,
+                         const uint64_t *bits, lilac_simt_type type, uint64_t *result);
+
+/* Simplifies a pure operation with one result that is not in the IR yet. Gives a value that equals
+ * it, or 0 after rewriting *like (operands in place, never more of them) as far as possible. */
+lilac_simt_value lilac_simt_simplify(lilac_simt_builder *b, lilac_simt_instruction *like,
+                                     lilac_simt_type type);
+/* Its parts; *again is set when *like was rewritten and deserves another look. */
+lilac_simt_value lilac_simt_simplify_integer(lilac_simt_builder *b, lilac_simt_instruction *like,
+                                             lilac_simt_type type, bool *again);
+lilac_simt_value lilac_simt_simplify_bits(lilac_simt_builder *b, lilac_simt_instruction *like,
+                                          lilac_simt_type type, bool *again);
+/* Is value = *rest ^ *c for a constant c (a sum of numbers with no common bit counts)? */
+bool lilac_simt_split_bits(const lilac_simt_builder *b, lilac_simt_value value,
+                           lilac_simt_value *rest, uint64_t *c);
+lilac_simt_value lilac_simt_simplify_width(lilac_simt_builder *b, lilac_simt_instruction *like,
+                                           lilac_simt_type type, bool *again);
+lilac_simt_value lilac_simt_simplify_other(lilac_simt_builder *b, lilac_simt_instruction *like,
+                                           lilac_simt_type type, bool *again);
+/* Simplify, look it up, and only then build: the way every pure operation is built. */
+lilac_simt_value lilac_simt_emit(lilac_simt_builder *b, lilac_simt_instruction *like,
+                                 lilac_simt_type type);
+lilac_simt_value lilac_simt_op2_flags(lilac_simt_builder *b, lilac_simt_opcode code,
+                                      lilac_simt_type type, lilac_simt_value a, lilac_simt_value c,
+                                      uint32_t flags);
+/* The definition when it is this operation, else NULL. */
+static inline const lilac_simt_instruction *
+lilac_simt_defined_by(const lilac_simt_builder *b, lilac_simt_value value, lilac_simt_opcode code) {
+    const lilac_simt_instruction *d = b->kernel->values[value].definition;
+    return d != NULL && d->code == code ? d : NULL;
+}
+/* Moves the constant part of an access's address into its immediate and drops a predicate that is
+ * always true. *like's operands are rewritten in place. Whether anything changed. */
+bool lilac_simt_simplify_access(lilac_simt_builder *b, lilac_simt_instruction *like);
+/* The parts of a value when they are known without unpacking it. */
+bool lilac_simt_known_parts(lilac_simt_builder *b, lilac_simt_value value, lilac_simt_type part,
+                            uint32_t count, lilac_simt_value *parts);
+
+/* ---- text (print.c) --------------------------------------------------------------------- */
+
+/* One instruction on one line, bodies left out, as the module's printer would print it. */
+void lilac_simt_print_instruction(lilac_text *out, const lilac_simt_kernel *kernel,
+                                  const lilac_simt_instruction *instruction);
+
+extern const char *const lilac_simt_cache_names[];
+extern const char *const lilac_simt_evict_names[];
+extern const char *const lilac_simt_shuffle_names[];
+extern const char *const lilac_simt_rounding_names[];
+extern const struct lilac_simt_flag_name {
+    const char *name;
+    uint8_t flag;
+} lilac_simt_flag_names[];
+
+#endif

@@ -1,0 +1,543 @@
+/* The text form.
+ *
+ *     simt.module target "sm_90a" {
+ *       kernel @axpy(%x: i64 ptr align 16, %n: i32) warps 4 ctas 1 shared 0 {
+ *         %0 = thread : i32
+ *         %x = param 0 : i64
+ *         %1 = mulwide_s %0, %c : i64
+ *         %2, %3 = ld.global [%1 + 16], %m, (%4, %5) : f32, f32 {cache = cg} loc("k.py":7:3)
+ *         %6 = loop %i = %lo to %hi step %s (%acc = %init) : f32 {
+ *           yield %acc
+ *         }
+ *         return
+ *       }
+ *     }
+ *
+ * One instruction a line: results, operation, its kind, operands, result types, modifiers,
+ * location. A value prints as its hint, made unique by a suffix, or else as its place in the text;
+ * the word `uniform` behind the name of a defined value is the lowering's mark. Numbers are given
+ * in the order of the text, so that reading and printing again gives the same bytes whatever the
+ * values' numbers in memory are. */
+#include "internal.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *const lilac_simt_cache_names[] = {"none", "ca", "cg", "cs", "cv", "wb", "wt", NULL};
+const char *const lilac_simt_evict_names[] = {"normal", "first", "last", NULL};
+const char *const lilac_simt_shuffle_names[] = {"idx", "xor", "up", "down", NULL};
+const char *const lilac_simt_rounding_names[] = {"even", "zero", "down", "up", NULL};
+const struct lilac_simt_flag_name lilac_simt_flag_names[] = {
+    {"nsw", LILAC_SIMT_NO_SIGNED_WRAP},
+    {"nuw", LILAC_SIMT_NO_UNSIGNED_WRAP},
+    {"approximate", LILAC_SIMT_APPROXIMATE},
+    {"nan", LILAC_SIMT_PROPAGATE_NAN},
+    {"volatile", LILAC_SIMT_VOLATILE},
+    {"saturate", LILAC_SIMT_SATURATE},
+    {"ftz", LILAC_SIMT_FTZ},
+    {NULL, 0},
+};
+
+/* ---- names ------------------------------------------------------------------------------ */
+
+typedef struct printer {
+    lilac_text *out;
+    const lilac_simt_kernel *kernel;
+    lilac_context *context;
+    lilac_arena *arena; /* of the names */
+    const char **names; /* of each value; NULL: not reached */
+    const char **taken; /* a set of names, open addressing */
+    uint32_t taken_count, taken_capacity;
+    uint32_t next;
+} printer;
+
+static bool is_name_byte(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '$' || c == '.' || c == '-';
+}
+
+static bool is_number(const char *name) {
+    return name[strspn(name, "0123456789")] == 0;
+}
+
+/* Puts the name into the set; false when it is there. */
+static bool take(printer *p, const char *name) {
+    if ((p->taken_count + 1) * 2 > p->taken_capacity) {
+        uint32_t capacity = p->taken_capacity == 0 ? 128 : p->taken_capacity * 2;
+        const char **old = p->taken;
+        p->taken = lilac_arena_array(p->arena, const char *, capacity);
+        uint32_t count = p->taken_capacity;
+        p->taken_capacity = capacity;
+        p->taken_count = 0;
+        for (uint32_t k = 0; k < count; k++) {
+            if (old[k] != NULL) {
+                take(p, old[k]);
+            }
+        }
+    }
+    uint32_t slot = (uint32_t)lilac_hash(name, strlen(name), 0) & (p->taken_capacity - 1);
+    while (p->taken[slot] != NULL) {
+        if (strcmp(p->taken[slot], name) == 0) {
+            return false;
+        }
+        slot = (slot + 1) & (p->taken_capacity - 1);
+    }
+    p->taken[slot] = name;
+    p->taken_count++;
+    return true;
+}
+
+/* The hint with nothing in it that a value's name cannot hold, or NULL when there is none. */
+static const char *clean_hint(printer *p, const char *hint) {
+    if (hint == NULL || is_number(hint)) {
+        return NULL;
+    }
+    char *name = lilac_arena_copy(p->arena, hint, strlen(hint));
+    for (char *c = name; *c != 0; c++) {
+        if (!is_name_byte(*c)) {
+            *c = '_';
+        }
+    }
+    return name;
+}
+
+static void name_value(printer *p, lilac_simt_value value) {
+    lilac_text text = {0};
+    const char *name = clean_hint(p, p->kernel->values[value].name);
+    if (name == NULL) {
+        lilac_text_unsigned(&text, p->next++);
+        name = lilac_arena_copy(p->arena, text.bytes, text.length);
+    } else if (!take(p, name)) {
+        const char *unique;
+        uint32_t suffix = 1;
+        do {
+            lilac_text_reset(&text);
+            lilac_text_printf(&text, "%s_%u", name, suffix++);
+            unique = lilac_arena_copy(p->arena, text.bytes, text.length);
+        } while (!take(p, unique));
+        name = unique;
+    }
+    p->names[value] = name;
+    lilac_text_clear(&text);
+}
+
+static void name_body(printer *p, const lilac_simt_body *body) {
+    for (uint32_t k = 0; k < body->argument_count; k++) {
+        name_value(p, body->argument + k);
+    }
+    for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
+        for (uint32_t k = 0; k < i->result_count; k++) {
+            name_value(p, i->result + k);
+        }
+        for (uint32_t k = 0; k < i->body_count; k++) {
+            name_body(p, i->bodies[k]);
+        }
+    }
+}
+
+static void start(printer *p, lilac_text *out, const lilac_simt_kernel *kernel) {
+    *p = (printer){.out = out, .kernel = kernel, .context = kernel->module->context};
+    p->arena = lilac_arena_create();
+    p->names = lilac_arena_array(p->arena, const char *, kernel->value_count);
+    name_body(p, kernel->body);
+}
+
+/* ---- pieces ----------------------------------------------------------------------------- */
+
+static void put(printer *p, const char *string) {
+    lilac_text_puts(p->out, string);
+}
+
+static void put_value(printer *p, lilac_simt_value value) {
+    const char *name = value < p->kernel->value_count ? p->names[value] : NULL;
+    lilac_text_char(p->out, '%');
+    if (name != NULL) {
+        put(p, name);
+    } else {
+        lilac_text_printf(p->out, "?%u", value);
+    }
+}
+
+static void put_values(printer *p, const lilac_simt_value *values, uint32_t count) {
+    for (uint32_t k = 0; k < count; k++) {
+        if (k > 0) {
+            put(p, ", ");
+        }
+        put_value(p, values[k]);
+    }
+}
+
+static void put_definition(printer *p, lilac_simt_value value) {
+    put_value(p, value);
+    if (p->kernel->values[value].marked) {
+        put(p, " uniform");
+    }
+}
+
+static void put_types(printer *p, lilac_simt_value first, uint32_t count) {
+    for (uint32_t k = 0; k < count; k++) {
+        put(p, k == 0 ? " : " : ", ");
+        put(p, lilac_simt_type_name(lilac_simt_type_of(p->kernel, first + k)));
+    }
+}
+
+static void put_string(printer *p, const char *string) {
+    static const char digits[] = "0123456789ABCDEF";
+    lilac_text_char(p->out, '"');
+    for (; *string != 0; string++) {
+        unsigned char c = (unsigned char)*string;
+        if (c < ' ' || c == '"' || c == '\\' || c >= 127) {
+            lilac_text_char(p->out, '\\');
+            lilac_text_char(p->out, digits[c >> 4]);
+            lilac_text_char(p->out, digits[c & 15]);
+        } else {
+            lilac_text_char(p->out, (char)c);
+        }
+    }
+    lilac_text_char(p->out, '"');
+}
+
+static void put_location(printer *p, lilac_location location) {
+    lilac_name file;
+    uint32_t line, column;
+    if (location != 0 && lilac_location_file(p->context, location, &file, &line, &column)) {
+        put(p, " loc(");
+        put_string(p, file);
+        lilac_text_printf(p->out, ":%u:%u)", line, column);
+    }
+}
+
+/* A float as a decimal fraction when one of at most nine digits behind the point and 2^53 without
+ * it gives the same bits: such a fraction is the quotient of two exact doubles. */
+static bool put_decimal(printer *p, lilac_scalar scalar, uint64_t bits) {
+    double value = lilac_scalar_decode(scalar, bits);
+    double magnitude = fabs(value);
+    double power = 1;
+    if (!(magnitude < 1e9)) {
+        return false;
+    }
+    for (uint32_t digits = 0; digits <= 9; digits++, power *= 10) {
+        double scaled = floor(magnitude * power + 0.5);
+        double back = scaled / power;
+        if (scaled > 9007199254740992.0) {
+            return false;
+        }
+        if (lilac_scalar_encode(scalar, signbit(value) ? -back : back, LILAC_ROUND_NEAREST_EVEN,
+                                false) != bits) {
+            continue;
+        }
+        uint64_t number = (uint64_t)scaled;
+        uint64_t unit = (uint64_t)power;
+        lilac_text_printf(p->out, "%s%llu.", signbit(value) ? "-" : "",
+                          (unsigned long long)(number / unit));
+        if (digits == 0) {
+            lilac_text_char(p->out, '0');
+        } else {
+            lilac_text_printf(p->out, "%0*llu", (int)digits, (unsigned long long)(number % unit));
+        }
+        return true;
+    }
+    return false;
+}
+
+static void put_constant(printer *p, lilac_simt_type type, int64_t immediate) {
+    uint64_t bits = (uint64_t)immediate;
+    if (type == LILAC_SIMT_I1) {
+        put(p, bits ? " true" : " false");
+        return;
+    }
+    lilac_text_char(p->out, ' ');
+    if (lilac_simt_type_is_integer(type)) {
+        lilac_text_signed(p->out, lilac_simt_signed(type, bits));
+    } else if (lilac_simt_type_is_packed(type) ||
+               !put_decimal(p, lilac_simt_scalar_of(type), bits)) {
+        lilac_text_printf(p->out, "0x%0*llX", (int)lilac_simt_type_bits(type) / 4,
+                          (unsigned long long)bits);
+    }
+}
+
+/* ---- instructions ----------------------------------------------------------------------- */
+
+/* The word behind the operation's name that says which of its kinds this is. False: it has none. */
+static bool put_kind(printer *p, const lilac_simt_instruction *i) {
+    static const char dimensions[] = "xyz";
+    switch (i->code) {
+    case LILAC_SIMT_OP_CMP:
+        lilac_text_char(p->out, ' ');
+        put(p, lilac_simt_compare_name((lilac_simt_compare)i->detail));
+        return true;
+    case LILAC_SIMT_OP_SHUFFLE:
+        lilac_text_char(p->out, ' ');
+        put(p, i->detail < 4 ? lilac_simt_shuffle_names[i->detail] : "?");
+        return true;
+    case LILAC_SIMT_OP_BLOCK:
+    case LILAC_SIMT_OP_GRID:
+        lilac_text_char(p->out, ' ');
+        lilac_text_char(p->out, i->detail < 3 ? dimensions[i->detail] : '?');
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void put_modifier(printer *p, bool *any, const char *name, const char *value) {
+    put(p, *any ? ", " : " {");
+    *any = true;
+    put(p, name);
+    if (value != NULL) {
+        put(p, " = ");
+        put(p, value);
+    }
+}
+
+static void put_number_modifier(printer *p, bool *any, const char *name, int64_t value) {
+    put_modifier(p, any, name, "");
+    lilac_text_signed(p->out, value);
+}
+
+static void put_modifiers(printer *p, const lilac_simt_instruction *i, bool detail_said,
+                          bool immediate_said) {
+    bool any = false;
+    for (uint32_t k = 0; lilac_simt_flag_names[k].name != NULL; k++) {
+        if (i->flags & lilac_simt_flag_names[k].flag) {
+            put_modifier(p, &any, lilac_simt_flag_names[k].name, NULL);
+        }
+    }
+    if (i->cache > 0 && i->cache <= LILAC_SIMT_CACHE_WT) {
+        put_modifier(p, &any, "cache", lilac_simt_cache_names[i->cache]);
+    }
+    if (i->evict > 0 && i->evict <= LILAC_SIMT_EVICT_LAST) {
+        put_modifier(p, &any, "evict", lilac_simt_evict_names[i->evict]);
+    }
+    if (i->scalar != 0) {
+        put_modifier(p, &any, "scalar", lilac_scalar_name((lilac_scalar)i->scalar));
+    }
+    if (i->code == LILAC_SIMT_OP_FCVT && i->detail > 0 && i->detail <= LILAC_ROUND_UP) {
+        put_modifier(p, &any, "round", lilac_simt_rounding_names[i->detail]);
+    } else if (i->detail != 0 && !detail_said) {
+        put_number_modifier(p, &any, "detail", i->detail);
+    }
+    if (i->immediate != 0 && !immediate_said) {
+        put_number_modifier(p, &any, "immediate", i->immediate);
+    }
+    if (i->text != NULL && i->code != LILAC_SIMT_OP_ASSERT) {
+        put_modifier(p, &any, "text", "");
+        put_string(p, i->text);
+    }
+    if (any) {
+        lilac_text_char(p->out, '}');
+    }
+}
+
+/* [address + offset] [, predicate] [, (values)] */
+static void put_access(printer *p, const lilac_simt_instruction *i) {
+    put(p, " [");
+    put_value(p, i->operands[0]);
+    if (i->immediate != 0) {
+        uint64_t magnitude = i->immediate < 0 ? -(uint64_t)i->immediate : (uint64_t)i->immediate;
+        put(p, i->immediate < 0 ? " - " : " + ");
+        lilac_text_unsigned(p->out, magnitude);
+    }
+    lilac_text_char(p->out, ']');
+    uint32_t next = 1;
+    if (i->operand_count > 1 && i->operands[1] < p->kernel->value_count &&
+        lilac_simt_type_of(p->kernel, i->operands[1]) == LILAC_SIMT_I1) {
+        put(p, ", ");
+        put_value(p, i->operands[next++]);
+    }
+    if (next < i->operand_count) {
+        put(p, ", (");
+        put_values(p, i->operands + next, i->operand_count - next);
+        lilac_text_char(p->out, ')');
+    }
+}
+
+static void put_carried(printer *p, const lilac_simt_value *inits, uint32_t count,
+                        lilac_simt_value first) {
+    lilac_text_char(p->out, '(');
+    for (uint32_t k = 0; k < count; k++) {
+        put(p, k > 0 ? ", " : "");
+        put_definition(p, first + k);
+        put(p, " = ");
+        put_value(p, inits[k]);
+    }
+    lilac_text_char(p->out, ')');
+}
+
+/* What stands between the name of a structured operation and its first body. */
+static void put_head(printer *p, const lilac_simt_instruction *i) {
+    const lilac_simt_body *body = i->body_count > 0 ? i->bodies[0] : NULL;
+    switch (i->code) {
+    case LILAC_SIMT_OP_LOOP:
+        if (i->operand_count < 3 || body == NULL || body->argument_count + 2u != i->operand_count) {
+            break;
+        }
+        lilac_text_char(p->out, ' ');
+        put_definition(p, body->argument);
+        put(p, " = ");
+        put_value(p, i->operands[0]);
+        put(p, " to ");
+        put_value(p, i->operands[1]);
+        put(p, " step ");
+        put_value(p, i->operands[2]);
+        if (i->operand_count > 3) {
+            lilac_text_char(p->out, ' ');
+            put_carried(p, i->operands + 3, i->operand_count - 3u, body->argument + 1);
+        }
+        put_types(p, i->result, i->result_count);
+        return;
+    case LILAC_SIMT_OP_WHILE:
+        if (body == NULL || body->argument_count != i->operand_count) {
+            break;
+        }
+        lilac_text_char(p->out, ' ');
+        put_carried(p, i->operands, i->operand_count, body->argument);
+        put_types(p, i->result, i->result_count);
+        return;
+    default:
+        break;
+    }
+    lilac_text_char(p->out, ' ');
+    put_values(p, i->operands, i->operand_count);
+    put_types(p, i->result, i->result_count);
+}
+
+/* All of a plain instruction; of a structured one what stands before its first body. */
+static void put_line(printer *p, const lilac_simt_instruction *i) {
+    for (uint32_t k = 0; k < i->result_count; k++) {
+        put(p, k > 0 ? ", " : "");
+        put_definition(p, i->result + k);
+    }
+    put(p, i->result_count > 0 ? " = " : "");
+    put(p, lilac_simt_op_info_get((lilac_simt_opcode)i->code)->name);
+    if (i->body_count > 0) {
+        put_head(p, i);
+        return;
+    }
+    bool detail_said = put_kind(p, i);
+    bool immediate_said = true;
+    if (lilac_simt_is_access(i->code) && i->operand_count > 0) {
+        put_access(p, i);
+    } else if (i->code == LILAC_SIMT_OP_CONST && i->result_count == 1) {
+        put_constant(p, lilac_simt_type_of(p->kernel, i->result), i->immediate);
+    } else if (i->code == LILAC_SIMT_OP_PARAM) {
+        lilac_text_char(p->out, ' ');
+        lilac_text_signed(p->out, i->immediate);
+    } else {
+        put(p, i->operand_count > 0 ? " " : "");
+        put_values(p, i->operands, i->operand_count);
+        immediate_said = false;
+    }
+    if (i->code == LILAC_SIMT_OP_ASSERT && i->text != NULL) {
+        put(p, ", ");
+        put_string(p, i->text);
+    }
+    put_types(p, i->result, i->result_count);
+    put_modifiers(p, i, detail_said, immediate_said);
+}
+
+static void put_body(printer *p, const lilac_simt_body *body, uint32_t depth);
+
+static bool only_ends(const lilac_simt_body *body) {
+    const lilac_simt_instruction *end = body->first;
+    return end != NULL && end->next == NULL && end->code == LILAC_SIMT_OP_YIELD &&
+           end->operand_count == 0 && end->location == body->parent->location;
+}
+
+static void put_instruction(printer *p, const lilac_simt_instruction *i, uint32_t depth) {
+    lilac_text_repeat(p->out, ' ', 2 * (size_t)depth);
+    put_line(p, i);
+    for (uint32_t k = 0; k < i->body_count; k++) {
+        const lilac_simt_body *body = i->bodies[k];
+        if (k > 0 && i->code == LILAC_SIMT_OP_IF) {
+            if (only_ends(body)) {
+                break;
+            }
+            put(p, " else");
+        } else if (k > 0) {
+            put(p, " do (");
+            for (uint32_t a = 0; a < body->argument_count; a++) {
+                put(p, a > 0 ? ", " : "");
+                put_definition(p, body->argument + a);
+            }
+            lilac_text_char(p->out, ')');
+        }
+        put(p, " {\n");
+        put_body(p, body, depth + 1);
+        lilac_text_repeat(p->out, ' ', 2 * (size_t)depth);
+        lilac_text_char(p->out, '}');
+    }
+    put_location(p, i->location);
+    lilac_text_char(p->out, '\n');
+}
+
+static void put_body(printer *p, const lilac_simt_body *body, uint32_t depth) {
+    for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
+        put_instruction(p, i, depth);
+    }
+}
+
+/* ---- kernels ---------------------------------------------------------------------------- */
+
+static void put_symbol(printer *p, const char *name) {
+    bool plain = name[0] != 0 && !(name[0] >= '0' && name[0] <= '9');
+    for (const char *c = name; *c != 0; c++) {
+        plain &= is_name_byte(*c);
+    }
+    lilac_text_char(p->out, '@');
+    if (plain) {
+        put(p, name);
+    } else {
+        put_string(p, name);
+    }
+}
+
+static void put_kernel(lilac_text *out, const lilac_simt_kernel *kernel) {
+    printer p;
+    start(&p, out, kernel);
+    put(&p, "  kernel ");
+    put_symbol(&p, kernel->name != NULL ? kernel->name : "");
+    lilac_text_char(out, '(');
+    for (uint32_t k = 0; k < kernel->parameter_count; k++) {
+        const lilac_simt_parameter *parameter = &kernel->parameters[k];
+        const char *name = clean_hint(&p, parameter->name);
+        put(&p, k > 0 ? ", %" : "%");
+        if (name != NULL) {
+            put(&p, name);
+        } else {
+            lilac_text_unsigned(out, k);
+        }
+        put(&p, ": ");
+        put(&p, lilac_simt_type_name(parameter->type));
+        put(&p, parameter->is_pointer ? " ptr" : "");
+        if (parameter->alignment > 1) {
+            lilac_text_printf(out, " align %u", parameter->alignment);
+        }
+    }
+    lilac_text_printf(out, ") warps %u ctas %u shared %u%s {\n", kernel->num_warps,
+                      kernel->num_ctas, kernel->shared_bytes,
+                      kernel->no_contraction ? " no_contraction" : "");
+    put_body(&p, kernel->body, 2);
+    put(&p, "  }");
+    put_location(&p, kernel->location);
+    lilac_text_char(out, '\n');
+    lilac_arena_destroy(p.arena);
+}
+
+void lilac_simt_print(lilac_text *out, const lilac_simt_module *module) {
+    lilac_text_puts(out, "simt.module target \"");
+    lilac_text_puts(out, module->arch != NULL ? module->arch->name : "none");
+    lilac_text_puts(out, "\" {\n");
+    for (const lilac_simt_kernel *k = module->kernels; k != NULL; k = k->next) {
+        put_kernel(out, k);
+    }
+    lilac_text_puts(out, "}\n");
+}
+
+void lilac_simt_print_instruction(lilac_text *out, const lilac_simt_kernel *kernel,
+                                  const lilac_simt_instruction *instruction) {
+    printer p;
+    start(&p, out, kernel);
+    put_line(&p, instruction);
+    lilac_arena_destroy(p.arena);
+}

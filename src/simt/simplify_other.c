@@ -1,0 +1,318 @@
+/* Simplification of comparisons, selections and floats.
+ *
+ * Of float algebra only what gives the same number for every operand: x + (-0), x - 0, x * 1, x /
+ * 1, signs that cancel, division by a power of two as the exact product. (What the bits of a NaN
+ * are is not a number; hardware does not promise them.) */
+#include "internal.h"
+
+typedef lilac_simt_instruction instruction;
+
+static bool constant(const lilac_simt_builder *b, lilac_simt_value value, uint64_t *bits) {
+    return lilac_simt_is_constant(b->kernel, value, bits);
+}
+
+static lilac_simt_type type_of(const lilac_simt_builder *b, lilac_simt_value value) {
+    return lilac_simt_type_of(b->kernel, value);
+}
+
+static lilac_simt_value truth(lilac_simt_builder *b, bool answer) {
+    return lilac_simt_constant(b, LILAC_SIMT_I1, answer);
+}
+
+static lilac_simt_value opposite(lilac_simt_builder *b, lilac_simt_value value) {
+    return lilac_simt_op2(b, LILAC_SIMT_OP_XOR, LILAC_SIMT_I1, value, truth(b, true));
+}
+
+/* ---- comparisons ------------------------------------------------------------------------ */
+
+/* x ? c when x is between `low` and `high` (as both signed and unsigned numbers order them):
+ * 1 always, 0 never, -1 it depends. */
+static int decided_signed(lilac_simt_compare kind, int64_t low, int64_t high, int64_t c) {
+    switch (kind) {
+    case LILAC_SIMT_LT:
+        return high < c ? 1 : low >= c ? 0 : -1;
+    case LILAC_SIMT_LE:
+        return high <= c ? 1 : low > c ? 0 : -1;
+    case LILAC_SIMT_GT:
+        return low > c ? 1 : high <= c ? 0 : -1;
+    case LILAC_SIMT_GE:
+        return low >= c ? 1 : high < c ? 0 : -1;
+    default:
+        return -1;
+    }
+}
+
+static int decided_unsigned(lilac_simt_compare kind, uint64_t high, uint64_t c) {
+    switch (kind) {
+    case LILAC_SIMT_ULT:
+        return high < c ? 1 : c == 0 ? 0 : -1;
+    case LILAC_SIMT_ULE:
+        return high <= c ? 1 : -1;
+    case LILAC_SIMT_UGT:
+        return high <= c ? 0 : -1;
+    case LILAC_SIMT_UGE:
+        return c == 0 ? 1 : high < c ? 0 : -1;
+    default:
+        return -1;
+    }
+}
+
+static int decided(const lilac_simt_builder *b, const instruction *like, lilac_simt_type type,
+                   uint64_t c) {
+    lilac_simt_compare kind = (lilac_simt_compare)like->detail;
+    uint64_t mask = lilac_simt_type_mask(type);
+    uint64_t possible = lilac_simt_possible(b, like->operands[0]);
+    if ((kind == LILAC_SIMT_EQ || kind == LILAC_SIMT_NE) && (c & ~possible) != 0) {
+        return kind == LILAC_SIMT_NE;
+    }
+    int answer = decided_unsigned(kind, possible, c);
+    if (answer < 0) {
+        bool positive = possible <= mask >> 1;
+        answer =
+            decided_signed(kind, positive ? 0 : lilac_simt_signed(type, (mask >> 1) + 1),
+                           (int64_t)(positive ? possible : mask >> 1), lilac_simt_signed(type, c));
+    }
+    return answer;
+}
+
+/* Comparisons of widened numbers are comparisons of the numbers. */
+static lilac_simt_value compare_narrow(lilac_simt_builder *b, const instruction *like,
+                                       lilac_simt_type type) {
+    lilac_simt_compare kind = (lilac_simt_compare)like->detail;
+    const instruction *x = b->kernel->values[like->operands[0]].definition;
+    const instruction *y = b->kernel->values[like->operands[1]].definition;
+    if (x == NULL || y == NULL ||
+        (x->code != LILAC_SIMT_OP_SEXT && x->code != LILAC_SIMT_OP_ZEXT)) {
+        return 0;
+    }
+    bool is_signed = x->code == LILAC_SIMT_OP_SEXT;
+    bool unsigned_order = kind >= LILAC_SIMT_ULT && kind <= LILAC_SIMT_UGE;
+    lilac_simt_type from = type_of(b, x->operands[0]);
+    lilac_simt_value other;
+    uint64_t c;
+    if (x->code == y->code && type_of(b, y->operands[0]) == from) {
+        other = y->operands[0];
+    } else if (constant(b, like->operands[1], &c)) {
+        uint64_t kept = c & lilac_simt_type_mask(from);
+        uint64_t again =
+            is_signed ? (uint64_t)lilac_simt_signed(from, kept) & lilac_simt_type_mask(type) : kept;
+        if (again != c) {
+            return 0;
+        }
+        other = lilac_simt_constant(b, from, kept);
+    } else {
+        return 0;
+    }
+    if (!is_signed && !unsigned_order && kind > LILAC_SIMT_NE) { /* both are positive */
+        kind = (lilac_simt_compare)(kind - LILAC_SIMT_LT + LILAC_SIMT_ULT);
+    }
+    return lilac_simt_compare_values(b, kind, x->operands[0], other);
+}
+
+static lilac_simt_value simplify_cmp(lilac_simt_builder *b, instruction *like, bool *again) {
+    lilac_simt_compare kind = (lilac_simt_compare)like->detail;
+    lilac_simt_value x = like->operands[0];
+    lilac_simt_type type = type_of(b, x);
+    uint64_t c, d;
+    if (!lilac_simt_type_is_integer(type) || !lilac_simt_compare_fits(kind, false)) {
+        return 0;
+    }
+    bool equality = kind == LILAC_SIMT_EQ || kind == LILAC_SIMT_NE;
+    if (x == like->operands[1]) {
+        return truth(b, kind == LILAC_SIMT_EQ || kind == LILAC_SIMT_LE || kind == LILAC_SIMT_GE ||
+                            kind == LILAC_SIMT_ULE || kind == LILAC_SIMT_UGE);
+    }
+    bool is_constant = constant(b, like->operands[1], &c);
+    if (is_constant && type == LILAC_SIMT_I1 && equality) {
+        return (kind == LILAC_SIMT_EQ) == (c == 1) ? x : opposite(b, x);
+    }
+    if (is_constant) {
+        int answer = decided(b, like, type, c);
+        if (answer >= 0) {
+            return truth(b, answer == 1);
+        }
+        /* x + d ? c → x ? c - d */
+        const instruction *sum = lilac_simt_defined_by(b, x, LILAC_SIMT_OP_ADD);
+        int64_t difference;
+        if (sum != NULL && constant(b, sum->operands[1], &d)) {
+            bool fits = !__builtin_sub_overflow(lilac_simt_signed(type, c),
+                                                lilac_simt_signed(type, d), &difference) &&
+                        difference == lilac_simt_signed(type, c - d);
+            bool ordered = kind >= LILAC_SIMT_LT && kind <= LILAC_SIMT_GE &&
+                           (sum->flags & LILAC_SIMT_NO_SIGNED_WRAP) && fits;
+            if (equality || ordered) {
+                like->operands[0] = sum->operands[0];
+                like->operands[1] = lilac_simt_constant(b, type, c - d);
+                *again = true;
+                return 0;
+            }
+        }
+    }
+    return compare_narrow(b, like, type);
+}
+
+static lilac_simt_value simplify_select(lilac_simt_builder *b, instruction *like,
+                                        lilac_simt_type type, bool *again) {
+    lilac_simt_value condition = like->operands[0];
+    lilac_simt_value x = like->operands[1];
+    lilac_simt_value y = like->operands[2];
+    uint64_t c, d;
+    if (constant(b, condition, &c)) {
+        return c ? x : y;
+    }
+    if (x == y) {
+        return x;
+    }
+    const instruction *negated = lilac_simt_defined_by(b, condition, LILAC_SIMT_OP_XOR);
+    if (negated != NULL && constant(b, negated->operands[1], &c) && c == 1) {
+        like->operands[0] = negated->operands[0];
+        like->operands[1] = y;
+        like->operands[2] = x;
+        *again = true;
+        return 0;
+    }
+    if (type != LILAC_SIMT_I1) {
+        return 0;
+    }
+    bool x_known = constant(b, x, &c);
+    bool y_known = constant(b, y, &d);
+    if (x_known && y_known) {
+        return c ? condition : opposite(b, condition);
+    }
+    if (x_known) {
+        return c ? lilac_simt_op2(b, LILAC_SIMT_OP_OR, type, condition, y)
+                 : lilac_simt_op2(b, LILAC_SIMT_OP_AND, type, opposite(b, condition), y);
+    }
+    if (y_known) {
+        return d ? lilac_simt_op2(b, LILAC_SIMT_OP_OR, type, opposite(b, condition), x)
+                 : lilac_simt_op2(b, LILAC_SIMT_OP_AND, type, condition, x);
+    }
+    return 0;
+}
+
+/* ---- floats ----------------------------------------------------------------------------- */
+
+/* Is this the constant +-1, +-0 …: a value in every element? */
+static bool is_number(const lilac_simt_builder *b, lilac_simt_value value, lilac_simt_type type,
+                      double number) {
+    lilac_scalar scalar = lilac_simt_scalar_of(type);
+    uint64_t bits;
+    uint64_t wanted = lilac_scalar_encode(scalar, number, LILAC_ROUND_NEAREST_EVEN, false);
+    if (lilac_simt_type_is_packed(type)) {
+        wanted |= wanted << 16;
+    }
+    return constant(b, value, &bits) && bits == wanted;
+}
+
+static const instruction *negation(const lilac_simt_builder *b, lilac_simt_value value) {
+    return lilac_simt_defined_by(b, value, LILAC_SIMT_OP_FNEG);
+}
+
+/* 1 / c when c is a power of two whose reciprocal is a normal number: x / c = x * (1 / c). */
+static lilac_simt_value exact_reciprocal(lilac_simt_builder *b, lilac_simt_value value,
+                                         lilac_simt_type type) {
+    uint64_t bits;
+    if (!constant(b, value, &bits)) {
+        return 0;
+    }
+    uint32_t mantissa = type == LILAC_SIMT_F32 ? 23 : 52;
+    uint32_t exponent_bits = type == LILAC_SIMT_F32 ? 8 : 11;
+    uint64_t largest = lilac_simt_low_bits(exponent_bits);
+    uint64_t exponent = bits >> mantissa & largest;
+    if ((bits & lilac_simt_low_bits(mantissa)) != 0 || exponent == 0 || exponent + 2 > largest) {
+        return 0;
+    }
+    uint64_t sign = bits >> (mantissa + exponent_bits) << (mantissa + exponent_bits);
+    uint64_t reciprocal = largest - 1 - exponent;
+    return lilac_simt_constant(b, type, sign | reciprocal << mantissa);
+}
+
+static lilac_simt_value simplify_float(lilac_simt_builder *b, instruction *like,
+                                       lilac_simt_type type, bool *again) {
+    lilac_simt_value x = like->operands[0];
+    lilac_simt_value y = like->operand_count > 1 ? like->operands[1] : 0;
+    const instruction *nx = negation(b, x);
+    const instruction *ny = y != 0 ? negation(b, y) : NULL;
+    lilac_simt_value reciprocal;
+    if (like->flags & (LILAC_SIMT_FTZ | LILAC_SIMT_SATURATE)) {
+        return 0;
+    }
+    switch (like->code) {
+    case LILAC_SIMT_OP_FADD:
+        if (is_number(b, y, type, -0.0)) {
+            return x;
+        }
+        if (ny != NULL || nx != NULL) {
+            like->code = LILAC_SIMT_OP_FSUB;
+            like->operands[0] = ny != NULL ? x : y;
+            like->operands[1] = ny != NULL ? ny->operands[0] : nx->operands[0];
+            *again = true;
+        }
+        return 0;
+    case LILAC_SIMT_OP_FSUB:
+        if (is_number(b, y, type, 0.0)) {
+            return x;
+        }
+        if (ny != NULL) {
+            like->code = LILAC_SIMT_OP_FADD;
+            like->operands[1] = ny->operands[0];
+            *again = true;
+        }
+        return 0;
+    case LILAC_SIMT_OP_FMUL:
+        if (is_number(b, y, type, 1.0)) {
+            return x;
+        }
+        if (is_number(b, y, type, -1.0)) {
+            return lilac_simt_op1(b, LILAC_SIMT_OP_FNEG, type, x);
+        }
+        if (nx != NULL && ny != NULL) {
+            like->operands[0] = nx->operands[0];
+            like->operands[1] = ny->operands[0];
+            *again = true;
+        }
+        return 0;
+    case LILAC_SIMT_OP_FDIV:
+        if (is_number(b, y, type, 1.0)) {
+            return x;
+        }
+        reciprocal =
+            type == LILAC_SIMT_F32 || type == LILAC_SIMT_F64 ? exact_reciprocal(b, y, type) : 0;
+        if (reciprocal != 0) {
+            like->code = LILAC_SIMT_OP_FMUL;
+            like->flags = 0;
+            like->operands[1] = reciprocal;
+            *again = true;
+        }
+        return 0;
+    case LILAC_SIMT_OP_FNEG:
+        return nx != NULL ? nx->operands[0] : 0;
+    case LILAC_SIMT_OP_FABS:
+        if (nx != NULL) {
+            like->operands[0] = nx->operands[0];
+            *again = true;
+        }
+        return lilac_simt_defined_by(b, x, LILAC_SIMT_OP_FABS) != NULL ? x : 0;
+    default:
+        return 0;
+    }
+}
+
+lilac_simt_value lilac_simt_simplify_other(lilac_simt_builder *b, instruction *like,
+                                           lilac_simt_type type, bool *again) {
+    switch (like->code) {
+    case LILAC_SIMT_OP_CMP:
+        return simplify_cmp(b, like, again);
+    case LILAC_SIMT_OP_SELECT:
+        return simplify_select(b, like, type, again);
+    case LILAC_SIMT_OP_FADD:
+    case LILAC_SIMT_OP_FSUB:
+    case LILAC_SIMT_OP_FMUL:
+    case LILAC_SIMT_OP_FDIV:
+    case LILAC_SIMT_OP_FNEG:
+    case LILAC_SIMT_OP_FABS:
+        return simplify_float(b, like, type, again);
+    default:
+        return 0;
+    }
+}

@@ -1,0 +1,339 @@
+/* Simplification of what changes a value's width or type: widening, narrowing, conversions,
+ * packing; and of the addresses of memory accesses.
+ *
+ * A widening steps over operations that promise not to wrap, so that the constants of an address
+ * computed in 32 bits reach the 64-bit address's offset. Packing and unpacking undo each other. */
+#include "internal.h"
+
+#define NSW LILAC_SIMT_NO_SIGNED_WRAP
+#define NUW LILAC_SIMT_NO_UNSIGNED_WRAP
+
+typedef lilac_simt_instruction instruction;
+
+static bool constant(const lilac_simt_builder *b, lilac_simt_value value, uint64_t *bits) {
+    return lilac_simt_is_constant(b->kernel, value, bits);
+}
+
+static lilac_simt_type type_of(const lilac_simt_builder *b, lilac_simt_value value) {
+    return lilac_simt_type_of(b->kernel, value);
+}
+
+/* ---- widening and narrowing ------------------------------------------------------------- */
+
+/* Is there a constant inside that a widening could bring out? */
+static bool carries_constant(const lilac_simt_builder *b, lilac_simt_value value, uint32_t flag,
+                             uint32_t depth) {
+    const instruction *d = b->kernel->values[value].definition;
+    uint64_t c;
+    if (d == NULL || depth == 0 || !(d->flags & flag)) {
+        return false;
+    }
+    switch (d->code) {
+    case LILAC_SIMT_OP_ADD:
+        return constant(b, d->operands[1], &c) ||
+               carries_constant(b, d->operands[0], flag, depth - 1) ||
+               carries_constant(b, d->operands[1], flag, depth - 1);
+    case LILAC_SIMT_OP_MUL:
+    case LILAC_SIMT_OP_SHL:
+        return constant(b, d->operands[1], &c) &&
+               carries_constant(b, d->operands[0], flag, depth - 1);
+    default:
+        return false;
+    }
+}
+
+static lilac_simt_value widen_sum(lilac_simt_builder *b, const instruction *like,
+                                  const instruction *sum, lilac_simt_type type, uint32_t flag) {
+    lilac_simt_opcode code = (lilac_simt_opcode)like->code;
+    lilac_simt_value x = lilac_simt_op1(b, code, type, sum->operands[0]);
+    lilac_simt_value y = lilac_simt_op1(b, code, type, sum->operands[1]);
+    return lilac_simt_op2_flags(b, LILAC_SIMT_OP_ADD, type, x, y, flag);
+}
+
+static lilac_simt_value simplify_extension(lilac_simt_builder *b, instruction *like,
+                                           lilac_simt_type type, bool *again) {
+    bool is_signed = like->code == LILAC_SIMT_OP_SEXT;
+    lilac_simt_value x = like->operands[0];
+    lilac_simt_type from = type_of(b, x);
+    uint32_t flag = is_signed ? NSW : NUW;
+    const instruction *d = b->kernel->values[x].definition;
+    uint64_t k;
+    if (from == type) {
+        return x;
+    }
+    if (d == NULL) {
+        return 0;
+    }
+    bool promised = (d->flags & flag) != 0;
+    switch (d->code) {
+    case LILAC_SIMT_OP_SEXT:
+        if (is_signed) {
+            like->operands[0] = d->operands[0];
+            *again = true;
+        }
+        return 0;
+    case LILAC_SIMT_OP_ZEXT: /* the sign is 0, so sext does the same */
+        like->code = LILAC_SIMT_OP_ZEXT;
+        like->operands[0] = d->operands[0];
+        *again = true;
+        return 0;
+    case LILAC_SIMT_OP_ADD:
+        return promised && carries_constant(b, x, flag, 4) ? widen_sum(b, like, d, type, flag) : 0;
+    case LILAC_SIMT_OP_MUL:
+        if (promised && from == LILAC_SIMT_I32 && type == LILAC_SIMT_I64) {
+            return lilac_simt_op2(b, is_signed ? LILAC_SIMT_OP_MULWIDE_S : LILAC_SIMT_OP_MULWIDE_U,
+                                  type, d->operands[0], d->operands[1]);
+        }
+        return 0;
+    case LILAC_SIMT_OP_SHL:
+        if (promised && from == LILAC_SIMT_I32 && type == LILAC_SIMT_I64 &&
+            constant(b, d->operands[1], &k) && k < (is_signed ? 31 : 32)) {
+            return lilac_simt_op2(b, is_signed ? LILAC_SIMT_OP_MULWIDE_S : LILAC_SIMT_OP_MULWIDE_U,
+                                  type, d->operands[0],
+                                  lilac_simt_constant(b, LILAC_SIMT_I32, (uint64_t)1 << k));
+        }
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+static lilac_simt_value simplify_trunc(lilac_simt_builder *b, instruction *like,
+                                       lilac_simt_type type, bool *again) {
+    const instruction *d = b->kernel->values[like->operands[0]].definition;
+    if (type_of(b, like->operands[0]) == type) {
+        return like->operands[0];
+    }
+    if (d == NULL || (d->code != LILAC_SIMT_OP_SEXT && d->code != LILAC_SIMT_OP_ZEXT &&
+                      d->code != LILAC_SIMT_OP_TRUNC)) {
+        return 0;
+    }
+    lilac_simt_value x = d->operands[0];
+    uint32_t before = lilac_simt_type_bits(type_of(b, x));
+    uint32_t width = lilac_simt_type_bits(type);
+    if (before == width) {
+        return x;
+    }
+    like->code = before > width ? (uint16_t)LILAC_SIMT_OP_TRUNC : d->code;
+    like->operands[0] = x;
+    *again = true;
+    return 0;
+}
+
+/* Does every value of `narrow` exist in `wide`? */
+static bool is_exact(lilac_simt_type narrow, lilac_simt_type wide) {
+    return narrow == wide || wide == LILAC_SIMT_F64 ||
+           (wide == LILAC_SIMT_F32 && (narrow == LILAC_SIMT_F16 || narrow == LILAC_SIMT_BF16));
+}
+
+static lilac_simt_value simplify_fcvt(lilac_simt_builder *b, instruction *like,
+                                      lilac_simt_type type, bool *again) {
+    lilac_simt_value x = like->operands[0];
+    lilac_simt_type middle = type_of(b, x);
+    if (like->flags != 0) {
+        return 0;
+    }
+    if (middle == type) {
+        return x;
+    }
+    const instruction *d = lilac_simt_defined_by(b, x, LILAC_SIMT_OP_FCVT);
+    if (d == NULL || d->flags != 0) {
+        return 0;
+    }
+    lilac_simt_type from = type_of(b, d->operands[0]);
+    if (is_exact(from, middle)) {
+        if (from == type) {
+            return d->operands[0];
+        }
+        if (is_exact(middle, type) || is_exact(type, from)) {
+            like->operands[0] = d->operands[0];
+            *again = true;
+        }
+    }
+    return 0;
+}
+
+/* ---- bits regrouped --------------------------------------------------------------------- */
+
+static lilac_simt_value simplify_bitcast(lilac_simt_builder *b, instruction *like,
+                                         lilac_simt_type type, bool *again) {
+    lilac_simt_value x = like->operands[0];
+    if (type_of(b, x) == type) {
+        return x;
+    }
+    const instruction *d = lilac_simt_defined_by(b, x, LILAC_SIMT_OP_BITCAST);
+    if (d != NULL) {
+        like->operands[0] = d->operands[0];
+        *again = true;
+        return 0;
+    }
+    d = lilac_simt_defined_by(b, x, LILAC_SIMT_OP_PACK);
+    if (d != NULL && d->operand_count <= 8) {
+        return lilac_simt_pack(b, type, d->operand_count, d->operands);
+    }
+    return 0;
+}
+
+static lilac_simt_value simplify_pack(lilac_simt_builder *b, const instruction *like,
+                                      lilac_simt_type type) {
+    if (like->operand_count == 1) {
+        return lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, type, like->operands[0]);
+    }
+    const instruction *d = lilac_simt_defined_by(b, like->operands[0], LILAC_SIMT_OP_UNPACK);
+    if (d == NULL || d->result_count != like->operand_count) {
+        return 0;
+    }
+    for (uint32_t k = 0; k < like->operand_count; k++) {
+        if (like->operands[k] != d->result + k) {
+            return 0;
+        }
+    }
+    return lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, type, d->operands[0]);
+}
+
+static lilac_simt_value simplify_prmt(lilac_simt_builder *b, const instruction *like) {
+    uint64_t selector;
+    if (!constant(b, like->operands[2], &selector)) {
+        return 0;
+    }
+    switch (selector & 0xFFFF) {
+    case 0x3210:
+        return like->operands[0];
+    case 0x7654:
+        return like->operands[1];
+    default:
+        return 0;
+    }
+}
+
+bool lilac_simt_known_parts(lilac_simt_builder *b, lilac_simt_value value, lilac_simt_type part,
+                            uint32_t count, lilac_simt_value *parts) {
+    uint64_t bits;
+    if (count == 1) {
+        parts[0] = lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, part, value);
+        return true;
+    }
+    if (constant(b, value, &bits)) {
+        uint32_t width = lilac_simt_type_bits(part);
+        for (uint32_t k = 0; k < count; k++) {
+            parts[k] = lilac_simt_constant(b, part, bits >> (width * k));
+        }
+        return true;
+    }
+    const instruction *d = lilac_simt_defined_by(b, value, LILAC_SIMT_OP_BITCAST);
+    if (d != NULL) {
+        value = d->operands[0];
+    }
+    d = lilac_simt_defined_by(b, value, LILAC_SIMT_OP_PACK);
+    if (d == NULL || d->operand_count != count) {
+        return false;
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        parts[k] = d->operands[k];
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        parts[k] = lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, part, parts[k]);
+    }
+    return true;
+}
+
+/* ---- addresses -------------------------------------------------------------------------- */
+
+/* The constant within a sum of products of `value`'s own width (where arithmetic is a ring, so no
+ * promise is needed). */
+static uint64_t constant_within(const lilac_simt_builder *b, lilac_simt_value value,
+                                uint32_t depth) {
+    const instruction *d = b->kernel->values[value].definition;
+    uint64_t c;
+    if (d == NULL || depth == 0) {
+        return 0;
+    }
+    switch (d->code) {
+    case LILAC_SIMT_OP_ADD:
+        return (constant(b, d->operands[1], &c) ? c
+                                                : constant_within(b, d->operands[1], depth - 1)) +
+               constant_within(b, d->operands[0], depth - 1);
+    case LILAC_SIMT_OP_MUL:
+        return constant(b, d->operands[1], &c) ? constant_within(b, d->operands[0], depth - 1) * c
+                                               : 0;
+    case LILAC_SIMT_OP_SHL:
+        return constant(b, d->operands[1], &c) && c < 64
+                   ? constant_within(b, d->operands[0], depth - 1) << c
+                   : 0;
+    default:
+        return 0;
+    }
+}
+
+/* The value less that constant. */
+static lilac_simt_value without_constant(lilac_simt_builder *b, lilac_simt_value value,
+                                         uint32_t depth) {
+    const instruction *d = b->kernel->values[value].definition;
+    lilac_simt_type type = type_of(b, value);
+    uint64_t c;
+    if (d == NULL || depth == 0 || constant_within(b, value, depth) == 0) {
+        return value;
+    }
+    if (d->code == LILAC_SIMT_OP_ADD) {
+        lilac_simt_value x = without_constant(b, d->operands[0], depth - 1);
+        return constant(b, d->operands[1], &c)
+                   ? x
+                   : lilac_simt_op2(b, LILAC_SIMT_OP_ADD, type, x,
+                                    without_constant(b, d->operands[1], depth - 1));
+    }
+    return lilac_simt_op2(b, (lilac_simt_opcode)d->code, type,
+                          without_constant(b, d->operands[0], depth - 1), d->operands[1]);
+}
+
+bool lilac_simt_simplify_access(lilac_simt_builder *b, instruction *like) {
+    enum { DEPTH = 5 };
+    lilac_simt_value address = like->operands[0];
+    lilac_simt_type type = type_of(b, address);
+    bool changed = false;
+    uint64_t c;
+    if (type == LILAC_SIMT_I32 || type == LILAC_SIMT_I64) {
+        int64_t offset = lilac_simt_signed(type, constant_within(b, address, DEPTH));
+        int64_t sum;
+        if (offset != 0 && !__builtin_add_overflow(like->immediate, offset, &sum) &&
+            sum >= INT32_MIN && sum <= INT32_MAX) {
+            like->operands[0] = without_constant(b, address, DEPTH);
+            like->immediate = sum;
+            changed = true;
+        }
+    }
+    /* always active: no predicate, no substitutes */
+    if (like->operand_count > 1 && type_of(b, like->operands[1]) == LILAC_SIMT_I1 &&
+        constant(b, like->operands[1], &c) && c == 1) {
+        if (lilac_simt_is_load(like->code)) {
+            like->operand_count = 1;
+        } else {
+            for (uint32_t k = 2; k < like->operand_count; k++) {
+                like->operands[k - 1] = like->operands[k];
+            }
+            like->operand_count--;
+        }
+        changed = true;
+    }
+    return changed;
+}
+
+lilac_simt_value lilac_simt_simplify_width(lilac_simt_builder *b, instruction *like,
+                                           lilac_simt_type type, bool *again) {
+    switch (like->code) {
+    case LILAC_SIMT_OP_SEXT:
+    case LILAC_SIMT_OP_ZEXT:
+        return simplify_extension(b, like, type, again);
+    case LILAC_SIMT_OP_TRUNC:
+        return simplify_trunc(b, like, type, again);
+    case LILAC_SIMT_OP_FCVT:
+        return simplify_fcvt(b, like, type, again);
+    case LILAC_SIMT_OP_BITCAST:
+        return simplify_bitcast(b, like, type, again);
+    case LILAC_SIMT_OP_PACK:
+        return simplify_pack(b, like, type);
+    case LILAC_SIMT_OP_PRMT:
+        return simplify_prmt(b, like);
+    default:
+        return 0;
+    }
+}

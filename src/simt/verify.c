@@ -1,0 +1,544 @@
+/* The verifier: what every pass may rely on and must keep.
+ *
+ *   - operand and result types as the operation's signature says
+ *   - a value is defined once, before its uses, in the same body or one around it
+ *   - a body ends with the terminator that its place asks for, and only there
+ *   - conditions and loop bounds are uniform
+ *   - carried values, yielded values and results agree in number and type
+ *   - accesses are of a size the device has, packed parts fill their whole
+ *
+ * One walk in text order with a mark for each value in reach. An error names the instruction and
+ * prints it. */
+#include "internal.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+typedef struct verifier {
+    const lilac_simt_module *module;
+    const lilac_simt_kernel *kernel;
+    uint8_t *reach; /* of each value: 1 in reach, 2 defined but out of reach */
+    const lilac_simt_instruction *instruction;
+    bool ok;
+} verifier;
+
+typedef lilac_simt_instruction instruction;
+
+static void fail(verifier *v, const char *id, const char *format, ...) LILAC_PRINTF(3, 4);
+
+static void fail(verifier *v, const char *id, const char *format, ...) {
+    lilac_context *context = v->module->context;
+    lilac_position nowhere = {0};
+    va_list arguments;
+    va_start(arguments, format);
+    lilac_verror(context, nowhere,
+                 v->instruction != NULL ? v->instruction->location : v->kernel->location, id,
+                 format, arguments);
+    va_end(arguments);
+    v->ok = false;
+    if (v->instruction != NULL && lilac_error_count(context) <= 64) {
+        lilac_text text = {0};
+        lilac_simt_print_instruction(&text, v->kernel, v->instruction);
+        lilac_note(context, nowhere, 0, "in kernel '%s': %s",
+                   v->kernel->name != NULL ? v->kernel->name : "", lilac_text_get(&text));
+        lilac_text_clear(&text);
+    }
+}
+
+static lilac_simt_type type_of(const verifier *v, lilac_simt_value value) {
+    return value < v->kernel->value_count ? (lilac_simt_type)v->kernel->values[value].type
+                                          : LILAC_SIMT_VOID;
+}
+
+static const char *name_of(const verifier *v, lilac_simt_value value) {
+    return lilac_simt_type_name(type_of(v, value));
+}
+
+/* ---- signatures ------------------------------------------------------------------------- */
+
+/* One element of a signature: `?` or `*`, then a letter, a type, or nothing. */
+typedef struct element {
+    char repeat; /* 0, ? or * */
+    const char *name;
+    uint32_t length;
+} element;
+
+static bool next_element(const char **at, element *e) {
+    const char *s = *at;
+    if (*s == ':' || *s == 0) {
+        return false;
+    }
+    e->repeat = 0;
+    if (*s == '?' || *s == '*') {
+        e->repeat = *s++;
+    }
+    e->name = s;
+    e->length = (uint32_t)strcspn(s, ",:");
+    s += e->length;
+    *at = *s == ',' ? s + 1 : s;
+    return true;
+}
+
+/* Does the type fit, given what the letters before stand for? A letter seen first is bound. */
+static bool fits(const element *e, lilac_simt_type type, lilac_simt_type *letters) {
+    lilac_simt_type fixed;
+    if (type == LILAC_SIMT_VOID) {
+        return false;
+    }
+    if (e->length == 0) {
+        return true;
+    }
+    if (e->length > 1) {
+        return lilac_simt_type_read(e->name, e->length, &fixed) && fixed == type;
+    }
+    char letter = *e->name;
+    bool is_integer = lilac_simt_type_is_integer(type);
+    bool allowed = letter == 'i' || letter == 'j'   ? is_integer
+                   : letter == 'f' || letter == 'g' ? lilac_simt_type_is_float(type)
+                   : letter == 'w'                  ? lilac_simt_type_bits(type) == 32
+                                                    : true;
+    lilac_simt_type *bound = &letters[letter - 'a'];
+    if (!allowed || (*bound != LILAC_SIMT_VOID && *bound != type)) {
+        return false;
+    }
+    *bound = type;
+    return true;
+}
+
+/* Matches values against the elements up to ':' or the end. */
+static bool match(verifier *v, const char **at, const char *what, uint32_t count,
+                  const lilac_simt_value *values, lilac_simt_value first,
+                  lilac_simt_type *letters) {
+    const char *signature =
+        lilac_simt_op_info_get((lilac_simt_opcode)v->instruction->code)->signature;
+    uint32_t k = 0;
+    element e;
+    while (next_element(at, &e)) {
+        for (bool more = true; more;) {
+            lilac_simt_value value = k < count ? (values != NULL ? values[k] : first + k) : 0;
+            bool fit = k < count && fits(&e, type_of(v, value), letters);
+            more = fit && e.repeat == '*';
+            k += fit;
+            if (!fit && e.repeat == 0) {
+                if (k >= count) {
+                    fail(v, "simt-operand-count", "%s %u is missing (signature %s)", what, k + 1,
+                         signature);
+                } else {
+                    fail(v, "simt-operand-type", "%s %u is %s, which does not fit signature %s",
+                         what, k + 1, name_of(v, value), signature);
+                }
+                return false;
+            }
+        }
+    }
+    if (k < count) {
+        lilac_simt_value value = values != NULL ? values[k] : first + k;
+        fail(v, "simt-operand-type", "%s %u, a %s, does not fit signature %s", what, k + 1,
+             name_of(v, value), signature);
+        return false;
+    }
+    return true;
+}
+
+static bool check_signature(verifier *v, const instruction *i) {
+    const char *at = lilac_simt_op_info_get((lilac_simt_opcode)i->code)->signature;
+    lilac_simt_type letters[26] = {LILAC_SIMT_VOID};
+    if (!match(v, &at, "operand", i->operand_count, i->operands, 0, letters)) {
+        return false;
+    }
+    at += *at == ':';
+    return match(v, &at, "result", i->result_count, NULL, i->result, letters);
+}
+
+/* ---- single operations ------------------------------------------------------------------ */
+
+static bool is_fine_float(lilac_simt_type type) {
+    return type == LILAC_SIMT_F32 || type == LILAC_SIMT_F64;
+}
+
+static void check_access(verifier *v, const instruction *i) {
+    bool load = lilac_simt_is_load(i->code);
+    bool predicated = i->operand_count > 1 && type_of(v, i->operands[1]) == LILAC_SIMT_I1;
+    uint32_t values = i->operand_count - 1u - predicated;
+    uint32_t count = load ? i->result_count : values;
+    const lilac_arch *arch = v->module->arch;
+    if (load && values != 0 && (!predicated || values != count)) {
+        fail(v, "simt-access-others", "%u substitutes for %u loaded values%s", values, count,
+             predicated ? "" : " and no predicate");
+        return;
+    }
+    if (count != 1 && count != 2 && count != 4) {
+        fail(v, "simt-access-size", "an access is of 1, 2 or 4 elements, not %u", count);
+        return;
+    }
+    lilac_simt_type type = type_of(v, load ? i->result : i->operands[i->operand_count - count]);
+    uint32_t bits = lilac_simt_type_bits(type);
+    if (bits < 8 || (arch != NULL && bits * count > 8 * arch->vector_bytes)) {
+        fail(v, "simt-access-size", "%u x %s cannot be accessed at once (at most %u bytes)", count,
+             lilac_simt_type_name(type), arch != NULL ? arch->vector_bytes : 16);
+    }
+}
+
+static void check_parts(verifier *v, lilac_simt_value part, uint32_t count,
+                        lilac_simt_value whole) {
+    uint32_t bits = lilac_simt_type_bits(type_of(v, part));
+    uint32_t width = lilac_simt_type_bits(type_of(v, whole));
+    if (count == 0 || bits < 8 || bits * count != width) {
+        fail(v, "simt-pack-width", "%u x %s do not make up %s", count, name_of(v, part),
+             name_of(v, whole));
+    }
+}
+
+static void check_width(verifier *v, const instruction *i) {
+    uint32_t from = lilac_simt_type_bits(type_of(v, i->operands[0]));
+    uint32_t to = lilac_simt_type_bits(type_of(v, i->result));
+    bool right = i->code == LILAC_SIMT_OP_BITCAST ? from == to
+                 : i->code == LILAC_SIMT_OP_TRUNC ? to < from
+                                                  : to > from;
+    if (!right) {
+        fail(v, "simt-width", "%s from %s to %s",
+             lilac_simt_op_info_get((lilac_simt_opcode)i->code)->name, name_of(v, i->operands[0]),
+             name_of(v, i->result));
+    }
+}
+
+static void check_parameter(verifier *v, const instruction *i) {
+    if (i->immediate < 0 || (uint64_t)i->immediate >= v->kernel->parameter_count) {
+        fail(v, "simt-parameter", "there is no parameter %lld", (long long)i->immediate);
+    } else if (v->kernel->parameters[i->immediate].type != type_of(v, i->result)) {
+        fail(v, "simt-parameter", "parameter %lld is %s", (long long)i->immediate,
+             lilac_simt_type_name(v->kernel->parameters[i->immediate].type));
+    }
+}
+
+static void check_detail(verifier *v, const instruction *i, uint32_t count) {
+    if (i->detail >= count) {
+        fail(v, "simt-detail", "there is no kind %u of %s", i->detail,
+             lilac_simt_op_info_get((lilac_simt_opcode)i->code)->name);
+    }
+}
+
+static void check_float_type(verifier *v, lilac_simt_value value, bool f64_too) {
+    lilac_simt_type type = type_of(v, value);
+    if (f64_too ? !is_fine_float(type) : type != LILAC_SIMT_F32) {
+        fail(v, "simt-operand-type", "%s is for %s, not %s",
+             lilac_simt_op_info_get((lilac_simt_opcode)v->instruction->code)->name,
+             f64_too ? "f32 and f64" : "f32", lilac_simt_type_name(type));
+    }
+}
+
+static void check_scalar_conversion(verifier *v, const instruction *i) {
+    if (lilac_simt_type_is_packed(type_of(v, i->operands[0])) ||
+        lilac_simt_type_is_packed(type_of(v, i->result))) {
+        fail(v, "simt-operand-type", "packed values are not converted");
+    }
+}
+
+static void check_one(verifier *v, const instruction *i) {
+    lilac_simt_type type;
+    switch (i->code) {
+    case LILAC_SIMT_OP_PARAM:
+        check_parameter(v, i);
+        break;
+    case LILAC_SIMT_OP_BLOCK:
+    case LILAC_SIMT_OP_GRID:
+        check_detail(v, i, 3);
+        break;
+    case LILAC_SIMT_OP_SHUFFLE:
+        check_detail(v, i, 4);
+        break;
+    case LILAC_SIMT_OP_CMP:
+        type = type_of(v, i->operands[0]);
+        if (lilac_simt_type_is_packed(type) ||
+            !lilac_simt_compare_fits((lilac_simt_compare)i->detail,
+                                     lilac_simt_type_is_float(type))) {
+            fail(v, "simt-detail", "no comparison '%s' of %s",
+                 lilac_simt_compare_name((lilac_simt_compare)i->detail),
+                 lilac_simt_type_name(type));
+        }
+        break;
+    case LILAC_SIMT_OP_FDIV:
+    case LILAC_SIMT_OP_FSQRT:
+    case LILAC_SIMT_OP_FRSQRT:
+    case LILAC_SIMT_OP_FRCP:
+        check_float_type(v, i->result, true);
+        break;
+    case LILAC_SIMT_OP_FEXP2:
+    case LILAC_SIMT_OP_FLOG2:
+    case LILAC_SIMT_OP_FSIN:
+    case LILAC_SIMT_OP_FCOS:
+    case LILAC_SIMT_OP_FTANH:
+        check_float_type(v, i->result, false);
+        break;
+    case LILAC_SIMT_OP_FCVT:
+        check_detail(v, i, 4);
+        check_scalar_conversion(v, i);
+        break;
+    case LILAC_SIMT_OP_S2F:
+    case LILAC_SIMT_OP_U2F:
+    case LILAC_SIMT_OP_F2S:
+    case LILAC_SIMT_OP_F2U:
+        check_scalar_conversion(v, i);
+        break;
+    case LILAC_SIMT_OP_F8_UNPACK:
+    case LILAC_SIMT_OP_F8_PACK:
+        if (i->scalar != LILAC_F8E4M3FN && i->scalar != LILAC_F8E5M2) {
+            fail(v, "simt-detail", "the 8-bit float is f8E4M3FN or f8E5M2");
+        }
+        break;
+    case LILAC_SIMT_OP_SEXT:
+    case LILAC_SIMT_OP_ZEXT:
+    case LILAC_SIMT_OP_TRUNC:
+    case LILAC_SIMT_OP_BITCAST:
+        check_width(v, i);
+        break;
+    case LILAC_SIMT_OP_PACK:
+        check_parts(v, i->operand_count > 0 ? i->operands[0] : 0, i->operand_count, i->result);
+        break;
+    case LILAC_SIMT_OP_UNPACK:
+        check_parts(v, i->result_count > 0 ? i->result : 0, i->result_count, i->operands[0]);
+        break;
+    default:
+        if (lilac_simt_is_access(i->code)) {
+            check_access(v, i);
+        }
+    }
+}
+
+/* ---- structure -------------------------------------------------------------------------- */
+
+static void define(verifier *v, lilac_simt_value first, uint32_t count, const instruction *by,
+                   const lilac_simt_body *body) {
+    for (uint32_t k = 0; k < count; k++) {
+        lilac_simt_value value = first + k;
+        if (value == 0 || value >= v->kernel->value_count) {
+            fail(v, "simt-dominance", "a result that is no value of the kernel");
+            continue;
+        }
+        const lilac_simt_value_info *info = &v->kernel->values[value];
+        if (v->reach[value] != 0 || info->definition != by || info->body != body) {
+            fail(v, "simt-dominance", "a value is defined twice, or its definition is elsewhere");
+        }
+        v->reach[value] = 1;
+    }
+}
+
+static void need_uniform(verifier *v, lilac_simt_value value, const char *what) {
+    if (value < v->kernel->value_count && !v->kernel->values[value].uniform) {
+        fail(v, "simt-not-uniform", "%s may differ between threads", what);
+    }
+}
+
+/* `count` values agree in number and type with those from `first` on. */
+static void need_same(verifier *v, const char *what, uint32_t count, const lilac_simt_value *values,
+                      uint32_t wanted, lilac_simt_value first) {
+    if (count != wanted) {
+        fail(v, "simt-carried-type", "%s: %u values where %u are wanted", what, count, wanted);
+        return;
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        if (type_of(v, values[k]) != type_of(v, first + k)) {
+            fail(v, "simt-carried-type", "%s: value %u is %s where %s is wanted", what, k + 1,
+                 name_of(v, values[k]), name_of(v, first + k));
+        }
+    }
+}
+
+static void check_body(verifier *v, const lilac_simt_body *body, lilac_simt_opcode terminator);
+
+/* Checks a body and that its terminator, from operand `skip` on, gives values like `first` …. */
+static void check_side(verifier *v, const instruction *owner, uint32_t index,
+                       lilac_simt_opcode terminator, uint32_t skip, uint32_t count,
+                       lilac_simt_value first, const char *what) {
+    const lilac_simt_body *body = owner->bodies[index];
+    check_body(v, body, terminator);
+    const instruction *end = body->last;
+    if (end != NULL && end->code == terminator && end->operand_count >= skip) {
+        v->instruction = end;
+        need_same(v, what, end->operand_count - skip, end->operands + skip, count, first);
+    }
+    v->instruction = owner;
+}
+
+static bool need_bodies(verifier *v, const instruction *i, uint32_t count) {
+    if (i->body_count != count || i->bodies == NULL) {
+        fail(v, "simt-bodies", "%u bodies where %u are wanted", i->body_count, count);
+        return false;
+    }
+    return true;
+}
+
+static void check_loop(verifier *v, const instruction *i) {
+    if (!need_bodies(v, i, 1) || i->operand_count < 3) {
+        return;
+    }
+    const lilac_simt_body *body = i->bodies[0];
+    uint32_t carried = i->operand_count - 3u;
+    lilac_simt_type type = type_of(v, i->operands[0]);
+    if (type != LILAC_SIMT_I32 && type != LILAC_SIMT_I64) {
+        fail(v, "simt-operand-type", "a loop counts in i32 or i64, not %s",
+             lilac_simt_type_name(type));
+    }
+    need_uniform(v, i->operands[0], "the loop's lower bound");
+    need_uniform(v, i->operands[1], "the loop's upper bound");
+    need_uniform(v, i->operands[2], "the loop's step");
+    need_same(v, "initial values and results", carried, i->operands + 3, i->result_count,
+              i->result);
+    if (body->argument_count != carried + 1) {
+        fail(v, "simt-carried-type", "the body has %u arguments where %u are wanted",
+             body->argument_count, carried + 1);
+        return;
+    }
+    need_same(v, "the counter", 1, i->operands, 1, body->argument);
+    need_same(v, "initial values", carried, i->operands + 3, carried, body->argument + 1);
+    check_side(v, i, 0, LILAC_SIMT_OP_YIELD, 0, carried, body->argument + 1, "next values");
+}
+
+static void check_if(verifier *v, const instruction *i) {
+    if (!need_bodies(v, i, 2) || i->operand_count < 1) {
+        return;
+    }
+    need_uniform(v, i->operands[0], "the condition");
+    for (uint32_t side = 0; side < 2; side++) {
+        if (i->bodies[side]->argument_count != 0) {
+            fail(v, "simt-carried-type", "a side of an if has no arguments");
+        }
+        check_side(v, i, side, LILAC_SIMT_OP_YIELD, 0, i->result_count, i->result, "results");
+    }
+}
+
+static void check_while(verifier *v, const instruction *i) {
+    if (!need_bodies(v, i, 2)) {
+        return;
+    }
+    const lilac_simt_body *before = i->bodies[0];
+    const lilac_simt_body *after = i->bodies[1];
+    need_same(v, "initial values", i->operand_count, i->operands, before->argument_count,
+              before->argument);
+    check_side(v, i, 0, LILAC_SIMT_OP_CONDITION, 1, i->result_count, i->result, "results");
+    if (before->last != NULL && before->last->code == LILAC_SIMT_OP_CONDITION &&
+        before->last->operand_count > 0) {
+        v->instruction = before->last;
+        need_uniform(v, before->last->operands[0], "the condition");
+        need_same(v, "values passed on", before->last->operand_count - 1u,
+                  before->last->operands + 1, after->argument_count, after->argument);
+        v->instruction = i;
+    }
+    check_side(v, i, 1, LILAC_SIMT_OP_YIELD, 0, before->argument_count, before->argument,
+               "next values");
+}
+
+static void check_instruction(verifier *v, const instruction *i, const lilac_simt_body *body,
+                              lilac_simt_opcode terminator) {
+    v->instruction = i;
+    if (i->code == LILAC_SIMT_OP_NONE || i->code >= LILAC_SIMT_OP_COUNT) {
+        fail(v, "simt-operation", "there is no operation %u", i->code);
+        return;
+    }
+    bool in_reach = true;
+    for (uint32_t k = 0; k < i->operand_count; k++) {
+        lilac_simt_value value = i->operands[k];
+        if (value == 0 || value >= v->kernel->value_count || v->reach[value] != 1) {
+            fail(v, "simt-dominance", "operand %u is not defined before this use%s", k + 1,
+                 value < v->kernel->value_count && v->reach[value] == 2
+                     ? " in this body or one around it"
+                     : "");
+            in_reach = false;
+        }
+    }
+    bool ends = lilac_simt_has_trait(i->code, LILAC_SIMT_TERMINATOR);
+    if (i->parent != body) {
+        fail(v, "simt-links", "the instruction's body is not the one it stands in");
+    }
+    if (ends != (i->next == NULL) || (ends && i->code != terminator)) {
+        fail(v, "simt-terminator", "a body ends with one '%s' and has no other terminator",
+             lilac_simt_op_info_get(terminator)->name);
+    }
+    if (in_reach && check_signature(v, i)) {
+        check_one(v, i);
+        switch (i->code) {
+        case LILAC_SIMT_OP_LOOP:
+            check_loop(v, i);
+            break;
+        case LILAC_SIMT_OP_IF:
+            check_if(v, i);
+            break;
+        case LILAC_SIMT_OP_WHILE:
+            check_while(v, i);
+            break;
+        default:
+            break;
+        }
+    }
+    v->instruction = i;
+    define(v, i->result, i->result_count, i, body);
+}
+
+static void check_body(verifier *v, const lilac_simt_body *body, lilac_simt_opcode terminator) {
+    define(v, body->argument, body->argument_count, NULL, body);
+    if (body->first == NULL) {
+        fail(v, "simt-terminator", "an empty body: it ends with '%s'",
+             lilac_simt_op_info_get(terminator)->name);
+    }
+    for (const instruction *i = body->first; i != NULL; i = i->next) {
+        check_instruction(v, i, body, terminator);
+    }
+    /* What the body defined goes out of reach. */
+    for (uint32_t k = 0; k < body->argument_count; k++) {
+        if (body->argument + k < v->kernel->value_count) {
+            v->reach[body->argument + k] = 2;
+        }
+    }
+    for (const instruction *i = body->first; i != NULL; i = i->next) {
+        for (uint32_t k = 0; k < i->result_count; k++) {
+            if (i->result + k < v->kernel->value_count) {
+                v->reach[i->result + k] = 2;
+            }
+        }
+    }
+}
+
+static bool is_power_of_two(uint32_t x) {
+    return x != 0 && (x & (x - 1)) == 0;
+}
+
+static void check_kernel(verifier *v) {
+    const lilac_simt_kernel *kernel = v->kernel;
+    const lilac_arch *arch = v->module->arch;
+    if (!is_power_of_two(kernel->num_warps) ||
+        (arch != NULL && kernel->num_warps > arch->max_warps)) {
+        fail(v, "simt-launch-shape", "%u warps: a power of two, at most %u, is wanted",
+             kernel->num_warps, arch != NULL ? arch->max_warps : 32);
+    }
+    if (!is_power_of_two(kernel->num_ctas)) {
+        fail(v, "simt-launch-shape", "%u blocks in a cluster: a power of two is wanted",
+             kernel->num_ctas);
+    }
+    if (arch != NULL && kernel->shared_bytes > arch->shared_bytes) {
+        fail(v, "simt-launch-shape", "%u bytes of shared memory: %s has %u a block",
+             kernel->shared_bytes, arch->name, arch->shared_bytes);
+    }
+    for (uint32_t k = 0; k < kernel->parameter_count; k++) {
+        const lilac_simt_parameter *parameter = &kernel->parameters[k];
+        if (parameter->type == LILAC_SIMT_VOID ||
+            (parameter->is_pointer && parameter->type != LILAC_SIMT_I64) ||
+            !is_power_of_two(parameter->alignment)) {
+            fail(v, "simt-parameter",
+                 "parameter %u: a pointer is an i64, an alignment a power of two", k);
+        }
+    }
+    check_body(v, kernel->body, LILAC_SIMT_OP_RETURN);
+}
+
+bool lilac_simt_verify(const lilac_simt_module *module) {
+    bool ok = true;
+    for (const lilac_simt_kernel *kernel = module->kernels; kernel != NULL; kernel = kernel->next) {
+        verifier v = {.module = module, .kernel = kernel, .ok = true};
+        lilac_arena *arena = lilac_arena_create();
+        v.reach = lilac_arena_array(arena, uint8_t, kernel->value_count);
+        check_kernel(&v);
+        lilac_arena_destroy(arena);
+        ok &= v.ok;
+    }
+    return ok;
+}
