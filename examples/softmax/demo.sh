@@ -21,7 +21,11 @@ grep '^#' "$work/softmax.tile" || true
 
 echo
 echo "== its PTX: the passes, and the widths of its memory accesses =="
-"$lilac" compile softmax.ttir --num-warps 8 -o "$work/softmax.ptx" --time 2>&1 | sed 's/^/  /'
+"$lilac" compile softmax.ttir --num-warps 8 -o "$work/softmax.ptx" --time 2>"$work/times" || {
+  cat "$work/times" >&2
+  exit 1
+}
+sed 's/^/  /' "$work/times"
 grep -oE '\b(ld|st)\.(global|shared)[a-z0-9.]*' "$work/softmax.ptx" | sort | uniq -c |
   sed 's/^ */  /'
 

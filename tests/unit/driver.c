@@ -1,0 +1,216 @@
+/* driver: what it refuses before anything runs, where it stops, what it prints and leaves behind.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <lilac/driver.h>
+
+#include <string.h>
+
+static const char copy[] =
+    "module {\n"
+    "  tt.func public @copy(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) {\n"
+    "    %i = tt.make_range {end = 256 : i32, start = 0 : i32} : tensor<256xi32>\n"
+    "    %p = tt.splat %x : !tt.ptr<f32> -> tensor<256x!tt.ptr<f32>>\n"
+    "    %q = tt.addptr %p, %i : tensor<256x!tt.ptr<f32>>, tensor<256xi32>\n"
+    "    %v = tt.load %q : tensor<256x!tt.ptr<f32>>\n"
+    "    %r = tt.splat %y : !tt.ptr<f32> -> tensor<256x!tt.ptr<f32>>\n"
+    "    %s = tt.addptr %r, %i : tensor<256x!tt.ptr<f32>>, tensor<256xi32>\n"
+    "    tt.store %s, %v : tensor<256x!tt.ptr<f32>>\n"
+    "    tt.return\n"
+    "  }\n"
+    "}\n";
+
+typedef struct fixture {
+    lilac_context *context;
+    lilac_options options;
+    lilac_compilation compilation;
+    lilac_text printed;
+} fixture;
+
+static int open_fixture(void **state) {
+    static fixture f;
+    memset(&f, 0, sizeof f);
+    f.context = lilac_context_create();
+    lilac_options_init(&f.options);
+    f.options.verify = true;
+    f.options.printed = &f.printed;
+    *state = &f;
+    return 0;
+}
+
+static int close_fixture(void **state) {
+    fixture *f = *state;
+    lilac_compilation_clear(&f->compilation);
+    lilac_text_clear(&f->printed);
+    lilac_context_destroy(f->context);
+    return 0;
+}
+
+static bool compile(fixture *f, const char *text) {
+    const uint32_t source = lilac_source_add(f->context, "test.ttir", text, strlen(text));
+    assert_int_not_equal(source, 0);
+    return lilac_compile(&f->compilation, f->context, source, &f->options);
+}
+
+static void assert_refused(fixture *f, const char *text, const char *id) {
+    assert_false(compile(f, text));
+    assert_int_not_equal(lilac_error_count(f->context), 0);
+    assert_string_equal(lilac_diagnostics(f->context)->id, id);
+}
+
+static uint32_t count_passes(void) {
+    uint32_t count = 0;
+    while (lilac_pass_name(count) != NULL) {
+        count++;
+    }
+    return count;
+}
+
+static void options_have_defaults(void **state) {
+    const fixture *f = *state;
+    assert_string_equal(f->options.target.arch->name, "sm_90a");
+    assert_int_equal(f->options.target.num_warps, 4);
+    assert_int_equal(f->options.target.num_ctas, 1);
+    assert_null(f->options.print_after);
+    assert_null(f->options.stop_after);
+}
+
+static void every_pass_runs_in_order(void **state) {
+    fixture *f = *state;
+    assert_true(compile(f, copy));
+    assert_int_equal(f->compilation.pass_count, count_passes());
+    for (uint32_t i = 0; i < f->compilation.pass_count; i++) {
+        assert_string_equal(f->compilation.passes[i].name, lilac_pass_name(i));
+        assert_true(f->compilation.passes[i].seconds >= 0);
+        assert_true(f->compilation.passes[i].operations > 0);
+    }
+    assert_null(lilac_pass_name(count_passes()));
+    assert_null(lilac_pass_name(UINT32_MAX));
+    assert_non_null(f->compilation.tile);
+    assert_non_null(f->compilation.simt);
+    assert_non_null(strstr(lilac_text_get(&f->compilation.ptx), ".entry copy("));
+}
+
+static void stops_after_the_pass_named(void **state) {
+    fixture *f = *state;
+    f->options.stop_after = "assign_layouts";
+    assert_true(compile(f, copy));
+    const uint32_t count = f->compilation.pass_count;
+    assert_string_equal(f->compilation.passes[count - 1].name, "assign_layouts");
+    assert_null(f->compilation.simt);
+    assert_int_equal(f->compilation.ptx.length, 0);
+
+    lilac_text json = {0};
+    lilac_compilation_json(&json, &f->compilation, &f->options);
+    assert_non_null(strstr(lilac_text_get(&json), "\"shared\": null"));
+    assert_null(strchr(lilac_text_get(&json), '\n'));
+    lilac_text_clear(&json);
+}
+
+static void stops_after_the_last_of_two(void **state) {
+    fixture *f = *state;
+    f->options.stop_after = "fold";
+    assert_true(compile(f, copy));
+    uint32_t folds = 0;
+    for (uint32_t i = 0; lilac_pass_name(i) != NULL; i++) {
+        folds += strcmp(lilac_pass_name(i), "fold") == 0;
+    }
+    for (uint32_t i = 0; i < f->compilation.pass_count; i++) {
+        folds -= strcmp(f->compilation.passes[i].name, "fold") == 0;
+    }
+    assert_int_equal(folds, 0);
+    assert_int_equal(f->compilation.ptx.length, 0);
+}
+
+static void prints_after_each_pass(void **state) {
+    fixture *f = *state;
+    f->options.print_after = "all";
+    assert_true(compile(f, copy));
+    const char *at = lilac_text_get(&f->printed);
+    for (uint32_t i = 0; lilac_pass_name(i) != NULL; i++) {
+        at = strstr(at, "// ---- after ");
+        assert_non_null(at);
+        at += strlen("// ---- after ");
+        assert_memory_equal(at, lilac_pass_name(i), strlen(lilac_pass_name(i)));
+    }
+    assert_null(strstr(at, "// ---- after "));
+}
+
+static void prints_nothing_unasked(void **state) {
+    fixture *f = *state;
+    assert_true(compile(f, copy));
+    assert_int_equal(f->printed.length, 0);
+}
+
+static void same_text_gives_same_ptx(void **state) {
+    fixture *f = *state;
+    assert_true(compile(f, copy));
+    lilac_text first = {0};
+    lilac_text_puts(&first, lilac_text_get(&f->compilation.ptx));
+    lilac_compilation_clear(&f->compilation);
+    assert_true(compile(f, copy));
+    assert_string_equal(lilac_text_get(&first), lilac_text_get(&f->compilation.ptx));
+    lilac_text_clear(&first);
+}
+
+static void refuses_launch_shapes(void **state) {
+    fixture *f = *state;
+    const uint32_t wrong[] = {0, 3, 64};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        f->options.target.num_warps = wrong[i];
+        assert_refused(f, copy, "invalid-target");
+        assert_int_equal(f->compilation.pass_count, 0);
+        lilac_diagnostics_reset(f->context);
+        lilac_compilation_clear(&f->compilation);
+    }
+    f->options.target.num_warps = 4;
+    f->options.target.num_ctas = 5;
+    assert_refused(f, copy, "invalid-target");
+}
+
+static void refuses_unknown_passes(void **state) {
+    fixture *f = *state;
+    f->options.print_after = "unroll";
+    assert_refused(f, copy, "unknown-pass");
+    lilac_diagnostics_reset(f->context);
+    f->options.print_after = NULL;
+    f->options.stop_after = "all";
+    assert_refused(f, copy, "unknown-pass");
+}
+
+static void refuses_modules_without_kernels(void **state) {
+    fixture *f = *state;
+    assert_refused(f, "module {\n}\n", "no-kernel");
+}
+
+static void stops_at_the_first_pass_that_refuses(void **state) {
+    fixture *f = *state;
+    assert_false(compile(f, "module {\n  tt.func public @f() {\n    tt.nonsense\n  }\n}\n"));
+    assert_int_equal(f->compilation.pass_count, 1);
+    assert_string_equal(f->compilation.passes[0].name, "read");
+    assert_null(f->compilation.tile);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_fixture, close_fixture)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(options_have_defaults),
+        TEST(every_pass_runs_in_order),
+        TEST(stops_after_the_pass_named),
+        TEST(stops_after_the_last_of_two),
+        TEST(prints_after_each_pass),
+        TEST(prints_nothing_unasked),
+        TEST(same_text_gives_same_ptx),
+        TEST(refuses_launch_shapes),
+        TEST(refuses_unknown_passes),
+        TEST(refuses_modules_without_kernels),
+        TEST(stops_at_the_first_pass_that_refuses),
+    };
+    return cmocka_run_group_tests_name("driver", tests, NULL, NULL);
+}
