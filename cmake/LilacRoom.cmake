@@ -69,7 +69,11 @@ function(lilac_library)
     string(TOUPPER ${kind} KIND)
     add_library(lilac_${kind} ${KIND})
     add_library(lilac::lilac_${kind} ALIAS lilac_${kind})
-    target_link_libraries(lilac_${kind} PRIVATE ${rooms} PUBLIC m Threads::Threads)
+    # The objects only: a room is no part of what is exported.
+    foreach(room IN LISTS rooms)
+      target_sources(lilac_${kind} PRIVATE $<TARGET_OBJECTS:${room}>)
+    endforeach()
+    target_link_libraries(lilac_${kind} PUBLIC m Threads::Threads)
     target_include_directories(lilac_${kind} PUBLIC
       $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
     set_target_properties(lilac_${kind} PROPERTIES OUTPUT_NAME lilac LINKER_LANGUAGE C
