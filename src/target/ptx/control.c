@@ -1,0 +1,192 @@
+/* Structured control flow as labels and branches.
+ *
+ *   loop lower, upper, step           if c                      while
+ *       mov counter, lower                @!c bra else              mov before's, initial
+ *       mov carried, initial              … mov results, …      while:
+ *       setp.ge p, lower, upper           bra end                   … before, giving c
+ *       @p bra end                    else:                         mov after's, passed
+ *   loop:                                 … mov results, …          @!c bra end
+ *       … body                        end:                          … after
+ *       mov carried, next                                           mov before's, next
+ *       add counter, step                                           bra while
+ *       setp.lt p, counter, upper                               end:
+ *       @p bra loop
+ *   end:
+ *
+ * Conditions are uniform, so every branch is bra.uni. A loop's results are its carried registers,
+ * a while's are the registers of what is passed to "after". As in MLIR, a loop whose counter
+ * overflows has no meaning.
+ *
+ * Carried values change all at once: the moves are a parallel copy, in which a move may run once
+ * nobody still reads its target; what is left are cycles, each broken by one temporary.
+ */
+#include "emit.h"
+
+typedef struct move {
+    lilac_simt_value target, source; /* homes; 0: a constant */
+    lilac_ptx_piece text;            /* of the source */
+    bool done;
+} move;
+
+static void move_value(lilac_ptx_emitter *e, lilac_simt_value target, lilac_ptx_piece source) {
+    lilac_ptx_line2(e, lilac_ptx_mov(type_of(e, target)), e->places[target].text, source);
+}
+
+/* `first` … `first + count - 1` become `sources`, all at once. e->pending[v] counts the moves still
+ * to run that read v's register; it is zero for all values before and after. */
+static void parallel_copy(lilac_ptx_emitter *e, uint32_t count, lilac_simt_value first,
+                          const lilac_simt_value *sources) {
+    move *moves = lilac_arena_array(e->arena, move, count);
+    uint32_t *ready = lilac_arena_array(e->arena, uint32_t, count);  /* a queue of moves */
+    uint32_t *writer = lilac_arena_array(e->arena, uint32_t, count); /* of each target: move + 1 */
+    lilac_ptx_piece *saved = lilac_arena_array(e->arena, lilac_ptx_piece, count);
+    uint32_t used = 0, ready_count = 0;
+    for (uint32_t k = 0; k < count; k++) {
+        const lilac_ptx_place *source = &e->places[sources[k]];
+        if (!source->constant && source->home == first + k)
+            continue;
+        lilac_simt_value home = source->constant ? 0 : source->home;
+        moves[used] = (move){first + k, home, lilac_ptx_bits(e, sources[k]), false};
+        writer[k] = ++used;
+        if (home)
+            e->pending[home]++;
+    }
+    for (uint32_t k = 0; k < used; k++)
+        if (!e->pending[moves[k].target])
+            ready[ready_count++] = k;
+    for (uint32_t head = 0, cycle = 0; head < used;) {
+        if (head == ready_count) { /* only cycles are left: keep one target's value aside */
+            while (moves[cycle].done)
+                cycle++;
+            lilac_simt_value target = moves[cycle].target;
+            lilac_simt_type type = type_of(e, target);
+            lilac_ptx_piece aside = lilac_ptx_temporary(e, lilac_ptx_class_of(type));
+            lilac_ptx_line2(e, lilac_ptx_mov(type), aside, e->places[target].text);
+            saved[target - first] = aside;
+            e->pending[target] = 0;
+            ready[ready_count++] = cycle;
+        }
+        move *run = &moves[ready[head++]];
+        bool own = run->source >= first && run->source - first < count;
+        run->done = true;
+        if (own && saved[run->source - first].bytes) {
+            move_value(e, run->target, saved[run->source - first]);
+            continue;
+        }
+        move_value(e, run->target, run->text);
+        if (!run->source || --e->pending[run->source] || !own)
+            continue;
+        uint32_t freed = writer[run->source - first];
+        if (freed && !moves[freed - 1].done)
+            ready[ready_count++] = freed - 1;
+    }
+}
+
+/* Gives registers to fresh values and moves there what they start with. */
+static void start_values(lilac_ptx_emitter *e, uint32_t count, lilac_simt_value first,
+                         const lilac_simt_value *sources) {
+    for (uint32_t k = 0; k < count; k++) {
+        lilac_ptx_define(e, first + k);
+        move_value(e, first + k, lilac_ptx_bits(e, sources[k]));
+    }
+}
+
+static void branch_unless(lilac_ptx_emitter *e, lilac_ptx_piece condition, const char *kind,
+                          uint32_t number) {
+    lilac_ptx_guard(e, condition, true);
+    lilac_ptx_branch(e, kind, number);
+}
+
+static void loop(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    const lilac_simt_body *body = i->bodies[0];
+    lilac_simt_value lower = i->operands[0], upper = i->operands[1], step = i->operands[2];
+    lilac_simt_value counter = body->argument;
+    uint32_t carried = i->operand_count - 3, number = e->labels++;
+    bool wide = type_of(e, counter) == LILAC_SIMT_I64;
+    if (!wide && type_of(e, counter) != LILAC_SIMT_I32) {
+        lilac_ptx_refuse(e, i, "a loop counts in i32 or i64, not in %s",
+                         lilac_simt_type_name(type_of(e, counter)));
+        return;
+    }
+    const lilac_simt_instruction *yield = body->last;
+    start_values(e, 1, counter, &lower);
+    start_values(e, carried, counter + 1, i->operands + 3);
+
+    const lilac_ptx_place *from = &e->places[lower], *to = &e->places[upper];
+    bool entered = false; /* surely runs once */
+    if (from->constant && to->constant)
+        entered = wide ? (int64_t)from->bits < (int64_t)to->bits
+                       : (int32_t)from->bits < (int32_t)to->bits;
+    if (!entered) {
+        lilac_ptx_piece skip = lilac_ptx_temporary(e, LILAC_PTX_PREDICATE);
+        lilac_ptx_line3(e, wide ? "setp.ge.s64" : "setp.ge.s32", skip, e->places[counter].text,
+                        lilac_ptx_operand(e, upper));
+        lilac_ptx_guard(e, skip, false);
+        lilac_ptx_branch(e, "loop_end", number);
+    }
+    lilac_ptx_label(e, "loop", number);
+    lilac_ptx_body(e, body);
+    parallel_copy(e, carried, counter + 1, yield->operands);
+    lilac_ptx_piece again = lilac_ptx_temporary(e, LILAC_PTX_PREDICATE);
+    lilac_ptx_piece count = e->places[counter].text;
+    lilac_ptx_line3(e, wide ? "add.s64" : "add.s32", count, count, lilac_ptx_operand(e, step));
+    lilac_ptx_line3(e, wide ? "setp.lt.s64" : "setp.lt.s32", again, count,
+                    lilac_ptx_operand(e, upper));
+    lilac_ptx_guard(e, again, false);
+    lilac_ptx_branch(e, "loop", number);
+    lilac_ptx_label(e, "loop_end", number);
+    for (uint32_t k = 0; k < i->result_count; k++)
+        lilac_ptx_rename(e, i->result + k, counter + 1 + k);
+}
+
+static void branch(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    uint32_t number = e->labels++;
+    const lilac_simt_body *yes = i->bodies[0], *no = i->bodies[1];
+    bool has_else = i->result_count || no->first != no->last;
+    lilac_ptx_piece condition = lilac_ptx_register(e, i->operands[0]);
+    for (uint32_t k = 0; k < i->result_count; k++)
+        lilac_ptx_define(e, i->result + k);
+    branch_unless(e, condition, has_else ? "else" : "endif", number);
+    lilac_ptx_body(e, yes);
+    for (uint32_t k = 0; k < i->result_count; k++)
+        move_value(e, i->result + k, lilac_ptx_bits(e, yes->last->operands[k]));
+    if (has_else) {
+        lilac_ptx_branch(e, "endif", number);
+        lilac_ptx_label(e, "else", number);
+        lilac_ptx_body(e, no);
+        for (uint32_t k = 0; k < i->result_count; k++)
+            move_value(e, i->result + k, lilac_ptx_bits(e, no->last->operands[k]));
+    }
+    lilac_ptx_label(e, "endif", number);
+}
+
+static void while_loop(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    uint32_t number = e->labels++;
+    const lilac_simt_body *before = i->bodies[0], *after = i->bodies[1];
+    const lilac_simt_instruction *condition = before->last, *yield = after->last;
+    start_values(e, i->operand_count, before->argument, i->operands);
+    lilac_ptx_label(e, "while", number);
+    lilac_ptx_body(e, before);
+    start_values(e, condition->operand_count - 1u, after->argument, condition->operands + 1);
+    branch_unless(e, lilac_ptx_register(e, condition->operands[0]), "while_end", number);
+    lilac_ptx_body(e, after);
+    parallel_copy(e, before->argument_count, before->argument, yield->operands);
+    lilac_ptx_branch(e, "while", number);
+    lilac_ptx_label(e, "while_end", number);
+    for (uint32_t k = 0; k < i->result_count; k++)
+        lilac_ptx_rename(e, i->result + k, after->argument + k);
+}
+
+void lilac_ptx_control(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    switch (i->code) {
+    case LILAC_SIMT_OP_LOOP:
+        loop(e, i);
+        break;
+    case LILAC_SIMT_OP_IF:
+        branch(e, i);
+        break;
+    default:
+        while_loop(e, i);
+        break;
+    }
+}

@@ -1,0 +1,437 @@
+/* SIMT IR → PTX text: the module, its entries, and the walk over instructions.
+ *
+ *   .version .target .address_size
+ *   what entries refer to: shared memory, the strings of assertions
+ *   .visible .entry name(parameters)  .reqntid
+ *   {
+ *       registers            written last, when it is known which there are
+ *       constants that need one
+ *       code                 one walk in order, bodies nested
+ *       failed assertions
+ *   }
+ *   .file …
+ */
+#include "emit.h"
+
+/* ---- source lines ----------------------------------------------------------------------- */
+
+static uint32_t file_number(lilac_ptx_emitter *e, lilac_name file) {
+    for (uint32_t k = e->file_count; k > 0; k--)
+        if (e->files[k - 1] == file)
+            return k;
+    if (e->file_count == e->file_capacity) {
+        e->file_capacity = e->file_capacity ? e->file_capacity * 2 : 8;
+        e->files = lilac_heap_grow(e->files, e->file_capacity * sizeof *e->files);
+    }
+    e->files[e->file_count++] = file;
+    return e->file_count;
+}
+
+/* Says where the next instructions come from, when that is new. */
+static void source_line(lilac_ptx_emitter *e, lilac_location location) {
+    e->location = location;
+    lilac_name file = NULL;
+    uint32_t line = 0, column = 0;
+    if (!lilac_location_file(e->module->context, location, &file, &line, &column) || !file)
+        return;
+    if (file == e->file && line == e->line && column == e->column)
+        return;
+    e->file = file;
+    e->line = line;
+    e->column = column;
+    lilac_ptx_reserve(&e->code, LILAC_PTX_LINE + strlen(file));
+    if (e->options->comments) {
+        put_string(&e->code, "\t// ");
+        for (const char *c = file; *c; c++) /* a name is text of the user's: keep to one line */
+            put_char(&e->code, (unsigned char)*c < ' ' ? '?' : *c);
+        put_char(&e->code, ':');
+        lilac_ptx_put_unsigned(&e->code, line);
+        put_char(&e->code, ':');
+        lilac_ptx_put_unsigned(&e->code, column);
+        put_char(&e->code, '\n');
+    }
+    if (e->options->line_info) {
+        put_string(&e->code, "\t.loc ");
+        lilac_ptx_put_unsigned(&e->code, file_number(e, file));
+        put_char(&e->code, ' ');
+        lilac_ptx_put_unsigned(&e->code, line);
+        put_char(&e->code, ' ');
+        lilac_ptx_put_unsigned(&e->code, column);
+        put_char(&e->code, '\n');
+    }
+}
+
+static void put_files(lilac_ptx_emitter *e) {
+    for (uint32_t k = 0; k < e->file_count; k++) {
+        lilac_ptx_append(&e->body, "\t.file ");
+        lilac_ptx_append_unsigned(&e->body, k + 1);
+        lilac_ptx_append(&e->body, " \"");
+        lilac_ptx_reserve(&e->body, 2 * strlen(e->files[k]));
+        for (const char *c = e->files[k]; *c; c++) {
+            if (*c == '"' || *c == '\\')
+                put_char(&e->body, '\\');
+            put_char(&e->body, (unsigned char)*c < ' ' ? '?' : *c);
+        }
+        lilac_ptx_append(&e->body, "\"\n");
+    }
+}
+
+/* ---- what the launch gives a thread ----------------------------------------------------- */
+
+/* Parameters of an entry have a scope of their own, so their place names them. */
+static void parameter(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    lilac_simt_type type = type_of(e, i->result);
+    lilac_ptx_piece place = lilac_ptx_concatenate(
+        e, 3,
+        (lilac_ptx_piece[]){PIECE("[parameter_"), lilac_ptx_decimal(e, i->immediate), PIECE("]")});
+    if (type == LILAC_SIMT_I1) {
+        lilac_ptx_piece byte = lilac_ptx_temporary(e, LILAC_PTX_BITS16);
+        lilac_ptx_piece bit = lilac_ptx_temporary(e, LILAC_PTX_BITS16);
+        lilac_ptx_line2(e, "ld.param.b8", byte, place);
+        lilac_ptx_line3(e, "and.b16", bit, byte, PIECE("1"));
+        lilac_ptx_line3(e, "setp.ne.b16", lilac_ptx_define(e, i->result), bit, PIECE("0"));
+        return;
+    }
+    uint32_t bits = lilac_simt_type_bits(type);
+    lilac_ptx_line2(e,
+                    bits == 8    ? "ld.param.b8"
+                    : bits == 16 ? "ld.param.b16"
+                    : bits == 32 ? "ld.param.b32"
+                                 : "ld.param.b64",
+                    lilac_ptx_define(e, i->result), place);
+}
+
+static void special(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    static const char *const blocks[2][3] = {{"%ctaid.x", "%ctaid.y", "%ctaid.z"},
+                                             {"%clusterid.x", "%clusterid.y", "%clusterid.z"}};
+    static const char *const grids[2][3] = {{"%nctaid.x", "%nctaid.y", "%nctaid.z"},
+                                            {"%nclusterid.x", "%nclusterid.y", "%nclusterid.z"}};
+    bool cluster = e->kernel->num_ctas > 1;
+    lilac_ptx_piece d = lilac_ptx_define(e, i->result);
+    const char *source = NULL;
+    switch (i->code) {
+    case LILAC_SIMT_OP_THREAD:
+        source = "%tid.x";
+        break;
+    case LILAC_SIMT_OP_LANE:
+    case LILAC_SIMT_OP_WARP: {
+        bool lane = i->code == LILAC_SIMT_OP_LANE;
+        lilac_ptx_piece thread = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
+        lilac_ptx_line2(e, "mov.u32", thread, PIECE("%tid.x"));
+        lilac_ptx_line3(e, lane ? "and.b32" : "shr.u32", d, thread,
+                        lane ? PIECE("31") : PIECE("5"));
+        return;
+    }
+    case LILAC_SIMT_OP_SHARED_BASE:
+        source = "global_smem";
+        e->shared = true;
+        break;
+    case LILAC_SIMT_OP_CTA:
+        source = cluster ? "%cluster_ctarank" : "0";
+        break;
+    default:
+        if (i->detail > 2) {
+            lilac_ptx_refuse(e, i, "a grid has axes 0, 1 and 2, not %u", i->detail);
+            return;
+        }
+        source =
+            i->code == LILAC_SIMT_OP_BLOCK ? blocks[cluster][i->detail] : grids[cluster][i->detail];
+        break;
+    }
+    lilac_ptx_line2(e, "mov.u32", d, (lilac_ptx_piece){source, (uint32_t)strlen(source)});
+}
+
+/* ---- instructions ----------------------------------------------------------------------- */
+
+static void instruction(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    switch ((lilac_simt_opcode)i->code) {
+    case LILAC_SIMT_OP_CONST:
+        lilac_ptx_constant(e, i->result, (uint64_t)i->immediate);
+        break;
+    case LILAC_SIMT_OP_PARAM:
+        parameter(e, i);
+        break;
+    case LILAC_SIMT_OP_THREAD:
+    case LILAC_SIMT_OP_LANE:
+    case LILAC_SIMT_OP_WARP:
+    case LILAC_SIMT_OP_BLOCK:
+    case LILAC_SIMT_OP_GRID:
+    case LILAC_SIMT_OP_CTA:
+    case LILAC_SIMT_OP_SHARED_BASE:
+        special(e, i);
+        break;
+    case LILAC_SIMT_OP_FFLOOR:
+    case LILAC_SIMT_OP_FCEIL:
+    case LILAC_SIMT_OP_FTRUNC:
+    case LILAC_SIMT_OP_FRINT:
+        lilac_ptx_round(e, i);
+        break;
+    case LILAC_SIMT_OP_CMP:
+        lilac_ptx_compare(e, i);
+        break;
+    case LILAC_SIMT_OP_SELECT:
+        lilac_ptx_select(e, i);
+        break;
+    case LILAC_SIMT_OP_SEXT:
+    case LILAC_SIMT_OP_ZEXT:
+    case LILAC_SIMT_OP_TRUNC:
+    case LILAC_SIMT_OP_BITCAST:
+    case LILAC_SIMT_OP_S2F:
+    case LILAC_SIMT_OP_U2F:
+    case LILAC_SIMT_OP_F2S:
+    case LILAC_SIMT_OP_F2U:
+        lilac_ptx_convert(e, i);
+        break;
+    case LILAC_SIMT_OP_FCVT:
+        lilac_ptx_float_convert(e, i);
+        break;
+    case LILAC_SIMT_OP_F8_UNPACK:
+    case LILAC_SIMT_OP_F8_PACK:
+        lilac_ptx_f8(e, i);
+        break;
+    case LILAC_SIMT_OP_PACK:
+        lilac_ptx_pack(e, i);
+        break;
+    case LILAC_SIMT_OP_UNPACK:
+        lilac_ptx_unpack(e, i);
+        break;
+    case LILAC_SIMT_OP_LD_GLOBAL:
+    case LILAC_SIMT_OP_ST_GLOBAL:
+    case LILAC_SIMT_OP_LD_SHARED:
+    case LILAC_SIMT_OP_ST_SHARED:
+        lilac_ptx_memory(e, i);
+        break;
+    case LILAC_SIMT_OP_SHUFFLE:
+    case LILAC_SIMT_OP_BALLOT:
+    case LILAC_SIMT_OP_BARRIER:
+    case LILAC_SIMT_OP_WARP_BARRIER:
+        lilac_ptx_exchange(e, i);
+        break;
+    case LILAC_SIMT_OP_ASSERT:
+        lilac_ptx_assert(e, i);
+        break;
+    case LILAC_SIMT_OP_LOOP:
+    case LILAC_SIMT_OP_IF:
+    case LILAC_SIMT_OP_WHILE:
+        lilac_ptx_control(e, i);
+        break;
+    default:
+        lilac_ptx_arithmetic(e, i);
+        break;
+    }
+}
+
+void lilac_ptx_body(lilac_ptx_emitter *e, const lilac_simt_body *body) {
+    bool lines = e->options->comments || e->options->line_info;
+    for (const lilac_simt_instruction *i = body->first; i != body->last; i = i->next) {
+        if (lines && i->location && i->location != e->location && i->code != LILAC_SIMT_OP_CONST)
+            source_line(e, i->location);
+        instruction(e, i);
+        if (!e->ok) /* what a refused instruction defines has no register to name */
+            return;
+    }
+}
+
+/* ---- kernels ---------------------------------------------------------------------------- */
+
+static void put_parameters(lilac_ptx_emitter *e) {
+    static const char *const types[LILAC_SIMT_TYPE_COUNT] = {[LILAC_SIMT_I1] = ".u8 ",
+                                                             [LILAC_SIMT_I8] = ".u8 ",
+                                                             [LILAC_SIMT_I16] = ".u16 ",
+                                                             [LILAC_SIMT_I32] = ".u32 ",
+                                                             [LILAC_SIMT_I64] = ".u64 ",
+                                                             [LILAC_SIMT_F16] = ".align 2 .b8 ",
+                                                             [LILAC_SIMT_BF16] = ".align 2 .b8 ",
+                                                             [LILAC_SIMT_F32] = ".f32 ",
+                                                             [LILAC_SIMT_F64] = ".f64 ",
+                                                             [LILAC_SIMT_F16X2] = ".u32 ",
+                                                             [LILAC_SIMT_BF16X2] = ".u32 "};
+    const lilac_simt_kernel *kernel = e->kernel;
+    lilac_ptx_buffer *out = &e->body;
+    for (uint32_t k = 0; k < kernel->parameter_count; k++) {
+        const lilac_simt_parameter *p = &kernel->parameters[k];
+        lilac_ptx_append(out, "\t.param ");
+        lilac_ptx_append(out, p->is_pointer ? ".u64 .ptr .global .align 1 " : types[p->type]);
+        lilac_ptx_append(out, "parameter_");
+        lilac_ptx_append_unsigned(out, k);
+        bool half = p->type == LILAC_SIMT_F16 || p->type == LILAC_SIMT_BF16;
+        lilac_ptx_append(out, !p->is_pointer && half ? "[2]," : ",");
+        if (p->name && e->options->comments) {
+            lilac_ptx_append(out, " // ");
+            lilac_ptx_reserve(out, strlen(p->name));
+            for (const char *c = p->name; *c; c++)
+                put_char(out, (unsigned char)*c < ' ' ? '?' : *c);
+        }
+        lilac_ptx_append(out, "\n");
+    }
+    lilac_ptx_append(out, "\t.param .u64 .ptr .global .align 1 global_scratch,\n"
+                          "\t.param .u64 .ptr .global .align 1 profile_scratch\n)\n");
+}
+
+static void put_registers(lilac_ptx_emitter *e) {
+    static const char *const numbered[LILAC_PTX_PREFIX_COUNT] = {
+        "\t.reg .pred %p<", "\t.reg .b16 %rs<", "\t.reg .b16 %h<", "\t.reg .b32 %r<",
+        "\t.reg .b32 %f<",  "\t.reg .b64 %rd<", "\t.reg .b64 %fd<"};
+    static const char *const named[LILAC_PTX_PREFIX_COUNT] = {
+        "\t.reg .pred ", "\t.reg .b16 ", "\t.reg .b16 ", "\t.reg .b32 ",
+        "\t.reg .b32 ",  "\t.reg .b64 ", "\t.reg .b64 "};
+    static const char *const temporary[LILAC_PTX_CLASS_COUNT] = {
+        "\t.reg .pred %tp<", "\t.reg .b16 %ts<", "\t.reg .b32 %tr<", "\t.reg .b64 %td<"};
+    lilac_ptx_buffer *out = &e->body;
+    for (int k = 0; k < LILAC_PTX_PREFIX_COUNT; k++) {
+        if (e->numbered[k]) {
+            lilac_ptx_append(out, numbered[k]);
+            lilac_ptx_append_unsigned(out, e->numbered[k]);
+            lilac_ptx_append(out, ">;\n");
+        }
+        if (e->named[k].length) {
+            lilac_ptx_append(out, named[k]);
+            lilac_ptx_reserve(out, e->named[k].length);
+            put_bytes(out, e->named[k].bytes, e->named[k].length);
+            lilac_ptx_append(out, ";\n");
+        }
+    }
+    for (int k = 0; k < LILAC_PTX_CLASS_COUNT; k++)
+        if (e->temporaries[k]) {
+            lilac_ptx_append(out, temporary[k]);
+            lilac_ptx_append_unsigned(out, e->temporaries[k]);
+            lilac_ptx_append(out, ">;\n");
+        }
+}
+
+static void put_constants(lilac_ptx_emitter *e) {
+    lilac_ptx_buffer *out = &e->body;
+    for (uint32_t k = 0; k < e->forced_count; k++) {
+        lilac_simt_value value = e->forced[k];
+        const lilac_ptx_place *place = &e->places[value];
+        lilac_ptx_reserve(out, LILAC_PTX_LINE);
+        put_char(out, '\t');
+        put_string(out, lilac_ptx_mov(type_of(e, value)));
+        put_char(out, ' ');
+        put_piece(out, place->in_register);
+        put_bytes(out, ", ", 2);
+        put_piece(out, place->text);
+        put_bytes(out, ";\n", 2);
+    }
+}
+
+/* PTX: a letter and then letters, digits, _ and $; or one of _ $ % and at least one of those. */
+static bool is_identifier(const char *name) {
+    size_t length = strlen(name);
+    for (size_t k = 0; k < length; k++) {
+        char c = name[k];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        bool sign = c == '_' || c == '$', digit = c >= '0' && c <= '9';
+        if (!letter && !(sign && length > 1) && !(digit && k > 0))
+            return false;
+    }
+    return length > 0;
+}
+
+static bool check_launch(lilac_ptx_emitter *e) {
+    const lilac_simt_kernel *kernel = e->kernel;
+    const lilac_arch *arch = e->arch;
+    if (!is_identifier(kernel->name))
+        lilac_ptx_refuse(e, NULL, "'%s' is no name of a kernel in PTX", kernel->name);
+    if (kernel->num_warps < 1 || kernel->num_warps > arch->max_warps)
+        lilac_ptx_refuse(e, NULL, "%u warps; a block of %s has 1 to %u", kernel->num_warps,
+                         arch->name, arch->max_warps);
+    if (kernel->num_ctas > 1 && !lilac_arch_has(arch, LILAC_HAS_CLUSTERS))
+        lilac_ptx_refuse(e, NULL, "a cluster of %u blocks; %s has no clusters", kernel->num_ctas,
+                         arch->name);
+    if (kernel->shared_bytes > arch->shared_bytes)
+        lilac_ptx_refuse(e, NULL, "%u bytes of shared memory; a block of %s has at most %u",
+                         kernel->shared_bytes, arch->name, arch->shared_bytes);
+    return e->ok;
+}
+
+static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) {
+    e->kernel = kernel;
+    if (!check_launch(e))
+        return;
+    e->places = lilac_arena_array(e->arena, lilac_ptx_place, kernel->value_count + 1);
+    e->pending = lilac_arena_array(e->arena, uint32_t, kernel->value_count + 1);
+    e->code.length = e->cold.length = 0;
+    e->forced_count = 0;
+    e->labels = 0;
+    e->location = 0;
+    e->file = NULL;
+    memset(e->numbered, 0, sizeof e->numbered);
+    memset(e->temporaries, 0, sizeof e->temporaries);
+    memset(e->line_fill, 0, sizeof e->line_fill);
+    for (int k = 0; k < LILAC_PTX_PREFIX_COUNT; k++)
+        e->named[k].length = 0;
+
+    lilac_ptx_body(e, kernel->body);
+    if (!e->ok)
+        return;
+
+    lilac_ptx_buffer *out = &e->body;
+    lilac_ptx_append(out, "\n.visible .entry ");
+    lilac_ptx_append(out, kernel->name);
+    lilac_ptx_append(out, "(\n");
+    put_parameters(e);
+    lilac_ptx_append(out, ".reqntid ");
+    lilac_ptx_append_unsigned(out, (uint64_t)e->arch->warp_size * kernel->num_warps);
+    if (kernel->num_ctas > 1) {
+        lilac_ptx_append(out, "\n.explicitcluster\n.reqnctapercluster ");
+        lilac_ptx_append_unsigned(out, kernel->num_ctas);
+    }
+    lilac_ptx_append(out, "\n{\n");
+    put_registers(e);
+    put_constants(e);
+    lilac_ptx_reserve(out, e->code.length + e->cold.length + 16);
+    put_bytes(out, e->code.bytes, e->code.length);
+    put_string(out, "\tret;\n");
+    put_bytes(out, e->cold.bytes, e->cold.length);
+    put_string(out, "}\n");
+}
+
+static void write_module(lilac_ptx_emitter *e) {
+    if (e->arch->vendor != LILAC_NVIDIA || e->arch->capability < 80) {
+        lilac_ptx_refuse(e, NULL, "PTX is for devices from sm_80 on, not for %s", e->arch->name);
+        return;
+    }
+    for (const lilac_simt_kernel *k = e->module->kernels; k; k = k->next)
+        write_kernel(e, k);
+    if (!e->ok)
+        return;
+    put_files(e);
+    if (e->shared)
+        lilac_ptx_append(&e->head, ".extern .shared .align 16 .b8 global_smem[];\n");
+}
+
+bool lilac_ptx_write(lilac_text *out, const lilac_simt_module *module,
+                     const lilac_ptx_options *options) {
+    lilac_ptx_emitter e = {.module = module,
+                           .arch = module->arch,
+                           .options = options,
+                           .arena = lilac_arena_create(),
+                           .ok = true};
+    lilac_ptx_reserve(&e.code, (size_t)1 << 16);
+    lilac_ptx_reserve(&e.cold, LILAC_PTX_LINE);
+    write_module(&e);
+    if (e.ok) {
+        lilac_text_puts(out, ".version ");
+        lilac_text_unsigned(out, module->arch->ptx_version / 10);
+        lilac_text_char(out, '.');
+        lilac_text_unsigned(out, module->arch->ptx_version % 10);
+        lilac_text_puts(out, "\n.target ");
+        lilac_text_puts(out, module->arch->name);
+        lilac_text_puts(out, "\n.address_size 64\n\n");
+        if (e.head.length)
+            lilac_text_put(out, e.head.bytes, e.head.length);
+        if (e.body.length)
+            lilac_text_put(out, e.body.bytes, e.body.length);
+    }
+    lilac_heap_free(e.head.bytes);
+    lilac_heap_free(e.body.bytes);
+    lilac_heap_free(e.code.bytes);
+    lilac_heap_free(e.cold.bytes);
+    for (int k = 0; k < LILAC_PTX_PREFIX_COUNT; k++)
+        lilac_heap_free(e.named[k].bytes);
+    lilac_heap_free(e.forced);
+    lilac_heap_free(e.files);
+    lilac_arena_destroy(e.arena);
+    return e.ok;
+}
