@@ -14,8 +14,7 @@ static const char *const inputs[] = {"register", "lane", "warp", "block"};
 
 static bool read_type(lilac_context *context, const char *text, lilac_encoding_tensor *tensor) {
     lilac_scanner scanner;
-    lilac_scanner_init(&scanner, context,
-                       lilac_source_add(context, "golden", text, strlen(text)));
+    lilac_scanner_init(&scanner, context, lilac_source_add(context, "golden", text, strlen(text)));
     return lilac_encoding_read_tensor(&scanner, NULL, tensor) && scanner.kind == LILAC_TOKEN_END;
 }
 
