@@ -66,12 +66,9 @@ static void put_files(lilac_ptx_emitter *e) {
         lilac_ptx_append(&e->body, "\t.file ");
         lilac_ptx_append_unsigned(&e->body, k + 1);
         lilac_ptx_append(&e->body, " \"");
-        lilac_ptx_reserve(&e->body, 2 * strlen(e->files[k]));
-        for (const char *c = e->files[k]; *c; c++) {
-            if (*c == '"' || *c == '\\')
-                put_char(&e->body, '\\');
-            put_char(&e->body, (unsigned char)*c < ' ' ? '?' : *c);
-        }
+        lilac_ptx_reserve(&e->body, strlen(e->files[k]));
+        for (const char *c = e->files[k]; *c; c++) /* PTX's strings have no escapes */
+            put_char(&e->body, *c == '"' ? '\'' : (unsigned char)*c < ' ' ? '?' : *c);
         lilac_ptx_append(&e->body, "\"\n");
     }
 }
