@@ -3,6 +3,14 @@
  * The door of the house: "#ttg.blocked<{…}>" comes in here and only linear layouts go further. A
  * named layout depends on the shape of its tensor, so reading has two steps: the attribute's text
  * becomes an lilac_encoding (a tree of parameters), and with a shape that becomes a layout.
+ *
+ * Diagnostics of reading: layout-unknown, layout-not-supported (a kind of Triton's that is not read
+ * here), layout-alias-undefined, layout-field-unknown, -twice, -missing, layout-older-form
+ * (CTAsPerCGA, CTASplitNum, CTAOrder), layout-rank, layout-not-power-of-two, layout-order,
+ * layout-basis, layout-not-surjective, layout-slice-dim, layout-too-large, layout-too-deep,
+ * element-type-unknown, address-space; the scanner's own are syntax and integer-too-large. Of a
+ * shape: shape-not-power-of-two, shape-too-large, layout-rank, layout-does-not-cover,
+ * layout-too-large.
  */
 #ifndef LILAC_ENCODING_H
 #define LILAC_ENCODING_H
@@ -44,14 +52,18 @@ typedef struct lilac_encoding {
     } as;
 } lilac_encoding;
 
-/* The layout of a tensor of this shape (powers of two). Refused, with a diagnostic at the
- * encoding's position: wrong rank, sizes that are not powers of two, a layout that does not cover
- * the tensor, more than 64 bits. */
+/* The layout of a tensor of this shape (powers of two): inputs register, lane, warp, block, outputs
+ * dim0 …, surjective. A blocked layout is repeated by registers to cover a larger tensor
+ * (Proposition 4.6). One that is larger than the tensor holds copies: zero columns; a linear
+ * layout's registers that so become copies are dropped, as slices drop theirs. Refused, with a
+ * diagnostic at the encoding's position: wrong rank, sizes that are not powers of two, a linear
+ * layout that does not cover the tensor, more than 64 bits. */
 LILAC_API LILAC_MUST_USE bool lilac_encoding_layout(lilac_context *context, lilac_layout *result,
                                                     const lilac_encoding *encoding, uint32_t rank,
                                                     const int64_t *shape);
 
-/* Attribute aliases (#blocked = #ttg.blocked<…>) in scope for a reader. Zero-initialise. */
+/* Attribute aliases (#blocked = #ttg.blocked<…>) in scope for a reader. Zero-initialise. A name that
+ * is defined again means its latest encoding. */
 typedef struct lilac_encoding_aliases {
     lilac_context *context;
     struct lilac_encoding_alias *first;
