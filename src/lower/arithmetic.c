@@ -1,0 +1,489 @@
+/* Integer arithmetic.
+ *
+ * Sums, differences and products with a constant keep what is known apart:
+ *
+ *   (base a + offset a) + (base b + offset b)  =  (base a + base b) + (offset a + offset b)
+ *
+ * modulo the width always; as whole numbers, so that the sum may be sign-extended into an address,
+ * when the ranges leave room or when one side is a multiple of 2^k and the other lies in [0, 2^k):
+ * then no bit carries (pid * 1024 + [0, 1024)).
+ *
+ * Integers of one bit are predicates and take logic only; what logic does not cover goes through
+ * 32 bits. */
+#include "lower_internal.h"
+
+#include <string.h>
+
+/* ---- affine sums and products ------------------------------------------------------------ */
+
+typedef struct interval {
+    int64_t low, high;
+    bool known; /* false: does not fit 64 bits */
+} interval;
+
+static interval add_intervals(interval a, interval b) {
+    interval sum = {0};
+    sum.known = a.known && b.known && !__builtin_add_overflow(a.low, b.low, &sum.low) &&
+                !__builtin_add_overflow(a.high, b.high, &sum.high);
+    return sum;
+}
+
+static interval negate(interval a) {
+    interval result = {0};
+    result.known = a.known && !__builtin_sub_overflow((int64_t)0, a.high, &result.low) &&
+                   !__builtin_sub_overflow((int64_t)0, a.low, &result.high);
+    return result;
+}
+
+static interval times(interval a, int64_t factor) {
+    int64_t x, y;
+    if (!a.known || __builtin_mul_overflow(a.low, factor, &x) ||
+        __builtin_mul_overflow(a.high, factor, &y)) {
+        return (interval){0};
+    }
+    return (interval){x < y ? x : y, x < y ? y : x, true};
+}
+
+static interval base_of(const lilac_lower_value *value) {
+    return (interval){value->low, value->high, true};
+}
+
+static interval offsets_of(const lilac_lower_value *value) {
+    return value->offsets == NULL
+               ? (interval){0, 0, true}
+               : (interval){value->offset_low, value->offset_high, true};
+}
+
+static bool fits(interval a, lilac_simt_type type) {
+    uint32_t bits = lilac_simt_type_bits(type);
+    return a.known && (bits == 64 || (a.low >= -((int64_t)1 << (bits - 1)) &&
+                                      a.high < (int64_t)1 << (bits - 1)));
+}
+
+static bool has_word(const lilac_tile_op *op, const char *name, const char *word) {
+    const lilac_name text = lilac_tile_find_text(&op->attributes, name);
+    return text != NULL && strstr(text, word) != NULL;
+}
+
+/* Is every element of `value` a multiple of a power of two above all of `rest`, which is not
+ * negative? Facts speak of the first of each contiguous run, so they hold for all where runs are
+ * of one element. */
+static bool bits_are_apart(lilac_lowering *l, const lilac_tile_value *tile,
+                           const lilac_lower_value *value, const lilac_lower_value *rest) {
+    interval whole = add_intervals(base_of(rest), offsets_of(rest));
+    if (value->offsets != NULL || rest->low < 0 || offsets_of(rest).low < 0 || !whole.known) {
+        return false;
+    }
+    const lilac_axis_facts *facts = lilac_axis_facts_of(&l->facts, tile);
+    int64_t divisor = 0;
+    for (uint32_t d = 0; d < facts->rank; d++) {
+        if (facts->contiguity[d] != 1) {
+            return false;
+        }
+        divisor = facts->divisibility[d] > divisor ? facts->divisibility[d] : divisor;
+    }
+    return whole.high < divisor;
+}
+
+/* base a ± base b for each register, the offsets beside them. */
+static bool add_or_subtract(lilac_lowering *l, const lilac_tile_op *op, bool subtract) {
+    lilac_lower_value *result = lilac_lower_result(l, op, 0);
+    if (result == NULL) {
+        return false;
+    }
+    const lilac_lower_value *a = lilac_lower_operand(l, op, 0), *b = lilac_lower_operand(l, op, 1);
+    const uint32_t *from_a, *from_b;
+    if (!lilac_lower_align(l, a, result->view, &from_a) ||
+        !lilac_lower_align(l, b, result->view, &from_b)) {
+        return false;
+    }
+    interval low = subtract ? negate(base_of(b)) : base_of(b);
+    interval far = subtract ? negate(offsets_of(b)) : offsets_of(b);
+    interval bases = add_intervals(base_of(a), low);
+    interval offsets = add_intervals(offsets_of(a), far);
+    bool room = fits(bases, result->simt) && fits(add_intervals(bases, offsets), result->simt);
+    bool apart = !subtract && (bits_are_apart(l, lilac_tile_operand(op, 0), a, b) ||
+                               bits_are_apart(l, lilac_tile_operand(op, 1), b, a));
+    result->exact = a->exact && b->exact && (room || apart);
+    if (a->offsets == NULL && b->offsets == NULL) {
+        result->exact = true; /* the sum is whatever it wraps to */
+    }
+    if (room) {
+        result->low = bases.low, result->high = bases.high;
+    } else if (apart && bases.known) {
+        /* No carry: the sum ends where the larger one's last multiple and the rest do. */
+        result->low = bases.low > result->low ? bases.low : result->low;
+        result->high = bases.high < result->high ? bases.high : result->high;
+    }
+    bool promised = has_word(op, "overflowFlags", "nsw");
+    uint8_t flags = room || apart || (promised && a->offsets == NULL && b->offsets == NULL)
+                        ? LILAC_SIMT_NO_SIGNED_WRAP
+                        : 0;
+    int64_t *sums = a->offsets != NULL || b->offsets != NULL
+                        ? lilac_arena_array(l->arena, int64_t, result->count)
+                        : NULL;
+    lilac_simt_value before[2] = {0, 0}, made = 0;
+    for (uint32_t r = 0; r < result->count; r++) {
+        uint32_t i = lilac_lower_index(a, from_a, r), j = lilac_lower_index(b, from_b, r);
+        lilac_simt_value parts[2] = {a->base[i], b->base[j]};
+        if (made == 0 || parts[0] != before[0] || parts[1] != before[1]) {
+            made = lilac_lower_flagged(l, subtract ? LILAC_SIMT_OP_SUB : LILAC_SIMT_OP_ADD,
+                                       result->simt, flags, 2, parts);
+            memcpy(before, parts, sizeof before);
+        }
+        result->base[r] = made;
+        if (sums != NULL) {
+            int64_t first = a->offsets == NULL ? 0 : a->offsets[i];
+            int64_t second = b->offsets == NULL ? 0 : b->offsets[j];
+            sums[r] = subtract ? first - second : first + second;
+        }
+    }
+    result->offsets = sums;
+    result->offset_low = sums == NULL ? 0 : offsets.low;
+    result->offset_high = sums == NULL ? 0 : offsets.high;
+    return true;
+}
+
+/* Offsets stay small, so that their sums and products never leave 64 bits unnoticed. */
+static bool is_small(interval a) {
+    return a.known && a.low >= -((int64_t)1 << 40) && a.high <= (int64_t)1 << 40;
+}
+
+static bool multiply_by(lilac_lowering *l, const lilac_tile_op *op, const lilac_lower_value *a,
+                        int64_t factor) {
+    lilac_lower_value *result = lilac_lower_result(l, op, 0);
+    const uint32_t *source;
+    if (result == NULL || !lilac_lower_align(l, a, result->view, &source)) {
+        return false;
+    }
+    interval bases = times(base_of(a), factor), offsets = times(offsets_of(a), factor);
+    bool room = fits(bases, result->simt) && fits(add_intervals(bases, offsets), result->simt);
+    result->exact = a->offsets == NULL || (a->exact && room);
+    if (room) {
+        result->low = bases.low, result->high = bases.high;
+    }
+    int64_t *products =
+        a->offsets != NULL ? lilac_arena_array(l->arena, int64_t, result->count) : NULL;
+    lilac_simt_value times_what = lilac_lower_integer(l, result->simt, factor);
+    lilac_simt_value before = 0, made = 0;
+    for (uint32_t r = 0; r < result->count; r++) {
+        uint32_t i = lilac_lower_index(a, source, r);
+        lilac_simt_value parts[2] = {a->base[i], times_what};
+        if (made == 0 || before != parts[0]) {
+            made = lilac_lower_flagged(l, LILAC_SIMT_OP_MUL, result->simt,
+                                       room ? LILAC_SIMT_NO_SIGNED_WRAP : 0, 2, parts);
+            before = parts[0];
+        }
+        result->base[r] = made;
+        if (products != NULL) {
+            products[r] = a->offsets[i] * factor;
+        }
+    }
+    result->offsets = products;
+    result->offset_low = products == NULL ? 0 : offsets.low;
+    result->offset_high = products == NULL ? 0 : offsets.high;
+    return true;
+}
+
+/* ---- one element ------------------------------------------------------------------------- */
+
+static lilac_simt_value two(lilac_lowering *l, lilac_simt_opcode code, lilac_simt_value a,
+                            lilac_simt_value b) {
+    return lilac_simt_op2(&l->builder, code, lilac_simt_type_of(l->kernel, a), a, b);
+}
+
+static lilac_simt_value number(lilac_lowering *l, lilac_simt_value like, int64_t value) {
+    return lilac_lower_integer(l, lilac_simt_type_of(l->kernel, like), value);
+}
+
+static lilac_simt_value compare(lilac_lowering *l, lilac_simt_compare kind, lilac_simt_value a,
+                                lilac_simt_value b) {
+    return lilac_simt_compare_values(&l->builder, kind, a, b);
+}
+
+/* a / b rounded up or down: one more or less than the quotient towards zero where there is a
+ * remainder and the exact quotient lies on that side of zero. */
+static lilac_simt_value divide_signed(lilac_lowering *l, bool up, lilac_simt_value a,
+                                      lilac_simt_value b) {
+    lilac_simt_value quotient = two(l, LILAC_SIMT_OP_DIV_S, a, b);
+    lilac_simt_value rest = two(l, LILAC_SIMT_OP_REM_S, a, b);
+    lilac_simt_value zero = number(l, a, 0);
+    lilac_simt_value inexact = compare(l, LILAC_SIMT_NE, rest, zero);
+    lilac_simt_value negative =
+        compare(l, LILAC_SIMT_LT, two(l, LILAC_SIMT_OP_XOR, a, b), zero);
+    lilac_simt_value side = up ? lilac_lower_not(l, negative) : negative;
+    lilac_simt_value moved = two(l, LILAC_SIMT_OP_ADD, quotient, number(l, a, up ? 1 : -1));
+    return lilac_lower_select(l, two(l, LILAC_SIMT_OP_AND, inexact, side), moved, quotient);
+}
+
+static lilac_simt_value divide_up_unsigned(lilac_lowering *l, lilac_simt_value a,
+                                           lilac_simt_value b) {
+    lilac_simt_value quotient = two(l, LILAC_SIMT_OP_DIV_U, a, b);
+    lilac_simt_value rest = two(l, LILAC_SIMT_OP_REM_U, a, b);
+    lilac_simt_value exact = compare(l, LILAC_SIMT_EQ, rest, number(l, a, 0));
+    return lilac_lower_select(l, exact, quotient,
+                              two(l, LILAC_SIMT_OP_ADD, quotient, number(l, a, 1)));
+}
+
+/* Opcodes that one instruction carries out. */
+static lilac_simt_opcode direct(lilac_tile_opcode code) {
+    switch (code) {
+    case LILAC_TILE_OP_ARITH_ADDI:
+        return LILAC_SIMT_OP_ADD;
+    case LILAC_TILE_OP_ARITH_SUBI:
+        return LILAC_SIMT_OP_SUB;
+    case LILAC_TILE_OP_ARITH_MULI:
+        return LILAC_SIMT_OP_MUL;
+    case LILAC_TILE_OP_ARITH_DIVSI:
+        return LILAC_SIMT_OP_DIV_S;
+    case LILAC_TILE_OP_ARITH_DIVUI:
+        return LILAC_SIMT_OP_DIV_U;
+    case LILAC_TILE_OP_ARITH_REMSI:
+        return LILAC_SIMT_OP_REM_S;
+    case LILAC_TILE_OP_ARITH_REMUI:
+        return LILAC_SIMT_OP_REM_U;
+    case LILAC_TILE_OP_ARITH_ANDI:
+        return LILAC_SIMT_OP_AND;
+    case LILAC_TILE_OP_ARITH_ORI:
+        return LILAC_SIMT_OP_OR;
+    case LILAC_TILE_OP_ARITH_XORI:
+        return LILAC_SIMT_OP_XOR;
+    case LILAC_TILE_OP_ARITH_SHLI:
+        return LILAC_SIMT_OP_SHL;
+    case LILAC_TILE_OP_ARITH_SHRSI:
+        return LILAC_SIMT_OP_SHR_S;
+    case LILAC_TILE_OP_ARITH_SHRUI:
+        return LILAC_SIMT_OP_SHR_U;
+    case LILAC_TILE_OP_ARITH_MINSI:
+        return LILAC_SIMT_OP_MIN_S;
+    case LILAC_TILE_OP_ARITH_MINUI:
+        return LILAC_SIMT_OP_MIN_U;
+    case LILAC_TILE_OP_ARITH_MAXSI:
+        return LILAC_SIMT_OP_MAX_S;
+    case LILAC_TILE_OP_ARITH_MAXUI:
+        return LILAC_SIMT_OP_MAX_U;
+    case LILAC_TILE_OP_TT_MULHIUI:
+        return LILAC_SIMT_OP_MULHI_U;
+    default:
+        return LILAC_SIMT_OP_NONE;
+    }
+}
+
+static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
+                    lilac_simt_value *out) {
+    lilac_simt_opcode code = direct(op->code);
+    if (code != LILAC_SIMT_OP_NONE) {
+        out[0] = two(l, code, in[0], in[1]);
+        return;
+    }
+    switch (op->code) {
+    case LILAC_TILE_OP_ARITH_CEILDIVSI:
+    case LILAC_TILE_OP_ARITH_FLOORDIVSI:
+        out[0] = divide_signed(l, op->code == LILAC_TILE_OP_ARITH_CEILDIVSI, in[0], in[1]);
+        break;
+    case LILAC_TILE_OP_ARITH_CEILDIVUI:
+        out[0] = divide_up_unsigned(l, in[0], in[1]);
+        break;
+    case LILAC_TILE_OP_ARITH_MULSI_EXTENDED:
+    case LILAC_TILE_OP_ARITH_MULUI_EXTENDED:
+        out[0] = two(l, LILAC_SIMT_OP_MUL, in[0], in[1]);
+        out[1] = two(l,
+                     op->code == LILAC_TILE_OP_ARITH_MULSI_EXTENDED ? LILAC_SIMT_OP_MULHI_S
+                                                                   : LILAC_SIMT_OP_MULHI_U,
+                     in[0], in[1]);
+        break;
+    case LILAC_TILE_OP_MATH_ABSI:
+        out[0] = two(l, LILAC_SIMT_OP_MAX_S, in[0],
+                     two(l, LILAC_SIMT_OP_SUB, number(l, in[0], 0), in[0]));
+        break;
+    default:
+        (void)lilac_lower_unsupported(l, NULL);
+        break;
+    }
+}
+
+/* ---- predicates -------------------------------------------------------------------------- */
+
+static bool is_signed(lilac_tile_opcode code) {
+    switch (code) {
+    case LILAC_TILE_OP_ARITH_DIVSI:
+    case LILAC_TILE_OP_ARITH_REMSI:
+    case LILAC_TILE_OP_ARITH_CEILDIVSI:
+    case LILAC_TILE_OP_ARITH_FLOORDIVSI:
+    case LILAC_TILE_OP_ARITH_SHRSI:
+    case LILAC_TILE_OP_ARITH_MULSI_EXTENDED:
+    case LILAC_TILE_OP_MATH_ABSI:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The low bit of the operation on 32 bits. High halves of a product of bits: 0 when unsigned; of
+ * the signed ones (0 or -1, product 0 or 1) the second bit, which is 0 too. A shift of one bit by
+ * one gives 0, or the sign. */
+static void compute_wide(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
+                         lilac_simt_value *out) {
+    lilac_simt_builder *b = &l->builder;
+    lilac_simt_opcode extend = is_signed(op->code) ? LILAC_SIMT_OP_SEXT : LILAC_SIMT_OP_ZEXT;
+    lilac_simt_value wide[2] = {0, 0};
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+        bool amount = i == 1 && op->code == LILAC_TILE_OP_ARITH_SHRSI;
+        wide[i] = lilac_simt_op1(b, amount ? LILAC_SIMT_OP_ZEXT : extend, LILAC_SIMT_I32, in[i]);
+    }
+    lilac_simt_value made[2];
+    compute(l, op, wide, made);
+    for (uint32_t i = 0; i < op->result_count && !l->failed; i++) {
+        if (i == 1) {
+            out[1] = lilac_simt_constant(b, LILAC_SIMT_I1, 0);
+            continue;
+        }
+        lilac_simt_value low = two(l, LILAC_SIMT_OP_AND, made[0], number(l, made[0], 1));
+        out[0] = compare(l, LILAC_SIMT_NE, low, number(l, low, 0));
+    }
+}
+
+static void compute_predicate(lilac_lowering *l, const lilac_tile_op *op,
+                              const lilac_simt_value *in, lilac_simt_value *out) {
+    switch (op->code) {
+    case LILAC_TILE_OP_ARITH_ADDI:
+    case LILAC_TILE_OP_ARITH_SUBI:
+    case LILAC_TILE_OP_ARITH_XORI:
+        out[0] = two(l, LILAC_SIMT_OP_XOR, in[0], in[1]);
+        break;
+    case LILAC_TILE_OP_ARITH_MULI:
+    case LILAC_TILE_OP_ARITH_ANDI:
+    case LILAC_TILE_OP_ARITH_MINUI:
+    case LILAC_TILE_OP_ARITH_MAXSI: /* true is -1 */
+        out[0] = two(l, LILAC_SIMT_OP_AND, in[0], in[1]);
+        break;
+    case LILAC_TILE_OP_ARITH_ORI:
+    case LILAC_TILE_OP_ARITH_MAXUI:
+    case LILAC_TILE_OP_ARITH_MINSI:
+        out[0] = two(l, LILAC_SIMT_OP_OR, in[0], in[1]);
+        break;
+    case LILAC_TILE_OP_TT_MULHIUI:
+        out[0] = lilac_simt_constant(&l->builder, LILAC_SIMT_I1, 0);
+        break;
+    default:
+        compute_wide(l, op, in, out);
+        break;
+    }
+}
+
+/* ---- comparisons ------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    lilac_simt_compare kind;
+} comparisons[] = {
+    {"eq", LILAC_SIMT_EQ},   {"ne", LILAC_SIMT_NE},   {"slt", LILAC_SIMT_LT},
+    {"sle", LILAC_SIMT_LE},  {"sgt", LILAC_SIMT_GT},  {"sge", LILAC_SIMT_GE},
+    {"ult", LILAC_SIMT_ULT}, {"ule", LILAC_SIMT_ULE}, {"ugt", LILAC_SIMT_UGT},
+    {"uge", LILAC_SIMT_UGE},
+};
+
+static bool comparison_of(const lilac_tile_op *op, lilac_simt_compare *kind) {
+    const lilac_tile_attribute *predicate = lilac_tile_find(&op->attributes, "predicate");
+    size_t count = sizeof comparisons / sizeof comparisons[0];
+    for (size_t i = 0; predicate != NULL && i < count; i++) {
+        bool found = predicate->text != NULL ? strcmp(predicate->text, comparisons[i].name) == 0
+                                             : predicate->integer == (int64_t)i;
+        if (found) {
+            *kind = comparisons[i].kind;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void compute_comparison(lilac_lowering *l, const lilac_tile_op *op,
+                               const lilac_simt_value *in, lilac_simt_value *out) {
+    lilac_simt_compare kind;
+    if (!comparison_of(op, &kind)) {
+        (void)lilac_lower_unsupported(l, "its predicate is unknown");
+        return;
+    }
+    if (lilac_simt_type_of(l->kernel, in[0]) != LILAC_SIMT_I1) {
+        out[0] = compare(l, kind, in[0], in[1]);
+        return;
+    }
+    lilac_simt_value a = in[0], b = in[1];
+    lilac_simt_value not_a = lilac_lower_not(l, a), not_b = lilac_lower_not(l, b);
+    switch (kind) {
+    case LILAC_SIMT_EQ:
+        out[0] = two(l, LILAC_SIMT_OP_XOR, a, not_b);
+        break;
+    case LILAC_SIMT_NE:
+        out[0] = two(l, LILAC_SIMT_OP_XOR, a, b);
+        break;
+    case LILAC_SIMT_ULT:
+    case LILAC_SIMT_GT: /* true is -1 */
+        out[0] = two(l, LILAC_SIMT_OP_AND, not_a, b);
+        break;
+    case LILAC_SIMT_UGT:
+    case LILAC_SIMT_LT:
+        out[0] = two(l, LILAC_SIMT_OP_AND, a, not_b);
+        break;
+    case LILAC_SIMT_ULE:
+    case LILAC_SIMT_GE:
+        out[0] = two(l, LILAC_SIMT_OP_OR, not_a, b);
+        break;
+    default:
+        out[0] = two(l, LILAC_SIMT_OP_OR, a, not_b);
+        break;
+    }
+}
+
+/* ---- the family -------------------------------------------------------------------------- */
+
+/* What is known of a remainder by a positive constant or of `and` with one. */
+static void note_range(lilac_lowering *l, const lilac_tile_op *op) {
+    lilac_lower_value *result = &l->values[op->results[0].id];
+    int64_t constant;
+    if (op->operand_count != 2 || result->simt == LILAC_SIMT_I1 ||
+        !lilac_lower_constant(l, lilac_lower_operand(l, op, 1), &constant) || constant <= 0) {
+        return;
+    }
+    if (op->code == LILAC_TILE_OP_ARITH_REMSI) {
+        bool positive = lilac_lower_operand(l, op, 0)->low >= 0 &&
+                        lilac_lower_operand(l, op, 0)->offsets == NULL;
+        result->low = positive ? 0 : 1 - constant;
+        result->high = constant - 1;
+    } else if (op->code == LILAC_TILE_OP_ARITH_REMUI) {
+        result->low = 0;
+        result->high = constant - 1;
+    } else if (op->code == LILAC_TILE_OP_ARITH_ANDI) {
+        result->low = 0;
+        result->high = constant;
+    }
+}
+
+bool lilac_lower_integer_op(lilac_lowering *l, const lilac_tile_op *op) {
+    const lilac_lower_value *a = lilac_lower_operand(l, op, 0), *b = lilac_lower_operand(l, op, 1);
+    if (op->code == LILAC_TILE_OP_ARITH_CMPI) {
+        return lilac_lower_elementwise(l, op, compute_comparison);
+    }
+    if (a->simt == LILAC_SIMT_I1) {
+        return lilac_lower_elementwise(l, op, compute_predicate);
+    }
+    bool wide = a->simt == LILAC_SIMT_I32 || a->simt == LILAC_SIMT_I64;
+    int64_t factor;
+    if (wide && (op->code == LILAC_TILE_OP_ARITH_ADDI || op->code == LILAC_TILE_OP_ARITH_SUBI) &&
+        is_small(offsets_of(a)) && is_small(offsets_of(b))) {
+        return add_or_subtract(l, op, op->code == LILAC_TILE_OP_ARITH_SUBI);
+    }
+    if (wide && op->code == LILAC_TILE_OP_ARITH_MULI) {
+        if (lilac_lower_constant(l, b, &factor) && is_small(times(offsets_of(a), factor))) {
+            return multiply_by(l, op, a, factor);
+        }
+        if (lilac_lower_constant(l, a, &factor) && is_small(times(offsets_of(b), factor))) {
+            return multiply_by(l, op, b, factor);
+        }
+    }
+    if (!lilac_lower_elementwise(l, op, compute)) {
+        return false;
+    }
+    note_range(l, op);
+    return true;
+}

@@ -1,0 +1,365 @@
+/* Conversions between types.
+ *
+ *   integers      extension, truncation; ranges keep their constant parts where nothing wraps
+ *   floats        one rounding always. f64 to a type narrower than f32 goes through f32 rounded to
+ *                 odd: cut off towards zero, and the lowest bit set when something was lost, which
+ *                 leaves the second rounding the information that it needs
+ *   8-bit floats  to f16 exactly, two at a time; from f32, rounded to nearest and saturating
+ *   bits          no instruction, or a move
+ */
+#include "lower_internal.h"
+
+#include <string.h>
+
+static lilac_simt_value one(lilac_lowering *l, lilac_simt_opcode code, lilac_simt_type type,
+                            lilac_simt_value a) {
+    return lilac_simt_op1(&l->builder, code, type, a);
+}
+
+/* ---- floats ------------------------------------------------------------------------------ */
+
+static lilac_simt_value convert_once(lilac_lowering *l, lilac_simt_value value,
+                                     lilac_simt_type type, lilac_rounding rounding) {
+    lilac_simt_instruction like = {.code = LILAC_SIMT_OP_FCVT, .detail = (uint8_t)rounding};
+    return lilac_simt_build(&l->builder, &like, 1, &value, 1, &type);
+}
+
+/* f64 → f32, rounded to odd. */
+static lilac_simt_value to_odd(lilac_lowering *l, lilac_simt_value value) {
+    lilac_simt_builder *b = &l->builder;
+    lilac_simt_value cut = convert_once(l, value, LILAC_SIMT_F32, LILAC_ROUND_ZERO);
+    lilac_simt_value back = convert_once(l, cut, LILAC_SIMT_F64, LILAC_ROUND_NEAREST_EVEN);
+    lilac_simt_value lost = lilac_simt_compare_values(b, LILAC_SIMT_NE, back, value);
+    lilac_simt_value bits = one(l, LILAC_SIMT_OP_BITCAST, LILAC_SIMT_I32, cut);
+    lilac_simt_value odd = lilac_simt_op2(b, LILAC_SIMT_OP_OR, LILAC_SIMT_I32, bits,
+                                          lilac_simt_constant(b, LILAC_SIMT_I32, 1));
+    bits = lilac_lower_select(l, lost, odd, bits);
+    return one(l, LILAC_SIMT_OP_BITCAST, LILAC_SIMT_F32, bits);
+}
+
+lilac_simt_value lilac_lower_convert(lilac_lowering *l, lilac_simt_value value,
+                                     lilac_simt_type type, lilac_rounding rounding) {
+    lilac_simt_type from = lilac_simt_type_of(l->kernel, value);
+    if (from == type) {
+        return value;
+    }
+    bool halves = (from == LILAC_SIMT_F16 && type == LILAC_SIMT_BF16) ||
+                  (from == LILAC_SIMT_BF16 && type == LILAC_SIMT_F16) ||
+                  (from == LILAC_SIMT_BF16 && type == LILAC_SIMT_F64);
+    if (halves) {
+        value = convert_once(l, value, LILAC_SIMT_F32, LILAC_ROUND_NEAREST_EVEN);
+    } else if (from == LILAC_SIMT_F64 && type == LILAC_SIMT_BF16) {
+        value = to_odd(l, value);
+    }
+    return convert_once(l, value, type, rounding);
+}
+
+static bool is_f8(const lilac_tile_type *type) {
+    lilac_scalar scalar = lilac_tile_element(type)->scalar;
+    return scalar == LILAC_F8E4M3FN || scalar == LILAC_F8E5M2;
+}
+
+static bool rounding_of(const lilac_tile_op *op, lilac_rounding *rounding) {
+    const lilac_tile_attribute *attribute = lilac_tile_find(&op->attributes, "rounding");
+    if (attribute == NULL) {
+        attribute = lilac_tile_find(&op->attributes, "roundingmode");
+    }
+    *rounding = LILAC_ROUND_NEAREST_EVEN;
+    if (attribute == NULL) {
+        return true;
+    }
+    static const struct {
+        const char *name;
+        lilac_rounding rounding;
+    } names[] = {
+        {"rtne", LILAC_ROUND_NEAREST_EVEN}, {"to_nearest_even", LILAC_ROUND_NEAREST_EVEN},
+        {"rtz", LILAC_ROUND_ZERO},          {"toward_zero", LILAC_ROUND_ZERO},
+        {"downward", LILAC_ROUND_DOWN},     {"upward", LILAC_ROUND_UP},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (attribute->text != NULL && strcmp(attribute->text, names[i].name) == 0) {
+            *rounding = names[i].rounding;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void convert_float(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
+                          lilac_simt_value *out) {
+    lilac_rounding rounding;
+    if (!rounding_of(op, &rounding)) {
+        (void)lilac_lower_unsupported(l, "its rounding is unknown");
+        return;
+    }
+    lilac_simt_type from = lilac_simt_type_of(l->kernel, in[0]);
+    lilac_simt_type type = l->values[op->results[0].id].simt;
+    bool directed_twice = rounding != LILAC_ROUND_NEAREST_EVEN && from == LILAC_SIMT_F64 &&
+                          type != LILAC_SIMT_F32;
+    if (directed_twice) {
+        (void)lilac_lower_unsupported(l, "this rounding of f64 to a narrow type");
+        return;
+    }
+    out[0] = lilac_lower_convert(l, in[0], type, rounding);
+}
+
+/* Two 8-bit floats to two values of a float type. */
+static void widen_pair(lilac_lowering *l, lilac_scalar scalar, lilac_simt_type type,
+                       const lilac_simt_value *in, lilac_simt_value *out) {
+    lilac_simt_type pair = LILAC_SIMT_F16X2;
+    lilac_simt_value packed = lilac_simt_pack(&l->builder, LILAC_SIMT_I16, 2, in);
+    lilac_simt_instruction widen = {.code = LILAC_SIMT_OP_F8_UNPACK, .scalar = (uint8_t)scalar};
+    lilac_simt_value halves = lilac_simt_build(&l->builder, &widen, 1, &packed, 1, &pair);
+    lilac_simt_value parts[2];
+    lilac_simt_unpack(&l->builder, LILAC_SIMT_F16, halves, 2, parts);
+    for (uint32_t i = 0; i < 2; i++) {
+        out[i] = lilac_lower_convert(l, parts[i], type, LILAC_ROUND_NEAREST_EVEN);
+    }
+}
+
+/* Two floats to two 8-bit floats. */
+static void narrow_pair(lilac_lowering *l, lilac_scalar scalar, const lilac_simt_value *in,
+                        lilac_simt_value *out) {
+    lilac_simt_value wide[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        wide[i] = lilac_simt_type_of(l->kernel, in[i]) == LILAC_SIMT_F64
+                      ? to_odd(l, in[i])
+                      : lilac_lower_convert(l, in[i], LILAC_SIMT_F32, LILAC_ROUND_NEAREST_EVEN);
+    }
+    lilac_simt_type word = LILAC_SIMT_I16;
+    lilac_simt_instruction narrow = {.code = LILAC_SIMT_OP_F8_PACK, .scalar = (uint8_t)scalar};
+    lilac_simt_value packed = lilac_simt_build(&l->builder, &narrow, 2, wide, 1, &word);
+    lilac_simt_unpack(&l->builder, LILAC_SIMT_I8, packed, 2, out);
+}
+
+/* Registers go two by two. */
+static bool convert_f8(lilac_lowering *l, const lilac_tile_op *op) {
+    const lilac_lower_value *from = lilac_lower_operand(l, op, 0);
+    lilac_lower_value *to = lilac_lower_result(l, op, 0);
+    const uint32_t *source;
+    lilac_rounding rounding;
+    if (to == NULL || !lilac_lower_align(l, from, to->view, &source)) {
+        return false;
+    }
+    if (!lilac_arch_has(l->target->arch, LILAC_HAS_F8_CONVERSIONS)) {
+        return lilac_lower_refuse(l, "unsupported-type", "%s has no conversions of 8-bit floats",
+                                  l->target->arch->name);
+    }
+    if (!rounding_of(op, &rounding) || rounding != LILAC_ROUND_NEAREST_EVEN) {
+        return lilac_lower_unsupported(l, "8-bit floats are rounded to nearest only");
+    }
+    bool widen = is_f8(from->type);
+    if (widen && is_f8(to->type)) {
+        return lilac_lower_unsupported(l, "one 8-bit float to another");
+    }
+    for (uint32_t r = 0; r < to->count; r += 2) {
+        lilac_simt_value in[2], out[2];
+        for (uint32_t i = 0; i < 2; i++) {
+            uint32_t index = r + i < to->count ? r + i : r;
+            in[i] = lilac_lower_get(l, from, lilac_lower_index(from, source, index));
+        }
+        if (widen) {
+            widen_pair(l, lilac_tile_element(from->type)->scalar, to->simt, in, out);
+        } else {
+            narrow_pair(l, lilac_tile_element(to->type)->scalar, in, out);
+        }
+        for (uint32_t i = 0; i < 2 && r + i < to->count; i++) {
+            to->base[r + i] = out[i];
+        }
+    }
+    return true;
+}
+
+/* ---- integers and floats ----------------------------------------------------------------- */
+
+/* Predicates and, where bf16 has no conversions of its own, integers go on their way as 32 bits:
+ * an 8- or 16-bit integer is exact in f32. */
+static void integer_to_float(lilac_lowering *l, const lilac_tile_op *op,
+                             const lilac_simt_value *in, lilac_simt_value *out) {
+    bool is_signed = op->code == LILAC_TILE_OP_ARITH_SITOFP;
+    lilac_simt_opcode code = is_signed ? LILAC_SIMT_OP_S2F : LILAC_SIMT_OP_U2F;
+    lilac_simt_type type = l->values[op->results[0].id].simt;
+    lilac_simt_value value = in[0];
+    lilac_simt_type from = lilac_simt_type_of(l->kernel, value);
+    if (from == LILAC_SIMT_I1) {
+        lilac_simt_value yes = lilac_lower_float(l, type, is_signed ? -1.0 : 1.0);
+        out[0] = lilac_lower_select(l, value, yes, lilac_lower_float(l, type, 0.0));
+        return;
+    }
+    if (type != LILAC_SIMT_BF16) {
+        out[0] = one(l, code, type, value);
+        return;
+    }
+    if (from == LILAC_SIMT_I8 || from == LILAC_SIMT_I16) {
+        value = one(l, code, LILAC_SIMT_F32, value);
+    } else if (from == LILAC_SIMT_I32) {
+        value = to_odd(l, one(l, code, LILAC_SIMT_F64, value));
+    } else if (lilac_arch_has(l->target->arch, LILAC_HAS_BF16_ARITHMETIC)) {
+        out[0] = one(l, code, type, value);
+        return;
+    } else {
+        (void)lilac_lower_refuse(l, "unsupported-type",
+                                 "64-bit integers to bf16 need a device with bf16 arithmetic");
+        return;
+    }
+    out[0] = lilac_lower_convert(l, value, type, LILAC_ROUND_NEAREST_EVEN);
+}
+
+static void float_to_integer(lilac_lowering *l, const lilac_tile_op *op,
+                             const lilac_simt_value *in, lilac_simt_value *out) {
+    lilac_simt_opcode code =
+        op->code == LILAC_TILE_OP_ARITH_FPTOSI ? LILAC_SIMT_OP_F2S : LILAC_SIMT_OP_F2U;
+    lilac_simt_type type = l->values[op->results[0].id].simt;
+    lilac_simt_value value = in[0];
+    if (lilac_simt_type_of(l->kernel, value) == LILAC_SIMT_BF16) {
+        value = lilac_lower_convert(l, value, LILAC_SIMT_F32, LILAC_ROUND_NEAREST_EVEN);
+    }
+    if (type != LILAC_SIMT_I1) {
+        out[0] = one(l, code, type, value);
+        return;
+    }
+    lilac_simt_value number = one(l, code, LILAC_SIMT_I32, value);
+    out[0] = lilac_simt_compare_values(&l->builder, LILAC_SIMT_NE, number,
+                                       lilac_lower_integer(l, LILAC_SIMT_I32, 0));
+}
+
+/* ---- integers and bits ------------------------------------------------------------------- */
+
+static bool is_unsigned(lilac_tile_opcode code) {
+    return code == LILAC_TILE_OP_ARITH_EXTUI || code == LILAC_TILE_OP_ARITH_INDEX_CASTUI;
+}
+
+static void resize(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
+                   lilac_simt_value *out) {
+    lilac_simt_type type = l->values[op->results[0].id].simt;
+    uint32_t from = lilac_simt_type_bits(lilac_simt_type_of(l->kernel, in[0]));
+    uint32_t to = lilac_simt_type_bits(type);
+    if (from == to) {
+        out[0] = in[0];
+    } else if (to == 1) {
+        lilac_simt_type wide = lilac_simt_type_of(l->kernel, in[0]);
+        lilac_simt_value low = lilac_simt_op2(&l->builder, LILAC_SIMT_OP_AND, wide, in[0],
+                                              lilac_lower_integer(l, wide, 1));
+        out[0] = lilac_simt_compare_values(&l->builder, LILAC_SIMT_NE, low,
+                                           lilac_lower_integer(l, wide, 0));
+    } else {
+        lilac_simt_opcode code = to < from                ? LILAC_SIMT_OP_TRUNC
+                                 : is_unsigned(op->code) ? LILAC_SIMT_OP_ZEXT
+                                                         : LILAC_SIMT_OP_SEXT;
+        out[0] = one(l, code, type, in[0]);
+    }
+}
+
+/* ext(base + offset) = ext(base) + offset when the sum does not wrap (and is not negative, for zero
+ * extension). */
+static bool extend_apart(lilac_lowering *l, const lilac_tile_op *op, const lilac_lower_value *from) {
+    lilac_lower_value *to = lilac_lower_result(l, op, 0);
+    const uint32_t *source;
+    if (to == NULL || !lilac_lower_align(l, from, to->view, &source)) {
+        return false;
+    }
+    lilac_simt_opcode code = is_unsigned(op->code) ? LILAC_SIMT_OP_ZEXT : LILAC_SIMT_OP_SEXT;
+    int64_t *offsets = lilac_arena_array(l->arena, int64_t, to->count);
+    lilac_simt_value before = 0, made = 0;
+    for (uint32_t r = 0; r < to->count; r++) {
+        uint32_t i = lilac_lower_index(from, source, r);
+        if (made == 0 || from->base[i] != before) {
+            made = one(l, code, to->simt, from->base[i]);
+            before = from->base[i];
+        }
+        to->base[r] = made;
+        offsets[r] = from->offsets == NULL ? 0 : from->offsets[i];
+    }
+    to->offsets = offsets;
+    to->exact = true;
+    to->low = from->low, to->high = from->high;
+    to->offset_low = from->offset_low, to->offset_high = from->offset_high;
+    return true;
+}
+
+static bool extend(lilac_lowering *l, const lilac_tile_op *op) {
+    const lilac_lower_value *from = lilac_lower_operand(l, op, 0);
+    lilac_simt_type type;
+    if (!lilac_lower_type(l, op->results[0].type, &type)) {
+        return false;
+    }
+    bool negative = from->low < 0 || from->offset_low < 0;
+    if (from->simt == LILAC_SIMT_I32 && type == LILAC_SIMT_I64 &&
+        (from->exact || from->offsets == NULL) && !(is_unsigned(op->code) && negative)) {
+        return extend_apart(l, op, from);
+    }
+    return lilac_lower_elementwise(l, op, resize);
+}
+
+static void reinterpret(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
+                        lilac_simt_value *out) {
+    lilac_simt_type from = lilac_simt_type_of(l->kernel, in[0]);
+    lilac_simt_type type = l->values[op->results[0].id].simt;
+    out[0] = from == type ? in[0] : one(l, LILAC_SIMT_OP_BITCAST, type, in[0]);
+}
+
+/* Pointers to other types and integers of the same width are the same registers. */
+static bool bits(lilac_lowering *l, const lilac_tile_op *op) {
+    const lilac_lower_value *from = lilac_lower_operand(l, op, 0);
+    lilac_simt_type type;
+    if (!lilac_lower_type(l, op->results[0].type, &type)) {
+        return false;
+    }
+    if (type != from->simt || lilac_tile_element_bits(op->results[0].type) !=
+                                  lilac_tile_element_bits(lilac_tile_operand(op, 0)->type)) {
+        if (lilac_simt_type_bits(type) != lilac_simt_type_bits(from->simt)) {
+            return lilac_lower_unsupported(l, "the widths differ");
+        }
+        return lilac_lower_elementwise(l, op, reinterpret);
+    }
+    lilac_lower_value *to = lilac_lower_result(l, op, 0);
+    const uint32_t *source;
+    if (to == NULL || !lilac_lower_align(l, from, to->view, &source)) {
+        return false;
+    }
+    int64_t *offsets =
+        from->offsets != NULL ? lilac_arena_array(l->arena, int64_t, to->count) : NULL;
+    for (uint32_t r = 0; r < to->count; r++) {
+        uint32_t i = lilac_lower_index(from, source, r);
+        to->base[r] = from->base[i];
+        if (offsets != NULL) {
+            offsets[r] = from->offsets[i];
+        }
+    }
+    to->offsets = offsets;
+    to->exact = from->exact;
+    to->low = from->low, to->high = from->high;
+    to->offset_low = from->offset_low, to->offset_high = from->offset_high;
+    return true;
+}
+
+bool lilac_lower_conversion(lilac_lowering *l, const lilac_tile_op *op) {
+    switch (op->code) {
+    case LILAC_TILE_OP_ARITH_EXTF:
+    case LILAC_TILE_OP_ARITH_TRUNCF:
+    case LILAC_TILE_OP_TT_FP_TO_FP:
+        return is_f8(lilac_tile_operand(op, 0)->type) || is_f8(op->results[0].type)
+                   ? convert_f8(l, op)
+                   : lilac_lower_elementwise(l, op, convert_float);
+    case LILAC_TILE_OP_ARITH_SITOFP:
+    case LILAC_TILE_OP_ARITH_UITOFP:
+    case LILAC_TILE_OP_ARITH_FPTOSI:
+    case LILAC_TILE_OP_ARITH_FPTOUI:
+        if (is_f8(lilac_tile_operand(op, 0)->type) || is_f8(op->results[0].type)) {
+            return lilac_lower_refuse(l, "unsupported-type",
+                                      "there are no conversions of integers and 8-bit floats");
+        }
+        return lilac_lower_elementwise(l, op,
+                                       op->code == LILAC_TILE_OP_ARITH_SITOFP ||
+                                               op->code == LILAC_TILE_OP_ARITH_UITOFP
+                                           ? integer_to_float
+                                           : float_to_integer);
+    case LILAC_TILE_OP_ARITH_BITCAST:
+    case LILAC_TILE_OP_TT_BITCAST:
+    case LILAC_TILE_OP_TT_INT_TO_PTR:
+    case LILAC_TILE_OP_TT_PTR_TO_INT:
+        return bits(l, op);
+    default:
+        return extend(l, op);
+    }
+}

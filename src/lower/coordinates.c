@@ -1,0 +1,373 @@
+/* Coordinates and renamings: the linear algebra of the lowering.
+ *
+ * A thread's register r holds the element at
+ *
+ *     L(r, thread, block) = L(r, 0, 0) xor L(0, thread, block)
+ *
+ * The first part is a constant. The second is the same for all registers and is built once: the
+ * pairs (bit i of the thread's index, bit p of the coordinate) that a column sets are sorted by
+ * their distance p - i, and every distance costs one `and` and one shift:
+ *
+ *     columns e3 e4 e5 e6 e7 of five lanes   →   thread << 3
+ *
+ * A renaming looks for the operand's register that holds, in the same thread, what a register of
+ * the result wants. With M the map of coordinates, that is a solution s of
+ *
+ *     L_operand(s, 0) = M(L_result(r, 0))      and      L_operand(0, t) = M(L_result(0, t)),
+ *
+ * which by linearity is solved once for each register bit: the second equation must hold as it
+ * stands, since a register cannot be chosen differently in each thread. */
+#include "lower_internal.h"
+
+#include <string.h>
+
+/* ---- views ------------------------------------------------------------------------------- */
+
+uint64_t lilac_lower_basis_reduce(const lilac_lower_basis *basis, uint64_t vector, uint64_t *tag) {
+    for (uint32_t i = 0; i < basis->count; i++) {
+        uint64_t pivot = basis->vectors[i] & (~basis->vectors[i] + 1);
+        if (vector & pivot) {
+            vector ^= basis->vectors[i];
+            *tag ^= basis->tags[i];
+        }
+    }
+    return vector;
+}
+
+bool lilac_lower_basis_add(lilac_lower_basis *basis, uint64_t vector, uint64_t tag) {
+    vector = lilac_lower_basis_reduce(basis, vector, &tag);
+    if (vector == 0) {
+        return false;
+    }
+    basis->vectors[basis->count] = vector;
+    basis->tags[basis->count++] = tag;
+    return true;
+}
+
+/* The columns of a named input, widened with zero columns (copies) to `bits`. */
+static bool read_input(lilac_lowering *l, const lilac_layout *layout, const char *name,
+                       uint32_t bits, uint64_t *columns) {
+    uint32_t have = lilac_layout_in_bits(layout, name);
+    if (have > bits) {
+        return lilac_lower_refuse(l, "unsupported-type",
+                                  "the layout has %llu %ss and the kernel has %llu",
+                                  1ULL << have, name, 1ULL << bits);
+    }
+    for (uint32_t i = 0; i < bits; i++) {
+        columns[i] = i < have ? lilac_layout_column(layout, name, i) : 0;
+    }
+    return true;
+}
+
+/* Finds the copies: going through the inputs from the register up, a column that the ones before
+ * span brings nothing new. */
+static void find_copies(lilac_lowering *l, lilac_lower_view *view) {
+    lilac_lower_basis span = {0};
+    uint64_t duplicate[LILAC_LAYOUT_MAX_BITS] = {0};
+    uint64_t copies = 0;
+    for (uint32_t i = 0; i < view->register_bits; i++) {
+        uint64_t tag = 0;
+        if (lilac_lower_basis_reduce(&span, view->registers[i], &tag) == 0) {
+            duplicate[i] = tag;
+            copies |= 1ULL << i;
+        } else {
+            (void)lilac_lower_basis_add(&span, view->registers[i], 1ULL << i);
+        }
+    }
+    for (uint32_t i = 0; i < view->thread_bits; i++) {
+        if (!lilac_lower_basis_add(&span, view->threads[i], 0)) {
+            view->free_threads |= 1U << i;
+        }
+    }
+    for (uint32_t i = 0; i < view->block_bits; i++) {
+        if (!lilac_lower_basis_add(&span, view->blocks[i], 0)) {
+            view->free_blocks |= 1U << i;
+        }
+    }
+    view->coordinates = lilac_arena_array(l->arena, uint64_t, view->count);
+    view->canonical = lilac_arena_array(l->arena, uint32_t, view->count);
+    for (uint32_t r = 1; r < view->count; r++) {
+        uint32_t top = lilac_lower_log2(r);
+        uint32_t rest = r ^ (1U << top);
+        view->coordinates[r] = view->coordinates[rest] ^ view->registers[top];
+        uint64_t own = copies >> top & 1 ? duplicate[top] : 1ULL << top;
+        view->canonical[r] = view->canonical[rest] ^ (uint32_t)own;
+    }
+}
+
+#define MAX_REGISTER_BITS 14
+
+static lilac_lower_view *make_view(lilac_lowering *l, const lilac_layout *layout) {
+    lilac_lower_view *view = lilac_arena_new(l->arena, lilac_lower_view);
+    view->layout = layout;
+    view->rank = layout->out_count;
+    for (uint32_t i = 0; i < layout->in_count; i++) {
+        const char *name = layout->in[i].name;
+        if (strcmp(name, "register") != 0 && strcmp(name, "lane") != 0 &&
+            strcmp(name, "warp") != 0 && strcmp(name, "block") != 0) {
+            (void)lilac_lower_refuse(l, "unsupported-type",
+                                     "the layout has an input '%s' that threads do not have", name);
+            return NULL;
+        }
+    }
+    for (uint32_t d = 0; d < view->rank; d++) {
+        view->start[d] = lilac_layout_out_start(layout, d);
+        view->bits[d] = layout->out[d].bits;
+    }
+    view->register_bits = lilac_layout_in_bits(layout, "register");
+    if (view->register_bits > MAX_REGISTER_BITS) {
+        (void)lilac_lower_refuse(l, "unsupported-type",
+                                 "the tensor takes %llu registers in each thread",
+                                 1ULL << view->register_bits);
+        return NULL;
+    }
+    view->lane_bits = lilac_lower_log2(l->target->arch->warp_size);
+    uint32_t warp_bits = lilac_lower_log2(l->target->num_warps);
+    view->thread_bits = view->lane_bits + warp_bits;
+    view->block_bits = lilac_lower_log2(l->target->num_ctas);
+    if (!read_input(l, layout, "register", view->register_bits, view->registers) ||
+        !read_input(l, layout, "lane", view->lane_bits, view->threads) ||
+        !read_input(l, layout, "warp", warp_bits, view->threads + view->lane_bits) ||
+        !read_input(l, layout, "block", view->block_bits, view->blocks)) {
+        return NULL;
+    }
+    view->count = 1U << view->register_bits;
+    find_copies(l, view);
+    return view;
+}
+
+const lilac_lower_view *lilac_lower_view_of(lilac_lowering *l, const lilac_tile_type *type) {
+    const lilac_layout *layout = type->layout;
+    if (layout == NULL) {
+        (void)lilac_lower_refuse(l, "unsupported-type", "a tensor has no layout");
+        return NULL;
+    }
+    for (lilac_lower_view *view = l->views; view != NULL; view = view->next) {
+        if (view->layout == layout) {
+            return view;
+        }
+    }
+    for (lilac_lower_view *view = l->views; view != NULL; view = view->next) {
+        if (lilac_layout_equal(view->layout, layout)) {
+            return view;
+        }
+    }
+    lilac_lower_view *view = make_view(l, layout);
+    if (view != NULL) {
+        view->next = l->views;
+        l->views = view;
+    }
+    return view;
+}
+
+/* ---- the thread's part of a coordinate --------------------------------------------------- */
+
+#define DISTANCES (2 * LILAC_LAYOUT_MAX_BITS)
+
+/* xor over the diagonals of (index & mask) shifted; *sum and *possible grow (0: nothing yet). */
+static void add_diagonals(lilac_lowering *l, lilac_simt_value index, uint32_t bits,
+                          const uint64_t *columns, lilac_simt_value *sum, uint64_t *possible) {
+    lilac_simt_builder *b = &l->builder;
+    uint64_t masks[DISTANCES] = {0};
+    uint32_t first = DISTANCES, last = 0;
+    for (uint32_t i = 0; i < bits; i++) {
+        for (uint64_t rest = columns[i]; rest != 0; rest &= rest - 1) {
+            uint32_t distance = (uint32_t)__builtin_ctzll(rest) + LILAC_LAYOUT_MAX_BITS - i;
+            masks[distance] |= 1ULL << i;
+            first = distance < first ? distance : first;
+            last = distance > last ? distance : last;
+        }
+    }
+    uint64_t all = (1ULL << bits) - 1;
+    for (uint32_t distance = first; distance <= last; distance++) {
+        uint64_t mask = masks[distance];
+        if (mask == 0) {
+            continue;
+        }
+        bool left = distance >= LILAC_LAYOUT_MAX_BITS;
+        uint32_t shift =
+            left ? distance - LILAC_LAYOUT_MAX_BITS : LILAC_LAYOUT_MAX_BITS - distance;
+        uint64_t survives = left ? all : all & ~((1ULL << shift) - 1);
+        lilac_simt_value part = index;
+        if (mask != survives) {
+            part = lilac_simt_op2(b, LILAC_SIMT_OP_AND, LILAC_SIMT_I32, part,
+                                  lilac_simt_constant(b, LILAC_SIMT_I32, mask));
+        }
+        if (shift != 0) {
+            part = lilac_simt_op2(b, left ? LILAC_SIMT_OP_SHL : LILAC_SIMT_OP_SHR_U,
+                                  LILAC_SIMT_I32, part,
+                                  lilac_simt_constant(b, LILAC_SIMT_I32, shift));
+        }
+        uint64_t bits_of_part = left ? mask << shift : mask >> shift;
+        if (*sum == 0) {
+            *sum = part;
+        } else {
+            bool disjoint = (*possible & bits_of_part) == 0;
+            *sum = lilac_simt_op2(b, disjoint ? LILAC_SIMT_OP_OR : LILAC_SIMT_OP_XOR,
+                                  LILAC_SIMT_I32, *sum, part);
+        }
+        *possible |= bits_of_part;
+    }
+}
+
+lilac_simt_value lilac_lower_linear(lilac_lowering *l, uint32_t bits, const uint64_t *columns,
+                                    uint32_t block_bits, const uint64_t *block_columns) {
+    lilac_simt_builder *b = &l->builder;
+    lilac_simt_value sum = 0;
+    uint64_t possible = 0;
+    uint64_t touched = 0, touched_by_blocks = 0;
+    for (uint32_t i = 0; i < bits; i++) {
+        touched |= columns[i];
+    }
+    for (uint32_t i = 0; i < block_bits; i++) {
+        touched_by_blocks |= block_columns[i];
+    }
+    if (touched != 0) {
+        lilac_simt_instruction thread = {.code = LILAC_SIMT_OP_THREAD};
+        lilac_simt_type type = LILAC_SIMT_I32;
+        lilac_simt_value index = lilac_simt_build(b, &thread, 0, NULL, 1, &type);
+        add_diagonals(l, index, bits, columns, &sum, &possible);
+    }
+    if (touched_by_blocks != 0) {
+        lilac_simt_instruction cta = {.code = LILAC_SIMT_OP_CTA};
+        lilac_simt_type type = LILAC_SIMT_I32;
+        lilac_simt_value index = lilac_simt_build(b, &cta, 0, NULL, 1, &type);
+        add_diagonals(l, index, block_bits, block_columns, &sum, &possible);
+    }
+    return sum != 0 ? sum : lilac_simt_constant(b, LILAC_SIMT_I32, 0);
+}
+
+static lilac_simt_value bits_are_zero(lilac_lowering *l, lilac_simt_opcode code, uint32_t mask,
+                                      uint32_t bits) {
+    lilac_simt_builder *b = &l->builder;
+    lilac_simt_instruction like = {.code = (uint16_t)code};
+    lilac_simt_type type = LILAC_SIMT_I32;
+    lilac_simt_value index = lilac_simt_build(b, &like, 0, NULL, 1, &type);
+    if (mask != (uint32_t)((1ULL << bits) - 1)) {
+        index = lilac_simt_op2(b, LILAC_SIMT_OP_AND, LILAC_SIMT_I32, index,
+                               lilac_simt_constant(b, LILAC_SIMT_I32, mask));
+    }
+    return lilac_simt_compare_values(b, LILAC_SIMT_EQ, index,
+                                     lilac_simt_constant(b, LILAC_SIMT_I32, 0));
+}
+
+lilac_simt_value lilac_lower_one_copy(lilac_lowering *l, uint32_t free_threads,
+                                      uint32_t free_blocks) {
+    lilac_simt_value predicate = 0;
+    if (free_threads != 0) {
+        uint32_t bits = lilac_lower_log2(l->target->arch->warp_size) + lilac_lower_log2(l->target->num_warps);
+        predicate = bits_are_zero(l, LILAC_SIMT_OP_THREAD, free_threads, bits);
+    }
+    if (free_blocks != 0) {
+        lilac_simt_value first =
+            bits_are_zero(l, LILAC_SIMT_OP_CTA, free_blocks, lilac_lower_log2(l->target->num_ctas));
+        predicate = predicate == 0 ? first
+                                   : lilac_simt_op2(&l->builder, LILAC_SIMT_OP_AND, LILAC_SIMT_I1,
+                                                    predicate, first);
+    }
+    return predicate;
+}
+
+/* ---- renamings --------------------------------------------------------------------------- */
+
+void lilac_lower_map_identity(lilac_lower_map *map, uint32_t bits) {
+    map->count = bits;
+    map->constant = 0;
+    for (uint32_t i = 0; i < bits; i++) {
+        map->bits[i] = (int8_t)i;
+    }
+}
+
+static uint64_t apply_map(const lilac_lower_map *map, uint64_t coordinate) {
+    uint64_t result = 0;
+    for (uint32_t j = 0; j < map->count; j++) {
+        if (map->bits[j] >= 0) {
+            result |= (coordinate >> map->bits[j] & 1) << j;
+        }
+    }
+    return result;
+}
+
+bool lilac_lower_rename(lilac_lowering *l, const lilac_lower_view *operand,
+                        const lilac_lower_view *result, const lilac_lower_map *map,
+                        const uint32_t **source) {
+    for (uint32_t i = 0; i < operand->thread_bits; i++) {
+        if (apply_map(map, result->threads[i]) != operand->threads[i]) {
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < operand->block_bits; i++) {
+        if (apply_map(map, result->blocks[i]) != operand->blocks[i]) {
+            return false;
+        }
+    }
+    lilac_lower_basis span = {0};
+    for (uint32_t i = 0; i < operand->register_bits; i++) {
+        (void)lilac_lower_basis_add(&span, operand->registers[i], 1ULL << i);
+    }
+    uint64_t origin = 0;
+    if (lilac_lower_basis_reduce(&span, map->constant, &origin) != 0) {
+        return false;
+    }
+    uint64_t steps[LILAC_LAYOUT_MAX_BITS];
+    bool same = operand->register_bits == result->register_bits && origin == 0;
+    for (uint32_t i = 0; i < result->register_bits; i++) {
+        steps[i] = 0;
+        if (lilac_lower_basis_reduce(&span, apply_map(map, result->registers[i]), &steps[i]) != 0) {
+            return false;
+        }
+        same &= steps[i] == 1ULL << i;
+    }
+    if (same) {
+        *source = NULL;
+        return true;
+    }
+    uint32_t *list = lilac_arena_array(l->arena, uint32_t, result->count);
+    list[0] = (uint32_t)origin;
+    for (uint32_t r = 1; r < result->count; r++) {
+        uint32_t top = lilac_lower_log2(r);
+        list[r] = list[r ^ (1U << top)] ^ (uint32_t)steps[top];
+    }
+    *source = list;
+    return true;
+}
+
+bool lilac_lower_align(lilac_lowering *l, const lilac_lower_value *operand,
+                       const lilac_lower_view *view, const uint32_t **source) {
+    *source = NULL;
+    if (operand->view == view || operand->view == NULL || view == NULL) {
+        return true;
+    }
+    lilac_lower_map map;
+    lilac_lower_map_identity(&map, operand->view->layout->out_bits);
+    if (operand->view->rank == view->rank && operand->view->layout->out_bits == view->layout->out_bits &&
+        lilac_lower_rename(l, operand->view, view, &map, source)) {
+        return true;
+    }
+    return lilac_lower_refuse(
+        l, "layout-conversion",
+        "an operand of '%s' has another layout, and its elements stand in other threads",
+        lilac_tile_op_info_get(l->op->code)->name);
+}
+
+/* Flipping a register bit whose column stays inside the runs of equal elements changes nothing. */
+uint32_t lilac_lower_constant_bits(lilac_lowering *l, const lilac_tile_value *value,
+                                   const lilac_lower_view *view) {
+    const lilac_axis_facts *facts = lilac_axis_facts_of(&l->facts, value);
+    if (view == NULL || facts->rank != view->rank) {
+        return 0;
+    }
+    uint64_t inside = 0;
+    for (uint32_t d = 0; d < view->rank; d++) {
+        uint64_t size = 1ULL << view->bits[d];
+        uint64_t run = facts->constancy[d] < 1 ? 1 : (uint64_t)facts->constancy[d];
+        inside |= ((run < size ? run : size) - 1) << view->start[d];
+    }
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < view->register_bits; i++) {
+        if ((view->registers[i] & ~inside) == 0) {
+            mask |= 1U << i;
+        }
+    }
+    return mask;
+}

@@ -1,0 +1,176 @@
+/* Floating-point arithmetic, comparisons and selects.
+ *
+ *   f16          in f16: the hardware rounds each result once
+ *   bf16         in bf16 where the device has it, else in f32 and rounded: f32 has more than twice
+ *                its bits, so the second rounding changes nothing
+ *   divisions    f16 and bf16 through f32; f32 with the full-range approximate division (2 ulp),
+ *                exactly rounded where the program asks for it; f64 exactly rounded
+ *
+ * Arithmetic on 8-bit floats does not exist: programs convert first. */
+#include "lower_internal.h"
+
+#include <string.h>
+
+static lilac_simt_type type_of(lilac_lowering *l, lilac_simt_value value) {
+    return lilac_simt_type_of(l->kernel, value);
+}
+
+static bool is_half(lilac_simt_type type) {
+    return type == LILAC_SIMT_F16 || type == LILAC_SIMT_BF16;
+}
+
+/* An operation on values widened to f32 and rounded back when `through` says so. */
+static lilac_simt_value apply(lilac_lowering *l, lilac_simt_opcode code, uint8_t flags,
+                              bool through, uint32_t count, const lilac_simt_value *in) {
+    lilac_simt_type type = type_of(l, in[0]);
+    lilac_simt_value values[3];
+    for (uint32_t i = 0; i < count; i++) {
+        values[i] =
+            through ? lilac_lower_convert(l, in[i], LILAC_SIMT_F32, LILAC_ROUND_NEAREST_EVEN)
+                    : in[i];
+    }
+    lilac_simt_value result =
+        lilac_lower_flagged(l, code, through ? LILAC_SIMT_F32 : type, flags, count, values);
+    return through ? lilac_lower_convert(l, result, type, LILAC_ROUND_NEAREST_EVEN) : result;
+}
+
+/* Does this type's arithmetic need f32 on this device? */
+static bool needs_f32(lilac_lowering *l, lilac_simt_type type) {
+    return type == LILAC_SIMT_BF16 && !lilac_arch_has(l->target->arch, LILAC_HAS_BF16_ARITHMETIC);
+}
+
+/* NaN-propagating forms exist up to 32 bits; for 64 a sum stands in where one is NaN. */
+static lilac_simt_value extremum(lilac_lowering *l, bool larger, bool propagate,
+                                 const lilac_simt_value *in) {
+    lilac_simt_opcode code = larger ? LILAC_SIMT_OP_FMAX : LILAC_SIMT_OP_FMIN;
+    if (!propagate || type_of(l, in[0]) != LILAC_SIMT_F64) {
+        return apply(l, code, propagate ? LILAC_SIMT_PROPAGATE_NAN : 0, false, 2, in);
+    }
+    lilac_simt_value number = apply(l, code, 0, false, 2, in);
+    lilac_simt_value sum = apply(l, LILAC_SIMT_OP_FADD, 0, false, 2, in);
+    return lilac_lower_select(
+        l, lilac_simt_compare_values(&l->builder, LILAC_SIMT_UNO, in[0], in[1]), sum, number);
+}
+
+static lilac_simt_value divide(lilac_lowering *l, bool precise, const lilac_simt_value *in) {
+    lilac_simt_type type = type_of(l, in[0]);
+    bool approximate = !precise && type != LILAC_SIMT_F64;
+    return apply(l, LILAC_SIMT_OP_FDIV, approximate ? LILAC_SIMT_APPROXIMATE : 0, is_half(type), 2,
+                 in);
+}
+
+static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
+                    lilac_simt_value *out) {
+    bool through = needs_f32(l, type_of(l, in[0]));
+    switch (op->code) {
+    case LILAC_TILE_OP_ARITH_ADDF:
+        out[0] = apply(l, LILAC_SIMT_OP_FADD, 0, through, 2, in);
+        break;
+    case LILAC_TILE_OP_ARITH_SUBF:
+        out[0] = apply(l, LILAC_SIMT_OP_FSUB, 0, through, 2, in);
+        break;
+    case LILAC_TILE_OP_ARITH_MULF:
+        out[0] = apply(l, LILAC_SIMT_OP_FMUL, 0, through, 2, in);
+        break;
+    case LILAC_TILE_OP_MATH_FMA:
+        /* fma.bf16 is older than the rest of bf16. */
+        out[0] = apply(l, LILAC_SIMT_OP_FFMA, 0, false, 3, in);
+        break;
+    case LILAC_TILE_OP_ARITH_DIVF:
+    case LILAC_TILE_OP_TT_PRECISE_DIVF:
+        out[0] = divide(l, op->code == LILAC_TILE_OP_TT_PRECISE_DIVF, in);
+        break;
+    case LILAC_TILE_OP_ARITH_MINNUMF:
+    case LILAC_TILE_OP_ARITH_MINIMUMF:
+        out[0] = extremum(l, false, op->code == LILAC_TILE_OP_ARITH_MINIMUMF, in);
+        break;
+    case LILAC_TILE_OP_ARITH_MAXNUMF:
+    case LILAC_TILE_OP_ARITH_MAXIMUMF:
+        out[0] = extremum(l, true, op->code == LILAC_TILE_OP_ARITH_MAXIMUMF, in);
+        break;
+    case LILAC_TILE_OP_ARITH_NEGF:
+        out[0] = apply(l, LILAC_SIMT_OP_FNEG, 0, false, 1, in);
+        break;
+    case LILAC_TILE_OP_MATH_ABSF:
+        out[0] = apply(l, LILAC_SIMT_OP_FABS, 0, false, 1, in);
+        break;
+    case LILAC_TILE_OP_TT_CLAMPF: {
+        lilac_name text = lilac_tile_find_text(&op->attributes, "propagateNan");
+        bool propagate = text != NULL ? strcmp(text, "all") == 0
+                                      : lilac_tile_find_integer(&op->attributes, "propagateNan",
+                                                                0) != 0;
+        lilac_simt_value raised[2] = {extremum(l, true, propagate, in), in[2]};
+        out[0] = extremum(l, false, propagate, raised);
+        break;
+    }
+    default:
+        (void)lilac_lower_unsupported(l, NULL);
+        break;
+    }
+}
+
+/* ---- comparisons ------------------------------------------------------------------------- */
+
+/* In MLIR's order; false and true compare nothing. */
+static const struct {
+    const char *name;
+    lilac_simt_compare kind;
+} comparisons[] = {
+    {"false", LILAC_SIMT_COMPARE_COUNT}, {"oeq", LILAC_SIMT_EQ},    {"ogt", LILAC_SIMT_GT},
+    {"oge", LILAC_SIMT_GE},              {"olt", LILAC_SIMT_LT},    {"ole", LILAC_SIMT_LE},
+    {"one", LILAC_SIMT_NE},              {"ord", LILAC_SIMT_ORD},   {"ueq", LILAC_SIMT_UEQ},
+    {"ugt", LILAC_SIMT_FUGT},            {"uge", LILAC_SIMT_FUGE},  {"ult", LILAC_SIMT_FULT},
+    {"ule", LILAC_SIMT_FULE},            {"une", LILAC_SIMT_UNE},   {"uno", LILAC_SIMT_UNO},
+    {"true", LILAC_SIMT_COMPARE_COUNT},
+};
+#define COMPARISONS (sizeof comparisons / sizeof comparisons[0])
+
+static size_t comparison_of(const lilac_tile_op *op) {
+    const lilac_tile_attribute *predicate = lilac_tile_find(&op->attributes, "predicate");
+    for (size_t i = 0; predicate != NULL && i < COMPARISONS; i++) {
+        bool found = predicate->text != NULL ? strcmp(predicate->text, comparisons[i].name) == 0
+                                             : predicate->integer == (int64_t)i;
+        if (found) {
+            return i;
+        }
+    }
+    return COMPARISONS;
+}
+
+static void compute_comparison(lilac_lowering *l, const lilac_tile_op *op,
+                               const lilac_simt_value *in, lilac_simt_value *out) {
+    size_t which = comparison_of(op);
+    if (which == COMPARISONS) {
+        (void)lilac_lower_unsupported(l, "its predicate is unknown");
+        return;
+    }
+    if (comparisons[which].kind == LILAC_SIMT_COMPARE_COUNT) {
+        out[0] = lilac_simt_constant(&l->builder, LILAC_SIMT_I1, which != 0);
+        return;
+    }
+    lilac_simt_value a = in[0], b = in[1];
+    if (needs_f32(l, type_of(l, a))) {
+        a = lilac_lower_convert(l, a, LILAC_SIMT_F32, LILAC_ROUND_NEAREST_EVEN);
+        b = lilac_lower_convert(l, b, LILAC_SIMT_F32, LILAC_ROUND_NEAREST_EVEN);
+    }
+    out[0] = lilac_simt_compare_values(&l->builder, comparisons[which].kind, a, b);
+}
+
+static void compute_select(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
+                           lilac_simt_value *out) {
+    (void)op;
+    out[0] = lilac_lower_select(l, in[0], in[1], in[2]);
+}
+
+bool lilac_lower_float_op(lilac_lowering *l, const lilac_tile_op *op) {
+    if (op->code == LILAC_TILE_OP_ARITH_SELECT) {
+        return lilac_lower_elementwise(l, op, compute_select);
+    }
+    const lilac_lower_value *a = lilac_lower_operand(l, op, 0);
+    if (!lilac_simt_type_is_float(a->simt)) {
+        return lilac_lower_refuse(l, "unsupported-type", "there is no %s on 8-bit floats",
+                                  lilac_tile_op_info_get(op->code)->name);
+    }
+    return lilac_lower_elementwise(
+        l, op, op->code == LILAC_TILE_OP_ARITH_CMPF ? compute_comparison : compute);
+}

@@ -1,0 +1,516 @@
+/* The walk: tile functions to SIMT kernels, and the values that the families share.
+ *
+ *   for each operation in order: look up its family, which gives every result its registers
+ *
+ * Values stand in one array by tile value id. A pure operation that nothing uses is passed over. */
+#include "lower_internal.h"
+
+#include <string.h>
+
+/* ---- diagnostics ------------------------------------------------------------------------- */
+
+bool lilac_lower_refuse(lilac_lowering *l, const char *id, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    lilac_position position = l->op != NULL ? l->op->position : l->function->position;
+    lilac_location location = l->op != NULL ? l->op->location : l->function->location;
+    lilac_verror(l->context, position, location, id, format, arguments);
+    va_end(arguments);
+    l->failed = true;
+    return false;
+}
+
+bool lilac_lower_unsupported(lilac_lowering *l, const char *why) {
+    const char *name = lilac_tile_op_info_get(l->op->code)->name;
+    return why == NULL
+               ? lilac_lower_refuse(l, "unsupported-operation", "'%s' cannot be lowered", name)
+               : lilac_lower_refuse(l, "unsupported-operation", "'%s' cannot be lowered: %s", name,
+                                    why);
+}
+
+/* ---- types and values -------------------------------------------------------------------- */
+
+static lilac_simt_type scalar_type(lilac_scalar scalar) {
+    switch (scalar) {
+    case LILAC_I1:
+        return LILAC_SIMT_I1;
+    case LILAC_I8:
+    case LILAC_F8E4M3FN:
+    case LILAC_F8E5M2:
+        return LILAC_SIMT_I8;
+    case LILAC_I16:
+        return LILAC_SIMT_I16;
+    case LILAC_I32:
+    case LILAC_INDEX:
+        return LILAC_SIMT_I32;
+    case LILAC_I64:
+        return LILAC_SIMT_I64;
+    case LILAC_F16:
+        return LILAC_SIMT_F16;
+    case LILAC_BF16:
+        return LILAC_SIMT_BF16;
+    case LILAC_F32:
+        return LILAC_SIMT_F32;
+    case LILAC_F64:
+        return LILAC_SIMT_F64;
+    default:
+        return LILAC_SIMT_VOID;
+    }
+}
+
+bool lilac_lower_type(lilac_lowering *l, const lilac_tile_type *type, lilac_simt_type *result) {
+    const lilac_tile_type *element = lilac_tile_element(type);
+    if (element->kind == LILAC_TILE_POINTER && element->element->kind != LILAC_TILE_TENSOR) {
+        if (element->address_space != 1) {
+            return lilac_lower_refuse(l, "unsupported-type",
+                                      "pointers to address space %u cannot be lowered",
+                                      element->address_space);
+        }
+        *result = LILAC_SIMT_I64;
+        return true;
+    }
+    *result =
+        element->kind == LILAC_TILE_SCALAR ? scalar_type(element->scalar) : LILAC_SIMT_VOID;
+    if (*result != LILAC_SIMT_VOID) {
+        return true;
+    }
+    lilac_text text = {0};
+    lilac_tile_print_type(&text, element);
+    (void)lilac_lower_refuse(l, "unsupported-type", "values of type %s cannot be lowered",
+                             lilac_text_get(&text));
+    lilac_text_clear(&text);
+    return false;
+}
+
+const lilac_lower_value *lilac_lower_operand(lilac_lowering *l, const lilac_tile_op *op,
+                                             uint32_t index) {
+    const lilac_tile_value *value = lilac_tile_operand(op, index);
+    return value == NULL ? NULL : &l->values[value->id];
+}
+
+static void full_range(lilac_lower_value *value) {
+    uint32_t bits = lilac_simt_type_bits(value->simt);
+    value->low = bits == 64 ? INT64_MIN : -((int64_t)1 << (bits - 1));
+    value->high = bits == 64 ? INT64_MAX : ((int64_t)1 << (bits - 1)) - 1;
+}
+
+lilac_lower_value *lilac_lower_define(lilac_lowering *l, const lilac_tile_value *tile) {
+    lilac_lower_value *value = &l->values[tile->id];
+    lilac_simt_value *registers = value->base;
+    uint32_t room = value->count;
+    memset(value, 0, sizeof *value);
+    value->type = tile->type;
+    if (!lilac_lower_type(l, tile->type, &value->simt)) {
+        return NULL;
+    }
+    value->count = 1;
+    if (lilac_tile_is_tensor(tile->type)) {
+        value->view = lilac_lower_view_of(l, tile->type);
+        if (value->view == NULL) {
+            return NULL;
+        }
+        value->count = value->view->count;
+    }
+    full_range(value);
+    /* Scalars are defined again and again while a combine region is inlined. */
+    bool again = registers != NULL && room == 1 && value->count == 1;
+    value->base = again ? registers : lilac_arena_array(l->arena, lilac_simt_value, value->count);
+    return value;
+}
+
+lilac_lower_value *lilac_lower_result(lilac_lowering *l, const lilac_tile_op *op, uint32_t index) {
+    return lilac_lower_define(l, &op->results[index]);
+}
+
+lilac_simt_value lilac_lower_get(lilac_lowering *l, const lilac_lower_value *value, uint32_t r) {
+    if (value->offsets == NULL || value->offsets[r] == 0) {
+        return value->base[r];
+    }
+    lilac_simt_value parts[2] = {value->base[r],
+                                 lilac_lower_integer(l, value->simt, value->offsets[r])};
+    return lilac_lower_flagged(l, LILAC_SIMT_OP_ADD, value->simt,
+                               value->exact ? LILAC_SIMT_NO_SIGNED_WRAP : 0, 2, parts);
+}
+
+bool lilac_lower_constant(lilac_lowering *l, const lilac_lower_value *value, int64_t *number) {
+    uint64_t bits;
+    for (uint32_t r = 0; r < value->count; r++) {
+        if (value->base[r] != value->base[0] || (value->offsets != NULL && value->offsets[r] != 0)) {
+            return false;
+        }
+    }
+    if (!lilac_simt_is_constant(l->kernel, value->base[0], &bits)) {
+        return false;
+    }
+    uint32_t width = lilac_simt_type_bits(value->simt);
+    *number = width == 64 ? (int64_t)bits : (int64_t)(bits << (64 - width)) >> (64 - width);
+    return true;
+}
+
+/* ---- building ---------------------------------------------------------------------------- */
+
+lilac_simt_value lilac_lower_flagged(lilac_lowering *l, lilac_simt_opcode code,
+                                     lilac_simt_type type, uint8_t flags, uint32_t operands,
+                                     const lilac_simt_value *values) {
+    lilac_simt_instruction like = {.code = (uint16_t)code, .flags = flags};
+    return lilac_simt_build(&l->builder, &like, operands, values, 1, &type);
+}
+
+lilac_simt_value lilac_lower_integer(lilac_lowering *l, lilac_simt_type type, int64_t number) {
+    uint32_t bits = lilac_simt_type_bits(type);
+    uint64_t mask = bits == 64 ? ~0ULL : (1ULL << bits) - 1;
+    return lilac_simt_constant(&l->builder, type, (uint64_t)number & mask);
+}
+
+lilac_simt_value lilac_lower_float(lilac_lowering *l, lilac_simt_type type, double number) {
+    lilac_scalar scalar = type == LILAC_SIMT_F16    ? LILAC_F16
+                          : type == LILAC_SIMT_BF16 ? LILAC_BF16
+                          : type == LILAC_SIMT_F32  ? LILAC_F32
+                                                    : LILAC_F64;
+    uint64_t bits = lilac_scalar_encode(scalar, number, LILAC_ROUND_NEAREST_EVEN, false);
+    return lilac_simt_constant(&l->builder, type, bits);
+}
+
+lilac_simt_value lilac_lower_not(lilac_lowering *l, lilac_simt_value predicate) {
+    lilac_simt_builder *b = &l->builder;
+    return lilac_simt_op2(b, LILAC_SIMT_OP_XOR, LILAC_SIMT_I1, predicate,
+                          lilac_simt_constant(b, LILAC_SIMT_I1, 1));
+}
+
+/* Predicates have no select of their own in PTX: logic does it. */
+lilac_simt_value lilac_lower_select(lilac_lowering *l, lilac_simt_value condition,
+                                    lilac_simt_value yes, lilac_simt_value no) {
+    lilac_simt_builder *b = &l->builder;
+    lilac_simt_type type = lilac_simt_type_of(l->kernel, yes);
+    if (type != LILAC_SIMT_I1) {
+        return lilac_simt_op3(b, LILAC_SIMT_OP_SELECT, type, condition, yes, no);
+    }
+    lilac_simt_value first = lilac_simt_op2(b, LILAC_SIMT_OP_AND, type, condition, yes);
+    lilac_simt_value second =
+        lilac_simt_op2(b, LILAC_SIMT_OP_AND, type, lilac_lower_not(l, condition), no);
+    return lilac_simt_op2(b, LILAC_SIMT_OP_OR, type, first, second);
+}
+
+void lilac_lower_barrier(lilac_lowering *l) {
+    lilac_simt_instruction barrier = {.code = LILAC_SIMT_OP_BARRIER};
+    (void)lilac_simt_build(&l->builder, &barrier, 0, NULL, 0, NULL);
+    l->shared_read = false;
+}
+
+/* ---- elementwise ------------------------------------------------------------------------- */
+
+#define MAX_OPERANDS 4
+#define MAX_RESULTS  2
+
+bool lilac_lower_elementwise(lilac_lowering *l, const lilac_tile_op *op,
+                             lilac_lower_element element) {
+    uint32_t operands = op->operand_count, results = op->result_count;
+    const lilac_lower_value *values[MAX_OPERANDS];
+    const uint32_t *sources[MAX_OPERANDS];
+    lilac_lower_value *outs[MAX_RESULTS];
+    for (uint32_t i = 0; i < results; i++) {
+        outs[i] = lilac_lower_result(l, op, i);
+        if (outs[i] == NULL) {
+            return false;
+        }
+    }
+    uint32_t vary = ~0U;
+    for (uint32_t i = 0; i < results; i++) {
+        uint32_t constant = lilac_lower_constant_bits(l, &op->results[i], outs[i]->view);
+        vary = i == 0 ? ~constant : vary | ~constant;
+    }
+    for (uint32_t i = 0; i < operands; i++) {
+        values[i] = lilac_lower_operand(l, op, i);
+        if (!lilac_lower_align(l, values[i], outs[0]->view, &sources[i])) {
+            return false;
+        }
+    }
+    lilac_simt_value now[MAX_OPERANDS], before[MAX_OPERANDS], made[MAX_RESULTS] = {0};
+    for (uint32_t r = 0; r < outs[0]->count; r++) {
+        uint32_t same = outs[0]->view == NULL ? r : outs[0]->view->canonical[r] & vary;
+        if (same != r) {
+            for (uint32_t i = 0; i < results; i++) {
+                outs[i]->base[r] = outs[i]->base[same];
+            }
+            continue;
+        }
+        for (uint32_t i = 0; i < operands; i++) {
+            now[i] = lilac_lower_get(l, values[i], lilac_lower_index(values[i], sources[i], r));
+        }
+        if (r == 0 || memcmp(now, before, operands * sizeof *now) != 0) {
+            element(l, op, now, made);
+            if (l->failed) {
+                return false;
+            }
+            memcpy(before, now, operands * sizeof *now);
+        }
+        for (uint32_t i = 0; i < results; i++) {
+            outs[i]->base[r] = made[i];
+        }
+    }
+    return true;
+}
+
+/* ---- the walk ---------------------------------------------------------------------------- */
+
+typedef bool (*family)(lilac_lowering *, const lilac_tile_op *);
+
+static bool refuse_operation(lilac_lowering *l, const lilac_tile_op *op) {
+    (void)op;
+    return lilac_lower_unsupported(l, NULL);
+}
+
+static bool promise(lilac_lowering *l, const lilac_tile_op *op) {
+    (void)l, (void)op;
+    return true;
+}
+
+static bool barrier(lilac_lowering *l, const lilac_tile_op *op) {
+    (void)op;
+    lilac_lower_barrier(l);
+    return true;
+}
+
+static family family_of(lilac_tile_opcode code) {
+    switch (code) {
+    case LILAC_TILE_OP_ARITH_ADDI:
+    case LILAC_TILE_OP_ARITH_SUBI:
+    case LILAC_TILE_OP_ARITH_MULI:
+    case LILAC_TILE_OP_ARITH_SHLI:
+    case LILAC_TILE_OP_ARITH_DIVSI:
+    case LILAC_TILE_OP_ARITH_DIVUI:
+    case LILAC_TILE_OP_ARITH_REMSI:
+    case LILAC_TILE_OP_ARITH_REMUI:
+    case LILAC_TILE_OP_ARITH_CEILDIVSI:
+    case LILAC_TILE_OP_ARITH_CEILDIVUI:
+    case LILAC_TILE_OP_ARITH_FLOORDIVSI:
+    case LILAC_TILE_OP_ARITH_ANDI:
+    case LILAC_TILE_OP_ARITH_ORI:
+    case LILAC_TILE_OP_ARITH_XORI:
+    case LILAC_TILE_OP_ARITH_SHRSI:
+    case LILAC_TILE_OP_ARITH_SHRUI:
+    case LILAC_TILE_OP_ARITH_MINSI:
+    case LILAC_TILE_OP_ARITH_MINUI:
+    case LILAC_TILE_OP_ARITH_MAXSI:
+    case LILAC_TILE_OP_ARITH_MAXUI:
+    case LILAC_TILE_OP_ARITH_MULSI_EXTENDED:
+    case LILAC_TILE_OP_ARITH_MULUI_EXTENDED:
+    case LILAC_TILE_OP_ARITH_CMPI:
+    case LILAC_TILE_OP_TT_MULHIUI:
+    case LILAC_TILE_OP_MATH_ABSI:
+        return lilac_lower_integer_op;
+    case LILAC_TILE_OP_ARITH_ADDF:
+    case LILAC_TILE_OP_ARITH_SUBF:
+    case LILAC_TILE_OP_ARITH_MULF:
+    case LILAC_TILE_OP_ARITH_DIVF:
+    case LILAC_TILE_OP_ARITH_MINNUMF:
+    case LILAC_TILE_OP_ARITH_MAXNUMF:
+    case LILAC_TILE_OP_ARITH_MINIMUMF:
+    case LILAC_TILE_OP_ARITH_MAXIMUMF:
+    case LILAC_TILE_OP_ARITH_NEGF:
+    case LILAC_TILE_OP_ARITH_CMPF:
+    case LILAC_TILE_OP_ARITH_SELECT:
+    case LILAC_TILE_OP_TT_CLAMPF:
+    case LILAC_TILE_OP_TT_PRECISE_DIVF:
+    case LILAC_TILE_OP_MATH_ABSF:
+    case LILAC_TILE_OP_MATH_FMA:
+        return lilac_lower_float_op;
+    case LILAC_TILE_OP_ARITH_EXTSI:
+    case LILAC_TILE_OP_ARITH_EXTUI:
+    case LILAC_TILE_OP_ARITH_TRUNCI:
+    case LILAC_TILE_OP_ARITH_EXTF:
+    case LILAC_TILE_OP_ARITH_TRUNCF:
+    case LILAC_TILE_OP_ARITH_SITOFP:
+    case LILAC_TILE_OP_ARITH_UITOFP:
+    case LILAC_TILE_OP_ARITH_FPTOSI:
+    case LILAC_TILE_OP_ARITH_FPTOUI:
+    case LILAC_TILE_OP_ARITH_BITCAST:
+    case LILAC_TILE_OP_ARITH_INDEX_CAST:
+    case LILAC_TILE_OP_ARITH_INDEX_CASTUI:
+    case LILAC_TILE_OP_TT_BITCAST:
+    case LILAC_TILE_OP_TT_INT_TO_PTR:
+    case LILAC_TILE_OP_TT_PTR_TO_INT:
+    case LILAC_TILE_OP_TT_FP_TO_FP:
+        return lilac_lower_conversion;
+    case LILAC_TILE_OP_MATH_EXP:
+    case LILAC_TILE_OP_MATH_EXP2:
+    case LILAC_TILE_OP_MATH_LOG:
+    case LILAC_TILE_OP_MATH_LOG2:
+    case LILAC_TILE_OP_MATH_SQRT:
+    case LILAC_TILE_OP_MATH_RSQRT:
+    case LILAC_TILE_OP_MATH_SIN:
+    case LILAC_TILE_OP_MATH_COS:
+    case LILAC_TILE_OP_MATH_TANH:
+    case LILAC_TILE_OP_MATH_ERF:
+    case LILAC_TILE_OP_MATH_FLOOR:
+    case LILAC_TILE_OP_MATH_CEIL:
+    case LILAC_TILE_OP_TT_PRECISE_SQRT:
+        return lilac_lower_math;
+    case LILAC_TILE_OP_ARITH_CONSTANT:
+    case LILAC_TILE_OP_UB_POISON:
+    case LILAC_TILE_OP_TT_GET_PROGRAM_ID:
+    case LILAC_TILE_OP_TT_GET_NUM_PROGRAMS:
+    case LILAC_TILE_OP_TT_MAKE_RANGE:
+        return lilac_lower_source;
+    case LILAC_TILE_OP_TT_SPLAT:
+    case LILAC_TILE_OP_TT_UNSPLAT:
+    case LILAC_TILE_OP_TT_EXPAND_DIMS:
+    case LILAC_TILE_OP_TT_BROADCAST:
+    case LILAC_TILE_OP_TT_RESHAPE:
+    case LILAC_TILE_OP_TT_TRANS:
+    case LILAC_TILE_OP_TT_JOIN:
+    case LILAC_TILE_OP_TT_SPLIT:
+    case LILAC_TILE_OP_TTG_CONVERT_LAYOUT:
+        return lilac_lower_shape;
+    case LILAC_TILE_OP_TT_ADDPTR:
+        return lilac_lower_pointer;
+    case LILAC_TILE_OP_TT_LOAD:
+        return lilac_lower_load;
+    case LILAC_TILE_OP_TT_STORE:
+        return lilac_lower_store;
+    case LILAC_TILE_OP_TT_REDUCE:
+        return lilac_lower_reduce;
+    case LILAC_TILE_OP_SCF_FOR:
+    case LILAC_TILE_OP_SCF_IF:
+    case LILAC_TILE_OP_SCF_WHILE:
+    case LILAC_TILE_OP_TT_ASSERT:
+    case LILAC_TILE_OP_CF_ASSERT:
+        return lilac_lower_control;
+    case LILAC_TILE_OP_LLVM_INTR_ASSUME:
+        return promise;
+    case LILAC_TILE_OP_GPU_BARRIER:
+        return barrier;
+    default:
+        return refuse_operation;
+    }
+}
+
+static bool is_unused(const lilac_tile_op *op) {
+    if (!(lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        if (op->results[i].uses != NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Values are printed under the names they have in the tile IR. */
+static void name_results(lilac_lowering *l, const lilac_tile_op *op) {
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        const lilac_lower_value *value = &l->values[op->results[i].id];
+        lilac_name name = op->results[i].name;
+        for (uint32_t r = 0; name != NULL && r < value->count; r++) {
+            lilac_simt_value_info *info = &l->kernel->values[value->base[r]];
+            if (info->name == NULL && info->definition != NULL &&
+                info->definition->code != LILAC_SIMT_OP_CONST) {
+                info->name = name;
+            }
+        }
+    }
+}
+
+const lilac_tile_op *lilac_lower_block(lilac_lowering *l, const lilac_tile_block *block) {
+    for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
+        l->op = op;
+        l->builder.location = op->location;
+        if (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_TERMINATOR) {
+            if (op->successor_count != 0) {
+                (void)lilac_lower_unsupported(l, "only structured control flow is");
+                return NULL;
+            }
+            return op;
+        }
+        if (is_unused(op)) {
+            continue;
+        }
+        if (!family_of(op->code)(l, op) || l->failed) {
+            return NULL;
+        }
+        name_results(l, op);
+    }
+    l->op = NULL;
+    (void)lilac_lower_refuse(l, "unsupported-operation", "a block ends without a terminator");
+    return NULL;
+}
+
+/* ---- kernels ----------------------------------------------------------------------------- */
+
+static bool lower_parameters(lilac_lowering *l) {
+    lilac_tile_function *function = l->function;
+    for (uint32_t i = 0; i < function->parameter_count; i++) {
+        const lilac_tile_value *tile = function->parameters[i];
+        lilac_simt_parameter *parameter = &l->kernel->parameters[i];
+        if (tile->type->kind == LILAC_TILE_TENSOR) {
+            return lilac_lower_refuse(l, "unsupported-type", "a kernel's parameter is a tensor");
+        }
+        if (!lilac_lower_type(l, tile->type, &parameter->type)) {
+            return false;
+        }
+        parameter->name = tile->name;
+        parameter->is_pointer = tile->type->kind == LILAC_TILE_POINTER;
+        int64_t alignment =
+            lilac_tile_find_integer(&function->parameter_attributes[i], "tt.divisibility", 1);
+        parameter->alignment =
+            parameter->is_pointer && alignment > 0 && alignment <= INT32_MAX ? (uint32_t)alignment
+                                                                             : 1;
+    }
+    for (uint32_t i = 0; i < function->parameter_count; i++) {
+        lilac_lower_value *value = lilac_lower_define(l, function->parameters[i]);
+        if (value == NULL) {
+            return false;
+        }
+        value->base[0] = lilac_simt_parameter_value(&l->builder, i);
+    }
+    return true;
+}
+
+static bool lower_function(lilac_simt_module *module, lilac_tile_function *function,
+                           const lilac_target *target) {
+    lilac_lowering l = {.context = module->context, .target = target, .function = function};
+    l.arena = lilac_arena_create();
+    lilac_engine_axis_facts(&l.facts, l.arena, function);
+    l.values = lilac_arena_array(l.arena, lilac_lower_value, function->value_count);
+    l.kernel = lilac_simt_kernel_create(module, function->name, function->parameter_count,
+                                        target->num_warps, target->num_ctas);
+    l.kernel->location = function->location;
+    lilac_simt_builder_init(&l.builder, l.kernel);
+    l.builder.location = function->location;
+    bool done = lower_parameters(&l);
+    const lilac_tile_op *end = done ? lilac_lower_block(&l, function->body->first) : NULL;
+    if (end != NULL && end->operand_count != 0) {
+        (void)lilac_lower_unsupported(&l, "a kernel returns no values");
+    }
+    if (end != NULL && !l.failed) {
+        l.kernel->shared_bytes = l.shared_bytes;
+        lilac_simt_instruction leave = {.code = LILAC_SIMT_OP_RETURN};
+        (void)lilac_simt_build(&l.builder, &leave, 0, NULL, 0, NULL);
+        if (l.shared_bytes > target->arch->shared_bytes) {
+            l.op = NULL;
+            (void)lilac_lower_refuse(&l, "too-much-shared-memory",
+                                     "kernel '%s' needs %u bytes of shared memory and %s has %u",
+                                     function->name, l.shared_bytes, target->arch->name,
+                                     target->arch->shared_bytes);
+        }
+    }
+    lilac_simt_builder_clear(&l.builder);
+    lilac_arena_destroy(l.arena);
+    return end != NULL && !l.failed;
+}
+
+lilac_simt_module *lilac_lower(lilac_tile_module *module, const lilac_target *target) {
+    lilac_simt_module *result = lilac_simt_module_create(module->context, target->arch);
+    bool good = true;
+    for (lilac_tile_function *f = module->functions; f != NULL; f = f->next) {
+        if (f->is_public && f->body != NULL) {
+            good &= lower_function(result, f, target);
+        }
+    }
+    if (!good) {
+        lilac_simt_module_destroy(result);
+        return NULL;
+    }
+    return result;
+}

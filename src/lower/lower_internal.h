@@ -1,0 +1,208 @@
+/* What the files of the room `lower` share.
+ *
+ *   tile value ──▶ lilac_lower_value: one SIMT value for each register of its layout
+ *
+ *   register r of a thread   =   base[r] + offsets[r]
+ *                                 │         └ a constant, known now
+ *                                 └ a SIMT value, mostly the same one for many registers
+ *
+ * Offsets exist for integers of 32 and 64 bits and for pointers, so that ranges and addresses keep
+ * their constant parts apart until an instruction wants the sum: a memory access takes them as its
+ * immediate offset, anything else through lilac_lower_get. */
+#ifndef LILAC_LOWER_INTERNAL_H
+#define LILAC_LOWER_INTERNAL_H
+
+#include <lilac/engine.h>
+#include <lilac/lower.h>
+
+/* ---- views: a layout as the lowering reads it (coordinates.c) ---------------------------- */
+
+/* Coordinates are flat: the bits of dim0 lowest, as in a column of the layout. `thread` bits are
+ * the lane's and above them the warp's, the bits of the thread's index in its block. */
+typedef struct lilac_lower_view {
+    const lilac_layout *layout;
+    uint32_t rank;
+    uint32_t start[LILAC_MAX_RANK], bits[LILAC_MAX_RANK]; /* of each dimension in a coordinate */
+    uint32_t register_bits, lane_bits, thread_bits, block_bits;
+    uint64_t registers[LILAC_LAYOUT_MAX_BITS]; /* columns */
+    uint64_t threads[LILAC_LAYOUT_MAX_BITS];
+    uint64_t blocks[LILAC_LAYOUT_MAX_BITS];
+    uint32_t count;        /* registers: 2^register_bits */
+    uint64_t *coordinates; /* of each register in thread 0 */
+    uint32_t *canonical;   /* the lowest register that holds the same element */
+    uint32_t free_threads; /* masks of the bits that only make copies */
+    uint32_t free_blocks;
+    struct lilac_lower_view *next;
+} lilac_lower_view;
+
+/* ---- values ------------------------------------------------------------------------------ */
+
+typedef struct lilac_lower_value {
+    const lilac_tile_type *type;
+    const lilac_lower_view *view; /* NULL: a scalar */
+    uint32_t count;               /* registers; 1 for a scalar */
+    lilac_simt_type simt;
+    lilac_simt_value *base;
+    const int64_t *offsets; /* NULL: all 0 */
+    /* base + offset does not wrap as a signed number (vacuous without offsets) */
+    bool exact;
+    int64_t low, high;               /* what base is known to lie between, signed, inclusive */
+    int64_t offset_low, offset_high; /* the same of the offsets */
+} lilac_lower_value;
+
+typedef struct lilac_lowering {
+    lilac_context *context;
+    const lilac_target *target;
+    lilac_arena *arena; /* goes with the lowering */
+    lilac_tile_function *function;
+    lilac_axis_analysis facts;
+    lilac_simt_kernel *kernel;
+    lilac_simt_builder builder;
+    lilac_lower_value *values; /* by tile value id */
+    lilac_lower_view *views;
+    const lilac_tile_op *op; /* being lowered */
+    uint32_t shared_bytes;   /* of the scratch memory that reductions share */
+    bool shared_read;        /* the scratch may have been read since the last barrier */
+    bool failed;
+} lilac_lowering;
+
+/* Records an error at the operation that is being lowered; always false. */
+bool lilac_lower_refuse(lilac_lowering *l, const char *id, const char *format, ...)
+    LILAC_PRINTF(3, 4);
+bool lilac_lower_unsupported(lilac_lowering *l, const char *why); /* why may be NULL */
+
+/* The SIMT type of a tile type's elements; refuses those that have none. */
+bool lilac_lower_type(lilac_lowering *l, const lilac_tile_type *type, lilac_simt_type *result);
+/* The value of an operand, lowered before. NULL for an operand that is not there. */
+const lilac_lower_value *lilac_lower_operand(lilac_lowering *l, const lilac_tile_op *op,
+                                             uint32_t index);
+/* A fresh value for result number `index` (registers still to be given), or NULL when refused. */
+lilac_lower_value *lilac_lower_result(lilac_lowering *l, const lilac_tile_op *op, uint32_t index);
+/* The same for any tile value. */
+lilac_lower_value *lilac_lower_define(lilac_lowering *l, const lilac_tile_value *value);
+/* Register r whole: base plus offset. */
+lilac_simt_value lilac_lower_get(lilac_lowering *l, const lilac_lower_value *value, uint32_t r);
+/* Register 0 of a scalar, with its bits when it is a constant. */
+bool lilac_lower_constant(lilac_lowering *l, const lilac_lower_value *value, int64_t *number);
+
+/* Lowers the operations of a block up to its terminator, which is returned (NULL: failed). */
+const lilac_tile_op *lilac_lower_block(lilac_lowering *l, const lilac_tile_block *block);
+
+/* ---- building ---------------------------------------------------------------------------- */
+
+/* An operation with modifiers. */
+lilac_simt_value lilac_lower_flagged(lilac_lowering *l, lilac_simt_opcode code,
+                                     lilac_simt_type type, uint8_t flags, uint32_t operands,
+                                     const lilac_simt_value *values);
+lilac_simt_value lilac_lower_integer(lilac_lowering *l, lilac_simt_type type, int64_t number);
+/* A floating-point constant of any float type, rounded to nearest. */
+lilac_simt_value lilac_lower_float(lilac_lowering *l, lilac_simt_type type, double number);
+lilac_simt_value lilac_lower_not(lilac_lowering *l, lilac_simt_value predicate);
+lilac_simt_value lilac_lower_select(lilac_lowering *l, lilac_simt_value condition,
+                                    lilac_simt_value yes, lilac_simt_value no);
+/* Between f16, bf16, f32 and f64, rounded once. */
+lilac_simt_value lilac_lower_convert(lilac_lowering *l, lilac_simt_value value,
+                                     lilac_simt_type type, lilac_rounding rounding);
+
+/* ---- linear algebra (coordinates.c) ------------------------------------------------------- */
+
+/* A basis over F2 that remembers from which of the vectors put in (their tags, xored) each of its
+ * own was combined. The pivot of a vector is its lowest bit. */
+typedef struct lilac_lower_basis {
+    uint32_t count;
+    uint64_t vectors[LILAC_LAYOUT_MAX_BITS];
+    uint64_t tags[LILAC_LAYOUT_MAX_BITS];
+} lilac_lower_basis;
+
+/* The rest of the vector modulo the span; the tags of what was subtracted are xored to *tag. */
+uint64_t lilac_lower_basis_reduce(const lilac_lower_basis *basis, uint64_t vector, uint64_t *tag);
+/* False when the vector was in the span. */
+bool lilac_lower_basis_add(lilac_lower_basis *basis, uint64_t vector, uint64_t tag);
+
+/* Of a power of two; rounded down for others. */
+static inline uint32_t lilac_lower_log2(uint64_t number) {
+    return number == 0 ? 0 : 63 - (uint32_t)__builtin_clzll(number);
+}
+
+/* ---- coordinates and renamings (coordinates.c) ------------------------------------------- */
+
+const lilac_lower_view *lilac_lower_view_of(lilac_lowering *l, const lilac_tile_type *type);
+/* xor of columns[i] over the set bits i of the thread's index (and of block_columns over the
+ * block's rank in its cluster). */
+lilac_simt_value lilac_lower_linear(lilac_lowering *l, uint32_t bits, const uint64_t *columns,
+                                    uint32_t block_bits, const uint64_t *block_columns);
+/* The predicate that is true in one of the threads that hold copies of an element; 0: no copies. */
+lilac_simt_value lilac_lower_one_copy(lilac_lowering *l, uint32_t free_threads,
+                                      uint32_t free_blocks);
+
+/* Where the elements of a result stand in an operand: bit j of the operand's coordinate is bit
+ * bits[j] of the result's, or `constant`'s where that is -1. */
+typedef struct lilac_lower_map {
+    uint32_t count; /* bits of an operand's coordinate */
+    int8_t bits[LILAC_LAYOUT_MAX_BITS];
+    uint64_t constant;
+} lilac_lower_map;
+
+void lilac_lower_map_identity(lilac_lower_map *map, uint32_t bits);
+/* For each register of `result` the register of `operand` that holds, in the same thread, the
+ * element at the mapped coordinates. False when there is none. NULL *source: the same register. */
+bool lilac_lower_rename(lilac_lowering *l, const lilac_lower_view *operand,
+                        const lilac_lower_view *result, const lilac_lower_map *map,
+                        const uint32_t **source);
+/* Which register of `operand` stands for register r of a result with this view: renames when the
+ * layouts differ. Refuses with `layout-conversion`. */
+bool lilac_lower_align(lilac_lowering *l, const lilac_lower_value *operand,
+                       const lilac_lower_view *view, const uint32_t **source);
+
+static inline uint32_t lilac_lower_index(const lilac_lower_value *operand, const uint32_t *source,
+                                         uint32_t r) {
+    return operand->count == 1 ? 0 : source != NULL ? source[r] : r;
+}
+
+/* Mask of the register bits that never change the value, by the facts known of it. */
+uint32_t lilac_lower_constant_bits(lilac_lowering *l, const lilac_tile_value *value,
+                                   const lilac_lower_view *view);
+
+/* ---- elementwise ------------------------------------------------------------------------- */
+
+/* Computes the results of one element. */
+typedef void (*lilac_lower_element)(lilac_lowering *l, const lilac_tile_op *op,
+                                    const lilac_simt_value *operands, lilac_simt_value *results);
+/* Applies it to every register, once where operands or facts say that registers are equal. */
+bool lilac_lower_elementwise(lilac_lowering *l, const lilac_tile_op *op,
+                             lilac_lower_element element);
+
+/* ---- vectors (memory.c) ------------------------------------------------------------------ */
+
+/* Loads 2^k elements that stand one after another, sub-word ones packed in words. `others`: what a
+ * false predicate gives, or NULL. The access must be aligned to its size and at most 16 bytes. */
+void lilac_lower_load_vector(lilac_lowering *l, lilac_simt_opcode code, lilac_simt_type type,
+                             uint32_t count, lilac_simt_value address, int64_t offset,
+                             lilac_simt_value predicate, const lilac_simt_value *others,
+                             const lilac_simt_instruction *modifiers, lilac_simt_value *results);
+void lilac_lower_store_vector(lilac_lowering *l, lilac_simt_opcode code, lilac_simt_type type,
+                              uint32_t count, const lilac_simt_value *values,
+                              lilac_simt_value address, int64_t offset, lilac_simt_value predicate,
+                              const lilac_simt_instruction *modifiers);
+
+/* ---- families ---------------------------------------------------------------------------- */
+
+bool lilac_lower_integer_op(lilac_lowering *l, const lilac_tile_op *op);  /* arithmetic.c */
+bool lilac_lower_float_op(lilac_lowering *l, const lilac_tile_op *op);    /* floats.c */
+bool lilac_lower_conversion(lilac_lowering *l, const lilac_tile_op *op);  /* conversions.c */
+bool lilac_lower_math(lilac_lowering *l, const lilac_tile_op *op);        /* math.c */
+bool lilac_lower_source(lilac_lowering *l, const lilac_tile_op *op);      /* sources.c */
+bool lilac_lower_shape(lilac_lowering *l, const lilac_tile_op *op);       /* shape.c */
+bool lilac_lower_pointer(lilac_lowering *l, const lilac_tile_op *op);     /* memory.c */
+bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op);        /* memory.c */
+bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op);       /* memory.c */
+bool lilac_lower_reduce(lilac_lowering *l, const lilac_tile_op *op);      /* reduce.c */
+bool lilac_lower_control(lilac_lowering *l, const lilac_tile_op *op);     /* control.c */
+
+/* Does lowering this tt.reduce touch shared memory? */
+bool lilac_lower_reduce_is_shared(lilac_lowering *l, const lilac_tile_op *op);
+
+/* A barrier of the block: what was read and written before is settled. */
+void lilac_lower_barrier(lilac_lowering *l);
+
+#endif

@@ -1,0 +1,172 @@
+/* Functions of one float, computed in f32 (f16 and bf16 go through it) from the machine's
+ * approximate instructions:
+ *
+ *   exp x    ex2(x log2 e)                     log x    lg2(x) ln 2
+ *   sqrt x   approximate; correctly rounded    rsqrt x  approximate
+ *            where the program asks for it
+ *   sin cos  the machine's
+ *   tanh x   |x| < 0.6: x + x³ p(x²)           else 1 - 2 / (e^2x + 1)       within 2 ulp
+ *   erf x    |x| < 1:   x + x p(x²)            else 1 - 2^q(|x|), |x| ≤ 4    within 2 ulp
+ *
+ * The polynomials were fitted to the smallest largest relative error (of erfc for q). In f64 there
+ * are the roots and the roundings to integers; the rest is refused. */
+#include "lower_internal.h"
+
+#define LOG2_E 1.4426950408889634074
+#define LN_2   0.69314718055994530942
+
+static lilac_simt_value one(lilac_lowering *l, lilac_simt_opcode code, lilac_simt_value a) {
+    return lilac_simt_op1(&l->builder, code, lilac_simt_type_of(l->kernel, a), a);
+}
+
+static lilac_simt_value two(lilac_lowering *l, lilac_simt_opcode code, lilac_simt_value a,
+                            lilac_simt_value b) {
+    return lilac_simt_op2(&l->builder, code, lilac_simt_type_of(l->kernel, a), a, b);
+}
+
+static lilac_simt_value approximate(lilac_lowering *l, lilac_simt_opcode code, uint32_t count,
+                                    const lilac_simt_value *in) {
+    return lilac_lower_flagged(l, code, lilac_simt_type_of(l->kernel, in[0]),
+                               LILAC_SIMT_APPROXIMATE, count, in);
+}
+
+static lilac_simt_value number(lilac_lowering *l, double value) {
+    return lilac_lower_float(l, LILAC_SIMT_F32, value);
+}
+
+static lilac_simt_value multiply_add(lilac_lowering *l, lilac_simt_value a, lilac_simt_value b,
+                            lilac_simt_value c) {
+    return lilac_simt_op3(&l->builder, LILAC_SIMT_OP_FFMA, LILAC_SIMT_F32, a, b, c);
+}
+
+static lilac_simt_value polynomial(lilac_lowering *l, const double *coefficients, uint32_t count,
+                                   lilac_simt_value x) {
+    lilac_simt_value sum = number(l, coefficients[count - 1]);
+    for (uint32_t i = count - 1; i-- > 0;) {
+        sum = multiply_add(l, sum, x, number(l, coefficients[i]));
+    }
+    return sum;
+}
+
+/* y with the sign of x; y is not negative. */
+static lilac_simt_value signed_like(lilac_lowering *l, lilac_simt_value x, lilac_simt_value y) {
+    lilac_simt_builder *b = &l->builder;
+    lilac_simt_value sign =
+        lilac_simt_op2(b, LILAC_SIMT_OP_AND, LILAC_SIMT_I32,
+                       lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, LILAC_SIMT_I32, x),
+                       lilac_simt_constant(b, LILAC_SIMT_I32, 0x80000000));
+    lilac_simt_value bits = lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, LILAC_SIMT_I32, y);
+    bits = lilac_simt_op2(b, LILAC_SIMT_OP_OR, LILAC_SIMT_I32, bits, sign);
+    return lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, LILAC_SIMT_F32, bits);
+}
+
+static lilac_simt_value tanh_of(lilac_lowering *l, lilac_simt_value x) {
+    static const double p[] = {-0.3333333134651184, 0.1333293318748474, -0.05387631431221962,
+                               0.021121444180607796, -0.006283653434365988};
+    lilac_simt_value a = one(l, LILAC_SIMT_OP_FABS, x);
+    lilac_simt_value square = two(l, LILAC_SIMT_OP_FMUL, a, a);
+    lilac_simt_value near = multiply_add(l, two(l, LILAC_SIMT_OP_FMUL, a, square),
+                                polynomial(l, p, sizeof p / sizeof *p, square), a);
+    lilac_simt_value power =
+        one(l, LILAC_SIMT_OP_FEXP2, two(l, LILAC_SIMT_OP_FMUL, a, number(l, 2 * LOG2_E)));
+    lilac_simt_value sum = two(l, LILAC_SIMT_OP_FADD, power, number(l, 1.0));
+    lilac_simt_value inverse = approximate(l, LILAC_SIMT_OP_FRCP, 1, &sum);
+    lilac_simt_value far = multiply_add(l, inverse, number(l, -2.0), number(l, 1.0));
+    lilac_simt_value is_near =
+        lilac_simt_compare_values(&l->builder, LILAC_SIMT_LT, a, number(l, 0.6));
+    return signed_like(l, x, lilac_lower_select(l, is_near, near, far));
+}
+
+static lilac_simt_value erf_of(lilac_lowering *l, lilac_simt_value x) {
+    static const double p[] = {0.12837916612625122,  -0.37612637877464294,  0.11283782869577408,
+                               -0.02686544507741928, 0.005221074912697077,  -0.00084847112884745,
+                               0.00011270543473074213, -9.680133189249318e-06};
+    static const double q[] = {0.00029483184334822,    -1.6297565698623657,   -0.9132830500602722,
+                               -0.15673299133777618,   0.036606334149837494,  -0.0061781881377100945,
+                               0.0006691094022244215,  -3.6522334994515404e-05,
+                               3.626436750892026e-07};
+    lilac_simt_value limit[2] = {one(l, LILAC_SIMT_OP_FABS, x), number(l, 4.0)};
+    lilac_simt_value a = lilac_lower_flagged(l, LILAC_SIMT_OP_FMIN, LILAC_SIMT_F32,
+                                             LILAC_SIMT_PROPAGATE_NAN, 2, limit);
+    lilac_simt_value square = two(l, LILAC_SIMT_OP_FMUL, a, a);
+    lilac_simt_value near = multiply_add(l, a, polynomial(l, p, sizeof p / sizeof *p, square), a);
+    lilac_simt_value tail =
+        one(l, LILAC_SIMT_OP_FEXP2, polynomial(l, q, sizeof q / sizeof *q, a));
+    lilac_simt_value far = two(l, LILAC_SIMT_OP_FSUB, number(l, 1.0), tail);
+    lilac_simt_value is_near =
+        lilac_simt_compare_values(&l->builder, LILAC_SIMT_LT, a, number(l, 1.0));
+    return signed_like(l, x, lilac_lower_select(l, is_near, near, far));
+}
+
+static lilac_simt_value compute_f32(lilac_lowering *l, lilac_tile_opcode code,
+                                    lilac_simt_value x) {
+    switch (code) {
+    case LILAC_TILE_OP_MATH_EXP:
+        return one(l, LILAC_SIMT_OP_FEXP2, two(l, LILAC_SIMT_OP_FMUL, x, number(l, LOG2_E)));
+    case LILAC_TILE_OP_MATH_EXP2:
+        return one(l, LILAC_SIMT_OP_FEXP2, x);
+    case LILAC_TILE_OP_MATH_LOG:
+        return two(l, LILAC_SIMT_OP_FMUL, one(l, LILAC_SIMT_OP_FLOG2, x), number(l, LN_2));
+    case LILAC_TILE_OP_MATH_LOG2:
+        return one(l, LILAC_SIMT_OP_FLOG2, x);
+    case LILAC_TILE_OP_MATH_SQRT:
+        return approximate(l, LILAC_SIMT_OP_FSQRT, 1, &x);
+    case LILAC_TILE_OP_TT_PRECISE_SQRT:
+        return one(l, LILAC_SIMT_OP_FSQRT, x);
+    case LILAC_TILE_OP_MATH_RSQRT:
+        return one(l, LILAC_SIMT_OP_FRSQRT, x);
+    case LILAC_TILE_OP_MATH_SIN:
+        return one(l, LILAC_SIMT_OP_FSIN, x);
+    case LILAC_TILE_OP_MATH_COS:
+        return one(l, LILAC_SIMT_OP_FCOS, x);
+    case LILAC_TILE_OP_MATH_FLOOR:
+        return one(l, LILAC_SIMT_OP_FFLOOR, x);
+    case LILAC_TILE_OP_MATH_CEIL:
+        return one(l, LILAC_SIMT_OP_FCEIL, x);
+    case LILAC_TILE_OP_MATH_TANH:
+        return tanh_of(l, x);
+    default:
+        return erf_of(l, x);
+    }
+}
+
+static lilac_simt_value compute_f64(lilac_lowering *l, lilac_tile_opcode code,
+                                    lilac_simt_value x) {
+    switch (code) {
+    case LILAC_TILE_OP_MATH_SQRT:
+    case LILAC_TILE_OP_TT_PRECISE_SQRT:
+        return one(l, LILAC_SIMT_OP_FSQRT, x);
+    case LILAC_TILE_OP_MATH_RSQRT: {
+        lilac_simt_value root = one(l, LILAC_SIMT_OP_FSQRT, x);
+        return two(l, LILAC_SIMT_OP_FDIV, lilac_lower_float(l, LILAC_SIMT_F64, 1.0), root);
+    }
+    case LILAC_TILE_OP_MATH_FLOOR:
+        return one(l, LILAC_SIMT_OP_FFLOOR, x);
+    case LILAC_TILE_OP_MATH_CEIL:
+        return one(l, LILAC_SIMT_OP_FCEIL, x);
+    default:
+        (void)lilac_lower_refuse(l, "unsupported-type", "there is no %s of f64",
+                                 lilac_tile_op_info_get(code)->name);
+        return 0;
+    }
+}
+
+static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
+                    lilac_simt_value *out) {
+    lilac_simt_type type = lilac_simt_type_of(l->kernel, in[0]);
+    if (type == LILAC_SIMT_F64) {
+        out[0] = compute_f64(l, op->code, in[0]);
+        return;
+    }
+    lilac_simt_value x =
+        lilac_lower_convert(l, in[0], LILAC_SIMT_F32, LILAC_ROUND_NEAREST_EVEN);
+    out[0] = lilac_lower_convert(l, compute_f32(l, op->code, x), type, LILAC_ROUND_NEAREST_EVEN);
+}
+
+bool lilac_lower_math(lilac_lowering *l, const lilac_tile_op *op) {
+    if (!lilac_simt_type_is_float(lilac_lower_operand(l, op, 0)->simt)) {
+        return lilac_lower_refuse(l, "unsupported-type", "there is no %s of 8-bit floats",
+                                  lilac_tile_op_info_get(op->code)->name);
+    }
+    return lilac_lower_elementwise(l, op, compute);
+}

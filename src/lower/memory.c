@@ -1,0 +1,403 @@
+/* Pointers, loads and stores.
+ *
+ *   addptr(splat(p), range)    address of register r = (p + thread part * size) + constant
+ *
+ * so a thread has one pointer and immediates. Register bits whose columns are the lowest bits of
+ * one dimension make a vector as wide as the facts allow: contiguous, aligned, under one mask value
+ * and at most 16 bytes. Elements under 32 bits travel packed in words:
+ *
+ *   8 x f16   ld.global.v4.b32  →  unpack to 8 registers
+ *
+ * Of the threads that hold copies of an element one stores it. */
+#include "lower_internal.h"
+
+#include <string.h>
+
+/* ---- addresses --------------------------------------------------------------------------- */
+
+/* Bytes of what the pointers point to; predicates take one. */
+static uint32_t pointee_bytes(const lilac_tile_type *pointers) {
+    const lilac_tile_type *pointer = lilac_tile_element(pointers);
+    uint32_t bits = lilac_tile_element_bits(pointer->element);
+    return bits < 8 ? 1 : bits / 8;
+}
+
+/* offset * size in 64 bits. */
+static lilac_simt_value scale(lilac_lowering *l, lilac_simt_value offset, uint32_t size) {
+    lilac_simt_builder *b = &l->builder;
+    lilac_simt_type type = lilac_simt_type_of(l->kernel, offset);
+    if (type == LILAC_SIMT_I64) {
+        return size == 1 ? offset
+                         : lilac_simt_op2(b, LILAC_SIMT_OP_MUL, LILAC_SIMT_I64, offset,
+                                          lilac_lower_integer(l, LILAC_SIMT_I64, size));
+    }
+    if (type != LILAC_SIMT_I32) {
+        offset = lilac_simt_op1(b, LILAC_SIMT_OP_SEXT, LILAC_SIMT_I32, offset);
+    }
+    return size == 1 ? lilac_simt_op1(b, LILAC_SIMT_OP_SEXT, LILAC_SIMT_I64, offset)
+                     : lilac_simt_op2(b, LILAC_SIMT_OP_MULWIDE_S, LILAC_SIMT_I64, offset,
+                                      lilac_lower_integer(l, LILAC_SIMT_I32, size));
+}
+
+bool lilac_lower_pointer(lilac_lowering *l, const lilac_tile_op *op) {
+    lilac_lower_value *result = lilac_lower_result(l, op, 0);
+    if (result == NULL) {
+        return false;
+    }
+    const lilac_lower_value *pointer = lilac_lower_operand(l, op, 0);
+    const lilac_lower_value *offset = lilac_lower_operand(l, op, 1);
+    const uint32_t *from_pointer, *from_offset;
+    if (!lilac_lower_align(l, pointer, result->view, &from_pointer) ||
+        !lilac_lower_align(l, offset, result->view, &from_offset)) {
+        return false;
+    }
+    uint32_t size = pointee_bytes(result->type);
+    /* 64-bit sums may be taken apart whatever they wrap to, narrower ones only when they do not. */
+    bool apart = offset->offsets != NULL && (offset->simt == LILAC_SIMT_I64 || offset->exact);
+    int64_t *offsets = pointer->offsets != NULL || apart
+                           ? lilac_arena_array(l->arena, int64_t, result->count)
+                           : NULL;
+    lilac_simt_value before[2] = {0, 0}, made = 0;
+    for (uint32_t r = 0; r < result->count; r++) {
+        uint32_t i = lilac_lower_index(pointer, from_pointer, r);
+        uint32_t j = lilac_lower_index(offset, from_offset, r);
+        lilac_simt_value now[2] = {pointer->base[i],
+                                   apart ? offset->base[j] : lilac_lower_get(l, offset, j)};
+        if (made == 0 || now[0] != before[0] || now[1] != before[1]) {
+            made = lilac_simt_op2(&l->builder, LILAC_SIMT_OP_ADD, LILAC_SIMT_I64, now[0],
+                                  scale(l, now[1], size));
+            memcpy(before, now, sizeof before);
+        }
+        result->base[r] = made;
+        if (offsets != NULL) {
+            offsets[r] = (pointer->offsets == NULL ? 0 : pointer->offsets[i]) +
+                         (apart ? offset->offsets[j] * size : 0);
+        }
+    }
+    result->offsets = offsets;
+    result->exact = true;
+    return true;
+}
+
+/* What an access's immediate may be: 24 bits with sign in the machine's instructions. */
+#define MAX_IMMEDIATE ((int64_t)1 << 23)
+
+static lilac_simt_value address_of(lilac_lowering *l, const lilac_lower_value *pointer, uint32_t r,
+                                   int64_t *immediate) {
+    int64_t offset = pointer->offsets == NULL ? 0 : pointer->offsets[r];
+    if (offset >= -MAX_IMMEDIATE && offset < MAX_IMMEDIATE) {
+        *immediate = offset;
+        return pointer->base[r];
+    }
+    *immediate = 0;
+    return lilac_simt_op2(&l->builder, LILAC_SIMT_OP_ADD, LILAC_SIMT_I64, pointer->base[r],
+                          lilac_lower_integer(l, LILAC_SIMT_I64, offset));
+}
+
+/* ---- packed words ------------------------------------------------------------------------ */
+
+static uint32_t memory_bytes(lilac_simt_type type) {
+    uint32_t bits = lilac_simt_type_bits(type);
+    return bits < 8 ? 1 : bits / 8;
+}
+
+static lilac_simt_type integer_of(uint32_t bytes) {
+    return bytes == 1 ? LILAC_SIMT_I8 : bytes == 2 ? LILAC_SIMT_I16 : LILAC_SIMT_I32;
+}
+
+/* How a vector travels: `words` accesses' elements of `type`, each with `parts` elements. */
+typedef struct carriage {
+    lilac_simt_type type;
+    uint32_t words, parts;
+} carriage;
+
+static carriage carriage_of(lilac_simt_type type, uint32_t count) {
+    uint32_t size = memory_bytes(type);
+    if (size >= 4 || count == 1) {
+        return (carriage){type == LILAC_SIMT_I1 ? LILAC_SIMT_I8 : type, count, 1};
+    }
+    uint32_t bytes = size * count;
+    return bytes <= 4 ? (carriage){integer_of(bytes), 1, count}
+                      : (carriage){LILAC_SIMT_I32, bytes / 4, 4 / size};
+}
+
+static lilac_simt_value to_memory(lilac_lowering *l, lilac_simt_value value) {
+    return lilac_simt_type_of(l->kernel, value) == LILAC_SIMT_I1
+               ? lilac_simt_op1(&l->builder, LILAC_SIMT_OP_ZEXT, LILAC_SIMT_I8, value)
+               : value;
+}
+
+static lilac_simt_value from_memory(lilac_lowering *l, lilac_simt_type type,
+                                    lilac_simt_value value) {
+    return type == LILAC_SIMT_I1
+               ? lilac_simt_compare_values(&l->builder, LILAC_SIMT_NE, value,
+                                           lilac_lower_integer(l, LILAC_SIMT_I8, 0))
+               : value;
+}
+
+static void pack_words(lilac_lowering *l, carriage how, const lilac_simt_value *values,
+                       lilac_simt_value *words) {
+    for (uint32_t w = 0; w < how.words; w++) {
+        lilac_simt_value parts[4];
+        for (uint32_t p = 0; p < how.parts; p++) {
+            parts[p] = to_memory(l, values[w * how.parts + p]);
+        }
+        words[w] =
+            how.parts == 1 ? parts[0] : lilac_simt_pack(&l->builder, how.type, how.parts, parts);
+    }
+}
+
+void lilac_lower_load_vector(lilac_lowering *l, lilac_simt_opcode code, lilac_simt_type type,
+                             uint32_t count, lilac_simt_value address, int64_t offset,
+                             lilac_simt_value predicate, const lilac_simt_value *others,
+                             const lilac_simt_instruction *modifiers, lilac_simt_value *results) {
+    carriage how = carriage_of(type, count);
+    lilac_simt_value words[4];
+    if (others != NULL) {
+        pack_words(l, how, others, words);
+    }
+    lilac_simt_value first =
+        lilac_simt_load(&l->builder, code, how.type, how.words, address, offset, predicate,
+                        others != NULL ? words : NULL, modifiers);
+    lilac_simt_type part = type == LILAC_SIMT_I1 ? LILAC_SIMT_I8 : type;
+    for (uint32_t w = 0; w < how.words; w++) {
+        lilac_simt_value parts[4] = {first + w};
+        if (how.parts > 1) {
+            lilac_simt_unpack(&l->builder, part, first + w, how.parts, parts);
+        }
+        for (uint32_t p = 0; p < how.parts; p++) {
+            results[w * how.parts + p] = from_memory(l, type, parts[p]);
+        }
+    }
+}
+
+void lilac_lower_store_vector(lilac_lowering *l, lilac_simt_opcode code, lilac_simt_type type,
+                              uint32_t count, const lilac_simt_value *values,
+                              lilac_simt_value address, int64_t offset, lilac_simt_value predicate,
+                              const lilac_simt_instruction *modifiers) {
+    carriage how = carriage_of(type, count);
+    lilac_simt_value words[4];
+    pack_words(l, how, values, words);
+    lilac_simt_store(&l->builder, code, how.words, words, address, offset, predicate, modifiers);
+}
+
+/* ---- vectors ----------------------------------------------------------------------------- */
+
+/* The registers of one access: element j is register r with the bits of j put at `bits`. */
+typedef struct vector {
+    uint32_t log2_size;
+    uint32_t bits[4]; /* register bits, lowest element bit first */
+    uint32_t mask;    /* of them */
+} vector;
+
+static uint32_t register_at(const vector *v, uint32_t r, uint32_t element) {
+    for (uint32_t i = 0; i < v->log2_size; i++) {
+        r |= (element >> i & 1) << v->bits[i];
+    }
+    return r;
+}
+
+/* The register bit whose column is this bit of a coordinate alone, or -1. */
+static int find_column(const lilac_lower_view *view, uint64_t column) {
+    for (uint32_t i = 0; i < view->register_bits; i++) {
+        if (view->registers[i] == column) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+/* The widest vector over all dimensions. */
+static vector choose_vector(lilac_lowering *l, const lilac_tile_op *op,
+                            const lilac_lower_view *view, const lilac_tile_value *mask) {
+    vector best = {0};
+    const lilac_tile_value *pointer = lilac_tile_operand(op, 0);
+    uint32_t size = pointee_bytes(pointer->type);
+    for (uint32_t d = 0; d < view->rank; d++) {
+        uint64_t most = lilac_axis_vector(&l->facts, pointer, d, l->target->arch->vector_bytes);
+        if (mask != NULL) {
+            const lilac_axis_facts *facts = lilac_axis_facts_of(&l->facts, mask);
+            uint64_t equal = facts->rank == view->rank ? (uint64_t)facts->constancy[d] : 1;
+            most = equal < most ? equal : most;
+        }
+        vector v = {0};
+        while (v.log2_size < 4 && v.log2_size < view->bits[d] && 2ULL << v.log2_size <= most &&
+               (size << v.log2_size) * 2 <= l->target->arch->vector_bytes) {
+            int bit = find_column(view, 1ULL << (view->start[d] + v.log2_size));
+            if (bit < 0) {
+                break;
+            }
+            v.bits[v.log2_size++] = (uint32_t)bit;
+            v.mask |= 1U << bit;
+        }
+        if (v.log2_size > best.log2_size) {
+            best = v;
+        }
+    }
+    return best;
+}
+
+/* ---- modifiers --------------------------------------------------------------------------- */
+
+static bool read_modifiers(lilac_lowering *l, const lilac_tile_op *op,
+                           lilac_simt_instruction *modifiers) {
+    static const struct {
+        const char *name;
+        lilac_simt_cache cache;
+    } caches[] = {
+        {"none", LILAC_SIMT_CACHE_NONE}, {"ca", LILAC_SIMT_CACHE_CA}, {"cg", LILAC_SIMT_CACHE_CG},
+        {"cs", LILAC_SIMT_CACHE_CS},     {"cv", LILAC_SIMT_CACHE_CV}, {"wb", LILAC_SIMT_CACHE_WB},
+        {"wt", LILAC_SIMT_CACHE_WT},
+    };
+    static const struct {
+        const char *name;
+        lilac_simt_evict evict;
+    } policies[] = {
+        {"normal", LILAC_SIMT_EVICT_NORMAL},
+        {"evict_first", LILAC_SIMT_EVICT_FIRST},
+        {"evict_last", LILAC_SIMT_EVICT_LAST},
+    };
+    memset(modifiers, 0, sizeof *modifiers);
+    lilac_name cache = lilac_tile_find_text(&op->attributes, "cache");
+    lilac_name evict = lilac_tile_find_text(&op->attributes, "evict");
+    bool known = cache == NULL;
+    for (size_t i = 0; cache != NULL && i < sizeof caches / sizeof caches[0]; i++) {
+        if (strcmp(cache, caches[i].name) == 0) {
+            modifiers->cache = (uint8_t)caches[i].cache;
+            known = true;
+        }
+    }
+    bool known_policy = evict == NULL;
+    for (size_t i = 0; evict != NULL && i < sizeof policies / sizeof policies[0]; i++) {
+        if (strcmp(evict, policies[i].name) == 0) {
+            modifiers->evict = (uint8_t)policies[i].evict;
+            known_policy = true;
+        }
+    }
+    if (lilac_tile_find_integer(&op->attributes, "isVolatile", 0) != 0) {
+        modifiers->flags |= LILAC_SIMT_VOLATILE;
+    }
+    return known && known_policy
+               ? true
+               : lilac_lower_unsupported(l, "its cache modifier or eviction policy is unknown");
+}
+
+/* ---- loads and stores -------------------------------------------------------------------- */
+
+/* Which registers of an operand stand for the accesses' registers, and is it there at all? */
+typedef struct companion {
+    const lilac_lower_value *value; /* NULL: no such operand */
+    const uint32_t *source;
+} companion;
+
+static bool accompany(lilac_lowering *l, const lilac_tile_op *op, uint32_t index,
+                      const lilac_lower_view *view, companion *c) {
+    c->value = lilac_lower_operand(l, op, index);
+    c->source = NULL;
+    return c->value == NULL || lilac_lower_align(l, c->value, view, &c->source);
+}
+
+static lilac_simt_value of_companion(lilac_lowering *l, const companion *c, uint32_t r) {
+    return lilac_lower_get(l, c->value, lilac_lower_index(c->value, c->source, r));
+}
+
+static bool memory_type(lilac_lowering *l, const lilac_tile_type *pointers, lilac_simt_type *type) {
+    return lilac_lower_type(l, lilac_tile_element(pointers)->element, type);
+}
+
+bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
+    const lilac_lower_value *pointer = lilac_lower_operand(l, op, 0);
+    if (lilac_tile_find(&op->attributes, "boundaryCheck") != NULL &&
+        lilac_tile_find(&op->attributes, "boundaryCheck")->count != 0) {
+        return lilac_lower_unsupported(l, "block pointers");
+    }
+    lilac_lower_value *result = lilac_lower_result(l, op, 0);
+    lilac_simt_instruction modifiers;
+    lilac_simt_type type;
+    companion place, mask, other;
+    if (result == NULL || !memory_type(l, pointer->type, &type) ||
+        !read_modifiers(l, op, &modifiers) || !accompany(l, op, 0, result->view, &place) ||
+        !accompany(l, op, 1, result->view, &mask) || !accompany(l, op, 2, result->view, &other)) {
+        return false;
+    }
+    const lilac_lower_view *view = result->view;
+    vector v = {0};
+    if (view != NULL) {
+        v = choose_vector(l, op, view, lilac_tile_operand(op, 1));
+    }
+    uint32_t elements = 1U << v.log2_size;
+    for (uint32_t r = 0; r < result->count; r++) {
+        uint32_t same = view == NULL ? r : view->canonical[r];
+        if (same != r) {
+            result->base[r] = result->base[same];
+        }
+        if (same != r || (r & v.mask) != 0) {
+            continue;
+        }
+        int64_t immediate;
+        lilac_simt_value address = address_of(
+            l, pointer, lilac_lower_index(pointer, place.source, r), &immediate);
+        lilac_simt_value others[16], loaded[16];
+        for (uint32_t e = 0; e < elements && other.value != NULL; e++) {
+            others[e] = of_companion(l, &other, register_at(&v, r, e));
+        }
+        lilac_simt_value predicate = mask.value != NULL ? of_companion(l, &mask, r) : 0;
+        bool need_others = predicate != 0 && other.value != NULL;
+        lilac_lower_load_vector(l, LILAC_SIMT_OP_LD_GLOBAL, type, elements, address, immediate,
+                                predicate, need_others ? others : NULL, &modifiers, loaded);
+        for (uint32_t e = 0; e < elements; e++) {
+            result->base[register_at(&v, r, e)] = loaded[e];
+        }
+    }
+    if (view == NULL) {
+        lilac_simt_mark_uniform(l->kernel, result->base[0]);
+    }
+    return true;
+}
+
+bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op) {
+    const lilac_lower_value *pointer = lilac_lower_operand(l, op, 0);
+    if (lilac_tile_find(&op->attributes, "boundaryCheck") != NULL &&
+        lilac_tile_find(&op->attributes, "boundaryCheck")->count != 0) {
+        return lilac_lower_unsupported(l, "block pointers");
+    }
+    const lilac_lower_view *view = pointer->view;
+    lilac_simt_instruction modifiers;
+    lilac_simt_type type;
+    companion value, mask;
+    if (!memory_type(l, pointer->type, &type) || !read_modifiers(l, op, &modifiers) ||
+        !accompany(l, op, 1, view, &value) || !accompany(l, op, 2, view, &mask)) {
+        return false;
+    }
+    vector v = {0};
+    uint32_t free_threads = l->target->num_warps * l->target->arch->warp_size - 1;
+    uint32_t free_blocks = l->target->num_ctas - 1;
+    if (view != NULL) {
+        v = choose_vector(l, op, view, lilac_tile_operand(op, 2));
+        free_threads = view->free_threads;
+        free_blocks = view->free_blocks;
+    }
+    lilac_simt_value one_copy = lilac_lower_one_copy(l, free_threads, free_blocks);
+    uint32_t elements = 1U << v.log2_size;
+    for (uint32_t r = 0; r < pointer->count; r++) {
+        if ((view != NULL && view->canonical[r] != r) || (r & v.mask) != 0) {
+            continue;
+        }
+        int64_t immediate;
+        lilac_simt_value address = address_of(l, pointer, r, &immediate);
+        lilac_simt_value values[16];
+        for (uint32_t e = 0; e < elements; e++) {
+            values[e] = of_companion(l, &value, register_at(&v, r, e));
+        }
+        lilac_simt_value predicate = mask.value != NULL ? of_companion(l, &mask, r) : 0;
+        if (predicate == 0) {
+            predicate = one_copy;
+        } else if (one_copy != 0) {
+            predicate = lilac_simt_op2(&l->builder, LILAC_SIMT_OP_AND, LILAC_SIMT_I1, predicate,
+                                       one_copy);
+        }
+        lilac_lower_store_vector(l, LILAC_SIMT_OP_ST_GLOBAL, type, elements, values, address,
+                                 immediate, predicate, &modifiers);
+    }
+    return true;
+}

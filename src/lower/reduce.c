@@ -1,0 +1,557 @@
+/* tt.reduce, with any combine region, over several operands at once.
+ *
+ * Split a coordinate into what the result keeps (K) and the axis (A). Going through the register,
+ * lane and warp bits in that order, each bit either
+ *
+ *   is new in K            it leads to other elements of the result: nothing to combine
+ *   adds nothing in K …    (after xoring earlier bits that cancel its part there)
+ *     … and is new in A    its two halves are combined
+ *     … and not            its two halves are copies: they must not be combined
+ *
+ * and the combining goes bit by bit, each in its own way:
+ *
+ *   register   the thread's values, as a tree
+ *   lane       butterflies: shuffle by xor with the bit (and the lane bits that cancel)
+ *   warp       one lane for each element writes its warp's partial result to shared memory, and
+ *              after a barrier every thread reads all partials of its elements
+ *
+ *        element 0          element 1
+ *      | w0 w1 w2 w3 … | w0 w1 w2 w3 … |        8 warps of f32: 32 bytes, read as two vectors
+ *
+ * A lane bit that only cancels against a register bit would need another register in each lane;
+ * such layouts are refused. Results in a layout that no renaming gives are read from shared memory
+ * too. */
+#include "lower_internal.h"
+
+#include <string.h>
+
+#define MAX_REGISTER_BITS 16
+#define MAX_THREAD_BITS   16
+
+typedef struct plan {
+    const lilac_lower_view *in;
+    const lilac_lower_view *out; /* NULL: a scalar */
+    uint32_t axis, operands;
+    uint32_t keep_bits; /* of a coordinate of the result */
+    /* registers */
+    uint32_t group_bits, group_register[MAX_REGISTER_BITS];
+    uint32_t fold_bits, fold_masks[MAX_REGISTER_BITS];
+    /* lanes */
+    uint32_t lane_steps, lane_masks[MAX_THREAD_BITS], lane_pivots[MAX_THREAD_BITS];
+    /* warps */
+    uint32_t slot_bits, slot_thread[MAX_THREAD_BITS];
+    uint32_t idle_threads; /* bits that are 0 in the threads that write */
+    /* where the result's registers are among the groups, when nothing crosses threads any more */
+    bool shared;
+    const uint32_t *source;
+} plan;
+
+/* ---- the plan ---------------------------------------------------------------------------- */
+
+/* The part of a coordinate that the result keeps: its own coordinate. */
+static uint64_t kept(const plan *p, uint64_t coordinate) {
+    uint32_t start = p->in->start[p->axis], bits = p->in->bits[p->axis];
+    uint64_t below = coordinate & ((1ULL << start) - 1);
+    uint64_t above = start + bits >= 64 ? 0 : coordinate >> (start + bits);
+    return below | above << start;
+}
+
+static uint64_t along_axis(const plan *p, uint64_t coordinate) {
+    uint32_t start = p->in->start[p->axis], bits = p->in->bits[p->axis];
+    return coordinate >> start & ((1ULL << bits) - 1);
+}
+
+typedef enum role { KEEPS, COMBINES, COPIES } role;
+
+/* What a bit with this column does. *tag comes with the bit's own mark and leaves with the marks of
+ * all bits that make up the direction. */
+static role classify(const plan *p, lilac_lower_basis *keeps, lilac_lower_basis *combines,
+                     uint64_t column, uint64_t *tag) {
+    uint64_t key = kept(p, column) | along_axis(p, column) << p->keep_bits;
+    uint64_t own = *tag;
+    uint64_t rest = lilac_lower_basis_reduce(keeps, key, tag);
+    if (rest & ((1ULL << p->keep_bits) - 1)) {
+        (void)lilac_lower_basis_add(keeps, key, own);
+        return KEEPS;
+    }
+    return lilac_lower_basis_add(combines, rest, 0) ? COMBINES : COPIES;
+}
+
+#define THREAD_MARK 32 /* marks of thread bits stand above those of register bits */
+
+static bool plan_bits(lilac_lowering *l, plan *p) {
+    lilac_lower_basis keeps = {0}, combines = {0};
+    for (uint32_t i = 0; i < p->in->register_bits; i++) {
+        uint64_t tag = 1ULL << i;
+        switch (classify(p, &keeps, &combines, p->in->registers[i], &tag)) {
+        case KEEPS:
+            p->group_register[p->group_bits++] = i;
+            break;
+        case COMBINES:
+            p->fold_masks[p->fold_bits++] = (uint32_t)tag;
+            break;
+        default:
+            break;
+        }
+    }
+    for (uint32_t i = 0; i < p->in->thread_bits; i++) {
+        uint64_t tag = 1ULL << (THREAD_MARK + i);
+        role what = classify(p, &keeps, &combines, p->in->threads[i], &tag);
+        bool is_lane = i < p->in->lane_bits;
+        if (what == COMBINES && is_lane) {
+            if (tag & ((1ULL << THREAD_MARK) - 1)) {
+                return lilac_lower_unsupported(
+                    l, "in this layout a lane's elements meet another register of its partner");
+            }
+            p->lane_pivots[p->lane_steps] = i;
+            p->lane_masks[p->lane_steps++] = (uint32_t)(tag >> THREAD_MARK);
+        } else if (what == COMBINES) {
+            p->slot_thread[p->slot_bits++] = i;
+        }
+        if (what == COPIES || (what == COMBINES && is_lane)) {
+            p->idle_threads |= 1U << i;
+        }
+    }
+    for (uint32_t i = 0; i < p->in->block_bits; i++) {
+        if (along_axis(p, p->in->blocks[i]) != 0) {
+            return lilac_lower_unsupported(l, "the axis is spread over the blocks of a cluster");
+        }
+    }
+    return true;
+}
+
+/* What a thread has after its registers and lanes are combined: one register for each group. */
+static void reduced_view(const plan *p, lilac_lower_view *view) {
+    memset(view, 0, sizeof *view);
+    view->register_bits = p->group_bits;
+    view->count = 1U << p->group_bits;
+    view->thread_bits = p->in->thread_bits;
+    view->block_bits = p->in->block_bits;
+    for (uint32_t i = 0; i < p->group_bits; i++) {
+        view->registers[i] = kept(p, p->in->registers[p->group_register[i]]);
+    }
+    for (uint32_t i = 0; i < view->thread_bits; i++) {
+        view->threads[i] = kept(p, p->in->threads[i]);
+    }
+    for (uint32_t i = 0; i < view->block_bits; i++) {
+        view->blocks[i] = kept(p, p->in->blocks[i]);
+    }
+}
+
+static bool make_plan(lilac_lowering *l, const lilac_tile_op *op, plan *p) {
+    memset(p, 0, sizeof *p);
+    const lilac_tile_type *type = lilac_tile_operand(op, 0)->type;
+    p->in = lilac_lower_view_of(l, type);
+    p->operands = op->operand_count;
+    int64_t axis = lilac_tile_find_integer(&op->attributes, "axis", 0);
+    if (p->in == NULL) {
+        return false;
+    }
+    if (axis < 0 || axis >= p->in->rank || op->result_count != p->operands) {
+        return lilac_lower_unsupported(l, "its axis or results do not fit");
+    }
+    p->axis = (uint32_t)axis;
+    p->keep_bits = p->in->layout->out_bits - p->in->bits[p->axis];
+    if (!plan_bits(l, p)) {
+        return false;
+    }
+    p->shared = p->slot_bits > 0;
+    if (!lilac_tile_is_tensor(op->results[0].type)) {
+        return true;
+    }
+    p->out = lilac_lower_view_of(l, op->results[0].type);
+    if (p->out == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < p->in->block_bits; i++) {
+        if (kept(p, p->in->blocks[i]) != p->out->blocks[i]) {
+            return lilac_lower_refuse(l, "layout-conversion",
+                                      "the result of a reduction stands in another block");
+        }
+    }
+    if (!p->shared) {
+        lilac_lower_view reduced;
+        lilac_lower_map map;
+        reduced_view(p, &reduced);
+        lilac_lower_map_identity(&map, p->keep_bits);
+        p->shared = !lilac_lower_rename(l, &reduced, p->out, &map, &p->source);
+    }
+    return true;
+}
+
+bool lilac_lower_reduce_is_shared(lilac_lowering *l, const lilac_tile_op *op) {
+    plan p;
+    const lilac_tile_op *before = l->op;
+    l->op = op;
+    bool shared = make_plan(l, op, &p) && p.shared;
+    l->op = before;
+    return shared;
+}
+
+/* ---- combining --------------------------------------------------------------------------- */
+
+/* The values of one element, one for each operand. */
+typedef lilac_simt_value *element;
+
+/* a = region(a, b), by lowering the region's operations on scalars. */
+static bool combine(lilac_lowering *l, const lilac_tile_op *op, element a,
+                    const lilac_simt_value *b) {
+    const lilac_tile_block *block = op->regions[0]->first;
+    uint32_t count = op->operand_count;
+    if (block == NULL || block->argument_count != 2 * count) {
+        return lilac_lower_unsupported(l, "its region does not take two elements");
+    }
+    for (uint32_t i = 0; i < 2 * count; i++) {
+        lilac_lower_value *argument = lilac_lower_define(l, block->arguments[i]);
+        if (argument == NULL) {
+            return false;
+        }
+        argument->base[0] = i < count ? a[i] : b[i - count];
+    }
+    const lilac_tile_op *end = lilac_lower_block(l, block);
+    l->op = op;
+    l->builder.location = op->location;
+    if (end == NULL) {
+        return false;
+    }
+    if (end->operand_count != count) {
+        return lilac_lower_unsupported(l, "its region does not return an element");
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        a[i] = lilac_lower_get(l, lilac_lower_operand(l, end, i), 0);
+    }
+    return true;
+}
+
+/* Combines `count` (a power of two) elements standing one after another into the first. */
+static bool combine_tree(lilac_lowering *l, const lilac_tile_op *op, lilac_simt_value *elements,
+                         uint32_t count) {
+    uint32_t stride = op->operand_count;
+    for (uint32_t half = count / 2; half > 0; half /= 2) {
+        for (uint32_t i = 0; i < half; i++) {
+            if (!combine(l, op, elements + (size_t)i * stride,
+                         elements + (size_t)(i + half) * stride)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* Is each result one commutative operation of its own two elements? Then partners in a butterfly
+ * get the same bits; otherwise which of them was first may show. */
+static bool is_commutative(const lilac_tile_op *op) {
+    const lilac_tile_block *block = op->regions[0]->first;
+    const lilac_tile_op *end = block->last;
+    for (uint32_t i = 0; i < op->operand_count && i < end->operand_count; i++) {
+        const lilac_tile_op *made_by = end->operands[i].value->op;
+        if (made_by == NULL || made_by->parent != block || made_by->operand_count != 2 ||
+            !(lilac_tile_op_info_get(made_by->code)->traits & LILAC_TILE_COMMUTATIVE)) {
+            return false;
+        }
+        const lilac_tile_value *first = made_by->operands[0].value;
+        const lilac_tile_value *second = made_by->operands[1].value;
+        const lilac_tile_value *a = block->arguments[i];
+        const lilac_tile_value *b = block->arguments[i + op->operand_count];
+        if (!(first == a && second == b) && !(first == b && second == a)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- registers --------------------------------------------------------------------------- */
+
+/* One element for each group. */
+static lilac_simt_value *fold_registers(lilac_lowering *l, const lilac_tile_op *op, const plan *p) {
+    uint32_t groups = 1U << p->group_bits, folds = 1U << p->fold_bits, n = p->operands;
+    lilac_simt_value *results = lilac_arena_array(l->arena, lilac_simt_value, (size_t)groups * n);
+    lilac_simt_value *list = lilac_arena_array(l->arena, lilac_simt_value, (size_t)folds * n);
+    for (uint32_t g = 0; g < groups; g++) {
+        uint32_t start = 0;
+        for (uint32_t i = 0; i < p->group_bits; i++) {
+            start |= (g >> i & 1) << p->group_register[i];
+        }
+        for (uint32_t t = 0; t < folds; t++) {
+            uint32_t r = start;
+            for (uint32_t i = 0; i < p->fold_bits; i++) {
+                r ^= t >> i & 1 ? p->fold_masks[i] : 0;
+            }
+            for (uint32_t i = 0; i < n; i++) {
+                list[(size_t)t * n + i] = lilac_lower_get(l, lilac_lower_operand(l, op, i), r);
+            }
+        }
+        if (!combine_tree(l, op, list, folds)) {
+            return NULL;
+        }
+        memcpy(results + (size_t)g * n, list, n * sizeof *list);
+    }
+    return results;
+}
+
+/* ---- lanes ------------------------------------------------------------------------------- */
+
+static lilac_simt_value shuffle_word(lilac_lowering *l, lilac_simt_shuffle kind,
+                                     lilac_simt_value word, lilac_simt_value lane) {
+    lilac_simt_instruction like = {.code = LILAC_SIMT_OP_SHUFFLE, .detail = (uint8_t)kind};
+    lilac_simt_type type = lilac_simt_type_of(l->kernel, word);
+    lilac_simt_value operands[2] = {word, lane};
+    return lilac_simt_build(&l->builder, &like, 2, operands, 1, &type);
+}
+
+/* Shuffles move 32-bit words: narrower values are widened, 64 bits go in two halves. */
+static lilac_simt_value shuffle(lilac_lowering *l, lilac_simt_shuffle kind, lilac_simt_value value,
+                                lilac_simt_value lane) {
+    lilac_simt_builder *b = &l->builder;
+    lilac_simt_type type = lilac_simt_type_of(l->kernel, value);
+    uint32_t bits = lilac_simt_type_bits(type);
+    if (bits == 32) {
+        return shuffle_word(l, kind, value, lane);
+    }
+    if (bits == 64) {
+        lilac_simt_value halves[2];
+        lilac_simt_unpack(b, LILAC_SIMT_I32, value, 2, halves);
+        for (uint32_t i = 0; i < 2; i++) {
+            halves[i] = shuffle_word(l, kind, halves[i], lane);
+        }
+        return lilac_simt_pack(b, type, 2, halves);
+    }
+    bool is_float = lilac_simt_type_is_float(type);
+    lilac_simt_value narrow =
+        is_float ? lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, LILAC_SIMT_I16, value) : value;
+    lilac_simt_value word = lilac_simt_op1(b, LILAC_SIMT_OP_ZEXT, LILAC_SIMT_I32, narrow);
+    word = shuffle_word(l, kind, word, lane);
+    if (type == LILAC_SIMT_I1) {
+        return lilac_simt_compare_values(b, LILAC_SIMT_NE, word,
+                                         lilac_simt_constant(b, LILAC_SIMT_I32, 0));
+    }
+    narrow = lilac_simt_op1(b, LILAC_SIMT_OP_TRUNC, is_float ? LILAC_SIMT_I16 : type, word);
+    return is_float ? lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, type, narrow) : narrow;
+}
+
+/* Shuffles a row of values (`stride` apart), two 16-bit ones in a word. */
+static void shuffle_row(lilac_lowering *l, lilac_simt_shuffle kind, lilac_simt_value lane,
+                        uint32_t count, uint32_t stride, const lilac_simt_value *in,
+                        lilac_simt_value *out) {
+    lilac_simt_type type = lilac_simt_type_of(l->kernel, in[0]);
+    bool pairs = lilac_simt_type_bits(type) == 16 && count % 2 == 0;
+    for (uint32_t i = 0; i < count; i += pairs ? 2 : 1) {
+        if (!pairs) {
+            out[(size_t)i * stride] = shuffle(l, kind, in[(size_t)i * stride], lane);
+            continue;
+        }
+        lilac_simt_value pair[2] = {in[(size_t)i * stride], in[(size_t)(i + 1) * stride]};
+        lilac_simt_value word = lilac_simt_pack(&l->builder, LILAC_SIMT_I32, 2, pair);
+        word = shuffle_word(l, kind, word, lane);
+        lilac_simt_unpack(&l->builder, type, word, 2, pair);
+        out[(size_t)i * stride] = pair[0];
+        out[(size_t)(i + 1) * stride] = pair[1];
+    }
+}
+
+static bool fold_lanes(lilac_lowering *l, const lilac_tile_op *op, const plan *p,
+                       lilac_simt_value *elements) {
+    uint32_t groups = 1U << p->group_bits, n = p->operands;
+    lilac_simt_value *others = lilac_arena_array(l->arena, lilac_simt_value, (size_t)groups * n);
+    for (uint32_t step = p->lane_steps; step-- > 0;) {
+        lilac_simt_value mask =
+            lilac_simt_constant(&l->builder, LILAC_SIMT_I32, p->lane_masks[step]);
+        for (uint32_t i = 0; i < n; i++) {
+            shuffle_row(l, LILAC_SIMT_SHFL_XOR, mask, groups, n, elements + i, others + i);
+        }
+        for (uint32_t g = 0; g < groups; g++) {
+            if (!combine(l, op, elements + (size_t)g * n, others + (size_t)g * n)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* Gives all lanes that combined their values the bits of one of them. */
+static void agree(lilac_lowering *l, const plan *p, lilac_simt_value *elements) {
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0};
+    for (uint32_t i = 0; i < p->in->lane_bits; i++) {
+        columns[i] = 1ULL << i;
+    }
+    for (uint32_t step = 0; step < p->lane_steps; step++) {
+        uint32_t pivot = p->lane_pivots[step];
+        columns[pivot] = p->lane_masks[step] ^ (1ULL << pivot);
+    }
+    lilac_simt_value lane = lilac_lower_linear(l, p->in->lane_bits, columns, 0, NULL);
+    for (uint32_t i = 0; i < p->operands; i++) {
+        shuffle_row(l, LILAC_SIMT_SHFL_IDX, lane, 1U << p->group_bits, p->operands, elements + i,
+                    elements + i);
+    }
+}
+
+/* ---- warps ------------------------------------------------------------------------------- */
+
+static uint32_t memory_bytes(lilac_simt_type type) {
+    uint32_t bits = lilac_simt_type_bits(type);
+    return bits < 8 ? 1 : bits / 8;
+}
+
+/* The address of a coordinate: the thread's part as a value, then registers' parts one at a time,
+ * as an immediate where they touch other bits. */
+typedef struct addressing {
+    lilac_simt_value base; /* of the block's shared memory */
+    lilac_simt_value thread;
+    uint64_t thread_bits; /* that the thread's part may set */
+} addressing;
+
+static addressing address_threads(lilac_lowering *l, uint32_t bits, const uint64_t *columns) {
+    lilac_simt_instruction shared = {.code = LILAC_SIMT_OP_SHARED_BASE};
+    lilac_simt_type type = LILAC_SIMT_I32;
+    addressing a = {.base = lilac_simt_build(&l->builder, &shared, 0, NULL, 1, &type)};
+    a.thread = lilac_lower_linear(l, bits, columns, 0, NULL);
+    for (uint32_t i = 0; i < bits; i++) {
+        a.thread_bits |= columns[i];
+    }
+    return a;
+}
+
+static lilac_simt_value address_of(lilac_lowering *l, const addressing *a, uint64_t part,
+                                   int64_t *immediate) {
+    lilac_simt_value thread = a->thread;
+    *immediate = (int64_t)part;
+    if (part & a->thread_bits) {
+        thread = lilac_simt_op2(&l->builder, LILAC_SIMT_OP_XOR, LILAC_SIMT_I32, thread,
+                                lilac_lower_integer(l, LILAC_SIMT_I32, (int64_t)part));
+        *immediate = 0;
+    }
+    return lilac_simt_op2(&l->builder, LILAC_SIMT_OP_ADD, LILAC_SIMT_I32, a->base, thread);
+}
+
+static void write_partials(lilac_lowering *l, const plan *p, uint32_t operand, uint32_t start,
+                           const lilac_simt_value *elements) {
+    lilac_simt_type type = lilac_simt_type_of(l->kernel, elements[operand]);
+    uint32_t scale = lilac_lower_log2(memory_bytes(type));
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
+    for (uint32_t i = 0; i < p->in->thread_bits; i++) {
+        columns[i] = kept(p, p->in->threads[i]) << p->slot_bits << scale;
+    }
+    for (uint32_t s = 0; s < p->slot_bits; s++) {
+        columns[p->slot_thread[s]] |= 1ULL << s << scale;
+    }
+    addressing a = address_threads(l, p->in->thread_bits, columns);
+    lilac_simt_value writes = lilac_lower_one_copy(l, p->idle_threads, 0);
+    for (uint32_t g = 0; g < 1U << p->group_bits; g++) {
+        uint64_t part = 0;
+        for (uint32_t i = 0; i < p->group_bits; i++) {
+            part ^= g >> i & 1 ? kept(p, p->in->registers[p->group_register[i]]) : 0;
+        }
+        int64_t immediate;
+        lilac_simt_value address = address_of(l, &a, part << p->slot_bits << scale, &immediate);
+        lilac_lower_store_vector(l, LILAC_SIMT_OP_ST_SHARED, type, 1,
+                                 &elements[(size_t)g * p->operands + operand], address,
+                                 immediate + start, writes, NULL);
+    }
+}
+
+/* The partials of the result's register r, one after another `operands` apart. */
+static void read_partials(lilac_lowering *l, const plan *p, uint32_t operand, uint32_t start,
+                          lilac_simt_type type, uint32_t r, lilac_simt_value *partials) {
+    uint32_t size = memory_bytes(type), scale = lilac_lower_log2(size);
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0};
+    uint32_t bits = p->out == NULL ? 0 : p->out->thread_bits;
+    for (uint32_t i = 0; i < bits; i++) {
+        columns[i] = p->out->threads[i] << p->slot_bits << scale;
+    }
+    addressing a = address_threads(l, bits, columns);
+    uint64_t part = p->out == NULL ? 0 : p->out->coordinates[r];
+    int64_t immediate;
+    lilac_simt_value address = address_of(l, &a, part << p->slot_bits << scale, &immediate);
+    uint32_t count = 1U << p->slot_bits;
+    uint32_t most = l->target->arch->vector_bytes / size;
+    uint32_t vector = count < most ? count : most;
+    for (uint32_t i = 0; i < count; i += vector) {
+        lilac_simt_value loaded[16];
+        lilac_lower_load_vector(l, LILAC_SIMT_OP_LD_SHARED, type, vector, address,
+                                immediate + start + (int64_t)i * size, 0, NULL, NULL, loaded);
+        for (uint32_t k = 0; k < vector; k++) {
+            partials[(size_t)(i + k) * p->operands + operand] = loaded[k];
+        }
+    }
+}
+
+static bool through_shared(lilac_lowering *l, const lilac_tile_op *op, const plan *p,
+                           const lilac_simt_value *elements, lilac_lower_value *const *results) {
+    uint32_t n = p->operands, slots = 1U << p->slot_bits, bytes = 0;
+    uint32_t *starts = lilac_arena_array(l->arena, uint32_t, n);
+    if (l->shared_read) {
+        lilac_lower_barrier(l);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        starts[i] = (bytes + 15) / 16 * 16;
+        bytes = starts[i] + (memory_bytes(results[i]->simt) << p->slot_bits << p->keep_bits);
+        write_partials(l, p, i, starts[i], elements);
+    }
+    l->shared_bytes = bytes > l->shared_bytes ? bytes : l->shared_bytes;
+    lilac_lower_barrier(l);
+    uint32_t registers = results[0]->count;
+    lilac_simt_value *partials =
+        lilac_arena_array(l->arena, lilac_simt_value, (size_t)registers * slots * n);
+    for (uint32_t r = 0; r < registers; r++) {
+        bool is_copy = p->out != NULL && p->out->canonical[r] != r;
+        for (uint32_t i = 0; i < n && !is_copy; i++) {
+            read_partials(l, p, i, starts[i], results[i]->simt, r,
+                          partials + (size_t)r * slots * n);
+        }
+    }
+    l->shared_read = true;
+    for (uint32_t r = 0; r < registers; r++) {
+        uint32_t same = p->out == NULL ? r : p->out->canonical[r];
+        lilac_simt_value *list = partials + (size_t)r * slots * n;
+        if (same == r && !combine_tree(l, op, list, slots)) {
+            return false;
+        }
+        for (uint32_t i = 0; i < n; i++) {
+            results[i]->base[r] = same == r ? list[i] : results[i]->base[same];
+        }
+    }
+    return true;
+}
+
+/* ---- the whole --------------------------------------------------------------------------- */
+
+bool lilac_lower_reduce(lilac_lowering *l, const lilac_tile_op *op) {
+    plan p;
+    if (!make_plan(l, op, &p)) {
+        return false;
+    }
+    lilac_lower_value **results = lilac_arena_array(l->arena, lilac_lower_value *, p.operands);
+    for (uint32_t i = 0; i < p.operands; i++) {
+        results[i] = lilac_lower_result(l, op, i);
+        if (results[i] == NULL) {
+            return false;
+        }
+        if (results[i]->view != p.out || lilac_lower_operand(l, op, i)->view != p.in) {
+            return lilac_lower_refuse(l, "layout-conversion",
+                                      "the operands of a reduction have different layouts");
+        }
+    }
+    lilac_simt_value *elements = fold_registers(l, op, &p);
+    if (elements == NULL || !fold_lanes(l, op, &p, elements)) {
+        return false;
+    }
+    if (p.shared) {
+        if (!through_shared(l, op, &p, elements, results)) {
+            return false;
+        }
+    } else {
+        if (p.lane_steps > 0 && !is_commutative(op)) {
+            agree(l, &p, elements);
+        }
+        for (uint32_t i = 0; i < p.operands; i++) {
+            for (uint32_t r = 0; r < results[i]->count; r++) {
+                uint32_t group = p.source != NULL ? p.source[r] : r;
+                results[i]->base[r] = elements[(size_t)group * p.operands + i];
+            }
+        }
+    }
+    for (uint32_t i = 0; i < p.operands && p.out == NULL; i++) {
+        lilac_simt_mark_uniform(l->kernel, results[i]->base[0]);
+    }
+    return true;
+}

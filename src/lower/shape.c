@@ -1,0 +1,229 @@
+/* Shape operations move no data: each register of the result is a register of the operand.
+ *
+ *   operation      bit j of the operand's coordinate is …
+ *   -----------    -----------------------------------------------------------------
+ *   splat          (a scalar: the same value in every register)
+ *   expand_dims    the same bit, of a dimension one further on from `axis`
+ *   broadcast      the same bit; dimensions of size 1 have none
+ *   trans          the same bit of the dimension that it went to
+ *   reshape        the bit at the same place of the row-major index
+ *   join, split    the same bit; the last dimension's is the operand's or result's number
+ *   convert        the same bit
+ */
+#include "lower_internal.h"
+
+/* The result as a renaming of an operand, constants and ranges included. */
+static bool rename_value(lilac_lowering *l, const lilac_lower_value *from,
+                         const lilac_lower_map *map, lilac_lower_value *to) {
+    const uint32_t *source;
+    if (!lilac_lower_rename(l, from->view, to->view, map, &source)) {
+        return lilac_lower_refuse(l, "layout-conversion",
+                                  "'%s' between these layouts moves elements between threads",
+                                  lilac_tile_op_info_get(l->op->code)->name);
+    }
+    to->exact = from->exact;
+    to->low = from->low, to->high = from->high;
+    to->offset_low = from->offset_low, to->offset_high = from->offset_high;
+    if (source == NULL) {
+        to->base = from->base;
+        to->offsets = from->offsets;
+        return true;
+    }
+    int64_t *offsets =
+        from->offsets != NULL ? lilac_arena_array(l->arena, int64_t, to->count) : NULL;
+    for (uint32_t r = 0; r < to->count; r++) {
+        to->base[r] = from->base[source[r]];
+        if (offsets != NULL) {
+            offsets[r] = from->offsets[source[r]];
+        }
+    }
+    to->offsets = offsets;
+    return true;
+}
+
+/* Dimension `from` of the operand is dimension `to` of the result. */
+static void map_dimension(lilac_lower_map *map, const lilac_lower_view *operand, uint32_t from,
+                          const lilac_lower_view *result, uint32_t to) {
+    for (uint32_t j = 0; j < operand->bits[from] && j < result->bits[to]; j++) {
+        map->bits[operand->start[from] + j] = (int8_t)(result->start[to] + j);
+    }
+}
+
+static bool transpose_map(lilac_lowering *l, const lilac_tile_op *op, lilac_lower_map *map,
+                          const lilac_lower_view *from, const lilac_lower_view *to) {
+    const lilac_tile_attribute *order = lilac_tile_find(&op->attributes, "order");
+    if (order == NULL || order->count != to->rank || from->rank != to->rank) {
+        return lilac_lower_unsupported(l, "its order does not fit");
+    }
+    for (uint32_t d = 0; d < to->rank; d++) {
+        int64_t source = order->integers[d];
+        if (source < 0 || source >= from->rank) {
+            return lilac_lower_unsupported(l, "its order does not fit");
+        }
+        map_dimension(map, from, (uint32_t)source, to, d);
+    }
+    return true;
+}
+
+/* Coordinate bits in row-major order, the last dimension's lowest bit first. */
+static uint32_t row_major_bits(const lilac_lower_view *view, uint32_t *places) {
+    uint32_t count = 0;
+    for (uint32_t d = view->rank; d-- > 0;) {
+        for (uint32_t j = 0; j < view->bits[d]; j++) {
+            places[count++] = view->start[d] + j;
+        }
+    }
+    return count;
+}
+
+static bool reshape_map(lilac_lowering *l, lilac_lower_map *map, const lilac_lower_view *from,
+                        const lilac_lower_view *to) {
+    uint32_t from_places[LILAC_LAYOUT_MAX_BITS], to_places[LILAC_LAYOUT_MAX_BITS];
+    uint32_t count = row_major_bits(from, from_places);
+    if (count != row_major_bits(to, to_places)) {
+        return lilac_lower_unsupported(l, "the element counts differ");
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        map->bits[from_places[i]] = (int8_t)to_places[i];
+    }
+    return true;
+}
+
+static bool move(lilac_lowering *l, const lilac_tile_op *op) {
+    const lilac_lower_value *from = lilac_lower_operand(l, op, 0);
+    lilac_lower_value *to = lilac_lower_result(l, op, 0);
+    if (to == NULL) {
+        return false;
+    }
+    lilac_lower_map map;
+    lilac_lower_map_identity(&map, from->view->layout->out_bits);
+    uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
+    bool expand = op->code == LILAC_TILE_OP_TT_EXPAND_DIMS;
+    switch (op->code) {
+    case LILAC_TILE_OP_TT_TRANS:
+        if (!transpose_map(l, op, &map, from->view, to->view)) {
+            return false;
+        }
+        break;
+    case LILAC_TILE_OP_TT_RESHAPE:
+        if (!reshape_map(l, &map, from->view, to->view)) {
+            return false;
+        }
+        break;
+    default:
+        for (uint32_t d = 0; d < from->view->rank; d++) {
+            uint32_t target = expand && d >= axis ? d + 1 : d;
+            if (target >= to->view->rank) {
+                return lilac_lower_unsupported(l, "the ranks do not fit");
+            }
+            map_dimension(&map, from->view, d, to->view, target);
+        }
+        break;
+    }
+    return rename_value(l, from, &map, to);
+}
+
+static bool splat(lilac_lowering *l, const lilac_tile_op *op) {
+    const lilac_lower_value *from = lilac_lower_operand(l, op, 0);
+    lilac_lower_value *to = lilac_lower_result(l, op, 0);
+    if (to == NULL) {
+        return false;
+    }
+    lilac_simt_value value = lilac_lower_get(l, from, 0);
+    for (uint32_t r = 0; r < to->count; r++) {
+        to->base[r] = value;
+    }
+    to->low = from->low;
+    to->high = from->high;
+    return true;
+}
+
+/* Every thread holds the one element, so the value is the same in all of them. */
+static bool unsplat(lilac_lowering *l, const lilac_tile_op *op) {
+    const lilac_lower_value *from = lilac_lower_operand(l, op, 0);
+    lilac_lower_value *to = lilac_lower_result(l, op, 0);
+    if (to == NULL) {
+        return false;
+    }
+    if (from->view->layout->out_bits != 0) {
+        return lilac_lower_unsupported(l, "the tensor has more than one element");
+    }
+    to->base[0] = lilac_lower_get(l, from, 0);
+    lilac_simt_mark_uniform(l->kernel, to->base[0]);
+    return true;
+}
+
+/* Register r of the result belongs to the operand that the last coordinate names. */
+static bool join(lilac_lowering *l, const lilac_tile_op *op) {
+    lilac_lower_value *to = lilac_lower_result(l, op, 0);
+    if (to == NULL) {
+        return false;
+    }
+    const lilac_lower_view *view = to->view;
+    uint64_t last = 1ULL << view->start[view->rank - 1];
+    for (uint32_t i = 0; i < view->thread_bits + view->block_bits; i++) {
+        uint64_t column =
+            i < view->thread_bits ? view->threads[i] : view->blocks[i - view->thread_bits];
+        if (column & last) {
+            return lilac_lower_refuse(l, "layout-conversion",
+                                      "the two halves of 'tt.join' stand in different threads");
+        }
+    }
+    for (uint32_t half = 0; half < 2; half++) {
+        const lilac_lower_value *from = lilac_lower_operand(l, op, half);
+        lilac_lower_map map;
+        lilac_lower_map_identity(&map, from->view->layout->out_bits);
+        for (uint32_t d = 0; d < from->view->rank; d++) {
+            map_dimension(&map, from->view, d, view, d);
+        }
+        const uint32_t *source;
+        if (!lilac_lower_rename(l, from->view, view, &map, &source)) {
+            return lilac_lower_refuse(l, "layout-conversion",
+                                      "'tt.join' between these layouts moves elements between "
+                                      "threads");
+        }
+        for (uint32_t r = 0; r < to->count; r++) {
+            if (((view->coordinates[r] & last) != 0) == (half == 1)) {
+                to->base[r] = lilac_lower_get(l, from, lilac_lower_index(from, source, r));
+            }
+        }
+    }
+    return true;
+}
+
+static bool split(lilac_lowering *l, const lilac_tile_op *op) {
+    const lilac_lower_value *from = lilac_lower_operand(l, op, 0);
+    for (uint32_t half = 0; half < 2; half++) {
+        lilac_lower_value *to = lilac_lower_result(l, op, half);
+        if (to == NULL) {
+            return false;
+        }
+        uint32_t last = from->view->rank - 1;
+        lilac_lower_map map;
+        lilac_lower_map_identity(&map, from->view->layout->out_bits);
+        for (uint32_t d = 0; d < last; d++) {
+            map_dimension(&map, from->view, d, to->view, d);
+        }
+        map.bits[from->view->start[last]] = -1;
+        map.constant = (uint64_t)half << from->view->start[last];
+        if (!rename_value(l, from, &map, to)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool lilac_lower_shape(lilac_lowering *l, const lilac_tile_op *op) {
+    switch (op->code) {
+    case LILAC_TILE_OP_TT_SPLAT:
+        return splat(l, op);
+    case LILAC_TILE_OP_TT_UNSPLAT:
+        return unsplat(l, op);
+    case LILAC_TILE_OP_TT_JOIN:
+        return join(l, op);
+    case LILAC_TILE_OP_TT_SPLIT:
+        return split(l, op);
+    default:
+        return move(l, op);
+    }
+}

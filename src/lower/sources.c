@@ -1,0 +1,194 @@
+/* Operations that take no tensor: constants, ranges and the program's place in the grid.
+ *
+ *   tt.make_range   register r of a thread = thread's part + constant        (bits are disjoint)
+ *   dense<[…]>      the elements a register may hold, chosen by the thread's bits: a tree of
+ *                   selects, one level for each bit that matters                              */
+#include "lower_internal.h"
+
+/* ---- constants --------------------------------------------------------------------------- */
+
+static uint64_t attribute_bits(const lilac_tile_attribute *attribute, uint32_t index) {
+    if (attribute->kind == LILAC_TILE_ATTR_DENSE) {
+        return (uint64_t)attribute->integers[attribute->count == 1 ? 0 : index];
+    }
+    return (uint64_t)attribute->integer;
+}
+
+/* Position of a flat coordinate among the elements in row-major order. */
+static uint32_t row_major(const lilac_lower_view *view, uint64_t coordinate) {
+    uint64_t index = 0;
+    for (uint32_t d = 0; d < view->rank; d++) {
+        uint64_t mask = (1ULL << view->bits[d]) - 1;
+        index = index << view->bits[d] | (coordinate >> view->start[d] & mask);
+    }
+    return (uint32_t)index;
+}
+
+typedef struct table {
+    const lilac_lower_view *view;
+    const lilac_tile_attribute *attribute;
+    lilac_simt_type type;
+    lilac_simt_value bits_set[LILAC_LAYOUT_MAX_BITS]; /* predicates, made when first needed */
+} table;
+
+static lilac_simt_value look_up(lilac_lowering *l, table *t, uint64_t coordinate, uint32_t bit) {
+    while (bit > 0 && t->view->threads[bit - 1] == 0) {
+        bit--;
+    }
+    if (bit == 0) {
+        uint64_t bits = attribute_bits(t->attribute, row_major(t->view, coordinate));
+        return lilac_lower_integer(l, t->type, (int64_t)bits);
+    }
+    bit--;
+    lilac_simt_value no = look_up(l, t, coordinate, bit);
+    lilac_simt_value yes = look_up(l, t, coordinate ^ t->view->threads[bit], bit);
+    if (yes == no) {
+        return yes;
+    }
+    if (t->bits_set[bit] == 0) {
+        uint64_t column[LILAC_LAYOUT_MAX_BITS] = {0};
+        column[bit] = 1;
+        lilac_simt_value set = lilac_lower_linear(l, t->view->thread_bits, column, 0, NULL);
+        t->bits_set[bit] = lilac_simt_compare_values(&l->builder, LILAC_SIMT_NE, set,
+                                                     lilac_lower_integer(l, LILAC_SIMT_I32, 0));
+    }
+    return lilac_lower_select(l, t->bits_set[bit], yes, no);
+}
+
+#define MAX_DENSE 1024
+
+static bool dense_constant(lilac_lowering *l, lilac_lower_value *result,
+                           const lilac_tile_attribute *attribute) {
+    const lilac_lower_view *view = result->view;
+    if (attribute->count > MAX_DENSE) {
+        return lilac_lower_unsupported(l, "the constant has too many different elements");
+    }
+    for (uint32_t i = 0; i < view->block_bits; i++) {
+        if (view->blocks[i] != 0) {
+            return lilac_lower_unsupported(l, "its elements differ between blocks of a cluster");
+        }
+    }
+    table t = {.view = view, .attribute = attribute, .type = result->simt};
+    for (uint32_t r = 0; r < result->count; r++) {
+        uint32_t same = view->canonical[r];
+        result->base[r] = same != r ? result->base[same]
+                                    : look_up(l, &t, view->coordinates[r], view->thread_bits);
+    }
+    return true;
+}
+
+static bool constant(lilac_lowering *l, const lilac_tile_op *op) {
+    lilac_lower_value *result = lilac_lower_result(l, op, 0);
+    if (result == NULL) {
+        return false;
+    }
+    if (op->code == LILAC_TILE_OP_UB_POISON) {
+        for (uint32_t r = 0; r < result->count; r++) {
+            result->base[r] = lilac_lower_integer(l, result->simt, 0);
+        }
+        return true;
+    }
+    const lilac_tile_attribute *attribute = lilac_tile_find(&op->attributes, "value");
+    if (attribute == NULL) {
+        return lilac_lower_unsupported(l, "it has no value");
+    }
+    if (result->view != NULL && attribute->kind == LILAC_TILE_ATTR_DENSE && attribute->count > 1) {
+        return dense_constant(l, result, attribute);
+    }
+    lilac_simt_value value =
+        lilac_lower_integer(l, result->simt, (int64_t)attribute_bits(attribute, 0));
+    for (uint32_t r = 0; r < result->count; r++) {
+        result->base[r] = value;
+    }
+    int64_t number;
+    if (!lilac_simt_type_is_float(result->simt) && lilac_lower_constant(l, result, &number)) {
+        result->low = result->high = number;
+    }
+    return true;
+}
+
+/* ---- places ------------------------------------------------------------------------------ */
+
+static bool place(lilac_lowering *l, const lilac_tile_op *op) {
+    lilac_lower_value *result = lilac_lower_result(l, op, 0);
+    if (result == NULL) {
+        return false;
+    }
+    if (result->simt != LILAC_SIMT_I32) {
+        return lilac_lower_refuse(l, "unsupported-type", "program ids have type i32");
+    }
+    const lilac_tile_attribute *axis = lilac_tile_find(&op->attributes, "axis");
+    int64_t number = axis == NULL ? 0 : axis->integer;
+    if (axis != NULL && axis->text != NULL) {
+        number = axis->text[0] - 'x';
+    }
+    if (number < 0 || number > 2) {
+        return lilac_lower_unsupported(l, "the grid has axes x, y and z");
+    }
+    bool is_count = op->code == LILAC_TILE_OP_TT_GET_NUM_PROGRAMS;
+    lilac_simt_instruction like = {
+        .code = is_count ? LILAC_SIMT_OP_GRID : LILAC_SIMT_OP_BLOCK,
+        .detail = (uint8_t)number,
+    };
+    lilac_simt_type type = LILAC_SIMT_I32;
+    result->base[0] = lilac_simt_build(&l->builder, &like, 0, NULL, 1, &type);
+    result->low = is_count ? 1 : 0;
+    result->high = is_count ? INT32_MAX : INT32_MAX - 1;
+    return true;
+}
+
+static bool make_range(lilac_lowering *l, const lilac_tile_op *op) {
+    lilac_lower_value *result = lilac_lower_result(l, op, 0);
+    if (result == NULL) {
+        return false;
+    }
+    if (result->simt != LILAC_SIMT_I32 || result->view == NULL) {
+        return lilac_lower_refuse(l, "unsupported-type", "ranges are tensors of i32");
+    }
+    const lilac_lower_view *view = result->view;
+    int64_t start = lilac_tile_find_integer(&op->attributes, "start", 0);
+    uint64_t of_threads = 0, of_registers = 0;
+    for (uint32_t i = 0; i < view->thread_bits; i++) {
+        of_threads |= view->threads[i];
+    }
+    for (uint32_t i = 0; i < view->block_bits; i++) {
+        of_threads |= view->blocks[i];
+    }
+    for (uint32_t i = 0; i < view->register_bits; i++) {
+        of_registers |= view->registers[i];
+    }
+    lilac_simt_value part =
+        lilac_lower_linear(l, view->thread_bits, view->threads, view->block_bits, view->blocks);
+    int64_t *offsets = lilac_arena_array(l->arena, int64_t, result->count);
+    bool disjoint = (of_threads & of_registers) == 0;
+    for (uint32_t r = 0; r < result->count; r++) {
+        int64_t coordinate = (int64_t)view->coordinates[r];
+        result->base[r] = part;
+        offsets[r] = start;
+        if (disjoint) {
+            offsets[r] += coordinate;
+        } else {
+            result->base[r] = lilac_simt_op2(&l->builder, LILAC_SIMT_OP_XOR, LILAC_SIMT_I32, part,
+                                             lilac_lower_integer(l, LILAC_SIMT_I32, coordinate));
+        }
+    }
+    result->offsets = offsets;
+    result->exact = true;
+    result->low = 0;
+    result->high = (int64_t)(disjoint ? of_threads : of_threads | of_registers);
+    result->offset_low = start;
+    result->offset_high = start + (disjoint ? (int64_t)of_registers : 0);
+    return true;
+}
+
+bool lilac_lower_source(lilac_lowering *l, const lilac_tile_op *op) {
+    switch (op->code) {
+    case LILAC_TILE_OP_TT_MAKE_RANGE:
+        return make_range(l, op);
+    case LILAC_TILE_OP_TT_GET_PROGRAM_ID:
+    case LILAC_TILE_OP_TT_GET_NUM_PROGRAMS:
+        return place(l, op);
+    default:
+        return constant(l, op);
+    }
+}
