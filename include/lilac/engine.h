@@ -13,23 +13,38 @@
 
 LILAC_BEGIN
 
-/* What is known of the elements of a value along each dimension (a scalar has one dimension):
- *   contiguity    runs of this many neighbours each one more than the one before
- *   divisibility  the first of each such run is a multiple of this (bytes for pointers)
- *   constancy     runs of this many neighbours that are all equal
- * All powers of two (divisibility at most 2^62). `constant` when every element is `value`. */
+/* What is known of the elements of a value along each dimension (a scalar has one dimension).
+ * A block of c neighbours along a dimension is aligned: it starts at a multiple of c.
+ *
+ *   contiguity    in every block of this many, each element is one more than the one before
+ *                 (for pointers: one pointee further)
+ *   divisibility  the first element of every such block is a multiple of this (bytes for pointers)
+ *   constancy     the elements of every block of this many are equal
+ *
+ *        value     24 25 26 27 | 32 33 34 35         0 0 0 0 | 5 5 5 5
+ *        contiguity 4  divisibility 8  constancy 1   contiguity 1  divisibility 1  constancy 4
+ *
+ * All are powers of two, contiguity and constancy at most the size of the dimension, divisibility
+ * at most 2^62. They bound what a program can do: a contiguity of 4 may be one of 8 in fact.
+ *
+ * Integers are taken as signed; the facts hold for every run in which no addition, subtraction,
+ * multiplication, left shift or conversion to fewer bits overflows its type as a signed number
+ * where a run of neighbours or a sign depends on it, as Triton assumes of offsets. Divisibility
+ * needs no such promise: powers of two survive wrapping. */
 typedef struct lilac_axis_facts {
     uint32_t rank;
     int64_t contiguity[LILAC_MAX_RANK];
     int64_t divisibility[LILAC_MAX_RANK];
     int64_t constancy[LILAC_MAX_RANK];
-    bool constant;
+    bool non_negative; /* every element, as a signed number */
+    bool constant;     /* every element is `value` */
     int64_t value;
 } lilac_axis_facts;
 
-/* The facts of every value of a function, by value id (lilac_tile_number is called here). Parameter
- * attributes tt.divisibility, tt.contiguity, tt.constancy and op attributes of the same names are
- * the sources. */
+/* The facts of every value of a function, by value id (lilac_tile_number is called here, so they
+ * hold until values are numbered anew). Parameter attributes tt.divisibility, tt.contiguity,
+ * tt.constancy and op attributes of the same names are the sources; they are believed. Loops are
+ * taken to their fixpoint. Cost: a few passes over the function. */
 typedef struct lilac_axis_analysis {
     uint32_t count;
     lilac_axis_facts **facts; /* NULL: nothing known */
@@ -41,18 +56,35 @@ LILAC_API void lilac_engine_axis_facts(lilac_axis_analysis *result, lilac_arena 
 LILAC_API const lilac_axis_facts *lilac_axis_facts_of(const lilac_axis_analysis *analysis,
                                                       const lilac_tile_value *value);
 /* Elements (a power of two, at least 1) that one vector access through this pointer tensor may take
- * along dimension `dim`, by contiguity and alignment, capped at vector_bytes; and the elements of a
- * mask that are known equal along it. */
+ * along dimension `dim`: contiguous, aligned to their own size, and at most vector_bytes. An
+ * aligned block of so many elements may be read or written at once wherever its mask is equal in
+ * all. */
 LILAC_API uint32_t lilac_axis_vector(const lilac_axis_analysis *analysis,
                                      const lilac_tile_value *pointer, uint32_t dim,
                                      uint32_t vector_bytes);
+/* The same for a whole memory operation (tt.load, tt.store, tt.atomic_rmw, tt.atomic_cas) whose
+ * types have layouts: elements of one access of a thread, by the pointer's facts, the mask's
+ * constancy and the registers that are neighbours along a dimension. *dim is that dimension: the
+ * access's elements are registers 0 … n-1 (low register bits) of each aligned group of n when
+ * the low log2 n register columns are 1, 2, 4 … of that dimension, which is what this promises. 1
+ * for scalar pointers. */
+LILAC_API uint32_t lilac_axis_access(const lilac_axis_analysis *analysis, const lilac_tile_op *op,
+                                     uint32_t vector_bytes, uint32_t *dim);
 
 /* Passes. */
+
+/* Folds scalar integers, merges equal pure operations, moves pure operations out of loops they do
+ * not depend on, and removes what nothing uses. Linear in the size of the module. Never fails. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_simplify(lilac_tile_module *module,
                                                     const lilac_target *target, bool *changed);
-LILAC_API LILAC_MUST_USE bool lilac_engine_assign_layouts(lilac_tile_module *module,
-                                                          const lilac_target *target,
-                                                          bool *changed);
+/* Gives every tensor a layout with inputs register, lane, warp, block, in this order; afterwards
+ * lilac_tile_verify(module, true) holds. Functions whose tensors have layouts already are left
+ * alone. Refused with diagnostics: `unsupported-operation` (an operation on tensors that has no
+ * layout rule, named, at its place), `unsupported-clusters` (num_ctas above 1), `shape` (a tensor
+ * that no layout of powers of two covers), `mixed-layouts` (some tensors with a layout, some
+ * without). */
+LILAC_API LILAC_MUST_USE bool
+lilac_engine_assign_layouts(lilac_tile_module *module, const lilac_target *target, bool *changed);
 
 LILAC_END
 

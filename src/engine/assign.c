@@ -1,0 +1,333 @@
+/* assign_layouts: every tensor of a function gets a linear layout.
+ *
+ *     tensor<1024xf16>   →   tensor<1024xf16, #ttg.linear<{register = [[1], [2], [4]], lane = …
+ *
+ *   1  list the operations with the rule each has for its tensors; refuse what has none
+ *   2  tell the tensors that are cheap to make anew from those that are computed once
+ *   3  ask memory operations what they want, by axis facts                       (coalesce.c)
+ *   4  group what must agree, choose, and spread over shape operations           (propagate.c)
+ *   5  rewrite: types, copies of cheap chains, conversions                       (rematerialise.c)
+ */
+#include "assign.h"
+
+#include <string.h>
+
+/* ---- rules ------------------------------------------------------------------------------ */
+
+static bool has_tensor(const lilac_tile_op *op) {
+    for (uint32_t i = 0; i < op->operand_count; i++)
+        if (lilac_tile_is_tensor(op->operands[i].value->type))
+            return true;
+    for (uint32_t i = 0; i < op->result_count; i++)
+        if (lilac_tile_is_tensor(op->results[i].type))
+            return true;
+    return false;
+}
+
+/* A pointer to a tensor, or a descriptor, in place of a tensor of pointers. */
+static bool has_block_pointer(const lilac_tile_op *op) {
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+        const lilac_tile_type *type = op->operands[i].value->type;
+        if (type->kind == LILAC_TILE_DESCRIPTOR ||
+            (type->kind == LILAC_TILE_POINTER && type->element != NULL &&
+             lilac_tile_is_tensor(type->element)))
+            return true;
+    }
+    return false;
+}
+
+static layout_rule rule_of(const lilac_tile_op *op) {
+    if (!has_tensor(op)) /* what carries no tensor may still have them inside */
+        return RULE_NONE;
+    if (has_block_pointer(op))
+        return RULE_REFUSED;
+    switch (op->code) {
+    case LILAC_TILE_OP_ARITH_CONSTANT:
+    case LILAC_TILE_OP_UB_POISON:
+    case LILAC_TILE_OP_TT_MAKE_RANGE:
+    case LILAC_TILE_OP_TT_SPLAT:
+        return RULE_SOURCE;
+    case LILAC_TILE_OP_TT_LOAD:
+    case LILAC_TILE_OP_TT_STORE:
+    case LILAC_TILE_OP_TT_ATOMIC_RMW:
+    case LILAC_TILE_OP_TT_ATOMIC_CAS:
+        return RULE_MEMORY;
+    case LILAC_TILE_OP_TT_EXPAND_DIMS:
+    case LILAC_TILE_OP_TT_BROADCAST:
+    case LILAC_TILE_OP_TT_TRANS:
+    case LILAC_TILE_OP_TT_RESHAPE:
+        return RULE_SHAPE;
+    case LILAC_TILE_OP_TT_JOIN:
+        return RULE_JOIN;
+    case LILAC_TILE_OP_TT_SPLIT:
+        return RULE_SPLIT;
+    case LILAC_TILE_OP_TT_REDUCE:
+        return RULE_REDUCE;
+    case LILAC_TILE_OP_TT_SCAN:
+    case LILAC_TILE_OP_TT_MAP_ELEMENTWISE:
+        return RULE_SAME;
+    case LILAC_TILE_OP_SCF_FOR:
+    case LILAC_TILE_OP_SCF_IF:
+    case LILAC_TILE_OP_SCF_WHILE:
+    case LILAC_TILE_OP_SCF_YIELD:
+    case LILAC_TILE_OP_SCF_CONDITION:
+    case LILAC_TILE_OP_CF_BR:
+    case LILAC_TILE_OP_CF_COND_BR:
+        return RULE_CONTROL;
+    case LILAC_TILE_OP_TT_UNSPLAT:
+    case LILAC_TILE_OP_TT_ASSERT:
+    case LILAC_TILE_OP_TT_PRINT:
+        return RULE_ANY;
+    default:
+        return lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_ELEMENTWISE ? RULE_SAME
+                                                                                 : RULE_REFUSED;
+    }
+}
+
+/* Dear enough that moving the result between threads is better than computing it twice. */
+bool lilac_assign_is_heavy(lilac_tile_opcode code) {
+    switch (code) {
+    case LILAC_TILE_OP_ARITH_DIVF:
+    case LILAC_TILE_OP_ARITH_REMF:
+    case LILAC_TILE_OP_TT_PRECISE_DIVF:
+    case LILAC_TILE_OP_TT_PRECISE_SQRT:
+    case LILAC_TILE_OP_MATH_EXP:
+    case LILAC_TILE_OP_MATH_EXP2:
+    case LILAC_TILE_OP_MATH_LOG:
+    case LILAC_TILE_OP_MATH_LOG2:
+    case LILAC_TILE_OP_MATH_SQRT:
+    case LILAC_TILE_OP_MATH_RSQRT:
+    case LILAC_TILE_OP_MATH_SIN:
+    case LILAC_TILE_OP_MATH_COS:
+    case LILAC_TILE_OP_MATH_TANH:
+    case LILAC_TILE_OP_MATH_ERF:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* ---- listing ---------------------------------------------------------------------------- */
+
+typedef struct tally {
+    uint32_t ops, sites, with_layout, without;
+    const lilac_tile_op *odd; /* an operation where both meet, for the diagnostic */
+} tally;
+
+static bool is_site(layout_rule rule) {
+    return rule == RULE_MEMORY || rule == RULE_REDUCE || rule == RULE_JOIN;
+}
+
+static void count_type(tally *t, const lilac_tile_type *type, const lilac_tile_op *op) {
+    if (!lilac_tile_is_tensor(type))
+        return;
+    if (type->layout != NULL)
+        t->with_layout++;
+    else
+        t->without++;
+    if (t->with_layout > 0 && t->without > 0 && t->odd == NULL)
+        t->odd = op;
+}
+
+static void count(tally *t, const lilac_tile_region *region) {
+    for (const lilac_tile_block *block = region->first; block != NULL; block = block->next) {
+        for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
+            t->ops++;
+            t->sites += is_site(rule_of(op));
+            for (uint32_t i = 0; i < op->result_count; i++)
+                count_type(t, op->results[i].type, op);
+            for (uint32_t r = 0; r < op->region_count; r++)
+                count(t, op->regions[r]);
+        }
+    }
+}
+
+static bool is_covered(const lilac_tile_type *type) {
+    if (!lilac_tile_is_tensor(type))
+        return true;
+    uint32_t bits = 0;
+    for (uint32_t d = 0; d < type->rank; d++) {
+        if (type->shape[d] < 1 || power_of_two_in(type->shape[d]) != type->shape[d])
+            return false;
+        bits += log2_of(type->shape[d]);
+    }
+    return type->rank <= LILAC_LAYOUT_MAX_DIMS && bits <= 40;
+}
+
+static void check(assignment *a, const lilac_tile_op *op, layout_rule rule) {
+    if (rule == RULE_REFUSED) {
+        lilac_error(a->module->context, op->position, op->location, "unsupported-operation",
+                    "'%s' on tensors has no layout rule yet",
+                    lilac_tile_op_info_get(op->code)->name);
+        a->failed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        if (is_covered(op->results[i].type))
+            continue;
+        lilac_error(a->module->context, op->position, op->location, "shape",
+                    "no layout covers a tensor of this shape: every dimension must be a power of "
+                    "two, and all together at most 2^40 elements");
+        a->failed = true;
+        return;
+    }
+}
+
+static void list(assignment *a, const lilac_tile_region *region, uint32_t loops) {
+    for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
+        for (uint32_t i = 0; i < block->argument_count; i++)
+            a->value[block->arguments[i]->id] = block->arguments[i];
+        for (lilac_tile_op *op = block->first; op != NULL; op = op->next) {
+            listed_op *entry = &a->ops[a->op_count++];
+            *entry = (listed_op){.op = op, .rule = rule_of(op), .loops = loops};
+            check(a, op, entry->rule);
+            if (is_site(entry->rule)) {
+                entry->site = &a->sites[a->site_count];
+                entry->site->op = op;
+                entry->site->node = a->value_count + a->site_count++;
+                entry->site->is_memory = entry->rule == RULE_MEMORY;
+            }
+            for (uint32_t i = 0; i < op->result_count; i++) {
+                a->value[op->results[i].id] = &op->results[i];
+                a->site_of[op->results[i].id] = entry->site;
+            }
+            bool loop = op->code == LILAC_TILE_OP_SCF_FOR || op->code == LILAC_TILE_OP_SCF_WHILE;
+            for (uint32_t r = 0; r < op->region_count; r++)
+                list(a, op->regions[r], loops + loop);
+        }
+    }
+}
+
+/* ---- kinds of values -------------------------------------------------------------------- */
+
+static bool is_cheap(const assignment *a, const listed_op *listed) {
+    const lilac_tile_op *op = listed->op;
+    if (op->result_count != 1 || op->region_count != 0)
+        return false;
+    if (listed->rule == RULE_SOURCE)
+        return true;
+    if ((listed->rule != RULE_SAME && listed->rule != RULE_SHAPE) ||
+        !(lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) ||
+        lilac_assign_is_heavy(op->code))
+        return false;
+    for (uint32_t i = 0; i < op->operand_count; i++)
+        if (a->kind[op->operands[i].value->id] == VALUE_FIXED)
+            return false;
+    return true;
+}
+
+/* In blocks that are not in order of dominance a use may come before its definition; such values
+ * are not made anew. */
+static void mark_early_uses(assignment *a) {
+    uint8_t *defined = lilac_arena_array(a->arena, uint8_t, a->value_count + 1);
+    for (uint32_t i = 0; i < a->op_count; i++) {
+        const lilac_tile_op *op = a->ops[i].op;
+        for (uint32_t k = 0; k < op->operand_count; k++) {
+            const lilac_tile_value *value = op->operands[k].value;
+            if (value->op != NULL && !defined[value->id] && lilac_tile_is_tensor(value->type))
+                a->kind[value->id] = VALUE_FIXED;
+        }
+        for (uint32_t k = 0; k < op->result_count; k++)
+            defined[op->results[k].id] = 1;
+    }
+}
+
+static void sort_values(assignment *a) {
+    for (uint32_t i = 0; i < a->value_count; i++)
+        if (a->value[i] != NULL && a->value[i]->op == NULL &&
+            lilac_tile_is_tensor(a->value[i]->type))
+            a->kind[i] = VALUE_FIXED;
+    mark_early_uses(a);
+    for (uint32_t i = 0; i < a->op_count; i++) {
+        const lilac_tile_op *op = a->ops[i].op;
+        bool cheap = is_cheap(a, &a->ops[i]);
+        for (uint32_t k = 0; k < op->result_count; k++) {
+            const lilac_tile_value *value = &op->results[k];
+            if (lilac_tile_is_tensor(value->type) && a->kind[value->id] != VALUE_FIXED)
+                a->kind[value->id] = cheap ? VALUE_CHEAP : VALUE_FIXED;
+        }
+    }
+}
+
+/* ---- the pass --------------------------------------------------------------------------- */
+
+static void refuse_parameters(assignment *a) {
+    for (uint32_t i = 0; i < a->function->parameter_count; i++) {
+        if (!lilac_tile_is_tensor(a->function->parameters[i]->type))
+            continue;
+        lilac_error(a->module->context, a->function->position, a->function->location,
+                    "unsupported-operation",
+                    "a function with tensor parameters has no layout rule yet");
+        a->failed = true;
+        return;
+    }
+}
+
+static void assign_function(assignment *a, const tally *t) {
+    lilac_engine_axis_facts(&a->axis, a->arena, a->function);
+    a->value_count = a->function->value_count;
+    a->node_count = a->value_count + t->sites;
+    a->ops = lilac_arena_array(a->arena, listed_op, t->ops + 1);
+    a->sites = lilac_arena_array(a->arena, layout_site, t->sites + 1);
+    a->value = lilac_arena_array(a->arena, lilac_tile_value *, a->value_count + 1);
+    a->kind = lilac_arena_array(a->arena, uint8_t, a->value_count + 1);
+    a->site_of = lilac_arena_array(a->arena, layout_site *, a->value_count + 1);
+    a->group = lilac_arena_array(a->arena, uint32_t, a->node_count + 1);
+    a->component = lilac_arena_array(a->arena, uint32_t, a->node_count + 1);
+    a->layout = lilac_arena_array(a->arena, const lilac_layout *, a->node_count + 1);
+    refuse_parameters(a);
+    list(a, a->function->body, 0);
+    if (a->failed)
+        return;
+    sort_values(a);
+    for (uint32_t i = 0; i < a->op_count; i++)
+        if (a->ops[i].rule == RULE_MEMORY)
+            lilac_coalesce_access(a, &a->ops[i].site->access, a->ops[i].op, a->ops[i].loops);
+    lilac_propagate_layouts(a);
+    if (!a->failed && !lilac_rematerialise(a))
+        a->failed = true;
+}
+
+static bool assign(lilac_tile_function *function, const lilac_target *target, bool *changed) {
+    tally t = {0};
+    count(&t, function->body);
+    if (t.with_layout > 0 && t.without > 0) {
+        lilac_error(function->module->context, t.odd->position, t.odd->location, "mixed-layouts",
+                    "some tensors of the function have a layout and some have none");
+        return false;
+    }
+    if (t.with_layout > 0)
+        return true;
+    assignment *a = lilac_heap_grow(NULL, sizeof *a);
+    memset(a, 0, sizeof *a);
+    a->module = function->module;
+    a->function = function;
+    a->target = target;
+    a->arena = lilac_arena_create();
+    assign_function(a, &t);
+    lilac_tile_number(function);
+    bool done = !a->failed;
+    *changed = *changed || t.without > 0;
+    lilac_arena_destroy(a->arena);
+    lilac_heap_free(a);
+    return done;
+}
+
+bool lilac_engine_assign_layouts(lilac_tile_module *module, const lilac_target *target,
+                                 bool *changed) {
+    *changed = false;
+    bool done = true;
+    if (target->num_ctas > 1) {
+        lilac_tile_function *first = module->functions;
+        lilac_position nowhere = {0};
+        lilac_error(module->context, first != NULL ? first->position : nowhere,
+                    first != NULL ? first->location : module->location, "unsupported-clusters",
+                    "clusters of %u blocks are not supported yet, only of one", target->num_ctas);
+        return false;
+    }
+    for (lilac_tile_function *function = module->functions; function != NULL;
+         function = function->next)
+        if (function->body != NULL && !assign(function, target, changed))
+            done = false;
+    return done;
+}

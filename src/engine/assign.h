@@ -1,0 +1,147 @@
+/* What the files of the pass assign_layouts share.
+ *
+ *   assign.c          the pass: which operations have a rule, the order of the steps
+ *   coalesce.c        what a memory operation wants, blocked layouts, what a layout costs it
+ *   transfer.c        layouts through shape operations, both ways; interning
+ *   propagate.c       values that must agree → groups → a layout for each
+ *   rematerialise.c   the rewriting: types, clones of cheap chains, conversions
+ */
+#ifndef LILAC_ENGINE_ASSIGN_H
+#define LILAC_ENGINE_ASSIGN_H
+
+#include "internal.h"
+
+/* How an operation relates the layouts of its tensors. */
+typedef enum layout_rule {
+    RULE_NONE,    /* it has no tensors */
+    RULE_REFUSED, /* it has, and no rule is known */
+    RULE_SOURCE,  /* made from scalars: any layout */
+    RULE_SAME,    /* operands and results alike */
+    RULE_MEMORY,  /* the same, and an anchor */
+    RULE_SHAPE,   /* expand_dims, broadcast, trans, reshape: a renaming */
+    RULE_JOIN,
+    RULE_SPLIT,
+    RULE_REDUCE,  /* results are slices of the operands' */
+    RULE_CONTROL, /* scf and cf: what is carried agrees */
+    RULE_ANY      /* takes its operands in any layout */
+} layout_rule;
+
+typedef enum value_kind {
+    VALUE_SCALAR, /* no tensor */
+    VALUE_CHEAP,  /* computed from scalars by a few instructions: made anew in each layout wanted */
+    VALUE_FIXED   /* computed once, in one layout */
+} value_kind;
+
+/* What a memory operation does to memory. */
+typedef struct memory_access {
+    const lilac_tile_type *type;    /* of the pointers */
+    uint32_t order[LILAC_MAX_RANK]; /* dimensions, those with the longest runs first */
+    int64_t run;                    /* neighbours in memory along order[0] */
+    int64_t vector;                 /* elements of the widest access along it that is legal */
+    int64_t bytes;                  /* of an element */
+    int64_t weight;                 /* how often it runs, roughly */
+    bool writes;
+} memory_access;
+
+/* An operation whose layout is a choice of its own: memory operations, reductions, joins. */
+typedef struct layout_site {
+    lilac_tile_op *op;
+    uint32_t node;
+    bool is_memory;
+    memory_access access;
+    struct layout_site *next; /* of the same component */
+} layout_site;
+
+/* Links two groups of nodes through a shape operation, a reduction, a join or a split, or (op is
+ * NULL) says that conversions aside both are alike. */
+typedef struct layout_edge {
+    const lilac_tile_op *op;
+    uint32_t from, to; /* nodes of the operand and the result side */
+} layout_edge;
+
+typedef struct listed_op {
+    lilac_tile_op *op;
+    layout_rule rule;
+    uint32_t loops; /* around it */
+    layout_site *site;
+} listed_op;
+
+typedef struct interned_layout {
+    lilac_layout layout;
+    uint64_t hash;
+    struct interned_layout *next;
+} interned_layout;
+
+typedef struct typed_layout {
+    const lilac_tile_type *from, *to;
+    const lilac_layout *layout;
+} typed_layout;
+
+#define LAYOUT_BUCKETS 64
+#define TYPE_BUCKETS   256
+
+typedef struct assignment {
+    lilac_tile_module *module;
+    lilac_tile_function *function;
+    const lilac_target *target;
+    lilac_arena *arena; /* of the pass */
+    lilac_axis_analysis axis;
+
+    listed_op *ops; /* in program order */
+    uint32_t op_count;
+    uint32_t value_count, node_count; /* nodes: values by id, then sites */
+    uint8_t *kind;                    /* value_kind, by value id */
+    lilac_tile_value **value;         /* by id */
+    layout_site **site_of;            /* by value id: the site whose result it is */
+
+    layout_site *sites;
+    uint32_t site_count;
+    layout_edge *edges;
+    uint32_t edge_count;
+    uint32_t *group;             /* union-find: nodes that must have one layout */
+    uint32_t *component;         /* union-find: groups that would like one */
+    const lilac_layout **layout; /* by group root, once chosen */
+
+    interned_layout *layouts[LAYOUT_BUCKETS];
+    typed_layout types[TYPE_BUCKETS];
+    bool failed;
+} assignment;
+
+/* assign.c */
+bool lilac_assign_is_heavy(lilac_tile_opcode code);
+
+/* coalesce.c */
+/* Blocked layout as Triton's: `vector` elements a thread along order[0], then lanes, then warps;
+ * no more elements than leave every thread with some. Interned; NULL only after a diagnostic. */
+const lilac_layout *lilac_coalesce_blocked(assignment *a, const lilac_tile_type *type,
+                                           const uint32_t *order, int64_t vector);
+/* Last dimension fastest, one element at a time: for what no memory operation reaches. */
+const lilac_layout *lilac_coalesce_default(assignment *a, const lilac_tile_type *type);
+void lilac_coalesce_access(const assignment *a, memory_access *access, const lilac_tile_op *op,
+                           uint32_t loops);
+/* Bytes of traffic and issue that the access costs in a layout. */
+int64_t lilac_coalesce_cost(const memory_access *access, const lilac_layout *layout);
+/* The layout that the accesses of a component together like best, and its cost. */
+const lilac_layout *lilac_coalesce_best(assignment *a, const layout_site *first, int64_t *cost);
+
+/* transfer.c */
+const lilac_layout *lilac_transfer_intern(assignment *a, const lilac_layout *layout);
+const lilac_tile_type *lilac_transfer_type(assignment *a, const lilac_tile_type *type,
+                                           const lilac_layout *layout);
+/* The layout of the result that an operand's makes, and of the operand that a result's wants, so
+ * that the operation renames registers at most. NULL when there is none or no natural one. */
+const lilac_layout *lilac_transfer_forward(assignment *a, const lilac_tile_op *op,
+                                           const lilac_layout *operand);
+const lilac_layout *lilac_transfer_backward(assignment *a, const lilac_tile_op *op,
+                                            const lilac_layout *result);
+
+/* propagate.c */
+void lilac_propagate_layouts(assignment *a);
+uint32_t lilac_propagate_find(uint32_t *parent, uint32_t node);
+/* The layout of a node's group. */
+const lilac_layout *lilac_propagate_layout(assignment *a, uint32_t node);
+
+/* rematerialise.c */
+bool lilac_rematerialise(assignment *a);
+
+#endif

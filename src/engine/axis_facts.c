@@ -1,0 +1,348 @@
+/* axis_facts: contiguity, divisibility and constancy of every integer and pointer of a function.
+ *
+ * Facts flow from definitions to uses in program order. What a loop carries is first taken to be
+ * what enters the loop, and the function is swept again until the loops' yields agree:
+ *
+ *     sweep 1   %p enters 16-aligned   →  yields %p + 24: 8-aligned   (changed: join is 8)
+ *     sweep 2   %p is 8-aligned        →  yields 8-aligned            (fixpoint)
+ *
+ * Joins only go down, and after a few sweeps what still changes is given up, so the number of
+ * sweeps is bounded whatever the nesting of loops.
+ */
+#include "internal.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define PRECISE_SWEEPS 4 /* loops may still go down step by step */
+#define MOST_SWEEPS    8 /* after these, one more in which nothing is known of what loops carry */
+#define MANY_OPERANDS  64
+
+#define ONES                                                                                       \
+    { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 }
+static_assert(LILAC_MAX_RANK == 24, "as many ones as dimensions");
+static const lilac_axis_facts nothing = {
+    .rank = LILAC_MAX_RANK, .contiguity = ONES, .divisibility = ONES, .constancy = ONES};
+
+typedef struct sweep {
+    lilac_axis_analysis *analysis;
+    lilac_arena *arena;
+    lilac_axis_facts *unknown[LILAC_MAX_RANK + 1]; /* all ones, by rank */
+    uint8_t *visited;                              /* by value id */
+    uint32_t round;
+    bool changed;
+} sweep;
+
+static bool is_tracked(const lilac_tile_type *type) {
+    const lilac_tile_type *element = lilac_tile_element(type);
+    if (type->kind == LILAC_TILE_TENSOR && type->rank > LILAC_MAX_RANK)
+        return false;
+    return element->kind == LILAC_TILE_POINTER ||
+           (element->kind == LILAC_TILE_SCALAR && !lilac_scalar_is_float(element->scalar));
+}
+
+static const lilac_axis_facts *facts_or_ones(sweep *run, const lilac_tile_value *value) {
+    const lilac_axis_facts *known = run->analysis->facts[value->id];
+    if (known != NULL)
+        return known;
+    const lilac_tile_type *type = value->type;
+    uint32_t rank = type->kind == LILAC_TILE_TENSOR && type->rank > 0 ? type->rank : 1;
+    rank = rank <= LILAC_MAX_RANK ? rank : 1;
+    if (run->unknown[rank] == NULL) {
+        run->unknown[rank] = lilac_arena_new(run->arena, lilac_axis_facts);
+        lilac_axis_unknown(run->unknown[rank], rank);
+    }
+    return run->unknown[rank];
+}
+
+static bool is_equal(const lilac_axis_facts *a, const lilac_axis_facts *b) {
+    size_t size = a->rank * sizeof a->contiguity[0];
+    return a->rank == b->rank && a->constant == b->constant && a->value == b->value &&
+           a->non_negative == b->non_negative && memcmp(a->contiguity, b->contiguity, size) == 0 &&
+           memcmp(a->divisibility, b->divisibility, size) == 0 &&
+           memcmp(a->constancy, b->constancy, size) == 0;
+}
+
+static void set(sweep *run, const lilac_tile_value *value, const lilac_axis_facts *facts) {
+    lilac_axis_facts **place = &run->analysis->facts[value->id];
+    run->visited[value->id] = 1;
+    if (*place == NULL)
+        *place = lilac_arena_new(run->arena, lilac_axis_facts);
+    **place = *facts;
+}
+
+static void set_unknown(sweep *run, const lilac_tile_value *value) {
+    run->visited[value->id] = 1;
+    run->analysis->facts[value->id] = NULL;
+}
+
+/* ---- what the program promises ---------------------------------------------------------- */
+
+static void promise(const lilac_tile_attributes *attributes, const char *name, int64_t *facts,
+                    const lilac_tile_type *type, bool bounded) {
+    const lilac_tile_attribute *given = lilac_tile_find(attributes, name);
+    if (given == NULL)
+        return;
+    uint32_t rank = type->kind == LILAC_TILE_TENSOR && type->rank > 0 ? type->rank : 1;
+    for (uint32_t d = 0; d < rank; d++) {
+        int64_t value = 1;
+        if (given->kind == LILAC_TILE_ATTR_INTEGER)
+            value = given->integer;
+        else if ((given->kind == LILAC_TILE_ATTR_DENSE ||
+                  given->kind == LILAC_TILE_ATTR_INTEGERS) &&
+                 given->count > 0)
+            value = given->integers[given->count == 1 ? 0 : (d < given->count ? d : 0)];
+        if (value <= 0)
+            continue;
+        value = power_of_two_in(value);
+        if (bounded)
+            value = smaller(value, type->kind == LILAC_TILE_TENSOR && d < type->rank
+                                       ? power_of_two_in(type->shape[d])
+                                       : 1);
+        facts[d] = larger(facts[d], value);
+    }
+}
+
+static void promises(lilac_axis_facts *facts, const lilac_tile_attributes *attributes,
+                     const lilac_tile_type *type) {
+    if (attributes->count == 0)
+        return;
+    promise(attributes, "tt.contiguity", facts->contiguity, type, true);
+    promise(attributes, "tt.constancy", facts->constancy, type, true);
+    promise(attributes, "tt.divisibility", facts->divisibility, type, false);
+}
+
+/* ---- loops and branches ----------------------------------------------------------------- */
+
+/* What a loop carries: `value` is also `incoming`. */
+static void carry(sweep *run, const lilac_tile_value *value, const lilac_tile_value *incoming) {
+    if (!is_tracked(value->type))
+        return;
+    if (run->round > MOST_SWEEPS) {
+        set_unknown(run, value);
+        return;
+    }
+    const lilac_axis_facts *in = facts_or_ones(run, incoming);
+    if (!run->visited[value->id]) {
+        set(run, value, in);
+        return;
+    }
+    const lilac_axis_facts *old = facts_or_ones(run, value);
+    lilac_axis_facts joined;
+    lilac_axis_join(&joined, old, in, lilac_axis_unit(value->type));
+    if (is_equal(&joined, old))
+        return;
+    run->changed = true;
+    if (run->round >= PRECISE_SWEEPS)
+        lilac_axis_unknown(&joined, joined.rank);
+    set(run, value, &joined);
+}
+
+static void copy_facts(sweep *run, const lilac_tile_value *to, const lilac_tile_value *from) {
+    if (is_tracked(to->type))
+        set(run, to, facts_or_ones(run, from));
+}
+
+static void sweep_region(sweep *run, lilac_tile_region *region);
+
+static const lilac_tile_op *terminator(const lilac_tile_region *region) {
+    return region->first != NULL ? region->first->last : NULL;
+}
+
+/* scf.for: the counter is lower + n·step, n >= 0. */
+static void sweep_for(sweep *run, lilac_tile_op *op) {
+    lilac_tile_block *body = op->regions[0]->first;
+    if (body == NULL || body->argument_count == 0 || op->operand_count < 3) {
+        sweep_region(run, op->regions[0]);
+        return;
+    }
+    uint32_t carried = body->argument_count - 1;
+    const lilac_axis_facts *lower = facts_or_ones(run, op->operands[0].value);
+    const lilac_axis_facts *step = facts_or_ones(run, op->operands[2].value);
+    lilac_axis_facts counter;
+    lilac_axis_unknown(&counter, 1);
+    counter.divisibility[0] = smaller(lower->divisibility[0], step->divisibility[0]);
+    counter.non_negative =
+        lower->non_negative && lilac_tile_find(&op->attributes, "unsignedCmp") == NULL;
+    set(run, body->arguments[0], &counter);
+    for (uint32_t i = 0; i < carried && 3 + i < op->operand_count; i++)
+        carry(run, body->arguments[1 + i], op->operands[3 + i].value);
+    sweep_region(run, op->regions[0]);
+    const lilac_tile_op *yield = terminator(op->regions[0]);
+    for (uint32_t i = 0; i < carried && yield != NULL && i < yield->operand_count; i++)
+        carry(run, body->arguments[1 + i], yield->operands[i].value);
+    for (uint32_t i = 0; i < op->result_count && i < carried; i++)
+        copy_facts(run, &op->results[i], body->arguments[1 + i]);
+}
+
+/* scf.while: before(carried) … scf.condition(%c) out;  after(out) … scf.yield carried */
+static void sweep_while(sweep *run, lilac_tile_op *op) {
+    lilac_tile_block *before = op->regions[0]->first, *after = op->regions[1]->first;
+    if (before == NULL || after == NULL)
+        return;
+    for (uint32_t i = 0; i < before->argument_count && i < op->operand_count; i++)
+        carry(run, before->arguments[i], op->operands[i].value);
+    sweep_region(run, op->regions[0]);
+    const lilac_tile_op *condition = terminator(op->regions[0]);
+    for (uint32_t i = 0; condition != NULL && 1 + i < condition->operand_count; i++) {
+        if (i < after->argument_count)
+            copy_facts(run, after->arguments[i], condition->operands[1 + i].value);
+        if (i < op->result_count)
+            copy_facts(run, &op->results[i], condition->operands[1 + i].value);
+    }
+    sweep_region(run, op->regions[1]);
+    const lilac_tile_op *yield = terminator(op->regions[1]);
+    for (uint32_t i = 0; yield != NULL && i < yield->operand_count; i++)
+        if (i < before->argument_count)
+            carry(run, before->arguments[i], yield->operands[i].value);
+}
+
+static void sweep_if(sweep *run, lilac_tile_op *op) {
+    for (uint32_t r = 0; r < op->region_count; r++)
+        sweep_region(run, op->regions[r]);
+    if (op->region_count < 2)
+        return;
+    const lilac_tile_op *yes = terminator(op->regions[0]), *no = terminator(op->regions[1]);
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        if (!is_tracked(op->results[i].type) || yes == NULL || no == NULL ||
+            i >= yes->operand_count || i >= no->operand_count)
+            continue;
+        lilac_axis_facts joined;
+        lilac_axis_join(&joined, facts_or_ones(run, yes->operands[i].value),
+                        facts_or_ones(run, no->operands[i].value),
+                        lilac_axis_unit(op->results[i].type));
+        set(run, &op->results[i], &joined);
+    }
+}
+
+/* ---- straight lines --------------------------------------------------------------------- */
+
+static void sweep_plain(sweep *run, lilac_tile_op *op) {
+    const lilac_axis_facts *operands[MANY_OPERANDS];
+    bool few = op->operand_count <= MANY_OPERANDS;
+    for (uint32_t r = 0; r < op->region_count; r++)
+        sweep_region(run, op->regions[r]);
+    for (uint32_t i = 0; few && i < op->operand_count; i++)
+        operands[i] = facts_or_ones(run, op->operands[i].value);
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        if (!is_tracked(op->results[i].type))
+            continue;
+        if (!few) {
+            set_unknown(run, &op->results[i]);
+            continue;
+        }
+        lilac_axis_facts facts;
+        lilac_axis_transfer(&facts, op, i, operands);
+        promises(&facts, &op->attributes, op->results[i].type);
+        set(run, &op->results[i], &facts);
+    }
+}
+
+static void sweep_region(sweep *run, lilac_tile_region *region) {
+    for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
+        for (lilac_tile_op *op = block->first; op != NULL; op = op->next) {
+            if (op->code == LILAC_TILE_OP_SCF_FOR && op->region_count == 1)
+                sweep_for(run, op);
+            else if (op->code == LILAC_TILE_OP_SCF_WHILE && op->region_count == 2)
+                sweep_while(run, op);
+            else if (op->code == LILAC_TILE_OP_SCF_IF)
+                sweep_if(run, op);
+            else
+                sweep_plain(run, op);
+        }
+    }
+}
+
+static void parameters(sweep *run, const lilac_tile_function *function) {
+    for (uint32_t i = 0; i < function->parameter_count; i++) {
+        const lilac_tile_value *value = function->parameters[i];
+        if (!is_tracked(value->type))
+            continue;
+        lilac_axis_facts facts;
+        lilac_axis_unknown(&facts, value->type->kind == LILAC_TILE_TENSOR && value->type->rank > 0
+                                       ? value->type->rank
+                                       : 1);
+        promises(&facts, &function->parameter_attributes[i], value->type);
+        set(run, value, &facts);
+    }
+}
+
+void lilac_engine_axis_facts(lilac_axis_analysis *result, lilac_arena *arena,
+                             lilac_tile_function *function) {
+    lilac_tile_number(function);
+    result->count = function->value_count;
+    result->facts = lilac_arena_array(arena, lilac_axis_facts *, function->value_count);
+    if (function->body == NULL)
+        return;
+    sweep run = {.analysis = result,
+                 .arena = arena,
+                 .visited = lilac_arena_array(arena, uint8_t, function->value_count)};
+    parameters(&run, function);
+    do {
+        run.changed = false;
+        run.round++;
+        sweep_region(&run, function->body);
+    } while (run.changed && run.round <= MOST_SWEEPS);
+}
+
+/* ---- questions -------------------------------------------------------------------------- */
+
+const lilac_axis_facts *lilac_axis_facts_of(const lilac_axis_analysis *analysis,
+                                            const lilac_tile_value *value) {
+    if (value->id >= analysis->count || analysis->facts[value->id] == NULL)
+        return &nothing;
+    return analysis->facts[value->id];
+}
+
+uint32_t lilac_axis_vector(const lilac_axis_analysis *analysis, const lilac_tile_value *pointer,
+                           uint32_t dim, uint32_t vector_bytes) {
+    const lilac_axis_facts *facts = lilac_axis_facts_of(analysis, pointer);
+    if (dim >= facts->rank)
+        return 1;
+    int64_t unit = lilac_axis_unit(pointer->type);
+    int64_t most = smaller(facts->contiguity[dim], (int64_t)vector_bytes / unit);
+    int64_t aligned = facts->divisibility[dim] / unit;
+    /* the largest power of two not above either */
+    int64_t vector = 1;
+    while (vector * 2 <= most && vector * 2 <= aligned)
+        vector *= 2;
+    return (uint32_t)vector;
+}
+
+static const lilac_tile_value *mask_of(const lilac_tile_op *op) {
+    if (op->code == LILAC_TILE_OP_TT_LOAD)
+        return lilac_tile_operand(op, 1);
+    if (op->code == LILAC_TILE_OP_TT_STORE || op->code == LILAC_TILE_OP_TT_ATOMIC_RMW)
+        return lilac_tile_operand(op, 2);
+    return NULL;
+}
+
+uint32_t lilac_axis_access(const lilac_axis_analysis *analysis, const lilac_tile_op *op,
+                           uint32_t vector_bytes, uint32_t *dim) {
+    *dim = 0;
+    const lilac_tile_value *pointer = lilac_tile_operand(op, 0);
+    if (pointer == NULL || !lilac_tile_is_tensor(pointer->type) || pointer->type->layout == NULL)
+        return 1;
+    const lilac_layout *layout = pointer->type->layout;
+    uint32_t registers = lilac_layout_in_bits(layout, "register");
+    if (registers == 0)
+        return 1;
+    /* the dimension that register bit 0 moves along, by one */
+    uint64_t first = lilac_layout_column(layout, "register", 0);
+    for (uint32_t d = 0; d < layout->out_count; d++) {
+        if (first != UINT64_C(1) << lilac_layout_out_start(layout, d) || layout->out[d].bits == 0)
+            continue;
+        *dim = d;
+        uint32_t bits = 1;
+        while (bits < registers && bits < layout->out[d].bits &&
+               lilac_layout_column(layout, "register", bits) == first << bits)
+            bits++;
+        int64_t most = lilac_axis_vector(analysis, pointer, d, vector_bytes);
+        most = smaller(most, INT64_C(1) << bits);
+        const lilac_tile_value *mask = mask_of(op);
+        if (mask != NULL && lilac_tile_is_tensor(mask->type))
+            most = smaller(most, lilac_axis_facts_of(analysis, mask)->constancy[d]);
+        return (uint32_t)most;
+    }
+    return 1;
+}

@@ -1,0 +1,56 @@
+/* What the files of the engine share and nobody else sees. */
+#ifndef LILAC_ENGINE_INTERNAL_H
+#define LILAC_ENGINE_INTERNAL_H
+
+#include <lilac/engine.h>
+
+#define MAX_DIVISIBILITY (INT64_C(1) << 62)
+
+static inline int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static inline int64_t larger(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+/* The largest power of two that divides a number; MAX_DIVISIBILITY for 0. */
+static inline int64_t power_of_two_in(int64_t value) {
+    uint64_t bits = (uint64_t)value, low = bits & (~bits + 1);
+    return bits == 0 || low > (uint64_t)MAX_DIVISIBILITY ? MAX_DIVISIBILITY : (int64_t)low;
+}
+
+static inline uint32_t log2_of(int64_t power) {
+    uint32_t bits = 0;
+    while ((INT64_C(1) << bits) < power)
+        bits++;
+    return bits;
+}
+
+/* ---- fold.c ----------------------------------------------------------------------------- */
+
+/* The signed value of an integer operation on signed constants, at the width of `scalar` (of the
+ * operands for comparisons and conversions). False: no integer operation, or undefined (division
+ * by zero, a shift past the width). `a`, `b`, `c` are operands; unused ones are ignored. */
+bool lilac_engine_fold(const lilac_tile_op *op, const int64_t *operands, int64_t *result);
+/* The integer of an arith.constant (a scalar or a splat of integers), signed. */
+bool lilac_engine_constant(const lilac_tile_value *value, int64_t *result);
+
+/* ---- axis_arith.c ----------------------------------------------------------------------- */
+
+/* All ones, of a rank. */
+void lilac_axis_unknown(lilac_axis_facts *facts, uint32_t rank);
+/* Along one dimension: what divides the first of every aligned block of `block` neighbours (not
+ * above the contiguity unless constancy makes larger blocks start alike). `unit` is what neighbours
+ * differ by: 1, or the bytes of a pointee. */
+int64_t lilac_axis_start(const lilac_axis_facts *facts, uint32_t dim, int64_t block, int64_t unit);
+/* Bytes of a pointer's pointee (of a pointer tensor's element's), at least 1; 1 for others. */
+int64_t lilac_axis_unit(const lilac_tile_type *type);
+/* What holds of a value that is one or the other. `unit` as in lilac_axis_start. */
+void lilac_axis_join(lilac_axis_facts *result, const lilac_axis_facts *a, const lilac_axis_facts *b,
+                     int64_t unit);
+/* The facts of result `index` of a straight-line operation from its operands'. */
+void lilac_axis_transfer(lilac_axis_facts *result, const lilac_tile_op *op, uint32_t index,
+                         const lilac_axis_facts *const *operands);
+
+#endif

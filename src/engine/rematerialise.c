@@ -1,0 +1,305 @@
+/* rematerialise: rewrites a function so that every tensor has its layout.
+ *
+ * Operations are visited from the last to the first, so that all uses of a value come before its
+ * definition. A visit says in which layout it wants each operand:
+ *
+ *   operand is computed once      in its own layout: nothing; in another: one ttg.convert_layout
+ *                                 right after its definition for each layout wanted
+ *   operand is cheap              the want is noted; when the visit comes to its definition, the
+ *                                 first layout wanted is given to it and each other one gets a copy
+ *                                 of it beside it, whose operands are wanted in turn
+ *
+ *       %r = tt.make_range                        %r  = tt.make_range   : #slice 1
+ *       %e = tt.expand_dims %r {axis = 1}    →    %r' = tt.make_range   : #blocked
+ *       … %e …  … tt.addptr %p, %r                %e  = tt.expand_dims %r
+ *
+ * So a chain is copied once for each layout and never more, and nothing recurses.
+ */
+#include "assign.h"
+
+typedef struct noted_use {
+    lilac_tile_op *op;
+    uint32_t index;
+    struct noted_use *next;
+} noted_use;
+
+/* A layout in which a value is wanted. */
+typedef struct want {
+    const lilac_layout *layout; /* NULL: any will do */
+    lilac_tile_value *converted;
+    noted_use *uses;
+    struct want *next;
+} want;
+
+typedef struct rewriting {
+    assignment *a;
+    want **wants;                /* by value id */
+    const lilac_layout **native; /* of values computed once, by id; NULL: not asked yet */
+} rewriting;
+
+static bool refuse(rewriting *r, const lilac_tile_op *op) {
+    lilac_error(r->a->module->context, op->position, op->location, "unsupported-operation",
+                "'%s' has no layout for its operand that makes it a renaming here",
+                lilac_tile_op_info_get(op->code)->name);
+    r->a->failed = true;
+    return false;
+}
+
+static void give(rewriting *r, lilac_tile_value *value, const lilac_layout *layout) {
+    if (lilac_tile_is_tensor(value->type) && layout != NULL)
+        value->type = lilac_transfer_type(r->a, value->type, layout);
+}
+
+/* The layout in which a value that is computed once comes out of its definition. */
+static const lilac_layout *native_of(rewriting *r, const lilac_tile_value *value) {
+    const lilac_layout **known = &r->native[value->id];
+    if (*known != NULL)
+        return *known;
+    const layout_site *site = r->a->site_of[value->id];
+    if (site == NULL) {
+        *known = lilac_propagate_layout(r->a, value->id);
+        return *known;
+    }
+    *known = lilac_propagate_layout(r->a, site->node);
+    if (!site->is_memory)
+        *known = lilac_transfer_forward(r->a, site->op, *known);
+    return *known;
+}
+
+static want *want_of(rewriting *r, const lilac_tile_value *value, const lilac_layout *layout) {
+    want **place = &r->wants[value->id];
+    while (*place != NULL && (*place)->layout != layout)
+        place = &(*place)->next;
+    if (*place == NULL) {
+        *place = lilac_arena_new(r->a->arena, want);
+        (*place)->layout = layout;
+    }
+    return *place;
+}
+
+static lilac_tile_value *convert(rewriting *r, lilac_tile_value *value, const lilac_layout *layout,
+                                 const lilac_tile_op *user) {
+    want *wanted = want_of(r, value, layout);
+    if (wanted->converted != NULL)
+        return wanted->converted;
+    give(r, value, native_of(r, value));
+    const lilac_tile_type *type = lilac_transfer_type(r->a, value->type, layout);
+    lilac_tile_op *made =
+        lilac_tile_op_create(r->a->module, LILAC_TILE_OP_TTG_CONVERT_LAYOUT, 1, &value, 1, &type, 0,
+                             value->op != NULL ? value->op->location : user->location);
+    made->position = value->op != NULL ? value->op->position : user->position;
+    made->results[0].name = value->name;
+    if (value->op != NULL)
+        lilac_tile_insert_after(value->op, made);
+    else
+        lilac_tile_insert_before(value->block->first, made);
+    wanted->converted = &made->results[0];
+    return wanted->converted;
+}
+
+/* Operand `index` is wanted in a layout; NULL: in whichever it has. */
+static void ask(rewriting *r, lilac_tile_op *op, uint32_t index, const lilac_layout *layout) {
+    lilac_tile_value *value = op->operands[index].value;
+    switch ((value_kind)r->a->kind[value->id]) {
+    case VALUE_SCALAR:
+        break;
+    case VALUE_FIXED:
+        if (layout != NULL && native_of(r, value) != layout)
+            lilac_tile_set_operand(op, index, convert(r, value, layout, op));
+        break;
+    case VALUE_CHEAP: {
+        noted_use *use = lilac_arena_new(r->a->arena, noted_use);
+        want *wanted = want_of(r, value, layout);
+        *use = (noted_use){op, index, wanted->uses};
+        wanted->uses = use;
+        break;
+    }
+    }
+}
+
+static void ask_all(rewriting *r, lilac_tile_op *op, const lilac_layout *layout) {
+    for (uint32_t i = 0; i < op->operand_count; i++)
+        ask(r, op, i, layout);
+}
+
+/* ---- cheap values ----------------------------------------------------------------------- */
+
+/* A constant's attribute has its type. */
+static void retype_constant(rewriting *r, lilac_tile_op *op) {
+    const lilac_tile_attribute *given = lilac_tile_find(&op->attributes, "value");
+    if (op->code != LILAC_TILE_OP_ARITH_CONSTANT || given == NULL || given->type == NULL ||
+        given->type->kind != LILAC_TILE_TENSOR)
+        return;
+    lilac_tile_attribute changed = *given;
+    changed.type = op->results[0].type;
+    lilac_tile_set_attribute(r->a->module, &op->attributes, &changed);
+}
+
+static bool make_in(rewriting *r, lilac_tile_op *op, const lilac_layout *layout) {
+    const lilac_layout *operand = layout;
+    if (op->operand_count > 0 && lilac_tile_is_tensor(op->operands[0].value->type))
+        operand = lilac_transfer_backward(r->a, op, layout);
+    if (operand == NULL)
+        return refuse(r, op);
+    give(r, &op->results[0], layout);
+    retype_constant(r, op);
+    ask_all(r, op, operand);
+    return true;
+}
+
+static bool visit_cheap(rewriting *r, lilac_tile_op *op) {
+    lilac_tile_value *value = &op->results[0];
+    want *wants = r->wants[value->id], *first = NULL;
+    for (want *w = wants; w != NULL && first == NULL; w = w->next)
+        first = w->layout != NULL ? w : NULL;
+    const lilac_layout *layout =
+        first != NULL ? first->layout : lilac_coalesce_default(r->a, value->type);
+    if (layout == NULL)
+        return false;
+    lilac_tile_op *after = op;
+    for (want *w = wants; w != NULL; w = w->next) {
+        if (w == first || w->layout == NULL)
+            continue;
+        lilac_tile_op *copy = lilac_tile_clone(r->a->module, op);
+        lilac_tile_insert_after(after, copy);
+        after = copy;
+        for (noted_use *use = w->uses; use != NULL; use = use->next)
+            lilac_tile_set_operand(use->op, use->index, &copy->results[0]);
+        if (!make_in(r, copy, w->layout))
+            return false;
+    }
+    return make_in(r, op, layout);
+}
+
+/* ---- the others ------------------------------------------------------------------------- */
+
+static void give_results(rewriting *r, lilac_tile_op *op) {
+    for (uint32_t i = 0; i < op->result_count; i++)
+        if (r->a->kind[op->results[i].id] == VALUE_FIXED)
+            give(r, &op->results[i], native_of(r, &op->results[i]));
+}
+
+static void visit_same(rewriting *r, lilac_tile_op *op) {
+    const lilac_layout *layout = NULL;
+    for (uint32_t i = 0; i < op->result_count && layout == NULL; i++)
+        if (r->a->kind[op->results[i].id] == VALUE_FIXED)
+            layout = native_of(r, &op->results[i]);
+    give_results(r, op);
+    retype_constant(r, op);
+    ask_all(r, op, layout);
+}
+
+static bool visit_shape(rewriting *r, lilac_tile_op *op) {
+    const lilac_layout *result = native_of(r, &op->results[0]);
+    const lilac_layout *operand = lilac_transfer_backward(r->a, op, result);
+    if (operand == NULL)
+        return refuse(r, op);
+    give_results(r, op);
+    ask_all(r, op, operand);
+    return true;
+}
+
+static bool visit_site(rewriting *r, lilac_tile_op *op, const layout_site *site) {
+    for (uint32_t i = 0; i < op->result_count; i++)
+        if (r->a->kind[op->results[i].id] == VALUE_FIXED && native_of(r, &op->results[i]) == NULL)
+            return refuse(r, op);
+    give_results(r, op);
+    ask_all(r, op, lilac_propagate_layout(r->a, site->node));
+    return true;
+}
+
+static void give_arguments(rewriting *r, const lilac_tile_block *block) {
+    for (uint32_t i = 0; i < block->argument_count; i++)
+        if (r->a->kind[block->arguments[i]->id] == VALUE_FIXED)
+            give(r, block->arguments[i], native_of(r, block->arguments[i]));
+}
+
+static void ask_as(rewriting *r, lilac_tile_op *op, uint32_t index, const lilac_tile_value *model) {
+    if (r->a->kind[model->id] == VALUE_FIXED)
+        ask(r, op, index, native_of(r, model));
+}
+
+static void visit_yield(rewriting *r, lilac_tile_op *op) {
+    const lilac_tile_op *parent = op->parent->parent->parent;
+    if (parent == NULL)
+        return;
+    bool loops = parent->code == LILAC_TILE_OP_SCF_WHILE;
+    for (uint32_t i = 0; i < op->operand_count; i++)
+        ask_as(r, op, i, loops ? parent->regions[0]->first->arguments[i] : &parent->results[i]);
+}
+
+static void visit_control(rewriting *r, lilac_tile_op *op) {
+    give_results(r, op);
+    switch (op->code) {
+    case LILAC_TILE_OP_SCF_YIELD:
+        visit_yield(r, op);
+        break;
+    case LILAC_TILE_OP_SCF_CONDITION:
+        for (uint32_t i = 1; i < op->operand_count; i++)
+            ask_as(r, op, i, &op->parent->parent->parent->results[i - 1]);
+        break;
+    case LILAC_TILE_OP_SCF_FOR:
+        for (uint32_t i = 0; i < op->result_count; i++)
+            ask_as(r, op, 3 + i, &op->results[i]);
+        give_arguments(r, op->regions[0]->first);
+        break;
+    case LILAC_TILE_OP_SCF_WHILE:
+        for (uint32_t i = 0; i < op->operand_count; i++)
+            ask_as(r, op, i, op->regions[0]->first->arguments[i]);
+        give_arguments(r, op->regions[0]->first);
+        give_arguments(r, op->regions[1]->first);
+        break;
+    case LILAC_TILE_OP_CF_BR:
+    case LILAC_TILE_OP_CF_COND_BR: {
+        uint32_t at = op->code == LILAC_TILE_OP_CF_COND_BR ? 1 : 0;
+        for (uint32_t s = 0; s < op->successor_count; s++)
+            for (uint32_t i = 0; i < op->successors[s]->argument_count; i++, at++)
+                ask_as(r, op, at, op->successors[s]->arguments[i]);
+        break;
+    }
+    default:
+        break;
+    }
+}
+
+static bool visit(rewriting *r, const listed_op *listed) {
+    lilac_tile_op *op = listed->op;
+    if (op->result_count == 1 && r->a->kind[op->results[0].id] == VALUE_CHEAP)
+        return visit_cheap(r, op);
+    switch (listed->rule) {
+    case RULE_SAME:
+    case RULE_SOURCE:
+        visit_same(r, op);
+        return true;
+    case RULE_MEMORY:
+    case RULE_REDUCE:
+    case RULE_JOIN:
+        return visit_site(r, op, listed->site);
+    case RULE_SHAPE:
+    case RULE_SPLIT:
+        return visit_shape(r, op);
+    case RULE_CONTROL:
+        visit_control(r, op);
+        return true;
+    case RULE_ANY:
+        ask_all(r, op, NULL);
+        return true;
+    case RULE_NONE:
+    case RULE_REFUSED:
+        return true;
+    }
+    return true;
+}
+
+bool lilac_rematerialise(assignment *a) {
+    rewriting r = {.a = a};
+    r.wants = lilac_arena_array(a->arena, want *, a->value_count + 1);
+    r.native = lilac_arena_array(a->arena, const lilac_layout *, a->value_count + 1);
+    for (uint32_t i = a->op_count; i-- > 0;)
+        if (!visit(&r, &a->ops[i]))
+            return false;
+    for (const lilac_tile_block *block = a->function->body->first; block != NULL;
+         block = block->next)
+        give_arguments(&r, block);
+    return !a->failed;
+}

@@ -1,0 +1,424 @@
+/* simplify: cheap canonical form, so that every later pass sees less.
+ *
+ *     scf.for %i … {                              %r = tt.make_range {0, 1024}
+ *       %r = tt.make_range {0, 1024}              scf.for %i … {
+ *       %s = tt.splat %i                            %s = tt.splat %i
+ *       %a = arith.addi %s, %r                      %a = arith.addi %s, %r
+ *       …                                    →      …
+ *     }                                           }
+ *     scf.for %j … {                              scf.for %j … {
+ *       %r2 = tt.make_range {0, 1024}               … uses %r
+ *
+ * One walk in program order does all but dead code. At each pure operation without regions:
+ *   fold    integer constants and neutral elements,
+ *   hoist   to the outermost loop whose body defines no operand (straight to its place, once),
+ *   merge   with an equal operation seen before whose block is still open at that place; blocks
+ *           seen before in an enclosing region dominate, so that is dominance.
+ * A second walk from the end removes pure operations without uses.
+ *
+ * Values have a depth, that of the block that defines them; scopes[depth] are the open blocks.
+ * Everything is O(1) for an operation (hash table for merging), so the pass is linear.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+typedef struct scope {
+    uint64_t serial;      /* which block this is, among all that were ever open */
+    uint32_t floor;       /* the outermost depth that hoisting reaches from here */
+    uint32_t barrier;     /* the outermost depth with which merging may happen */
+    lilac_tile_op *owner; /* the operation whose region the block is in */
+} scope;
+
+typedef struct entry {
+    lilac_tile_op *op;
+    uint64_t hash, serial;
+    uint32_t depth;
+    struct entry *next;
+} entry;
+
+typedef struct simplifier {
+    lilac_tile_module *module;
+    lilac_arena *arena; /* of the pass */
+    lilac_name value_name;
+    uint32_t values, operations, deepest;
+    uint32_t *depth; /* of a value, by id */
+    scope *scopes;
+    uint64_t serial;
+    entry **table;
+    uint64_t table_mask;
+    bool changed;
+} simplifier;
+
+/* ---- equality --------------------------------------------------------------------------- */
+
+static bool has_traits(const lilac_tile_op *op, uint32_t traits) {
+    return (lilac_tile_op_info_get(op->code)->traits & traits) == traits;
+}
+
+static bool equal_attributes(const lilac_tile_attribute *a, const lilac_tile_attribute *b,
+                             uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (a[i].kind != b[i].kind || a[i].name != b[i].name || a[i].type != b[i].type ||
+            a[i].integer != b[i].integer || a[i].text != b[i].text || a[i].count != b[i].count)
+            return false;
+        switch (a[i].kind) {
+        case LILAC_TILE_ATTR_INTEGERS:
+        case LILAC_TILE_ATTR_DENSE:
+            if (memcmp(a[i].integers, b[i].integers, a[i].count * sizeof(int64_t)) != 0)
+                return false;
+            break;
+        case LILAC_TILE_ATTR_ARRAY:
+        case LILAC_TILE_ATTR_DICTIONARY:
+            if (!equal_attributes(a[i].elements, b[i].elements, a[i].count))
+                return false;
+            break;
+        default:
+            break;
+        }
+    }
+    return true;
+}
+
+static bool is_same(const lilac_tile_op *a, const lilac_tile_op *b) {
+    if (a->code != b->code || a->operand_count != b->operand_count ||
+        a->result_count != b->result_count || a->attributes.count != b->attributes.count)
+        return false;
+    bool same = true, swapped = has_traits(a, LILAC_TILE_COMMUTATIVE) && a->operand_count == 2;
+    if (swapped)
+        swapped = a->operands[0].value == b->operands[1].value &&
+                  a->operands[1].value == b->operands[0].value;
+    for (uint32_t i = 0; i < a->operand_count; i++)
+        same = same && a->operands[i].value == b->operands[i].value;
+    if (!same && !swapped)
+        return false;
+    for (uint32_t i = 0; i < a->result_count; i++)
+        if (a->results[i].type != b->results[i].type)
+            return false;
+    return equal_attributes(a->attributes.list, b->attributes.list, a->attributes.count);
+}
+
+static uint64_t hash_of(const lilac_tile_op *op) {
+    uint64_t hash = lilac_hash_word(op->code, op->operand_count);
+    if (has_traits(op, LILAC_TILE_COMMUTATIVE) && op->operand_count == 2) {
+        uint64_t a = op->operands[0].value->id, b = op->operands[1].value->id;
+        hash = lilac_hash_word(a < b ? a << 32 | b : b << 32 | a, hash);
+    } else {
+        for (uint32_t i = 0; i < op->operand_count; i++)
+            hash = lilac_hash_word(op->operands[i].value->id, hash);
+    }
+    for (uint32_t i = 0; i < op->attributes.count; i++) {
+        const lilac_tile_attribute *attribute = &op->attributes.list[i];
+        hash = lilac_hash_word((uint64_t)attribute->integer, hash);
+        if (attribute->kind == LILAC_TILE_ATTR_DENSE)
+            hash = lilac_hash(attribute->integers, attribute->count * sizeof(int64_t), hash);
+    }
+    for (uint32_t i = 0; i < op->result_count; i++)
+        hash = lilac_hash_word(op->results[i].type->id, hash);
+    return hash;
+}
+
+/* ---- folding ---------------------------------------------------------------------------- */
+
+static void move_before(lilac_tile_op *place, lilac_tile_op *op) {
+    if (op->previous != NULL)
+        op->previous->next = op->next;
+    else
+        op->parent->first = op->next;
+    if (op->next != NULL)
+        op->next->previous = op->previous;
+    else
+        op->parent->last = op->previous;
+    op->parent = NULL;
+    op->next = op->previous = NULL;
+    lilac_tile_insert_before(place, op);
+}
+
+static void replace(simplifier *pass, lilac_tile_op *op, lilac_tile_value *with) {
+    lilac_tile_replace_uses(&op->results[0], with);
+    lilac_tile_remove(op);
+    pass->changed = true;
+}
+
+/* The operand that a neutral other operand leaves: x + 0, x * 1, x << 0, p + 0 … */
+static lilac_tile_value *neutral(const lilac_tile_op *op) {
+    if (op->operand_count != 2 || op->result_count != 1)
+        return NULL;
+    int64_t unit = 0;
+    switch (op->code) {
+    case LILAC_TILE_OP_ARITH_MULI:
+    case LILAC_TILE_OP_ARITH_DIVSI:
+    case LILAC_TILE_OP_ARITH_DIVUI:
+        unit = 1;
+        break;
+    case LILAC_TILE_OP_ARITH_ADDI:
+    case LILAC_TILE_OP_ARITH_SUBI:
+    case LILAC_TILE_OP_ARITH_ORI:
+    case LILAC_TILE_OP_ARITH_XORI:
+    case LILAC_TILE_OP_ARITH_SHLI:
+    case LILAC_TILE_OP_ARITH_SHRSI:
+    case LILAC_TILE_OP_ARITH_SHRUI:
+    case LILAC_TILE_OP_TT_ADDPTR:
+        break;
+    default:
+        return NULL;
+    }
+    int64_t value;
+    if (lilac_engine_constant(op->operands[1].value, &value) && value == unit)
+        return op->operands[0].value;
+    if (has_traits(op, LILAC_TILE_COMMUTATIVE) &&
+        lilac_engine_constant(op->operands[0].value, &value) && value == unit)
+        return op->operands[1].value;
+    return NULL;
+}
+
+static bool folded_value(const lilac_tile_op *op, int64_t *result) {
+    int64_t values[3];
+    if (op->result_count != 1 || op->results[0].type->kind != LILAC_TILE_SCALAR ||
+        op->operand_count == 0 || op->operand_count > 3)
+        return false;
+    for (uint32_t i = 0; i < op->operand_count; i++)
+        if (lilac_tile_is_tensor(op->operands[i].value->type) ||
+            !lilac_engine_constant(op->operands[i].value, &values[i]))
+            return false;
+    return lilac_engine_fold(op, values, result);
+}
+
+/* The op that stands for `op` afterwards: itself, a new constant, or NULL when it went. */
+static lilac_tile_op *fold(simplifier *pass, lilac_tile_op *op, uint32_t depth) {
+    int64_t value;
+    lilac_tile_value *same = neutral(op);
+    if (same == NULL && op->code == LILAC_TILE_OP_ARITH_SELECT &&
+        lilac_engine_constant(op->operands[0].value, &value))
+        same = op->operands[value != 0 ? 1 : 2].value;
+    if (same != NULL && same->type == op->results[0].type) {
+        replace(pass, op, same);
+        return NULL;
+    }
+    if (!folded_value(op, &value))
+        return op;
+    const lilac_tile_type *type = op->results[0].type;
+    lilac_tile_op *made = lilac_tile_op_create(pass->module, LILAC_TILE_OP_ARITH_CONSTANT, 0, NULL,
+                                               1, &type, 0, op->location);
+    lilac_tile_attribute attribute = {
+        .kind = LILAC_TILE_ATTR_INTEGER, .name = pass->value_name, .type = type, .integer = value};
+    if (type->scalar == LILAC_I1) {
+        attribute.kind = LILAC_TILE_ATTR_BOOL;
+        attribute.integer = value != 0;
+    }
+    lilac_tile_set_attribute(pass->module, &made->attributes, &attribute);
+    made->position = op->position;
+    made->results[0].name = op->results[0].name;
+    made->results[0].id = pass->values++;
+    pass->depth[made->results[0].id] = depth;
+    lilac_tile_insert_before(op, made);
+    replace(pass, op, &made->results[0]);
+    return made;
+}
+
+/* ---- hoisting and merging --------------------------------------------------------------- */
+
+/* Not to be computed where the program would not have: divisions that may be by zero. */
+static bool may_run_early(const lilac_tile_op *op) {
+    int64_t divisor;
+    switch (op->code) {
+    case LILAC_TILE_OP_ARITH_DIVSI:
+    case LILAC_TILE_OP_ARITH_DIVUI:
+    case LILAC_TILE_OP_ARITH_REMSI:
+    case LILAC_TILE_OP_ARITH_REMUI:
+    case LILAC_TILE_OP_ARITH_CEILDIVSI:
+    case LILAC_TILE_OP_ARITH_CEILDIVUI:
+    case LILAC_TILE_OP_ARITH_FLOORDIVSI:
+        return lilac_engine_constant(op->operands[1].value, &divisor) && divisor != 0 &&
+               divisor != -1;
+    default:
+        return true;
+    }
+}
+
+static uint32_t hoist(simplifier *pass, lilac_tile_op *op, uint32_t depth) {
+    uint32_t target = pass->scopes[depth].floor;
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+        uint32_t needed = pass->depth[op->operands[i].value->id];
+        target = needed > target ? needed : target;
+    }
+    if (target < depth && may_run_early(op)) {
+        move_before(pass->scopes[target + 1].owner, op);
+        pass->changed = true;
+        depth = target;
+    }
+    for (uint32_t i = 0; i < op->result_count; i++)
+        pass->depth[op->results[i].id] = depth;
+    return depth;
+}
+
+/* `depth` is where the operation stands, `from` where the walk is. */
+static void merge(simplifier *pass, lilac_tile_op *op, uint32_t depth, uint32_t from) {
+    uint64_t hash = hash_of(op);
+    entry **head = &pass->table[hash & pass->table_mask];
+    for (entry *old = *head; old != NULL; old = old->next) {
+        if (old->hash != hash || !is_same(old->op, op))
+            continue;
+        bool open = old->depth <= depth && pass->scopes[old->depth].serial == old->serial;
+        if (open && old->depth >= pass->scopes[from].barrier) {
+            for (uint32_t i = 0; i < op->result_count; i++)
+                lilac_tile_replace_uses(&op->results[i], &old->op->results[i]);
+            lilac_tile_remove(op);
+            pass->changed = true;
+        } else if (!open) {
+            old->op = op;
+            old->depth = depth;
+            old->serial = pass->scopes[depth].serial;
+        } else {
+            continue;
+        }
+        return;
+    }
+    entry *made = lilac_arena_new(pass->arena, entry);
+    *made = (entry){op, hash, pass->scopes[depth].serial, depth, *head};
+    *head = made;
+}
+
+static bool is_mergeable(const lilac_tile_op *op) {
+    return has_traits(op, LILAC_TILE_PURE) && op->region_count == 0 && op->result_count > 0;
+}
+
+static void open_block(simplifier *pass, const lilac_tile_block *block, lilac_tile_op *owner,
+                       uint32_t depth) {
+    scope *here = &pass->scopes[depth];
+    here->serial = ++pass->serial;
+    here->owner = owner;
+    here->floor = depth;
+    here->barrier = 0;
+    for (uint32_t i = 0; i < block->argument_count; i++)
+        pass->depth[block->arguments[i]->id] = depth;
+    if (owner == NULL)
+        return;
+    here->barrier = pass->scopes[depth - 1].barrier;
+    bool structured = owner->code == LILAC_TILE_OP_SCF_FOR || owner->code == LILAC_TILE_OP_SCF_IF ||
+                      owner->code == LILAC_TILE_OP_SCF_WHILE;
+    if (!structured) /* a region that is applied element by element keeps to itself */
+        here->barrier = depth;
+    else if (owner->code != LILAC_TILE_OP_SCF_IF && block->next == NULL)
+        here->floor = pass->scopes[depth - 1].floor;
+}
+
+static void walk(simplifier *pass, lilac_tile_region *region, uint32_t depth) {
+    for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
+        open_block(pass, block, region->parent, depth);
+        if (region->first->next != NULL) /* several blocks: not a plain loop body */
+            pass->scopes[depth].floor = depth;
+        for (lilac_tile_op *op = block->first, *next; op != NULL; op = next) {
+            next = op->next;
+            for (uint32_t i = 0; i < op->result_count; i++)
+                pass->depth[op->results[i].id] = depth;
+            for (uint32_t r = 0; r < op->region_count; r++)
+                walk(pass, op->regions[r], depth + 1);
+            if (!is_mergeable(op))
+                continue;
+            op = fold(pass, op, depth);
+            if (op != NULL)
+                merge(pass, op, hoist(pass, op, depth), depth);
+        }
+    }
+}
+
+/* ---- dead code -------------------------------------------------------------------------- */
+
+static bool is_dead(const lilac_tile_op *op) {
+    if (!has_traits(op, LILAC_TILE_PURE) || op->result_count == 0)
+        return false;
+    for (uint32_t i = 0; i < op->result_count; i++)
+        if (op->results[i].uses != NULL)
+            return false;
+    return true;
+}
+
+static void empty(lilac_tile_op *op) {
+    for (uint32_t r = 0; r < op->region_count; r++) {
+        for (lilac_tile_block *block = op->regions[r]->first; block != NULL; block = block->next) {
+            for (lilac_tile_op *last = block->last, *previous; last != NULL; last = previous) {
+                previous = last->previous;
+                empty(last);
+                lilac_tile_remove(last);
+            }
+        }
+    }
+}
+
+static void sweep_region(simplifier *pass, lilac_tile_region *region);
+
+static void sweep_block(simplifier *pass, lilac_tile_block *block) {
+    for (lilac_tile_op *op = block->last, *previous; op != NULL; op = previous) {
+        previous = op->previous;
+        bool branches = op->region_count > 0 && op->regions[0]->first != NULL &&
+                        op->regions[0]->first->next != NULL;
+        if (is_dead(op) && !branches) {
+            empty(op);
+            lilac_tile_remove(op);
+            pass->changed = true;
+            continue;
+        }
+        for (uint32_t r = 0; r < op->region_count; r++)
+            sweep_region(pass, op->regions[r]);
+    }
+}
+
+/* Later blocks first, so that uses go before what they use. */
+static void sweep_region(simplifier *pass, lilac_tile_region *region) {
+    uint32_t count = 0, i = 0;
+    for (lilac_tile_block *block = region->first; block != NULL; block = block->next)
+        count++;
+    if (count == 1) {
+        sweep_block(pass, region->first);
+        return;
+    }
+    lilac_tile_block **blocks = lilac_arena_array(pass->arena, lilac_tile_block *, count);
+    for (lilac_tile_block *block = region->first; block != NULL; block = block->next)
+        blocks[i++] = block;
+    while (count > 0)
+        sweep_block(pass, blocks[--count]);
+}
+
+/* ---- the pass --------------------------------------------------------------------------- */
+
+static void measure(simplifier *pass, const lilac_tile_region *region, uint32_t depth) {
+    pass->deepest = depth > pass->deepest ? depth : pass->deepest;
+    for (const lilac_tile_block *block = region->first; block != NULL; block = block->next) {
+        for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
+            pass->operations++;
+            for (uint32_t r = 0; r < op->region_count; r++)
+                measure(pass, op->regions[r], depth + 1);
+        }
+    }
+}
+
+static void simplify_function(lilac_tile_function *function, bool *changed) {
+    simplifier pass = {.module = function->module, .arena = lilac_arena_create()};
+    lilac_tile_number(function);
+    measure(&pass, function->body, 0);
+    uint64_t buckets = 16;
+    while (buckets < 2 * (uint64_t)pass.operations)
+        buckets *= 2;
+    pass.values = function->value_count;
+    pass.value_name = lilac_intern_string(function->module->context, "value");
+    pass.depth = lilac_arena_array(pass.arena, uint32_t, pass.values + pass.operations);
+    pass.scopes = lilac_arena_array(pass.arena, scope, pass.deepest + 1);
+    pass.table = lilac_arena_array(pass.arena, entry *, buckets);
+    pass.table_mask = buckets - 1;
+    walk(&pass, function->body, 0);
+    sweep_region(&pass, function->body);
+    lilac_tile_number(function);
+    *changed = *changed || pass.changed;
+    lilac_arena_destroy(pass.arena);
+}
+
+bool lilac_engine_simplify(lilac_tile_module *module, const lilac_target *target, bool *changed) {
+    (void)target;
+    *changed = false;
+    for (lilac_tile_function *function = module->functions; function != NULL;
+         function = function->next)
+        if (function->body != NULL)
+            simplify_function(function, changed);
+    return true;
+}
