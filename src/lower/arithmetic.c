@@ -49,15 +49,14 @@ static interval base_of(const lilac_lower_value *value) {
 }
 
 static interval offsets_of(const lilac_lower_value *value) {
-    return value->offsets == NULL
-               ? (interval){0, 0, true}
-               : (interval){value->offset_low, value->offset_high, true};
+    return value->offsets == NULL ? (interval){0, 0, true}
+                                  : (interval){value->offset_low, value->offset_high, true};
 }
 
 static bool fits(interval a, lilac_simt_type type) {
     uint32_t bits = lilac_simt_type_bits(type);
-    return a.known && (bits == 64 || (a.low >= -((int64_t)1 << (bits - 1)) &&
-                                      a.high < (int64_t)1 << (bits - 1)));
+    return a.known && (bits == 64 ||
+                       (a.low >= -((int64_t)1 << (bits - 1)) && a.high < (int64_t)1 << (bits - 1)));
 }
 
 static bool has_word(const lilac_tile_op *op, const char *name, const char *word) {
@@ -209,8 +208,7 @@ static lilac_simt_value divide_signed(lilac_lowering *l, bool up, lilac_simt_val
     lilac_simt_value rest = two(l, LILAC_SIMT_OP_REM_S, a, b);
     lilac_simt_value zero = number(l, a, 0);
     lilac_simt_value inexact = compare(l, LILAC_SIMT_NE, rest, zero);
-    lilac_simt_value negative =
-        compare(l, LILAC_SIMT_LT, two(l, LILAC_SIMT_OP_XOR, a, b), zero);
+    lilac_simt_value negative = compare(l, LILAC_SIMT_LT, two(l, LILAC_SIMT_OP_XOR, a, b), zero);
     lilac_simt_value side = up ? lilac_lower_not(l, negative) : negative;
     lilac_simt_value moved = two(l, LILAC_SIMT_OP_ADD, quotient, number(l, a, up ? 1 : -1));
     return lilac_lower_select(l, two(l, LILAC_SIMT_OP_AND, inexact, side), moved, quotient);
@@ -289,7 +287,7 @@ static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt
         out[0] = two(l, LILAC_SIMT_OP_MUL, in[0], in[1]);
         out[1] = two(l,
                      op->code == LILAC_TILE_OP_ARITH_MULSI_EXTENDED ? LILAC_SIMT_OP_MULHI_S
-                                                                   : LILAC_SIMT_OP_MULHI_U,
+                                                                    : LILAC_SIMT_OP_MULHI_U,
                      in[0], in[1]);
         break;
     case LILAC_TILE_OP_MATH_ABSI:

@@ -92,8 +92,7 @@ static bool define_all(lilac_lowering *l, uint32_t count, lilac_tile_value *cons
     return true;
 }
 
-static bool define_results(lilac_lowering *l, const lilac_tile_op *op,
-                           lilac_lower_value **values) {
+static bool define_results(lilac_lowering *l, const lilac_tile_op *op, lilac_lower_value **values) {
     for (uint32_t i = 0; i < op->result_count; i++) {
         values[i] = lilac_lower_result(l, op, i);
         if (values[i] == NULL) {
@@ -275,8 +274,8 @@ static bool lower_while(lilac_lowering *l, const lilac_tile_op *op) {
     }
     bool within = reads_shared(l, op->regions[0]) || reads_shared(l, op->regions[1]);
     lilac_simt_value arguments;
-    lilac_simt_instruction *loop = lilac_simt_while_begin(
-        &l->builder, inits.count, inits.values, out.count, out.types, &arguments);
+    lilac_simt_instruction *loop = lilac_simt_while_begin(&l->builder, inits.count, inits.values,
+                                                          out.count, out.types, &arguments);
     unflatten_all(first, carried, arguments);
     l->shared_read = l->shared_read || within;
     const lilac_tile_op *end = lilac_lower_block(l, before);

@@ -94,8 +94,8 @@ static void convert_float(lilac_lowering *l, const lilac_tile_op *op, const lila
     }
     lilac_simt_type from = lilac_simt_type_of(l->kernel, in[0]);
     lilac_simt_type type = l->values[op->results[0].id].simt;
-    bool directed_twice = rounding != LILAC_ROUND_NEAREST_EVEN && from == LILAC_SIMT_F64 &&
-                          type != LILAC_SIMT_F32;
+    bool directed_twice =
+        rounding != LILAC_ROUND_NEAREST_EVEN && from == LILAC_SIMT_F64 && type != LILAC_SIMT_F32;
     if (directed_twice) {
         (void)lilac_lower_unsupported(l, "this rounding of f64 to a narrow type");
         return;
@@ -174,8 +174,8 @@ static bool convert_f8(lilac_lowering *l, const lilac_tile_op *op) {
 
 /* Predicates and, where bf16 has no conversions of its own, integers go on their way as 32 bits:
  * an 8- or 16-bit integer is exact in f32. */
-static void integer_to_float(lilac_lowering *l, const lilac_tile_op *op,
-                             const lilac_simt_value *in, lilac_simt_value *out) {
+static void integer_to_float(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
+                             lilac_simt_value *out) {
     bool is_signed = op->code == LILAC_TILE_OP_ARITH_SITOFP;
     lilac_simt_opcode code = is_signed ? LILAC_SIMT_OP_S2F : LILAC_SIMT_OP_U2F;
     lilac_simt_type type = l->values[op->results[0].id].simt;
@@ -205,8 +205,8 @@ static void integer_to_float(lilac_lowering *l, const lilac_tile_op *op,
     out[0] = lilac_lower_convert(l, value, type, LILAC_ROUND_NEAREST_EVEN);
 }
 
-static void float_to_integer(lilac_lowering *l, const lilac_tile_op *op,
-                             const lilac_simt_value *in, lilac_simt_value *out) {
+static void float_to_integer(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
+                             lilac_simt_value *out) {
     lilac_simt_opcode code =
         op->code == LILAC_TILE_OP_ARITH_FPTOSI ? LILAC_SIMT_OP_F2S : LILAC_SIMT_OP_F2U;
     lilac_simt_type type = l->values[op->results[0].id].simt;
@@ -243,7 +243,7 @@ static void resize(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_
         out[0] = lilac_simt_compare_values(&l->builder, LILAC_SIMT_NE, low,
                                            lilac_lower_integer(l, wide, 0));
     } else {
-        lilac_simt_opcode code = to < from                ? LILAC_SIMT_OP_TRUNC
+        lilac_simt_opcode code = to < from               ? LILAC_SIMT_OP_TRUNC
                                  : is_unsigned(op->code) ? LILAC_SIMT_OP_ZEXT
                                                          : LILAC_SIMT_OP_SEXT;
         out[0] = one(l, code, type, in[0]);
@@ -252,7 +252,8 @@ static void resize(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_
 
 /* ext(base + offset) = ext(base) + offset when the sum does not wrap (and is not negative, for zero
  * extension). */
-static bool extend_apart(lilac_lowering *l, const lilac_tile_op *op, const lilac_lower_value *from) {
+static bool extend_apart(lilac_lowering *l, const lilac_tile_op *op,
+                         const lilac_lower_value *from) {
     lilac_lower_value *to = lilac_lower_result(l, op, 0);
     const uint32_t *source;
     if (to == NULL || !lilac_lower_align(l, from, to->view, &source)) {

@@ -50,8 +50,8 @@ static bool read_input(lilac_lowering *l, const lilac_layout *layout, const char
     uint32_t have = lilac_layout_in_bits(layout, name);
     if (have > bits) {
         return lilac_lower_refuse(l, "unsupported-type",
-                                  "the layout has %llu %ss and the kernel has %llu",
-                                  1ULL << have, name, 1ULL << bits);
+                                  "the layout has %llu %ss and the kernel has %llu", 1ULL << have,
+                                  name, 1ULL << bits);
     }
     for (uint32_t i = 0; i < bits; i++) {
         columns[i] = i < have ? lilac_layout_column(layout, name, i) : 0;
@@ -185,8 +185,7 @@ static void add_diagonals(lilac_lowering *l, lilac_simt_value index, uint32_t bi
             continue;
         }
         bool left = distance >= LILAC_LAYOUT_MAX_BITS;
-        uint32_t shift =
-            left ? distance - LILAC_LAYOUT_MAX_BITS : LILAC_LAYOUT_MAX_BITS - distance;
+        uint32_t shift = left ? distance - LILAC_LAYOUT_MAX_BITS : LILAC_LAYOUT_MAX_BITS - distance;
         uint64_t survives = left ? all : all & ~((1ULL << shift) - 1);
         lilac_simt_value part = index;
         if (mask != survives) {
@@ -194,9 +193,8 @@ static void add_diagonals(lilac_lowering *l, lilac_simt_value index, uint32_t bi
                                   lilac_simt_constant(b, LILAC_SIMT_I32, mask));
         }
         if (shift != 0) {
-            part = lilac_simt_op2(b, left ? LILAC_SIMT_OP_SHL : LILAC_SIMT_OP_SHR_U,
-                                  LILAC_SIMT_I32, part,
-                                  lilac_simt_constant(b, LILAC_SIMT_I32, shift));
+            part = lilac_simt_op2(b, left ? LILAC_SIMT_OP_SHL : LILAC_SIMT_OP_SHR_U, LILAC_SIMT_I32,
+                                  part, lilac_simt_constant(b, LILAC_SIMT_I32, shift));
         }
         uint64_t bits_of_part = left ? mask << shift : mask >> shift;
         if (*sum == 0) {
@@ -255,7 +253,8 @@ lilac_simt_value lilac_lower_one_copy(lilac_lowering *l, uint32_t free_threads,
                                       uint32_t free_blocks) {
     lilac_simt_value predicate = 0;
     if (free_threads != 0) {
-        uint32_t bits = lilac_lower_log2(l->target->arch->warp_size) + lilac_lower_log2(l->target->num_warps);
+        uint32_t bits =
+            lilac_lower_log2(l->target->arch->warp_size) + lilac_lower_log2(l->target->num_warps);
         predicate = bits_are_zero(l, LILAC_SIMT_OP_THREAD, free_threads, bits);
     }
     if (free_blocks != 0) {
@@ -340,7 +339,8 @@ bool lilac_lower_align(lilac_lowering *l, const lilac_lower_value *operand,
     }
     lilac_lower_map map;
     lilac_lower_map_identity(&map, operand->view->layout->out_bits);
-    if (operand->view->rank == view->rank && operand->view->layout->out_bits == view->layout->out_bits &&
+    if (operand->view->rank == view->rank &&
+        operand->view->layout->out_bits == view->layout->out_bits &&
         lilac_lower_rename(l, operand->view, view, &map, source)) {
         return true;
     }

@@ -25,9 +25,9 @@ static lilac_simt_value apply(lilac_lowering *l, lilac_simt_opcode code, uint8_t
     lilac_simt_type type = type_of(l, in[0]);
     lilac_simt_value values[3];
     for (uint32_t i = 0; i < count; i++) {
-        values[i] =
-            through ? lilac_lower_convert(l, in[i], LILAC_SIMT_F32, LILAC_ROUND_NEAREST_EVEN)
-                    : in[i];
+        values[i] = through
+                        ? lilac_lower_convert(l, in[i], LILAC_SIMT_F32, LILAC_ROUND_NEAREST_EVEN)
+                        : in[i];
     }
     lilac_simt_value result =
         lilac_lower_flagged(l, code, through ? LILAC_SIMT_F32 : type, flags, count, values);
@@ -96,9 +96,9 @@ static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt
         break;
     case LILAC_TILE_OP_TT_CLAMPF: {
         lilac_name text = lilac_tile_find_text(&op->attributes, "propagateNan");
-        bool propagate = text != NULL ? strcmp(text, "all") == 0
-                                      : lilac_tile_find_integer(&op->attributes, "propagateNan",
-                                                                0) != 0;
+        bool propagate = text != NULL
+                             ? strcmp(text, "all") == 0
+                             : lilac_tile_find_integer(&op->attributes, "propagateNan", 0) != 0;
         lilac_simt_value raised[2] = {extremum(l, true, propagate, in), in[2]};
         out[0] = extremum(l, false, propagate, raised);
         break;
@@ -116,11 +116,21 @@ static const struct {
     const char *name;
     lilac_simt_compare kind;
 } comparisons[] = {
-    {"false", LILAC_SIMT_COMPARE_COUNT}, {"oeq", LILAC_SIMT_EQ},    {"ogt", LILAC_SIMT_GT},
-    {"oge", LILAC_SIMT_GE},              {"olt", LILAC_SIMT_LT},    {"ole", LILAC_SIMT_LE},
-    {"one", LILAC_SIMT_NE},              {"ord", LILAC_SIMT_ORD},   {"ueq", LILAC_SIMT_UEQ},
-    {"ugt", LILAC_SIMT_FUGT},            {"uge", LILAC_SIMT_FUGE},  {"ult", LILAC_SIMT_FULT},
-    {"ule", LILAC_SIMT_FULE},            {"une", LILAC_SIMT_UNE},   {"uno", LILAC_SIMT_UNO},
+    {"false", LILAC_SIMT_COMPARE_COUNT},
+    {"oeq", LILAC_SIMT_EQ},
+    {"ogt", LILAC_SIMT_GT},
+    {"oge", LILAC_SIMT_GE},
+    {"olt", LILAC_SIMT_LT},
+    {"ole", LILAC_SIMT_LE},
+    {"one", LILAC_SIMT_NE},
+    {"ord", LILAC_SIMT_ORD},
+    {"ueq", LILAC_SIMT_UEQ},
+    {"ugt", LILAC_SIMT_FUGT},
+    {"uge", LILAC_SIMT_FUGE},
+    {"ult", LILAC_SIMT_FULT},
+    {"ule", LILAC_SIMT_FULE},
+    {"une", LILAC_SIMT_UNE},
+    {"uno", LILAC_SIMT_UNO},
     {"true", LILAC_SIMT_COMPARE_COUNT},
 };
 #define COMPARISONS (sizeof comparisons / sizeof comparisons[0])

@@ -69,8 +69,7 @@ bool lilac_lower_type(lilac_lowering *l, const lilac_tile_type *type, lilac_simt
         *result = LILAC_SIMT_I64;
         return true;
     }
-    *result =
-        element->kind == LILAC_TILE_SCALAR ? scalar_type(element->scalar) : LILAC_SIMT_VOID;
+    *result = element->kind == LILAC_TILE_SCALAR ? scalar_type(element->scalar) : LILAC_SIMT_VOID;
     if (*result != LILAC_SIMT_VOID) {
         return true;
     }
@@ -135,7 +134,8 @@ lilac_simt_value lilac_lower_get(lilac_lowering *l, const lilac_lower_value *val
 bool lilac_lower_constant(lilac_lowering *l, const lilac_lower_value *value, int64_t *number) {
     uint64_t bits;
     for (uint32_t r = 0; r < value->count; r++) {
-        if (value->base[r] != value->base[0] || (value->offsets != NULL && value->offsets[r] != 0)) {
+        if (value->base[r] != value->base[0] ||
+            (value->offsets != NULL && value->offsets[r] != 0)) {
             return false;
         }
     }
@@ -453,9 +453,9 @@ static bool lower_parameters(lilac_lowering *l) {
         parameter->is_pointer = tile->type->kind == LILAC_TILE_POINTER;
         int64_t alignment =
             lilac_tile_find_integer(&function->parameter_attributes[i], "tt.divisibility", 1);
-        parameter->alignment =
-            parameter->is_pointer && alignment > 0 && alignment <= INT32_MAX ? (uint32_t)alignment
-                                                                             : 1;
+        parameter->alignment = parameter->is_pointer && alignment > 0 && alignment <= INT32_MAX
+                                   ? (uint32_t)alignment
+                                   : 1;
     }
     for (uint32_t i = 0; i < function->parameter_count; i++) {
         lilac_lower_value *value = lilac_lower_define(l, function->parameters[i]);

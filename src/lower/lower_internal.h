@@ -187,17 +187,17 @@ void lilac_lower_store_vector(lilac_lowering *l, lilac_simt_opcode code, lilac_s
 
 /* ---- families ---------------------------------------------------------------------------- */
 
-bool lilac_lower_integer_op(lilac_lowering *l, const lilac_tile_op *op);  /* arithmetic.c */
-bool lilac_lower_float_op(lilac_lowering *l, const lilac_tile_op *op);    /* floats.c */
-bool lilac_lower_conversion(lilac_lowering *l, const lilac_tile_op *op);  /* conversions.c */
-bool lilac_lower_math(lilac_lowering *l, const lilac_tile_op *op);        /* math.c */
-bool lilac_lower_source(lilac_lowering *l, const lilac_tile_op *op);      /* sources.c */
-bool lilac_lower_shape(lilac_lowering *l, const lilac_tile_op *op);       /* shape.c */
-bool lilac_lower_pointer(lilac_lowering *l, const lilac_tile_op *op);     /* memory.c */
-bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op);        /* memory.c */
-bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op);       /* memory.c */
-bool lilac_lower_reduce(lilac_lowering *l, const lilac_tile_op *op);      /* reduce.c */
-bool lilac_lower_control(lilac_lowering *l, const lilac_tile_op *op);     /* control.c */
+bool lilac_lower_integer_op(lilac_lowering *l, const lilac_tile_op *op); /* arithmetic.c */
+bool lilac_lower_float_op(lilac_lowering *l, const lilac_tile_op *op);   /* floats.c */
+bool lilac_lower_conversion(lilac_lowering *l, const lilac_tile_op *op); /* conversions.c */
+bool lilac_lower_math(lilac_lowering *l, const lilac_tile_op *op);       /* math.c */
+bool lilac_lower_source(lilac_lowering *l, const lilac_tile_op *op);     /* sources.c */
+bool lilac_lower_shape(lilac_lowering *l, const lilac_tile_op *op);      /* shape.c */
+bool lilac_lower_pointer(lilac_lowering *l, const lilac_tile_op *op);    /* memory.c */
+bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op);       /* memory.c */
+bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op);      /* memory.c */
+bool lilac_lower_reduce(lilac_lowering *l, const lilac_tile_op *op);     /* reduce.c */
+bool lilac_lower_control(lilac_lowering *l, const lilac_tile_op *op);    /* control.c */
 
 /* Does lowering this tt.reduce touch shared memory? */
 bool lilac_lower_reduce_is_shared(lilac_lowering *l, const lilac_tile_op *op);

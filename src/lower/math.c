@@ -35,7 +35,7 @@ static lilac_simt_value number(lilac_lowering *l, double value) {
 }
 
 static lilac_simt_value multiply_add(lilac_lowering *l, lilac_simt_value a, lilac_simt_value b,
-                            lilac_simt_value c) {
+                                     lilac_simt_value c) {
     return lilac_simt_op3(&l->builder, LILAC_SIMT_OP_FFMA, LILAC_SIMT_F32, a, b, c);
 }
 
@@ -66,7 +66,7 @@ static lilac_simt_value tanh_of(lilac_lowering *l, lilac_simt_value x) {
     lilac_simt_value a = one(l, LILAC_SIMT_OP_FABS, x);
     lilac_simt_value square = two(l, LILAC_SIMT_OP_FMUL, a, a);
     lilac_simt_value near = multiply_add(l, two(l, LILAC_SIMT_OP_FMUL, a, square),
-                                polynomial(l, p, sizeof p / sizeof *p, square), a);
+                                         polynomial(l, p, sizeof p / sizeof *p, square), a);
     lilac_simt_value power =
         one(l, LILAC_SIMT_OP_FEXP2, two(l, LILAC_SIMT_OP_FMUL, a, number(l, 2 * LOG2_E)));
     lilac_simt_value sum = two(l, LILAC_SIMT_OP_FADD, power, number(l, 1.0));
@@ -78,28 +78,26 @@ static lilac_simt_value tanh_of(lilac_lowering *l, lilac_simt_value x) {
 }
 
 static lilac_simt_value erf_of(lilac_lowering *l, lilac_simt_value x) {
-    static const double p[] = {0.12837916612625122,  -0.37612637877464294,  0.11283782869577408,
-                               -0.02686544507741928, 0.005221074912697077,  -0.00084847112884745,
+    static const double p[] = {0.12837916612625122,    -0.37612637877464294,  0.11283782869577408,
+                               -0.02686544507741928,   0.005221074912697077,  -0.00084847112884745,
                                0.00011270543473074213, -9.680133189249318e-06};
-    static const double q[] = {0.00029483184334822,    -1.6297565698623657,   -0.9132830500602722,
-                               -0.15673299133777618,   0.036606334149837494,  -0.0061781881377100945,
-                               0.0006691094022244215,  -3.6522334994515404e-05,
-                               3.626436750892026e-07};
+    static const double q[] = {
+        0.00029483184334822,   -1.6297565698623657,     -0.9132830500602722,
+        -0.15673299133777618,  0.036606334149837494,    -0.0061781881377100945,
+        0.0006691094022244215, -3.6522334994515404e-05, 3.626436750892026e-07};
     lilac_simt_value limit[2] = {one(l, LILAC_SIMT_OP_FABS, x), number(l, 4.0)};
     lilac_simt_value a = lilac_lower_flagged(l, LILAC_SIMT_OP_FMIN, LILAC_SIMT_F32,
                                              LILAC_SIMT_PROPAGATE_NAN, 2, limit);
     lilac_simt_value square = two(l, LILAC_SIMT_OP_FMUL, a, a);
     lilac_simt_value near = multiply_add(l, a, polynomial(l, p, sizeof p / sizeof *p, square), a);
-    lilac_simt_value tail =
-        one(l, LILAC_SIMT_OP_FEXP2, polynomial(l, q, sizeof q / sizeof *q, a));
+    lilac_simt_value tail = one(l, LILAC_SIMT_OP_FEXP2, polynomial(l, q, sizeof q / sizeof *q, a));
     lilac_simt_value far = two(l, LILAC_SIMT_OP_FSUB, number(l, 1.0), tail);
     lilac_simt_value is_near =
         lilac_simt_compare_values(&l->builder, LILAC_SIMT_LT, a, number(l, 1.0));
     return signed_like(l, x, lilac_lower_select(l, is_near, near, far));
 }
 
-static lilac_simt_value compute_f32(lilac_lowering *l, lilac_tile_opcode code,
-                                    lilac_simt_value x) {
+static lilac_simt_value compute_f32(lilac_lowering *l, lilac_tile_opcode code, lilac_simt_value x) {
     switch (code) {
     case LILAC_TILE_OP_MATH_EXP:
         return one(l, LILAC_SIMT_OP_FEXP2, two(l, LILAC_SIMT_OP_FMUL, x, number(l, LOG2_E)));
@@ -130,8 +128,7 @@ static lilac_simt_value compute_f32(lilac_lowering *l, lilac_tile_opcode code,
     }
 }
 
-static lilac_simt_value compute_f64(lilac_lowering *l, lilac_tile_opcode code,
-                                    lilac_simt_value x) {
+static lilac_simt_value compute_f64(lilac_lowering *l, lilac_tile_opcode code, lilac_simt_value x) {
     switch (code) {
     case LILAC_TILE_OP_MATH_SQRT:
     case LILAC_TILE_OP_TT_PRECISE_SQRT:
@@ -158,8 +155,7 @@ static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt
         out[0] = compute_f64(l, op->code, in[0]);
         return;
     }
-    lilac_simt_value x =
-        lilac_lower_convert(l, in[0], LILAC_SIMT_F32, LILAC_ROUND_NEAREST_EVEN);
+    lilac_simt_value x = lilac_lower_convert(l, in[0], LILAC_SIMT_F32, LILAC_ROUND_NEAREST_EVEN);
     out[0] = lilac_lower_convert(l, compute_f32(l, op->code, x), type, LILAC_ROUND_NEAREST_EVEN);
 }
 

@@ -335,8 +335,8 @@ bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
             continue;
         }
         int64_t immediate;
-        lilac_simt_value address = address_of(
-            l, pointer, lilac_lower_index(pointer, place.source, r), &immediate);
+        lilac_simt_value address =
+            address_of(l, pointer, lilac_lower_index(pointer, place.source, r), &immediate);
         lilac_simt_value others[16], loaded[16];
         for (uint32_t e = 0; e < elements && other.value != NULL; e++) {
             others[e] = of_companion(l, &other, register_at(&v, r, e));
@@ -393,8 +393,8 @@ bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op) {
         if (predicate == 0) {
             predicate = one_copy;
         } else if (one_copy != 0) {
-            predicate = lilac_simt_op2(&l->builder, LILAC_SIMT_OP_AND, LILAC_SIMT_I1, predicate,
-                                       one_copy);
+            predicate =
+                lilac_simt_op2(&l->builder, LILAC_SIMT_OP_AND, LILAC_SIMT_I1, predicate, one_copy);
         }
         lilac_lower_store_vector(l, LILAC_SIMT_OP_ST_GLOBAL, type, elements, values, address,
                                  immediate, predicate, &modifiers);
