@@ -110,6 +110,9 @@ struct lilac_simt_memo {
     uint32_t zeros_count;
 };
 
+/* A zeroed memo is an empty one; clear frees what it holds. create also takes in the leaves that
+ * stand at the head of the kernel. */
+void lilac_simt_memo_clear(struct lilac_simt_memo *memo);
 struct lilac_simt_memo *lilac_simt_memo_create(lilac_simt_kernel *kernel);
 void lilac_simt_memo_destroy(struct lilac_simt_memo *memo);
 uint32_t lilac_simt_memo_open(const struct lilac_simt_memo *memo);

@@ -164,11 +164,15 @@ struct lilac_simt_memo *lilac_simt_memo_create(lilac_simt_kernel *kernel) {
     return memo;
 }
 
+void lilac_simt_memo_clear(struct lilac_simt_memo *memo) {
+    clear_table(&memo->leaves);
+    clear_table(&memo->expressions);
+    lilac_heap_free(memo->zeros);
+}
+
 void lilac_simt_memo_destroy(struct lilac_simt_memo *memo) {
     if (memo != NULL) {
-        clear_table(&memo->leaves);
-        clear_table(&memo->expressions);
-        lilac_heap_free(memo->zeros);
+        lilac_simt_memo_clear(memo);
         lilac_heap_free(memo);
     }
 }

@@ -1,0 +1,51 @@
+/* Loop-invariant motion: a pure operation directly in a loop's body whose operands all come from
+ * outside moves in front of the loop.
+ *
+ *     loop %i = … {                  %0 = mul %a, %b : i32
+ *       %0 = mul %a, %b : i32    →   loop %i = … {
+ *       %1 = add %0, %i : i32          %1 = add %0, %i : i32
+ *
+ * Inner loops first, so that what leaves one is looked at again in the next; each body in text
+ * order, so that chains leave in one walk. Memory reads stay (another thread may write), divisions
+ * that could trap stay (the loop may not run at all), and what stands in an if within the loop
+ * stays (it may be rare). */
+#include "internal.h"
+
+static bool is_invariant(const lilac_simt_kernel *kernel, const lilac_simt_instruction *i) {
+    if (!lilac_simt_has_trait(i->code, LILAC_SIMT_PURE) || i->result_count == 0 ||
+        lilac_simt_may_trap(kernel, i)) {
+        return false;
+    }
+    for (uint32_t k = 0; k < i->operand_count; k++) {
+        if (kernel->values[i->operands[k]].body == i->parent) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool hoist(lilac_simt_kernel *kernel, lilac_simt_body *body) {
+    bool changed = false;
+    for (lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
+        for (uint32_t k = 0; k < i->body_count; k++) {
+            changed |= hoist(kernel, i->bodies[k]);
+        }
+    }
+    lilac_simt_instruction *owner = body->parent;
+    if (owner == NULL || owner->code == LILAC_SIMT_OP_IF) {
+        return changed;
+    }
+    lilac_simt_instruction *next;
+    for (lilac_simt_instruction *i = body->first; i != NULL; i = next) {
+        next = i->next;
+        if (is_invariant(kernel, i)) {
+            lilac_simt_move(kernel, i, owner);
+            changed = true;
+        }
+    }
+    return changed;
+}
+
+bool lilac_simt_opt_licm(lilac_simt_kernel *kernel) {
+    return hoist(kernel, kernel->body);
+}
