@@ -11,7 +11,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 echo "== the kernel, as Triton's front end wrote it (softmax.ttir) =="
-grep -E 'tt\.(func|load|reduce"|store)|math\.exp' softmax.ttir | sed 's/ *loc([^)]*)*//g; s/^ */  /'
+grep -E 'tt\.(func|load|reduce"|store)|math\.exp' softmax.ttir | sed -E 's/ loc\("[^"]*"\(#loc\)\)//g; s/ loc\(#loc[0-9]*\)//g; s/^ */  /'
 
 echo
 echo "== the layouts chosen =="

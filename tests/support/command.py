@@ -28,7 +28,7 @@ def run(lilac, *words, **options):
     """A finished process: returncode, stdout, stderr (text)."""
     return subprocess.run([lilac] + [str(word) for word in words], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, universal_newlines=True, encoding="utf-8",
-                          **options)
+                          errors="replace", **options)
 
 
 def read_cases(data):
