@@ -92,9 +92,15 @@ static void look(generator *g, int name, int looks) {
     g->looks[name] = (char)looks;
 }
 
+/* Few shapes most of the time, so that values of one shape meet. */
+static int some_shape(generator *g) {
+    static const int usual[] = {V16, V16, V16, V64, M4x16, M4x16};
+    return below(g, 3) ? usual[below(g, 6)] : below(g, SHAPES);
+}
+
 static int pick_shape(generator *g, int element) {
     for (int attempt = 0; attempt < 10; attempt++) {
-        int shape = below(g, SHAPES);
+        int shape = some_shape(g);
         if (g->count[shape][element] > 0)
             return shape;
     }
@@ -106,7 +112,7 @@ static const int64_t numbers[] = {0,  1,   2,  3,  4,  5,  7,  8,  12, 15,  16, 
 
 static void gen_constant(generator *g) {
     static const int kinds[] = {I8, I32, I32, I64};
-    int shape = below(g, SHAPES), element = kinds[below(g, 4)];
+    int shape = some_shape(g), element = kinds[below(g, 4)];
     int64_t value = numbers[below(g, (int)(sizeof numbers / sizeof *numbers))];
     if (element == I8)
         value = (int8_t)value;
@@ -122,7 +128,7 @@ static void gen_constant(generator *g) {
 
 static void gen_range(generator *g) {
     static const int starts[] = {0, 0, 0, 16, 4, 8, 1, 3, 48};
-    int shape = 1 + below(g, 3), start = starts[below(g, 9)];
+    int shape = below(g, 2) ? V16 : 1 + below(g, 3), start = starts[below(g, 9)];
     int size = shape == V4 ? 4 : (shape == V16 ? 16 : 64);
     lilac_text_printf(&g->text,
                       "%%v%d = tt.make_range {end = %d : i32, start = %d : i32} : ", g->next,
@@ -133,9 +139,9 @@ static void gen_range(generator *g) {
 }
 
 static bool gen_splat(generator *g) {
-    int element = below(g, ELEMENTS), shape = 1 + below(g, SHAPES - 1);
-    int from = pick(g, SCALAR, element);
-    if (from < 0)
+    static const int kinds[] = {I32, I32, I32, I32, I1, I8, I64, P16, P32};
+    int element = kinds[below(g, 9)], shape = some_shape(g), from = pick(g, SCALAR, element);
+    if (from < 0 || shape == SCALAR)
         return false;
     lilac_text_printf(&g->text, "%%v%d = tt.splat %%v%d : %s -> ", g->next, from,
                       elements[element]);
@@ -160,7 +166,7 @@ static bool gen_binary(generator *g) {
                       pair[1]);
     put_type(g, shape, element);
     if (strcmp(ops[op], "addi") == 0)
-        look(g, g->next, g->looks[pair[0]] | g->looks[pair[1]]);
+        look(g, g->next, g->looks[pair[0]] == RUN ? RUN : g->looks[pair[1]]);
     add(g, shape, element, g->next++);
     return true;
 }
@@ -168,7 +174,7 @@ static bool gen_binary(generator *g) {
 static bool gen_compare(generator *g) {
     static const char *const predicates[] = {"eq",  "ne",  "slt", "sle", "sgt",
                                              "sge", "ult", "ule", "ugt", "uge"};
-    int element = I8 + below(g, 3), shape = pick_shape(g, element);
+    int element = below(g, 2) ? I32 : I8 + below(g, 3), shape = pick_shape(g, element);
     if (shape < 0)
         return false;
     int pair[2];
@@ -260,6 +266,29 @@ static bool gen_pointer(generator *g) {
     return true;
 }
 
+/* What kernels do: (start + range) OP size, all of one shape. */
+static bool gen_idiom(generator *g) {
+    static const char *const ops[] = {"remsi", "divsi", "remui", "divui",     "floordivsi",
+                                      "andi",  "ori",   "xori",  "ceildivsi", "minsi"};
+    int start = pick(g, SCALAR, I32), size = pick(g, SCALAR, I32), name = g->next;
+    static const char *const type = "tensor<16xi32>";
+    if (start < 0)
+        return false;
+    lilac_text_printf(&g->text, "%%v%d = tt.splat %%v%d : i32 -> %s\n", name, start, type);
+    lilac_text_printf(&g->text, "%%v%d = tt.splat %%v%d : i32 -> %s\n", name + 1, size, type);
+    lilac_text_printf(&g->text, "%%v%d = tt.make_range {end = 16 : i32, start = 0 : i32} : %s\n",
+                      name + 2, type);
+    lilac_text_printf(&g->text, "%%v%d = arith.addi %%v%d, %%v%d : %s\n", name + 3, name, name + 2,
+                      type);
+    lilac_text_printf(&g->text, "%%v%d = arith.%s %%v%d, %%v%d : %s", name + 4, ops[below(g, 10)],
+                      name + 3, name + 1, type);
+    look(g, name + 1, UNIFORM);
+    look(g, name + 3, RUN);
+    for (int i = 0; i < 5; i++)
+        add(g, V16, I32, g->next++);
+    return true;
+}
+
 static void gen_block(generator *g, int length, int depth);
 
 static void gen_yield(generator *g, int shape, int element) {
@@ -315,7 +344,7 @@ static bool gen_if(generator *g, int depth) {
 static void gen_block(generator *g, int length, int depth) {
     for (int i = 0; i < length;) {
         bool done = true;
-        int kind = below(g, 22);
+        int kind = below(g, 23);
         if (kind == 0)
             gen_constant(g);
         else if (kind == 1)
@@ -335,6 +364,8 @@ static void gen_block(generator *g, int length, int depth) {
         else if (kind <= 19)
             done = gen_pointer(g);
         else if (kind == 20)
+            done = gen_idiom(g);
+        else if (kind == 21)
             done = depth < 2 && gen_loop(g, depth);
         else
             done = depth < 2 && gen_if(g, depth);
@@ -367,7 +398,7 @@ static void generate(generator *g, uint64_t seed) {
     lilac_text_puts(&g->text, "\n");
     lilac_text_printf(&g->text, "%%v%d = tt.get_program_id x : i32\n", g->next);
     add(g, SCALAR, I32, g->next++);
-    gen_block(g, 10 + below(g, 30), 0);
+    gen_block(g, 20 + below(g, 40), 0);
     lilac_text_puts(&g->text, "tt.return\n}\n}\n");
 }
 
