@@ -1,0 +1,272 @@
+/* What the files of the room tile share, and no other room sees. */
+#ifndef LILAC_TILE_INTERNAL_H
+#define LILAC_TILE_INTERNAL_H
+
+#include <lilac/tile.h>
+
+/* Nesting that the reader and the builder accept; deeper input is refused, so that walks may recur. */
+enum { TILE_MAX_REGION_DEPTH = 64, TILE_MAX_TYPE_DEPTH = 8, TILE_MAX_ATTRIBUTE_DEPTH = 16 };
+/* Elements of a tensor, as in Triton. */
+#define TILE_MAX_ELEMENTS (INT64_C(1) << 20)
+
+/* ---- pointer tables --------------------------------------------------------------------- */
+
+/* A hash table from pointers to pointers, open addressing, on the heap. Zero-initialise. Nothing is
+ * ever removed; a NULL value is as good as none. */
+typedef struct tile_table {
+    struct tile_entry {
+        const void *key;
+        void *value;
+    } *entries;
+    uint32_t capacity, count;
+} tile_table;
+
+void **tile_table_at(tile_table *table, const void *key); /* inserts a NULL */
+void *tile_table_get(const tile_table *table, const void *key);
+void tile_table_clear(tile_table *table);
+
+/* ---- types ------------------------------------------------------------------------------ */
+
+struct lilac_tile_types *tile_types_create(lilac_arena *arena);
+/* The interned type equal to `type`, whose shape and layout are copied when it is new. */
+const lilac_tile_type *tile_type_intern(lilac_tile_module *module, const lilac_tile_type *type);
+void tile_types_clear(struct lilac_tile_types *types);
+/* The same shape and layout with another element type. */
+const lilac_tile_type *tile_with_element(lilac_tile_module *module, const lilac_tile_type *type,
+                                         const lilac_tile_type *element);
+bool tile_same_shape(const lilac_tile_type *a, const lilac_tile_type *b);
+
+/* ---- attributes ------------------------------------------------------------------------- */
+
+void tile_attribute_append(lilac_arena *arena, lilac_tile_attributes *attributes,
+                           const lilac_tile_attribute *attribute);
+void tile_attribute_remove(lilac_tile_attributes *attributes, const char *name, size_t length);
+const lilac_tile_attribute *tile_attribute_find(const lilac_tile_attributes *attributes,
+                                                const char *name, size_t length);
+
+/* Sets of keywords that attributes take, by name. */
+typedef struct tile_keywords {
+    const char *name;
+    const char *separator; /* NULL: one keyword; else a list, printed with this between */
+    const char *absent;    /* the keyword that is not written, or NULL */
+    int64_t first;         /* the integer of the first keyword in generic form */
+    const char *words;     /* separated by blanks, in the order of their integers */
+} tile_keywords;
+
+const tile_keywords *tile_keywords_find(const char *name, size_t length);
+bool tile_keywords_has(const tile_keywords *set, const char *word, size_t length);
+/* The keyword of an integer in generic form; NULL: none. */
+const char *tile_keywords_of(const tile_keywords *set, int64_t integer, size_t *length);
+
+/* ---- floating point text ---------------------------------------------------------------- */
+
+/* In MLIR's spelling: 1.000000e+00, 6.28318548, 0xFF800000. */
+void tile_print_float(lilac_text *out, lilac_scalar scalar, uint64_t bits);
+/* Bits of a decimal literal, rounded to the scalar float. */
+uint64_t tile_read_float(lilac_scalar scalar, const char *text, size_t length, bool negative);
+
+/* ---- signatures ------------------------------------------------------------------------- */
+
+enum { TILE_MAX_ITEMS = 8, TILE_MAX_CONSTRAINTS = 4 };
+
+/* One item of a signature (see tile_ops.def). */
+typedef struct tile_item {
+    char variable; /* 'T', or 0 when the type is derived */
+    char derive;   /* 'i' i1(of), 'o' of(of), 'e' elem(of), 's' a scalar */
+    char of;
+    char many; /* '?', '*' or 0 */
+    lilac_scalar scalar;
+    uint32_t constraint_count;
+    struct tile_constraint {
+        char kind; /* see signature.c */
+        char of;
+    } constraints[TILE_MAX_CONSTRAINTS];
+} tile_item;
+
+typedef struct tile_signature {
+    uint32_t operand_items, result_items;
+    tile_item items[TILE_MAX_ITEMS]; /* operands, then results */
+} tile_signature;
+
+/* Where each group of operands begins; starts[n] is the number of operands. */
+typedef struct tile_groups {
+    uint32_t starts[TILE_MAX_ITEMS + 1];
+} tile_groups;
+
+/* What the variables of a signature stand for in one operation. */
+typedef struct tile_binding {
+    const lilac_tile_type *types[26];
+} tile_binding;
+
+void tile_signature_parse(tile_signature *signature, const char *text);
+/* Parts `count` operands into the groups of the signature. False when they do not fit. */
+bool tile_signature_groups(const tile_signature *signature, uint32_t count,
+                           const lilac_tile_attributes *attributes, tile_groups *groups);
+/* The group whose types the variable lists, or -1 when it is bound to one type. */
+int tile_signature_list(const tile_signature *signature, char variable);
+/* The type of an item: bound, or derived from what is bound; NULL when that cannot be. */
+const lilac_tile_type *tile_item_type(lilac_tile_module *module, const tile_item *item,
+                                      const tile_binding *binding);
+/* What the item's constraints miss in `type`, as words for a message; NULL: nothing. */
+const char *tile_item_misses(lilac_tile_module *module, const tile_item *item,
+                             const tile_binding *binding, const lilac_tile_type *type,
+                             const lilac_tile_type **other);
+/* Checks operands and results of a whole operation and reports the first thing that is wrong. */
+bool tile_signature_check(lilac_tile_module *module, const lilac_tile_op *op);
+
+/* ---- operations ------------------------------------------------------------------------- */
+
+lilac_tile_opcode tile_opcode_find(const char *name, size_t length);
+lilac_tile_region *tile_region_create(lilac_tile_module *module, lilac_tile_function *function);
+/* Makes a detached block that tile_block_insert puts at the end of a region, after `last`. */
+lilac_tile_block *tile_block_create(lilac_tile_module *module);
+/* Reports at an operation. */
+void tile_op_error(const lilac_tile_module *module, const lilac_tile_op *op, const char *id,
+                   const char *format, ...) LILAC_PRINTF(4, 5);
+/* A type's text in the context's arena, for messages. */
+const char *tile_type_text(const lilac_tile_module *module, const lilac_tile_type *type);
+
+/* ---- values' names when printing -------------------------------------------------------- */
+
+typedef struct tile_namer tile_namer;
+
+tile_namer *tile_namer_create(lilac_context *context);
+void tile_namer_destroy(tile_namer *namer);
+void tile_namer_function(tile_namer *namer, const lilac_tile_function *function);
+/* A detached operation and what is inside. */
+void tile_namer_op(tile_namer *namer, const lilac_tile_op *op);
+const char *tile_namer_get(const tile_namer *namer, const lilac_tile_value *value);
+/* How many results from `index` on share one name and are written %name:n. */
+uint32_t tile_result_pack(const lilac_tile_op *op, uint32_t index);
+
+/* ---- printing --------------------------------------------------------------------------- */
+
+typedef struct tile_printer {
+    lilac_text *out;
+    const lilac_tile_module *module;
+    tile_namer *namer;
+    bool locations;
+    uint32_t indent;
+    lilac_location *numbered; /* location aliases in order of first use */
+    uint32_t numbered_count, numbered_capacity;
+    tile_table location_numbers;
+} tile_printer;
+
+void tile_print_value(tile_printer *printer, const lilac_tile_value *value);
+void tile_print_values(tile_printer *printer, const lilac_tile_op *op, uint32_t begin, uint32_t end);
+void tile_print_operand_types(tile_printer *printer, const lilac_tile_op *op, uint32_t begin,
+                              uint32_t end);
+/* Results as in a function type: () or one or (a, b). */
+void tile_print_result_types(tile_printer *printer, const lilac_tile_op *op);
+void tile_print_attribute_value(lilac_text *out, const lilac_tile_attribute *attribute);
+/* " {a = 1 : i32}" of the attributes that `hidden` does not name; nothing when there are none.
+ * `before` is what stands before the brace. */
+void tile_print_dictionary(tile_printer *printer, const char *before,
+                           const lilac_tile_attributes *attributes, const char *const *hidden);
+void tile_print_location(tile_printer *printer, lilac_location location);
+/* " {" newline, the blocks, "}". The last operation of a block is left out when it is an
+ * scf.yield of nothing and `implicit` says so. */
+void tile_print_region(tile_printer *printer, const lilac_tile_region *region, bool entry_label,
+                       bool implicit);
+void tile_print_block_name(tile_printer *printer, const lilac_tile_block *block);
+void tile_print_custom(tile_printer *printer, const lilac_tile_op *op); /* control.c */
+void tile_print_format(tile_printer *printer, const lilac_tile_op *op);
+
+/* ---- reading ---------------------------------------------------------------------------- */
+
+typedef struct tile_reader tile_reader;
+
+/* An operand as written: the value and where. */
+typedef struct tile_operand {
+    lilac_tile_value *value;
+    lilac_position position;
+} tile_operand;
+
+/* Growable lists on the reader's scratch arena. */
+typedef struct tile_operands {
+    tile_operand *list;
+    uint32_t count, capacity;
+} tile_operands;
+
+typedef struct tile_type_list {
+    const lilac_tile_type **list;
+    uint32_t count, capacity;
+} tile_type_list;
+
+/* An operation while it is read. */
+typedef struct tile_draft {
+    lilac_tile_opcode code;
+    lilac_position position;
+    tile_operands operands;
+    tile_type_list results;
+    lilac_tile_attributes attributes;
+    lilac_tile_region *regions[2];
+    uint32_t region_count;
+    struct {
+        lilac_name name;
+        lilac_position position;
+    } successors[2];
+    uint32_t successor_count;
+    bool implicit_yields; /* regions' last blocks get an scf.yield when they lack one */
+} tile_draft;
+
+struct tile_reader {
+    lilac_scanner scan;
+    lilac_context *context;
+    lilac_tile_module *module;
+    lilac_arena *scratch;
+    lilac_encoding_aliases encodings;
+    lilac_tile_function *function;
+    uint32_t depth; /* of regions */
+    tile_table opcodes;
+    tile_table values; /* name → struct binding */
+    tile_table functions, encoding_names; /* to refuse second definitions */
+    lilac_name *log; /* names defined, in order, so that a scope can be undone */
+    uint32_t log_count, log_capacity;
+    struct tile_label *labels; /* blocks of the regions now open */
+    uint32_t label_count, label_capacity, label_base;
+    lilac_tile_function **function_end;
+    tile_table locations; /* alias name → struct location_alias */
+    struct tile_pending *pending, **pending_end;
+    bool failed; /* a use of a value whose definition was wrong: fail without a word */
+    bool bad;    /* something was wrong */
+};
+
+#define tile_fail(reader, position, id, ...)                                                      \
+    (lilac_error((reader)->context, (position), 0, (id), __VA_ARGS__), false)
+
+void tile_operands_push(tile_reader *reader, tile_operands *operands, tile_operand operand);
+void tile_type_list_push(tile_reader *reader, tile_type_list *list, const lilac_tile_type *type);
+
+/* Types, attributes and locations: read_parts.c. */
+const lilac_tile_type *tile_read_type(tile_reader *reader);
+/* What follows !tt.ptr or !tt.tensordesc (kind), from its "<" on. */
+const lilac_tile_type *tile_read_type_rest(tile_reader *reader, lilac_tile_type_kind kind);
+bool tile_read_types(tile_reader *reader, tile_type_list *list); /* a, b, c: one or more */
+bool tile_read_parenthesized_types(tile_reader *reader, tile_type_list *list);
+bool tile_read_function_results(tile_reader *reader, tile_type_list *list);
+/* { … } when there; nothing otherwise. */
+bool tile_read_dictionary(tile_reader *reader, lilac_tile_attributes *attributes);
+bool tile_read_attribute_value(tile_reader *reader, lilac_tile_attribute *attribute);
+/* loc(…) when there. `slot` gets it, now or when all of the text has been read. */
+bool tile_read_location(tile_reader *reader, lilac_location *slot);
+bool tile_define_location(tile_reader *reader, lilac_name name);
+void tile_resolve_locations(tile_reader *reader);
+
+/* Values, blocks, regions: read.c. */
+bool tile_read_operand(tile_reader *reader, tile_operands *operands);
+bool tile_read_operands(tile_reader *reader, tile_operands *operands); /* zero or more */
+bool tile_define_value(tile_reader *reader, lilac_name name, lilac_position position,
+                       lilac_tile_value *value, uint32_t count);
+bool tile_check_operand(tile_reader *reader, const tile_draft *draft, uint32_t index,
+                        const lilac_tile_type *type);
+/* { blocks }. `entry`: a first block that exists already with its arguments, or NULL. */
+bool tile_read_region(tile_reader *reader, lilac_tile_region *region, lilac_tile_block *entry);
+void tile_scope_open(tile_reader *reader, uint32_t *mark);
+void tile_scope_close(tile_reader *reader, uint32_t mark);
+lilac_name tile_token_name(tile_reader *reader);
+
+bool tile_read_custom(tile_reader *reader, tile_draft *draft); /* control.c */
+bool tile_read_format(tile_reader *reader, tile_draft *draft);
+
+#endif

@@ -1,0 +1,841 @@
+/* Reading what operations are made of: types, attributes and locations, by recursive descent with a
+ * limit on depth.
+ *
+ * Locations may be named before they are defined (MLIR puts most definitions behind the module), so
+ * nothing is looked up while operations are read. A definition #loc3 = loc(…) is remembered by its
+ * place in the text; a use remembers where the location has to go; when all has been read each use
+ * is resolved, and a definition is read the first time that it is needed. */
+#include "internal.h"
+
+#include <string.h>
+
+/* ---- lists ------------------------------------------------------------------------------ */
+
+static void *grow_list(tile_reader *reader, void *old, uint32_t count, uint32_t *capacity,
+                       size_t size) {
+    if (count < *capacity)
+        return old;
+    *capacity = *capacity ? *capacity * 2 : 8;
+    void *list = lilac_arena_alloc(reader->scratch, size * *capacity);
+    if (count)
+        memcpy(list, old, size * count);
+    return list;
+}
+
+void tile_operands_push(tile_reader *reader, tile_operands *operands, tile_operand operand) {
+    operands->list = grow_list(reader, operands->list, operands->count, &operands->capacity,
+                               sizeof *operands->list);
+    operands->list[operands->count++] = operand;
+}
+
+void tile_type_list_push(tile_reader *reader, tile_type_list *list, const lilac_tile_type *type) {
+    list->list =
+        grow_list(reader, list->list, list->count, &list->capacity, sizeof *list->list);
+    list->list[list->count++] = type;
+}
+
+/* ---- types ------------------------------------------------------------------------------ */
+
+static const lilac_tile_type *read_type(tile_reader *reader, uint32_t depth);
+
+static bool check_shape(tile_reader *reader, lilac_position position, uint32_t rank,
+                        const int64_t *shape) {
+    int64_t elements = 1;
+    for (uint32_t i = 0; i < rank; i++) {
+        if (shape[i] & (shape[i] - 1))
+            return tile_fail(reader, position, "not-a-power-of-two",
+                             "dimension %u of this tensor is %lld, which is not a power of two", i,
+                             (long long)shape[i]);
+        if (shape[i] > TILE_MAX_ELEMENTS || (elements *= shape[i]) > TILE_MAX_ELEMENTS)
+            return tile_fail(reader, position, "tensor-too-large",
+                             "this tensor has more than %lld elements",
+                             (long long)TILE_MAX_ELEMENTS);
+    }
+    return true;
+}
+
+/* "<8x16xf32, #layout>" after tensor. */
+static const lilac_tile_type *read_tensor(tile_reader *reader, lilac_position position,
+                                          uint32_t depth) {
+    lilac_scanner *scan = &reader->scan;
+    int64_t shape[LILAC_MAX_RANK];
+    uint32_t rank;
+    if (!lilac_scanner_expect(scan, '<') ||
+        !lilac_scanner_shape(scan, shape, LILAC_MAX_RANK, &rank) ||
+        !check_shape(reader, position, rank, shape))
+        return NULL;
+    lilac_position at = lilac_scanner_position(scan);
+    const lilac_tile_type *element = read_type(reader, depth + 1);
+    if (!element)
+        return NULL;
+    if (element->kind != LILAC_TILE_SCALAR && element->kind != LILAC_TILE_POINTER) {
+        (void)tile_fail(reader, at, "bad-type", "a tensor's elements are numbers or pointers");
+        return NULL;
+    }
+    lilac_layout layout;
+    bool has_layout = false;
+    if (lilac_scanner_accept(scan, ',')) {
+        const lilac_encoding *encoding = lilac_encoding_read(scan, &reader->encodings);
+        if (!encoding || !lilac_encoding_layout(reader->context, &layout, encoding, rank, shape))
+            return NULL;
+        has_layout = true;
+    }
+    if (!lilac_scanner_expect(scan, '>'))
+        return NULL;
+    return lilac_tile_tensor(reader->module, element, rank, shape, has_layout ? &layout : NULL);
+}
+
+static const lilac_tile_type *read_pointer(tile_reader *reader, uint32_t depth) {
+    lilac_scanner *scan = &reader->scan;
+    if (!lilac_scanner_expect(scan, '<'))
+        return NULL;
+    const lilac_tile_type *pointee = read_type(reader, depth + 1);
+    int64_t space = 1;
+    if (!pointee)
+        return NULL;
+    if (lilac_scanner_accept(scan, ',')) {
+        lilac_position at = lilac_scanner_position(scan);
+        if (!lilac_scanner_integer(scan, &space))
+            return NULL;
+        if (space < 0 || space > 255) {
+            (void)tile_fail(reader, at, "bad-type", "address spaces are numbers from 0 to 255");
+            return NULL;
+        }
+    }
+    if (!lilac_scanner_expect(scan, '>'))
+        return NULL;
+    return lilac_tile_pointer(reader->module, pointee, (uint32_t)space);
+}
+
+static const lilac_tile_type *read_descriptor(tile_reader *reader, uint32_t depth) {
+    lilac_scanner *scan = &reader->scan;
+    if (!lilac_scanner_expect(scan, '<'))
+        return NULL;
+    lilac_position at = lilac_scanner_position(scan);
+    const lilac_tile_type *tensor = read_type(reader, depth + 1);
+    if (!tensor)
+        return NULL;
+    if (tensor->kind != LILAC_TILE_TENSOR) {
+        (void)tile_fail(reader, at, "bad-type", "a tensor descriptor describes tensors");
+        return NULL;
+    }
+    if (!lilac_scanner_expect(scan, '>'))
+        return NULL;
+    return lilac_tile_descriptor(reader->module, tensor);
+}
+
+static const lilac_tile_type *unknown_type(tile_reader *reader) {
+    lilac_scanner *scan = &reader->scan;
+    (void)tile_fail(reader, lilac_scanner_position(scan), "unknown-type", "unknown type '%.*s'",
+                    (int)(scan->end - scan->offset > 60 ? 60 : scan->end - scan->offset),
+                    scan->text + scan->offset);
+    return NULL;
+}
+
+/* i32, f16, … and si8, ui8. */
+static const lilac_tile_type *read_scalar(tile_reader *reader) {
+    lilac_scanner *scan = &reader->scan;
+    lilac_scalar scalar;
+    char sign = 0;
+    const char *word = scan->word;
+    uint32_t length = scan->word_length;
+    if (length > 2 && (word[0] == 's' || word[0] == 'u') && word[1] == 'i') {
+        sign = word[0];
+        word++;
+        length--;
+    }
+    if (!lilac_scalar_read(word, length, &scalar))
+        return unknown_type(reader);
+    lilac_scanner_next(scan);
+    if (!sign)
+        return lilac_tile_scalar(reader->module, scalar);
+    return tile_type_intern(
+        reader->module,
+        &(lilac_tile_type){.kind = LILAC_TILE_SCALAR, .scalar = scalar, .sign = sign});
+}
+
+static bool token_is(const lilac_scanner *scan, const char *word) {
+    return strlen(word) == scan->word_length && memcmp(word, scan->word, scan->word_length) == 0;
+}
+
+static const lilac_tile_type *read_type(tile_reader *reader, uint32_t depth) {
+    lilac_scanner *scan = &reader->scan;
+    lilac_position position = lilac_scanner_position(scan);
+    if (depth > TILE_MAX_TYPE_DEPTH) {
+        (void)tile_fail(reader, position, "nested-too-deep", "types are nested too deep here");
+        return NULL;
+    }
+    if (scan->kind == LILAC_TOKEN_WORD) {
+        if (!token_is(scan, "tensor"))
+            return read_scalar(reader);
+        lilac_scanner_next(scan);
+        return read_tensor(reader, position, depth);
+    }
+    if (scan->kind != LILAC_TOKEN_BANG) {
+        (void)lilac_scanner_expected(scan, "a type");
+        return NULL;
+    }
+    if (token_is(scan, "tt.ptr")) {
+        lilac_scanner_next(scan);
+        return read_pointer(reader, depth);
+    }
+    if (token_is(scan, "tt.tensordesc")) {
+        lilac_scanner_next(scan);
+        return read_descriptor(reader, depth);
+    }
+    if (token_is(scan, "ttg.async.token")) {
+        lilac_scanner_next(scan);
+        return tile_type_intern(reader->module, &(lilac_tile_type){.kind = LILAC_TILE_TOKEN});
+    }
+    return unknown_type(reader);
+}
+
+const lilac_tile_type *tile_read_type(tile_reader *reader) {
+    return read_type(reader, 0);
+}
+
+const lilac_tile_type *tile_read_type_rest(tile_reader *reader, lilac_tile_type_kind kind) {
+    return kind == LILAC_TILE_DESCRIPTOR ? read_descriptor(reader, 0) : read_pointer(reader, 0);
+}
+
+bool tile_read_types(tile_reader *reader, tile_type_list *list) {
+    do {
+        const lilac_tile_type *type = tile_read_type(reader);
+        if (!type)
+            return false;
+        tile_type_list_push(reader, list, type);
+    } while (lilac_scanner_accept(&reader->scan, ','));
+    return true;
+}
+
+bool tile_read_parenthesized_types(tile_reader *reader, tile_type_list *list) {
+    if (!lilac_scanner_expect(&reader->scan, '('))
+        return false;
+    if (lilac_scanner_accept(&reader->scan, ')'))
+        return true;
+    return tile_read_types(reader, list) && lilac_scanner_expect(&reader->scan, ')');
+}
+
+bool tile_read_function_results(tile_reader *reader, tile_type_list *list) {
+    if (lilac_scanner_is(&reader->scan, '('))
+        return tile_read_parenthesized_types(reader, list);
+    const lilac_tile_type *type = tile_read_type(reader);
+    if (type)
+        tile_type_list_push(reader, list, type);
+    return type != NULL;
+}
+
+/* ---- attributes ------------------------------------------------------------------------- */
+
+static bool read_value(tile_reader *reader, lilac_tile_attribute *attribute, uint32_t depth);
+static bool read_dictionary(tile_reader *reader, lilac_tile_attributes *attributes, uint32_t depth);
+
+typedef struct integer_list {
+    int64_t *list;
+    uint32_t count, capacity;
+} integer_list;
+
+static void integers_push(tile_reader *reader, integer_list *integers, int64_t value) {
+    integers->list = grow_list(reader, integers->list, integers->count, &integers->capacity,
+                               sizeof *integers->list);
+    integers->list[integers->count++] = value;
+}
+
+static const int64_t *keep_integers(tile_reader *reader, const integer_list *integers) {
+    int64_t *copy = lilac_arena_array(reader->module->arena, int64_t, integers->count);
+    if (integers->count)
+        memcpy(copy, integers->list, sizeof *copy * integers->count);
+    return copy;
+}
+
+lilac_name tile_token_name(tile_reader *reader) {
+    return lilac_intern(reader->context, reader->scan.word, reader->scan.word_length);
+}
+
+/* A literal as written; what it means depends on the type, which may come later. */
+typedef struct literal {
+    lilac_position position;
+    lilac_token_kind kind; /* INTEGER, FLOAT or WORD (true, false) */
+    bool negative;
+    const char *text;
+    uint32_t length;
+} literal;
+
+static bool scan_literal(tile_reader *reader, literal *value) {
+    lilac_scanner *scan = &reader->scan;
+    value->position = lilac_scanner_position(scan);
+    value->negative = lilac_scanner_accept(scan, '-');
+    bool word = lilac_scanner_is_word(scan, "true") || lilac_scanner_is_word(scan, "false");
+    if (scan->kind != LILAC_TOKEN_INTEGER && scan->kind != LILAC_TOKEN_FLOAT &&
+        !(word && !value->negative))
+        return lilac_scanner_expected(scan, "a number");
+    value->kind = scan->kind;
+    value->text = scan->word;
+    value->length = scan->word_length;
+    lilac_scanner_next(scan);
+    return true;
+}
+
+static bool is_hex(const literal *value) {
+    return value->kind == LILAC_TOKEN_INTEGER && value->length > 2 && value->text[1] == 'x';
+}
+
+static bool literal_magnitude(const literal *value, uint64_t *magnitude) {
+    uint64_t sum = 0, base = is_hex(value) ? 16 : 10;
+    for (uint32_t i = base == 16 ? 2 : 0; i < value->length; i++) {
+        char c = value->text[i];
+        uint64_t digit = (uint64_t)(c <= '9' ? c - '0' : (c | 32) - 'a' + 10);
+        if (sum > (UINT64_MAX - digit) / base)
+            return false;
+        sum = sum * base + digit;
+    }
+    *magnitude = sum;
+    return true;
+}
+
+/* The bits of a literal of a scalar type: a float's encoding, or an integer sign-extended. */
+static bool literal_bits(tile_reader *reader, const literal *value, lilac_scalar scalar,
+                         int64_t *bits) {
+    uint32_t width = lilac_scalar_bits(scalar);
+    uint64_t magnitude;
+    if (value->kind == LILAC_TOKEN_WORD) {
+        if (scalar != LILAC_I1)
+            return tile_fail(reader, value->position, "bad-literal",
+                             "'%.*s' is a number of type i1 only", (int)value->length, value->text);
+        *bits = value->text[0] == 't';
+        return true;
+    }
+    if (value->kind == LILAC_TOKEN_FLOAT) {
+        if (!lilac_scalar_is_float(scalar))
+            return tile_fail(reader, value->position, "bad-literal",
+                             "a floating-point number for the type '%s'", lilac_scalar_name(scalar));
+        *bits = (int64_t)tile_read_float(scalar, value->text, value->length, value->negative);
+        return true;
+    }
+    if (!literal_magnitude(value, &magnitude))
+        return tile_fail(reader, value->position, "integer-too-large",
+                         "this integer does not fit 64 bits");
+    if (lilac_scalar_is_float(scalar)) {
+        if (!is_hex(value) || value->negative)
+            return tile_fail(reader, value->position, "bad-literal",
+                             "a floating-point number has a point, or is its bits in hexadecimal");
+        if (width < 64 && magnitude >> width)
+            return tile_fail(reader, value->position, "bad-literal", "more than %u bits for '%s'",
+                             width, lilac_scalar_name(scalar));
+        *bits = (int64_t)magnitude;
+        return true;
+    }
+    uint64_t limit = width >= 64 ? UINT64_MAX : (UINT64_C(1) << width) - 1;
+    if (value->negative ? magnitude > limit / 2 + 1 : magnitude > limit)
+        return tile_fail(reader, value->position, "bad-literal", "%s%.*s does not fit '%s'",
+                         value->negative ? "-" : "", (int)(value->length > 40 ? 40 : value->length),
+                         value->text, lilac_scalar_name(scalar));
+    uint64_t raw = value->negative ? 0 - magnitude : magnitude;
+    *bits = width >= 64 ? (int64_t)raw
+            : scalar == LILAC_I1 ? (int64_t)(raw & 1)
+                                 : lilac_scalar_signed(scalar, raw & limit);
+    return true;
+}
+
+/* A number with or without a type: 16 : i32, 1.0 : f32, true. */
+static bool read_number(tile_reader *reader, lilac_tile_attribute *attribute) {
+    literal value;
+    lilac_scanner *scan = &reader->scan;
+    if (!scan_literal(reader, &value))
+        return false;
+    if (value.kind == LILAC_TOKEN_WORD) {
+        attribute->kind = LILAC_TILE_ATTR_BOOL;
+        attribute->type = lilac_tile_scalar(reader->module, LILAC_I1);
+        attribute->integer = value.text[0] == 't';
+        return true;
+    }
+    bool is_float = value.kind == LILAC_TOKEN_FLOAT;
+    attribute->type = lilac_tile_scalar(reader->module, is_float ? LILAC_F64 : LILAC_I64);
+    if (lilac_scanner_accept(scan, ':')) {
+        lilac_position position = lilac_scanner_position(scan);
+        attribute->type = tile_read_type(reader);
+        if (!attribute->type)
+            return false;
+        if (attribute->type->kind != LILAC_TILE_SCALAR)
+            return tile_fail(reader, position, "bad-literal", "a number cannot have the type '%s'",
+                             tile_type_text(reader->module, attribute->type));
+    }
+    lilac_scalar scalar = attribute->type->scalar;
+    attribute->kind =
+        lilac_scalar_is_float(scalar) ? LILAC_TILE_ATTR_FLOAT : LILAC_TILE_ATTR_INTEGER;
+    if (scalar == LILAC_I1)
+        attribute->kind = LILAC_TILE_ATTR_BOOL;
+    return literal_bits(reader, &value, scalar, &attribute->integer);
+}
+
+/* array<i32: 1, 0> */
+static bool read_integers(tile_reader *reader, lilac_tile_attribute *attribute) {
+    lilac_scanner *scan = &reader->scan;
+    lilac_scanner_next(scan);
+    if (!lilac_scanner_expect(scan, '<'))
+        return false;
+    lilac_position position = lilac_scanner_position(scan);
+    attribute->kind = LILAC_TILE_ATTR_INTEGERS;
+    attribute->type = tile_read_type(reader);
+    if (!attribute->type)
+        return false;
+    if (attribute->type->kind != LILAC_TILE_SCALAR || lilac_scalar_is_float(attribute->type->scalar))
+        return tile_fail(reader, position, "unsupported-attribute", "only arrays of integers");
+    integer_list integers = {0};
+    if (lilac_scanner_accept(scan, ':')) {
+        do {
+            literal value;
+            int64_t bits;
+            if (!scan_literal(reader, &value) ||
+                !literal_bits(reader, &value, attribute->type->scalar, &bits))
+                return false;
+            integers_push(reader, &integers, bits);
+        } while (lilac_scanner_accept(scan, ','));
+    }
+    attribute->count = integers.count;
+    attribute->integers = keep_integers(reader, &integers);
+    return lilac_scanner_expect(scan, '>');
+}
+
+typedef struct dense {
+    literal *list;
+    uint32_t count, capacity;
+    uint32_t rank; /* depth of the lists, known from the first literal on */
+    bool has_rank;
+    int64_t shape[LILAC_MAX_RANK];
+} dense;
+
+/* [[1, 2], [3, 4]]: the literals in order; all lists of one depth must be of one length. */
+static bool read_dense_list(tile_reader *reader, dense *all, uint32_t depth) {
+    lilac_scanner *scan = &reader->scan;
+    lilac_position position = lilac_scanner_position(scan);
+    bool list = lilac_scanner_is(scan, '[');
+    if (all->has_rank && (list ? depth >= all->rank : depth != all->rank))
+        return tile_fail(reader, position, "shape-mismatch", "lists of different depth");
+    if (!list) {
+        all->has_rank = true;
+        all->rank = depth;
+        all->list = grow_list(reader, all->list, all->count, &all->capacity, sizeof *all->list);
+        return scan_literal(reader, &all->list[all->count]) && ++all->count;
+    }
+    if (depth >= LILAC_MAX_RANK)
+        return tile_fail(reader, position, "nested-too-deep", "lists are nested too deep here");
+    lilac_scanner_next(scan);
+    int64_t length = 0;
+    do {
+        if (!read_dense_list(reader, all, depth + 1))
+            return false;
+        length++;
+    } while (lilac_scanner_accept(scan, ','));
+    if (all->shape[depth] == 0)
+        all->shape[depth] = length;
+    if (all->shape[depth] != length)
+        return tile_fail(reader, position, "shape-mismatch", "lists of different length");
+    return lilac_scanner_expect(scan, ']');
+}
+
+static int hex_digit(char c) {
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 32;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* dense<"0x0A0B…">: the elements' bytes, lowest first. */
+static bool read_dense_bytes(tile_reader *reader, const literal *text,
+                             lilac_tile_attribute *attribute) {
+    const lilac_tile_type *type = attribute->type;
+    uint32_t bits = lilac_scalar_bits(type->scalar), width = bits / 8;
+    uint64_t elements = (uint64_t)lilac_tile_element_count(type);
+    uint32_t digits = text->length - 2;
+    if (bits % 8 != 0 || width > 8)
+        return tile_fail(reader, text->position, "unsupported-attribute",
+                         "elements of type '%s' as bytes", lilac_scalar_name(type->scalar));
+    uint64_t count = digits / (2 * width);
+    if (digits % (2 * width) != 0 || (count != 1 && count != elements))
+        return tile_fail(reader, text->position, "shape-mismatch",
+                         "%u hexadecimal digits for %llu elements of %u bits", digits,
+                         (unsigned long long)elements, bits);
+    integer_list integers = {0};
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t value = 0;
+        for (uint32_t b = 0; b < width; b++) {
+            const char *at = text->text + 2 + (i * width + b) * 2;
+            int high = hex_digit(at[0]), low = hex_digit(at[1]);
+            if (high < 0 || low < 0)
+                return tile_fail(reader, text->position, "bad-literal", "not hexadecimal digits");
+            value |= (uint64_t)(high << 4 | low) << (8 * b);
+        }
+        integers_push(reader, &integers, (int64_t)value);
+    }
+    attribute->count = (uint32_t)count;
+    attribute->integers = keep_integers(reader, &integers);
+    return true;
+}
+
+static bool dense_elements(tile_reader *reader, const dense *all, lilac_position position,
+                           lilac_tile_attribute *attribute) {
+    const lilac_tile_type *type = attribute->type;
+    if (all->rank && (all->rank != type->rank ||
+                      memcmp(all->shape, type->shape, sizeof *all->shape * all->rank) != 0))
+        return tile_fail(reader, position, "shape-mismatch",
+                         "the lists do not have the shape of '%s'",
+                         tile_type_text(reader->module, type));
+    integer_list integers = {0};
+    for (uint32_t i = 0; i < all->count; i++) {
+        int64_t bits;
+        if (!literal_bits(reader, &all->list[i], type->scalar, &bits))
+            return false;
+        if (lilac_scalar_bits(type->scalar) <= 64)
+            bits = (int64_t)lilac_scalar_mask(type->scalar, (uint64_t)bits);
+        integers_push(reader, &integers, bits);
+    }
+    attribute->count = integers.count;
+    attribute->integers = keep_integers(reader, &integers);
+    return true;
+}
+
+/* dense<…> : tensor<…> */
+static bool read_dense(tile_reader *reader, lilac_tile_attribute *attribute) {
+    lilac_scanner *scan = &reader->scan;
+    lilac_position position = lilac_scanner_position(scan);
+    lilac_scanner_next(scan);
+    if (!lilac_scanner_expect(scan, '<'))
+        return false;
+    dense all = {0};
+    literal bytes = {.kind = LILAC_TOKEN_STRING, .position = lilac_scanner_position(scan)};
+    if (scan->kind == LILAC_TOKEN_STRING && scan->word_length >= 2 &&
+        memcmp(scan->word, "0x", 2) == 0) {
+        bytes.text = scan->word;
+        bytes.length = scan->word_length;
+        lilac_scanner_next(scan);
+    } else if (!read_dense_list(reader, &all, 0)) {
+        return false;
+    }
+    if (!lilac_scanner_expect(scan, '>') || !lilac_scanner_expect(scan, ':'))
+        return false;
+    lilac_position type_position = lilac_scanner_position(scan);
+    attribute->kind = LILAC_TILE_ATTR_DENSE;
+    attribute->type = tile_read_type(reader);
+    if (!attribute->type)
+        return false;
+    if (attribute->type->kind != LILAC_TILE_TENSOR ||
+        attribute->type->element->kind != LILAC_TILE_SCALAR)
+        return tile_fail(reader, type_position, "bad-literal",
+                         "dense<…> is a tensor of numbers, not a '%s'",
+                         tile_type_text(reader->module, attribute->type));
+    if (bytes.text)
+        return read_dense_bytes(reader, &bytes, attribute);
+    return dense_elements(reader, &all, position, attribute);
+}
+
+/* [a, b] */
+static bool read_array(tile_reader *reader, lilac_tile_attribute *attribute, uint32_t depth) {
+    lilac_scanner *scan = &reader->scan;
+    lilac_scanner_next(scan);
+    lilac_tile_attributes list = {0};
+    if (!lilac_scanner_is(scan, ']')) {
+        do {
+            lilac_tile_attribute element = {0};
+            if (!read_value(reader, &element, depth + 1))
+                return false;
+            tile_attribute_append(reader->module->arena, &list, &element);
+        } while (lilac_scanner_accept(scan, ','));
+    }
+    attribute->kind = LILAC_TILE_ATTR_ARRAY;
+    attribute->count = list.count;
+    attribute->elements = list.list;
+    return lilac_scanner_expect(scan, ']');
+}
+
+/* #arith.overflow<nsw, nuw>: an attribute that custom assembly writes as keywords. */
+static bool read_keywords(tile_reader *reader, lilac_tile_attribute *attribute) {
+    lilac_scanner *scan = &reader->scan;
+    bool arith = scan->word_length > 6 && memcmp(scan->word, "arith.", 6) == 0;
+    const tile_keywords *set =
+        arith ? tile_keywords_find(scan->word + 6, scan->word_length - 6) : NULL;
+    if (!set || !set->separator)
+        return tile_fail(reader, lilac_scanner_position(scan), "unsupported-attribute",
+                         "attributes like '#%.*s' are not supported",
+                         (int)(scan->word_length > 60 ? 60 : scan->word_length), scan->word);
+    lilac_scanner_next(scan);
+    if (!lilac_scanner_expect(scan, '<'))
+        return false;
+    lilac_text text = {0};
+    bool good = true;
+    do {
+        if (text.length)
+            lilac_text_puts(&text, set->separator);
+        good = scan->kind == LILAC_TOKEN_WORD &&
+               tile_keywords_has(set, scan->word, scan->word_length);
+        if (!good) {
+            (void)lilac_scanner_expected(scan, set->words);
+            break;
+        }
+        lilac_text_put(&text, scan->word, scan->word_length);
+        lilac_scanner_next(scan);
+    } while (lilac_scanner_accept(scan, ','));
+    attribute->kind = LILAC_TILE_ATTR_KEYWORD;
+    attribute->text = lilac_intern(reader->context, lilac_text_get(&text), text.length);
+    lilac_text_clear(&text);
+    return good && lilac_scanner_expect(scan, '>');
+}
+
+static bool read_value(tile_reader *reader, lilac_tile_attribute *attribute, uint32_t depth) {
+    lilac_scanner *scan = &reader->scan;
+    if (depth > TILE_MAX_ATTRIBUTE_DEPTH)
+        return tile_fail(reader, lilac_scanner_position(scan), "nested-too-deep",
+                         "attributes are nested too deep here");
+    switch (scan->kind) {
+    case LILAC_TOKEN_INTEGER:
+    case LILAC_TOKEN_FLOAT:
+        return read_number(reader, attribute);
+    case LILAC_TOKEN_STRING:
+        attribute->kind = LILAC_TILE_ATTR_STRING;
+        attribute->text = tile_token_name(reader);
+        lilac_scanner_next(scan);
+        return true;
+    case LILAC_TOKEN_SYMBOL:
+        attribute->kind = LILAC_TILE_ATTR_SYMBOL;
+        attribute->text = tile_token_name(reader);
+        lilac_scanner_next(scan);
+        return true;
+    case LILAC_TOKEN_HASH:
+        return read_keywords(reader, attribute);
+    case LILAC_TOKEN_PUNCTUATION:
+        if (scan->punctuation == '-')
+            return read_number(reader, attribute);
+        if (scan->punctuation == '[')
+            return read_array(reader, attribute, depth);
+        if (scan->punctuation == '{') {
+            lilac_tile_attributes inner = {0};
+            if (!read_dictionary(reader, &inner, depth + 1))
+                return false;
+            attribute->kind = LILAC_TILE_ATTR_DICTIONARY;
+            attribute->count = inner.count;
+            attribute->elements = inner.list;
+            return true;
+        }
+        return lilac_scanner_expected(scan, "an attribute");
+    case LILAC_TOKEN_WORD:
+        if (token_is(scan, "true") || token_is(scan, "false"))
+            return read_number(reader, attribute);
+        if (token_is(scan, "array"))
+            return read_integers(reader, attribute);
+        if (token_is(scan, "dense"))
+            return read_dense(reader, attribute);
+        if (token_is(scan, "unit")) {
+            attribute->kind = LILAC_TILE_ATTR_UNIT;
+            lilac_scanner_next(scan);
+            return true;
+        }
+        break;
+    default:
+        break;
+    }
+    attribute->kind = LILAC_TILE_ATTR_TYPE;
+    attribute->type = tile_read_type(reader);
+    return attribute->type != NULL;
+}
+
+bool tile_read_attribute_value(tile_reader *reader, lilac_tile_attribute *attribute) {
+    return read_value(reader, attribute, 0);
+}
+
+static bool read_dictionary(tile_reader *reader, lilac_tile_attributes *attributes,
+                            uint32_t depth) {
+    lilac_scanner *scan = &reader->scan;
+    if (!lilac_scanner_expect(scan, '{'))
+        return false;
+    if (lilac_scanner_accept(scan, '}'))
+        return true;
+    do {
+        lilac_tile_attribute attribute = {0};
+        lilac_position position = lilac_scanner_position(scan);
+        if (scan->kind != LILAC_TOKEN_WORD && scan->kind != LILAC_TOKEN_STRING)
+            return lilac_scanner_expected(scan, "an attribute's name");
+        attribute.name = tile_token_name(reader);
+        lilac_scanner_next(scan);
+        if (attributes->count >= 64)
+            return tile_fail(reader, position, "too-many-attributes",
+                             "more than 64 attributes in one place");
+        if (lilac_tile_find(attributes, attribute.name))
+            return tile_fail(reader, position, "redefinition", "attribute '%s' is there twice",
+                             attribute.name);
+        attribute.kind = LILAC_TILE_ATTR_UNIT;
+        if (lilac_scanner_accept(scan, '=') && !read_value(reader, &attribute, depth))
+            return false;
+        tile_attribute_append(reader->module->arena, attributes, &attribute);
+    } while (lilac_scanner_accept(scan, ','));
+    return lilac_scanner_expect(scan, '}');
+}
+
+bool tile_read_dictionary(tile_reader *reader, lilac_tile_attributes *attributes) {
+    return !lilac_scanner_is(&reader->scan, '{') || read_dictionary(reader, attributes, 0);
+}
+
+/* ---- locations -------------------------------------------------------------------------- */
+
+enum { MAX_LOCATION_DEPTH = 200 };
+
+typedef struct location_alias {
+    uint32_t offset; /* of what is in loc( ) */
+    enum { UNREAD, READING, DONE } state;
+    lilac_location location;
+} location_alias;
+
+struct tile_pending {
+    uint32_t offset; /* of what is in loc( ) */
+    lilac_location *slot;
+    struct tile_pending *next;
+};
+
+/* Goes to the parenthesis that closes the one just opened. */
+static bool skip_parenthesized(lilac_scanner *scan) {
+    for (uint32_t depth = 1; scan->kind != LILAC_TOKEN_END && scan->kind != LILAC_TOKEN_ERROR;
+         lilac_scanner_next(scan)) {
+        if (lilac_scanner_is(scan, '('))
+            depth++;
+        else if (lilac_scanner_is(scan, ')') && --depth == 0)
+            return true;
+    }
+    return lilac_scanner_expected(scan, "')'");
+}
+
+bool tile_define_location(tile_reader *reader, lilac_name name) {
+    lilac_scanner *scan = &reader->scan;
+    lilac_position position = lilac_scanner_position(scan);
+    if (!lilac_scanner_expect_word(scan, "loc") || !lilac_scanner_expect(scan, '('))
+        return false;
+    location_alias **slot = (location_alias **)tile_table_at(&reader->locations, name);
+    if (*slot)
+        return tile_fail(reader, position, "redefinition", "'#%s' is defined twice", name);
+    location_alias *alias = lilac_arena_new(reader->scratch, location_alias);
+    alias->offset = scan->offset;
+    *slot = alias;
+    return skip_parenthesized(scan) && lilac_scanner_expect(scan, ')');
+}
+
+bool tile_read_location(tile_reader *reader, lilac_location *slot) {
+    lilac_scanner *scan = &reader->scan;
+    if (!lilac_scanner_accept_word(scan, "loc"))
+        return true;
+    if (!lilac_scanner_expect(scan, '('))
+        return false;
+    if (lilac_scanner_accept_word(scan, "unknown"))
+        return lilac_scanner_expect(scan, ')');
+    struct tile_pending *use = lilac_arena_new(reader->scratch, struct tile_pending);
+    use->offset = scan->offset;
+    use->slot = slot;
+    *reader->pending_end = use;
+    reader->pending_end = &use->next;
+    return skip_parenthesized(scan) && lilac_scanner_expect(scan, ')');
+}
+
+static bool read_location(tile_reader *reader, lilac_location *location, uint32_t depth);
+
+static bool read_alias(tile_reader *reader, lilac_location *location, uint32_t depth) {
+    lilac_scanner *scan = &reader->scan;
+    location_alias *alias = tile_table_get(&reader->locations, tile_token_name(reader));
+    lilac_position position = lilac_scanner_position(scan);
+    if (!alias)
+        return tile_fail(reader, position, "undefined-alias", "'#%.*s' is not defined",
+                         (int)(scan->word_length > 60 ? 60 : scan->word_length), scan->word);
+    if (alias->state == READING)
+        return tile_fail(reader, position, "cyclic-location", "this location is inside itself");
+    if (alias->state == UNREAD) {
+        uint32_t back = scan->offset;
+        alias->state = READING;
+        lilac_scanner_seek(scan, alias->offset);
+        bool good = read_location(reader, &alias->location, depth + 1);
+        alias->state = DONE; /* wrong ones are unknown from now on, and reported once */
+        if (!good)
+            return false;
+        lilac_scanner_seek(scan, back);
+    }
+    *location = alias->location;
+    lilac_scanner_next(scan);
+    return true;
+}
+
+/* "file":line:column, "name" or "name"(child) */
+static bool read_named(tile_reader *reader, lilac_location_info *info, uint32_t depth) {
+    lilac_scanner *scan = &reader->scan;
+    info->name = tile_token_name(reader);
+    lilac_scanner_next(scan);
+    if (lilac_scanner_accept(scan, ':')) {
+        int64_t line, column;
+        lilac_position position = lilac_scanner_position(scan);
+        if (!lilac_scanner_integer(scan, &line) || !lilac_scanner_expect(scan, ':') ||
+            !lilac_scanner_integer(scan, &column))
+            return false;
+        if (line < 0 || line > INT32_MAX || column < 0 || column > INT32_MAX)
+            return tile_fail(reader, position, "bad-location", "lines and columns are below 2^31");
+        info->kind = LILAC_LOCATION_FILE;
+        info->line = (uint32_t)line;
+        info->column = (uint32_t)column;
+        return true;
+    }
+    info->kind = LILAC_LOCATION_NAME;
+    if (!lilac_scanner_accept(scan, '('))
+        return true;
+    return read_location(reader, &info->a, depth + 1) && lilac_scanner_expect(scan, ')');
+}
+
+static bool read_fused(tile_reader *reader, lilac_location_info *info, uint32_t depth) {
+    lilac_scanner *scan = &reader->scan;
+    lilac_location list[64];
+    info->kind = LILAC_LOCATION_FUSED;
+    if (!lilac_scanner_expect(scan, '['))
+        return false;
+    do {
+        if (info->count == 64)
+            return tile_fail(reader, lilac_scanner_position(scan), "bad-location",
+                             "more than 64 fused locations");
+        if (!read_location(reader, &list[info->count++], depth + 1))
+            return false;
+    } while (lilac_scanner_accept(scan, ','));
+    lilac_location *copy = lilac_arena_array(reader->scratch, lilac_location, info->count);
+    memcpy(copy, list, sizeof *copy * info->count);
+    info->list = copy;
+    return lilac_scanner_expect(scan, ']');
+}
+
+static bool read_location(tile_reader *reader, lilac_location *location, uint32_t depth) {
+    lilac_scanner *scan = &reader->scan;
+    lilac_location_info info = {0};
+    if (depth > MAX_LOCATION_DEPTH)
+        return tile_fail(reader, lilac_scanner_position(scan), "nested-too-deep",
+                         "locations are nested too deep here");
+    if (scan->kind == LILAC_TOKEN_HASH)
+        return read_alias(reader, location, depth);
+    if (scan->kind == LILAC_TOKEN_STRING) {
+        if (!read_named(reader, &info, depth))
+            return false;
+    } else if (lilac_scanner_accept_word(scan, "unknown")) {
+        *location = 0;
+        return true;
+    } else if (lilac_scanner_accept_word(scan, "callsite")) {
+        info.kind = LILAC_LOCATION_CALLSITE;
+        if (!lilac_scanner_expect(scan, '(') || !read_location(reader, &info.a, depth + 1) ||
+            !lilac_scanner_expect_word(scan, "at") || !read_location(reader, &info.b, depth + 1) ||
+            !lilac_scanner_expect(scan, ')'))
+            return false;
+    } else if (lilac_scanner_accept_word(scan, "fused")) {
+        if (!read_fused(reader, &info, depth))
+            return false;
+    } else {
+        return lilac_scanner_expected(scan, "a location");
+    }
+    *location = lilac_location_get(reader->context, &info);
+    return true;
+}
+
+void tile_resolve_locations(tile_reader *reader) {
+    lilac_scanner *scan = &reader->scan;
+    for (struct tile_pending *use = reader->pending; use; use = use->next) {
+        lilac_scanner_seek(scan, use->offset);
+        if (read_location(reader, use->slot, 0) && !lilac_scanner_is(scan, ')'))
+            (void)lilac_scanner_expected(scan, "')'");
+    }
+}

@@ -1,0 +1,22 @@
+/* What verify.c (structure, visibility) and verify_ops.c (each operation's own rules) share. */
+#ifndef LILAC_TILE_VERIFY_H
+#define LILAC_TILE_VERIFY_H
+
+#include "internal.h"
+
+typedef struct tile_verifier {
+    lilac_tile_module *module;
+    bool layouts;
+    bool good;
+    tile_table ordinals;  /* operation → its number in order of the text, from 1 */
+    tile_table blocks;    /* block → struct block_info, of regions with several blocks */
+    tile_table types;     /* types already looked at */
+    tile_table functions; /* name → function */
+    uint32_t next_ordinal;
+    lilac_arena *scratch;
+} tile_verifier;
+
+/* The rules of one operation beyond its signature. Reports and returns false. */
+bool tile_verify_op_rules(tile_verifier *verifier, const lilac_tile_op *op);
+
+#endif
