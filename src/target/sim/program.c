@@ -252,8 +252,9 @@ static void emit_access(lilac_sim_decoder *d, const lilac_simt_instruction *i, b
     uint32_t rest = i->operand_count - 1u - predicated;
     uint32_t count = load ? i->result_count : rest;
     const lilac_simt_value *others = i->operands + 1 + predicated;
-    if ((count != 1 && count != 2 && count != 4) || (load && rest != 0 && rest != count)) {
-        refuse(d, i, "an access has 1, 2 or 4 elements");
+    if ((count != 1 && count != 2 && count != 4 && count != 8) ||
+        (load && rest != 0 && rest != count)) {
+        refuse(d, i, "an access has 1, 2, 4 or 8 elements");
         return;
     }
     lilac_simt_type type = type_of(d, load ? i->result : others[0]);

@@ -40,8 +40,8 @@ typedef enum lilac_sim_step_kind {
 typedef struct lilac_sim_access {
     uint32_t address;   /* register offsets */
     uint32_t predicate; /* LILAC_SIM_NONE: always */
-    uint32_t values[4]; /* results of a load, operands of a store */
-    uint32_t others[4]; /* LILAC_SIM_NONE: zero */
+    uint32_t values[8]; /* results of a load, operands of a store */
+    uint32_t others[8]; /* LILAC_SIM_NONE: zero */
     uint32_t count;     /* elements a thread */
     uint32_t width;     /* bytes of one */
     int64_t offset;
