@@ -135,8 +135,8 @@ static bool read_carried(tile_reader *reader, tile_draft *draft, carried_names *
     if (lilac_scanner_accept(scan, ')'))
         return true;
     do {
-        lilac_name name;
-        lilac_position position;
+        lilac_name name = NULL;
+        lilac_position position = {0};
         if (!read_argument_name(reader, &name, &position) || !lilac_scanner_expect(scan, '=') ||
             !tile_read_operand(reader, &draft->operands))
             return false;
@@ -173,8 +173,8 @@ static bool check_carried(tile_reader *reader, const tile_draft *draft, uint32_t
 static bool read_for(tile_reader *reader, tile_draft *draft) {
     lilac_scanner *scan = &reader->scan;
     carried_names induction = {0}, carried = {0};
-    lilac_name name;
-    lilac_position position;
+    lilac_name name = NULL;
+    lilac_position position = {0};
     if (lilac_scanner_accept_word(scan, "unsigned"))
         tile_attribute_append(
             reader->module->arena, &draft->attributes,

@@ -685,21 +685,32 @@ typedef struct location_alias {
 } location_alias;
 
 struct tile_pending {
-    uint32_t offset; /* of what is in loc( ) */
+    uint32_t offset;  /* of what is in loc( ) */
+    lilac_name alias; /* of loc(#alias), or NULL */
     lilac_location *slot;
     struct tile_pending *next;
 };
 
-/* Goes to the parenthesis that closes the one just opened. */
+/* From behind a parenthesis to behind the one that closes it. Nothing in between is needed yet, so
+ * bytes are looked at and not tokens. */
 static bool skip_parenthesized(lilac_scanner *scan) {
-    for (uint32_t depth = 1; scan->kind != LILAC_TOKEN_END && scan->kind != LILAC_TOKEN_ERROR;
-         lilac_scanner_next(scan)) {
-        if (lilac_scanner_is(scan, '('))
-            depth++;
-        else if (lilac_scanner_is(scan, ')') && --depth == 0)
-            return true;
+    uint32_t depth = 1;
+    size_t at = scan->offset;
+    for (; at < scan->length && depth; at++) {
+        char c = scan->text[at];
+        if (c == '"') {
+            for (at++; at < scan->length && scan->text[at] != '"' && scan->text[at] != '\n'; at++)
+                at += scan->text[at] == '\\';
+        } else if (c == '/' && at + 1 < scan->length && scan->text[at + 1] == '/') {
+            while (at < scan->length && scan->text[at] != '\n')
+                at++;
+        } else {
+            depth += c == '(';
+            depth -= c == ')';
+        }
     }
-    return lilac_scanner_expected(scan, "')'");
+    lilac_scanner_seek(scan, (uint32_t)(at < scan->length ? at : scan->length));
+    return depth == 0 || lilac_scanner_expected(scan, "')'");
 }
 
 bool tile_define_location(tile_reader *reader, lilac_name name) {
@@ -713,7 +724,7 @@ bool tile_define_location(tile_reader *reader, lilac_name name) {
     location_alias *alias = lilac_arena_new(reader->scratch, location_alias);
     alias->offset = scan->offset;
     *slot = alias;
-    return skip_parenthesized(scan) && lilac_scanner_expect(scan, ')');
+    return skip_parenthesized(scan);
 }
 
 bool tile_read_location(tile_reader *reader, lilac_location *slot) {
@@ -729,7 +740,12 @@ bool tile_read_location(tile_reader *reader, lilac_location *slot) {
     use->slot = slot;
     *reader->pending_end = use;
     reader->pending_end = &use->next;
-    return skip_parenthesized(scan) && lilac_scanner_expect(scan, ')');
+    if (scan->kind == LILAC_TOKEN_HASH) {
+        use->alias = tile_token_name(reader);
+        lilac_scanner_next(scan);
+        return lilac_scanner_expect(scan, ')');
+    }
+    return skip_parenthesized(scan);
 }
 
 static bool read_location(tile_reader *reader, lilac_location *location, uint32_t depth);
@@ -834,6 +850,12 @@ static bool read_location(tile_reader *reader, lilac_location *location, uint32_
 void tile_resolve_locations(tile_reader *reader) {
     lilac_scanner *scan = &reader->scan;
     for (struct tile_pending *use = reader->pending; use; use = use->next) {
+        const location_alias *known =
+            use->alias ? tile_table_get(&reader->locations, use->alias) : NULL;
+        if (known && known->state == DONE) {
+            *use->slot = known->location;
+            continue;
+        }
         lilac_scanner_seek(scan, use->offset);
         if (read_location(reader, use->slot, 0) && !lilac_scanner_is(scan, ')'))
             (void)lilac_scanner_expected(scan, "')'");
