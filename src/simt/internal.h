@@ -6,12 +6,16 @@
 
 /* ---- types and opcodes (ops.c) ---------------------------------------------------------- */
 
+/* The tables behind lilac_simt_op_info_get and lilac_simt_type_bits, for inner loops. */
+extern const lilac_simt_op_info lilac_simt_op_infos[LILAC_SIMT_OP_COUNT];
+extern const uint8_t lilac_simt_type_widths[LILAC_SIMT_TYPE_COUNT];
+
 static inline uint64_t lilac_simt_low_bits(uint32_t bits) {
     return bits >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << bits) - 1;
 }
 
 static inline uint64_t lilac_simt_type_mask(lilac_simt_type type) {
-    return lilac_simt_low_bits(lilac_simt_type_bits(type));
+    return lilac_simt_low_bits(lilac_simt_type_widths[type]);
 }
 
 static inline bool lilac_simt_type_is_integer(lilac_simt_type type) {
@@ -24,7 +28,7 @@ static inline bool lilac_simt_type_is_packed(lilac_simt_type type) {
 
 /* The bits of an integer type as a signed number. */
 static inline int64_t lilac_simt_signed(lilac_simt_type type, uint64_t bits) {
-    uint32_t width = lilac_simt_type_bits(type);
+    uint32_t width = lilac_simt_type_widths[type];
     return width >= 64 ? (int64_t)bits : (int64_t)(bits << (64 - width)) >> (64 - width);
 }
 
@@ -37,7 +41,18 @@ lilac_simt_compare lilac_simt_compare_swapped(lilac_simt_compare kind);
 bool lilac_simt_compare_fits(lilac_simt_compare kind, bool is_float);
 
 static inline bool lilac_simt_has_trait(uint32_t code, uint32_t traits) {
-    return (lilac_simt_op_info_get((lilac_simt_opcode)code)->traits & traits) != 0;
+    return (lilac_simt_op_infos[code < LILAC_SIMT_OP_COUNT ? code : 0].traits & traits) != 0;
+}
+
+/* lilac_simt_is_constant, for inner loops. */
+static inline bool lilac_simt_constant_bits(const lilac_simt_kernel *kernel, lilac_simt_value value,
+                                            uint64_t *bits) {
+    const lilac_simt_instruction *definition = kernel->values[value].definition;
+    if (definition == NULL || definition->code != LILAC_SIMT_OP_CONST) {
+        return false;
+    }
+    *bits = (uint64_t)definition->immediate;
+    return true;
 }
 
 static inline bool lilac_simt_is_access(uint32_t code) {

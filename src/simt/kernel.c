@@ -1,8 +1,8 @@
 /* Modules, kernels, bodies, instructions and values: the links between them.
  *
- * All of it lives in the module's arena. Value numbers are given out in order and never reused, so
- * an array with one entry a value is a side table; the results of one instruction and the arguments
- * of one body are consecutive. */
+ * All of it lives in the module's arena but the table of values, which grows in place. Value
+ * numbers are given out in order and never reused, so an array with one entry a value is a side
+ * table; the results of one instruction and the arguments of one body are consecutive. */
 #include "internal.h"
 
 #include <assert.h>
@@ -18,9 +18,13 @@ lilac_simt_module *lilac_simt_module_create(lilac_context *context, const lilac_
 }
 
 void lilac_simt_module_destroy(lilac_simt_module *module) {
-    if (module != NULL) {
-        lilac_arena_destroy(module->arena);
+    if (module == NULL) {
+        return;
     }
+    for (lilac_simt_kernel *kernel = module->kernels; kernel != NULL; kernel = kernel->next) {
+        lilac_heap_free(kernel->values);
+    }
+    lilac_arena_destroy(module->arena);
 }
 
 lilac_simt_kernel *lilac_simt_kernel_create(lilac_simt_module *module, lilac_name name,
@@ -38,7 +42,8 @@ lilac_simt_kernel *lilac_simt_kernel_create(lilac_simt_module *module, lilac_nam
     kernel->module = module;
     kernel->value_count = 1;
     kernel->value_capacity = 256;
-    kernel->values = lilac_arena_array(module->arena, lilac_simt_value_info, 256);
+    kernel->values = lilac_heap_grow(NULL, sizeof *kernel->values * kernel->value_capacity);
+    kernel->values[0] = (lilac_simt_value_info){.type = LILAC_SIMT_VOID};
     kernel->body = lilac_simt_new_body(kernel, NULL, 0, NULL);
     lilac_simt_kernel **end = &module->kernels;
     while (*end != NULL) {
@@ -59,10 +64,7 @@ lilac_simt_value lilac_simt_new_values(lilac_simt_kernel *kernel, uint32_t count
         while (capacity < kernel->value_count + count) {
             capacity *= 2;
         }
-        lilac_simt_value_info *values =
-            lilac_arena_array(kernel->module->arena, lilac_simt_value_info, capacity);
-        memcpy(values, kernel->values, sizeof *values * kernel->value_count);
-        kernel->values = values;
+        kernel->values = lilac_heap_grow(kernel->values, sizeof *kernel->values * (size_t)capacity);
         kernel->value_capacity = capacity;
     }
     lilac_simt_value first = kernel->value_count;
@@ -172,12 +174,7 @@ lilac_simt_type lilac_simt_type_of(const lilac_simt_kernel *kernel, lilac_simt_v
 
 bool lilac_simt_is_constant(const lilac_simt_kernel *kernel, lilac_simt_value value,
                             uint64_t *bits) {
-    const lilac_simt_instruction *definition = kernel->values[value].definition;
-    if (definition == NULL || definition->code != LILAC_SIMT_OP_CONST) {
-        return false;
-    }
-    *bits = (uint64_t)definition->immediate;
-    return true;
+    return lilac_simt_constant_bits(kernel, value, bits);
 }
 
 void lilac_simt_mark_uniform(lilac_simt_kernel *kernel, lilac_simt_value value) {

@@ -259,7 +259,7 @@ static uint64_t possible_result(const lilac_simt_builder *b, const lilac_simt_in
     uint64_t a = lilac_simt_possible(b, i->operands[0]);
     uint64_t c = i->operand_count > 1 ? lilac_simt_possible(b, i->operands[1]) : 0;
     uint64_t k = 0;
-    bool constant = i->operand_count > 1 && lilac_simt_is_constant(kernel, i->operands[1], &k);
+    bool constant = i->operand_count > 1 && lilac_simt_constant_bits(kernel, i->operands[1], &k);
     bool positive = (a >> (lilac_simt_type_bits(from) - 1)) == 0; /* the sign is never set */
     switch (i->code) {
     case LILAC_SIMT_OP_ADD:
@@ -347,7 +347,7 @@ void lilac_simt_infer_wrap(const lilac_simt_builder *b, lilac_simt_instruction *
     } else if (like->code == LILAC_SIMT_OP_MUL) {
         wraps = __builtin_mul_overflow(a, c, &most);
     } else {
-        wraps = !lilac_simt_is_constant(b->kernel, like->operands[1], &c) || c >= 64 ||
+        wraps = !lilac_simt_constant_bits(b->kernel, like->operands[1], &c) || c >= 64 ||
                 a > UINT64_MAX >> c;
         most = wraps ? 0 : a << c;
     }

@@ -18,7 +18,7 @@ enum {
     B = LILAC_SIMT_REGIONS
 };
 
-static const lilac_simt_op_info infos[] = {
+const lilac_simt_op_info lilac_simt_op_infos[LILAC_SIMT_OP_COUNT] = {
     {"none", 0, ":", ""},
 #define OP(code, name, traits, signature, doc) {name, traits, signature, doc},
 #include <lilac/simt_ops.def>
@@ -26,27 +26,32 @@ static const lilac_simt_op_info infos[] = {
 };
 
 const lilac_simt_op_info *lilac_simt_op_info_get(lilac_simt_opcode code) {
-    return &infos[(uint32_t)code < LILAC_SIMT_OP_COUNT ? code : LILAC_SIMT_OP_NONE];
+    return &lilac_simt_op_infos[(uint32_t)code < LILAC_SIMT_OP_COUNT ? code : LILAC_SIMT_OP_NONE];
 }
 
 static const struct type_row {
     const char *name;
-    uint32_t bits;
     bool is_float;
     lilac_scalar scalar;
 } types[LILAC_SIMT_TYPE_COUNT] = {
-    [LILAC_SIMT_VOID] = {"void", 0, false, LILAC_I1},
-    [LILAC_SIMT_I1] = {"i1", 1, false, LILAC_I1},
-    [LILAC_SIMT_I8] = {"i8", 8, false, LILAC_I8},
-    [LILAC_SIMT_I16] = {"i16", 16, false, LILAC_I16},
-    [LILAC_SIMT_I32] = {"i32", 32, false, LILAC_I32},
-    [LILAC_SIMT_I64] = {"i64", 64, false, LILAC_I64},
-    [LILAC_SIMT_F16] = {"f16", 16, true, LILAC_F16},
-    [LILAC_SIMT_BF16] = {"bf16", 16, true, LILAC_BF16},
-    [LILAC_SIMT_F32] = {"f32", 32, true, LILAC_F32},
-    [LILAC_SIMT_F64] = {"f64", 64, true, LILAC_F64},
-    [LILAC_SIMT_F16X2] = {"f16x2", 32, true, LILAC_F16},
-    [LILAC_SIMT_BF16X2] = {"bf16x2", 32, true, LILAC_BF16},
+    [LILAC_SIMT_VOID] = {"void", false, LILAC_I1},
+    [LILAC_SIMT_I1] = {"i1", false, LILAC_I1},
+    [LILAC_SIMT_I8] = {"i8", false, LILAC_I8},
+    [LILAC_SIMT_I16] = {"i16", false, LILAC_I16},
+    [LILAC_SIMT_I32] = {"i32", false, LILAC_I32},
+    [LILAC_SIMT_I64] = {"i64", false, LILAC_I64},
+    [LILAC_SIMT_F16] = {"f16", true, LILAC_F16},
+    [LILAC_SIMT_BF16] = {"bf16", true, LILAC_BF16},
+    [LILAC_SIMT_F32] = {"f32", true, LILAC_F32},
+    [LILAC_SIMT_F64] = {"f64", true, LILAC_F64},
+    [LILAC_SIMT_F16X2] = {"f16x2", true, LILAC_F16},
+    [LILAC_SIMT_BF16X2] = {"bf16x2", true, LILAC_BF16},
+};
+
+const uint8_t lilac_simt_type_widths[LILAC_SIMT_TYPE_COUNT] = {
+    [LILAC_SIMT_I1] = 1,   [LILAC_SIMT_I8] = 8,     [LILAC_SIMT_I16] = 16,    [LILAC_SIMT_I32] = 32,
+    [LILAC_SIMT_I64] = 64, [LILAC_SIMT_F16] = 16,   [LILAC_SIMT_BF16] = 16,   [LILAC_SIMT_F32] = 32,
+    [LILAC_SIMT_F64] = 64, [LILAC_SIMT_F16X2] = 32, [LILAC_SIMT_BF16X2] = 32,
 };
 
 const char *lilac_simt_type_name(lilac_simt_type type) {
@@ -54,7 +59,7 @@ const char *lilac_simt_type_name(lilac_simt_type type) {
 }
 
 uint32_t lilac_simt_type_bits(lilac_simt_type type) {
-    return types[(uint32_t)type < LILAC_SIMT_TYPE_COUNT ? type : LILAC_SIMT_VOID].bits;
+    return lilac_simt_type_widths[(uint32_t)type < LILAC_SIMT_TYPE_COUNT ? type : LILAC_SIMT_VOID];
 }
 
 bool lilac_simt_type_is_float(lilac_simt_type type) {

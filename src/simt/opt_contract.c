@@ -37,6 +37,9 @@ static void contract(lilac_simt_builder *b, lilac_simt_instruction *sum,
                      lilac_simt_instruction *product, uint32_t side) {
     lilac_simt_kernel *kernel = b->kernel;
     lilac_simt_type type = lilac_simt_type_of(kernel, sum->result);
+    if (b->memo == NULL) { /* most kernels have nothing to contract */
+        lilac_simt_builder_init(b, kernel);
+    }
     lilac_simt_value *operands = lilac_arena_array(kernel->module->arena, lilac_simt_value, 3);
     b->body = sum->parent;
     b->memo->before = sum;
@@ -56,7 +59,7 @@ static void contract(lilac_simt_builder *b, lilac_simt_instruction *sum,
 
 static bool contract_body(lilac_simt_builder *b, lilac_simt_body *body, const uint32_t *uses) {
     bool changed = false;
-    uint32_t mark = lilac_simt_memo_open(b->memo);
+    uint32_t mark = b->memo != NULL ? lilac_simt_memo_open(b->memo) : 0;
     for (lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
         for (uint32_t k = 0; k < i->body_count; k++) {
             changed |= contract_body(b, i->bodies[k], uses);
@@ -73,7 +76,9 @@ static bool contract_body(lilac_simt_builder *b, lilac_simt_body *body, const ui
             }
         }
     }
-    lilac_simt_memo_close(b->memo, mark);
+    if (b->memo != NULL) {
+        lilac_simt_memo_close(b->memo, mark);
+    }
     return changed;
 }
 
@@ -85,8 +90,7 @@ bool lilac_simt_opt_contract(lilac_simt_kernel *kernel) {
     uint32_t *uses = lilac_heap_grow(NULL, size);
     memset(uses, 0, size);
     count_uses(kernel->body, uses);
-    lilac_simt_builder b;
-    lilac_simt_builder_init(&b, kernel);
+    lilac_simt_builder b = {.kernel = kernel};
     bool changed = contract_body(&b, kernel->body, uses);
     lilac_simt_builder_clear(&b);
     lilac_heap_free(uses);

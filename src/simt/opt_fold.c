@@ -78,7 +78,7 @@ static instruction *splice(folder *f, instruction *owner, lilac_simt_body *body)
 static bool constant(const folder *f, lilac_simt_value value, int64_t *number) {
     uint64_t bits;
     lilac_simt_type type = lilac_simt_type_of(f->b.kernel, value);
-    bool is = lilac_simt_is_constant(f->b.kernel, value, &bits);
+    bool is = lilac_simt_constant_bits(f->b.kernel, value, &bits);
     *number = is ? lilac_simt_signed(type, bits) : 0;
     return is;
 }

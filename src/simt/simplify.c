@@ -25,7 +25,7 @@ static bool evaluate(lilac_simt_builder *b, const instruction *like, lilac_simt_
     }
     for (uint32_t k = 0; k < like->operand_count; k++) {
         types[k] = lilac_simt_type_of(b->kernel, like->operands[k]);
-        if (!lilac_simt_is_constant(b->kernel, like->operands[k], &bits[k])) {
+        if (!lilac_simt_constant_bits(b->kernel, like->operands[k], &bits[k])) {
             return false;
         }
     }
@@ -39,8 +39,8 @@ static bool evaluate(lilac_simt_builder *b, const instruction *like, lilac_simt_
 /* Constants to the right. */
 static void order_operands(lilac_simt_builder *b, instruction *like) {
     uint64_t c;
-    if (like->operand_count != 2 || !lilac_simt_is_constant(b->kernel, like->operands[0], &c) ||
-        lilac_simt_is_constant(b->kernel, like->operands[1], &c)) {
+    if (like->operand_count != 2 || !lilac_simt_constant_bits(b->kernel, like->operands[0], &c) ||
+        lilac_simt_constant_bits(b->kernel, like->operands[1], &c)) {
         return;
     }
     bool compare = like->code == LILAC_SIMT_OP_CMP;

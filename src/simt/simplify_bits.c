@@ -8,7 +8,7 @@ bool lilac_simt_split_bits(const lilac_simt_builder *b, lilac_simt_value value,
                            lilac_simt_value *rest, uint64_t *c) {
     const instruction *d = b->kernel->values[value].definition;
     if (d == NULL || (d->code != LILAC_SIMT_OP_XOR && d->code != LILAC_SIMT_OP_ADD) ||
-        !lilac_simt_is_constant(b->kernel, d->operands[1], c)) {
+        !lilac_simt_constant_bits(b->kernel, d->operands[1], c)) {
         return false;
     }
     *rest = d->operands[0];
@@ -38,7 +38,7 @@ static lilac_simt_value simplify_two(lilac_simt_builder *b, instruction *like, l
         bool splits =
             code == LILAC_SIMT_OP_XOR
                 ? lilac_simt_split_bits(b, one, &rest, &c)
-                : inner != NULL && lilac_simt_is_constant(b->kernel, inner->operands[1], &c);
+                : inner != NULL && lilac_simt_constant_bits(b->kernel, inner->operands[1], &c);
         if (splits) {
             rest = code == LILAC_SIMT_OP_XOR ? rest : inner->operands[0];
             lilac_simt_value joined = lilac_simt_op2(b, code, type, rest, other);
@@ -66,7 +66,7 @@ static lilac_simt_value simplify_nested(lilac_simt_builder *b, instruction *like
     uint64_t d;
     const instruction *inner = lilac_simt_defined_by(b, x, code);
     if (code != LILAC_SIMT_OP_XOR && inner != NULL &&
-        lilac_simt_is_constant(b->kernel, inner->operands[1], &d)) {
+        lilac_simt_constant_bits(b->kernel, inner->operands[1], &d)) {
         uint64_t both = code == LILAC_SIMT_OP_AND ? c & d : c | d;
         return rewrite(like, code, inner->operands[0], lilac_simt_constant(b, type, both), 0,
                        again);
@@ -104,7 +104,7 @@ lilac_simt_value lilac_simt_simplify_bits(lilac_simt_builder *b, instruction *li
     if (x == y) {
         return code == LILAC_SIMT_OP_XOR ? lilac_simt_constant(b, type, 0) : x;
     }
-    if (!lilac_simt_is_constant(b->kernel, y, &c)) {
+    if (!lilac_simt_constant_bits(b->kernel, y, &c)) {
         if (code == LILAC_SIMT_OP_AND && (possible & lilac_simt_possible(b, y)) == 0) {
             return lilac_simt_constant(b, type, 0);
         }

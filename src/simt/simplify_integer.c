@@ -7,7 +7,7 @@
 typedef lilac_simt_instruction instruction;
 
 static bool constant(const lilac_simt_builder *b, lilac_simt_value value, uint64_t *bits) {
-    return lilac_simt_is_constant(b->kernel, value, bits);
+    return lilac_simt_constant_bits(b->kernel, value, bits);
 }
 
 static bool is_power(uint64_t x) {
