@@ -58,12 +58,12 @@ typedef struct lilac_ptx_emitter {
     const lilac_simt_module *module;
     const lilac_arch *arch;
     const lilac_ptx_options *options;
-    lilac_arena *arena;    /* of names */
-    lilac_ptx_buffer head; /* module: what entries refer to */
-    lilac_ptx_buffer body; /* module: the entries */
+    lilac_arena *arena; /* of names */
+    lilac_text *out;
 
     /* of the kernel at hand */
     const lilac_simt_kernel *kernel;
+    lilac_ptx_buffer head; /* what stands before the entry */
     lilac_ptx_buffer code;
     lilac_ptx_buffer cold; /* blocks that are left for good: failed assertions */
     lilac_ptx_place *places;
@@ -87,7 +87,7 @@ typedef struct lilac_ptx_emitter {
     uint32_t file_count, file_capacity;
 
     uint32_t assertions;
-    bool shared; /* global_smem is named */
+    bool shared, shared_declared; /* global_smem is named; is declared */
     bool ok;
 } lilac_ptx_emitter;
 

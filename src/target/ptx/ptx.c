@@ -1,7 +1,7 @@
 /* SIMT IR → PTX text: the module, its entries, and the walk over instructions.
  *
  *   .version .target .address_size
- *   what entries refer to: shared memory, the strings of assertions
+ *   what the entry refers to: shared memory, the strings of assertions
  *   .visible .entry name(parameters)  .reqntid
  *   {
  *       registers            written last, when it is known which there are
@@ -42,7 +42,8 @@ static void source_line(lilac_ptx_emitter *e, lilac_location location) {
     lilac_ptx_reserve(&e->code, LILAC_PTX_LINE + strlen(file));
     if (e->options->comments) {
         put_string(&e->code, "\t// ");
-        for (const char *c = file; *c; c++) /* a name is text of the user's: keep to one line */
+        const char *slash = strrchr(file, '/');
+        for (const char *c = slash ? slash + 1 : file; *c; c++) /* the user's text: one line */
             put_char(&e->code, (unsigned char)*c < ' ' ? '?' : *c);
         put_char(&e->code, ':');
         lilac_ptx_put_unsigned(&e->code, line);
@@ -63,13 +64,12 @@ static void source_line(lilac_ptx_emitter *e, lilac_location location) {
 
 static void put_files(lilac_ptx_emitter *e) {
     for (uint32_t k = 0; k < e->file_count; k++) {
-        lilac_ptx_append(&e->body, "\t.file ");
-        lilac_ptx_append_unsigned(&e->body, k + 1);
-        lilac_ptx_append(&e->body, " \"");
-        lilac_ptx_reserve(&e->body, strlen(e->files[k]));
+        lilac_text_puts(e->out, "\t.file ");
+        lilac_text_unsigned(e->out, k + 1);
+        lilac_text_puts(e->out, " \"");
         for (const char *c = e->files[k]; *c; c++) /* PTX's strings have no escapes */
-            put_char(&e->body, *c == '"' ? '\'' : (unsigned char)*c < ' ' ? '?' : *c);
-        lilac_ptx_append(&e->body, "\"\n");
+            lilac_text_char(e->out, *c == '"' ? '\'' : (unsigned char)*c < ' ' ? '?' : *c);
+        lilac_text_puts(e->out, "\"\n");
     }
 }
 
@@ -244,25 +244,24 @@ static void put_parameters(lilac_ptx_emitter *e) {
                                                              [LILAC_SIMT_F16X2] = ".u32 ",
                                                              [LILAC_SIMT_BF16X2] = ".u32 "};
     const lilac_simt_kernel *kernel = e->kernel;
-    lilac_ptx_buffer *out = &e->body;
+    lilac_text *out = e->out;
     for (uint32_t k = 0; k < kernel->parameter_count; k++) {
         const lilac_simt_parameter *p = &kernel->parameters[k];
-        lilac_ptx_append(out, "\t.param ");
-        lilac_ptx_append(out, p->is_pointer ? ".u64 .ptr .global .align 1 " : types[p->type]);
-        lilac_ptx_append(out, "parameter_");
-        lilac_ptx_append_unsigned(out, k);
+        lilac_text_puts(out, "\t.param ");
+        lilac_text_puts(out, p->is_pointer ? ".u64 .ptr .global .align 1 " : types[p->type]);
+        lilac_text_puts(out, "parameter_");
+        lilac_text_unsigned(out, k);
         bool half = p->type == LILAC_SIMT_F16 || p->type == LILAC_SIMT_BF16;
-        lilac_ptx_append(out, !p->is_pointer && half ? "[2]," : ",");
+        lilac_text_puts(out, !p->is_pointer && half ? "[2]," : ",");
         if (p->name && e->options->comments) {
-            lilac_ptx_append(out, " // ");
-            lilac_ptx_reserve(out, strlen(p->name));
+            lilac_text_puts(out, " // ");
             for (const char *c = p->name; *c; c++)
-                put_char(out, (unsigned char)*c < ' ' ? '?' : *c);
+                lilac_text_char(out, (unsigned char)*c < ' ' ? '?' : *c);
         }
-        lilac_ptx_append(out, "\n");
+        lilac_text_puts(out, "\n");
     }
-    lilac_ptx_append(out, "\t.param .u64 .ptr .global .align 1 global_scratch,\n"
-                          "\t.param .u64 .ptr .global .align 1 profile_scratch\n)\n");
+    lilac_text_puts(out, "\t.param .u64 .ptr .global .align 1 global_scratch,\n"
+                         "\t.param .u64 .ptr .global .align 1 profile_scratch\n)\n");
 }
 
 static void put_registers(lilac_ptx_emitter *e) {
@@ -274,41 +273,39 @@ static void put_registers(lilac_ptx_emitter *e) {
         "\t.reg .b32 ",  "\t.reg .b64 ", "\t.reg .b64 "};
     static const char *const temporary[LILAC_PTX_CLASS_COUNT] = {
         "\t.reg .pred %tp<", "\t.reg .b16 %ts<", "\t.reg .b32 %tr<", "\t.reg .b64 %td<"};
-    lilac_ptx_buffer *out = &e->body;
+    lilac_text *out = e->out;
     for (int k = 0; k < LILAC_PTX_PREFIX_COUNT; k++) {
         if (e->numbered[k]) {
-            lilac_ptx_append(out, numbered[k]);
-            lilac_ptx_append_unsigned(out, e->numbered[k]);
-            lilac_ptx_append(out, ">;\n");
+            lilac_text_puts(out, numbered[k]);
+            lilac_text_unsigned(out, e->numbered[k]);
+            lilac_text_puts(out, ">;\n");
         }
         if (e->named[k].length) {
-            lilac_ptx_append(out, named[k]);
-            lilac_ptx_reserve(out, e->named[k].length);
-            put_bytes(out, e->named[k].bytes, e->named[k].length);
-            lilac_ptx_append(out, ";\n");
+            lilac_text_puts(out, named[k]);
+            lilac_text_put(out, e->named[k].bytes, e->named[k].length);
+            lilac_text_puts(out, ";\n");
         }
     }
     for (int k = 0; k < LILAC_PTX_CLASS_COUNT; k++)
         if (e->temporaries[k]) {
-            lilac_ptx_append(out, temporary[k]);
-            lilac_ptx_append_unsigned(out, e->temporaries[k]);
-            lilac_ptx_append(out, ">;\n");
+            lilac_text_puts(out, temporary[k]);
+            lilac_text_unsigned(out, e->temporaries[k]);
+            lilac_text_puts(out, ">;\n");
         }
 }
 
 static void put_constants(lilac_ptx_emitter *e) {
-    lilac_ptx_buffer *out = &e->body;
+    lilac_text *out = e->out;
     for (uint32_t k = 0; k < e->forced_count; k++) {
         lilac_simt_value value = e->forced[k];
         const lilac_ptx_place *place = &e->places[value];
-        lilac_ptx_reserve(out, LILAC_PTX_LINE);
-        put_char(out, '\t');
-        put_string(out, lilac_ptx_mov(type_of(e, value)));
-        put_char(out, ' ');
-        put_piece(out, place->in_register);
-        put_bytes(out, ", ", 2);
-        put_piece(out, place->text);
-        put_bytes(out, ";\n", 2);
+        lilac_text_char(out, '\t');
+        lilac_text_puts(out, lilac_ptx_mov(type_of(e, value)));
+        lilac_text_char(out, ' ');
+        lilac_text_put(out, place->in_register.bytes, place->in_register.length);
+        lilac_text_puts(out, ", ");
+        lilac_text_put(out, place->text.bytes, place->text.length);
+        lilac_text_puts(out, ";\n");
     }
 }
 
@@ -348,7 +345,7 @@ static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) 
         return;
     e->places = lilac_arena_array(e->arena, lilac_ptx_place, kernel->value_count + 1);
     e->pending = lilac_arena_array(e->arena, uint32_t, kernel->value_count + 1);
-    e->code.length = e->cold.length = 0;
+    e->head.length = e->code.length = e->cold.length = 0;
     e->forced_count = 0;
     e->labels = 0;
     e->location = 0;
@@ -363,25 +360,34 @@ static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) 
     if (!e->ok)
         return;
 
-    lilac_ptx_buffer *out = &e->body;
-    lilac_ptx_append(out, "\n.visible .entry ");
-    lilac_ptx_append(out, kernel->name);
-    lilac_ptx_append(out, "(\n");
-    put_parameters(e);
-    lilac_ptx_append(out, ".reqntid ");
-    lilac_ptx_append_unsigned(out, (uint64_t)e->arch->warp_size * kernel->num_warps);
-    if (kernel->num_ctas > 1) {
-        lilac_ptx_append(out, "\n.explicitcluster\n.reqnctapercluster ");
-        lilac_ptx_append_unsigned(out, kernel->num_ctas);
+    lilac_text *out = e->out;
+    if (e->shared && !e->shared_declared) {
+        lilac_text_puts(out, "\n.extern .shared .align 16 .b8 global_smem[];\n");
+        e->shared_declared = true;
     }
-    lilac_ptx_append(out, "\n{\n");
+    if (e->head.length) {
+        lilac_text_char(out, '\n');
+        lilac_text_put(out, e->head.bytes, e->head.length);
+    }
+    lilac_text_puts(out, "\n.visible .entry ");
+    lilac_text_puts(out, kernel->name);
+    lilac_text_puts(out, "(\n");
+    put_parameters(e);
+    lilac_text_puts(out, ".reqntid ");
+    lilac_text_unsigned(out, (uint64_t)e->arch->warp_size * kernel->num_warps);
+    if (kernel->num_ctas > 1) {
+        lilac_text_puts(out, "\n.explicitcluster\n.reqnctapercluster ");
+        lilac_text_unsigned(out, kernel->num_ctas);
+    }
+    lilac_text_puts(out, "\n{\n");
     put_registers(e);
     put_constants(e);
-    lilac_ptx_reserve(out, e->code.length + e->cold.length + 16);
-    put_bytes(out, e->code.bytes, e->code.length);
-    put_string(out, "\tret;\n");
-    put_bytes(out, e->cold.bytes, e->cold.length);
-    put_string(out, "}\n");
+    if (e->code.length)
+        lilac_text_put(out, e->code.bytes, e->code.length);
+    lilac_text_puts(out, "\tret;\n");
+    if (e->cold.length)
+        lilac_text_put(out, e->cold.bytes, e->cold.length);
+    lilac_text_puts(out, "}\n");
 }
 
 static void write_module(lilac_ptx_emitter *e) {
@@ -389,40 +395,35 @@ static void write_module(lilac_ptx_emitter *e) {
         lilac_ptx_refuse(e, NULL, "PTX is for devices from sm_80 on, not for %s", e->arch->name);
         return;
     }
+    lilac_text_puts(e->out, ".version ");
+    lilac_text_unsigned(e->out, e->arch->ptx_version / 10);
+    lilac_text_char(e->out, '.');
+    lilac_text_unsigned(e->out, e->arch->ptx_version % 10);
+    lilac_text_puts(e->out, "\n.target ");
+    lilac_text_puts(e->out, e->arch->name);
+    lilac_text_puts(e->out, "\n.address_size 64\n");
     for (const lilac_simt_kernel *k = e->module->kernels; k; k = k->next)
         write_kernel(e, k);
-    if (!e->ok)
-        return;
     put_files(e);
-    if (e->shared)
-        lilac_ptx_append(&e->head, ".extern .shared .align 16 .b8 global_smem[];\n");
 }
 
 bool lilac_ptx_write(lilac_text *out, const lilac_simt_module *module,
                      const lilac_ptx_options *options) {
+    size_t before = out->length;
     lilac_ptx_emitter e = {.module = module,
                            .arch = module->arch,
                            .options = options,
                            .arena = lilac_arena_create(),
+                           .out = out,
                            .ok = true};
     lilac_ptx_reserve(&e.code, (size_t)1 << 16);
     lilac_ptx_reserve(&e.cold, LILAC_PTX_LINE);
     write_module(&e);
-    if (e.ok) {
-        lilac_text_puts(out, ".version ");
-        lilac_text_unsigned(out, module->arch->ptx_version / 10);
-        lilac_text_char(out, '.');
-        lilac_text_unsigned(out, module->arch->ptx_version % 10);
-        lilac_text_puts(out, "\n.target ");
-        lilac_text_puts(out, module->arch->name);
-        lilac_text_puts(out, "\n.address_size 64\n\n");
-        if (e.head.length)
-            lilac_text_put(out, e.head.bytes, e.head.length);
-        if (e.body.length)
-            lilac_text_put(out, e.body.bytes, e.body.length);
+    if (!e.ok && out->bytes) { /* what was written before the refusal goes */
+        out->length = before;
+        out->bytes[before] = '\0';
     }
     lilac_heap_free(e.head.bytes);
-    lilac_heap_free(e.body.bytes);
     lilac_heap_free(e.code.bytes);
     lilac_heap_free(e.cold.bytes);
     for (int k = 0; k < LILAC_PTX_PREFIX_COUNT; k++)
