@@ -33,6 +33,7 @@ typedef struct component {
     const lilac_layout *best;   /* what they like */
     int64_t cost;               /* of that */
     const lilac_layout *chosen; /* NULL: not yet */
+    int64_t bearable;           /* what a memory operation here may lose before it leaves */
     uint32_t *edges;            /* indices */
     uint32_t edge_count;
 } component;
@@ -267,7 +268,7 @@ static void part(propagation *p, component *c, const lilac_layout *layout) {
             return;
         int64_t loss = lilac_coalesce_cost(access, layout) - lilac_coalesce_cost(access, own);
         uint32_t root = lilac_propagate_find(a->group, site->node);
-        if (loss > conversion_cost(access) && a->layout[root] == NULL)
+        if (loss > conversion_cost(access) + c->bearable && a->layout[root] == NULL)
             a->layout[root] = own;
     }
 }
