@@ -41,7 +41,8 @@ static lilac_simt_value simplify_two(lilac_simt_builder *b, instruction *like, l
                 : inner != NULL && lilac_simt_constant_bits(b->kernel, inner->operands[1], &c);
         if (splits) {
             rest = code == LILAC_SIMT_OP_XOR ? rest : inner->operands[0];
-            lilac_simt_value joined = lilac_simt_op2(b, code, type, rest, other);
+            lilac_simt_value joined = side == 0 ? lilac_simt_op2(b, code, type, rest, other)
+                                                : lilac_simt_op2(b, code, type, other, rest);
             return rewrite(like, code, joined, lilac_simt_constant(b, type, c), 0, again);
         }
         /* x ^ (x ^ y) → y */

@@ -88,8 +88,9 @@ static lilac_simt_value simplify_add(lilac_simt_builder *b, instruction *like, l
                                     lilac_simt_possible(b, like->operands[!side]), &most) &&
             fits(type, most, 1, c);
         if (small || type == LILAC_SIMT_I64 || (sum->flags & like->flags & (NSW | NUW)) == 0) {
+            like->operands[side] = sum->operands[0];
             lilac_simt_value inner =
-                lilac_simt_op2(b, LILAC_SIMT_OP_ADD, type, sum->operands[0], like->operands[!side]);
+                lilac_simt_op2(b, LILAC_SIMT_OP_ADD, type, like->operands[0], like->operands[1]);
             return rewrite(like, LILAC_SIMT_OP_ADD, inner, lilac_simt_constant(b, type, c),
                            small ? NSW | NUW : 0, again);
         }
