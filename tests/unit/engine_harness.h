@@ -1,0 +1,147 @@
+/* What the tests of the engine share: programs read from text, values found by name, passes run. */
+#ifndef LILAC_TESTS_ENGINE_HARNESS_H
+#define LILAC_TESTS_ENGINE_HARNESS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <lilac/engine.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct program {
+    lilac_context *context;
+    lilac_tile_module *module; /* NULL: refused */
+    lilac_target target;
+} program;
+
+static inline void fail_with_diagnostics(const program *p, const char *what) {
+    lilac_text text;
+    lilac_text_init(&text);
+    for (const lilac_diagnostic *d = lilac_diagnostics(p->context); d != NULL; d = d->next)
+        lilac_diagnostic_print(&text, p->context, d, false);
+    fail_msg("%s:\n%s", what, lilac_text_get(&text));
+}
+
+static inline void program_read(program *p, const char *name, const char *text, size_t length,
+                                uint32_t warps) {
+    p->context = lilac_context_create();
+    p->target = (lilac_target){lilac_arch_find("sm_90a"), warps, 1, 3};
+    p->module = lilac_tile_read(p->context, lilac_source_add(p->context, name, text, length));
+}
+
+/* The body of a function with parameters of most kinds:
+ *   %p %q pointers to f32 and f16, 16 bytes; %w pointer of unknown alignment; %n %m multiples of 16
+ *   and 8; %u unknown; %l an i64 multiple of 4 */
+static inline void program_body(program *p, const char *body, uint32_t warps) {
+    lilac_text text;
+    lilac_text_init(&text);
+    lilac_text_printf(
+        &text,
+        "module {\n tt.func public @k(%%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}, "
+        "%%q: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %%w: !tt.ptr<f32>, "
+        "%%n: i32 {tt.divisibility = 16 : i32}, %%m: i32 {tt.divisibility = 8 : i32}, "
+        "%%u: i32, %%l: i64 {tt.divisibility = 4 : i32}, %%b: i1) {\n%s\n tt.return\n }\n}\n",
+        body);
+    program_read(p, "body", lilac_text_get(&text), text.length, warps);
+    lilac_text_clear(&text);
+    if (p->module == NULL)
+        fail_with_diagnostics(p, body);
+    if (!lilac_tile_verify(p->module, false))
+        fail_with_diagnostics(p, body);
+}
+
+static inline void program_clear(program *p) {
+    if (p->module != NULL)
+        lilac_tile_module_destroy(p->module);
+    lilac_context_destroy(p->context);
+}
+
+/* Simplifies and assigns; the result verifies. False when it was refused. */
+static inline bool program_assign(program *p, bool simplify) {
+    bool changed;
+    if (simplify) {
+        assert_true(lilac_engine_simplify(p->module, &p->target, &changed));
+        if (!lilac_tile_verify(p->module, false))
+            fail_with_diagnostics(p, "after simplify");
+    }
+    if (!lilac_engine_assign_layouts(p->module, &p->target, &changed))
+        return false;
+    if (!lilac_tile_verify(p->module, true))
+        fail_with_diagnostics(p, "after assign_layouts");
+    return true;
+}
+
+typedef struct search {
+    const char *name;
+    uint32_t code, count;
+    lilac_tile_value *value;
+    lilac_tile_op *last;
+} search;
+
+static inline void look_at(void *data, lilac_tile_op *op) {
+    search *s = data;
+    if (s->code == op->code) {
+        s->count++;
+        s->last = op;
+    }
+    for (uint32_t i = 0; i < op->result_count; i++)
+        if (s->name != NULL && op->results[i].name != NULL &&
+            strcmp(op->results[i].name, s->name) == 0)
+            s->value = &op->results[i];
+    for (uint32_t r = 0; r < op->region_count; r++)
+        for (lilac_tile_block *block = op->regions[r]->first; block != NULL; block = block->next)
+            for (uint32_t i = 0; i < block->argument_count; i++)
+                if (s->name != NULL && block->arguments[i]->name != NULL &&
+                    strcmp(block->arguments[i]->name, s->name) == 0)
+                    s->value = block->arguments[i];
+}
+
+static inline lilac_tile_value *value_named(const program *p, const char *name) {
+    search s = {.name = name};
+    lilac_tile_walk(p->module->functions->body, look_at, &s);
+    if (s.value == NULL)
+        fail_msg("no value %%%s", name);
+    return s.value;
+}
+
+static inline uint32_t count_ops(const program *p, lilac_tile_opcode code) {
+    search s = {.code = code};
+    for (lilac_tile_function *f = p->module->functions; f != NULL; f = f->next)
+        if (f->body != NULL)
+            lilac_tile_walk(f->body, look_at, &s);
+    return s.count;
+}
+
+static inline lilac_tile_op *last_op(const program *p, lilac_tile_opcode code) {
+    search s = {.code = code};
+    lilac_tile_walk(p->module->functions->body, look_at, &s);
+    if (s.last == NULL)
+        fail_msg("no such operation");
+    return s.last;
+}
+
+/* A file under tests/data; NULL when it is not there. The caller frees. */
+static inline char *read_data(const char *name, size_t *length) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", LILAC_TEST_DATA, name);
+    FILE *file = fopen(path, "rb");
+    if (file == NULL)
+        return NULL;
+    fseek(file, 0, SEEK_END);
+    long size = ftell(file);
+    rewind(file);
+    char *bytes = malloc((size_t)size + 1);
+    *length = fread(bytes, 1, (size_t)size, file);
+    bytes[*length] = '\0';
+    fclose(file);
+    return bytes;
+}
+
+#endif
