@@ -419,7 +419,7 @@ static void build_other_values(workshop *w, const lilac_arch *arch) {
                 continue;
             }
             uint32_t count = whole_bits / part_bits;
-            if (count < 2)
+            if (count < 2 || part_bits < 8)
                 continue;
             lilac_simt_type parts[64];
             for (uint32_t k = 0; k < count; k++)

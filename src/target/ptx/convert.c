@@ -302,21 +302,6 @@ void lilac_ptx_f8(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
 
 /* ---- packing ---------------------------------------------------------------------------- */
 
-/* Up to 32 predicates → the low bits of a 32-bit register. */
-static lilac_ptx_piece pack_bits(lilac_ptx_emitter *e, const lilac_simt_value *values,
-                                 uint32_t count) {
-    lilac_ptx_piece sum = PIECE("0");
-    for (uint32_t k = 0; k < count; k++) {
-        lilac_ptx_piece bit = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
-        lilac_ptx_piece next = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
-        lilac_ptx_line4(e, "selp.b32", bit, lilac_ptx_decimal(e, (int64_t)1 << k), PIECE("0"),
-                        lilac_ptx_register(e, values[k]));
-        lilac_ptx_line3(e, "or.b32", next, bit, sum);
-        sum = next;
-    }
-    return sum;
-}
-
 /* 2 or 4 bytes → the low bytes of a 32-bit register, by byte permutes. */
 static lilac_ptx_piece pack_bytes(lilac_ptx_emitter *e, const lilac_simt_value *values,
                                   uint32_t count) {
@@ -347,7 +332,7 @@ static void join_words(lilac_ptx_emitter *e, lilac_simt_value result, uint32_t b
 }
 
 static bool equal_parts(uint32_t whole, uint32_t part, uint32_t count) {
-    return whole >= 8 && whole == part * count;
+    return part >= 8 && whole == part * count;
 }
 
 void lilac_ptx_pack(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
@@ -363,12 +348,11 @@ void lilac_ptx_pack(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         refuse_conversion(e, i);
         return;
     }
-    if (part_bits < 16) {
+    if (part_bits == 8) {
         lilac_ptx_piece words[2];
         uint32_t each = bits > 32 ? count / 2 : count;
         for (uint32_t k = 0; k < count / each; k++)
-            words[k] = part_bits == 1 ? pack_bits(e, i->operands + k * each, each)
-                                      : pack_bytes(e, i->operands + k * each, each);
+            words[k] = pack_bytes(e, i->operands + k * each, each);
         join_words(e, i->result, bits, words);
         return;
     }
@@ -377,16 +361,6 @@ void lilac_ptx_pack(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         parts[k] = lilac_ptx_register(e, i->operands[k]);
     lilac_ptx_line2(e, bits == 64 ? "mov.b64" : "mov.b32", lilac_ptx_define(e, i->result),
                     lilac_ptx_tuple(e, count, parts));
-}
-
-/* Bit k of a word of 32 for each of `count` predicates. */
-static void unpack_bits(lilac_ptx_emitter *e, lilac_ptx_piece word, lilac_simt_value result,
-                        uint32_t count) {
-    for (uint32_t k = 0; k < count; k++) {
-        lilac_ptx_piece bit = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
-        lilac_ptx_line3(e, "and.b32", bit, word, lilac_ptx_decimal(e, (int64_t)1 << k));
-        lilac_ptx_line3(e, "setp.ne.b32", lilac_ptx_define(e, result + k), bit, PIECE("0"));
-    }
 }
 
 void lilac_ptx_unpack(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
@@ -409,20 +383,6 @@ void lilac_ptx_unpack(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         for (uint32_t k = 0; k < count; k++)
             parts[k] = lilac_ptx_define(e, i->result + k);
         lilac_ptx_line2(e, mov, lilac_ptx_tuple(e, count, parts), source);
-        return;
-    }
-    if (part_bits == 1) {
-        lilac_ptx_piece words[2] = {source, source};
-        if (bits == 64) {
-            words[0] = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
-            words[1] = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
-            lilac_ptx_line2(e, mov, lilac_ptx_tuple(e, 2, words), source);
-        } else if (bits < 32) {
-            words[0] = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
-            lilac_ptx_line2(e, "cvt.u32.u16", words[0], source);
-        }
-        for (uint32_t k = 0; k < count; k += 32)
-            unpack_bits(e, words[k / 32], i->result + k, count < 32 ? count : 32);
         return;
     }
     /* Bytes: the even ones are the low halves of 16-bit parts, the odd ones a shift away. */

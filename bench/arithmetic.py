@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Runs on a GPU what bench/arithmetic.c wrote, and compares with what the simulator computed.
+
+    python3 bench/arithmetic.py FOLDER [--ptxas PATH]
+
+Needs an NVIDIA GPU, NumPy and a ptxas (one on PATH, or Triton's). Exit status 1 when a result differs.
+"""
+
+import argparse
+import ctypes
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+
+THREADS, BLOCK, OPERANDS, RESULTS = 1024, 128, 4, 8
+BITS = {"i1": 32, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "f16": 16, "bf16": 16, "f32": 32,
+        "f64": 64, "f16x2": 32, "bf16x2": 32}
+
+
+class Cuda:
+    """PyTorch is not needed: the driver's own context."""
+
+    def __init__(self):
+        self.lib = ctypes.CDLL("libcuda.so.1")
+        device, context = ctypes.c_int(), ctypes.c_void_p()
+        self("cuInit", 0)
+        self("cuDeviceGet", ctypes.byref(device), 0)
+        self("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        self("cuCtxSetCurrent", context)
+
+    def __call__(self, name, *arguments):
+        status = getattr(self.lib, name)(*arguments)
+        if status:
+            text = ctypes.c_char_p()
+            self.lib.cuGetErrorString(status, ctypes.byref(text))
+            raise RuntimeError(f"{name}: {(text.value or b'?').decode()}")
+
+    def allocate(self, size):
+        address = ctypes.c_uint64()
+        self("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
+        return address
+
+
+def find_ptxas(given):
+    if given or shutil.which("ptxas"):
+        return given or shutil.which("ptxas")
+    import triton
+    return str(pathlib.Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "ptxas")
+
+
+def halves(words, kind):
+    """The floats in each word, as doubles."""
+    words = words.astype(np.uint32)
+    parts = np.stack((words & 0xFFFF, words >> 16), -1).astype(np.uint16)
+    if kind == "f16":
+        return parts.view(np.float16).astype(np.float64)
+    return (parts.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+
+
+def floats(words, kind):
+    if kind in ("f16x2", "bf16x2"):
+        return halves(words, kind[:-2])
+    if kind in ("f16", "bf16"):
+        return halves(words, kind)[..., :1]
+    if kind == "f32":
+        return words.astype(np.uint32).view(np.float32).astype(np.float64)[..., None]
+    if kind == "f64":
+        return words.view(np.float64)[..., None]
+    return None
+
+
+def wrong(got, want, kind, how):
+    """Which elements differ."""
+    mask = np.uint64((1 << BITS[kind]) - 1)
+    got, want = got & mask, want & mask
+    different = got != want
+    a, b = floats(got, kind), floats(want, kind)
+    if a is None:
+        return different
+    same = (np.isnan(a) & np.isnan(b)) | (a == b) & (np.signbit(a) == np.signbit(b))
+    if how == "near":  # approximations: flushed subnormals, a few units in the last place
+        with np.errstate(invalid="ignore", over="ignore"):
+            same |= np.abs(a - b) <= 1e-30 + 5e-4 * np.maximum(np.abs(b), 1e-3)
+            same |= np.abs(b) < 1.2e-38
+    return different & ~same.all(-1)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--ptxas")
+    options = parser.parse_args()
+    folder = options.folder
+    cubin = pathlib.Path("arithmetic.cubin")
+    subprocess.run([find_ptxas(options.ptxas), "-arch=sm_90a", str(folder / "kernels.ptx"), "-o",
+                    str(cubin)], check=True)
+    cuda = Cuda()
+    module = ctypes.c_void_p()
+    cuda("cuModuleLoadData", ctypes.byref(module), cubin.read_bytes())
+    cubin.unlink()
+    inputs = np.fromfile(folder / "inputs.bin", np.uint64).reshape(THREADS, OPERANDS)
+    expected = np.fromfile(folder / "expected.bin", np.uint64)
+    source, target = cuda.allocate(inputs.nbytes), cuda.allocate(THREADS * RESULTS * 8)
+    cuda("cuMemcpyHtoD_v2", source, inputs.ctypes.data_as(ctypes.c_void_p),
+         ctypes.c_size_t(inputs.nbytes))
+    got = np.empty((THREADS, RESULTS), np.uint64)
+    lines = (folder / "kernels.txt").read_text().splitlines()
+    failures = 0
+    for line in lines:
+        name, kind, results, how, what = line.split(" ", 4)
+        results = int(results)
+        want, expected = np.split(expected, [THREADS * results])
+        want = want.reshape(THREADS, results)
+        cuda("cuMemsetD8_v2", target, ctypes.c_ubyte(0), ctypes.c_size_t(got.nbytes))
+        function = ctypes.c_void_p()
+        cuda("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
+        storage = [source, target, ctypes.c_uint64(0), ctypes.c_uint64(0)]
+        pointers = (ctypes.c_void_p * 4)(*[ctypes.addressof(s) for s in storage])
+        cuda("cuLaunchKernel", function, THREADS // BLOCK, 1, 1, BLOCK, 1, 1, 0, None, pointers,
+             None)
+        cuda("cuCtxSynchronize")
+        cuda("cuMemcpyDtoH_v2", got.ctypes.data_as(ctypes.c_void_p), target,
+             ctypes.c_size_t(got.nbytes))
+        bad = wrong(got[:, :results], want, kind, how)
+        if bad.any():
+            failures += 1
+            thread, result = np.argwhere(bad)[0]
+            print(f"{what} ({name}): {bad.sum()} of {bad.size} differ; thread {thread} result "
+                  f"{result}: operands {[hex(v) for v in inputs[thread]]} device "
+                  f"{int(got[thread, result]):#x} simulator {int(want[thread, result]):#x}")
+    print(f"{len(lines)} kernels, {failures} differ")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
