@@ -103,10 +103,8 @@ static bool add_or_subtract(lilac_lowering *l, const lilac_tile_op *op, bool sub
     bool room = fits(bases, result->simt) && fits(add_intervals(bases, offsets), result->simt);
     bool apart = !subtract && (bits_are_apart(l, lilac_tile_operand(op, 0), a, b) ||
                                bits_are_apart(l, lilac_tile_operand(op, 1), b, a));
-    result->exact = a->exact && b->exact && (room || apart);
-    if (a->offsets == NULL && b->offsets == NULL) {
-        result->exact = true; /* the sum is whatever it wraps to */
-    }
+    bool plain = a->offsets == NULL && b->offsets == NULL; /* the sum is whatever it wraps to */
+    result->exact = plain || (a->exact && b->exact && (room || apart));
     if (room) {
         result->low = bases.low, result->high = bases.high;
     } else if (apart && bases.known) {
@@ -115,12 +113,8 @@ static bool add_or_subtract(lilac_lowering *l, const lilac_tile_op *op, bool sub
         result->high = bases.high < result->high ? bases.high : result->high;
     }
     bool promised = has_word(op, "overflowFlags", "nsw");
-    uint8_t flags = room || apart || (promised && a->offsets == NULL && b->offsets == NULL)
-                        ? LILAC_SIMT_NO_SIGNED_WRAP
-                        : 0;
-    int64_t *sums = a->offsets != NULL || b->offsets != NULL
-                        ? lilac_arena_array(l->arena, int64_t, result->count)
-                        : NULL;
+    uint8_t flags = room || apart || (promised && plain) ? LILAC_SIMT_NO_SIGNED_WRAP : 0;
+    int64_t *sums = plain ? NULL : lilac_arena_array(l->arena, int64_t, result->count);
     lilac_simt_value before[2] = {0, 0}, made = 0;
     for (uint32_t r = 0; r < result->count; r++) {
         uint32_t i = lilac_lower_index(a, from_a, r), j = lilac_lower_index(b, from_b, r);

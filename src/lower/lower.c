@@ -111,6 +111,7 @@ lilac_lower_value *lilac_lower_define(lilac_lowering *l, const lilac_tile_value 
         value->count = value->view->count;
     }
     full_range(value);
+    value->exact = true;
     /* Scalars are defined again and again while a combine region is inlined. */
     bool again = registers != NULL && room == 1 && value->count == 1;
     value->base = again ? registers : lilac_arena_array(l->arena, lilac_simt_value, value->count);

@@ -44,7 +44,7 @@ typedef struct lilac_lower_value {
     lilac_simt_type simt;
     lilac_simt_value *base;
     const int64_t *offsets; /* NULL: all 0 */
-    /* base + offset does not wrap as a signed number (vacuous without offsets) */
+    /* base + offset does not wrap as a signed number (true without offsets) */
     bool exact;
     int64_t low, high;               /* what base is known to lie between, signed, inclusive */
     int64_t offset_low, offset_high; /* the same of the offsets */

@@ -39,6 +39,54 @@ static lilac_simt_value scale(lilac_lowering *l, lilac_simt_value offset, uint32
                                       lilac_lower_integer(l, LILAC_SIMT_I32, size));
 }
 
+/* Mask of the register bits that stay inside the runs in which, by the facts, each pointer is one
+ * element after the one before: what such a bit adds to the address is its coordinate. Runs count
+ * as far as a vector access trusts them. */
+static uint32_t run_bits(lilac_lowering *l, const lilac_tile_value *pointers,
+                         const lilac_lower_view *view, uint32_t size) {
+    const lilac_axis_facts *facts = lilac_axis_facts_of(&l->facts, pointers);
+    if (view == NULL || facts->rank != view->rank) {
+        return 0;
+    }
+    uint64_t inside = 0;
+    for (uint32_t d = 0; d < view->rank; d++) {
+        uint64_t run = (uint64_t)facts->contiguity[d], most = l->target->arch->vector_bytes / size;
+        run = run < most ? run : most;
+        for (uint32_t j = 0; j < view->bits[d] && 2ULL << j <= run; j++) {
+            inside |= 1ULL << (view->start[d] + j);
+        }
+    }
+    /* Bits that others move too are no plain addition. */
+    uint64_t seen = 0, twice = 0;
+    for (uint32_t i = 0; i < view->register_bits; i++) {
+        twice |= seen & view->registers[i];
+        seen |= view->registers[i];
+    }
+    for (uint32_t i = 0; i < view->thread_bits; i++) {
+        twice |= view->threads[i];
+    }
+    for (uint32_t i = 0; i < view->block_bits; i++) {
+        twice |= view->blocks[i];
+    }
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < view->register_bits; i++) {
+        if ((view->registers[i] & ~(inside & ~twice)) == 0) {
+            mask |= 1U << i;
+        }
+    }
+    return mask;
+}
+
+/* Elements from the leader of a run to register r. */
+static int64_t steps_to(const lilac_lower_view *view, uint32_t leader, uint32_t r) {
+    uint64_t apart = view->coordinates[r] ^ view->coordinates[leader];
+    int64_t steps = 0;
+    for (uint32_t d = 0; d < view->rank; d++) {
+        steps += (int64_t)(apart >> view->start[d] & ((1ULL << view->bits[d]) - 1));
+    }
+    return steps;
+}
+
 bool lilac_lower_pointer(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_lower_value *result = lilac_lower_result(l, op, 0);
     if (result == NULL) {
@@ -54,11 +102,18 @@ bool lilac_lower_pointer(lilac_lowering *l, const lilac_tile_op *op) {
     uint32_t size = pointee_bytes(result->type);
     /* 64-bit sums may be taken apart whatever they wrap to, narrower ones only when they do not. */
     bool apart = offset->offsets != NULL && (offset->simt == LILAC_SIMT_I64 || offset->exact);
-    int64_t *offsets = pointer->offsets != NULL || apart
+    uint32_t in_run = run_bits(l, &op->results[0], result->view, size);
+    int64_t *offsets = pointer->offsets != NULL || apart || in_run != 0
                            ? lilac_arena_array(l->arena, int64_t, result->count)
                            : NULL;
     lilac_simt_value before[2] = {0, 0}, made = 0;
     for (uint32_t r = 0; r < result->count; r++) {
+        uint32_t leader = r & ~in_run;
+        if (leader != r) {
+            result->base[r] = result->base[leader];
+            offsets[r] = offsets[leader] + steps_to(result->view, leader, r) * size;
+            continue;
+        }
         uint32_t i = lilac_lower_index(pointer, from_pointer, r);
         uint32_t j = lilac_lower_index(offset, from_offset, r);
         lilac_simt_value now[2] = {pointer->base[i],
