@@ -14,8 +14,8 @@
  *       the sectors touched; registers count because the parts of a sector that one instruction
  *       leaves are in the cache for the next,
  *     + 4 bytes for each instruction of a thread,
- *     + a quarter more for writes whose threads are further apart than one instruction's width:
- *       they fill sectors in parts.
+ *     + for writes a quarter of the sectors more that single instructions touch, where registers
+ *       do not count: the cache behind merges the parts, but each is sent.
  */
 #include "assign.h"
 
@@ -134,34 +134,38 @@ void lilac_coalesce_access(const assignment *a, memory_access *access, const lil
 
 /* ---- what a layout costs ---------------------------------------------------------------- */
 
-/* log2 of how far the bits of the inputs [0, bits) reach along one dimension without a gap. */
-static uint32_t reach(const lilac_layout *layout, uint32_t bits, uint32_t dim) {
+/* How many neighbours along one dimension the lanes and the registers whose column is below `below`
+ * (in elements of it) cover without a gap. */
+static int64_t reach(const lilac_layout *layout, uint32_t dim, bool lanes, int64_t below) {
+    uint32_t registers = layout->in[0].bits, all = registers + (lanes ? layout->in[1].bits : 0);
     uint32_t start = lilac_layout_out_start(layout, dim), covered = 0;
     uint64_t have = 0;
-    for (uint32_t i = 0; i < bits; i++) {
+    for (uint32_t i = 0; i < all; i++) {
         uint64_t column = layout->columns[i];
         bool unit = column != 0 && (column & (column - 1)) == 0;
-        have |= unit ? column : 0;
+        if (unit && (i >= registers || column >> start < (uint64_t)below))
+            have |= column;
     }
     while (covered < layout->out[dim].bits && (have >> (start + covered) & 1))
         covered++;
-    return covered;
+    return INT64_C(1) << covered;
+}
+
+static int64_t sector_bytes(const memory_access *access, int64_t bytes, int64_t neighbours) {
+    int64_t covered = smaller(neighbours, access->run) * access->bytes;
+    return bytes * at_least_one(SECTOR_BYTES / covered);
 }
 
 int64_t lilac_coalesce_cost(const memory_access *access, const lilac_layout *layout) {
-    int64_t elements = lilac_tile_element_count(access->type);
+    int64_t elements = lilac_tile_element_count(access->type), bytes = elements * access->bytes;
     if (access->type->rank == 0)
-        return access->bytes * access->weight;
-    uint32_t registers = layout->in[0].bits, lanes = layout->in[1].bits, fast = access->order[0];
-    int64_t thread = INT64_C(1) << reach(layout, registers, fast);
-    int64_t warp = INT64_C(1) << reach(layout, registers + lanes, fast);
-    int64_t vector = smaller(thread, access->vector);
-    int64_t covered = smaller(warp, access->run) * access->bytes;
-    int64_t moved = elements * access->bytes * at_least_one(SECTOR_BYTES / covered);
-    if (access->writes && vector < smaller(thread, access->run) &&
-        vector * access->bytes < SECTOR_BYTES)
-        moved += moved / 4;
-    return (moved + elements / vector * BYTES_PER_ISSUE) * access->weight;
+        return bytes * access->weight;
+    uint32_t fast = access->order[0];
+    int64_t vector = smaller(reach(layout, fast, false, INT64_MAX), access->vector);
+    int64_t cost = sector_bytes(access, bytes, reach(layout, fast, true, INT64_MAX));
+    if (access->writes)
+        cost += (sector_bytes(access, bytes, reach(layout, fast, true, vector)) - bytes) / 4;
+    return (cost + elements / vector * BYTES_PER_ISSUE) * access->weight;
 }
 
 static bool same_order(const uint32_t *a, const uint32_t *b, uint32_t rank) {
