@@ -315,7 +315,7 @@ static void skip_line(reader *r, uint32_t start) {
         lilac_scanner_next(s);
     }
     while (s->kind != LILAC_TOKEN_END) {
-        if (open == 0 && (lilac_simt_read_on_new_line(r) || lilac_scanner_is(s, '}'))) {
+        if (open == 0 && lilac_simt_read_on_new_line(r)) {
             return;
         }
         open += lilac_scanner_is(s, '{');

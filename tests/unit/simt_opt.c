@@ -102,19 +102,19 @@ static bool check(const golden *g, pass *run) {
 }
 
 /* Shorthands: declarations of values, and a use that keeps one alive. */
-#define N "%n = param 1 : i32\n"
-#define P "%p = param 0 : i64\n"
-#define Q "%q = param 5 : i64\n"
-#define X "%x = param 2 : f32\n"
-#define Y "%y = param 3 : f32\n"
-#define H "%h = param 4 : f16\n"
-#define S "%s = shared_base : i32\n"
-#define L "%l = lane : i32\n"
-#define C(name, value) "%" name " = const " value " : i32\n"
+#define N               "%n = param 1 : i32\n"
+#define P               "%p = param 0 : i64\n"
+#define Q               "%q = param 5 : i64\n"
+#define X               "%x = param 2 : f32\n"
+#define Y               "%y = param 3 : f32\n"
+#define H               "%h = param 4 : f16\n"
+#define S               "%s = shared_base : i32\n"
+#define L               "%l = lane : i32\n"
+#define C(name, value)  "%" name " = const " value " : i32\n"
 #define CL(name, value) "%" name " = const " value " : i64\n"
 #define CF(name, value) "%" name " = const " value " : f32\n"
-#define USE(name) "st.shared [%s], (%" name ")\n"
-#define TWICE(text) text, text
+#define USE(name)       "st.shared [%s], (%" name ")\n"
+#define TWICE(text)     text, text
 
 static const golden integers[] = {
     {"x + 0", S N C("c", "0") "%r = add %n, %c : i32\n" USE("r"), S N USE("n")},
@@ -125,8 +125,7 @@ static const golden integers[] = {
     {"(x + a) + b",
      S N C("a", "3") C("b", "4") "%i = add %n, %a : i32\n%r = add %i, %b : i32\n" USE("r"),
      S N C("c", "7") "%r = add %n, %c : i32\n" USE("r")},
-    {"(x + a) + y",
-     S N L C("a", "3") "%i = add %n, %a : i32\n%r = add %i, %l : i32\n" USE("r"),
+    {"(x + a) + y", S N L C("a", "3") "%i = add %n, %a : i32\n%r = add %i, %l : i32\n" USE("r"),
      S N L C("a", "3") "%0 = add %n, %l : i32\n%r = add %0, %a : i32\n" USE("r")},
     {"x - c", S N C("c", "4") "%r = sub %n, %c : i32\n" USE("r"),
      S N C("c", "-4") "%r = add %n, %c : i32\n" USE("r")},
@@ -152,21 +151,18 @@ static const golden integers[] = {
      S N C("a", "2") C("b", "3") "%i = shl %n, %a : i32\n%r = shl %i, %b : i32\n" USE("r"),
      S N C("c", "5") "%r = shl %n, %c : i32\n" USE("r")},
     {"shift out", S N C("a", "32") "%r = shl %n, %a : i32\n" USE("r"), S C("r", "0") USE("r")},
-    {"shift right by too much is the sign",
-     S N C("a", "40") "%r = shr_s %n, %a : i32\n" USE("r"),
+    {"shift right by too much is the sign", S N C("a", "40") "%r = shr_s %n, %a : i32\n" USE("r"),
      S N C("c", "31") "%r = shr_s %n, %c : i32\n" USE("r")},
     {"down and up", S N C("a", "4") "%i = shr_u %n, %a : i32\n%r = shl %i, %a : i32\n" USE("r"),
      S N C("c", "-16") "%r = and %n, %c : i32\n" USE("r")},
     {"up and down", S N C("a", "4") "%i = shl %n, %a : i32\n%r = shr_u %i, %a : i32\n" USE("r"),
      S N C("c", "268435455") "%r = and %n, %c : i32\n" USE("r")},
     {"lane / 32", S L C("a", "5") "%r = shr_u %l, %a : i32\n" USE("r"), S C("r", "0") USE("r")},
-    {"signed shift of a positive number",
-     S L C("a", "2") "%r = shr_s %l, %a : i32\n" USE("r"),
+    {"signed shift of a positive number", S L C("a", "2") "%r = shr_s %l, %a : i32\n" USE("r"),
      S L C("a", "2") "%r = shr_u %l, %a : i32\n" USE("r")},
     {"unsigned division by 8", S N C("a", "8") "%r = div_u %n, %a : i32\n" USE("r"),
      S N C("c", "3") "%r = shr_u %n, %c : i32\n" USE("r")},
-    {"signed division of a positive number",
-     S L C("a", "8") "%r = div_s %l, %a : i32\n" USE("r"),
+    {"signed division of a positive number", S L C("a", "8") "%r = div_s %l, %a : i32\n" USE("r"),
      S L C("c", "3") "%r = shr_u %l, %c : i32\n" USE("r")},
     {"signed division stays", TWICE(S N C("a", "8") "%r = div_s %n, %a : i32\n" USE("r"))},
     {"remainder by 8", S N C("a", "8") "%r = rem_u %n, %a : i32\n" USE("r"),
@@ -175,8 +171,7 @@ static const golden integers[] = {
     {"quotient of quotient",
      S N C("a", "6") C("b", "7") "%i = div_u %n, %a : i32\n%r = div_u %i, %b : i32\n" USE("r"),
      S N C("c", "42") "%r = div_u %n, %c : i32\n" USE("r")},
-    {"no division by zero is folded",
-     TWICE(S N C("a", "0") "%r = div_s %n, %a : i32\n" USE("r"))},
+    {"no division by zero is folded", TWICE(S N C("a", "0") "%r = div_s %n, %a : i32\n" USE("r"))},
     {"x & 0", S N C("c", "0") "%r = and %n, %c : i32\n" USE("r"), S C("c", "0") USE("c")},
     {"x & x", S N "%r = and %n, %n : i32\n" USE("r"), S N USE("n")},
     {"x & -1", S N C("c", "-1") "%r = and %n, %c : i32\n" USE("r"), S N USE("n")},
@@ -210,21 +205,17 @@ static const golden integers[] = {
 };
 
 static const golden widths[] = {
-    {"sext (x + c)",
-     S N C("a", "5") "%i = add %n, %a : i32 {nsw}\n%r = sext %i : i64\n" USE("r"),
+    {"sext (x + c)", S N C("a", "5") "%i = add %n, %a : i32 {nsw}\n%r = sext %i : i64\n" USE("r"),
      S N CL("c", "5") "%i = sext %n : i64\n%r = add %i, %c : i64 {nsw}\n" USE("r")},
     {"sext (x + c) may wrap",
      TWICE(S N C("a", "5") "%i = add %n, %a : i32\n%r = sext %i : i64\n" USE("r"))},
-    {"zext (x + c)",
-     S N C("a", "5") "%i = add %n, %a : i32 {nuw}\n%r = zext %i : i64\n" USE("r"),
+    {"zext (x + c)", S N C("a", "5") "%i = add %n, %a : i32 {nuw}\n%r = zext %i : i64\n" USE("r"),
      S N CL("c", "5") "%i = zext %n : i64\n%r = add %i, %c : i64 {nsw, nuw}\n" USE("r")},
     {"sext (x * y)", S N L "%i = mul %n, %l : i32 {nsw}\n%r = sext %i : i64\n" USE("r"),
      S N L "%r = mulwide_s %n, %l : i64\n" USE("r")},
-    {"sext x << 3",
-     S N CL("c", "3") "%i = sext %n : i64\n%r = shl %i, %c : i64\n" USE("r"),
+    {"sext x << 3", S N CL("c", "3") "%i = sext %n : i64\n%r = shl %i, %c : i64\n" USE("r"),
      S N C("c", "8") "%r = mulwide_s %n, %c : i64\n" USE("r")},
-    {"zext x * 12",
-     S N CL("c", "12") "%i = zext %n : i64\n%r = mul %i, %c : i64\n" USE("r"),
+    {"zext x * 12", S N CL("c", "12") "%i = zext %n : i64\n%r = mul %i, %c : i64\n" USE("r"),
      S N C("c", "12") "%r = mulwide_u %n, %c : i64\n" USE("r")},
     {"mulwide (x + c), k",
      S N C("a", "5") C("k", "-4") "%i = add %n, %a : i32 {nsw}\n"
@@ -240,14 +231,12 @@ static const golden widths[] = {
     {"trunc of sext", S N "%i = sext %n : i64\n%r = trunc %i : i32\n" USE("r"), S N USE("n")},
     {"trunc of trunc", S P "%i = trunc %p : i32\n%r = trunc %i : i16\n" USE("r"),
      S P "%r = trunc %p : i16\n" USE("r")},
-    {"sext of zext",
-     S N "%b = trunc %n : i8\n%i = zext %b : i16\n%r = sext %i : i32\n" USE("r"),
+    {"sext of zext", S N "%b = trunc %n : i8\n%i = zext %b : i16\n%r = sext %i : i32\n" USE("r"),
      S N "%b = trunc %n : i8\n%r = zext %b : i32\n" USE("r")},
     {"f16 through f32", S H "%i = fcvt %h : f32\n%r = fcvt %i : f16\n" USE("r"), S H USE("h")},
     {"f16 to f64 at once", S H "%i = fcvt %h : f32\n%r = fcvt %i : f64\n" USE("r"),
      S H "%r = fcvt %h : f64\n" USE("r")},
-    {"f32 through f16 stays",
-     TWICE(S X "%i = fcvt %x : f16\n%r = fcvt %i : f32\n" USE("r"))},
+    {"f32 through f16 stays", TWICE(S X "%i = fcvt %x : f16\n%r = fcvt %i : f32\n" USE("r"))},
     {"bitcasts", S X "%i = bitcast %x : i32\n%r = bitcast %i : f32\n" USE("r"), S X USE("x")},
     {"unpack of pack",
      S N L "%w = pack %n, %l : i64\n%a, %b = unpack %w : i32, i32\n" USE("a") USE("b"),
@@ -271,7 +260,9 @@ static const golden choices[] = {
      S C("a", "-1") USE("a")},
     {"lane < 32", S L N C("a", "32") "%c = cmp lt %l, %a : i1\nst.shared [%s], %c, (%n)\n",
      S N USE("n")},
-    {"lane == 64", S L N C("a", "64") "%c = cmp eq %l, %a : i1\nst.shared [%s], %c, (%n)\n" USE("n"), S N USE("n")},
+    {"lane == 64",
+     S L N C("a", "64") "%c = cmp eq %l, %a : i1\nst.shared [%s], %c, (%n)\n" USE("n"),
+     S N USE("n")},
     {"constant exchanged in a comparison",
      S N C("a", "7") "%c = cmp gt %a, %n : i1\nst.shared [%s], %c, (%n)\n",
      S N C("a", "7") "%c = cmp lt %n, %a : i1\nst.shared [%s], %c, (%n)\n"},
@@ -294,8 +285,8 @@ static const golden choices[] = {
      S X Y "%t = const true : i1\n%c = cmp lt %x, %y : i1\n%d = xor %c, %t : i1\n"
            "st.shared [%s], %d, (%x)\n",
      S X Y "%d = cmp fuge %x, %y : i1\nst.shared [%s], %d, (%x)\n"},
-    {"select of equal arms", S N L "%c = cmp lt %n, %l : i1\n%r = select %c, %n, %n : i32\n" USE("r"),
-     S N USE("n")},
+    {"select of equal arms",
+     S N L "%c = cmp lt %n, %l : i1\n%r = select %c, %n, %n : i32\n" USE("r"), S N USE("n")},
     {"select of truths",
      S N L "%t = const true : i1\n%f = const false : i1\n%c = cmp lt %n, %l : i1\n"
            "%r = select %c, %f, %t : i1\nst.shared [%s], %r, (%n)\n",
@@ -353,8 +344,7 @@ static const golden contractions[] = {
 };
 
 static const golden addresses[] = {
-    {"global address",
-     P X CL("c", "16") "%a = add %p, %c : i64\nst.global [%a + 4], (%x)\n",
+    {"global address", P X CL("c", "16") "%a = add %p, %c : i64\nst.global [%a + 4], (%x)\n",
      P X "st.global [%p + 20], (%x)\n"},
     {"shared address, through promises",
      S X L C("a", "3") C("k", "12") "%i = add %l, %a : i32\n%j = mul %i, %k : i32\n"
@@ -363,8 +353,9 @@ static const golden addresses[] = {
                         "st.shared [%b + 36], (%x)\n"},
     {"an offset that does not fit stays",
      TWICE(P X CL("c", "0x100000000") "%a = add %p, %c : i64\nst.global [%a], (%x)\n")},
-    {"always active", P X "%t = const true : i1\n%v = ld.global [%p], %t, (%x) : f32\n"
-                          "st.global [%p + 4], %t, (%v)\n",
+    {"always active",
+     P X "%t = const true : i1\n%v = ld.global [%p], %t, (%x) : f32\n"
+         "st.global [%p + 4], %t, (%v)\n",
      P "%v = ld.global [%p] : f32\nst.global [%p + 4], (%v)\n"},
     {"never active",
      S P X Y "%f = const false : i1\n%v, %w = ld.global [%p], %f, (%x, %y) : f32, f32\n"
@@ -377,19 +368,21 @@ static const golden structure[] = {
      S N "%t = const true : i1\n%r = if %t : i32 {\n%i = add %n, %n : i32\nyield %i\n} else {\n"
          "yield %n\n}\n" USE("r"),
      S N "%i = add %n, %n : i32\n" USE("i")},
-    {"if false",
-     S N "%t = const false : i1\nif %t {\n" USE("n") "yield\n}\n" USE("n"), S N USE("n")},
+    {"if false", S N "%t = const false : i1\nif %t {\n" USE("n") "yield\n}\n" USE("n"),
+     S N USE("n")},
     {"loop over nothing",
      S X C("a", "4") C("o", "1") "%r = loop %i = %a to %a step %o (%c = %x) : f32 {\n"
                                  "%d = fadd %c, %c : f32\nyield %d\n}\n" USE("r"),
      S X USE("x")},
     {"loop run once",
-     S X C("a", "4") C("b", "7") C("o", "3") "%r = loop %i = %a to %b step %o (%c = %x) : f32 {\n"
-                                             "%d = fadd %c, %c : f32\n" USE("i") "yield %d\n}\n" USE("r"),
+     S X C("a", "4") C("b", "7")
+         C("o", "3") "%r = loop %i = %a to %b step %o (%c = %x) : f32 {\n"
+                     "%d = fadd %c, %c : f32\n" USE("i") "yield %d\n}\n" USE("r"),
      S X C("a", "4") "%d = fadd %x, %x : f32\n" USE("a") USE("d")},
     {"a carried value that never changes",
-     S N X Y C("a", "0") C("o", "1") "%r, %t = loop %i = %a to %n step %o (%c = %x, %e = %y) : f32, f32 {\n"
-                                     "%d = fadd %c, %e : f32\nyield %d, %e\n}\n" USE("r") USE("t"),
+     S N X Y C("a", "0")
+         C("o", "1") "%r, %t = loop %i = %a to %n step %o (%c = %x, %e = %y) : f32, f32 {\n"
+                     "%d = fadd %c, %e : f32\nyield %d, %e\n}\n" USE("r") USE("t"),
      S N X Y C("a", "0") C("o", "1") "%r = loop %i = %a to %n step %o (%c = %x) : f32 {\n"
                                      "%d = fadd %c, %y : f32\nyield %d\n}\n" USE("r") USE("y")},
 };
@@ -403,32 +396,34 @@ static const golden merges[] = {
     {"into a loop, promises weakened",
      S N L C("z", "0") C("o", "1") "%a = mul %n, %l : i32 {nsw}\nloop %i = %z to %n step %o {\n"
                                    "%b = mul %n, %l : i32 {nuw}\n" USE("b") "yield\n}\n" USE("a"),
-     S N L C("z", "0") C("o", "1") "%a = mul %n, %l : i32\nloop %i = %z to %n step %o {\n" USE("a")
-     "yield\n}\n" USE("a")},
+     S N L C("z", "0") C("o", "1") "%a = mul %n, %l : i32\nloop %i = %z to %n step %o {\n" USE(
+         "a") "yield\n}\n" USE("a")},
     {"not from one side of an if to the other",
-     TWICE(S N L C("z", "0") "%c = cmp lt %n, %z : i1\nif %c {\n%a = mul %n, %l : i32\n" USE("a")
-           "yield\n} else {\n%b = mul %n, %l : i32\n" USE("b") "yield\n}\n")},
+     TWICE(S N L C("z", "0") "%c = cmp lt %n, %z : i1\nif %c {\n%a = mul %n, %l : i32\n" USE(
+         "a") "yield\n} else {\n%b = mul %n, %l : i32\n" USE("b") "yield\n}\n")},
     {"reads are not merged",
      TWICE(S "%a = ld.shared [%s] : i32\n%b = ld.shared [%s] : i32\n" USE("a") USE("b"))},
     {"shuffles are not merged",
      TWICE(S L C("o", "1") "%a = shuffle xor %l, %o : i32\n%b = shuffle xor %l, %o : i32\n" USE("a")
                USE("b"))},
     {"different modifiers",
-     TWICE(S X Y "%a = fdiv %x, %y : f32\n%b = fdiv %x, %y : f32 {approximate}\n" USE("a") USE("b"))},
+     TWICE(S X Y "%a = fdiv %x, %y : f32\n%b = fdiv %x, %y : f32 {approximate}\n" USE("a")
+               USE("b"))},
     {"leaves to the head, parts together",
      S N P C("z", "0") C("o", "1") "%a, %b = unpack %p : i32, i32\nloop %i = %z to %n step %o {\n"
                                    "%f = const 5 : i32\n%c, %d = unpack %p : i32, i32\n" USE("d")
-     USE("f") "yield\n}\n" USE("a"),
+                                       USE("f") "yield\n}\n" USE("a"),
      S N P C("z", "0") C("o", "1") C("f", "5") "%a, %b = unpack %p : i32, i32\n"
-                                               "loop %i = %z to %n step %o {\n" USE("b") USE("f")
-     "yield\n}\n" USE("a")},
+                                               "loop %i = %z to %n step %o {\n" USE("b")
+                                                   USE("f") "yield\n}\n" USE("a")},
 };
 
 #define LOOP(body) "loop %i = %z to %n step %o {\n" body "yield\n}\n"
 
 static const golden hoists[] = {
-    {"a chain", S N L C("z", "0") C("o", "1") LOOP("%a = mul %n, %l : i32\n%b = add %a, %n : i32\n"
-                                                   "%c = add %b, %i : i32\n" USE("c")),
+    {"a chain",
+     S N L C("z", "0") C("o", "1") LOOP("%a = mul %n, %l : i32\n%b = add %a, %n : i32\n"
+                                        "%c = add %b, %i : i32\n" USE("c")),
      S N L C("z", "0") C("o", "1") "%a = mul %n, %l : i32\n%b = add %a, %n : i32\n" LOOP(
          "%c = add %b, %i : i32\n" USE("c"))},
     {"out of two loops",
@@ -441,7 +436,8 @@ static const golden hoists[] = {
     {"a division that cannot trap",
      S N L C("z", "0") C("o", "1") C("d", "3") LOOP("%a = div_s %n, %d : i32\n" USE("a")),
      S N L C("z", "0") C("o", "1") C("d", "3") "%a = div_s %n, %d : i32\n" LOOP(USE("a"))},
-    {"reads stay", TWICE(S N P C("z", "0") C("o", "1") LOOP("%a = ld.global [%p] : i32\n" USE("a")))},
+    {"reads stay",
+     TWICE(S N P C("z", "0") C("o", "1") LOOP("%a = ld.global [%p] : i32\n" USE("a")))},
     {"what stands in an if stays",
      TWICE(S N L C("z", "0") C("o", "1") LOOP("%c = cmp lt %i, %o : i1\nif %c {\n"
                                               "%a = mul %n, %l : i32\n" USE("a") "yield\n}\n"))},
@@ -453,7 +449,8 @@ static const golden dead[] = {
              "%d = shuffle idx %n, %l : i32\n" USE("n"),
      S N USE("n")},
     {"volatile reads stay", TWICE(P "%c = ld.global [%p] : i32 {volatile}\n")},
-    {"an empty if", S N L "%c = cmp lt %n, %n : i1\nif %c {\n%a = mul %n, %l : i32\nyield\n}\n" USE("n"),
+    {"an empty if",
+     S N L "%c = cmp lt %n, %n : i1\nif %c {\n%a = mul %n, %l : i32\nyield\n}\n" USE("n"),
      S N USE("n")},
     {"a loop without effects",
      S N X C("z", "0") C("o", "1") "%r = loop %i = %z to %n step %o (%a = %x) : f32 {\n"
@@ -462,12 +459,13 @@ static const golden dead[] = {
     {"a while stays",
      TWICE("%t = const true : i1\nwhile () {\ncondition %t\n} do () {\nyield\n}\n")},
     {"dead slots of a loop",
-     S N X Y C("z", "0") C("o", "1")
-         "%r, %u, %t = loop %i = %z to %n step %o (%a = %x, %b = %y, %c = %y) : f32, f32, f32 {\n"
-         "%d = fadd %a, %c : f32\n%e = fmul %b, %b : f32\nyield %d, %e, %a\n}\n" USE("r"),
-     S N X Y C("z", "0") C("o", "1")
-         "%r, %t = loop %i = %z to %n step %o (%a = %x, %c = %y) : f32, f32 {\n"
-         "%d = fadd %a, %c : f32\nyield %d, %a\n}\n" USE("r")},
+     S N X Y C("z", "0") C(
+         "o", "1") "%r, %u, %t = loop %i = %z to %n step %o (%a = %x, %b = %y, %c = %y) : f32, "
+                   "f32, f32 {\n"
+                   "%d = fadd %a, %c : f32\n%e = fmul %b, %b : f32\nyield %d, %e, %a\n}\n" USE("r"),
+     S N X Y C("z", "0")
+         C("o", "1") "%r, %t = loop %i = %z to %n step %o (%a = %x, %c = %y) : f32, f32 {\n"
+                     "%d = fadd %a, %c : f32\nyield %d, %a\n}\n" USE("r")},
     {"dead results of an if",
      S N X Y C("z", "0") "%c = cmp lt %n, %z : i1\n%r, %t = if %c : f32, f32 {\nyield %x, %y\n"
                          "} else {\n%a = fadd %x, %y : f32\nyield %a, %y\n}\n" USE("t"),
@@ -519,11 +517,16 @@ static void no_contraction(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fold_integers),      cmocka_unit_test(fold_widths),
-        cmocka_unit_test(fold_choices),       cmocka_unit_test(fold_floats),
-        cmocka_unit_test(fold_contractions),  cmocka_unit_test(fold_addresses),
-        cmocka_unit_test(fold_structure),     cmocka_unit_test(cse),
-        cmocka_unit_test(licm),               cmocka_unit_test(dce),
+        cmocka_unit_test(fold_integers),
+        cmocka_unit_test(fold_widths),
+        cmocka_unit_test(fold_choices),
+        cmocka_unit_test(fold_floats),
+        cmocka_unit_test(fold_contractions),
+        cmocka_unit_test(fold_addresses),
+        cmocka_unit_test(fold_structure),
+        cmocka_unit_test(cse),
+        cmocka_unit_test(licm),
+        cmocka_unit_test(dce),
         cmocka_unit_test(no_contraction),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
