@@ -773,8 +773,16 @@ lilac_tile_module *lilac_tile_read(lilac_context *context, uint32_t source) {
     reader.function_end = &reader.module->functions;
     reader.encodings.context = context;
     lilac_scanner_init(&reader.scan, context, source);
-    read_top(&reader);
-    tile_resolve_locations(&reader);
+    const char *zero = reader.scan.length ? memchr(reader.scan.text, 0, reader.scan.length) : NULL;
+    if (zero) {
+        /* Names are C strings from here on. */
+        uint32_t offset = (uint32_t)(zero - reader.scan.text);
+        (void)tile_fail(&reader, ((lilac_position){source, offset}), "zero-byte",
+                        "a byte that is zero");
+    } else {
+        read_top(&reader);
+        tile_resolve_locations(&reader);
+    }
     bool good = !reader.bad && lilac_error_count(context) == before;
     tile_table_clear(&reader.opcodes);
     tile_table_clear(&reader.values);

@@ -345,8 +345,14 @@ static bool check_ends(tile_verifier *verifier, const lilac_tile_function *funct
         if (last && (last->code == LILAC_TILE_OP_TT_RETURN || last->code == LILAC_TILE_OP_CF_BR ||
                      last->code == LILAC_TILE_OP_CF_COND_BR))
             continue;
-        function_error(verifier, function, "bad-terminator",
-                       "has a block that ends in no return and no branch");
+        if (!last) {
+            function_error(verifier, function, "bad-terminator", "has an empty block");
+            return false;
+        }
+        tile_op_error(verifier->module, last, "bad-terminator",
+                      "'%s' cannot end a block of a function: no return and no branch",
+                      lilac_tile_op_info_get(last->code)->name);
+        fail(verifier);
         return false;
     }
     return true;

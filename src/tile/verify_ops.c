@@ -529,13 +529,6 @@ static bool check_return(const tile_verifier *verifier, const lilac_tile_op *op)
     return true;
 }
 
-/* Branches leave blocks of functions only: the regions of operations are one block. */
-static bool check_terminator(const tile_verifier *verifier, const lilac_tile_op *op) {
-    if (op->parent->parent->parent)
-        return true; /* check_regions of the operation around it has looked */
-    return refuse(verifier, op, "bad-terminator", "cannot end a block of a function");
-}
-
 /* ---- layouts ---------------------------------------------------------------------------- */
 
 /* Operands and results of an elementwise operation are spread alike, so that each thread finds the
@@ -571,8 +564,6 @@ static rule *const rules[LILAC_TILE_OP_COUNT] = {
     [LILAC_TILE_OP_SCF_FOR] = check_for,
     [LILAC_TILE_OP_SCF_IF] = check_if,
     [LILAC_TILE_OP_SCF_WHILE] = check_while,
-    [LILAC_TILE_OP_SCF_YIELD] = check_terminator,
-    [LILAC_TILE_OP_SCF_CONDITION] = check_terminator,
     [LILAC_TILE_OP_CF_BR] = check_branch,
     [LILAC_TILE_OP_CF_COND_BR] = check_conditional_branch,
     [LILAC_TILE_OP_TT_CALL] = check_call,
@@ -601,11 +592,8 @@ static rule *const rules[LILAC_TILE_OP_COUNT] = {
     [LILAC_TILE_OP_TT_DOT] = check_dot,
     [LILAC_TILE_OP_TT_DOT_SCALED] = check_dot,
     [LILAC_TILE_OP_TT_REDUCE] = check_reduce,
-    [LILAC_TILE_OP_TT_REDUCE_RETURN] = check_terminator,
     [LILAC_TILE_OP_TT_SCAN] = check_scan,
-    [LILAC_TILE_OP_TT_SCAN_RETURN] = check_terminator,
     [LILAC_TILE_OP_TT_MAP_ELEMENTWISE] = check_map,
-    [LILAC_TILE_OP_TT_MAP_ELEMENTWISE_RETURN] = check_terminator,
 };
 
 bool tile_verify_op_rules(tile_verifier *verifier, const lilac_tile_op *op) {
