@@ -2,6 +2,8 @@
  * that provokes it, at the line where the fault is; and the properties of reading that hold for all
  * text: white space does not matter, errors do not hide one another, locations may be named before
  * they are defined. */
+#define _POSIX_C_SOURCE 200809L
+
 #include <lilac/tile.h>
 
 #include <setjmp.h>
