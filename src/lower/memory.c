@@ -39,6 +39,23 @@ static lilac_simt_value scale(lilac_lowering *l, lilac_simt_value offset, uint32
                                       lilac_lower_integer(l, LILAC_SIMT_I32, size));
 }
 
+/* The bits of a coordinate that just one register bit moves and nothing else: setting that bit is
+ * then a plain addition, the same in every thread. */
+static uint64_t own_bits(const lilac_lower_view *view) {
+    uint64_t seen = 0, others = 0;
+    for (uint32_t i = 0; i < view->register_bits; i++) {
+        others |= seen & view->registers[i];
+        seen |= view->registers[i];
+    }
+    for (uint32_t i = 0; i < view->thread_bits; i++) {
+        others |= view->threads[i];
+    }
+    for (uint32_t i = 0; i < view->block_bits; i++) {
+        others |= view->blocks[i];
+    }
+    return seen & ~others;
+}
+
 /* Mask of the register bits that stay inside the runs in which, by the facts, each pointer is one
  * element after the one before: what such a bit adds to the address is its coordinate. Runs count
  * as far as a vector access trusts them. */
@@ -56,21 +73,10 @@ static uint32_t run_bits(lilac_lowering *l, const lilac_tile_value *pointers,
             inside |= 1ULL << (view->start[d] + j);
         }
     }
-    /* Bits that others move too are no plain addition. */
-    uint64_t seen = 0, twice = 0;
-    for (uint32_t i = 0; i < view->register_bits; i++) {
-        twice |= seen & view->registers[i];
-        seen |= view->registers[i];
-    }
-    for (uint32_t i = 0; i < view->thread_bits; i++) {
-        twice |= view->threads[i];
-    }
-    for (uint32_t i = 0; i < view->block_bits; i++) {
-        twice |= view->blocks[i];
-    }
+    uint64_t own = inside & own_bits(view);
     uint32_t mask = 0;
     for (uint32_t i = 0; i < view->register_bits; i++) {
-        if ((view->registers[i] & ~(inside & ~twice)) == 0) {
+        if ((view->registers[i] & ~own) == 0) {
             mask |= 1U << i;
         }
     }
@@ -268,6 +274,7 @@ static vector choose_vector(lilac_lowering *l, const lilac_tile_op *op,
     vector best = {0};
     const lilac_tile_value *pointer = lilac_tile_operand(op, 0);
     uint32_t size = pointee_bytes(pointer->type);
+    uint64_t own = own_bits(view);
     for (uint32_t d = 0; d < view->rank; d++) {
         uint64_t most = lilac_axis_vector(&l->facts, pointer, d, l->target->arch->vector_bytes);
         if (mask != NULL) {
@@ -278,7 +285,8 @@ static vector choose_vector(lilac_lowering *l, const lilac_tile_op *op,
         vector v = {0};
         while (v.log2_size < 4 && v.log2_size < view->bits[d] && 2ULL << v.log2_size <= most &&
                (size << v.log2_size) * 2 <= l->target->arch->vector_bytes) {
-            int bit = find_column(view, 1ULL << (view->start[d] + v.log2_size));
+            uint64_t column = 1ULL << (view->start[d] + v.log2_size);
+            int bit = column & own ? find_column(view, column) : -1;
             if (bit < 0) {
                 break;
             }

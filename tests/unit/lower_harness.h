@@ -52,9 +52,13 @@ static inline void harness_close(harness *h) {
     lilac_context_destroy(h->context);
 }
 
-/* NULL target: sm_90a. Layouts that the text has are kept when `engine` is false. */
-static inline bool harness_try(harness *h, const char *ttir, uint32_t warps, bool engine,
-                               const char *device) {
+/* Changes a module between reading and lowering. */
+typedef void (*harness_edit)(lilac_tile_module *module, const void *data);
+
+/* NULL device: sm_90a. Layouts that the text has, or `edit` gives, are kept when `engine` is
+ * false. */
+static inline bool harness_try_edited(harness *h, const char *ttir, uint32_t warps, bool engine,
+                                      const char *device, harness_edit edit, const void *data) {
     memset(h, 0, sizeof *h);
     h->context = lilac_context_create();
     lilac_target target = {lilac_arch_find(device != NULL ? device : "sm_90a"), warps, 1, 1};
@@ -69,12 +73,20 @@ static inline bool harness_try(harness *h, const char *ttir, uint32_t warps, boo
                    !lilac_engine_assign_layouts(h->tile, &target, &changed))) {
         return false;
     }
+    if (edit != NULL) {
+        edit(h->tile, data);
+    }
     h->simt = lilac_lower(h->tile, &target);
     if (h->simt == NULL) {
         return false;
     }
     lilac_simt_print(&h->text, h->simt);
     return lilac_simt_verify(h->simt);
+}
+
+static inline bool harness_try(harness *h, const char *ttir, uint32_t warps, bool engine,
+                               const char *device) {
+    return harness_try_edited(h, ttir, warps, engine, device, NULL, NULL);
 }
 
 static inline void harness_open(harness *h, const char *ttir, uint32_t warps, bool engine) {
