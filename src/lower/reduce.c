@@ -18,9 +18,9 @@
  *        element 0          element 1
  *      | w0 w1 w2 w3 … | w0 w1 w2 w3 … |        8 warps of f32: 32 bytes, read as two vectors
  *
- * A lane bit that only cancels against a register bit would need another register in each lane;
- * such layouts are refused. Results in a layout that no renaming gives are read from shared memory
- * too. */
+ * A lane bit whose part in K only a register bit cancels would need another register in each lane;
+ * it goes through shared memory as a warp bit does. Results in a layout that no renaming gives are
+ * read from there too. */
 #include "lower_internal.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ typedef struct plan {
     uint32_t fold_bits, fold_masks[MAX_REGISTER_BITS];
     /* lanes */
     uint32_t lane_steps, lane_masks[MAX_THREAD_BITS], lane_pivots[MAX_THREAD_BITS];
-    /* warps */
+    /* warps (and lanes that need another register) */
     uint32_t slot_bits, slot_thread[MAX_THREAD_BITS];
     uint32_t idle_threads; /* bits that are 0 in the threads that write */
     /* where the result's registers are among the groups, when nothing crosses threads any more */
@@ -97,18 +97,15 @@ static bool plan_bits(lilac_lowering *l, plan *p) {
     for (uint32_t i = 0; i < p->in->thread_bits; i++) {
         uint64_t tag = 1ULL << (THREAD_MARK + i);
         role what = classify(p, &keeps, &combines, p->in->threads[i], &tag);
-        bool is_lane = i < p->in->lane_bits;
-        if (what == COMBINES && is_lane) {
-            if (tag & ((1ULL << THREAD_MARK) - 1)) {
-                return lilac_lower_unsupported(
-                    l, "in this layout a lane's elements meet another register of its partner");
-            }
+        bool needs_registers = (tag & ((1ULL << THREAD_MARK) - 1)) != 0;
+        bool shuffles = i < p->in->lane_bits && !needs_registers;
+        if (what == COMBINES && shuffles) {
             p->lane_pivots[p->lane_steps] = i;
             p->lane_masks[p->lane_steps++] = (uint32_t)(tag >> THREAD_MARK);
         } else if (what == COMBINES) {
             p->slot_thread[p->slot_bits++] = i;
         }
-        if (what == COPIES || (what == COMBINES && is_lane)) {
+        if (what == COPIES || (what == COMBINES && shuffles)) {
             p->idle_threads |= 1U << i;
         }
     }
