@@ -194,11 +194,12 @@ static const char *comparison(lilac_simt_opcode code, uint8_t flags) {
     switch (code) {
     case LILAC_SIMT_OP_FEXP2:
     case LILAC_SIMT_OP_FLOG2:
-    case LILAC_SIMT_OP_FSIN:
-    case LILAC_SIMT_OP_FCOS:
     case LILAC_SIMT_OP_FTANH:
     case LILAC_SIMT_OP_FRSQRT:
         return "near";
+    case LILAC_SIMT_OP_FSIN:
+    case LILAC_SIMT_OP_FCOS:
+        return "angle";
     default:
         return flags & LILAC_SIMT_APPROXIMATE ? "near" : "exact";
     }
@@ -332,11 +333,15 @@ static void comparisons_and_conversions(workshop *w) {
                 codes[0] = LILAC_SIMT_OP_FCVT;
                 roundings = from_bits >= to_bits ? 4 : 1;
             }
+            bool f32 = from == LILAC_SIMT_F32 || to == LILAC_SIMT_F32;
             for (int k = 0; k < 2; k++)
                 for (unsigned r = 0; codes[k] != LILAC_SIMT_OP_NONE && r < roundings; r++)
-                    one(w,
-                        (lilac_simt_instruction){.code = (uint16_t)codes[k], .detail = (uint8_t)r},
-                        1, &from, 1, &to, -1);
+                    for (int ftz = 0; ftz < 1 + f32; ftz++)
+                        one(w,
+                            (lilac_simt_instruction){.code = (uint16_t)codes[k],
+                                                     .detail = (uint8_t)r,
+                                                     .flags = ftz ? LILAC_SIMT_FTZ : 0},
+                            1, &from, 1, &to, -1);
         }
     }
     static const lilac_scalar kinds[] = {LILAC_F8E4M3FN, LILAC_F8E5M2};

@@ -250,9 +250,8 @@ void lilac_ptx_arithmetic(lilac_ptx_emitter *e, const lilac_simt_instruction *i)
     bool approximate =
         rule->approximate && (i->flags & LILAC_SIMT_APPROXIMATE) && type == LILAC_SIMT_F32;
     lilac_ptx_begin(e, approximate ? rule->approximate : rule->stem);
-    bool may_flush = type == LILAC_SIMT_F32 || type == LILAC_SIMT_F16 || type == LILAC_SIMT_F16X2;
-    if ((i->flags & LILAC_SIMT_FTZ) && rule->suffix == F && may_flush &&
-        i->code != LILAC_SIMT_OP_FTANH)
+    /* As in the simulator, ftz is a word about f32 only. */
+    if ((i->flags & LILAC_SIMT_FTZ) && type == LILAC_SIMT_F32 && i->code != LILAC_SIMT_OP_FTANH)
         put_string(&e->code, ".ftz");
     if (nan)
         put_string(&e->code, ".NaN");
@@ -386,9 +385,12 @@ void lilac_ptx_compare(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         operands[1] = lilac_ptx_extended(e, i->operands[0], suffix == S);
         operands[2] = lilac_ptx_extended(e, i->operands[1], suffix == S);
     }
+    bool flush = (i->flags & LILAC_SIMT_FTZ) && type_of(e, i->operands[0]) == LILAC_SIMT_F32;
     operands[0] = lilac_ptx_define(e, i->result);
     lilac_ptx_begin(e, "setp");
     put_string(&e->code, kinds[i->detail].text);
+    if (flush)
+        put_string(&e->code, ".ftz");
     put_string(&e->code, suffixes[suffix][type]);
     lilac_ptx_finish(e, 3, operands);
 }
@@ -450,6 +452,8 @@ void lilac_ptx_round(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         }
         lilac_ptx_begin(e, "cvt");
         put_string(&e->code, mode);
+        if ((i->flags & LILAC_SIMT_FTZ) && element == LILAC_SIMT_F32)
+            put_string(&e->code, ".ftz");
         put_string(&e->code, suffixes[F][element]);
         put_string(&e->code, suffixes[F][element]);
         lilac_ptx_finish(e, 2, (lilac_ptx_piece[]){to[k], from[k]});

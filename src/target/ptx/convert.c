@@ -90,13 +90,20 @@ void lilac_ptx_float_convert(lilac_ptx_emitter *e, const lilac_simt_instruction 
     }
     const char *mode = modes[i->detail];
     lilac_ptx_piece a = lilac_ptx_register(e, i->operands[0]);
+    if (from == LILAC_SIMT_F32)
+        a = lilac_ptx_flushed(e, i, a);
     bool wider = lilac_simt_type_bits(to) > lilac_simt_type_bits(from);
     if (wider) {
         if (from == LILAC_SIMT_BF16 && to == LILAC_SIMT_F64) {
             a = lilac_ptx_as_f32(e, i->operands[0]);
             from = LILAC_SIMT_F32;
         }
-        cvt(e, "", float_suffix[to], float_suffix[from], lilac_ptx_define(e, i->result), a);
+        bool subnormal = from == LILAC_SIMT_BF16 && (i->flags & LILAC_SIMT_FTZ);
+        lilac_ptx_piece d = lilac_ptx_define(e, i->result);
+        lilac_ptx_piece wide = subnormal ? lilac_ptx_temporary(e, LILAC_PTX_BITS32) : d;
+        cvt(e, "", float_suffix[to], float_suffix[from], wide, a);
+        if (subnormal)
+            lilac_ptx_line3(e, "mul.rn.ftz.f32", d, wide, PIECE("0f3F800000"));
         return;
     }
     if (from == LILAC_SIMT_F64 && to == LILAC_SIMT_BF16) {
@@ -112,7 +119,10 @@ void lilac_ptx_float_convert(lilac_ptx_emitter *e, const lilac_simt_instruction 
         a = lilac_ptx_as_f32(e, i->operands[0]);
         from = LILAC_SIMT_F32;
     }
-    cvt(e, mode, float_suffix[to], float_suffix[from], lilac_ptx_define(e, i->result), a);
+    /* Narrowing to f32 is from f64. */
+    bool flush = to == LILAC_SIMT_F32 && (i->flags & LILAC_SIMT_FTZ);
+    cvt(e, mode, flush ? ".ftz.f32" : float_suffix[to], float_suffix[from],
+        lilac_ptx_define(e, i->result), a);
 }
 
 /* ---- integer and float ------------------------------------------------------------------ */
@@ -176,6 +186,7 @@ static void float_to_integer(lilac_ptx_emitter *e, const lilac_simt_instruction 
     } else {
         a = lilac_ptx_register(e, i->operands[0]);
     }
+    /* Towards zero a subnormal is 0 in any case, so ftz changes nothing. */
     if (to == LILAC_SIMT_I1) { /* signed: -1 or 0; unsigned: 0 or 1 */
         bool wide = from == LILAC_SIMT_F64;
         lilac_ptx_piece bound =

@@ -344,3 +344,12 @@ lilac_ptx_piece lilac_ptx_as_f32(lilac_ptx_emitter *e, lilac_simt_value value) {
     lilac_ptx_widen(e, type, wide, lilac_ptx_register(e, value));
     return wide;
 }
+
+lilac_ptx_piece lilac_ptx_flushed(lilac_ptx_emitter *e, const lilac_simt_instruction *i,
+                                  lilac_ptx_piece a) {
+    if (!(i->flags & LILAC_SIMT_FTZ))
+        return a;
+    lilac_ptx_piece flushed = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
+    lilac_ptx_line3(e, "mul.rn.ftz.f32", flushed, a, PIECE("0f3F800000"));
+    return flushed;
+}

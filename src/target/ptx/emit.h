@@ -202,6 +202,10 @@ lilac_ptx_piece lilac_ptx_as_f32(lilac_ptx_emitter *e, lilac_simt_value value);
 void lilac_ptx_widen(lilac_ptx_emitter *e, lilac_simt_type type, lilac_ptx_piece d,
                      lilac_ptx_piece a);
 
+/* The f32 `a`, subnormals flushed to zero, when the instruction says ftz; else `a`. */
+lilac_ptx_piece lilac_ptx_flushed(lilac_ptx_emitter *e, const lilac_simt_instruction *i,
+                                  lilac_ptx_piece a);
+
 /* ---- families of operations: each writes one instruction or refuses it ------------------- */
 
 void lilac_ptx_arithmetic(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
