@@ -35,17 +35,14 @@ static bool read_argument_name(tile_reader *reader, lilac_name *name, lilac_posi
     return true;
 }
 
-static bool is_number(lilac_name name) {
-    return strspn(name, "0123456789") == strlen(name);
-}
-
 /* ---- arith.constant, arith.select ------------------------------------------------------- */
 
 static bool read_constant(tile_reader *reader, tile_draft *draft) {
     if (!tile_read_dictionary(reader, &draft->attributes))
         return false;
     if (lilac_tile_find(&draft->attributes, "value"))
-        return tile_fail(reader, draft->position, "redefinition", "attribute 'value' is there twice");
+        return tile_fail(reader, draft->position, "redefinition",
+                         "attribute 'value' is there twice");
     lilac_tile_attribute value = {0};
     lilac_position position = lilac_scanner_position(&reader->scan);
     if (!tile_read_attribute_value(reader, &value))
@@ -150,8 +147,8 @@ static bool define_carried(tile_reader *reader, lilac_tile_block *block,
                            const carried_names *carried, const lilac_tile_type *const *types) {
     for (uint32_t i = 0; i < carried->count; i++) {
         lilac_name name = carried->names[i];
-        lilac_tile_value *value = lilac_tile_add_argument(reader->module, block, types[i],
-                                                          is_number(name) ? NULL : name, 0);
+        lilac_tile_value *value =
+            lilac_tile_add_argument(reader->module, block, types[i], tile_kept_name(name), 0);
         if (!tile_define_value(reader, name, carried->positions[i], value, 1))
             return false;
     }

@@ -17,14 +17,14 @@ enum {
 static const lilac_tile_op_info infos[LILAC_TILE_OP_COUNT] = {
     [LILAC_TILE_OP_NONE] = {.name = "none", .signature = "->", .format = "", .doc = "no operation"},
 #define OP(code, op_name, op_traits, op_operands, op_results, op_regions, op_signature, op_format, \
-           op_doc)                                                                                \
-    [LILAC_TILE_OP_##code] = {.name = (op_name),                                                  \
-                              .traits = (op_traits),                                              \
-                              .operands = (op_operands),                                          \
-                              .results = (op_results),                                            \
-                              .regions = (op_regions),                                            \
-                              .signature = (op_signature),                                        \
-                              .format = (op_format),                                              \
+           op_doc)                                                                                 \
+    [LILAC_TILE_OP_##code] = {.name = (op_name),                                                   \
+                              .traits = (op_traits),                                               \
+                              .operands = (op_operands),                                           \
+                              .results = (op_results),                                             \
+                              .regions = (op_regions),                                             \
+                              .signature = (op_signature),                                         \
+                              .format = (op_format),                                               \
                               .doc = (op_doc)},
 #include <lilac/tile_ops.def>
 #undef OP

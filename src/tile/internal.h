@@ -4,7 +4,8 @@
 
 #include <lilac/tile.h>
 
-/* Nesting that the reader and the builder accept; deeper input is refused, so that walks may recur. */
+/* Nesting that the reader and the builder accept; deeper input is refused, so that walks may recur.
+ */
 enum { TILE_MAX_REGION_DEPTH = 64, TILE_MAX_TYPE_DEPTH = 8, TILE_MAX_ATTRIBUTE_DEPTH = 16 };
 /* Elements of a tensor, as in Triton. */
 #define TILE_MAX_ELEMENTS (INT64_C(1) << 20)
@@ -17,7 +18,7 @@ typedef struct tile_table {
     struct tile_entry {
         const void *key;
         void *value;
-    } *entries;
+    } * entries;
     uint32_t capacity, count;
 } tile_table;
 
@@ -153,7 +154,8 @@ typedef struct tile_printer {
 } tile_printer;
 
 void tile_print_value(tile_printer *printer, const lilac_tile_value *value);
-void tile_print_values(tile_printer *printer, const lilac_tile_op *op, uint32_t begin, uint32_t end);
+void tile_print_values(tile_printer *printer, const lilac_tile_op *op, uint32_t begin,
+                       uint32_t end);
 void tile_print_operand_types(tile_printer *printer, const lilac_tile_op *op, uint32_t begin,
                               uint32_t end);
 /* Results as in a function type: () or one or (a, b). */
@@ -210,6 +212,18 @@ typedef struct tile_draft {
     bool implicit_yields; /* regions' last blocks get an scf.yield when they lack one */
 } tile_draft;
 
+/* The names before an operation's "=". */
+typedef struct tile_result_name {
+    lilac_name name;
+    lilac_position position;
+    uint32_t count;
+} tile_result_name;
+
+typedef struct tile_result_names {
+    tile_result_name *list;
+    uint32_t count, capacity, total;
+} tile_result_names;
+
 struct tile_reader {
     lilac_scanner scan;
     lilac_context *context;
@@ -219,7 +233,7 @@ struct tile_reader {
     lilac_tile_function *function;
     uint32_t depth; /* of regions */
     tile_table opcodes;
-    tile_table values; /* name → struct binding */
+    tile_table values;                    /* name → struct binding */
     tile_table functions, encoding_names; /* to refuse second definitions */
     lilac_name *log; /* names defined, in order, so that a scope can be undone */
     uint32_t log_count, log_capacity;
@@ -232,13 +246,20 @@ struct tile_reader {
     bool bad;    /* something was wrong */
 };
 
-#define tile_fail(reader, position, id, ...)                                                      \
+#define tile_fail(reader, position, id, ...)                                                       \
     (lilac_error((reader)->context, (position), 0, (id), __VA_ARGS__), false)
 
+/* Room for one more element of `size` bytes in a list on the scratch arena. */
+void *tile_list_grow(tile_reader *reader, void *old, uint32_t count, uint32_t *capacity,
+                     size_t size);
 void tile_operands_push(tile_reader *reader, tile_operands *operands, tile_operand operand);
 void tile_type_list_push(tile_reader *reader, tile_type_list *list, const lilac_tile_type *type);
 
-/* Types, attributes and locations: read_parts.c. */
+/* The token's text, sigil and quotes left out. */
+lilac_name tile_token_name(tile_reader *reader);
+bool tile_token_is(const lilac_scanner *scan, const char *word);
+
+/* Types, attributes and locations: read_types.c, read_attributes.c, read_locations.c. */
 const lilac_tile_type *tile_read_type(tile_reader *reader);
 /* What follows !tt.ptr or !tt.tensordesc (kind), from its "<" on. */
 const lilac_tile_type *tile_read_type_rest(tile_reader *reader, lilac_tile_type_kind kind);
@@ -264,8 +285,16 @@ bool tile_check_operand(tile_reader *reader, const tile_draft *draft, uint32_t i
 bool tile_read_region(tile_reader *reader, lilac_tile_region *region, lilac_tile_block *entry);
 void tile_scope_open(tile_reader *reader, uint32_t *mark);
 void tile_scope_close(tile_reader *reader, uint32_t mark);
-lilac_name tile_token_name(tile_reader *reader);
 
+/* The name that a value keeps: NULL for a number, which printing gives to values without one. */
+lilac_name tile_kept_name(lilac_name name);
+/* The block of this name in the region being read; NULL, with a diagnostic: too many. */
+lilac_tile_block *tile_use_label(tile_reader *reader, lilac_name name, lilac_position position);
+
+/* Operations: read_op.c. */
+bool tile_read_op(tile_reader *reader, lilac_tile_block *block, tile_result_names *names);
+/* Gives the names to the results of `op`; with NULL, to values that are known to be wrong. */
+bool tile_define_results(tile_reader *reader, const tile_result_names *names, lilac_tile_op *op);
 bool tile_read_custom(tile_reader *reader, tile_draft *draft); /* control.c */
 bool tile_read_format(tile_reader *reader, tile_draft *draft);
 

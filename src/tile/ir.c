@@ -183,7 +183,8 @@ lilac_tile_block *lilac_tile_block_create(lilac_tile_module *module, lilac_tile_
     return block;
 }
 
-/* Arrays that grow by one hold the next power of two, 4 at least, so that capacity needs no field. */
+/* Arrays that grow by one hold the next power of two, 4 at least, so that capacity needs no field.
+ */
 static bool is_full(uint32_t count) {
     return count == 0 || (count >= 4 && (count & (count - 1)) == 0);
 }
@@ -278,7 +279,8 @@ void lilac_tile_set_attribute(lilac_tile_module *module, lilac_tile_attributes *
 
 /* ---- copying ---------------------------------------------------------------------------- */
 
-static lilac_tile_attributes copy_attributes(lilac_arena *arena, const lilac_tile_attributes *from) {
+static lilac_tile_attributes copy_attributes(lilac_arena *arena,
+                                             const lilac_tile_attributes *from) {
     lilac_tile_attributes copy = {0};
     for (uint32_t i = 0; i < from->count; i++)
         tile_attribute_append(arena, &copy, &from->list[i]);
@@ -315,9 +317,10 @@ static void clone_region(lilac_tile_module *module, const lilac_tile_region *fro
             lilac_tile_append(block, clone_op(module, inner, map));
 }
 
-static lilac_tile_op *clone_op(lilac_tile_module *module, const lilac_tile_op *op, tile_table *map) {
-    lilac_tile_op *copy = lilac_tile_op_create(module, op->code, 0, NULL, 0, NULL, op->region_count,
-                                               op->location);
+static lilac_tile_op *clone_op(lilac_tile_module *module, const lilac_tile_op *op,
+                               tile_table *map) {
+    lilac_tile_op *copy =
+        lilac_tile_op_create(module, op->code, 0, NULL, 0, NULL, op->region_count, op->location);
     copy->position = op->position;
     copy->attributes = copy_attributes(module->arena, &op->attributes);
     copy->operand_count = op->operand_count;
@@ -330,10 +333,8 @@ static lilac_tile_op *clone_op(lilac_tile_module *module, const lilac_tile_op *o
     copy->result_count = op->result_count;
     copy->results = lilac_arena_array(module->arena, lilac_tile_value, op->result_count);
     for (uint32_t i = 0; i < op->result_count; i++) {
-        copy->results[i] = (lilac_tile_value){.type = op->results[i].type,
-                                              .name = op->results[i].name,
-                                              .op = copy,
-                                              .index = i};
+        copy->results[i] = (lilac_tile_value){
+            .type = op->results[i].type, .name = op->results[i].name, .op = copy, .index = i};
         *tile_table_at(map, &op->results[i]) = &copy->results[i];
     }
     copy->successor_count = op->successor_count;

@@ -39,8 +39,8 @@ static bool may_stand(char c) {
 /* A name that the reader takes: only the letters it knows, no digit first, no hyphen last. */
 static lilac_name spelled(tile_namer *namer, lilac_name name) {
     size_t length = strlen(name);
-    bool good = length > 0 && (name[0] < '0' || name[0] > '9') && name[0] != '-' &&
-                name[length - 1] != '-';
+    bool good =
+        length > 0 && (name[0] < '0' || name[0] > '9') && name[0] != '-' && name[length - 1] != '-';
     for (size_t i = 0; good && i < length; i++)
         good = may_stand(name[i]);
     if (good)

@@ -1,6 +1,6 @@
 /* The printer: MLIR's custom assembly, spelled as MLIR spells it. Operations print by their format
- * (read_format.c's counterpart is print_format.c), some by hand (control.c), reductions and what does
- * not have the shape that its custom form needs in generic form.
+ * (read_format.c's counterpart is print_format.c), some by hand (control.c), reductions and what
+ * does not have the shape that its custom form needs in generic form.
  *
  * With locations, each distinct one is numbered at its first use and defined behind the module, as
  * MLIR does for most: loc(#loc3) … #loc3 = loc("kernels.py":17:16).
@@ -60,8 +60,8 @@ void tile_print_result_types(tile_printer *printer, const lilac_tile_op *op) {
 /* ---- attributes ------------------------------------------------------------------------- */
 
 static void print_name(lilac_text *out, lilac_name name) {
-    bool bare = (name[0] >= 'a' && name[0] <= 'z') || (name[0] >= 'A' && name[0] <= 'Z') ||
-                name[0] == '_';
+    bool bare =
+        (name[0] >= 'a' && name[0] <= 'z') || (name[0] >= 'A' && name[0] <= 'Z') || name[0] == '_';
     for (const char *at = name; *at; at++)
         bare &= (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') ||
                 (*at >= '0' && *at <= '9') || *at == '_' || *at == '.' || *at == '$';
@@ -224,8 +224,8 @@ static void print_location_name(tile_printer *printer, lilac_location location) 
         if (printer->numbered_count == printer->numbered_capacity) {
             printer->numbered_capacity =
                 printer->numbered_capacity ? printer->numbered_capacity * 2 : 64;
-            printer->numbered = lilac_heap_grow(
-                printer->numbered, sizeof *printer->numbered * printer->numbered_capacity);
+            printer->numbered = lilac_heap_grow(printer->numbered, sizeof *printer->numbered *
+                                                                       printer->numbered_capacity);
         }
         printer->numbered[printer->numbered_count++] = location;
         *number = (void *)(uintptr_t)printer->numbered_count;
@@ -254,8 +254,7 @@ static void print_location_definition(tile_printer *printer, lilac_location loca
         return;
     case LILAC_LOCATION_NAME:
         lilac_text_printf(out, "\"%s\"", info->name);
-        if (lilac_location_look(printer->module->context, info->a)->kind ==
-            LILAC_LOCATION_UNKNOWN)
+        if (lilac_location_look(printer->module->context, info->a)->kind == LILAC_LOCATION_UNKNOWN)
             return;
         lilac_text_char(out, '(');
         print_location_name(printer, info->a);

@@ -24,8 +24,7 @@ static bool is_upper(char c) {
 /* The attribute of "@name:kind" at `at` (behind the @), and what follows it. */
 static const lilac_tile_attribute *attribute_at(const format_printer *state, const char **at) {
     size_t length = strcspn(*at, ":");
-    const lilac_tile_attribute *found =
-        tile_attribute_find(&state->op->attributes, *at, length);
+    const lilac_tile_attribute *found = tile_attribute_find(&state->op->attributes, *at, length);
     *at += length + 1;
     while (is_letter(**at))
         ++*at;

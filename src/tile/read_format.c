@@ -2,8 +2,8 @@
  *
  * The format is walked once, character by character, beside the tokens. Operands are collected by
  * group, types bind the variables of the signature, keywords become attributes. At the end each
- * operand is compared with the type that its item of the signature has, and the types of the results
- * follow: what is not written is computed.
+ * operand is compared with the type that its item of the signature has, and the types of the
+ * results follow: what is not written is computed.
  */
 #include "internal.h"
 
@@ -56,8 +56,8 @@ static bool read_keyword(tile_reader *reader, const tile_keywords *set,
     lilac_text text = {0};
     bool good;
     do {
-        good = scan->kind == LILAC_TOKEN_WORD &&
-               tile_keywords_has(set, scan->word, scan->word_length);
+        good =
+            scan->kind == LILAC_TOKEN_WORD && tile_keywords_has(set, scan->word, scan->word_length);
         if (!good) {
             lilac_text what = {0};
             lilac_text_printf(&what, "one of: %s", set->words);
@@ -155,9 +155,9 @@ static bool read_variable(format_state *state, char variable, bool function, boo
             state->signature.items[i].constraint_count)
             descriptor |= state->signature.items[i].constraints[0].kind == 'd';
     const lilac_tile_type *type =
-        !short_form ? tile_read_type(reader)
-                    : tile_read_type_rest(reader, descriptor ? LILAC_TILE_DESCRIPTOR
-                                                             : LILAC_TILE_POINTER);
+        !short_form
+            ? tile_read_type(reader)
+            : tile_read_type_rest(reader, descriptor ? LILAC_TILE_DESCRIPTOR : LILAC_TILE_POINTER);
     if (!type)
         return false;
     if (*known && *known != type)
@@ -282,7 +282,8 @@ static bool collect_operands(format_state *state) {
             tile_operands_push(state->reader, &draft->operands, state->groups[i].list[k]);
     }
     tile_groups groups;
-    bool told = tile_signature_groups(signature, draft->operands.count, &draft->attributes, &groups);
+    bool told =
+        tile_signature_groups(signature, draft->operands.count, &draft->attributes, &groups);
     for (uint32_t i = 0; told && i < signature->operand_items; i++)
         told = groups.starts[i + 1] - groups.starts[i] == sizes[i];
     if (told)
@@ -327,8 +328,9 @@ static bool check_group(format_state *state, uint32_t number, uint32_t start) {
         return tile_fail(reader, state->list_positions[number], "count-mismatch",
                          "%u types for %u operands", state->lists[number].count, group->count);
     for (uint32_t k = 0; k < group->count; k++) {
-        const lilac_tile_type *type = listed ? state->lists[number].list[k]
-                                             : tile_item_type(reader->module, item, &state->binding);
+        const lilac_tile_type *type = listed
+                                          ? state->lists[number].list[k]
+                                          : tile_item_type(reader->module, item, &state->binding);
         if (!type && item->variable)
             type = state->binding.types[item->variable - 'A'] = group->list[k].value->type;
         if (type && !tile_check_operand(reader, state->draft, start + k, type))
@@ -347,7 +349,8 @@ static bool compute_results(format_state *state) {
         uint32_t number = signature->operand_items + i;
         const tile_item *item = &signature->items[number];
         if (item->many == '*') {
-            const tile_type_list *list = &state->lists[tile_signature_list(signature, item->variable)];
+            const tile_type_list *list =
+                &state->lists[tile_signature_list(signature, item->variable)];
             for (uint32_t k = 0; k < list->count; k++)
                 tile_type_list_push(reader, &state->draft->results, list->list[k]);
             continue;

@@ -15,9 +15,9 @@ static const struct {
     const char *word;
     char kind;
 } constraint_words[] = {
-    {"int", 'n'},      {"float", 'f'}, {"ptr", 'p'},   {"tensor", 't'}, {"single", '1'},
-    {"desc", 'd'},     {"blockptr", 'b'}, {"shape", 's'}, {"elem", 'e'},   {"of", 'o'},
-    {"i1", 'i'},       {"bits", '='},  {"wider", '>'}, {"narrower", '<'},
+    {"int", 'n'},  {"float", 'f'},    {"ptr", 'p'},   {"tensor", 't'},   {"single", '1'},
+    {"desc", 'd'}, {"blockptr", 'b'}, {"shape", 's'}, {"elem", 'e'},     {"of", 'o'},
+    {"i1", 'i'},   {"bits", '='},     {"wider", '>'}, {"narrower", '<'},
 };
 
 static bool is_variable(char c) {
@@ -57,7 +57,7 @@ static const char *parse_constraint(tile_item *item, const char *at) {
         item->constraints[item->constraint_count++].of = of;
         return at;
     }
-    assert(!"a constraint that is in the language");
+    assert(false && "a constraint that is in the language");
     return at;
 }
 
@@ -291,10 +291,10 @@ const char *tile_item_misses(lilac_tile_module *module, const tile_item *item,
 static void report_type(lilac_tile_module *module, const lilac_tile_op *op, const char *what,
                         uint32_t index, const lilac_tile_type *type, const char *wanted,
                         const lilac_tile_type *other) {
-    tile_op_error(module, op, "type-mismatch", "%s %u of '%s' has type '%s', but %s%s%s%s is needed",
-                  what, index + 1, lilac_tile_op_info_get(op->code)->name,
-                  tile_type_text(module, type), wanted, other ? " '" : "",
-                  other ? tile_type_text(module, other) : "", other ? "'" : "");
+    tile_op_error(module, op, "type-mismatch",
+                  "%s %u of '%s' has type '%s', but %s%s%s%s is needed", what, index + 1,
+                  lilac_tile_op_info_get(op->code)->name, tile_type_text(module, type), wanted,
+                  other ? " '" : "", other ? tile_type_text(module, other) : "", other ? "'" : "");
 }
 
 static bool check_value(lilac_tile_module *module, const lilac_tile_op *op, const tile_item *item,

@@ -1,6 +1,6 @@
 /* Types: interned in the module, so that equal types are the same pointer and comparing two is
- * comparing two pointers. A type is hashed by its contents (the element by its id, the layout by its
- * columns) into one table; layouts have a table of their own, and so they too are shared. */
+ * comparing two pointers. A type is hashed by its contents (the element by its id, the layout by
+ * its columns) into one table; layouts have a table of their own, and so they too are shared. */
 #include "internal.h"
 
 #include <assert.h>
@@ -10,7 +10,8 @@
 
 static uint32_t slot_of(const tile_table *table, const void *key) {
     uint32_t mask = table->capacity - 1;
-    uint32_t at = (uint32_t)(((uint64_t)(uintptr_t)key * UINT64_C(0x9E3779B97F4A7C15)) >> 32) & mask;
+    uint32_t at =
+        (uint32_t)(((uint64_t)(uintptr_t)key * UINT64_C(0x9E3779B97F4A7C15)) >> 32) & mask;
     while (table->entries[at].key && table->entries[at].key != key)
         at = (at + 1) & mask;
     return at;
@@ -191,23 +192,23 @@ const lilac_tile_type *lilac_tile_tensor(lilac_tile_module *module, const lilac_
     assert(rank <= LILAC_MAX_RANK);
     assert(element->kind == LILAC_TILE_SCALAR || element->kind == LILAC_TILE_POINTER);
     return tile_type_intern(
-        module,
-        &(lilac_tile_type){.kind = LILAC_TILE_TENSOR,
-                           .scalar = element->scalar,
-                           .sign = element->sign,
-                           .element = element,
-                           .rank = rank,
-                           .shape = shape,
-                           .layout = layout ? intern_layout(module->types, layout) : NULL});
+        module, &(lilac_tile_type){.kind = LILAC_TILE_TENSOR,
+                                   .scalar = element->scalar,
+                                   .sign = element->sign,
+                                   .element = element,
+                                   .rank = rank,
+                                   .shape = shape,
+                                   .layout = layout ? intern_layout(module->types, layout) : NULL});
 }
 
 const lilac_tile_type *lilac_tile_descriptor(lilac_tile_module *module,
                                              const lilac_tile_type *tensor) {
-    return tile_type_intern(
-        module, &(lilac_tile_type){.kind = LILAC_TILE_DESCRIPTOR, .element = tensor});
+    return tile_type_intern(module,
+                            &(lilac_tile_type){.kind = LILAC_TILE_DESCRIPTOR, .element = tensor});
 }
 
-const lilac_tile_type *lilac_tile_with_layout(lilac_tile_module *module, const lilac_tile_type *type,
+const lilac_tile_type *lilac_tile_with_layout(lilac_tile_module *module,
+                                              const lilac_tile_type *type,
                                               const lilac_layout *layout) {
     if (type->kind != LILAC_TILE_TENSOR || type->layout == layout)
         return type;
@@ -296,8 +297,8 @@ void lilac_tile_print_type(lilac_text *out, const lilac_tile_type *type) {
 const char *tile_type_text(const lilac_tile_module *module, const lilac_tile_type *type) {
     lilac_text text = {0};
     lilac_tile_print_type(&text, type);
-    const char *copy = lilac_arena_copy(lilac_context_arena(module->context), lilac_text_get(&text),
-                                        text.length);
+    const char *copy =
+        lilac_arena_copy(lilac_context_arena(module->context), lilac_text_get(&text), text.length);
     lilac_text_clear(&text);
     return copy;
 }

@@ -3,18 +3,18 @@
  * All operations get numbers in the order of the text. A value is visible at a use when, climbing
  * from the use to the operation that stands in the value's region, that operation comes later in
  * the value's block, or stands in a block that the value's block dominates. Dominators are computed
- * only for regions with several blocks, by the iteration of Cooper, Harvey and Kennedy: each block's
- * immediate dominator is where the paths of its predecessors meet, in reverse postorder, until
- * nothing changes.
+ * only for regions with several blocks, by the iteration of Cooper, Harvey and Kennedy: each
+ * block's immediate dominator is where the paths of its predecessors meet, in reverse postorder,
+ * until nothing changes.
  */
 #include "verify.h"
 
 #include <string.h>
 
 typedef struct block_info {
-    uint32_t order; /* in postorder, from 1; 0: not reached */
-    uint32_t idom;  /* postorder number of the immediate dominator */
-    uint32_t edge;  /* how many successors have been visited */
+    uint32_t order;              /* in postorder, from 1; 0: not reached */
+    uint32_t idom;               /* postorder number of the immediate dominator */
+    uint32_t edge;               /* how many successors have been visited */
     const struct block_info *up; /* the immediate dominator */
 } block_info;
 
@@ -42,7 +42,8 @@ static const char *layout_fault(const lilac_tile_type *type) {
         if (i >= 10)
             name[n++] = (char)('0' + i / 10);
         name[n] = (char)('0' + i % 10);
-        if (strcmp(layout->out[i].name, name) != 0 || layout->out[i].bits != log2_of(type->shape[i]))
+        if (strcmp(layout->out[i].name, name) != 0 ||
+            layout->out[i].bits != log2_of(type->shape[i]))
             return "other dimensions";
     }
     return lilac_layout_is_surjective(layout) ? NULL : "elements that no thread holds";
@@ -201,8 +202,8 @@ static bool check_operands(tile_verifier *verifier, const lilac_tile_op *op) {
         if (!is_visible(verifier, use->value, op)) {
             tile_op_error(verifier->module, op, "not-visible",
                           "operand %u of '%s'%s%s is not defined on every way here", i + 1,
-                          lilac_tile_op_info_get(op->code)->name,
-                          use->value->name ? ", %" : "", use->value->name ? use->value->name : "");
+                          lilac_tile_op_info_get(op->code)->name, use->value->name ? ", %" : "",
+                          use->value->name ? use->value->name : "");
             return false;
         }
     }
@@ -312,8 +313,7 @@ static void check_op(tile_verifier *verifier, const lilac_tile_op *op) {
 
 static void check_block(tile_verifier *verifier, const lilac_tile_block *block) {
     for (const lilac_tile_op *op = block->first; op; op = op->next) {
-        bool terminator =
-            (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_TERMINATOR) != 0;
+        bool terminator = (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_TERMINATOR) != 0;
         if (terminator && op->next) {
             tile_op_error(verifier->module, op, "bad-terminator",
                           "'%s' must be the last operation of its block",

@@ -1,6 +1,6 @@
 /* The verifier: what each operation demands beyond its signature: attributes, shapes, the arguments
- * of its regions and what leaves them. One short function for each kind of demand, found by opcode in
- * the table at the end. */
+ * of its regions and what leaves them. One short function for each kind of demand, found by opcode
+ * in the table at the end. */
 #include "verify.h"
 
 #include <string.h>
@@ -241,8 +241,8 @@ static bool check_histogram(const tile_verifier *verifier, const lilac_tile_op *
 
 static bool check_convert(const tile_verifier *verifier, const lilac_tile_op *op) {
     const lilac_tile_type *from = operand_type(op, 0), *to = op->results[0].type;
-    bool good = from->rank == to->rank &&
-                memcmp(from->shape, to->shape, sizeof *to->shape * to->rank) == 0;
+    bool good =
+        from->rank == to->rank && memcmp(from->shape, to->shape, sizeof *to->shape * to->rank) == 0;
     return good || shape_fault(verifier, op, from, to);
 }
 
@@ -263,8 +263,8 @@ static bool check_atomic(const tile_verifier *verifier, const lilac_tile_op *op)
 static bool same_element(const lilac_tile_type *a, const lilac_tile_type *b) {
     a = lilac_tile_element(a);
     b = lilac_tile_element(b);
-    return a == b || (a->kind == LILAC_TILE_SCALAR && b->kind == LILAC_TILE_SCALAR &&
-                      a->scalar == b->scalar);
+    return a == b ||
+           (a->kind == LILAC_TILE_SCALAR && b->kind == LILAC_TILE_SCALAR && a->scalar == b->scalar);
 }
 
 static bool check_block_pointer(const tile_verifier *verifier, const lilac_tile_op *op) {
@@ -304,9 +304,8 @@ static bool check_descriptor_access(const tile_verifier *verifier, const lilac_t
 /* A row of the block for each x. */
 static bool check_descriptor_rows(const tile_verifier *verifier, const lilac_tile_op *op) {
     const lilac_tile_type *block = operand_type(op, 0)->element, *rows = operand_type(op, 1);
-    const lilac_tile_type *tensor = op->code == LILAC_TILE_OP_TT_DESCRIPTOR_GATHER
-                                        ? op->results[0].type
-                                        : operand_type(op, 3);
+    const lilac_tile_type *tensor =
+        op->code == LILAC_TILE_OP_TT_DESCRIPTOR_GATHER ? op->results[0].type : operand_type(op, 3);
     bool good = same_element(tensor, block) && block->rank == 2 && tensor->rank == 2 &&
                 rows->rank == 1 && block->shape[0] == 1 && tensor->shape[0] == rows->shape[0] &&
                 tensor->shape[1] == block->shape[1];
@@ -536,9 +535,8 @@ static bool check_return(const tile_verifier *verifier, const lilac_tile_op *op)
 static bool check_elementwise_layouts(const tile_verifier *verifier, const lilac_tile_op *op) {
     const lilac_tile_type *first = NULL;
     for (uint32_t i = 0; i < op->operand_count + op->result_count; i++) {
-        const lilac_tile_type *type = i < op->operand_count
-                                          ? operand_type(op, i)
-                                          : op->results[i - op->operand_count].type;
+        const lilac_tile_type *type =
+            i < op->operand_count ? operand_type(op, i) : op->results[i - op->operand_count].type;
         if (!lilac_tile_is_tensor(type))
             continue;
         if (!first)

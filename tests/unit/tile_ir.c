@@ -51,8 +51,9 @@ static void types_are_interned(void **state) {
     assert_ptr_equal(tensor, lilac_tile_tensor(module, pointer, 2, shape, NULL));
     assert_ptr_not_equal(tensor, lilac_tile_tensor(module, pointer, 2, turned, NULL));
     assert_ptr_not_equal(tensor, lilac_tile_tensor(module, f16, 2, shape, NULL));
-    assert_ptr_not_equal(lilac_tile_tensor(module, f16, 2, shape, NULL),
-                         lilac_tile_descriptor(module, lilac_tile_tensor(module, f16, 2, shape, NULL)));
+    assert_ptr_not_equal(
+        lilac_tile_tensor(module, f16, 2, shape, NULL),
+        lilac_tile_descriptor(module, lilac_tile_tensor(module, f16, 2, shape, NULL)));
     /* Layouts are compared by what they are, not by where they stand. */
     lilac_layout a, b;
     lilac_layout_identity(&a, 5, "lane", "dim0");
@@ -116,12 +117,12 @@ static void building(void **state) {
         lilac_tile_op_create(module, LILAC_TILE_OP_SCF_FOR, 4, bounds, 1, type, 1, 0);
     lilac_tile_block *body = lilac_tile_block_create(module, loop->regions[0]);
     lilac_tile_value *i = lilac_tile_add_argument(module, body, n->type, NULL, 0);
-    lilac_tile_value *sum = lilac_tile_add_argument(module, body, n->type,
-                                                    lilac_intern_string(context, "sum"), 0);
+    lilac_tile_value *sum =
+        lilac_tile_add_argument(module, body, n->type, lilac_intern_string(context, "sum"), 0);
     lilac_tile_append(body, binary(module, LILAC_TILE_OP_ARITH_XORI, sum, i));
-    lilac_tile_op *yield = lilac_tile_op_create(module, LILAC_TILE_OP_SCF_YIELD, 1,
-                                                (lilac_tile_value *[]){&body->first->results[0]}, 0,
-                                                NULL, 0, 0);
+    lilac_tile_op *yield =
+        lilac_tile_op_create(module, LILAC_TILE_OP_SCF_YIELD, 1,
+                             (lilac_tile_value *[]){&body->first->results[0]}, 0, NULL, 0, 0);
     lilac_tile_append(body, yield);
     lilac_tile_insert_before(end, loop);
     lilac_tile_attribute stages = {.kind = LILAC_TILE_ATTR_INTEGER,
@@ -147,8 +148,9 @@ static void building(void **state) {
     lilac_tile_number(f);
     assert_int_equal(f->value_count, 7);
     bool seen[7] = {false};
-    const lilac_tile_value *all[] = {n, &twice->results[0], &square->results[0], &loop->results[0],
-                                     i, sum, &body->first->results[0]};
+    const lilac_tile_value *all[] = {
+        n,   &twice->results[0],      &square->results[0], &loop->results[0], i,
+        sum, &body->first->results[0]};
     for (int k = 0; k < 7; k++) {
         assert_true(all[k]->id < 7);
         assert_false(seen[all[k]->id]);
@@ -179,12 +181,11 @@ static void building(void **state) {
 static void uses_follow_edits(void **state) {
     (void)state;
     lilac_context *context = lilac_context_create();
-    lilac_tile_module *module =
-        read_text(context, "module { tt.func @f(%a: i32, %b: i32) {\n"
-                           "%c = arith.addi %a, %a : i32\n"
-                           "%d = arith.muli %c, %a : i32\n"
-                           "%e = arith.subi %d, %c : i32\n"
-                           "tt.return } }");
+    lilac_tile_module *module = read_text(context, "module { tt.func @f(%a: i32, %b: i32) {\n"
+                                                   "%c = arith.addi %a, %a : i32\n"
+                                                   "%d = arith.muli %c, %a : i32\n"
+                                                   "%e = arith.subi %d, %c : i32\n"
+                                                   "tt.return } }");
     lilac_tile_function *f = module->functions;
     lilac_tile_value *a = f->parameters[0], *b = f->parameters[1];
     lilac_tile_op *c = f->body->first->first, *d = c->next, *e = d->next;
@@ -214,7 +215,8 @@ static void uses_follow_edits(void **state) {
     assert_ptr_equal(f->body->first->first, f->body->first->last);
     assert_ptr_equal(lilac_tile_operand(d, 0), NULL);
     assert_null(lilac_tile_operand(d, 5));
-    check_printed(module, "module {\n  tt.func public @f(%a: i32, %b: i32) {\n    tt.return\n  }\n}\n");
+    check_printed(module,
+                  "module {\n  tt.func public @f(%a: i32, %b: i32) {\n    tt.return\n  }\n}\n");
     lilac_tile_module_destroy(module);
     lilac_context_destroy(context);
 }
@@ -323,14 +325,14 @@ static void walks_may_remove(void **state) {
  * reads back to the same text. */
 static void names_are_made_apart(void **state) {
     (void)state;
-    static const char *const names[] = {"v",   "v",  "v_0", "v_0", "7",  "7",  "0", "",
+    static const char *const names[] = {"v",   "v",  "v_0", "v_0", "7", "7",  "0", "",
                                         "a b", "%x", "-",   "a-",  "é", "1x", "?", NULL};
     lilac_context *context = lilac_context_create();
     lilac_tile_module *module = read_text(context, "module { tt.func @f(%v: i32) { tt.return } }");
     lilac_tile_function *f = module->functions;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        lilac_tile_op *op = binary(module, LILAC_TILE_OP_ARITH_ADDI, f->parameters[0],
-                                   f->parameters[0]);
+        lilac_tile_op *op =
+            binary(module, LILAC_TILE_OP_ARITH_ADDI, f->parameters[0], f->parameters[0]);
         op->results[0].name = names[i] ? lilac_intern_string(context, names[i]) : NULL;
         lilac_tile_insert_before(f->body->first->last, op);
     }
@@ -348,11 +350,10 @@ static void names_are_made_apart(void **state) {
 static void printing_one(void **state) {
     (void)state;
     lilac_context *context = lilac_context_create();
-    lilac_tile_module *module =
-        read_text(context, "module { tt.func @f(%a: i32) {\n"
-                           "%0 = arith.addi %a, %a : i32\n"
-                           "%1 = arith.addi %a, %0 : i32\n"
-                           "tt.return } }");
+    lilac_tile_module *module = read_text(context, "module { tt.func @f(%a: i32) {\n"
+                                                   "%0 = arith.addi %a, %a : i32\n"
+                                                   "%1 = arith.addi %a, %0 : i32\n"
+                                                   "tt.return } }");
     lilac_tile_op *op = module->functions->body->first->first->next;
     lilac_text text = {0};
     lilac_tile_print_op(&text, module, op);

@@ -102,7 +102,8 @@ static void reader_refuses(void **state) {
         {"unknown-operation", 6, "'tt.lod'", "%v = tt.lod %p : !tt.ptr<f32>"},
         {"unknown-operation", 6, "'tt.lod'", "%v = \"tt.lod\"(%p) : (!tt.ptr<f32>) -> f32"},
         {"undefined-value", 6, "'%nowhere'", "%v = arith.addi %i, %nowhere : i32"},
-        {"undefined-value", 7, "'%v#1'", "%v = arith.addi %i, %i : i32\n%w = arith.addi %v, %v#1 : i32"},
+        {"undefined-value", 7, "'%v#1'",
+         "%v = arith.addi %i, %i : i32\n%w = arith.addi %v, %v#1 : i32"},
         {"undefined-value", 6, "'%v'", "%v = arith.addi %v, %i : i32"},
         {"type-mismatch", 6, "'i32' is needed", "%v = arith.addi %i, %t : i32"},
         {"type-mismatch", 6, "has type 'tensor<8xi32>'", "%v = arith.addi %i, %t : i32"},
@@ -113,7 +114,8 @@ static void reader_refuses(void **state) {
         {"type-mismatch", 6, "as many bits as", "%v = tt.bitcast %i : i32 -> i64"},
         {"type-mismatch", 6, "the shape and layout of",
          "%v = arith.extsi %t : tensor<8xi32> to tensor<4xi64>"},
-        {"type-mismatch", 6, "a pointer or a tensor of pointers", "%v = tt.load %x : tensor<8xf32>"},
+        {"type-mismatch", 6, "a pointer or a tensor of pointers",
+         "%v = tt.load %x : tensor<8xf32>"},
         {"type-mismatch", 6, "'tensor<8xi1>' is needed",
          "%v = tt.load %q, %c : tensor<8x!tt.ptr<f32>>"},
         {"type-mismatch", 6, "'tensor<8xf32>' is needed",
@@ -134,12 +136,12 @@ static void reader_refuses(void **state) {
         {"redefinition", 6, "attribute 'a'", "%v = arith.addi %i, %i {a, a} : i32"},
         {"not-a-power-of-two", 6, "is 12", "%v = arith.constant dense<0> : tensor<12xi32>"},
         {"not-a-power-of-two", 6, "dimension 1", "%v = arith.constant dense<0> : tensor<8x3xi32>"},
-        {"tensor-too-large", 6, "1048576",
-         "%v = arith.constant dense<0> : tensor<1024x2048xi32>"},
+        {"tensor-too-large", 6, "1048576", "%v = arith.constant dense<0> : tensor<1024x2048xi32>"},
         {"tensor-too-large", 6, "1048576",
          "%v = arith.constant dense<0> : tensor<4611686018427387904x4611686018427387904xi32>"},
         {"unknown-type", 6, "'f17'", "%v = arith.constant 1.0 : f17"},
-        {"unknown-type", 6, "'!tt.pointer'", "%v = tt.bitcast %p : !tt.ptr<f32> -> !tt.pointer<f32>"},
+        {"unknown-type", 6, "'!tt.pointer'",
+         "%v = tt.bitcast %p : !tt.ptr<f32> -> !tt.pointer<f32>"},
         {"bad-type", 6, "numbers or pointers",
          "%v = tt.bitcast %p : !tt.ptr<f32> -> tensor<4xtensor<4xf32>>"},
         {"bad-type", 6, "describes tensors",
@@ -169,7 +171,8 @@ static void reader_refuses(void **state) {
          "%v = arith.constant dense<[[1, 2], 3]> : tensor<2x2xi32>"},
         {"shape-mismatch", 6, "hexadecimal digits",
          "%v = arith.constant dense<\"0x000000\"> : tensor<8xi32>"},
-        {"unsupported-attribute", 6, "#tt.thing", "%v = arith.addi %i, %i {a = #tt.thing<1>} : i32"},
+        {"unsupported-attribute", 6, "#tt.thing",
+         "%v = arith.addi %i, %i {a = #tt.thing<1>} : i32"},
         {"unsupported-attribute", 6, "arrays of integers",
          "%v = arith.addi %i, %i {a = array<f32: 1.0>} : i32"},
         {"unsupported-attribute", 6, "as bytes",
@@ -190,8 +193,9 @@ static void reader_refuses(void **state) {
 static void verifier_refuses(void **state) {
     (void)state;
     static const wrong list[] = {
-        {"not-visible", 11, "%v", "cf.cond_br %c, ^bb1, ^bb2\n^bb1:\n  %v = arith.addi %i, %i : i32\n"
-                                  "  cf.br ^bb2\n^bb2:\n  %w = arith.addi %v, %i : i32"},
+        {"not-visible", 11, "%v",
+         "cf.cond_br %c, ^bb1, ^bb2\n^bb1:\n  %v = arith.addi %i, %i : i32\n"
+         "  cf.br ^bb2\n^bb2:\n  %w = arith.addi %v, %i : i32"},
         {"bad-terminator", 6, "last operation", "tt.return"},
         {"bad-terminator", 6, "cannot end a block", "scf.yield\n^bb1:"},
         {"bad-terminator", 5, "empty block", "cf.br ^bb1\n^bb1:\n^bb2:"},
@@ -201,8 +205,7 @@ static void verifier_refuses(void **state) {
         {"unknown-function", 6, "'@nobody'", "tt.call @nobody() : () -> ()"},
         {"type-mismatch", 6, "'i32' is needed", "%v = tt.call @g(%h) : (f16) -> i32"},
         {"count-mismatch", 6, "1 are needed", "%v = tt.call @g() : () -> i32"},
-        {"count-mismatch", 6, "cannot have 1 operands",
-         "%v = \"arith.addi\"(%i) : (i32) -> i32"},
+        {"count-mismatch", 6, "cannot have 1 operands", "%v = \"arith.addi\"(%i) : (i32) -> i32"},
         {"count-mismatch", 6, "has 1 regions, not 0",
          "%v = \"tt.reduce\"(%x) <{axis = 0 : i32}> : (tensor<8xf32>) -> f32"},
         {"count-mismatch", 6, "has 1 successors, not 0", "\"cf.br\"() : () -> ()\n^bb1:"},
@@ -218,11 +221,13 @@ static void verifier_refuses(void **state) {
          "%v = tt.expand_dims %t {axis = 1 : i32} : tensor<8xi32> -> tensor<8x2xi32>"},
         {"shape-mismatch", 6, "tt.broadcast",
          "%v = tt.broadcast %m : tensor<4x8xf32> -> tensor<8x8xf32>"},
-        {"shape-mismatch", 6, "tt.reshape", "%v = tt.reshape %m : tensor<4x8xf32> -> tensor<8xf32>"},
+        {"shape-mismatch", 6, "tt.reshape",
+         "%v = tt.reshape %m : tensor<4x8xf32> -> tensor<8xf32>"},
         {"shape-mismatch", 6, "tt.trans",
          "%v = tt.trans %m {order = array<i32: 1, 0>} : tensor<4x8xf32> -> tensor<4x8xf32>"},
         {"shape-mismatch", 6, "tt.join", "%v = tt.join %t, %t : tensor<8xi32> -> tensor<8x4xi32>"},
-        {"shape-mismatch", 6, "tt.split", "%v, %w = tt.split %m : tensor<4x8xf32> -> tensor<4xf32>"},
+        {"shape-mismatch", 6, "tt.split",
+         "%v, %w = tt.split %m : tensor<4x8xf32> -> tensor<4xf32>"},
         {"shape-mismatch", 6, "tt.cat", "%v = tt.cat %t, %t : tensor<8xi32> -> tensor<8xi32>"},
         {"shape-mismatch", 6, "tt.unsplat", "%v = tt.unsplat %t : tensor<8xi32>"},
         {"shape-mismatch", 6, "tt.dot",
@@ -259,15 +264,18 @@ static void whole_texts_are_refused(void **state) {
         {"syntax", 3, "the end of the text", "module {\n  tt.func @f() {\n"},
         {"syntax", 1, "expected a module", "hello"},
         {"redefinition", 2, "second module", "module {}\nmodule {}"},
-        {"redefinition", 3, "'@f'", "module {\ntt.func @f() { tt.return }\ntt.func @f() { tt.return }\n}"},
+        {"redefinition", 3, "'@f'",
+         "module {\ntt.func @f() { tt.return }\ntt.func @f() { tt.return }\n}"},
         {"redefinition", 2, "'#loc1'", "#loc1 = loc(unknown)\n#loc1 = loc(unknown)\nmodule {}"},
         {"undefined-alias", 1, "'#loc1'", "module {} loc(#loc1)"},
         {"cyclic-location", 2, "inside itself",
          "module {} loc(#a)\n#a = loc(callsite(#a at unknown))"},
         {"bad-location", 1, "2^31", "module {} loc(\"f\":4294967296:1)"},
         {"unknown-operation", 2, "'func.func'", "module {\nfunc.func @f() {}\n}"},
-        {"not-a-power-of-two", 2, "is 3", "module {\ntt.func @f(%a: tensor<3xi32>) { tt.return }\n}"},
-        {"bad-terminator", 2, "no return", "module {\ntt.func @f(%a: i1) { cf.assert %a, \"\" }\n}"},
+        {"not-a-power-of-two", 2, "is 3",
+         "module {\ntt.func @f(%a: tensor<3xi32>) { tt.return }\n}"},
+        {"bad-terminator", 2, "no return",
+         "module {\ntt.func @f(%a: i1) { cf.assert %a, \"\" }\n}"},
         {"count-mismatch", 2, "values", "module {\ntt.func @f() -> i32 { tt.return }\n}"},
         {"syntax", 2, "names of the parameters", "module {\ntt.func @f(i32) { tt.return }\n}"},
     };
@@ -316,7 +324,8 @@ static void nesting_has_a_limit(void **state) {
         bool good = !deep;
         const char *id = "nested-too-deep";
         check_nesting(head, "scf.if %c {\n", "", "}\n", tail, good, deep ? 100000 : 60, id);
-        check_nesting("module attributes {a = ", "[", "1", "]", "} {}", good, deep ? 100000 : 16, id);
+        check_nesting("module attributes {a = ", "[", "1", "]", "} {}", good, deep ? 100000 : 16,
+                      id);
         check_nesting("module attributes {a = ", "{b = ", "1", "}", "} {}", good,
                       deep ? 100000 : 16, id);
         check_nesting("module attributes {a = ", "!tt.ptr<", "f32", ">", "} {}", good,
@@ -372,8 +381,11 @@ static void several_errors_in_one_run(void **state) {
     static const struct {
         const char *id;
         uint32_t line;
-    } wanted[] = {{"unknown-operation", 6}, {"undefined-value", 8}, {"type-mismatch", 11},
-                  {"unknown-operation", 14}, {"unknown-type", 18}};
+    } wanted[] = {{"unknown-operation", 6},
+                  {"undefined-value", 8},
+                  {"type-mismatch", 11},
+                  {"unknown-operation", 14},
+                  {"unknown-type", 18}};
     lilac_context *context = lilac_context_create();
     assert_null(read_text(context, text));
     const lilac_diagnostic *d = lilac_diagnostics(context);
@@ -474,25 +486,24 @@ static void locations_before_and_after(void **state) {
         "} loc(#early)\n"
         "#late = loc(callsite(#later at #early))\n"
         "#later = loc(\"name\"(\"l.py\":7:8))\n";
-    static const char expected[] =
-        "module {\n"
-        "  tt.func public @f(%i: i32 loc(#loc1)) {\n"
-        "    %0 = arith.addi %i, %i : i32 loc(#loc2)\n"
-        "    %1 = arith.addi %i, %i : i32 loc(#loc3)\n"
-        "    %2 = arith.addi %i, %i : i32 loc(unknown)\n"
-        "    tt.return loc(#loc4)\n"
-        "  } loc(#loc5)\n"
-        "} loc(#loc5)\n"
-        "#loc1 = loc(\"i\"(#loc5))\n"
-        "#loc2 = loc(callsite(#loc6 at #loc5))\n"
-        "#loc3 = loc(fused[#loc5, #loc7, #loc8])\n"
-        "#loc4 = loc(callsite(#loc2 at #loc9))\n"
-        "#loc5 = loc(\"k.py\":1:2)\n"
-        "#loc6 = loc(\"name\"(#loc10))\n"
-        "#loc7 = loc(\"n\")\n"
-        "#loc8 = loc(\"m.py\":3:4)\n"
-        "#loc9 = loc(\"o.py\":5:6)\n"
-        "#loc10 = loc(\"l.py\":7:8)\n";
+    static const char expected[] = "module {\n"
+                                   "  tt.func public @f(%i: i32 loc(#loc1)) {\n"
+                                   "    %0 = arith.addi %i, %i : i32 loc(#loc2)\n"
+                                   "    %1 = arith.addi %i, %i : i32 loc(#loc3)\n"
+                                   "    %2 = arith.addi %i, %i : i32 loc(unknown)\n"
+                                   "    tt.return loc(#loc4)\n"
+                                   "  } loc(#loc5)\n"
+                                   "} loc(#loc5)\n"
+                                   "#loc1 = loc(\"i\"(#loc5))\n"
+                                   "#loc2 = loc(callsite(#loc6 at #loc5))\n"
+                                   "#loc3 = loc(fused[#loc5, #loc7, #loc8])\n"
+                                   "#loc4 = loc(callsite(#loc2 at #loc9))\n"
+                                   "#loc5 = loc(\"k.py\":1:2)\n"
+                                   "#loc6 = loc(\"name\"(#loc10))\n"
+                                   "#loc7 = loc(\"n\")\n"
+                                   "#loc8 = loc(\"m.py\":3:4)\n"
+                                   "#loc9 = loc(\"o.py\":5:6)\n"
+                                   "#loc10 = loc(\"l.py\":7:8)\n";
     check_printed(text, expected, true);
     check_printed(expected, expected, true);
     /* And they are where they belong. */
@@ -520,9 +531,12 @@ static void generic_operations(void **state) {
         "%0 = \"arith.constant\"() <{value = 5 : i32}> : () -> i32\n"
         "%1 = \"arith.cmpi\"(%i, %0) <{predicate = 2 : i64}> : (i32, i32) -> i1\n"
         "%2 = \"arith.addi\"(%i, %0) <{overflowFlags = #arith.overflow<nsw>}> : (i32, i32) -> i32\n"
-        "%3 = \"arith.addi\"(%i, %0) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32\n"
-        "%4 = \"tt.load\"(%p, %1) <{cache = 3 : i32, evict = 1 : i32}> : (!tt.ptr<f32>, i1) -> f32\n"
-        "%5 = \"arith.mulf\"(%4, %4) <{fastmath = #arith.fastmath<nnan,ninf>}> : (f32, f32) -> f32\n"
+        "%3 = \"arith.addi\"(%i, %0) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> "
+        "i32\n"
+        "%4 = \"tt.load\"(%p, %1) <{cache = 3 : i32, evict = 1 : i32}> : (!tt.ptr<f32>, i1) -> "
+        "f32\n"
+        "%5 = \"arith.mulf\"(%4, %4) <{fastmath = #arith.fastmath<nnan,ninf>}> : (f32, f32) -> "
+        "f32\n"
         "%6 = \"tt.get_program_id\"() <{axis = 1 : i32}> : () -> i32\n"
         "%7 = \"scf.for\"(%i, %n, %0, %5) ({\n"
         "^bb0(%k: i32, %s: f32):\n"
@@ -561,19 +575,47 @@ static void generic_operations(void **state) {
 /* Numbers keep their bits; MLIR's spelling of each. */
 static void literals(void **state) {
     (void)state;
-    static const char *const list[] = {
-        "true", "false", "0 : i32", "-1 : i32", "9223372036854775807 : i64",
-        "-9223372036854775808 : i64", "7 : index", "-128 : i8", "0.000000e+00 : f32",
-        "-0.000000e+00 : f32", "1.000000e+00 : f32", "1.44269502 : f32", "4.6566126E-10 : f32",
-        "6.28318548 : f32", "0x7F800000 : f32", "0xFF800000 : f32", "0x7FC00000 : f32",
-        "3.40282347E+38 : f32", "1.401300e-45 : f32", "2.32830644E-10 : f32", "0.333333343 : f32",
-        "0.33333333333333331 : f64", "1.000000e-07 : f32", "1.562500e-02 : f16", "6.550400e+04 : f16",
-        "0x7E00 : f16", "0xFC00 : f16", "3.335570e-02 : f16", "1.000000e+00 : bf16",
-        "3.328130e+00 : bf16", "0xFF80 : bf16", "4.480000e+02 : f8E4M3FN", "0x7F : f8E4M3FN",
-        "5.734400e+04 : f8E5M2", "0xFC : f8E5M2",
-        "dense<[1, 2, 3, 4]> : tensor<4xi32>", "dense<[[1, -2], [3, 4]]> : tensor<2x2xi8>",
-        "dense<[true, false]> : tensor<2xi1>", "dense<0xFC00> : tensor<8xf16>",
-        "dense<[1.000000e+00, 0x7F800000]> : tensor<2xf32>", "dense<-1> : tensor<4x8xi64>"};
+    static const char *const list[] = {"true",
+                                       "false",
+                                       "0 : i32",
+                                       "-1 : i32",
+                                       "9223372036854775807 : i64",
+                                       "-9223372036854775808 : i64",
+                                       "7 : index",
+                                       "-128 : i8",
+                                       "0.000000e+00 : f32",
+                                       "-0.000000e+00 : f32",
+                                       "1.000000e+00 : f32",
+                                       "1.44269502 : f32",
+                                       "4.6566126E-10 : f32",
+                                       "6.28318548 : f32",
+                                       "0x7F800000 : f32",
+                                       "0xFF800000 : f32",
+                                       "0x7FC00000 : f32",
+                                       "3.40282347E+38 : f32",
+                                       "1.401300e-45 : f32",
+                                       "2.32830644E-10 : f32",
+                                       "0.333333343 : f32",
+                                       "0.33333333333333331 : f64",
+                                       "1.000000e-07 : f32",
+                                       "1.562500e-02 : f16",
+                                       "6.550400e+04 : f16",
+                                       "0x7E00 : f16",
+                                       "0xFC00 : f16",
+                                       "3.335570e-02 : f16",
+                                       "1.000000e+00 : bf16",
+                                       "3.328130e+00 : bf16",
+                                       "0xFF80 : bf16",
+                                       "4.480000e+02 : f8E4M3FN",
+                                       "0x7F : f8E4M3FN",
+                                       "5.734400e+04 : f8E5M2",
+                                       "0xFC : f8E5M2",
+                                       "dense<[1, 2, 3, 4]> : tensor<4xi32>",
+                                       "dense<[[1, -2], [3, 4]]> : tensor<2x2xi8>",
+                                       "dense<[true, false]> : tensor<2xi1>",
+                                       "dense<0xFC00> : tensor<8xf16>",
+                                       "dense<[1.000000e+00, 0x7F800000]> : tensor<2xf32>",
+                                       "dense<-1> : tensor<4x8xi64>"};
     for (size_t i = 0; i < COUNT(list); i++) {
         lilac_text text = {0};
         lilac_text_printf(&text,
@@ -642,7 +684,8 @@ static void layouts_are_checked(void **state) {
     lilac_context_destroy(context);
 }
 
-/* Inline assembly has no signature that ties its types, so the layouts are compared on their own. */
+/* Inline assembly has no signature that ties its types, so the layouts are compared on their own.
+ */
 static void elementwise_layouts_agree(void **state) {
     (void)state;
     static const char text[] =
@@ -651,7 +694,8 @@ static void elementwise_layouts_agree(void **state) {
         "[16]], warp = [], block = []}>>) {\n"
         "%0 = tt.elementwise_inline_asm \"mov\" {constraints = \"=r,r\", packed_element = 1 : i32, "
         "pure = true} %a : tensor<32xi32, #ttg.linear<{register = [], lane = [[1], [2], [4], [8], "
-        "[16]], warp = [], block = []}>> -> tensor<32xi32, #ttg.linear<{register = [[1], [2]], lane "
+        "[16]], warp = [], block = []}>> -> tensor<32xi32, #ttg.linear<{register = [[1], [2]], "
+        "lane "
         "= [[4], [8], [16]], warp = [], block = []}>>\n"
         "tt.return\n}\n}\n";
     check_wrong(&(wrong){"layout-mismatch", 3, "layouts", "inline asm"}, text, true);
@@ -681,8 +725,8 @@ static void broken_uses_are_found(void **state) {
 static void branches_to_the_entry_are_found(void **state) {
     (void)state;
     lilac_context *context = lilac_context_create();
-    lilac_tile_module *module =
-        read_text(context, "module { tt.func @f() { cf.br ^bb1 ^bb1: cf.br ^bb2 ^bb2: tt.return } }");
+    lilac_tile_module *module = read_text(
+        context, "module { tt.func @f() { cf.br ^bb1 ^bb1: cf.br ^bb2 ^bb2: tt.return } }");
     assert_non_null(module);
     assert_true(lilac_tile_verify(module, false));
     lilac_tile_block *entry = module->functions->body->first;

@@ -1,229 +1,9 @@
-/* Reading what operations are made of: types, attributes and locations, by recursive descent with a
- * limit on depth.
- *
- * Locations may be named before they are defined (MLIR puts most definitions behind the module), so
- * nothing is looked up while operations are read. A definition #loc3 = loc(…) is remembered by its
- * place in the text; a use remembers where the location has to go; when all has been read each use
- * is resolved, and a definition is read the first time that it is needed. */
+/* Reading attributes, by recursive descent with a limit on depth: numbers with their types,
+ * strings, symbols, types, lists, dictionaries, arrays of integers and dense tensors. A literal is
+ * kept as text until its type is known, which is written behind it. */
 #include "internal.h"
 
 #include <string.h>
-
-/* ---- lists ------------------------------------------------------------------------------ */
-
-static void *grow_list(tile_reader *reader, void *old, uint32_t count, uint32_t *capacity,
-                       size_t size) {
-    if (count < *capacity)
-        return old;
-    *capacity = *capacity ? *capacity * 2 : 8;
-    void *list = lilac_arena_alloc(reader->scratch, size * *capacity);
-    if (count)
-        memcpy(list, old, size * count);
-    return list;
-}
-
-void tile_operands_push(tile_reader *reader, tile_operands *operands, tile_operand operand) {
-    operands->list = grow_list(reader, operands->list, operands->count, &operands->capacity,
-                               sizeof *operands->list);
-    operands->list[operands->count++] = operand;
-}
-
-void tile_type_list_push(tile_reader *reader, tile_type_list *list, const lilac_tile_type *type) {
-    list->list =
-        grow_list(reader, list->list, list->count, &list->capacity, sizeof *list->list);
-    list->list[list->count++] = type;
-}
-
-/* ---- types ------------------------------------------------------------------------------ */
-
-static const lilac_tile_type *read_type(tile_reader *reader, uint32_t depth);
-
-static bool check_shape(tile_reader *reader, lilac_position position, uint32_t rank,
-                        const int64_t *shape) {
-    int64_t elements = 1;
-    for (uint32_t i = 0; i < rank; i++) {
-        if (shape[i] & (shape[i] - 1))
-            return tile_fail(reader, position, "not-a-power-of-two",
-                             "dimension %u of this tensor is %lld, which is not a power of two", i,
-                             (long long)shape[i]);
-        if (shape[i] > TILE_MAX_ELEMENTS || (elements *= shape[i]) > TILE_MAX_ELEMENTS)
-            return tile_fail(reader, position, "tensor-too-large",
-                             "this tensor has more than %lld elements",
-                             (long long)TILE_MAX_ELEMENTS);
-    }
-    return true;
-}
-
-/* "<8x16xf32, #layout>" after tensor. */
-static const lilac_tile_type *read_tensor(tile_reader *reader, lilac_position position,
-                                          uint32_t depth) {
-    lilac_scanner *scan = &reader->scan;
-    int64_t shape[LILAC_MAX_RANK];
-    uint32_t rank;
-    if (!lilac_scanner_expect(scan, '<') ||
-        !lilac_scanner_shape(scan, shape, LILAC_MAX_RANK, &rank) ||
-        !check_shape(reader, position, rank, shape))
-        return NULL;
-    lilac_position at = lilac_scanner_position(scan);
-    const lilac_tile_type *element = read_type(reader, depth + 1);
-    if (!element)
-        return NULL;
-    if (element->kind != LILAC_TILE_SCALAR && element->kind != LILAC_TILE_POINTER) {
-        (void)tile_fail(reader, at, "bad-type", "a tensor's elements are numbers or pointers");
-        return NULL;
-    }
-    lilac_layout layout;
-    bool has_layout = false;
-    if (lilac_scanner_accept(scan, ',')) {
-        const lilac_encoding *encoding = lilac_encoding_read(scan, &reader->encodings);
-        if (!encoding || !lilac_encoding_layout(reader->context, &layout, encoding, rank, shape))
-            return NULL;
-        has_layout = true;
-    }
-    if (!lilac_scanner_expect(scan, '>'))
-        return NULL;
-    return lilac_tile_tensor(reader->module, element, rank, shape, has_layout ? &layout : NULL);
-}
-
-static const lilac_tile_type *read_pointer(tile_reader *reader, uint32_t depth) {
-    lilac_scanner *scan = &reader->scan;
-    if (!lilac_scanner_expect(scan, '<'))
-        return NULL;
-    const lilac_tile_type *pointee = read_type(reader, depth + 1);
-    int64_t space = 1;
-    if (!pointee)
-        return NULL;
-    if (lilac_scanner_accept(scan, ',')) {
-        lilac_position at = lilac_scanner_position(scan);
-        if (!lilac_scanner_integer(scan, &space))
-            return NULL;
-        if (space < 0 || space > 255) {
-            (void)tile_fail(reader, at, "bad-type", "address spaces are numbers from 0 to 255");
-            return NULL;
-        }
-    }
-    if (!lilac_scanner_expect(scan, '>'))
-        return NULL;
-    return lilac_tile_pointer(reader->module, pointee, (uint32_t)space);
-}
-
-static const lilac_tile_type *read_descriptor(tile_reader *reader, uint32_t depth) {
-    lilac_scanner *scan = &reader->scan;
-    if (!lilac_scanner_expect(scan, '<'))
-        return NULL;
-    lilac_position at = lilac_scanner_position(scan);
-    const lilac_tile_type *tensor = read_type(reader, depth + 1);
-    if (!tensor)
-        return NULL;
-    if (tensor->kind != LILAC_TILE_TENSOR) {
-        (void)tile_fail(reader, at, "bad-type", "a tensor descriptor describes tensors");
-        return NULL;
-    }
-    if (!lilac_scanner_expect(scan, '>'))
-        return NULL;
-    return lilac_tile_descriptor(reader->module, tensor);
-}
-
-static const lilac_tile_type *unknown_type(tile_reader *reader) {
-    lilac_scanner *scan = &reader->scan;
-    (void)tile_fail(reader, lilac_scanner_position(scan), "unknown-type", "unknown type '%.*s'",
-                    (int)(scan->end - scan->offset > 60 ? 60 : scan->end - scan->offset),
-                    scan->text + scan->offset);
-    return NULL;
-}
-
-/* i32, f16, … and si8, ui8. */
-static const lilac_tile_type *read_scalar(tile_reader *reader) {
-    lilac_scanner *scan = &reader->scan;
-    lilac_scalar scalar;
-    char sign = 0;
-    const char *word = scan->word;
-    uint32_t length = scan->word_length;
-    if (length > 2 && (word[0] == 's' || word[0] == 'u') && word[1] == 'i') {
-        sign = word[0];
-        word++;
-        length--;
-    }
-    if (!lilac_scalar_read(word, length, &scalar))
-        return unknown_type(reader);
-    lilac_scanner_next(scan);
-    if (!sign)
-        return lilac_tile_scalar(reader->module, scalar);
-    return tile_type_intern(
-        reader->module,
-        &(lilac_tile_type){.kind = LILAC_TILE_SCALAR, .scalar = scalar, .sign = sign});
-}
-
-static bool token_is(const lilac_scanner *scan, const char *word) {
-    return strlen(word) == scan->word_length && memcmp(word, scan->word, scan->word_length) == 0;
-}
-
-static const lilac_tile_type *read_type(tile_reader *reader, uint32_t depth) {
-    lilac_scanner *scan = &reader->scan;
-    lilac_position position = lilac_scanner_position(scan);
-    if (depth > TILE_MAX_TYPE_DEPTH) {
-        (void)tile_fail(reader, position, "nested-too-deep", "types are nested too deep here");
-        return NULL;
-    }
-    if (scan->kind == LILAC_TOKEN_WORD) {
-        if (!token_is(scan, "tensor"))
-            return read_scalar(reader);
-        lilac_scanner_next(scan);
-        return read_tensor(reader, position, depth);
-    }
-    if (scan->kind != LILAC_TOKEN_BANG) {
-        (void)lilac_scanner_expected(scan, "a type");
-        return NULL;
-    }
-    if (token_is(scan, "tt.ptr")) {
-        lilac_scanner_next(scan);
-        return read_pointer(reader, depth);
-    }
-    if (token_is(scan, "tt.tensordesc")) {
-        lilac_scanner_next(scan);
-        return read_descriptor(reader, depth);
-    }
-    if (token_is(scan, "ttg.async.token")) {
-        lilac_scanner_next(scan);
-        return tile_type_intern(reader->module, &(lilac_tile_type){.kind = LILAC_TILE_TOKEN});
-    }
-    return unknown_type(reader);
-}
-
-const lilac_tile_type *tile_read_type(tile_reader *reader) {
-    return read_type(reader, 0);
-}
-
-const lilac_tile_type *tile_read_type_rest(tile_reader *reader, lilac_tile_type_kind kind) {
-    return kind == LILAC_TILE_DESCRIPTOR ? read_descriptor(reader, 0) : read_pointer(reader, 0);
-}
-
-bool tile_read_types(tile_reader *reader, tile_type_list *list) {
-    do {
-        const lilac_tile_type *type = tile_read_type(reader);
-        if (!type)
-            return false;
-        tile_type_list_push(reader, list, type);
-    } while (lilac_scanner_accept(&reader->scan, ','));
-    return true;
-}
-
-bool tile_read_parenthesized_types(tile_reader *reader, tile_type_list *list) {
-    if (!lilac_scanner_expect(&reader->scan, '('))
-        return false;
-    if (lilac_scanner_accept(&reader->scan, ')'))
-        return true;
-    return tile_read_types(reader, list) && lilac_scanner_expect(&reader->scan, ')');
-}
-
-bool tile_read_function_results(tile_reader *reader, tile_type_list *list) {
-    if (lilac_scanner_is(&reader->scan, '('))
-        return tile_read_parenthesized_types(reader, list);
-    const lilac_tile_type *type = tile_read_type(reader);
-    if (type)
-        tile_type_list_push(reader, list, type);
-    return type != NULL;
-}
 
 /* ---- attributes ------------------------------------------------------------------------- */
 
@@ -236,8 +16,8 @@ typedef struct integer_list {
 } integer_list;
 
 static void integers_push(tile_reader *reader, integer_list *integers, int64_t value) {
-    integers->list = grow_list(reader, integers->list, integers->count, &integers->capacity,
-                               sizeof *integers->list);
+    integers->list = tile_list_grow(reader, integers->list, integers->count, &integers->capacity,
+                                    sizeof *integers->list);
     integers->list[integers->count++] = value;
 }
 
@@ -246,10 +26,6 @@ static const int64_t *keep_integers(tile_reader *reader, const integer_list *int
     if (integers->count)
         memcpy(copy, integers->list, sizeof *copy * integers->count);
     return copy;
-}
-
-lilac_name tile_token_name(tile_reader *reader) {
-    return lilac_intern(reader->context, reader->scan.word, reader->scan.word_length);
 }
 
 /* A literal as written; what it means depends on the type, which may come later. */
@@ -308,7 +84,8 @@ static bool literal_bits(tile_reader *reader, const literal *value, lilac_scalar
     if (value->kind == LILAC_TOKEN_FLOAT) {
         if (!lilac_scalar_is_float(scalar))
             return tile_fail(reader, value->position, "bad-literal",
-                             "a floating-point number for the type '%s'", lilac_scalar_name(scalar));
+                             "a floating-point number for the type '%s'",
+                             lilac_scalar_name(scalar));
         *bits = (int64_t)tile_read_float(scalar, value->text, value->length, value->negative);
         return true;
     }
@@ -331,7 +108,7 @@ static bool literal_bits(tile_reader *reader, const literal *value, lilac_scalar
                          value->negative ? "-" : "", (int)(value->length > 40 ? 40 : value->length),
                          value->text, lilac_scalar_name(scalar));
     uint64_t raw = value->negative ? 0 - magnitude : magnitude;
-    *bits = width >= 64 ? (int64_t)raw
+    *bits = width >= 64          ? (int64_t)raw
             : scalar == LILAC_I1 ? (int64_t)(raw & 1)
                                  : lilac_scalar_signed(scalar, raw & limit);
     return true;
@@ -379,7 +156,8 @@ static bool read_integers(tile_reader *reader, lilac_tile_attribute *attribute) 
     attribute->type = tile_read_type(reader);
     if (!attribute->type)
         return false;
-    if (attribute->type->kind != LILAC_TILE_SCALAR || lilac_scalar_is_float(attribute->type->scalar))
+    if (attribute->type->kind != LILAC_TILE_SCALAR ||
+        lilac_scalar_is_float(attribute->type->scalar))
         return tile_fail(reader, position, "unsupported-attribute", "only arrays of integers");
     integer_list integers = {0};
     if (lilac_scanner_accept(scan, ':')) {
@@ -415,7 +193,8 @@ static bool read_dense_list(tile_reader *reader, dense *all, uint32_t depth) {
     if (!list) {
         all->has_rank = true;
         all->rank = depth;
-        all->list = grow_list(reader, all->list, all->count, &all->capacity, sizeof *all->list);
+        all->list =
+            tile_list_grow(reader, all->list, all->count, &all->capacity, sizeof *all->list);
         return scan_literal(reader, &all->list[all->count]) && ++all->count;
     }
     if (depth >= LILAC_MAX_RANK)
@@ -566,8 +345,8 @@ static bool read_keywords(tile_reader *reader, lilac_tile_attribute *attribute) 
     do {
         if (text.length)
             lilac_text_puts(&text, set->separator);
-        good = scan->kind == LILAC_TOKEN_WORD &&
-               tile_keywords_has(set, scan->word, scan->word_length);
+        good =
+            scan->kind == LILAC_TOKEN_WORD && tile_keywords_has(set, scan->word, scan->word_length);
         if (!good) {
             (void)lilac_scanner_expected(scan, set->words);
             break;
@@ -618,13 +397,13 @@ static bool read_value(tile_reader *reader, lilac_tile_attribute *attribute, uin
         }
         return lilac_scanner_expected(scan, "an attribute");
     case LILAC_TOKEN_WORD:
-        if (token_is(scan, "true") || token_is(scan, "false"))
+        if (tile_token_is(scan, "true") || tile_token_is(scan, "false"))
             return read_number(reader, attribute);
-        if (token_is(scan, "array"))
+        if (tile_token_is(scan, "array"))
             return read_integers(reader, attribute);
-        if (token_is(scan, "dense"))
+        if (tile_token_is(scan, "dense"))
             return read_dense(reader, attribute);
-        if (token_is(scan, "unit")) {
+        if (tile_token_is(scan, "unit")) {
             attribute->kind = LILAC_TILE_ATTR_UNIT;
             lilac_scanner_next(scan);
             return true;
@@ -672,192 +451,4 @@ static bool read_dictionary(tile_reader *reader, lilac_tile_attributes *attribut
 
 bool tile_read_dictionary(tile_reader *reader, lilac_tile_attributes *attributes) {
     return !lilac_scanner_is(&reader->scan, '{') || read_dictionary(reader, attributes, 0);
-}
-
-/* ---- locations -------------------------------------------------------------------------- */
-
-enum { MAX_LOCATION_DEPTH = 200 };
-
-typedef struct location_alias {
-    uint32_t offset; /* of what is in loc( ) */
-    enum { UNREAD, READING, DONE } state;
-    lilac_location location;
-} location_alias;
-
-struct tile_pending {
-    uint32_t offset;  /* of what is in loc( ) */
-    lilac_name alias; /* of loc(#alias), or NULL */
-    lilac_location *slot;
-    struct tile_pending *next;
-};
-
-/* From behind a parenthesis to behind the one that closes it. Nothing in between is needed yet, so
- * bytes are looked at and not tokens. */
-static bool skip_parenthesized(lilac_scanner *scan) {
-    uint32_t depth = 1;
-    size_t at = scan->offset;
-    for (; at < scan->length && depth; at++) {
-        char c = scan->text[at];
-        if (c == '"') {
-            for (at++; at < scan->length && scan->text[at] != '"' && scan->text[at] != '\n'; at++)
-                at += scan->text[at] == '\\';
-        } else if (c == '/' && at + 1 < scan->length && scan->text[at + 1] == '/') {
-            while (at < scan->length && scan->text[at] != '\n')
-                at++;
-        } else {
-            depth += c == '(';
-            depth -= c == ')';
-        }
-    }
-    lilac_scanner_seek(scan, (uint32_t)(at < scan->length ? at : scan->length));
-    return depth == 0 || lilac_scanner_expected(scan, "')'");
-}
-
-bool tile_define_location(tile_reader *reader, lilac_name name) {
-    lilac_scanner *scan = &reader->scan;
-    lilac_position position = lilac_scanner_position(scan);
-    if (!lilac_scanner_expect_word(scan, "loc") || !lilac_scanner_expect(scan, '('))
-        return false;
-    location_alias **slot = (location_alias **)tile_table_at(&reader->locations, name);
-    if (*slot)
-        return tile_fail(reader, position, "redefinition", "'#%s' is defined twice", name);
-    location_alias *alias = lilac_arena_new(reader->scratch, location_alias);
-    alias->offset = scan->offset;
-    *slot = alias;
-    return skip_parenthesized(scan);
-}
-
-bool tile_read_location(tile_reader *reader, lilac_location *slot) {
-    lilac_scanner *scan = &reader->scan;
-    if (!lilac_scanner_accept_word(scan, "loc"))
-        return true;
-    if (!lilac_scanner_expect(scan, '('))
-        return false;
-    if (lilac_scanner_accept_word(scan, "unknown"))
-        return lilac_scanner_expect(scan, ')');
-    struct tile_pending *use = lilac_arena_new(reader->scratch, struct tile_pending);
-    use->offset = scan->offset;
-    use->slot = slot;
-    *reader->pending_end = use;
-    reader->pending_end = &use->next;
-    if (scan->kind == LILAC_TOKEN_HASH) {
-        use->alias = tile_token_name(reader);
-        lilac_scanner_next(scan);
-        return lilac_scanner_expect(scan, ')');
-    }
-    return skip_parenthesized(scan);
-}
-
-static bool read_location(tile_reader *reader, lilac_location *location, uint32_t depth);
-
-static bool read_alias(tile_reader *reader, lilac_location *location, uint32_t depth) {
-    lilac_scanner *scan = &reader->scan;
-    location_alias *alias = tile_table_get(&reader->locations, tile_token_name(reader));
-    lilac_position position = lilac_scanner_position(scan);
-    if (!alias)
-        return tile_fail(reader, position, "undefined-alias", "'#%.*s' is not defined",
-                         (int)(scan->word_length > 60 ? 60 : scan->word_length), scan->word);
-    if (alias->state == READING)
-        return tile_fail(reader, position, "cyclic-location", "this location is inside itself");
-    if (alias->state == UNREAD) {
-        uint32_t back = scan->offset;
-        alias->state = READING;
-        lilac_scanner_seek(scan, alias->offset);
-        bool good = read_location(reader, &alias->location, depth + 1);
-        alias->state = DONE; /* wrong ones are unknown from now on, and reported once */
-        if (!good)
-            return false;
-        lilac_scanner_seek(scan, back);
-    }
-    *location = alias->location;
-    lilac_scanner_next(scan);
-    return true;
-}
-
-/* "file":line:column, "name" or "name"(child) */
-static bool read_named(tile_reader *reader, lilac_location_info *info, uint32_t depth) {
-    lilac_scanner *scan = &reader->scan;
-    info->name = tile_token_name(reader);
-    lilac_scanner_next(scan);
-    if (lilac_scanner_accept(scan, ':')) {
-        int64_t line, column;
-        lilac_position position = lilac_scanner_position(scan);
-        if (!lilac_scanner_integer(scan, &line) || !lilac_scanner_expect(scan, ':') ||
-            !lilac_scanner_integer(scan, &column))
-            return false;
-        if (line < 0 || line > INT32_MAX || column < 0 || column > INT32_MAX)
-            return tile_fail(reader, position, "bad-location", "lines and columns are below 2^31");
-        info->kind = LILAC_LOCATION_FILE;
-        info->line = (uint32_t)line;
-        info->column = (uint32_t)column;
-        return true;
-    }
-    info->kind = LILAC_LOCATION_NAME;
-    if (!lilac_scanner_accept(scan, '('))
-        return true;
-    return read_location(reader, &info->a, depth + 1) && lilac_scanner_expect(scan, ')');
-}
-
-static bool read_fused(tile_reader *reader, lilac_location_info *info, uint32_t depth) {
-    lilac_scanner *scan = &reader->scan;
-    lilac_location list[64];
-    info->kind = LILAC_LOCATION_FUSED;
-    if (!lilac_scanner_expect(scan, '['))
-        return false;
-    do {
-        if (info->count == 64)
-            return tile_fail(reader, lilac_scanner_position(scan), "bad-location",
-                             "more than 64 fused locations");
-        if (!read_location(reader, &list[info->count++], depth + 1))
-            return false;
-    } while (lilac_scanner_accept(scan, ','));
-    lilac_location *copy = lilac_arena_array(reader->scratch, lilac_location, info->count);
-    memcpy(copy, list, sizeof *copy * info->count);
-    info->list = copy;
-    return lilac_scanner_expect(scan, ']');
-}
-
-static bool read_location(tile_reader *reader, lilac_location *location, uint32_t depth) {
-    lilac_scanner *scan = &reader->scan;
-    lilac_location_info info = {0};
-    if (depth > MAX_LOCATION_DEPTH)
-        return tile_fail(reader, lilac_scanner_position(scan), "nested-too-deep",
-                         "locations are nested too deep here");
-    if (scan->kind == LILAC_TOKEN_HASH)
-        return read_alias(reader, location, depth);
-    if (scan->kind == LILAC_TOKEN_STRING) {
-        if (!read_named(reader, &info, depth))
-            return false;
-    } else if (lilac_scanner_accept_word(scan, "unknown")) {
-        *location = 0;
-        return true;
-    } else if (lilac_scanner_accept_word(scan, "callsite")) {
-        info.kind = LILAC_LOCATION_CALLSITE;
-        if (!lilac_scanner_expect(scan, '(') || !read_location(reader, &info.a, depth + 1) ||
-            !lilac_scanner_expect_word(scan, "at") || !read_location(reader, &info.b, depth + 1) ||
-            !lilac_scanner_expect(scan, ')'))
-            return false;
-    } else if (lilac_scanner_accept_word(scan, "fused")) {
-        if (!read_fused(reader, &info, depth))
-            return false;
-    } else {
-        return lilac_scanner_expected(scan, "a location");
-    }
-    *location = lilac_location_get(reader->context, &info);
-    return true;
-}
-
-void tile_resolve_locations(tile_reader *reader) {
-    lilac_scanner *scan = &reader->scan;
-    for (struct tile_pending *use = reader->pending; use; use = use->next) {
-        const location_alias *known =
-            use->alias ? tile_table_get(&reader->locations, use->alias) : NULL;
-        if (known && known->state == DONE) {
-            *use->slot = known->location;
-            continue;
-        }
-        lilac_scanner_seek(scan, use->offset);
-        if (read_location(reader, use->slot, 0) && !lilac_scanner_is(scan, ')'))
-            (void)lilac_scanner_expected(scan, "')'");
-    }
 }

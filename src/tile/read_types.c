@@ -1,0 +1,233 @@
+/* Reading types, by recursive descent with a limit on depth:
+ *
+ *   scalar      i32 f16 index … si8 ui8 (in descriptors)
+ *   pointer     !tt.ptr<type> !tt.ptr<type, space>
+ *   tensor      tensor<8x16xf32> tensor<8x!tt.ptr<f16>, layout>
+ *   descriptor  !tt.tensordesc<tensor<8x16xf32>>
+ *
+ * A layout is read by `encoding` and becomes a linear layout at once, with the tensor's shape. */
+#include "internal.h"
+
+#include <string.h>
+
+/* ---- lists ------------------------------------------------------------------------------ */
+
+void *tile_list_grow(tile_reader *reader, void *old, uint32_t count, uint32_t *capacity,
+                     size_t size) {
+    if (count < *capacity)
+        return old;
+    *capacity = *capacity ? *capacity * 2 : 8;
+    void *list = lilac_arena_alloc(reader->scratch, size * *capacity);
+    if (count)
+        memcpy(list, old, size * count);
+    return list;
+}
+
+void tile_operands_push(tile_reader *reader, tile_operands *operands, tile_operand operand) {
+    operands->list = tile_list_grow(reader, operands->list, operands->count, &operands->capacity,
+                                    sizeof *operands->list);
+    operands->list[operands->count++] = operand;
+}
+
+void tile_type_list_push(tile_reader *reader, tile_type_list *list, const lilac_tile_type *type) {
+    list->list =
+        tile_list_grow(reader, list->list, list->count, &list->capacity, sizeof *list->list);
+    list->list[list->count++] = type;
+}
+
+/* ---- tokens ---------------------------------------------------------------------------- */
+
+lilac_name tile_token_name(tile_reader *reader) {
+    return lilac_intern(reader->context, reader->scan.word, reader->scan.word_length);
+}
+
+bool tile_token_is(const lilac_scanner *scan, const char *word) {
+    return strlen(word) == scan->word_length && memcmp(word, scan->word, scan->word_length) == 0;
+}
+
+/* ---- types ------------------------------------------------------------------------------ */
+
+static const lilac_tile_type *read_type(tile_reader *reader, uint32_t depth);
+
+static bool check_shape(tile_reader *reader, lilac_position position, uint32_t rank,
+                        const int64_t *shape) {
+    int64_t elements = 1;
+    for (uint32_t i = 0; i < rank; i++) {
+        if (shape[i] & (shape[i] - 1))
+            return tile_fail(reader, position, "not-a-power-of-two",
+                             "dimension %u of this tensor is %lld, which is not a power of two", i,
+                             (long long)shape[i]);
+        if (shape[i] > TILE_MAX_ELEMENTS || (elements *= shape[i]) > TILE_MAX_ELEMENTS)
+            return tile_fail(reader, position, "tensor-too-large",
+                             "this tensor has more than %lld elements",
+                             (long long)TILE_MAX_ELEMENTS);
+    }
+    return true;
+}
+
+/* "<8x16xf32, #layout>" after tensor. */
+static const lilac_tile_type *read_tensor(tile_reader *reader, lilac_position position,
+                                          uint32_t depth) {
+    lilac_scanner *scan = &reader->scan;
+    int64_t shape[LILAC_MAX_RANK];
+    uint32_t rank;
+    if (!lilac_scanner_expect(scan, '<') ||
+        !lilac_scanner_shape(scan, shape, LILAC_MAX_RANK, &rank) ||
+        !check_shape(reader, position, rank, shape))
+        return NULL;
+    lilac_position at = lilac_scanner_position(scan);
+    const lilac_tile_type *element = read_type(reader, depth + 1);
+    if (!element)
+        return NULL;
+    if (element->kind != LILAC_TILE_SCALAR && element->kind != LILAC_TILE_POINTER) {
+        (void)tile_fail(reader, at, "bad-type", "a tensor's elements are numbers or pointers");
+        return NULL;
+    }
+    lilac_layout layout;
+    bool has_layout = false;
+    if (lilac_scanner_accept(scan, ',')) {
+        const lilac_encoding *encoding = lilac_encoding_read(scan, &reader->encodings);
+        if (!encoding || !lilac_encoding_layout(reader->context, &layout, encoding, rank, shape))
+            return NULL;
+        has_layout = true;
+    }
+    if (!lilac_scanner_expect(scan, '>'))
+        return NULL;
+    return lilac_tile_tensor(reader->module, element, rank, shape, has_layout ? &layout : NULL);
+}
+
+static const lilac_tile_type *read_pointer(tile_reader *reader, uint32_t depth) {
+    lilac_scanner *scan = &reader->scan;
+    if (!lilac_scanner_expect(scan, '<'))
+        return NULL;
+    const lilac_tile_type *pointee = read_type(reader, depth + 1);
+    int64_t space = 1;
+    if (!pointee)
+        return NULL;
+    if (lilac_scanner_accept(scan, ',')) {
+        lilac_position at = lilac_scanner_position(scan);
+        if (!lilac_scanner_integer(scan, &space))
+            return NULL;
+        if (space < 0 || space > 255) {
+            (void)tile_fail(reader, at, "bad-type", "address spaces are numbers from 0 to 255");
+            return NULL;
+        }
+    }
+    if (!lilac_scanner_expect(scan, '>'))
+        return NULL;
+    return lilac_tile_pointer(reader->module, pointee, (uint32_t)space);
+}
+
+static const lilac_tile_type *read_descriptor(tile_reader *reader, uint32_t depth) {
+    lilac_scanner *scan = &reader->scan;
+    if (!lilac_scanner_expect(scan, '<'))
+        return NULL;
+    lilac_position at = lilac_scanner_position(scan);
+    const lilac_tile_type *tensor = read_type(reader, depth + 1);
+    if (!tensor)
+        return NULL;
+    if (tensor->kind != LILAC_TILE_TENSOR) {
+        (void)tile_fail(reader, at, "bad-type", "a tensor descriptor describes tensors");
+        return NULL;
+    }
+    if (!lilac_scanner_expect(scan, '>'))
+        return NULL;
+    return lilac_tile_descriptor(reader->module, tensor);
+}
+
+static const lilac_tile_type *unknown_type(tile_reader *reader) {
+    lilac_scanner *scan = &reader->scan;
+    (void)tile_fail(reader, lilac_scanner_position(scan), "unknown-type", "unknown type '%.*s'",
+                    (int)(scan->end - scan->offset > 60 ? 60 : scan->end - scan->offset),
+                    scan->text + scan->offset);
+    return NULL;
+}
+
+/* i32, f16, … and si8, ui8. */
+static const lilac_tile_type *read_scalar(tile_reader *reader) {
+    lilac_scanner *scan = &reader->scan;
+    lilac_scalar scalar;
+    char sign = 0;
+    const char *word = scan->word;
+    uint32_t length = scan->word_length;
+    if (length > 2 && (word[0] == 's' || word[0] == 'u') && word[1] == 'i') {
+        sign = word[0];
+        word++;
+        length--;
+    }
+    if (!lilac_scalar_read(word, length, &scalar))
+        return unknown_type(reader);
+    lilac_scanner_next(scan);
+    if (!sign)
+        return lilac_tile_scalar(reader->module, scalar);
+    return tile_type_intern(
+        reader->module,
+        &(lilac_tile_type){.kind = LILAC_TILE_SCALAR, .scalar = scalar, .sign = sign});
+}
+
+static const lilac_tile_type *read_type(tile_reader *reader, uint32_t depth) {
+    lilac_scanner *scan = &reader->scan;
+    lilac_position position = lilac_scanner_position(scan);
+    if (depth > TILE_MAX_TYPE_DEPTH) {
+        (void)tile_fail(reader, position, "nested-too-deep", "types are nested too deep here");
+        return NULL;
+    }
+    if (scan->kind == LILAC_TOKEN_WORD) {
+        if (!tile_token_is(scan, "tensor"))
+            return read_scalar(reader);
+        lilac_scanner_next(scan);
+        return read_tensor(reader, position, depth);
+    }
+    if (scan->kind != LILAC_TOKEN_BANG) {
+        (void)lilac_scanner_expected(scan, "a type");
+        return NULL;
+    }
+    if (tile_token_is(scan, "tt.ptr")) {
+        lilac_scanner_next(scan);
+        return read_pointer(reader, depth);
+    }
+    if (tile_token_is(scan, "tt.tensordesc")) {
+        lilac_scanner_next(scan);
+        return read_descriptor(reader, depth);
+    }
+    if (tile_token_is(scan, "ttg.async.token")) {
+        lilac_scanner_next(scan);
+        return tile_type_intern(reader->module, &(lilac_tile_type){.kind = LILAC_TILE_TOKEN});
+    }
+    return unknown_type(reader);
+}
+
+const lilac_tile_type *tile_read_type(tile_reader *reader) {
+    return read_type(reader, 0);
+}
+
+const lilac_tile_type *tile_read_type_rest(tile_reader *reader, lilac_tile_type_kind kind) {
+    return kind == LILAC_TILE_DESCRIPTOR ? read_descriptor(reader, 0) : read_pointer(reader, 0);
+}
+
+bool tile_read_types(tile_reader *reader, tile_type_list *list) {
+    do {
+        const lilac_tile_type *type = tile_read_type(reader);
+        if (!type)
+            return false;
+        tile_type_list_push(reader, list, type);
+    } while (lilac_scanner_accept(&reader->scan, ','));
+    return true;
+}
+
+bool tile_read_parenthesized_types(tile_reader *reader, tile_type_list *list) {
+    if (!lilac_scanner_expect(&reader->scan, '('))
+        return false;
+    if (lilac_scanner_accept(&reader->scan, ')'))
+        return true;
+    return tile_read_types(reader, list) && lilac_scanner_expect(&reader->scan, ')');
+}
+
+bool tile_read_function_results(tile_reader *reader, tile_type_list *list) {
+    if (lilac_scanner_is(&reader->scan, '('))
+        return tile_read_parenthesized_types(reader, list);
+    const lilac_tile_type *type = tile_read_type(reader);
+    if (type)
+        tile_type_list_push(reader, list, type);
+    return type != NULL;
+}
