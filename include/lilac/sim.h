@@ -42,8 +42,8 @@
  *                        between, in either order; a note has the other line. Threads of one warp
  *                        run in step and do not race with each other
  *
- * Refused before anything runs: verifier errors, argument-count, grid-size, buffer-overlap,
- * shared-memory-size, unsupported-instruction, too-many-values.
+ * Refused before anything runs: what the verifier refuses, argument-count, grid-size,
+ * buffer-overlap, unsupported-instruction (saturation, ballots of 64 lanes), too-many-values.
  *
  * Blocks that write the same global byte race with each other, here as on a device: which write
  * stays is not determined (everything else that this room returns is).
@@ -57,11 +57,11 @@ LILAC_BEGIN
 
 /* A piece of global memory. */
 typedef struct lilac_sim_buffer {
-    const char *name;    /* for reports */
-    uint64_t address;    /* where kernels see it; lilac_sim_place gives non-overlapping ones */
-    uint8_t *bytes;      /* NULL only when size is 0 */
+    const char *name; /* for reports */
+    uint64_t address; /* where kernels see it; lilac_sim_place gives non-overlapping ones */
+    uint8_t *bytes;   /* NULL only when size is 0 */
     uint64_t size;
-    uint8_t *written;    /* one byte a byte: nonzero when it holds data; NULL: all does */
+    uint8_t *written; /* one byte a byte: nonzero when it holds data; NULL: all does */
     bool read_only;
 } lilac_sim_buffer;
 
@@ -77,7 +77,7 @@ typedef struct lilac_sim_launch {
     uint32_t argument_count;   /* must be kernel->parameter_count */
     lilac_sim_buffer *buffers;
     uint32_t buffer_count;
-    uint32_t threads; /* host threads; 0: one a core */
+    uint32_t threads;           /* host threads; 0: one a core */
     uint64_t instruction_limit; /* warp instructions of a block; 0: 2^36. Ends endless loops */
 } lilac_sim_launch;
 
@@ -87,17 +87,17 @@ enum { LILAC_SIM_WIDTHS = 6 };
  * for loads and stores only those with an active lane count. */
 typedef struct lilac_sim_counters {
     uint64_t blocks;
-    uint64_t instructions;        /* warp instructions issued: all but constants, parameters, indices
-                                     of thread and block, and terminators; a loop: once a test */
-    uint64_t global_loads, global_stores;     /* warp instructions */
+    uint64_t instructions; /* warp instructions issued: all but constants, parameters, indices
+                              of thread and block, and terminators; a loop: once a test */
+    uint64_t global_loads, global_stores;               /* warp instructions */
     uint64_t global_load_sectors, global_store_sectors; /* sectors touched */
     uint64_t global_load_bytes, global_store_bytes;     /* asked for by active threads */
-    uint64_t shared_loads, shared_stores;     /* warp instructions */
+    uint64_t shared_loads, shared_stores;               /* warp instructions */
     uint64_t shared_load_wavefronts, shared_store_wavefronts;
     uint64_t shuffles, votes, barriers; /* warp instructions; barriers once a block */
     uint64_t atomics;
-    uint64_t races, uninitialised_reads; /* warp instructions with such a finding; the first few
-                                            of each, one a pair of lines, are diagnostics */
+    uint64_t races, uninitialised_reads;    /* warp instructions with such a finding; the first few
+                                               of each, one a pair of lines, are diagnostics */
     uint64_t access_bits[LILAC_SIM_WIDTHS]; /* global accesses (warp instructions) of 8 16 32 64 128
                                                256 bits a thread */
 } lilac_sim_counters;

@@ -29,19 +29,12 @@ void lilac_sim_place(lilac_sim_buffer *buffers, uint32_t count) {
 
 static bool check_shape(lilac_context *context, const lilac_sim_launch *launch) {
     const lilac_simt_kernel *kernel = launch->kernel;
-    const lilac_arch *arch = kernel->module->arch;
     const uint32_t most[3] = {INT32_MAX, UINT16_MAX, UINT16_MAX};
     uint64_t blocks = kernel->num_ctas;
     if (launch->argument_count != kernel->parameter_count) {
         lilac_error(context, NOWHERE, kernel->location, "argument-count",
                     "kernel '%s' has %u parameters and the launch %u arguments", kernel->name,
                     kernel->parameter_count, launch->argument_count);
-        return false;
-    }
-    if (kernel->num_warps == 0 || kernel->num_warps > arch->max_warps || kernel->num_ctas == 0) {
-        lilac_error(context, NOWHERE, kernel->location, "grid-size",
-                    "%u warps a block and %u blocks a cluster: %s has 1 to %u warps",
-                    kernel->num_warps, kernel->num_ctas, arch->name, arch->max_warps);
         return false;
     }
     for (uint32_t k = 0; k < 3; k++) {
@@ -53,12 +46,6 @@ static bool check_shape(lilac_context *context, const lilac_sim_launch *launch) 
             return false;
         }
         blocks *= launch->grid[k] ? launch->grid[k] : 1;
-    }
-    if (kernel->shared_bytes > arch->shared_bytes) {
-        lilac_error(context, NOWHERE, kernel->location, "shared-memory-size",
-                    "kernel '%s' needs %u bytes of shared memory, %s has %u", kernel->name,
-                    kernel->shared_bytes, arch->name, arch->shared_bytes);
-        return false;
     }
     return true;
 }

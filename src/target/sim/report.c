@@ -3,6 +3,7 @@
 #include "report.h"
 
 #define NOWHERE ((lilac_position){0})
+#define NEAR    (UINT64_C(1) << 35) /* half of what lilac_sim_place leaves between buffers */
 
 static const char *name_of(const lilac_simt_instruction *instruction) {
     return lilac_simt_op_info_get((lilac_simt_opcode)instruction->code)->name;
@@ -27,27 +28,27 @@ static uint64_t distance(const lilac_sim_buffer *buffer, uint64_t address) {
     return offset > buffer->size ? offset - buffer->size : 0;
 }
 
-/* "it begins 12 bytes past the end of 'x' (4096 bytes)". */
+/* "it begins 12 bytes past the end of 'x' (4096 bytes)"; a buffer far away says nothing. */
 static void put_nearest(lilac_text *out, const lilac_sim_memory *memory, uint64_t address,
                         uint32_t size) {
     const lilac_sim_buffer *nearest = NULL;
-    if (address < 4096)
-        lilac_text_puts(out, "; the address is null or next to it");
     for (uint32_t k = 0; k < memory->count; k++)
         if (!nearest || distance(memory->buffers[k], address) < distance(nearest, address))
             nearest = memory->buffers[k];
-    if (!nearest) {
-        lilac_text_puts(out, "; the launch has no buffers");
+    if (!nearest || distance(nearest, address) > NEAR) {
+        lilac_text_puts(out, address < 4096 ? "; it is null or next to it" : "; none is near");
         return;
     }
     const char *name = nearest->name ? nearest->name : "?";
-    unsigned long long length = nearest->size;
+    unsigned long long length = nearest->size, away = distance(nearest, address);
     if (address < nearest->address)
-        lilac_text_printf(out, "; it begins %llu bytes before the start of '%s' (%llu bytes)",
-                          (unsigned long long)(nearest->address - address), name, length);
-    else if (distance(nearest, address) || address - nearest->address == nearest->size)
-        lilac_text_printf(out, "; it begins %llu bytes past the end of '%s' (%llu bytes)",
-                          (unsigned long long)distance(nearest, address), name, length);
+        lilac_text_printf(out, "; it begins %llu bytes before the start of '%s' (%llu bytes)", away,
+                          name, length);
+    else if (away)
+        lilac_text_printf(out, "; it begins %llu bytes past the end of '%s' (%llu bytes)", away,
+                          name, length);
+    else if (address - nearest->address == nearest->size)
+        lilac_text_printf(out, "; it begins at the end of '%s' (%llu bytes)", name, length);
     else
         lilac_text_printf(out, "; it runs %llu bytes past the end of '%s' (%llu bytes)",
                           (unsigned long long)(address - nearest->address + size - nearest->size),
