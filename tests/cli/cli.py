@@ -1,6 +1,6 @@
 """The command from outside: exit statuses, help, JSON, diagnostics, files.
 
-The parts (usage, layout, compile, run, npy) are separate so that a test runner can show them apart.
+The parts (usage, layout, compile, run, scalars, npy) are separate so that a test runner can show them apart.
 """
 
 import json
@@ -424,6 +424,7 @@ class Run(CommandTest):
                 ({"x": "zeros:f16:100"}, "argument-type", "a buffer of f16"),
                 ({"x": "zeros:f32:"}, "argument-type", "no shape"),
                 ({"x": "zeros:f32:4y4"}, "argument-type", "no shape"),
+                ({"x": "zeros:f32:99999x99999x99999"}, "argument-type", "no shape"),
                 ({"x": "zeros:q7:4"}, "argument-type", "does not name an element type"),
                 ({"n": "@x.npy"}, "argument-type", "a number is needed"),
                 ({"n": "many"}, "argument-type", "'many' is no integer"),
@@ -469,6 +470,60 @@ class Run(CommandTest):
         report = json.loads(self.lilac("compile", self.file, "--emit", "json").stdout)
         self.assertEqual(report["name"], "twice")
         self.assertEqual([each["name"] for each in report["more_kernels"]], ["again"])
+
+
+class Scalars(CommandTest):
+    """A kernel stores its scalar parameter: what the command line said arrives."""
+
+    KEEP = """module {
+  tt.func public @keep(%%s: %(type)s, %%o: !tt.ptr<%(type)s>) {
+    tt.store %%o, %%s : !tt.ptr<%(type)s>
+    tt.return
+  }
+}
+"""
+
+    def keep(self, type, value, status=DONE):
+        file = self.write("keep.ttir", self.KEEP % {"type": type})
+        done = self.lilac("run", file, "--grid", 1, "--arg", "s=%s" % value, "--arg",
+                          "o=empty:%s:1" % type, "--save", "o=o.npy", status=status)
+        return done if status else npy.read(self.path("o.npy"))[0][0]
+
+    def test_integers(self):
+        for bits in (8, 16, 32, 64):
+            type, half = "i%d" % bits, 1 << (bits - 1)
+            for value in (0, 1, -1, half - 1, -half, half, 2 * half - 1):
+                self.assertEqual((self.keep(type, value) - value) % (2 * half), 0, (type, value))
+            for value in (2 * half, -half - 1, 10 ** 30, -10 ** 30):
+                done = self.keep(type, value, status=REFUSED)
+                self.assertLocated(done, "<argument 1>", "argument-range", 1, "does not fit " + type)
+        self.assertEqual(self.keep("i32", "-0x10"), -16)
+
+    def test_floats(self):
+        for type, rounded in [("f32", npy.round_f32), ("f16", npy.round_f16), ("f64", float)]:
+            for value in (0.1, -3.5, 1e-5, 1000.25):
+                self.assertEqual(self.keep(type, value), rounded(value))
+        for value in (0.1, -3.5, 1e-5, 1000.25):
+            self.assertEqual(self.keep("bf16", value), npy.bf16_bits(value))
+        self.assertEqual(self.keep("f32", "inf"), float("inf"))
+        self.assertEqual(self.keep("f32", "-inf"), -float("inf"))
+        self.assertNotEqual(self.keep("f32", "nan"), self.keep("f32", "nan"))
+        for type, value in [("f32", "1e39"), ("f16", "65536"), ("bf16", "-1e39"), ("f64", "1e999")]:
+            done = self.keep(type, value, status=REFUSED)
+            self.assertLocated(done, "<argument 1>", "argument-range", 1, "does not fit " + type)
+        for value in ("one", "1.0.0", "@o.npy", "1 2"):
+            done = self.keep("f32", value, status=REFUSED)
+            self.assertLocated(done, "<argument 1>", "argument-type", 1)
+
+    def test_what_has_no_value(self):
+        file = self.write("pointer.ttir", """module {
+  tt.func public @pointer(%p: !tt.ptr<!tt.ptr<f32>>) {
+    tt.return
+  }
+}
+""")
+        done = self.lilac("run", file, "--grid", 1, "--arg", "p=7", status=REFUSED)
+        self.assertLocated(done, "<argument 1>", "unsupported-parameter", 1)
 
 
 class Npy(CommandTest):
@@ -584,7 +639,8 @@ class Npy(CommandTest):
 def main():
     global OPTIONS
     OPTIONS = command.parse_arguments(__doc__)
-    parts = {"usage": Usage, "layout": Layout, "compile": Compile, "run": Run, "npy": Npy}
+    parts = {"usage": Usage, "layout": Layout, "compile": Compile, "run": Run, "scalars": Scalars,
+             "npy": Npy}
     suite = unittest.TestSuite()
     for name in OPTIONS.names or parts:
         suite.addTests(unittest.defaultTestLoader.loadTestsFromTestCase(parts[name]))

@@ -206,7 +206,7 @@ static bool read_shape(npy *array, const char *string) {
             return false;
         }
         array->shape[array->rank++] = size;
-        if (size != 0 && array->count > (UINT64_C(1) << 34) / size) {
+        if (size != 0 && array->count > (UINT64_C(1) << 29) / size) {
             return false;
         }
         array->count *= size;
@@ -239,7 +239,7 @@ static bool bind_made(const value_binding *binding, lilac_scalar scalar, const c
     }
     if (!read_shape(array, colon + 1)) {
         return refuse(binding, "argument-type",
-                      "'%s' is no shape of at most 2^34 elements: zeros:f16:4x16", colon + 1);
+                      "'%s' is no shape of at most 2^29 elements: zeros:f16:4x16", colon + 1);
     }
     const size_t size = array->count * array->bytes;
     array->data = lilac_heap_grow(NULL, size + 1);
