@@ -413,7 +413,7 @@ static void conditionals(void **state) {
                  "    tt.return\n  }\n}\n",
                  1, true);
     for (int n = 4; n < 10; n++) {
-        int32_t o[32];
+        int32_t o[32] = {0};
         buffer buffers[] = {{o, sizeof o}};
         int64_t scalars[] = {n};
         harness_run(&h, 1, buffers, 1, scalars, 1);
@@ -448,7 +448,7 @@ static void whiles(void **state) {
                  "    tt.return\n  }\n}\n",
                  4, true);
     for (int n = 1; n < 200; n += 13) {
-        int32_t o[2];
+        int32_t o[2] = {0};
         buffer buffers[] = {{o, sizeof o}};
         int64_t scalars[] = {n};
         harness_run(&h, 1, buffers, 1, scalars, 1);

@@ -17,7 +17,7 @@ static lilac_layout layout_of(const columns *c) {
     lilac_layout layout;
     lilac_layout_init(&layout);
     for (uint32_t d = 0; d < c->rank; d++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "dim%u", d);
         assert_true(lilac_layout_add_out(&layout, name, c->bits[d], NULL));
     }
