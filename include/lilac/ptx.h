@@ -3,14 +3,15 @@
  *   %12: f32 "mean" = fadd %10, %11        add.rn.f32 %f12_mean, %f10, %f11;
  *   loop, if, while                        labels and bra.uni; carried values as parallel copies
  *
- * Readable: a register carries the number and the name of its value (%p i1, %rs i8 i16, %h f16 bf16,
- * %r i32 and packed pairs, %f f32, %rd i64, %fd f64; temporaries %tp %ts %tr %td), one instruction
- * a line, constants as immediates where PTX takes them. The same module gives the same text.
+ * Readable: a register carries the number and the name of its value (%p i1, %rs i8 i16, %h f16
+ * bf16, %r i32 and packed pairs, %f f32, %rd i64, %fd f64; temporaries %tp %ts %tr %td), one
+ * instruction a line, constants as immediates where PTX takes them. The same module gives the same
+ * text.
  *
- * Exact: floating-point operations name their rounding, so ptxas fuses nothing that SIMT IR did not;
- * an f64 or a wide integer becomes bf16 with one rounding; a NaN becomes the integer 0 on every path;
- * i1 and i8 arithmetic wrap at their width. What target/sim computes is what the device does, except
- * for the operations that SIMT IR calls approximate.
+ * Exact: floating-point operations name their rounding, so ptxas fuses nothing that SIMT IR did
+ * not; an f64 or a wide integer becomes bf16 with one rounding; a NaN becomes the integer 0 on
+ * every path; i1 and i8 arithmetic wrap at their width. What target/sim computes is what the device
+ * does, except for the operations that SIMT IR calls approximate.
  *
  * Kernel ABI as Triton 3.6's launcher calls it: the kernel's parameters in order (pointers
  * .u64 .ptr .global .align 1; i1 and i8 .u8, i16 .u16, i32 .u32, i64 .u64, f32 .f32, f64 .f64, f16
@@ -35,10 +36,10 @@ typedef struct lilac_ptx_options {
 } lilac_ptx_options;
 
 /* Appends the module's PTX to `out`. The module must be one that lilac_simt_verify accepts. False,
- * with `out` as it was and a diagnostic of id `unsupported-on-target`, for what the device's PTX does
- * not have: an operation of a type (division of f16, say), 8-bit floats before sm_89, clusters before
- * sm_90, a launch shape or a name that PTX cannot say, a device that is not NVIDIA's. Linear in the
- * number of instructions, about 50 ns each. */
+ * with `out` as it was and a diagnostic of id `unsupported-on-target`, for what the device's PTX
+ * does not have: an operation of a type (division of f16, say), 8-bit floats before sm_89, clusters
+ * before sm_90, a launch shape or a name that PTX cannot say, a device that is not NVIDIA's. Linear
+ * in the number of instructions, about 50 ns each. */
 LILAC_API LILAC_MUST_USE bool lilac_ptx_write(lilac_text *out, const lilac_simt_module *module,
                                               const lilac_ptx_options *options);
 
