@@ -55,7 +55,8 @@ typedef enum lilac_tile_attribute_kind {
     LILAC_TILE_ATTR_INTEGERS, /* array<i32: …> */
     LILAC_TILE_ATTR_ARRAY,    /* […] of attributes */
     LILAC_TILE_ATTR_DENSE,    /* dense<…>: one element (a splat) or all, as bits */
-    LILAC_TILE_ATTR_DICTIONARY
+    LILAC_TILE_ATTR_DICTIONARY,
+    LILAC_TILE_ATTR_FUNCTION /* (types) -> types: two arrays of types, in elements */
 } lilac_tile_attribute_kind;
 
 typedef struct lilac_tile_attribute {
@@ -66,7 +67,7 @@ typedef struct lilac_tile_attribute {
     lilac_name text; /* STRING (as written between the quotes), KEYWORD, SYMBOL */
     uint32_t count;
     const int64_t *integers;                     /* INTEGERS, DENSE (bits of each element) */
-    const struct lilac_tile_attribute *elements; /* ARRAY, DICTIONARY */
+    const struct lilac_tile_attribute *elements; /* ARRAY, DICTIONARY, FUNCTION */
 } lilac_tile_attribute;
 
 typedef struct lilac_tile_attributes {

@@ -275,6 +275,13 @@ bool tile_define_location(tile_reader *reader, lilac_name name);
 void tile_resolve_locations(tile_reader *reader);
 
 /* Values, blocks, regions: read.c. */
+/* %a: type {…} loc(…), … up to and with ")", as arguments of `block`. With `attributes`, a
+ * function's: they are kept there, and names may be missing, which `unnamed` then says. */
+bool tile_read_arguments(tile_reader *reader, lilac_tile_block *block,
+                         lilac_tile_attributes **attributes, bool *unnamed);
+/* Goes from the bad operation that began at `begin` to the next one: past where the error is, with
+ * no bracket of the bad one open, at the beginning of a line or at the "}" of the block. */
+void tile_skip_operation(tile_reader *reader, uint32_t begin);
 bool tile_read_operand(tile_reader *reader, tile_operands *operands);
 bool tile_read_operands(tile_reader *reader, tile_operands *operands); /* zero or more */
 bool tile_define_value(tile_reader *reader, lilac_name name, lilac_position position,

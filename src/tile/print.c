@@ -124,6 +124,18 @@ static void print_typed(lilac_text *out, const lilac_tile_attribute *attribute,
     lilac_tile_print_type(out, attribute->type);
 }
 
+static void print_types(lilac_text *out, const lilac_tile_attribute *types, bool parentheses) {
+    if (parentheses)
+        lilac_text_char(out, '(');
+    for (uint32_t i = 0; i < types->count; i++) {
+        if (i)
+            lilac_text_puts(out, ", ");
+        lilac_tile_print_type(out, types->elements[i].type);
+    }
+    if (parentheses)
+        lilac_text_char(out, ')');
+}
+
 void tile_print_attribute_value(lilac_text *out, const lilac_tile_attribute *attribute) {
     switch (attribute->kind) {
     case LILAC_TILE_ATTR_UNIT:
@@ -174,6 +186,11 @@ void tile_print_attribute_value(lilac_text *out, const lilac_tile_attribute *att
             tile_print_attribute_value(out, &attribute->elements[i]);
         }
         lilac_text_char(out, ']');
+        return;
+    case LILAC_TILE_ATTR_FUNCTION:
+        print_types(out, &attribute->elements[0], true);
+        lilac_text_puts(out, " -> ");
+        print_types(out, &attribute->elements[1], attribute->elements[1].count != 1);
         return;
     case LILAC_TILE_ATTR_DICTIONARY:
         lilac_text_char(out, '{');

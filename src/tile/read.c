@@ -1,13 +1,9 @@
-/* The reader of MLIR's custom assembly, as Triton prints it.
+/* The reader's regions, blocks and names; see read_module.c for the whole of it.
  *
- *   definitions   #loc = loc(…)   #blocked = #ttg.blocked<{…}>     anywhere at the top
- *   module        module attributes {…} { functions }
- *   function      tt.func public @name(%a: type {…} loc(…), …) -> (types) attributes {…} { blocks }
- *   block         ^name(%a: type, …):  operations
- *   operation     %r, %s:2 = name … loc(…)     see read_op.c
+ *   region   { operations  ^name(%a: type, …): operations … }
  *
- * One pass, no look-ahead: an operation is drafted from its text, then made, then its results get
- * their names. Names map to values through one hash table; a scope that ends takes its names out.
+ * Names map to values through one hash table; a scope that ends takes its names out. A name that is
+ * visible cannot be defined again.
  *
  * After an error the reader goes on at the next operation: the next token that begins a line and
  * stands where as many brackets are open as where the bad operation began. The bad one's results
@@ -154,10 +150,8 @@ lilac_tile_block *tile_use_label(tile_reader *reader, lilac_name name, lilac_pos
     return found->block;
 }
 
-/* %a: type {…} loc(…), … up to and with ")". With attributes, a function's: their names may be
- * missing, which `unnamed` then says. */
-static bool read_arguments(tile_reader *reader, lilac_tile_block *block,
-                           lilac_tile_attributes **attributes, bool *unnamed) {
+bool tile_read_arguments(tile_reader *reader, lilac_tile_block *block,
+                         lilac_tile_attributes **attributes, bool *unnamed) {
     lilac_scanner *scan = &reader->scan;
     uint32_t capacity = 0;
     if (lilac_scanner_accept(scan, ')'))
@@ -233,9 +227,7 @@ static int open_brackets(const lilac_scanner *scan, uint32_t begin, uint32_t end
     return open > 0 ? open : 0;
 }
 
-/* Goes from the operation that began at `begin` to the next one: past where the error is, with no
- * bracket of the bad one open, at the beginning of a line or at the "}" of the block. */
-static void skip_operation(tile_reader *reader, uint32_t begin) {
+void tile_skip_operation(tile_reader *reader, uint32_t begin) {
     lilac_scanner *scan = &reader->scan;
     int open = open_brackets(scan, begin, scan->offset);
     if (scan->offset == begin && scan->kind != LILAC_TOKEN_END) {
@@ -266,7 +258,7 @@ static bool read_block_label(tile_reader *reader, lilac_tile_block **block) {
         return tile_fail(reader, position, "redefinition", "'^%s' is defined twice", name);
     found->defined = true;
     *block = found->block;
-    if (lilac_scanner_accept(scan, '(') && !read_arguments(reader, *block, NULL, NULL))
+    if (lilac_scanner_accept(scan, '(') && !tile_read_arguments(reader, *block, NULL, NULL))
         return false;
     return lilac_scanner_expect(scan, ':');
 }
@@ -285,7 +277,7 @@ static void read_block(tile_reader *reader, lilac_tile_block *block) {
             scan->kind != LILAC_TOKEN_ERROR)
             (void)lilac_scanner_expected(scan, "an operation");
         reader->bad = true;
-        skip_operation(reader, begin);
+        tile_skip_operation(reader, begin);
         tile_define_results(reader, &names, NULL);
     }
 }
@@ -340,203 +332,4 @@ bool tile_read_region(tile_reader *reader, lilac_tile_region *region, lilac_tile
     reader->label_base = base;
     tile_scope_close(reader, mark);
     return good;
-}
-
-/* ---- functions and modules -------------------------------------------------------------- */
-
-static bool read_function_header(tile_reader *reader, lilac_tile_function *function,
-                                 lilac_tile_block *entry, bool *unnamed) {
-    lilac_scanner *scan = &reader->scan;
-    bool is_private =
-        lilac_scanner_accept_word(scan, "private") || lilac_scanner_accept_word(scan, "nested");
-    if (!is_private)
-        lilac_scanner_accept_word(scan, "public");
-    function->is_public = !is_private;
-    if (scan->kind != LILAC_TOKEN_SYMBOL)
-        return lilac_scanner_expected(scan, "the function's name");
-    function->name = tile_token_name(reader);
-    void **same = tile_table_at(&reader->functions, function->name);
-    if (*same)
-        return tile_fail(reader, lilac_scanner_position(scan), "redefinition",
-                         "function '@%s' is defined twice", function->name);
-    *same = function;
-    lilac_scanner_next(scan);
-    if (!lilac_scanner_expect(scan, '('))
-        return false;
-    if (!read_arguments(reader, entry, &function->parameter_attributes, unnamed))
-        return false;
-    function->parameter_count = entry->argument_count;
-    function->parameters = entry->arguments;
-    tile_type_list results = {0};
-    if (scan->kind == LILAC_TOKEN_ARROW) {
-        lilac_scanner_next(scan);
-        if (!tile_read_function_results(reader, &results))
-            return false;
-    }
-    function->result_count = results.count;
-    function->results =
-        lilac_arena_array(reader->module->arena, const lilac_tile_type *, results.count);
-    if (results.count)
-        memcpy(function->results, results.list, sizeof *results.list * results.count);
-    if (lilac_scanner_accept_word(scan, "attributes"))
-        return tile_read_dictionary(reader, &function->attributes);
-    return true;
-}
-
-static bool read_function(tile_reader *reader) {
-    lilac_scanner *scan = &reader->scan;
-    lilac_tile_module *module = reader->module;
-    lilac_tile_function *function = lilac_arena_new(module->arena, lilac_tile_function);
-    function->module = module;
-    function->position = lilac_scanner_position(scan);
-    lilac_scanner_next(scan);
-    uint32_t mark;
-    tile_scope_open(reader, &mark);
-    lilac_tile_block *entry = tile_block_create(module);
-    reader->function = function;
-    bool unnamed = false;
-    bool good = read_function_header(reader, function, entry, &unnamed);
-    if (good && lilac_scanner_is(scan, '{') && unnamed) {
-        good = lilac_scanner_expected(scan, "names of the parameters, or no body");
-    } else if (good && lilac_scanner_is(scan, '{')) {
-        function->body = tile_region_create(module, function);
-        good = tile_read_region(reader, function->body, entry);
-    }
-    tile_scope_close(reader, mark);
-    reader->function = NULL;
-    if (!good || !tile_read_location(reader, &function->location))
-        return false;
-    *reader->function_end = function;
-    reader->function_end = &function->next;
-    return true;
-}
-
-/* Functions up to "}" or the end of the text. */
-static void read_functions(tile_reader *reader) {
-    lilac_scanner *scan = &reader->scan;
-    while (scan->kind != LILAC_TOKEN_END && !lilac_scanner_is(scan, '}')) {
-        uint32_t begin = scan->offset;
-        uint32_t before = lilac_error_count(reader->context);
-        bool good = lilac_scanner_is_word(scan, "tt.func") && read_function(reader);
-        if (good)
-            continue;
-        if (lilac_error_count(reader->context) == before && scan->kind != LILAC_TOKEN_ERROR) {
-            if (scan->kind == LILAC_TOKEN_WORD || scan->kind == LILAC_TOKEN_STRING)
-                (void)tile_fail(reader, lilac_scanner_position(scan), "unknown-operation",
-                                "'%.*s' cannot stand in a module",
-                                (int)(scan->word_length > 80 ? 80 : scan->word_length), scan->word);
-            else
-                (void)lilac_scanner_expected(scan, "tt.func");
-        }
-        reader->bad = true;
-        skip_operation(reader, begin);
-    }
-}
-
-static bool read_module(tile_reader *reader) {
-    lilac_scanner *scan = &reader->scan;
-    lilac_scanner_next(scan);
-    if (scan->kind == LILAC_TOKEN_SYMBOL) {
-        lilac_tile_attribute name = {.kind = LILAC_TILE_ATTR_SYMBOL,
-                                     .name = lilac_intern_string(reader->context, "sym_name"),
-                                     .text = tile_token_name(reader)};
-        tile_attribute_append(reader->module->arena, &reader->module->attributes, &name);
-        lilac_scanner_next(scan);
-    }
-    if (lilac_scanner_accept_word(scan, "attributes") &&
-        !tile_read_dictionary(reader, &reader->module->attributes))
-        return false;
-    if (!lilac_scanner_expect(scan, '{'))
-        return false;
-    read_functions(reader);
-    return lilac_scanner_expect(scan, '}') && tile_read_location(reader, &reader->module->location);
-}
-
-/* #loc3 = loc(…) or #blocked = #ttg.blocked<{…}> */
-static bool read_definition(tile_reader *reader) {
-    lilac_scanner *scan = &reader->scan;
-    lilac_position position = lilac_scanner_position(scan);
-    lilac_name name = tile_token_name(reader);
-    uint32_t length = scan->word_length;
-    lilac_scanner_next(scan);
-    if (!lilac_scanner_expect(scan, '='))
-        return false;
-    if (lilac_scanner_is_word(scan, "loc"))
-        return tile_define_location(reader, name);
-    void **known = tile_table_at(&reader->encoding_names, name);
-    if (*known)
-        return tile_fail(reader, position, "redefinition", "'#%s' is defined twice", name);
-    const lilac_encoding *encoding = lilac_encoding_read(scan, &reader->encodings);
-    if (!encoding)
-        return false;
-    *known = (void *)(uintptr_t)encoding;
-    lilac_encoding_define(&reader->encodings, reader->context, name, length, encoding);
-    return true;
-}
-
-static void read_top(tile_reader *reader) {
-    lilac_scanner *scan = &reader->scan;
-    bool module = false;
-    while (scan->kind != LILAC_TOKEN_END) {
-        uint32_t begin = scan->offset;
-        uint32_t before = lilac_error_count(reader->context);
-        bool good;
-        if (scan->kind == LILAC_TOKEN_HASH) {
-            good = read_definition(reader);
-        } else if (lilac_scanner_is_word(scan, "module") ||
-                   lilac_scanner_is_word(scan, "builtin.module")) {
-            if (module)
-                (void)tile_fail(reader, lilac_scanner_position(scan), "redefinition",
-                                "a second module in one text");
-            module = true;
-            good = read_module(reader);
-        } else if (lilac_scanner_is_word(scan, "tt.func")) {
-            module = true;
-            good = read_function(reader);
-        } else {
-            good = lilac_scanner_expected(scan, "a module or a definition");
-        }
-        if (good)
-            continue;
-        reader->bad = true;
-        if (lilac_error_count(reader->context) == before && scan->kind != LILAC_TOKEN_ERROR)
-            (void)lilac_scanner_expected(scan, "a module or a definition");
-        skip_operation(reader, begin);
-    }
-    if (!module && !reader->bad)
-        (void)lilac_scanner_expected(scan, "a module");
-}
-
-lilac_tile_module *lilac_tile_read(lilac_context *context, uint32_t source) {
-    tile_reader reader = {.context = context,
-                          .module = lilac_tile_module_create(context),
-                          .scratch = lilac_arena_create()};
-    uint32_t before = lilac_error_count(context);
-    reader.pending_end = &reader.pending;
-    reader.function_end = &reader.module->functions;
-    reader.encodings.context = context;
-    lilac_scanner_init(&reader.scan, context, source);
-    const char *zero = reader.scan.length ? memchr(reader.scan.text, 0, reader.scan.length) : NULL;
-    if (zero) {
-        /* Names are C strings from here on. */
-        uint32_t offset = (uint32_t)(zero - reader.scan.text);
-        (void)tile_fail(&reader, ((lilac_position){source, offset}), "zero-byte",
-                        "a byte that is zero");
-    } else {
-        read_top(&reader);
-        tile_resolve_locations(&reader);
-    }
-    bool good = !reader.bad && lilac_error_count(context) == before;
-    tile_table_clear(&reader.opcodes);
-    tile_table_clear(&reader.values);
-    tile_table_clear(&reader.functions);
-    tile_table_clear(&reader.encoding_names);
-    tile_table_clear(&reader.locations);
-    lilac_heap_free(reader.log);
-    lilac_heap_free(reader.labels);
-    lilac_arena_destroy(reader.scratch);
-    if (good)
-        return reader.module;
-    lilac_tile_module_destroy(reader.module);
-    return NULL;
 }

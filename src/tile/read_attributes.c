@@ -327,6 +327,37 @@ static bool read_array(tile_reader *reader, lilac_tile_attribute *attribute, uin
     return lilac_scanner_expect(scan, ']');
 }
 
+/* An array of these types, as an attribute. */
+static lilac_tile_attribute type_array(tile_reader *reader, const tile_type_list *types) {
+    lilac_tile_attributes list = {0};
+    for (uint32_t i = 0; i < types->count; i++)
+        tile_attribute_append(
+            reader->module->arena, &list,
+            &(lilac_tile_attribute){.kind = LILAC_TILE_ATTR_TYPE, .type = types->list[i]});
+    return (lilac_tile_attribute){
+        .kind = LILAC_TILE_ATTR_ARRAY, .count = list.count, .elements = list.list};
+}
+
+/* (i32, f16) -> f32 */
+static bool read_function_type(tile_reader *reader, lilac_tile_attribute *attribute) {
+    lilac_scanner *scan = &reader->scan;
+    tile_type_list inputs = {0}, outputs = {0};
+    if (!tile_read_parenthesized_types(reader, &inputs))
+        return false;
+    if (scan->kind != LILAC_TOKEN_ARROW)
+        return lilac_scanner_expected(scan, "'->'");
+    lilac_scanner_next(scan);
+    if (!tile_read_function_results(reader, &outputs))
+        return false;
+    lilac_tile_attribute *both = lilac_arena_array(reader->module->arena, lilac_tile_attribute, 2);
+    both[0] = type_array(reader, &inputs);
+    both[1] = type_array(reader, &outputs);
+    attribute->kind = LILAC_TILE_ATTR_FUNCTION;
+    attribute->count = 2;
+    attribute->elements = both;
+    return true;
+}
+
 /* #arith.overflow<nsw, nuw>: an attribute that custom assembly writes as keywords. */
 static bool read_keywords(tile_reader *reader, lilac_tile_attribute *attribute) {
     lilac_scanner *scan = &reader->scan;
@@ -386,6 +417,8 @@ static bool read_value(tile_reader *reader, lilac_tile_attribute *attribute, uin
             return read_number(reader, attribute);
         if (scan->punctuation == '[')
             return read_array(reader, attribute, depth);
+        if (scan->punctuation == '(')
+            return read_function_type(reader, attribute);
         if (scan->punctuation == '{') {
             lilac_tile_attributes inner = {0};
             if (!read_dictionary(reader, &inner, depth + 1))

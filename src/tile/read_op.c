@@ -9,6 +9,9 @@
 
 #include <string.h>
 
+/* Of one operation. */
+enum { MAX_RESULTS = 1024 };
+
 /* "%a:2, %b =" */
 static bool read_result_names(tile_reader *reader, tile_result_names *names) {
     lilac_scanner *scan = &reader->scan;
@@ -25,9 +28,9 @@ static bool read_result_names(tile_reader *reader, tile_result_names *names) {
             lilac_position position = lilac_scanner_position(scan);
             if (!lilac_scanner_integer(scan, &count))
                 return false;
-            if (count < 1 || count > 65536)
+            if (count < 1 || count > MAX_RESULTS)
                 return tile_fail(reader, position, "count-mismatch",
-                                 "a name stands for 1 to 65536 results");
+                                 "a name stands for 1 to %d results", MAX_RESULTS);
             result.count = (uint32_t)count;
         }
         if (names->count == names->capacity) {
@@ -242,6 +245,9 @@ bool tile_read_op(tile_reader *reader, lilac_tile_block *block, tile_result_name
     tile_draft draft = {0};
     if (!read_result_names(reader, names) || !read_named_op(reader, &draft))
         return false;
+    if (draft.results.count > MAX_RESULTS)
+        return tile_fail(reader, draft.position, "count-mismatch", "more than %d results",
+                         MAX_RESULTS);
     if (names->total != draft.results.count)
         return tile_fail(reader, draft.position, "count-mismatch", "'%s' has %u results, not %u",
                          lilac_tile_op_info_get(draft.code)->name, draft.results.count,

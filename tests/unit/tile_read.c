@@ -130,7 +130,7 @@ static void reader_refuses(void **state) {
          "\"tt.atomic_rmw\"(%p, %h) : (!tt.ptr<f32>) -> f16"},
         {"count-mismatch", 6, "same length",
          "%v = tt.make_tensor_descriptor %p, [%i, %i], [%i] : <f32>, <tensor<4x8xf32>>"},
-        {"count-mismatch", 6, "1 to 65536", "%v:0 = arith.addi %i, %i : i32"},
+        {"count-mismatch", 6, "1 to 1024", "%v:0 = arith.addi %i, %i : i32"},
         {"redefinition", 7, "'%v'", "%v = arith.addi %i, %i : i32\n%v = arith.addi %i, %i : i32"},
         {"redefinition", 6, "'%i'", "scf.for %i = %i to %i step %i  : i32 {\n}"},
         {"redefinition", 6, "attribute 'a'", "%v = arith.addi %i, %i {a, a} : i32"},
@@ -572,6 +572,45 @@ static void generic_operations(void **state) {
         false);
 }
 
+/* Modules and functions too, as mlir-opt prints them when asked for generic form. */
+static void generic_modules(void **state) {
+    (void)state;
+    check_printed(
+        "\"builtin.module\"() <{sym_name = \"m\"}> ({\n"
+        "  \"tt.func\"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {}], function_type = "
+        "(!tt.ptr<f32>, i32) -> i32, sym_name = \"f\", sym_visibility = \"private\"}> ({\n"
+        "  ^bb0(%arg0: !tt.ptr<f32>, %arg1: i32):\n"
+        "    \"tt.return\"(%arg1) : (i32) -> ()\n"
+        "  }) {noinline = false} : () -> ()\n"
+        "  \"tt.func\"() <{function_type = (f32) -> (), sym_name = \"g\"}> ({\n"
+        "  }) : () -> ()\n"
+        "}) {ttg.target = \"cuda:90\"} : () -> ()\n",
+        "module @m attributes {ttg.target = \"cuda:90\"} {\n"
+        "  tt.func private @f(%arg0: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %arg1: i32) -> i32 "
+        "attributes {noinline = false} {\n"
+        "    tt.return %arg1 : i32\n"
+        "  }\n"
+        "  tt.func public @g(f32)\n"
+        "}\n",
+        false);
+    static const wrong list[] = {
+        {"bad-attribute", 1, "'sym_name'", "\"tt.func\"() ({}) : () -> ()"},
+        {"count-mismatch", 1, "parameters",
+         "\"tt.func\"() <{function_type = (i32) -> (), sym_name = \"f\"}> ({ ^bb0: tt.return }) : "
+         "() -> ()"},
+        {"type-mismatch", 1, "'i64' in the function's type",
+         "\"tt.func\"() <{function_type = (i64) -> (), sym_name = \"f\"}> ({ ^bb0(%a: i32): "
+         "tt.return }) : () -> ()"},
+        {"unsupported-attribute", 1, "results",
+         "\"tt.func\"() <{function_type = () -> i32, sym_name = \"f\", res_attrs = [{}]}> ({}) : "
+         "() -> ()"},
+    };
+    bool good = true;
+    for (size_t i = 0; i < COUNT(list); i++)
+        good &= is_refused(&list[i], list[i].body, false);
+    assert_true(good);
+}
+
 /* Numbers keep their bits; MLIR's spelling of each. */
 static void literals(void **state) {
     (void)state;
@@ -750,6 +789,7 @@ int main(void) {
         cmocka_unit_test(white_space_means_nothing),
         cmocka_unit_test(locations_before_and_after),
         cmocka_unit_test(generic_operations),
+        cmocka_unit_test(generic_modules),
         cmocka_unit_test(literals),
         cmocka_unit_test(names_and_results),
         cmocka_unit_test(layouts_are_checked),
