@@ -358,7 +358,8 @@ static bool read_function_type(tile_reader *reader, lilac_tile_attribute *attrib
     return true;
 }
 
-/* #arith.overflow<nsw, nuw>: an attribute that custom assembly writes as keywords. */
+/* #arith.overflow<nsw, nuw>: an attribute that custom assembly writes as keywords. The text stays
+ * whole: only the operation whose attribute it is takes the words out of it (see read_op.c). */
 static bool read_keywords(tile_reader *reader, lilac_tile_attribute *attribute) {
     lilac_scanner *scan = &reader->scan;
     bool arith = scan->word_length > 6 && memcmp(scan->word, "arith.", 6) == 0;
@@ -372,19 +373,22 @@ static bool read_keywords(tile_reader *reader, lilac_tile_attribute *attribute) 
     if (!lilac_scanner_expect(scan, '<'))
         return false;
     lilac_text text = {0};
-    bool good = true;
+    lilac_text_printf(&text, "#arith.%s<", set->name);
+    bool good = true, first = true;
     do {
-        if (text.length)
-            lilac_text_puts(&text, set->separator);
         good =
             scan->kind == LILAC_TOKEN_WORD && tile_keywords_has(set, scan->word, scan->word_length);
         if (!good) {
             (void)lilac_scanner_expected(scan, set->words);
             break;
         }
+        if (!first)
+            lilac_text_puts(&text, set->separator);
+        first = false;
         lilac_text_put(&text, scan->word, scan->word_length);
         lilac_scanner_next(scan);
     } while (lilac_scanner_accept(scan, ','));
+    lilac_text_char(&text, '>');
     attribute->kind = LILAC_TILE_ATTR_KEYWORD;
     attribute->text = lilac_intern(reader->context, lilac_text_get(&text), text.length);
     lilac_text_clear(&text);

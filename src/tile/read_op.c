@@ -69,9 +69,22 @@ static lilac_tile_opcode find_opcode(tile_reader *reader) {
     return (lilac_tile_opcode)(uintptr_t)*known;
 }
 
-/* Turns the integers of generic form into the keywords of custom form, by the format. */
+/* The words of "#arith.set<words>"; NULL when that is not what it is. */
+static lilac_name words_of(tile_reader *reader, const tile_keywords *set, lilac_name text) {
+    size_t length = strlen(set->name);
+    if (strncmp(text, "#arith.", 7) != 0 || strncmp(text + 7, set->name, length) != 0 ||
+        text[7 + length] != '<')
+        return NULL;
+    const char *words = text + 7 + length + 1;
+    return lilac_intern(reader->context, words, strlen(words) - 1);
+}
+
+/* Turns what generic form writes for an attribute into the keywords of custom form, by the format:
+ * integers, and lists of flags. */
 static bool use_keywords(tile_reader *reader, tile_draft *draft) {
     const char *format = lilac_tile_op_info_get(draft->code)->format;
+    if (!draft->attributes.count)
+        return true;
     for (const char *at = format; (at = strchr(at, '@')) != NULL;) {
         size_t length = strcspn(++at, ":");
         const char *kind = at + length + 1;
@@ -90,6 +103,10 @@ static bool use_keywords(tile_reader *reader, tile_draft *draft) {
                                  (long long)attribute->integer, attribute->name);
             attribute->text = lilac_intern(reader->context, word, word_length);
             attribute->kind = LILAC_TILE_ATTR_KEYWORD;
+        } else if (attribute->kind == LILAC_TILE_ATTR_KEYWORD) {
+            lilac_name words = words_of(reader, set, attribute->text);
+            if (words)
+                attribute->text = words;
         }
         if (set->absent && attribute->kind == LILAC_TILE_ATTR_KEYWORD &&
             strcmp(attribute->text, set->absent) == 0)
@@ -167,7 +184,7 @@ static bool read_generic(tile_reader *reader, tile_draft *draft) {
     if (scan->kind != LILAC_TOKEN_ARROW)
         return lilac_scanner_expected(scan, "'->'");
     lilac_scanner_next(scan);
-    return tile_read_function_results(reader, &draft->results) && use_keywords(reader, draft);
+    return tile_read_function_results(reader, &draft->results);
 }
 
 /* Loops and conditionals that give nothing are written without their scf.yield. */
@@ -232,13 +249,13 @@ static bool read_named_op(tile_reader *reader, tile_draft *draft) {
     const lilac_tile_op_info *info = lilac_tile_op_info_get(draft->code);
     lilac_scanner_next(scan);
     if (generic)
-        return read_generic(reader, draft);
+        return read_generic(reader, draft) && use_keywords(reader, draft);
     if (info->traits & LILAC_TILE_GENERIC)
         return tile_fail(reader, draft->position, "syntax",
                          "'%s' is written in generic form, its name in quotes", info->name);
     if (strcmp(info->format, "own") == 0)
         return tile_read_custom(reader, draft);
-    return tile_read_format(reader, draft);
+    return tile_read_format(reader, draft) && use_keywords(reader, draft);
 }
 
 bool tile_read_op(tile_reader *reader, lilac_tile_block *block, tile_result_names *names) {

@@ -572,6 +572,19 @@ static void generic_operations(void **state) {
         false);
 }
 
+/* Flags keep their form where they are no flags of the operation. */
+static void flags_elsewhere(void **state) {
+    (void)state;
+    static const char text[] =
+        "module {\n"
+        "  tt.func public @f(%i: i32) {\n"
+        "    %0 = arith.addi %i, %i overflow<nsw> {other = #arith.overflow<nsw, nuw>} : i32\n"
+        "    tt.return\n"
+        "  }\n"
+        "}\n";
+    check_printed(text, text, false);
+}
+
 /* Modules and functions too, as mlir-opt prints them when asked for generic form. */
 static void generic_modules(void **state) {
     (void)state;
@@ -789,6 +802,7 @@ int main(void) {
         cmocka_unit_test(white_space_means_nothing),
         cmocka_unit_test(locations_before_and_after),
         cmocka_unit_test(generic_operations),
+        cmocka_unit_test(flags_elsewhere),
         cmocka_unit_test(generic_modules),
         cmocka_unit_test(literals),
         cmocka_unit_test(names_and_results),
