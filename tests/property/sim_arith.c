@@ -985,6 +985,75 @@ static void widening(void **state) {
     }
 }
 
+/* A neighbour of x on its side that the rounding wants. */
+static float rounded_float(double x, lilac_rounding rounding) {
+    volatile float near = (float)x;
+    bool below = (double)near<x, above = (double)near> x;
+    if (rounding == LILAC_ROUND_NEAREST_EVEN || x != x)
+        return near;
+    if (below && (rounding == LILAC_ROUND_UP || (rounding == LILAC_ROUND_ZERO && x < 0)))
+        return near == 0 && x < 0 ? -0.0f : nextafterf(near, INFINITY);
+    if (above && (rounding == LILAC_ROUND_DOWN || (rounding == LILAC_ROUND_ZERO && x > 0)))
+        return nextafterf(near, -INFINITY);
+    return near;
+}
+
+static void between_wide_floats(void **state) {
+    lilac_random random;
+    lilac_random_seed(&random, 19);
+    (void)state;
+    for (uint32_t rounding = LILAC_ROUND_NEAREST_EVEN; rounding <= LILAC_ROUND_UP; rounding++) {
+        sim_operation narrow = {.code = LILAC_SIMT_OP_FCVT,
+                                .result = LILAC_SIMT_F32,
+                                .operands = {LILAC_SIMT_F64},
+                                .operand_count = 1,
+                                .detail = (uint8_t)rounding};
+        draw(&random, &narrow);
+        for (uint32_t i = 0; i < CASES; i += 2) { /* numbers of f32's range */
+            uint64_t bits = random_bits(&random, LILAC_SIMT_F32);
+            pool.values[0][i] =
+                bits_of(LILAC_SIMT_F64, (double)float_of(bits) * (1 + 0x1p-24 * 0.3));
+        }
+        run(&narrow, 1024);
+        for (uint32_t i = 0; i < 1024; i++) {
+            double x = double_of(pool.values[0][i]);
+            float wanted = rounded_float(x, (lilac_rounding)rounding);
+            expect(&narrow, i, bits_of(LILAC_SIMT_F32, (double)wanted));
+        }
+        sim_operation widen = narrow;
+        widen.result = LILAC_SIMT_F64;
+        widen.operands[0] = LILAC_SIMT_F32;
+        draw(&random, &widen);
+        run(&widen, 512);
+        for (uint32_t i = 0; i < 512; i++)
+            expect(&widen, i, bits_of(LILAC_SIMT_F64, (double)float_of(pool.values[0][i])));
+    }
+}
+
+/* Between the two 16-bit formats: every code, every rounding. */
+static void between_narrow_floats(void **state) {
+    (void)state;
+    for (uint32_t which = 0; which < 8; which++) {
+        const format *from = which & 1 ? &bfloat : &half, *to = which & 1 ? &half : &bfloat;
+        lilac_rounding rounding = (lilac_rounding)(which / 2);
+        sim_operation operation = {.code = LILAC_SIMT_OP_FCVT,
+                                   .result = to->type,
+                                   .operands = {from->type},
+                                   .operand_count = 1,
+                                   .detail = (uint8_t)rounding};
+        pool.inputs[0] = pool.values[0];
+        for (uint32_t base = 0; base < 0x10000; base += CASES) {
+            for (uint32_t i = 0; i < CASES; i++)
+                pool.values[0][i] = base + i;
+            run(&operation, CASES);
+            for (uint32_t i = 0; i < CASES; i++) {
+                long double x = value_of(from, base + i);
+                expect(&operation, i, round_sum(to, x, signbit(x) ? -0.0L : 0.0L, rounding, false));
+            }
+        }
+    }
+}
+
 static void integers_to_floats(void **state) {
     lilac_random random;
     lilac_random_seed(&random, 15);
@@ -1157,16 +1226,28 @@ static void bitcasts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(halves_round_once),  cmocka_unit_test(bfloats_round_once),
-        cmocka_unit_test(packed_pairs),       cmocka_unit_test(halves_as_the_compiler),
-        cmocka_unit_test(wide_floats),        cmocka_unit_test(fused_ties),
-        cmocka_unit_test(functions),          cmocka_unit_test(float_comparisons),
-        cmocka_unit_test(integers),           cmocka_unit_test(integer_comparisons),
-        cmocka_unit_test(other_integers),     cmocka_unit_test(selects),
-        cmocka_unit_test(extensions),         cmocka_unit_test(packs),
-        cmocka_unit_test(narrowing),          cmocka_unit_test(widening),
-        cmocka_unit_test(integers_to_floats), cmocka_unit_test(floats_to_integers),
-        cmocka_unit_test(small_floats),       cmocka_unit_test(flushing),
+        cmocka_unit_test(halves_round_once),
+        cmocka_unit_test(bfloats_round_once),
+        cmocka_unit_test(packed_pairs),
+        cmocka_unit_test(halves_as_the_compiler),
+        cmocka_unit_test(wide_floats),
+        cmocka_unit_test(fused_ties),
+        cmocka_unit_test(functions),
+        cmocka_unit_test(float_comparisons),
+        cmocka_unit_test(integers),
+        cmocka_unit_test(integer_comparisons),
+        cmocka_unit_test(other_integers),
+        cmocka_unit_test(selects),
+        cmocka_unit_test(extensions),
+        cmocka_unit_test(packs),
+        cmocka_unit_test(narrowing),
+        cmocka_unit_test(widening),
+        cmocka_unit_test(between_wide_floats),
+        cmocka_unit_test(between_narrow_floats),
+        cmocka_unit_test(integers_to_floats),
+        cmocka_unit_test(floats_to_integers),
+        cmocka_unit_test(small_floats),
+        cmocka_unit_test(flushing),
         cmocka_unit_test(bitcasts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -237,6 +237,42 @@ static void collatz(void **state) {
     rig_clear(&r);
 }
 
+/* Values that all threads share, of every width, read per thread: the block's number n as i8, i16,
+ * i64, f16 and (n, n) + (n, n) as a packed pair. */
+static void uniform_values(void **state) {
+    enum { BLOCKS = 5 };
+    static uint64_t out[5][BLOCKS][32];
+    rig r;
+    (void)state;
+    rig_init(&r, 1, 5, 0);
+    r.launch.grid[0] = BLOCKS;
+    lilac_simt_value n = leaf(&r, LILAC_SIMT_OP_BLOCK, 0), values[5], half;
+    values[0] = lilac_simt_op1(&r.b, LILAC_SIMT_OP_TRUNC, LILAC_SIMT_I8, n);
+    values[1] = lilac_simt_op1(&r.b, LILAC_SIMT_OP_TRUNC, LILAC_SIMT_I16, n);
+    values[2] = lilac_simt_op1(&r.b, LILAC_SIMT_OP_ZEXT, LILAC_SIMT_I64, n);
+    half = values[3] = lilac_simt_op1(&r.b, LILAC_SIMT_OP_U2F, LILAC_SIMT_F16, n);
+    values[4] = lilac_simt_pack(&r.b, LILAC_SIMT_F16X2, 2, (lilac_simt_value[]){half, half});
+    values[4] = lilac_simt_op2(&r.b, LILAC_SIMT_OP_FADD, LILAC_SIMT_F16X2, values[4], values[4]);
+    lilac_simt_value at =
+        op2(&r, LILAC_SIMT_OP_ADD, op2(&r, LILAC_SIMT_OP_MUL, n, word(&r, 32)), thread(&r));
+    for (uint32_t k = 0; k < 5; k++) {
+        store(&r, GLOBAL_STORE, values[k], element(&r, k, at, 8));
+        give(&r, k, "out", out[k], sizeof out[k]);
+    }
+    assert_true(rig_run(&r));
+    for (uint32_t block = 0; block < BLOCKS; block++) {
+        const uint64_t halves[BLOCKS + 4] = {0,      0x3C00, 0x4000, 0x4200, 0x4400,
+                                             0x4500, 0x4600, 0x4700, 0x4800};
+        for (uint32_t t = 0; t < 32; t++) {
+            for (uint32_t k = 0; k < 3; k++)
+                assert_int_equal(out[k][block][t], block);
+            assert_int_equal(out[3][block][t], halves[block]);
+            assert_int_equal(out[4][block][t], halves[2 * block] << 16 | halves[2 * block]);
+        }
+    }
+    rig_clear(&r);
+}
+
 /* ---- random programs against a plain interpreter ------------------------------------------- */
 
 /* One thread, one value after another, straight from the definition. */
@@ -1112,6 +1148,31 @@ static void unsupported(void **state) {
     expect_failure(&r, "unsupported-instruction", 4, "saturation");
 }
 
+/* Threads times values above what the simulator gives a block. */
+static void too_many_values(void **state) {
+    rig r;
+    (void)state;
+    rig_init(&r, 32, 0, 0);
+    for (uint64_t k = 0; k <= 262144; k++)
+        constant(&r, LILAC_SIMT_I64, k);
+    expect_failure(&r, "too-many-values", 0, "2 GiB");
+}
+
+/* Where a program is several blocks, the trap says which of them. */
+static void trap_names_the_rank(void **state) {
+    rig r;
+    (void)state;
+    rig_init(&r, 1, 0, 0);
+    r.kernel->num_ctas = 4;
+    r.launch.grid[0] = 3;
+    lilac_simt_value sum = op2(&r, LILAC_SIMT_OP_ADD, leaf(&r, LILAC_SIMT_OP_BLOCK, 0),
+                               leaf(&r, LILAC_SIMT_OP_CTA, 0));
+    lilac_simt_instruction like = {.code = LILAC_SIMT_OP_ASSERT, .text = "small"};
+    lilac_simt_value small = lilac_simt_compare_values(&r.b, LILAC_SIMT_ULT, sum, word(&r, 4));
+    lilac_simt_build(&r.b, &like, 1, &small, 0, NULL);
+    expect_failure(&r, "assertion-failed", 0, "block (1, 0, 0), rank 3, thread 0");
+}
+
 /* No blocks: nothing runs, and that is fine. */
 static void empty_grid(void **state) {
     rig r;
@@ -1260,6 +1321,7 @@ int main(void) {
         cmocka_unit_test(trip_counts),
         cmocka_unit_test(branches),
         cmocka_unit_test(collatz),
+        cmocka_unit_test(uniform_values),
         cmocka_unit_test(random_programs),
         cmocka_unit_test(shuffles),
         cmocka_unit_test(ballots),
@@ -1283,6 +1345,8 @@ int main(void) {
         cmocka_unit_test(endless_loops),
         cmocka_unit_test(refused_launches),
         cmocka_unit_test(unsupported),
+        cmocka_unit_test(too_many_values),
+        cmocka_unit_test(trap_names_the_rank),
         cmocka_unit_test(empty_grid),
         cmocka_unit_test(determinism),
         cmocka_unit_test(counted_instructions),
