@@ -1,6 +1,7 @@
 /* Loops, conditionals and assertions.
  *
- * Every carried tensor becomes as many carried values as it has different registers. Conditions are
+ * Every carried tensor becomes as many carried values as it has different registers; pointers that
+ * advance by one step for all become as many as they have different bases. Conditions are
  * scalars, which all threads share. The barrier state follows the paths: entering a loop, shared
  * memory may have been read before it or by the iteration before. */
 #include "lower_internal.h"
@@ -150,6 +151,146 @@ static lilac_simt_value counter(lilac_lowering *l, const lilac_lower_value *valu
                : lilac_simt_op1(&l->builder, LILAC_SIMT_OP_SEXT, LILAC_SIMT_I32, number);
 }
 
+/* How one carried tensor goes round the loop. Usually every different register is carried whole. A
+ * tensor of pointers or offsets that only ever moves by the same step everywhere keeps its constant
+ * parts and is carried as its different bases, mostly one:
+ *
+ *   p = splat(x) + range;  for … { load p;  p += splat(step) }
+ */
+typedef struct carry {
+    bool by_base;
+    uint32_t width;
+    uint32_t *registers;    /* that stand for the carried values */
+    uint32_t *places;       /* of each register: which carried value */
+    const int64_t *offsets; /* by_base */
+    int64_t offset_low, offset_high;
+} carry;
+
+/* The same value in every element? */
+static bool is_splat(const lilac_tile_value *value) {
+    const lilac_tile_op *op = value->op;
+    if (op == NULL) {
+        return false;
+    }
+    const lilac_tile_attribute *attribute =
+        op->code == LILAC_TILE_OP_ARITH_CONSTANT ? lilac_tile_find(&op->attributes, "value") : NULL;
+    return op->code == LILAC_TILE_OP_TT_SPLAT || (attribute != NULL && attribute->count <= 1);
+}
+
+/* Is `next` the argument plus splats, added within this block? */
+static bool only_advances(const lilac_tile_block *block, const lilac_tile_value *argument,
+                          const lilac_tile_value *next) {
+    while (next != argument) {
+        const lilac_tile_op *op = next->op;
+        if (op == NULL || op->parent != block ||
+            (op->code != LILAC_TILE_OP_TT_ADDPTR && op->code != LILAC_TILE_OP_ARITH_ADDI &&
+             op->code != LILAC_TILE_OP_ARITH_SUBI) ||
+            !is_splat(op->operands[1].value)) {
+            return false;
+        }
+        next = op->operands[0].value;
+    }
+    return true;
+}
+
+/* Offsets that fit 32 bits stay within 64 whatever is done to them on the way. */
+static bool keeps_parts(const lilac_lower_value *init, const lilac_lower_view *view) {
+    return init->view == view && view != NULL && init->offsets != NULL &&
+           init->offset_low >= INT32_MIN && init->offset_high <= INT32_MAX;
+}
+
+static void plan_carry(lilac_lowering *l, const lilac_tile_block *block, uint32_t index,
+                       const lilac_lower_value *init, const lilac_lower_value *inside, carry *c) {
+    memset(c, 0, sizeof *c);
+    const lilac_tile_op *end = block->last;
+    c->by_base = keeps_parts(init, inside->view) && end != NULL && index < end->operand_count &&
+                 only_advances(block, block->arguments[index + 1], end->operands[index].value);
+    c->registers = lilac_arena_array(l->arena, uint32_t, inside->count);
+    c->places = lilac_arena_array(l->arena, uint32_t, inside->count);
+    for (uint32_t r = 0; r < inside->count; r++) {
+        uint32_t same = inside->view == NULL ? r : inside->view->canonical[r];
+        if (same == r && c->by_base) {
+            /* Equal bases stand together: the last few places find them. */
+            uint32_t back = 0;
+            while (back < c->width && back < 8 &&
+                   init->base[c->registers[c->width - 1 - back]] != init->base[r]) {
+                back++;
+            }
+            if (back < c->width && back < 8) {
+                c->places[r] = c->width - 1 - back;
+                continue;
+            }
+        }
+        if (same == r) {
+            c->registers[c->width] = r;
+            c->places[r] = c->width++;
+        } else {
+            c->places[r] = c->places[same];
+        }
+    }
+    if (c->by_base) {
+        c->offsets = init->offsets;
+        c->offset_low = init->offset_low;
+        c->offset_high = init->offset_high;
+    }
+}
+
+static void receive(const carry *c, lilac_lower_value *value, lilac_simt_value first) {
+    for (uint32_t r = 0; r < value->count; r++) {
+        value->base[r] = first + c->places[r];
+    }
+    if (c->by_base) {
+        value->offsets = c->offsets;
+        value->offset_low = c->offset_low;
+        value->offset_high = c->offset_high;
+        value->exact = false;
+    }
+}
+
+/* Appends what is carried of a value. */
+static bool send(lilac_lowering *l, const carry *c, const lilac_lower_value *value,
+                 const lilac_lower_value *like, lilac_simt_value *list) {
+    const uint32_t *source;
+    if (!lilac_lower_align(l, value, like->view, &source)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < c->width; i++) {
+        uint32_t r = lilac_lower_index(value, source, c->registers[i]);
+        list[i] = c->by_base ? value->base[r] : lilac_lower_get(l, value, r);
+    }
+    for (uint32_t r = 0; c->by_base && r < like->count; r++) {
+        if (value->offsets == NULL || value->offsets[r] != c->offsets[r] ||
+            value->base[r] != list[c->places[r]]) {
+            return lilac_lower_unsupported(l, "a carried pointer does not advance as it began");
+        }
+    }
+    return true;
+}
+
+static void define_counter(lilac_lowering *l, const lilac_lower_value *lower,
+                           const lilac_lower_value *upper, lilac_simt_value variable,
+                           lilac_lower_value *inside) {
+    bool narrow = lilac_simt_type_bits(lower->simt) < 32;
+    inside->base[0] =
+        narrow ? lilac_simt_op1(&l->builder, LILAC_SIMT_OP_TRUNC, lower->simt, variable) : variable;
+    if (lower->low < upper->high) {
+        inside->low = lower->low;
+        inside->high = upper->high - 1;
+    }
+}
+
+/* Sends operands of `op` from number `first` on. */
+static bool send_all(lilac_lowering *l, const carry *carries, const lilac_tile_op *op,
+                     uint32_t first, lilac_lower_value *const *like, lilac_simt_value *list) {
+    for (uint32_t i = first, at = 0; i < op->operand_count; at += carries[i++ - first].width) {
+        const lilac_lower_value *value = lilac_lower_operand(l, op, i);
+        if (!send(l, &carries[i - first], value, like[i - first], list + at)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool lower_for(lilac_lowering *l, const lilac_tile_op *op) {
     uint32_t carried = op->result_count;
     const lilac_lower_value *lower = lilac_lower_operand(l, op, 0);
@@ -163,11 +304,20 @@ static bool lower_for(lilac_lowering *l, const lilac_tile_op *op) {
         return lilac_lower_unsupported(l, "its counter is not a signed integer");
     }
     lilac_lower_value **inside = lilac_arena_array(l->arena, lilac_lower_value *, carried + 1);
+    if (op->operand_count != carried + 3) {
+        return lilac_lower_unsupported(l, "its values do not match its region's");
+    }
     if (!define_all(l, carried + 1, block->arguments, inside)) {
         return false;
     }
-    bundle values = make_bundle(l, carried, inside + 1);
-    if (!fill(l, &values, op, 3, carried, inside + 1)) {
+    carry *carries = lilac_arena_array(l->arena, carry, carried);
+    uint32_t width = 0;
+    for (uint32_t i = 0; i < carried; i++) {
+        plan_carry(l, block, i, lilac_lower_operand(l, op, i + 3), inside[i + 1], &carries[i]);
+        width += carries[i].width;
+    }
+    lilac_simt_value *list = lilac_arena_array(l->arena, lilac_simt_value, width);
+    if (!send_all(l, carries, op, 3, inside + 1, list)) {
         return false;
     }
     lilac_simt_value variable;
@@ -175,34 +325,35 @@ static bool lower_for(lilac_lowering *l, const lilac_tile_op *op) {
     bool within = reads_shared(l, op->regions[0]);
     lilac_simt_instruction *loop =
         lilac_simt_loop_begin(&l->builder, counter(l, lower), counter(l, upper), counter(l, step),
-                              values.count, values.values, &variable);
-    inside[0]->base[0] =
-        lilac_simt_type_bits(lower->simt) >= 32
-            ? variable
-            : lilac_simt_op1(&l->builder, LILAC_SIMT_OP_TRUNC, lower->simt, variable);
-    if (lower->offsets == NULL && upper->offsets == NULL && lower->low < upper->high) {
-        inside[0]->low = lower->low;
-        inside[0]->high = upper->high - 1;
+                              width, list, &variable);
+    define_counter(l, lower, upper, variable, inside[0]);
+    for (uint32_t i = 0, at = 1; i < carried; at += carries[i++].width) {
+        receive(&carries[i], inside[i + 1], variable + at);
     }
-    unflatten_all(inside + 1, carried, variable + 1);
     l->shared_read = shared_read || within;
     const lilac_tile_op *end = lilac_lower_block(l, block);
-    if (end == NULL || !fill(l, &values, end, 0, carried, inside + 1)) {
+    if (end == NULL) {
+        return false;
+    }
+    if (end->operand_count != carried) {
+        return lilac_lower_unsupported(l, "it does not yield what the loop carries");
+    }
+    if (!send_all(l, carries, end, 0, inside + 1, list)) {
         return false;
     }
     l->op = op;
-    lilac_simt_value first = lilac_simt_loop_end(&l->builder, loop, values.values);
+    lilac_simt_value first = lilac_simt_loop_end(&l->builder, loop, list);
     l->shared_read = l->shared_read || shared_read;
-    lilac_lower_value **results = lilac_arena_array(l->arena, lilac_lower_value *, carried);
-    if (!define_results(l, op, results)) {
-        return false;
-    }
-    for (uint32_t i = 0; i < carried; i++) {
-        if (results[i]->view != inside[i + 1]->view) {
+    for (uint32_t i = 0, at = 0; i < carried; at += carries[i++].width) {
+        lilac_lower_value *result = lilac_lower_result(l, op, i);
+        if (result == NULL) {
+            return false;
+        }
+        if (result->view != inside[i + 1]->view) {
             return lilac_lower_unsupported(l, "a result has another layout than what is carried");
         }
+        receive(&carries[i], result, first + at);
     }
-    unflatten_all(results, carried, first);
     return true;
 }
 

@@ -389,6 +389,70 @@ static void loops(void **state) {
     }
 }
 
+/* 4096 pointers over 128 threads advance as one 64-bit value, and accesses stay vectors. */
+static void pointers_advance_as_one(void **state) {
+    (void)state;
+    harness h;
+    harness_open(
+        &h,
+        "module {\n  tt.func public @k(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %o: "
+        "!tt.ptr<f16> {tt.divisibility = 16 : i32}, %n: i32, %d: i32 {tt.divisibility = 16 : "
+        "i32}) {\n"
+        "    %zero = arith.constant dense<0.0> : tensor<4096xf16>\n"
+        "    %from = arith.constant 0 : i32\n    %one = arith.constant 1 : i32\n"
+        "    %back = arith.constant dense<16> : tensor<4096xi32>\n"
+        "    %r = tt.make_range {end = 4096 : i32, start = 0 : i32} : tensor<4096xi32>\n"
+        "    %s = tt.splat %x : !tt.ptr<f16> -> tensor<4096x!tt.ptr<f16>>\n"
+        "    %p = tt.addptr %s, %r : tensor<4096x!tt.ptr<f16>>, tensor<4096xi32>\n"
+        "    %e:3 = scf.for %i = %from to %n step %one iter_args(%a = %zero, %q = %p, %k = %r) -> "
+        "(tensor<4096xf16>, tensor<4096x!tt.ptr<f16>>, tensor<4096xi32>)  : i32 {\n"
+        "      %v = tt.load %q : tensor<4096x!tt.ptr<f16>>\n"
+        "      %b = arith.addf %a, %v : tensor<4096xf16>\n"
+        "      %sd = tt.splat %d : i32 -> tensor<4096xi32>\n"
+        "      %t = tt.addptr %q, %sd : tensor<4096x!tt.ptr<f16>>, tensor<4096xi32>\n"
+        "      %u = tt.addptr %t, %sd : tensor<4096x!tt.ptr<f16>>, tensor<4096xi32>\n"
+        "      %w = tt.addptr %u, %back : tensor<4096x!tt.ptr<f16>>, tensor<4096xi32>\n"
+        "      %m = arith.subi %k, %back : tensor<4096xi32>\n"
+        "      scf.yield %b, %w, %m : tensor<4096xf16>, tensor<4096x!tt.ptr<f16>>, "
+        "tensor<4096xi32>\n    }\n"
+        "    %g = arith.sitofp %e#2 : tensor<4096xi32> to tensor<4096xf16>\n"
+        "    %y = arith.addf %e#0, %g : tensor<4096xf16>\n"
+        "    %so = tt.splat %o : !tt.ptr<f16> -> tensor<4096x!tt.ptr<f16>>\n"
+        "    %po = tt.addptr %so, %r : tensor<4096x!tt.ptr<f16>>, tensor<4096xi32>\n"
+        "    tt.store %po, %y : tensor<4096x!tt.ptr<f16>>\n"
+        "    tt.return\n  }\n}\n",
+        4, true);
+    enum { ROW = 2 * 32 + 16, ROWS = 3 };
+    static uint16_t x[4096 + ROW * ROWS], o[4096];
+    for (uint32_t i = 0; i < 4096 + ROW * ROWS; i++) {
+        x[i] =
+            (uint16_t)lilac_scalar_encode(LILAC_F16, i * 7 % 100, LILAC_ROUND_NEAREST_EVEN, false);
+    }
+    buffer buffers[] = {{x, sizeof x}, {o, sizeof o}};
+    int64_t scalars[] = {ROWS, 32};
+    harness_run(&h, 1, buffers, 2, scalars, 2);
+    for (uint32_t i = 0; i < 4096; i++) {
+        double sum = 0;
+        for (uint32_t k = 0; k < ROWS; k++) {
+            sum += (i + ROW * k) * 7 % 100;
+        }
+        uint64_t last =
+            lilac_scalar_encode(LILAC_F16, (double)i - 16 * ROWS, LILAC_ROUND_NEAREST_EVEN, false);
+        double want = sum + lilac_scalar_decode(LILAC_F16, last);
+        assert_int_equal(o[i],
+                         lilac_scalar_encode(LILAC_F16, want, LILAC_ROUND_NEAREST_EVEN, false));
+    }
+    /* 32 sums, one pointer, one offset. */
+    const lilac_simt_instruction *loop = h.simt->kernels->body->first;
+    while (loop != NULL && loop->code != LILAC_SIMT_OP_LOOP) {
+        loop = loop->next;
+    }
+    assert_non_null(loop);
+    assert_int_equal(loop->result_count, 32 + 1 + 1);
+    assert_int_equal(h.counters.access_bits[4], h.counters.global_loads + h.counters.global_stores);
+    harness_close(&h);
+}
+
 static void conditionals(void **state) {
     (void)state;
     harness h;
@@ -592,6 +656,7 @@ int main(void) {
         cmocka_unit_test(dense_constants),
         cmocka_unit_test(offsets_wrap),
         cmocka_unit_test(loops),
+        cmocka_unit_test(pointers_advance_as_one),
         cmocka_unit_test(conditionals),
         cmocka_unit_test(whiles),
         cmocka_unit_test(assertions),
