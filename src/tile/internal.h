@@ -231,10 +231,12 @@ struct tile_reader {
     lilac_arena *scratch;
     lilac_encoding_aliases encodings;
     lilac_tile_function *function;
-    uint32_t depth; /* of regions */
-    tile_table opcodes;
-    tile_table values;                    /* name → struct binding */
-    tile_table functions, encoding_names; /* to refuse second definitions */
+    uint32_t depth;                                        /* of regions */
+    tile_table opcodes;                                    /* name → opcode */
+    tile_table types;                                      /* text → type */
+    const tile_signature *signatures[LILAC_TILE_OP_COUNT]; /* of operations met so far */
+    tile_table values;                                     /* name → struct binding */
+    tile_table functions, encoding_names;                  /* to refuse second definitions */
     lilac_name *log; /* names defined, in order, so that a scope can be undone */
     uint32_t log_count, log_capacity;
     struct tile_label *labels; /* blocks of the regions now open */

@@ -61,7 +61,8 @@ bool tile_define_value(tile_reader *reader, lilac_name name, lilac_position posi
 
 /* Numbers are what printing gives to values without a name. */
 lilac_name tile_kept_name(lilac_name name) {
-    return strspn(name, "0123456789") == strlen(name) ? NULL : name;
+    bool digit = name[0] >= '0' && name[0] <= '9';
+    return digit && strspn(name, "0123456789") == strlen(name) ? NULL : name;
 }
 
 bool tile_read_operand(tile_reader *reader, tile_operands *operands) {

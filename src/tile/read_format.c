@@ -12,7 +12,7 @@
 typedef struct format_state {
     tile_reader *reader;
     tile_draft *draft;
-    tile_signature signature;
+    const tile_signature *signature;
     tile_binding binding;
     tile_operands groups[TILE_MAX_ITEMS];
     tile_type_list lists[TILE_MAX_ITEMS]; /* written types of items that list them */
@@ -136,24 +136,24 @@ static bool read_type_list(format_state *state, uint32_t item, bool function) {
     state->list_positions[item] = lilac_scanner_position(&reader->scan);
     if (function)
         return tile_read_function_results(reader, list);
-    if (item < state->signature.operand_items && state->groups[item].count == 0)
+    if (item < state->signature->operand_items && state->groups[item].count == 0)
         return true;
     return tile_read_types(reader, list);
 }
 
 static bool read_variable(format_state *state, char variable, bool function, bool short_form) {
     tile_reader *reader = state->reader;
-    int item = tile_signature_list(&state->signature, variable);
+    int item = tile_signature_list(state->signature, variable);
     if (item >= 0)
         return read_type_list(state, (uint32_t)item, function);
     lilac_position position = lilac_scanner_position(&reader->scan);
     const lilac_tile_type **known = &state->binding.types[variable - 'A'];
     bool descriptor = false;
-    uint32_t count = state->signature.operand_items + state->signature.result_items;
+    uint32_t count = state->signature->operand_items + state->signature->result_items;
     for (uint32_t i = 0; short_form && i < count; i++)
-        if (state->signature.items[i].variable == variable &&
-            state->signature.items[i].constraint_count)
-            descriptor |= state->signature.items[i].constraints[0].kind == 'd';
+        if (state->signature->items[i].variable == variable &&
+            state->signature->items[i].constraint_count)
+            descriptor |= state->signature->items[i].constraints[0].kind == 'd';
     const lilac_tile_type *type =
         !short_form
             ? tile_read_type(reader)
@@ -228,7 +228,7 @@ static const char *walk_one(format_state *state, const char *at, const char *end
     case '$': {
         uint32_t item = (uint32_t)(at[1] - '0');
         tile_operands *group = &state->groups[item];
-        bool list = state->signature.items[item].many == '*';
+        bool list = state->signature->items[item].many == '*';
         bool good = list ? tile_read_operands(state->reader, group)
                          : tile_read_operand(state->reader, group);
         return good ? at + 2 : NULL;
@@ -271,7 +271,7 @@ static const char *walk(format_state *state, const char *at, const char *end) {
 /* Operands in the order of the signature; the sizes of the groups are kept where they cannot be
  * told from the number of operands. */
 static bool collect_operands(format_state *state) {
-    const tile_signature *signature = &state->signature;
+    const tile_signature *signature = state->signature;
     tile_draft *draft = state->draft;
     int64_t sizes[TILE_MAX_ITEMS];
     uint32_t optional = 0;
@@ -321,7 +321,7 @@ static bool check_type(format_state *state, const tile_item *item, const lilac_t
 
 static bool check_group(format_state *state, uint32_t number, uint32_t start) {
     tile_reader *reader = state->reader;
-    const tile_item *item = &state->signature.items[number];
+    const tile_item *item = &state->signature->items[number];
     const tile_operands *group = &state->groups[number];
     bool listed = item->variable && item->many == '*';
     if (listed && state->lists[number].count != group->count)
@@ -343,7 +343,7 @@ static bool check_group(format_state *state, uint32_t number, uint32_t start) {
 }
 
 static bool compute_results(format_state *state) {
-    const tile_signature *signature = &state->signature;
+    const tile_signature *signature = state->signature;
     tile_reader *reader = state->reader;
     for (uint32_t i = 0; i < signature->result_items; i++) {
         uint32_t number = signature->operand_items + i;
@@ -369,14 +369,19 @@ static bool compute_results(format_state *state) {
 
 bool tile_read_format(tile_reader *reader, tile_draft *draft) {
     const lilac_tile_op_info *info = lilac_tile_op_info_get(draft->code);
-    format_state state = {.reader = reader, .draft = draft};
-    tile_signature_parse(&state.signature, info->signature);
+    const tile_signature **known = &reader->signatures[draft->code];
+    if (!*known) {
+        tile_signature *signature = lilac_arena_new(reader->scratch, tile_signature);
+        tile_signature_parse(signature, info->signature);
+        *known = signature;
+    }
+    format_state state = {.reader = reader, .draft = draft, .signature = *known};
     if (!walk(&state, info->format, info->format + strlen(info->format)))
         return false;
     if (!collect_operands(&state))
         return false;
     uint32_t start = 0;
-    for (uint32_t i = 0; i < state.signature.operand_items; i++) {
+    for (uint32_t i = 0; i < state.signature->operand_items; i++) {
         if (!check_group(&state, i, start))
             return false;
         start += state.groups[i].count;

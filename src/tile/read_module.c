@@ -343,6 +343,7 @@ lilac_tile_module *lilac_tile_read(lilac_context *context, uint32_t source) {
     }
     bool good = !reader.bad && lilac_error_count(context) == before;
     tile_table_clear(&reader.opcodes);
+    tile_table_clear(&reader.types);
     tile_table_clear(&reader.values);
     tile_table_clear(&reader.functions);
     tile_table_clear(&reader.encoding_names);

@@ -197,8 +197,41 @@ static const lilac_tile_type *read_type(tile_reader *reader, uint32_t depth) {
     return unknown_type(reader);
 }
 
+/* The end of the text of a type that begins at the token and has its last ">" on the same line; 0
+ * when it is not so simple. */
+static uint32_t text_end(const lilac_scanner *scan) {
+    uint32_t depth = 0;
+    size_t limit = scan->offset + 256 < scan->length ? scan->offset + 256 : scan->length;
+    for (size_t at = scan->offset; at < limit; at++) {
+        char c = scan->text[at];
+        if (c == '<')
+            depth++;
+        else if (c == '>' && (depth == 0 || --depth == 0))
+            return depth == 0 ? (uint32_t)at + 1 : 0;
+        else if (c == '\n' || c == '"' || c == '/' || (depth == 0 && (c == ' ' || c == ',')))
+            return 0;
+    }
+    return 0;
+}
+
+/* A kernel writes the same few types again and again: their texts are remembered. */
 const lilac_tile_type *tile_read_type(tile_reader *reader) {
-    return read_type(reader, 0);
+    lilac_scanner *scan = &reader->scan;
+    bool composite =
+        scan->kind == LILAC_TOKEN_BANG || (scan->kind == LILAC_TOKEN_WORD && scan->word[0] == 't');
+    uint32_t end = composite ? text_end(scan) : 0;
+    if (!end)
+        return read_type(reader, 0);
+    lilac_name text = lilac_intern(reader->context, scan->text + scan->offset, end - scan->offset);
+    const lilac_tile_type *type = tile_table_get(&reader->types, text);
+    if (type) {
+        lilac_scanner_seek(scan, end);
+        return type;
+    }
+    type = read_type(reader, 0);
+    if (type && scan->previous_end == end)
+        *tile_table_at(&reader->types, text) = (void *)(uintptr_t)type;
+    return type;
 }
 
 const lilac_tile_type *tile_read_type_rest(tile_reader *reader, lilac_tile_type_kind kind) {
