@@ -1,7 +1,16 @@
 /* lower: tile IR with layouts → SIMT IR.
  *
- * A tensor becomes, in every thread, one value for each register of its layout. Each family of
- * operations is one file (src/lower/): arithmetic, memory, shape, reduction, control …
+ *   tensor      in every thread, one value for each register of its layout; copies share a value
+ *   scalar      one value, the same in all threads
+ *   pointer     i64; an address is a value and a constant, which accesses take as immediate offset
+ *   tt.load     as wide as contiguity, alignment and mask allow, at most 16 bytes a thread;
+ *   tt.store    elements under 32 bits packed in words; of several copies one is stored
+ *   tt.reduce   in the thread, by shuffles, then through shared memory with one barrier (and one
+ *               before it where the memory may still be read); any region, axis and layout
+ *   shapes      renamings of registers
+ *
+ * Each family of operations is one file (src/lower/): arithmetic, floats, conversions, math,
+ * memory, shape, reduce, control, and sources for what has no tensor operand.
  */
 #ifndef LILAC_LOWER_H
 #define LILAC_LOWER_H
