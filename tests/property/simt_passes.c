@@ -19,7 +19,8 @@
 
 #include <cmocka.h>
 
-enum { THREADS = 64, SLOT = 128, KERNELS = 150, POOL = 4096 };
+/* Bytes of a thread: SLOT of the input and of shared memory, OUT of the output. */
+enum { THREADS = 64, SLOT = 128, OUT = 512, KERNELS = 100, POOL = 4096 };
 
 /* ---- the generator ---------------------------------------------------------------------- */
 
@@ -491,10 +492,67 @@ static void memory_operation(generator *g) {
     EMIT(" : %s\n", name_of(type));
 }
 
+/* A few integer operations on top of each other, most with a constant: what the rules look at. */
+static item chain(generator *g) {
+    static const char *const ops[] = {"add",   "add",   "sub",   "mul",  "shl", "shr_u",
+                                      "shr_s", "and",   "or",    "xor",  "xor", "min_s",
+                                      "max_u", "div_u", "rem_u", "div_s"};
+    static const int64_t small[] = {1, 2, 3, 4, 5, 7, 8, 12, 16, 31, 32, 33, 63, 64, -1, -2, -4};
+    static const lilac_simt_type wide[] = {LILAC_SIMT_I16, LILAC_SIMT_I32, LILAC_SIMT_I64};
+    lilac_simt_type type = below(g, 5) ? LILAC_SIMT_I32 : any_integer(g);
+    item at = type >= LILAC_SIMT_I32 && below(g, 3) ? pick_ranged(g, type) : pick(g, type);
+    uint32_t length = 2 + below(g, 5);
+    for (uint32_t k = 0; k < length; k++) {
+        uint32_t kind = below(g, 13);
+        type = at.type;
+        if ((kind == 0 || kind > 10) && type != LILAC_SIMT_I64) {
+            lilac_simt_type to = wide[below(g, 2) ? 2 : below(g, 3)];
+            if (to > type) {
+                at = *unary(g, below(g, 2) ? "sext" : "zext", at, to);
+            }
+        } else if (kind == 1 && type != LILAC_SIMT_I8) {
+            at = *unary(g, "trunc", at,
+                        (lilac_simt_type)(LILAC_SIMT_I8 + below(g, type - LILAC_SIMT_I8)));
+        } else if (kind <= 3 && type == LILAC_SIMT_I32) {
+            item c = *constant(g, type, (uint32_t)small[below(g, 17)]);
+            at = *binary(g, below(g, 2) ? "mulwide_s" : "mulwide_u", at, c, LILAC_SIMT_I64);
+        } else {
+            const char *op = ops[below(g, 16)];
+            bool shift = op[0] == 's' && op[1] == 'h';
+            bool divides = strncmp(op, "div", 3) == 0 || strncmp(op, "rem", 3) == 0;
+            uint64_t mask = ((uint64_t)1 << (lilac_simt_type_bits(type) - 1)) * 2 - 1;
+            uint64_t number = (uint64_t)small[below(g, 17)] & mask;
+            if (shift) {
+                number = below(g, lilac_simt_type_bits(type) / (below(g, 4) ? 4 : 1) + 1);
+            } else if (divides) {
+                number = 1 + below(g, 40);
+            } else if (below(g, 8) == 0) {
+                number = troublesome(g, type);
+            }
+            item c = *constant(g, type, number);
+            if (!shift && !divides && below(g, 4) == 0) {
+                c = below(g, 2) && type >= LILAC_SIMT_I32 ? pick_ranged(g, type) : pick(g, type);
+            }
+            at = below(g, 5) || shift || divides ? *binary(g, op, at, c, type)
+                                                 : *binary(g, op, c, at, type);
+        }
+    }
+    if (below(g, 3) == 0) {
+        static const char *const kinds[] = {"cmp eq", "cmp ne",  "cmp lt",  "cmp le",  "cmp gt",
+                                            "cmp ge", "cmp ult", "cmp ule", "cmp ugt", "cmp uge"};
+        uint64_t mask = ((uint64_t)1 << (lilac_simt_type_bits(at.type) - 1)) * 2 - 1;
+        item c = *constant(g, at.type, (uint64_t)small[below(g, 17)] & mask);
+        item truth = *binary(g, kinds[below(g, 10)], at, c, LILAC_SIMT_I1);
+        at = *unary(g, "zext", truth, LILAC_SIMT_I32);
+    }
+    return at;
+}
+
 static void store_out(generator *g, uint32_t place) {
+    bool chained = below(g, 4) != 0;
     lilac_simt_type type = any_type(g);
-    item a = pick(g, type);
-    if (lilac_simt_type_is_float(type)) {
+    item a = chained ? chain(g) : pick(g, type);
+    if (!chained && lilac_simt_type_is_float(type)) {
         item zero = *constant(g, type, 0);
         item *nan = add_item(g, LILAC_SIMT_I1);
         uint32_t name = nan->name;
@@ -645,10 +703,11 @@ static void generate(lilac_text *out, uint64_t seed) {
          "%%base_in = param 0 : i64\n%%1 = param 1 : i32\n%%base_out = param 2 : i64\n"
          "%%0 = thread : i32\n%%2 = lane : i32\n%%3 = warp : i32\n%%shared = shared_base : i32\n"
          "%%4 = const %d : i32\n%%5 = mul %%0, %%4 : i32\n%%6 = sext %%5 : i64\n"
-         "%%in = add %%base_in, %%6 : i64\n%%out = add %%base_out, %%6 : i64\n"
+         "%%in = add %%base_in, %%6 : i64\n%%7 = const %d : i32\n%%8 = mulwide_u %%0, %%7 : i64\n"
+         "%%out = add %%base_out, %%8 : i64\n"
          "%%slot = add %%shared, %%5 : i32\n",
-         THREADS * SLOT, SLOT);
-    g->next = 7;
+         THREADS * SLOT, SLOT, OUT);
+    g->next = 9;
     g->pool[0] = (item){0, LILAC_SIMT_I32, true, false, 0, THREADS - 1};
     g->pool[1] = (item){1, LILAC_SIMT_I32, true, true, 0, 5};
     g->pool[2] = (item){2, LILAC_SIMT_I32, true, false, 0, 31};
@@ -659,9 +718,9 @@ static void generate(lilac_text *out, uint64_t seed) {
         EMIT("st.shared [%%slot + %u], (%%f%u, %%g%u)\n", k, k, k);
     }
     body(g, 50);
-    for (uint32_t place = 0; place < SLOT / 8; place++) {
+    for (uint32_t place = 0; place < OUT / 8; place++) {
         store_out(g, place);
-        if (below(g, 3) == 0) {
+        if (below(g, 8) == 0) {
             body(g, 2);
         }
     }
@@ -691,10 +750,10 @@ static bool execute(lilac_context *context, const lilac_simt_module *module, uin
                                                        : words[lilac_random_below(&random, 7)];
         memcpy(input + k, &word, 4);
     }
-    memset(output, 0x5A, THREADS * SLOT);
+    memset(output, 0x5A, THREADS * OUT);
     lilac_sim_buffer buffers[2] = {
         {.name = "in", .bytes = input, .size = THREADS * SLOT, .read_only = true},
-        {.name = "out", .bytes = output, .size = THREADS * SLOT}};
+        {.name = "out", .bytes = output, .size = THREADS * OUT}};
     lilac_sim_place(buffers, 2);
     uint64_t arguments[3] = {buffers[0].address, seed % 6, buffers[1].address};
     lilac_sim_launch launch = {.kernel = module->kernels,
@@ -738,7 +797,7 @@ static bool same_after_passes(uint64_t seed, uint32_t *changes) {
     lilac_context *context = lilac_context_create();
     uint32_t source = lilac_source_add(context, "random", text.bytes, text.length);
     lilac_simt_module *module = lilac_simt_read(context, source);
-    static uint8_t wanted[THREADS * SLOT], got[THREADS * SLOT];
+    static uint8_t wanted[THREADS * OUT], got[THREADS * OUT];
     bool good =
         module != NULL && lilac_simt_verify(module) && execute(context, module, seed, wanted);
     if (!good) {
@@ -758,7 +817,7 @@ static bool same_after_passes(uint64_t seed, uint32_t *changes) {
             }
             show(context, text.bytes);
             fprintf(stderr, "seed %llu, pass %s, byte %zu (thread %zu, place %zu):\n%s",
-                    (unsigned long long)seed, passes[p].name, at, at / SLOT, at % SLOT / 8,
+                    (unsigned long long)seed, passes[p].name, at, at / OUT, at % OUT / 8,
                     after.bytes);
             lilac_text_clear(&after);
         }
