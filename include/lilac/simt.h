@@ -173,8 +173,17 @@ LILAC_API void lilac_simt_module_destroy(lilac_simt_module *module);
 LILAC_API lilac_simt_kernel *lilac_simt_kernel_create(lilac_simt_module *module, lilac_name name,
                                                       uint32_t parameters, uint32_t num_warps,
                                                       uint32_t num_ctas);
+/* Reads the text form that lilac_simt_print writes; NULL after diagnostics (`syntax`,
+ * `unknown-operation` `-type` `-modifier` `-target`, `undefined-value`, `redefined-value`,
+ * `result-count`, `bad-constant`, `bad-number`, `too-many-operands`, `too-deep`). What is read has
+ * the grammar and the names right; lilac_simt_verify checks the rest. Nothing is folded or shared. */
 LILAC_API LILAC_MUST_USE lilac_simt_module *lilac_simt_read(lilac_context *context, uint32_t source);
 LILAC_API void lilac_simt_print(lilac_text *out, const lilac_simt_module *module);
+/* Types by signature, dominance, terminators, uniform conditions and bounds, carried values, access
+ * sizes, packed widths, the launch shape. False after diagnostics (`simt-operand-type` `-operand-count`
+ * `-dominance` `-terminator` `-not-uniform` `-carried-type` `-access-size` `-access-others`
+ * `-pack-width` `-width` `-parameter` `-detail` `-launch-shape` `-bodies` `-links` `-operation`), each
+ * at the instruction's location with the instruction printed in a note. */
 LILAC_API LILAC_MUST_USE bool lilac_simt_verify(const lilac_simt_module *module);
 
 /* ---- builder ---------------------------------------------------------------------------- */
