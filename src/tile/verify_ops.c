@@ -34,8 +34,8 @@ static bool same_count(const tile_verifier *verifier, const lilac_tile_op *op, c
                        uint32_t count, uint32_t wanted) {
     if (count == wanted)
         return true;
-    tile_op_error(verifier->module, op, "count-mismatch", "%s of '%s': %u, but %u are needed", what,
-                  name_of(op), count, wanted);
+    tile_op_error(verifier->module, op, "count-mismatch", "'%s' has %u %s, but %u are needed",
+                  name_of(op), count, what, wanted);
     return false;
 }
 

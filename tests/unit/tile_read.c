@@ -204,7 +204,7 @@ static void verifier_refuses(void **state) {
         {"bad-region", 6, "one block", "scf.if %c {\n  cf.br ^bb1\n^bb1:\n}"},
         {"unknown-function", 6, "'@nobody'", "tt.call @nobody() : () -> ()"},
         {"type-mismatch", 6, "'i32' is needed", "%v = tt.call @g(%h) : (f16) -> i32"},
-        {"count-mismatch", 6, "1 are needed", "%v = tt.call @g() : () -> i32"},
+        {"count-mismatch", 6, "0 operands, but 1 are needed", "%v = tt.call @g() : () -> i32"},
         {"count-mismatch", 6, "cannot have 1 operands", "%v = \"arith.addi\"(%i) : (i32) -> i32"},
         {"count-mismatch", 6, "has 1 regions, not 0",
          "%v = \"tt.reduce\"(%x) <{axis = 0 : i32}> : (tensor<8xf32>) -> f32"},

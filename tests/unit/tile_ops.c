@@ -1,0 +1,297 @@
+/* One of everything: a kernel that has each operation of the table at least once, with its optional
+ * parts there and missing. It is read, verified, and printed as it was. */
+#include <lilac/tile.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *const lines[] = {
+    "module {\n",
+    "  tt.func private @g(i32, f32) -> (i32, f32)\n",
+    "  tt.func private @h()\n",
+    ("  tt.func public @f(%i: i32, %f: f32, %t: tensor<8xi32>, %x: tensor<8xf32>, %p: "
+     "!tt.ptr<f32>, %square: tensor<8x8xf32>, %fp4: tensor<8x16xi8>, %fp4_t: "
+     "tensor<16x8xi8>, %scale: tensor<8x1xi8>) -> f32 {\n"),
+    "    %c = arith.constant true\n",
+    "    %addi = arith.addi %i, %i : i32\n",
+    "    %subi = arith.subi %i, %i : i32\n",
+    "    %muli = arith.muli %i, %i : i32\n",
+    "    %shli = arith.shli %i, %i : i32\n",
+    "    %divsi = arith.divsi %i, %i : i32\n",
+    "    %divui = arith.divui %i, %i : i32\n",
+    "    %remsi = arith.remsi %i, %i : i32\n",
+    "    %remui = arith.remui %i, %i : i32\n",
+    "    %ceildivsi = arith.ceildivsi %i, %i : i32\n",
+    "    %ceildivui = arith.ceildivui %i, %i : i32\n",
+    "    %floordivsi = arith.floordivsi %i, %i : i32\n",
+    "    %andi = arith.andi %i, %i : i32\n",
+    "    %ori = arith.ori %i, %i : i32\n",
+    "    %xori = arith.xori %i, %i : i32\n",
+    "    %shrsi = arith.shrsi %i, %i : i32\n",
+    "    %shrui = arith.shrui %i, %i : i32\n",
+    "    %minsi = arith.minsi %i, %i : i32\n",
+    "    %minui = arith.minui %i, %i : i32\n",
+    "    %maxsi = arith.maxsi %i, %i : i32\n",
+    "    %maxui = arith.maxui %i, %i : i32\n",
+    "    %low, %high = arith.mulsi_extended %i, %i : i32\n",
+    "    %ulow, %uhigh = arith.mului_extended %t, %t : tensor<8xi32>\n",
+    "    %cmpi = arith.cmpi ult, %t, %t : tensor<8xi32>\n",
+    "    %addf = arith.addf %x, %x fastmath<fast> : tensor<8xf32>\n",
+    "    %subf = arith.subf %x, %x fastmath<fast> : tensor<8xf32>\n",
+    "    %mulf = arith.mulf %x, %x fastmath<fast> : tensor<8xf32>\n",
+    "    %divf = arith.divf %x, %x fastmath<fast> : tensor<8xf32>\n",
+    "    %remf = arith.remf %x, %x fastmath<fast> : tensor<8xf32>\n",
+    "    %minnumf = arith.minnumf %x, %x fastmath<fast> : tensor<8xf32>\n",
+    "    %maxnumf = arith.maxnumf %x, %x fastmath<fast> : tensor<8xf32>\n",
+    "    %minimumf = arith.minimumf %x, %x fastmath<fast> : tensor<8xf32>\n",
+    "    %maximumf = arith.maximumf %x, %x fastmath<fast> : tensor<8xf32>\n",
+    "    %negf = arith.negf %f : f32\n",
+    "    %cmpf = arith.cmpf une, %f, %f fastmath<nnan,ninf> : f32\n",
+    "    %select = arith.select %cmpi, %x, %x : tensor<8xi1>, tensor<8xf32>\n",
+    "    %select_0 = arith.select %c, %x, %x : tensor<8xf32>\n",
+    "    %extsi = arith.extsi %i : i32 to i64\n",
+    "    %extui = arith.extui %c : i1 to i8\n",
+    "    %trunci = arith.trunci %t overflow<nsw, nuw> : tensor<8xi32> to tensor<8xi16>\n",
+    "    %extf = arith.extf %f : f32 to f64\n",
+    "    %truncf = arith.truncf %x to_nearest_even : tensor<8xf32> to tensor<8xbf16>\n",
+    "    %truncf_1 = arith.truncf %x {a} : tensor<8xf32> to tensor<8xf16>\n",
+    "    %sitofp = arith.sitofp %i : i32 to f16\n",
+    "    %uitofp = arith.uitofp %i : i32 to f16\n",
+    "    %fptosi = arith.fptosi %f : f32 to i8\n",
+    "    %fptoui = arith.fptoui %f : f32 to i8\n",
+    "    %bitcast = arith.bitcast %f : f32 to i32\n",
+    "    %index = arith.index_cast %i : i32 to index\n",
+    "    %index_2 = arith.index_castui %index : index to i64\n",
+    "    %poison = ub.poison : tensor<8xf32>\n",
+    "    %exp = math.exp %f : f32\n",
+    "    %exp2 = math.exp2 %f : f32\n",
+    "    %log = math.log %f : f32\n",
+    "    %log2 = math.log2 %f : f32\n",
+    "    %sqrt = math.sqrt %f : f32\n",
+    "    %rsqrt = math.rsqrt %f : f32\n",
+    "    %sin = math.sin %f : f32\n",
+    "    %cos = math.cos %f : f32\n",
+    "    %tanh = math.tanh %f : f32\n",
+    "    %erf = math.erf %f : f32\n",
+    "    %floor = math.floor %f : f32\n",
+    "    %ceil = math.ceil %f : f32\n",
+    "    %absf = math.absf %f : f32\n",
+    "    %absi = math.absi %i : i32\n",
+    "    %fma = math.fma %x, %x, %x fastmath<contract> : tensor<8xf32>\n",
+    ("    %for:2 = scf.for %k = %index to %index step %index iter_args(%k0 = %f, %k1 = "
+     "%t) -> (f32, tensor<8xi32>) {\n"),
+    "      scf.yield %k0, %k1 : f32, tensor<8xi32>\n",
+    "    }\n",
+    "    scf.for unsigned %k = %i to %i step %i  : i32 {\n",
+    "    } {tt.num_stages = 2 : i32}\n",
+    "    scf.if %c {\n",
+    "    } else {\n",
+    "    }\n",
+    "    %if = scf.if %c -> (f32) {\n",
+    "      scf.yield %f : f32\n",
+    "    } else {\n",
+    "      scf.yield %for#0 : f32\n",
+    "    } {hint}\n",
+    "    %while:2 = scf.while (%w = %i) : (i32) -> (i32, f32) {\n",
+    "      scf.condition(%c) %w, %f : i32, f32\n",
+    "    } do {\n",
+    "    ^bb0(%w0: i32, %w1: f32):\n",
+    "      scf.yield %w0 : i32\n",
+    "    } attributes {a = \"b\"}\n",
+    "    cf.assert %c, \"no \\22 way\"\n",
+    "    llvm.intr.assume %c : i1\n",
+    "    gpu.barrier\n",
+    "    %call:2 = tt.call @g(%i, %f) : (i32, f32) -> (i32, f32)\n",
+    "    tt.call @h() {a} : () -> ()\n",
+    "    %pid = tt.get_program_id x : i32\n",
+    "    %programs = tt.get_num_programs z : i32\n",
+    "    %range = tt.make_range {end = 12 : i32, start = 4 : i32} : tensor<8xi32>\n",
+    "    %splat = tt.splat %p : !tt.ptr<f32> -> tensor<8x!tt.ptr<f32>>\n",
+    "    %one = tt.splat %i : i32 -> tensor<1x1xi32>\n",
+    "    %unsplat = tt.unsplat %one : tensor<1x1xi32>\n",
+    ("    %expand = tt.expand_dims %x {axis = 1 : i32} : tensor<8xf32> -> "
+     "tensor<8x1xf32>\n"),
+    "    %broadcast = tt.broadcast %expand : tensor<8x1xf32> -> tensor<8x16xf32>\n",
+    ("    %reshape = tt.reshape %broadcast allow_reorder efficient_layout : "
+     "tensor<8x16xf32> -> tensor<128xf32>\n"),
+    "    %reshape_3 = tt.reshape %broadcast : tensor<8x16xf32> -> tensor<4x32xf32>\n",
+    ("    %trans = tt.trans %broadcast {order = array<i32: 1, 0>} : tensor<8x16xf32> -> "
+     "tensor<16x8xf32>\n"),
+    "    %join = tt.join %x, %x : tensor<8xf32> -> tensor<8x2xf32>\n",
+    "    %left, %right = tt.split %join : tensor<8x2xf32> -> tensor<8xf32>\n",
+    "    %cat = tt.cat %x, %x : tensor<8xf32> -> tensor<16xf32>\n",
+    ("    %gather = tt.gather %x[%range] {axis = 0 : i32, efficient_layout} : "
+     "(tensor<8xf32>, tensor<8xi32>) -> tensor<8xf32>\n"),
+    "    %histogram = tt.histogram %t, %cmpi : tensor<8xi32> -> tensor<4xi32>\n",
+    "    %histogram_4 = tt.histogram %t : tensor<8xi32> -> tensor<4xi32>\n",
+    "    %convert = ttg.convert_layout %x : tensor<8xf32> -> tensor<8xf32>\n",
+    "    %q = tt.addptr %splat, %range : tensor<8x!tt.ptr<f32>>, tensor<8xi32>\n",
+    "    %s = tt.addptr %p, %extsi : !tt.ptr<f32>, i64\n",
+    "    %cast = tt.bitcast %q : tensor<8x!tt.ptr<f32>> -> tensor<8x!tt.ptr<i32>>\n",
+    "    %number = tt.ptr_to_int %p : !tt.ptr<f32> -> i64\n",
+    "    %pointer = tt.int_to_ptr %number : i64 -> !tt.ptr<f16, 3>\n",
+    "    %load = tt.load %q : tensor<8x!tt.ptr<f32>>\n",
+    "    %load_5 = tt.load %q, %cmpi : tensor<8x!tt.ptr<f32>>\n",
+    ("    %load_6 = tt.load %q, %cmpi, %x cacheModifier = ca evictionPolicy = evict_last "
+     "{isVolatile = true} : tensor<8x!tt.ptr<f32>>\n"),
+    "    tt.store %q, %x, %cmpi evictionPolicy = evict_first : tensor<8x!tt.ptr<f32>>\n",
+    "    tt.store %p, %f cacheModifier = wt : !tt.ptr<f32>\n",
+    ("    %rmw = tt.atomic_rmw fadd, relaxed, sys, %q, %x, %cmpi : "
+     "(tensor<8x!tt.ptr<f32>>, tensor<8xf32>, tensor<8xi1>) -> tensor<8xf32>\n"),
+    "    %rmw_7 = tt.atomic_rmw exch, acq_rel, cta, %p, %f : (!tt.ptr<f32>, f32) -> f32\n",
+    ("    %cas = tt.atomic_cas acquire, gpu, %cast, %t, %t : (tensor<8x!tt.ptr<i32>>, "
+     "tensor<8xi32>, tensor<8xi32>) -> tensor<8xi32>\n"),
+    ("    %block = tt.make_tensor_ptr %p, [%extsi, %extsi], [%extsi, %extsi], [%i, %i] "
+     "{order = array<i32: 1, 0>} : <tensor<8x16xf32>>\n"),
+    "    %block_8 = tt.advance %block, [%i, %i] : <tensor<8x16xf32>>\n",
+    ("    %tile = tt.load %block_8 {boundaryCheck = array<i32: 0, 1>} : "
+     "!tt.ptr<tensor<8x16xf32>>\n"),
+    "    tt.store %block_8, %tile : !tt.ptr<tensor<8x16xf32>>\n",
+    ("    %desc = tt.make_tensor_descriptor %p, [%i, %i], [%extsi, %extsi] : <f32>, "
+     "<tensor<8x16xf32>>\n"),
+    ("    %part = tt.descriptor_load %desc[%i, %i] cacheModifier = cg : "
+     "!tt.tensordesc<tensor<8x16xf32>> -> tensor<8x16xf32>\n"),
+    ("    tt.descriptor_store %desc[%i, %i], %part : !tt.tensordesc<tensor<8x16xf32>>, "
+     "tensor<8x16xf32>\n"),
+    ("    tt.descriptor_reduce max, %desc[%i, %i], %part : "
+     "!tt.tensordesc<tensor<8x16xf32>>, tensor<8x16xf32>\n"),
+    ("    %row = tt.make_tensor_descriptor %p, [%i, %i], [%extsi, %extsi] : <f32>, "
+     "<tensor<1x16xf32>>\n"),
+    ("    %rows = tt.descriptor_gather %row[%range, %i] : "
+     "(!tt.tensordesc<tensor<1x16xf32>>, tensor<8xi32>, i32) -> tensor<8x16xf32>\n"),
+    ("    tt.descriptor_scatter %row[%range, %i], %rows : "
+     "!tt.tensordesc<tensor<1x16xf32>>, tensor<8xi32>, i32, tensor<8x16xf32>\n"),
+    "    %mulhiui = tt.mulhiui %i, %i : i32\n",
+    "    %clampf = tt.clampf %x, %x, %x, propagateNan = all : tensor<8xf32>\n",
+    "    %psqrt = tt.precise_sqrt %f : f32\n",
+    "    %pdiv = tt.precise_divf %f, %f : f32\n",
+    "    %f8 = tt.fp_to_fp %x, rounding = rtne : tensor<8xf32> -> tensor<8xf8E4M3FN>\n",
+    "    %f16 = tt.fp_to_fp %f8 : tensor<8xf8E4M3FN> -> tensor<8xf16>\n",
+    ("    %extern = tt.extern_elementwise %x, %x {libname = \"\", libpath = \"\", pure = "
+     "true, symbol = \"__nv_powf\"} : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>\n"),
+    ("    %asm:2 = tt.elementwise_inline_asm \"mov.b32 $0, $2;\\0A\" {constraints = "
+     "\"=r,=r,r,r\", packed_element = 1 : i32, pure = true} %t, %x : tensor<8xi32>, "
+     "tensor<8xf32> -> tensor<8xi32>, tensor<8xf32>\n"),
+    ("    %dot = tt.dot %broadcast, %trans, %square, inputPrecision = tf32x3 "
+     "{maxNumImpreciseAcc = 7 : i32} : tensor<8x16xf32> * tensor<16x8xf32> -> "
+     "tensor<8x8xf32>\n"),
+    ("    %dot_9 = tt.dot %broadcast, %trans, %dot : tensor<8x16xf32> * tensor<16x8xf32> "
+     "-> tensor<8x8xf32>\n"),
+    ("    %scaled = tt.dot_scaled %fp4 scale %scale, %fp4_t scale %scale, %dot lhs = e2m1 "
+     "rhs = e2m1 {fastMath = false} : tensor<8x16xi8>, tensor<8x1xi8> * tensor<16x8xi8>, "
+     "tensor<8x1xi8> -> tensor<8x8xf32>\n"),
+    ("    %scaled_10 = tt.dot_scaled %fp4, %fp4_t scale %scale, %dot lhs = e5m2 rhs = "
+     "e2m1 {fastMath = true} : tensor<8x16xi8> * tensor<16x8xi8>, tensor<8x1xi8> -> "
+     "tensor<8x8xf32>\n"),
+    "    %reduce:2 = \"tt.reduce\"(%x, %t) <{axis = 0 : i32}> ({\n",
+    "    ^bb0(%r0: f32, %r1: i32, %r2: f32, %r3: i32):\n",
+    "      tt.reduce.return %r0, %r3 : f32, i32\n",
+    "    }) {tt.note} : (tensor<8xf32>, tensor<8xi32>) -> (f32, i32)\n",
+    "    %scan = \"tt.scan\"(%broadcast) <{axis = 1 : i32, reverse = true}> ({\n",
+    "    ^bb0(%r0: f32, %r1: f32):\n",
+    "      tt.scan.return %r1 : f32\n",
+    "    }) : (tensor<8x16xf32>) -> tensor<8x16xf32>\n",
+    "    %map = \"tt.map_elementwise\"(%x) <{pack = 2 : i32}> ({\n",
+    "    ^bb0(%r0: f32, %r1: f32):\n",
+    "      tt.map_elementwise.return %r1, %r0 : f32, f32\n",
+    "    }) : (tensor<8xf32>) -> tensor<8xf32>\n",
+    "    tt.assert %cmpi, \"message\" : tensor<8xi1>\n",
+    ("    tt.print \" x: \" {hex = false, isSigned = array<i32: 1, 0>} : %t, %x : "
+     "tensor<8xi32>, tensor<8xf32>\n"),
+    "    tt.print \"only text\" {hex = false, isSigned = array<i32>}\n",
+    "    cf.cond_br %c, ^bb1(%i, %f : i32, f32), ^bb2\n",
+    "  ^bb1(%b0: i32, %b1: f32):\n",
+    "    cf.br ^bb2\n",
+    "  ^bb2:\n",
+    "    tt.return %f : f32\n",
+    "  }\n",
+    "}\n",
+};
+
+static void join_lines(lilac_text *text) {
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        lilac_text_puts(text, lines[i]);
+}
+
+static void count_visit(void *data, lilac_tile_op *op) {
+    uint32_t *counts = data;
+    counts[op->code]++;
+}
+
+static lilac_tile_module *read_text(lilac_context *context, const char *bytes) {
+    uint32_t source = lilac_source_add(context, "all.ttir", bytes, strlen(bytes));
+    lilac_tile_module *module = lilac_tile_read(context, source);
+    if (!module || !lilac_tile_verify(module, false)) {
+        lilac_text out = {0};
+        lilac_diagnostic_print(&out, context, lilac_diagnostics(context), false);
+        fail_msg("%s", lilac_text_get(&out));
+    }
+    return module;
+}
+
+static void every_operation_reads_and_prints(void **state) {
+    (void)state;
+    lilac_context *context = lilac_context_create();
+    lilac_text text = {0}, printed = {0};
+    join_lines(&text);
+    lilac_tile_module *module = read_text(context, lilac_text_get(&text));
+    lilac_tile_print(&printed, module, false);
+    assert_string_equal(lilac_text_get(&printed), lilac_text_get(&text));
+    lilac_text_clear(&printed);
+    lilac_text_clear(&text);
+    uint32_t counts[LILAC_TILE_OP_COUNT] = {0};
+    for (lilac_tile_function *f = module->functions; f; f = f->next)
+        if (f->body)
+            lilac_tile_walk(f->body, count_visit, counts);
+    for (int code = LILAC_TILE_OP_NONE + 1; code < LILAC_TILE_OP_COUNT; code++)
+        if (!counts[code])
+            fail_msg("the text has no '%s'", lilac_tile_op_info_get((lilac_tile_opcode)code)->name);
+    lilac_tile_module_destroy(module);
+    lilac_context_destroy(context);
+}
+
+static void clone_visit(void *data, lilac_tile_op *op) {
+    lilac_tile_module *module = data;
+    if (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_TERMINATOR)
+        return;
+    lilac_tile_op *copy = lilac_tile_clone(module, op);
+    assert_int_equal(copy->operand_count, op->operand_count);
+    assert_int_equal(copy->attributes.count, op->attributes.count);
+    lilac_tile_insert_before(op, copy);
+}
+
+/* Each operation twice: the clones verify, and print as text that reads back to itself. */
+static void every_operation_clones(void **state) {
+    (void)state;
+    lilac_context *context = lilac_context_create();
+    lilac_text text = {0}, first = {0}, second = {0};
+    join_lines(&text);
+    lilac_tile_module *module = read_text(context, lilac_text_get(&text));
+    for (lilac_tile_function *f = module->functions; f; f = f->next)
+        if (f->body)
+            lilac_tile_walk(f->body, clone_visit, module);
+    assert_true(lilac_tile_verify(module, false));
+    lilac_tile_print(&first, module, true);
+    lilac_tile_module *again = read_text(context, lilac_text_get(&first));
+    lilac_tile_print(&second, again, true);
+    assert_string_equal(lilac_text_get(&first), lilac_text_get(&second));
+    lilac_text_clear(&text);
+    lilac_text_clear(&first);
+    lilac_text_clear(&second);
+    lilac_tile_module_destroy(again);
+    lilac_tile_module_destroy(module);
+    lilac_context_destroy(context);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_operation_reads_and_prints),
+        cmocka_unit_test(every_operation_clones),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
