@@ -39,13 +39,18 @@ static uint32_t size_class(uint32_t entry_bytes) {
     return entry_bytes == 1 ? 0 : entry_bytes == 2 ? 1 : entry_bytes == 4 ? 2 : 3;
 }
 
+/* An array of its own: what is set once at the start of a block must outlive every reuse. */
+static uint32_t new_array(lilac_sim_decoder *d, uint32_t entry_bytes) {
+    uint64_t offset = d->program->register_bytes;
+    d->program->register_bytes += ((uint64_t)d->program->threads * entry_bytes + 63) / 64 * 64;
+    return (uint32_t)offset; /* a file above 2 GiB is refused before it is used */
+}
+
 static uint32_t take_array(lilac_sim_decoder *d, uint32_t entry_bytes) {
     uint32_t class = size_class(entry_bytes);
     if (d->free_count[class])
         return d->free_arrays[class][--d->free_count[class]];
-    uint64_t offset = d->program->register_bytes;
-    d->program->register_bytes += ((uint64_t)d->program->threads * entry_bytes + 63) / 64 * 64;
-    return (uint32_t)offset; /* a file above 2 GiB is refused before it is used */
+    return new_array(d, entry_bytes);
 }
 
 static void give_array(lilac_sim_decoder *d, uint32_t offset, uint32_t entry_bytes) {
@@ -106,7 +111,7 @@ static void add_preset(lilac_sim_decoder *d, const lilac_simt_instruction *i,
     }
     if (type_of(d, i->result) == LILAC_SIMT_I1)
         bits &= 1;
-    state->offset = take_array(d, entry_bytes(d, i->result));
+    state->offset = new_array(d, entry_bytes(d, i->result));
     state->placed = true;
     p->presets[p->preset_count++] =
         (lilac_sim_preset){.kind = (uint8_t)kind,
