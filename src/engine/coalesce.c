@@ -13,7 +13,8 @@
  *     bytes · 32 / (bytes of a run that a warp's registers and lanes cover together, at most 32)
  *       the sectors touched; registers count because the parts of a sector that one instruction
  *       leaves are in the cache for the next,
- *     + 4 bytes for each instruction of a thread,
+ *     + 1 byte for each instruction of a thread: a multiprocessor issues one of a warp about every
+ *       two clocks, in which its share of the memory's bandwidth is some 37 bytes,
  *     + for writes a quarter of the sectors more that single instructions touch, where registers
  *       do not count: the cache behind merges the parts, but each is sent.
  */
@@ -22,7 +23,7 @@
 #include <string.h>
 
 #define SECTOR_BYTES     32
-#define BYTES_PER_ISSUE  4
+#define BYTES_PER_ISSUE  1
 #define DIFFERENT_ORDERS 4
 #define DIFFERENT_WIDTHS 8
 

@@ -14,17 +14,20 @@
  *
  * Each component takes the layout its memory operations like best together; one that would pay more
  * than a conversion costs leaves with its group. Then the components are settled, the one that
- * moves most first; a settled component settles its neighbours over edges, breadth first, unless a
- * neighbour's own memory operations would lose by it. What nothing reaches gets a default.
+ * moves most first, results of reductions after their operands; a settled component settles its
+ * neighbours over edges, breadth first, unless a neighbour's own memory operations would lose by
+ * it. What nothing reaches gets a default.
  */
 #include "assign.h"
 
 #include <string.h>
 
-/* Bytes of traffic that a conversion through shared memory costs as much as: a barrier and what is
- * written and read once. */
+/* Bytes of traffic that a conversion between threads costs as much as. The lowering refuses those
+ * for now, so the price is set where the choice is clear: an access that is only narrower than it
+ * could be (at most its own bytes more) follows the others, one that would touch a sector for each
+ * element does not, and its kernel is refused rather than made many times slower. */
 #define BARRIER_BYTES      1024
-#define CONVERSION_PERCENT 50
+#define CONVERSION_PERCENT 100
 /* Of the traffic of what a component would follow, how much its own may grow. */
 #define FOLLOW_PERCENT 25
 
@@ -329,6 +332,18 @@ static uint32_t by_cost(propagation *p, uint32_t *roots) {
     return count;
 }
 
+/* Is it the result of a reduction? Such a component waits for the operand's, which is larger and
+ * says where the results come out. */
+static bool is_reduced_to(propagation *p, uint32_t root) {
+    const component *c = &p->components[root];
+    for (uint32_t i = 0; i < c->edge_count; i++) {
+        const layout_edge *edge = &p->a->edges[c->edges[i]];
+        if (edge->op->code == LILAC_TILE_OP_TT_REDUCE && component_of(p, edge->to) == root)
+            return true;
+    }
+    return false;
+}
+
 static const lilac_tile_type *type_of_node(const assignment *a, uint32_t node) {
     if (node < a->value_count)
         return a->value[node]->type;
@@ -353,9 +368,11 @@ void lilac_propagate_layouts(assignment *a) {
     if (a->failed)
         return;
     uint32_t count = by_cost(&p, roots);
-    for (uint32_t i = 0; i < count; i++)
-        if (p.components[roots[i]].chosen == NULL)
-            settle(&p, roots[i], p.components[roots[i]].best);
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (uint32_t i = 0; i < count; i++)
+            if (p.components[roots[i]].chosen == NULL &&
+                (pass == 1 || !is_reduced_to(&p, roots[i])))
+                settle(&p, roots[i], p.components[roots[i]].best);
     for (uint32_t i = 0; i < a->node_count && !a->failed; i++) {
         bool tensor = i >= a->value_count || a->kind[i] == VALUE_FIXED;
         if (!tensor || component_of(&p, i) != i || p.components[i].chosen != NULL)

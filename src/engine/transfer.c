@@ -8,7 +8,8 @@
  *   join           a new register bit 0 ↦ the new      R without the register bit that is the
  *                  last dimension                      last dimension
  *   split          as join's operand                   as join's result
- *   reduce         L without the axis                  – (how the axis is held is free)
+ *   reduce         L without the axis                  R with the axis in the lanes and warps that
+ *                                                      hold copies, and the rest in registers
  *
  * Registers that only repeat an element are dropped on the way.
  */
@@ -155,6 +156,46 @@ static bool unpair(lilac_layout *result, const lilac_layout *layout) {
     return true;
 }
 
+/* A layout of `to` whose slice along the axis is R: each column of R keeps its place, the axis goes
+ * into lane and warp bits that only make copies, lowest first, and what is left of it into new
+ * registers. */
+static bool unreduce(lilac_layout *result, const lilac_layout *layout, const lilac_tile_type *to,
+                     uint32_t axis) {
+    if (axis >= to->rank || layout->out_count + 1U != to->rank ||
+        !with_shape(result, to->rank, to->shape))
+        return false;
+    uint64_t next = UINT64_C(1) << lilac_layout_out_start(result, axis);
+    uint64_t end = next << result->out[axis].bits;
+    uint64_t columns[4][2 * LILAC_LAYOUT_MAX_BITS];
+    uint32_t at = 0;
+    if (layout->in_count > 4)
+        return false;
+    for (uint32_t i = 0; i < layout->in_count; i++) {
+        bool takes =
+            strcmp(layout->in[i].name, "lane") == 0 || strcmp(layout->in[i].name, "warp") == 0;
+        for (uint32_t bit = 0; bit < layout->in[i].bits; bit++, at++) {
+            uint64_t coordinates[LILAC_LAYOUT_MAX_DIMS];
+            for (uint32_t d = 0; d < to->rank; d++)
+                coordinates[d] = d == axis ? 0
+                                           : lilac_layout_coordinate(layout, layout->columns[at],
+                                                                     d > axis ? d - 1 : d);
+            columns[i][bit] = lilac_layout_pack(result, coordinates);
+            if (takes && columns[i][bit] == 0 && next < end) {
+                columns[i][bit] = next;
+                next <<= 1;
+            }
+        }
+    }
+    uint32_t registers = layout->in[0].bits;
+    for (; next < end; next <<= 1)
+        columns[0][registers++] = next;
+    for (uint32_t i = 0; i < layout->in_count; i++)
+        if (!lilac_layout_add_in(result, layout->in[i].name,
+                                 i == 0 ? registers : layout->in[i].bits, columns[i], NULL))
+            return false;
+    return true;
+}
+
 const lilac_layout *lilac_transfer_forward(assignment *a, const lilac_tile_op *op,
                                            const lilac_layout *operand) {
     lilac_layout made;
@@ -203,6 +244,9 @@ const lilac_layout *lilac_transfer_backward(assignment *a, const lilac_tile_op *
             lilac_layout_slice(&made, result, axis);
             done = true;
         }
+        break;
+    case LILAC_TILE_OP_TT_REDUCE:
+        done = unreduce(&made, result, op->operands[0].value->type, axis);
         break;
     case LILAC_TILE_OP_TT_BROADCAST:
         done = shrink(&made, result, op->operands[0].value->type);

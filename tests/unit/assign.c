@@ -39,6 +39,21 @@ static const struct {
     {"a copy, columns contiguous", TILE("x", "p", "1", "32") LOAD("v", "x") STORE("x", "v"), 0},
     {"a transposing copy",
      TILE("x", "p", "64", "1") LOAD("v", "x") TILE("y", "w", "1", "32") STORE("y", "v"), 1},
+    {"a vector load beside unaligned ones follows them",
+     "%up = tt.addptr %p, %u : !tt.ptr<f32>, i32\n" LINE("x", "up", "4096")
+         LINE("y", "w", "4096") "%v = tt.load %x : tensor<4096x!tt.ptr<f32>>\n"
+                                "%t = tt.load %y : tensor<4096x!tt.ptr<f32>>\n"
+                                "%d = arith.addf %v, %t : tensor<4096xf32>\n"
+                                "tt.store %x, %d : tensor<4096x!tt.ptr<f32>>\n",
+     0},
+    {"two sums of a line of eight",
+     LINE("x", "p", "8") "%v = tt.load %x : tensor<8x!tt.ptr<f32>>\n"
+                         "%h = tt.reshape %v : tensor<8xf32> -> tensor<2x4xf32>\n"
+                         "%t = \"tt.reduce\"(%h) <{axis = 1 : i32}> ({\n^bb0(%a0: f32, %a1: f32):\n"
+                         "%a2 = arith.addf %a0, %a1 : f32\ntt.reduce.return %a2 : f32\n}) : "
+                         "(tensor<2x4xf32>) -> tensor<2xf32>\n" LINE(
+                             "y", "w", "2") "tt.store %y, %t : tensor<2x!tt.ptr<f32>>\n",
+     0},
     {"sum of rows",
      TILE("x", "p", "64", "1") LOAD("v", "x") REDUCE("t", "v", "1", "32")
          LINE("y", "p", "32") "tt.store %y, %t : tensor<32x!tt.ptr<f32>>\n",
@@ -264,7 +279,7 @@ static bool has_no_rule(const char *text) {
 
 /* Programs get layouts exactly when no operation without a rule is in them. */
 static bool gets_layouts(const char *name, uint32_t warps) {
-    size_t length;
+    size_t length = 0;
     char *text = read_data(name, &length);
     if (text == NULL)
         fail_msg("no %s", name);

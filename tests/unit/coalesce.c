@@ -46,7 +46,7 @@ static void widths(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof launches / sizeof *launches; i++) {
         char name[128];
-        size_t length;
+        size_t length = 0;
         snprintf(name, sizeof name, "corpus/%s.ttgir", launches[i].name);
         char *theirs = read_data(name, &length);
         assert_non_null(theirs);
