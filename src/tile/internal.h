@@ -243,7 +243,7 @@ struct tile_reader {
     uint32_t label_count, label_capacity, label_base;
     lilac_tile_function **function_end;
     tile_table locations; /* alias name → struct location_alias */
-    struct tile_pending *pending, **pending_end;
+    struct tile_pending *pending, **pending_end, *pending_last;
     bool failed; /* a use of a value whose definition was wrong: fail without a word */
     bool bad;    /* something was wrong */
 };
@@ -273,6 +273,8 @@ bool tile_read_dictionary(tile_reader *reader, lilac_tile_attributes *attributes
 bool tile_read_attribute_value(tile_reader *reader, lilac_tile_attribute *attribute);
 /* loc(…) when there. `slot` gets it, now or when all of the text has been read. */
 bool tile_read_location(tile_reader *reader, lilac_location *slot);
+/* Gives `other` the location that was just read for `slot`. */
+void tile_share_location(tile_reader *reader, const lilac_location *slot, lilac_location *other);
 bool tile_define_location(tile_reader *reader, lilac_name name);
 void tile_resolve_locations(tile_reader *reader);
 

@@ -107,18 +107,21 @@ static uint32_t print_lists(lilac_text *out, const lilac_tile_attribute *dense, 
     return at;
 }
 
+static void print_value(lilac_text *out, const lilac_tile_attribute *attribute, bool elide);
+
 static void print_attribute(lilac_text *out, const lilac_tile_attribute *attribute) {
     print_name(out, attribute->name);
     if (attribute->kind == LILAC_TILE_ATTR_UNIT)
         return;
     lilac_text_puts(out, " = ");
-    tile_print_attribute_value(out, attribute);
+    print_value(out, attribute, true);
 }
 
-static void print_typed(lilac_text *out, const lilac_tile_attribute *attribute,
-                        lilac_scalar silent) {
-    print_bits(out, attribute->type->scalar, attribute->integer);
-    if (attribute->type->scalar == silent)
+/* A number and its type; `elide`: no type where MLIR supposes it, i64 and f64. */
+static void print_number(lilac_text *out, const lilac_tile_attribute *attribute, bool elide) {
+    lilac_scalar scalar = attribute->type->scalar;
+    print_bits(out, scalar, attribute->integer);
+    if (scalar == LILAC_I1 || (elide && (scalar == LILAC_I64 || scalar == LILAC_F64)))
         return;
     lilac_text_puts(out, " : ");
     lilac_tile_print_type(out, attribute->type);
@@ -136,7 +139,7 @@ static void print_types(lilac_text *out, const lilac_tile_attribute *types, bool
         lilac_text_char(out, ')');
 }
 
-void tile_print_attribute_value(lilac_text *out, const lilac_tile_attribute *attribute) {
+static void print_value(lilac_text *out, const lilac_tile_attribute *attribute, bool elide) {
     switch (attribute->kind) {
     case LILAC_TILE_ATTR_UNIT:
         lilac_text_puts(out, "unit");
@@ -144,7 +147,7 @@ void tile_print_attribute_value(lilac_text *out, const lilac_tile_attribute *att
     case LILAC_TILE_ATTR_BOOL:
     case LILAC_TILE_ATTR_INTEGER:
     case LILAC_TILE_ATTR_FLOAT:
-        print_typed(out, attribute, LILAC_I1);
+        print_number(out, attribute, elide);
         return;
     case LILAC_TILE_ATTR_STRING:
         lilac_text_char(out, '"');
@@ -183,7 +186,7 @@ void tile_print_attribute_value(lilac_text *out, const lilac_tile_attribute *att
         for (uint32_t i = 0; i < attribute->count; i++) {
             if (i)
                 lilac_text_puts(out, ", ");
-            tile_print_attribute_value(out, &attribute->elements[i]);
+            print_value(out, &attribute->elements[i], true);
         }
         lilac_text_char(out, ']');
         return;
@@ -202,6 +205,10 @@ void tile_print_attribute_value(lilac_text *out, const lilac_tile_attribute *att
         lilac_text_char(out, '}');
         return;
     }
+}
+
+void tile_print_attribute_value(lilac_text *out, const lilac_tile_attribute *attribute) {
+    print_value(out, attribute, false);
 }
 
 static bool is_hidden(const char *const *hidden, lilac_name name) {

@@ -221,7 +221,7 @@ static const char *walk_literal(format_state *state, const char *at) {
     return lilac_scanner_expect(scan, *at) ? at + 1 : NULL;
 }
 
-static const char *walk_one(format_state *state, const char *at, const char *end) {
+static const char *walk_one(format_state *state, const char *at) {
     switch (*at) {
     case ' ':
         return at + 1;
@@ -253,7 +253,6 @@ static const char *walk_one(format_state *state, const char *at, const char *end
         return close + 1;
     }
     default:
-        (void)end;
         if (is_upper(*at) && !is_letter(at[1]))
             return read_variable(state, *at, false, false) ? at + 1 : NULL;
         return walk_literal(state, at);
@@ -262,7 +261,7 @@ static const char *walk_one(format_state *state, const char *at, const char *end
 
 static const char *walk(format_state *state, const char *at, const char *end) {
     while (at && at < end)
-        at = walk_one(state, at, end);
+        at = walk_one(state, at);
     return at;
 }
 

@@ -72,12 +72,26 @@ bool tile_read_location(tile_reader *reader, lilac_location *slot) {
     use->slot = slot;
     *reader->pending_end = use;
     reader->pending_end = &use->next;
+    reader->pending_last = use;
     if (scan->kind == LILAC_TOKEN_HASH) {
         use->alias = tile_token_name(reader);
         lilac_scanner_next(scan);
         return lilac_scanner_expect(scan, ')');
     }
     return skip_parenthesized(scan);
+}
+
+void tile_share_location(tile_reader *reader, const lilac_location *slot, lilac_location *other) {
+    struct tile_pending *last = reader->pending_last;
+    if (!last || last->slot != slot)
+        return;
+    struct tile_pending *use = lilac_arena_new(reader->scratch, struct tile_pending);
+    *use = *last;
+    use->slot = other;
+    use->next = last->next;
+    last->next = use;
+    if (reader->pending_end == &last->next)
+        reader->pending_end = &use->next;
 }
 
 static bool read_location(tile_reader *reader, lilac_location *location, uint32_t depth);

@@ -236,6 +236,14 @@ static lilac_tile_op *make_op(tile_reader *reader, const tile_draft *draft) {
     return op;
 }
 
+/* The unwritten yields of `op` come from where it comes from: they have its position. */
+static void locate_implicit_yields(tile_reader *reader, const lilac_tile_op *op) {
+    for (uint32_t r = 0; r < op->region_count; r++)
+        for (lilac_tile_block *block = op->regions[r]->first; block; block = block->next)
+            if (block->last && block->last->position.offset == op->position.offset)
+                tile_share_location(reader, &op->location, &block->last->location);
+}
+
 static bool read_named_op(tile_reader *reader, tile_draft *draft) {
     lilac_scanner *scan = &reader->scan;
     bool generic = scan->kind == LILAC_TOKEN_STRING;
@@ -274,6 +282,8 @@ bool tile_read_op(tile_reader *reader, lilac_tile_block *block, tile_result_name
         return false;
     if (!tile_read_location(reader, &op->location))
         return false;
+    if (draft.implicit_yields)
+        locate_implicit_yields(reader, op);
     lilac_tile_append(block, op);
     return tile_define_results(reader, names, op);
 }

@@ -523,6 +523,32 @@ static void locations_before_and_after(void **state) {
     lilac_context_destroy(context);
 }
 
+/* The yield that is not written has its loop's location, and so do both of a conditional. */
+static void unwritten_yields(void **state) {
+    (void)state;
+    static const char text[] = "module { tt.func @f(%i: i32, %c: i1) {\n"
+                               "scf.if %c { gpu.barrier loc(\"a\":1:1) } else { } loc(#l)\n"
+                               "scf.for %k = %i to %i step %i : i32 { } loc(\"b\":3:4)\n"
+                               "tt.return } }\n"
+                               "#l = loc(\"b\":1:2)\n";
+    lilac_context *context = lilac_context_create();
+    lilac_tile_module *module = read_text(context, text);
+    assert_non_null(module);
+    assert_true(lilac_tile_verify(module, false));
+    const lilac_tile_op *conditional = module->functions->body->first->first;
+    const lilac_tile_op *loop = conditional->next;
+    assert_int_not_equal(conditional->location, 0);
+    assert_int_not_equal(conditional->location, loop->location);
+    for (int r = 0; r < 2; r++) {
+        const lilac_tile_op *yield = conditional->regions[r]->first->last;
+        assert_int_equal(yield->code, LILAC_TILE_OP_SCF_YIELD);
+        assert_int_equal(yield->location, conditional->location);
+    }
+    assert_int_equal(loop->regions[0]->first->last->location, loop->location);
+    lilac_tile_module_destroy(module);
+    lilac_context_destroy(context);
+}
+
 static void generic_operations(void **state) {
     (void)state;
     check_printed(
@@ -583,6 +609,19 @@ static void flags_elsewhere(void **state) {
         "  }\n"
         "}\n";
     check_printed(text, text, false);
+}
+
+/* In dictionaries i64 and f64 go without saying. */
+static void attributes_in_dictionaries(void **state) {
+    (void)state;
+    check_printed(
+        "module attributes {a = 5 : i64, b = -5, c = 1.5 : f64, d = 1.5, e = [1 : i64, 2 : "
+        "i8, true], f = {g = 7 : i64, h}, i = @s, j = i32, k = (i32) -> (), l = unit, m = "
+        "array<i64: 1, 2>, n = \"x\", \"o p\" = 2 : i32} {}",
+        "module attributes {a = 5, b = -5, c = 1.500000e+00, d = 1.500000e+00, e = [1, 2 : "
+        "i8, true], f = {g = 7, h}, i = @s, j = i32, k = (i32) -> (), l, m = array<i64: 1, "
+        "2>, n = \"x\", \"o p\" = 2 : i32} {\n}\n",
+        false);
 }
 
 /* Modules and functions too, as mlir-opt prints them when asked for generic form. */
@@ -801,8 +840,10 @@ int main(void) {
         cmocka_unit_test(truncated_texts_are_refused),
         cmocka_unit_test(white_space_means_nothing),
         cmocka_unit_test(locations_before_and_after),
+        cmocka_unit_test(unwritten_yields),
         cmocka_unit_test(generic_operations),
         cmocka_unit_test(flags_elsewhere),
+        cmocka_unit_test(attributes_in_dictionaries),
         cmocka_unit_test(generic_modules),
         cmocka_unit_test(literals),
         cmocka_unit_test(names_and_results),
