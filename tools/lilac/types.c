@@ -1,0 +1,42 @@
+/* Types on the command line: one reader for every subcommand that takes a TYPE.
+ *
+ * A new kind of type (a memdesc, a CuTe layout …) is read here, and then known to all of them.
+ */
+#include "types.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool read_tensor(lilac_scanner *scanner, laid_out_type *type) {
+    lilac_encoding_tensor tensor;
+    if (!lilac_encoding_read_tensor(scanner, NULL, &tensor)) {
+        return false;
+    }
+    type->rank = tensor.rank;
+    memcpy(type->shape, tensor.shape, sizeof type->shape);
+    type->layout = tensor.layout;
+    return true;
+}
+
+bool type_read(lilac_scanner *scanner, laid_out_type *type) {
+    if (!read_tensor(scanner, type)) {
+        return false;
+    }
+    if (scanner->kind != LILAC_TOKEN_END) {
+        return lilac_scanner_expected(scanner, "the end of the type");
+    }
+    return lilac_error_count(scanner->context) == 0;
+}
+
+bool type_read_argument(lilac_context *context, const char *text, uint32_t number,
+                        laid_out_type *type) {
+    char name[32];
+    snprintf(name, sizeof name, "<argument %u>", number);
+    const uint32_t source = lilac_source_add(context, name, text, strlen(text));
+    if (source == 0) {
+        return false;
+    }
+    lilac_scanner scanner;
+    lilac_scanner_init(&scanner, context, source);
+    return type_read(&scanner, type);
+}
