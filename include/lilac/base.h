@@ -46,6 +46,7 @@ LILAC_BEGIN
 
 typedef struct lilac_arena lilac_arena;
 
+/* An empty arena; destroy frees all that came from it (NULL: nothing). */
 LILAC_API lilac_arena *lilac_arena_create(void);
 LILAC_API void lilac_arena_destroy(lilac_arena *arena);
 
@@ -66,6 +67,7 @@ LILAC_API size_t lilac_arena_used(const lilac_arena *arena);
 LILAC_API void *lilac_heap_grow(void *old, size_t size);
 LILAC_API void lilac_heap_free(void *old);
 
+/* For the whole process, before any thread uses the library; NULL: the default handler again. */
 LILAC_API void lilac_set_out_of_memory(void (*handler)(size_t size));
 
 /* ---- text ------------------------------------------------------------------------------- */
@@ -77,14 +79,19 @@ typedef struct lilac_text {
     size_t capacity;
 } lilac_text;
 
+/* init makes an empty text, clear frees its memory and makes it empty, reset makes it empty and
+ * keeps the memory. */
 LILAC_API void lilac_text_init(lilac_text *text);
 LILAC_API void lilac_text_clear(lilac_text *text);
-LILAC_API void lilac_text_reset(lilac_text *text); /* length 0, memory kept */
+LILAC_API void lilac_text_reset(lilac_text *text);
+
+/* Append: bytes, a string, a character, a character `count` times, a number in decimal, and what
+ * printf would print. */
 LILAC_API void lilac_text_put(lilac_text *text, const char *bytes, size_t length);
 LILAC_API void lilac_text_puts(lilac_text *text, const char *string);
 LILAC_API void lilac_text_char(lilac_text *text, char c);
 LILAC_API void lilac_text_repeat(lilac_text *text, char c, size_t count);
-LILAC_API void lilac_text_unsigned(lilac_text *text, uint64_t value); /* decimal, fast */
+LILAC_API void lilac_text_unsigned(lilac_text *text, uint64_t value);
 LILAC_API void lilac_text_signed(lilac_text *text, int64_t value);
 LILAC_API void lilac_text_printf(lilac_text *text, const char *format, ...) LILAC_PRINTF(2, 3);
 LILAC_API void lilac_text_vprintf(lilac_text *text, const char *format, va_list arguments)
@@ -105,6 +112,7 @@ typedef struct lilac_random {
     uint64_t state[4];
 } lilac_random;
 
+/* Every seed, 0 too, gives a good state; equal seeds give equal numbers on every machine. */
 LILAC_API void lilac_random_seed(lilac_random *random, uint64_t seed);
 LILAC_API uint64_t lilac_random_next(lilac_random *random);
 /* Uniform in [0, bound); bound > 0. */
@@ -114,6 +122,8 @@ LILAC_API uint64_t lilac_random_below(lilac_random *random, uint64_t bound);
 
 typedef struct lilac_context lilac_context;
 
+/* A context with no names, sources or diagnostics; destroy frees all that lives in it (NULL:
+ * nothing). */
 LILAC_API lilac_context *lilac_context_create(void);
 LILAC_API void lilac_context_destroy(lilac_context *context);
 /* The arena that lives as long as the context. */
@@ -122,6 +132,7 @@ LILAC_API lilac_arena *lilac_context_arena(lilac_context *context);
 /* Interned text: within one context two names are equal exactly when the pointers are. */
 typedef const char *lilac_name;
 
+/* The name of these bytes (which may hold no NUL), or of a string; lives as long as the context. */
 LILAC_API lilac_name lilac_intern(lilac_context *context, const char *bytes, size_t length);
 LILAC_API lilac_name lilac_intern_string(lilac_context *context, const char *string);
 

@@ -41,15 +41,16 @@ typedef struct lilac_axis_facts {
     int64_t value;
 } lilac_axis_facts;
 
-/* The facts of every value of a function, by value id (lilac_tile_number is called here, so they
- * hold until values are numbered anew). Parameter attributes tt.divisibility, tt.contiguity,
- * tt.constancy and op attributes of the same names are the sources; they are believed. Loops are
- * taken to their fixpoint. Cost: a few passes over the function. */
+/* The facts of a function's values, by value id. */
 typedef struct lilac_axis_analysis {
     uint32_t count;
     lilac_axis_facts **facts; /* NULL: nothing known */
 } lilac_axis_analysis;
 
+/* The facts of every value of a function, by value id (lilac_tile_number is called here, so they
+ * hold until values are numbered anew). Parameter attributes tt.divisibility, tt.contiguity,
+ * tt.constancy and op attributes of the same names are the sources; they are believed. Loops are
+ * taken to their fixpoint. Cost: a few passes over the function. */
 LILAC_API void lilac_engine_axis_facts(lilac_axis_analysis *result, lilac_arena *arena,
                                        lilac_tile_function *function);
 /* Never NULL: a value nothing is known of has all ones. */

@@ -35,8 +35,11 @@ typedef enum lilac_scalar {
     LILAC_SCALAR_COUNT
 } lilac_scalar;
 
-LILAC_API const char *lilac_scalar_name(lilac_scalar scalar); /* "i32", "f8E4M3FN", "bf16" */
+/* As TTIR spells it: "i32", "f8E4M3FN", "bf16". */
+LILAC_API const char *lilac_scalar_name(lilac_scalar scalar);
+/* The scalar of such a name; false when there is none. */
 LILAC_API bool lilac_scalar_read(const char *bytes, size_t length, lilac_scalar *scalar);
+/* Width in bits (tf32: 19), and whether it is a floating-point format. */
 LILAC_API uint32_t lilac_scalar_bits(lilac_scalar scalar);
 LILAC_API bool lilac_scalar_is_float(lilac_scalar scalar);
 

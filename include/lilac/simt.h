@@ -38,9 +38,10 @@ typedef enum lilac_simt_type {
     LILAC_SIMT_TYPE_COUNT
 } lilac_simt_type;
 
+/* "i32", "f16x2"; the width in bits (1 for i1); whether it is a float or two packed ones. */
 LILAC_API const char *lilac_simt_type_name(lilac_simt_type type);
-LILAC_API uint32_t lilac_simt_type_bits(lilac_simt_type type); /* 1 for i1 */
-LILAC_API bool lilac_simt_type_is_float(lilac_simt_type type); /* packed too */
+LILAC_API uint32_t lilac_simt_type_bits(lilac_simt_type type);
+LILAC_API bool lilac_simt_type_is_float(lilac_simt_type type);
 
 typedef uint32_t lilac_simt_value; /* 0: none */
 
@@ -71,6 +72,7 @@ typedef struct lilac_simt_op_info {
     const char *doc;
 } lilac_simt_op_info;
 
+/* The row of the table; never NULL. */
 LILAC_API const lilac_simt_op_info *lilac_simt_op_info_get(lilac_simt_opcode code);
 
 /* Comparisons. Integers: eq … ge, unsigned with U. Floats: ordered eq … ge (false on NaN), UNE and
@@ -168,6 +170,7 @@ typedef struct lilac_simt_module {
 
 /* ---- modules ---------------------------------------------------------------------------- */
 
+/* An empty module for a device; destroy frees it and all its kernels. */
 LILAC_API lilac_simt_module *lilac_simt_module_create(lilac_context *context, const lilac_arch *arch);
 LILAC_API void lilac_simt_module_destroy(lilac_simt_module *module);
 LILAC_API lilac_simt_kernel *lilac_simt_kernel_create(lilac_simt_module *module, lilac_name name,
@@ -199,9 +202,12 @@ typedef struct lilac_simt_builder {
     struct lilac_simt_memo *memo;
 } lilac_simt_builder;
 
+/* A builder at the end of the kernel's body; clear frees its table, the kernel stays. */
 LILAC_API void lilac_simt_builder_init(lilac_simt_builder *builder, lilac_simt_kernel *kernel);
 LILAC_API void lilac_simt_builder_clear(lilac_simt_builder *builder);
 
+/* A constant of a type by its bits (those above the width are dropped), and the kernel's parameter
+ * number `index`. */
 LILAC_API lilac_simt_value lilac_simt_constant(lilac_simt_builder *b, lilac_simt_type type,
                                                uint64_t bits);
 LILAC_API lilac_simt_value lilac_simt_parameter_value(lilac_simt_builder *b, uint32_t index);
@@ -267,6 +273,7 @@ LILAC_API void lilac_simt_while_condition(lilac_simt_builder *b, lilac_simt_inst
 LILAC_API lilac_simt_value lilac_simt_while_end(lilac_simt_builder *b, lilac_simt_instruction *loop,
                                                 const lilac_simt_value *next);
 
+/* The type of a value that is not 0. */
 LILAC_API lilac_simt_type lilac_simt_type_of(const lilac_simt_kernel *kernel, lilac_simt_value value);
 /* Is this value a constant, and which bits? */
 LILAC_API bool lilac_simt_is_constant(const lilac_simt_kernel *kernel, lilac_simt_value value,

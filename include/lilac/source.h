@@ -97,6 +97,7 @@ LILAC_API void lilac_warning(lilac_context *context, lilac_position position,
 LILAC_API void lilac_note(lilac_context *context, lilac_position position, lilac_location location,
                           const char *format, ...) LILAC_PRINTF(4, 5);
 
+/* Errors since the context was made or its diagnostics were reset, those not recorded included. */
 LILAC_API uint32_t lilac_error_count(const lilac_context *context);
 /* The recorded diagnostics, oldest first, linked by next. */
 LILAC_API const lilac_diagnostic *lilac_diagnostics(const lilac_context *context);
