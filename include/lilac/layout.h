@@ -38,8 +38,8 @@ typedef struct lilac_layout_dim {
 } lilac_layout_dim;
 
 typedef struct lilac_layout {
-    uint8_t in_count, out_count;   /* dimensions */
-    uint8_t in_bits, out_bits;     /* sums */
+    uint8_t in_count, out_count; /* dimensions */
+    uint8_t in_bits, out_bits;   /* sums */
     lilac_layout_dim in[LILAC_LAYOUT_MAX_DIMS];
     lilac_layout_dim out[LILAC_LAYOUT_MAX_DIMS];
     uint64_t columns[LILAC_LAYOUT_MAX_BITS];
@@ -71,6 +71,37 @@ LILAC_API void lilac_layout_identity(lilac_layout *layout, uint32_t bits, const 
 LILAC_API void lilac_layout_zeros(lilac_layout *layout, uint32_t bits, const char *in,
                                   const char *out, uint32_t out_bits);
 
+/* x ↦ stride · x for x below 2^bits: out is stride times as large. Refused: a stride that is not a
+ * power of two, names, too many bits. */
+LILAC_API LILAC_MUST_USE bool lilac_layout_strided(lilac_layout *layout, uint32_t bits,
+                                                   uint64_t stride, const char *in, const char *out,
+                                                   lilac_reason *why);
+/* in numbers the elements of a tensor of 2^bits[i] along dim0, dim1 …, whose dimensions are taken
+ * in `order`, fastest first (NULL: the last one fastest). Refused: too many dimensions or bits, an
+ * order that is no permutation. */
+LILAC_API LILAC_MUST_USE bool lilac_layout_standard(lilac_layout *layout, const char *in,
+                                                    uint32_t rank, const uint32_t *bits,
+                                                    const uint32_t *order, lilac_reason *why);
+/* A whole layout from its bases: `coordinates` holds, input bit by input bit, the coordinates of
+ * what that bit moves, one for each output. An output whose bits are LILAC_LAYOUT_INFER is made
+ * just large enough for its coordinates. Refused: as adding is, and a coordinate outside its
+ * output. */
+#define LILAC_LAYOUT_INFER 255
+LILAC_API LILAC_MUST_USE bool
+lilac_layout_from_bases(lilac_layout *layout, uint32_t in_count, const lilac_layout_dim *ins,
+                        uint32_t out_count, const lilac_layout_dim *outs,
+                        const uint64_t *coordinates, lilac_reason *why);
+/* A whole layout from its masks, the rows of the matrix: bit i of the flattened outputs is the
+ * parity of the flattened index's bits under masks[i]. Refused: as adding is, and a mask that goes
+ * outside the inputs. */
+LILAC_API LILAC_MUST_USE bool lilac_layout_from_masks(lilac_layout *layout, uint32_t in_count,
+                                                      const lilac_layout_dim *ins,
+                                                      uint32_t out_count,
+                                                      const lilac_layout_dim *outs,
+                                                      const uint64_t *masks, lilac_reason *why);
+/* The masks of a layout, out_bits of them. */
+LILAC_API void lilac_layout_masks(uint64_t *masks, const lilac_layout *layout);
+
 /* ---- looking ---------------------------------------------------------------------------- */
 
 /* Index of a dimension, or -1. */
@@ -86,10 +117,29 @@ LILAC_API uint32_t lilac_layout_out_start(const lilac_layout *layout, uint32_t i
 LILAC_API uint64_t lilac_layout_column(const lilac_layout *layout, const char *in, uint32_t bit);
 /* Coordinate along output number `index` of a flattened output, and the flattened output of
  * coordinates (one for each output dimension). */
-LILAC_API uint64_t lilac_layout_coordinate(const lilac_layout *layout, uint64_t flat, uint32_t index);
+LILAC_API uint64_t lilac_layout_coordinate(const lilac_layout *layout, uint64_t flat,
+                                           uint32_t index);
 LILAC_API uint64_t lilac_layout_pack(const lilac_layout *layout, const uint64_t *coordinates);
 /* L(index): inputs flattened in order, first lowest. */
 LILAC_API uint64_t lilac_layout_apply(const lilac_layout *layout, uint64_t index);
+/* L(first), L(first + 1) … L(first + count - 1): into words of 64 or 32 bits. About one store an
+ * element. Refused: indices outside the inputs, and for 32 bits outputs of more. */
+LILAC_API LILAC_MUST_USE bool lilac_layout_apply_range(uint64_t *places, const lilac_layout *layout,
+                                                       uint64_t first, uint64_t count,
+                                                       lilac_reason *why);
+LILAC_API LILAC_MUST_USE bool lilac_layout_apply_range32(uint32_t *places,
+                                                         const lilac_layout *layout, uint64_t first,
+                                                         uint64_t count, lilac_reason *why);
+/* The same, only the coordinate along output number `out`, which must exist. */
+LILAC_API LILAC_MUST_USE bool lilac_layout_coordinates32(uint32_t *coordinates,
+                                                         const lilac_layout *layout, uint32_t out,
+                                                         uint64_t first, uint64_t count,
+                                                         lilac_reason *why);
+/* L of `count` indices in any order; places may be indices. Refused: an index outside the inputs,
+ * with nothing written. */
+LILAC_API LILAC_MUST_USE bool lilac_layout_apply_each(uint64_t *places, const lilac_layout *layout,
+                                                      const uint64_t *indices, uint64_t count,
+                                                      lilac_reason *why);
 /* Same dimensions in the same order with the same columns. */
 LILAC_API bool lilac_layout_equal(const lilac_layout *a, const lilac_layout *b);
 /* Equal layouts have equal hashes. */
@@ -99,19 +149,70 @@ LILAC_API bool lilac_layout_equivalent(const lilac_layout *a, const lilac_layout
 LILAC_API uint32_t lilac_layout_rank(const lilac_layout *layout);
 LILAC_API bool lilac_layout_is_injective(const lilac_layout *layout);
 LILAC_API bool lilac_layout_is_surjective(const lilac_layout *layout);
+LILAC_API bool lilac_layout_is_bijective(const lilac_layout *layout);
 /* Definition 4.10: surjective, columns zero or distinct unit vectors. */
 LILAC_API bool lilac_layout_is_distributed(const lilac_layout *layout);
+/* Definition 4.14: invertible, every column of one or two set bits. */
+LILAC_API bool lilac_layout_is_memory(const lilac_layout *layout);
+/* Over names (NULL-terminated lists; NULL: all of that side): what the named inputs move along the
+ * named outputs is nothing; the named dimensions, on both sides and in this order, are mapped to
+ * themselves; and that with nothing else moving along them, nor they along anything else (the
+ * matrix is block-diagonal). A name that the layout lacks is of size one. */
+LILAC_API bool lilac_layout_is_zero_over(const lilac_layout *layout, const char *const *ins,
+                                         const char *const *outs);
+LILAC_API bool lilac_layout_is_identity_over(const lilac_layout *layout, const char *const *names);
+LILAC_API bool lilac_layout_is_trivial_over(const lilac_layout *layout, const char *const *names);
 /* Bits of a named input whose column is zero and so do not change the element ("free" bits: the
  * lanes, warps … that hold copies); in layouts that are not distributed also those whose column is
  * a sum of columns of lower bits, of this input or of one before it. A mask over that input's
  * bits; each element is held once by the indices whose free bits are 0. */
 LILAC_API uint64_t lilac_layout_free_bits(const lilac_layout *layout, const char *in);
+/* The same for all inputs at once, over the flattened index. */
+LILAC_API uint64_t lilac_layout_free_mask(const lilac_layout *layout);
+/* Bits of a named input that may be added instead of xored: with x split into those bits and the
+ * rest, L(x) = L(rest) + L(those) as flattened numbers, for every x; so what a register adds to an
+ * address is a constant. They are the bits whose columns share no output bit with any other column
+ * (but among themselves), nor with `touched`, output bits that an offset from elsewhere may set.
+ * A mask over that input's bits; zero columns are always in it. */
+LILAC_API uint64_t lilac_layout_additive_bits(const lilac_layout *layout, const char *in,
+                                              uint64_t touched);
 
 /* ---- algebra ---------------------------------------------------------------------------- */
 
 /* a × b (Definition 4.3): shared names are extended, b's bits above a's; new names appended. */
 LILAC_API LILAC_MUST_USE bool lilac_layout_product(lilac_layout *result, const lilac_layout *a,
                                                    const lilac_layout *b, lilac_reason *why);
+/* The inverse of the product (Definition 4.4): layout = tile × result, and layout = result × tile.
+ * All dimensions of the layout stay, less the tile's bits, so some may become of size one. Refused:
+ * a dimension that the layout lacks or has smaller; a bit of the tile that the layout sends
+ * elsewhere; another bit that moves along what the tile covers. */
+LILAC_API LILAC_MUST_USE bool lilac_layout_divide_left(lilac_layout *result,
+                                                       const lilac_layout *layout,
+                                                       const lilac_layout *tile, lilac_reason *why);
+LILAC_API LILAC_MUST_USE bool lilac_layout_divide_right(lilac_layout *result,
+                                                        const lilac_layout *layout,
+                                                        const lilac_layout *tile,
+                                                        lilac_reason *why);
+/* Divides out a tile wherever its bits stand: each bit of the tile's inputs is the first unused bit
+ * of the layout's input of that name with the same column. outs_at has for each of the tile's
+ * outputs a mask, over the bits of the layout's output of that name, of those on which the tile
+ * stands, lowest first (NULL: the lowest bits of each). ins_at, when not NULL, receives for each of
+ * the tile's flattened input bits the layout's. The rest keeps its order in the result. Refused as
+ * above, and a mask of the wrong size. */
+LILAC_API LILAC_MUST_USE bool lilac_layout_divide(lilac_layout *result, const lilac_layout *layout,
+                                                  const lilac_layout *tile, const uint64_t *outs_at,
+                                                  uint8_t *ins_at, lilac_reason *why);
+/* Generalized vectorization (section 5.3): an order for the bits of one input, usually "register",
+ * with which lilac_layout_permute_bits makes the layout divisible by the tile, on the left or on
+ * the right. The bits that the tile does not want keep their order. Refused: no order does. */
+LILAC_API LILAC_MUST_USE bool lilac_layout_division_order(uint8_t *order,
+                                                          const lilac_layout *layout,
+                                                          const lilac_layout *tile, const char *in,
+                                                          bool right, lilac_reason *why);
+/* Puts the bits of one input in an order: bit i of the result is bit order[i] (a permutation). The
+ * layout itself when there is no such input. */
+LILAC_API void lilac_layout_permute_bits(lilac_layout *result, const lilac_layout *layout,
+                                         const char *in, const uint8_t *order);
 /* outer ∘ inner (Definition 4.2). Refused unless inner's outputs are, as a set, outer's inputs,
  * and none is larger than outer's. Inputs are inner's and outputs outer's, in their order. */
 LILAC_API LILAC_MUST_USE bool lilac_layout_compose(lilac_layout *result, const lilac_layout *outer,
@@ -121,9 +222,8 @@ LILAC_API LILAC_MUST_USE bool lilac_layout_invert(lilac_layout *result, const li
                                                   lilac_reason *why);
 /* A right inverse of a surjective layout (Definition 4.5), the least-squares one: free input bits
  * are never set, and of dependent columns the earliest (register before lane before …) is used. */
-LILAC_API LILAC_MUST_USE bool lilac_layout_pseudoinvert(lilac_layout *result,
-                                                        const lilac_layout *layout,
-                                                        lilac_reason *why);
+LILAC_API LILAC_MUST_USE bool
+lilac_layout_pseudoinvert(lilac_layout *result, const lilac_layout *layout, lilac_reason *why);
 /* b⁻¹ ∘ a (section 5.4): from a's inputs to b's, so that b of it is a. It is the identity on every
  * input whose columns are the same on both sides, and elsewhere the smallest index of b that holds
  * the element (the lowest register, then lane, …). Refused unless the outputs agree in names and
@@ -133,9 +233,10 @@ LILAC_API LILAC_MUST_USE bool lilac_layout_invert_compose(lilac_layout *result,
                                                           const lilac_layout *b, lilac_reason *why);
 /* Only the named inputs and outputs (NULL-terminated lists; NULL: all), in the layout's order.
  * Proposition 4.8. Refused: a name that the layout lacks. */
-LILAC_API LILAC_MUST_USE bool lilac_layout_sublayout(lilac_layout *result, const lilac_layout *layout,
-                                                     const char *const *ins, const char *const *outs,
-                                                     lilac_reason *why);
+LILAC_API LILAC_MUST_USE bool lilac_layout_sublayout(lilac_layout *result,
+                                                     const lilac_layout *layout,
+                                                     const char *const *ins,
+                                                     const char *const *outs, lilac_reason *why);
 /* Removes output number `dim` and renames dim(k+1) to dim(k) above it: the layout of a slice. Zero
  * register columns are dropped, the ones that were there before too; lane, warp and block keep
  * theirs. */
@@ -159,9 +260,78 @@ LILAC_API LILAC_MUST_USE bool lilac_layout_reshape(lilac_layout *result, const l
  * must be room for one more. */
 LILAC_API void lilac_layout_expand(lilac_layout *result, const lilac_layout *layout, uint32_t axis);
 /* How many consecutive elements along the flattened outputs a thread's registers 0, 1, 2 … hold
- * (section 5.1), as a log2: the largest u with register bit i ↦ bit i of the element order in which
- * `order` lists the outputs, fastest first (NULL: last dimension fastest). */
+ * (section 5.1), as a log2: the largest u with register bit i ↦ bit i, i < u, of the element order
+ * in which `order` lists the outputs, fastest first (NULL: last dimension fastest), and no other
+ * column reaching those bits, so that the run is in order and aligned wherever it starts. */
 LILAC_API uint32_t lilac_layout_consecutive(const lilac_layout *layout, const uint32_t *order);
+/* The same for any input (offset, lane …). */
+LILAC_API uint32_t lilac_layout_consecutive_in(const lilac_layout *layout, const char *in,
+                                               const uint32_t *order);
+
+/* ---- names and sizes of dimensions ------------------------------------------------------- */
+
+/* Inputs in another order, as lilac_layout_permute_outs. */
+LILAC_API void lilac_layout_permute_ins(lilac_layout *result, const lilac_layout *layout,
+                                        const uint32_t *order);
+/* The same by names: all of them, NULL-terminated. Refused: a name that the layout lacks, one
+ * twice, one missing. */
+LILAC_API LILAC_MUST_USE bool lilac_layout_order_ins(lilac_layout *result,
+                                                     const lilac_layout *layout,
+                                                     const char *const *names, lilac_reason *why);
+LILAC_API LILAC_MUST_USE bool lilac_layout_order_outs(lilac_layout *result,
+                                                      const lilac_layout *layout,
+                                                      const char *const *names, lilac_reason *why);
+/* Refused: no such dimension, a name in use or of a wrong length. */
+LILAC_API LILAC_MUST_USE bool lilac_layout_rename_in(lilac_layout *result,
+                                                     const lilac_layout *layout, const char *from,
+                                                     const char *to, lilac_reason *why);
+LILAC_API LILAC_MUST_USE bool lilac_layout_rename_out(lilac_layout *result,
+                                                      const lilac_layout *layout, const char *from,
+                                                      const char *to, lilac_reason *why);
+/* Cuts the flattened inputs or outputs (first dimension lowest) into other dimensions. Refused: a
+ * different number of bits, names as when adding. lilac_layout_reshape is the row-major one. */
+LILAC_API LILAC_MUST_USE bool lilac_layout_reshape_ins(lilac_layout *result,
+                                                       const lilac_layout *layout, uint32_t count,
+                                                       const lilac_layout_dim *ins,
+                                                       lilac_reason *why);
+LILAC_API LILAC_MUST_USE bool lilac_layout_reshape_outs(lilac_layout *result,
+                                                        const lilac_layout *layout, uint32_t count,
+                                                        const lilac_layout_dim *outs,
+                                                        lilac_reason *why);
+/* One input, one output of that name, first dimension lowest. The name must be one. */
+LILAC_API void lilac_layout_flatten_ins(lilac_layout *result, const lilac_layout *layout,
+                                        const char *name);
+LILAC_API void lilac_layout_flatten_outs(lilac_layout *result, const lilac_layout *layout,
+                                         const char *name);
+/* (x, y) ↦ a(x) ⊕ b(y), and x ↦ (a(x), b(x)). Refused: unless the outputs (inputs) are the same in
+ * the same order and the inputs (outputs) have no name in common; too many bits or dimensions. */
+LILAC_API LILAC_MUST_USE bool lilac_layout_concat_ins(lilac_layout *result, const lilac_layout *a,
+                                                      const lilac_layout *b, lilac_reason *why);
+LILAC_API LILAC_MUST_USE bool lilac_layout_concat_outs(lilac_layout *result, const lilac_layout *a,
+                                                       const lilac_layout *b, lilac_reason *why);
+/* An input of another size: its low bits, or new bits above that move nothing. An output of another
+ * size: coordinates modulo it, or room above. Refused: no such dimension, too many bits. */
+LILAC_API LILAC_MUST_USE bool lilac_layout_resize_in(lilac_layout *result,
+                                                     const lilac_layout *layout, const char *in,
+                                                     uint32_t bits, lilac_reason *why);
+LILAC_API LILAC_MUST_USE bool lilac_layout_resize_out(lilac_layout *result,
+                                                      const lilac_layout *layout, const char *out,
+                                                      uint32_t bits, lilac_reason *why);
+/* Takes the named dimensions (NULL-terminated) out of both sides. Refused unless the layout is
+ * trivial over them (lilac_layout_is_trivial_over) and has them all. */
+LILAC_API LILAC_MUST_USE bool lilac_layout_quotient(lilac_layout *result,
+                                                    const lilac_layout *layout,
+                                                    const char *const *names, lilac_reason *why);
+/* Without the dimensions of size one, on both sides. */
+LILAC_API void lilac_layout_drop_empty(lilac_layout *result, const lilac_layout *layout);
+/* The layout of a tensor of 2^bits[i] along output number i. Where that is smaller the tensor is
+ * broadcast: coordinates are taken modulo its size, and several places hold an element. Where it is
+ * larger the layout wraps around: `in` (register, offset) gets new bits above its own that step
+ * through the copies, outputs in `order`, fastest first (NULL: the last one fastest). Refused: no
+ * such input, too many bits, an order that is no permutation. */
+LILAC_API LILAC_MUST_USE bool lilac_layout_fit(lilac_layout *result, const lilac_layout *layout,
+                                               const uint32_t *bits, const uint32_t *order,
+                                               const char *in, lilac_reason *why);
 
 /* ---- text ------------------------------------------------------------------------------- */
 
