@@ -6,28 +6,52 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { LETTER = 1, DIGIT = 2, WORD_MORE = 4, SPACE = 8, HEX = 16, SUFFIX = 32 };
+enum {
+    LETTER = 1,    /* begins a word */
+    DIGIT = 2,     /* begins a number */
+    WORD_MORE = 4, /* continues a word */
+    SUFFIX = 8,    /* continues a name behind a sigil */
+    HEX = 16,
+    SPACE = 32,
+    SIGIL = 64,
+    SIGN = 128 /* is a token of its own */
+};
 
-/* Classes of bytes: letters and _ begin words, digits . $ continue them; names behind a sigil may
- * also hold '-'. */
-static unsigned class_of(unsigned char c) {
-    if (c >= '0' && c <= '9')
-        return DIGIT | WORD_MORE | HEX | SUFFIX;
-    if ((c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'))
-        return LETTER | WORD_MORE | HEX | SUFFIX;
-    if ((c >= 'g' && c <= 'z') || (c >= 'G' && c <= 'Z') || c == '_')
-        return LETTER | WORD_MORE | SUFFIX;
-    if (c == '.' || c == '$')
-        return WORD_MORE | SUFFIX;
-    if (c == '-')
-        return SUFFIX;
-    if (c == ' ' || c == '\t' || c == '\n' || c == '\r')
-        return SPACE;
-    return 0;
-}
+/* The classes of the first 128 bytes; the others have none. */
+/* clang-format off */
+#define S SPACE,
+#define I SIGIL,
+#define P SIGN,
+#define M (SUFFIX | SIGN),                        /* minus */
+#define D (WORD_MORE | SUFFIX | SIGN),            /* dot */
+#define C (WORD_MORE | SUFFIX),                   /* dollar */
+#define N (DIGIT | WORD_MORE | SUFFIX | HEX),
+#define H (LETTER | WORD_MORE | SUFFIX | HEX),
+#define L (LETTER | WORD_MORE | SUFFIX),
+#define o 0,
+static const uint8_t classes[256] = {
+    o o o o o o o o o S S o o S o o  o o o o o o o o o o o o o o o o
+    /*! " # $ % & ' ( ) * + , - . /  0 1 2 3 4 5 6 7 8 9 : ; < = > ? */
+    S I o I C I P o P P P P P M D P  N N N N N N N N N N P P P P P P
+    /* @ A … O                       P … Z [ \ ] ^ _ */
+    I H H H H H H L L L L L L L L L  L L L L L L L L L L L P o P I L
+    /* ` a … o                       p … z { | } ~ */
+    o H H H H H H L L L L L L L L L  L L L L L L L L L L L P P P o o
+};
+#undef S
+#undef I
+#undef P
+#undef M
+#undef D
+#undef C
+#undef N
+#undef H
+#undef L
+#undef o
+/* clang-format on */
 
 static unsigned class_at(const lilac_scanner *s, size_t at) {
-    return at < s->length ? class_of((unsigned char)s->text[at]) : 0;
+    return at < s->length ? classes[(unsigned char)s->text[at]] : 0;
 }
 
 static size_t skip_space(const lilac_scanner *s, size_t at) {
@@ -131,7 +155,7 @@ static void scan_at(lilac_scanner *s, size_t at) {
         return;
     }
     char c = s->text[at];
-    unsigned class = class_of((unsigned char)c);
+    unsigned class = classes[(unsigned char)c];
     if (class & LETTER) {
         size_t end = run_of(s, at, WORD_MORE);
         set_token(s, LILAC_TOKEN_WORD, at, end, end);
@@ -139,11 +163,11 @@ static void scan_at(lilac_scanner *s, size_t at) {
         scan_number(s, at);
     } else if (c == '"') {
         scan_string(s, LILAC_TOKEN_STRING, at);
-    } else if (c && strchr("%#@^!", c)) {
+    } else if (class & SIGIL) {
         scan_sigil(s, at);
     } else if (c == '-' && at + 1 < s->length && s->text[at + 1] == '>') {
         set_token(s, LILAC_TOKEN_ARROW, at, at + 2, at + 2);
-    } else if (c && strchr("(){}[]<>,:;=+-*/?|&.", c)) {
+    } else if (class & SIGN) {
         s->punctuation = c;
         set_token(s, LILAC_TOKEN_PUNCTUATION, at, at + 1, at + 1);
     } else {
