@@ -13,9 +13,9 @@
  * (see encoding.h).
  *
  * Invariants: an operand is a use, linked in its value's list; an operation stands in one block at
- * a time; the first block of a function's body has the parameters as arguments. Everything else that
- * a pass may rely on is what lilac_tile_verify checks. Two values may have the same name: printing
- * keeps them apart.
+ * a time; the first block of a function's body has the parameters as arguments. Everything else
+ * that a pass may rely on is what lilac_tile_verify checks. Two values may have the same name:
+ * printing keeps them apart.
  *
  * Values are visible as in MLIR: in the block after their definition, in what is inside those
  * operations, and in the blocks that the block dominates.
@@ -100,9 +100,9 @@ typedef enum lilac_tile_trait {
     LILAC_TILE_READS = 1 << 2,       /* memory */
     LILAC_TILE_WRITES = 1 << 3,
     LILAC_TILE_TERMINATOR = 1 << 4,
-    LILAC_TILE_SHAPE = 1 << 5,      /* moves no data: a renaming of coordinates */
+    LILAC_TILE_SHAPE = 1 << 5, /* moves no data: a renaming of coordinates */
     LILAC_TILE_COMMUTATIVE = 1 << 6,
-    LILAC_TILE_GENERIC = 1 << 7     /* printed in generic form: "tt.reduce"(…) <{…}> ({…}) : … */
+    LILAC_TILE_GENERIC = 1 << 7 /* printed in generic form: "tt.reduce"(…) <{…}> ({…}) : … */
 } lilac_tile_trait;
 
 typedef struct lilac_tile_op_info {
@@ -116,6 +116,7 @@ typedef struct lilac_tile_op_info {
     int8_t regions;
 } lilac_tile_op_info;
 
+/* The row of the table; never NULL. */
 LILAC_API const lilac_tile_op_info *lilac_tile_op_info_get(lilac_tile_opcode code);
 
 typedef struct lilac_tile_value lilac_tile_value;
@@ -128,8 +129,8 @@ typedef struct lilac_tile_module lilac_tile_module;
 
 struct lilac_tile_value {
     const lilac_tile_type *type;
-    lilac_name name;         /* without %, NULL: number it when printing; results of one op share it */
-    lilac_tile_op *op;       /* the operation whose result this is, or NULL … */
+    lilac_name name;   /* without %, NULL: number it when printing; results of one op share it */
+    lilac_tile_op *op; /* the operation whose result this is, or NULL … */
     lilac_tile_block *block; /* … for an argument of this block */
     uint32_t index;          /* among its op's results or block's arguments */
     uint32_t id;             /* dense over the function, see lilac_tile_number; for side tables */
@@ -214,7 +215,8 @@ struct lilac_tile_module {
  * other than those above.
  *
  * Cost: linear in the text, some 7 nanoseconds a byte. The module is not verified. */
-LILAC_API LILAC_MUST_USE lilac_tile_module *lilac_tile_read(lilac_context *context, uint32_t source);
+LILAC_API LILAC_MUST_USE lilac_tile_module *lilac_tile_read(lilac_context *context,
+                                                            uint32_t source);
 LILAC_API lilac_tile_module *lilac_tile_module_create(lilac_context *context);
 LILAC_API void lilac_tile_module_destroy(lilac_tile_module *module);
 /* MLIR's custom assembly, with loc(…) when `locations`. A module that verifies reads back to one
@@ -232,6 +234,8 @@ LILAC_API void lilac_tile_print_type(lilac_text *out, const lilac_tile_type *typ
  * needs. Cost: a few hundred nanoseconds an operation. */
 LILAC_API LILAC_MUST_USE bool lilac_tile_verify(const lilac_tile_module *module, bool layouts);
 
+/* Types, interned in the module: scalars, pointers, tensors of scalars or pointers (the shape and
+ * the layout are copied; layout NULL: none chosen). */
 LILAC_API const lilac_tile_type *lilac_tile_scalar(lilac_tile_module *module, lilac_scalar scalar);
 LILAC_API const lilac_tile_type *lilac_tile_pointer(lilac_tile_module *module,
                                                     const lilac_tile_type *pointee,
@@ -286,7 +290,8 @@ LILAC_API const lilac_tile_attribute *lilac_tile_find(const lilac_tile_attribute
 LILAC_API int64_t lilac_tile_find_integer(const lilac_tile_attributes *attributes, const char *name,
                                           int64_t otherwise);
 /* The text of a KEYWORD or STRING attribute, or NULL. */
-LILAC_API lilac_name lilac_tile_find_text(const lilac_tile_attributes *attributes, const char *name);
+LILAC_API lilac_name lilac_tile_find_text(const lilac_tile_attributes *attributes,
+                                          const char *name);
 /* Gives every value of a function a dense id. */
 LILAC_API void lilac_tile_number(lilac_tile_function *function);
 /* Visits every op of a region and of the regions inside, parents before children, in order. */
@@ -297,7 +302,8 @@ LILAC_API void lilac_tile_walk(lilac_tile_region *region, void (*visit)(void *, 
  *   tt.load   pointer [mask [other]]        tt.store  pointer value [mask]
  *   scf.for   lower upper step inits…       scf.if    condition
  */
-LILAC_API lilac_tile_value *lilac_tile_operand(const lilac_tile_op *op, uint32_t index); /* or NULL */
+LILAC_API lilac_tile_value *lilac_tile_operand(const lilac_tile_op *op,
+                                               uint32_t index); /* or NULL */
 
 LILAC_END
 
