@@ -25,32 +25,133 @@ LILAC_BEGIN
 #define LILAC_MAX_RANK 24
 
 typedef enum lilac_encoding_kind {
+    /* Of tensors: inputs register, lane, warp, block. */
     LILAC_ENCODING_BLOCKED,
     LILAC_ENCODING_SLICE,
-    LILAC_ENCODING_LINEAR
+    LILAC_ENCODING_LINEAR,
+    LILAC_ENCODING_DOT_OPERAND,
+    LILAC_ENCODING_NVIDIA_MMA,
+    LILAC_ENCODING_AMD_MFMA,
+    LILAC_ENCODING_AMD_WMMA,
+    LILAC_ENCODING_INTEL_DPAS,
+    /* Of shared memory: inputs offset, block (and partition). */
+    LILAC_ENCODING_SWIZZLED_SHARED,
+    LILAC_ENCODING_AMD_ROTATING_SHARED,
+    LILAC_ENCODING_NVMMA_SHARED,
+    LILAC_ENCODING_PADDED_SHARED,
+    LILAC_ENCODING_SHARED_LINEAR,
+    LILAC_ENCODING_PARTITIONED_SHARED,
+    /* Of tensor memory: inputs row, col, block. */
+    LILAC_ENCODING_TENSOR_MEMORY,
+    LILAC_ENCODING_TENSOR_MEMORY_SCALES,
+    LILAC_ENCODING_KIND_COUNT
 } lilac_encoding_kind;
+
+/* What a kind of layout is for. */
+typedef enum lilac_encoding_place {
+    LILAC_ENCODING_OF_TENSOR,
+    LILAC_ENCODING_OF_SHARED_MEMORY,
+    LILAC_ENCODING_OF_TENSOR_MEMORY
+} lilac_encoding_place;
+
+enum { LILAC_ENCODING_MAX_BLOCK_BITS = 8, LILAC_ENCODING_MAX_PADDINGS = 16 };
+
+/* CGALayout: one basis a block bit. */
+typedef struct lilac_encoding_blocks {
+    uint32_t bits;
+    uint32_t basis[LILAC_ENCODING_MAX_BLOCK_BITS][LILAC_MAX_RANK];
+} lilac_encoding_blocks;
 
 typedef struct lilac_encoding {
     lilac_encoding_kind kind;
     lilac_position position; /* of its text */
     uint32_t rank;
+    lilac_encoding_blocks blocks; /* none where the kind takes none, or all are in one block */
     union {
         struct {
             uint32_t size_per_thread[LILAC_MAX_RANK];
             uint32_t threads_per_warp[LILAC_MAX_RANK];
             uint32_t warps_per_cta[LILAC_MAX_RANK];
             uint32_t order[LILAC_MAX_RANK]; /* fastest first */
-            /* CGALayout: one basis a block bit */
-            uint32_t block_bits;
-            uint32_t block[8][LILAC_MAX_RANK];
         } blocked;
         struct {
             uint32_t dim;
             const struct lilac_encoding *parent;
         } slice;
         lilac_layout linear;
+        struct {
+            uint32_t operand; /* 0: A, of shape (…, m, k); 1: B, of shape (…, k, n) */
+            uint32_t k_width; /* 0: not given, as for a blocked parent */
+            const struct lilac_encoding *parent;
+        } dot;
+        struct {
+            uint32_t version_major, version_minor;
+            uint32_t warps_per_cta[LILAC_MAX_RANK];
+            uint32_t instr_rank;
+            uint32_t instr_shape[LILAC_MAX_RANK]; /* […, m, n] of version 2, [m, n, k] of 3 */
+        } nvidia_mma;
+        struct {
+            uint32_t version; /* 1 to 4 */
+            bool transposed;
+            uint32_t warps_per_cta[LILAC_MAX_RANK];
+            uint32_t tiles_per_warp[LILAC_MAX_RANK]; /* all 1 when not given */
+            uint32_t instr_shape[3];                 /* m, n, k */
+            uint32_t element_bits;                   /* 0: not given */
+        } amd_mfma;
+        struct {
+            uint32_t version; /* 1 to 3 */
+            bool transposed;
+            bool by_layout; /* warps by ctaLayout; else by warpsPerCTA and tilesPerWarp */
+            uint32_t warps_per_cta[LILAC_MAX_RANK];
+            uint32_t tiles_per_warp[LILAC_MAX_RANK]; /* all 1 when not given */
+            uint32_t instr_shape[3];                 /* m, n, k; 16, 16, 16 when not given */
+            lilac_layout cta;                        /* ctaLayout: inputs register and warp */
+        } amd_wmma;
+        struct {
+            uint32_t repeat_count, systolic_depth, execution_size, ops_per_channel;
+            uint32_t threads_per_warp;
+            uint32_t warps_per_cta[LILAC_MAX_RANK];
+            uint32_t rep_cluster[LILAC_MAX_RANK];
+        } intel_dpas;
+        struct {
+            uint32_t vec, per_phase, max_phase;
+            uint32_t order[LILAC_MAX_RANK]; /* fastest first */
+        } swizzled;                         /* of SWIZZLED_SHARED and AMD_ROTATING_SHARED */
+        struct {
+            uint32_t swizzling_byte_width; /* 0, 32, 64, 128 */
+            uint32_t element_bits;
+            bool transposed, fp4_padded;
+        } nvmma_shared;
+        struct {
+            uint32_t count;
+            uint32_t interval[LILAC_ENCODING_MAX_PADDINGS]; /* elements */
+            uint32_t padding[LILAC_ENCODING_MAX_PADDINGS];
+            bool by_order; /* the linear part is given by order and shape */
+            uint32_t order[LILAC_MAX_RANK];
+            uint32_t shape[LILAC_MAX_RANK];
+            lilac_layout linear; /* offset, block; also when given by order and shape */
+        } padded_shared;
+        struct {
+            lilac_layout linear;
+            uint32_t alignment; /* bytes */
+        } shared_linear;
+        struct {
+            uint32_t partitions, groups, dim;
+            const struct lilac_encoding *layout;
+        } partitioned_shared;
+        struct {
+            uint32_t block_m, block_n, col_stride;
+            uint32_t split_m, split_n; /* CTASplitM, CTASplitN of 3.6; 1 when not given */
+            bool two_ctas, fp4_padded;
+        } tensor_memory;
+        struct {
+            uint32_t split_m, split_n;
+            bool k_then_mn; /* blockRepOrder = kThenMn */
+        } tensor_memory_scales;
     } as;
 } lilac_encoding;
+
+LILAC_API lilac_encoding_place lilac_encoding_place_of(const lilac_encoding *encoding);
 
 /* The layout of a tensor of this shape (powers of two): inputs register, lane, warp, block, outputs
  * dim0 …, surjective. A blocked layout is repeated by registers to cover a larger tensor
@@ -62,15 +163,16 @@ LILAC_API LILAC_MUST_USE bool lilac_encoding_layout(lilac_context *context, lila
                                                     const lilac_encoding *encoding, uint32_t rank,
                                                     const int64_t *shape);
 
-/* Attribute aliases (#blocked = #ttg.blocked<…>) in scope for a reader. Zero-initialise. A name that
- * is defined again means its latest encoding. */
+/* Attribute aliases (#blocked = #ttg.blocked<…>) in scope for a reader. Zero-initialise. A name
+ * that is defined again means its latest encoding. */
 typedef struct lilac_encoding_aliases {
     lilac_context *context;
     struct lilac_encoding_alias *first;
 } lilac_encoding_aliases;
 
 LILAC_API void lilac_encoding_define(lilac_encoding_aliases *aliases, lilac_context *context,
-                                     const char *name, size_t length, const lilac_encoding *encoding);
+                                     const char *name, size_t length,
+                                     const lilac_encoding *encoding);
 LILAC_API const lilac_encoding *lilac_encoding_lookup(const lilac_encoding_aliases *aliases,
                                                       const char *name, size_t length);
 

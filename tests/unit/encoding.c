@@ -233,8 +233,8 @@ static void kinds_are_refused(void **state) {
     refused("tensor<16x16xf32, #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = "
             "[4, 1], instrShape = [16, 8]}>>",
             "layout-not-supported", "#ttg");
-    refused("tensor<16xf32, #ttg.slice<{dim = 1, parent = #ttg.dot_op<{opIdx = 0}>}>>",
-            "layout-not-supported", "#ttg.dot_op");
+    refused("tensor<16xf32, #ttg.slice<{dim = 1, parent = #ttig.warp_encoding<{}>}>>",
+            "layout-not-supported", "#ttig.warp");
 }
 
 static void fields_are_refused(void **state) {

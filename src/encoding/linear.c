@@ -1,0 +1,139 @@
+/* encoding: linear layouts given by their bases.
+ *
+ * The columns as they are; when the layout spreads over more than the tensor, coordinates are
+ * taken modulo the shape, and registers that this makes copies are dropped.
+ */
+#include "internal.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+static uint32_t bit_length(uint64_t value) {
+    return value == 0 ? 0 : 64U - (uint32_t)__builtin_clzll(value);
+}
+
+bool lilac_encoding_bases_layout(lilac_layout *layout, uint32_t rank, uint32_t count,
+                                 const char *const *names, const lilac_encoding_bases *const *bases,
+                                 lilac_reason *why) {
+    lilac_encoding_shape shape = {rank, {0}, 0};
+    for (uint32_t d = 0; d < rank; d++) {
+        uint64_t reached = 0;
+        for (uint32_t i = 0; i < count; i++)
+            for (uint32_t k = 0; k < bases[i]->count; k++)
+                reached |= bases[i]->at[k][d];
+        shape.bits[d] = bit_length(reached);
+    }
+    if (!lilac_encoding_outs(layout, &shape, why))
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t columns[LILAC_LAYOUT_MAX_BITS];
+        for (uint32_t k = 0; k < bases[i]->count; k++)
+            columns[k] = lilac_layout_pack(layout, bases[i]->at[k]);
+        if (!lilac_layout_add_in(layout, names[i], bases[i]->count, columns, why))
+            return false;
+    }
+    return true;
+}
+
+bool lilac_encoding_linear_read(lilac_encoding_reader *r, lilac_encoding *encoding) {
+    static const char *const names[] = {"register", "lane", "warp", "block"};
+    lilac_encoding_bases inputs[4];
+    lilac_encoding_rank rank = {false, 0};
+    lilac_encoding_param params[4];
+    const lilac_encoding_bases *lists[4];
+    memset(params, 0, sizeof params);
+    for (uint32_t i = 0; i < 4; i++) {
+        inputs[i].count = 0;
+        lists[i] = &inputs[i];
+        params[i].name = names[i];
+        params[i].read = lilac_encoding_read_bases;
+        params[i].into = &inputs[i];
+    }
+    if (!lilac_encoding_read_attribute(r, encoding->position, params, 4, &rank))
+        return false;
+    if (!rank.known)
+        return lilac_encoding_refuse_at(r, encoding->position, "layout-rank",
+                                        "a layout with no basis does not say its rank");
+    encoding->rank = rank.rank;
+    lilac_reason why;
+    if (!lilac_encoding_bases_layout(&encoding->as.linear, rank.rank, 4, names, lists, &why))
+        return lilac_encoding_refuse_at(r, encoding->position, "layout-too-large", "%s", why.text);
+    lilac_layout inverse;
+    if (!lilac_layout_pseudoinvert(&inverse, &encoding->as.linear, &why))
+        return lilac_encoding_refuse_at(r, encoding->position, "layout-not-surjective", "%s",
+                                        why.text);
+    return true;
+}
+
+void lilac_encoding_put_bases(lilac_text *out, const lilac_layout *layout, uint32_t input) {
+    uint32_t first = lilac_layout_in_start(layout, input);
+    lilac_text_puts(out, layout->in[input].name);
+    lilac_text_puts(out, " = [");
+    for (uint32_t k = 0; k < layout->in[input].bits; k++) {
+        lilac_text_puts(out, k == 0 ? "[" : ", [");
+        for (uint32_t d = 0; d < layout->out_count; d++) {
+            if (d != 0)
+                lilac_text_puts(out, ", ");
+            lilac_text_unsigned(out,
+                                lilac_layout_coordinate(layout, layout->columns[first + k], d));
+        }
+        lilac_text_char(out, ']');
+    }
+    lilac_text_char(out, ']');
+}
+
+void lilac_encoding_linear_print(lilac_text *out, const lilac_encoding *encoding) {
+    const lilac_layout *linear = &encoding->as.linear;
+    lilac_text_puts(out, "<{");
+    for (uint32_t i = 0; i < linear->in_count; i++) {
+        if (i != 0)
+            lilac_text_puts(out, ", ");
+        lilac_encoding_put_bases(out, linear, i);
+    }
+    lilac_text_puts(out, "}>");
+}
+
+bool lilac_encoding_wrap_linear(lilac_context *context, lilac_layout *result,
+                                const lilac_encoding *encoding, const lilac_layout *linear,
+                                const lilac_encoding_shape *shape) {
+    for (uint32_t d = 0; d < encoding->rank; d++) {
+        if (linear->out[d].bits < shape->bits[d])
+            return lilac_encoding_refuse(context, encoding, "layout-does-not-cover",
+                                         "this layout covers %" PRIu64 " of the tensor's %" PRIu64
+                                         " elements along dimension %u",
+                                         UINT64_C(1) << linear->out[d].bits,
+                                         UINT64_C(1) << shape->bits[d], d);
+    }
+    lilac_layout made;
+    bool added = lilac_encoding_outs(&made, shape, NULL);
+    uint32_t at = 0;
+    for (uint32_t i = 0; added && i < linear->in_count; i++) {
+        uint64_t columns[LILAC_LAYOUT_MAX_BITS];
+        uint32_t count = 0;
+        for (uint32_t k = 0; k < linear->in[i].bits; k++, at++) {
+            uint64_t place[LILAC_MAX_RANK];
+            for (uint32_t d = 0; d < encoding->rank; d++) {
+                place[d] = lilac_layout_coordinate(linear, linear->columns[at], d);
+                if (shape->bits[d] < 64)
+                    place[d] &= (UINT64_C(1) << shape->bits[d]) - 1;
+            }
+            uint64_t column = lilac_layout_pack(&made, place);
+            bool copy = column == 0 && linear->columns[at] != 0;
+            if (!copy || strcmp(linear->in[i].name, "register") != 0)
+                columns[count++] = column;
+        }
+        added = lilac_layout_add_in(&made, linear->in[i].name, count, columns, NULL);
+    }
+    /* Nothing grew, so nothing can have become too large. */
+    assert(added);
+    if (added)
+        *result = made;
+    return added;
+}
+
+bool lilac_encoding_linear_layout(lilac_context *context, lilac_layout *result,
+                                  const lilac_encoding *encoding,
+                                  const lilac_encoding_shape *shape) {
+    return lilac_encoding_wrap_linear(context, result, encoding, &encoding->as.linear, shape);
+}
