@@ -82,6 +82,9 @@ static inline void dim_starts(uint8_t *starts, const lilac_layout_dim *dims, uin
     }
 }
 
+/* Whether an order (NULL: any will do) is a permutation of `count` dimensions. */
+bool lilac_layout_order_fits(const uint32_t *order, uint32_t count, lilac_reason *why);
+
 /* The elimination of the columns as a matrix over F2. */
 void lilac_layout_reduce(lilac_f2_echelon *result, const lilac_layout *layout);
 

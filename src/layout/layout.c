@@ -273,27 +273,6 @@ uint64_t lilac_layout_free_bits(const lilac_layout *layout, const char *in) {
     int index = lilac_layout_in(layout, in);
     if (index < 0 || layout->in[index].bits == 0)
         return 0;
-    lilac_f2_echelon echelon;
-    lilac_layout_reduce(&echelon, layout);
-    uint64_t dependent = 0;
-    for (uint32_t i = 0; i < echelon.kernel_count; i++)
-        dependent |= UINT64_C(1) << highest_bit(echelon.kernel[i]);
+    uint64_t dependent = lilac_layout_free_mask(layout);
     return dependent >> start_of(layout->in, (uint32_t)index) & low_bits(layout->in[index].bits);
-}
-
-uint32_t lilac_layout_consecutive(const lilac_layout *layout, const uint32_t *order) {
-    int index = lilac_layout_in(layout, "register");
-    if (index < 0)
-        return 0;
-    const uint64_t *columns = &layout->columns[start_of(layout->in, (uint32_t)index)];
-    uint32_t bits = layout->in[index].bits, count = 0;
-    for (uint32_t i = 0; i < layout->out_count; i++) {
-        uint32_t dim = order != NULL ? order[i] : layout->out_count - 1 - i;
-        uint32_t start = start_of(layout->out, dim);
-        for (uint32_t k = 0; k < layout->out[dim].bits; k++, count++) {
-            if (count == bits || columns[count] != UINT64_C(1) << (start + k))
-                return count;
-        }
-    }
-    return count;
 }
