@@ -10,6 +10,7 @@
 #include <lilac/engine.h>
 #include <lilac/layout.h>
 #include <lilac/lower.h>
+#include <lilac/movement.h>
 #include <lilac/ptx.h>
 #include <lilac/scalar.h>
 #include <lilac/sim.h>

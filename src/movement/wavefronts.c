@@ -1,0 +1,283 @@
+/* The wavefront model of shared memory, in linear algebra.
+ *
+ *   A = M⁻¹ ∘ D            register × lane × warp → offset
+ *
+ *   registers:  drop the dependent ones (copies); bits with offsets 1, 2, 4 … are the vector, the
+ *               others number the instructions
+ *
+ *   words:      the byte addresses of a transaction are  a ⊕ span(lane bytes) ⊕ [0, vector bytes)
+ *               with a constant a. Dropping the bits within a word is linear, so the words are a
+ *               coset a' ⊕ S, where S = span(lane words ∪ {1, 2, …} of the vector's words)
+ *
+ *   banks:      the bank is a projection β of the word. Over a bank b in β(a' ⊕ S) stand
+ *               |S ∩ ker β| words, the same number for each. So a transaction takes
+ *
+ *                   2^(dim S − dim β(S))  wavefronts
+ *
+ *               whatever a is: all transactions, instructions and warps cost the same.
+ *
+ * Copies among the lanes change neither dimension: broadcasts are free by themselves. Lemma 9.4 of
+ * the paper is the case where every lane accesses whole words.
+ */
+#include <lilac/f2.h>
+#include <lilac/movement.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool refuse(lilac_reason *why, const char *format, ...) LILAC_PRINTF(2, 3);
+
+static bool refuse(lilac_reason *why, const char *format, ...) {
+    if (why != NULL) {
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(why->text, sizeof why->text, format, arguments);
+        va_end(arguments);
+    }
+    return false;
+}
+
+static uint32_t log2_of(uint64_t power) {
+    return (uint32_t)__builtin_ctzll(power);
+}
+
+static bool is_power_of_two(uint64_t value) {
+    return value != 0 && (value & (value - 1)) == 0;
+}
+
+static uint64_t low_mask(uint32_t bits) {
+    return (UINT64_C(1) << bits) - 1;
+}
+
+/* ---- transactions ----------------------------------------------------------------------- */
+
+uint32_t lilac_movement_transaction_lanes(const lilac_arch *arch, uint32_t bytes) {
+    const uint32_t words = bytes > arch->bank_bytes ? bytes / arch->bank_bytes : 1;
+    const uint32_t lanes = words < arch->banks ? arch->banks / words : 1;
+    return lanes < arch->warp_size ? lanes : arch->warp_size;
+}
+
+uint32_t lilac_movement_transaction_wavefronts(const lilac_arch *arch, uint32_t bytes,
+                                               const uint64_t *lanes, uint32_t lane_bits) {
+    const uint32_t word_shift = log2_of(arch->bank_bytes);
+    uint64_t words[LILAC_LAYOUT_MAX_BITS], banks[LILAC_LAYOUT_MAX_BITS];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < lane_bits; i++) {
+        words[count++] = lanes[i] >> word_shift;
+    }
+    for (uint32_t next = 1; next < bytes >> word_shift; next *= 2) {
+        words[count++] = next;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        banks[i] = words[i] & (arch->banks - 1);
+    }
+    lilac_f2_space reached, banks_reached;
+    lilac_f2_span(&reached, words, count);
+    lilac_f2_span(&banks_reached, banks, count);
+    return UINT32_C(1) << (reached.dimension - banks_reached.dimension);
+}
+
+/* ---- where each thread finds its registers ---------------------------------------------- */
+
+/* The columns of a named input of A, reduced to their offset. `foreign` gathers what they do to the
+ * other outputs. */
+static uint32_t offset_columns(uint64_t *columns, uint64_t *foreign, const lilac_layout *places,
+                               const char *in) {
+    const uint32_t bits = lilac_layout_in_bits(places, in);
+    const int offset = lilac_layout_out(places, "offset");
+    for (uint32_t i = 0; i < bits; i++) {
+        const uint64_t column = lilac_layout_column(places, in, i);
+        columns[i] = offset >= 0 ? lilac_layout_coordinate(places, column, (uint32_t)offset) : 0;
+        for (uint32_t out = 0; out < places->out_count; out++) {
+            if ((int)out != offset) {
+                *foreign |= lilac_layout_coordinate(places, column, out);
+            }
+        }
+    }
+    return bits;
+}
+
+/* Only the columns that are independent of those before them. */
+static uint32_t keep_independent(uint64_t *columns, uint32_t count) {
+    lilac_f2_space span = {0};
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t column = columns[i];
+        if (column != 0 && !lilac_f2_contains(&span, column)) {
+            columns[kept++] = column;
+            lilac_f2_span(&span, columns, kept);
+        }
+    }
+    return kept;
+}
+
+static bool has_column(const uint64_t *columns, uint32_t count, uint64_t wanted) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (columns[i] == wanted) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether all columns keep an access of 2^vector_bits elements aligned, those that move within a
+ * vector of that size excepted. */
+static bool keeps_aligned(const uint64_t *columns, uint32_t count, uint32_t vector_bits,
+                          bool vector_too) {
+    const uint64_t within = low_mask(vector_bits);
+    for (uint32_t i = 0; i < count; i++) {
+        const bool of_vector =
+            vector_too && is_power_of_two(columns[i]) && (columns[i] & within) != 0;
+        if ((columns[i] & within) != 0 && !of_vector) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static uint32_t widest_vector(const lilac_movement_access *access, const uint64_t *registers,
+                              uint32_t count, uint32_t most_bytes) {
+    uint32_t bits = 0;
+    while ((uint64_t)access->element_bytes << (bits + 1) <= most_bytes &&
+           has_column(registers, count, UINT64_C(1) << bits) &&
+           keeps_aligned(registers, count, bits + 1, true) &&
+           keeps_aligned(access->lane, access->lane_bits, bits + 1, false) &&
+           keeps_aligned(access->warp, access->warp_bits, bits + 1, false)) {
+        bits++;
+    }
+    return bits;
+}
+
+static void split_registers(lilac_movement_access *access, const uint64_t *registers,
+                            uint32_t count, uint32_t most_bytes) {
+    access->vector_bits = widest_vector(access, registers, count, most_bytes);
+    for (uint32_t i = 0; i < count; i++) {
+        if ((registers[i] & low_mask(access->vector_bits)) == 0) {
+            access->step[access->step_bits++] = registers[i];
+        }
+    }
+}
+
+static bool only_inputs(const lilac_layout *layout, const char *const *names, const char *what,
+                        lilac_reason *why) {
+    for (uint32_t i = 0; i < layout->in_count; i++) {
+        bool known = false;
+        for (const char *const *name = names; *name != NULL; name++) {
+            known = known || strcmp(*name, layout->in[i].name) == 0;
+        }
+        if (!known) {
+            return refuse(why,
+                          "%s has an input '%s', and shared memory is reached by ld.shared and "
+                          "st.shared through offsets only",
+                          what, layout->in[i].name);
+        }
+    }
+    return true;
+}
+
+/* Fills in everything but the registers; these are what is left. */
+static bool read_places(lilac_movement_access *access, uint64_t *registers, uint32_t *count,
+                        const lilac_layout *places, const lilac_arch *arch, lilac_reason *why) {
+    const uint32_t lane_bits = lilac_layout_in_bits(places, "lane");
+    const uint32_t warp_bits = lilac_layout_in_bits(places, "warp");
+    if (lane_bits > LILAC_MOVEMENT_MAX_LANE_BITS || 1U << lane_bits != arch->warp_size) {
+        return refuse(why, "the tensor's layout has 2^%u lanes a warp, and %s has %u", lane_bits,
+                      arch->name, arch->warp_size);
+    }
+    if (warp_bits > LILAC_MOVEMENT_MAX_WARP_BITS || 1U << warp_bits > arch->max_warps) {
+        return refuse(why, "the tensor's layout has 2^%u warps, and a block of %s at most %u",
+                      warp_bits, arch->name, arch->max_warps);
+    }
+    uint64_t foreign = 0, blocks[LILAC_LAYOUT_MAX_BITS], elsewhere = 0;
+    *count = offset_columns(registers, &foreign, places, "register");
+    access->lane_bits = offset_columns(access->lane, &foreign, places, "lane");
+    access->warp_bits = offset_columns(access->warp, &foreign, places, "warp");
+    const uint32_t block_bits = offset_columns(blocks, &elsewhere, places, "block");
+    for (uint32_t i = 0; i < block_bits; i++) {
+        const int out = lilac_layout_out(places, "block");
+        const uint64_t column = lilac_layout_column(places, "block", i);
+        const uint64_t block = out < 0 ? 0 : lilac_layout_coordinate(places, column, (uint32_t)out);
+        /* A block that holds a copy of the tensor keeps it in its own memory. */
+        if (blocks[i] != 0 || (block != 0 && block != UINT64_C(1) << i)) {
+            foreign = 1;
+        }
+    }
+    if (foreign != 0) {
+        return refuse(why, "some elements of the tensor are in the shared memory of another block");
+    }
+    return true;
+}
+
+static bool element_size(lilac_movement_access *access, uint32_t bits, const lilac_arch *arch,
+                         lilac_reason *why) {
+    const uint32_t bytes = bits == 1 ? 1 : bits / 8;
+    if ((bits != 1 && bits % 8 != 0) || !is_power_of_two(bytes) || bytes > arch->vector_bytes) {
+        return refuse(
+            why,
+            "elements of %u bits: an access takes elements of whole bytes, a power of two "
+            "of at most %u",
+            bits, arch->vector_bytes);
+    }
+    access->element_bytes = bytes;
+    return true;
+}
+
+static void count_wavefronts(lilac_movement_access *access, const lilac_arch *arch) {
+    const uint32_t bytes = access->element_bytes << access->vector_bits;
+    uint64_t lanes[LILAC_MOVEMENT_MAX_LANE_BITS];
+    for (uint32_t i = 0; i < access->lane_bits; i++) {
+        lanes[i] = access->lane[i] * access->element_bytes;
+    }
+    access->transaction_lanes = lilac_movement_transaction_lanes(arch, bytes);
+    access->transactions = arch->warp_size / access->transaction_lanes;
+    access->transaction_wavefronts = lilac_movement_transaction_wavefronts(
+        arch, bytes, lanes, log2_of(access->transaction_lanes));
+    access->conflicts = access->transaction_wavefronts - 1;
+    access->instructions = UINT64_C(1) << (access->step_bits + access->warp_bits);
+    access->wavefronts =
+        access->instructions * access->transactions * access->transaction_wavefronts;
+}
+
+bool lilac_movement_access_init(lilac_movement_access *result, const lilac_layout *distributed,
+                                const lilac_layout *memory, uint32_t element_bits,
+                                const lilac_arch *arch, lilac_reason *why) {
+    static const char *const thread_inputs[] = {"register", "lane", "warp", "block", NULL};
+    static const char *const memory_inputs[] = {"offset", "block", NULL};
+    lilac_movement_access access = {0};
+    lilac_layout places;
+    uint64_t registers[LILAC_LAYOUT_MAX_BITS];
+    uint32_t count;
+    if (!only_inputs(distributed, thread_inputs, "the tensor's layout", why) ||
+        !only_inputs(memory, memory_inputs, "the memory's layout", why) ||
+        !element_size(&access, element_bits, arch, why) ||
+        !lilac_layout_invert_compose(&places, distributed, memory, why) ||
+        !read_places(&access, registers, &count, &places, arch, why)) {
+        return false;
+    }
+    if (lilac_layout_in_bits(memory, "offset") > 48) {
+        return refuse(why, "the memory's layout spans 2^%u elements, which no memory has",
+                      lilac_layout_in_bits(memory, "offset"));
+    }
+    access.memory_bytes = (uint64_t)access.element_bytes << lilac_layout_in_bits(memory, "offset");
+    count = keep_independent(registers, count);
+    split_registers(&access, registers, count, arch->vector_bytes);
+    count_wavefronts(&access, arch);
+    *result = access;
+    return true;
+}
+
+uint64_t lilac_movement_access_offset(const lilac_movement_access *access, uint64_t step,
+                                      uint32_t lane, uint32_t warp) {
+    uint64_t offset = 0;
+    for (uint32_t i = 0; i < access->step_bits; i++) {
+        offset ^= step >> i & 1 ? access->step[i] : 0;
+    }
+    for (uint32_t i = 0; i < access->lane_bits; i++) {
+        offset ^= lane >> i & 1 ? access->lane[i] : 0;
+    }
+    for (uint32_t i = 0; i < access->warp_bits; i++) {
+        offset ^= warp >> i & 1 ? access->warp[i] : 0;
+    }
+    return offset;
+}
