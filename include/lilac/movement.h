@@ -36,6 +36,8 @@ typedef struct lilac_movement_access {
     uint32_t step_bits;   /* log2 of the instructions of a thread */
     uint32_t lane_bits, warp_bits;
     uint64_t step[LILAC_LAYOUT_MAX_BITS];
+    /* Which bit of the register index each bit of the vector and of the step is. */
+    uint8_t vector_register[LILAC_LAYOUT_MAX_BITS], step_register[LILAC_LAYOUT_MAX_BITS];
     uint64_t lane[LILAC_MOVEMENT_MAX_LANE_BITS];
     uint64_t warp[LILAC_MOVEMENT_MAX_WARP_BITS];
     uint64_t memory_bytes;           /* that the memory layout spans */

@@ -98,18 +98,23 @@ static uint32_t offset_columns(uint64_t *columns, uint64_t *foreign, const lilac
     return bits;
 }
 
-/* Only the columns that are independent of those before them. */
-static uint32_t keep_independent(uint64_t *columns, uint32_t count) {
+/* The register bits that are independent of those before them, with their offsets. */
+typedef struct register_bits {
+    uint32_t count;
+    uint64_t offset[LILAC_LAYOUT_MAX_BITS];
+    uint8_t bit[LILAC_LAYOUT_MAX_BITS];
+} register_bits;
+
+static void independent_bits(register_bits *registers, const uint64_t *columns, uint32_t count) {
     lilac_f2_space span = {0};
-    uint32_t kept = 0;
+    registers->count = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const uint64_t column = columns[i];
-        if (column != 0 && !lilac_f2_contains(&span, column)) {
-            columns[kept++] = column;
-            lilac_f2_span(&span, columns, kept);
+        if (columns[i] != 0 && !lilac_f2_contains(&span, columns[i])) {
+            registers->bit[registers->count] = (uint8_t)i;
+            registers->offset[registers->count++] = columns[i];
+            lilac_f2_span(&span, registers->offset, registers->count);
         }
     }
-    return kept;
 }
 
 static bool has_column(const uint64_t *columns, uint32_t count, uint64_t wanted) {
@@ -136,12 +141,12 @@ static bool keeps_aligned(const uint64_t *columns, uint32_t count, uint32_t vect
     return true;
 }
 
-static uint32_t widest_vector(const lilac_movement_access *access, const uint64_t *registers,
-                              uint32_t count, uint32_t most_bytes) {
+static uint32_t widest_vector(const lilac_movement_access *access, const register_bits *registers,
+                              uint32_t most_bytes) {
     uint32_t bits = 0;
     while ((uint64_t)access->element_bytes << (bits + 1) <= most_bytes &&
-           has_column(registers, count, UINT64_C(1) << bits) &&
-           keeps_aligned(registers, count, bits + 1, true) &&
+           has_column(registers->offset, registers->count, UINT64_C(1) << bits) &&
+           keeps_aligned(registers->offset, registers->count, bits + 1, true) &&
            keeps_aligned(access->lane, access->lane_bits, bits + 1, false) &&
            keeps_aligned(access->warp, access->warp_bits, bits + 1, false)) {
         bits++;
@@ -149,12 +154,16 @@ static uint32_t widest_vector(const lilac_movement_access *access, const uint64_
     return bits;
 }
 
-static void split_registers(lilac_movement_access *access, const uint64_t *registers,
-                            uint32_t count, uint32_t most_bytes) {
-    access->vector_bits = widest_vector(access, registers, count, most_bytes);
-    for (uint32_t i = 0; i < count; i++) {
-        if ((registers[i] & low_mask(access->vector_bits)) == 0) {
-            access->step[access->step_bits++] = registers[i];
+static void split_registers(lilac_movement_access *access, const register_bits *registers,
+                            uint32_t most_bytes) {
+    access->vector_bits = widest_vector(access, registers, most_bytes);
+    for (uint32_t i = 0; i < registers->count; i++) {
+        const uint64_t offset = registers->offset[i];
+        if ((offset & low_mask(access->vector_bits)) != 0) {
+            access->vector_register[log2_of(offset)] = registers->bit[i];
+        } else {
+            access->step_register[access->step_bits] = registers->bit[i];
+            access->step[access->step_bits++] = offset;
         }
     }
 }
@@ -246,13 +255,13 @@ bool lilac_movement_access_init(lilac_movement_access *result, const lilac_layou
     static const char *const memory_inputs[] = {"offset", "block", NULL};
     lilac_movement_access access = {0};
     lilac_layout places;
-    uint64_t registers[LILAC_LAYOUT_MAX_BITS];
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
     uint32_t count;
     if (!only_inputs(distributed, thread_inputs, "the tensor's layout", why) ||
         !only_inputs(memory, memory_inputs, "the memory's layout", why) ||
         !element_size(&access, element_bits, arch, why) ||
         !lilac_layout_invert_compose(&places, distributed, memory, why) ||
-        !read_places(&access, registers, &count, &places, arch, why)) {
+        !read_places(&access, columns, &count, &places, arch, why)) {
         return false;
     }
     if (lilac_layout_in_bits(memory, "offset") > 48) {
@@ -260,8 +269,9 @@ bool lilac_movement_access_init(lilac_movement_access *result, const lilac_layou
                       lilac_layout_in_bits(memory, "offset"));
     }
     access.memory_bytes = (uint64_t)access.element_bytes << lilac_layout_in_bits(memory, "offset");
-    count = keep_independent(registers, count);
-    split_registers(&access, registers, count, arch->vector_bytes);
+    register_bits registers;
+    independent_bits(&registers, columns, count);
+    split_registers(&access, &registers, arch->vector_bytes);
     count_wavefronts(&access, arch);
     *result = access;
     return true;

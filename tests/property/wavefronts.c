@@ -126,7 +126,17 @@ static uint64_t count_all(const pair *p, const lilac_movement_access *a) {
     return sum;
 }
 
-/* Every offset is reached, each thread by its own registers' elements, and aligned. */
+/* The register that element `k` of the vector of an instruction is. */
+static uint64_t register_of(const lilac_movement_access *a, uint64_t step, uint64_t k) {
+    uint64_t index = 0;
+    for (uint32_t i = 0; i < a->vector_bits; i++)
+        index |= (k >> i & 1) << a->vector_register[i];
+    for (uint32_t i = 0; i < a->step_bits; i++)
+        index |= (step >> i & 1) << a->step_register[i];
+    return index;
+}
+
+/* Each thread accesses each of its elements once, aligned, and in the register that is named. */
 static void reaches_its_elements(const pair *p, const lilac_movement_access *a) {
     static uint8_t mine[1 << MOST_BITS];
     uint32_t registers = lilac_layout_in_bits(&p->distributed, "register");
@@ -150,6 +160,9 @@ static void reaches_its_elements(const pair *p, const lilac_movement_access *a) 
                 for (uint64_t k = 0; k >> a->vector_bits == 0; k++) {
                     assert_int_equal(mine[first + k], 1);
                     mine[first + k] = 2;
+                    uint64_t element =
+                        lilac_layout_apply(&p->distributed, thread | register_of(a, step, k));
+                    assert_int_equal(lilac_layout_apply(&p->memory, first + k), element);
                     accessed++;
                 }
             }
