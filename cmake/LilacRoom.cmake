@@ -7,7 +7,7 @@
 set(LILAC_HEADERS_base base.h source.h scalar.h)
 set(LILAC_HEADERS_f2 f2.h)
 set(LILAC_HEADERS_arch arch.h)
-set(LILAC_HEADERS_layout layout.h)
+set(LILAC_HEADERS_layout layout.h view.h)
 set(LILAC_HEADERS_encoding encoding.h)
 set(LILAC_HEADERS_movement movement.h)
 set(LILAC_HEADERS_tile tile.h tile_ops.def)

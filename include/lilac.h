@@ -17,5 +17,6 @@
 #include <lilac/simt.h>
 #include <lilac/source.h>
 #include <lilac/tile.h>
+#include <lilac/view.h>
 
 #endif

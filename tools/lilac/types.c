@@ -14,6 +14,7 @@ static bool read_tensor(lilac_scanner *scanner, laid_out_type *type) {
     }
     type->rank = tensor.rank;
     memcpy(type->shape, tensor.shape, sizeof type->shape);
+    type->element_bits = tensor.pointers ? 64 : lilac_scalar_bits(tensor.scalar);
     type->layout = tensor.layout;
     return true;
 }

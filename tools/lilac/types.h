@@ -9,6 +9,7 @@
 typedef struct laid_out_type {
     uint32_t rank;
     int64_t shape[LILAC_MAX_RANK];
+    uint32_t element_bits; /* of an element; a pointer's are 64 */
     lilac_layout layout;
 } laid_out_type;
 

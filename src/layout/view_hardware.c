@@ -1,0 +1,103 @@
+/* The view of the hardware's slots: in each the element that it holds.
+ *
+ * Columns are the registers, rows the lanes, warps and blocks, lanes fastest. Of memory, columns
+ * are the elements of one row of all banks and rows what follows; of tensor memory its columns.
+ * Memory is coloured by chunks, runs of elements that follow each other both in memory and in the
+ * tensor's last dimension, so that a swizzle shows as what it does to them.
+ */
+#include "view_grid.h"
+
+#include <stdio.h>
+
+void lilac_view_chunk(view_grid *grid) {
+    enum { LARGEST_ACCESS_BITS = 128 };
+    const lilac_layout *layout = grid->layout;
+    const lilac_view_options *options = &grid->options;
+    const uint32_t most = options->element_bits >= LARGEST_ACCESS_BITS
+                              ? 0
+                              : lowest_bit(LARGEST_ACCESS_BITS / options->element_bits);
+    const uint64_t bank = UINT64_C(8) * options->bank_bytes;
+    const uint32_t least =
+        bank <= options->element_bits ? 0 : lowest_bit(bank / options->element_bits);
+    uint32_t run = 0;
+    if (layout->out_count != 0) {
+        const uint32_t last = layout->out_count - 1U;
+        const uint32_t start = lilac_layout_out_start(layout, last);
+        while (run < lilac_layout_in_bits(layout, "offset") && run < layout->out[last].bits &&
+               lilac_layout_column(layout, "offset", run) == UINT64_C(1) << (start + run))
+            run++;
+    }
+    run = run < most ? run : most;
+    run = run > least ? run : least;
+    grid->chunk_bits = run < grid->row_bits ? run : grid->row_bits;
+
+    const int input = lilac_layout_in(layout, "offset");
+    const uint32_t offset = lilac_layout_in_start(layout, (uint32_t)input);
+    const uint32_t bits = layout->in[input].bits;
+    const uint32_t in_row = bits < grid->row_bits ? bits : grid->row_bits;
+    grid->chunk_mask = low_bits(grid->chunk_bits) << (offset & 63);
+    grid->key_shift = offset + grid->chunk_bits;
+    grid->key_bits = in_row > grid->chunk_bits ? in_row - grid->chunk_bits : 0;
+    if (grid->options.kind == LILAC_VIEW_HARDWARE && layout->out_count != 0) {
+        const uint32_t last = layout->out_count - 1U;
+        const uint32_t size = layout->out[last].bits;
+        grid->key_of_element = true;
+        grid->key_shift = lilac_layout_out_start(layout, last) + grid->chunk_bits;
+        grid->key_bits = size > grid->chunk_bits ? size - grid->chunk_bits : 0;
+    }
+}
+
+static int find_columns(const lilac_layout *layout) {
+    static const char *const names[] = {"offset", "register", "col"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const int found = lilac_layout_in(layout, names[i]);
+        if (found >= 0)
+            return found;
+    }
+    return layout->in_count != 0 ? 0 : -1;
+}
+
+bool lilac_view_hardware_init(view_grid *grid, lilac_reason *why) {
+    const lilac_layout *layout = grid->layout;
+    (void)why;
+    grid->column_input = find_columns(layout);
+    for (uint32_t i = 0; i < layout->in_count; i++) {
+        const uint32_t start = lilac_layout_in_start(layout, i);
+        for (uint32_t k = 0; k < layout->in[i].bits; k++) {
+            const bool column =
+                (int)i == grid->column_input && (!grid->memory || k < grid->row_bits);
+            view_axis *axis = &grid->axes[column ? VIEW_COLUMNS : VIEW_ROWS];
+            axis->at[axis->bits++] = (uint8_t)(start + k);
+        }
+        const bool inside = (int)i == grid->column_input || strcmp(layout->in[i].name, "lane") == 0;
+        if (!inside && layout->in[i].bits != 0)
+            grid->tile_mask |= low_bits(layout->in[i].bits) << start;
+    }
+    if (grid->memory)
+        grid->tile_mask = low_bits(layout->in_bits) & ~grid->chunk_mask;
+    uint32_t width = layout->out_count != 0 ? layout->out_count - 1U : 1;
+    for (uint32_t d = 0; d < layout->out_count; d++)
+        width += lilac_view_digits(layout->out[d].bits);
+    grid->field_width[grid->field_count++] = width + (grid->owners.copy_bits != 0);
+    return true;
+}
+
+void lilac_view_hardware_cell(view_cell *cell, const view_grid *grid, uint64_t slot) {
+    const lilac_layout *layout = grid->layout;
+    const uint64_t element = lilac_layout_apply(layout, slot);
+    uint64_t first = 0;
+    char *field = cell->fields[cell->field_count++];
+    int at = 0;
+    cell->copy = lilac_view_owner(&grid->owners, element, 0, &first) && first != slot;
+    cell->key = (grid->key_of_element ? element : slot) >> (grid->key_shift & 63) &
+                low_bits(grid->key_bits);
+    cell->tile = slot & grid->tile_mask;
+    field[0] = '\0';
+    for (uint32_t d = 0; d < layout->out_count && at < VIEW_FIELD_SIZE; d++)
+        at += snprintf(field + at, (size_t)(VIEW_FIELD_SIZE - at), "%s%llu", d == 0 ? "" : ",",
+                       (unsigned long long)lilac_layout_coordinate(layout, element, d));
+    if (layout->out_count == 0)
+        at = snprintf(field, VIEW_FIELD_SIZE, "0");
+    if (cell->copy && at < VIEW_FIELD_SIZE)
+        snprintf(field + at, (size_t)(VIEW_FIELD_SIZE - at), "'");
+}
