@@ -29,6 +29,7 @@ typedef enum lilac_encoding_kind {
     LILAC_ENCODING_BLOCKED,
     LILAC_ENCODING_SLICE,
     LILAC_ENCODING_LINEAR,
+    LILAC_ENCODING_GENERIC_LINEAR, /* as.linear */
     LILAC_ENCODING_DOT_OPERAND,
     LILAC_ENCODING_NVIDIA_MMA,
     LILAC_ENCODING_AMD_MFMA,
@@ -153,7 +154,7 @@ typedef struct lilac_encoding {
 
 LILAC_API lilac_encoding_place lilac_encoding_place_of(const lilac_encoding *encoding);
 
-/* The layout of a tensor of this shape (powers of two): inputs register, lane, warp, block, outputs
+/* The layout of a tensor of this shape (powers of two): inputs as the kind's place says, outputs
  * dim0 …, surjective. A blocked layout is repeated by registers to cover a larger tensor
  * (Proposition 4.6). One that is larger than the tensor holds copies: zero columns; a linear
  * layout's registers that so become copies are dropped, as slices drop theirs. Refused, with a
@@ -197,6 +198,31 @@ typedef struct lilac_encoding_tensor {
 LILAC_API LILAC_MUST_USE bool lilac_encoding_read_tensor(lilac_scanner *scanner,
                                                          const lilac_encoding_aliases *aliases,
                                                          lilac_encoding_tensor *result);
+
+/* A memdesc type: "!ttg.memdesc<16x16xf16, #ttg.swizzled_shared<{…}>, #smem, mutable>". */
+typedef struct lilac_encoding_memdesc {
+    uint32_t rank;
+    int64_t shape[LILAC_MAX_RANK];
+    uint32_t alloc_rank; /* of the allocation that it is a part of; its own when there is none */
+    int64_t alloc_shape[LILAC_MAX_RANK];
+    lilac_scalar scalar;
+    bool is_mutable;
+    const lilac_encoding *encoding;
+    lilac_layout layout; /* of offset and block, and partition; or of row, col and block */
+} lilac_encoding_memdesc;
+
+/* Diagnostics beyond those of encodings: layout-of-tensor, memory-space, memory-space-unknown,
+ * alloc-shape. */
+LILAC_API LILAC_MUST_USE bool lilac_encoding_read_memdesc(lilac_scanner *scanner,
+                                                          const lilac_encoding_aliases *aliases,
+                                                          lilac_encoding_memdesc *result);
+/* The layout of memory of this shape that is a part of an allocation: the last `rank` dimensions of
+ * the allocation are its; alloc_rank 0: it is all of it. Bits that lead out of the part move
+ * nothing, and those at the end of an input are dropped. Refused as lilac_encoding_layout. */
+LILAC_API LILAC_MUST_USE bool
+lilac_encoding_memory_layout(lilac_context *context, lilac_layout *result,
+                             const lilac_encoding *encoding, uint32_t rank, const int64_t *shape,
+                             uint32_t alloc_rank, const int64_t *alloc_shape);
 
 /* Building from C: Triton's blocked layout. Arrays have `rank` entries, powers of two. */
 LILAC_API void lilac_encoding_blocked(lilac_encoding *result, uint32_t rank,

@@ -56,6 +56,7 @@ bool lilac_encoding_kind_named(lilac_encoding_kind *kind, const char *name, size
 LILAC_ENCODING_HOOKS(blocked);
 LILAC_ENCODING_HOOKS(slice);
 LILAC_ENCODING_HOOKS(linear);
+LILAC_ENCODING_HOOKS(generic_linear);
 LILAC_ENCODING_HOOKS(dot_operand);
 LILAC_ENCODING_HOOKS(nvidia_mma);
 LILAC_ENCODING_HOOKS(amd_mfma);
@@ -153,6 +154,11 @@ bool lilac_encoding_read_blocks(lilac_encoding_reader *r, lilac_encoding_rank *r
 bool lilac_encoding_read_parent(lilac_encoding_reader *r, lilac_encoding_rank *rank,
                                 void *into); /* const lilac_encoding *: of a tensor */
 
+bool lilac_encoding_read_memory_parent(lilac_encoding_reader *r, lilac_encoding_rank *rank,
+                                       void *into); /* const lilac_encoding *: of shared memory */
+
+/* f32, f16, … */
+LILAC_MUST_USE bool lilac_encoding_read_scalar(lilac_encoding_reader *r, lilac_scalar *scalar);
 /* An integer from 0 to `max`; refused with the id given. */
 LILAC_MUST_USE bool lilac_encoding_read_natural(lilac_encoding_reader *r, uint64_t *value,
                                                 uint64_t max, const char *id);

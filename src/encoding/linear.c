@@ -1,5 +1,7 @@
 /* encoding: linear layouts given by their bases.
  *
+ * Linear: each bit moves along one dimension at most. Generic linear: any bases that reach all.
+ *
  * The columns as they are; when the layout spreads over more than the tensor, coordinates are
  * taken modulo the shape, and registers that this makes copies are dropped.
  */
@@ -36,7 +38,7 @@ bool lilac_encoding_bases_layout(lilac_layout *layout, uint32_t rank, uint32_t c
     return true;
 }
 
-bool lilac_encoding_linear_read(lilac_encoding_reader *r, lilac_encoding *encoding) {
+static bool read_linear(lilac_encoding_reader *r, lilac_encoding *encoding, bool mixed) {
     static const char *const names[] = {"register", "lane", "warp", "block"};
     lilac_encoding_bases inputs[4];
     lilac_encoding_rank rank = {false, 0};
@@ -47,7 +49,7 @@ bool lilac_encoding_linear_read(lilac_encoding_reader *r, lilac_encoding *encodi
         inputs[i].count = 0;
         lists[i] = &inputs[i];
         params[i].name = names[i];
-        params[i].read = lilac_encoding_read_bases;
+        params[i].read = mixed ? lilac_encoding_read_mixed_bases : lilac_encoding_read_bases;
         params[i].into = &inputs[i];
     }
     if (!lilac_encoding_read_attribute(r, encoding->position, params, 4, &rank))
@@ -64,6 +66,14 @@ bool lilac_encoding_linear_read(lilac_encoding_reader *r, lilac_encoding *encodi
         return lilac_encoding_refuse_at(r, encoding->position, "layout-not-surjective", "%s",
                                         why.text);
     return true;
+}
+
+bool lilac_encoding_linear_read(lilac_encoding_reader *r, lilac_encoding *encoding) {
+    return read_linear(r, encoding, false);
+}
+
+bool lilac_encoding_generic_linear_read(lilac_encoding_reader *r, lilac_encoding *encoding) {
+    return read_linear(r, encoding, true);
 }
 
 void lilac_encoding_put_bases(lilac_text *out, const lilac_layout *layout, uint32_t input) {
@@ -135,5 +145,15 @@ bool lilac_encoding_wrap_linear(lilac_context *context, lilac_layout *result,
 bool lilac_encoding_linear_layout(lilac_context *context, lilac_layout *result,
                                   const lilac_encoding *encoding,
                                   const lilac_encoding_shape *shape) {
+    return lilac_encoding_wrap_linear(context, result, encoding, &encoding->as.linear, shape);
+}
+
+void lilac_encoding_generic_linear_print(lilac_text *out, const lilac_encoding *encoding) {
+    lilac_encoding_linear_print(out, encoding);
+}
+
+bool lilac_encoding_generic_linear_layout(lilac_context *context, lilac_layout *result,
+                                          const lilac_encoding *encoding,
+                                          const lilac_encoding_shape *shape) {
     return lilac_encoding_wrap_linear(context, result, encoding, &encoding->as.linear, shape);
 }

@@ -256,6 +256,19 @@ bool lilac_encoding_read_parent(reader *r, lilac_encoding_rank *rank, void *into
     return true;
 }
 
+bool lilac_encoding_read_memory_parent(reader *r, lilac_encoding_rank *rank, void *into) {
+    (void)rank;
+    lilac_position position = here(r);
+    const lilac_encoding *parent = lilac_encoding_read_any(r);
+    if (parent == NULL)
+        return false;
+    if (lilac_encoding_place_of(parent) != LILAC_ENCODING_OF_SHARED_MEMORY)
+        return lilac_encoding_refuse_at(r, position, "layout-of-tensor",
+                                        "this is no layout of shared memory");
+    *(const lilac_encoding **)into = parent;
+    return true;
+}
+
 /* ---- the parameters of an attribute ----------------------------------------------------- */
 
 /* Reads "name =" and finds it; NULL when refused. */

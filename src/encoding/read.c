@@ -38,7 +38,7 @@ static const lilac_encoding *read_alias(reader *r) {
 
 /* Kinds of Triton's that have no row. */
 static bool is_known_elsewhere(const char *name, size_t length) {
-    static const char *const names[] = {"ttg.generic_linear", "ttig.warp_encoding"};
+    static const char *const names[] = {"ttig.warp_encoding", "ttig.subgroup_2d_block"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (text_is(name, length, names[i]))
             return true;
@@ -92,7 +92,7 @@ const lilac_encoding *lilac_encoding_read(lilac_scanner *scanner,
 
 /* ---- tensor types ----------------------------------------------------------------------- */
 
-static bool read_scalar(reader *r, lilac_scalar *scalar) {
+bool lilac_encoding_read_scalar(reader *r, lilac_scalar *scalar) {
     const lilac_scanner *s = r->scanner;
     if (s->kind != LILAC_TOKEN_WORD)
         return lilac_scanner_expected(r->scanner, "an element type");
@@ -109,10 +109,10 @@ static bool read_element(reader *r, lilac_encoding_tensor *result) {
     lilac_scanner *s = r->scanner;
     result->pointers = s->kind == LILAC_TOKEN_BANG && text_is(s->word, s->word_length, "tt.ptr");
     if (!result->pointers)
-        return read_scalar(r, &result->scalar);
+        return lilac_encoding_read_scalar(r, &result->scalar);
     lilac_scanner_next(s);
     uint64_t space;
-    if (!lilac_scanner_expect(s, '<') || !read_scalar(r, &result->scalar))
+    if (!lilac_scanner_expect(s, '<') || !lilac_encoding_read_scalar(r, &result->scalar))
         return false;
     if (lilac_scanner_accept(s, ',') &&
         !lilac_encoding_read_natural(r, &space, INT32_MAX, "address-space"))

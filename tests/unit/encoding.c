@@ -230,9 +230,6 @@ static void kinds_are_refused(void **state) {
     (void)state;
     refused("tensor<16x16xf32, #blocked>", "layout-alias-undefined", "#blocked");
     refused("tensor<16x16xf32, #ttg.blacked<{}>>", "layout-unknown", "#ttg");
-    refused("tensor<16x16xf32, #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = "
-            "[4, 1], instrShape = [16, 8]}>>",
-            "layout-not-supported", "#ttg");
     refused("tensor<16xf32, #ttg.slice<{dim = 1, parent = #ttig.warp_encoding<{}>}>>",
             "layout-not-supported", "#ttig.warp");
 }
