@@ -5,11 +5,13 @@
 
 #include <lilac/arch.h>
 #include <lilac/base.h>
+#include <lilac/cute.h>
 #include <lilac/driver.h>
 #include <lilac/encoding.h>
 #include <lilac/engine.h>
 #include <lilac/layout.h>
 #include <lilac/lower.h>
+#include <lilac/memory_form.h>
 #include <lilac/movement.h>
 #include <lilac/ptx.h>
 #include <lilac/scalar.h>
