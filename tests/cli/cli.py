@@ -179,6 +179,27 @@ class Layout(CommandTest):
         self.assertEqual(answers[600], "null")
         self.assertIn("<stdin>:601:", done.stderr)
 
+    def test_all_of_triton(self):
+        """Every layout of the golden files, in one process."""
+        for name, bases in (("layouts", lambda row: {key: row[key] for key in (
+                "register", "lane", "warp", "block")}), ("unit", lambda row: row["bases"])):
+            with open(os.path.join(OPTIONS.data, "goldens", name + ".jsonl")) as file:
+                rows = [json.loads(line) for line in file]
+            types = "".join(row["type"] + "\n" for row in rows)
+            answers = self.lilac("layout", "--json", "-", input=types).stdout.splitlines()
+            self.assertEqual(len(answers), len(rows))
+            for row, answer in zip(rows, answers):
+                self.assertEqual(json.loads(answer), bases(row), row["type"])
+
+    def test_memory(self):
+        memdesc = ("!ttg.memdesc<4x8xf16, #ttg.swizzled_shared<{vec = 2, perPhase = 1, "
+                   "maxPhase = 4, order = [1, 0]}>, #smem, mutable>")
+        text = self.lilac("layout", memdesc).stdout.strip()
+        self.assertEqual(text, "#ttg.shared_linear<{offset = [[0, 1], [0, 2], [0, 4], [1, 2], "
+                               "[2, 4]], block = []}>")
+        again = self.lilac("layout", "!ttg.memdesc<4x8xf16, %s, #smem>" % text).stdout.strip()
+        self.assertEqual(text, again)
+
     def test_nothing(self):
         self.assertEqual(self.lilac("layout", "-", input="").stdout, "")
 

@@ -1,10 +1,10 @@
-/* lilac layout: the linear layout of a tensor type.
+/* lilac layout: the linear layout of a type, of a tensor or of memory.
  *
  * One answer for each type, in order, on a line of its own; a type that is refused answers null and
  * the rest go on. Types on standard input are one source text, read a line at a time by holding the
  * scanner's end at the end of the line, so that a diagnostic names the line.
  */
-#include "command.h"
+#include "types.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,27 +15,15 @@ typedef struct layout_answers {
     lilac_text text;
 } layout_answers;
 
-/* The type at the scanner, which must be all there is. */
-static bool read_type(lilac_scanner *scanner, lilac_encoding_tensor *tensor) {
-    if (!lilac_encoding_read_tensor(scanner, NULL, tensor)) {
-        return false;
-    }
-    if (scanner->kind != LILAC_TOKEN_END) {
-        return lilac_scanner_expected(scanner, "the end of the type");
-    }
-    return true;
-}
-
 static void answer(layout_answers *answers, lilac_scanner *scanner) {
-    lilac_encoding_tensor tensor;
-    const bool good = read_type(scanner, &tensor) && lilac_error_count(scanner->context) == 0;
-    if (!good) {
+    laid_out_type type;
+    if (!type_read(scanner, &type)) {
         lilac_text_puts(&answers->text, "null");
         answers->refused = true;
     } else if (answers->json) {
-        lilac_layout_json(&answers->text, &tensor.layout);
+        lilac_layout_json(&answers->text, &type.layout);
     } else {
-        lilac_layout_print(&answers->text, &tensor.layout);
+        lilac_layout_print(&answers->text, &type.layout);
     }
     lilac_text_char(&answers->text, '\n');
     print_diagnostics(scanner->context);
@@ -140,11 +128,13 @@ static int layout_run(const subcommand *command, int argc, char **argv) {
 const subcommand layout_command = {
     .name = "layout",
     .usage = "TYPE… [--json]",
-    .summary = "the linear layout of a tensor type",
+    .summary = "the linear layout of a tensor or memdesc type",
     .help =
         "Prints the linear layout of each type, say\n"
         "  'tensor<16x16xf32, #ttg.blocked<{sizePerThread = [2, 2], threadsPerWarp = [4, 8],\n"
         "   warpsPerCTA = [2, 1], order = [1, 0]}>>'\n"
+        "or of memory, '!ttg.memdesc<16x16xf16, #ttg.swizzled_shared<{vec = 4, perPhase = 1,\n"
+        "   maxPhase = 4, order = [1, 0]}>, #smem>'.\n"
         "TYPE may be - for standard input, one type a line. A type that is refused answers null,\n"
         "and the exit status is 1.",
     .run = layout_run,

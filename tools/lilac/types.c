@@ -19,8 +19,21 @@ static bool read_tensor(lilac_scanner *scanner, laid_out_type *type) {
     return true;
 }
 
+static bool read_memdesc(lilac_scanner *scanner, laid_out_type *type) {
+    lilac_encoding_memdesc memdesc;
+    if (!lilac_encoding_read_memdesc(scanner, NULL, &memdesc)) {
+        return false;
+    }
+    type->rank = memdesc.rank;
+    memcpy(type->shape, memdesc.shape, sizeof type->shape);
+    type->element_bits = lilac_scalar_bits(memdesc.scalar);
+    type->layout = memdesc.layout;
+    return true;
+}
+
 bool type_read(lilac_scanner *scanner, laid_out_type *type) {
-    if (!read_tensor(scanner, type)) {
+    const bool memory = scanner->kind == LILAC_TOKEN_BANG;
+    if (!(memory ? read_memdesc(scanner, type) : read_tensor(scanner, type))) {
         return false;
     }
     if (scanner->kind != LILAC_TOKEN_END) {
