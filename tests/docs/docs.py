@@ -5,7 +5,10 @@ what they print, errors included. A line "…" stands for any lines, "…" insid
 A comment <!-- in FOLDER --> above a block says where it runs, from the repository's root; otherwise
 it runs in an empty folder that the blocks of a page share.
 
-usage: docs.py --lilac LILAC PAGE…
+A ```c block under a comment <!-- from FILE --> is a part of that file: each of its pieces, which
+lines "…" separate, must stand there as it is.
+
+usage: docs.py --lilac LILAC [--program PROGRAM]… PAGE…
 """
 
 import argparse
@@ -16,6 +19,7 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+EXCERPT = re.compile(r"<!-- from (\S+) -->\n+```c\n(.*?)```", re.S)
 BLOCK = re.compile(r"(?:<!-- in (\S+) -->\n+)?```console\n(.*?)```", re.S)
 
 
@@ -46,10 +50,23 @@ def matches(expected, printed):
     return re.fullmatch(pattern, printed)
 
 
+def strange_excerpts(text):
+    """(file, piece) for each piece of an excerpt that does not stand in its file."""
+    for name, excerpt in EXCERPT.findall(text):
+        with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+            source = file.read()
+        for piece in re.split(r"^…\n", excerpt, flags=re.M):
+            if piece.strip("\n") not in source:
+                yield name, piece
+
+
 def run_page(path, environment):
     with open(path, encoding="utf-8") as file:
         text = file.read()
     failures = examples = 0
+    for name, piece in strange_excerpts(text):
+        failures += 1
+        print(f"{path}: this does not stand in {name}:\n{piece}")
     with tempfile.TemporaryDirectory() as empty:
         for block in BLOCK.finditer(text):
             folder = os.path.join(ROOT, block.group(1)) if block.group(1) else empty
@@ -72,10 +89,11 @@ def run_page(path, environment):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--lilac", required=True)
+    parser.add_argument("--program", action="append", default=[], help="another one that pages run")
     parser.add_argument("pages", nargs="+")
     arguments = parser.parse_args()
-    folder = os.path.dirname(os.path.abspath(arguments.lilac))
-    environment = dict(os.environ, PATH=folder + os.pathsep + os.environ["PATH"])
+    folders = [os.path.dirname(os.path.abspath(path)) for path in [arguments.lilac, *arguments.program]]
+    environment = dict(os.environ, PATH=os.pathsep.join([*folders, os.environ["PATH"]]))
     good = [run_page(page, environment) for page in arguments.pages]
     return 0 if all(good) else 1
 
