@@ -66,7 +66,8 @@ bool read_number(const char *string, uint64_t most, uint64_t *value);
 /* The name of the table nearest to one that is not in it, or NULL when none is near. */
 const char *nearest_name(const char *wanted, const char *const *names, size_t count);
 
-extern const subcommand compile_command, layout_command, run_command, view_command;
+extern const subcommand compile_command, conflicts_command, layout_command, run_command,
+    view_command;
 
 /* Options that compile and run have in common. */
 typedef struct target_options {

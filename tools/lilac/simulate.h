@@ -1,0 +1,20 @@
+/* An access to shared memory carried out on the simulator. */
+#ifndef LILAC_SIMULATE_H
+#define LILAC_SIMULATE_H
+
+#include "command.h"
+
+typedef struct simulated_access {
+    uint64_t instructions; /* warp instructions, as the simulator counted them */
+    uint64_t wavefronts;
+    bool correct;          /* memory held every element at its place afterwards */
+    uint64_t wrong_offset; /* the first that did not */
+} simulated_access;
+
+/* Builds a kernel in which every thread stores its elements of a tensor as `access` says, runs it,
+ * and looks at what memory then holds. False when the simulator refused: diagnostics say why. */
+bool simulate_access(simulated_access *result, lilac_context *context,
+                     const lilac_movement_access *access, const lilac_layout *distributed,
+                     const lilac_layout *memory, const lilac_arch *arch);
+
+#endif
