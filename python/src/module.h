@@ -1,0 +1,116 @@
+/* What the files of the extension module share. The module is written to the stable part of
+ * CPython's C interface as of 3.9, so that one build serves every later version. */
+#ifndef LILAC_PYTHON_MODULE_H
+#define LILAC_PYTHON_MODULE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <lilac/layout.h>
+
+/* An immutable layout. The names of its dimensions are made into Python strings once, when they are
+ * first wanted. */
+typedef struct layout_object {
+    PyObject_HEAD PyObject *in_names, *out_names; /* tuples of interned strings, or NULL */
+    lilac_layout layout;
+} layout_object;
+
+extern PyTypeObject *layout_type; /* the base class of lilac.Layout */
+extern PyObject *layout_error;    /* lilac.LayoutError */
+
+static inline bool is_layout(PyObject *object) {
+    return PyObject_TypeCheck(object, layout_type);
+}
+
+static inline const lilac_layout *layout_of(PyObject *object) {
+    return &((layout_object *)object)->layout;
+}
+
+static inline uint64_t low_bits(uint32_t count) {
+    return count >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << count) - 1;
+}
+
+/* A new object of a class derived from layout_type; its layout is zeroed: the unit. NULL with an
+ * exception when there is no memory. */
+layout_object *layout_new(PyTypeObject *type);
+/* The object when the operation was done; otherwise lets go of it and raises LayoutError. */
+PyObject *layout_done(layout_object *result, bool done, const lilac_reason *why);
+
+/* The tuple of the names of inputs or outputs, borrowed; NULL with an exception. */
+PyObject *layout_in_names(layout_object *self);
+PyObject *layout_out_names(layout_object *self);
+
+/* ---- arguments (arguments.c): false with an exception when they are not what is expected ---- */
+
+/* A dimension's name from a str. Longer ones are cut to 15 characters, which the library refuses.
+ */
+typedef struct dim_name {
+    char text[16];
+} dim_name;
+bool read_name(dim_name *name, PyObject *object);
+
+/* Names from a sequence of str, as the library takes them; `list` NULL for None. */
+typedef struct name_list {
+    const char *const *list; /* NULL-terminated */
+    const char *pointers[LILAC_LAYOUT_MAX_DIMS + 1];
+    dim_name names[LILAC_LAYOUT_MAX_DIMS];
+} name_list;
+bool read_names(name_list *names, PyObject *sequence);
+
+/* An integer from 0 to 2^64 - 1. */
+bool read_word(uint64_t *word, PyObject *object);
+/* A sequence of them; LayoutError for more than `max`. */
+bool read_words(uint64_t *words, uint32_t max, uint32_t *count, PyObject *sequence);
+/* A power of two as its log2; LayoutError for other integers. 2^255 and above become 255. */
+bool read_size(uint32_t *bits, PyObject *object);
+/* A sequence of them. */
+bool read_sizes(uint32_t *bits, uint32_t *count, PyObject *sequence);
+/* A dict from names to sizes; with `infer`, a size of None is LILAC_LAYOUT_INFER. */
+typedef struct dim_list {
+    uint32_t count;
+    lilac_layout_dim dims[LILAC_LAYOUT_MAX_DIMS];
+} dim_list;
+bool read_dims(dim_list *dims, PyObject *mapping, bool infer);
+/* A permutation of a layout's inputs or outputs, by number (negative: from the end) or by name. */
+bool read_order(uint32_t *order, const lilac_layout_dim *dims, uint32_t count, PyObject *sequence);
+/* One of them. */
+bool read_dim(uint32_t *index, const lilac_layout_dim *dims, uint32_t count, PyObject *object);
+/* TypeError for what is no layout. */
+bool expect_layout(PyObject *object);
+
+/* ---- results ----------------------------------------------------------------------------------
+ */
+
+/* 2^bits, also of 64. */
+PyObject *power_of_two(uint32_t bits);
+/* What an lilac_text holds, as a str; frees the text. */
+PyObject *take_text(lilac_text *text);
+
+/* A tuple of integers. */
+PyObject *tuple_of_words(const uint64_t *words, uint32_t count);
+
+/* The rows of the class, by file. */
+extern PyMethodDef layout_methods[]; /* methods.c */
+extern PyGetSetDef layout_getters[]; /* facts.c */
+extern PyMethodDef read_functions[]; /* read.c */
+
+#define METHOD(name) PyObject *name(PyObject *self, PyObject *argument)
+METHOD(layout_from_bases); /* build.c */
+METHOD(layout_from_masks);
+METHOD(layout_zeros);
+METHOD(layout_strided);
+METHOD(layout_standard);
+METHOD(layout_apply); /* apply.c */
+METHOD(layout_bulk);
+METHOD(layout_coordinates);
+METHOD(layout_equivalent); /* facts.c */
+METHOD(layout_free_bits);
+METHOD(layout_additive_bits);
+METHOD(layout_is_zero_over);
+METHOD(layout_is_identity_over);
+METHOD(layout_is_trivial_over);
+METHOD(layout_consecutive);
+METHOD(layout_json);
+PyObject *layout_call(PyObject *self, PyObject *arguments, PyObject *words); /* apply.c */
+
+#endif
