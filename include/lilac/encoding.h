@@ -8,7 +8,8 @@
  * here), layout-alias-undefined, layout-field-unknown, -twice, -missing, layout-older-form
  * (CTAsPerCGA, CTASplitNum, CTAOrder), layout-rank, layout-not-power-of-two, layout-order,
  * layout-basis, layout-not-surjective, layout-slice-dim, layout-too-large, layout-too-deep,
- * element-type-unknown, address-space; the scanner's own are syntax and integer-too-large. Of a
+ * layout-version, layout-instruction-shape, layout-element-width (of matrix units), layout-dot-operand,
+ * layout-dot-parent, layout-dot-k-width, element-type-unknown, address-space; the scanner's own are syntax and integer-too-large. Of a
  * shape: shape-not-power-of-two, shape-too-large, layout-rank, layout-does-not-cover,
  * layout-too-large.
  */
@@ -229,6 +230,27 @@ LILAC_API void lilac_encoding_blocked(lilac_encoding *result, uint32_t rank,
                                       const uint32_t *size_per_thread,
                                       const uint32_t *threads_per_warp,
                                       const uint32_t *warps_per_cta, const uint32_t *order);
+
+/* AMD's and Intel's matrix units. Arrays have `rank` entries (2, or 3 with a batch before) and
+ * instr_shape three, [m, n, k]; powers of two. What is not given here is as when the text does not
+ * give it (tiles_per_warp 1, one block) and may be set in the result. Refused, with the reason: what
+ * reading refuses. */
+LILAC_API LILAC_MUST_USE bool lilac_encoding_amd_mfma(lilac_encoding *result, uint32_t rank,
+                                                      uint32_t version, const uint32_t *instr_shape,
+                                                      bool transposed, uint32_t element_bits,
+                                                      const uint32_t *warps_per_cta,
+                                                      lilac_reason *why);
+LILAC_API LILAC_MUST_USE bool lilac_encoding_amd_wmma(lilac_encoding *result, uint32_t rank,
+                                                      uint32_t version, const uint32_t *instr_shape,
+                                                      bool transposed,
+                                                      const uint32_t *warps_per_cta,
+                                                      lilac_reason *why);
+/* Of systolic depth 8. */
+LILAC_API LILAC_MUST_USE bool
+lilac_encoding_intel_dpas(lilac_encoding *result, uint32_t rank, uint32_t repeat_count,
+                          uint32_t execution_size, uint32_t ops_per_channel,
+                          uint32_t threads_per_warp, const uint32_t *warps_per_cta,
+                          const uint32_t *rep_cluster, lilac_reason *why);
 
 LILAC_END
 

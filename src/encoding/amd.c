@@ -14,21 +14,49 @@
  * Rotating shared memory is swizzled shared memory whose phase is xored with the number of the
  * group of perPhase × maxPhase rows that a row is in, modulo maxPhase.
  */
-#include "amd.h"
+#include "matrix.h"
 
+#include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { MFMA_LANE_BITS = 6 };
 
 /* ---- matrices in tensors ---------------------------------------------------------------- */
 
-bool lilac_encoding_is_matrix(lilac_encoding_reader *r, const lilac_encoding *encoding) {
+bool lilac_encoding_find_fault(lilac_encoding_fault *fault, uint32_t field, const char *id,
+                               const char *format, ...) {
+    va_list arguments;
+    fault->field = field;
+    fault->id = id;
+    va_start(arguments, format);
+    (void)vsnprintf(fault->why.text, sizeof fault->why.text, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+bool lilac_encoding_refuse_fault(lilac_encoding_reader *r, const lilac_encoding *encoding,
+                                 const lilac_encoding_param *params,
+                                 const lilac_encoding_fault *fault) {
+    bool given = fault->field != LILAC_ENCODING_WHOLE && params[fault->field].given;
+    return lilac_encoding_refuse_at(r, given ? params[fault->field].position : encoding->position,
+                                    fault->id, "%s", fault->why.text);
+}
+
+bool lilac_encoding_is_matrix(const lilac_encoding *encoding, lilac_encoding_fault *fault) {
     if (encoding->rank == 2 || encoding->rank == 3)
         return true;
-    return lilac_encoding_refuse_at(r, encoding->position, "layout-rank",
-                                    "layouts of kind '#%s' have 2 or 3 dimensions, not %u",
-                                    lilac_encoding_row_of(encoding->kind)->spelling,
-                                    encoding->rank);
+    return lilac_encoding_find_fault(fault, LILAC_ENCODING_WHOLE, "layout-rank",
+                                     "layouts of kind '#%s' have 2 or 3 dimensions, not %u",
+                                     lilac_encoding_row_of(encoding->kind)->spelling,
+                                     encoding->rank);
+}
+
+void lilac_encoding_begin(lilac_encoding *encoding, lilac_encoding_kind kind, uint32_t rank) {
+    assert(rank <= LILAC_MAX_RANK);
+    memset(encoding, 0, sizeof *encoding);
+    encoding->kind = kind;
+    encoding->rank = rank;
 }
 
 void lilac_encoding_fill_ones(uint32_t *values) {
@@ -89,32 +117,53 @@ void lilac_encoding_amd_operand(lilac_encoding_tile *tile, const uint32_t *order
 
 /* ---- mfma ------------------------------------------------------------------------------- */
 
-static bool check_mfma_shape(lilac_encoding_reader *r, lilac_position position,
-                             const lilac_encoding_list *shape, bool transposed) {
+enum {
+    MFMA_VERSION,
+    MFMA_WARPS,
+    MFMA_SHAPE,
+    MFMA_TRANSPOSED,
+    MFMA_BLOCKS,
+    MFMA_TILES,
+    MFMA_ELEMENT,
+    MFMA_FIELDS
+};
+
+static bool check_mfma_shape(const lilac_encoding *encoding, lilac_encoding_fault *fault) {
     static const uint32_t known[][2] = {{32, 32}, {16, 16}, {64, 4}, {4, 64}};
-    if (shape->count != 3)
-        return lilac_encoding_refuse_at(r, position, "layout-instruction-shape",
-                                        "an instruction's shape is [m, n, k], not %u sizes",
-                                        shape->count);
-    for (uint32_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (shape->at[0] != known[i][0] || shape->at[1] != known[i][1])
-            continue;
-        if (shape->at[0] == 64 && !transposed)
-            return lilac_encoding_refuse_at(r, position, "layout-instruction-shape",
-                                            "mfma 64x4 is there with isTransposed = true only");
-        return true;
-    }
-    return lilac_encoding_refuse_at(r, position, "layout-instruction-shape",
-                                    "there is no mfma instruction %ux%u, only 32x32, 16x16, 64x4 "
-                                    "and 4x64",
-                                    shape->at[0], shape->at[1]);
+    const uint32_t *shape = encoding->as.amd_mfma.instr_shape;
+    uint32_t i = 0, count = sizeof known / sizeof known[0];
+    while (i < count && memcmp(known[i], shape, sizeof known[i]) != 0)
+        i++;
+    if (i == count)
+        return lilac_encoding_find_fault(fault, MFMA_SHAPE, "layout-instruction-shape",
+                                         "there is no mfma instruction %ux%u, only 32x32, 16x16, "
+                                         "64x4 and 4x64",
+                                         shape[0], shape[1]);
+    if (shape[0] == 64 && !encoding->as.amd_mfma.transposed)
+        return lilac_encoding_find_fault(fault, MFMA_SHAPE, "layout-instruction-shape",
+                                         "mfma 64x4 is there with isTransposed = true only");
+    return true;
+}
+
+static bool check_mfma(const lilac_encoding *encoding, lilac_encoding_fault *fault) {
+    uint32_t version = encoding->as.amd_mfma.version;
+    uint32_t bits = encoding->as.amd_mfma.element_bits;
+    if (!lilac_encoding_is_matrix(encoding, fault))
+        return false;
+    if (version < 1 || version > 4)
+        return lilac_encoding_find_fault(fault, MFMA_VERSION, "layout-version",
+                                         "there is no mfma version %u, only 1 to 4", version);
+    if (bits != 0 && bits != 64)
+        return lilac_encoding_find_fault(fault, MFMA_ELEMENT, "layout-element-width",
+                                         "mfma has results of 32 and 64 bits, not %u", bits);
+    return check_mfma_shape(encoding, fault);
 }
 
 bool lilac_encoding_amd_mfma_read(lilac_encoding_reader *r, lilac_encoding *encoding) {
     lilac_encoding_rank rank = {false, 0};
     lilac_encoding_list shape = {0, {0}};
     uint32_t element_bits = 32;
-    lilac_encoding_param params[] = {
+    lilac_encoding_param params[MFMA_FIELDS] = {
         {"version",
          lilac_encoding_read_number,
          &encoding->as.amd_mfma.version,
@@ -148,19 +197,35 @@ bool lilac_encoding_amd_mfma_read(lilac_encoding_reader *r, lilac_encoding *enco
                                        sizeof params / sizeof params[0], &rank))
         return false;
     encoding->rank = rank.rank;
-    if (!lilac_encoding_is_matrix(r, encoding))
-        return false;
-    uint32_t version = encoding->as.amd_mfma.version;
-    if (version < 1 || version > 4)
-        return lilac_encoding_refuse_at(r, params[0].position, "layout-version",
-                                        "there is no mfma version %u, only 1 to 4", version);
-    if (!check_mfma_shape(r, params[2].position, &shape, encoding->as.amd_mfma.transposed))
-        return false;
-    if (element_bits != 32 && element_bits != 64)
-        return lilac_encoding_refuse_at(r, params[6].position, "layout-element-width",
-                                        "mfma has results of 32 and 64 bits, not %u", element_bits);
+    encoding->as.amd_mfma.element_bits = element_bits == 32 ? 0 : element_bits;
     memcpy(encoding->as.amd_mfma.instr_shape, shape.at, sizeof encoding->as.amd_mfma.instr_shape);
-    encoding->as.amd_mfma.element_bits = element_bits == 64 ? 64 : 0;
+    lilac_encoding_fault fault;
+    bool right = shape.count == 3
+                     ? check_mfma(encoding, &fault)
+                     : lilac_encoding_find_fault(
+                           &fault, MFMA_SHAPE, "layout-instruction-shape",
+                           "an instruction's shape is [m, n, k], not %u sizes", shape.count);
+    return right || lilac_encoding_refuse_fault(r, encoding, params, &fault);
+}
+
+bool lilac_encoding_amd_mfma(lilac_encoding *result, uint32_t rank, uint32_t version,
+                             const uint32_t *instr_shape, bool transposed, uint32_t element_bits,
+                             const uint32_t *warps_per_cta, lilac_reason *why) {
+    lilac_encoding made;
+    lilac_encoding_fault fault;
+    lilac_encoding_begin(&made, LILAC_ENCODING_AMD_MFMA, rank);
+    made.as.amd_mfma.version = version;
+    made.as.amd_mfma.transposed = transposed;
+    made.as.amd_mfma.element_bits = element_bits == 32 ? 0 : element_bits;
+    memcpy(made.as.amd_mfma.instr_shape, instr_shape, sizeof made.as.amd_mfma.instr_shape);
+    memcpy(made.as.amd_mfma.warps_per_cta, warps_per_cta, rank * sizeof *warps_per_cta);
+    lilac_encoding_fill_ones(made.as.amd_mfma.tiles_per_warp);
+    if (!check_mfma(&made, &fault)) {
+        if (why != NULL)
+            *why = fault.why;
+        return false;
+    }
+    *result = made;
     return true;
 }
 

@@ -12,15 +12,14 @@
  * dimension first, and does not split K over blocks, where 3.6 splits it as the parent does; both
  * are kept to the bit.
  */
-#include "amd.h"
+#include "matrix.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { WMMA_LANE_BITS = 5, WMMA_TILE_BITS = 4 };
 
-/* ---- reading --------------------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------------- */
 
 /* The bits of a level of a ctaLayout, named as Triton names them. */
 typedef struct cta_layout {
@@ -88,25 +87,28 @@ static bool build_cta_layout(lilac_encoding_reader *r, lilac_position position,
     return true;
 }
 
+enum { VERSION, RANK, TRANSPOSE, CTA, WARPS, TILES, BLOCKS, SHAPE, FIELDS };
+
 /* The instructions of a version; those of 32 rows came after 3.6, with ctaLayout. */
-static bool check_wmma_shape(lilac_encoding_reader *r, lilac_position position, uint32_t version,
-                             const lilac_encoding_list *shape, bool by_layout) {
+static bool check_wmma(const lilac_encoding *encoding, lilac_encoding_fault *fault) {
     static const uint32_t known[][4] = {{1, 16, 16, 16},  {2, 16, 16, 16}, {2, 16, 16, 32},
                                         {3, 16, 16, 4},   {3, 16, 16, 32}, {3, 16, 16, 64},
                                         {3, 16, 16, 128}, {3, 32, 16, 128}};
-    char text[64];
-    if (shape->count != 3)
-        return lilac_encoding_refuse_at(r, position, "layout-instruction-shape",
-                                        "an instruction's shape is [m, n, k], not %u sizes",
-                                        shape->count);
+    const uint32_t *shape = encoding->as.amd_wmma.instr_shape;
+    uint32_t version = encoding->as.amd_wmma.version;
+    if (!lilac_encoding_is_matrix(encoding, fault))
+        return false;
+    if (version < 1 || version > 3)
+        return lilac_encoding_find_fault(fault, VERSION, "layout-version",
+                                         "there is no wmma version %u, only 1 to 3", version);
     for (uint32_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (known[i][0] == version && memcmp(&known[i][1], shape->at, 3 * sizeof(uint32_t)) == 0 &&
-            (known[i][1] == 16 || by_layout))
+        if (known[i][0] == version && memcmp(&known[i][1], shape, 3 * sizeof *shape) == 0 &&
+            (known[i][1] == 16 || encoding->as.amd_wmma.by_layout))
             return true;
     }
-    (void)snprintf(text, sizeof text, "%ux%ux%u", shape->at[0], shape->at[1], shape->at[2]);
-    return lilac_encoding_refuse_at(r, position, "layout-instruction-shape",
-                                    "there is no instruction %s in wmma version %u", text, version);
+    return lilac_encoding_find_fault(fault, SHAPE, "layout-instruction-shape",
+                                     "there is no instruction %ux%ux%u in wmma version %u",
+                                     shape[0], shape[1], shape[2], version);
 }
 
 /* The rank is that of the lists, or the one that is said, or 2. */
@@ -118,7 +120,7 @@ static bool settle_rank(lilac_encoding_reader *r, lilac_encoding *encoding,
                                         "the rank is said to be %u, but lists have %u entries",
                                         rank, lists->rank);
     encoding->rank = lists->known ? lists->rank : said->given ? rank : 2;
-    return lilac_encoding_is_matrix(r, encoding);
+    return true;
 }
 
 bool lilac_encoding_amd_wmma_read(lilac_encoding_reader *r, lilac_encoding *encoding) {
@@ -126,8 +128,7 @@ bool lilac_encoding_amd_wmma_read(lilac_encoding_reader *r, lilac_encoding *enco
     lilac_encoding_list shape = {3, {16, 16, 16}};
     uint32_t rank = 2;
     cta_layout cta;
-    enum { VERSION, RANK, TRANSPOSE, CTA, WARPS, TILES, BLOCKS, SHAPE, COUNT };
-    lilac_encoding_param params[COUNT] = {
+    lilac_encoding_param params[FIELDS] = {
         [VERSION] = {"version",
                      lilac_encoding_read_number,
                      &encoding->as.amd_wmma.version,
@@ -161,7 +162,7 @@ bool lilac_encoding_amd_wmma_read(lilac_encoding_reader *r, lilac_encoding *enco
     };
     lilac_encoding_fill_ones(encoding->as.amd_wmma.warps_per_cta);
     lilac_encoding_fill_ones(encoding->as.amd_wmma.tiles_per_warp);
-    if (!lilac_encoding_read_attribute(r, encoding->position, params, COUNT, &lists))
+    if (!lilac_encoding_read_attribute(r, encoding->position, params, FIELDS, &lists))
         return false;
     bool by_layout = params[CTA].given;
     if (!by_layout && !params[WARPS].given)
@@ -173,19 +174,40 @@ bool lilac_encoding_amd_wmma_read(lilac_encoding_reader *r, lilac_encoding *enco
                                         "'ctaLayout' says where waves and their tiles are already");
     if (!settle_rank(r, encoding, &lists, &params[RANK]))
         return false;
-    uint32_t version = encoding->as.amd_wmma.version;
-    if (version < 1 || version > 3)
-        return lilac_encoding_refuse_at(r, params[VERSION].position, "layout-version",
-                                        "there is no wmma version %u, only 1 to 3", version);
-    lilac_position shape_at = params[SHAPE].given ? params[SHAPE].position : encoding->position;
-    if (!check_wmma_shape(r, shape_at, version, &shape, by_layout))
-        return false;
-    memcpy(encoding->as.amd_wmma.instr_shape, shape.at, sizeof encoding->as.amd_wmma.instr_shape);
+    lilac_encoding_fault fault;
     encoding->as.amd_wmma.by_layout = by_layout;
+    memcpy(encoding->as.amd_wmma.instr_shape, shape.at, sizeof encoding->as.amd_wmma.instr_shape);
+    bool right = shape.count == 3
+                     ? check_wmma(encoding, &fault)
+                     : lilac_encoding_find_fault(
+                           &fault, SHAPE, "layout-instruction-shape",
+                           "an instruction's shape is [m, n, k], not %u sizes", shape.count);
+    if (!right)
+        return lilac_encoding_refuse_fault(r, encoding, params, &fault);
     return !by_layout || build_cta_layout(r, params[CTA].position, encoding, &cta);
 }
 
-/* ---- printing -------------------------------------------------------------------------------- */
+bool lilac_encoding_amd_wmma(lilac_encoding *result, uint32_t rank, uint32_t version,
+                             const uint32_t *instr_shape, bool transposed,
+                             const uint32_t *warps_per_cta, lilac_reason *why) {
+    lilac_encoding made;
+    lilac_encoding_fault fault;
+    lilac_encoding_begin(&made, LILAC_ENCODING_AMD_WMMA, rank);
+    made.as.amd_wmma.version = version;
+    made.as.amd_wmma.transposed = transposed;
+    memcpy(made.as.amd_wmma.instr_shape, instr_shape, sizeof made.as.amd_wmma.instr_shape);
+    memcpy(made.as.amd_wmma.warps_per_cta, warps_per_cta, rank * sizeof *warps_per_cta);
+    lilac_encoding_fill_ones(made.as.amd_wmma.tiles_per_warp);
+    if (!check_wmma(&made, &fault)) {
+        if (why != NULL)
+            *why = fault.why;
+        return false;
+    }
+    *result = made;
+    return true;
+}
+
+/* ---- printing --------------------------------------------------------------------------- */
 
 /* [[0, 1], [1, 0]] */
 static void put_level(lilac_text *out, const lilac_layout *layout, const char *name) {
@@ -238,7 +260,7 @@ void lilac_encoding_amd_wmma_print(lilac_text *out, const lilac_encoding *encodi
     lilac_text_puts(out, "}>");
 }
 
-/* ---- layouts --------------------------------------------------------------------------------- */
+/* ---- layouts ---------------------------------------------------------------------------- */
 
 static bool is_tall(const lilac_encoding *wmma) {
     return wmma->as.amd_wmma.instr_shape[0] == 32;

@@ -18,16 +18,13 @@
  * repCluster, then over warps (the last dimension the fastest; along K they hold copies), then by
  * registers: an operand's along K first.
  */
-#include "internal.h"
+#include "matrix.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 /* ---- reading and printing --------------------------------------------------------------- */
 
-static uint32_t smaller(uint32_t a, uint32_t b) {
-    return a < b ? a : b;
-}
+enum { REPEAT, DEPTH, EXECUTION, OPERATIONS, THREADS, WARPS, CLUSTER, A, B, C, FIELDS };
 
 /* Elements of A that a lane packs. */
 static uint32_t packed(const lilac_encoding *dpas) {
@@ -39,35 +36,38 @@ static uint32_t k_of(const lilac_encoding *dpas) {
 }
 
 /* The parameters must describe an instruction that a warp fills exactly. */
-static bool check_instruction(lilac_encoding_reader *r, const lilac_encoding *dpas,
-                              const lilac_encoding_param *params) {
+static bool check_instruction(const lilac_encoding *dpas, lilac_encoding_fault *fault) {
+    static const char id[] = "layout-instruction-shape";
     uint32_t repeat = dpas->as.intel_dpas.repeat_count;
+    uint32_t depth = dpas->as.intel_dpas.systolic_depth;
     uint32_t execution = dpas->as.intel_dpas.execution_size;
     uint32_t operations = dpas->as.intel_dpas.ops_per_channel;
     uint32_t threads = dpas->as.intel_dpas.threads_per_warp;
+    if (!lilac_encoding_is_matrix(dpas, fault))
+        return false;
     if (repeat > 8)
-        return lilac_encoding_refuse_at(r, params[0].position, "layout-instruction-shape",
-                                        "repeatCount is 1, 2, 4 or 8, not %u", repeat);
-    if (dpas->as.intel_dpas.systolic_depth != 8)
-        return lilac_encoding_refuse_at(r, params[1].position, "layout-instruction-shape",
-                                        "systolicDepth is 8, not %u",
-                                        dpas->as.intel_dpas.systolic_depth);
+        return lilac_encoding_find_fault(fault, REPEAT, id, "repeatCount is 1, 2, 4 or 8, not %u",
+                                         repeat);
+    if (depth != 8)
+        return lilac_encoding_find_fault(fault, DEPTH, id, "systolicDepth is 8, not %u", depth);
     if (execution != 8 && execution != 16)
-        return lilac_encoding_refuse_at(r, params[2].position, "layout-instruction-shape",
-                                        "executionSize is 8 or 16, not %u", execution);
+        return lilac_encoding_find_fault(fault, EXECUTION, id, "executionSize is 8 or 16, not %u",
+                                         execution);
     if (operations > 4)
-        return lilac_encoding_refuse_at(r, params[3].position, "layout-instruction-shape",
-                                        "opsPerChan is 1, 2 or 4, not %u", operations);
-    if (threads < execution || threads < k_of(dpas) / packed(dpas) || threads > 32)
-        return lilac_encoding_refuse_at(r, params[4].position, "layout-instruction-shape",
-                                        "a row of %u elements is not held by %u lanes",
-                                        threads < execution ? execution : k_of(dpas) / packed(dpas),
-                                        threads);
-    uint32_t row = smaller(execution, k_of(dpas) / packed(dpas));
-    if (threads / row > repeat)
-        return lilac_encoding_refuse_at(r, params[4].position, "layout-instruction-shape",
-                                        "%u lanes hold %u rows, more than repeatCount = %u",
-                                        threads, threads / row, repeat);
+        return lilac_encoding_find_fault(fault, OPERATIONS, id, "opsPerChan is 1, 2 or 4, not %u",
+                                         operations);
+    uint32_t row_of_a = k_of(dpas) / packed(dpas);
+    uint32_t shorter = execution < row_of_a ? execution : row_of_a;
+    uint32_t longer = execution < row_of_a ? row_of_a : execution;
+    if (threads < longer || threads > 32)
+        return lilac_encoding_find_fault(fault, THREADS, id,
+                                         "threadsPerWarp is %u to 32 for rows of %u elements, not "
+                                         "%u",
+                                         longer, longer, threads);
+    if (threads / shorter > repeat)
+        return lilac_encoding_find_fault(fault, THREADS, id,
+                                         "%u lanes hold %u rows, more than repeatCount = %u",
+                                         threads, threads / shorter, repeat);
     return true;
 }
 
@@ -90,49 +90,88 @@ static bool check_shown(lilac_encoding_reader *r, const lilac_encoding_param *pa
 bool lilac_encoding_intel_dpas_read(lilac_encoding_reader *r, lilac_encoding *encoding) {
     lilac_encoding_rank rank = {false, 0};
     lilac_encoding_list a = {0, {0}}, b = {0, {0}}, c = {0, {0}};
-    lilac_encoding_param params[] = {
-        {.name = "repeatCount",
-         .read = lilac_encoding_read_size,
-         .into = &encoding->as.intel_dpas.repeat_count},
-        {.name = "systolicDepth",
-         .read = lilac_encoding_read_size,
-         .into = &encoding->as.intel_dpas.systolic_depth},
-        {.name = "executionSize",
-         .read = lilac_encoding_read_size,
-         .into = &encoding->as.intel_dpas.execution_size},
-        {.name = "opsPerChan",
-         .read = lilac_encoding_read_size,
-         .into = &encoding->as.intel_dpas.ops_per_channel},
-        {.name = "threadsPerWarp",
-         .read = lilac_encoding_read_size,
-         .into = &encoding->as.intel_dpas.threads_per_warp},
-        {.name = "warpsPerCTA",
-         .read = lilac_encoding_read_sizes,
-         .into = encoding->as.intel_dpas.warps_per_cta},
-        {.name = "repCluster",
-         .read = lilac_encoding_read_sizes,
-         .into = encoding->as.intel_dpas.rep_cluster},
-        {.name = "A", .read = lilac_encoding_read_sizes_of_any_rank, .into = &a, .optional = true},
-        {.name = "B", .read = lilac_encoding_read_sizes_of_any_rank, .into = &b, .optional = true},
-        {.name = "C", .read = lilac_encoding_read_sizes_of_any_rank, .into = &c, .optional = true},
+    lilac_encoding_param params[FIELDS] = {
+        {"repeatCount",
+         lilac_encoding_read_size,
+         &encoding->as.intel_dpas.repeat_count,
+         false,
+         false,
+         {0, 0}},
+        {"systolicDepth",
+         lilac_encoding_read_size,
+         &encoding->as.intel_dpas.systolic_depth,
+         false,
+         false,
+         {0, 0}},
+        {"executionSize",
+         lilac_encoding_read_size,
+         &encoding->as.intel_dpas.execution_size,
+         false,
+         false,
+         {0, 0}},
+        {"opsPerChan",
+         lilac_encoding_read_size,
+         &encoding->as.intel_dpas.ops_per_channel,
+         false,
+         false,
+         {0, 0}},
+        {"threadsPerWarp",
+         lilac_encoding_read_size,
+         &encoding->as.intel_dpas.threads_per_warp,
+         false,
+         false,
+         {0, 0}},
+        {"warpsPerCTA",
+         lilac_encoding_read_sizes,
+         encoding->as.intel_dpas.warps_per_cta,
+         false,
+         false,
+         {0, 0}},
+        {"repCluster",
+         lilac_encoding_read_sizes,
+         encoding->as.intel_dpas.rep_cluster,
+         false,
+         false,
+         {0, 0}},
+        {"A", lilac_encoding_read_sizes_of_any_rank, &a, true, false, {0, 0}},
+        {"B", lilac_encoding_read_sizes_of_any_rank, &b, true, false, {0, 0}},
+        {"C", lilac_encoding_read_sizes_of_any_rank, &c, true, false, {0, 0}},
     };
-    if (!lilac_encoding_read_attribute(r, encoding->position, params,
-                                       sizeof params / sizeof params[0], &rank))
+    if (!lilac_encoding_read_attribute(r, encoding->position, params, FIELDS, &rank))
         return false;
     encoding->rank = rank.rank;
-    if (rank.rank != 2 && rank.rank != 3)
-        return lilac_encoding_refuse_at(r, encoding->position, "layout-rank",
-                                        "layouts of kind '#ttig.dpas' have 2 or 3 dimensions, not "
-                                        "%u",
-                                        rank.rank);
-    if (!check_instruction(r, encoding, params))
-        return false;
+    lilac_encoding_fault fault;
+    if (!check_instruction(encoding, &fault))
+        return lilac_encoding_refuse_fault(r, encoding, params, &fault);
     uint32_t m =
         encoding->as.intel_dpas.repeat_count * encoding->as.intel_dpas.rep_cluster[rank.rank - 2];
     uint32_t n =
         encoding->as.intel_dpas.execution_size * encoding->as.intel_dpas.rep_cluster[rank.rank - 1];
-    return check_shown(r, &params[7], m, k_of(encoding)) &&
-           check_shown(r, &params[8], k_of(encoding), n) && check_shown(r, &params[9], m, n);
+    return check_shown(r, &params[A], m, k_of(encoding)) &&
+           check_shown(r, &params[B], k_of(encoding), n) && check_shown(r, &params[C], m, n);
+}
+
+bool lilac_encoding_intel_dpas(lilac_encoding *result, uint32_t rank, uint32_t repeat_count,
+                               uint32_t execution_size, uint32_t ops_per_channel,
+                               uint32_t threads_per_warp, const uint32_t *warps_per_cta,
+                               const uint32_t *rep_cluster, lilac_reason *why) {
+    lilac_encoding made;
+    lilac_encoding_fault fault;
+    lilac_encoding_begin(&made, LILAC_ENCODING_INTEL_DPAS, rank);
+    made.as.intel_dpas.repeat_count = repeat_count;
+    made.as.intel_dpas.systolic_depth = 8;
+    made.as.intel_dpas.execution_size = execution_size;
+    made.as.intel_dpas.ops_per_channel = ops_per_channel;
+    made.as.intel_dpas.threads_per_warp = threads_per_warp;
+    memcpy(made.as.intel_dpas.warps_per_cta, warps_per_cta, rank * sizeof *warps_per_cta);
+    memcpy(made.as.intel_dpas.rep_cluster, rep_cluster, rank * sizeof *rep_cluster);
+    if (!check_instruction(&made, &fault)) {
+        if (why != NULL)
+            *why = fault.why;
+        return false;
+    }
+    *result = made;
+    return true;
 }
 
 void lilac_encoding_intel_dpas_print(lilac_text *out, const lilac_encoding *encoding) {

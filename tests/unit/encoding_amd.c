@@ -227,6 +227,46 @@ static void what_is_usual_need_not_be_said(void **state) {
     }
 }
 
+/* ---- built from C ----------------------------------------------------------------------- */
+
+static void expect_text(const lilac_encoding *encoding, const char *expected) {
+    lilac_text text = {0};
+    lilac_encoding_print(&text, encoding);
+    assert_string_equal(lilac_text_get(&text), expected);
+    lilac_text_clear(&text);
+}
+
+static void built_from_c(void **state) {
+    (void)state;
+    static const uint32_t warps[] = {2, 4}, large[] = {32, 32, 8}, small[] = {16, 16, 16};
+    static const uint32_t cluster[] = {4, 2}, odd[] = {32, 16, 8};
+    lilac_encoding encoding;
+    lilac_reason why;
+    assert_true(lilac_encoding_amd_mfma(&encoding, 2, 3, large, true, 32, warps, &why));
+    expect_text(&encoding, "#ttg.amd_mfma<{" MFMA_32 "true}>");
+    encoding.as.amd_mfma.tiles_per_warp[1] = 2;
+    expect_text(&encoding, "#ttg.amd_mfma<{" MFMA_32 "true, tilesPerWarp = [1, 2]}>");
+    assert_true(lilac_encoding_amd_wmma(&encoding, 2, 1, small, false, warps, &why));
+    expect_text(&encoding,
+                "#ttg.amd_wmma<{version = 1, isTranspose = false, warpsPerCTA = [2, 4]}>");
+    assert_true(lilac_encoding_intel_dpas(&encoding, 2, 8, 16, 2, 16, warps, cluster, &why));
+    expect_text(&encoding, "#ttig.dpas<{repeatCount = 8, systolicDepth = 8, executionSize = 16, "
+                           "opsPerChan = 2, threadsPerWarp = 16, warpsPerCTA = [2, 4], repCluster "
+                           "= [4, 2]}>");
+
+    lilac_encoding before = encoding;
+    assert_false(lilac_encoding_amd_mfma(&encoding, 2, 3, odd, true, 32, warps, &why));
+    assert_string_equal(why.text, "there is no mfma instruction 32x16, only 32x32, 16x16, 64x4 and "
+                                  "4x64");
+    assert_false(lilac_encoding_amd_mfma(&encoding, 2, 3, large, true, 16, warps, NULL));
+    assert_false(lilac_encoding_amd_mfma(&encoding, 1, 3, large, true, 32, warps, NULL));
+    assert_false(lilac_encoding_amd_wmma(&encoding, 2, 4, small, true, warps, &why));
+    assert_string_equal(why.text, "there is no wmma version 4, only 1 to 3");
+    assert_false(lilac_encoding_intel_dpas(&encoding, 2, 8, 16, 2, 8, warps, cluster, &why));
+    assert_string_equal(why.text, "threadsPerWarp is 16 to 32 for rows of 16 elements, not 8");
+    assert_memory_equal(&encoding, &before, sizeof encoding);
+}
+
 /* ---- what holds for all of them --------------------------------------------------------- */
 
 /* A parent for a layout of C, with the rows of A and the columns of B. */
@@ -658,6 +698,7 @@ int main(void) {
         cmocka_unit_test(dpas),
         cmocka_unit_test(what_is_not_usual_is_printed),
         cmocka_unit_test(what_is_usual_need_not_be_said),
+        cmocka_unit_test(built_from_c),
         cmocka_unit_test(mfma_operands_fit),
         cmocka_unit_test(wmma_operands_fit),
         cmocka_unit_test(dpas_operands_fit),
