@@ -5,8 +5,8 @@
     python3 scripts/api_docs.py --check    says which are out of date, and which public functions
                                            have no comment above them; exit status 1 if any
 
-A page holds the header's opening comment as it stands (its drawings are text), then each section with
-its declarations and what the comment above each says.
+A page holds the header's opening comment, its drawings as they stand, then each section with its
+declarations and what the comment above each says.
 """
 
 import os
@@ -72,53 +72,103 @@ def blocks(lines):
             at = end + 1
 
 
+def is_drawn(line):
+    """A line of a drawing, a table or a formula: its spaces are to be kept."""
+    return bool(re.search(r"^ {2,}\S|\S {3,}\S|[─│┌┐└┘├┤┬┴┼▶◀╰╭╯╮]", line))
+
+
+def escaped(line):
+    """A line of prose as Markdown: outside of `code`, stars and the like mean themselves."""
+    pieces = re.split(r"(`[^`]*`)", line)
+    marks = r"(\\|\*|<(?=[A-Za-z/!])|(?<!\w)_|_(?!\w))"
+    pieces[::2] = [re.sub(marks, r"\\\1", piece) for piece in pieces[::2]]
+    return "".join(pieces)
+
+
 def prose(text):
-    """Comment lines as Markdown: what is drawn or aligned stays as it is."""
-    drawn = any(re.search(r"\S {3,}\S|[─│▶╰╭╯╮→⊕]|^ {3,}", line) for line in text)
-    if drawn:
-        return "```text\n" + "\n".join(text) + "\n```\n"
-    return "\n".join(re.sub(r"([*_<>|])", r"\\\1", line) for line in text) + "\n"
+    """Comment lines as Markdown: paragraphs flow, what is drawn or aligned stays as it is."""
+    out, paragraph = [], []
+
+    def flush():
+        if any(is_drawn(line) for line in paragraph):
+            # sentences above and below a drawing that stand close to it are not part of it
+            drawn = [i for i, line in enumerate(paragraph) if is_drawn(line)]
+            first, last = drawn[0], drawn[-1]
+            for lines, fenced in ((paragraph[:first], False), (paragraph[first:last + 1], True),
+                                  (paragraph[last + 1:], False)):
+                if fenced:
+                    lines = textwrap.dedent("\n".join(lines)).split("\n")
+                    out.append("\n".join(["```text", *lines, "```"]) + "\n")
+                elif lines:
+                    out.append("\n".join(escaped(line) for line in lines) + "\n")
+        elif paragraph:
+            out.append("\n".join(escaped(line) for line in paragraph) + "\n")
+        paragraph.clear()
+
+    for line in drawings_joined(text):
+        if line is None:
+            flush()
+        else:
+            paragraph.append(line)
+    flush()
+    return "\n".join(out)
+
+
+def drawings_joined(text):
+    """The lines, None for a blank one between paragraphs; blank lines inside a drawing stay."""
+    for number, line in enumerate(text):
+        if line.strip():
+            yield line
+        else:
+            near = [text[i] for i in (number - 1, number + 1) if 0 <= i < len(text)]
+            yield "" if len(near) == 2 and all(is_drawn(other) for other in near) else None
 
 
 def declaration(block):
-    """A declaration as a reader wants it: functions without the macros, wrapped anew."""
+    """A declaration as a reader wants it: functions without the macros, wrapped anew after commas."""
     if not block[0].startswith("LILAC_API"):
-        return "\n".join(block)
+        return "\n".join(line.rstrip() for line in block)
     joined = re.sub(r"\bLILAC_(API|MUST_USE) ", "", " ".join(line.strip() for line in block))
-    return textwrap.fill(joined, 96, subsequent_indent="    ", break_long_words=False)
+    lines = [""]
+    for piece in re.split(r"(?<=,) ", joined):
+        if lines[-1] and len(lines[-1]) + 1 + len(piece) > 96:
+            lines.append("    " + piece)
+        else:
+            lines[-1] += " " + piece if lines[-1] else piece
+    return "\n".join(lines)
 
 
 def page(name, source):
-    lines = source.split("\n")
-    out, bare = [], []
-    comment, documented, opening = None, False, True
-    out.append(f"# {name}.h\n")
+    out, bare = [f"# {name}.h\n"], []
     out.append(f"Made from `include/lilac/{name}.h` by `scripts/api_docs.py`; change the header.\n")
-    for kind, block in blocks(lines):
-        if kind == "section":
-            out.append(f"## {block[0]}\n")
-            comment = None
-        elif kind == "comment":
-            if opening:
-                out.append("```text\n" + "\n".join(comment_text(block)) + "\n```\n")
-                opening = False
-                continue
-            if comment:
-                out.append(prose(comment))
-            comment = comment_text(block)
-        elif kind == "blank":
-            if comment:
-                out.append(prose(comment))
-            comment, documented = None, False
+    comment, group, opening = None, [], True
+
+    def flush():
+        # declarations with no blank line between share the comment above the first
+        nonlocal comment
+        if group:
+            out.append("```c\n" + "\n".join(declaration(block) for block in group) + "\n```\n")
+        if comment:
+            out.append(prose(comment))
         else:
-            # declarations with no blank line between share the comment above the first
-            documented = documented or comment is not None
-            out.append("```c\n" + declaration(block) + "\n```\n")
-            if comment:
-                out.append(prose(comment))
-            if not documented and block[0].startswith("LILAC_API"):
-                bare.append(" ".join(" ".join(block).split())[:80])
-            comment = None
+            bare.extend(" ".join(" ".join(block).split())[:80] for block in group
+                        if block[0].startswith("LILAC_API"))
+        comment = None
+        group.clear()
+
+    for kind, block in blocks(source.split("\n")):
+        if kind == "declaration":
+            group.append(block)
+            continue
+        flush()
+        if kind == "section":
+            out.append(f"## {block[0][0].upper()}{block[0][1:]}\n")
+        elif kind == "comment" and opening:
+            out.append(prose(comment_text(block)))
+            opening = False
+        elif kind == "comment":
+            comment = comment_text(block)
+    flush()
     return "\n".join(out), bare
 
 
