@@ -19,26 +19,14 @@
 bool lilac_encoding_blocked_read(lilac_encoding_reader *r, lilac_encoding *encoding) {
     lilac_encoding_rank rank = {false, 0};
     lilac_encoding_param params[] = {
-        {"sizePerThread",
-         lilac_encoding_read_sizes,
-         encoding->as.blocked.size_per_thread,
-         false,
-         false,
-         {0, 0}},
-        {"threadsPerWarp",
-         lilac_encoding_read_sizes,
-         encoding->as.blocked.threads_per_warp,
-         false,
-         false,
-         {0, 0}},
-        {"warpsPerCTA",
-         lilac_encoding_read_sizes,
-         encoding->as.blocked.warps_per_cta,
-         false,
-         false,
-         {0, 0}},
-        {"order", lilac_encoding_read_order, encoding->as.blocked.order, false, false, {0, 0}},
-        {"CGALayout", lilac_encoding_read_blocks, &encoding->blocks, true, false, {0, 0}},
+        LILAC_ENCODING_REQUIRED("sizePerThread", lilac_encoding_read_sizes,
+                                encoding->as.blocked.size_per_thread),
+        LILAC_ENCODING_REQUIRED("threadsPerWarp", lilac_encoding_read_sizes,
+                                encoding->as.blocked.threads_per_warp),
+        LILAC_ENCODING_REQUIRED("warpsPerCTA", lilac_encoding_read_sizes,
+                                encoding->as.blocked.warps_per_cta),
+        LILAC_ENCODING_REQUIRED("order", lilac_encoding_read_order, encoding->as.blocked.order),
+        LILAC_ENCODING_OPTIONAL("CGALayout", lilac_encoding_read_blocks, &encoding->blocks),
     };
     bool good = lilac_encoding_read_attribute(r, encoding->position, params, 5, &rank);
     encoding->rank = rank.rank;
@@ -126,8 +114,8 @@ bool lilac_encoding_slice_read(lilac_encoding_reader *r, lilac_encoding *encodin
     lilac_encoding_rank none = {false, 0};
     uint32_t dim = 0;
     lilac_encoding_param params[] = {
-        {"dim", read_dim, &dim, false, false, {0, 0}},
-        {"parent", lilac_encoding_read_parent, &encoding->as.slice.parent, false, false, {0, 0}},
+        LILAC_ENCODING_REQUIRED("dim", read_dim, &dim),
+        LILAC_ENCODING_REQUIRED("parent", lilac_encoding_read_parent, &encoding->as.slice.parent),
     };
     if (!lilac_encoding_read_attribute(r, encoding->position, params, 2, &none))
         return false;

@@ -9,9 +9,9 @@
 bool lilac_encoding_dot_operand_read(lilac_encoding_reader *r, lilac_encoding *encoding) {
     lilac_encoding_rank none = {false, 0};
     lilac_encoding_param params[] = {
-        {"opIdx", lilac_encoding_read_number, &encoding->as.dot.operand, false, false, {0, 0}},
-        {"parent", lilac_encoding_read_parent, &encoding->as.dot.parent, false, false, {0, 0}},
-        {"kWidth", lilac_encoding_read_size, &encoding->as.dot.k_width, true, false, {0, 0}},
+        LILAC_ENCODING_REQUIRED("opIdx", lilac_encoding_read_number, &encoding->as.dot.operand),
+        LILAC_ENCODING_REQUIRED("parent", lilac_encoding_read_parent, &encoding->as.dot.parent),
+        LILAC_ENCODING_OPTIONAL("kWidth", lilac_encoding_read_size, &encoding->as.dot.k_width),
     };
     if (!lilac_encoding_read_attribute(r, encoding->position, params, 3, &none))
         return false;

@@ -116,6 +116,19 @@ typedef struct lilac_encoding_param {
     lilac_position position; /* of its value */
 } lilac_encoding_param;
 
+#define LILAC_ENCODING_REQUIRED(name, read, into)                                                  \
+    {                                                                                              \
+        name, read, into, false, false, {                                                          \
+            0, 0                                                                                   \
+        }                                                                                          \
+    }
+#define LILAC_ENCODING_OPTIONAL(name, read, into)                                                  \
+    {                                                                                              \
+        name, read, into, true, false, {                                                           \
+            0, 0                                                                                   \
+        }                                                                                          \
+    }
+
 /* {name = value, …} in any order, each once; refused: layout-field-unknown, -twice, -missing,
  * layout-older-form. `rank` is of the lists read, not known when there is none. */
 LILAC_MUST_USE bool lilac_encoding_read_params(lilac_encoding_reader *r, lilac_position position,

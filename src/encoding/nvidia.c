@@ -23,32 +23,20 @@ bool lilac_encoding_nvidia_mma_read(lilac_encoding_reader *r, lilac_encoding *en
     lilac_encoding_rank rank = {false, 0};
     lilac_encoding_list instr;
     lilac_encoding_param params[] = {
-        {"versionMajor",
-         lilac_encoding_read_number,
-         &encoding->as.nvidia_mma.version_major,
-         false,
-         false,
-         {0, 0}},
-        {"versionMinor",
-         lilac_encoding_read_number,
-         &encoding->as.nvidia_mma.version_minor,
-         false,
-         false,
-         {0, 0}},
-        {"warpsPerCTA",
-         lilac_encoding_read_sizes,
-         encoding->as.nvidia_mma.warps_per_cta,
-         false,
-         false,
-         {0, 0}},
-        {"instrShape", lilac_encoding_read_sizes_of_any_rank, &instr, false, false, {0, 0}},
-        {"CGALayout", lilac_encoding_read_blocks, &encoding->blocks, true, false, {0, 0}},
+        LILAC_ENCODING_REQUIRED("versionMajor", lilac_encoding_read_number,
+                                &encoding->as.nvidia_mma.version_major),
+        LILAC_ENCODING_REQUIRED("versionMinor", lilac_encoding_read_number,
+                                &encoding->as.nvidia_mma.version_minor),
+        LILAC_ENCODING_REQUIRED("warpsPerCTA", lilac_encoding_read_sizes,
+                                encoding->as.nvidia_mma.warps_per_cta),
+        LILAC_ENCODING_REQUIRED("instrShape", lilac_encoding_read_sizes_of_any_rank, &instr),
+        LILAC_ENCODING_OPTIONAL("CGALayout", lilac_encoding_read_blocks, &encoding->blocks),
     };
     if (!lilac_encoding_read_attribute(r, encoding->position, params, 5, &rank))
         return false;
     uint32_t version = encoding->as.nvidia_mma.version_major;
     if (version != 2 && version != 3)
-        return lilac_encoding_refuse_at(r, params[0].position, "layout-mma-version",
+        return lilac_encoding_refuse_at(r, params[0].position, "layout-version",
                                         "layouts of matrix instructions of version %u are not "
                                         "supported, only 2 and 3",
                                         version);
@@ -64,7 +52,7 @@ bool lilac_encoding_nvidia_mma_read(lilac_encoding_reader *r, lilac_encoding *en
         fits = instr.at[d] == 1;
     if (!fits)
         return lilac_encoding_refuse_at(
-            r, params[3].position, "layout-instr-shape",
+            r, params[3].position, "layout-instruction-shape",
             hopper ? "an instruction of version 3 has the shape [16, n, k], n at least 8, and two "
                      "dimensions"
                    : "an instruction of version 2 has the shape […, 1, m, n], m and n at least 8, "

@@ -72,21 +72,13 @@ static bool offsets_finish(lilac_context *context, lilac_layout *result,
 bool lilac_encoding_swizzled_shared_read(lilac_encoding_reader *r, lilac_encoding *encoding) {
     lilac_encoding_rank rank = {false, 0};
     lilac_encoding_param params[] = {
-        {"vec", lilac_encoding_read_size, &encoding->as.swizzled.vec, false, false, {0, 0}},
-        {"perPhase",
-         lilac_encoding_read_size,
-         &encoding->as.swizzled.per_phase,
-         false,
-         false,
-         {0, 0}},
-        {"maxPhase",
-         lilac_encoding_read_size,
-         &encoding->as.swizzled.max_phase,
-         false,
-         false,
-         {0, 0}},
-        {"order", lilac_encoding_read_order, encoding->as.swizzled.order, false, false, {0, 0}},
-        {"CGALayout", lilac_encoding_read_blocks, &encoding->blocks, true, false, {0, 0}},
+        LILAC_ENCODING_REQUIRED("vec", lilac_encoding_read_size, &encoding->as.swizzled.vec),
+        LILAC_ENCODING_REQUIRED("perPhase", lilac_encoding_read_size,
+                                &encoding->as.swizzled.per_phase),
+        LILAC_ENCODING_REQUIRED("maxPhase", lilac_encoding_read_size,
+                                &encoding->as.swizzled.max_phase),
+        LILAC_ENCODING_REQUIRED("order", lilac_encoding_read_order, encoding->as.swizzled.order),
+        LILAC_ENCODING_OPTIONAL("CGALayout", lilac_encoding_read_blocks, &encoding->blocks),
     };
     bool good = lilac_encoding_read_attribute(r, encoding->position, params, 5, &rank);
     encoding->rank = rank.rank;
@@ -129,32 +121,16 @@ bool lilac_encoding_nvmma_shared_read(lilac_encoding_reader *r, lilac_encoding *
     lilac_encoding_rank rank = {false, 0};
     uint32_t given_rank = 2;
     lilac_encoding_param params[] = {
-        {"swizzlingByteWidth",
-         lilac_encoding_read_number,
-         &encoding->as.nvmma_shared.swizzling_byte_width,
-         false,
-         false,
-         {0, 0}},
-        {"transposed",
-         lilac_encoding_read_flag,
-         &encoding->as.nvmma_shared.transposed,
-         true,
-         false,
-         {0, 0}},
-        {"elementBitWidth",
-         lilac_encoding_read_number,
-         &encoding->as.nvmma_shared.element_bits,
-         false,
-         false,
-         {0, 0}},
-        {"fp4Padded",
-         lilac_encoding_read_flag,
-         &encoding->as.nvmma_shared.fp4_padded,
-         true,
-         false,
-         {0, 0}},
-        {"rank", lilac_encoding_read_number, &given_rank, true, false, {0, 0}},
-        {"CGALayout", lilac_encoding_read_blocks, &encoding->blocks, true, false, {0, 0}},
+        LILAC_ENCODING_REQUIRED("swizzlingByteWidth", lilac_encoding_read_number,
+                                &encoding->as.nvmma_shared.swizzling_byte_width),
+        LILAC_ENCODING_OPTIONAL("transposed", lilac_encoding_read_flag,
+                                &encoding->as.nvmma_shared.transposed),
+        LILAC_ENCODING_REQUIRED("elementBitWidth", lilac_encoding_read_number,
+                                &encoding->as.nvmma_shared.element_bits),
+        LILAC_ENCODING_OPTIONAL("fp4Padded", lilac_encoding_read_flag,
+                                &encoding->as.nvmma_shared.fp4_padded),
+        LILAC_ENCODING_OPTIONAL("rank", lilac_encoding_read_number, &given_rank),
+        LILAC_ENCODING_OPTIONAL("CGALayout", lilac_encoding_read_blocks, &encoding->blocks),
     };
     if (!lilac_encoding_read_attribute(r, encoding->position, params, 6, &rank))
         return false;
@@ -277,8 +253,8 @@ bool lilac_encoding_shared_linear_read(lilac_encoding_reader *r, lilac_encoding 
     lilac_encoding_rank rank = {false, 0};
     lilac_encoding_bases offset, block;
     lilac_encoding_param params[] = {
-        {"offset", lilac_encoding_read_mixed_bases, &offset, false, false, {0, 0}},
-        {"block", lilac_encoding_read_mixed_bases, &block, true, false, {0, 0}},
+        LILAC_ENCODING_REQUIRED("offset", lilac_encoding_read_mixed_bases, &offset),
+        LILAC_ENCODING_OPTIONAL("block", lilac_encoding_read_mixed_bases, &block),
     };
     lilac_scanner *s = r->scanner;
     offset.count = block.count = 0;
@@ -391,10 +367,12 @@ bool lilac_encoding_padded_shared_read(lilac_encoding_reader *r, lilac_encoding 
     lilac_encoding_rank rank = {false, 0};
     lilac_encoding_bases offset, block;
     lilac_encoding_param params[] = {
-        {"offset", lilac_encoding_read_mixed_bases, &offset, true, false, {0, 0}},
-        {"block", lilac_encoding_read_mixed_bases, &block, true, false, {0, 0}},
-        {"order", lilac_encoding_read_order, encoding->as.padded_shared.order, true, false, {0, 0}},
-        {"shape", lilac_encoding_read_sizes, encoding->as.padded_shared.shape, true, false, {0, 0}},
+        LILAC_ENCODING_OPTIONAL("offset", lilac_encoding_read_mixed_bases, &offset),
+        LILAC_ENCODING_OPTIONAL("block", lilac_encoding_read_mixed_bases, &block),
+        LILAC_ENCODING_OPTIONAL("order", lilac_encoding_read_order,
+                                encoding->as.padded_shared.order),
+        LILAC_ENCODING_OPTIONAL("shape", lilac_encoding_read_sizes,
+                                encoding->as.padded_shared.shape),
     };
     offset.count = block.count = 0;
     if (!lilac_scanner_expect(r->scanner, '<') || !read_paddings(r, encoding) ||
@@ -450,30 +428,14 @@ bool lilac_encoding_padded_shared_layout(lilac_context *context, lilac_layout *r
 bool lilac_encoding_partitioned_shared_read(lilac_encoding_reader *r, lilac_encoding *encoding) {
     lilac_encoding_rank none = {false, 0};
     lilac_encoding_param params[] = {
-        {"numPartitions",
-         lilac_encoding_read_size,
-         &encoding->as.partitioned_shared.partitions,
-         false,
-         false,
-         {0, 0}},
-        {"numGroups",
-         lilac_encoding_read_size,
-         &encoding->as.partitioned_shared.groups,
-         false,
-         false,
-         {0, 0}},
-        {"partitionDim",
-         lilac_encoding_read_number,
-         &encoding->as.partitioned_shared.dim,
-         false,
-         false,
-         {0, 0}},
-        {"partitionLayout",
-         lilac_encoding_read_memory_parent,
-         &encoding->as.partitioned_shared.layout,
-         false,
-         false,
-         {0, 0}},
+        LILAC_ENCODING_REQUIRED("numPartitions", lilac_encoding_read_size,
+                                &encoding->as.partitioned_shared.partitions),
+        LILAC_ENCODING_REQUIRED("numGroups", lilac_encoding_read_size,
+                                &encoding->as.partitioned_shared.groups),
+        LILAC_ENCODING_REQUIRED("partitionDim", lilac_encoding_read_number,
+                                &encoding->as.partitioned_shared.dim),
+        LILAC_ENCODING_REQUIRED("partitionLayout", lilac_encoding_read_memory_parent,
+                                &encoding->as.partitioned_shared.layout),
     };
     if (!lilac_encoding_read_attribute(r, encoding->position, params, 4, &none))
         return false;
