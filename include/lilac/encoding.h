@@ -8,10 +8,10 @@
  * here), layout-alias-undefined, layout-field-unknown, -twice, -missing, layout-older-form
  * (CTAsPerCGA, CTASplitNum, CTAOrder), layout-rank, layout-not-power-of-two, layout-order,
  * layout-basis, layout-not-surjective, layout-slice-dim, layout-too-large, layout-too-deep,
- * layout-version, layout-instruction-shape, layout-element-width (of matrix units), layout-dot-operand,
- * layout-dot-parent, layout-dot-k-width, element-type-unknown, address-space; the scanner's own are syntax and integer-too-large. Of a
- * shape: shape-not-power-of-two, shape-too-large, layout-rank, layout-does-not-cover,
- * layout-too-large.
+ * layout-version, layout-instruction-shape, layout-element-width (of matrix units),
+ * layout-dot-operand, layout-dot-parent, layout-dot-k-width, element-type-unknown, address-space;
+ * the scanner's own are syntax and integer-too-large. Of a shape: shape-not-power-of-two,
+ * shape-too-large, layout-rank, layout-does-not-cover, layout-too-large.
  */
 #ifndef LILAC_ENCODING_H
 #define LILAC_ENCODING_H

@@ -172,6 +172,7 @@ static void expect_printed(const char *type) {
     assert_string_equal(lilac_text_get(&text), type);
     assert_true(read_type(context, lilac_text_get(&text), &again));
     assert_true(lilac_layout_equal(&tensor.layout, &again.layout));
+    assert_true(lilac_layout_is_surjective(&tensor.layout));
     lilac_text_clear(&text);
     lilac_context_destroy(context);
 }
@@ -194,6 +195,129 @@ static void what_is_not_usual_is_printed(void **state) {
                    "warpsPerCTA = [4, 8], repCluster = [4, 2]}>, kWidth = 1}>>");
     expect_printed("tensor<64xf32, #ttg.slice<{dim = 0, parent = #ttg.amd_mfma<{" MFMA_32
                    "true}>}>>");
+}
+
+static uint32_t pick(lilac_random *random, uint32_t bound) {
+    return (uint32_t)lilac_random_below(random, bound);
+}
+
+/* "name = [2, 1]", powers of two below 2^bits. */
+static void put_sizes(lilac_text *out, lilac_random *random, const char *name, uint32_t rank,
+                      uint32_t bits) {
+    lilac_text_printf(out, "%s = [", name);
+    for (uint32_t d = 0; d < rank; d++)
+        lilac_text_printf(out, "%s%u", d != 0 ? ", " : "", 1U << pick(random, bits));
+    lilac_text_char(out, ']');
+}
+
+/* Blocks in random order, some along no dimension. */
+static void put_some_blocks(lilac_text *out, lilac_random *random, uint32_t rank) {
+    uint32_t used[3] = {0}, count = pick(random, 4);
+    if (count != 0)
+        lilac_text_puts(out, ", CGALayout = [");
+    for (uint32_t k = 0; k < count; k++) {
+        uint32_t along = pick(random, rank + 1);
+        for (uint32_t d = 0; d < rank; d++)
+            lilac_text_printf(out, "%s%u",
+                              d != 0   ? ", "
+                              : k != 0 ? ", ["
+                                       : "[",
+                              d == along ? 1U << used[d]++ : 0U);
+        lilac_text_puts(out, k + 1 == count ? "]]" : "]");
+    }
+}
+
+static uint32_t put_mfma(lilac_text *out, lilac_random *random, uint32_t rank) {
+    static const char *const shapes[] = {"64, 4", "4, 64", "16, 16", "32, 32"};
+    uint32_t shape = pick(random, 4);
+    lilac_text_printf(out, "#ttg.amd_mfma<{version = %u, ", 1 + pick(random, 4));
+    put_sizes(out, random, "warpsPerCTA", rank, 3);
+    lilac_text_printf(out, ", instrShape = [%s, %u], isTransposed = %s", shapes[shape],
+                      1U << pick(random, 8), shape == 0 || pick(random, 2) ? "true" : "false");
+    put_some_blocks(out, random, rank);
+    if (pick(random, 2)) {
+        lilac_text_puts(out, ", tilesPerWarp = [2");
+        for (uint32_t d = 1; d < rank; d++)
+            lilac_text_printf(out, ", %u", 1U << pick(random, 3));
+        lilac_text_char(out, ']');
+    }
+    lilac_text_puts(out, pick(random, 2) ? ", elementBitWidth = 64}>" : "}>");
+    return 1U << pick(random, 6);
+}
+
+static uint32_t put_wmma(lilac_text *out, lilac_random *random, uint32_t rank) {
+    static const char *const shapes[] = {"",
+                                         "",
+                                         ", instrShape = [16, 16, 32]",
+                                         "",
+                                         ", instrShape = [16, 16, 4]",
+                                         ", instrShape = [16, 16, 128]"};
+    static const uint32_t widths[] = {8, 16, 4, 16, 2, 8};
+    uint32_t version = pick(random, 3), which = 2 * version + pick(random, 2);
+    bool by_layout = pick(random, 2);
+    if (which == 3)
+        which = 2;
+    lilac_text_printf(out, "#ttg.amd_wmma<{version = %u, ", version + 1);
+    if (by_layout && rank == 3)
+        lilac_text_puts(out, "rank = 3, ");
+    lilac_text_printf(out, "isTranspose = %s, ", pick(random, 2) ? "true" : "false");
+    if (by_layout)
+        lilac_text_puts(out, rank == 3 ? "ctaLayout = {register = [[0, 0, 1], [0, 1, 0]], warp = "
+                                         "[[0, 0, 0], [0, 2, 0], [1, 0, 0]]}"
+                                       : "ctaLayout = {register = [[0, 1]], warp = [[2, 0], [1, "
+                                         "0]]}");
+    else
+        put_sizes(out, random, "warpsPerCTA", rank, 3);
+    put_some_blocks(out, random, rank);
+    if (!by_layout && pick(random, 2))
+        lilac_text_puts(out, rank == 3 ? ", tilesPerWarp = [1, 2, 4]" : ", tilesPerWarp = [4, 1]");
+    lilac_text_printf(out, "%s}>", shapes[which]);
+    return widths[2 * version + pick(random, 2)];
+}
+
+static uint32_t put_dpas(lilac_text *out, lilac_random *random, uint32_t rank, uint32_t operand) {
+    uint32_t operations = 1U << pick(random, 3);
+    lilac_text_printf(out,
+                      "#ttig.dpas<{repeatCount = %u, systolicDepth = 8, executionSize = %u, "
+                      "opsPerChan = %u, threadsPerWarp = %u, ",
+                      4U << pick(random, 2), 8U << pick(random, 2), operations,
+                      16U << pick(random, 2));
+    put_sizes(out, random, "warpsPerCTA", rank, 3);
+    put_sizes(out, random, ", repCluster", rank, 3);
+    lilac_text_puts(out, "}>");
+    return operand == 0 && operations > 1 ? operations / 2 : operations;
+}
+
+/* All kinds, alone, as parents of operands, sliced, on tensors of all sizes. */
+static void any_parameters_print_and_read(void **state) {
+    (void)state;
+    lilac_random random;
+    lilac_text parent = {0}, type = {0};
+    lilac_random_seed(&random, 3);
+    for (uint32_t i = 0; i < 3000; i++) {
+        uint32_t rank = 2 + pick(&random, 2), operand = pick(&random, 3), kind = pick(&random, 3);
+        lilac_text_reset(&parent);
+        lilac_text_reset(&type);
+        uint32_t k_width = kind == 0   ? put_mfma(&parent, &random, rank)
+                           : kind == 1 ? put_wmma(&parent, &random, rank)
+                                       : put_dpas(&parent, &random, rank, operand);
+        bool sliced = pick(&random, 4) == 0;
+        lilac_text_puts(&type, "tensor<");
+        for (uint32_t d = sliced; d < rank; d++)
+            lilac_text_printf(&type, "%ux", 1U << pick(&random, 9));
+        lilac_text_puts(&type, "f32, ");
+        if (sliced)
+            lilac_text_printf(&type, "#ttg.slice<{dim = %u, parent = ", pick(&random, rank));
+        if (operand < 2)
+            lilac_text_printf(&type, "#ttg.dot_op<{opIdx = %u, parent = ", operand);
+        lilac_text_puts(&type, lilac_text_get(&parent));
+        if (operand < 2)
+            lilac_text_printf(&type, ", kWidth = %u}>", k_width);
+        lilac_text_puts(&type, sliced ? "}>>" : ">");
+        expect_printed(lilac_text_get(&type));
+    }
+    lilac_text_clear(&parent);
+    lilac_text_clear(&type);
 }
 
 /* What a printer leaves out may be written; shapes that follow may be shown. */
@@ -697,6 +821,7 @@ int main(void) {
         cmocka_unit_test(wmma),
         cmocka_unit_test(dpas),
         cmocka_unit_test(what_is_not_usual_is_printed),
+        cmocka_unit_test(any_parameters_print_and_read),
         cmocka_unit_test(what_is_usual_need_not_be_said),
         cmocka_unit_test(built_from_c),
         cmocka_unit_test(mfma_operands_fit),
