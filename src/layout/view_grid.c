@@ -27,6 +27,13 @@ const char *lilac_view_letter(const lilac_layout_dim *input, char *space, size_t
     return space;
 }
 
+void lilac_view_power(lilac_text *out, uint32_t bits) {
+    if (bits < 64)
+        lilac_text_unsigned(out, UINT64_C(1) << bits);
+    else
+        lilac_text_puts(out, "18446744073709551616");
+}
+
 uint32_t lilac_view_digits(uint32_t bits) {
     uint32_t digits = 1;
     for (uint64_t most = low_bits(bits); most >= 10; most /= 10)
@@ -169,6 +176,31 @@ void lilac_view_cell_get(view_cell *cell, const view_grid *grid, uint64_t word) 
         lilac_view_table_cell(cell, grid, word);
 }
 
+void lilac_view_merge(view_grid *grid) {
+    const uint64_t run = UINT64_C(1) << grid->run_bits;
+    const lilac_view_range *columns = &grid->options.columns;
+    if (grid->run_bits == 0 || grid->run_bits > grid->axes[VIEW_COLUMNS].bits ||
+        columns->first % run != 0 || columns->count % run != 0)
+        return;
+    grid->merged_bits = grid->run_bits;
+    /* the field of the offset, or of all coordinates */
+    const bool hardware = grid->options.kind == LILAC_VIEW_HARDWARE;
+    const uint32_t field = grid->field_count - (hardware || grid->sets ? 1 : 2);
+    const uint32_t bits = hardware ? grid->layout->out[grid->layout->out_count - 1].bits
+                                   : lilac_layout_in_bits(grid->layout, "offset");
+    grid->field_width[field] += 1 + lilac_view_digits(bits);
+}
+
+/* An owner is made of the inputs that the reduction kept: the others are always 0. */
+bool lilac_view_key_used(const view_grid *grid, uint64_t key) {
+    uint64_t used = 0;
+    if (grid->options.kind == LILAC_VIEW_HARDWARE)
+        return true;
+    for (uint32_t i = 0; i < grid->owners.rank; i++)
+        used |= grid->owners.combination[i];
+    return (key & ~(used >> (grid->key_shift & 63))) == 0;
+}
+
 uint32_t lilac_view_cell_width(const view_grid *grid) {
     uint32_t width = grid->field_count != 0 ? grid->field_count - 1 : 0;
     for (uint32_t i = 0; i < grid->field_count; i++)
@@ -182,9 +214,11 @@ static void put_shape(lilac_text *out, const lilac_layout *layout) {
     for (uint32_t d = 0; d < layout->out_count; d++) {
         if (d != 0)
             lilac_text_puts(out, "×");
-        lilac_text_printf(out, "%llu", 1ULL << (layout->out[d].bits & 63));
+        lilac_view_power(out, layout->out[d].bits);
     }
-    lilac_text_puts(out, layout->out_count != 0 ? " tensor" : "scalar");
+    lilac_text_puts(out, layout->out_count == 0   ? "scalar"
+                         : layout->out_count == 1 ? "-element tensor"
+                                                  : " tensor");
 }
 
 /* "w warp (2), t lane (32), r register (4)" */
@@ -196,8 +230,10 @@ static void put_inputs(lilac_text *out, const lilac_layout *layout) {
             continue;
         const char *letter = lilac_view_letter(&layout->in[i], space, sizeof space);
         const bool named = strlen(letter) == 1;
-        lilac_text_printf(out, "%s%s%s%s (%llu)", first ? "" : ", ", named ? letter : "",
-                          named ? " " : "", layout->in[i].name, 1ULL << (layout->in[i].bits & 63));
+        lilac_text_printf(out, "%s%s%s%s (", first ? "" : ", ", named ? letter : "",
+                          named ? " " : "", layout->in[i].name);
+        lilac_view_power(out, layout->in[i].bits);
+        lilac_text_char(out, ')');
         first = false;
     }
 }
@@ -220,16 +256,23 @@ void lilac_view_heading(lilac_text *out, const view_grid *grid) {
 }
 
 /* Kernel vectors as "lane ^ 16": what to change in an owner to get another. */
+enum { LISTED_COPIES = 8 };
+
 static void put_copies(lilac_text *out, const view_grid *grid) {
     const lilac_layout *layout = grid->layout;
     const lilac_view_owners *owners = &grid->owners;
     if (owners->copy_bits == 0)
         return;
-    lilac_text_printf(out, "copies: each element is held %llu times; another is at ",
-                      1ULL << (owners->copy_bits & 63));
+    lilac_text_puts(out, "copies: each element is held ");
+    lilac_view_power(out, owners->copy_bits);
+    lilac_text_puts(out, " times; another is at ");
     for (uint32_t k = 0; k < owners->copy_bits; k++) {
         bool first = true;
         lilac_text_puts(out, k == 0 ? "" : " or ");
+        if (k == LISTED_COPIES) {
+            lilac_text_puts(out, "…");
+            break;
+        }
         for (uint32_t i = 0; i < layout->in_count; i++) {
             const uint64_t part = owners->copies[k] >> (lilac_layout_in_start(layout, i) & 63) &
                                   low_bits(layout->in[i].bits);
@@ -243,6 +286,12 @@ static void put_copies(lilac_text *out, const view_grid *grid) {
     lilac_text_char(out, '\n');
 }
 
+static void put_span(lilac_text *out, uint64_t first, uint64_t last) {
+    lilac_text_printf(out, " %llu", (unsigned long long)first);
+    if (first != last)
+        lilac_text_printf(out, "–%llu", (unsigned long long)last);
+}
+
 static void put_left_out(lilac_text *out, const view_grid *grid, const view_window *window) {
     static const char *const names[] = {"slices", "rows", "columns"};
     bool first = true;
@@ -253,10 +302,10 @@ static void put_left_out(lilac_text *out, const view_grid *grid, const view_wind
             continue;
         lilac_text_printf(out, "%s%s", first ? "left out: " : "; ", names[axis]);
         if (begin != 0)
-            lilac_text_printf(out, " 0–%llu", (unsigned long long)begin - 1);
+            put_span(out, 0, begin - 1);
+        lilac_text_puts(out, begin != 0 && end != size ? " and" : "");
         if (end != size)
-            lilac_text_printf(out, "%s%llu–%llu", begin != 0 ? " and " : " ",
-                              (unsigned long long)end, (unsigned long long)size - 1);
+            put_span(out, end, size - 1);
         lilac_text_printf(out, " of %llu", (unsigned long long)size);
         first = false;
     }

@@ -37,12 +37,14 @@ typedef struct view_grid {
     lilac_view_options options; /* defaults filled in */
     lilac_view_owners owners;
     view_axis axes[3];
-    bool memory;         /* the layout is over offsets */
-    int column_input;    /* hardware: whose bits the columns are */
-    uint32_t row_bits;   /* memory: log2 of the elements in a row of all banks */
-    uint32_t chunk_bits; /* memory: log2 of the consecutive elements that stay together, */
-    uint64_t chunk_mask; /* and these bits of a slot */
-    uint32_t key_shift;  /* the colour: a field of the owner or slot, */
+    bool memory;          /* the layout is over offsets */
+    int column_input;     /* hardware: whose bits the columns are */
+    uint32_t row_bits;    /* memory: log2 of the elements in a row of all banks */
+    uint32_t chunk_bits;  /* memory: log2 of the consecutive elements that stay together, */
+    uint32_t run_bits;    /* … and of those that one cell can stand for: both count together */
+    uint32_t merged_bits; /* … and does: 0 or run_bits; cells then say 2,8–15 */
+    uint64_t chunk_mask;  /* and these bits of a slot */
+    uint32_t key_shift;   /* the colour: a field of the owner or slot, */
     uint32_t key_bits;
     bool key_of_element; /* or of the element */
     uint64_t tile_mask;  /* bits of the owner or slot that tell tiles apart */
@@ -69,6 +71,11 @@ uint64_t lilac_view_word(const view_grid *grid, const uint64_t index[3]);
 bool lilac_view_window_init(view_window *window, const view_grid *grid, const uint64_t limit[3],
                             lilac_reason *why);
 void lilac_view_cell_get(view_cell *cell, const view_grid *grid, uint64_t word);
+/* Memory: lets each cell at a multiple of 2^run_bits stand for the run that begins there, where the
+ * columns asked for are whole runs. */
+void lilac_view_merge(view_grid *grid);
+/* Can this key be that of a cell? */
+bool lilac_view_key_used(const view_grid *grid, uint64_t key);
 uint32_t lilac_view_cell_width(const view_grid *grid);
 
 /* "16×16 tensor: …", one line, and what stands under the table, a line each. */
@@ -117,6 +124,8 @@ void lilac_view_matrix_svg(lilac_text *out, const lilac_layout *layout,
 
 /* "r" "t" "w" "b" for the usual inputs, "" for an offset, else the name and a space. */
 const char *lilac_view_letter(const lilac_layout_dim *input, char *space, size_t size);
+/* 2^bits in decimal, up to 2^64. */
+void lilac_view_power(lilac_text *out, uint32_t bits);
 /* Digits of 2^bits - 1. */
 uint32_t lilac_view_digits(uint32_t bits);
 /* Characters (code points) of a text. */

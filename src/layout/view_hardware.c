@@ -9,8 +9,20 @@
 
 #include <stdio.h>
 
+/* Do only the first `run` bits of the offset reach the first ones of the output at `start`? */
+static bool counts_alone(const lilac_layout *layout, uint32_t start, uint32_t run) {
+    const uint32_t first =
+        lilac_layout_in_start(layout, (uint32_t)lilac_layout_in(layout, "offset"));
+    for (uint32_t k = 0; k < layout->in_bits; k++) {
+        const bool of_run = k >= first && k < first + run;
+        if (!of_run && (layout->columns[k] >> start & low_bits(run)) != 0)
+            return false;
+    }
+    return true;
+}
+
 void lilac_view_chunk(view_grid *grid) {
-    enum { LARGEST_ACCESS_BITS = 128 };
+    enum { LARGEST_ACCESS_BITS = 128, MOST_RUN_BITS = 4 };
     const lilac_layout *layout = grid->layout;
     const lilac_view_options *options = &grid->options;
     const uint32_t most = options->element_bits >= LARGEST_ACCESS_BITS
@@ -26,7 +38,11 @@ void lilac_view_chunk(view_grid *grid) {
         while (run < lilac_layout_in_bits(layout, "offset") && run < layout->out[last].bits &&
                lilac_layout_column(layout, "offset", run) == UINT64_C(1) << (start + run))
             run++;
+        while (run > 0 && !counts_alone(layout, start, run))
+            run--;
     }
+    grid->run_bits = run < most ? run : most;
+    grid->run_bits = grid->run_bits < MOST_RUN_BITS ? grid->run_bits : MOST_RUN_BITS;
     run = run < most ? run : most;
     run = run > least ? run : least;
     grid->chunk_bits = run < grid->row_bits ? run : grid->row_bits;
@@ -96,6 +112,11 @@ void lilac_view_hardware_cell(view_cell *cell, const view_grid *grid, uint64_t s
     for (uint32_t d = 0; d < layout->out_count && at < VIEW_FIELD_SIZE; d++)
         at += snprintf(field + at, (size_t)(VIEW_FIELD_SIZE - at), "%s%llu", d == 0 ? "" : ",",
                        (unsigned long long)lilac_layout_coordinate(layout, element, d));
+    if (grid->merged_bits != 0 && at < VIEW_FIELD_SIZE) {
+        const uint64_t last = lilac_layout_coordinate(layout, element, layout->out_count - 1U);
+        at += snprintf(field + at, (size_t)(VIEW_FIELD_SIZE - at), "–%llu",
+                       (unsigned long long)(last | low_bits(grid->merged_bits)));
+    }
     if (layout->out_count == 0)
         at = snprintf(field, VIEW_FIELD_SIZE, "0");
     if (cell->copy && at < VIEW_FIELD_SIZE)

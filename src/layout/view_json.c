@@ -54,15 +54,18 @@ static void put_head(lilac_text *out, const view_grid *grid) {
     const lilac_layout *layout = grid->layout;
     const bool cells = grid->options.kind == LILAC_VIEW_CELLS;
     lilac_text_printf(out, "{\"view\": \"%s\", \"shape\": [", cells ? "cells" : "hardware");
-    for (uint32_t d = 0; d < layout->out_count; d++)
-        lilac_text_printf(out, "%s%llu", d != 0 ? "," : "", 1ULL << (layout->out[d].bits & 63));
+    for (uint32_t d = 0; d < layout->out_count; d++) {
+        lilac_text_puts(out, d != 0 ? "," : "");
+        lilac_view_power(out, layout->out[d].bits);
+    }
     lilac_text_puts(out, "], \"inputs\": [");
     for (uint32_t i = 0; i < layout->in_count; i++) {
         lilac_text_puts(out, i != 0 ? "," : "");
         put_name(out, layout->in[i].name);
     }
-    lilac_text_printf(out, "], \"copies\": %llu, \"%s\": [", 1ULL << (grid->owners.copy_bits & 63),
-                      cells ? "cells" : "slots");
+    lilac_text_puts(out, "], \"copies\": ");
+    lilac_view_power(out, grid->owners.copy_bits);
+    lilac_text_printf(out, ", \"%s\": [", cells ? "cells" : "slots");
 }
 
 static void put_dims(lilac_text *out, const lilac_layout_dim *dims, uint32_t count) {

@@ -28,11 +28,13 @@ void lilac_view_matrix_heading(lilac_text *out, const lilac_layout *layout) {
     const uint32_t rank = lilac_layout_rank(layout);
     if (rank == layout->in_bits && rank == layout->out_bits)
         lilac_text_puts(out, ": every element is held once");
-    else if (rank == layout->out_bits)
-        lilac_text_printf(out, ": every element is held %llu times",
-                          1ULL << ((layout->in_bits - rank) & 63));
-    else
+    else if (rank != layout->out_bits)
         lilac_text_puts(out, ": not every element is held");
+    else {
+        lilac_text_puts(out, ": every element is held ");
+        lilac_view_power(out, layout->in_bits - rank);
+        lilac_text_puts(out, " times");
+    }
 }
 
 static uint32_t bit_width(const matrix_text *matrix) {
@@ -143,7 +145,7 @@ void lilac_view_matrix_text(lilac_text *out, const lilac_layout *layout,
         uint32_t used = matrix.label_width;
         for (end = first; end < layout->in_count; end++) {
             const uint32_t block = layout->in[end].bits != 0 ? block_width(&matrix, end) : 0;
-            if (end != first && used + block > width + 2)
+            if (block != 0 && used != matrix.label_width && used + block > width + 2)
                 break;
             used += block;
         }

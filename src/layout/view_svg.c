@@ -135,6 +135,13 @@ static void choose_upper(grid_figure *figure) {
 static void measure_cells(grid_figure *figure) {
     const view_grid *grid = figure->grid;
     const uint32_t all = lilac_view_cell_width(grid);
+    if (grid->merged_bits != 0) {
+        const uint32_t run = all * 7 + 8;
+        const uint32_t width = (run >> grid->merged_bits) + 1;
+        figure->cell_width = width < 12 ? 12 : width;
+        figure->cell_height = 24;
+        return;
+    }
     if (figure->upper < 0) {
         figure->cell_width = all * 7 + 10;
         figure->cell_height = 24;
@@ -170,8 +177,19 @@ static void measure(grid_figure *figure) {
     const uint32_t fit = MOST_WIDTH / (figure->slice_width + SLICE_GAP);
     figure->across = at_most(window->count[VIEW_SLICES], fit != 0 ? fit : 1);
     figure->width = 2 * MARGIN + figure->across * (figure->slice_width + SLICE_GAP) - SLICE_GAP;
-    if (figure->width < 360)
-        figure->width = 360;
+    if (figure->width < 400)
+        figure->width = 400;
+}
+
+/* Columns that one text stands for. */
+static uint64_t run_of(const grid_figure *figure) {
+    return UINT64_C(1) << figure->grid->merged_bits;
+}
+
+/* Is there room for a label at every column, or only where a run begins? */
+static uint64_t label_step(const grid_figure *figure) {
+    const bool numbered = figure->grid->options.kind == LILAC_VIEW_CELLS;
+    return numbered ? run_of(figure) : 1;
 }
 
 /* ---- cells ------------------------------------------------------------------------------ */
@@ -185,7 +203,9 @@ static void put_rectangles(lilac_text *out, grid_figure *figure, uint64_t slice,
                            uint32_t y) {
     const view_window *window = &figure->window;
     const uint64_t columns = window->count[VIEW_COLUMNS];
-    lilac_text_puts(out, "<g stroke=\"#ffffff\" stroke-width=\"1\">\n");
+    /* fainter where a text runs across */
+    lilac_text_printf(out, "<g stroke=\"#ffffff\" stroke-width=\"1\"%s>\n",
+                      figure->grid->merged_bits != 0 ? " stroke-opacity=\"0.4\"" : "");
     for (uint64_t r = 0; r < window->count[VIEW_ROWS]; r++) {
         for (uint64_t c = 0; c < columns; c++) {
             lilac_view_cell_get(figure->cell, figure->grid, word_at(figure, slice, r, c));
@@ -219,7 +239,7 @@ static void put_cell_text(lilac_text *out, grid_figure *figure, uint32_t x, uint
     }
     if (whole && !large)
         return;
-    const uint32_t middle = x + figure->cell_width / 2;
+    const uint32_t middle = x + (figure->cell_width << figure->grid->merged_bits) / 2;
     const uint32_t base = whole   ? y + figure->cell_height / 2 + 4
                           : large ? y + 15
                                   : y + figure->cell_height - 6;
@@ -235,7 +255,7 @@ static void put_texts(lilac_text *out, grid_figure *figure, uint64_t slice, uint
         lilac_text_printf(out, "<g font-size=\"%s\" text-anchor=\"middle\"%s>\n",
                           large ? "12" : "10", large ? "" : " fill=\"#3c4148\"");
         for (uint64_t r = 0; r < window->count[VIEW_ROWS]; r++) {
-            for (uint64_t c = 0; c < window->count[VIEW_COLUMNS]; c++) {
+            for (uint64_t c = 0; c < window->count[VIEW_COLUMNS]; c += run_of(figure)) {
                 lilac_view_cell_get(figure->cell, figure->grid, word_at(figure, slice, r, c));
                 put_cell_text(out, figure, x + (uint32_t)c * figure->cell_width,
                               y + (uint32_t)r * figure->cell_height, large != 0);
@@ -282,7 +302,7 @@ static void put_lines(lilac_text *out, const grid_figure *figure, uint32_t x, ui
 static void put_labels(lilac_text *out, grid_figure *figure, uint32_t x, uint32_t y) {
     const view_window *window = &figure->window;
     lilac_text_puts(out, "<g font-size=\"11\" fill=\"" FAINT "\" text-anchor=\"middle\">\n");
-    for (uint64_t c = 0; c < window->count[VIEW_COLUMNS]; c++)
+    for (uint64_t c = 0; c < window->count[VIEW_COLUMNS]; c += label_step(figure))
         lilac_view_svg_text(out, x + (uint32_t)c * figure->cell_width + figure->cell_width / 2,
                             y - 6, "",
                             index_label(figure, VIEW_COLUMNS, window->first[VIEW_COLUMNS] + c));
@@ -322,18 +342,21 @@ static uint32_t put_legend(lilac_text *out, grid_figure *figure, uint32_t y) {
     if (grid->key_bits == 0)
         return y;
     const uint64_t keys = UINT64_C(1) << (grid->key_bits & 63);
-    uint32_t x = MARGIN;
+    uint32_t x = MARGIN, shown = 0;
     lilac_text_puts(out, "<g font-size=\"11\">\n");
-    for (uint64_t key = 0; key < keys && key <= MOST_SWATCHES; key++) {
+    for (uint64_t key = 0; key < keys && shown <= MOST_SWATCHES; key++) {
+        if (!lilac_view_key_used(grid, key))
+            continue;
         lilac_text_reset(&figure->word);
-        if (key == MOST_SWATCHES) {
+        const bool rest = shown++ == MOST_SWATCHES;
+        if (rest) {
             lilac_text_puts(&figure->word, "… ");
             lilac_view_key_label(&figure->word, grid, keys - 1);
         } else {
             lilac_view_key_label(&figure->word, grid, key);
         }
         const uint32_t width = lilac_view_characters(lilac_text_get(&figure->word)) * 6 + 14;
-        const uint32_t box = key == MOST_SWATCHES ? 0 : SWATCH + 6;
+        const uint32_t box = rest ? 0 : SWATCH + 6;
         if (x + box + width > figure->width && x != MARGIN) {
             x = MARGIN;
             y += SWATCH + 7;
@@ -431,6 +454,7 @@ bool lilac_view_svg(lilac_text *out, const lilac_layout *layout, const lilac_vie
     if (!lilac_view_grid_init(&grid, layout, options, WRAP_BITS, why) ||
         !lilac_view_window_init(&figure.window, &grid, limit, why))
         return false;
+    lilac_view_merge(&grid);
     lilac_text_init(&figure.word);
     measure(&figure);
     figure.tiles = lilac_heap_grow(NULL, sizeof *figure.tiles * figure.window.count[VIEW_ROWS] *

@@ -26,6 +26,16 @@ static uint32_t set_bits(const view_grid *grid, uint32_t input) {
     return count;
 }
 
+/* Is the set of an input 2^count values that follow each other? */
+static bool is_run(const view_grid *grid, uint32_t input) {
+    const uint64_t mask = input_mask(grid->layout, input);
+    uint64_t reached = 0;
+    for (uint32_t k = 0; k < grid->owners.copy_bits; k++)
+        reached |= (grid->owners.copies[k] & ~mask) == 0 ? grid->owners.copies[k] : 0;
+    reached >>= lilac_layout_in_start(grid->layout, input) & 63;
+    return reached == low_bits(set_bits(grid, input));
+}
+
 static bool copies_are_sets(const view_grid *grid) {
     uint32_t within = 0;
     for (uint32_t i = 0; i < grid->layout->in_count; i++)
@@ -43,6 +53,8 @@ static uint32_t field_width(const view_grid *grid, uint32_t input) {
         return letter + digits;
     if (set == dim->bits)
         return letter + 1;
+    if (set > 1 && is_run(grid, input))
+        return letter + 2 * digits + 1;
     const uint32_t listed = set == 1 ? 2 : LISTED;
     return letter + listed * digits + (listed - 1) + (set == 1 ? 0 : 2);
 }
@@ -99,6 +111,13 @@ static void put_set(char *field, const view_grid *grid, uint32_t input, uint64_t
     const uint32_t set = grid->sets ? set_bits(grid, input) : 0;
     if (set != 0 && set == layout->in[input].bits) {
         snprintf(field, VIEW_FIELD_SIZE, "%s*", letter);
+        return;
+    }
+    const uint64_t first = (owner & mask) >> (start & 63);
+    const bool merged = grid->merged_bits != 0 && strcmp(layout->in[input].name, "offset") == 0;
+    if (merged || (set > 1 && is_run(grid, input))) {
+        snprintf(field, VIEW_FIELD_SIZE, "%s%llu–%llu", letter, (unsigned long long)first,
+                 (unsigned long long)(first | low_bits(merged ? grid->merged_bits : set)));
         return;
     }
     uint64_t vectors[LILAC_LAYOUT_MAX_BITS] = {0};

@@ -61,6 +61,11 @@ static void measure_labels(text_table *table) {
     }
 }
 
+/* Columns that one cell stands for. */
+static uint64_t run_of(const text_table *table) {
+    return UINT64_C(1) << table->grid->merged_bits;
+}
+
 static void put_header(lilac_text *out, text_table *table, uint64_t first, uint64_t count) {
     const char *name = axis_label(table, VIEW_COLUMNS);
     if (*name != '\0') {
@@ -70,6 +75,8 @@ static void put_header(lilac_text *out, text_table *table, uint64_t first, uint6
     }
     put_padded(out, axis_label(table, VIEW_ROWS), table->label_width);
     for (uint64_t c = first; c < first + count; c++) {
+        if (c % run_of(table) != 0)
+            continue;
         lilac_text_repeat(out, ' ', GAP);
         put_padded(out, index_label(table, VIEW_COLUMNS, c), table->cell_width);
     }
@@ -103,6 +110,8 @@ static void put_panel(lilac_text *out, text_table *table, uint64_t slice, uint64
         const uint64_t row = window->first[VIEW_ROWS] + r;
         put_padded(out, index_label(table, VIEW_ROWS, row), table->label_width);
         for (uint64_t c = first; c < first + count; c++) {
+            if (c % run_of(table) != 0)
+                continue;
             lilac_text_repeat(out, ' ', GAP);
             put_cell(out, table, lilac_view_word(table->grid, (uint64_t[]){slice, row, c}));
         }
@@ -133,6 +142,8 @@ static void put_legend(lilac_text *out, text_table *table) {
         return;
     lilac_text_puts(out, "colours:");
     for (uint64_t key = 0; key >> grid->key_bits == 0; key++) {
+        if (!lilac_view_key_used(grid, key))
+            continue;
         lilac_text_printf(out, " \x1b[38;5;16;48;5;%um", grounds[key]);
         lilac_view_key_label(out, grid, key);
         lilac_text_puts(out, "\x1b[0m");
@@ -159,12 +170,13 @@ static bool choose_window(text_table *table, lilac_reason *why) {
     const uint64_t rows = grid->options.rows.count != 0 ? grid->options.rows.count
                           : all_rows < MOST_ROWS        ? all_rows
                                                         : MOST_ROWS;
-    uint64_t panels = at_least_one(MOST_LINES / rows);
+    const uint64_t lines = rows < MOST_LINES ? rows : MOST_LINES;
+    uint64_t panels = at_least_one(MOST_LINES / lines);
     panels = panels < MOST_PANELS ? panels : MOST_PANELS;
     uint64_t columns = panels * table->panel;
     columns = columns < all_columns ? columns : all_columns;
     panels = (columns + table->panel - 1) / table->panel;
-    const uint64_t limit[3] = {at_least_one(MOST_LINES / (rows * panels + 1)), rows, columns};
+    const uint64_t limit[3] = {at_least_one(MOST_LINES / (lines * panels + 1)), rows, columns};
     return lilac_view_window_init(&table->window, grid, limit, why);
 }
 
@@ -183,13 +195,15 @@ static bool text_of_grid(lilac_text *out, view_grid *grid, const lilac_layout *l
         if (!lilac_view_grid_init(grid, layout, options, highest_bit(wrap), why))
             return false;
     }
+    lilac_view_merge(grid);
+    table.cell_width = lilac_view_cell_width(grid);
     lilac_text_init(&table.word);
     /* labels depend on the rows shown, and columns on the labels' width */
-    table.panel = 1;
+    table.panel = run_of(&table);
     bool good = choose_window(&table, why);
     if (good) {
         measure_labels(&table);
-        table.panel = fitting(width, table.label_width, table.cell_width);
+        table.panel = run_of(&table) * fitting(width, table.label_width, table.cell_width);
         good = choose_window(&table, why);
     }
     if (good) {
