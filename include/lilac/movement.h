@@ -22,14 +22,27 @@
 
 LILAC_BEGIN
 
-enum { LILAC_MOVEMENT_MAX_LANE_BITS = 6, LILAC_MOVEMENT_MAX_WARP_BITS = 6 };
+enum {
+    LILAC_MOVEMENT_MAX_LANE_BITS = 6,
+    LILAC_MOVEMENT_MAX_WARP_BITS = 6,
+    LILAC_MOVEMENT_MAX_PADDINGS = 16
+};
+
+/* Memory in which `padding[i]` unused elements follow every `interval[i]` elements, but for the
+ * last: the element at offset x stands at x + Σ padding[i] · ⌊x / interval[i]⌋. All are powers of
+ * two. */
+typedef struct lilac_movement_padding {
+    uint32_t count;
+    uint32_t interval[LILAC_MOVEMENT_MAX_PADDINGS];
+    uint32_t padding[LILAC_MOVEMENT_MAX_PADDINGS];
+} lilac_movement_padding;
 
 /* How every warp of a block stores a distributed tensor to shared memory, or loads it: a sequence
  * of 2^step_bits vector instructions. Offsets are in elements; the element at
  *
  *     xor of step[i], lane[j] and warp[k] over the set bits of the step, the lane and the warp
  *
- * is the first of the 2^vector_bits consecutive ones of that instruction. */
+ * is the first of the 2^vector_bits consecutive ones of that instruction; padding comes on top. */
 typedef struct lilac_movement_access {
     uint32_t element_bytes;
     uint32_t vector_bits; /* log2 of the elements of one instruction of a thread */
@@ -40,10 +53,12 @@ typedef struct lilac_movement_access {
     uint8_t vector_register[LILAC_LAYOUT_MAX_BITS], step_register[LILAC_LAYOUT_MAX_BITS];
     uint64_t lane[LILAC_MOVEMENT_MAX_LANE_BITS];
     uint64_t warp[LILAC_MOVEMENT_MAX_WARP_BITS];
-    uint64_t memory_bytes;           /* that the memory layout spans */
+    lilac_movement_padding padding;  /* count 0: none */
+    uint64_t memory_bytes;           /* that the memory spans */
     uint32_t transaction_lanes;      /* consecutive lanes of one transaction */
     uint32_t transactions;           /* of one instruction of a warp */
-    uint32_t transaction_wavefronts; /* of each of them: a power of two, and the same for all */
+    uint32_t transaction_wavefronts; /* of the dearest of them; without padding all are alike, and
+                                        it is a power of two */
     uint32_t conflicts;              /* transaction_wavefronts - 1, as Triton counts */
     uint64_t instructions;           /* of all the warps of a block together */
     uint64_t wavefronts;             /* of all of those */
@@ -66,7 +81,8 @@ typedef struct lilac_movement_access {
  * bound.
  *
  * Refused, with the reason: outputs that differ in names or sizes, a memory layout that is not
- * surjective, a lane count other than the device's, more warps than it has, elements in another
+ * surjective, a lane count other than the device's, more warps than it has, more bytes than its
+ * shared memory, elements in another
  * block's memory, memory that has inputs other than offset and block, elements of part of a byte.
  */
 LILAC_API LILAC_MUST_USE bool lilac_movement_access_init(lilac_movement_access *result,
@@ -74,7 +90,16 @@ LILAC_API LILAC_MUST_USE bool lilac_movement_access_init(lilac_movement_access *
                                                          const lilac_layout *memory,
                                                          uint32_t element_bits,
                                                          const lilac_arch *arch, lilac_reason *why);
-/* The offset of the first element that a lane of a warp accesses with instruction number `step`. */
+/* The same for padded memory. Accesses stay within an interval and aligned, which bounds the
+ * vector. Adding is not linear, so the wavefronts are counted bank by bank: time in proportion to
+ * the elements of all threads. Refused as well: intervals and paddings that are no powers of two.
+ */
+LILAC_API LILAC_MUST_USE bool
+lilac_movement_access_init_padded(lilac_movement_access *result, const lilac_layout *distributed,
+                                  const lilac_layout *memory, const lilac_movement_padding *padding,
+                                  uint32_t element_bits, const lilac_arch *arch, lilac_reason *why);
+/* The offset of the first element that a lane of a warp accesses with instruction number `step`,
+ * its padding included. */
 LILAC_API uint64_t lilac_movement_access_offset(const lilac_movement_access *access, uint64_t step,
                                                 uint32_t lane, uint32_t warp);
 

@@ -26,6 +26,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* More than any memory has, and few enough that nothing below overflows. */
+enum { MOST_OFFSET_BITS = 30 };
+
 static bool refuse(lilac_reason *why, const char *format, ...) LILAC_PRINTF(2, 3);
 
 static bool refuse(lilac_reason *why, const char *format, ...) {
@@ -76,6 +79,80 @@ uint32_t lilac_movement_transaction_wavefronts(const lilac_arch *arch, uint32_t 
     lilac_f2_span(&reached, words, count);
     lilac_f2_span(&banks_reached, banks, count);
     return UINT32_C(1) << (reached.dimension - banks_reached.dimension);
+}
+
+/* ---- padding ---------------------------------------------------------------------------- */
+
+static uint64_t padded(const lilac_movement_padding *padding, uint64_t offset) {
+    uint64_t sum = offset;
+    for (uint32_t i = 0; i < padding->count; i++) {
+        sum += (offset >> log2_of(padding->interval[i])) * padding->padding[i];
+    }
+    return sum;
+}
+
+/* The longest vector, in elements, that no padding cuts or moves off its alignment. */
+static uint64_t most_elements(const lilac_movement_padding *padding) {
+    uint64_t most = UINT64_C(1) << 32;
+    for (uint32_t i = 0; i < padding->count; i++) {
+        most = padding->interval[i] < most ? padding->interval[i] : most;
+        most = padding->padding[i] < most ? padding->padding[i] : most;
+    }
+    return most;
+}
+
+static bool check_padding(const lilac_movement_padding *padding, lilac_reason *why) {
+    for (uint32_t i = 0; i < padding->count; i++) {
+        if (!is_power_of_two(padding->interval[i]) || !is_power_of_two(padding->padding[i])) {
+            return refuse(why, "a padding of %u after each %u elements is not of powers of two",
+                          padding->padding[i], padding->interval[i]);
+        }
+    }
+    return true;
+}
+
+/* The most different words of a transaction that fall into one bank, word by word. */
+static uint32_t count_transaction(const lilac_movement_access *access, const lilac_arch *arch,
+                                  uint64_t step, uint32_t first_lane, uint32_t warp) {
+    enum { MOST_WORDS = 1 << (LILAC_MOVEMENT_MAX_LANE_BITS + 2) };
+    const uint32_t bytes = access->element_bytes << access->vector_bits;
+    const uint32_t words = bytes > arch->bank_bytes ? bytes / arch->bank_bytes : 1;
+    uint64_t seen[MOST_WORDS];
+    uint32_t count = 0, most = 0;
+    for (uint32_t lane = first_lane; lane < first_lane + access->transaction_lanes; lane++) {
+        const uint64_t offset = lilac_movement_access_offset(access, step, lane, warp);
+        for (uint32_t i = 0; i < words; i++) {
+            const uint64_t word = offset * access->element_bytes / arch->bank_bytes + i;
+            uint32_t depth = 1;
+            bool known = false;
+            for (uint32_t k = 0; k < count; k++) {
+                known = known || seen[k] == word;
+                depth += seen[k] % arch->banks == word % arch->banks;
+            }
+            if (!known) {
+                seen[count++] = word;
+                most = depth > most ? depth : most;
+            }
+        }
+    }
+    return most;
+}
+
+static void count_padded(lilac_movement_access *access, const lilac_arch *arch) {
+    access->wavefronts = 0;
+    access->transaction_wavefronts = 0;
+    for (uint64_t step = 0; step >> access->step_bits == 0; step++) {
+        for (uint32_t warp = 0; warp >> access->warp_bits == 0; warp++) {
+            for (uint32_t lane = 0; lane < arch->warp_size; lane += access->transaction_lanes) {
+                const uint32_t count = count_transaction(access, arch, step, lane, warp);
+                access->wavefronts += count;
+                if (count > access->transaction_wavefronts) {
+                    access->transaction_wavefronts = count;
+                }
+            }
+        }
+    }
+    access->conflicts = access->transaction_wavefronts - 1;
 }
 
 /* ---- where each thread finds its registers ---------------------------------------------- */
@@ -143,8 +220,10 @@ static bool keeps_aligned(const uint64_t *columns, uint32_t count, uint32_t vect
 
 static uint32_t widest_vector(const lilac_movement_access *access, const register_bits *registers,
                               uint32_t most_bytes) {
+    const uint64_t most = most_elements(&access->padding);
     uint32_t bits = 0;
-    while ((uint64_t)access->element_bytes << (bits + 1) <= most_bytes &&
+    while (UINT64_C(2) << bits <= most &&
+           (uint64_t)access->element_bytes << (bits + 1) <= most_bytes &&
            has_column(registers->offset, registers->count, UINT64_C(1) << bits) &&
            keeps_aligned(registers->offset, registers->count, bits + 1, true) &&
            keeps_aligned(access->lane, access->lane_bits, bits + 1, false) &&
@@ -248,33 +327,51 @@ static void count_wavefronts(lilac_movement_access *access, const lilac_arch *ar
         access->instructions * access->transactions * access->transaction_wavefronts;
 }
 
-bool lilac_movement_access_init(lilac_movement_access *result, const lilac_layout *distributed,
-                                const lilac_layout *memory, uint32_t element_bits,
-                                const lilac_arch *arch, lilac_reason *why) {
+bool lilac_movement_access_init_padded(lilac_movement_access *result,
+                                       const lilac_layout *distributed, const lilac_layout *memory,
+                                       const lilac_movement_padding *padding, uint32_t element_bits,
+                                       const lilac_arch *arch, lilac_reason *why) {
     static const char *const thread_inputs[] = {"register", "lane", "warp", "block", NULL};
     static const char *const memory_inputs[] = {"offset", "block", NULL};
-    lilac_movement_access access = {0};
+    const uint32_t offset_bits = lilac_layout_in_bits(memory, "offset");
+    lilac_movement_access access = {.padding = *padding};
     lilac_layout places;
     uint64_t columns[LILAC_LAYOUT_MAX_BITS];
     uint32_t count;
     if (!only_inputs(distributed, thread_inputs, "the tensor's layout", why) ||
         !only_inputs(memory, memory_inputs, "the memory's layout", why) ||
-        !element_size(&access, element_bits, arch, why) ||
+        !check_padding(padding, why) || !element_size(&access, element_bits, arch, why) ||
         !lilac_layout_invert_compose(&places, distributed, memory, why) ||
         !read_places(&access, columns, &count, &places, arch, why)) {
         return false;
     }
-    if (lilac_layout_in_bits(memory, "offset") > 48) {
+    if (offset_bits > MOST_OFFSET_BITS) {
         return refuse(why, "the memory's layout spans 2^%u elements, which no memory has",
-                      lilac_layout_in_bits(memory, "offset"));
+                      offset_bits);
     }
-    access.memory_bytes = (uint64_t)access.element_bytes << lilac_layout_in_bits(memory, "offset");
+    const uint64_t last = padded(padding, low_mask(offset_bits));
+    access.memory_bytes = (last + 1) * access.element_bytes;
+    if (access.memory_bytes > arch->shared_bytes) {
+        return refuse(why, "the memory is of %llu bytes, and a block of %s has %u",
+                      (unsigned long long)access.memory_bytes, arch->name, arch->shared_bytes);
+    }
     register_bits registers;
     independent_bits(&registers, columns, count);
     split_registers(&access, &registers, arch->vector_bytes);
     count_wavefronts(&access, arch);
+    if (padding->count != 0) {
+        count_padded(&access, arch);
+    }
     *result = access;
     return true;
+}
+
+bool lilac_movement_access_init(lilac_movement_access *result, const lilac_layout *distributed,
+                                const lilac_layout *memory, uint32_t element_bits,
+                                const lilac_arch *arch, lilac_reason *why) {
+    const lilac_movement_padding none = {0};
+    return lilac_movement_access_init_padded(result, distributed, memory, &none, element_bits, arch,
+                                             why);
 }
 
 uint64_t lilac_movement_access_offset(const lilac_movement_access *access, uint64_t step,
@@ -289,5 +386,5 @@ uint64_t lilac_movement_access_offset(const lilac_movement_access *access, uint6
     for (uint32_t i = 0; i < access->warp_bits; i++) {
         offset ^= warp >> i & 1 ? access->warp[i] : 0;
     }
-    return offset;
+    return padded(&access->padding, offset);
 }

@@ -51,6 +51,15 @@ class Conflicts(cli.CommandTest):
         done = self.lilac("conflicts", tensor, memory, "--json")
         self.assertEqual(json.loads(done.stdout), answer(8, 8 * 4 * 4, 3))
 
+    def test_padding(self):
+        """Rows of 32 words and `pad` more: columns begin `pad` banks apart."""
+        memory = "!ttg.memdesc<32x32xf32, #ttg.padded_shared<[32:+%d] {order = [1, 0], shape = [32, 32]}>, #smem, mutable>"
+        for tensor, pad, expected in ((ROWS, 1, answer(32, 32, 0)), (COLUMNS, 1, answer(32, 32, 0)),
+                                      (COLUMNS, 2, answer(16, 32, 0)), (COLUMNS, 4, answer(8, 32, 0)),
+                                      (COLUMNS, 8, answer(8, 64, 1))):
+            done = self.lilac("conflicts", tensor, memory % pad, "--json")
+            self.assertEqual(json.loads(done.stdout), expected, pad)
+
     def test_text(self):
         text = self.lilac("conflicts", COLUMNS, PLAIN).stdout
         self.assertIn("a thread        8 instructions of 4 elements, 16 bytes", text)
@@ -115,7 +124,8 @@ class Conflicts(cli.CommandTest):
         self.assertLocated(done, "<argument 2>", "no-shared-access")
         big = [type.replace("32x32", "512x512") for type in (ROWS, PLAIN)]
         done = self.lilac("conflicts", *big, status=REFUSED)
-        self.assertLocated(done, "<argument 2>", "too-much-shared-memory")
+        self.assertLocated(done, "<argument 2>", "no-shared-access")
+        self.assertIn("the memory is of 1048576 bytes", done.stderr)
         done = self.lilac("conflicts", "tensor<", "!ttg.memdesc<", status=REFUSED)
         self.assertIn("<argument 1>:", done.stderr)
         self.assertIn("<argument 2>:", done.stderr)

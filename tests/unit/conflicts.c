@@ -283,6 +283,8 @@ static void refusals(void **state) {
         {24, {{"lane", 5, 0}}, 5, {{"offset", 5, 0}}, "24 bits"},
         {256, {{"lane", 5, 0}}, 5, {{"offset", 5, 0}}, "256 bits"},
         {0, {{"lane", 5, 0}}, 5, {{"offset", 5, 0}}, "0 bits"},
+        {32, {{"lane", 5, 0}, {"register", 13, 5}}, 18, {{"offset", 18, 0}}, "1048576 bytes"},
+        {32, {{"lane", 5, 0}, {"register", 40, 5}}, 45, {{"offset", 45, 0}}, "2^45 elements"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -302,6 +304,20 @@ static void refusals(void **state) {
     }
 }
 
+static void padding_refusals(void **state) {
+    (void)state;
+    lilac_layout tensor = ladders(5, (ladder[]){{"lane", 5, 0}, {0}});
+    lilac_layout memory = ladders(5, (ladder[]){{"offset", 5, 0}, {0}});
+    const lilac_movement_padding wrong[] = {{1, {3}, {1}}, {1, {4}, {3}}, {2, {4, 0}, {1, 1}}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        lilac_movement_access access;
+        lilac_reason why = {""};
+        assert_false(lilac_movement_access_init_padded(&access, &tensor, &memory, &wrong[i], 32,
+                                                       lilac_arch_find("sm_90a"), &why));
+        assert_non_null(strstr(why.text, "powers of two"));
+    }
+}
+
 /* Blocks that each keep their own part of the tensor reach their own memory only. */
 static void blocks(void **state) {
     (void)state;
@@ -318,9 +334,10 @@ static void blocks(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(triton),       cmocka_unit_test(transpose),
-        cmocka_unit_test(all_swizzles), cmocka_unit_test(transaction_lanes),
-        cmocka_unit_test(refusals),     cmocka_unit_test(blocks),
+        cmocka_unit_test(triton),           cmocka_unit_test(transpose),
+        cmocka_unit_test(all_swizzles),     cmocka_unit_test(transaction_lanes),
+        cmocka_unit_test(refusals),         cmocka_unit_test(blocks),
+        cmocka_unit_test(padding_refusals),
     };
     return cmocka_run_group_tests_name("conflicts", tests, NULL, NULL);
 }

@@ -64,6 +64,18 @@ static uint32_t element_bits(lilac_scalar scalar) {
     return scalar == LILAC_TF32 ? 32 : lilac_scalar_bits(scalar);
 }
 
+static void padding_of(lilac_movement_padding *padding, const lilac_encoding *encoding) {
+    *padding = (lilac_movement_padding){0};
+    if (encoding->kind != LILAC_ENCODING_PADDED_SHARED) {
+        return;
+    }
+    for (uint32_t i = 0; i < encoding->as.padded_shared.count; i++) {
+        padding->interval[i] = encoding->as.padded_shared.interval[i];
+        padding->padding[i] = encoding->as.padded_shared.padding[i];
+    }
+    padding->count = encoding->as.padded_shared.count;
+}
+
 static bool work_out(conflicts_answers *answers, lilac_context *context, conflicts_pair *pair) {
     lilac_reason why;
     if (pair->tensor.pointers || pair->tensor.scalar != pair->memory.scalar) {
@@ -71,16 +83,12 @@ static bool work_out(conflicts_answers *answers, lilac_context *context, conflic
                       "the memory's elements are not of the tensor's type");
     }
     pair->arch = choose_arch(answers, &pair->tensor.layout);
-    if (!lilac_movement_access_init(&pair->access, &pair->tensor.layout, &pair->memory.layout,
-                                    element_bits(pair->tensor.scalar), pair->arch, &why)) {
+    lilac_movement_padding padding;
+    padding_of(&padding, pair->memory.encoding);
+    if (!lilac_movement_access_init_padded(&pair->access, &pair->tensor.layout,
+                                           &pair->memory.layout, &padding,
+                                           element_bits(pair->tensor.scalar), pair->arch, &why)) {
         return refuse(context, pair, "no-shared-access", why.text);
-    }
-    if (pair->access.memory_bytes > pair->arch->shared_bytes) {
-        lilac_error(context, pair->memory_position, 0, "too-much-shared-memory",
-                    "the memory is of %llu bytes and a block of %s has %u",
-                    (unsigned long long)pair->access.memory_bytes, pair->arch->name,
-                    pair->arch->shared_bytes);
-        return false;
     }
     return simulate_access(&pair->simulated, context, &pair->access, &pair->tensor.layout,
                            &pair->memory.layout, pair->arch);
@@ -173,9 +181,9 @@ static void put_table(lilac_text *out, const conflicts_pair *pair) {
                       plural(a->element_bytes * elements));
     lilac_text_printf(out, "  an instruction  %u transaction%s of %u lanes\n", a->transactions,
                       plural(a->transactions), a->transaction_lanes);
-    lilac_text_printf(out, "  a transaction   %u wavefront%s: %u conflict%s\n",
-                      a->transaction_wavefronts, plural(a->transaction_wavefronts), a->conflicts,
-                      plural(a->conflicts));
+    lilac_text_printf(out, "  a transaction   %s%u wavefront%s: %u conflict%s\n",
+                      a->padding.count == 0 ? "" : "at most ", a->transaction_wavefronts,
+                      plural(a->transaction_wavefronts), a->conflicts, plural(a->conflicts));
     lilac_text_printf(
         out, "  %2u warp%s        %llu instruction%s, %llu wavefront%s; without conflicts %llu\n",
         1U << a->warp_bits, a->warp_bits == 0 ? " " : "s", (unsigned long long)a->instructions,

@@ -17,7 +17,9 @@
 typedef struct store_kernel {
     lilac_simt_builder b;
     const lilac_movement_access *access;
-    const lilac_layout *distributed;
+    const lilac_layout *distributed, *memory;
+    uint64_t bytes; /* that memory's elements take, padding apart */
+    uint64_t free;  /* offset bits: where one is set, an element is meant that is held elsewhere */
     lilac_simt_value address, pattern; /* of the thread */
 } store_kernel;
 
@@ -107,11 +109,28 @@ static uint32_t vector_word(const store_kernel *k, uint64_t step, uint32_t word)
     return bits;
 }
 
+/* The byte address with padding of one without. */
+static lilac_simt_value build_padding(store_kernel *k, lilac_simt_value address) {
+    const lilac_movement_padding *padding = &k->access->padding;
+    const uint32_t bytes = k->access->element_bytes;
+    lilac_simt_value sum = address;
+    for (uint32_t i = 0; i < padding->count; i++) {
+        const uint32_t shift = (uint32_t)__builtin_ctzll((uint64_t)padding->interval[i] * bytes);
+        const lilac_simt_value intervals = op(k, LILAC_SIMT_OP_SHR_U, address, constant(k, shift));
+        sum = op(k, LILAC_SIMT_OP_ADD, sum,
+                 op(k, LILAC_SIMT_OP_MUL, intervals, constant(k, padding->padding[i] * bytes)));
+    }
+    return sum;
+}
+
 static void build_store(store_kernel *k, uint64_t step) {
     const uint32_t bytes = k->access->element_bytes << k->access->vector_bits;
-    const uint64_t offset = lilac_movement_access_offset(k->access, step, 0, 0);
-    const lilac_simt_value address =
-        op(k, LILAC_SIMT_OP_XOR, k->address, constant(k, offset * k->access->element_bytes));
+    uint64_t offset = 0;
+    for (uint32_t i = 0; i < k->access->step_bits; i++) {
+        offset ^= step >> i & 1 ? k->access->step[i] : 0;
+    }
+    const lilac_simt_value address = build_padding(
+        k, op(k, LILAC_SIMT_OP_XOR, k->address, constant(k, offset * k->access->element_bytes)));
     lilac_simt_value values[8];
     uint32_t count = 0;
     for (uint32_t word = 0; word == 0 || word < bytes / 4; word++) {
@@ -125,17 +144,15 @@ static void build_store(store_kernel *k, uint64_t step) {
     lilac_simt_store(&k->b, LILAC_SIMT_OP_ST_SHARED, count, values, address, 0, 0, NULL);
 }
 
-/* Thread t copies elements (words of them) t, t + threads … to the buffer, but for offsets with one
- * of the bits `free` set: those mean an element that is held elsewhere too, and nothing is there.
- */
-static void build_copy(store_kernel *k, uint64_t free, uint32_t threads) {
-    const uint64_t bytes = k->access->memory_bytes;
+/* Thread t copies elements (words of them) t, t + threads … to the buffer, without the padding and
+ * but for those that are held elsewhere too, where nothing is. */
+static void build_copy(store_kernel *k, uint32_t threads) {
     const uint32_t unit = k->access->element_bytes < 4 ? k->access->element_bytes : 4;
     const lilac_simt_type type = unit == 4   ? LILAC_SIMT_I32
                                  : unit == 2 ? LILAC_SIMT_I16
                                              : LILAC_SIMT_I8;
     const lilac_simt_value thread = leaf(k, LILAC_SIMT_OP_THREAD);
-    const uint64_t rounds = (bytes / unit + threads - 1) / threads;
+    const uint64_t rounds = (k->bytes / unit + threads - 1) / threads;
     lilac_simt_value round;
     lilac_simt_instruction *loop = lilac_simt_loop_begin(&k->b, constant(k, 0), constant(k, rounds),
                                                          constant(k, 1), 0, NULL, &round);
@@ -143,14 +160,14 @@ static void build_copy(store_kernel *k, uint64_t free, uint32_t threads) {
     at = op(k, LILAC_SIMT_OP_ADD, at, thread);
     const lilac_simt_value held = lilac_simt_compare_values(
         &k->b, LILAC_SIMT_EQ,
-        op(k, LILAC_SIMT_OP_AND, at, constant(k, free * (k->access->element_bytes / unit))),
+        op(k, LILAC_SIMT_OP_AND, at, constant(k, k->free * (k->access->element_bytes / unit))),
         constant(k, 0));
     const lilac_simt_value inside = lilac_simt_op2(
         &k->b, LILAC_SIMT_OP_AND, LILAC_SIMT_I1, held,
-        lilac_simt_compare_values(&k->b, LILAC_SIMT_ULT, at, constant(k, bytes / unit)));
+        lilac_simt_compare_values(&k->b, LILAC_SIMT_ULT, at, constant(k, k->bytes / unit)));
     at = op(k, LILAC_SIMT_OP_MUL, at, constant(k, unit));
-    const lilac_simt_value value =
-        lilac_simt_load(&k->b, LILAC_SIMT_OP_LD_SHARED, type, 1, at, 0, inside, NULL, NULL);
+    const lilac_simt_value value = lilac_simt_load(&k->b, LILAC_SIMT_OP_LD_SHARED, type, 1,
+                                                   build_padding(k, at), 0, inside, NULL, NULL);
     const lilac_simt_value wide = lilac_simt_op1(&k->b, LILAC_SIMT_OP_ZEXT, LILAC_SIMT_I64, at);
     const lilac_simt_value to = lilac_simt_op2(&k->b, LILAC_SIMT_OP_ADD, LILAC_SIMT_I64,
                                                lilac_simt_parameter_value(&k->b, 0), wide);
@@ -158,9 +175,9 @@ static void build_copy(store_kernel *k, uint64_t free, uint32_t threads) {
     (void)lilac_simt_loop_end(&k->b, loop, NULL);
 }
 
-static lilac_simt_kernel *build_kernel(lilac_simt_module *module, lilac_context *context,
-                                       const lilac_movement_access *access,
-                                       const lilac_layout *distributed, uint64_t free) {
+static lilac_simt_kernel *build_kernel(store_kernel *k, lilac_simt_module *module,
+                                       lilac_context *context) {
+    const lilac_movement_access *access = k->access;
     const uint32_t warps = 1U << access->warp_bits;
     lilac_simt_kernel *kernel =
         lilac_simt_kernel_create(module, lilac_intern_string(context, "store"), 1, warps, 1);
@@ -169,32 +186,28 @@ static lilac_simt_kernel *build_kernel(lilac_simt_module *module, lilac_context 
                                                    .is_pointer = true,
                                                    .alignment = 1};
     kernel->shared_bytes = (uint32_t)access->memory_bytes;
-    store_kernel k = {.access = access, .distributed = distributed};
-    lilac_simt_builder_init(&k.b, kernel);
-    k.address = constant(&k, 0);
-    k.pattern = constant(&k, 0);
-    add_bits(&k, leaf(&k, LILAC_SIMT_OP_LANE), access->lane, "lane", access->lane_bits);
-    add_bits(&k, leaf(&k, LILAC_SIMT_OP_WARP), access->warp, "warp", access->warp_bits);
+    lilac_simt_builder_init(&k->b, kernel);
+    k->address = constant(k, 0);
+    k->pattern = constant(k, 0);
+    add_bits(k, leaf(k, LILAC_SIMT_OP_LANE), access->lane, "lane", access->lane_bits);
+    add_bits(k, leaf(k, LILAC_SIMT_OP_WARP), access->warp, "warp", access->warp_bits);
     for (uint64_t step = 0; step >> access->step_bits == 0; step++) {
-        build_store(&k, step);
+        build_store(k, step);
     }
-    effect(&k, LILAC_SIMT_OP_BARRIER);
-    build_copy(&k, free, warps * module->arch->warp_size);
-    effect(&k, LILAC_SIMT_OP_RETURN);
-    lilac_simt_builder_clear(&k.b);
+    effect(k, LILAC_SIMT_OP_BARRIER);
+    build_copy(k, warps * module->arch->warp_size);
+    effect(k, LILAC_SIMT_OP_RETURN);
+    lilac_simt_builder_clear(&k->b);
     return kernel;
 }
 
 /* At every offset that holds an element there must be the one that memory's layout says. */
-static void look_at_memory(simulated_access *result, const uint8_t *bytes,
-                           const lilac_movement_access *access, const lilac_layout *memory,
-                           uint64_t free) {
-    const uint64_t count = access->memory_bytes / access->element_bytes;
-    for (uint64_t offset = 0; offset < count && result->correct; offset++) {
-        const uint64_t element = lilac_layout_apply(memory, offset);
-        const uint32_t wanted = element_pattern(element, access->element_bytes);
-        for (uint32_t i = 0; i < access->element_bytes && (offset & free) == 0; i++) {
-            if (bytes[offset * access->element_bytes + i] != (uint8_t)(wanted >> 8 * (i % 4))) {
+static void look_at_memory(simulated_access *result, const uint8_t *bytes, const store_kernel *k) {
+    const uint32_t size = k->access->element_bytes;
+    for (uint64_t offset = 0; offset < k->bytes / size && result->correct; offset++) {
+        const uint32_t wanted = element_pattern(lilac_layout_apply(k->memory, offset), size);
+        for (uint32_t i = 0; i < size && (offset & k->free) == 0; i++) {
+            if (bytes[offset * size + i] != (uint8_t)(wanted >> 8 * (i % 4))) {
                 result->correct = false;
                 result->wrong_offset = offset;
             }
@@ -203,11 +216,10 @@ static void look_at_memory(simulated_access *result, const uint8_t *bytes,
 }
 
 static bool run(simulated_access *result, lilac_context *context, const lilac_simt_kernel *kernel,
-                const lilac_movement_access *access, const lilac_layout *memory, uint64_t free) {
-    const size_t size = (size_t)access->memory_bytes;
-    uint8_t *bytes = lilac_heap_grow(NULL, size);
-    memset(bytes, 0, size);
-    lilac_sim_buffer buffer = {.name = "out", .bytes = bytes, .size = size};
+                const store_kernel *k) {
+    uint8_t *bytes = lilac_heap_grow(NULL, (size_t)k->bytes);
+    memset(bytes, 0, (size_t)k->bytes);
+    lilac_sim_buffer buffer = {.name = "out", .bytes = bytes, .size = k->bytes};
     lilac_sim_place(&buffer, 1);
     const lilac_sim_launch launch = {.kernel = kernel,
                                      .grid = {1, 1, 1},
@@ -222,7 +234,7 @@ static bool run(simulated_access *result, lilac_context *context, const lilac_si
         result->instructions = counters.shared_stores;
         result->wavefronts = counters.shared_store_wavefronts;
         result->correct = counters.uninitialised_reads == 0;
-        look_at_memory(result, bytes, access, memory, free);
+        look_at_memory(result, bytes, k);
         /* Warps that hold the same element store it each, which is a race and does no harm. */
         lilac_diagnostics_reset(context);
     }
@@ -233,11 +245,15 @@ static bool run(simulated_access *result, lilac_context *context, const lilac_si
 bool simulate_access(simulated_access *result, lilac_context *context,
                      const lilac_movement_access *access, const lilac_layout *distributed,
                      const lilac_layout *memory, const lilac_arch *arch) {
+    store_kernel k = {.access = access,
+                      .distributed = distributed,
+                      .memory = memory,
+                      .bytes = (uint64_t)access->element_bytes
+                               << lilac_layout_in_bits(memory, "offset"),
+                      .free = lilac_layout_free_bits(memory, "offset")};
     lilac_simt_module *module = lilac_simt_module_create(context, arch);
-    const uint64_t free = lilac_layout_free_bits(memory, "offset");
-    const lilac_simt_kernel *kernel = build_kernel(module, context, access, distributed, free);
     *result = (simulated_access){0};
-    const bool ran = run(result, context, kernel, access, memory, free);
+    const bool ran = run(result, context, build_kernel(&k, module, context), &k);
     lilac_simt_module_destroy(module);
     return ran;
 }
