@@ -52,7 +52,7 @@ typedef struct lilac_cute {
 /* Is the token at the scanner one that begins a CuTe layout? */
 LILAC_API bool lilac_cute_at(const lilac_scanner *scanner);
 
-/* Reads a layout as CuTe prints it or as people write it: "((2,4),(8,2)):((16,1),(2,64))", "8:1",
+/* Reads a layout as CuTe prints it or as people write it: "((2,4),(8,2)):((32,1),(4,64))", "8:1",
  * static integers "(_8,_64):(_64,_1)", and before it a swizzle "Sw<3,4,3>", "S<3,4,3>" or
  * "Swizzle<3,4,3>", joined by "o", with an offset of 0 between or not ("o 0 o", "o _0 o"). After
  * "smem_ptr[16b](unset)" a swizzle counts in bytes, as CuTe's does; it becomes one that counts in

@@ -255,23 +255,33 @@ bool lilac_memory_form_cute(lilac_cute *result, const lilac_memory_form *form, l
     return true;
 }
 
+/* Said of dimensions here, before it is said of modes. */
+static bool check_shape(const lilac_memory_form *form, lilac_reason *why) {
+    for (uint32_t d = 0; d < form->rank; d++) {
+        if ((form->shape[d] & (form->shape[d] - 1)) != 0)
+            return refuse(why, "dimension %u has %" PRIu64 " elements, which is not a power of two",
+                          d, form->shape[d]);
+    }
+    return true;
+}
+
 bool lilac_memory_form_map(lilac_layout *result, const lilac_memory_form *form, lilac_reason *why) {
     lilac_cute cute;
-    return cute_before_padding(&cute, form, why) && lilac_cute_map(result, &cute, why);
+    return check_shape(form, why) && cute_before_padding(&cute, form, why) &&
+           lilac_cute_map(result, &cute, why);
 }
 
 bool lilac_memory_form_layout(lilac_layout *result, const lilac_memory_form *form,
                               lilac_reason *why) {
     lilac_cute cute;
     lilac_layout map;
-    if (!cute_before_padding(&cute, form, why))
-        return false;
+    const bool linear = lilac_memory_form_map(&map, form, why);
     /* That two elements share a place is worse than that the map is not linear. */
-    if (!lilac_cute_map(&map, &cute, why)) {
-        lilac_reason shared;
-        if (!lilac_memory_form_is_injective(form, &shared) && why != NULL)
+    lilac_reason shared;
+    if (!lilac_memory_form_is_injective(form, &shared)) {
+        if (why != NULL)
             *why = shared;
         return false;
     }
-    return lilac_memory_form_is_injective(form, why) && lilac_cute_memory(result, &cute, why);
+    return linear && cute_before_padding(&cute, form, why) && lilac_cute_memory(result, &cute, why);
 }

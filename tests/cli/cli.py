@@ -200,6 +200,106 @@ class Layout(CommandTest):
         again = self.lilac("layout", "!ttg.memdesc<4x8xf16, %s, #smem>" % text).stdout.strip()
         self.assertEqual(text, again)
 
+    def offsets(self, text):
+        return json.loads(self.lilac("layout", "--as", "offsets", text).stdout)
+
+    def test_cute(self):
+        swizzled = "Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)"
+        memory = self.lilac("layout", swizzled).stdout.strip()
+        self.assertEqual(
+            memory, "#ttg.shared_linear<{offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], "
+            "[0, 32], [1, 8], [2, 16], [4, 32]], block = []}>")
+        # NVMMA's swizzle by 128 bytes is that layout, and CuTe's text comes back from either.
+        nvmma = ("!ttg.memdesc<8x64xf16, #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = "
+                 "false, elementBitWidth = 16}>, #smem>")
+        self.assertEqual(self.lilac("layout", nvmma).stdout.strip(), memory)
+        for text in (swizzled, nvmma, "!ttg.memdesc<8x64xf16, %s, #smem>" % memory):
+            self.assertEqual(self.lilac("layout", "--as", "cute", text).stdout,
+                             "Sw<3,3,3> o 0 o (8,64):(64,1)\n")
+        self.assertEqual(json.loads(self.lilac("layout", "--as=cute", "--json", nvmma).stdout),
+                         {"cute": "Sw<3,3,3> o 0 o (8,64):(64,1)", "shape": [[8], [64]],
+                          "stride": [[64], [1]], "swizzle": [3, 3, 3]})
+        nested = "((2,4),(8,2)):((32,1),(4,64))"
+        self.assertEqual(self.lilac("layout", "--as", "cute", nested).stdout.strip(), nested)
+        self.assertEqual(json.loads(self.lilac("layout", "--as=cute", "--json", nested).stdout),
+                         {"cute": nested, "shape": [[2, 4], [8, 2]],
+                          "stride": [[32, 1], [4, 64]], "swizzle": None})
+        self.assertEqual(self.offsets(nested), {"dim0": [[32], [1], [2]],
+                                                "dim1": [[4], [8], [16], [64]]})
+
+    def test_cute_of_tensors(self):
+        """CuTe's thread-value layout of an accumulator."""
+        mma = ("tensor<16x8xf32, #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = "
+               "[1, 1], instrShape = [16, 8]}>>")
+        self.assertEqual(self.lilac("layout", "--as", "cute", mma).stdout,
+                         "((4,8),(2,2)):((32,1),(16,8))\n")
+
+    def test_memory_forms(self):
+        rows = self.lilac("layout", "row_major(4x8)").stdout
+        self.assertEqual(rows, "#ttg.shared_linear<{offset = [[0, 1], [0, 2], [0, 4], [1, 0], "
+                               "[2, 0]], block = []}>\n")
+        for same in ("order(4x8, [1, 0])", "strided(4x8, [8, 1])", "tiled(4x8, [0, 1])",
+                     "padded(4x8, 8:+4)", "(4,8):(8,1)"):
+            self.assertEqual(self.lilac("layout", same).stdout, rows)
+        self.assertEqual(self.lilac("layout", "column_major(4x8)").stdout,
+                         self.lilac("layout", "(4,8):(1,4)").stdout)
+        vect = self.lilac("layout", "tiled(1x64x2x2, NCHW_VECT_C 32)").stdout
+        self.assertEqual(vect, self.lilac("layout", "tiled(1x64x2x2, NC/32HW32)").stdout)
+        self.assertEqual(self.offsets("tiled(1x64x2x2, NCHW_VECT_C 32)"), {
+            "dim0": [], "dim1": [[1], [2], [4], [8], [16], [128]], "dim2": [[64]], "dim3": [[32]]})
+        for form, cute in (("padded(16x32, 32:+4)", "(16,32):(36,1)"),
+                           ("row_major(24x100)", "(24,100):(100,1)"),
+                           ("strided(4x4, [16, 1])", "(4,4):(16,1)")):
+            self.assertEqual(self.lilac("layout", "--as", "cute", form).stdout.strip(), cute)
+
+    def test_forms_mixed(self):
+        lines = [BLOCKED, "(4,8):(8,1)", "row_major(3x4)", "column_major(4x8)", "(4,8):(8,3)",
+                 "8:1 more", "Sw<3,4,3> o 0 o (8,128):(128,1)"]
+        done = self.lilac("layout", "--json", "-", input="\n".join(lines), status=REFUSED)
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([answer is not None for answer in answers],
+                         [True, True, False, True, False, False, True])
+        self.assertEqual(list(answers[0]), ["register", "lane", "warp", "block"])
+        self.assertEqual(list(answers[1]), ["offset", "block"])
+        self.assertLocated(done, "<stdin>", "no-linear-layout", 3, "dimension 0 has 3 elements")
+        self.assertLocated(done, "<stdin>", "syntax", 6)
+
+    def test_refused_forms(self):
+        """Why there is none, in one sentence."""
+        xor = ("!ttg.memdesc<2x4xf16, #ttg.shared_linear<{offset = [[0, 1], [1, 2], [0, 2]], block "
+               "= []}>, #smem>")
+        both = ("!ttg.memdesc<4x4xf16, #ttg.shared_linear<{offset = [[0, 1], [1, 3], [3, 3], "
+                "[2, 2]], block = []}>, #smem>")
+        copies = ("!ttg.memdesc<4x4xf16, #ttg.shared_linear<{offset = [[0, 1], [0, 2], [0, 0], "
+                  "[1, 0], [2, 0]], block = []}>, #smem>")
+        blocks = ("!ttg.memdesc<4x4xf16, #ttg.shared_linear<{offset = [[0, 1], [0, 2], [1, 0]], "
+                  "block = [[2, 0]]}>, #smem>")
+        for form, text, id, reason in (
+                ("layout", "(4,3):(3,1)", "no-linear-layout", "size 3 of mode 1 is not a power of"),
+                ("layout", "(4,4):(1,3)", "no-linear-layout", "segments overlap"),
+                ("layout", "4:3", "no-linear-layout", "stride 3 is not a power of two"),
+                ("layout", "(4,4):(16,1)", "no-linear-layout", "nothing is at offset 4"),
+                ("layout", "(4,4):(0,1)", "no-linear-layout", "not injective"),
+                ("layout", "strided(4x4, [2, 1])", "no-linear-layout",
+                 "not injective: [1, 0] and [0, 2] are both at offset 2"),
+                ("layout", "(4,4):(4)", "cute-mismatch", "fewer entries"),
+                ("layout", "Sw<3,4,3> o 8 o (8,64):(64,1)", "cute-offset", "affine"),
+                ("layout", "tiled(4x4, [0])", "memory-form-tile", "along dimension 1"),
+                ("cute", both, "no-cute-layout", "this xor is not a Swizzle<B,M,S>"),
+                ("cute", copies, "no-cute-layout", "not injective"),
+                ("cute", blocks, "no-cute-layout", "bits of 'block'"),
+                ("cute", "padded(3x5x2, 8:+1)", "no-cute-layout", "where no stride says it"),
+                ("offsets", BLOCKED, "no-offsets", "has no offsets"),
+                ("offsets", copies, "no-offsets", "not injective"),
+                ("offsets", "4:3", "no-linear-layout", "stride 3 is not a power of two")):
+            done = self.lilac("layout", "--as", form, text, status=REFUSED)
+            self.assertEqual(done.stdout, "null\n", text)
+            self.assertLocated(done, "<argument 1>", id, 1, reason)
+        self.assertEqual(self.lilac("layout", "--as", "cute", xor).stdout,
+                         "Sw<1,1,-1> o 0 o (2,(2,2)):(2,(1,4))\n")
+        done = self.lilac("layout", "--as", "text", BLOCKED, status=USAGE)
+        self.assertIn("--as takes layout, cute or offsets", done.stderr)
+
     def test_nothing(self):
         self.assertEqual(self.lilac("layout", "-", input="").stdout, "")
 

@@ -431,7 +431,7 @@ static void test_reasons(void **state) {
     (void)state;
     lilac_memory_form form;
     lilac_reason why = {""};
-    expect_reason("row_major(24x32)", "size 24 of mode 0 is not a power of two");
+    expect_reason("row_major(24x32)", "dimension 0 has 24 elements, which is not a power of two");
     expect_reason("strided(16x32, [40, 1])", "stride 40 is not a power of two");
     expect_reason("strided(16x32, [64, 1])", "nothing is at offset 32");
     expect_reason("strided(16x32, [16, 1])",

@@ -32,6 +32,9 @@ static bool read_memdesc(lilac_scanner *scanner, laid_out_type *type) {
 }
 
 bool type_read(lilac_scanner *scanner, laid_out_type *type) {
+    if (form_at(scanner)) {
+        return form_read_type(scanner, type);
+    }
     const bool memory = scanner->kind == LILAC_TOKEN_BANG;
     if (!(memory ? read_memdesc(scanner, type) : read_tensor(scanner, type))) {
         return false;

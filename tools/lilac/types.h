@@ -9,7 +9,7 @@
 typedef struct laid_out_type {
     uint32_t rank;
     int64_t shape[LILAC_MAX_RANK];
-    uint32_t element_bits; /* of an element; a pointer's are 64 */
+    uint32_t element_bits; /* of an element; a pointer's are 64; 0: not said */
     lilac_layout layout;
 } laid_out_type;
 
@@ -18,5 +18,29 @@ bool type_read(lilac_scanner *scanner, laid_out_type *type);
 /* The same for argument number `number` of a command line, which diagnostics name so. */
 bool type_read_argument(lilac_context *context, const char *text, uint32_t number,
                         laid_out_type *type);
+
+/* ---- layouts written out (forms.c) ------------------------------------------------------- */
+
+/* A CuTe layout, or a memory layout with a name of its own. */
+typedef struct layout_form {
+    lilac_position position;
+    bool is_cute;
+    union {
+        lilac_cute cute;
+        lilac_memory_form memory;
+    } as;
+} layout_form;
+
+/* Does the text begin like one? */
+bool form_at(const lilac_scanner *scanner);
+/* To the very end of the text. False, here and below: diagnostics say why. */
+bool form_read(lilac_scanner *scanner, layout_form *form);
+/* The same and its layout: form_layout. */
+bool form_read_type(lilac_scanner *scanner, laid_out_type *type);
+/* Its layout as memory, offset → dims; its map, dims → offset; and, padding included and linear or
+ * not, the CuTe layout it is. */
+bool form_layout(lilac_context *context, lilac_layout *result, const layout_form *form);
+bool form_offsets(lilac_context *context, lilac_layout *result, const layout_form *form);
+bool form_cute(lilac_context *context, lilac_cute *result, const layout_form *form);
 
 #endif
