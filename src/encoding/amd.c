@@ -1,5 +1,5 @@
 /* encoding: AMD's matrix unit of 64 lanes (#ttg.amd_mfma) with its operands, rotating shared
- * memory, and what is common to the matrix units of both sizes of wave (wmma is in amd_wmma.c).
+ * memory (wmma, of 32 lanes, is in amd_wmma.c).
  *
  * A result tile of an instruction lies on a wave like this; `along` is M and `across` is N, and the
  * other way round when it is transposed (the instruction then computes the transpose):
@@ -16,104 +16,9 @@
  */
 #include "matrix.h"
 
-#include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { MFMA_LANE_BITS = 6 };
-
-/* ---- matrices in tensors ---------------------------------------------------------------- */
-
-bool lilac_encoding_find_fault(lilac_encoding_fault *fault, uint32_t field, const char *id,
-                               const char *format, ...) {
-    va_list arguments;
-    fault->field = field;
-    fault->id = id;
-    va_start(arguments, format);
-    (void)vsnprintf(fault->why.text, sizeof fault->why.text, format, arguments);
-    va_end(arguments);
-    return false;
-}
-
-bool lilac_encoding_refuse_fault(lilac_encoding_reader *r, const lilac_encoding *encoding,
-                                 const lilac_encoding_param *params,
-                                 const lilac_encoding_fault *fault) {
-    bool given = fault->field != LILAC_ENCODING_WHOLE && params[fault->field].given;
-    return lilac_encoding_refuse_at(r, given ? params[fault->field].position : encoding->position,
-                                    fault->id, "%s", fault->why.text);
-}
-
-bool lilac_encoding_is_matrix(const lilac_encoding *encoding, lilac_encoding_fault *fault) {
-    if (encoding->rank == 2 || encoding->rank == 3)
-        return true;
-    return lilac_encoding_find_fault(fault, LILAC_ENCODING_WHOLE, "layout-rank",
-                                     "layouts of kind '#%s' have 2 or 3 dimensions, not %u",
-                                     lilac_encoding_row_of(encoding->kind)->spelling,
-                                     encoding->rank);
-}
-
-void lilac_encoding_begin(lilac_encoding *encoding, lilac_encoding_kind kind, uint32_t rank) {
-    assert(rank <= LILAC_MAX_RANK);
-    memset(encoding, 0, sizeof *encoding);
-    encoding->kind = kind;
-    encoding->rank = rank;
-}
-
-void lilac_encoding_fill_ones(uint32_t *values) {
-    for (uint32_t d = 0; d < LILAC_MAX_RANK; d++)
-        values[d] = 1;
-}
-
-bool lilac_encoding_all_ones(const uint32_t *values, uint32_t count) {
-    for (uint32_t d = 0; d < count; d++) {
-        if (values[d] != 1)
-            return false;
-    }
-    return true;
-}
-
-void lilac_encoding_tile_cover(lilac_encoding_tile *tile, uint32_t dim,
-                               const lilac_encoding_shape *shape, uint32_t copies) {
-    uint32_t taken = tile->used[dim] + copies;
-    if (taken < shape->bits[dim])
-        lilac_encoding_tile_step(tile, LILAC_ENCODING_REGISTER, dim, shape->bits[dim] - taken);
-}
-
-void lilac_encoding_result_order(uint32_t *order, uint32_t rank) {
-    for (uint32_t i = 0; i < rank; i++)
-        order[i] = rank - 1 - i;
-}
-
-void lilac_encoding_operand_order(uint32_t *order, const lilac_encoding *dot) {
-    lilac_encoding_result_order(order, dot->rank);
-    if (dot->as.dot.operand == 1) {
-        order[0] = dot->rank - 2;
-        order[1] = dot->rank - 1;
-    }
-}
-
-/* Triton ignores tilesPerWarp of the batch. */
-void lilac_encoding_amd_result(lilac_encoding_tile *tile, const uint32_t *tiles,
-                               const uint32_t *warps, const lilac_encoding_shape *shape) {
-    for (uint32_t i = 0; i < tile->rank; i++) {
-        uint32_t d = tile->rank - 1 - i;
-        if (i < 2)
-            lilac_encoding_tile_step(tile, LILAC_ENCODING_REGISTER, d,
-                                     lilac_encoding_log2(tiles[d]));
-        lilac_encoding_tile_step(tile, LILAC_ENCODING_WARP, d, lilac_encoding_log2(warps[d]));
-        if (i == 0)
-            lilac_encoding_tile_cover(tile, d, shape, 0);
-    }
-}
-
-void lilac_encoding_amd_operand(lilac_encoding_tile *tile, const uint32_t *order,
-                                const uint32_t *tiles, const uint32_t *warps) {
-    uint32_t waves[LILAC_MAX_RANK];
-    lilac_encoding_tile_step(tile, LILAC_ENCODING_REGISTER, order[1],
-                             lilac_encoding_log2(tiles[order[1]]));
-    lilac_encoding_result_order(waves, tile->rank);
-    lilac_encoding_tile_sizes(tile, LILAC_ENCODING_WARP, warps, waves, (int)order[0]);
-}
 
 /* ---- mfma ------------------------------------------------------------------------------- */
 
@@ -164,33 +69,17 @@ bool lilac_encoding_amd_mfma_read(lilac_encoding_reader *r, lilac_encoding *enco
     lilac_encoding_list shape = {0, {0}};
     uint32_t element_bits = 32;
     lilac_encoding_param params[MFMA_FIELDS] = {
-        {"version",
-         lilac_encoding_read_number,
-         &encoding->as.amd_mfma.version,
-         false,
-         false,
-         {0, 0}},
-        {"warpsPerCTA",
-         lilac_encoding_read_sizes,
-         encoding->as.amd_mfma.warps_per_cta,
-         false,
-         false,
-         {0, 0}},
-        {"instrShape", lilac_encoding_read_sizes_of_any_rank, &shape, false, false, {0, 0}},
-        {"isTransposed",
-         lilac_encoding_read_flag,
-         &encoding->as.amd_mfma.transposed,
-         true,
-         false,
-         {0, 0}},
-        {"CGALayout", lilac_encoding_read_blocks, &encoding->blocks, true, false, {0, 0}},
-        {"tilesPerWarp",
-         lilac_encoding_read_sizes,
-         encoding->as.amd_mfma.tiles_per_warp,
-         true,
-         false,
-         {0, 0}},
-        {"elementBitWidth", lilac_encoding_read_number, &element_bits, true, false, {0, 0}},
+        LILAC_ENCODING_REQUIRED("version", lilac_encoding_read_number,
+                                &encoding->as.amd_mfma.version),
+        LILAC_ENCODING_REQUIRED("warpsPerCTA", lilac_encoding_read_sizes,
+                                encoding->as.amd_mfma.warps_per_cta),
+        LILAC_ENCODING_REQUIRED("instrShape", lilac_encoding_read_sizes_of_any_rank, &shape),
+        LILAC_ENCODING_OPTIONAL("isTransposed", lilac_encoding_read_flag,
+                                &encoding->as.amd_mfma.transposed),
+        LILAC_ENCODING_OPTIONAL("CGALayout", lilac_encoding_read_blocks, &encoding->blocks),
+        LILAC_ENCODING_OPTIONAL("tilesPerWarp", lilac_encoding_read_sizes,
+                                encoding->as.amd_mfma.tiles_per_warp),
+        LILAC_ENCODING_OPTIONAL("elementBitWidth", lilac_encoding_read_number, &element_bits),
     };
     lilac_encoding_fill_ones(encoding->as.amd_mfma.tiles_per_warp);
     if (!lilac_encoding_read_attribute(r, encoding->position, params,
@@ -300,21 +189,13 @@ bool lilac_encoding_amd_mfma_dot_layout(lilac_context *context, lilac_layout *re
 bool lilac_encoding_amd_rotating_shared_read(lilac_encoding_reader *r, lilac_encoding *encoding) {
     lilac_encoding_rank rank = {false, 0};
     lilac_encoding_param params[] = {
-        {"vec", lilac_encoding_read_size, &encoding->as.swizzled.vec, false, false, {0, 0}},
-        {"perPhase",
-         lilac_encoding_read_size,
-         &encoding->as.swizzled.per_phase,
-         false,
-         false,
-         {0, 0}},
-        {"maxPhase",
-         lilac_encoding_read_size,
-         &encoding->as.swizzled.max_phase,
-         false,
-         false,
-         {0, 0}},
-        {"order", lilac_encoding_read_order, encoding->as.swizzled.order, false, false, {0, 0}},
-        {"CGALayout", lilac_encoding_read_blocks, &encoding->blocks, true, false, {0, 0}},
+        LILAC_ENCODING_REQUIRED("vec", lilac_encoding_read_size, &encoding->as.swizzled.vec),
+        LILAC_ENCODING_REQUIRED("perPhase", lilac_encoding_read_size,
+                                &encoding->as.swizzled.per_phase),
+        LILAC_ENCODING_REQUIRED("maxPhase", lilac_encoding_read_size,
+                                &encoding->as.swizzled.max_phase),
+        LILAC_ENCODING_REQUIRED("order", lilac_encoding_read_order, encoding->as.swizzled.order),
+        LILAC_ENCODING_OPTIONAL("CGALayout", lilac_encoding_read_blocks, &encoding->blocks),
     };
     if (!lilac_encoding_read_attribute(r, encoding->position, params,
                                        sizeof params / sizeof params[0], &rank))

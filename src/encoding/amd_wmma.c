@@ -29,8 +29,8 @@ typedef struct cta_layout {
 static bool read_cta_layout(lilac_encoding_reader *r, lilac_encoding_rank *rank, void *into) {
     cta_layout *cta = into;
     lilac_encoding_param params[] = {
-        {"register", lilac_encoding_read_bases, &cta->registers, true, false, {0, 0}},
-        {"warp", lilac_encoding_read_bases, &cta->warps, false, false, {0, 0}},
+        LILAC_ENCODING_OPTIONAL("register", lilac_encoding_read_bases, &cta->registers),
+        LILAC_ENCODING_REQUIRED("warp", lilac_encoding_read_bases, &cta->warps),
     };
     lilac_position position = lilac_scanner_position(r->scanner);
     cta->registers.count = cta->warps.count = 0;
@@ -129,36 +129,20 @@ bool lilac_encoding_amd_wmma_read(lilac_encoding_reader *r, lilac_encoding *enco
     uint32_t rank = 2;
     cta_layout cta;
     lilac_encoding_param params[FIELDS] = {
-        [VERSION] = {"version",
-                     lilac_encoding_read_number,
-                     &encoding->as.amd_wmma.version,
-                     false,
-                     false,
-                     {0, 0}},
-        [RANK] = {"rank", lilac_encoding_read_number, &rank, true, false, {0, 0}},
-        [TRANSPOSE] = {"isTranspose",
-                       lilac_encoding_read_flag,
-                       &encoding->as.amd_wmma.transposed,
-                       true,
-                       false,
-                       {0, 0}},
-        [CTA] = {"ctaLayout", read_cta_layout, &cta, true, false, {0, 0}},
-        [WARPS] = {"warpsPerCTA",
-                   lilac_encoding_read_sizes,
-                   encoding->as.amd_wmma.warps_per_cta,
-                   true,
-                   false,
-                   {0, 0}},
-        [TILES] = {"tilesPerWarp",
-                   lilac_encoding_read_sizes,
-                   encoding->as.amd_wmma.tiles_per_warp,
-                   true,
-                   false,
-                   {0, 0}},
+        [VERSION] = LILAC_ENCODING_REQUIRED("version", lilac_encoding_read_number,
+                                            &encoding->as.amd_wmma.version),
+        [RANK] = LILAC_ENCODING_OPTIONAL("rank", lilac_encoding_read_number, &rank),
+        [TRANSPOSE] = LILAC_ENCODING_OPTIONAL("isTranspose", lilac_encoding_read_flag,
+                                              &encoding->as.amd_wmma.transposed),
+        [CTA] = LILAC_ENCODING_OPTIONAL("ctaLayout", read_cta_layout, &cta),
+        [WARPS] = LILAC_ENCODING_OPTIONAL("warpsPerCTA", lilac_encoding_read_sizes,
+                                          encoding->as.amd_wmma.warps_per_cta),
+        [TILES] = LILAC_ENCODING_OPTIONAL("tilesPerWarp", lilac_encoding_read_sizes,
+                                          encoding->as.amd_wmma.tiles_per_warp),
         [BLOCKS] =
-            {"CGALayout", lilac_encoding_read_blocks, &encoding->blocks, true, false, {0, 0}},
+            LILAC_ENCODING_OPTIONAL("CGALayout", lilac_encoding_read_blocks, &encoding->blocks),
         [SHAPE] =
-            {"instrShape", lilac_encoding_read_sizes_of_any_rank, &shape, true, false, {0, 0}},
+            LILAC_ENCODING_OPTIONAL("instrShape", lilac_encoding_read_sizes_of_any_rank, &shape),
     };
     lilac_encoding_fill_ones(encoding->as.amd_wmma.warps_per_cta);
     lilac_encoding_fill_ones(encoding->as.amd_wmma.tiles_per_warp);
