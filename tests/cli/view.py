@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -159,6 +160,19 @@ class ViewTest(unittest.TestCase):
             self.assertEqual(len(places), cells)
             self.assertNotIn("url(", first)
             self.assertNotIn("<style", first)
+
+    def test_figures_of_the_documentation(self):
+        """docs/images holds what scripts/figures.sh draws."""
+        root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+        done = subprocess.run([os.path.join(root, "scripts", "figures.sh"), OPTIONS.lilac,
+                               self.folder], stderr=subprocess.PIPE, universal_newlines=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        images = os.path.join(root, "docs", "images")
+        self.assertEqual(sorted(os.listdir(self.folder)), sorted(os.listdir(images)))
+        for name in os.listdir(images):
+            with open(os.path.join(images, name), "rb") as file, \
+                    open(os.path.join(self.folder, name), "rb") as drawn:
+                self.assertEqual(file.read(), drawn.read(), name)
 
     def test_svg_to_standard_output(self):
         self.assertTrue(self.lilac("view", PAPER, "--svg", "-").stdout.startswith("<svg "))
