@@ -36,6 +36,17 @@ def _pairs(table: Any) -> list[tuple[str, Any]]:
     return pairs
 
 
+def _part(chosen: Optional[range]) -> Optional[tuple[int, int]]:
+    """A range as its beginning and length."""
+    if chosen is None:
+        return None
+    if not isinstance(chosen, range):
+        raise TypeError(f"a part of a view is a range, not {chosen!r}")
+    if chosen.step != 1 or chosen.start < 0 or not chosen or chosen.stop >> 63:
+        raise LayoutError(f"{chosen!r} is no part of a view: it is empty or has steps")
+    return chosen.start, len(chosen)
+
+
 class Layout(LayoutBase):
     """A linear layout: an immutable, hashable value.
 
@@ -127,13 +138,36 @@ class Layout(LayoutBase):
 
     @classmethod
     def from_triton(cls, text: str, shape: Optional[Sequence[int]] = None) -> Layout:
-        """The layout of a type in Triton's spelling, "tensor<16x16xf32, #ttg.blocked<{…}>>"; or, with
-        a shape, of an attribute, "#ttg.blocked<{…}>".
+        """The layout of a type in Triton's spelling, "tensor<16x16xf32, #ttg.blocked<{…}>>" or
+        "!ttg.memdesc<16x16xf16, #ttg.swizzled_shared<{…}>, #smem>"; or, with a shape, of an attribute,
+        "#ttg.blocked<{…}>".
 
-        Raises LayoutError, whose message shows the place in the text and whose `ids` lists the
-        identifiers of what is wrong: ("shape-not-power-of-two",).
+        Tensors have inputs register, lane, warp, block; shared memory offset and block; tensor memory
+        row, col, block. Raises LayoutError, whose message shows the place in the text and whose `ids`
+        lists the identifiers of what is wrong: ["shape-not-power-of-two"].
         """
-        return _core.from_triton(cls, text, None if shape is None else tuple(shape))
+        return _core.read(cls, text, "triton", None if shape is None else tuple(shape), False)
+
+    @classmethod
+    def from_cute(cls, text: str, offsets: bool = False) -> Layout:
+        """The memory layout offset → dim0 × dim1 … of a CuTe layout, "Sw<3,3,3> o 0 o (8,64):(64,1)";
+        with `offsets`, CuTe's own map from the dims, its modes, to the offset.
+
+        LayoutError, with `ids`, when the text is none and when the layout is not linear over F2.
+
+        >>> Layout.from_cute("(4,2):(2,1)")
+        <Layout #ttg.shared_linear<{offset = [[0, 1], [1, 0], [2, 0]], block = []}> dim0=4 dim1=2>
+        """
+        return _core.read(cls, text, "cute", None, offsets)
+
+    @classmethod
+    def from_memory(cls, text: str, offsets: bool = False) -> Layout:
+        """The memory layout offset → dim0 × dim1 … of one that people have a name for:
+        "row_major(16x32)", "column_major(16x32)", "order(16x32x4, [1, 0, 2])",
+        "strided(16x32, [64, 1])", "tiled(1x64x8x8, NC/32HW32)", "padded(16x32, 32:+4)", padding left
+        out; with `offsets`, the map from the dims to the offset. Errors as of `from_cute`.
+        """
+        return _core.read(cls, text, "memory", None, offsets)
 
     @classmethod
     def from_json(cls, text: str, outs: Sizes = None) -> Layout:
@@ -264,6 +298,51 @@ class Layout(LayoutBase):
         return self._fit(shape, order, input)
 
     # ---- text and pictures ------------------------------------------------------------------
+
+    def text(self, view: str = "cells", *, width: int = 100, colour: bool = False,
+             colour_by: Optional[str] = None, slices: Optional[range] = None,
+             rows: Optional[range] = None, columns: Optional[range] = None, element_bits: int = 32,
+             banks: int = 32, bank_bytes: int = 4) -> str:
+        """The layout drawn as lines of text.
+
+        view: "cells", the tensor, in each cell the slots that hold it (w0 t3 r1: warp 0, lane 3,
+            register 1); "hardware", the slots, in each the element that it holds; "matrix", the bit
+            matrix in blocks.
+        width: characters a line may have. colour: with escape sequences for a terminal.
+        colour_by: the input whose index makes the colour; None: warp, else lane, else register.
+        slices, rows, columns: which parts of the table, as ranges of step 1; None: what fits.
+        element_bits, banks, bank_bytes: the hardware of a memory layout's hardware view.
+        """
+        return self._view("text", view, width, colour, colour_by, _part(slices), _part(rows),
+                          _part(columns), element_bits, banks, bank_bytes, None)
+
+    def svg(self, view: str = "cells", *, colour_by: Optional[str] = None,
+            title: Optional[str] = None, slices: Optional[range] = None,
+            rows: Optional[range] = None, columns: Optional[range] = None, element_bits: int = 32,
+            banks: int = 32, bank_bytes: int = 4) -> str:
+        """The same views as an SVG document. At most 64 rows and columns unless the ranges ask for
+        more. title: drawn above the figure."""
+        return self._view("svg", view, 0, False, colour_by, _part(slices), _part(rows),
+                          _part(columns), element_bits, banks, bank_bytes, title)
+
+    def view(self, view: str = "cells", *, slices: Optional[range] = None,
+             rows: Optional[range] = None, columns: Optional[range] = None) -> dict[str, Any]:
+        """What the views draw, as data: {"view": "cells", "shape": […], "inputs": […], "copies": …,
+        "cells": [{"element": […], "owners": [[…], …]}, …]} and the like; all of it by default."""
+        return json.loads(self._view("json", view, 0, False, None, _part(slices), _part(rows),
+                                     _part(columns), 0, 0, 0, None))
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """What a notebook shows: the cells as a figure, or where there are too many the matrix."""
+        bundle = {"text/plain": repr(self)}
+        for view in ("cells", "matrix"):
+            try:
+                bundle = {"text/plain": f"{self!r}\n\n{self.text(view)}".rstrip("\n"),
+                          "image/svg+xml": self.svg(view)}
+                break
+            except LayoutError:  # no outputs, or too many cells: then in plain words only
+                continue
+        return bundle
 
     def __repr__(self) -> str:
         sizes = "".join(f" {name}={size}" for name, size in self.out_dims.items())

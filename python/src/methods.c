@@ -384,6 +384,7 @@ PyMethodDef layout_methods[] = {
     {"_divide", divide, METH_VARARGS, NULL},
     {"_division_order", division_order, METH_VARARGS, NULL},
     {"_fit", fit, METH_VARARGS, NULL},
+    {"_view", layout_view, METH_VARARGS, NULL},
     {"apply", layout_apply, METH_O,
      "apply(index)\n\n"
      "The element at an index, which may be\n"
@@ -491,5 +492,10 @@ PyMethodDef layout_methods[] = {
      "(section 5.1). `order` lists the outputs, fastest first; None: the last one fastest."},
     {"to_json", layout_json, METH_NOARGS,
      "to_json()\n\n'{\"register\": [[0,1], ...], \"lane\": ...}', coordinates in output order."},
+    {"to_cute", layout_cute, METH_NOARGS,
+     "to_cute()\n\n"
+     "The CuTe layout, as text: of memory, of its dims to the offset; of a distributed layout, of\n"
+     "(thread, value) to the number of the element, first dim fastest. LayoutError when there is\n"
+     "none, with the reason."},
     {NULL, NULL, 0, NULL},
 };

@@ -111,6 +111,8 @@ METHOD(layout_is_identity_over);
 METHOD(layout_is_trivial_over);
 METHOD(layout_consecutive);
 METHOD(layout_json);
+METHOD(layout_view);                                                         /* view.c */
+METHOD(layout_cute);                                                         /* read.c */
 PyObject *layout_call(PyObject *self, PyObject *arguments, PyObject *words); /* apply.c */
 
 #endif

@@ -1,7 +1,12 @@
-/* Texts: types in Triton's spelling are read, with the library's diagnostics as the exception. */
+/* Texts: types and attributes in Triton's spelling, CuTe layouts and memory layouts by name are
+ * read, with the library's diagnostics as the exception. */
 #include "module.h"
 
+#include <lilac/cute.h>
 #include <lilac/encoding.h>
+#include <lilac/memory_form.h>
+
+#include <string.h>
 
 /* Raises LayoutError with all the diagnostics as its message and their ids as its `ids`. */
 static void raise_diagnostics(lilac_context *context) {
@@ -45,33 +50,73 @@ static bool read_shape(shape_argument *shape, PyObject *sequence) {
     return true;
 }
 
+/* All of the text must have been it. */
+static bool at_end(lilac_scanner *scanner, const char *what) {
+    return scanner->kind == LILAC_TOKEN_END || lilac_scanner_expected(scanner, what);
+}
+
 static bool read_type(lilac_scanner *scanner, lilac_layout *layout) {
-    lilac_encoding_tensor tensor;
-    if (!lilac_encoding_read_tensor(scanner, NULL, &tensor))
-        return false;
-    if (scanner->kind != LILAC_TOKEN_END)
-        return lilac_scanner_expected(scanner, "the end of the type");
-    *layout = tensor.layout;
-    return true;
+    if (scanner->kind == LILAC_TOKEN_BANG) {
+        lilac_encoding_memdesc memdesc;
+        if (!lilac_encoding_read_memdesc(scanner, NULL, &memdesc))
+            return false;
+        *layout = memdesc.layout;
+    } else {
+        lilac_encoding_tensor tensor;
+        if (!lilac_encoding_read_tensor(scanner, NULL, &tensor))
+            return false;
+        *layout = tensor.layout;
+    }
+    return at_end(scanner, "the end of the type");
 }
 
 static bool read_attribute(lilac_scanner *scanner, const shape_argument *shape,
                            lilac_layout *layout) {
     const lilac_encoding *encoding = lilac_encoding_read(scanner, NULL);
-    if (encoding == NULL)
-        return false;
-    if (scanner->kind != LILAC_TOKEN_END)
-        return lilac_scanner_expected(scanner, "the end of the attribute");
-    return lilac_encoding_layout(scanner->context, layout, encoding, shape->rank, shape->sizes);
+    return encoding != NULL && at_end(scanner, "the end of the attribute") &&
+           lilac_encoding_layout(scanner->context, layout, encoding, shape->rank, shape->sizes);
 }
 
-/* from_triton(class, text, shape): a type, or with a shape an attribute. */
-static PyObject *from_triton(PyObject *Py_UNUSED(module), PyObject *arguments) {
+/* What has a reading but no linear layout. */
+static bool linear(lilac_scanner *scanner, lilac_position position, bool good,
+                   const lilac_reason *why) {
+    if (!good)
+        lilac_error(scanner->context, position, 0, "no-linear-layout", "%s", why->text);
+    return good;
+}
+
+static bool read_cute(lilac_scanner *scanner, bool offsets, lilac_layout *layout) {
+    const lilac_position position = lilac_scanner_position(scanner);
+    lilac_cute cute;
+    lilac_reason why = {""};
+    if (!lilac_cute_read(scanner, &cute) || !at_end(scanner, "the end of the layout"))
+        return false;
+    const bool good =
+        offsets ? lilac_cute_map(layout, &cute, &why) : lilac_cute_memory(layout, &cute, &why);
+    return linear(scanner, position, good, &why);
+}
+
+static bool read_memory(lilac_scanner *scanner, bool offsets, lilac_layout *layout) {
+    const lilac_position position = lilac_scanner_position(scanner);
+    lilac_memory_form form;
+    lilac_reason why = {""};
+    if (!lilac_memory_form_read(scanner, &form) || !at_end(scanner, "the end of the layout"))
+        return false;
+    const bool good = offsets ? lilac_memory_form_map(layout, &form, &why)
+                              : lilac_memory_form_layout(layout, &form, &why);
+    return linear(scanner, position, good, &why);
+}
+
+/* read(class, text, spelling, shape, offsets). Spelling is "triton": a type, or with a shape an
+ * attribute; "cute" or "memory": the layout of memory, or with `offsets` the map to offsets. */
+static PyObject *read_text(PyObject *Py_UNUSED(module), PyObject *arguments) {
     PyObject *class, *sequence;
-    const char *bytes;
+    const char *bytes, *spelling;
     Py_ssize_t length;
+    int offsets;
     shape_argument shape;
-    if (!PyArg_ParseTuple(arguments, "Os#O", &class, &bytes, &length, &sequence) ||
+    if (!PyArg_ParseTuple(arguments, "Os#sOp", &class, &bytes, &length, &spelling, &sequence,
+                          &offsets) ||
         !read_shape(&shape, sequence))
         return NULL;
     if (!PyType_Check(class) || !PyType_IsSubtype((PyTypeObject *)class, layout_type)) {
@@ -81,14 +126,21 @@ static PyObject *from_triton(PyObject *Py_UNUSED(module), PyObject *arguments) {
     layout_object *result = layout_new((PyTypeObject *)class);
     if (result == NULL)
         return NULL;
+    lilac_layout *layout = &result->layout;
     lilac_context *context = lilac_context_create();
     const uint32_t source = lilac_source_add(context, "<text>", bytes, (size_t)length);
     bool good = source != 0;
     if (good) {
         lilac_scanner scanner;
         lilac_scanner_init(&scanner, context, source);
-        good = shape.rank > LILAC_MAX_RANK ? read_type(&scanner, &result->layout)
-                                           : read_attribute(&scanner, &shape, &result->layout);
+        if (strcmp(spelling, "cute") == 0)
+            good = read_cute(&scanner, offsets != 0, layout);
+        else if (strcmp(spelling, "memory") == 0)
+            good = read_memory(&scanner, offsets != 0, layout);
+        else if (shape.rank > LILAC_MAX_RANK)
+            good = read_type(&scanner, layout);
+        else
+            good = read_attribute(&scanner, &shape, layout);
         good = good && lilac_error_count(context) == 0;
     }
     if (!good) {
@@ -99,7 +151,19 @@ static PyObject *from_triton(PyObject *Py_UNUSED(module), PyObject *arguments) {
     return (PyObject *)result;
 }
 
+PyObject *layout_cute(PyObject *self, PyObject *Py_UNUSED(none)) {
+    lilac_cute cute;
+    lilac_reason why = {""};
+    if (!lilac_cute_of_layout(&cute, layout_of(self), &why)) {
+        PyErr_SetString(layout_error, why.text);
+        return NULL;
+    }
+    lilac_text text = {0};
+    lilac_cute_print(&text, &cute);
+    return take_text(&text);
+}
+
 PyMethodDef read_functions[] = {
-    {"from_triton", from_triton, METH_VARARGS, NULL},
+    {"read", read_text, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

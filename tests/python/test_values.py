@@ -1,7 +1,9 @@
 """Layouts as Python values: equality, hashing, pickling, texts, arrays, exceptions."""
 
 import copy
+import doctest
 import json
+import os
 import pickle
 import sys
 
@@ -12,9 +14,7 @@ from oracle import random_plain
 import lilac
 from lilac import Layout, LayoutError
 
-BLOCKED = ("#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [8, 4], warpsPerCTA = [2, 1], "
-           "order = [1, 0]}>")
-
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 def some():
     return Layout.from_bases({"register": [[0, 1], [0, 2]], "lane": [[1, 0], [2, 0]], "warp": [],
@@ -55,41 +55,6 @@ def test_texts():
     for bad in ("[]", '{"lane": 1}', '{"lane": [[1], [1, 2]]}', '{"lane": [["x"]]}', '{"lane": [[-1]]}', "{"):
         with pytest.raises((ValueError, TypeError)):
             Layout.from_json(bad)
-
-
-def test_from_triton():
-    layout = Layout.from_triton(f"tensor<16x16xf32, {BLOCKED}>")
-    assert layout.bases == {"register": [[0, 1], [0, 2]],
-                            "lane": [[0, 4], [0, 8], [1, 0], [2, 0], [4, 0]], "warp": [[8, 0]], "block": []}
-    assert Layout.from_triton(BLOCKED, shape=(16, 16)) == layout
-    assert Layout.from_triton(BLOCKED, shape=[32, 16]).out_dims == {"dim0": 32, "dim1": 16}
-    assert Layout.from_triton(f"tensor<16x16xf32, {layout}>") == layout
-
-
-def test_from_triton_says_what_is_wrong():
-    with pytest.raises(LayoutError) as caught:
-        Layout.from_triton("tensor<16x16xf32, #ttg.nothing<{}>>")
-    assert caught.value.ids == ["layout-unknown"] and "^" in str(caught.value)
-    with pytest.raises(LayoutError) as caught:
-        Layout.from_triton(BLOCKED, shape=(3, 16))
-    assert caught.value.ids == ["shape-not-power-of-two"]
-    for bad in ("", "tensor<", "tensor<16x16xf32>", f"tensor<16x16xf32, {BLOCKED}> and more", "\0",
-                f"tensor<16xf32, {BLOCKED}>"):
-        with pytest.raises(LayoutError):
-            Layout.from_triton(bad)
-    with pytest.raises(TypeError):
-        Layout.from_triton(16)
-    with pytest.raises(LayoutError):
-        Layout.from_triton(BLOCKED, shape=(1 << 70, 16))
-
-
-def test_goldens_of_triton(goldens):
-    """Types of tests/data/goldens that this library reads in full (the C tests compare all)."""
-    for line in goldens("layouts.jsonl"):
-        if line["family"] in ("blocked", "slice"):
-            bases = Layout.from_triton(line["type"]).bases
-            assert [bases[name] for name in ("register", "lane", "warp", "block")] == \
-                [line[name] for name in ("register", "lane", "warp", "block")], line["type"]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -281,3 +246,10 @@ def test_the_package():
     for name in dir(Layout):
         if not name.startswith("_"):
             assert getattr(Layout, name).__doc__, name
+
+
+def test_examples_of_the_docstrings_and_the_readme():
+    readme = os.path.join(ROOT, "python", "README.md")
+    for failed, tried in (doctest.testmod(lilac), doctest.testmod(lilac.layout),
+                          doctest.testfile(readme, module_relative=False)):
+        assert failed == 0 and tried > 0
