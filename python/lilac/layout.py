@@ -22,11 +22,11 @@ def _names(outs: Any) -> list[str]:
 
 
 def _once(names: Any) -> list[str]:
-    names = list(names)
-    for name in names:
-        if names.count(name) > 1:
+    listed: list[str] = list(names)
+    for name in listed:
+        if listed.count(name) > 1:
             raise LayoutError(f"{name!r} appears twice")
-    return names
+    return listed
 
 
 def _pairs(table: Any) -> list[tuple[str, Any]]:
@@ -89,7 +89,8 @@ class Layout(LayoutBase):
         if outs is None:
             rank = next((len(rows[0]) for rows in table.values() if rows), 0)
             outs = [f"dim{i}" for i in range(rank)]
-        sizes = dict(outs) if isinstance(outs, Mapping) else dict.fromkeys(_names(outs))
+        sizes: dict[str, Optional[int]] = \
+            {**outs} if isinstance(outs, Mapping) else dict.fromkeys(_names(outs))
         for name, rows in table.items():
             for bit, row in enumerate(rows):
                 if len(row) != len(sizes):
@@ -197,7 +198,8 @@ class Layout(LayoutBase):
 
         columns = numpy.array(self.columns, dtype=numpy.uint64).reshape(1, -1)
         rows = numpy.arange(self.out_bits, dtype=numpy.uint64).reshape(-1, 1)
-        return (columns >> rows & numpy.uint64(1)).astype(numpy.uint8)
+        bits: numpy.ndarray = (columns >> rows & numpy.uint64(1)).astype(numpy.uint8)
+        return bits
 
     def table(self) -> dict[str, numpy.ndarray]:
         """The layout of its whole index space: {output name: array}, each of shape
@@ -329,8 +331,9 @@ class Layout(LayoutBase):
              rows: Optional[range] = None, columns: Optional[range] = None) -> dict[str, Any]:
         """What the views draw, as data: {"view": "cells", "shape": […], "inputs": […], "copies": …,
         "cells": [{"element": […], "owners": [[…], …]}, …]} and the like; all of it by default."""
-        return json.loads(self._view("json", view, 0, False, None, _part(slices), _part(rows),
-                                     _part(columns), 0, 0, 0, None))
+        drawn: dict[str, Any] = json.loads(self._view("json", view, 0, False, None, _part(slices),
+                                                      _part(rows), _part(columns), 0, 0, 0, None))
+        return drawn
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """What a notebook shows: the cells as a figure, or where there are too many the matrix."""
@@ -348,9 +351,9 @@ class Layout(LayoutBase):
         sizes = "".join(f" {name}={size}" for name, size in self.out_dims.items())
         return f"<{type(self).__name__} {self}{sizes}>"
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (type(self), self.bases, self.out_dims)
 
 
-def _restore(cls: type[Layout], bases: dict, outs: dict) -> Layout:
+def _restore(cls: type[Layout], bases: dict[str, Any], outs: dict[str, int]) -> Layout:
     return cls.from_bases(bases, outs)

@@ -27,12 +27,13 @@ PyObject *layout_free_bits(PyObject *self, PyObject *input) {
 }
 
 /* additive_bits(input, touched=0) */
-PyObject *layout_additive_bits(PyObject *self, PyObject *arguments) {
+PyObject *layout_additive_bits(PyObject *self, PyObject *arguments, PyObject *words) {
+    static char *keys[] = {"input", "touched", NULL};
     PyObject *input, *mask = NULL;
     dim_name name;
     uint64_t touched = 0;
-    if (!PyArg_ParseTuple(arguments, "O|O", &input, &mask) || !read_input(&name, self, input) ||
-        (mask != NULL && !read_word(&touched, mask)))
+    if (!PyArg_ParseTupleAndKeywords(arguments, words, "O|O", keys, &input, &mask) ||
+        !read_input(&name, self, input) || (mask != NULL && !read_word(&touched, mask)))
         return NULL;
     return PyLong_FromUnsignedLongLong(
         lilac_layout_additive_bits(layout_of(self), name.text, touched));
@@ -63,12 +64,13 @@ PyObject *layout_is_trivial_over(PyObject *self, PyObject *sequence) {
 }
 
 /* consecutive(order=None, input="register") */
-PyObject *layout_consecutive(PyObject *self, PyObject *arguments) {
+PyObject *layout_consecutive(PyObject *self, PyObject *arguments, PyObject *words) {
+    static char *keys[] = {"order", "input", NULL};
     const lilac_layout *layout = layout_of(self);
     uint32_t order[LILAC_LAYOUT_MAX_DIMS];
     PyObject *sequence = Py_None, *input = NULL;
     dim_name name = {"register"};
-    if (!PyArg_ParseTuple(arguments, "|OO", &sequence, &input) ||
+    if (!PyArg_ParseTupleAndKeywords(arguments, words, "|OO", keys, &sequence, &input) ||
         (input != NULL && !read_input(&name, self, input)) ||
         (sequence != Py_None && !read_order(order, layout->out, layout->out_count, sequence)))
         return NULL;

@@ -373,6 +373,9 @@ static PyObject *fit(PyObject *self, PyObject *arguments) {
 
 /* ---- the table -------------------------------------------------------------------------- */
 
+/* A method that takes names of arguments has another type than the table's rows say. */
+#define BY_KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
+
 PyMethodDef layout_methods[] = {
     {"_from_bases", layout_from_bases, METH_VARARGS | METH_CLASS, NULL},
     {"_from_masks", layout_from_masks, METH_VARARGS | METH_CLASS, NULL},
@@ -422,7 +425,7 @@ PyMethodDef layout_methods[] = {
      "concat_ins(other)\n\n(x, y) -> self(x) xor other(y); the outputs must be the same."},
     {"concat_outs", concat_outs, METH_O,
      "concat_outs(other)\n\nx -> (self(x), other(x)); the inputs must be the same."},
-    {"sublayout", (PyCFunction)(void (*)(void))sublayout, METH_VARARGS | METH_KEYWORDS,
+    {"sublayout", BY_KEYWORDS(sublayout),
      "sublayout(ins=None, outs=None)\n\nOnly the named inputs and outputs; None: all of that "
      "side."},
     {"slice", slice, METH_O,
@@ -473,7 +476,7 @@ PyMethodDef layout_methods[] = {
      "The bits of an input that do not change the element, as a mask: each element is held once "
      "by\n"
      "the indices whose free bits are 0."},
-    {"additive_bits", layout_additive_bits, METH_VARARGS,
+    {"additive_bits", BY_KEYWORDS(layout_additive_bits),
      "additive_bits(input, touched=0)\n\n"
      "The bits of an input, as a mask, that may be added instead of xored: layout(x) is\n"
      "layout(rest of x) + layout(these bits of x) as flattened numbers. `touched`: output bits "
@@ -485,7 +488,7 @@ PyMethodDef layout_methods[] = {
      "is_identity_over(names)\n\nAre these dimensions of both sides mapped to themselves?"},
     {"is_trivial_over", layout_is_trivial_over, METH_O,
      "is_trivial_over(names)\n\nAnd does nothing else move along them, nor they along others?"},
-    {"consecutive", layout_consecutive, METH_VARARGS,
+    {"consecutive", BY_KEYWORDS(layout_consecutive),
      "consecutive(order=None, input='register')\n\n"
      "How many consecutive elements indices 0, 1, 2 ... of an input hold, wherever the rest "
      "starts\n"

@@ -105,14 +105,14 @@ METHOD(layout_bulk);
 METHOD(layout_coordinates);
 METHOD(layout_equivalent); /* facts.c */
 METHOD(layout_free_bits);
-METHOD(layout_additive_bits);
 METHOD(layout_is_zero_over);
 METHOD(layout_is_identity_over);
 METHOD(layout_is_trivial_over);
-METHOD(layout_consecutive);
 METHOD(layout_json);
-METHOD(layout_view);                                                         /* view.c */
-METHOD(layout_cute);                                                         /* read.c */
+METHOD(layout_view); /* view.c */
+METHOD(layout_cute); /* read.c */
+PyObject *layout_additive_bits(PyObject *self, PyObject *arguments, PyObject *words);
+PyObject *layout_consecutive(PyObject *self, PyObject *arguments, PyObject *words);
 PyObject *layout_call(PyObject *self, PyObject *arguments, PyObject *words); /* apply.c */
 
 #endif

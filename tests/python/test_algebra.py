@@ -220,9 +220,9 @@ def test_dimensions():
     assert layout.resize_in("lane", 8).drop_free("lane") == layout
     assert layout.consecutive() == 1
     assert layout.consecutive([0, 1]) == 2
-    assert layout.consecutive(None, "lane") == 4
+    assert layout.consecutive(input="lane") == layout.consecutive([1, 0], "lane") == 4
     assert layout.additive_bits("register") == 1
-    assert layout.additive_bits("lane", 2) == 0b10
+    assert layout.additive_bits("lane", touched=2) == 0b10
 
 
 def test_predicates():
