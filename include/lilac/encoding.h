@@ -4,14 +4,26 @@
  * named layout depends on the shape of its tensor, so reading has two steps: the attribute's text
  * becomes an lilac_encoding (a tree of parameters), and with a shape that becomes a layout.
  *
+ *     of tensors          register, lane, warp, block → dim0 …   blocked, slice, linear, dot_op, …
+ *     of shared memory    offset, block [, partition] → dim0 …   offsets count elements; padding
+ *                                                                 is not in the map
+ *     of tensor memory    row, col, block → dim0, dim1           a zero column of col, or of row
+ *                                                                 below 32: no element is there
+ *
+ * The spellings of Triton 3.6 and of its main branch are both read (CTASplitM or CGALayout of
+ * tensor memory, warpsPerCTA or ctaLayout of wmma), and each is printed as it was read.
+ *
  * Diagnostics of reading: layout-unknown, layout-not-supported (a kind of Triton's that is not read
  * here), layout-alias-undefined, layout-field-unknown, -twice, -missing, layout-older-form
- * (CTAsPerCGA, CTASplitNum, CTAOrder), layout-rank, layout-not-power-of-two, layout-order,
- * layout-basis, layout-not-surjective, layout-slice-dim, layout-too-large, layout-too-deep,
- * layout-version, layout-instruction-shape, layout-element-width (of matrix units),
- * layout-dot-operand, layout-dot-parent, layout-dot-k-width, element-type-unknown, address-space;
- * the scanner's own are syntax and integer-too-large. Of a shape: shape-not-power-of-two,
- * shape-too-large, layout-rank, layout-does-not-cover, layout-too-large.
+ * (CTAsPerCGA, CTASplitNum, CTAOrder), layout-two-forms, layout-rank, layout-number,
+ * layout-not-power-of-two, layout-order, layout-basis, layout-not-surjective, layout-slice-dim,
+ * layout-too-large, layout-too-deep, layout-of-memory and layout-of-tensor (one where the other
+ * should be), layout-version, layout-instruction-shape, layout-dot-operand, -dot-parent,
+ * -dot-k-width, layout-swizzle, layout-element-width, layout-fp4-padded, layout-padding,
+ * layout-partition, layout-tensor-memory, element-type-unknown, address-space; the scanner's own
+ * are syntax and integer-too-large. Of a shape: shape-not-power-of-two, shape-too-large,
+ * layout-rank, layout-does-not-cover, layout-shape (one that this kind cannot have),
+ * layout-dot-operand, layout-dot-k-width, layout-too-large.
  */
 #ifndef LILAC_ENCODING_H
 #define LILAC_ENCODING_H
@@ -153,6 +165,7 @@ typedef struct lilac_encoding {
     } as;
 } lilac_encoding;
 
+/* What a layout is for, by its kind. */
 LILAC_API lilac_encoding_place lilac_encoding_place_of(const lilac_encoding *encoding);
 
 /* The layout of a tensor of this shape (powers of two): inputs as the kind's place says, outputs
@@ -225,32 +238,36 @@ lilac_encoding_memory_layout(lilac_context *context, lilac_layout *result,
                              const lilac_encoding *encoding, uint32_t rank, const int64_t *shape,
                              uint32_t alloc_rank, const int64_t *alloc_shape);
 
-/* Building from C: Triton's blocked layout. Arrays have `rank` entries, powers of two. */
+/* ---- building from C -------------------------------------------------------------------- */
+
+/* An encoding may also be filled in by hand: start from zero bytes, set kind, rank and the member
+ * of `as`. The builders assert what the readers check. Arrays have `rank` entries, powers of two
+ * where they are sizes; all is in one block until `blocks` is set. Parents must live as long. */
 LILAC_API void lilac_encoding_blocked(lilac_encoding *result, uint32_t rank,
                                       const uint32_t *size_per_thread,
                                       const uint32_t *threads_per_warp,
                                       const uint32_t *warps_per_cta, const uint32_t *order);
-
-/* AMD's and Intel's matrix units. Arrays have `rank` entries (2, or 3 with a batch before) and
- * instr_shape three, [m, n, k]; powers of two. What is not given here is as when the text does not
- * give it (tiles_per_warp 1, one block) and may be set in the result. Refused, with the reason: what
- * reading refuses. */
-LILAC_API LILAC_MUST_USE bool lilac_encoding_amd_mfma(lilac_encoding *result, uint32_t rank,
-                                                      uint32_t version, const uint32_t *instr_shape,
-                                                      bool transposed, uint32_t element_bits,
-                                                      const uint32_t *warps_per_cta,
-                                                      lilac_reason *why);
-LILAC_API LILAC_MUST_USE bool lilac_encoding_amd_wmma(lilac_encoding *result, uint32_t rank,
-                                                      uint32_t version, const uint32_t *instr_shape,
-                                                      bool transposed,
-                                                      const uint32_t *warps_per_cta,
-                                                      lilac_reason *why);
-/* Of systolic depth 8. */
-LILAC_API LILAC_MUST_USE bool
-lilac_encoding_intel_dpas(lilac_encoding *result, uint32_t rank, uint32_t repeat_count,
-                          uint32_t execution_size, uint32_t ops_per_channel,
-                          uint32_t threads_per_warp, const uint32_t *warps_per_cta,
-                          const uint32_t *rep_cluster, lilac_reason *why);
+LILAC_API void lilac_encoding_slice(lilac_encoding *result, uint32_t dim,
+                                    const lilac_encoding *parent);
+/* The operand of a parent that has them; k_width 0 for a blocked parent. */
+LILAC_API void lilac_encoding_dot_operand(lilac_encoding *result, uint32_t operand,
+                                          const lilac_encoding *parent, uint32_t k_width);
+/* Version 2: instr_shape of `rank` sizes, [16, 8] for rank 2. Version 3: [16, n, k]. */
+LILAC_API void lilac_encoding_nvidia_mma(lilac_encoding *result, uint32_t version_major,
+                                         uint32_t version_minor, uint32_t rank,
+                                         const uint32_t *warps_per_cta,
+                                         const uint32_t *instr_shape);
+LILAC_API void lilac_encoding_swizzled_shared(lilac_encoding *result, uint32_t rank, uint32_t vec,
+                                              uint32_t per_phase, uint32_t max_phase,
+                                              const uint32_t *order);
+LILAC_API void lilac_encoding_nvmma_shared(lilac_encoding *result, uint32_t rank,
+                                           uint32_t swizzling_byte_width, bool transposed,
+                                           uint32_t element_bits, bool fp4_padded);
+/* A named layout of a linear one: generic_linear or shared_linear, as its inputs say. Refused, with
+ * no diagnostic: other inputs than register, lane, warp, block or offset, block; a map that is not
+ * onto. */
+LILAC_API LILAC_MUST_USE bool lilac_encoding_linear(lilac_encoding *result,
+                                                    const lilac_layout *layout);
 
 LILAC_END
 

@@ -60,21 +60,6 @@ bool lilac_encoding_blocked_layout(lilac_context *context, lilac_layout *result,
                                    &encoding->blocks);
 }
 
-void lilac_encoding_blocked(lilac_encoding *result, uint32_t rank, const uint32_t *size_per_thread,
-                            const uint32_t *threads_per_warp, const uint32_t *warps_per_cta,
-                            const uint32_t *order) {
-    assert(rank <= LILAC_MAX_RANK);
-    memset(result, 0, sizeof *result);
-    result->kind = LILAC_ENCODING_BLOCKED;
-    result->rank = rank;
-    for (uint32_t d = 0; d < rank; d++) {
-        result->as.blocked.size_per_thread[d] = size_per_thread[d];
-        result->as.blocked.threads_per_warp[d] = threads_per_warp[d];
-        result->as.blocked.warps_per_cta[d] = warps_per_cta[d];
-        result->as.blocked.order[d] = order[d];
-    }
-}
-
 bool lilac_encoding_blocked_dot_layout(lilac_context *context, lilac_layout *result,
                                        const lilac_encoding *dot,
                                        const lilac_encoding_shape *shape) {

@@ -234,6 +234,73 @@ static void kinds_are_refused(void **state) {
             "layout-not-supported", "#ttig.warp");
 }
 
+#define MMA(version, warps, shape)                                                                 \
+    "#ttg.nvidia_mma<{versionMajor = " version ", versionMinor = 0, warpsPerCTA = " warps          \
+    ", instrShape = " shape "}>"
+
+static void matrices(void **state) {
+    (void)state;
+    /* The f64 instruction of 8 rows. */
+    expect_layout("tensor<8x4xf64, #ttg.dot_op<{opIdx = 0, parent = " MMA(
+                      "2", "[1, 1]", "[8, 8]") ", kWidth = 1}>>",
+                  "{\"register\": [], \"lane\": [[0,1],[0,2],[1,0],[2,0],[4,0]], "
+                  "\"warp\": [], \"block\": []}");
+    /* Blocks do not split K, warps along it hold copies. */
+    expect_layout("tensor<16x16xf16, #ttg.dot_op<{opIdx = 1, parent = #ttg.nvidia_mma<{"
+                  "versionMajor = 2, versionMinor = 0, warpsPerCTA = [2, 1], CGALayout = [[1, 0], "
+                  "[0, 1]], instrShape = [16, 8]}>, kWidth = 2}>>",
+                  "{\"register\": [[1,0],[8,0]], \"lane\": [[2,0],[4,0],[0,1],[0,2],[0,4]], "
+                  "\"warp\": [[0,0]], \"block\": [[0,0],[0,8]]}");
+    /* Bases that bend. */
+    expect_layout("tensor<2x2xf32, #ttg.generic_linear<{register = [[1, 0]], lane = [[1, 1]], warp "
+                  "= [], block = []}>>",
+                  "{\"register\": [[1,0]], \"lane\": [[1,1]], \"warp\": [], \"block\": []}");
+}
+
+static void matrices_are_refused(void **state) {
+    (void)state;
+    refused("tensor<16x8xf32, " MMA("5", "[1, 1]", "[16, 8]") ">", "layout-version", "5,");
+    refused("tensor<16x8xf32, " MMA("-2", "[1, 1]", "[16, 8]") ">", "layout-number", "-2");
+    refused("tensor<16xf32, " MMA("2", "[1]", "[16]") ">", "layout-rank", "[1]");
+    refused("tensor<16x8xf32, " MMA("2", "[1, 1]", "[16, 4]") ">", "layout-instruction-shape",
+            "[16, 4]");
+    refused("tensor<16x8xf32, " MMA("2", "[1, 1]", "[16, 8, 8]") ">", "layout-instruction-shape",
+            "[16, 8, 8]");
+    refused("tensor<2x16x8xf32, " MMA("2", "[1, 1, 1]", "[2, 16, 8]") ">",
+            "layout-instruction-shape", "[2, 16, 8]");
+    refused("tensor<16x8xf32, " MMA("3", "[4, 1]", "[16, 8]") ">", "layout-instruction-shape",
+            "[16, 8]");
+    refused("tensor<16x8xf32, " MMA("3", "[4, 1]", "[32, 8, 16]") ">", "layout-instruction-shape",
+            "[32, 8, 16]");
+}
+
+#define OPERAND(index, parent, more)                                                               \
+    "tensor<16x16xf16, #ttg.dot_op<{opIdx = " index ", parent = " parent more "}>>"
+
+static void operands_are_refused(void **state) {
+    (void)state;
+    refused(OPERAND("2", BLOCKED_16, ""), "layout-dot-operand", "2, parent");
+    refused(OPERAND("0", BLOCKED_16, ", kWidth = 2"), "layout-dot-k-width", "#ttg");
+    refused(OPERAND("0", MMA("2", "[1, 1]", "[16, 8]"), ""), "layout-dot-k-width", "#ttg");
+    refused(OPERAND("0", MMA("2", "[1, 1]", "[16, 8]"), ", kWidth = 3"), "layout-not-power-of-two",
+            "3}");
+    refused(OPERAND("1", MMA("3", "[4, 1]", "[16, 8, 16]"), ", kWidth = 2"), "layout-dot-operand",
+            "#ttg");
+    refused(OPERAND("0", "#ttg.slice<{dim = 0, parent = " BLOCKED_16 "}>", ""), "layout-dot-parent",
+            "#ttg.slice");
+    refused(OPERAND("0",
+                    "#ttg.blocked<{sizePerThread = [1], threadsPerWarp = [1], warpsPerCTA = "
+                    "[1], order = [0]}>",
+                    ""),
+            "layout-rank", "#ttg.blocked");
+    refused("tensor<4x4xf16, #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = "
+            "[1, 0]}>>",
+            "layout-of-memory", "#ttg");
+    refused("tensor<2x2xf32, #ttg.generic_linear<{register = [[1, 1]], lane = [[1, 1]], warp = [], "
+            "block = []}>>",
+            "layout-not-surjective", "#ttg");
+}
+
 static void fields_are_refused(void **state) {
     (void)state;
     refused("tensor<4xf32, #ttg.blocked<{sizePerThread = [1], threads = [4]}>>",
@@ -367,6 +434,9 @@ int main(void) {
         cmocka_unit_test(aliases),
         cmocka_unit_test(shapes_are_refused),
         cmocka_unit_test(kinds_are_refused),
+        cmocka_unit_test(matrices),
+        cmocka_unit_test(matrices_are_refused),
+        cmocka_unit_test(operands_are_refused),
         cmocka_unit_test(fields_are_refused),
         cmocka_unit_test(numbers_are_refused),
         cmocka_unit_test(blocks_are_refused),
