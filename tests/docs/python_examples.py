@@ -1,7 +1,7 @@
 """The Python examples of the documentation, executed: every ```pycon block of the pages given.
 
 The blocks of a page are one session, as a reader would type them; lines of output are compared as
-doctest compares them, "..." standing for any text. tests/python runs this where the package is
+doctest compares them, "..." standing for any text, and may be blank. tests/python runs this where the package is
 installed; by hand: python3 tests/docs/python_examples.py [PAGE…]
 """
 
@@ -15,6 +15,16 @@ PAGES = [os.path.join(ROOT, "docs", "layouts.md")]
 BLOCK = re.compile(r"```pycon\n(.*?)```", re.S)
 
 
+def blank_lines_marked(lines):
+    """Blank lines as doctest wants those of an output, but not those before the next example."""
+    marked = list(lines)
+    for number, line in enumerate(lines):
+        rest = [other for other in lines[number:] if other]
+        if not line and rest and not rest[0].startswith(">>> "):
+            marked[number] = "<BLANKLINE>"
+    return marked
+
+
 def run_page(path):
     """(examples, failures) of a page; failures are printed."""
     with open(path, encoding="utf-8") as file:
@@ -23,7 +33,7 @@ def run_page(path):
     lines = [""] * len(text.split("\n"))
     for block in BLOCK.finditer(text):
         first = text.count("\n", 0, block.start(1))
-        examples = block.group(1).split("\n")[:-1]
+        examples = blank_lines_marked(block.group(1).split("\n")[:-1])
         lines[first:first + len(examples)] = examples
     test = doctest.DocTestParser().get_doctest("\n".join(lines) + "\n", {}, os.path.basename(path), path, 0)
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)
