@@ -451,12 +451,45 @@ static void test_of_layouts(void **state) {
     assert_string_equal(why.text, "more than 62 bits");
 }
 
+/* The atoms that CuTe names for its matrix units are the shared memory of Triton's NVMMA layouts: 8
+ * rows of 32, 64 or 128 bytes, whatever the element. Two descriptions that know nothing of each
+ * other. */
+static void test_atoms(void **state) {
+    (void)state;
+    for (uint32_t swizzle = 1; swizzle <= 3; swizzle++) {
+        for (uint32_t width = 8; width <= 32; width *= 2) {
+            const uint32_t row = 128U << swizzle; /* bits */
+            char cute_text[128], type[256];
+            lilac_cute cute;
+            lilac_layout memory;
+            lilac_reason why = {""};
+            lilac_encoding_memdesc memdesc;
+            lilac_context *context = lilac_context_create();
+            lilac_scanner scanner;
+            snprintf(cute_text, sizeof cute_text,
+                     "Sw<%u,4,3> o smem_ptr[%ub](unset) o (_8,_%u):(_%u,_1)", swizzle, width,
+                     row / width, row / width);
+            snprintf(type, sizeof type,
+                     "!ttg.memdesc<8x%uxi%u, #ttg.nvmma_shared<{swizzlingByteWidth = %u, "
+                     "transposed = false, elementBitWidth = %u}>, #smem>",
+                     row / width, width, row / 8, width);
+            assert_true(read_text(&cute, cute_text));
+            assert_true(lilac_cute_memory(&memory, &cute, &why));
+            scan(&scanner, context, type);
+            assert_true(lilac_encoding_read_memdesc(&scanner, NULL, &memdesc));
+            assert_true(lilac_layout_equal(&memory, &memdesc.layout));
+            lilac_context_destroy(context);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text),       cmocka_unit_test(test_refused_texts),
         cmocka_unit_test(test_random),     cmocka_unit_test(test_random_texts),
         cmocka_unit_test(test_exhaustive), cmocka_unit_test(test_swizzle),
         cmocka_unit_test(test_reasons),    cmocka_unit_test(test_of_layouts),
+        cmocka_unit_test(test_atoms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
