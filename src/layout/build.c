@@ -126,7 +126,7 @@ bool lilac_layout_from_bases(lilac_layout *layout, uint32_t in_count, const lila
     lilac_layout made;
     lilac_layout_init(&made);
     for (uint32_t d = 0; d < out_count; d++) {
-        uint32_t needed = bits_needed(coordinates + d, in_bits, out_count);
+        uint32_t needed = in_bits == 0 ? 0 : bits_needed(coordinates + d, in_bits, out_count);
         uint32_t bits = outs[d].bits == LILAC_LAYOUT_INFER ? needed : outs[d].bits;
         uint32_t start = made.out_bits;
         if (!add_named_out(&made, &outs[d], bits, why))

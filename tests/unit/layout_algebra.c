@@ -101,6 +101,15 @@ static void bases(void **state) {
     assert_int_equal(lilac_layout_column(&layout, "in1", 2), 2 | 2 << 3);
     assert_true(lilac_layout_from_bases(&layout, 0, NULL, 0, NULL, NULL, NULL));
     assert_int_equal(layout.in_count + layout.out_count, 0);
+    /* As many dimensions as there may be. */
+    lilac_layout_dim dims[24];
+    memset(dims, 0, sizeof dims);
+    for (uint32_t i = 0; i < 24; i++)
+        dims[i].name[0] = (char)('a' + i);
+    assert_true(lilac_layout_from_bases(&layout, 24, dims, 24, dims, NULL, NULL));
+    assert_int_equal(layout.in_count + layout.out_count, 48);
+    assert_true(lilac_layout_from_masks(&layout, 24, dims, 24, dims, NULL, NULL));
+    assert_true(lilac_layout_reshape_ins(&layout, &layout, 24, dims, NULL));
 }
 
 /* ---- division --------------------------------------------------------------------------- */
@@ -192,6 +201,56 @@ static void additive_registers(void **state) {
     assert_int_equal(lilac_layout_additive_bits(&layout, "lane", 0), 2);
     assert_int_equal(lilac_layout_additive_bits(&layout, "warp", 0), 0);
     assert_int_equal(lilac_layout_free_mask(&layout), 0);
+}
+
+/* The tile's own registers need not come first in it, nor need it have any. */
+static void orders_of_other_tiles(void **state) {
+    (void)state;
+    lilac_layout layout = accumulator(), permuted;
+    lilac_layout lanes = identity(2, "lane", "dim1"), both, quotient;
+    uint8_t order[2] = {7, 7};
+    /* Not divisible on the left by the lanes alone: they stand above a register. */
+    assert_false(lilac_layout_division_order(order, &layout, &lanes, "register", false, NULL));
+    lanes = product(zeros(0, "register", "dim1", 1), identity(2, "lane", "dim1"));
+    assert_false(lilac_layout_division_order(order, &layout, &lanes, "register", false, NULL));
+    both = product(lanes, identity(1, "register", "dim0"));
+    assert_false(lilac_layout_division_order(order, &layout, &both, "register", false, NULL));
+    /* lanes first, then the register */
+    lilac_layout_permute_bits(&layout, &layout, "register", (const uint8_t[]){1, 0});
+    lilac_layout tile = product(identity(1, "register", "dim1"), identity(2, "lane", "dim1"));
+    lilac_layout_permute_ins(&tile, &tile, (const uint32_t[]){1, 0});
+    assert_true(lilac_layout_division_order(order, &layout, &tile, "register", false, NULL));
+    assert_int_equal(order[0], 1);
+    assert_int_equal(order[1], 0);
+    lanes = product(identity(3, "lane", "dim0"), identity(2, "warp", "dim0"));
+    layout = product(lanes, identity(2, "register", "dim1"));
+    tile = identity(2, "lane", "dim0");
+    assert_true(lilac_layout_division_order(order, &layout, &tile, "register", false, NULL));
+    assert_int_equal(order[0], 0);
+    assert_int_equal(order[1], 1);
+    assert_true(lilac_layout_divide_left(&quotient, &layout, &tile, NULL));
+    /* No such input: nothing to put in order. */
+    lilac_layout_permute_bits(&permuted, &layout, "offset", NULL);
+    assert_true(lilac_layout_equal(&permuted, &layout));
+}
+
+/* A range of many runs, from the middle on. */
+static void long_ranges(void **state) {
+    (void)state;
+    static const uint32_t bits[] = {11, 10};
+    static uint32_t narrow[1 << 20];
+    static uint64_t wide[1 << 20];
+    lilac_layout layout;
+    assert_true(lilac_layout_standard(&layout, "offset", 2, bits, (const uint32_t[]){0, 1}, NULL));
+    for (uint32_t i = 5; i < 21; i++)
+        layout.columns[i] ^= layout.columns[i - 5];
+    const uint64_t first = (1 << 20) - 7;
+    assert_true(lilac_layout_apply_range32(narrow, &layout, first, 1 << 20, NULL));
+    assert_true(lilac_layout_apply_range(wide, &layout, first, 1 << 20, NULL));
+    for (uint64_t i = 0; i < 1 << 20; i += 61) {
+        assert_true(wide[i] == lilac_layout_apply(&layout, first + i));
+        assert_true(narrow[i] == wide[i]);
+    }
 }
 
 /* ---- fitting ---------------------------------------------------------------------------- */
@@ -325,6 +384,8 @@ static void building_is_refused(void **state) {
             "more than 64 output bits");
     refused(lilac_layout_from_masks(&result, 1, one, 1, one, words, &why),
             "mask 1 goes outside the 2 input bits");
+    refused(lilac_layout_from_masks(&result, 1, one, 1, one, words + 1, &why),
+            "mask 0 goes outside the 2 input bits");
     refused(lilac_layout_from_masks(&result, 1, one, 1, full, words, &why),
             "an output's name has 1 to 14 characters");
     refused(lilac_layout_from_masks(&result, 2, twice, 1, one, (const uint64_t[]){1, 2}, &why),
@@ -368,6 +429,9 @@ static void division_is_refused(void **state) {
             "the tile's place goes outside the 4 bits of 'dim0'");
     refused(lilac_layout_divide(&result, &layout, &tile, (const uint64_t[]){9}, NULL, &why),
             "the tile has 1 bits along 'dim0' and 2 places");
+    tile = product(tile, zeros(0, "lane", "dim2", 0)); /* an output of size one is no matter */
+    refused(lilac_layout_divide(&result, &layout, &tile, (const uint64_t[]){1, 1}, NULL, &why),
+            "the tile's place goes outside the 0 bits of 'dim2'");
 }
 
 static void division_orders_are_refused(void **state) {
@@ -531,6 +595,8 @@ int main(void) {
         cmocka_unit_test(bases),
         cmocka_unit_test(a_matrix_instruction_divides_its_layout),
         cmocka_unit_test(runs_across_dimensions),
+        cmocka_unit_test(orders_of_other_tiles),
+        cmocka_unit_test(long_ranges),
         cmocka_unit_test(additive_registers),
         cmocka_unit_test(threads_wrap_around_a_tensor),
         cmocka_unit_test(sixty_four_bits_are_cut_and_applied),
