@@ -257,9 +257,31 @@ LILAC_API void lilac_encoding_nvidia_mma(lilac_encoding *result, uint32_t versio
                                          uint32_t version_minor, uint32_t rank,
                                          const uint32_t *warps_per_cta,
                                          const uint32_t *instr_shape);
+/* AMD's and Intel's matrix units, of rank 2 (or 3 with a batch before). instr_shape is [m, n, k].
+ * What is not given here is as when the text does not give it (tiles_per_warp 1) and may be set in
+ * the result. Refused, with the reason in `why` when that is not NULL: what reading refuses. */
+LILAC_API LILAC_MUST_USE bool lilac_encoding_amd_mfma(lilac_encoding *result, uint32_t rank,
+                                                      uint32_t version, const uint32_t *instr_shape,
+                                                      bool transposed, uint32_t element_bits,
+                                                      const uint32_t *warps_per_cta,
+                                                      lilac_reason *why);
+LILAC_API LILAC_MUST_USE bool lilac_encoding_amd_wmma(lilac_encoding *result, uint32_t rank,
+                                                      uint32_t version, const uint32_t *instr_shape,
+                                                      bool transposed,
+                                                      const uint32_t *warps_per_cta,
+                                                      lilac_reason *why);
+/* Of systolic depth 8. */
+LILAC_API LILAC_MUST_USE bool
+lilac_encoding_intel_dpas(lilac_encoding *result, uint32_t rank, uint32_t repeat_count,
+                          uint32_t execution_size, uint32_t ops_per_channel,
+                          uint32_t threads_per_warp, const uint32_t *warps_per_cta,
+                          const uint32_t *rep_cluster, lilac_reason *why);
 LILAC_API void lilac_encoding_swizzled_shared(lilac_encoding *result, uint32_t rank, uint32_t vec,
                                               uint32_t per_phase, uint32_t max_phase,
                                               const uint32_t *order);
+LILAC_API void lilac_encoding_amd_rotating_shared(lilac_encoding *result, uint32_t rank,
+                                                  uint32_t vec, uint32_t per_phase,
+                                                  uint32_t max_phase, const uint32_t *order);
 LILAC_API void lilac_encoding_nvmma_shared(lilac_encoding *result, uint32_t rank,
                                            uint32_t swizzling_byte_width, bool transposed,
                                            uint32_t element_bits, bool fp4_padded);

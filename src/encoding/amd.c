@@ -204,6 +204,16 @@ bool lilac_encoding_amd_rotating_shared_read(lilac_encoding_reader *r, lilac_enc
     return true;
 }
 
+void lilac_encoding_amd_rotating_shared(lilac_encoding *result, uint32_t rank, uint32_t vec,
+                                        uint32_t per_phase, uint32_t max_phase,
+                                        const uint32_t *order) {
+    lilac_encoding_begin(result, LILAC_ENCODING_AMD_ROTATING_SHARED, rank);
+    result->as.swizzled.vec = vec;
+    result->as.swizzled.per_phase = per_phase;
+    result->as.swizzled.max_phase = max_phase;
+    memcpy(result->as.swizzled.order, order, rank * sizeof *order);
+}
+
 void lilac_encoding_amd_rotating_shared_print(lilac_text *out, const lilac_encoding *encoding) {
     lilac_text_printf(out, "<{vec = %u, perPhase = %u, maxPhase = %u", encoding->as.swizzled.vec,
                       encoding->as.swizzled.per_phase, encoding->as.swizzled.max_phase);

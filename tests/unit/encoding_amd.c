@@ -378,6 +378,10 @@ static void built_from_c(void **state) {
                            "opsPerChan = 2, threadsPerWarp = 16, warpsPerCTA = [2, 4], repCluster "
                            "= [4, 2]}>");
 
+    lilac_encoding_amd_rotating_shared(&encoding, 2, 4, 2, 8, (const uint32_t[]){1, 0});
+    expect_text(&encoding,
+                "#ttg.amd_rotating_shared<{vec = 4, perPhase = 2, maxPhase = 8, order = [1, 0]}>");
+
     lilac_encoding before = encoding;
     assert_false(lilac_encoding_amd_mfma(&encoding, 2, 3, odd, true, 32, warps, &why));
     assert_string_equal(why.text, "there is no mfma instruction 32x16, only 32x32, 16x16, 64x4 and "
