@@ -76,6 +76,14 @@ LILAC_API uint64_t lilac_cute_offset(const lilac_cute *cute, const uint64_t *coo
 /* Swizzle<B,M,S> of an offset. */
 LILAC_API uint64_t lilac_cute_swizzle(uint32_t bits, uint32_t base, int32_t shift, uint64_t offset);
 
+/* Padding, as of padded shared memory: an offset a becomes a + Σ ⌊a / interval⌋ · padding, which
+ * goes into the strides; the layout is linear over F2 no longer, as a rule. Neighbouring leaves are
+ * joined where that changes nothing. Refused: a swizzle, strides that an interval cuts where no
+ * stride says it, more than 64 leaves, offsets beyond 2^62. */
+LILAC_API LILAC_MUST_USE bool lilac_cute_pad(lilac_cute *cute, uint32_t count,
+                                             const uint64_t *interval, const uint64_t *padding,
+                                             lilac_reason *why);
+
 /* dim0 × dim1 × … → offset. The output has as many bits as the largest offset needs. Refused, with
  * what is wrong: "size 3 of mode 0 is not a power of two", "stride 3 of mode 0 is not a power of
  * two: …", "segments overlap: …". */

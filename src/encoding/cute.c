@@ -77,6 +77,96 @@ uint64_t lilac_cute_offset(const lilac_cute *cute, const uint64_t *coordinates) 
     return swizzled(cute, sum);
 }
 
+/* ---- padding ---------------------------------------------------------------------------- */
+
+static bool too_many(lilac_reason *why) {
+    return refuse(why, "more than %d sizes", LILAC_CUTE_MAX_LEAVES);
+}
+
+/* Cuts the leaves that straddle multiples of the interval. */
+static bool cut(lilac_cute *cute, uint64_t interval, lilac_reason *why) {
+    uint64_t within = 0; /* the largest sum of what stays below the interval */
+    for (uint32_t i = 0; i < cute->leaf_count; i++) {
+        lilac_cute_leaf *leaf = &cute->leaf[i];
+        if (leaf->size == 1 || leaf->stride % interval == 0)
+            continue;
+        if (leaf->size * leaf->stride > interval) {
+            const uint64_t low = interval / leaf->stride;
+            if (interval % leaf->stride != 0 || leaf->size % low != 0)
+                return refuse(why,
+                              "padding every %" PRIu64 " elements cuts dimension %u, %" PRIu64
+                              " elements at a stride of %" PRIu64 ", where no stride says it",
+                              interval, leaf->mode, leaf->size, leaf->stride);
+            if (cute->leaf_count == LILAC_CUTE_MAX_LEAVES)
+                return too_many(why);
+            memmove(leaf + 1, leaf, (cute->leaf_count - i) * sizeof *leaf);
+            cute->leaf_count++;
+            leaf[0].size = low;
+            leaf[1].size /= low;
+            leaf[1].stride = interval;
+        }
+        within += (leaf->size - 1) * leaf->stride;
+        if (within >= interval)
+            return refuse(why,
+                          "padding every %" PRIu64
+                          " elements: dimension %u does not stay below it, "
+                          "and no stride says it",
+                          interval, leaf->mode);
+    }
+    return true;
+}
+
+/* Neighbouring leaves of a mode whose strides go on, and leaves of one element. */
+static void join(lilac_cute *cute) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < cute->leaf_count; i++) {
+        const lilac_cute_leaf leaf = cute->leaf[i];
+        lilac_cute_leaf *last = kept == 0 ? NULL : &cute->leaf[kept - 1];
+        if (last == NULL || last->mode != leaf.mode) {
+            cute->leaf[kept++] = leaf;
+        } else if (last->size == 1) {
+            *last = leaf;
+        } else if (leaf.size != 1) {
+            if (leaf.stride == last->stride * last->size)
+                last->size *= leaf.size;
+            else
+                cute->leaf[kept++] = leaf;
+        }
+    }
+    cute->leaf_count = kept;
+}
+
+bool lilac_cute_pad(lilac_cute *cute, uint32_t count, const uint64_t *interval,
+                    const uint64_t *padding, lilac_reason *why) {
+    lilac_cute made = *cute;
+    uint64_t largest = 0;
+    if (count != 0 && cute->swizzle_bits != 0)
+        return refuse(why, "padding after a swizzle: a CuTe layout swizzles last");
+    for (uint32_t i = 0; i < count; i++) {
+        if (interval[i] == 0)
+            return refuse(why, "padding every 0 elements");
+        if (!cut(&made, interval[i], why))
+            return false;
+    }
+    for (uint32_t i = 0; i < made.leaf_count; i++) {
+        const uint64_t stride = made.leaf[i].stride;
+        uint64_t added, reach, sum = stride;
+        bool fits = true;
+        for (uint32_t k = 0; fits && k < count; k++)
+            fits = !__builtin_mul_overflow(stride / interval[k], padding[k], &added) &&
+                   !__builtin_add_overflow(sum, added, &sum);
+        fits = fits && !__builtin_mul_overflow(made.leaf[i].size - 1, sum, &reach) &&
+               !__builtin_add_overflow(largest, reach, &largest) &&
+               largest <= UINT64_C(1) << MAX_OFFSET_BITS && sum <= UINT64_C(1) << MAX_OFFSET_BITS;
+        if (!fits)
+            return refuse(why, "offsets beyond 2^%d", MAX_OFFSET_BITS);
+        made.leaf[i].stride = sum;
+    }
+    join(&made);
+    *cute = made;
+    return true;
+}
+
 /* ---- to a linear map -------------------------------------------------------------------- */
 
 /* One bit of a coordinate with what it adds to the offset. */

@@ -4,11 +4,6 @@
  * is once the pieces of a dimension are put in order of their divisors; linear layouts come from
  * there.
  *
- * Padding goes into the strides. Let addresses be Σ x_i·s_i, intervals I. When every piece either
- * stays below I together with all smaller ones, or has a stride that I divides, then
- * ⌊address / I⌋ = Σ x_i·(s_i / I) over the latter, and padding P makes s_i into s_i + (s_i / I)·P.
- * Pieces that straddle I are cut there first.
- *
  * Injectivity of strides: two elements share an address exactly when some difference δ ≠ 0 of
  * coordinates, |δ_d| < size_d, has Σ δ_d·s_d = 0. The search goes from the largest stride down and
  * keeps only those δ_d that the smaller strides can still make up for, which leaves few.
@@ -196,61 +191,16 @@ static bool cute_before_padding(lilac_cute *result, const lilac_memory_form *for
     return true;
 }
 
-/* Cuts the leaves that straddle multiples of the interval. */
-static bool cut(lilac_cute *cute, uint64_t interval, lilac_reason *why) {
-    for (uint32_t i = 0; i < cute->leaf_count; i++) {
-        lilac_cute_leaf *leaf = &cute->leaf[i];
-        if (leaf->size == 1 || leaf->stride % interval == 0 ||
-            leaf->size * leaf->stride <= interval)
-            continue;
-        const uint64_t low = interval / leaf->stride;
-        if (interval % leaf->stride != 0 || leaf->size % low != 0)
-            return refuse(why,
-                          "padding every %" PRIu64 " elements cuts dimension %u, %" PRIu64
-                          " elements at a stride of %" PRIu64 ", where no stride says it",
-                          interval, leaf->mode, leaf->size, leaf->stride);
-        if (cute->leaf_count == LILAC_CUTE_MAX_LEAVES)
-            return too_many(why);
-        memmove(leaf + 1, leaf, (cute->leaf_count - i) * sizeof *leaf);
-        cute->leaf_count++;
-        leaf[0].size = low;
-        leaf[1].size /= low;
-        leaf[1].stride = interval;
-    }
-    return true;
-}
-
-/* Neighbouring leaves of a dimension whose strides go on. */
-static void join(lilac_cute *cute) {
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < cute->leaf_count; i++) {
-        const lilac_cute_leaf leaf = cute->leaf[i];
-        lilac_cute_leaf *last = kept == 0 ? NULL : &cute->leaf[kept - 1];
-        if (last == NULL || last->mode != leaf.mode) {
-            cute->leaf[kept++] = leaf;
-        } else if (last->size == 1) {
-            *last = leaf;
-        } else if (leaf.size != 1) {
-            if (leaf.stride == last->stride * last->size)
-                last->size *= leaf.size;
-            else
-                cute->leaf[kept++] = leaf;
-        }
-    }
-    cute->leaf_count = kept;
-}
-
 bool lilac_memory_form_cute(lilac_cute *result, const lilac_memory_form *form, lilac_reason *why) {
-    lilac_cute made;
-    if (!cute_before_padding(&made, form, why))
-        return false;
+    uint64_t interval[LILAC_MEMORY_FORM_MAX_PADDINGS], padding[LILAC_MEMORY_FORM_MAX_PADDINGS];
     for (uint32_t i = 0; i < form->padding_count; i++) {
-        if (!cut(&made, form->padding[i].interval, why))
-            return false;
+        interval[i] = form->padding[i].interval;
+        padding[i] = form->padding[i].padding;
     }
-    for (uint32_t i = 0; i < made.leaf_count; i++)
-        made.leaf[i].stride = padded(form, made.leaf[i].stride);
-    join(&made);
+    lilac_cute made;
+    if (!cute_before_padding(&made, form, why) ||
+        !lilac_cute_pad(&made, form->padding_count, interval, padding, why))
+        return false;
     *result = made;
     return true;
 }
