@@ -11,7 +11,10 @@
  *                                                                 below 32: no element is there
  *
  * The spellings of Triton 3.6 and of its main branch are both read (CTASplitM or CGALayout of
- * tensor memory, warpsPerCTA or ctaLayout of wmma), and each is printed as it was read.
+ * tensor memory, warpsPerCTA or ctaLayout of wmma), and each is printed as it was read. Where one
+ * spelling means two things, it means what it does in main: an nvmma_shared that is not swizzled is
+ * transposed when it says so (3.6 ignores it). tensor_memory_linear, and a partition of
+ * shared_linear, are there so that every layout of memory has a text that reads back.
  *
  * Diagnostics of reading: layout-unknown, layout-not-supported (a kind of Triton's that is not read
  * here), layout-alias-undefined, layout-field-unknown, -twice, -missing, layout-older-form
@@ -58,6 +61,7 @@ typedef enum lilac_encoding_kind {
     /* Of tensor memory: inputs row, col, block. */
     LILAC_ENCODING_TENSOR_MEMORY,
     LILAC_ENCODING_TENSOR_MEMORY_SCALES,
+    LILAC_ENCODING_TENSOR_MEMORY_LINEAR, /* as.linear */
     LILAC_ENCODING_KIND_COUNT
 } lilac_encoding_kind;
 
@@ -185,6 +189,8 @@ typedef struct lilac_encoding_aliases {
     struct lilac_encoding_alias *first;
 } lilac_encoding_aliases;
 
+/* Brings an alias into scope, by its name without the '#'; and finds what a name means, NULL when
+ * it means nothing. Names are copied into the context's arena. */
 LILAC_API void lilac_encoding_define(lilac_encoding_aliases *aliases, lilac_context *context,
                                      const char *name, size_t length,
                                      const lilac_encoding *encoding);
@@ -209,6 +215,8 @@ typedef struct lilac_encoding_tensor {
     lilac_layout layout;
 } lilac_encoding_tensor;
 
+/* Reads such a type at the scanner, and works out its layout. False with a diagnostic: what reading
+ * an attribute reports, and what lilac_encoding_layout does. */
 LILAC_API LILAC_MUST_USE bool lilac_encoding_read_tensor(lilac_scanner *scanner,
                                                          const lilac_encoding_aliases *aliases,
                                                          lilac_encoding_tensor *result);
@@ -285,9 +293,9 @@ LILAC_API void lilac_encoding_amd_rotating_shared(lilac_encoding *result, uint32
 LILAC_API void lilac_encoding_nvmma_shared(lilac_encoding *result, uint32_t rank,
                                            uint32_t swizzling_byte_width, bool transposed,
                                            uint32_t element_bits, bool fp4_padded);
-/* A named layout of a linear one: generic_linear or shared_linear, as its inputs say. Refused, with
- * no diagnostic: other inputs than register, lane, warp, block or offset, block; a map that is not
- * onto. */
+/* A named layout of a linear one: generic_linear, shared_linear or tensor_memory_linear, as its
+ * inputs say. Refused, with no diagnostic: other inputs than register, lane, warp, block; offset,
+ * block and perhaps partition; row, col, block; a map that is not onto. */
 LILAC_API LILAC_MUST_USE bool lilac_encoding_linear(lilac_encoding *result,
                                                     const lilac_layout *layout);
 

@@ -338,7 +338,8 @@ LILAC_API LILAC_MUST_USE bool lilac_layout_fit(lilac_layout *result, const lilac
 /* {"register": [[0,1],[0,2]], "lane": …}: one value a line in JSON, coordinates in output order. */
 LILAC_API void lilac_layout_json(lilac_text *out, const lilac_layout *layout);
 /* #ttg.linear<{register = [[0, 1]], lane = […], warp = […], block = []}> for distributed layouts,
- * #ttg.shared_linear<{offset = […], block = []}> for memory ones. */
+ * #ttg.shared_linear<{offset = […], block = []}> for shared memory's,
+ * #ttng.tensor_memory_linear<{row = […], col = […], block = []}> for tensor memory's. */
 LILAC_API void lilac_layout_print(lilac_text *out, const lilac_layout *layout);
 
 LILAC_END

@@ -87,17 +87,24 @@ static bool has_inputs(const lilac_layout *layout, const char *const *names, uin
 
 bool lilac_encoding_linear(lilac_encoding *result, const lilac_layout *layout) {
     static const char *const distributed[] = {"register", "lane", "warp", "block"};
-    static const char *const memory[] = {"offset", "block"};
-    bool of_memory = has_inputs(layout, memory, 2);
-    if ((!of_memory && !has_inputs(layout, distributed, 4)) || !lilac_layout_is_surjective(layout))
+    static const char *const shared[] = {"offset", "block", "partition"};
+    static const char *const tensor[] = {"row", "col", "block"};
+    lilac_encoding_kind kind = LILAC_ENCODING_GENERIC_LINEAR;
+    if (has_inputs(layout, shared, 2) || has_inputs(layout, shared, 3))
+        kind = LILAC_ENCODING_SHARED_LINEAR;
+    else if (has_inputs(layout, tensor, 3))
+        kind = LILAC_ENCODING_TENSOR_MEMORY_LINEAR;
+    else if (!has_inputs(layout, distributed, 4))
+        return false;
+    if (!lilac_layout_is_surjective(layout))
         return false;
     for (uint32_t d = 0; d < layout->out_count; d++) {
         if (strcmp(layout->out[d].name, lilac_encoding_dim_name(d)) != 0)
             return false;
     }
     lilac_layout copy = *layout; /* it may be inside the result */
-    start(result, of_memory ? LILAC_ENCODING_SHARED_LINEAR : LILAC_ENCODING_GENERIC_LINEAR,
-          layout->out_count);
-    *(of_memory ? &result->as.shared_linear.linear : &result->as.linear) = copy;
+    start(result, kind, layout->out_count);
+    *(kind == LILAC_ENCODING_SHARED_LINEAR ? &result->as.shared_linear.linear
+                                           : &result->as.linear) = copy;
     return true;
 }

@@ -70,6 +70,7 @@ LILAC_ENCODING_HOOKS(shared_linear);
 LILAC_ENCODING_HOOKS(partitioned_shared);
 LILAC_ENCODING_HOOKS(tensor_memory);
 LILAC_ENCODING_HOOKS(tensor_memory_scales);
+LILAC_ENCODING_HOOKS(tensor_memory_linear);
 LILAC_ENCODING_DOT_HOOK(blocked);
 LILAC_ENCODING_DOT_HOOK(nvidia_mma);
 LILAC_ENCODING_DOT_HOOK(amd_mfma);
@@ -205,6 +206,25 @@ LILAC_MUST_USE bool lilac_encoding_bases_layout(lilac_layout *layout, uint32_t r
                                                 const char *const *names,
                                                 const lilac_encoding_bases *const *bases,
                                                 lilac_reason *why);
+/* Reads the bases of a map that reaches all of its tensor: `count` inputs, at most 4, of which the
+ * last `optional` need not be said, and the last is left out of the map when `drop` and it is not.
+ */
+typedef struct lilac_encoding_inputs {
+    const char *const *names;
+    uint32_t count, optional;
+    bool drop;
+    bool mixed; /* bases may move along several dimensions */
+} lilac_encoding_inputs;
+LILAC_MUST_USE bool lilac_encoding_read_map(lilac_encoding_reader *r, lilac_encoding *encoding,
+                                            lilac_layout *layout,
+                                            const lilac_encoding_inputs *inputs);
+/* "{register = [[0, 1], …], …}" */
+void lilac_encoding_put_map(lilac_text *out, const lilac_layout *layout);
+/* A memory layout by bases is of one shape only. */
+LILAC_MUST_USE bool lilac_encoding_of_shape(lilac_context *context, lilac_layout *result,
+                                            const lilac_encoding *encoding,
+                                            const lilac_layout *linear,
+                                            const lilac_encoding_shape *shape);
 /* "register = [[0, 1], …]" */
 void lilac_encoding_put_bases(lilac_text *out, const lilac_layout *layout, uint32_t input);
 /* A layout by bases for a shape: modulo the shape; refused when it does not cover it. */

@@ -38,34 +38,46 @@ bool lilac_encoding_bases_layout(lilac_layout *layout, uint32_t rank, uint32_t c
     return true;
 }
 
-static bool read_linear(lilac_encoding_reader *r, lilac_encoding *encoding, bool mixed) {
-    static const char *const names[] = {"register", "lane", "warp", "block"};
-    lilac_encoding_bases inputs[4];
+bool lilac_encoding_read_map(lilac_encoding_reader *r, lilac_encoding *encoding,
+                             lilac_layout *layout, const lilac_encoding_inputs *inputs) {
+    lilac_encoding_bases bases[4];
     lilac_encoding_rank rank = {false, 0};
     lilac_encoding_param params[4];
     const lilac_encoding_bases *lists[4];
+    uint32_t count = inputs->count;
     memset(params, 0, sizeof params);
-    for (uint32_t i = 0; i < 4; i++) {
-        inputs[i].count = 0;
-        lists[i] = &inputs[i];
-        params[i].name = names[i];
-        params[i].read = mixed ? lilac_encoding_read_mixed_bases : lilac_encoding_read_bases;
-        params[i].into = &inputs[i];
+    for (uint32_t i = 0; i < count; i++) {
+        bases[i].count = 0;
+        lists[i] = &bases[i];
+        params[i].name = inputs->names[i];
+        params[i].read =
+            inputs->mixed ? lilac_encoding_read_mixed_bases : lilac_encoding_read_bases;
+        params[i].into = &bases[i];
+        params[i].optional = i >= count - inputs->optional;
     }
-    if (!lilac_encoding_read_attribute(r, encoding->position, params, 4, &rank))
+    if (!lilac_encoding_read_params(r, encoding->position, params, count, &rank))
         return false;
     if (!rank.known)
         return lilac_encoding_refuse_at(r, encoding->position, "layout-rank",
                                         "a layout with no basis does not say its rank");
     encoding->rank = rank.rank;
+    count -= inputs->drop && !params[count - 1].given;
     lilac_reason why;
-    if (!lilac_encoding_bases_layout(&encoding->as.linear, rank.rank, 4, names, lists, &why))
+    if (!lilac_encoding_bases_layout(layout, rank.rank, count, inputs->names, lists, &why))
         return lilac_encoding_refuse_at(r, encoding->position, "layout-too-large", "%s", why.text);
     lilac_layout inverse;
-    if (!lilac_layout_pseudoinvert(&inverse, &encoding->as.linear, &why))
+    if (!lilac_layout_pseudoinvert(&inverse, layout, &why))
         return lilac_encoding_refuse_at(r, encoding->position, "layout-not-surjective", "%s",
                                         why.text);
     return true;
+}
+
+static bool read_linear(lilac_encoding_reader *r, lilac_encoding *encoding, bool mixed) {
+    static const char *const names[] = {"register", "lane", "warp", "block"};
+    const lilac_encoding_inputs inputs = {names, 4, 0, false, mixed};
+    return lilac_scanner_expect(r->scanner, '<') &&
+           lilac_encoding_read_map(r, encoding, &encoding->as.linear, &inputs) &&
+           lilac_scanner_expect(r->scanner, '>');
 }
 
 bool lilac_encoding_linear_read(lilac_encoding_reader *r, lilac_encoding *encoding) {
@@ -93,15 +105,34 @@ void lilac_encoding_put_bases(lilac_text *out, const lilac_layout *layout, uint3
     lilac_text_char(out, ']');
 }
 
-void lilac_encoding_linear_print(lilac_text *out, const lilac_encoding *encoding) {
-    const lilac_layout *linear = &encoding->as.linear;
-    lilac_text_puts(out, "<{");
-    for (uint32_t i = 0; i < linear->in_count; i++) {
+void lilac_encoding_put_map(lilac_text *out, const lilac_layout *layout) {
+    lilac_text_char(out, '{');
+    for (uint32_t i = 0; i < layout->in_count; i++) {
         if (i != 0)
             lilac_text_puts(out, ", ");
-        lilac_encoding_put_bases(out, linear, i);
+        lilac_encoding_put_bases(out, layout, i);
     }
-    lilac_text_puts(out, "}>");
+    lilac_text_char(out, '}');
+}
+
+void lilac_encoding_linear_print(lilac_text *out, const lilac_encoding *encoding) {
+    lilac_text_char(out, '<');
+    lilac_encoding_put_map(out, &encoding->as.linear);
+    lilac_text_char(out, '>');
+}
+
+bool lilac_encoding_of_shape(lilac_context *context, lilac_layout *result,
+                             const lilac_encoding *encoding, const lilac_layout *linear,
+                             const lilac_encoding_shape *shape) {
+    for (uint32_t d = 0; d < shape->rank; d++) {
+        if (linear->out[d].bits != shape->bits[d])
+            return lilac_encoding_refuse(
+                context, encoding, "layout-shape",
+                "this layout is of %" PRIu64 " elements along dimension %u, the tensor of %" PRIu64,
+                UINT64_C(1) << linear->out[d].bits, d, UINT64_C(1) << shape->bits[d]);
+    }
+    *result = *linear;
+    return true;
 }
 
 bool lilac_encoding_wrap_linear(lilac_context *context, lilac_layout *result,

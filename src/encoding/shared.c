@@ -229,85 +229,34 @@ bool lilac_encoding_nvmma_shared_layout(lilac_context *context, lilac_layout *re
 
 /* ---- linear ----------------------------------------------------------------------------- */
 
-static const char *const memory_inputs[] = {"offset", "block"};
-
-/* What the bases of offset and block say, which must reach the whole tensor. */
-static bool memory_layout_of(lilac_encoding_reader *r, const lilac_encoding *encoding,
-                             const lilac_encoding_rank *rank, const lilac_encoding_bases *offset,
-                             const lilac_encoding_bases *block, lilac_layout *layout) {
-    const lilac_encoding_bases *lists[2] = {offset, block};
-    lilac_reason why;
-    lilac_layout inverse;
-    if (!rank->known)
-        return lilac_encoding_refuse_at(r, encoding->position, "layout-rank",
-                                        "a layout with no basis does not say its rank");
-    if (!lilac_encoding_bases_layout(layout, rank->rank, 2, memory_inputs, lists, &why))
-        return lilac_encoding_refuse_at(r, encoding->position, "layout-too-large", "%s", why.text);
-    if (!lilac_layout_pseudoinvert(&inverse, layout, &why))
-        return lilac_encoding_refuse_at(r, encoding->position, "layout-not-surjective", "%s",
-                                        why.text);
-    return true;
-}
+static const char *const memory_inputs[] = {"offset", "block", "partition"};
 
 bool lilac_encoding_shared_linear_read(lilac_encoding_reader *r, lilac_encoding *encoding) {
-    lilac_encoding_rank rank = {false, 0};
-    lilac_encoding_bases offset, block;
-    lilac_encoding_param params[] = {
-        LILAC_ENCODING_REQUIRED("offset", lilac_encoding_read_mixed_bases, &offset),
-        LILAC_ENCODING_OPTIONAL("block", lilac_encoding_read_mixed_bases, &block),
-    };
+    const lilac_encoding_inputs inputs = {memory_inputs, 3, 2, true, true};
     lilac_scanner *s = r->scanner;
-    offset.count = block.count = 0;
     if (!lilac_scanner_expect(s, '<') ||
-        !lilac_encoding_read_params(r, encoding->position, params, 2, &rank))
+        !lilac_encoding_read_map(r, encoding, &encoding->as.shared_linear.linear, &inputs))
         return false;
     if (lilac_scanner_accept(s, ',') &&
         (!lilac_scanner_expect_word(s, "alignment") || !lilac_scanner_expect(s, '=') ||
          !lilac_encoding_read_size(r, NULL, &encoding->as.shared_linear.alignment)))
         return false;
-    if (!lilac_scanner_expect(s, '>'))
-        return false;
-    encoding->rank = rank.rank;
-    return memory_layout_of(r, encoding, &rank, &offset, &block,
-                            &encoding->as.shared_linear.linear);
-}
-
-static void put_memory_bases(lilac_text *out, const lilac_layout *layout) {
-    lilac_text_char(out, '{');
-    for (uint32_t i = 0; i < layout->in_count; i++) {
-        if (i != 0)
-            lilac_text_puts(out, ", ");
-        lilac_encoding_put_bases(out, layout, i);
-    }
-    lilac_text_char(out, '}');
+    return lilac_scanner_expect(s, '>');
 }
 
 void lilac_encoding_shared_linear_print(lilac_text *out, const lilac_encoding *encoding) {
     lilac_text_char(out, '<');
-    put_memory_bases(out, &encoding->as.shared_linear.linear);
+    lilac_encoding_put_map(out, &encoding->as.shared_linear.linear);
     if (encoding->as.shared_linear.alignment != 0)
         lilac_text_printf(out, ", alignment = %u", encoding->as.shared_linear.alignment);
     lilac_text_char(out, '>');
 }
 
-/* A memory layout by bases is of one shape only. */
-static bool of_shape(lilac_context *context, lilac_layout *result, const lilac_encoding *encoding,
-                     const lilac_layout *linear, const lilac_encoding_shape *shape) {
-    for (uint32_t d = 0; d < shape->rank; d++) {
-        if (linear->out[d].bits != shape->bits[d])
-            return lilac_encoding_refuse(
-                context, encoding, "layout-shape",
-                "this layout is of %" PRIu64 " elements along dimension %u, the tensor of %" PRIu64,
-                UINT64_C(1) << linear->out[d].bits, d, UINT64_C(1) << shape->bits[d]);
-    }
-    *result = *linear;
-    return true;
-}
-
 bool lilac_encoding_shared_linear_layout(lilac_context *context, lilac_layout *result,
                                          const lilac_encoding *encoding,
                                          const lilac_encoding_shape *shape) {
-    return of_shape(context, result, encoding, &encoding->as.shared_linear.linear, shape);
+    return lilac_encoding_of_shape(context, result, encoding, &encoding->as.shared_linear.linear,
+                                   shape);
 }
 
 /* ---- padded ----------------------------------------------------------------------------- */
@@ -339,6 +288,23 @@ static bool read_paddings(lilac_encoding_reader *r, lilac_encoding *encoding) {
         encoding->as.padded_shared.count = ++count;
     } while (lilac_scanner_accept(s, ','));
     return lilac_scanner_expect(s, ']');
+}
+
+static bool layout_by_bases(lilac_encoding_reader *r, lilac_encoding *encoding,
+                            const lilac_encoding_rank *rank, const lilac_encoding_bases *offset,
+                            const lilac_encoding_bases *block) {
+    const lilac_encoding_bases *lists[2] = {offset, block};
+    lilac_layout *linear = &encoding->as.padded_shared.linear, inverse;
+    lilac_reason why;
+    if (!rank->known)
+        return lilac_encoding_refuse_at(r, encoding->position, "layout-rank",
+                                        "a layout with no basis does not say its rank");
+    if (!lilac_encoding_bases_layout(linear, rank->rank, 2, memory_inputs, lists, &why))
+        return lilac_encoding_refuse_at(r, encoding->position, "layout-too-large", "%s", why.text);
+    if (!lilac_layout_pseudoinvert(&inverse, linear, &why))
+        return lilac_encoding_refuse_at(r, encoding->position, "layout-not-surjective", "%s",
+                                        why.text);
+    return true;
 }
 
 static bool layout_by_order(lilac_encoding *encoding) {
@@ -391,8 +357,7 @@ bool lilac_encoding_padded_shared_read(lilac_encoding_reader *r, lilac_encoding 
             r, encoding->position, "layout-field-missing", "this layout lacks '%s'",
             !by_order ? params[0].name : params[params[2].given ? 3 : 2].name);
     if (!by_order)
-        return memory_layout_of(r, encoding, &rank, &offset, &block,
-                                &encoding->as.padded_shared.linear);
+        return layout_by_bases(r, encoding, &rank, &offset, &block);
     if (!layout_by_order(encoding))
         return lilac_encoding_refuse_at(r, params[3].position, "layout-too-large",
                                         "this layout has more than %d bits", LILAC_LAYOUT_MAX_BITS);
@@ -412,7 +377,7 @@ void lilac_encoding_padded_shared_print(lilac_text *out, const lilac_encoding *e
                                 encoding->rank);
         lilac_text_char(out, '}');
     } else {
-        put_memory_bases(out, &encoding->as.padded_shared.linear);
+        lilac_encoding_put_map(out, &encoding->as.padded_shared.linear);
     }
     lilac_text_char(out, '>');
 }
@@ -420,7 +385,8 @@ void lilac_encoding_padded_shared_print(lilac_text *out, const lilac_encoding *e
 bool lilac_encoding_padded_shared_layout(lilac_context *context, lilac_layout *result,
                                          const lilac_encoding *encoding,
                                          const lilac_encoding_shape *shape) {
-    return of_shape(context, result, encoding, &encoding->as.padded_shared.linear, shape);
+    return lilac_encoding_of_shape(context, result, encoding, &encoding->as.padded_shared.linear,
+                                   shape);
 }
 
 /* ---- partitioned ------------------------------------------------------------------------ */

@@ -40,6 +40,7 @@ static const lilac_encoding_row rows[LILAC_ENCODING_KIND_COUNT] = {
     [LILAC_ENCODING_PARTITIONED_SHARED]   = ROW("ttg.partitioned_shared", SHARED_MEMORY, partitioned_shared),
     [LILAC_ENCODING_TENSOR_MEMORY]        = ROW("ttng.tensor_memory_encoding", TENSOR_MEMORY, tensor_memory),
     [LILAC_ENCODING_TENSOR_MEMORY_SCALES] = ROW("ttng.tensor_memory_scales_encoding", TENSOR_MEMORY, tensor_memory_scales),
+    [LILAC_ENCODING_TENSOR_MEMORY_LINEAR] = ROW("ttng.tensor_memory_linear", TENSOR_MEMORY, tensor_memory_linear),
 };
 /* clang-format on */
 

@@ -301,3 +301,23 @@ bool lilac_encoding_tensor_memory_scales_layout(lilac_context *context, lilac_la
     }
     return finish(context, result, encoding, &tile, shape, available);
 }
+
+/* ---- by bases --------------------------------------------------------------------------- */
+
+bool lilac_encoding_tensor_memory_linear_read(lilac_encoding_reader *r, lilac_encoding *encoding) {
+    static const char *const names[] = {"row", "col", "block"};
+    const lilac_encoding_inputs inputs = {names, 3, 1, false, true};
+    return lilac_scanner_expect(r->scanner, '<') &&
+           lilac_encoding_read_map(r, encoding, &encoding->as.linear, &inputs) &&
+           lilac_scanner_expect(r->scanner, '>');
+}
+
+void lilac_encoding_tensor_memory_linear_print(lilac_text *out, const lilac_encoding *encoding) {
+    lilac_encoding_linear_print(out, encoding);
+}
+
+bool lilac_encoding_tensor_memory_linear_layout(lilac_context *context, lilac_layout *result,
+                                                const lilac_encoding *encoding,
+                                                const lilac_encoding_shape *shape) {
+    return lilac_encoding_of_shape(context, result, encoding, &encoding->as.linear, shape);
+}

@@ -41,9 +41,11 @@ void lilac_layout_json(lilac_text *out, const lilac_layout *layout) {
 }
 
 void lilac_layout_print(lilac_text *out, const lilac_layout *layout) {
-    bool memory = lilac_layout_in(layout, "offset") >= 0;
+    const char *name = lilac_layout_in(layout, "offset") >= 0 ? "#ttg.shared_linear<{"
+                       : lilac_layout_in(layout, "row") >= 0  ? "#ttng.tensor_memory_linear<{"
+                                                              : "#ttg.linear<{";
     uint32_t start = 0;
-    lilac_text_puts(out, memory ? "#ttg.shared_linear<{" : "#ttg.linear<{");
+    lilac_text_puts(out, name);
     for (uint32_t i = 0; i < layout->in_count; i++) {
         if (i != 0)
             lilac_text_puts(out, ", ");

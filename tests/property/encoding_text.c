@@ -306,9 +306,9 @@ static void put_padded(lilac_text *text, lilac_random *random, uint32_t rank) {
 }
 
 static void put_shared_linear(lilac_text *text, lilac_random *random, uint32_t rank) {
-    static const char *const names[] = {"offset", "block"};
+    static const char *const names[] = {"offset", "block", "partition"};
     lilac_text_puts(text, "#ttg.shared_linear<{");
-    put_bases(text, random, rank, names, 2, true);
+    put_bases(text, random, rank, names, 2 + below(random, 2), true);
     lilac_text_puts(text, "}");
     if (coin(random))
         lilac_text_printf(text, ", alignment = %u", 1U << below(random, 11));
@@ -353,6 +353,13 @@ static void put_memory_blocks(lilac_text *text, lilac_random *random) {
 }
 
 static void put_tensor_memory(lilac_text *text, lilac_random *random) {
+    static const char *const names[] = {"row", "col", "block"};
+    if (below(random, 4) == 0) {
+        lilac_text_puts(text, "#ttng.tensor_memory_linear<{");
+        put_bases(text, random, 2, names, 3, true);
+        lilac_text_puts(text, "}>");
+        return;
+    }
     if (coin(random)) {
         lilac_text fields = {0};
         put_memory_blocks(&fields, random);

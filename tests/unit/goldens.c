@@ -84,14 +84,15 @@ static bool same_shape(const golden *type, const char *shape) {
 
 /* The same layout written by its bases must read as itself. */
 static bool linear_form_is_same(lilac_context *context, const char *text, const golden *type) {
-    bool offsets = lilac_layout_in(type->layout, "offset") >= 0;
-    if (text[0] == '!' && (!offsets || lilac_layout_in(type->layout, "partition") >= 0))
-        return true; /* Triton has no such form for these */
+    /* A part of an allocation may lack elements. */
+    if (text[0] == '!' && !lilac_layout_is_surjective(type->layout))
+        return true;
+    bool rows = lilac_layout_in(type->layout, "row") >= 0;
     lilac_text again_text = {0};
     golden again;
     lilac_text_put(&again_text, text, (size_t)(strchr(text, '#') - text));
     lilac_layout_print(&again_text, type->layout);
-    lilac_text_puts(&again_text, text[0] == '!' ? ", #ttg.shared_memory>" : ">");
+    lilac_text_puts(&again_text, text[0] != '!' ? ">" : rows ? ", #tmem>" : ", #smem>");
     bool same = read_type(context, lilac_text_get(&again_text), &again) &&
                 lilac_layout_equal(again.layout, type->layout);
     lilac_text_clear(&again_text);
