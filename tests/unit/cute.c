@@ -483,13 +483,66 @@ static void test_atoms(void **state) {
     }
 }
 
+static uint64_t padded(uint64_t offset, uint32_t count, const uint64_t *interval,
+                       const uint64_t *padding) {
+    uint64_t sum = offset;
+    for (uint32_t i = 0; i < count; i++)
+        sum += offset / interval[i] * padding[i];
+    return sum;
+}
+
+/* Padded layouts have the padded offsets everywhere, or are refused and left alone. */
+static void test_padding(void **state) {
+    (void)state;
+    lilac_random random;
+    uint32_t good = 0, refused = 0;
+    lilac_random_seed(&random, 7);
+    for (uint32_t i = 0; i < 3000; i++) {
+        lilac_cute cute, pad;
+        lilac_reason why = {""};
+        uint64_t at[LILAC_CUTE_MAX_RANK] = {0};
+        const uint32_t count = 1 + (uint32_t)lilac_random_below(&random, 2);
+        const uint64_t interval[2] = {UINT64_C(1) << lilac_random_below(&random, 6),
+                                      1 + lilac_random_below(&random, 40)};
+        const uint64_t padding[2] = {1 + lilac_random_below(&random, 9),
+                                     lilac_random_below(&random, 9)};
+        random_cute(&cute, &random);
+        pad = cute;
+        if (!lilac_cute_pad(&pad, count, interval, padding, &why)) {
+            assert_true(cute.swizzle_bits != 0 || strstr(why.text, "no stride says it"));
+            assert_memory_equal(&pad, &cute, sizeof cute);
+            refused++;
+            continue;
+        }
+        assert_int_equal(cute.swizzle_bits, 0);
+        good++;
+        do {
+            assert_int_equal(lilac_cute_offset(&pad, at),
+                             padded(lilac_cute_offset(&cute, at), count, interval, padding));
+        } while (next_coordinates(&cute, at));
+    }
+    assert_true(good > 300 && refused > 300);
+
+    const uint64_t none[1] = {0}, one[1] = {1}, many[1] = {UINT64_C(1) << 62};
+    lilac_cute cute;
+    lilac_reason why = {""};
+    assert_true(read_text(&cute, "(8,8):(8,1)"));
+    assert_false(lilac_cute_pad(&cute, 1, none, one, &why));
+    assert_string_equal(why.text, "padding every 0 elements");
+    assert_false(lilac_cute_pad(&cute, 1, one, many, &why));
+    assert_string_equal(why.text, "offsets beyond 2^62");
+    assert_true(read_text(&cute, "Sw<1,0,3> o (8,8):(8,1)"));
+    assert_false(lilac_cute_pad(&cute, 1, one, one, &why));
+    assert_string_equal(why.text, "padding after a swizzle: a CuTe layout swizzles last");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text),       cmocka_unit_test(test_refused_texts),
         cmocka_unit_test(test_random),     cmocka_unit_test(test_random_texts),
         cmocka_unit_test(test_exhaustive), cmocka_unit_test(test_swizzle),
         cmocka_unit_test(test_reasons),    cmocka_unit_test(test_of_layouts),
-        cmocka_unit_test(test_atoms),
+        cmocka_unit_test(test_atoms),      cmocka_unit_test(test_padding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
