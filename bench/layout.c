@@ -5,9 +5,9 @@
  *   application  elements a second on one core over a whole tensor
  *
  * The layouts are random ones of Definition 4.10: registers, lanes, warps and blocks to two
- * dimensions of 2^7, every place an element of its own; and ones in which an eighth of the bits are
- * copies. An operation is timed over all pairs many times; what is printed is the median of the
- * repeats, and the least.
+ * dimensions of 2^7, every place an element of its own; and ones in which two of the bits are
+ * copies. An operation is timed over all pairs many times, in this thread's own time on a core;
+ * what is printed is the median of the repeats, and the least.
  */
 #define _DEFAULT_SOURCE /* clock_gettime */
 
@@ -224,9 +224,11 @@ enum { APPLICATIONS = sizeof applications / sizeof applications[0] };
 
 /* ---- measuring -------------------------------------------------------------------------- */
 
+/* Of this thread's own time on a core: what other programs take of a shared machine is not in it.
+ */
 static double seconds(void) {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
