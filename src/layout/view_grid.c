@@ -34,11 +34,15 @@ void lilac_view_power(lilac_text *out, uint32_t bits) {
         lilac_text_puts(out, "18446744073709551616");
 }
 
-uint32_t lilac_view_digits(uint32_t bits) {
+uint32_t lilac_view_digits_of(uint64_t most) {
     uint32_t digits = 1;
-    for (uint64_t most = low_bits(bits); most >= 10; most /= 10)
+    for (; most >= 10; most /= 10)
         digits++;
     return digits;
+}
+
+uint32_t lilac_view_digits(uint32_t bits) {
+    return lilac_view_digits_of(low_bits(bits));
 }
 
 uint32_t lilac_view_characters(const char *text) {
@@ -50,7 +54,10 @@ uint32_t lilac_view_characters(const char *text) {
 
 /* ---- axes ------------------------------------------------------------------------------- */
 
-uint64_t lilac_view_axis_size(const view_axis *axis) {
+uint64_t lilac_view_axis_size(const view_grid *grid, view_axis_name name) {
+    const view_axis *axis = &grid->axes[name];
+    if (name == VIEW_ROWS && grid->padded_rows != 0)
+        return grid->padded_rows;
     return axis->bits >= 64 ? UINT64_MAX : UINT64_C(1) << axis->bits;
 }
 
@@ -63,6 +70,8 @@ static uint64_t scatter(const view_axis *axis, uint64_t index) {
 
 uint64_t lilac_view_word(const view_grid *grid, const uint64_t index[3]) {
     uint64_t word = 0;
+    if (grid->padded_rows != 0)
+        return index[VIEW_ROWS] << grid->row_bits | index[VIEW_COLUMNS];
     for (int axis = 0; axis < 3; axis++)
         word |= scatter(&grid->axes[axis], index[axis]);
     return word;
@@ -75,7 +84,7 @@ bool lilac_view_window_init(view_window *window, const view_grid *grid, const ui
                                               &grid->options.columns};
     uint64_t cells = 1;
     for (int axis = 0; axis < 3; axis++) {
-        const uint64_t size = lilac_view_axis_size(&grid->axes[axis]);
+        const uint64_t size = lilac_view_axis_size(grid, (view_axis_name)axis);
         const uint64_t first = ranges[axis]->first;
         if (first >= size)
             return lilac_layout_refuse(why, "there is no %s %llu: there are %llu", names[axis],
@@ -94,7 +103,7 @@ bool lilac_view_window_init(view_window *window, const view_grid *grid, const ui
 
 /* ---- building --------------------------------------------------------------------------- */
 
-static bool power_of_two(uint32_t value) {
+static bool power_of_two(uint64_t value) {
     return value != 0 && (value & (value - 1)) == 0;
 }
 
@@ -115,6 +124,19 @@ static bool measure_memory(view_grid *grid, lilac_reason *why) {
         return lilac_layout_refuse(why, "an element of %u bits is larger than %u banks of %u bytes",
                                    options->element_bits, options->banks, options->bank_bytes);
     grid->row_bits = lowest_bit(row / options->element_bits);
+    for (uint32_t i = 0; i < options->padding_count; i++) {
+        const lilac_view_padding *padding = &options->paddings[i];
+        const unsigned long long count = padding->padding, interval = padding->interval;
+        if (!power_of_two(interval))
+            return lilac_layout_refuse(
+                why, "padding of %llu after every %llu: not after a power of two", count, interval);
+        if (count > 1ULL << 32)
+            return lilac_layout_refuse(why, "padding of %llu is too large to show", count);
+    }
+    if (options->padding_count != 0 &&
+        (!grid->memory || grid->layout->in_bits != lilac_layout_in_bits(grid->layout, "offset") ||
+         grid->layout->in_bits > 31))
+        return lilac_layout_refuse(why, "padding is shown for memory of one block only");
     return true;
 }
 
@@ -186,15 +208,16 @@ void lilac_view_merge(view_grid *grid) {
     /* the field of the offset, or of all coordinates */
     const bool hardware = grid->options.kind == LILAC_VIEW_HARDWARE;
     const uint32_t field = grid->field_count - (hardware || grid->sets ? 1 : 2);
-    const uint32_t bits = hardware ? grid->layout->out[grid->layout->out_count - 1].bits
-                                   : lilac_layout_in_bits(grid->layout, "offset");
-    grid->field_width[field] += 1 + lilac_view_digits(bits);
+    const uint64_t last =
+        hardware ? low_bits(grid->layout->out[grid->layout->out_count - 1].bits)
+                 : lilac_view_pad(grid, low_bits(lilac_layout_in_bits(grid->layout, "offset")));
+    grid->field_width[field] += 1 + lilac_view_digits_of(last);
 }
 
 /* An owner is made of the inputs that the reduction kept: the others are always 0. */
 bool lilac_view_key_used(const view_grid *grid, uint64_t key) {
     uint64_t used = 0;
-    if (grid->options.kind == LILAC_VIEW_HARDWARE)
+    if (grid->options.kind == LILAC_VIEW_HARDWARE || grid->options.padding_count != 0)
         return true;
     for (uint32_t i = 0; i < grid->owners.rank; i++)
         used |= grid->owners.combination[i];
@@ -296,7 +319,7 @@ static void put_left_out(lilac_text *out, const view_grid *grid, const view_wind
     static const char *const names[] = {"slices", "rows", "columns"};
     bool first = true;
     for (int axis = 0; axis < 3; axis++) {
-        const uint64_t size = lilac_view_axis_size(&grid->axes[axis]);
+        const uint64_t size = lilac_view_axis_size(grid, (view_axis_name)axis);
         const uint64_t begin = window->first[axis], end = begin + window->count[axis];
         if (begin == 0 && end == size)
             continue;
@@ -319,6 +342,12 @@ void lilac_view_notes(lilac_text *out, const view_grid *grid, const view_window 
         lilac_text_puts(out, "· no slot holds this element\n");
     if (grid->options.kind == LILAC_VIEW_HARDWARE && grid->owners.copy_bits != 0)
         lilac_text_puts(out, "' a copy of what an earlier slot holds\n");
+    if (grid->padded_rows != 0)
+        lilac_text_puts(out, "· padding\n");
+    for (uint32_t i = 0; i < grid->options.padding_count; i++)
+        lilac_text_printf(out, "padding: %llu elements after every %llu\n",
+                          (unsigned long long)grid->options.paddings[i].padding,
+                          (unsigned long long)grid->options.paddings[i].interval);
     put_left_out(out, grid, window);
 }
 
@@ -361,14 +390,15 @@ static void put_slots(lilac_text *out, const view_grid *grid, uint64_t word) {
 
 static void hardware_label(lilac_text *out, const view_grid *grid, view_axis_name axis,
                            uint64_t index) {
-    const uint64_t word = scatter(&grid->axes[axis], index);
+    const uint64_t word = axis == VIEW_ROWS && grid->padded_rows != 0
+                              ? index << grid->row_bits
+                              : scatter(&grid->axes[axis], index);
     const uint32_t start = grid->column_input >= 0
                                ? lilac_layout_in_start(grid->layout, (uint32_t)grid->column_input)
                                : 0;
-    const uint64_t offset =
-        grid->column_input >= 0
-            ? word >> start & low_bits(grid->layout->in[grid->column_input].bits)
-            : 0;
+    uint64_t offset = word;
+    if (grid->padded_rows == 0 && grid->column_input >= 0)
+        offset = word >> start & low_bits(grid->layout->in[grid->column_input].bits);
     if (axis == VIEW_SLICES)
         return;
     if (axis == VIEW_COLUMNS && !grid->memory) {
@@ -380,7 +410,8 @@ static void hardware_label(lilac_text *out, const view_grid *grid, view_axis_nam
         if (bit % bank == 0)
             lilac_text_unsigned(out, bit / bank);
     } else {
-        put_slots(out, grid, word);
+        if (grid->padded_rows == 0)
+            put_slots(out, grid, word);
         if (grid->memory) {
             if (out->length != 0)
                 lilac_text_char(out, ' ');

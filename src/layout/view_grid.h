@@ -37,6 +37,7 @@ typedef struct view_grid {
     lilac_view_options options; /* defaults filled in */
     lilac_view_owners owners;
     view_axis axes[3];
+    uint64_t padded_rows; /* hardware view of padded memory: how many rows; 0: not padded */
     bool memory;          /* the layout is over offsets */
     int column_input;     /* hardware: whose bits the columns are */
     uint32_t row_bits;    /* memory: log2 of the elements in a row of all banks */
@@ -64,7 +65,7 @@ typedef struct view_window {
 bool lilac_view_grid_init(view_grid *grid, const lilac_layout *layout,
                           const lilac_view_options *options, uint32_t wrap_bits, lilac_reason *why);
 /* Cells along an axis (at most UINT64_MAX). */
-uint64_t lilac_view_axis_size(const view_axis *axis);
+uint64_t lilac_view_axis_size(const view_grid *grid, view_axis_name axis);
 /* The word at an index of each axis. */
 uint64_t lilac_view_word(const view_grid *grid, const uint64_t index[3]);
 /* The ranges of the options, cut at the axes' ends and, where they are open, at `limit`. */
@@ -95,6 +96,10 @@ bool lilac_view_table_init(view_grid *grid, uint32_t wrap_bits, lilac_reason *wh
 void lilac_view_table_cell(view_cell *cell, const view_grid *grid, uint64_t element);
 bool lilac_view_hardware_init(view_grid *grid, lilac_reason *why);
 void lilac_view_hardware_cell(view_cell *cell, const view_grid *grid, uint64_t slot);
+/* Where the element at an offset stands when there is padding, and the other way round: false where
+ * padding is. */
+uint64_t lilac_view_pad(const view_grid *grid, uint64_t offset);
+bool lilac_view_unpad(const view_grid *grid, uint64_t place, uint64_t *offset);
 /* Memory: the low offset bits that count up the last dimension, as one access can take them. */
 void lilac_view_chunk(view_grid *grid);
 
@@ -126,7 +131,8 @@ void lilac_view_matrix_svg(lilac_text *out, const lilac_layout *layout,
 const char *lilac_view_letter(const lilac_layout_dim *input, char *space, size_t size);
 /* 2^bits in decimal, up to 2^64. */
 void lilac_view_power(lilac_text *out, uint32_t bits);
-/* Digits of 2^bits - 1. */
+/* Decimal digits of a number, and of 2^bits - 1. */
+uint32_t lilac_view_digits_of(uint64_t most);
 uint32_t lilac_view_digits(uint32_t bits);
 /* Characters (code points) of a text. */
 uint32_t lilac_view_characters(const char *text);

@@ -3,11 +3,31 @@
  * Columns are the registers, rows the lanes, warps and blocks, lanes fastest. Of memory, columns
  * are the elements of one row of all banks and rows what follows; of tensor memory its columns.
  * Memory is coloured by chunks, runs of elements that follow each other both in memory and in the
- * tensor's last dimension, so that a swizzle shows as what it does to them.
+ * tensor's last dimension, so that a swizzle shows as what it does to them. With padding the rows
+ * and columns are those of the padded memory, and a slot of the layout is looked up for each place.
  */
 #include "view_grid.h"
 
 #include <stdio.h>
+
+uint64_t lilac_view_pad(const view_grid *grid, uint64_t offset) {
+    uint64_t place = offset;
+    for (uint32_t i = 0; i < grid->options.padding_count; i++)
+        place += (offset >> lowest_bit(grid->options.paddings[i].interval)) *
+                 grid->options.paddings[i].padding;
+    return place;
+}
+
+/* Places ascend with offsets: by bisection, one bit at a time. */
+bool lilac_view_unpad(const view_grid *grid, uint64_t place, uint64_t *offset) {
+    uint64_t found = 0;
+    for (uint32_t k = grid->layout->in_bits; k-- > 0;) {
+        if (lilac_view_pad(grid, found | UINT64_C(1) << k) <= place)
+            found |= UINT64_C(1) << k;
+    }
+    *offset = found;
+    return lilac_view_pad(grid, found) == place;
+}
 
 /* Do only the first `run` bits of the offset reach the first ones of the output at `start`? */
 static bool counts_alone(const lilac_layout *layout, uint32_t start, uint32_t run) {
@@ -45,6 +65,10 @@ void lilac_view_chunk(view_grid *grid) {
     grid->run_bits = grid->run_bits < MOST_RUN_BITS ? grid->run_bits : MOST_RUN_BITS;
     run = run < most ? run : most;
     run = run > least ? run : least;
+    for (uint32_t i = 0; i < options->padding_count; i++) {
+        const uint64_t unit = options->paddings[i].interval | options->paddings[i].padding;
+        grid->run_bits = lowest_bit(unit) < grid->run_bits ? lowest_bit(unit) : grid->run_bits;
+    }
     grid->chunk_bits = run < grid->row_bits ? run : grid->row_bits;
 
     const int input = lilac_layout_in(layout, "offset");
@@ -91,6 +115,13 @@ bool lilac_view_hardware_init(view_grid *grid, lilac_reason *why) {
     }
     if (grid->memory)
         grid->tile_mask = low_bits(layout->in_bits) & ~grid->chunk_mask;
+    if (grid->options.padding_count != 0) {
+        const uint64_t last = lilac_view_pad(grid, low_bits(layout->in_bits));
+        view_axis *columns = &grid->axes[VIEW_COLUMNS];
+        grid->padded_rows = (last >> grid->row_bits) + 1;
+        for (; columns->bits < grid->row_bits && last >> columns->bits != 0; columns->bits++)
+            columns->at[columns->bits] = (uint8_t)columns->bits;
+    }
     uint32_t width = layout->out_count != 0 ? layout->out_count - 1U : 1;
     for (uint32_t d = 0; d < layout->out_count; d++)
         width += lilac_view_digits(layout->out[d].bits);
@@ -100,6 +131,12 @@ bool lilac_view_hardware_init(view_grid *grid, lilac_reason *why) {
 
 void lilac_view_hardware_cell(view_cell *cell, const view_grid *grid, uint64_t slot) {
     const lilac_layout *layout = grid->layout;
+    if (grid->padded_rows != 0 && !lilac_view_unpad(grid, slot, &slot)) {
+        cell->empty = true;
+        cell->tile = UINT64_MAX;
+        snprintf(cell->fields[cell->field_count++], VIEW_FIELD_SIZE, "·");
+        return;
+    }
     const uint64_t element = lilac_layout_apply(layout, slot);
     uint64_t first = 0;
     char *field = cell->fields[cell->field_count++];

@@ -104,7 +104,9 @@ bool lilac_view_json(lilac_text *out, const lilac_layout *layout, const lilac_vi
     }
     view_grid grid;
     view_window window;
-    if (!lilac_view_grid_init(&grid, layout, options, LILAC_LAYOUT_MAX_BITS, why) ||
+    lilac_view_options linear = *options;
+    linear.padding_count = 0;
+    if (!lilac_view_grid_init(&grid, layout, &linear, LILAC_LAYOUT_MAX_BITS, why) ||
         !lilac_view_window_init(&window, &grid, everything, why))
         return false;
     const bool cells = options->kind == LILAC_VIEW_CELLS;

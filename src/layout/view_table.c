@@ -47,7 +47,7 @@ static uint32_t field_width(const view_grid *grid, uint32_t input) {
     const lilac_layout_dim *dim = &grid->layout->in[input];
     char space[32];
     const uint32_t letter = lilac_view_characters(lilac_view_letter(dim, space, sizeof space));
-    const uint32_t digits = lilac_view_digits(dim->bits);
+    const uint32_t digits = lilac_view_digits_of(lilac_view_pad(grid, low_bits(dim->bits)));
     const uint32_t set = grid->sets ? set_bits(grid, input) : 0;
     if (set == 0)
         return letter + digits;
@@ -113,7 +113,7 @@ static void put_set(char *field, const view_grid *grid, uint32_t input, uint64_t
         snprintf(field, VIEW_FIELD_SIZE, "%s*", letter);
         return;
     }
-    const uint64_t first = (owner & mask) >> (start & 63);
+    const uint64_t first = lilac_view_pad(grid, (owner & mask) >> (start & 63));
     const bool merged = grid->merged_bits != 0 && strcmp(layout->in[input].name, "offset") == 0;
     if (merged || (set > 1 && is_run(grid, input))) {
         snprintf(field, VIEW_FIELD_SIZE, "%s%llu–%llu", letter, (unsigned long long)first,
@@ -133,7 +133,7 @@ static void put_set(char *field, const view_grid *grid, uint32_t input, uint64_t
         for (uint32_t k = 0; n >> k != 0; k++)
             value ^= (n >> k & 1) != 0 ? vectors[k] : 0;
         at += snprintf(field + at, (size_t)(VIEW_FIELD_SIZE - at), "%s%llu", n == 0 ? "" : ",",
-                       (unsigned long long)((value & mask) >> start));
+                       (unsigned long long)lilac_view_pad(grid, (value & mask) >> start));
     }
     if (set > 1 && at < VIEW_FIELD_SIZE)
         snprintf(field + at, (size_t)(VIEW_FIELD_SIZE - at), ",…");
@@ -148,7 +148,7 @@ void lilac_view_table_cell(view_cell *cell, const view_grid *grid, uint64_t elem
         snprintf(cell->fields[cell->field_count++], VIEW_FIELD_SIZE, "·");
         return;
     }
-    cell->key = owner >> (grid->key_shift & 63) & low_bits(grid->key_bits);
+    cell->key = lilac_view_pad(grid, owner) >> (grid->key_shift & 63) & low_bits(grid->key_bits);
     cell->tile = owner & grid->tile_mask;
     for (uint32_t i = layout->in_count; i-- > 0;) {
         if (layout->in[i].bits != 0)

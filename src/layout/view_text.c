@@ -165,8 +165,8 @@ static uint64_t at_least_one(uint64_t count) {
 /* What is shown where the options leave it open, for panels of table->panel columns. */
 static bool choose_window(text_table *table, lilac_reason *why) {
     const view_grid *grid = table->grid;
-    const uint64_t all_rows = lilac_view_axis_size(&grid->axes[VIEW_ROWS]);
-    const uint64_t all_columns = lilac_view_axis_size(&grid->axes[VIEW_COLUMNS]);
+    const uint64_t all_rows = lilac_view_axis_size(grid, VIEW_ROWS);
+    const uint64_t all_columns = lilac_view_axis_size(grid, VIEW_COLUMNS);
     const uint64_t rows = grid->options.rows.count != 0 ? grid->options.rows.count
                           : all_rows < MOST_ROWS        ? all_rows
                                                         : MOST_ROWS;

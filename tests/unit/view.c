@@ -286,6 +286,55 @@ static void memory_in_runs(void **state) {
                 "left out: rows 0 and 2–7 of 8; columns 0–15 and 32–63 of 64\n");
 }
 
+/* 4 × 16 with 8 elements of padding after each row of 16, in memory of 8 banks: rows of 16. */
+static void padded_memory(void **state) {
+    (void)state;
+    lilac_layout layout;
+    static const output outs[] = {{"dim0", 2}, {"dim1", 4}};
+    static const input ins[] = {{"offset", 6, {4, 8, 16, 32, 1, 2}}};
+    layout = BUILD(outs, ins);
+    lilac_view_options options = {.kind = LILAC_VIEW_HARDWARE,
+                                  .element_bits = 16,
+                                  .banks = 8,
+                                  .paddings = &(lilac_view_padding){16, 8},
+                                  .padding_count = 1};
+    assert_text(&layout, &options,
+                "4×16 tensor of 16-bit elements in memory of 8 banks of 4 bytes: offset (64)\n"
+                "\n"
+                "      bank\n"
+                "byte  0        4\n"
+                "0     0,0–7    0,8–15\n"
+                "32    ·        1,0–7\n"
+                "64    1,8–15   ·\n"
+                "96    2,0–7    2,8–15\n"
+                "128   ·        3,0–7\n"
+                "160   3,8–15   ·\n"
+                "· padding\n"
+                "padding: 8 elements after every 16\n");
+    options.kind = LILAC_VIEW_CELLS;
+    assert_text(&layout, &options,
+                "4×16 tensor, where each element is: offset (64)\n"
+                "\n"
+                "      dim1\n"
+                "dim0  0      8\n"
+                "0     0–7    8–15\n"
+                "1     24–31  32–39\n"
+                "2     48–55  56–63\n"
+                "3     72–79  80–87\n"
+                "padding: 8 elements after every 16\n");
+    lilac_text text;
+    lilac_reason why;
+    lilac_text_init(&text);
+    options.paddings = &(lilac_view_padding){12, 4};
+    assert_false(lilac_view_text(&text, &layout, &options, &why));
+    assert_string_equal(why.text, "padding of 4 after every 12: not after a power of two");
+    options.paddings = &(lilac_view_padding){16, 8};
+    layout = layout_a();
+    assert_false(lilac_view_svg(&text, &layout, &options, &why));
+    assert_string_equal(why.text, "padding is shown for memory of one block only");
+    lilac_text_clear(&text);
+}
+
 static void other_ranks(void **state) {
     (void)state;
     lilac_layout layout = rank_one();
@@ -574,6 +623,7 @@ int main(void) {
         cmocka_unit_test(copies_in_hardware),
         cmocka_unit_test(odd_layouts),
         cmocka_unit_test(memory_in_runs),
+        cmocka_unit_test(padded_memory),
         cmocka_unit_test(other_ranks),
         cmocka_unit_test(colours_set_both_grounds),
         cmocka_unit_test(lines_fit),

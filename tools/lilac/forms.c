@@ -65,6 +65,11 @@ bool form_read_type(lilac_scanner *scanner, laid_out_type *type) {
     }
     type->rank = type->layout.out_count;
     type->element_bits = 0;
+    type->padding_count = form.is_cute ? 0 : form.as.memory.padding_count;
+    for (uint32_t i = 0; i < type->padding_count; i++) {
+        type->padding[i].interval = form.as.memory.padding[i].interval;
+        type->padding[i].padding = form.as.memory.padding[i].padding;
+    }
     for (uint32_t d = 0; d < type->rank; d++) {
         type->shape[d] = INT64_C(1) << type->layout.out[d].bits;
     }

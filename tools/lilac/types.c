@@ -16,6 +16,7 @@ static bool read_tensor(lilac_scanner *scanner, laid_out_type *type) {
     memcpy(type->shape, tensor.shape, sizeof type->shape);
     type->element_bits = tensor.pointers ? 64 : lilac_scalar_bits(tensor.scalar);
     type->layout = tensor.layout;
+    type->padding_count = 0;
     return true;
 }
 
@@ -28,6 +29,14 @@ static bool read_memdesc(lilac_scanner *scanner, laid_out_type *type) {
     memcpy(type->shape, memdesc.shape, sizeof type->shape);
     type->element_bits = lilac_scalar_bits(memdesc.scalar);
     type->layout = memdesc.layout;
+    type->padding_count = 0;
+    if (memdesc.encoding->kind == LILAC_ENCODING_PADDED_SHARED) {
+        type->padding_count = memdesc.encoding->as.padded_shared.count;
+        for (uint32_t i = 0; i < type->padding_count; i++) {
+            type->padding[i].interval = memdesc.encoding->as.padded_shared.interval[i];
+            type->padding[i].padding = memdesc.encoding->as.padded_shared.padding[i];
+        }
+    }
     return true;
 }
 

@@ -10,7 +10,9 @@ typedef struct laid_out_type {
     uint32_t rank;
     int64_t shape[LILAC_MAX_RANK];
     uint32_t element_bits; /* of an element; a pointer's are 64; 0: not said */
-    lilac_layout layout;
+    lilac_layout layout;   /* before padding */
+    uint32_t padding_count;
+    lilac_view_padding padding[LILAC_ENCODING_MAX_PADDINGS]; /* in elements */
 } laid_out_type;
 
 /* The type that the scanner's text is, to its very end. False: diagnostics say why. */

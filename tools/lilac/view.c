@@ -115,6 +115,8 @@ static int answer(view_request *request, const char *argument) {
     print_diagnostics(context);
     if (good) {
         lilac_reason why;
+        request->options.paddings = type.padding;
+        request->options.padding_count = type.padding_count;
         if (request->options.element_bits == 0) {
             request->options.element_bits = type.element_bits;
         }
