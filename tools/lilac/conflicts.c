@@ -364,8 +364,8 @@ static int conflicts_run(const subcommand *command, int argc, char **argv) {
     string_list types = {0};
     const option_row table[] = {
         {"--json", NULL, OPTION_FLAG, &answers.json, NULL,
-         "one JSON value a pair: {\"instructions\": n, \"wavefronts\": n, \"conflicts\": n,\n"
-         "\"simulated_wavefronts\": n}"},
+         "one JSON value a pair: {\"instructions\": n, \"wavefronts\": n,\n"
+         "\"conflicts\": n, \"simulated_wavefronts\": n}"},
         {"--target", NULL, OPTION_TEXT, &target, "DEVICE",
          "whose shared memory (sm_90a; gfx942 for tensors with 64 lanes a warp)"},
         {0},
