@@ -36,6 +36,12 @@ typedef struct lilac_view_range {
     uint64_t first, count;
 } lilac_view_range;
 
+/* Memory: `padding` elements that hold nothing after every `interval` elements, as in Triton's
+ * padded shared layout. An interval is a power of two. */
+typedef struct lilac_view_padding {
+    uint64_t interval, padding;
+} lilac_view_padding;
+
 /* All zero: the cells, 100 characters a line, no colour. */
 typedef struct lilac_view_options {
     lilac_view_kind kind;
@@ -46,12 +52,18 @@ typedef struct lilac_view_options {
     lilac_view_range slices, rows, columns; /* of the table; a matrix is always shown whole */
     uint32_t element_bits;                  /* hardware view of memory; these three: 0: 32, 32, 4 */
     uint32_t banks, bank_bytes;
+    /* of memory: the views show where elements stand with it. JSON and the matrix, which show the
+     * linear layout, do not. */
+    const lilac_view_padding *paddings;
+    uint32_t padding_count;
     const char *title; /* SVG: drawn above the figure; NULL: none */
 } lilac_view_options;
 
 /* As terminal text. `options` may be NULL in all of these. Refused, with nothing written: a range
- * that begins past the end, more than 2^20 cells, sizes of memory that are not powers of two or
- * where a row holds no element, an input to colour by that the layout lacks. */
+ * that begins past the end, padding after intervals that are no powers of two or of
+ * memory of several blocks, more
+ * than 2^20 cells, sizes of memory that are not powers of two or where a row holds no element, an
+ * input to colour by that the layout lacks. */
 LILAC_API LILAC_MUST_USE bool lilac_view_text(lilac_text *out, const lilac_layout *layout,
                                               const lilac_view_options *options, lilac_reason *why);
 /* As an SVG document of its own, also fit to stand inside a page: no style sheet, no fonts but the
@@ -81,6 +93,7 @@ typedef struct lilac_view_owners {
     uint64_t copies[64];      /* a basis of the kernel, by ascending highest bits */
 } lilac_view_owners;
 
+/* Prepares them, by one elimination over the columns. */
 LILAC_API void lilac_view_owners_init(lilac_view_owners *owners, const lilac_layout *layout);
 /* The input index number `copy` (below 2^copy_bits, ascending) of those that map to the element;
  * copy 0 is the smallest. False when none does. Cost: about the rank in steps. */
