@@ -249,7 +249,9 @@ class Layout(CommandTest):
             "dim0": [], "dim1": [[1], [2], [4], [8], [16], [128]], "dim2": [[64]], "dim3": [[32]]})
         for form, cute in (("padded(16x32, 32:+4)", "(16,32):(36,1)"),
                            ("row_major(24x100)", "(24,100):(100,1)"),
-                           ("strided(4x4, [16, 1])", "(4,4):(16,1)")):
+                           ("strided(4x4, [16, 1])", "(4,4):(16,1)"),
+                           ("!ttg.memdesc<16x32xf16, #ttg.padded_shared<[32:+4] {order = [1, 0], "
+                            "shape = [16, 32]}>, #smem>", "(16,32):(36,1)")):
             self.assertEqual(self.lilac("layout", "--as", "cute", form).stdout.strip(), cute)
 
     def test_forms_mixed(self):

@@ -57,6 +57,17 @@ static void put_cute_json(lilac_text *out, const lilac_cute *cute) {
     }
 }
 
+/* Padding is no part of a linear layout, but of a CuTe layout it is. */
+static bool pad_cute(lilac_cute *cute, const laid_out_type *type, lilac_reason *why) {
+    uint64_t interval[LILAC_ENCODING_MAX_PADDINGS], padding[LILAC_ENCODING_MAX_PADDINGS];
+    for (uint32_t i = 0; i < type->padding_count; i++) {
+        interval[i] = type->padding[i].interval;
+        padding[i] = type->padding[i].padding;
+    }
+    return type->padding_count == 0 ||
+           lilac_cute_pad(cute, type->padding_count, interval, padding, why);
+}
+
 static bool read_cute(lilac_scanner *scanner, lilac_cute *cute) {
     if (form_at(scanner)) {
         layout_form form;
@@ -68,7 +79,7 @@ static bool read_cute(lilac_scanner *scanner, lilac_cute *cute) {
     if (!type_read(scanner, &type)) {
         return false;
     }
-    if (!lilac_cute_of_layout(cute, &type.layout, &why)) {
+    if (!lilac_cute_of_layout(cute, &type.layout, &why) || !pad_cute(cute, &type, &why)) {
         lilac_error(scanner->context, position, 0, "no-cute-layout", "%s", why.text);
         return false;
     }
@@ -228,7 +239,8 @@ static int layout_run(const subcommand *command, int argc, char **argv) {
          "layout (the default), Triton's linear or shared_linear;\n"
          "cute, as CuTe writes it: memory as (dim0,dim1,…):(strides),\n"
          "tensors as (thread,value); a swizzle is found where one is;\n"
-         "offsets, JSON of the inverse: coordinates to offsets"},
+         "offsets, JSON of the inverse: coordinates to offsets,\n"
+         "padding left out"},
         {"--json", NULL, OPTION_FLAG, &answers.json, NULL,
          "one JSON value a line: {\"register\": [[0,1],…], …}"},
         {0},
