@@ -337,7 +337,7 @@ bool lilac_movement_access_init_padded(lilac_movement_access *result,
     lilac_movement_access access = {.padding = *padding};
     lilac_layout places;
     uint64_t columns[LILAC_LAYOUT_MAX_BITS];
-    uint32_t count;
+    uint32_t count = 0;
     if (!only_inputs(distributed, thread_inputs, "the tensor's layout", why) ||
         !only_inputs(memory, memory_inputs, "the memory's layout", why) ||
         !check_padding(padding, why) || !element_size(&access, element_bits, arch, why) ||
