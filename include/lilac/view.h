@@ -60,10 +60,9 @@ typedef struct lilac_view_options {
 } lilac_view_options;
 
 /* As terminal text. `options` may be NULL in all of these. Refused, with nothing written: a range
- * that begins past the end, padding after intervals that are no powers of two or of
- * memory of several blocks, more
- * than 2^20 cells, sizes of memory that are not powers of two or where a row holds no element, an
- * input to colour by that the layout lacks. */
+ * that begins past the end, padding after an interval that is no power of two or in memory of
+ * several blocks, more than 2^20 cells, sizes of memory that are not powers of two or where a row
+ * holds no element, an input to colour by that the layout lacks. */
 LILAC_API LILAC_MUST_USE bool lilac_view_text(lilac_text *out, const lilac_layout *layout,
                                               const lilac_view_options *options, lilac_reason *why);
 /* As an SVG document of its own, also fit to stand inside a page: no style sheet, no fonts but the

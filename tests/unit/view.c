@@ -78,7 +78,9 @@ static lilac_layout rank_three(void) {
 
 /* Columns of all kinds: dependent, equal, zero, and outputs that nothing reaches. */
 static lilac_layout random_layout(lilac_random *random) {
-    static const char *const names[] = {"register", "lane", "warp", "block"};
+    const bool memory = lilac_random_below(random, 3) == 0;
+    const bool alone = memory && lilac_random_below(random, 2) == 0; /* of one block */
+    const char *const names[] = {memory ? "offset" : "register", "lane", "warp", "block"};
     lilac_layout layout;
     lilac_layout_init(&layout);
     const uint32_t outs = (uint32_t)lilac_random_below(random, 4);
@@ -94,10 +96,28 @@ static lilac_layout random_layout(lilac_random *random) {
             columns[k] = lilac_random_next(random) & mask;
             columns[k] = lilac_random_below(random, 4) == 0 ? 0 : columns[k];
         }
-        assert_true(lilac_layout_add_in(&layout, names[i], (uint32_t)lilac_random_below(random, 4),
-                                        columns, NULL));
+        const uint32_t bits = (uint32_t)lilac_random_below(random, 4);
+        assert_true(
+            lilac_layout_add_in(&layout, names[i], alone && i != 0 ? 0 : bits, columns, NULL));
     }
     return layout;
+}
+
+/* Any view, of memory with any elements and, where that may be, with padding. */
+static lilac_view_options random_options(lilac_random *random, const lilac_layout *layout,
+                                         lilac_view_padding *padding) {
+    lilac_view_options options = {.kind = (lilac_view_kind)lilac_random_below(random, 3)};
+    options.element_bits = 1U << lilac_random_below(random, 8);
+    options.banks = 4U << lilac_random_below(random, 5);
+    options.colour = lilac_random_below(random, 2) == 0;
+    *padding = (lilac_view_padding){UINT64_C(1) << lilac_random_below(random, 4),
+                                    1 + lilac_random_below(random, 9)};
+    if (lilac_layout_in(layout, "offset") >= 0 &&
+        layout->in_bits == lilac_layout_in_bits(layout, "offset")) {
+        options.paddings = padding;
+        options.padding_count = 1;
+    }
+    return options;
 }
 
 /* ---- texts ------------------------------------------------------------------------------ */
@@ -386,7 +406,9 @@ static void lines_fit(void **state) {
     lilac_random_seed(&random, 11);
     for (int round = 0; round < 200; round++) {
         const lilac_layout layout = random_layout(&random);
-        lilac_view_options options = {.kind = (lilac_view_kind)lilac_random_below(&random, 3)};
+        lilac_view_padding padding;
+        lilac_view_options options = random_options(&random, &layout, &padding);
+        options.colour = false;
         lilac_text text;
         lilac_text_init(&text);
         assert_true(lilac_view_text(&text, &layout, &options, NULL));
@@ -508,13 +530,14 @@ static void random_figures(void **state) {
     lilac_random_seed(&random, 5);
     for (int round = 0; round < 60; round++) {
         const lilac_layout layout = random_layout(&random);
-        lilac_view_options options = {.kind = (lilac_view_kind)lilac_random_below(&random, 3),
-                                      .rows = {0, 5},
-                                      .columns = {0, 3}};
+        lilac_view_padding padding;
+        lilac_view_options options = random_options(&random, &layout, &padding);
         lilac_text text;
         lilac_text_init(&text);
         assert_true(lilac_view_svg(&text, &layout, &options, NULL));
         assert_well_formed(text.bytes);
+        lilac_text_reset(&text);
+        assert_true(lilac_view_text(&text, &layout, &options, NULL));
         lilac_text_clear(&text);
     }
 }
