@@ -118,6 +118,18 @@ static void tensor_memory(void **state) {
                   "\"col\": [[0,1],[0,2],[32,0],[64,0],[0,4]], \"block\": []}");
 }
 
+/* By bases: partitions and tensor memory too. */
+static void by_bases(void **state) {
+    (void)state;
+    expect_layout(
+        "!ttg.memdesc<4x4xf16, #ttg.shared_linear<{offset = [[0, 1], [1, 2]], block = [], "
+        "partition = [[1, 0], [2, 0]]}>, #smem>",
+        "{\"offset\": [[0,1],[1,2]], \"block\": [], \"partition\": [[1,0],[2,0]]}");
+    expect_layout("!ttg.memdesc<2x4xf32, #ttng.tensor_memory_linear<{row = [[1, 0], [0, 0]], col = "
+                  "[[0, 2], [0, 1]]}>, #tmem>",
+                  "{\"row\": [[1,0],[0,0]], \"col\": [[0,2],[0,1]], \"block\": []}");
+}
+
 static void building_is_reading(void **state) {
     (void)state;
     static const uint32_t order[] = {1, 0}, warps[] = {4, 1}, instr[] = {16, 64, 16};
@@ -308,6 +320,14 @@ static void tensor_memory_is_refused(void **state) {
             "layout-two-forms", "[[1, 0]]");
     refused(TENSOR("128x8", "blockM = 128, blockN = 8, colStride = 1, CGALayout = [[1]]"),
             "layout-rank", "[[1]]");
+    refused("!ttg.memdesc<4x4xf32, #ttng.tensor_memory_linear<{row = [[1, 0]], col = [[0, 1]]}>, "
+            "#tmem>",
+            "layout-shape", "#ttng");
+    refused("!ttg.memdesc<2x2xf32, #ttng.tensor_memory_linear<{row = [[1, 0]], col = [[0, 2]]}>, "
+            "#tmem>",
+            "layout-not-surjective", "#ttng");
+    refused("!ttg.memdesc<2x2xf32, #ttng.tensor_memory_linear<{row = [[1, 0]]}>, #tmem>",
+            "layout-field-missing", "#ttng");
     refused(TENSOR("128x8", ""), "layout-field-missing", "#ttng");
     refused("!ttg.memdesc<128x8xi8, #ttng.tensor_memory_scales_encoding<blockRepOrder = both>, "
             "#tmem>",
@@ -321,6 +341,7 @@ int main(void) {
         cmocka_unit_test(blocks),
         cmocka_unit_test(nvmma_of_rank_three),
         cmocka_unit_test(tensor_memory),
+        cmocka_unit_test(by_bases),
         cmocka_unit_test(building_is_reading),
         cmocka_unit_test(partitions),
         cmocka_unit_test(types_are_refused),
