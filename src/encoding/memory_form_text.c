@@ -47,7 +47,7 @@ static lilac_position here(const reader *r) {
 
 static bool read_natural(reader *r, uint64_t *value, const char *id, const char *what) {
     const lilac_position position = here(r);
-    int64_t number;
+    int64_t number = 0;
     if (!lilac_scanner_integer(r->scanner, &number))
         return false;
     if (number < 0)
@@ -59,7 +59,7 @@ static bool read_natural(reader *r, uint64_t *value, const char *id, const char 
 /* Of a dimension's number. */
 static bool read_dim(reader *r, uint32_t *dim, const char *id) {
     const lilac_position position = here(r);
-    uint64_t value;
+    uint64_t value = 0;
     if (!read_natural(r, &value, id, "a dimension"))
         return false;
     if (value >= r->made.rank)
@@ -147,7 +147,7 @@ static bool read_order(reader *r, uint32_t *slowest_first) {
     if (!lilac_scanner_expect(r->scanner, '['))
         return false;
     do {
-        uint32_t dim;
+        uint32_t dim = 0;
         const lilac_position dim_at = here(r);
         if (!read_dim(r, &dim, "memory-form-order"))
             return false;
@@ -170,7 +170,7 @@ static bool read_strides(reader *r) {
     do {
         const lilac_position stride_at = here(r);
         const uint32_t d = r->made.piece_count;
-        uint64_t stride;
+        uint64_t stride = 0;
         if (!read_natural(r, &stride, "memory-form-strides", "a stride"))
             return false;
         if (d == r->made.rank)
@@ -201,7 +201,7 @@ static bool check_divides(reader *r, lilac_position position, uint32_t dim, uint
 /* d/k%m. The scanner takes "%m" as one token. */
 static bool read_piece(reader *r) {
     const lilac_position position = here(r);
-    uint32_t dim;
+    uint32_t dim = 0;
     uint64_t divisor = 1, size;
     if (!read_dim(r, &dim, "memory-form-tile"))
         return false;
@@ -289,7 +289,7 @@ static bool refuse_name(reader *r, const name_walk *walk, const char *what) {
 
 /* "NCHW_VECT_C 32": NCHW with C split, its low part fastest. */
 static bool read_vect_c(reader *r, name_walk *walk) {
-    uint64_t tile;
+    uint64_t tile = 0;
     if (r->made.rank != 4)
         return refuse_at(r, walk->position, "memory-form-tile",
                          "NCHW_VECT_C is of rank 4 and the shape of rank %u", r->made.rank);
@@ -374,7 +374,7 @@ static bool read_name(reader *r) {
 
 static bool read_padding(reader *r) {
     const lilac_position position = here(r);
-    uint64_t interval, padding;
+    uint64_t interval = 0, padding = 0;
     if (!read_natural(r, &interval, "memory-form-padding", "an interval") ||
         !lilac_scanner_expect(r->scanner, ':') || !lilac_scanner_expect(r->scanner, '+') ||
         !read_natural(r, &padding, "memory-form-padding", "a padding"))
@@ -404,7 +404,7 @@ static bool check_extent(reader *r, lilac_position position) {
         largest += (r->made.piece[i].size - 1) * r->made.piece[i].stride;
     uint64_t sum = largest;
     for (uint32_t i = 0; i < r->made.padding_count; i++) {
-        uint64_t added;
+        uint64_t added = 0;
         if (__builtin_mul_overflow(largest / r->made.padding[i].interval,
                                    r->made.padding[i].padding, &added) ||
             __builtin_add_overflow(sum, added, &sum) || sum > max_extent)

@@ -37,7 +37,7 @@ typedef bool (*read_function)(reader *r, uint64_t *value);
 
 bool lilac_encoding_read_natural(reader *r, uint64_t *value, uint64_t max, const char *id) {
     lilac_position position = here(r);
-    int64_t number;
+    int64_t number = 0;
     if (!lilac_scanner_integer(r->scanner, &number))
         return false;
     if (number < 0 || (uint64_t)number > max)
@@ -49,7 +49,7 @@ bool lilac_encoding_read_natural(reader *r, uint64_t *value, uint64_t max, const
 
 static bool size_number(reader *r, uint64_t *value) {
     lilac_position position = here(r);
-    int64_t number;
+    int64_t number = 0;
     if (!lilac_scanner_integer(r->scanner, &number))
         return false;
     if (number <= 0 || (number & (number - 1)) != 0)
@@ -72,7 +72,7 @@ static bool coordinate_number(reader *r, uint64_t *value) {
 
 bool lilac_encoding_read_number(reader *r, lilac_encoding_rank *rank, void *into) {
     (void)rank;
-    uint64_t value;
+    uint64_t value = 0;
     if (!lilac_encoding_read_natural(r, &value, INT32_MAX, "layout-number"))
         return false;
     *(uint32_t *)into = (uint32_t)value;
@@ -81,7 +81,7 @@ bool lilac_encoding_read_number(reader *r, lilac_encoding_rank *rank, void *into
 
 bool lilac_encoding_read_size(reader *r, lilac_encoding_rank *rank, void *into) {
     (void)rank;
-    uint64_t value;
+    uint64_t value = 0;
     if (!size_number(r, &value))
         return false;
     *(uint32_t *)into = (uint32_t)value;
