@@ -2,7 +2,7 @@
  *
  *     memdesc ::= !ttg.memdesc<16x16xf16, encoding, #space [, mutable] [, 32x16]>
  *
- * The shapes at the end is that of the allocation of which this is a part; it may have dimensions
+ * The shape at the end is that of the allocation of which this is a part; it may have dimensions
  * more in front. The layout is the allocation's, restricted to the part: bits that lead out of it
  * move nothing, and those at an input's end are dropped.
  */

@@ -51,9 +51,8 @@ static const lilac_encoding *read_named(reader *r) {
     lilac_encoding *encoding = lilac_arena_new(lilac_context_arena(s->context), lilac_encoding);
     encoding->position = here(r);
     bool known = lilac_encoding_kind_named(&encoding->kind, s->word, s->word_length);
-    const lilac_encoding_row *row = known ? lilac_encoding_row_of(encoding->kind) : NULL;
-    if (row == NULL || row->read == NULL) {
-        known = known || is_known_elsewhere(s->word, s->word_length);
+    if (!known) {
+        known = is_known_elsewhere(s->word, s->word_length);
         (void)lilac_encoding_refuse_at(r, here(r),
                                        known ? "layout-not-supported" : "layout-unknown",
                                        known ? "layouts of kind '#%.*s' are not supported"
@@ -62,7 +61,7 @@ static const lilac_encoding *read_named(reader *r) {
         return NULL;
     }
     lilac_scanner_next(s);
-    return row->read(r, encoding) ? encoding : NULL;
+    return lilac_encoding_row_of(encoding->kind)->read(r, encoding) ? encoding : NULL;
 }
 
 const lilac_encoding *lilac_encoding_read_any(reader *r) {

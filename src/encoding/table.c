@@ -1,7 +1,7 @@
 /* encoding: the kinds of layout, one a row.
  *
- * Reading finds a row by its spelling, everything else by the kind. A row without functions is a
- * kind of Triton's that is known by name only and refused as layout-not-supported.
+ * Reading finds a row by its spelling, everything else by the kind. A parent is a kind of which
+ * there are dot operands.
  */
 #include "internal.h"
 
