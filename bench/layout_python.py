@@ -2,11 +2,13 @@
 """The layout algebra through Python, beside Triton's own binding: microseconds a call on distributed
 layouts of 14 input bits, both measured in one run, turn by turn.
 
-usage: layout_python.py [--json FILE] [--check]
+usage: layout_python.py [--json FILE] [--check] [--c PROGRAM]
 
 Needs the package lilac (pip install ./python) and Triton 3.6 (pip install triton==3.6.0; no GPU) in
-one environment. The results are compared before anything is timed. --check exits with 1 when lilac is
-less than five times as fast anywhere.
+one environment. The results are compared before anything is timed. --c names the program bench/layout:
+it runs in the same run, and its times in C stand beside Triton's too. --check exits with 1 when lilac
+is less than five times as fast anywhere through Python, or less than fifty times in C where that was
+promised.
 """
 
 import argparse
@@ -24,6 +26,11 @@ import triton
 from triton._C.libtriton import linear_layout
 
 PROMISED = 5
+PROMISED_IN_C = 50
+# operation here → operation of bench/layout
+IN_C = {"invert_and_compose": "invert and compose", "inverse": "inverse",
+        "pseudoinverse": "right inverse, with copies", "compose": "composition", "product": "product"}
+PROMISED_OPERATIONS = ("invert_and_compose", "inverse", "compose")
 SHAPE = (128, 128)
 INPUTS = {"register": 4, "lane": 5, "warp": 3, "block": 2}
 ROUNDS, SECONDS = 9, 0.02  # each side's turns, and about how long a turn lasts
@@ -116,22 +123,38 @@ def processor():
         return platform.processor()
 
 
+def add_c(table, program):
+    """The times of the C program beside those through Python."""
+    done = subprocess.run([program, "--json", "-"], capture_output=True, text=True, check=True)
+    operations = json.loads(done.stdout)["operations"]
+    for row in table:
+        if row["operation"] in IN_C:
+            row["lilac_in_c_us"] = operations[IN_C[row["operation"]]]["median_ns"] / 1e3
+            row["times_faster_in_c"] = round(row["triton_us"] / row["lilac_in_c_us"], 1)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", metavar="FILE", help="write the results as data (- for standard output)")
     parser.add_argument("--check", action="store_true", help=f"fail below {PROMISED} times")
+    parser.add_argument("--c", metavar="PROGRAM", help="bench/layout: its times stand beside these")
     options = parser.parse_args()
     rng = random.Random(20)
     table = list(rows([Pair(random_layout(rng)) for _ in range(17)]))
+    if options.c:
+        add_c(table, options.c)
     arrays = whole_tensor()
     result = {"lilac": lilac.__version__, "commit": commit(), "triton": triton.__version__,
               "python": platform.python_version(), "processor": processor(), "input_bits": 14,
               "operations": table, "arrays": arrays}
     if options.json != "-":
-        print(f"{'operation':<20} {'lilac us':>9} {'triton us':>10} {'times':>7}")
+        print(f"{'operation':<20} {'lilac us':>9} {'triton us':>10} {'times':>7} {'in C us':>9} {'times':>7}")
         for row in table:
-            print(f"{row['operation']:<20} {row['lilac_us']:>9.3f} {row['triton_us']:>10.2f} "
-                  f"{row['times_faster']:>7.1f}")
+            line = (f"{row['operation']:<20} {row['lilac_us']:>9.3f} {row['triton_us']:>10.2f} "
+                    f"{row['times_faster']:>7.1f}")
+            if "lilac_in_c_us" in row:
+                line += f" {row['lilac_in_c_us']:>9.3f} {row['times_faster_in_c']:>7.1f}"
+            print(line)
         for name, value in arrays.items():
             print(f"{name.replace('_', ' ')}: {value / 1e9:.2f} billion")
     if options.json:
@@ -144,6 +167,10 @@ def main():
     slow = [row["operation"] for row in table if row["times_faster"] < PROMISED]
     if options.check and slow:
         sys.exit(f"less than {PROMISED} times as fast: {', '.join(slow)}")
+    slow = [row["operation"] for row in table if row["operation"] in PROMISED_OPERATIONS
+            and row.get("times_faster_in_c", PROMISED_IN_C) < PROMISED_IN_C]
+    if options.check and slow:
+        sys.exit(f"less than {PROMISED_IN_C} times as fast in C: {', '.join(slow)}")
 
 
 if __name__ == "__main__":
