@@ -25,11 +25,10 @@ void lilac_layout_permute_ins(lilac_layout *result, const lilac_layout *layout,
     lilac_layout_dim in[LILAC_LAYOUT_MAX_DIMS];
     uint64_t columns[LILAC_LAYOUT_MAX_BITS];
     uint8_t starts[LILAC_LAYOUT_MAX_DIMS];
-    uint32_t to = 0, seen = 0;
+    uint32_t to = 0;
+    assert(lilac_layout_order_fits(order, layout->in_count, NULL));
     dim_starts(starts, layout->in, layout->in_count);
     for (uint32_t i = 0; i < layout->in_count; i++) {
-        assert(order[i] < layout->in_count && !(seen >> order[i] & 1));
-        seen |= UINT32_C(1) << order[i];
         in[i] = layout->in[order[i]];
         for (uint32_t k = 0; k < in[i].bits; k++)
             columns[to++] = layout->columns[starts[order[i]] + k];

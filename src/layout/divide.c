@@ -265,6 +265,7 @@ void lilac_layout_permute_bits(lilac_layout *result, const lilac_layout *layout,
         seen |= UINT64_C(1) << order[k];
         columns[k] = layout->columns[start + order[k]];
     }
+    (void)seen; /* read by assertions only */
     lilac_layout_copy(result, layout);
     if (bits != 0)
         memcpy(&result->columns[start], columns, bits * sizeof columns[0]);

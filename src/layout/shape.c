@@ -49,12 +49,11 @@ void lilac_layout_permute_outs(lilac_layout *result, const lilac_layout *layout,
                                const uint32_t *order) {
     lilac_layout_dim out[LILAC_LAYOUT_MAX_DIMS];
     uint8_t starts[LILAC_LAYOUT_MAX_DIMS];
-    uint32_t to = 0, seen = 0;
+    uint32_t to = 0;
+    assert(lilac_layout_order_fits(order, layout->out_count, NULL));
     bit_fields fields = {.in_place = true};
     dim_starts(starts, layout->out, layout->out_count);
     for (uint32_t i = 0; i < layout->out_count; i++) {
-        assert(order[i] < layout->out_count && !(seen >> order[i] & 1));
-        seen |= UINT32_C(1) << order[i];
         out[i] = layout->out[order[i]];
         add_field(&fields, starts[order[i]], to, out[i].bits);
         to += out[i].bits;
