@@ -66,6 +66,20 @@ bool read_number(const char *string, uint64_t most, uint64_t *value);
 /* The name of the table nearest to one that is not in it, or NULL when none is near. */
 const char *nearest_name(const char *wanted, const char *const *names, size_t count);
 
+/* ---- a question a line (lines.c) --------------------------------------------------------- */
+
+/* What to do with each line of standard input: answer it (bytes start … end of the scanner's text;
+ * the scanner stands anywhere), or refuse all that is left when the input cannot be taken in. */
+typedef struct line_answers {
+    void (*answer)(void *data, lilac_scanner *scanner, size_t start, size_t end);
+    void (*refuse)(void *data, lilac_context *context);
+} line_answers;
+
+/* False when standard input cannot be read, which is reported. */
+bool each_line(const line_answers *answers, void *data);
+/* Puts the scanner at byte `start` of its text and lets it see no further than `end`. */
+void scanner_hold(lilac_scanner *scanner, size_t start, size_t end);
+
 extern const subcommand compile_command, conflicts_command, layout_command, run_command,
     view_command;
 

@@ -269,78 +269,38 @@ static void answer_arguments(conflicts_answers *answers, const char *tensor, con
     lilac_context_destroy(context);
 }
 
-/* The scanner at the bytes from start to end of its source. */
-static void hold(lilac_scanner *scanner, size_t start, size_t end) {
-    scanner->length = end;
-    lilac_scanner_seek(scanner, (uint32_t)start);
+static void refuse_rest(void *data, lilac_context *context) {
+    conflicts_answers *answers = data;
+    lilac_text_puts(&answers->text, "null\n");
+    answers->refused = true;
+    print_diagnostics(context);
 }
 
-static void answer_line(conflicts_answers *answers, lilac_scanner *scanner, const char *bytes,
-                        size_t start, size_t end) {
-    const char *tab = memchr(bytes + start, '\t', end - start);
-    conflicts_pair pair = {.tensor_text = bytes + start};
+static void answer_line(void *data, lilac_scanner *scanner, size_t start, size_t end) {
+    const char *line = scanner->text + start, *tab = memchr(line, '\t', end - start);
+    conflicts_pair pair = {.tensor_text = line};
     bool read = false;
     if (tab == NULL) {
-        hold(scanner, start, end);
+        scanner_hold(scanner, start, end);
         lilac_error(scanner->context, lilac_scanner_position(scanner), 0, "pair-expected",
                     "expected two types with a tab between them");
     } else {
-        const size_t middle = (size_t)(tab - bytes);
+        const size_t middle = start + (size_t)(tab - line);
         pair.tensor_length = middle - start;
         pair.memory_text = tab + 1;
         pair.memory_length = end - middle - 1;
-        hold(scanner, start, middle);
+        scanner_hold(scanner, start, middle);
         read = read_tensor(scanner, &pair);
-        hold(scanner, middle + 1, end);
+        scanner_hold(scanner, middle + 1, end);
         read = read_memory(scanner, &pair) && read;
     }
-    answer(answers, scanner->context, &pair, read);
-}
-
-static bool answer_lines(conflicts_answers *answers) {
-    enum { LINES_A_CONTEXT = 64 }; /* bounds what a context keeps of lines that are done */
-    lilac_text input;
-    lilac_text_init(&input);
-    if (!file_read("-", &input)) {
-        lilac_text_clear(&input);
-        return false;
-    }
-    const char *bytes = lilac_text_get(&input);
-    lilac_context *context = NULL;
-    lilac_scanner scanner;
-    uint32_t line = 0;
-    for (size_t start = 0; start < input.length; line++) {
-        const char *newline = memchr(bytes + start, '\n', input.length - start);
-        const size_t end = newline != NULL ? (size_t)(newline - bytes) : input.length;
-        if (line % LINES_A_CONTEXT == 0) {
-            if (context != NULL) {
-                lilac_context_destroy(context);
-            }
-            context = lilac_context_create();
-            const uint32_t source = lilac_source_add(context, "<stdin>", bytes, input.length);
-            if (source == 0) {
-                lilac_text_puts(&answers->text, "null\n");
-                answers->refused = true;
-                print_diagnostics(context);
-                break;
-            }
-            lilac_scanner_init(&scanner, context, source);
-            lilac_diagnostics_reset(context); /* the first token is read again in its turn */
-        }
-        answer_line(answers, &scanner, bytes, start, end);
-        start = end + 1;
-    }
-    if (context != NULL) {
-        lilac_context_destroy(context);
-    }
-    lilac_text_clear(&input);
-    return true;
+    answer(data, scanner->context, &pair, read);
 }
 
 static int answer_all(conflicts_answers *answers, const string_list *types) {
     bool good = true;
     if (types->count == 1) {
-        good = answer_lines(answers);
+        good = each_line(&(line_answers){answer_line, refuse_rest}, answers);
     } else {
         answer_arguments(answers, types->list[0], types->list[1]);
     }

@@ -141,7 +141,8 @@ static void answer(layout_answers *answers, lilac_scanner *scanner) {
     print_diagnostics(scanner->context);
 }
 
-static void refuse(layout_answers *answers, lilac_context *context) {
+static void refuse(void *data, lilac_context *context) {
+    layout_answers *answers = data;
     lilac_text_puts(&answers->text, "null\n");
     answers->refused = true;
     print_diagnostics(context);
@@ -162,55 +163,16 @@ static void answer_argument(layout_answers *answers, const char *type, uint32_t 
     lilac_context_destroy(context);
 }
 
-static void answer_line(layout_answers *answers, lilac_scanner *scanner, size_t start, size_t end) {
-    scanner->length = end;
-    lilac_scanner_seek(scanner, (uint32_t)start);
-    answer(answers, scanner);
-}
-
-static bool answer_lines(layout_answers *answers) {
-    enum { LINES_A_CONTEXT = 256 }; /* bounds what a context keeps of lines that are done */
-    lilac_text input;
-    lilac_text_init(&input);
-    if (!file_read("-", &input)) {
-        lilac_text_clear(&input);
-        return false;
-    }
-    const char *bytes = lilac_text_get(&input);
-    lilac_context *context = NULL;
-    lilac_scanner scanner;
-    uint32_t line = 0;
-    for (size_t start = 0; start < input.length; line++) {
-        const char *newline = memchr(bytes + start, '\n', input.length - start);
-        const size_t end = newline != NULL ? (size_t)(newline - bytes) : input.length;
-        if (line % LINES_A_CONTEXT == 0) {
-            if (context != NULL) {
-                lilac_context_destroy(context);
-            }
-            context = lilac_context_create();
-            const uint32_t source = lilac_source_add(context, "<stdin>", bytes, input.length);
-            if (source == 0) {
-                refuse(answers, context);
-                break;
-            }
-            lilac_scanner_init(&scanner, context, source);
-            lilac_diagnostics_reset(context); /* the first token is read again in its turn */
-        }
-        answer_line(answers, &scanner, start, end);
-        start = end + 1;
-    }
-    if (context != NULL) {
-        lilac_context_destroy(context);
-    }
-    lilac_text_clear(&input);
-    return true;
+static void answer_line(void *data, lilac_scanner *scanner, size_t start, size_t end) {
+    scanner_hold(scanner, start, end);
+    answer(data, scanner);
 }
 
 static int answer_all(layout_answers *answers, const string_list *types) {
     bool good = true;
     for (uint32_t i = 0; i < types->count; i++) {
         if (strcmp(types->list[i], "-") == 0) {
-            good &= answer_lines(answers);
+            good &= each_line(&(line_answers){answer_line, refuse}, answers);
         } else {
             answer_argument(answers, types->list[i], i + 1);
         }
