@@ -29,9 +29,10 @@ check-asan:              ## the same under the address, undefined-behaviour and 
 	@cmake --build build/asan -j $(JOBS)
 	@cd build/asan && ctest --output-on-failure -j $(JOBS)
 
-bench: core              ## compile-time benchmark against ptxas (GPU benchmarks: bench/README.md)
-	@cmake --build $(BUILD) -j $(JOBS) --target compile_time
+bench: core              ## compile time beside ptxas, the layout algebra (GPU benchmarks: bench/README.md)
+	@cmake --build $(BUILD) -j $(JOBS) --target compile_time bench_layout
 	@$(BUILD)/bench/compile_time
+	@$(BUILD)/bench/layout
 
 FUZZ_SECONDS ?= 600
 fuzz:                    ## run each fuzz target for FUZZ_SECONDS (needs clang)

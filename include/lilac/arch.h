@@ -21,8 +21,8 @@ typedef enum lilac_feature {
     LILAC_HAS_MMA_SYNC = 1 << 4,
     LILAC_HAS_WGMMA = 1 << 5,
     LILAC_HAS_CLUSTERS = 1 << 6,
-    LILAC_HAS_BF16_ARITHMETIC = 1 << 7,   /* add/sub/mul.bf16; fma.bf16 is older */
-    LILAC_HAS_F8_CONVERSIONS = 1 << 8,    /* cvt to and from e4m3x2, e5m2x2 */
+    LILAC_HAS_BF16_ARITHMETIC = 1 << 7, /* add/sub/mul.bf16; fma.bf16 is older */
+    LILAC_HAS_F8_CONVERSIONS = 1 << 8,  /* cvt to and from e4m3x2, e5m2x2 */
     LILAC_HAS_TENSOR_MEMORY = 1 << 9
 } lilac_feature;
 
@@ -30,17 +30,17 @@ typedef struct lilac_arch {
     const char *name;        /* "sm_90a", "gfx942" */
     const char *description; /* "Hopper (H100, H200)" */
     lilac_vendor vendor;
-    uint32_t capability;       /* 90 for sm_90a; 0 for AMD */
-    uint32_t ptx_version;      /* to write, times ten: 86 for PTX ISA 8.6; 0 for AMD */
-    uint32_t warp_size;        /* lanes of a warp: 32 or 64 */
-    uint32_t banks;            /* of shared memory */
-    uint32_t bank_bytes;       /* width of one */
-    uint32_t shared_bytes;     /* most a block may have */
-    uint32_t registers;        /* 32-bit registers of a multiprocessor */
-    uint32_t max_warps;        /* of a block */
-    uint32_t vector_bytes;     /* widest global or shared access of a thread */
-    uint32_t sector_bytes;     /* smallest unit of a global transaction */
-    uint32_t features;         /* lilac_feature bits */
+    uint32_t capability;   /* 90 for sm_90a; 0 for AMD */
+    uint32_t ptx_version;  /* to write, times ten: 86 for PTX ISA 8.6; 0 for AMD */
+    uint32_t warp_size;    /* lanes of a warp: 32 or 64 */
+    uint32_t banks;        /* of shared memory */
+    uint32_t bank_bytes;   /* width of one */
+    uint32_t shared_bytes; /* most a block may have */
+    uint32_t registers;    /* 32-bit registers of a multiprocessor */
+    uint32_t max_warps;    /* of a block */
+    uint32_t vector_bytes; /* widest global or shared access of a thread */
+    uint32_t sector_bytes; /* smallest unit of a global transaction */
+    uint32_t features;     /* lilac_feature bits */
 } lilac_arch;
 
 /* NULL when there is no such device. "sm_90" finds sm_90a's row only under its own name. */

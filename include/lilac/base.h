@@ -24,16 +24,16 @@
 
 #ifdef __cplusplus
 #define LILAC_BEGIN extern "C" {
-#define LILAC_END }
+#define LILAC_END   }
 #else
 #define LILAC_BEGIN
 #define LILAC_END
 #endif
 
 #if defined(__GNUC__)
-#define LILAC_API __attribute__((visibility("default")))
+#define LILAC_API                   __attribute__((visibility("default")))
 #define LILAC_PRINTF(string, first) __attribute__((format(printf, string, first)))
-#define LILAC_MUST_USE __attribute__((warn_unused_result))
+#define LILAC_MUST_USE              __attribute__((warn_unused_result))
 #else
 #define LILAC_API
 #define LILAC_PRINTF(string, first)
@@ -60,7 +60,7 @@ LILAC_API char *lilac_arena_copy(lilac_arena *arena, const char *bytes, size_t l
 LILAC_API size_t lilac_arena_used(const lilac_arena *arena);
 
 #define lilac_arena_new(arena, type) ((type *)lilac_arena_alloc((arena), sizeof(type)))
-#define lilac_arena_array(arena, type, count)                                                     \
+#define lilac_arena_array(arena, type, count)                                                      \
     ((type *)lilac_arena_alloc((arena), sizeof(type) * (size_t)(count)))
 
 /* Heap memory for the few objects that outgrow an arena; same promise, never NULL. */

@@ -1,6 +1,7 @@
 /* driver: the whole pipeline as one table of passes.
  *
- *   text ─read→ tile ─simplify, assign_layouts→ tile ─lower→ simt ─fold cse licm dce→ simt ─ptx→ text
+ *   text ─read→ tile ─simplify, assign_layouts→ tile ─lower→ simt ─fold cse licm dce→ simt ─ptx→
+ * text
  *
  * A pass has one name everywhere: its file, its function, its row in the table (src/driver/
  * pipeline.c) and on the command line. Nothing here prints: what a caller wants to see goes into
@@ -19,10 +20,10 @@ LILAC_BEGIN
 
 typedef struct lilac_options {
     lilac_target target;
-    bool verify;             /* check the IR after each pass, not only what was read */
-    const char *print_after; /* a pass's name, "all", or NULL */
-    lilac_text *printed;     /* where print_after goes; not NULL when that is given */
-    const char *stop_after;  /* run nothing after the last pass of this name; NULL: run all */
+    bool verify;              /* check the IR after each pass, not only what was read */
+    const char *print_after;  /* a pass's name, "all", or NULL */
+    lilac_text *printed;      /* where print_after goes; not NULL when that is given */
+    const char *stop_after;   /* run nothing after the last pass of this name; NULL: run all */
     bool comments, line_info; /* of the PTX */
 } lilac_options;
 

@@ -6,8 +6,8 @@
  *   module ── kernels ── body ── instructions ── bodies (loop, if, while)
  *
  * Values are dense numbers (1, 2, …; 0 is "none"), so passes keep side tables as arrays. One table,
- * src/simt/simt_ops.def, yields opcodes, names, operand types, the verifier, reader, printer and docs.
- * What is printed reads back.
+ * include/lilac/simt_ops.def, yields opcodes, names, operand types, the verifier, reader, printer
+ * and docs. What is printed reads back.
  *
  * Memory: global addresses are i64; shared addresses are i32 byte offsets into the block's shared
  * memory as `shared_base` gives its start (0 on the simulator). An access takes 1, 2 or 4 elements
@@ -33,7 +33,7 @@ typedef enum lilac_simt_type {
     LILAC_SIMT_BF16,
     LILAC_SIMT_F32,
     LILAC_SIMT_F64,
-    LILAC_SIMT_F16X2,  /* two in a 32-bit word, element 0 in the low half */
+    LILAC_SIMT_F16X2, /* two in a 32-bit word, element 0 in the low half */
     LILAC_SIMT_BF16X2,
     LILAC_SIMT_TYPE_COUNT
 } lilac_simt_type;
@@ -78,22 +78,53 @@ LILAC_API const lilac_simt_op_info *lilac_simt_op_info_get(lilac_simt_opcode cod
 /* Comparisons. Integers: eq … ge, unsigned with U. Floats: ordered eq … ge (false on NaN), UNE and
  * other unordered ones (true on NaN), ORD, UNO. */
 typedef enum lilac_simt_compare {
-    LILAC_SIMT_EQ, LILAC_SIMT_NE, LILAC_SIMT_LT, LILAC_SIMT_LE, LILAC_SIMT_GT, LILAC_SIMT_GE,
-    LILAC_SIMT_ULT, LILAC_SIMT_ULE, LILAC_SIMT_UGT, LILAC_SIMT_UGE, /* integers */
-    LILAC_SIMT_UEQ, LILAC_SIMT_UNE, LILAC_SIMT_FULT, LILAC_SIMT_FULE, LILAC_SIMT_FUGT,
-    LILAC_SIMT_FUGE, LILAC_SIMT_ORD, LILAC_SIMT_UNO, /* floats */
+    LILAC_SIMT_EQ,
+    LILAC_SIMT_NE,
+    LILAC_SIMT_LT,
+    LILAC_SIMT_LE,
+    LILAC_SIMT_GT,
+    LILAC_SIMT_GE,
+    LILAC_SIMT_ULT,
+    LILAC_SIMT_ULE,
+    LILAC_SIMT_UGT,
+    LILAC_SIMT_UGE, /* integers */
+    LILAC_SIMT_UEQ,
+    LILAC_SIMT_UNE,
+    LILAC_SIMT_FULT,
+    LILAC_SIMT_FULE,
+    LILAC_SIMT_FUGT,
+    LILAC_SIMT_FUGE,
+    LILAC_SIMT_ORD,
+    LILAC_SIMT_UNO, /* floats */
     LILAC_SIMT_COMPARE_COUNT
 } lilac_simt_compare;
 
-typedef enum lilac_simt_shuffle { LILAC_SIMT_SHFL_IDX, LILAC_SIMT_SHFL_XOR, LILAC_SIMT_SHFL_UP, LILAC_SIMT_SHFL_DOWN } lilac_simt_shuffle;
-typedef enum lilac_simt_cache { LILAC_SIMT_CACHE_NONE, LILAC_SIMT_CACHE_CA, LILAC_SIMT_CACHE_CG, LILAC_SIMT_CACHE_CS, LILAC_SIMT_CACHE_CV, LILAC_SIMT_CACHE_WB, LILAC_SIMT_CACHE_WT } lilac_simt_cache;
-typedef enum lilac_simt_evict { LILAC_SIMT_EVICT_NORMAL, LILAC_SIMT_EVICT_FIRST, LILAC_SIMT_EVICT_LAST } lilac_simt_evict;
+typedef enum lilac_simt_shuffle {
+    LILAC_SIMT_SHFL_IDX,
+    LILAC_SIMT_SHFL_XOR,
+    LILAC_SIMT_SHFL_UP,
+    LILAC_SIMT_SHFL_DOWN
+} lilac_simt_shuffle;
+typedef enum lilac_simt_cache {
+    LILAC_SIMT_CACHE_NONE,
+    LILAC_SIMT_CACHE_CA,
+    LILAC_SIMT_CACHE_CG,
+    LILAC_SIMT_CACHE_CS,
+    LILAC_SIMT_CACHE_CV,
+    LILAC_SIMT_CACHE_WB,
+    LILAC_SIMT_CACHE_WT
+} lilac_simt_cache;
+typedef enum lilac_simt_evict {
+    LILAC_SIMT_EVICT_NORMAL,
+    LILAC_SIMT_EVICT_FIRST,
+    LILAC_SIMT_EVICT_LAST
+} lilac_simt_evict;
 
 /* Modifiers; which an opcode uses is said in the table. */
 enum {
-    LILAC_SIMT_NO_SIGNED_WRAP = 1 << 0,   /* add sub mul shl */
+    LILAC_SIMT_NO_SIGNED_WRAP = 1 << 0, /* add sub mul shl */
     LILAC_SIMT_NO_UNSIGNED_WRAP = 1 << 1,
-    LILAC_SIMT_APPROXIMATE = 1 << 2, /* div.full / sqrt.approx … instead of correctly rounded */
+    LILAC_SIMT_APPROXIMATE = 1 << 2,   /* div.full / sqrt.approx … instead of correctly rounded */
     LILAC_SIMT_PROPAGATE_NAN = 1 << 3, /* fmin fmax: NaN if either is */
     LILAC_SIMT_VOLATILE = 1 << 4,
     LILAC_SIMT_SATURATE = 1 << 5,
@@ -107,7 +138,7 @@ struct lilac_simt_instruction {
     uint16_t code;  /* lilac_simt_opcode */
     uint8_t detail; /* compare, shuffle kind, dimension x y z, rounding …: by opcode */
     uint8_t cache, evict;
-    uint8_t flags; /* modifiers */
+    uint8_t flags;  /* modifiers */
     uint8_t scalar; /* lilac_scalar: the 8-bit float of a conversion */
     uint16_t operand_count, result_count;
     uint16_t body_count;
@@ -130,10 +161,10 @@ struct lilac_simt_body {
 };
 
 typedef struct lilac_simt_value_info {
-    uint8_t type;     /* lilac_simt_type */
-    bool uniform;     /* the same in all threads of a block; computed */
-    bool marked;      /* uniform because lilac_simt_mark_uniform said so */
-    lilac_name name;  /* hint for printing, or NULL */
+    uint8_t type;                       /* lilac_simt_type */
+    bool uniform;                       /* the same in all threads of a block; computed */
+    bool marked;                        /* uniform because lilac_simt_mark_uniform said so */
+    lilac_name name;                    /* hint for printing, or NULL */
     lilac_simt_instruction *definition; /* NULL: argument of body */
     lilac_simt_body *body;
 } lilac_simt_value_info;
@@ -141,8 +172,8 @@ typedef struct lilac_simt_value_info {
 typedef struct lilac_simt_parameter {
     lilac_name name;
     lilac_simt_type type;
-    bool is_pointer;     /* to global memory */
-    uint32_t alignment;  /* bytes known of the pointer; 1: none */
+    bool is_pointer;    /* to global memory */
+    uint32_t alignment; /* bytes known of the pointer; 1: none */
 } lilac_simt_parameter;
 
 typedef struct lilac_simt_kernel {
@@ -171,7 +202,8 @@ typedef struct lilac_simt_module {
 /* ---- modules ---------------------------------------------------------------------------- */
 
 /* An empty module for a device; destroy frees it and all its kernels. */
-LILAC_API lilac_simt_module *lilac_simt_module_create(lilac_context *context, const lilac_arch *arch);
+LILAC_API lilac_simt_module *lilac_simt_module_create(lilac_context *context,
+                                                      const lilac_arch *arch);
 LILAC_API void lilac_simt_module_destroy(lilac_simt_module *module);
 LILAC_API lilac_simt_kernel *lilac_simt_kernel_create(lilac_simt_module *module, lilac_name name,
                                                       uint32_t parameters, uint32_t num_warps,
@@ -179,14 +211,17 @@ LILAC_API lilac_simt_kernel *lilac_simt_kernel_create(lilac_simt_module *module,
 /* Reads the text form that lilac_simt_print writes; NULL after diagnostics (`syntax`,
  * `unknown-operation` `-type` `-modifier` `-target`, `undefined-value`, `redefined-value`,
  * `result-count`, `bad-constant`, `bad-number`, `too-many-operands`, `too-deep`). What is read has
- * the grammar and the names right; lilac_simt_verify checks the rest. Nothing is folded or shared. */
-LILAC_API LILAC_MUST_USE lilac_simt_module *lilac_simt_read(lilac_context *context, uint32_t source);
+ * the grammar and the names right; lilac_simt_verify checks the rest. Nothing is folded or shared.
+ */
+LILAC_API LILAC_MUST_USE lilac_simt_module *lilac_simt_read(lilac_context *context,
+                                                            uint32_t source);
 LILAC_API void lilac_simt_print(lilac_text *out, const lilac_simt_module *module);
 /* Types by signature, dominance, terminators, uniform conditions and bounds, carried values, access
- * sizes, packed widths, the launch shape. False after diagnostics (`simt-operand-type` `-operand-count`
+ * sizes, packed widths, the launch shape. False after diagnostics (`simt-operand-type`
+ * `-operand-count`
  * `-dominance` `-terminator` `-not-uniform` `-carried-type` `-access-size` `-access-others`
- * `-pack-width` `-width` `-parameter` `-detail` `-launch-shape` `-bodies` `-links` `-operation`), each
- * at the instruction's location with the instruction printed in a note. */
+ * `-pack-width` `-width` `-parameter` `-detail` `-launch-shape` `-bodies` `-links` `-operation`),
+ * each at the instruction's location with the instruction printed in a note. */
 LILAC_API LILAC_MUST_USE bool lilac_simt_verify(const lilac_simt_module *module);
 
 /* ---- builder ---------------------------------------------------------------------------- */
@@ -233,7 +268,8 @@ LILAC_API lilac_simt_value lilac_simt_build(lilac_simt_builder *b,
 LILAC_API lilac_simt_value lilac_simt_load(lilac_simt_builder *b, lilac_simt_opcode code,
                                            lilac_simt_type type, uint32_t count,
                                            lilac_simt_value address, int64_t offset,
-                                           lilac_simt_value predicate, const lilac_simt_value *others,
+                                           lilac_simt_value predicate,
+                                           const lilac_simt_value *others,
                                            const lilac_simt_instruction *modifiers);
 LILAC_API void lilac_simt_store(lilac_simt_builder *b, lilac_simt_opcode code, uint32_t count,
                                 const lilac_simt_value *values, lilac_simt_value address,
@@ -243,12 +279,10 @@ LILAC_API void lilac_simt_store(lilac_simt_builder *b, lilac_simt_opcode code, u
  * builder into it; *variable is the counter, the carried values' arguments follow it
  * (*variable + 1 …). lilac_simt_loop_end gives the next values and moves back out; it returns the
  * first of the loop's results. */
-LILAC_API lilac_simt_instruction *lilac_simt_loop_begin(lilac_simt_builder *b,
-                                                        lilac_simt_value lower,
-                                                        lilac_simt_value upper,
-                                                        lilac_simt_value step, uint32_t carried,
-                                                        const lilac_simt_value *inits,
-                                                        lilac_simt_value *variable);
+LILAC_API lilac_simt_instruction *
+lilac_simt_loop_begin(lilac_simt_builder *b, lilac_simt_value lower, lilac_simt_value upper,
+                      lilac_simt_value step, uint32_t carried, const lilac_simt_value *inits,
+                      lilac_simt_value *variable);
 LILAC_API lilac_simt_value lilac_simt_loop_end(lilac_simt_builder *b, lilac_simt_instruction *loop,
                                                const lilac_simt_value *next);
 /* if condition (uniform): begin … [else …] end. Both sides yield `count` values. */
@@ -262,19 +296,18 @@ LILAC_API lilac_simt_value lilac_simt_if_end(lilac_simt_builder *b, lilac_simt_i
 /* while: begin opens the "before" body (its arguments follow *first), lilac_simt_while_condition
  * ends it with condition and the values passed on and opens the "after" body (arguments follow
  * *first), end closes that with the next values for "before". Results: the values passed on. */
-LILAC_API lilac_simt_instruction *lilac_simt_while_begin(lilac_simt_builder *b, uint32_t carried,
-                                                         const lilac_simt_value *inits,
-                                                         uint32_t results,
-                                                         const lilac_simt_type *types,
-                                                         lilac_simt_value *first);
+LILAC_API lilac_simt_instruction *
+lilac_simt_while_begin(lilac_simt_builder *b, uint32_t carried, const lilac_simt_value *inits,
+                       uint32_t results, const lilac_simt_type *types, lilac_simt_value *first);
 LILAC_API void lilac_simt_while_condition(lilac_simt_builder *b, lilac_simt_instruction *loop,
-                                          lilac_simt_value condition, const lilac_simt_value *passed,
-                                          lilac_simt_value *first);
+                                          lilac_simt_value condition,
+                                          const lilac_simt_value *passed, lilac_simt_value *first);
 LILAC_API lilac_simt_value lilac_simt_while_end(lilac_simt_builder *b, lilac_simt_instruction *loop,
                                                 const lilac_simt_value *next);
 
 /* The type of a value that is not 0. */
-LILAC_API lilac_simt_type lilac_simt_type_of(const lilac_simt_kernel *kernel, lilac_simt_value value);
+LILAC_API lilac_simt_type lilac_simt_type_of(const lilac_simt_kernel *kernel,
+                                             lilac_simt_value value);
 /* Is this value a constant, and which bits? */
 LILAC_API bool lilac_simt_is_constant(const lilac_simt_kernel *kernel, lilac_simt_value value,
                                       uint64_t *bits);

@@ -36,8 +36,8 @@ LILAC_API const char *lilac_source_name(const lilac_context *context, uint32_t s
 LILAC_API const char *lilac_source_bytes(const lilac_context *context, uint32_t source,
                                          size_t *length);
 /* 1-based line and column (column in bytes). Cost: logarithmic after the first call on a text. */
-LILAC_API void lilac_position_resolve(lilac_context *context, lilac_position position, uint32_t *line,
-                                      uint32_t *column);
+LILAC_API void lilac_position_resolve(lilac_context *context, lilac_position position,
+                                      uint32_t *line, uint32_t *column);
 
 /* ---- locations of the user's program (MLIR loc) ----------------------------------------- */
 
@@ -61,7 +61,8 @@ typedef struct lilac_location_info {
 } lilac_location_info;
 
 /* Interned: equal infos give equal locations. */
-LILAC_API lilac_location lilac_location_get(lilac_context *context, const lilac_location_info *info);
+LILAC_API lilac_location lilac_location_get(lilac_context *context,
+                                            const lilac_location_info *info);
 LILAC_API const lilac_location_info *lilac_location_look(const lilac_context *context,
                                                          lilac_location location);
 /* The file place a user would look at first: for a callsite the outermost caller's; of a fused list
@@ -87,9 +88,9 @@ typedef struct lilac_diagnostic {
 /* Records an error. A text full of mistakes records at most 64; further ones are counted only. */
 LILAC_API void lilac_error(lilac_context *context, lilac_position position, lilac_location location,
                            const char *id, const char *format, ...) LILAC_PRINTF(5, 6);
-LILAC_API void lilac_verror(lilac_context *context, lilac_position position, lilac_location location,
-                            const char *id, const char *format, va_list arguments)
-    LILAC_PRINTF(5, 0);
+LILAC_API void lilac_verror(lilac_context *context, lilac_position position,
+                            lilac_location location, const char *id, const char *format,
+                            va_list arguments) LILAC_PRINTF(5, 0);
 LILAC_API void lilac_warning(lilac_context *context, lilac_position position,
                              lilac_location location, const char *id, const char *format, ...)
     LILAC_PRINTF(5, 6);
@@ -124,7 +125,7 @@ typedef enum lilac_token_kind {
     LILAC_TOKEN_STRING,  /* "…" (text without the quotes, escapes not undone) */
     LILAC_TOKEN_ARROW,   /* -> */
     LILAC_TOKEN_PUNCTUATION,
-    LILAC_TOKEN_ERROR    /* a byte that begins no token; already reported */
+    LILAC_TOKEN_ERROR /* a byte that begins no token; already reported */
 } lilac_token_kind;
 
 typedef struct lilac_scanner {
@@ -134,10 +135,10 @@ typedef struct lilac_scanner {
     uint32_t source;
     /* current token */
     lilac_token_kind kind;
-    char punctuation;  /* for LILAC_TOKEN_PUNCTUATION */
-    uint32_t offset;   /* of its first byte, sigil and quotes included */
-    uint32_t end;      /* one past its last byte */
-    const char *word;  /* its text, not NUL-terminated */
+    char punctuation; /* for LILAC_TOKEN_PUNCTUATION */
+    uint32_t offset;  /* of its first byte, sigil and quotes included */
+    uint32_t end;     /* one past its last byte */
+    const char *word; /* its text, not NUL-terminated */
     uint32_t word_length;
     uint32_t previous_end; /* end of the token before */
 } lilac_scanner;

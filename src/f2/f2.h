@@ -55,7 +55,8 @@ typedef struct lilac_f2_space {
 void lilac_f2_span(lilac_f2_space *result, const uint64_t *vectors, uint32_t count);
 bool lilac_f2_contains(const lilac_f2_space *space, uint64_t vector);
 void lilac_f2_sum(lilac_f2_space *result, const lilac_f2_space *a, const lilac_f2_space *b);
-void lilac_f2_intersection(lilac_f2_space *result, const lilac_f2_space *a, const lilac_f2_space *b);
+void lilac_f2_intersection(lilac_f2_space *result, const lilac_f2_space *a,
+                           const lilac_f2_space *b);
 /* A complement of `space` in F2^bits made of unit vectors, lowest first. */
 void lilac_f2_complement(lilac_f2_space *result, const lilac_f2_space *space, uint32_t bits);
 
