@@ -63,14 +63,6 @@ LILAC_API const lilac_axis_facts *lilac_axis_facts_of(const lilac_axis_analysis 
 LILAC_API uint32_t lilac_axis_vector(const lilac_axis_analysis *analysis,
                                      const lilac_tile_value *pointer, uint32_t dim,
                                      uint32_t vector_bytes);
-/* The same for a whole memory operation (tt.load, tt.store, tt.atomic_rmw, tt.atomic_cas) whose
- * types have layouts: elements of one access of a thread, by the pointer's facts, the mask's
- * constancy and the registers that are neighbours along a dimension. *dim is that dimension: the
- * access's elements are registers 0 … n-1 (low register bits) of each aligned group of n when
- * the low log2 n register columns are 1, 2, 4 … of that dimension, which is what this promises. 1
- * for scalar pointers. */
-LILAC_API uint32_t lilac_axis_access(const lilac_axis_analysis *analysis, const lilac_tile_op *op,
-                                     uint32_t vector_bytes, uint32_t *dim);
 
 /* Passes. */
 

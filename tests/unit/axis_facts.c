@@ -1,6 +1,6 @@
 /* Axis facts of small programs: what must be known for accesses to be wide. That nothing wrong is
  * known is the business of property/axis_soundness.c. */
-#include "engine_harness.h"
+#include "access_widths.h"
 
 #define RANGE            "%r = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>\n"
 #define SPLAT(to, from)  "%" to " = tt.splat %" from " : i32 -> tensor<64xi32>\n"
@@ -163,16 +163,13 @@ static void accesses(void **state) {
         program p;
         program_body(&p, body, 4);
         assert_true(program_assign(&p, true));
-        lilac_arena *arena = lilac_arena_create();
-        lilac_axis_analysis analysis;
-        lilac_engine_axis_facts(&analysis, arena, p.module->functions);
-        uint32_t dim;
-        assert_int_equal(lilac_axis_access(&analysis, last_op(&p, LILAC_TILE_OP_TT_LOAD), 16, &dim),
-                         loads[i].elements);
-        assert_int_equal(
-            lilac_axis_access(&analysis, last_op(&p, LILAC_TILE_OP_TT_STORE), 16, &dim),
-            loads[i].elements);
-        lilac_arena_destroy(arena);
+        lilac_simt_module *lowered = lilac_lower(p.module, &p.target);
+        assert_non_null(lowered);
+        assert_int_equal(access_bytes(lowered, last_op(&p, LILAC_TILE_OP_TT_LOAD)),
+                         4 * loads[i].elements);
+        assert_int_equal(access_bytes(lowered, last_op(&p, LILAC_TILE_OP_TT_STORE)),
+                         4 * loads[i].elements);
+        lilac_simt_module_destroy(lowered);
         program_clear(&p);
     }
 }

@@ -35,6 +35,28 @@ static void arena_gives_zeroed_aligned_memory(void **state) {
     lilac_arena_destroy(arena);
 }
 
+static jmp_buf no_memory;
+static size_t asked_for;
+
+static void leave(size_t size) {
+    asked_for = size;
+    longjmp(no_memory, 1);
+}
+
+static void out_of_memory_calls_the_handler(void **state) {
+    (void)state;
+    lilac_arena *arena = lilac_arena_create();
+    lilac_set_out_of_memory(leave);
+    if (setjmp(no_memory) == 0) {
+        lilac_arena_alloc(arena, SIZE_MAX / 2);
+        fail_msg("there is no such memory");
+    }
+    assert_true(asked_for == SIZE_MAX / 2);
+    lilac_set_out_of_memory(NULL);
+    assert_non_null(lilac_arena_alloc(arena, 100));
+    lilac_arena_destroy(arena);
+}
+
 static void text_grows_and_prints(void **state) {
     (void)state;
     lilac_text text = {0};
@@ -256,6 +278,7 @@ static void scanner_reads_integers_and_shapes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arena_gives_zeroed_aligned_memory),
+        cmocka_unit_test(out_of_memory_calls_the_handler),
         cmocka_unit_test(text_grows_and_prints),
         cmocka_unit_test(names_are_equal_when_texts_are),
         cmocka_unit_test(random_numbers_cover_their_range),

@@ -1,5 +1,5 @@
 /* The layouts of memory operations on the ten launches, beside those Triton chose. */
-#include "engine_harness.h"
+#include "access_widths.h"
 
 static const struct {
     const char *name;
@@ -11,7 +11,7 @@ static const struct {
                 {"swiglu_bf16", 8},          {"cross_entropy_bf16", 8}};
 
 typedef struct survey {
-    lilac_axis_analysis facts;
+    const lilac_simt_module *lowered;
     const char *launch;
     uint32_t triton; /* elements a thread in Triton's layout */
     uint32_t accesses;
@@ -24,8 +24,8 @@ static void look_at_access(void *data, lilac_tile_op *op) {
     if (!memory || !lilac_tile_is_tensor(op->operands[0].value->type))
         return;
     const lilac_tile_type *type = op->operands[0].value->type;
-    uint32_t dim, bytes = lilac_tile_element_bits(type->element->element) / 8;
-    uint32_t ours = lilac_axis_access(&s->facts, op, 16, &dim);
+    uint32_t bytes = lilac_tile_element_bits(type->element->element) / 8;
+    uint32_t ours = access_bytes(s->lowered, op) / bytes;
     uint32_t theirs = s->triton * bytes > 16 ? 16 / bytes : s->triton;
     s->accesses++;
     if (!s->printed) {
@@ -65,11 +65,12 @@ static void widths(void **state) {
         assert_non_null(p.module);
         assert_true(program_assign(&p, true));
         assert_int_equal(count_ops(&p, LILAC_TILE_OP_TTG_CONVERT_LAYOUT), 0);
-        lilac_arena *arena = lilac_arena_create();
-        lilac_engine_axis_facts(&s.facts, arena, p.module->functions);
+        lilac_simt_module *lowered = lilac_lower(p.module, &p.target);
+        assert_non_null(lowered);
+        s.lowered = lowered;
         lilac_tile_walk(p.module->functions->body, look_at_access, &s);
         assert_true(s.accesses > 0);
-        lilac_arena_destroy(arena);
+        lilac_simt_module_destroy(lowered);
         program_clear(&p);
     }
 }
