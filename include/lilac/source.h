@@ -165,6 +165,9 @@ LILAC_API LILAC_MUST_USE bool lilac_scanner_integer(lilac_scanner *scanner, int6
  * and '?'. Rank 0 (no dimension) is allowed. */
 LILAC_API LILAC_MUST_USE bool lilac_scanner_shape(lilac_scanner *scanner, int64_t *shape,
                                                   uint32_t max, uint32_t *rank);
+/* Records an error at a position of the text. Always false, so `return` it. */
+LILAC_API bool lilac_scanner_refuse(lilac_scanner *scanner, lilac_position position, const char *id,
+                                    const char *format, ...) LILAC_PRINTF(4, 5);
 /* Reports at the current token: "expected WHAT, found …". Always false, so `return` it. */
 LILAC_API bool lilac_scanner_expected(lilac_scanner *scanner, const char *what);
 

@@ -218,6 +218,15 @@ bool lilac_scanner_accept_word(lilac_scanner *scanner, const char *word) {
     return true;
 }
 
+bool lilac_scanner_refuse(lilac_scanner *scanner, lilac_position position, const char *id,
+                          const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    lilac_verror(scanner->context, position, 0, id, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
 bool lilac_scanner_expected(lilac_scanner *scanner, const char *what) {
     lilac_position position = lilac_scanner_position(scanner);
     if (scanner->kind == LILAC_TOKEN_ERROR)

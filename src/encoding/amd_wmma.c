@@ -44,10 +44,10 @@ static bool take_tiles(lilac_encoding_reader *r, lilac_position position, uint64
         for (uint32_t d = 0; d < rank; d++) {
             uint64_t step = bases->at[i][d];
             if ((step & (step - 1)) != 0 || (step & taken[d]) != 0)
-                return lilac_encoding_refuse_at(r, position, "layout-basis",
-                                                "%" PRIu64 " along dimension %u is not a power of "
-                                                "two or is here twice",
-                                                step, d);
+                return lilac_scanner_refuse(r->scanner, position, "layout-basis",
+                                            "%" PRIu64 " along dimension %u is not a power of "
+                                            "two or is here twice",
+                                            step, d);
             taken[d] |= step;
         }
     }
@@ -74,16 +74,16 @@ static bool build_cta_layout(lilac_encoding_reader *r, lilac_position position,
     bool added = true;
     for (uint32_t d = 0; added && d < encoding->rank; d++) {
         if ((taken[d] & (taken[d] + 1)) != 0)
-            return lilac_encoding_refuse_at(r, position, "layout-not-surjective",
-                                            "no tile goes to %" PRIu64 " along dimension %u",
-                                            (taken[d] + 1) & ~taken[d], d);
+            return lilac_scanner_refuse(r->scanner, position, "layout-not-surjective",
+                                        "no tile goes to %" PRIu64 " along dimension %u",
+                                        (taken[d] + 1) & ~taken[d], d);
         added = lilac_layout_add_out(layout, lilac_encoding_dim_name(d),
                                      lilac_encoding_log2(taken[d] + 1), &why);
     }
     added = added && add_level(layout, "register", &cta->registers, &why) &&
             add_level(layout, "warp", &cta->warps, &why);
     if (!added)
-        return lilac_encoding_refuse_at(r, position, "layout-too-large", "%s", why.text);
+        return lilac_scanner_refuse(r->scanner, position, "layout-too-large", "%s", why.text);
     return true;
 }
 
@@ -116,9 +116,9 @@ static bool settle_rank(lilac_encoding_reader *r, lilac_encoding *encoding,
                         const lilac_encoding_rank *lists, const lilac_encoding_param *said) {
     uint32_t rank = *(const uint32_t *)said->into;
     if (said->given && lists->known && rank != lists->rank)
-        return lilac_encoding_refuse_at(r, said->position, "layout-rank",
-                                        "the rank is said to be %u, but lists have %u entries",
-                                        rank, lists->rank);
+        return lilac_scanner_refuse(r->scanner, said->position, "layout-rank",
+                                    "the rank is said to be %u, but lists have %u entries", rank,
+                                    lists->rank);
     encoding->rank = lists->known ? lists->rank : said->given ? rank : 2;
     return true;
 }
@@ -150,12 +150,12 @@ bool lilac_encoding_amd_wmma_read(lilac_encoding_reader *r, lilac_encoding *enco
         return false;
     bool by_layout = params[CTA].given;
     if (!by_layout && !params[WARPS].given)
-        return lilac_encoding_refuse_at(r, encoding->position, "layout-field-missing",
-                                        "this layout lacks 'ctaLayout' or 'warpsPerCTA'");
+        return lilac_scanner_refuse(r->scanner, encoding->position, "layout-field-missing",
+                                    "this layout lacks 'ctaLayout' or 'warpsPerCTA'");
     if (by_layout && (params[WARPS].given || params[TILES].given))
-        return lilac_encoding_refuse_at(r, params[params[WARPS].given ? WARPS : TILES].position,
-                                        "layout-field-twice",
-                                        "'ctaLayout' says where waves and their tiles are already");
+        return lilac_scanner_refuse(
+            r->scanner, params[params[WARPS].given ? WARPS : TILES].position, "layout-field-twice",
+            "'ctaLayout' says where waves and their tiles are already");
     if (!settle_rank(r, encoding, &lists, &params[RANK]))
         return false;
     lilac_encoding_fault fault;

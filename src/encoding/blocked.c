@@ -106,9 +106,8 @@ bool lilac_encoding_slice_read(lilac_encoding_reader *r, lilac_encoding *encodin
         return false;
     uint32_t rank = encoding->as.slice.parent->rank;
     if (dim >= rank)
-        return lilac_encoding_refuse_at(r, params[0].position, "layout-slice-dim",
-                                        "there is no dimension %u in a layout of rank %u", dim,
-                                        rank);
+        return lilac_scanner_refuse(r->scanner, params[0].position, "layout-slice-dim",
+                                    "there is no dimension %u in a layout of rank %u", dim, rank);
     encoding->as.slice.dim = dim;
     encoding->rank = rank - 1;
     return true;

@@ -35,17 +35,6 @@ typedef struct reader {
     lilac_cute made;
 } reader;
 
-static bool refuse_at(reader *r, lilac_position position, const char *id, const char *format, ...)
-    LILAC_PRINTF(4, 5);
-
-static bool refuse_at(reader *r, lilac_position position, const char *id, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    lilac_verror(r->scanner->context, position, 0, id, format, arguments);
-    va_end(arguments);
-    return false;
-}
-
 static lilac_position here(const reader *r) {
     return lilac_scanner_position(r->scanner);
 }
@@ -73,7 +62,8 @@ static bool read_number(reader *r, uint64_t *value, const char *id, const char *
     lilac_scanner *scanner = r->scanner;
     const lilac_position position = here(r);
     if (lilac_scanner_is(scanner, '-'))
-        return refuse_at(r, position, id, "a negative %s is not supported", what);
+        return lilac_scanner_refuse(r->scanner, position, id, "a negative %s is not supported",
+                                    what);
     *value = 0;
     if (is_static(scanner)) {
         for (uint32_t i = 1; i < scanner->word_length && *value <= max_offset; i++)
@@ -88,7 +78,8 @@ static bool read_number(reader *r, uint64_t *value, const char *id, const char *
         *value = (uint64_t)number;
     }
     if (*value > max_offset)
-        return refuse_at(r, position, "cute-too-large", "this %s is larger than 2^62", what);
+        return lilac_scanner_refuse(r->scanner, position, "cute-too-large",
+                                    "this %s is larger than 2^62", what);
     return true;
 }
 
@@ -110,8 +101,8 @@ static bool read_parameter(reader *r, int64_t *value) {
         return false;
     }
     if (*value < -64 || *value > 64)
-        return refuse_at(r, position, "cute-swizzle",
-                         "%" PRId64 " is more than the 64 bits there are", *value);
+        return lilac_scanner_refuse(r->scanner, position, "cute-swizzle",
+                                    "%" PRId64 " is more than the 64 bits there are", *value);
     return true;
 }
 
@@ -137,9 +128,9 @@ static bool read_pointer(reader *r, int64_t *down) {
         !lilac_scanner_expect(scanner, ')'))
         return false;
     if (width == 0 || (width & (width - 1)) != 0 || width > 128)
-        return refuse_at(r, position, "cute-swizzle",
-                         "elements of %" PRIu64 " bits; powers of two up to 128 are supported",
-                         width);
+        return lilac_scanner_refuse(
+            r->scanner, position, "cute-swizzle",
+            "elements of %" PRIu64 " bits; powers of two up to 128 are supported", width);
     *down = (int64_t)__builtin_ctzll(width) - 3;
     return true;
 }
@@ -148,21 +139,23 @@ static bool set_swizzle(reader *r, lilac_position position, const int64_t value[
     const int64_t bits = value[0], base = value[1], shift = value[2];
     const int64_t distance = shift < 0 ? -shift : shift;
     if (bits < 0 || base < 0)
-        return refuse_at(r, position, "cute-swizzle", "B and M of a swizzle may not be negative");
+        return lilac_scanner_refuse(r->scanner, position, "cute-swizzle",
+                                    "B and M of a swizzle may not be negative");
     if (bits == 0)
         return true; /* the identity, whatever M and S are */
     if (distance < bits)
-        return refuse_at(r, position, "cute-swizzle",
-                         "a swizzle of %" PRId64 " bits by a shift of %" PRId64
-                         " overlaps itself: |S| must be B at least",
-                         bits, shift);
+        return lilac_scanner_refuse(r->scanner, position, "cute-swizzle",
+                                    "a swizzle of %" PRId64 " bits by a shift of %" PRId64
+                                    " overlaps itself: |S| must be B at least",
+                                    bits, shift);
     if (base < down)
-        return refuse_at(r, position, "cute-swizzle",
-                         "this swizzle begins at bit %" PRId64
-                         " of the address in bytes, inside an element",
-                         base);
+        return lilac_scanner_refuse(r->scanner, position, "cute-swizzle",
+                                    "this swizzle begins at bit %" PRId64
+                                    " of the address in bytes, inside an element",
+                                    base);
     if (base - down + distance + bits > 64)
-        return refuse_at(r, position, "cute-swizzle", "this swizzle needs more than 64 bits");
+        return lilac_scanner_refuse(r->scanner, position, "cute-swizzle",
+                                    "this swizzle needs more than 64 bits");
     r->made.swizzle_bits = (uint32_t)bits;
     r->made.swizzle_base = (uint32_t)(base - down);
     r->made.swizzle_shift = (int32_t)shift;
@@ -189,9 +182,9 @@ static bool read_swizzle(reader *r) {
         if (!lilac_scanner_accept_word(scanner, "o")) {
             lilac_scanner_seek(scanner, offset_at.offset);
         } else if (offset != 0) {
-            return refuse_at(r, offset_at, "cute-offset",
-                             "an offset of %" PRIu64 " makes the layout affine, not linear",
-                             offset);
+            return lilac_scanner_refuse(
+                r->scanner, offset_at, "cute-offset",
+                "an offset of %" PRIu64 " makes the layout affine, not linear", offset);
         }
     }
     return set_swizzle(r, position, value, down);
@@ -201,8 +194,8 @@ static bool read_swizzle(reader *r) {
 
 static bool add_item(reader *r, size_item item) {
     if (r->count == MAX_ITEMS)
-        return refuse_at(r, here(r), "cute-too-large", "more than %d sizes and brackets",
-                         MAX_ITEMS);
+        return lilac_scanner_refuse(r->scanner, here(r), "cute-too-large",
+                                    "more than %d sizes and brackets", MAX_ITEMS);
     r->item[r->count++] = item;
     return true;
 }
@@ -213,7 +206,7 @@ static bool read_size(reader *r) {
     if (!read_number(r, &item.size, "cute-size", "size"))
         return false;
     if (item.size == 0)
-        return refuse_at(r, position, "cute-size", "a mode of no elements");
+        return lilac_scanner_refuse(r->scanner, position, "cute-size", "a mode of no elements");
     return add_item(r, item);
 }
 
@@ -224,8 +217,8 @@ static bool read_sizes(reader *r, uint32_t depth) {
             return false;
     } else {
         if (depth == MAX_DEPTH)
-            return refuse_at(r, here(r), "cute-too-deep", "more than %d brackets in brackets",
-                             MAX_DEPTH);
+            return lilac_scanner_refuse(r->scanner, here(r), "cute-too-deep",
+                                        "more than %d brackets in brackets", MAX_DEPTH);
         if (!add_item(r, (size_item){.kind = '('}))
             return false;
         lilac_scanner_next(scanner);
@@ -240,14 +233,15 @@ static bool read_sizes(reader *r, uint32_t depth) {
     if (depth == 1 || (depth == 0 && r->item[0].kind == 0))
         r->made.rank++;
     if (r->made.rank > LILAC_CUTE_MAX_RANK)
-        return refuse_at(r, here(r), "cute-too-large", "more than %d modes", LILAC_CUTE_MAX_RANK);
+        return lilac_scanner_refuse(r->scanner, here(r), "cute-too-large", "more than %d modes",
+                                    LILAC_CUTE_MAX_RANK);
     return true;
 }
 
 static bool add_leaf(reader *r, lilac_position position, const size_item *item, uint64_t stride) {
     if (r->made.leaf_count == LILAC_CUTE_MAX_LEAVES)
-        return refuse_at(r, position, "cute-too-large", "more than %d sizes",
-                         LILAC_CUTE_MAX_LEAVES);
+        return lilac_scanner_refuse(r->scanner, position, "cute-too-large", "more than %d sizes",
+                                    LILAC_CUTE_MAX_LEAVES);
     r->made.leaf[r->made.leaf_count++] = (lilac_cute_leaf){item->size, stride, item->mode};
     return true;
 }
@@ -266,7 +260,7 @@ static bool skip_tuple(reader *r, lilac_position position) {
 }
 
 static bool mismatch(reader *r, const char *what) {
-    return refuse_at(r, here(r), "cute-mismatch", "the strides have %s", what);
+    return lilac_scanner_refuse(r->scanner, here(r), "cute-mismatch", "the strides have %s", what);
 }
 
 static bool read_strides(reader *r) {
@@ -293,9 +287,10 @@ static bool read_strides(reader *r) {
     if (!read_number(r, &stride, "cute-stride", "stride"))
         return false;
     if (item->kind == '(') {
-        return stride == 0 ? skip_tuple(r, position)
-                           : refuse_at(r, position, "cute-mismatch",
-                                       "the strides have a number where the sizes have a tuple");
+        return stride == 0
+                   ? skip_tuple(r, position)
+                   : lilac_scanner_refuse(r->scanner, position, "cute-mismatch",
+                                          "the strides have a number where the sizes have a tuple");
     }
     r->at++;
     return add_leaf(r, position, item, stride);
@@ -313,8 +308,8 @@ static bool check_range(reader *r, lilac_position position) {
                !__builtin_add_overflow(largest, reach, &largest) && elements <= max_offset &&
                largest <= max_offset;
     }
-    return fits || refuse_at(r, position, "cute-too-large",
-                             "this layout has more than 2^62 elements or offsets");
+    return fits || lilac_scanner_refuse(r->scanner, position, "cute-too-large",
+                                        "this layout has more than 2^62 elements or offsets");
 }
 
 bool lilac_cute_at(const lilac_scanner *scanner) {

@@ -17,22 +17,22 @@ bool lilac_encoding_dot_operand_read(lilac_encoding_reader *r, lilac_encoding *e
         return false;
     const lilac_encoding *parent = encoding->as.dot.parent;
     if (encoding->as.dot.operand > 1)
-        return lilac_encoding_refuse_at(r, params[0].position, "layout-dot-operand",
-                                        "there is no operand %u, only 0 and 1",
-                                        encoding->as.dot.operand);
+        return lilac_scanner_refuse(r->scanner, params[0].position, "layout-dot-operand",
+                                    "there is no operand %u, only 0 and 1",
+                                    encoding->as.dot.operand);
     if (lilac_encoding_row_of(parent->kind)->dot_layout == NULL)
-        return lilac_encoding_refuse_at(r, params[1].position, "layout-dot-parent",
-                                        "a layout of kind '#%s' has no operands",
-                                        lilac_encoding_row_of(parent->kind)->spelling);
+        return lilac_scanner_refuse(r->scanner, params[1].position, "layout-dot-parent",
+                                    "a layout of kind '#%s' has no operands",
+                                    lilac_encoding_row_of(parent->kind)->spelling);
     if (parent->rank < 2)
-        return lilac_encoding_refuse_at(r, params[1].position, "layout-rank",
-                                        "a dot operand has two dimensions at least, its parent %u",
-                                        parent->rank);
+        return lilac_scanner_refuse(r->scanner, params[1].position, "layout-rank",
+                                    "a dot operand has two dimensions at least, its parent %u",
+                                    parent->rank);
     bool blocked = parent->kind == LILAC_ENCODING_BLOCKED;
     if (blocked == params[2].given)
-        return lilac_encoding_refuse_at(r, encoding->position, "layout-dot-k-width",
-                                        blocked ? "operands of a blocked layout have no kWidth"
-                                                : "operands of this parent need a kWidth");
+        return lilac_scanner_refuse(r->scanner, encoding->position, "layout-dot-k-width",
+                                    blocked ? "operands of a blocked layout have no kWidth"
+                                            : "operands of this parent need a kWidth");
     encoding->rank = parent->rank;
     return true;
 }

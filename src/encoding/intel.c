@@ -82,9 +82,9 @@ static bool check_shown(lilac_encoding_reader *r, const lilac_encoding_param *pa
     bool same = n >= 2 && shown->at[n - 2] == rows && shown->at[n - 1] == columns;
     for (uint32_t i = 0; i + 2 < n; i++)
         same = same && shown->at[i] == 1;
-    return same || lilac_encoding_refuse_at(r, param->position, "layout-instruction-shape",
-                                            "'%s' is %ux%u by the other fields", param->name, rows,
-                                            columns);
+    return same ||
+           lilac_scanner_refuse(r->scanner, param->position, "layout-instruction-shape",
+                                "'%s' is %ux%u by the other fields", param->name, rows, columns);
 }
 
 bool lilac_encoding_intel_dpas_read(lilac_encoding_reader *r, lilac_encoding *encoding) {

@@ -84,10 +84,6 @@ LILAC_MUST_USE bool lilac_encoding_layout_of(lilac_context *context, lilac_layou
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
-/* Reports and is false. */
-bool lilac_encoding_refuse_at(lilac_encoding_reader *r, lilac_position position, const char *id,
-                              const char *format, ...) LILAC_PRINTF(4, 5);
-
 /* The lists of one attribute have one rank: that of the first one read. */
 typedef struct lilac_encoding_rank {
     bool known;

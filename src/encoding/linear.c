@@ -58,17 +58,18 @@ bool lilac_encoding_read_map(lilac_encoding_reader *r, lilac_encoding *encoding,
     if (!lilac_encoding_read_params(r, encoding->position, params, count, &rank))
         return false;
     if (!rank.known)
-        return lilac_encoding_refuse_at(r, encoding->position, "layout-rank",
-                                        "a layout with no basis does not say its rank");
+        return lilac_scanner_refuse(r->scanner, encoding->position, "layout-rank",
+                                    "a layout with no basis does not say its rank");
     encoding->rank = rank.rank;
     count -= inputs->drop && !params[count - 1].given;
     lilac_reason why;
     if (!lilac_encoding_bases_layout(layout, rank.rank, count, inputs->names, lists, &why))
-        return lilac_encoding_refuse_at(r, encoding->position, "layout-too-large", "%s", why.text);
+        return lilac_scanner_refuse(r->scanner, encoding->position, "layout-too-large", "%s",
+                                    why.text);
     lilac_layout inverse;
     if (!lilac_layout_pseudoinvert(&inverse, layout, &why))
-        return lilac_encoding_refuse_at(r, encoding->position, "layout-not-surjective", "%s",
-                                        why.text);
+        return lilac_scanner_refuse(r->scanner, encoding->position, "layout-not-surjective", "%s",
+                                    why.text);
     return true;
 }
 

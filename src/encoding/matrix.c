@@ -31,8 +31,9 @@ bool lilac_encoding_refuse_fault(lilac_encoding_reader *r, const lilac_encoding 
                                  const lilac_encoding_param *params,
                                  const lilac_encoding_fault *fault) {
     bool given = fault->field != LILAC_ENCODING_WHOLE && params[fault->field].given;
-    return lilac_encoding_refuse_at(r, given ? params[fault->field].position : encoding->position,
-                                    fault->id, "%s", fault->why.text);
+    return lilac_scanner_refuse(r->scanner,
+                                given ? params[fault->field].position : encoding->position,
+                                fault->id, "%s", fault->why.text);
 }
 
 bool lilac_encoding_is_matrix(const lilac_encoding *encoding, lilac_encoding_fault *fault) {

@@ -24,13 +24,13 @@ static bool read_space(lilac_encoding_reader *r, const lilac_encoding *encoding)
     bool tensor = text_is(s, "ttng.tensor_memory") || text_is(s, "tmem");
     lilac_position position = lilac_scanner_position(s);
     if (!shared && !tensor)
-        return lilac_encoding_refuse_at(r, position, "memory-space-unknown",
-                                        "there is no memory space '#%.*s'",
-                                        (int)(s->word_length < 64 ? s->word_length : 64), s->word);
+        return lilac_scanner_refuse(r->scanner, position, "memory-space-unknown",
+                                    "there is no memory space '#%.*s'",
+                                    (int)(s->word_length < 64 ? s->word_length : 64), s->word);
     if (tensor != (lilac_encoding_place_of(encoding) == LILAC_ENCODING_OF_TENSOR_MEMORY))
-        return lilac_encoding_refuse_at(r, position, "memory-space",
-                                        "this layout is not of the memory space '#%.*s'",
-                                        (int)s->word_length, s->word);
+        return lilac_scanner_refuse(r->scanner, position, "memory-space",
+                                    "this layout is not of the memory space '#%.*s'",
+                                    (int)s->word_length, s->word);
     lilac_scanner_next(s);
     return true;
 }
@@ -38,8 +38,8 @@ static bool read_space(lilac_encoding_reader *r, const lilac_encoding *encoding)
 static bool add_dimension(lilac_encoding_reader *r, lilac_position position,
                           lilac_encoding_memdesc *result, uint64_t size) {
     if (result->alloc_rank == LILAC_MAX_RANK)
-        return lilac_encoding_refuse_at(r, position, "layout-rank", "more than %d dimensions",
-                                        LILAC_MAX_RANK);
+        return lilac_scanner_refuse(r->scanner, position, "layout-rank", "more than %d dimensions",
+                                    LILAC_MAX_RANK);
     result->alloc_shape[result->alloc_rank++] = (int64_t)size;
     return true;
 }
@@ -60,9 +60,9 @@ static bool read_alloc_shape(lilac_encoding_reader *r, lilac_encoding_memdesc *r
                 return lilac_scanner_expected(s, "x and a size");
             for (; word < end && *word >= '0' && *word <= '9'; word++) {
                 if (value > INT64_MAX / 16)
-                    return lilac_encoding_refuse_at(r, lilac_scanner_position(s),
-                                                    "integer-too-large",
-                                                    "this size does not fit 64 bits");
+                    return lilac_scanner_refuse(r->scanner, lilac_scanner_position(s),
+                                                "integer-too-large",
+                                                "this size does not fit 64 bits");
                 value = 10 * value + (uint64_t)(*word - '0');
             }
             if (!add_dimension(r, position, result, value))
@@ -71,16 +71,16 @@ static bool read_alloc_shape(lilac_encoding_reader *r, lilac_encoding_memdesc *r
         lilac_scanner_next(s);
     }
     if (result->alloc_rank < result->rank)
-        return lilac_encoding_refuse_at(r, position, "alloc-shape",
-                                        "the allocation has %u dimensions, its part %u",
-                                        result->alloc_rank, result->rank);
+        return lilac_scanner_refuse(r->scanner, position, "alloc-shape",
+                                    "the allocation has %u dimensions, its part %u",
+                                    result->alloc_rank, result->rank);
     const int64_t *last = result->alloc_shape + result->alloc_rank - result->rank;
     for (uint32_t d = 0; d < result->rank; d++) {
         if (last[d] < result->shape[d])
-            return lilac_encoding_refuse_at(r, position, "alloc-shape",
-                                            "the allocation has %" PRId64
-                                            " elements along dimension %u, its part %" PRId64,
-                                            last[d], d, result->shape[d]);
+            return lilac_scanner_refuse(r->scanner, position, "alloc-shape",
+                                        "the allocation has %" PRId64
+                                        " elements along dimension %u, its part %" PRId64,
+                                        last[d], d, result->shape[d]);
     }
     return true;
 }
@@ -151,8 +151,8 @@ bool lilac_encoding_read_memdesc(lilac_scanner *scanner, const lilac_encoding_al
     if (made.encoding == NULL)
         return false;
     if (lilac_encoding_place_of(made.encoding) == LILAC_ENCODING_OF_TENSOR)
-        return lilac_encoding_refuse_at(&r, made.encoding->position, "layout-of-tensor",
-                                        "this is a layout of a tensor, not of memory");
+        return lilac_scanner_refuse(r.scanner, made.encoding->position, "layout-of-tensor",
+                                    "this is a layout of a tensor, not of memory");
     if (!lilac_scanner_expect(scanner, ',') || !read_space(&r, made.encoding))
         return false;
     bool more = lilac_scanner_accept(scanner, ',');

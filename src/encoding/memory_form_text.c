@@ -30,17 +30,6 @@ typedef struct reader {
     lilac_memory_form made;
 } reader;
 
-static bool refuse_at(reader *r, lilac_position position, const char *id, const char *format, ...)
-    LILAC_PRINTF(4, 5);
-
-static bool refuse_at(reader *r, lilac_position position, const char *id, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    lilac_verror(r->scanner->context, position, 0, id, format, arguments);
-    va_end(arguments);
-    return false;
-}
-
 static lilac_position here(const reader *r) {
     return lilac_scanner_position(r->scanner);
 }
@@ -51,7 +40,8 @@ static bool read_natural(reader *r, uint64_t *value, const char *id, const char 
     if (!lilac_scanner_integer(r->scanner, &number))
         return false;
     if (number < 0)
-        return refuse_at(r, position, id, "%s may not be negative or beyond 2^63", what);
+        return lilac_scanner_refuse(r->scanner, position, id,
+                                    "%s may not be negative or beyond 2^63", what);
     *value = (uint64_t)number;
     return true;
 }
@@ -63,8 +53,9 @@ static bool read_dim(reader *r, uint32_t *dim, const char *id) {
     if (!read_natural(r, &value, id, "a dimension"))
         return false;
     if (value >= r->made.rank)
-        return refuse_at(r, position, id, "there is no dimension %" PRIu64 " in a shape of rank %u",
-                         value, r->made.rank);
+        return lilac_scanner_refuse(r->scanner, position, id,
+                                    "there is no dimension %" PRIu64 " in a shape of rank %u",
+                                    value, r->made.rank);
     *dim = (uint32_t)value;
     return true;
 }
@@ -85,14 +76,15 @@ static bool read_shape(reader *r) {
         for (; at < scanner->length && scanner->text[at] >= '0' && scanner->text[at] <= '9'; at++) {
             size = size * 10 + (uint64_t)(scanner->text[at] - '0');
             if (size > max_extent)
-                return refuse_at(r, position, "memory-form-too-large",
-                                 "a dimension of more than 2^62 elements");
+                return lilac_scanner_refuse(r->scanner, position, "memory-form-too-large",
+                                            "a dimension of more than 2^62 elements");
         }
         if (size == 0)
-            return refuse_at(r, position, "bad-dimension", "a dimension of no elements");
+            return lilac_scanner_refuse(r->scanner, position, "bad-dimension",
+                                        "a dimension of no elements");
         if (r->made.rank == LILAC_LAYOUT_MAX_DIMS)
-            return refuse_at(r, position, "memory-form-too-large", "more than %d dimensions",
-                             LILAC_LAYOUT_MAX_DIMS);
+            return lilac_scanner_refuse(r->scanner, position, "memory-form-too-large",
+                                        "more than %d dimensions", LILAC_LAYOUT_MAX_DIMS);
         r->made.shape[r->made.rank++] = size;
         const bool more = at < scanner->length && scanner->text[at] == 'x';
         lilac_scanner_seek(scanner, at + more);
@@ -106,8 +98,8 @@ static bool read_shape(reader *r) {
 static bool add_piece(reader *r, lilac_position position, uint32_t dim, uint64_t divisor,
                       uint64_t size) {
     if (r->made.piece_count == LILAC_MEMORY_FORM_MAX_PIECES)
-        return refuse_at(r, position, "memory-form-too-large", "more than %d pieces",
-                         LILAC_MEMORY_FORM_MAX_PIECES);
+        return lilac_scanner_refuse(r->scanner, position, "memory-form-too-large",
+                                    "more than %d pieces", LILAC_MEMORY_FORM_MAX_PIECES);
     r->made.piece[r->made.piece_count++] = (lilac_memory_piece){dim, divisor, size, 0};
     return true;
 }
@@ -118,7 +110,8 @@ static bool pack(reader *r, lilac_position position) {
     for (uint32_t i = r->made.piece_count; i-- > 0;) {
         r->made.piece[i].stride = stride;
         if (__builtin_mul_overflow(stride, r->made.piece[i].size, &stride) || stride > max_extent)
-            return refuse_at(r, position, "memory-form-too-large", "more than 2^62 elements");
+            return lilac_scanner_refuse(r->scanner, position, "memory-form-too-large",
+                                        "more than 2^62 elements");
     }
     return true;
 }
@@ -152,13 +145,15 @@ static bool read_order(reader *r, uint32_t *slowest_first) {
         if (!read_dim(r, &dim, "memory-form-order"))
             return false;
         if (seen >> dim & 1)
-            return refuse_at(r, dim_at, "memory-form-order", "dimension %u is here twice", dim);
+            return lilac_scanner_refuse(r->scanner, dim_at, "memory-form-order",
+                                        "dimension %u is here twice", dim);
         seen |= UINT32_C(1) << dim;
         slowest_first[r->made.rank - 1 - count++] = dim;
     } while (lilac_scanner_accept(r->scanner, ','));
     if (count != r->made.rank)
-        return refuse_at(r, position, "memory-form-order",
-                         "an order of %u dimensions for a shape of rank %u", count, r->made.rank);
+        return lilac_scanner_refuse(r->scanner, position, "memory-form-order",
+                                    "an order of %u dimensions for a shape of rank %u", count,
+                                    r->made.rank);
     return lilac_scanner_expect(r->scanner, ']');
 }
 
@@ -174,17 +169,19 @@ static bool read_strides(reader *r) {
         if (!read_natural(r, &stride, "memory-form-strides", "a stride"))
             return false;
         if (d == r->made.rank)
-            return refuse_at(r, stride_at, "memory-form-strides",
-                             "more strides than the %u dimensions", r->made.rank);
+            return lilac_scanner_refuse(r->scanner, stride_at, "memory-form-strides",
+                                        "more strides than the %u dimensions", r->made.rank);
         if (__builtin_mul_overflow(r->made.shape[d] - 1, stride, &reach) ||
             __builtin_add_overflow(largest, reach, &largest) || largest > max_extent ||
             stride > max_extent)
-            return refuse_at(r, stride_at, "memory-form-too-large", "offsets beyond 2^62");
+            return lilac_scanner_refuse(r->scanner, stride_at, "memory-form-too-large",
+                                        "offsets beyond 2^62");
         r->made.piece[r->made.piece_count++] = (lilac_memory_piece){d, 1, r->made.shape[d], stride};
     } while (lilac_scanner_accept(r->scanner, ','));
     if (r->made.piece_count != r->made.rank)
-        return refuse_at(r, position, "memory-form-strides", "%u strides for a shape of rank %u",
-                         r->made.piece_count, r->made.rank);
+        return lilac_scanner_refuse(r->scanner, position, "memory-form-strides",
+                                    "%u strides for a shape of rank %u", r->made.piece_count,
+                                    r->made.rank);
     return lilac_scanner_expect(r->scanner, ']');
 }
 
@@ -193,9 +190,10 @@ static bool read_strides(reader *r) {
 static bool check_divides(reader *r, lilac_position position, uint32_t dim, uint64_t size) {
     if (size != 0 && r->made.shape[dim] % size == 0)
         return true;
-    return refuse_at(r, position, "memory-form-tile",
-                     "%" PRIu64 " does not divide the %" PRIu64 " elements of dimension %u", size,
-                     r->made.shape[dim], dim);
+    return lilac_scanner_refuse(r->scanner, position, "memory-form-tile",
+                                "%" PRIu64 " does not divide the %" PRIu64
+                                " elements of dimension %u",
+                                size, r->made.shape[dim], dim);
 }
 
 /* d/k%m. The scanner takes "%m" as one token. */
@@ -220,10 +218,10 @@ static bool read_piece(reader *r) {
             size = size * 10 + (uint64_t)(c - '0');
         }
         if (size == 0 || whole % size != 0)
-            return refuse_at(r, position, "memory-form-tile",
-                             "%" PRIu64 " does not divide the %" PRIu64
-                             " that is left of dimension %u",
-                             size, whole, dim);
+            return lilac_scanner_refuse(r->scanner, position, "memory-form-tile",
+                                        "%" PRIu64 " does not divide the %" PRIu64
+                                        " that is left of dimension %u",
+                                        size, whole, dim);
         lilac_scanner_next(r->scanner);
     }
     return add_piece(r, position, dim, divisor, size);
@@ -245,11 +243,12 @@ static bool check_pieces(reader *r, lilac_position position) {
             }
         }
         if (covered != r->made.shape[d])
-            return refuse_at(r, position, "memory-form-tile",
-                             "nothing says where %" PRIu64 " along dimension %u goes", covered, d);
+            return lilac_scanner_refuse(r->scanner, position, "memory-form-tile",
+                                        "nothing says where %" PRIu64 " along dimension %u goes",
+                                        covered, d);
         if (used != pieces)
-            return refuse_at(r, position, "memory-form-tile", "the pieces of dimension %u overlap",
-                             d);
+            return lilac_scanner_refuse(r->scanner, position, "memory-form-tile",
+                                        "the pieces of dimension %u overlap", d);
     }
     return true;
 }
@@ -283,16 +282,17 @@ static bool walk_number(name_walk *walk, uint64_t *value) {
 }
 
 static bool refuse_name(reader *r, const name_walk *walk, const char *what) {
-    return refuse_at(r, walk->position, "memory-form-tile", "%s in '%.*s'", what,
-                     (int)(walk->length < 40 ? walk->length : 40), walk->bytes);
+    return lilac_scanner_refuse(r->scanner, walk->position, "memory-form-tile", "%s in '%.*s'",
+                                what, (int)(walk->length < 40 ? walk->length : 40), walk->bytes);
 }
 
 /* "NCHW_VECT_C 32": NCHW with C split, its low part fastest. */
 static bool read_vect_c(reader *r, name_walk *walk) {
     uint64_t tile = 0;
     if (r->made.rank != 4)
-        return refuse_at(r, walk->position, "memory-form-tile",
-                         "NCHW_VECT_C is of rank 4 and the shape of rank %u", r->made.rank);
+        return lilac_scanner_refuse(r->scanner, walk->position, "memory-form-tile",
+                                    "NCHW_VECT_C is of rank 4 and the shape of rank %u",
+                                    r->made.rank);
     while (walk->at < walk->length && walk->bytes[walk->at] == ' ')
         walk->at++;
     if (!walk_number(walk, &tile) || walk->at != walk->length)
@@ -311,10 +311,11 @@ static bool read_vect_c(reader *r, name_walk *walk) {
 static bool read_letters(reader *r, name_walk *walk) {
     static const char *const letters_of[] = {[3] = "NCW", [4] = "NCHW", [5] = "NCDHW"};
     if (r->made.rank < 3 || r->made.rank > 5)
-        return refuse_at(r, walk->position, "memory-form-tile",
-                         "names are of shapes of rank 3 (NCW), 4 (NCHW) or 5 (NCDHW); this one is "
-                         "of rank %u",
-                         r->made.rank);
+        return lilac_scanner_refuse(
+            r->scanner, walk->position, "memory-form-tile",
+            "names are of shapes of rank 3 (NCW), 4 (NCHW) or 5 (NCDHW); this one is "
+            "of rank %u",
+            r->made.rank);
     const char *letters = letters_of[r->made.rank];
     uint32_t split = 0;
     uint64_t tile = 0, low;
@@ -380,18 +381,19 @@ static bool read_padding(reader *r) {
         !read_natural(r, &padding, "memory-form-padding", "a padding"))
         return false;
     if (interval == 0 || (interval & (interval - 1)) != 0)
-        return refuse_at(r, position, "memory-form-padding",
-                         "an interval of %" PRIu64 " is not a power of two", interval);
+        return lilac_scanner_refuse(r->scanner, position, "memory-form-padding",
+                                    "an interval of %" PRIu64 " is not a power of two", interval);
     if (padding == 0)
-        return refuse_at(r, position, "memory-form-padding", "a padding of no elements");
+        return lilac_scanner_refuse(r->scanner, position, "memory-form-padding",
+                                    "a padding of no elements");
     for (uint32_t i = 0; i < r->made.padding_count; i++) {
         if (r->made.padding[i].interval == interval)
-            return refuse_at(r, position, "memory-form-padding",
-                             "the interval %" PRIu64 " is here twice", interval);
+            return lilac_scanner_refuse(r->scanner, position, "memory-form-padding",
+                                        "the interval %" PRIu64 " is here twice", interval);
     }
     if (r->made.padding_count == LILAC_MEMORY_FORM_MAX_PADDINGS)
-        return refuse_at(r, position, "memory-form-too-large", "more than %d paddings",
-                         LILAC_MEMORY_FORM_MAX_PADDINGS);
+        return lilac_scanner_refuse(r->scanner, position, "memory-form-too-large",
+                                    "more than %d paddings", LILAC_MEMORY_FORM_MAX_PADDINGS);
     r->made.padding[r->made.padding_count].interval = interval;
     r->made.padding[r->made.padding_count++].padding = padding;
     return true;
@@ -408,7 +410,8 @@ static bool check_extent(reader *r, lilac_position position) {
         if (__builtin_mul_overflow(largest / r->made.padding[i].interval,
                                    r->made.padding[i].padding, &added) ||
             __builtin_add_overflow(sum, added, &sum) || sum > max_extent)
-            return refuse_at(r, position, "memory-form-too-large", "offsets beyond 2^62");
+            return lilac_scanner_refuse(r->scanner, position, "memory-form-too-large",
+                                        "offsets beyond 2^62");
     }
     return true;
 }
@@ -468,8 +471,9 @@ bool lilac_memory_form_read(lilac_scanner *scanner, lilac_memory_form *result) {
     const lilac_position position = lilac_scanner_position(scanner);
     const int kind = kind_at(scanner);
     if (kind < 0)
-        return refuse_at(&r, position, "memory-form-unknown",
-                         "expected row_major, column_major, order, strided, tiled or padded");
+        return lilac_scanner_refuse(
+            r.scanner, position, "memory-form-unknown",
+            "expected row_major, column_major, order, strided, tiled or padded");
     r.made.kind = (lilac_memory_form_kind)kind;
     lilac_scanner_next(scanner);
     if (!lilac_scanner_expect(scanner, '(') || !read_shape(&r) || !read_rest(&r, position) ||

@@ -36,14 +36,14 @@ bool lilac_encoding_nvidia_mma_read(lilac_encoding_reader *r, lilac_encoding *en
         return false;
     uint32_t version = encoding->as.nvidia_mma.version_major;
     if (version != 2 && version != 3)
-        return lilac_encoding_refuse_at(r, params[0].position, "layout-version",
-                                        "layouts of matrix instructions of version %u are not "
-                                        "supported, only 2 and 3",
-                                        version);
+        return lilac_scanner_refuse(r->scanner, params[0].position, "layout-version",
+                                    "layouts of matrix instructions of version %u are not "
+                                    "supported, only 2 and 3",
+                                    version);
     if (rank.rank < 2)
-        return lilac_encoding_refuse_at(r, params[2].position, "layout-rank",
-                                        "the result of a matrix instruction has two dimensions at "
-                                        "least");
+        return lilac_scanner_refuse(r->scanner, params[2].position, "layout-rank",
+                                    "the result of a matrix instruction has two dimensions at "
+                                    "least");
     bool hopper = version == 3;
     bool fits = hopper ? rank.rank == 2 && instr.count == 3 && instr.at[0] == 16 && instr.at[1] >= 8
                        : instr.count == rank.rank && instr.at[rank.rank - 2] >= 8 &&
@@ -51,8 +51,8 @@ bool lilac_encoding_nvidia_mma_read(lilac_encoding_reader *r, lilac_encoding *en
     for (uint32_t d = 0; !hopper && fits && d + 2 < rank.rank; d++)
         fits = instr.at[d] == 1;
     if (!fits)
-        return lilac_encoding_refuse_at(
-            r, params[3].position, "layout-instruction-shape",
+        return lilac_scanner_refuse(
+            r->scanner, params[3].position, "layout-instruction-shape",
             hopper ? "an instruction of version 3 has the shape [16, n, k], n at least 8, and two "
                      "dimensions"
                    : "an instruction of version 2 has the shape […, 1, m, n], m and n at least 8, "

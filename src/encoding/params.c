@@ -13,15 +13,6 @@
 
 typedef lilac_encoding_reader reader;
 
-bool lilac_encoding_refuse_at(reader *r, lilac_position position, const char *id,
-                              const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    lilac_verror(r->scanner->context, position, 0, id, format, arguments);
-    va_end(arguments);
-    return false;
-}
-
 static lilac_position here(const reader *r) {
     return lilac_scanner_position(r->scanner);
 }
@@ -41,8 +32,8 @@ bool lilac_encoding_read_natural(reader *r, uint64_t *value, uint64_t max, const
     if (!lilac_scanner_integer(r->scanner, &number))
         return false;
     if (number < 0 || (uint64_t)number > max)
-        return lilac_encoding_refuse_at(r, position, id,
-                                        "%" PRId64 " is not between 0 and %" PRIu64, number, max);
+        return lilac_scanner_refuse(r->scanner, position, id,
+                                    "%" PRId64 " is not between 0 and %" PRIu64, number, max);
     *value = (uint64_t)number;
     return true;
 }
@@ -53,11 +44,11 @@ static bool size_number(reader *r, uint64_t *value) {
     if (!lilac_scanner_integer(r->scanner, &number))
         return false;
     if (number <= 0 || (number & (number - 1)) != 0)
-        return lilac_encoding_refuse_at(r, position, "layout-not-power-of-two",
-                                        "%" PRId64 " is not a power of two", number);
+        return lilac_scanner_refuse(r->scanner, position, "layout-not-power-of-two",
+                                    "%" PRId64 " is not a power of two", number);
     if (number > INT32_MAX)
-        return lilac_encoding_refuse_at(r, position, "layout-too-large",
-                                        "%" PRId64 " is larger than 2^30", number);
+        return lilac_scanner_refuse(r->scanner, position, "layout-too-large",
+                                    "%" PRId64 " is larger than 2^30", number);
     *value = (uint64_t)number;
     return true;
 }
@@ -109,8 +100,8 @@ static bool read_values(reader *r, uint64_t *values, uint32_t *count, read_funct
         return true;
     do {
         if (*count == LILAC_MAX_RANK)
-            return lilac_encoding_refuse_at(r, here(r), "layout-rank", "more than %d dimensions",
-                                            LILAC_MAX_RANK);
+            return lilac_scanner_refuse(r->scanner, here(r), "layout-rank",
+                                        "more than %d dimensions", LILAC_MAX_RANK);
         if (!number(r, &values[*count]))
             return false;
         (*count)++;
@@ -122,9 +113,9 @@ static bool read_values(reader *r, uint64_t *values, uint32_t *count, read_funct
 static bool same_rank(reader *r, lilac_position position, lilac_encoding_rank *rank,
                       uint32_t count) {
     if (rank->known && rank->rank != count)
-        return lilac_encoding_refuse_at(r, position, "layout-rank",
-                                        "this list has %u entries and one before it %u", count,
-                                        rank->rank);
+        return lilac_scanner_refuse(r->scanner, position, "layout-rank",
+                                    "this list has %u entries and one before it %u", count,
+                                    rank->rank);
     rank->known = true;
     rank->rank = count;
     return true;
@@ -154,9 +145,8 @@ bool lilac_encoding_read_order(reader *r, lilac_encoding_rank *rank, void *into)
     uint32_t seen = 0;
     for (uint32_t i = 0; i < rank->rank; i++) {
         if (order[i] >= rank->rank || (seen >> order[i] & 1))
-            return lilac_encoding_refuse_at(r, position, "layout-order",
-                                            "'order' is not a permutation of 0 to %u",
-                                            rank->rank - 1);
+            return lilac_scanner_refuse(r->scanner, position, "layout-order",
+                                        "'order' is not a permutation of 0 to %u", rank->rank - 1);
         seen |= UINT32_C(1) << order[i];
     }
     return true;
@@ -182,8 +172,8 @@ static bool read_basis(reader *r, uint64_t *basis, lilac_encoding_rank *rank, bo
     for (uint32_t d = 0; d < count; d++)
         moves += basis[d] != 0;
     if (moves > 1 && !mixed)
-        return lilac_encoding_refuse_at(r, position, "layout-basis",
-                                        "this basis moves along %u dimensions", moves);
+        return lilac_scanner_refuse(r->scanner, position, "layout-basis",
+                                    "this basis moves along %u dimensions", moves);
     return true;
 }
 
@@ -196,8 +186,8 @@ static bool append_bases(reader *r, lilac_encoding_bases *list, uint32_t max,
         return true;
     do {
         if (list->count == max)
-            return lilac_encoding_refuse_at(r, here(r), "layout-too-large", "more than %u bits",
-                                            max);
+            return lilac_scanner_refuse(r->scanner, here(r), "layout-too-large",
+                                        "more than %u bits", max);
         if (!read_basis(r, list->at[list->count], rank, mixed))
             return false;
         list->count++;
@@ -226,18 +216,18 @@ bool lilac_encoding_read_blocks(reader *r, lilac_encoding_rank *rank, void *into
         for (uint32_t k = 0; k < list.count; k++) {
             uint64_t step = list.at[k][d];
             if ((step & (step - 1)) != 0 || (step & reached) != 0 || step >> 31 != 0)
-                return lilac_encoding_refuse_at(r, position, "layout-basis",
-                                                "%" PRIu64
-                                                " along dimension %u is not a power of two or is "
-                                                "here twice",
-                                                step, d);
+                return lilac_scanner_refuse(r->scanner, position, "layout-basis",
+                                            "%" PRIu64
+                                            " along dimension %u is not a power of two or is "
+                                            "here twice",
+                                            step, d);
             reached |= step;
             blocks->basis[k][d] = (uint32_t)step;
         }
         if ((reached & (reached + 1)) != 0)
-            return lilac_encoding_refuse_at(r, position, "layout-not-surjective",
-                                            "no block goes to %" PRIu64 " along dimension %u",
-                                            (reached + 1) & ~reached, d);
+            return lilac_scanner_refuse(r->scanner, position, "layout-not-surjective",
+                                        "no block goes to %" PRIu64 " along dimension %u",
+                                        (reached + 1) & ~reached, d);
     }
     blocks->bits = list.count;
     return true;
@@ -250,8 +240,8 @@ bool lilac_encoding_read_parent(reader *r, lilac_encoding_rank *rank, void *into
     if (parent == NULL)
         return false;
     if (lilac_encoding_place_of(parent) != LILAC_ENCODING_OF_TENSOR)
-        return lilac_encoding_refuse_at(r, position, "layout-of-memory",
-                                        "a layout of memory cannot be the parent of a tensor's");
+        return lilac_scanner_refuse(r->scanner, position, "layout-of-memory",
+                                    "a layout of memory cannot be the parent of a tensor's");
     *(const lilac_encoding **)into = parent;
     return true;
 }
@@ -263,8 +253,8 @@ bool lilac_encoding_read_memory_parent(reader *r, lilac_encoding_rank *rank, voi
     if (parent == NULL)
         return false;
     if (lilac_encoding_place_of(parent) != LILAC_ENCODING_OF_SHARED_MEMORY)
-        return lilac_encoding_refuse_at(r, position, "layout-of-tensor",
-                                        "this is no layout of shared memory");
+        return lilac_scanner_refuse(r->scanner, position, "layout-of-tensor",
+                                    "this is no layout of shared memory");
     *(const lilac_encoding **)into = parent;
     return true;
 }
@@ -285,8 +275,8 @@ static lilac_encoding_param *read_name(reader *r, lilac_encoding_param *params, 
     if (i == count) {
         bool older = text_is(word, length, "CTAsPerCGA") || text_is(word, length, "CTASplitNum") ||
                      text_is(word, length, "CTAOrder");
-        (void)lilac_encoding_refuse_at(
-            r, position, older ? "layout-older-form" : "layout-field-unknown",
+        (void)lilac_scanner_refuse(
+            r->scanner, position, older ? "layout-older-form" : "layout-field-unknown",
             older ? "'%.*s' is the form of Triton before 3.6; blocks are read from "
                     "CGALayout = [[…]] only"
                   : "this layout has no field '%.*s'",
@@ -294,8 +284,8 @@ static lilac_encoding_param *read_name(reader *r, lilac_encoding_param *params, 
         return NULL;
     }
     if (params[i].given) {
-        (void)lilac_encoding_refuse_at(r, position, "layout-field-twice", "'%.*s' is here twice",
-                                       (int)length, word);
+        (void)lilac_scanner_refuse(r->scanner, position, "layout-field-twice",
+                                   "'%.*s' is here twice", (int)length, word);
         return NULL;
     }
     params[i].given = true;
@@ -320,8 +310,8 @@ static bool none_missing(reader *r, lilac_position position, const lilac_encodin
                          uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         if (!params[i].given && !params[i].optional)
-            return lilac_encoding_refuse_at(r, position, "layout-field-missing",
-                                            "this layout lacks '%s'", params[i].name);
+            return lilac_scanner_refuse(r->scanner, position, "layout-field-missing",
+                                        "this layout lacks '%s'", params[i].name);
     }
     return true;
 }

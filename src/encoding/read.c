@@ -27,9 +27,9 @@ static const lilac_encoding *read_alias(reader *r) {
     const lilac_encoding *encoding =
         r->aliases == NULL ? NULL : lilac_encoding_lookup(r->aliases, s->word, s->word_length);
     if (encoding == NULL) {
-        (void)lilac_encoding_refuse_at(r, here(r), "layout-alias-undefined",
-                                       "'#%.*s' is not defined",
-                                       (int)(s->word_length < 64 ? s->word_length : 64), s->word);
+        (void)lilac_scanner_refuse(r->scanner, here(r), "layout-alias-undefined",
+                                   "'#%.*s' is not defined",
+                                   (int)(s->word_length < 64 ? s->word_length : 64), s->word);
         return NULL;
     }
     lilac_scanner_next(r->scanner);
@@ -53,11 +53,11 @@ static const lilac_encoding *read_named(reader *r) {
     bool known = lilac_encoding_kind_named(&encoding->kind, s->word, s->word_length);
     if (!known) {
         known = is_known_elsewhere(s->word, s->word_length);
-        (void)lilac_encoding_refuse_at(r, here(r),
-                                       known ? "layout-not-supported" : "layout-unknown",
-                                       known ? "layouts of kind '#%.*s' are not supported"
-                                             : "there is no kind of layout '#%.*s'",
-                                       (int)(s->word_length < 64 ? s->word_length : 64), s->word);
+        (void)lilac_scanner_refuse(r->scanner, here(r),
+                                   known ? "layout-not-supported" : "layout-unknown",
+                                   known ? "layouts of kind '#%.*s' are not supported"
+                                         : "there is no kind of layout '#%.*s'",
+                                   (int)(s->word_length < 64 ? s->word_length : 64), s->word);
         return NULL;
     }
     lilac_scanner_next(s);
@@ -73,8 +73,8 @@ const lilac_encoding *lilac_encoding_read_any(reader *r) {
     if (memchr(s->word, '.', s->word_length) == NULL)
         return read_alias(r);
     if (r->depth == MAX_DEPTH) {
-        (void)lilac_encoding_refuse_at(r, here(r), "layout-too-deep",
-                                       "layouts are nested more than %d deep", MAX_DEPTH);
+        (void)lilac_scanner_refuse(r->scanner, here(r), "layout-too-deep",
+                                   "layouts are nested more than %d deep", MAX_DEPTH);
         return NULL;
     }
     r->depth++;
@@ -96,9 +96,9 @@ bool lilac_encoding_read_scalar(reader *r, lilac_scalar *scalar) {
     if (s->kind != LILAC_TOKEN_WORD)
         return lilac_scanner_expected(r->scanner, "an element type");
     if (!lilac_scalar_read(s->word, s->word_length, scalar))
-        return lilac_encoding_refuse_at(r, here(r), "element-type-unknown",
-                                        "there is no element type '%.*s'",
-                                        (int)(s->word_length < 64 ? s->word_length : 64), s->word);
+        return lilac_scanner_refuse(r->scanner, here(r), "element-type-unknown",
+                                    "there is no element type '%.*s'",
+                                    (int)(s->word_length < 64 ? s->word_length : 64), s->word);
     lilac_scanner_next(r->scanner);
     return true;
 }
@@ -136,8 +136,8 @@ bool lilac_encoding_read_tensor(lilac_scanner *scanner, const lilac_encoding_ali
     if (made.encoding == NULL || !lilac_scanner_expect(scanner, '>'))
         return false;
     if (lilac_encoding_place_of(made.encoding) != LILAC_ENCODING_OF_TENSOR)
-        return lilac_encoding_refuse_at(&r, made.encoding->position, "layout-of-memory",
-                                        "this is a layout of memory, not of a tensor");
+        return lilac_scanner_refuse(r.scanner, made.encoding->position, "layout-of-memory",
+                                    "this is a layout of memory, not of a tensor");
     if (!lilac_encoding_layout(scanner->context, &made.layout, made.encoding, made.rank,
                                made.shape)) {
         lilac_note(scanner->context, shape_at, 0, "for a tensor of this shape");

@@ -137,25 +137,23 @@ bool lilac_encoding_nvmma_shared_read(lilac_encoding_reader *r, lilac_encoding *
     uint32_t width = encoding->as.nvmma_shared.swizzling_byte_width;
     uint32_t bits = encoding->as.nvmma_shared.element_bits;
     if (width != 0 && width != 32 && width != 64 && width != 128)
-        return lilac_encoding_refuse_at(r, params[0].position, "layout-swizzle",
-                                        "the swizzling width is 0, 32, 64 or 128 bytes, not %u",
-                                        width);
+        return lilac_scanner_refuse(r->scanner, params[0].position, "layout-swizzle",
+                                    "the swizzling width is 0, 32, 64 or 128 bytes, not %u", width);
     if (bits != 8 && bits != 16 && bits != 32 && bits != 64)
-        return lilac_encoding_refuse_at(r, params[2].position, "layout-element-width",
-                                        "elements are 8, 16, 32 or 64 bits wide here, not %u",
-                                        bits);
+        return lilac_scanner_refuse(r->scanner, params[2].position, "layout-element-width",
+                                    "elements are 8, 16, 32 or 64 bits wide here, not %u", bits);
     if (encoding->as.nvmma_shared.fp4_padded && (width != 128 || bits != 8))
-        return lilac_encoding_refuse_at(r, params[3].position, "layout-fp4-padded",
-                                        "padded fp4 has elements of 8 bits swizzled by 128 bytes");
+        return lilac_scanner_refuse(r->scanner, params[3].position, "layout-fp4-padded",
+                                    "padded fp4 has elements of 8 bits swizzled by 128 bytes");
     if (rank.known && params[4].given && rank.rank != given_rank)
-        return lilac_encoding_refuse_at(r, params[4].position, "layout-rank",
-                                        "CGALayout is of rank %u", rank.rank);
+        return lilac_scanner_refuse(r->scanner, params[4].position, "layout-rank",
+                                    "CGALayout is of rank %u", rank.rank);
     encoding->rank = rank.known ? rank.rank : given_rank;
     uint32_t least = width == 0 ? 1 : 2;
     if (encoding->rank < least || encoding->rank > LILAC_MAX_RANK)
-        return lilac_encoding_refuse_at(r, encoding->position, "layout-rank",
-                                        "a layout of this kind has %u to %d dimensions", least,
-                                        LILAC_MAX_RANK);
+        return lilac_scanner_refuse(r->scanner, encoding->position, "layout-rank",
+                                    "a layout of this kind has %u to %d dimensions", least,
+                                    LILAC_MAX_RANK);
     return true;
 }
 
@@ -272,8 +270,8 @@ static bool read_paddings(lilac_encoding_reader *r, lilac_encoding *encoding) {
     do {
         lilac_position position = lilac_scanner_position(s);
         if (count == LILAC_ENCODING_MAX_PADDINGS)
-            return lilac_encoding_refuse_at(r, position, "layout-padding", "more than %d paddings",
-                                            LILAC_ENCODING_MAX_PADDINGS);
+            return lilac_scanner_refuse(r->scanner, position, "layout-padding",
+                                        "more than %d paddings", LILAC_ENCODING_MAX_PADDINGS);
         uint32_t *interval = &encoding->as.padded_shared.interval[count];
         if (!lilac_encoding_read_size(r, NULL, interval) || !lilac_scanner_expect(s, ':') ||
             !lilac_scanner_expect(s, '+') ||
@@ -281,9 +279,8 @@ static bool read_paddings(lilac_encoding_reader *r, lilac_encoding *encoding) {
             return false;
         for (uint32_t i = 0; i < count; i++) {
             if (encoding->as.padded_shared.interval[i] == *interval)
-                return lilac_encoding_refuse_at(r, position, "layout-padding",
-                                                "there is a padding after every %u already",
-                                                *interval);
+                return lilac_scanner_refuse(r->scanner, position, "layout-padding",
+                                            "there is a padding after every %u already", *interval);
         }
         encoding->as.padded_shared.count = ++count;
     } while (lilac_scanner_accept(s, ','));
@@ -297,13 +294,14 @@ static bool layout_by_bases(lilac_encoding_reader *r, lilac_encoding *encoding,
     lilac_layout *linear = &encoding->as.padded_shared.linear, inverse;
     lilac_reason why;
     if (!rank->known)
-        return lilac_encoding_refuse_at(r, encoding->position, "layout-rank",
-                                        "a layout with no basis does not say its rank");
+        return lilac_scanner_refuse(r->scanner, encoding->position, "layout-rank",
+                                    "a layout with no basis does not say its rank");
     if (!lilac_encoding_bases_layout(linear, rank->rank, 2, memory_inputs, lists, &why))
-        return lilac_encoding_refuse_at(r, encoding->position, "layout-too-large", "%s", why.text);
+        return lilac_scanner_refuse(r->scanner, encoding->position, "layout-too-large", "%s",
+                                    why.text);
     if (!lilac_layout_pseudoinvert(&inverse, linear, &why))
-        return lilac_encoding_refuse_at(r, encoding->position, "layout-not-surjective", "%s",
-                                        why.text);
+        return lilac_scanner_refuse(r->scanner, encoding->position, "layout-not-surjective", "%s",
+                                    why.text);
     return true;
 }
 
@@ -349,18 +347,18 @@ bool lilac_encoding_padded_shared_read(lilac_encoding_reader *r, lilac_encoding 
     bool by_order = params[2].given || params[3].given;
     encoding->as.padded_shared.by_order = by_order;
     if (by_order && (params[0].given || params[1].given))
-        return lilac_encoding_refuse_at(r, encoding->position, "layout-two-forms",
-                                        "'offset' and 'block' say the layout, or 'order' and "
-                                        "'shape', not both");
+        return lilac_scanner_refuse(r->scanner, encoding->position, "layout-two-forms",
+                                    "'offset' and 'block' say the layout, or 'order' and "
+                                    "'shape', not both");
     if (by_order ? !params[2].given || !params[3].given : !params[0].given)
-        return lilac_encoding_refuse_at(
-            r, encoding->position, "layout-field-missing", "this layout lacks '%s'",
+        return lilac_scanner_refuse(
+            r->scanner, encoding->position, "layout-field-missing", "this layout lacks '%s'",
             !by_order ? params[0].name : params[params[2].given ? 3 : 2].name);
     if (!by_order)
         return layout_by_bases(r, encoding, &rank, &offset, &block);
     if (!layout_by_order(encoding))
-        return lilac_encoding_refuse_at(r, params[3].position, "layout-too-large",
-                                        "this layout has more than %d bits", LILAC_LAYOUT_MAX_BITS);
+        return lilac_scanner_refuse(r->scanner, params[3].position, "layout-too-large",
+                                    "this layout has more than %d bits", LILAC_LAYOUT_MAX_BITS);
     return true;
 }
 
@@ -407,12 +405,12 @@ bool lilac_encoding_partitioned_shared_read(lilac_encoding_reader *r, lilac_enco
         return false;
     const lilac_encoding *layout = encoding->as.partitioned_shared.layout;
     if (layout->kind == LILAC_ENCODING_PARTITIONED_SHARED)
-        return lilac_encoding_refuse_at(r, params[3].position, "layout-partition",
-                                        "a partition is not partitioned again");
+        return lilac_scanner_refuse(r->scanner, params[3].position, "layout-partition",
+                                    "a partition is not partitioned again");
     if (encoding->as.partitioned_shared.dim >= layout->rank)
-        return lilac_encoding_refuse_at(r, params[2].position, "layout-partition",
-                                        "there is no dimension %u in a layout of rank %u",
-                                        encoding->as.partitioned_shared.dim, layout->rank);
+        return lilac_scanner_refuse(r->scanner, params[2].position, "layout-partition",
+                                    "there is no dimension %u in a layout of rank %u",
+                                    encoding->as.partitioned_shared.dim, layout->rank);
     encoding->rank = layout->rank;
     return true;
 }

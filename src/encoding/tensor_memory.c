@@ -107,12 +107,12 @@ static bool check_forms(lilac_encoding_reader *r, const lilac_encoding_param *bl
                         const lilac_encoding_param *split_m, const lilac_encoding_param *split_n,
                         const lilac_encoding_rank *rank) {
     if (blocks->given && (split_m->given || split_n->given))
-        return lilac_encoding_refuse_at(r, blocks->position, "layout-two-forms",
-                                        "blocks are said by CGALayout or by CTASplitM and "
-                                        "CTASplitN, not by both");
+        return lilac_scanner_refuse(r->scanner, blocks->position, "layout-two-forms",
+                                    "blocks are said by CGALayout or by CTASplitM and "
+                                    "CTASplitN, not by both");
     if (rank->known && rank->rank != 2)
-        return lilac_encoding_refuse_at(r, blocks->position, "layout-rank",
-                                        "tensor memory has two dimensions");
+        return lilac_scanner_refuse(r->scanner, blocks->position, "layout-rank",
+                                    "tensor memory has two dimensions");
     return true;
 }
 
@@ -144,11 +144,11 @@ bool lilac_encoding_tensor_memory_read(lilac_encoding_reader *r, lilac_encoding 
         return false;
     uint32_t m = encoding->as.tensor_memory.block_m, stride = encoding->as.tensor_memory.col_stride;
     if (m != 64 && m != 128)
-        return lilac_encoding_refuse_at(r, params[0].position, "layout-tensor-memory",
-                                        "blockM is 64 or 128, not %u", m);
+        return lilac_scanner_refuse(r->scanner, params[0].position, "layout-tensor-memory",
+                                    "blockM is 64 or 128, not %u", m);
     if (stride != 1 && stride != 2 && stride != 4)
-        return lilac_encoding_refuse_at(r, params[2].position, "layout-tensor-memory",
-                                        "colStride is 1, 2 or 4, not %u", stride);
+        return lilac_scanner_refuse(r->scanner, params[2].position, "layout-tensor-memory",
+                                    "colStride is 1, 2 or 4, not %u", stride);
     return true;
 }
 
