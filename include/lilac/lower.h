@@ -15,6 +15,7 @@
 #ifndef LILAC_LOWER_H
 #define LILAC_LOWER_H
 
+#include <lilac/movement.h>
 #include <lilac/simt.h>
 #include <lilac/tile.h>
 
@@ -25,6 +26,23 @@ LILAC_BEGIN
  * `unsupported-type`, `layout-conversion`, `too-much-shared-memory`. */
 LILAC_API LILAC_MUST_USE lilac_simt_module *lilac_lower(lilac_tile_module *module,
                                                         const lilac_target *target);
+
+/* Carries out a movement plan in a kernel that is being built: `values` are a thread's registers of
+ * the plan's source, one SIMT value of the element's type each (128-bit elements: two of 64 bits
+ * each, low half first), `results` those of its target. `scratch` is the offset of the trip's bytes
+ * in the block's shared memory; the caller sees to it that nobody still uses them. The arena holds
+ * what it works with. False: out of memory. */
+LILAC_API LILAC_MUST_USE bool lilac_lower_movement(lilac_simt_builder *builder, lilac_arena *arena,
+                                                   const lilac_movement_plan *plan,
+                                                   lilac_simt_type type,
+                                                   const lilac_simt_value *values, uint64_t scratch,
+                                                   lilac_simt_value *results);
+/* A kernel that carries out one plan and nothing else, to be judged: `convert(source, target)`, two
+ * pointers to global memory in which thread t of block b (its rank in the cluster) has its
+ * registers, in order, from element ((b << thread bits) + t) << register bits. It loads all of the
+ * source's registers, copies too, carries the plan out, and stores all of the target's. */
+LILAC_API LILAC_MUST_USE lilac_simt_module *
+lilac_lower_movement_kernel(lilac_context *context, const lilac_movement_plan *plan);
 
 LILAC_END
 

@@ -1,9 +1,24 @@
-/* movement: what it costs to move a tensor between its threads and memory.
+/* movement: how a tensor gets from one place to another, and what that costs.
  *
- * A distributed layout D: register × lane × warp → tensor and a memory layout M: offset → tensor
- * compose to A = M⁻¹ ∘ D: register × lane × warp → offset, the place where each thread finds each
- * of its registers. Because A is linear over F2, everything below is a question about subspaces of
- * offsets, and one transaction of one warp answers for all of them.
+ * Between two distributed layouts A and B of one tensor, B⁻¹ ∘ A says where each register of each
+ * thread goes (section 5.4). A *plan* carries it out in a few steps on a thread's registers:
+ *
+ *     renaming    registers in another order, copies dropped or made     free, but for byte
+ * permutes shuffle     within a warp                                          selects and shfl.sync
+ *     trip        through shared memory                                  stores, a barrier, loads
+ *
+ *     source ─▶ renaming ─▶ shuffle ─▶ renaming ─▶ trip ─▶ renaming ─▶ shuffle ─▶ renaming ─▶
+ * target
+ *
+ * where most plans have two or three of these. Between steps a thread holds 32-bit *words*:
+ * elements narrower than a word are packed, the lowest bits of the register index within the word;
+ * wider ones take several words, one after another. All of a plan is known when it is made: its
+ * instructions, its wavefronts, its price, and how far that is from the least possible.
+ *
+ * Against memory, a distributed layout D: register × lane × warp → tensor and a memory layout
+ * M: offset → tensor compose to M⁻¹ ∘ D: register × lane × warp → offset, the place where each
+ * thread finds each of its registers. Because that is linear over F2, everything below is a
+ * question about subspaces of offsets, and one transaction of one warp answers for all of them.
  *
  *        offset, in bytes:   … segment … | bank (5 or 6 bits) | byte of the bank
  *                            └────────── word ──────────────┘
@@ -12,7 +27,8 @@
  * of consecutive lanes that together take at most one word of each bank; a transaction costs as
  * many wavefronts as the most different words that fall into one bank.
  *
- * No allocation; results are values. Who may use it: engine, lower, driver, tools.
+ * Results are values; only lilac_movement_expand_* allocate, from the arena they are given. Who may
+ * use it: engine, lower, driver, tools.
  */
 #ifndef LILAC_MOVEMENT_H
 #define LILAC_MOVEMENT_H
@@ -25,8 +41,20 @@ LILAC_BEGIN
 enum {
     LILAC_MOVEMENT_MAX_LANE_BITS = 6,
     LILAC_MOVEMENT_MAX_WARP_BITS = 6,
+    LILAC_MOVEMENT_MAX_THREAD_BITS = LILAC_MOVEMENT_MAX_LANE_BITS + LILAC_MOVEMENT_MAX_WARP_BITS,
+    LILAC_MOVEMENT_MAX_REGISTER_BITS = 12,
+    LILAC_MOVEMENT_MAX_BLOCK_BITS = 4,
     LILAC_MOVEMENT_MAX_PADDINGS = 16
 };
+
+/* The instructions that reach shared memory. Of a matrix instruction (ldmatrix, stmatrix: 8 × 8
+ * matrices of 16 bits, up to four) each thread has one word a matrix, and 8 lanes a matrix give the
+ * addresses of its rows of 16 bytes. */
+typedef enum lilac_movement_instruction {
+    LILAC_MOVEMENT_VECTOR,           /* ld.shared, st.shared of 1 to 16 bytes a lane */
+    LILAC_MOVEMENT_MATRIX,           /* a row: the words of lanes 4i … 4i+3 */
+    LILAC_MOVEMENT_MATRIX_TRANSPOSED /* a row: a 16-bit half of the words of lanes j, 4+j, 8+j … */
+} lilac_movement_instruction;
 
 /* Memory in which `padding[i]` unused elements follow every `interval[i]` elements, but for the
  * last: the element at offset x stands at x + Σ padding[i] · ⌊x / interval[i]⌋. All are powers of
@@ -44,13 +72,18 @@ typedef struct lilac_movement_padding {
  *
  * is the first of the 2^vector_bits consecutive ones of that instruction; padding comes on top. */
 typedef struct lilac_movement_access {
+    lilac_movement_instruction instruction;
     uint32_t element_bytes;
-    uint32_t vector_bits; /* log2 of the elements of one instruction of a thread */
+    uint32_t vector_bits; /* log2 of the elements of one instruction of a thread; of a matrix
+                             instruction: in its words, the matrix's number in the highest bits */
+    uint32_t matrix_bits; /* log2 of the matrices of one instruction: 0, 1 or 2 */
     uint32_t step_bits;   /* log2 of the instructions of a thread */
     uint32_t lane_bits, warp_bits;
     uint64_t step[LILAC_LAYOUT_MAX_BITS];
     /* Which bit of the register index each bit of the vector and of the step is. */
     uint8_t vector_register[LILAC_LAYOUT_MAX_BITS], step_register[LILAC_LAYOUT_MAX_BITS];
+    /* By the bits of the lane that gives the address: with a matrix instruction bits 0, 1, 2 are
+     * the row's number and the bits above the matrix's (0 above the matrices there are). */
     uint64_t lane[LILAC_MOVEMENT_MAX_LANE_BITS];
     uint64_t warp[LILAC_MOVEMENT_MAX_WARP_BITS];
     lilac_movement_padding padding;  /* count 0: none */
@@ -111,6 +144,243 @@ LILAC_API uint32_t lilac_movement_transaction_wavefronts(const lilac_arch *arch,
 /* Consecutive lanes that one transaction takes when each accesses `bytes`: arch->banks over the
  * words of an access, at least 1 and at most the lanes of a warp. */
 LILAC_API uint32_t lilac_movement_transaction_lanes(const lilac_arch *arch, uint32_t bytes);
+
+/* ---- plans ------------------------------------------------------------------------------- */
+
+/* Register r of the result is register (xor of from[i] over the set bits i of r) of what was there
+ * before. */
+typedef struct lilac_movement_renaming {
+    uint32_t before_bits, bits; /* log2 of the registers before and after */
+    uint64_t from[LILAC_MOVEMENT_MAX_REGISTER_BITS];
+} lilac_movement_renaming;
+
+/* An exchange within a warp. Every one, whatever its matrix, is a shear, a shuffle and a shear:
+ * with t the thread's index (lane bits, warp bits above them) and columns xored over its set bits,
+ *
+ *     before    register r becomes what register r ⊕ before·t was                      selects
+ *     shuffle   register r of lane l becomes register r of lane  lane·l ⊕ distance·r   shfl.sync
+ *     after     register r becomes what register r ⊕ after·t was                       selects
+ *
+ * Registers that make up one word (the lowest log2(32 / element_bits) bits) have distance 0; a
+ * shear that reaches them is byte permutes. A register that stays in its lane is not shuffled. */
+typedef struct lilac_movement_shuffle {
+    uint32_t register_bits, lane_bits, warp_bits;
+    uint64_t before[LILAC_MOVEMENT_MAX_THREAD_BITS];
+    uint64_t lane[LILAC_MOVEMENT_MAX_LANE_BITS];
+    uint64_t distance[LILAC_MOVEMENT_MAX_REGISTER_BITS];
+    uint64_t after[LILAC_MOVEMENT_MAX_THREAD_BITS];
+} lilac_movement_shuffle;
+
+/* What must pass between a trip's stores and its loads. */
+typedef enum lilac_movement_barrier {
+    LILAC_MOVEMENT_BARRIER_WARP,   /* each warp loads what it stored: bar.warp.sync */
+    LILAC_MOVEMENT_BARRIER_GROUP,  /* warps that differ in barrier_warps only: a named barrier */
+    LILAC_MOVEMENT_BARRIER_BLOCK,  /* bar.sync 0 */
+    LILAC_MOVEMENT_BARRIER_CLUSTER /* barrier.cluster */
+} lilac_movement_barrier;
+
+/* A trip through shared memory, in 2^round_bits rounds of: stores, the barrier, loads (and the
+ * barrier again before the next round's stores). */
+typedef struct lilac_movement_trip {
+    lilac_layout memory; /* offset (elements), block → tensor; all rounds, one after another in the
+                            highest offset bits, which hold round r at the same bytes */
+    lilac_movement_access store, load; /* of one round; registers as after the renaming before the
+                                          trip, and as the renaming after it takes them */
+    uint32_t round_bits;
+    uint8_t
+        store_round[LILAC_MOVEMENT_MAX_REGISTER_BITS]; /* the register bit that is round bit i */
+    uint8_t load_round[LILAC_MOVEMENT_MAX_REGISTER_BITS];
+    uint32_t store_copies; /* warps with a bit of this mask set hold copies and do not store */
+    uint64_t bytes;        /* of shared memory */
+    lilac_movement_barrier barrier;
+    uint32_t barrier_warps; /* mask of the warp bits that the data crosses; a group's part of the
+                               memory is its own, chosen by its other warp bits */
+    /* Between blocks: a lane loads from the block whose rank is the xor of these over the set bits
+     * of step, lane, warp and of its own block's rank; zeros: its own. */
+    bool remote;
+    uint64_t load_block_step[LILAC_MOVEMENT_MAX_REGISTER_BITS];
+    uint64_t load_block_lane[LILAC_MOVEMENT_MAX_LANE_BITS];
+    uint64_t load_block_warp[LILAC_MOVEMENT_MAX_WARP_BITS];
+    uint64_t load_block_block[LILAC_MOVEMENT_MAX_BLOCK_BITS];
+    /* Of the memory layouts that reach these wavefronts with these instructions, in this family
+     * (any vector order, any segments that meet neither side's lanes): log2 of how many choices of
+     * the segments there are, rounded down. */
+    uint32_t family_bits;
+} lilac_movement_trip;
+
+/* What a plan takes, summed over all the warps of one block. Instructions are a warp's; address
+ * arithmetic, which is done once outside loops, is not among them. */
+typedef struct lilac_movement_price {
+    uint64_t shuffles, selects, permutes;
+    uint64_t stores, loads;                     /* of shared memory, matrix instructions included */
+    uint64_t store_wavefronts, load_wavefronts; /* of those, in clocks of shared memory */
+    uint64_t store_bytes, load_bytes;           /* that active lanes move */
+    uint64_t packs;    /* elements taken out of a word or put into one, one by one */
+    uint64_t barriers; /* of a warp */
+    uint64_t cycles;   /* of a multiprocessor, estimated from the device's costs, times 16 */
+} lilac_movement_price;
+
+/* The least that any trip through shared memory with this device's instructions takes: with any
+ * vectors that the two layouts allow (section 5.3) no memory layout has fewer wavefronts. By Lemma
+ * 9.5 there are segments that meet neither side's lanes, so it is the number of transactions. */
+typedef struct lilac_movement_bound {
+    uint64_t store_wavefronts, load_wavefronts; /* of the pair of instructions whose sum is least */
+    uint64_t floor_wavefronts; /* every byte stored once and loaded once, all banks busy */
+    bool met;                  /* the plan's trip takes exactly that; true without a trip */
+} lilac_movement_bound;
+
+typedef enum lilac_movement_kind {
+    LILAC_MOVEMENT_NONE,
+    LILAC_MOVEMENT_REGISTERS,
+    LILAC_MOVEMENT_SHUFFLES,
+    LILAC_MOVEMENT_SHARED,
+    LILAC_MOVEMENT_CLUSTER
+} lilac_movement_kind;
+
+typedef enum lilac_movement_step_kind {
+    LILAC_MOVEMENT_STEP_RENAMING,
+    LILAC_MOVEMENT_STEP_SHUFFLE,
+    LILAC_MOVEMENT_STEP_TRIP
+} lilac_movement_step_kind;
+
+enum {
+    LILAC_MOVEMENT_MAX_STEPS = 7,
+    LILAC_MOVEMENT_MAX_RENAMINGS = 4,
+    LILAC_MOVEMENT_MAX_SHUFFLES = 2
+};
+
+typedef struct lilac_movement_plan {
+    lilac_movement_kind kind;
+    const lilac_arch *arch;
+    uint32_t element_bits;
+    uint32_t register_bits, lane_bits, warp_bits, block_bits; /* of the source */
+    uint32_t target_register_bits;
+    uint32_t step_count;
+    struct {
+        lilac_movement_step_kind kind;
+        uint32_t index; /* into the arrays below; a plan has at most one trip */
+    } step[LILAC_MOVEMENT_MAX_STEPS];
+    lilac_movement_renaming renaming[LILAC_MOVEMENT_MAX_RENAMINGS];
+    lilac_movement_shuffle shuffle[LILAC_MOVEMENT_MAX_SHUFFLES];
+    lilac_movement_trip trip;
+    lilac_movement_price price;
+    lilac_movement_bound bound;
+} lilac_movement_plan;
+
+/* Which ways a plan may take. */
+typedef enum lilac_movement_way {
+    LILAC_MOVEMENT_ANY, /* the cheapest, mixtures too */
+    LILAC_MOVEMENT_BY_SHUFFLES,
+    LILAC_MOVEMENT_BY_SHARED, /* the best trip */
+    LILAC_MOVEMENT_UNSWIZZLED /* a trip through row-major memory with st/ld: for comparisons */
+} lilac_movement_way;
+
+typedef struct lilac_movement_options {
+    lilac_movement_way way;
+    uint64_t scratch_bytes; /* most that a trip may take; 0: a quarter of what the device has */
+} lilac_movement_options;
+
+/* The plan from `source` to `target`, distributed layouts (inputs register, lane, warp, block) of
+ * one tensor. NULL options: all 0. Elements of 1 (as 8), 8, 16, 32, 64 or 128 bits. About 5 µs.
+ *
+ * Refused, with the reason: tensors that differ in rank or shape, element widths that no device
+ * moves, layouts that are not surjective, lanes or warps that are not the device's or differ
+ * between the two, scratch beyond options or device even in rounds, a way that cannot be taken. */
+LILAC_API LILAC_MUST_USE bool lilac_movement_plan_init(lilac_movement_plan *result,
+                                                       const lilac_layout *source,
+                                                       const lilac_layout *target,
+                                                       uint32_t element_bits,
+                                                       const lilac_movement_options *options,
+                                                       const lilac_arch *arch, lilac_reason *why);
+/* The layout that the registers have after the first `steps` steps. */
+LILAC_API void lilac_movement_plan_layout(lilac_layout *result, const lilac_movement_plan *plan,
+                                          const lilac_layout *source, uint32_t steps);
+/* Readable: the kind, every step with which bits go where and why, instructions, wavefronts, bound
+ * and price; and one JSON object on one line. */
+LILAC_API void lilac_movement_explain(lilac_text *out, const lilac_movement_plan *plan,
+                                      const lilac_layout *source, const lilac_layout *target);
+LILAC_API void lilac_movement_json(lilac_text *out, const lilac_movement_plan *plan);
+/* "none" … "cluster"; "vector", "matrix", "matrix transposed"; "warp" … "cluster". */
+LILAC_API const char *lilac_movement_kind_name(lilac_movement_kind kind);
+LILAC_API const char *lilac_movement_instruction_name(lilac_movement_instruction instruction);
+LILAC_API const char *lilac_movement_barrier_name(lilac_movement_barrier barrier);
+
+/* ---- steps, one by one -------------------------------------------------------------------- */
+
+/* The best trip from `source` to `target`, layouts with no copies among their registers, with the
+ * renamings that put the registers in its order. Refused as plans are. */
+LILAC_API LILAC_MUST_USE bool
+lilac_movement_trip_init(lilac_movement_trip *result, lilac_movement_renaming *before,
+                         lilac_movement_renaming *after, lilac_movement_bound *bound,
+                         const lilac_layout *source, const lilac_layout *target,
+                         uint32_t element_bits, const lilac_movement_options *options,
+                         const lilac_arch *arch, lilac_reason *why);
+/* The exchange within warps, with the renaming of registers before it and after it. False when
+ * elements leave their warp, or a warp's own elements cannot serve it. Layouts with no copies among
+ * their registers; copies among lanes are used where they are. */
+LILAC_API LILAC_MUST_USE bool
+lilac_movement_shuffle_init(lilac_movement_shuffle *result, lilac_movement_renaming *before,
+                            lilac_movement_renaming *after, const lilac_layout *source,
+                            const lilac_layout *target, uint32_t element_bits,
+                            const lilac_arch *arch, lilac_reason *why);
+/* What steps add to a price (cycles apart), for `warps` warps. */
+LILAC_API void lilac_movement_price_renaming(lilac_movement_price *price,
+                                             const lilac_movement_renaming *renaming,
+                                             uint32_t element_bits, uint32_t warps);
+LILAC_API void lilac_movement_price_shuffle(lilac_movement_price *price,
+                                            const lilac_movement_shuffle *shuffle,
+                                            uint32_t element_bits, uint32_t warps);
+LILAC_API void lilac_movement_price_trip(lilac_movement_price *price,
+                                         const lilac_movement_trip *trip, uint32_t element_bits,
+                                         uint32_t warps);
+
+/* ---- steps as operations on words --------------------------------------------------------- */
+
+typedef enum lilac_movement_word_kind {
+    LILAC_MOVEMENT_WORD_SELECT,  /* predicate ? a : b */
+    LILAC_MOVEMENT_WORD_PERMUTE, /* prmt: the bytes of a (0 … 3) and b (4 … 7) by a selector */
+    LILAC_MOVEMENT_WORD_SHUFFLE  /* a of another lane */
+} lilac_movement_word_kind;
+
+/* Word numbers: 0 … inputs - 1 are the words before; operation i makes word inputs + i. */
+typedef struct lilac_movement_word_op {
+    lilac_movement_word_kind kind;
+    uint32_t a, b;
+    uint32_t control; /* index of a control */
+} lilac_movement_word_op;
+
+/* What depends on the thread, the same for many operations: computed once. A predicate is the
+ * parity of the thread's bits (lane, warp above) under a mask. */
+typedef struct lilac_movement_control {
+    /* select: masks[0]. permute: selector[k] where bit i of k is the parity under masks[i],
+     * mask_count of them (0: a constant). */
+    uint32_t mask_count;
+    uint64_t masks[3];
+    uint32_t selector[8];
+    /* shuffle: the source lane is (xor of lane[i] over the lane's bits) ⊕ constant. */
+    uint64_t lane[LILAC_MOVEMENT_MAX_LANE_BITS];
+    uint64_t constant;
+    bool identity; /* lane is the identity: shfl.bfly by the constant */
+} lilac_movement_control;
+
+typedef struct lilac_movement_network {
+    uint32_t input_count, op_count, output_count, control_count;
+    lilac_movement_word_op *ops;
+    uint32_t *outputs; /* word numbers */
+    lilac_movement_control *controls;
+} lilac_movement_network;
+
+/* A renaming or a shuffle as operations on words. The numbers of selects, permutes and shuffles are
+ * those that the price counts for one warp. False: out of memory. */
+LILAC_API LILAC_MUST_USE bool
+lilac_movement_expand_renaming(lilac_movement_network *result, lilac_arena *arena,
+                               const lilac_movement_renaming *renaming, uint32_t element_bits);
+LILAC_API LILAC_MUST_USE bool lilac_movement_expand_shuffle(lilac_movement_network *result,
+                                                            lilac_arena *arena,
+                                                            const lilac_movement_shuffle *shuffle,
+                                                            uint32_t element_bits);
+/* Words that 2^register_bits elements take. */
+LILAC_API uint32_t lilac_movement_words(uint32_t register_bits, uint32_t element_bits);
 
 LILAC_END
 
