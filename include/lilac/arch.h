@@ -26,6 +26,29 @@ typedef enum lilac_feature {
     LILAC_HAS_TENSOR_MEMORY = 1 << 9
 } lilac_feature;
 
+/* What a warp's instructions take on a multiprocessor, in 1/16 clocks. Work goes through pipes side
+ * by side, so what a piece of code takes is near the most of any one pipe, not the sum:
+ *
+ *   memory   wavefronts of shared memory (128 bytes each) and shuffles
+ *   integer  selects, byte permutes, packing
+ *   issue    every instruction
+ *
+ * The table (src/arch/costs.def) says of each row whether it was measured. */
+typedef struct lilac_costs {
+    const char *name;
+    bool measured; /* by bench/costs.py; else from the vendor's tables of throughput */
+    uint16_t wavefront, shuffle;
+    uint16_t select, permute, pack; /* pack: one element taken out of a word or put into one */
+    uint16_t issue;
+    uint16_t remote;  /* a wavefront of another block's shared memory, on top of its own */
+    uint16_t overlap; /* sixteenths of the work on all but the busiest pipe that are not hidden */
+    /* A warp's share of a barrier among these. */
+    uint16_t barrier_warp, barrier_group, barrier_block, barrier_cluster;
+    /* What is left, once a block and with other blocks at work on the same multiprocessor, of the
+     * time from a store to the load behind the barrier; and of a shuffle's. */
+    uint16_t trip_latency, shuffle_latency;
+} lilac_costs;
+
 typedef struct lilac_arch {
     const char *name;        /* "sm_90a", "gfx942" */
     const char *description; /* "Hopper (H100, H200)" */
@@ -41,6 +64,7 @@ typedef struct lilac_arch {
     uint32_t vector_bytes; /* widest global or shared access of a thread */
     uint32_t sector_bytes; /* smallest unit of a global transaction */
     uint32_t features;     /* lilac_feature bits */
+    const lilac_costs *costs;
 } lilac_arch;
 
 /* NULL when there is no such device. "sm_90" finds sm_90a's row only under its own name. */

@@ -220,6 +220,13 @@ typedef struct lilac_movement_price {
     uint64_t cycles;   /* of a multiprocessor, estimated from the device's costs, times 16 */
 } lilac_movement_price;
 
+/* `cycles` from the other fields of a price: the busiest of the pipes that arch->costs describes, a
+ * part of the work on the others, the barriers, and the latency that is left. `barrier` is the
+ * trip's; without one any will do. */
+LILAC_API uint64_t lilac_movement_price_cycles(const lilac_movement_price *price,
+                                               lilac_movement_barrier barrier,
+                                               const lilac_arch *arch);
+
 /* The least that any trip through shared memory with this device's instructions takes: with any
  * vectors that the two layouts allow (section 5.3) no memory layout has fewer wavefronts. By Lemma
  * 9.5 there are segments that meet neither side's lanes, so it is the number of transactions. */
@@ -315,6 +322,13 @@ lilac_movement_trip_init(lilac_movement_trip *result, lilac_movement_renaming *b
                          const lilac_layout *source, const lilac_layout *target,
                          uint32_t element_bits, const lilac_movement_options *options,
                          const lilac_arch *arch, lilac_reason *why);
+/* What that trip takes (added to the price, cycles apart; its renamings left out), without making
+ * it: for choosing among many. */
+LILAC_API LILAC_MUST_USE bool
+lilac_movement_trip_estimate(lilac_movement_price *price, lilac_movement_barrier *barrier,
+                             const lilac_layout *source, const lilac_layout *target,
+                             uint32_t element_bits, const lilac_movement_options *options,
+                             const lilac_arch *arch, lilac_reason *why);
 /* The exchange within warps, with the renaming of registers before it and after it. False when
  * elements leave their warp, or a warp's own elements cannot serve it. Layouts with no copies among
  * their registers; copies among lanes are used where they are. */

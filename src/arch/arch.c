@@ -1,7 +1,8 @@
 /* arch: the table of devices, and looking things up in it.
  *
- * devices.def holds one row a device; this file turns the rows into an array and searches it from
- * the front, which for a dozen rows is quicker than anything cleverer.
+ * devices.def holds one row a device, costs.def one a family of them; this file turns the rows into
+ * an array and searches it from the front, which for a dozen rows is quicker than anything
+ * cleverer.
  */
 #include <lilac/arch.h>
 
@@ -13,9 +14,32 @@
 #define HOPPER                                                                                     \
     (ADA | LILAC_HAS_STMATRIX | LILAC_HAS_TMA | LILAC_HAS_CLUSTERS | LILAC_HAS_BF16_ARITHMETIC)
 
+#define COSTS(name_, measured_, wavefront_, shuffle_, select_, permute_, pack_, issue_, remote_,   \
+              overlap_, warp_, group_, block_, cluster_, trip_, exchange_)                         \
+    static const lilac_costs name_ = {                                                             \
+        .name = #name_,                                                                            \
+        .measured = measured_,                                                                     \
+        .wavefront = wavefront_,                                                                   \
+        .shuffle = shuffle_,                                                                       \
+        .select = select_,                                                                         \
+        .permute = permute_,                                                                       \
+        .pack = pack_,                                                                             \
+        .issue = issue_,                                                                           \
+        .remote = remote_,                                                                         \
+        .overlap = overlap_,                                                                       \
+        .barrier_warp = warp_,                                                                     \
+        .barrier_group = group_,                                                                   \
+        .barrier_block = block_,                                                                   \
+        .barrier_cluster = cluster_,                                                               \
+        .trip_latency = trip_,                                                                     \
+        .shuffle_latency = exchange_,                                                              \
+    };
+#include "costs.def"
+#undef COSTS
+
 static const lilac_arch devices[] = {
 #define DEVICE(name_, vendor_, capability_, ptx_, warp_, banks_, bank_bytes_, shared_, registers_, \
-               warps_, vector_, sector_, features_, description_)                                  \
+               warps_, vector_, sector_, costs_, features_, description_)                          \
     {                                                                                              \
         .name = name_,                                                                             \
         .description = description_,                                                               \
@@ -31,6 +55,7 @@ static const lilac_arch devices[] = {
         .vector_bytes = vector_,                                                                   \
         .sector_bytes = sector_,                                                                   \
         .features = features_,                                                                     \
+        .costs = &costs_,                                                                          \
     },
 #include "devices.def"
 #undef DEVICE

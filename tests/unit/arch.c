@@ -54,6 +54,26 @@ static void rows_make_sense(void **state) {
     assert_null(lilac_arch_at(SIZE_MAX));
 }
 
+/* What one costs of everything that a price counts is there, and a narrower barrier is no dearer.
+ */
+static void costs_make_sense(void **state) {
+    (void)state;
+    const lilac_arch *arch;
+    for (size_t i = 0; (arch = lilac_arch_at(i)) != NULL; i++) {
+        const lilac_costs *costs = arch->costs;
+        assert_true(strlen(costs->name) > 0);
+        assert_true(costs->wavefront > 0 && costs->shuffle > 0 && costs->select > 0 &&
+                    costs->permute > 0 && costs->pack > 0 && costs->issue > 0);
+        assert_true(costs->overlap <= 16);
+        assert_true(costs->barrier_warp <= costs->barrier_group);
+        assert_true(costs->barrier_group <= costs->barrier_block);
+        if (lilac_arch_has(arch, LILAC_HAS_CLUSTERS)) {
+            assert_true(costs->barrier_block < costs->barrier_cluster);
+            assert_true(costs->remote > 0);
+        }
+    }
+}
+
 static void has_asks_for_all_bits(void **state) {
     (void)state;
     const lilac_arch *hopper = lilac_arch_find("sm_90a"), *ampere = lilac_arch_find("sm_80");
@@ -143,9 +163,8 @@ static void ptxas_agrees(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_found_by_name),
-        cmocka_unit_test(rows_make_sense),
-        cmocka_unit_test(has_asks_for_all_bits),
+        cmocka_unit_test(rows_are_found_by_name), cmocka_unit_test(rows_make_sense),
+        cmocka_unit_test(costs_make_sense),       cmocka_unit_test(has_asks_for_all_bits),
         cmocka_unit_test(ptxas_agrees),
     };
     return cmocka_run_group_tests_name("arch", tests, NULL, NULL);
