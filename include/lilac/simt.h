@@ -11,7 +11,15 @@
  *
  * Memory: global addresses are i64; shared addresses are i32 byte offsets into the block's shared
  * memory as `shared_base` gives its start (0 on the simulator). An access takes 1, 2 or 4 elements
- * of 8 … 64 bits, at most arch->vector_bytes in all, aligned to its whole size.
+ * of 8 … 64 bits, at most arch->vector_bytes in all, aligned to its whole size. Matrix accesses
+ * move 8 × 8 matrices of 16 bits, one word of each matrix a lane; the lanes give the addresses of
+ * rows of 16 bytes, those of lanes beyond the matrices do not count.
+ *
+ *     lane l holds of matrix i       word l % 4 of row l / 4 (the address of lane 8i + l / 4)
+ *     transposed                     column l / 4 of rows 2(l % 4) and 2(l % 4) + 1, low and high
+ *
+ * An access may promise where it goes: shared_begin, shared_end and shared_apart. The simulator
+ * checks the interval, lilac_simt_opt_barriers relies on all three.
  */
 #ifndef LILAC_SIMT_H
 #define LILAC_SIMT_H
@@ -146,6 +154,10 @@ struct lilac_simt_instruction {
     lilac_simt_value *operands;
     lilac_simt_value result; /* the first; the others follow: result + 1 … */
     int64_t immediate;       /* constant's bits, byte offset of an access, parameter index … */
+    /* Of an access to shared memory: the bytes that it may touch, from shared_base on; 0, 0: any.
+     * Accesses with the same interval and the same shared_apart, a mask of bits of the warp's
+     * number, touch no byte in common from warps that differ in those bits; 0: no such promise. */
+    uint32_t shared_begin, shared_end, shared_apart;
     lilac_simt_body **bodies;
     lilac_location location;
     lilac_simt_instruction *next, *previous;
@@ -220,7 +232,8 @@ LILAC_API void lilac_simt_print(lilac_text *out, const lilac_simt_module *module
  * sizes, packed widths, the launch shape. False after diagnostics (`simt-operand-type`
  * `-operand-count`
  * `-dominance` `-terminator` `-not-uniform` `-carried-type` `-access-size` `-access-others`
- * `-pack-width` `-width` `-parameter` `-detail` `-launch-shape` `-bodies` `-links` `-operation`),
+ * `-pack-width` `-width` `-parameter` `-detail` `-launch-shape` `-bodies` `-links` `-operation`
+ * `-feature` `-interval` `-group`),
  * each at the instruction's location with the instruction printed in a note. */
 LILAC_API LILAC_MUST_USE bool lilac_simt_verify(const lilac_simt_module *module);
 
@@ -275,6 +288,26 @@ LILAC_API void lilac_simt_store(lilac_simt_builder *b, lilac_simt_opcode code, u
                                 const lilac_simt_value *values, lilac_simt_value address,
                                 int64_t offset, lilac_simt_value predicate,
                                 const lilac_simt_instruction *modifiers);
+/* Matrices, 1, 2 or 4: the first of `count` words of `type`, and a store of words; `predicate` (0:
+ * none) must be the same in all lanes of a warp. */
+LILAC_API lilac_simt_value lilac_simt_load_matrix(lilac_simt_builder *b, bool transposed,
+                                                  lilac_simt_type type, uint32_t count,
+                                                  lilac_simt_value address, int64_t offset,
+                                                  const lilac_simt_instruction *modifiers);
+LILAC_API void lilac_simt_store_matrix(lilac_simt_builder *b, bool transposed, uint32_t count,
+                                       const lilac_simt_value *values, lilac_simt_value address,
+                                       int64_t offset, lilac_simt_value predicate,
+                                       const lilac_simt_instruction *modifiers);
+/* All threads of the block; of the warp; of the cluster; and the warps that give the same `number`
+ * (i32, 0 … 14, the same in all lanes of a warp), `threads` in each such group. */
+LILAC_API void lilac_simt_barrier(lilac_simt_builder *b);
+LILAC_API void lilac_simt_warp_barrier(lilac_simt_builder *b);
+LILAC_API void lilac_simt_cluster_barrier(lilac_simt_builder *b);
+LILAC_API void lilac_simt_group_barrier(lilac_simt_builder *b, lilac_simt_value number,
+                                        uint32_t threads);
+/* Where the block of that rank in the cluster has what this one has at `address` (i32, shared). */
+LILAC_API lilac_simt_value lilac_simt_map_shared(lilac_simt_builder *b, lilac_simt_value address,
+                                                 lilac_simt_value rank);
 /* loop lower to upper by step (uniform i32 or i64, signed compare): opens the body and moves the
  * builder into it; *variable is the counter, the carried values' arguments follow it
  * (*variable + 1 …). lilac_simt_loop_end gives the next values and moves back out; it returns the

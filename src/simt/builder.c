@@ -253,6 +253,60 @@ void lilac_simt_store(lilac_simt_builder *b, lilac_simt_opcode code, uint32_t co
     lilac_simt_build(b, &like, n, operands, 0, NULL);
 }
 
+lilac_simt_value lilac_simt_load_matrix(lilac_simt_builder *b, bool transposed,
+                                        lilac_simt_type type, uint32_t count,
+                                        lilac_simt_value address, int64_t offset,
+                                        const lilac_simt_instruction *modifiers) {
+    lilac_simt_instruction like = {0};
+    if (modifiers != NULL) {
+        like = *modifiers;
+    }
+    like.detail = transposed;
+    return lilac_simt_load(b, LILAC_SIMT_OP_LD_MATRIX, type, count, address, offset, 0, NULL,
+                           &like);
+}
+
+void lilac_simt_store_matrix(lilac_simt_builder *b, bool transposed, uint32_t count,
+                             const lilac_simt_value *values, lilac_simt_value address,
+                             int64_t offset, lilac_simt_value predicate,
+                             const lilac_simt_instruction *modifiers) {
+    lilac_simt_instruction like = {0};
+    if (modifiers != NULL) {
+        like = *modifiers;
+    }
+    like.detail = transposed;
+    lilac_simt_store(b, LILAC_SIMT_OP_ST_MATRIX, count, values, address, offset, predicate, &like);
+}
+
+/* ---- barriers --------------------------------------------------------------------------- */
+
+static void build_effect(lilac_simt_builder *b, lilac_simt_opcode code) {
+    lilac_simt_instruction like = {.code = (uint16_t)code};
+    lilac_simt_build(b, &like, 0, NULL, 0, NULL);
+}
+
+void lilac_simt_barrier(lilac_simt_builder *b) {
+    build_effect(b, LILAC_SIMT_OP_BARRIER);
+}
+
+void lilac_simt_warp_barrier(lilac_simt_builder *b) {
+    build_effect(b, LILAC_SIMT_OP_WARP_BARRIER);
+}
+
+void lilac_simt_cluster_barrier(lilac_simt_builder *b) {
+    build_effect(b, LILAC_SIMT_OP_CLUSTER_BARRIER);
+}
+
+void lilac_simt_group_barrier(lilac_simt_builder *b, lilac_simt_value number, uint32_t threads) {
+    lilac_simt_instruction like = {.code = LILAC_SIMT_OP_GROUP_BARRIER, .immediate = threads};
+    lilac_simt_build(b, &like, 1, &number, 0, NULL);
+}
+
+lilac_simt_value lilac_simt_map_shared(lilac_simt_builder *b, lilac_simt_value address,
+                                       lilac_simt_value rank) {
+    return lilac_simt_op2(b, LILAC_SIMT_OP_MAP_SHARED, LILAC_SIMT_I32, address, rank);
+}
+
 /* ---- loop, if, while -------------------------------------------------------------------- */
 
 /* The memo's mark of each open body is kept in its instruction's immediate until it closes. */

@@ -56,11 +56,20 @@ static inline bool lilac_simt_constant_bits(const lilac_simt_kernel *kernel, lil
 }
 
 static inline bool lilac_simt_is_access(uint32_t code) {
-    return code >= LILAC_SIMT_OP_LD_GLOBAL && code <= LILAC_SIMT_OP_ST_SHARED;
+    return code >= LILAC_SIMT_OP_LD_GLOBAL && code <= LILAC_SIMT_OP_ST_MATRIX;
+}
+
+static inline bool lilac_simt_is_shared_access(uint32_t code) {
+    return code >= LILAC_SIMT_OP_LD_SHARED && code <= LILAC_SIMT_OP_ST_MATRIX;
+}
+
+static inline bool lilac_simt_is_matrix(uint32_t code) {
+    return code == LILAC_SIMT_OP_LD_MATRIX || code == LILAC_SIMT_OP_ST_MATRIX;
 }
 
 static inline bool lilac_simt_is_load(uint32_t code) {
-    return code == LILAC_SIMT_OP_LD_GLOBAL || code == LILAC_SIMT_OP_LD_SHARED;
+    return code == LILAC_SIMT_OP_LD_GLOBAL || code == LILAC_SIMT_OP_LD_SHARED ||
+           code == LILAC_SIMT_OP_LD_CLUSTER || code == LILAC_SIMT_OP_LD_MATRIX;
 }
 
 /* May a division trap? A constant divisor that is not zero cannot. */

@@ -270,6 +270,10 @@ static bool put_kind(printer *p, const lilac_simt_instruction *i) {
         lilac_text_char(p->out, ' ');
         put(p, i->detail < 4 ? lilac_simt_shuffle_names[i->detail] : "?");
         return true;
+    case LILAC_SIMT_OP_LD_MATRIX:
+    case LILAC_SIMT_OP_ST_MATRIX:
+        put(p, i->detail == 0 ? "" : i->detail == 1 ? " trans" : " ?");
+        return true;
     case LILAC_SIMT_OP_BLOCK:
     case LILAC_SIMT_OP_GRID:
         lilac_text_char(p->out, ' ');
@@ -318,7 +322,16 @@ static void put_modifiers(printer *p, const lilac_simt_instruction *i, bool deta
         put_number_modifier(p, &any, "detail", i->detail);
     }
     if (i->immediate != 0 && !immediate_said) {
-        put_number_modifier(p, &any, "immediate", i->immediate);
+        put_number_modifier(p, &any,
+                            i->code == LILAC_SIMT_OP_GROUP_BARRIER ? "threads" : "immediate",
+                            i->immediate);
+    }
+    if (i->shared_begin != 0 || i->shared_end != 0) {
+        put_number_modifier(p, &any, "bytes", i->shared_begin);
+        lilac_text_printf(p->out, " to %u", i->shared_end);
+    }
+    if (i->shared_apart != 0) {
+        put_number_modifier(p, &any, "apart", i->shared_apart);
     }
     if (i->text != NULL && i->code != LILAC_SIMT_OP_ASSERT) {
         put_modifier(p, &any, "text", "");

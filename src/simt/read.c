@@ -41,6 +41,10 @@ static bool read_kind(reader *r, lilac_simt_instruction *like) {
         return lilac_simt_read_choice(r, names, &like->detail);
     case LILAC_SIMT_OP_SHUFFLE:
         return lilac_simt_read_choice(r, lilac_simt_shuffle_names, &like->detail);
+    case LILAC_SIMT_OP_LD_MATRIX:
+    case LILAC_SIMT_OP_ST_MATRIX:
+        like->detail = lilac_scanner_accept_word(&r->scanner, "trans");
+        return true;
     case LILAC_SIMT_OP_BLOCK:
     case LILAC_SIMT_OP_GRID:
         return lilac_simt_read_choice(r, dimensions, &like->detail);

@@ -378,7 +378,15 @@ static bool read_modifier(reader *r, lilac_simt_instruction *like) {
         return count <= UINT8_MAX || lilac_simt_read_fail_at(r, offset, "bad-number",
                                                              "out of range:", s->text + offset, 1);
     }
-    if (lilac_scanner_accept_word(s, "immediate")) {
+    if (lilac_scanner_accept_word(s, "bytes")) {
+        return lilac_scanner_expect(s, '=') && lilac_simt_read_count(r, &like->shared_begin) &&
+               lilac_scanner_expect_word(s, "to") && lilac_simt_read_count(r, &like->shared_end);
+    }
+    if (lilac_scanner_accept_word(s, "apart")) {
+        return lilac_scanner_expect(s, '=') && lilac_simt_read_count(r, &like->shared_apart);
+    }
+    if (lilac_scanner_accept_word(s, "immediate") ||
+        (like->code == LILAC_SIMT_OP_GROUP_BARRIER && lilac_scanner_accept_word(s, "threads"))) {
         return lilac_scanner_expect(s, '=') && lilac_scanner_integer(s, &like->immediate);
     }
     if (lilac_scanner_accept_word(s, "text")) {

@@ -179,6 +179,45 @@ static void check_access(verifier *v, const instruction *i) {
     }
 }
 
+/* The interval that an access promises to stay in. */
+static void check_interval(verifier *v, const instruction *i) {
+    bool promises = i->shared_begin != 0 || i->shared_end != 0 || i->shared_apart != 0;
+    if (!promises) {
+        return;
+    }
+    if (!lilac_simt_is_shared_access(i->code)) {
+        fail(v, "simt-interval", "%s promises bytes of shared memory, which it does not access",
+             lilac_simt_op_info_get((lilac_simt_opcode)i->code)->name);
+    } else if ((i->shared_begin != 0 || i->shared_end != 0) && i->shared_begin >= i->shared_end) {
+        fail(v, "simt-interval", "no byte from %u to %u", i->shared_begin, i->shared_end);
+    }
+}
+
+static void check_feature(verifier *v, const instruction *i, lilac_feature feature) {
+    const lilac_arch *arch = v->module->arch;
+    if (arch != NULL && !lilac_arch_has(arch, feature)) {
+        fail(v, "simt-feature", "%s has no %s", arch->name,
+             lilac_simt_op_info_get((lilac_simt_opcode)i->code)->name);
+    }
+}
+
+static void check_group_barrier(verifier *v, const instruction *i) {
+    const lilac_arch *arch = v->module->arch;
+    int64_t warp = arch != NULL ? arch->warp_size : 32;
+    int64_t threads = warp * v->kernel->num_warps;
+    uint64_t number = 0;
+    if (i->immediate <= 0 || i->immediate % warp != 0 || threads % i->immediate != 0) {
+        fail(v, "simt-group", "groups of %lld threads do not make up a block of %lld",
+             (long long)i->immediate, (long long)threads);
+    } else if (threads / i->immediate > 15) {
+        fail(v, "simt-group", "%lld groups; a block has barriers for 15",
+             (long long)(threads / i->immediate));
+    } else if (lilac_simt_constant_bits(v->kernel, i->operands[0], &number) && number > 14) {
+        fail(v, "simt-group", "there is no group %llu: they are 0 to 14",
+             (unsigned long long)number);
+    }
+}
+
 static void check_parts(verifier *v, lilac_simt_value part, uint32_t count,
                         lilac_simt_value whole) {
     uint32_t bits = lilac_simt_type_bits(type_of(v, part));
@@ -247,6 +286,21 @@ static void check_one(verifier *v, const instruction *i) {
     case LILAC_SIMT_OP_SHUFFLE:
         check_detail(v, i, 4);
         break;
+    case LILAC_SIMT_OP_GROUP_BARRIER:
+        check_group_barrier(v, i);
+        break;
+    case LILAC_SIMT_OP_MAP_SHARED:
+    case LILAC_SIMT_OP_CLUSTER_BARRIER:
+    case LILAC_SIMT_OP_LD_CLUSTER:
+    case LILAC_SIMT_OP_ST_CLUSTER:
+        check_feature(v, i, LILAC_HAS_CLUSTERS);
+        break;
+    case LILAC_SIMT_OP_LD_MATRIX:
+    case LILAC_SIMT_OP_ST_MATRIX:
+        check_detail(v, i, 2);
+        check_feature(v, i,
+                      i->code == LILAC_SIMT_OP_LD_MATRIX ? LILAC_HAS_LDMATRIX : LILAC_HAS_STMATRIX);
+        break;
     case LILAC_SIMT_OP_CMP:
         type = type_of(v, i->operands[0]);
         if (lilac_simt_type_is_packed(type) ||
@@ -299,10 +353,12 @@ static void check_one(verifier *v, const instruction *i) {
         check_parts(v, i->result_count > 0 ? i->result : 0, i->result_count, i->operands[0]);
         break;
     default:
-        if (lilac_simt_is_access(i->code)) {
-            check_access(v, i);
-        }
+        break;
     }
+    if (lilac_simt_is_access(i->code)) {
+        check_access(v, i);
+    }
+    check_interval(v, i);
 }
 
 /* ---- structure -------------------------------------------------------------------------- */

@@ -219,6 +219,8 @@ void lilac_ptx_f8(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_pack(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_unpack(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_memory(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
+void lilac_ptx_matrix(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
+void lilac_ptx_map_shared(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_exchange(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_assert(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_control(lilac_ptx_emitter *e, const lilac_simt_instruction *i);

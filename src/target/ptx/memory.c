@@ -55,10 +55,11 @@ static void put_access(lilac_ptx_emitter *e, const lilac_simt_instruction *i, bo
     if (predicate)
         lilac_ptx_guard(e, lilac_ptx_register(e, *predicate), false);
     bool global = i->code == LILAC_SIMT_OP_LD_GLOBAL || i->code == LILAC_SIMT_OP_ST_GLOBAL;
+    bool cluster = i->code == LILAC_SIMT_OP_LD_CLUSTER || i->code == LILAC_SIMT_OP_ST_CLUSTER;
     lilac_ptx_begin(e, load ? "ld" : "st");
     if (i->flags & LILAC_SIMT_VOLATILE)
         put_string(&e->code, ".volatile");
-    put_string(&e->code, global ? ".global" : ".shared");
+    put_string(&e->code, global ? ".global" : cluster ? ".shared::cluster" : ".shared");
     if (global && !put_modifiers(e, i, load)) {
         lilac_ptx_refuse(e, i, "%s has no such cache modifier of a %s", e->arch->name,
                          load ? "load" : "store");
@@ -147,10 +148,54 @@ static void store(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
 }
 
 void lilac_ptx_memory(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
-    if (i->code == LILAC_SIMT_OP_LD_GLOBAL || i->code == LILAC_SIMT_OP_LD_SHARED)
+    if (i->code == LILAC_SIMT_OP_LD_GLOBAL || i->code == LILAC_SIMT_OP_LD_SHARED ||
+        i->code == LILAC_SIMT_OP_LD_CLUSTER)
         load(e, i);
     else
         store(e, i);
+}
+
+/* A predicate is the same in all lanes of the warp, so the whole warp runs or skips the line. */
+void lilac_ptx_matrix(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    bool load = i->code == LILAC_SIMT_OP_LD_MATRIX;
+    bool predicated = !load && i->operand_count > 1 && type_of(e, i->operands[1]) == LILAC_SIMT_I1;
+    uint32_t first = 1u + predicated;
+    uint32_t count = load ? i->result_count : i->operand_count - first;
+    if ((count != 1 && count != 2 && count != 4) || i->detail > 1 ||
+        !lilac_arch_has(e->arch, load ? LILAC_HAS_LDMATRIX : LILAC_HAS_STMATRIX)) {
+        lilac_ptx_refuse(e, i, "%s has no such access of %u matrices", e->arch->name, count);
+        return;
+    }
+    if (predicated && e->places[i->operands[1]].constant) {
+        if (!e->places[i->operands[1]].bits)
+            return;
+        predicated = false;
+    }
+    lilac_ptx_piece words[4];
+    lilac_ptx_piece place =
+        lilac_ptx_concatenate(e, 3, (lilac_ptx_piece[]){PIECE("["), address(e, i), PIECE("]")});
+    for (uint32_t k = 0; k < count; k++)
+        words[k] = load ? lilac_ptx_define(e, i->result + k)
+                        : lilac_ptx_register(e, i->operands[first + k]);
+    lilac_ptx_piece tuple = lilac_ptx_tuple(e, count, words);
+    if (predicated)
+        lilac_ptx_guard(e, lilac_ptx_register(e, i->operands[1]), false);
+    lilac_ptx_begin(e, load ? "ldmatrix" : "stmatrix");
+    put_string(&e->code, ".sync.aligned.m8n8.x");
+    lilac_ptx_put_unsigned(&e->code, count);
+    put_string(&e->code, i->detail ? ".trans.shared.b16" : ".shared.b16");
+    lilac_ptx_finish(e, 2,
+                     load ? (lilac_ptx_piece[]){tuple, place} : (lilac_ptx_piece[]){place, tuple});
+}
+
+void lilac_ptx_map_shared(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    if (!lilac_arch_has(e->arch, LILAC_HAS_CLUSTERS)) {
+        lilac_ptx_refuse(e, i, "%s has no clusters", e->arch->name);
+        return;
+    }
+    lilac_ptx_piece own = lilac_ptx_register(e, i->operands[0]);
+    lilac_ptx_piece rank = lilac_ptx_operand(e, i->operands[1]);
+    lilac_ptx_line3(e, "mapa.shared::cluster.u32", lilac_ptx_define(e, i->result), own, rank);
 }
 
 /* ---- exchanges and barriers ------------------------------------------------------------- */
@@ -162,6 +207,26 @@ void lilac_ptx_exchange(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         return;
     case LILAC_SIMT_OP_WARP_BARRIER:
         lilac_ptx_line1(e, "bar.warp.sync", PIECE("0xffffffff"));
+        return;
+    case LILAC_SIMT_OP_GROUP_BARRIER: {
+        const lilac_ptx_place *number = &e->places[i->operands[0]];
+        lilac_ptx_piece barrier;
+        if (number->constant) { /* barrier 0 is the whole block's */
+            barrier = lilac_ptx_decimal(e, (int64_t)number->bits + 1);
+        } else {
+            barrier = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
+            lilac_ptx_line3(e, "add.s32", barrier, number->text, PIECE("1"));
+        }
+        lilac_ptx_line2(e, "bar.sync", barrier, lilac_ptx_decimal(e, i->immediate));
+        return;
+    }
+    case LILAC_SIMT_OP_CLUSTER_BARRIER:
+        if (!lilac_arch_has(e->arch, LILAC_HAS_CLUSTERS)) {
+            lilac_ptx_refuse(e, i, "%s has no clusters", e->arch->name);
+            return;
+        }
+        lilac_ptx_begin(e, "barrier.cluster.arrive.release.aligned;\n");
+        lilac_ptx_begin(e, "barrier.cluster.wait.acquire.aligned;\n");
         return;
     case LILAC_SIMT_OP_BALLOT: {
         lilac_ptx_piece p = lilac_ptx_register(e, i->operands[0]);

@@ -196,12 +196,23 @@ static void instruction(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_ST_GLOBAL:
     case LILAC_SIMT_OP_LD_SHARED:
     case LILAC_SIMT_OP_ST_SHARED:
+    case LILAC_SIMT_OP_LD_CLUSTER:
+    case LILAC_SIMT_OP_ST_CLUSTER:
         lilac_ptx_memory(e, i);
+        break;
+    case LILAC_SIMT_OP_LD_MATRIX:
+    case LILAC_SIMT_OP_ST_MATRIX:
+        lilac_ptx_matrix(e, i);
+        break;
+    case LILAC_SIMT_OP_MAP_SHARED:
+        lilac_ptx_map_shared(e, i);
         break;
     case LILAC_SIMT_OP_SHUFFLE:
     case LILAC_SIMT_OP_BALLOT:
     case LILAC_SIMT_OP_BARRIER:
     case LILAC_SIMT_OP_WARP_BARRIER:
+    case LILAC_SIMT_OP_GROUP_BARRIER:
+    case LILAC_SIMT_OP_CLUSTER_BARRIER:
         lilac_ptx_exchange(e, i);
         break;
     case LILAC_SIMT_OP_ASSERT:
