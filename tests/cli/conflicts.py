@@ -60,6 +60,32 @@ class Conflicts(cli.CommandTest):
             done = self.lilac("conflicts", tensor, memory % pad, "--json")
             self.assertEqual(json.loads(done.stdout), expected, pad)
 
+    def test_layouts_written_out(self):
+        """CuTe layouts and forms of memory, of elements of the tensor's type."""
+        swizzle = "Sw<5,2,5> o smem_ptr[32b](unset) o (32,32):(32,1)"
+        for memory, rows, columns in (("(32,32):(32,1)", answer(32, 32, 0), answer(8, 256, 7)),
+                                      ("row_major(32x32)", answer(32, 32, 0), answer(8, 256, 7)),
+                                      ("column_major(32x32)", answer(8, 256, 7), answer(32, 32, 0)),
+                                      ("padded(32x32, 32:+1)", answer(32, 32, 0), answer(32, 32, 0)),
+                                      (swizzle, answer(32, 32, 0), answer(32, 32, 0))):
+            done = self.pairs([(ROWS, memory), (COLUMNS, memory)], "--json")
+            self.assertEqual([json.loads(line) for line in done.stdout.splitlines()], [rows, columns], memory)
+        done = self.lilac("conflicts", COLUMNS, "(32,32):(32,1)")
+        self.assertIn("\nin (32,32):(32,1)\n", done.stdout)
+
+    def test_layouts_written_out_are_refused(self):
+        for tensor, memory, file, id in (
+                (ROWS, "(32,64):(64,1)", "<argument 2>", "no-shared-access"),
+                (ROWS, "(32,33):(33,1)", "<argument 2>", "no-linear-layout"),
+                (ROWS, "padded(32x32, 32:+3)", "<argument 2>", "no-shared-access"),
+                (ROWS, "padded(32x32, 32:+4294967297)", "<argument 2>", "no-shared-access"),
+                ("(32,32):(32,1)", "(32,32):(32,1)", "<argument 1>", "layout-of-memory"),
+                (PLAIN, PLAIN, "<argument 1>", "layout-of-memory"),
+                (ROWS, ROWS, "<argument 2>", "layout-of-tensor")):
+            done = self.lilac("conflicts", tensor, memory, status=REFUSED)
+            self.assertLocated(done, file, id)
+            self.assertEqual(done.stdout, "null\n")
+
     def test_text(self):
         text = self.lilac("conflicts", COLUMNS, PLAIN).stdout
         self.assertIn("a thread        8 instructions of 4 elements, 16 bytes", text)

@@ -2,10 +2,10 @@
  *
  * Each pair is answered twice, by the formula of `movement` and by a kernel on the simulator that
  * stores the tensor and looks at what memory then holds; where they differ, the exit status says
- * so. Pairs on standard input are one source text with a tab between the two types of a line, read
- * by holding the scanner's end at the tab and at the end of the line.
+ * so.
  */
 #include "simulate.h"
+#include "types.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,13 +18,8 @@ typedef struct conflicts_answers {
     lilac_text text;
 } conflicts_answers;
 
-/* One line's pair: two ranges of the source that the scanner reads. */
 typedef struct conflicts_pair {
-    lilac_encoding_tensor tensor;
-    lilac_encoding_memdesc memory;
-    lilac_position memory_position;
-    const char *tensor_text, *memory_text;
-    size_t tensor_length, memory_length;
+    const type_pair *types;
     const lilac_arch *arch;
     lilac_movement_access access;
     simulated_access simulated;
@@ -32,66 +27,47 @@ typedef struct conflicts_pair {
 
 /* ---- one pair --------------------------------------------------------------------------- */
 
-static bool at_end(lilac_scanner *scanner) {
-    return scanner->kind == LILAC_TOKEN_END ||
-           lilac_scanner_expected(scanner, "the end of the type");
+/* Larger numbers become one that is no power of two, which is refused. */
+static uint32_t clamp(uint64_t number) {
+    return number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
 }
 
-static bool read_tensor(lilac_scanner *scanner, conflicts_pair *pair) {
-    return lilac_encoding_read_tensor(scanner, NULL, &pair->tensor) && at_end(scanner);
-}
-
-static bool read_memory(lilac_scanner *scanner, conflicts_pair *pair) {
-    pair->memory_position = lilac_scanner_position(scanner);
-    return lilac_encoding_read_memdesc(scanner, NULL, &pair->memory) && at_end(scanner);
-}
-
-static bool refuse(lilac_context *context, const conflicts_pair *pair, const char *id,
-                   const char *text) {
-    lilac_error(context, pair->memory_position, 0, id, "%s", text);
-    return false;
-}
-
-/* A device whose warps have the tensor's lanes, unless one was named. */
-static const lilac_arch *choose_arch(const conflicts_answers *answers, const lilac_layout *layout) {
-    if (answers->arch != NULL) {
-        return answers->arch;
+static void padding_of(lilac_movement_padding *padding, const laid_out_type *memory) {
+    *padding = (lilac_movement_padding){.count = memory->padding_count};
+    for (uint32_t i = 0; i < memory->padding_count; i++) {
+        padding->interval[i] = clamp(memory->padding[i].interval);
+        padding->padding[i] = clamp(memory->padding[i].padding);
     }
-    return lilac_arch_find(lilac_layout_in_bits(layout, "lane") == 6 ? "gfx942" : "sm_90a");
 }
 
-static uint32_t element_bits(lilac_scalar scalar) {
-    return scalar == LILAC_TF32 ? 32 : lilac_scalar_bits(scalar);
-}
-
-static void padding_of(lilac_movement_padding *padding, const lilac_encoding *encoding) {
-    *padding = (lilac_movement_padding){0};
-    if (encoding->kind != LILAC_ENCODING_PADDED_SHARED) {
-        return;
+static bool check_types(lilac_context *context, const type_pair *types) {
+    const laid_out_type *tensor = &types->type[0], *memory = &types->type[1];
+    if (!type_is_distributed(tensor)) {
+        return pair_refuse(context, types, 0, "layout-of-memory",
+                           "expected a tensor that registers, lanes and warps hold");
     }
-    for (uint32_t i = 0; i < encoding->as.padded_shared.count; i++) {
-        padding->interval[i] = encoding->as.padded_shared.interval[i];
-        padding->padding[i] = encoding->as.padded_shared.padding[i];
+    if (type_is_distributed(memory)) {
+        return pair_refuse(context, types, 1, "layout-of-tensor", "expected memory's layout");
     }
-    padding->count = encoding->as.padded_shared.count;
+    /* A layout that is written out is one of elements of any type. */
+    return memory->element_bits == 0 || pair_same_elements(context, types);
 }
 
 static bool work_out(conflicts_answers *answers, lilac_context *context, conflicts_pair *pair) {
+    const laid_out_type *tensor = &pair->types->type[0], *memory = &pair->types->type[1];
     lilac_reason why;
-    if (pair->tensor.pointers || pair->tensor.scalar != pair->memory.scalar) {
-        return refuse(context, pair, "element-types-differ",
-                      "the memory's elements are not of the tensor's type");
+    if (!check_types(context, pair->types)) {
+        return false;
     }
-    pair->arch = choose_arch(answers, &pair->tensor.layout);
+    pair->arch = answers->arch != NULL ? answers->arch : type_device(tensor);
     lilac_movement_padding padding;
-    padding_of(&padding, pair->memory.encoding);
-    if (!lilac_movement_access_init_padded(&pair->access, &pair->tensor.layout,
-                                           &pair->memory.layout, &padding,
-                                           element_bits(pair->tensor.scalar), pair->arch, &why)) {
-        return refuse(context, pair, "no-shared-access", why.text);
+    padding_of(&padding, memory);
+    if (!lilac_movement_access_init_padded(&pair->access, &tensor->layout, &memory->layout,
+                                           &padding, tensor->element_bits, pair->arch, &why)) {
+        return pair_refuse(context, pair->types, 1, "no-shared-access", why.text);
     }
-    return simulate_access(&pair->simulated, context, &pair->access, &pair->tensor.layout,
-                           &pair->memory.layout, pair->arch);
+    return simulate_access(&pair->simulated, context, &pair->access, &tensor->layout,
+                           &memory->layout, pair->arch);
 }
 
 static bool agrees(const conflicts_pair *pair) {
@@ -170,9 +146,9 @@ static void put_table(lilac_text *out, const conflicts_pair *pair) {
     const lilac_movement_access *a = &pair->access;
     const uint64_t least = a->instructions * a->transactions;
     const uint32_t elements = 1U << a->vector_bits;
-    lilac_text_put(out, pair->tensor_text, pair->tensor_length);
+    lilac_text_put(out, pair->types->text[0], pair->types->length[0]);
     lilac_text_puts(out, "\nin ");
-    lilac_text_put(out, pair->memory_text, pair->memory_length);
+    lilac_text_put(out, pair->types->text[1], pair->types->length[1]);
     lilac_text_printf(out, "\non %s, %u banks of %u bytes\n\n", pair->arch->name, pair->arch->banks,
                       pair->arch->bank_bytes);
     lilac_text_printf(out, "  a thread        %llu instruction%s of %u element%s, %u byte%s\n",
@@ -225,97 +201,32 @@ static void put_disagreement(const conflicts_pair *pair) {
 
 /* ---- all of them ------------------------------------------------------------------------ */
 
-/* The answer to a pair that was read or not; its diagnostics are in the context. */
-static void answer(conflicts_answers *answers, lilac_context *context, conflicts_pair *pair,
-                   bool read) {
-    if (!read || lilac_error_count(context) != 0 || !work_out(answers, context, pair)) {
+static void answer(void *data, lilac_context *context, const type_pair *types) {
+    conflicts_answers *answers = data;
+    conflicts_pair pair = {.types = types};
+    if (types == NULL || !work_out(answers, context, &pair)) {
         lilac_text_puts(&answers->text, "null\n");
         answers->refused = true;
+        return;
+    }
+    if (answers->json) {
+        put_json(&answers->text, &pair);
     } else {
-        if (answers->json) {
-            put_json(&answers->text, pair);
-        } else {
-            put_table(&answers->text, pair);
-        }
-        if (!agrees(pair)) {
-            put_disagreement(pair);
-            answers->disagree = true;
-        }
+        put_table(&answers->text, &pair);
     }
-    print_diagnostics(context);
-}
-
-static bool open_argument(lilac_scanner *scanner, lilac_context *context, const char *text,
-                          uint32_t number) {
-    char name[32];
-    snprintf(name, sizeof name, "<argument %u>", number);
-    const uint32_t source = lilac_source_add(context, name, text, strlen(text));
-    if (source != 0) {
-        lilac_scanner_init(scanner, context, source);
+    if (!agrees(&pair)) {
+        put_disagreement(&pair);
+        answers->disagree = true;
     }
-    return source != 0;
-}
-
-static void answer_arguments(conflicts_answers *answers, const char *tensor, const char *memory) {
-    lilac_context *context = lilac_context_create();
-    conflicts_pair pair = {.tensor_text = tensor,
-                           .tensor_length = strlen(tensor),
-                           .memory_text = memory,
-                           .memory_length = strlen(memory)};
-    lilac_scanner scanner;
-    bool read = open_argument(&scanner, context, tensor, 1) && read_tensor(&scanner, &pair);
-    read = open_argument(&scanner, context, memory, 2) && read_memory(&scanner, &pair) && read;
-    answer(answers, context, &pair, read);
-    lilac_context_destroy(context);
-}
-
-static void refuse_rest(void *data, lilac_context *context) {
-    conflicts_answers *answers = data;
-    lilac_text_puts(&answers->text, "null\n");
-    answers->refused = true;
-    print_diagnostics(context);
-}
-
-static void answer_line(void *data, lilac_scanner *scanner, size_t start, size_t end) {
-    const char *line = scanner->text + start, *tab = memchr(line, '\t', end - start);
-    conflicts_pair pair = {.tensor_text = line};
-    bool read = false;
-    if (tab == NULL) {
-        scanner_hold(scanner, start, end);
-        lilac_error(scanner->context, lilac_scanner_position(scanner), 0, "pair-expected",
-                    "expected two types with a tab between them");
-    } else {
-        const size_t middle = start + (size_t)(tab - line);
-        pair.tensor_length = middle - start;
-        pair.memory_text = tab + 1;
-        pair.memory_length = end - middle - 1;
-        scanner_hold(scanner, start, middle);
-        read = read_tensor(scanner, &pair);
-        scanner_hold(scanner, middle + 1, end);
-        read = read_memory(scanner, &pair) && read;
-    }
-    answer(data, scanner->context, &pair, read);
 }
 
 static int answer_all(conflicts_answers *answers, const string_list *types) {
-    bool good = true;
-    if (types->count == 1) {
-        good = each_line(&(line_answers){answer_line, refuse_rest}, answers);
-    } else {
-        answer_arguments(answers, types->list[0], types->list[1]);
-    }
+    bool good = pairs_answer(types, answer, answers);
     good &= file_write(NULL, lilac_text_get(&answers->text), answers->text.length);
     if (answers->disagree) {
         return STATUS_CHECK;
     }
     return good && !answers->refused ? STATUS_DONE : STATUS_REFUSED;
-}
-
-static int check_operands(const subcommand *command, const string_list *types) {
-    if (types->count == 2 || (types->count == 1 && strcmp(types->list[0], "-") == 0)) {
-        return -1;
-    }
-    return usage_error(command, "a tensor type and a memdesc type, or - for pairs of them");
 }
 
 static int conflicts_run(const subcommand *command, int argc, char **argv) {
@@ -335,7 +246,7 @@ static int conflicts_run(const subcommand *command, int argc, char **argv) {
         status = usage_error(command, "--target: there is no device '%s'", target);
     }
     if (status < 0) {
-        status = check_operands(command, &types);
+        status = pairs_check(command, &types, "a tensor type and a layout of memory");
     }
     if (status < 0) {
         status = answer_all(&answers, &types);
@@ -347,12 +258,14 @@ static int conflicts_run(const subcommand *command, int argc, char **argv) {
 
 const subcommand conflicts_command = {
     .name = "conflicts",
-    .usage = "TYPE MEMDESC [--json] [--target DEVICE]",
+    .usage = "TYPE MEMORY [--json] [--target DEVICE]",
     .summary = "bank conflicts of a tensor in shared memory",
     .help = "Counts the wavefronts of storing a tensor in shared memory, which are also those of\n"
             "loading it, by formula and on the simulator. Instructions and wavefronts are of all\n"
             "the warps of a block; conflicts are the wavefronts of a transaction (a whole\n"
             "instruction, unless its lanes take more than one word a bank) beyond the first.\n"
+            "MEMORY is a memdesc type, a CuTe layout such as (32,32):(32,1), or a form of memory\n"
+            "such as row_major, as `lilac layout` takes them.\n"
             "- instead of the types stands for standard input, one pair a line with a tab between\n"
             "the two. A pair that is refused answers null, and the exit status is 1; it is 3 when\n"
             "the simulation of a pair and the formula disagree.",

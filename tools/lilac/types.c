@@ -7,6 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What one takes in registers and memory. */
+static uint32_t element_bits(lilac_scalar scalar) {
+    return scalar == LILAC_TF32 ? 32 : lilac_scalar_bits(scalar);
+}
+
 static bool read_tensor(lilac_scanner *scanner, laid_out_type *type) {
     lilac_encoding_tensor tensor;
     if (!lilac_encoding_read_tensor(scanner, NULL, &tensor)) {
@@ -14,7 +19,9 @@ static bool read_tensor(lilac_scanner *scanner, laid_out_type *type) {
     }
     type->rank = tensor.rank;
     memcpy(type->shape, tensor.shape, sizeof type->shape);
-    type->element_bits = tensor.pointers ? 64 : lilac_scalar_bits(tensor.scalar);
+    type->scalar = tensor.scalar;
+    type->pointers = tensor.pointers;
+    type->element_bits = tensor.pointers ? 64 : element_bits(tensor.scalar);
     type->layout = tensor.layout;
     type->padding_count = 0;
     return true;
@@ -27,7 +34,9 @@ static bool read_memdesc(lilac_scanner *scanner, laid_out_type *type) {
     }
     type->rank = memdesc.rank;
     memcpy(type->shape, memdesc.shape, sizeof type->shape);
-    type->element_bits = lilac_scalar_bits(memdesc.scalar);
+    type->scalar = memdesc.scalar;
+    type->pointers = false;
+    type->element_bits = element_bits(memdesc.scalar);
     type->layout = memdesc.layout;
     type->padding_count = 0;
     if (memdesc.encoding->kind == LILAC_ENCODING_PADDED_SHARED) {
@@ -65,4 +74,12 @@ bool type_read_argument(lilac_context *context, const char *text, uint32_t numbe
     lilac_scanner scanner;
     lilac_scanner_init(&scanner, context, source);
     return type_read(&scanner, type);
+}
+
+bool type_is_distributed(const laid_out_type *type) {
+    return lilac_layout_in(&type->layout, "register") >= 0;
+}
+
+const lilac_arch *type_device(const laid_out_type *type) {
+    return lilac_arch_find(lilac_layout_in_bits(&type->layout, "lane") == 6 ? "gfx942" : "sm_90a");
 }

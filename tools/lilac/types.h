@@ -10,7 +10,9 @@ typedef struct laid_out_type {
     uint32_t rank;
     int64_t shape[LILAC_MAX_RANK];
     uint32_t element_bits; /* of an element; a pointer's are 64; 0: not said */
-    lilac_layout layout;   /* before padding */
+    lilac_scalar scalar;   /* what the elements are, or what they point to */
+    bool pointers;
+    lilac_layout layout; /* before padding */
     uint32_t padding_count;
     lilac_view_padding padding[LILAC_ENCODING_MAX_PADDINGS]; /* in elements */
 } laid_out_type;
@@ -20,6 +22,35 @@ bool type_read(lilac_scanner *scanner, laid_out_type *type);
 /* The same for argument number `number` of a command line, which diagnostics name so. */
 bool type_read_argument(lilac_context *context, const char *text, uint32_t number,
                         laid_out_type *type);
+
+/* Is it spread over registers, lanes, warps? Else it is memory. */
+bool type_is_distributed(const laid_out_type *type);
+/* A device whose warps have the type's lanes. */
+const lilac_arch *type_device(const laid_out_type *type);
+
+/* ---- pairs of types (pairs.c) ------------------------------------------------------------ */
+
+typedef struct type_pair {
+    const char *text[2]; /* as they were given */
+    size_t length[2];
+    lilac_position position[2]; /* of their beginnings */
+    laid_out_type type[2];
+} type_pair;
+
+/* What to do with a pair; NULL when one of its types was refused or is missing, and diagnostics say
+ * why. What it reports itself is printed when it returns. */
+typedef void pair_answer(void *data, lilac_context *context, const type_pair *pair);
+
+/* Answers the pair that two operands are, or for "-" each line of standard input, a pair with a tab
+ * between the two. False when standard input cannot be read, which is reported. */
+bool pairs_answer(const string_list *operands, pair_answer *answer, void *data);
+/* -1, or STATUS_USAGE when the operands are neither, which is reported as `what` and "or - …". */
+int pairs_check(const subcommand *command, const string_list *operands, const char *what);
+/* Reports an error at one of the pair's types; always false, so `return` it. */
+bool pair_refuse(lilac_context *context, const type_pair *pair, uint32_t side, const char *id,
+                 const char *text);
+/* Both types say what their elements are, and they are the same; false: reported at the second. */
+bool pair_same_elements(lilac_context *context, const type_pair *pair);
 
 /* ---- layouts written out (forms.c) ------------------------------------------------------- */
 
