@@ -165,9 +165,8 @@ const lilac_lower_view *lilac_lower_view_of(lilac_lowering *l, const lilac_tile_
 #define DISTANCES (2 * LILAC_LAYOUT_MAX_BITS)
 
 /* xor over the diagonals of (index & mask) shifted; *sum and *possible grow (0: nothing yet). */
-static void add_diagonals(lilac_lowering *l, lilac_simt_value index, uint32_t bits,
+static void add_diagonals(lilac_simt_builder *b, lilac_simt_value index, uint32_t bits,
                           const uint64_t *columns, lilac_simt_value *sum, uint64_t *possible) {
-    lilac_simt_builder *b = &l->builder;
     uint64_t masks[DISTANCES] = {0};
     uint32_t first = DISTANCES, last = 0;
     for (uint32_t i = 0; i < bits; i++) {
@@ -208,9 +207,8 @@ static void add_diagonals(lilac_lowering *l, lilac_simt_value index, uint32_t bi
     }
 }
 
-lilac_simt_value lilac_lower_linear(lilac_lowering *l, uint32_t bits, const uint64_t *columns,
+lilac_simt_value lilac_lower_linear(lilac_simt_builder *b, uint32_t bits, const uint64_t *columns,
                                     uint32_t block_bits, const uint64_t *block_columns) {
-    lilac_simt_builder *b = &l->builder;
     lilac_simt_value sum = 0;
     uint64_t possible = 0;
     uint64_t touched = 0, touched_by_blocks = 0;
@@ -224,13 +222,13 @@ lilac_simt_value lilac_lower_linear(lilac_lowering *l, uint32_t bits, const uint
         lilac_simt_instruction thread = {.code = LILAC_SIMT_OP_THREAD};
         lilac_simt_type type = LILAC_SIMT_I32;
         lilac_simt_value index = lilac_simt_build(b, &thread, 0, NULL, 1, &type);
-        add_diagonals(l, index, bits, columns, &sum, &possible);
+        add_diagonals(b, index, bits, columns, &sum, &possible);
     }
     if (touched_by_blocks != 0) {
         lilac_simt_instruction cta = {.code = LILAC_SIMT_OP_CTA};
         lilac_simt_type type = LILAC_SIMT_I32;
         lilac_simt_value index = lilac_simt_build(b, &cta, 0, NULL, 1, &type);
-        add_diagonals(l, index, block_bits, block_columns, &sum, &possible);
+        add_diagonals(b, index, block_bits, block_columns, &sum, &possible);
     }
     return sum != 0 ? sum : lilac_simt_constant(b, LILAC_SIMT_I32, 0);
 }

@@ -129,7 +129,7 @@ static inline uint32_t lilac_lower_log2(uint64_t number) {
 const lilac_lower_view *lilac_lower_view_of(lilac_lowering *l, const lilac_tile_type *type);
 /* xor of columns[i] over the set bits i of the thread's index (and of block_columns over the
  * block's rank in its cluster). */
-lilac_simt_value lilac_lower_linear(lilac_lowering *l, uint32_t bits, const uint64_t *columns,
+lilac_simt_value lilac_lower_linear(lilac_simt_builder *b, uint32_t bits, const uint64_t *columns,
                                     uint32_t block_bits, const uint64_t *block_columns);
 /* The predicate that is true in one of the threads that hold copies of an element; 0: no copies. */
 lilac_simt_value lilac_lower_one_copy(lilac_lowering *l, uint32_t free_threads,
@@ -184,6 +184,66 @@ void lilac_lower_store_vector(lilac_lowering *l, lilac_simt_opcode code, lilac_s
                               uint32_t count, const lilac_simt_value *values,
                               lilac_simt_value address, int64_t offset, lilac_simt_value predicate,
                               const lilac_simt_instruction *modifiers);
+
+/* ---- words (words.c) --------------------------------------------------------------------- */
+
+/* A thread's 2^register_bits registers as 32-bit words, as movement plans count them: elements
+ * narrower than a word packed, the lowest bits of the register index within the word; wider ones
+ * take several words, low half first. */
+typedef struct lilac_lower_words {
+    uint32_t register_bits;
+    uint32_t element_bits; /* 8 … 128 */
+    uint32_t count;
+    lilac_simt_value *list;
+} lilac_lower_words;
+
+/* Elements of part of a byte travel as bytes. */
+static inline uint32_t lilac_lower_carried_bits(uint32_t element_bits) {
+    return element_bits < 8 ? 8 : element_bits;
+}
+/* `values`: one a register, of this type; two i64 when elements have 128 bits. */
+void lilac_lower_pack_words(lilac_simt_builder *b, lilac_arena *arena, lilac_simt_type type,
+                            uint32_t register_bits, uint32_t element_bits,
+                            const lilac_simt_value *values, lilac_lower_words *words);
+void lilac_lower_unpack_words(lilac_simt_builder *b, lilac_simt_type type,
+                              const lilac_lower_words *words, lilac_simt_value *values);
+/* Carries out a network (network.c): new words in place of the old. `register_bits`: of the result.
+ * `thread_bits` of the thread's index, `lane_bits` of them the lane's. */
+void lilac_lower_network(lilac_simt_builder *b, lilac_arena *arena,
+                         const lilac_movement_network *network, uint32_t lane_bits,
+                         uint32_t thread_bits, uint32_t register_bits, lilac_lower_words *words);
+
+/* ---- shared memory (access.c) ------------------------------------------------------------ */
+
+/* Where an access's offset 0 stands, and who takes part. */
+typedef struct lilac_lower_place {
+    uint64_t offset; /* bytes from the beginning of the block's shared memory */
+    uint64_t bytes;  /* that the accesses stay within */
+    uint32_t apart;  /* warps that differ in these bits of their number share no byte here */
+    lilac_simt_value predicate; /* of the stores; 0: all */
+    uint32_t registers; /* or-ed to the registers that the access numbers: those of one round */
+    const lilac_movement_trip *remote; /* loads come from other blocks' memory; or NULL */
+} lilac_lower_place;
+
+/* Stores words, and loads them: every register of `words` that the access names. */
+void lilac_lower_store_access(lilac_simt_builder *b, lilac_arena *arena,
+                              const lilac_movement_access *access, const lilac_lower_place *place,
+                              const lilac_lower_words *words);
+/* Loads of several rounds gather in one set of pieces, which lilac_lower_gathered makes words of.
+ */
+typedef struct lilac_lower_pieces {
+    uint32_t bits; /* log2 of the registers of a piece; pieces of a word or more are words */
+    lilac_simt_value *list;
+} lilac_lower_pieces;
+void lilac_lower_load_access(lilac_simt_builder *b, lilac_arena *arena,
+                             const lilac_movement_access *access, const lilac_lower_place *place,
+                             const lilac_lower_words *words, lilac_lower_pieces *pieces);
+void lilac_lower_gathered(lilac_simt_builder *b, lilac_arena *arena,
+                          const lilac_lower_pieces *pieces, lilac_lower_words *words);
+
+/* The barrier between a trip's stores and its loads (movement.c). */
+void lilac_lower_trip_barrier(lilac_simt_builder *b, const lilac_movement_trip *trip,
+                              uint32_t lane_bits, uint32_t warp_bits);
 
 /* ---- families ---------------------------------------------------------------------------- */
 

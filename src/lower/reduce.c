@@ -375,7 +375,7 @@ static void agree(lilac_lowering *l, const plan *p, lilac_simt_value *elements) 
         uint32_t pivot = p->lane_pivots[step];
         columns[pivot] = p->lane_masks[step] ^ (1ULL << pivot);
     }
-    lilac_simt_value lane = lilac_lower_linear(l, p->in->lane_bits, columns, 0, NULL);
+    lilac_simt_value lane = lilac_lower_linear(&l->builder, p->in->lane_bits, columns, 0, NULL);
     for (uint32_t i = 0; i < p->operands; i++) {
         shuffle_row(l, LILAC_SIMT_SHFL_IDX, lane, 1U << p->group_bits, p->operands, elements + i,
                     elements + i);
@@ -401,7 +401,7 @@ static addressing address_threads(lilac_lowering *l, uint32_t bits, const uint64
     lilac_simt_instruction shared = {.code = LILAC_SIMT_OP_SHARED_BASE};
     lilac_simt_type type = LILAC_SIMT_I32;
     addressing a = {.base = lilac_simt_build(&l->builder, &shared, 0, NULL, 1, &type)};
-    a.thread = lilac_lower_linear(l, bits, columns, 0, NULL);
+    a.thread = lilac_lower_linear(&l->builder, bits, columns, 0, NULL);
     for (uint32_t i = 0; i < bits; i++) {
         a.thread_bits |= columns[i];
     }

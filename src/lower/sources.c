@@ -48,7 +48,8 @@ static lilac_simt_value look_up(lilac_lowering *l, table *t, uint64_t coordinate
     if (t->bits_set[bit] == 0) {
         uint64_t column[LILAC_LAYOUT_MAX_BITS] = {0};
         column[bit] = 1;
-        lilac_simt_value set = lilac_lower_linear(l, t->view->thread_bits, column, 0, NULL);
+        lilac_simt_value set =
+            lilac_lower_linear(&l->builder, t->view->thread_bits, column, 0, NULL);
         t->bits_set[bit] = lilac_simt_compare_values(&l->builder, LILAC_SIMT_NE, set,
                                                      lilac_lower_integer(l, LILAC_SIMT_I32, 0));
     }
@@ -157,8 +158,8 @@ static bool make_range(lilac_lowering *l, const lilac_tile_op *op) {
     for (uint32_t i = 0; i < view->register_bits; i++) {
         of_registers |= view->registers[i];
     }
-    lilac_simt_value part =
-        lilac_lower_linear(l, view->thread_bits, view->threads, view->block_bits, view->blocks);
+    lilac_simt_value part = lilac_lower_linear(&l->builder, view->thread_bits, view->threads,
+                                               view->block_bits, view->blocks);
     int64_t *offsets = lilac_arena_array(l->arena, int64_t, result->count);
     bool disjoint = (of_threads & of_registers) == 0;
     for (uint32_t r = 0; r < result->count; r++) {
