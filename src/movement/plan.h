@@ -1,0 +1,88 @@
+/* What the files that make and tell plans share. */
+#ifndef LILAC_MOVEMENT_PLAN_H
+#define LILAC_MOVEMENT_PLAN_H
+
+#include <lilac/movement.h>
+
+/* The inputs of distributed layouts in their order. */
+enum { REGISTER, LANE, WARP, BLOCK, LEVELS };
+extern const lilac_layout_dim lilac_movement_levels[LEVELS];
+
+/* A source and a target of one tensor, made alike: inputs register, lane, warp, block, outputs in
+ * the source's order. `source` and `target` have registers that hold no copies, which `pick` takes
+ * out of the whole source's and `spread` makes the whole target's of. */
+typedef struct lilac_movement_pair {
+    lilac_layout whole_source, whole_target, source, target;
+    lilac_movement_renaming pick, spread;
+    uint32_t bits[LEVELS]; /* of the source without copies */
+    uint32_t element_bits;
+    const lilac_arch *arch;
+} lilac_movement_pair;
+
+/* Refused, with the reason, as lilac_movement_plan_init says. */
+bool lilac_movement_pair_init(lilac_movement_pair *pair, const lilac_layout *source,
+                              const lilac_layout *target, uint32_t element_bits,
+                              const lilac_arch *arch, lilac_reason *why);
+
+/* A way with shuffles before or after a trip: the registers and lanes whose columns are exchanged,
+ * of the source (before) or of the target (after). */
+enum { MOST_SWAPS = 2 };
+typedef struct lilac_movement_mixture {
+    uint32_t swaps; /* 0: none is cheaper than the trip alone */
+    bool after;
+    uint8_t reg[MOST_SWAPS], lane[MOST_SWAPS];
+} lilac_movement_mixture;
+
+/* Exchanges those columns. */
+void lilac_movement_swap_columns(lilac_layout *layout, const lilac_movement_mixture *mixture);
+/* The mixture whose trip and shuffle are estimated to take the least, less than `best` does. */
+void lilac_movement_find_mixture(lilac_movement_mixture *result, const lilac_movement_pair *pair,
+                                 const lilac_movement_options *options,
+                                 const lilac_movement_plan *best);
+
+/* Vectors in echelon form, each with the mask of what it was made of. Those added first are used
+ * first. */
+typedef struct lilac_movement_echelon {
+    uint64_t pivots; /* highest bits of the vectors */
+    uint64_t vector[64], mask[64];
+} lilac_movement_echelon;
+
+/* What is left of a vector, and the mask of what was taken from it. */
+static inline uint64_t lilac_movement_reduce(const lilac_movement_echelon *echelon, uint64_t vector,
+                                             uint64_t *mask) {
+    uint64_t used = 0, rest = 0;
+    while (vector != 0) {
+        const uint32_t top = 63U - (uint32_t)__builtin_clzll(vector);
+        if ((echelon->pivots >> top & 1) != 0) {
+            vector ^= echelon->vector[top];
+            used ^= echelon->mask[top];
+        } else {
+            rest |= UINT64_C(1) << top;
+            vector ^= UINT64_C(1) << top;
+        }
+    }
+    *mask = used;
+    return rest;
+}
+
+/* Adds a vector; false when it depends on those there. */
+static inline bool lilac_movement_insert(lilac_movement_echelon *echelon, uint64_t vector,
+                                         uint64_t mask) {
+    uint64_t used;
+    const uint64_t rest = lilac_movement_reduce(echelon, vector, &used);
+    if (rest == 0) {
+        return false;
+    }
+    const uint32_t top = 63U - (uint32_t)__builtin_clzll(rest);
+    echelon->pivots |= UINT64_C(1) << top;
+    echelon->vector[top] = rest;
+    echelon->mask[top] = mask ^ used;
+    return true;
+}
+
+static inline bool lilac_movement_spans(const lilac_movement_echelon *echelon, uint64_t vector) {
+    uint64_t used;
+    return lilac_movement_reduce(echelon, vector, &used) == 0;
+}
+
+#endif
