@@ -230,7 +230,8 @@ typedef struct lilac_encoding_memdesc {
     lilac_scalar scalar;
     bool is_mutable;
     const lilac_encoding *encoding;
-    lilac_layout layout; /* of offset and block, and partition; or of row, col and block */
+    lilac_layout layout; /* of offset and block, and partition; or of row, col and block; of the
+                            encoding's dimensions */
 } lilac_encoding_memdesc;
 
 /* Diagnostics beyond those of encodings: layout-of-tensor, memory-space, memory-space-unknown,
@@ -238,6 +239,12 @@ typedef struct lilac_encoding_memdesc {
 LILAC_API LILAC_MUST_USE bool lilac_encoding_read_memdesc(lilac_scanner *scanner,
                                                           const lilac_encoding_aliases *aliases,
                                                           lilac_encoding_memdesc *result);
+/* The same from its "<" on, where `buffers` says that a dimension more is welcome; the one above
+ * refuses it. */
+LILAC_API LILAC_MUST_USE bool lilac_encoding_read_memory(lilac_scanner *scanner,
+                                                         const lilac_encoding_aliases *aliases,
+                                                         bool buffers,
+                                                         lilac_encoding_memdesc *result);
 /* The layout of memory of this shape that is a part of an allocation: the last `rank` dimensions of
  * the allocation are its; alloc_rank 0: it is all of it. Bits that lead out of the part move
  * nothing, and those at the end of an input are dropped. Refused as lilac_encoding_layout. */

@@ -9,8 +9,8 @@
  * printer, the verifier's signature checks and the docs.
  *
  * What is printed reads back to the same thing, and the text is MLIR's custom assembly as Triton
- * prints it. Tensor types carry a linear layout or none; named layouts exist only in the text
- * (see encoding.h).
+ * prints it. Types of tensors and of memory carry a linear layout or none; the named layout that a
+ * text gave them (see encoding.h) is kept beside it, to be printed again.
  *
  * Invariants: an operand is a use, linked in its value's list; an operation stands in one block at
  * a time; the first block of a function's body has the parameters as arguments. Everything else
@@ -34,19 +34,32 @@ typedef enum lilac_tile_type_kind {
     LILAC_TILE_POINTER,    /* !tt.ptr<element, address_space>; element may be a tensor */
     LILAC_TILE_TENSOR,     /* tensor<shape x element, layout>; element is a scalar or a pointer */
     LILAC_TILE_DESCRIPTOR, /* !tt.tensordesc<tensor<…>>; element is the tensor */
-    LILAC_TILE_TOKEN       /* !ttg.async.token */
+    LILAC_TILE_TOKEN,      /* !ttg.async.token */
+    LILAC_TILE_MEMDESC     /* !ttg.memdesc<shape x element, layout, space, mutable, allocation> */
 } lilac_tile_type_kind;
 
 typedef struct lilac_tile_type {
     lilac_tile_type_kind kind;
-    lilac_scalar scalar;                   /* of a scalar, or of a tensor of scalars */
-    const struct lilac_tile_type *element; /* pointer: pointee; tensor: its element type */
+    lilac_scalar scalar;                   /* of a scalar, or of a tensor or memory of scalars */
+    const struct lilac_tile_type *element; /* pointer: pointee; tensor, memory: its element type */
     uint32_t address_space;                /* pointers: 1 is global */
     char sign;                             /* of a descriptor's integers: 's', 'u', or 0: none */
     uint32_t rank;
     const int64_t *shape;
-    const lilac_layout *layout; /* tensors; NULL: none chosen yet */
-    uint32_t id;                /* dense, in order of creation */
+    const lilac_layout *layout; /* tensors, memory; NULL: none chosen yet */
+    /* The named layout that was written for it, and its text with the aliases of the module; NULL:
+     * none was. Types that are written with different named layouts are different types, as in
+     * MLIR, even where they mean the same. */
+    const lilac_encoding *encoding;
+    lilac_name spelling;
+    /* Of memory. Its layout is that of its last layout->out_count dimensions, as a part of the
+     * allocation (see lilac_encoding_memory_layout); one dimension more in front counts buffers,
+     * one after another, each a whole number of the layout's offsets. */
+    bool is_mutable;
+    bool is_tensor_memory;
+    uint32_t alloc_rank; /* of the allocation that it is a part of; when all of it, its own */
+    const int64_t *alloc_shape;
+    uint32_t id; /* dense, in order of creation */
 } lilac_tile_type;
 
 /* ---- attributes ------------------------------------------------------------------------- */
@@ -198,7 +211,8 @@ struct lilac_tile_module {
     lilac_tile_function *functions; /* in order, linked by next */
     lilac_tile_attributes attributes;
     lilac_location location;
-    struct lilac_tile_types *types; /* the interner */
+    struct lilac_tile_types *types;   /* the interner */
+    struct lilac_tile_alias *aliases; /* names of layouts and memory spaces, printed in front */
 };
 
 /* ---- modules and types ------------------------------------------------------------------ */
@@ -247,11 +261,15 @@ LILAC_API const lilac_tile_type *lilac_tile_tensor(lilac_tile_module *module,
 /* A tensor descriptor of blocks of this tensor type. */
 LILAC_API const lilac_tile_type *lilac_tile_descriptor(lilac_tile_module *module,
                                                        const lilac_tile_type *tensor);
+/* A part of memory: all but the layout's names of `memory` is copied; its encoding may be NULL, and
+ * must live as long as the module when it is not. */
+LILAC_API const lilac_tile_type *lilac_tile_memory(lilac_tile_module *module,
+                                                   const lilac_encoding_memdesc *memory);
 /* The same tensor type with another layout (scalars and pointers: unchanged). */
 LILAC_API const lilac_tile_type *lilac_tile_with_layout(lilac_tile_module *module,
                                                         const lilac_tile_type *type,
                                                         const lilac_layout *layout);
-/* The type of an element: of a tensor its element type, else the type itself. */
+/* The type of an element: of a tensor or memory its element type, else the type itself. */
 LILAC_API const lilac_tile_type *lilac_tile_element(const lilac_tile_type *type);
 LILAC_API bool lilac_tile_is_tensor(const lilac_tile_type *type);
 LILAC_API bool lilac_tile_is_pointer(const lilac_tile_type *type); /* or tensor of pointers */

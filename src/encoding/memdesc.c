@@ -129,26 +129,34 @@ bool lilac_encoding_memory_layout(lilac_context *context, lilac_layout *result,
     return same || restrict_to(result, &whole, &part);
 }
 
-bool lilac_encoding_read_memdesc(lilac_scanner *scanner, const lilac_encoding_aliases *aliases,
-                                 lilac_encoding_memdesc *result) {
+/* The dimension in front of the encoding's, if there is one: the number of buffers. */
+static bool check_buffers(lilac_encoding_reader *r, lilac_position at,
+                          const lilac_encoding_memdesc *memory, bool buffers, uint32_t *first) {
+    uint32_t bits[LILAC_MAX_RANK];
+    *first = buffers && memory->rank == memory->encoding->rank + 1;
+    if (*first && (memory->shape[0] <= 0 || memory->shape[0] > INT32_MAX))
+        return lilac_scanner_refuse(r->scanner, at, "layout-number",
+                                    "%" PRId64 " buffers are not possible", memory->shape[0]);
+    return lilac_encoding_check_shape(r->scanner->context, at, memory->rank - *first,
+                                      memory->shape + *first, bits);
+}
+
+bool lilac_encoding_read_memory(lilac_scanner *scanner, const lilac_encoding_aliases *aliases,
+                                bool buffers, lilac_encoding_memdesc *result) {
     lilac_encoding_reader r = {scanner, aliases, 0};
     lilac_encoding_memdesc made;
-    uint32_t bits[LILAC_MAX_RANK];
+    uint32_t first;
     memset(&made, 0, sizeof made);
-    if (scanner->kind != LILAC_TOKEN_BANG || !text_is(scanner, "ttg.memdesc"))
-        return lilac_scanner_expected(scanner, "!ttg.memdesc");
-    lilac_scanner_next(scanner);
     if (!lilac_scanner_expect(scanner, '<'))
         return false;
     lilac_position shape_at = lilac_scanner_position(scanner);
     if (!lilac_scanner_shape(scanner, made.shape, LILAC_MAX_RANK, &made.rank) ||
-        !lilac_encoding_check_shape(scanner->context, shape_at, made.rank, made.shape, bits) ||
         !lilac_encoding_read_scalar(&r, &made.scalar) || !lilac_scanner_expect(scanner, ','))
         return false;
     made.alloc_rank = made.rank;
     memcpy(made.alloc_shape, made.shape, sizeof made.shape);
     made.encoding = lilac_encoding_read_any(&r);
-    if (made.encoding == NULL)
+    if (made.encoding == NULL || !check_buffers(&r, shape_at, &made, buffers, &first))
         return false;
     if (lilac_encoding_place_of(made.encoding) == LILAC_ENCODING_OF_TENSOR)
         return lilac_scanner_refuse(r.scanner, made.encoding->position, "layout-of-tensor",
@@ -162,11 +170,20 @@ bool lilac_encoding_read_memdesc(lilac_scanner *scanner, const lilac_encoding_al
     }
     if ((more && !read_alloc_shape(&r, &made)) || !lilac_scanner_expect(scanner, '>'))
         return false;
-    if (!lilac_encoding_memory_layout(scanner->context, &made.layout, made.encoding, made.rank,
-                                      made.shape, made.alloc_rank, made.alloc_shape)) {
+    if (!lilac_encoding_memory_layout(scanner->context, &made.layout, made.encoding,
+                                      made.rank - first, made.shape + first, made.alloc_rank,
+                                      made.alloc_shape)) {
         lilac_note(scanner->context, shape_at, 0, "for memory of this shape");
         return false;
     }
     *result = made;
     return true;
+}
+
+bool lilac_encoding_read_memdesc(lilac_scanner *scanner, const lilac_encoding_aliases *aliases,
+                                 lilac_encoding_memdesc *result) {
+    if (scanner->kind != LILAC_TOKEN_BANG || !text_is(scanner, "ttg.memdesc"))
+        return lilac_scanner_expected(scanner, "!ttg.memdesc");
+    lilac_scanner_next(scanner);
+    return lilac_encoding_read_memory(scanner, aliases, false, result);
 }

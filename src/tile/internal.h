@@ -37,6 +37,28 @@ const lilac_tile_type *tile_with_element(lilac_tile_module *module, const lilac_
                                          const lilac_tile_type *element);
 bool tile_same_shape(const lilac_tile_type *a, const lilac_tile_type *b);
 
+/* How a named layout is written in a module. */
+typedef struct tile_spelling {
+    const lilac_encoding *encoding;
+    lilac_name spelling; /* with the module's aliases */
+} tile_spelling;
+
+/* A name at the top of the module's text: #blocked = #ttg.blocked<{…}>, #smem = … */
+struct lilac_tile_alias {
+    lilac_name name;       /* without the # */
+    lilac_name definition; /* what it stands for, with the aliases before it */
+    struct lilac_tile_alias *next;
+};
+
+void tile_alias_define(lilac_tile_module *module, lilac_name name, const char *text);
+const tile_spelling *tile_spelling_intern(lilac_tile_module *module,
+                                          const lilac_encoding *encoding);
+/* A tensor type with the layout that `encoding` has for its shape. */
+const lilac_tile_type *tile_tensor_spelled(lilac_tile_module *module,
+                                           const lilac_tile_type *element, uint32_t rank,
+                                           const int64_t *shape, const lilac_layout *layout,
+                                           const lilac_encoding *encoding);
+
 /* ---- attributes ------------------------------------------------------------------------- */
 
 void tile_attribute_append(lilac_arena *arena, lilac_tile_attributes *attributes,
@@ -73,7 +95,7 @@ enum { TILE_MAX_ITEMS = 8, TILE_MAX_CONSTRAINTS = 4 };
 /* One item of a signature (see tile_ops.def). */
 typedef struct tile_item {
     char variable; /* 'T', or 0 when the type is derived */
-    char derive;   /* 'i' i1(of), 'o' of(of), 'e' elem(of), 's' a scalar */
+    char derive;   /* 'i' i1(of), 'o' of(of), 'e' elem(of), 's' a scalar, 't' a token */
     char of;
     char many; /* '?', '*' or 0 */
     lilac_scalar scalar;
@@ -263,7 +285,7 @@ bool tile_token_is(const lilac_scanner *scan, const char *word);
 
 /* Types, attributes and locations: read_types.c, read_attributes.c, read_locations.c. */
 const lilac_tile_type *tile_read_type(tile_reader *reader);
-/* What follows !tt.ptr or !tt.tensordesc (kind), from its "<" on. */
+/* What follows !tt.ptr, !tt.tensordesc or !ttg.memdesc (kind), from its "<" on. */
 const lilac_tile_type *tile_read_type_rest(tile_reader *reader, lilac_tile_type_kind kind);
 bool tile_read_types(tile_reader *reader, tile_type_list *list); /* a, b, c: one or more */
 bool tile_read_parenthesized_types(tile_reader *reader, tile_type_list *list);

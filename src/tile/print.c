@@ -525,6 +525,8 @@ void lilac_tile_print(lilac_text *out, const lilac_tile_module *module, bool loc
                             .namer = tile_namer_create(module->context),
                             .locations = locations};
     const lilac_tile_attribute *name = lilac_tile_find(&module->attributes, "sym_name");
+    for (const struct lilac_tile_alias *a = module->aliases; a; a = a->next)
+        lilac_text_printf(out, "#%s = %s\n", a->name, a->definition);
     lilac_text_puts(out, "module ");
     if (name && name->kind == LILAC_TILE_ATTR_SYMBOL) {
         print_symbol(out, name->text);

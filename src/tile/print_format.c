@@ -102,6 +102,14 @@ static void print_variable(format_printer *state, char variable, char how) {
     lilac_text_clear(&text);
 }
 
+static void print_integers(lilac_text *out, const lilac_tile_attribute *attribute) {
+    for (uint32_t i = 0; i < attribute->count; i++) {
+        if (i)
+            lilac_text_puts(out, ", ");
+        lilac_text_signed(out, attribute->integers[i]);
+    }
+}
+
 static void walk(format_printer *state, const char *at, const char *end) {
     lilac_text *out = state->printer->out;
     while (at < end) {
@@ -113,7 +121,9 @@ static void walk(format_printer *state, const char *at, const char *end) {
         } else if (*at == '@') {
             at++;
             const lilac_tile_attribute *attribute = attribute_at(state, &at);
-            if (attribute && attribute->kind != LILAC_TILE_ATTR_UNIT)
+            if (attribute && attribute->kind == LILAC_TILE_ATTR_INTEGERS)
+                print_integers(out, attribute);
+            else if (attribute && attribute->kind != LILAC_TILE_ATTR_UNIT)
                 tile_print_attribute_value(out, attribute);
         } else if (*at == '{') {
             tile_print_dictionary(state->printer, " ", &state->op->attributes, state->hidden);

@@ -81,6 +81,30 @@ static bool read_keyword(tile_reader *reader, const tile_keywords *set,
     return good;
 }
 
+/* 16, 0: an array of i32. */
+static bool read_integers(tile_reader *reader, lilac_tile_attribute *attribute) {
+    lilac_scanner *scan = &reader->scan;
+    int64_t list[LILAC_MAX_RANK], *copy;
+    attribute->kind = LILAC_TILE_ATTR_INTEGERS;
+    attribute->type = lilac_tile_scalar(reader->module, LILAC_I32);
+    do {
+        lilac_position position = lilac_scanner_position(scan);
+        bool negative = lilac_scanner_accept(scan, '-');
+        int64_t value;
+        if (!lilac_scanner_integer(scan, &value))
+            return false;
+        value = negative ? -value : value;
+        if (attribute->count == LILAC_MAX_RANK || value < INT32_MIN || value > INT32_MAX)
+            return tile_fail(reader, position, "bad-literal",
+                             "up to %d numbers of 32 bits can stand here", LILAC_MAX_RANK);
+        list[attribute->count++] = value;
+    } while (lilac_scanner_accept(scan, ','));
+    copy = lilac_arena_array(reader->module->arena, int64_t, attribute->count);
+    memcpy(copy, list, sizeof *copy * attribute->count);
+    attribute->integers = copy;
+    return true;
+}
+
 static bool read_attribute(format_state *state, const char *name, size_t name_length,
                            const char *kind, size_t kind_length) {
     tile_reader *reader = state->reader;
@@ -100,6 +124,9 @@ static bool read_attribute(format_state *state, const char *name, size_t name_le
         lilac_scanner_next(scan);
     } else if (kind_length == 4 && memcmp(kind, "unit", 4) == 0) {
         attribute.kind = LILAC_TILE_ATTR_UNIT;
+    } else if (kind_length == 8 && memcmp(kind, "integers", 8) == 0) {
+        if (!read_integers(reader, &attribute))
+            return false;
     } else {
         const tile_keywords *set = tile_keywords_find(kind, kind_length);
         attribute.kind = LILAC_TILE_ATTR_KEYWORD;
@@ -141,6 +168,19 @@ static bool read_type_list(format_state *state, uint32_t item, bool function) {
     return tile_read_types(reader, list);
 }
 
+/* What a variable that is written without the name of its type is, by its first constraint. */
+static lilac_tile_type_kind kind_of(const format_state *state, char variable) {
+    uint32_t count = state->signature->operand_items + state->signature->result_items;
+    for (uint32_t i = 0; i < count; i++) {
+        const tile_item *item = &state->signature->items[i];
+        char kind =
+            item->variable == variable && item->constraint_count ? item->constraints[0].kind : 0;
+        if (kind == 'd' || kind == 'm' || kind == 'M')
+            return kind == 'd' ? LILAC_TILE_DESCRIPTOR : LILAC_TILE_MEMDESC;
+    }
+    return LILAC_TILE_POINTER;
+}
+
 static bool read_variable(format_state *state, char variable, bool function, bool short_form) {
     tile_reader *reader = state->reader;
     int item = tile_signature_list(state->signature, variable);
@@ -148,16 +188,8 @@ static bool read_variable(format_state *state, char variable, bool function, boo
         return read_type_list(state, (uint32_t)item, function);
     lilac_position position = lilac_scanner_position(&reader->scan);
     const lilac_tile_type **known = &state->binding.types[variable - 'A'];
-    bool descriptor = false;
-    uint32_t count = state->signature->operand_items + state->signature->result_items;
-    for (uint32_t i = 0; short_form && i < count; i++)
-        if (state->signature->items[i].variable == variable &&
-            state->signature->items[i].constraint_count)
-            descriptor |= state->signature->items[i].constraints[0].kind == 'd';
     const lilac_tile_type *type =
-        !short_form
-            ? tile_read_type(reader)
-            : tile_read_type_rest(reader, descriptor ? LILAC_TILE_DESCRIPTOR : LILAC_TILE_POINTER);
+        short_form ? tile_read_type_rest(reader, kind_of(state, variable)) : tile_read_type(reader);
     if (!type)
         return false;
     if (*known && *known != type)
@@ -192,6 +224,8 @@ static bool part_begins(const format_state *state, const char *at) {
         return scan->kind == LILAC_TOKEN_WORD && scan->word_length == length &&
                memcmp(scan->word, at, length) == 0;
     }
+    if (is_upper(*at))
+        return !lilac_scanner_is(scan, ')');
     return lilac_scanner_is(scan, *at);
 }
 

@@ -268,7 +268,20 @@ static bool read_module(tile_reader *reader) {
     return lilac_scanner_expect(scan, '}') && tile_read_location(reader, &reader->module->location);
 }
 
-/* #loc3 = loc(…) or #blocked = #ttg.blocked<{…}> */
+/* #ttg.shared_memory and the like, as in #smem = #ttg.shared_memory. The names that Triton gives
+ * them are the only ones there can be. */
+static bool read_space_definition(tile_reader *reader, lilac_position position, lilac_name name) {
+    bool shared = tile_token_is(&reader->scan, "ttg.shared_memory");
+    if (strcmp(name, shared ? "smem" : "tmem") != 0)
+        return tile_fail(reader, position, "memory-space-unknown",
+                         "this memory space is called '#%s', not '#%s'", shared ? "smem" : "tmem",
+                         name);
+    lilac_scanner_next(&reader->scan);
+    tile_alias_define(reader->module, name, shared ? "#ttg.shared_memory" : "#ttng.tensor_memory");
+    return true;
+}
+
+/* #loc3 = loc(…), #blocked = #ttg.blocked<{…}> or #smem = #ttg.shared_memory */
 static bool read_definition(tile_reader *reader) {
     lilac_scanner *scan = &reader->scan;
     lilac_position position = lilac_scanner_position(scan);
@@ -282,11 +295,21 @@ static bool read_definition(tile_reader *reader) {
     void **known = tile_table_at(&reader->encoding_names, name);
     if (*known)
         return tile_fail(reader, position, "redefinition", "'#%s' is defined twice", name);
+    *known = (void *)(uintptr_t)name;
+    if (scan->kind == LILAC_TOKEN_HASH &&
+        (tile_token_is(scan, "ttg.shared_memory") || tile_token_is(scan, "ttng.tensor_memory")))
+        return read_space_definition(reader, position, name);
+    if (strcmp(name, "smem") == 0 || strcmp(name, "tmem") == 0)
+        return tile_fail(reader, position, "memory-space", "'#%s' is the name of a memory space",
+                         name);
     const lilac_encoding *encoding = lilac_encoding_read(scan, &reader->encodings);
     if (!encoding)
         return false;
-    *known = (void *)(uintptr_t)encoding;
     lilac_encoding_define(&reader->encodings, reader->context, name, length, encoding);
+    lilac_text text = {0};
+    lilac_encoding_print(&text, encoding);
+    tile_alias_define(reader->module, name, lilac_text_get(&text));
+    lilac_text_clear(&text);
     return true;
 }
 

@@ -3,7 +3,8 @@
  *   scalar      i32 f16 index … si8 ui8 (in descriptors)
  *   pointer     !tt.ptr<type> !tt.ptr<type, space>
  *   tensor      tensor<8x16xf32> tensor<8x!tt.ptr<f16>, layout>
- *   descriptor  !tt.tensordesc<tensor<8x16xf32>>
+ *   descriptor  !tt.tensordesc<tensor<8x16xf32>>   the tensor may have a layout of shared memory
+ *   memory      !ttg.memdesc<2x8x16xf32, layout, #smem, mutable>
  *
  * A layout is read by `encoding` and becomes a linear layout at once, with the tensor's shape. */
 #include "internal.h"
@@ -47,7 +48,7 @@ bool tile_token_is(const lilac_scanner *scan, const char *word) {
 
 /* ---- types ------------------------------------------------------------------------------ */
 
-static const lilac_tile_type *read_type(tile_reader *reader, uint32_t depth);
+static const lilac_tile_type *read_type(tile_reader *reader, uint32_t depth, bool described);
 
 static bool check_shape(tile_reader *reader, lilac_position position, uint32_t rank,
                         const int64_t *shape) {
@@ -65,9 +66,23 @@ static bool check_shape(tile_reader *reader, lilac_position position, uint32_t r
     return true;
 }
 
+/* The layout of a tensor, or of the memory that a descriptor's tensors go to. */
+static bool read_layout(tile_reader *reader, bool described, uint32_t rank, const int64_t *shape,
+                        const lilac_encoding **encoding, lilac_layout *layout) {
+    lilac_position at = lilac_scanner_position(&reader->scan);
+    *encoding = lilac_encoding_read(&reader->scan, &reader->encodings);
+    if (!*encoding)
+        return false;
+    lilac_encoding_place place = lilac_encoding_place_of(*encoding);
+    if (place != LILAC_ENCODING_OF_TENSOR && !described)
+        return tile_fail(reader, at, "layout-of-memory",
+                         "this is a layout of memory, not of a tensor");
+    return lilac_encoding_layout(reader->context, layout, *encoding, rank, shape);
+}
+
 /* "<8x16xf32, #layout>" after tensor. */
 static const lilac_tile_type *read_tensor(tile_reader *reader, lilac_position position,
-                                          uint32_t depth) {
+                                          uint32_t depth, bool described) {
     lilac_scanner *scan = &reader->scan;
     int64_t shape[LILAC_MAX_RANK];
     uint32_t rank;
@@ -76,7 +91,7 @@ static const lilac_tile_type *read_tensor(tile_reader *reader, lilac_position po
         !check_shape(reader, position, rank, shape))
         return NULL;
     lilac_position at = lilac_scanner_position(scan);
-    const lilac_tile_type *element = read_type(reader, depth + 1);
+    const lilac_tile_type *element = read_type(reader, depth + 1, false);
     if (!element)
         return NULL;
     if (element->kind != LILAC_TILE_SCALAR && element->kind != LILAC_TILE_POINTER) {
@@ -84,23 +99,22 @@ static const lilac_tile_type *read_tensor(tile_reader *reader, lilac_position po
         return NULL;
     }
     lilac_layout layout;
-    bool has_layout = false;
-    if (lilac_scanner_accept(scan, ',')) {
-        const lilac_encoding *encoding = lilac_encoding_read(scan, &reader->encodings);
-        if (!encoding || !lilac_encoding_layout(reader->context, &layout, encoding, rank, shape))
-            return NULL;
-        has_layout = true;
-    }
+    const lilac_encoding *encoding = NULL;
+    if (lilac_scanner_accept(scan, ',') &&
+        !read_layout(reader, described, rank, shape, &encoding, &layout))
+        return NULL;
     if (!lilac_scanner_expect(scan, '>'))
         return NULL;
-    return lilac_tile_tensor(reader->module, element, rank, shape, has_layout ? &layout : NULL);
+    if (!encoding)
+        return lilac_tile_tensor(reader->module, element, rank, shape, NULL);
+    return tile_tensor_spelled(reader->module, element, rank, shape, &layout, encoding);
 }
 
 static const lilac_tile_type *read_pointer(tile_reader *reader, uint32_t depth) {
     lilac_scanner *scan = &reader->scan;
     if (!lilac_scanner_expect(scan, '<'))
         return NULL;
-    const lilac_tile_type *pointee = read_type(reader, depth + 1);
+    const lilac_tile_type *pointee = read_type(reader, depth + 1, false);
     int64_t space = 1;
     if (!pointee)
         return NULL;
@@ -123,7 +137,7 @@ static const lilac_tile_type *read_descriptor(tile_reader *reader, uint32_t dept
     if (!lilac_scanner_expect(scan, '<'))
         return NULL;
     lilac_position at = lilac_scanner_position(scan);
-    const lilac_tile_type *tensor = read_type(reader, depth + 1);
+    const lilac_tile_type *tensor = read_type(reader, depth + 1, true);
     if (!tensor)
         return NULL;
     if (tensor->kind != LILAC_TILE_TENSOR) {
@@ -133,6 +147,26 @@ static const lilac_tile_type *read_descriptor(tile_reader *reader, uint32_t dept
     if (!lilac_scanner_expect(scan, '>'))
         return NULL;
     return lilac_tile_descriptor(reader->module, tensor);
+}
+
+/* What follows !ttg.memdesc. */
+static const lilac_tile_type *read_memory(tile_reader *reader) {
+    lilac_position at = lilac_scanner_position(&reader->scan);
+    lilac_encoding_memdesc memory;
+    if (!lilac_encoding_read_memory(&reader->scan, &reader->encodings, true, &memory))
+        return NULL;
+    int64_t elements = 1;
+    for (uint32_t i = 0; i < memory.alloc_rank; i++) {
+        if (memory.alloc_shape[i] <= TILE_MAX_ELEMENTS)
+            elements *= memory.alloc_shape[i];
+        if (memory.alloc_shape[i] > TILE_MAX_ELEMENTS || elements > TILE_MAX_ELEMENTS) {
+            (void)tile_fail(reader, at, "tensor-too-large",
+                            "this memory has more than %lld elements",
+                            (long long)TILE_MAX_ELEMENTS);
+            return NULL;
+        }
+    }
+    return lilac_tile_memory(reader->module, &memory);
 }
 
 static const lilac_tile_type *unknown_type(tile_reader *reader) {
@@ -165,7 +199,7 @@ static const lilac_tile_type *read_scalar(tile_reader *reader) {
         &(lilac_tile_type){.kind = LILAC_TILE_SCALAR, .scalar = scalar, .sign = sign});
 }
 
-static const lilac_tile_type *read_type(tile_reader *reader, uint32_t depth) {
+static const lilac_tile_type *read_type(tile_reader *reader, uint32_t depth, bool described) {
     lilac_scanner *scan = &reader->scan;
     lilac_position position = lilac_scanner_position(scan);
     if (depth > TILE_MAX_TYPE_DEPTH) {
@@ -176,7 +210,7 @@ static const lilac_tile_type *read_type(tile_reader *reader, uint32_t depth) {
         if (!tile_token_is(scan, "tensor"))
             return read_scalar(reader);
         lilac_scanner_next(scan);
-        return read_tensor(reader, position, depth);
+        return read_tensor(reader, position, depth, described);
     }
     if (scan->kind != LILAC_TOKEN_BANG) {
         (void)lilac_scanner_expected(scan, "a type");
@@ -189,6 +223,10 @@ static const lilac_tile_type *read_type(tile_reader *reader, uint32_t depth) {
     if (tile_token_is(scan, "tt.tensordesc")) {
         lilac_scanner_next(scan);
         return read_descriptor(reader, depth);
+    }
+    if (tile_token_is(scan, "ttg.memdesc")) {
+        lilac_scanner_next(scan);
+        return read_memory(reader);
     }
     if (tile_token_is(scan, "ttg.async.token")) {
         lilac_scanner_next(scan);
@@ -221,21 +259,23 @@ const lilac_tile_type *tile_read_type(tile_reader *reader) {
         scan->kind == LILAC_TOKEN_BANG || (scan->kind == LILAC_TOKEN_WORD && scan->word[0] == 't');
     uint32_t end = composite ? text_end(scan) : 0;
     if (!end)
-        return read_type(reader, 0);
+        return read_type(reader, 0, false);
     lilac_name text = lilac_intern(reader->context, scan->text + scan->offset, end - scan->offset);
     const lilac_tile_type *type = tile_table_get(&reader->types, text);
     if (type) {
         lilac_scanner_seek(scan, end);
         return type;
     }
-    type = read_type(reader, 0);
+    type = read_type(reader, 0, false);
     if (type && scan->previous_end == end)
         *tile_table_at(&reader->types, text) = (void *)(uintptr_t)type;
     return type;
 }
 
 const lilac_tile_type *tile_read_type_rest(tile_reader *reader, lilac_tile_type_kind kind) {
-    return kind == LILAC_TILE_DESCRIPTOR ? read_descriptor(reader, 0) : read_pointer(reader, 0);
+    return kind == LILAC_TILE_DESCRIPTOR ? read_descriptor(reader, 0)
+           : kind == LILAC_TILE_MEMDESC  ? read_memory(reader)
+                                         : read_pointer(reader, 0);
 }
 
 bool tile_read_types(tile_reader *reader, tile_type_list *list) {

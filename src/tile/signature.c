@@ -15,9 +15,10 @@ static const struct {
     const char *word;
     char kind;
 } constraint_words[] = {
-    {"int", 'n'},  {"float", 'f'},    {"ptr", 'p'},   {"tensor", 't'},   {"single", '1'},
-    {"desc", 'd'}, {"blockptr", 'b'}, {"shape", 's'}, {"elem", 'e'},     {"of", 'o'},
-    {"i1", 'i'},   {"bits", '='},     {"wider", '>'}, {"narrower", '<'},
+    {"int", 'n'},    {"float", 'f'},    {"ptr", 'p'},   {"tensor", 't'},   {"single", '1'},
+    {"desc", 'd'},   {"blockptr", 'b'}, {"shape", 's'}, {"elem", 'e'},     {"of", 'o'},
+    {"i1", 'i'},     {"bits", '='},     {"wider", '>'}, {"narrower", '<'}, {"memory", 'm'},
+    {"shared", 'M'}, {"mutable", 'w'},
 };
 
 static bool is_variable(char c) {
@@ -70,6 +71,8 @@ static const char *parse_item(tile_item *item, const char *at) {
         item->of = parse_call(&at, &word, &length);
         if (item->of) {
             item->derive = word[0]; /* i1, of, elem */
+        } else if (length == 5 && memcmp(word, "token", 5) == 0) {
+            item->derive = 't';
         } else {
             item->derive = 's';
             bool known = lilac_scalar_read(word, length, &item->scalar);
@@ -203,18 +206,22 @@ const lilac_tile_type *tile_item_type(lilac_tile_module *module, const tile_item
         return bound(binding, item->variable);
     if (item->derive == 's')
         return lilac_tile_scalar(module, item->scalar);
+    if (item->derive == 't')
+        return tile_type_intern(module, &(lilac_tile_type){.kind = LILAC_TILE_TOKEN});
     const lilac_tile_type *of = bound(binding, item->of);
     return of ? derive(module, item->derive, of) : NULL;
 }
 
+static bool is_number(const lilac_tile_type *type) {
+    return type->kind != LILAC_TILE_MEMDESC && lilac_tile_element(type)->kind == LILAC_TILE_SCALAR;
+}
+
 static bool is_integer(const lilac_tile_type *type) {
-    const lilac_tile_type *element = lilac_tile_element(type);
-    return element->kind == LILAC_TILE_SCALAR && !lilac_scalar_is_float(element->scalar);
+    return is_number(type) && !lilac_scalar_is_float(lilac_tile_element(type)->scalar);
 }
 
 static bool is_float(const lilac_tile_type *type) {
-    const lilac_tile_type *element = lilac_tile_element(type);
-    return element->kind == LILAC_TILE_SCALAR && lilac_scalar_is_float(element->scalar);
+    return is_number(type) && lilac_scalar_is_float(lilac_tile_element(type)->scalar);
 }
 
 /* The constraints that look at one type. NULL: satisfied. */
@@ -238,6 +245,12 @@ static const char *misses_alone(char kind, const lilac_tile_type *type) {
         return type->kind == LILAC_TILE_POINTER && type->element->kind == LILAC_TILE_TENSOR
                    ? NULL
                    : "a pointer to a tensor";
+    case 'm':
+        return type->kind == LILAC_TILE_MEMDESC ? NULL : "memory";
+    case 'M':
+        return type->kind == LILAC_TILE_MEMDESC && !type->is_tensor_memory ? NULL : "shared memory";
+    case 'w':
+        return type->is_mutable ? NULL : "mutable memory";
     default:
         return NULL;
     }

@@ -1,6 +1,11 @@
 /* Types: interned in the module, so that equal types are the same pointer and comparing two is
  * comparing two pointers. A type is hashed by its contents (the element by its id, the layout by
- * its columns) into one table; layouts have a table of their own, and so they too are shared. */
+ * its columns) into one table; layouts have a table of their own, and so they too are shared.
+ *
+ * A layout that was written as a named one is kept together with its name: the same columns under
+ * another name are another entry, with another pointer. So whoever passes layouts on by pointer
+ * passes the names on too. Names are known by their full text; at first sight aliases of the module
+ * are put in, and that is how they print. */
 #include "internal.h"
 
 #include <assert.h>
@@ -51,12 +56,21 @@ void tile_table_clear(tile_table *table) {
 
 /* ---- the interner ----------------------------------------------------------------------- */
 
+/* A layout and, perhaps, how it was written. */
+typedef struct interned_layout {
+    lilac_layout layout; /* first: its address is what types have */
+    const tile_spelling *spelling;
+} interned_layout;
+
 struct lilac_tile_types {
     lilac_arena *arena;
     const lilac_tile_type **slots;
     uint32_t capacity, count;
-    const lilac_layout **layouts;
+    interned_layout **layouts;
     uint32_t layout_capacity, layout_count;
+    tile_table spellings; /* full text → tile_spelling */
+    tile_table aliases;   /* full text → its first alias */
+    struct lilac_tile_alias *last_alias;
     const lilac_tile_type *scalars[LILAC_SCALAR_COUNT];
 };
 
@@ -69,6 +83,8 @@ struct lilac_tile_types *tile_types_create(lilac_arena *arena) {
 void tile_types_clear(struct lilac_tile_types *types) {
     lilac_heap_free(types->slots);
     lilac_heap_free(types->layouts);
+    tile_table_clear(&types->spellings);
+    tile_table_clear(&types->aliases);
 }
 
 static uint64_t hash_type(const lilac_tile_type *type) {
@@ -78,14 +94,23 @@ static uint64_t hash_type(const lilac_tile_type *type) {
     hash = lilac_hash_word(type->element ? type->element->id + 1 : 0, hash);
     for (uint32_t i = 0; i < type->rank; i++)
         hash = lilac_hash_word((uint64_t)type->shape[i], hash);
+    for (uint32_t i = 0; i < type->alloc_rank; i++)
+        hash = lilac_hash_word((uint64_t)type->alloc_shape[i], hash);
+    hash = lilac_hash_word((uint64_t)type->is_mutable << 1 | type->is_tensor_memory, hash);
     return lilac_hash_word((uint64_t)(uintptr_t)type->layout, hash);
+}
+
+static bool same_sizes(const int64_t *a, const int64_t *b, uint32_t count) {
+    return count == 0 || memcmp(a, b, sizeof *a * count) == 0;
 }
 
 static bool same_type(const lilac_tile_type *a, const lilac_tile_type *b) {
     return a->kind == b->kind && a->scalar == b->scalar && a->sign == b->sign &&
            a->rank == b->rank && a->address_space == b->address_space && a->element == b->element &&
-           a->layout == b->layout &&
-           (!a->rank || memcmp(a->shape, b->shape, sizeof *a->shape * a->rank) == 0);
+           a->layout == b->layout && a->is_mutable == b->is_mutable &&
+           a->is_tensor_memory == b->is_tensor_memory && a->alloc_rank == b->alloc_rank &&
+           same_sizes(a->shape, b->shape, a->rank) &&
+           same_sizes(a->alloc_shape, b->alloc_shape, a->alloc_rank);
 }
 
 static void types_grow(struct lilac_tile_types *types) {
@@ -115,12 +140,12 @@ static uint64_t hash_layout(const lilac_layout *layout) {
 static void layouts_grow(struct lilac_tile_types *types) {
     uint32_t capacity = types->layout_capacity ? types->layout_capacity * 2 : 16;
     size_t bytes = sizeof *types->layouts * capacity;
-    const lilac_layout **slots = lilac_heap_grow(NULL, bytes);
+    interned_layout **slots = lilac_heap_grow(NULL, bytes);
     memset(slots, 0, bytes);
     for (uint32_t i = 0; i < types->layout_capacity; i++) {
         if (!types->layouts[i])
             continue;
-        uint32_t at = (uint32_t)hash_layout(types->layouts[i]) & (capacity - 1);
+        uint32_t at = (uint32_t)hash_layout(&types->layouts[i]->layout) & (capacity - 1);
         while (slots[at])
             at = (at + 1) & (capacity - 1);
         slots[at] = types->layouts[i];
@@ -130,19 +155,122 @@ static void layouts_grow(struct lilac_tile_types *types) {
     types->layout_capacity = capacity;
 }
 
-static const lilac_layout *intern_layout(struct lilac_tile_types *types,
-                                         const lilac_layout *layout) {
+/* The entry of a layout with this spelling. A layout that is an entry's own, spelled or not, is
+ * that entry when no spelling is asked for. */
+static const interned_layout *intern_layout(struct lilac_tile_types *types,
+                                            const lilac_layout *layout,
+                                            const tile_spelling *spelling) {
     if (types->layout_count * 2 >= types->layout_capacity)
         layouts_grow(types);
     uint32_t mask = types->layout_capacity - 1;
     uint32_t at = (uint32_t)hash_layout(layout) & mask;
-    for (; types->layouts[at]; at = (at + 1) & mask)
-        if (types->layouts[at] == layout || lilac_layout_equal(types->layouts[at], layout))
-            return types->layouts[at];
-    lilac_layout *copy = lilac_arena_new(types->arena, lilac_layout);
-    *copy = *layout;
+    const interned_layout *found = NULL;
+    for (; types->layouts[at]; at = (at + 1) & mask) {
+        const interned_layout *entry = types->layouts[at];
+        if (!spelling && &entry->layout == layout)
+            return entry;
+        if (!found && entry->spelling == spelling && lilac_layout_equal(&entry->layout, layout))
+            found = entry;
+    }
+    if (found)
+        return found;
+    interned_layout *copy = lilac_arena_new(types->arena, interned_layout);
+    copy->layout = *layout;
+    copy->spelling = spelling;
     types->layouts[at] = copy;
     types->layout_count++;
+    return copy;
+}
+
+/* Gives a type its layout and what is known of how it was written. */
+static void set_layout(lilac_tile_module *module, lilac_tile_type *type, const lilac_layout *layout,
+                       const tile_spelling *spelling) {
+    const interned_layout *entry = intern_layout(module->types, layout, spelling);
+    type->layout = &entry->layout;
+    if (entry->spelling) {
+        type->encoding = entry->spelling->encoding;
+        type->spelling = entry->spelling->spelling;
+    }
+}
+
+/* ---- how layouts are written ------------------------------------------------------------ */
+
+/* The end of the attribute that begins at `at` with its "#": behind the bracket that closes it. */
+static const char *attribute_end(const char *at) {
+    uint32_t depth = 0;
+    for (; *at; at++) {
+        if (*at == '<')
+            depth++;
+        else if (*at == '>' && --depth == 0)
+            return at + 1;
+    }
+    return at;
+}
+
+/* `text`, an attribute, with the outermost of the attributes in it that have aliases replaced by
+ * these, but for itself when it is `whole`. */
+static lilac_name abbreviate(const lilac_tile_module *module, const char *text, bool whole) {
+    lilac_text out = {0};
+    for (const char *at = text; *at;) {
+        const char *end = *at == '#' && (at > text || whole) ? attribute_end(at) : at;
+        const struct lilac_tile_alias *alias = NULL;
+        if (end > at)
+            alias = tile_table_get(&module->types->aliases,
+                                   lilac_intern(module->context, at, (size_t)(end - at)));
+        if (alias) {
+            lilac_text_char(&out, '#');
+            lilac_text_puts(&out, alias->name);
+            at = end;
+        } else {
+            lilac_text_char(&out, *at++);
+        }
+    }
+    lilac_name name = lilac_intern(module->context, lilac_text_get(&out), out.length);
+    lilac_text_clear(&out);
+    return name;
+}
+
+void tile_alias_define(lilac_tile_module *module, lilac_name name, const char *text) {
+    struct lilac_tile_types *types = module->types;
+    struct lilac_tile_alias *alias = lilac_arena_new(module->arena, struct lilac_tile_alias);
+    void **first = tile_table_at(&types->aliases, lilac_intern_string(module->context, text));
+    if (!*first)
+        *first = alias;
+    alias->name = name;
+    alias->definition = abbreviate(module, text, false);
+    *(types->last_alias ? &types->last_alias->next : &module->aliases) = alias;
+    types->last_alias = alias;
+}
+
+/* The name of a memory space, which types print. */
+static void define_space(lilac_tile_module *module, bool tensor_memory) {
+    const char *text = tensor_memory ? "#ttng.tensor_memory" : "#ttg.shared_memory";
+    if (!tile_table_get(&module->types->aliases, lilac_intern_string(module->context, text)))
+        tile_alias_define(
+            module, lilac_intern_string(module->context, tensor_memory ? "tmem" : "smem"), text);
+}
+
+const tile_spelling *tile_spelling_intern(lilac_tile_module *module,
+                                          const lilac_encoding *encoding) {
+    lilac_text text = {0};
+    lilac_encoding_print(&text, encoding);
+    lilac_name name = lilac_intern(module->context, lilac_text_get(&text), text.length);
+    lilac_text_clear(&text);
+    void **known = tile_table_at(&module->types->spellings, name);
+    if (!*known) {
+        tile_spelling *spelling = lilac_arena_new(module->arena, tile_spelling);
+        spelling->encoding = encoding;
+        spelling->spelling = abbreviate(module, name, true);
+        *known = spelling;
+    }
+    return *known;
+}
+
+static const int64_t *copy_sizes(lilac_arena *arena, const int64_t *sizes, uint32_t count) {
+    if (!count)
+        return NULL;
+    int64_t *copy = lilac_arena_array(arena, int64_t, count);
+    memcpy(copy, sizes, sizeof *copy * count);
     return copy;
 }
 
@@ -158,13 +286,8 @@ const lilac_tile_type *tile_type_intern(lilac_tile_module *module, const lilac_t
     lilac_tile_type *copy = lilac_arena_new(types->arena, lilac_tile_type);
     *copy = *type;
     copy->id = types->count++;
-    if (type->rank) {
-        int64_t *shape = lilac_arena_array(types->arena, int64_t, type->rank);
-        memcpy(shape, type->shape, sizeof *shape * type->rank);
-        copy->shape = shape;
-    } else {
-        copy->shape = NULL;
-    }
+    copy->shape = copy_sizes(types->arena, type->shape, type->rank);
+    copy->alloc_shape = copy_sizes(types->arena, type->alloc_shape, type->alloc_rank);
     types->slots[at] = copy;
     return copy;
 }
@@ -186,19 +309,58 @@ const lilac_tile_type *lilac_tile_pointer(lilac_tile_module *module, const lilac
                                                        .address_space = address_space});
 }
 
+static const lilac_tile_type *make_tensor(lilac_tile_module *module, const lilac_tile_type *element,
+                                          uint32_t rank, const int64_t *shape,
+                                          const lilac_layout *layout,
+                                          const tile_spelling *spelling) {
+    assert(rank <= LILAC_MAX_RANK);
+    assert(element->kind == LILAC_TILE_SCALAR || element->kind == LILAC_TILE_POINTER);
+    lilac_tile_type type = {.kind = LILAC_TILE_TENSOR,
+                            .scalar = element->scalar,
+                            .sign = element->sign,
+                            .element = element,
+                            .rank = rank,
+                            .shape = shape};
+    if (layout)
+        set_layout(module, &type, layout, spelling);
+    return tile_type_intern(module, &type);
+}
+
 const lilac_tile_type *lilac_tile_tensor(lilac_tile_module *module, const lilac_tile_type *element,
                                          uint32_t rank, const int64_t *shape,
                                          const lilac_layout *layout) {
-    assert(rank <= LILAC_MAX_RANK);
-    assert(element->kind == LILAC_TILE_SCALAR || element->kind == LILAC_TILE_POINTER);
-    return tile_type_intern(
-        module, &(lilac_tile_type){.kind = LILAC_TILE_TENSOR,
-                                   .scalar = element->scalar,
-                                   .sign = element->sign,
-                                   .element = element,
-                                   .rank = rank,
-                                   .shape = shape,
-                                   .layout = layout ? intern_layout(module->types, layout) : NULL});
+    return make_tensor(module, element, rank, shape, layout, NULL);
+}
+
+const lilac_tile_type *tile_tensor_spelled(lilac_tile_module *module,
+                                           const lilac_tile_type *element, uint32_t rank,
+                                           const int64_t *shape, const lilac_layout *layout,
+                                           const lilac_encoding *encoding) {
+    return make_tensor(module, element, rank, shape, layout,
+                       tile_spelling_intern(module, encoding));
+}
+
+const lilac_tile_type *lilac_tile_memory(lilac_tile_module *module,
+                                         const lilac_encoding_memdesc *memory) {
+    assert(memory->rank <= LILAC_MAX_RANK && memory->alloc_rank <= LILAC_MAX_RANK);
+    const lilac_tile_type *element = lilac_tile_scalar(module, memory->scalar);
+    lilac_tile_type type = {.kind = LILAC_TILE_MEMDESC,
+                            .scalar = memory->scalar,
+                            .element = element,
+                            .rank = memory->rank,
+                            .shape = memory->shape,
+                            .is_mutable = memory->is_mutable,
+                            .is_tensor_memory = lilac_layout_in(&memory->layout, "row") >= 0,
+                            .alloc_rank = memory->alloc_rank,
+                            .alloc_shape = memory->alloc_shape};
+    if (type.alloc_rank == 0) {
+        type.alloc_rank = type.rank;
+        type.alloc_shape = type.shape;
+    }
+    define_space(module, type.is_tensor_memory);
+    set_layout(module, &type, &memory->layout,
+               memory->encoding ? tile_spelling_intern(module, memory->encoding) : NULL);
+    return tile_type_intern(module, &type);
 }
 
 const lilac_tile_type *lilac_tile_descriptor(lilac_tile_module *module,
@@ -225,7 +387,8 @@ const lilac_tile_type *tile_with_element(lilac_tile_module *module, const lilac_
 /* ---- looking ---------------------------------------------------------------------------- */
 
 const lilac_tile_type *lilac_tile_element(const lilac_tile_type *type) {
-    return type->kind == LILAC_TILE_TENSOR ? type->element : type;
+    return type->kind == LILAC_TILE_TENSOR || type->kind == LILAC_TILE_MEMDESC ? type->element
+                                                                               : type;
 }
 
 bool lilac_tile_is_tensor(const lilac_tile_type *type) {
@@ -256,6 +419,39 @@ bool tile_same_shape(const lilac_tile_type *a, const lilac_tile_type *b) {
                        (!a->rank || memcmp(a->shape, b->shape, sizeof *a->shape * a->rank) == 0));
 }
 
+/* "3x64x" */
+static void print_sizes(lilac_text *out, const int64_t *sizes, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        lilac_text_unsigned(out, (uint64_t)sizes[i]);
+        lilac_text_char(out, 'x');
+    }
+}
+
+static void print_layout(lilac_text *out, const lilac_tile_type *type) {
+    if (!type->layout)
+        return;
+    lilac_text_puts(out, ", ");
+    if (type->spelling)
+        lilac_text_puts(out, type->spelling);
+    else
+        lilac_layout_print(out, type->layout);
+}
+
+static void print_memory(lilac_text *out, const lilac_tile_type *type) {
+    lilac_text_puts(out, "!ttg.memdesc<");
+    print_sizes(out, type->shape, type->rank);
+    lilac_tile_print_type(out, type->element);
+    print_layout(out, type);
+    lilac_text_puts(out, type->is_tensor_memory ? ", #tmem" : ", #smem");
+    if (type->is_mutable)
+        lilac_text_puts(out, ", mutable");
+    if (type->alloc_rank != type->rank || !same_sizes(type->shape, type->alloc_shape, type->rank)) {
+        lilac_text_puts(out, ", ");
+        print_sizes(out, type->alloc_shape, type->alloc_rank - 1);
+        lilac_text_unsigned(out, (uint64_t)type->alloc_shape[type->alloc_rank - 1]);
+    }
+}
+
 void lilac_tile_print_type(lilac_text *out, const lilac_tile_type *type) {
     switch (type->kind) {
     case LILAC_TILE_SCALAR:
@@ -273,19 +469,16 @@ void lilac_tile_print_type(lilac_text *out, const lilac_tile_type *type) {
         break;
     case LILAC_TILE_TENSOR:
         lilac_text_puts(out, "tensor<");
-        for (uint32_t i = 0; i < type->rank; i++) {
-            lilac_text_unsigned(out, (uint64_t)type->shape[i]);
-            lilac_text_char(out, 'x');
-        }
+        print_sizes(out, type->shape, type->rank);
         lilac_tile_print_type(out, type->element);
-        if (type->layout) {
-            lilac_text_puts(out, ", ");
-            lilac_layout_print(out, type->layout);
-        }
+        print_layout(out, type);
         break;
     case LILAC_TILE_DESCRIPTOR:
         lilac_text_puts(out, "!tt.tensordesc<");
         lilac_tile_print_type(out, type->element);
+        break;
+    case LILAC_TILE_MEMDESC:
+        print_memory(out, type);
         break;
     case LILAC_TILE_TOKEN:
         lilac_text_puts(out, "!ttg.async.token");

@@ -31,33 +31,65 @@ static uint32_t log2_of(int64_t size) {
     return bits;
 }
 
-/* What is wrong with the layout of a tensor type; NULL: nothing. */
+/* What is wrong with the layout of a type; NULL: nothing. Of memory it is that of the last
+ * dimensions. */
 static const char *layout_fault(const lilac_tile_type *type) {
     const lilac_layout *layout = type->layout;
-    if (layout->out_count != type->rank)
+    uint32_t first = type->rank - layout->out_count;
+    if (layout->out_count > type->rank || first > (type->kind == LILAC_TILE_MEMDESC ? 1 : 0))
         return "another number of dimensions";
-    for (uint32_t i = 0; i < type->rank; i++) {
+    for (uint32_t i = 0; i < layout->out_count; i++) {
         char name[16] = "dim";
         size_t n = 3;
         if (i >= 10)
             name[n++] = (char)('0' + i / 10);
         name[n] = (char)('0' + i % 10);
         if (strcmp(layout->out[i].name, name) != 0 ||
-            layout->out[i].bits != log2_of(type->shape[i]))
+            layout->out[i].bits != log2_of(type->shape[first + i]))
             return "other dimensions";
     }
-    return lilac_layout_is_surjective(layout) ? NULL : "elements that no thread holds";
+    return lilac_layout_is_surjective(layout) ? NULL : "elements that are nowhere";
+}
+
+/* What the module says of how it is run: bits of an input of its tensors' layouts; -1: nothing. */
+static int said_bits(const tile_verifier *verifier, const char *attribute) {
+    int64_t count = lilac_tile_find_integer(&verifier->module->attributes, attribute, -1);
+    return count < 1 || (count & (count - 1)) ? -1 : (int)log2_of(count);
+}
+
+static bool check_threads(tile_verifier *verifier, const lilac_tile_op *op,
+                          const lilac_tile_type *type) {
+    static const char *const inputs[][2] = {
+        {"lane", "ttg.threads-per-warp"}, {"warp", "ttg.num-warps"}, {"block", "ttg.num-ctas"}};
+    for (uint32_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+        int said = said_bits(verifier, inputs[i][1]),
+            at = lilac_layout_in(type->layout, inputs[i][0]);
+        int bits = at < 0 ? 0 : type->layout->in[at].bits;
+        if (said < 0 || said == bits)
+            continue;
+        tile_op_error(verifier->module, op, "layout-of-other-threads",
+                      "the layout of '%s' has 2^%d %ss, but '%s' of the module is %u",
+                      tile_type_text(verifier->module, type), bits, inputs[i][0], inputs[i][1],
+                      1u << said);
+        if (type->encoding)
+            lilac_note(verifier->module->context, type->encoding->position, 0,
+                       "this is the layout");
+        return false;
+    }
+    return true;
 }
 
 static bool check_type(tile_verifier *verifier, const lilac_tile_op *op,
                        const lilac_tile_type *type) {
-    if (type->kind != LILAC_TILE_TENSOR)
+    if (type->kind != LILAC_TILE_TENSOR && type->kind != LILAC_TILE_MEMDESC)
         return true;
     void **known = tile_table_at(&verifier->types, type);
     if (*known)
         return true;
     *known = verifier;
-    for (uint32_t i = 0; i < type->rank; i++) {
+    bool tensor = type->kind == LILAC_TILE_TENSOR;
+    uint32_t first = tensor || !type->layout ? 0 : type->rank - type->layout->out_count;
+    for (uint32_t i = first; i < type->rank; i++) {
         if (type->shape[i] < 1 || (type->shape[i] & (type->shape[i] - 1)) != 0) {
             tile_op_error(verifier->module, op, "not-a-power-of-two",
                           "dimension %u of '%s' is not a power of two", i,
@@ -65,7 +97,7 @@ static bool check_type(tile_verifier *verifier, const lilac_tile_op *op,
             return false;
         }
     }
-    if (!type->layout && verifier->layouts) {
+    if (!type->layout && (verifier->layouts || !tensor)) {
         tile_op_error(verifier->module, op, "no-layout", "'%s' has no layout",
                       tile_type_text(verifier->module, type));
         return false;
@@ -74,7 +106,7 @@ static bool check_type(tile_verifier *verifier, const lilac_tile_op *op,
     if (fault)
         tile_op_error(verifier->module, op, "layout-does-not-cover", "the layout of '%s' has %s",
                       tile_type_text(verifier->module, type), fault);
-    return !fault;
+    return !fault && (!tensor || !type->layout || check_threads(verifier, op, type));
 }
 
 /* ---- dominators ------------------------------------------------------------------------- */
@@ -381,6 +413,9 @@ static void check_body(tile_verifier *verifier, const lilac_tile_function *funct
         return;
     number_ops(verifier, function->body);
     check_region(verifier, function->body);
+    for (uint32_t i = 0; i < function->parameter_count; i++)
+        if (!check_type(verifier, entry->first, function->parameters[i]->type))
+            fail(verifier);
 }
 
 bool lilac_tile_verify(const lilac_tile_module *module, bool layouts) {

@@ -82,6 +82,8 @@ static bool check_format_attributes(const tile_verifier *verifier, const lilac_t
             good = found->kind == LILAC_TILE_ATTR_SYMBOL;
         else if (found && strncmp(kind, "string", 6) == 0)
             good = found->kind == LILAC_TILE_ATTR_STRING;
+        else if (found && strncmp(kind, "integers", 8) == 0)
+            good = found->kind == LILAC_TILE_ATTR_INTEGERS && found->count > 0;
         else if (found)
             good = found->kind == LILAC_TILE_ATTR_UNIT;
         if (!good) {
@@ -181,7 +183,7 @@ static bool check_reshape(const tile_verifier *verifier, const lilac_tile_op *op
            shape_fault(verifier, op, from, to);
 }
 
-static bool check_trans(const tile_verifier *verifier, const lilac_tile_op *op) {
+bool tile_verify_order(const tile_verifier *verifier, const lilac_tile_op *op) {
     const lilac_tile_type *from = operand_type(op, 0), *to = op->results[0].type;
     const lilac_tile_attribute *order = lilac_tile_find(&op->attributes, "order");
     if (!order || order->kind != LILAC_TILE_ATTR_INTEGERS || order->count != from->rank)
@@ -554,9 +556,7 @@ static bool check_elementwise_layouts(const tile_verifier *verifier, const lilac
 
 /* ---- by opcode -------------------------------------------------------------------------- */
 
-typedef bool rule(const tile_verifier *, const lilac_tile_op *);
-
-static rule *const rules[LILAC_TILE_OP_COUNT] = {
+static tile_rule *const rules[LILAC_TILE_OP_COUNT] = {
     [LILAC_TILE_OP_ARITH_CONSTANT] = check_constant,
     [LILAC_TILE_OP_ARITH_SELECT] = check_select,
     [LILAC_TILE_OP_SCF_FOR] = check_for,
@@ -571,13 +571,21 @@ static rule *const rules[LILAC_TILE_OP_COUNT] = {
     [LILAC_TILE_OP_TT_EXPAND_DIMS] = check_expand_dims,
     [LILAC_TILE_OP_TT_BROADCAST] = check_broadcast,
     [LILAC_TILE_OP_TT_RESHAPE] = check_reshape,
-    [LILAC_TILE_OP_TT_TRANS] = check_trans,
+    [LILAC_TILE_OP_TT_TRANS] = tile_verify_order,
     [LILAC_TILE_OP_TT_JOIN] = check_join,
     [LILAC_TILE_OP_TT_SPLIT] = check_split,
     [LILAC_TILE_OP_TT_CAT] = check_cat,
     [LILAC_TILE_OP_TT_GATHER] = check_gather,
     [LILAC_TILE_OP_TT_HISTOGRAM] = check_histogram,
     [LILAC_TILE_OP_TTG_CONVERT_LAYOUT] = check_convert,
+    [LILAC_TILE_OP_TTG_LOCAL_ALLOC] = tile_verify_local_alloc,
+    [LILAC_TILE_OP_TTG_LOCAL_LOAD] = tile_verify_local_access,
+    [LILAC_TILE_OP_TTG_LOCAL_STORE] = tile_verify_local_access,
+    [LILAC_TILE_OP_TTG_MEMDESC_INDEX] = tile_verify_memdesc_index,
+    [LILAC_TILE_OP_TTG_MEMDESC_SUBSLICE] = tile_verify_memdesc_subslice,
+    [LILAC_TILE_OP_TTG_MEMDESC_TRANS] = tile_verify_memdesc_trans,
+    [LILAC_TILE_OP_TTG_MEMDESC_RESHAPE] = tile_verify_memdesc_reshape,
+    [LILAC_TILE_OP_TTG_MEMDESC_REINTERPRET] = tile_verify_memdesc_reinterpret,
     [LILAC_TILE_OP_TT_ATOMIC_RMW] = check_atomic,
     [LILAC_TILE_OP_TT_MAKE_TENSOR_PTR] = check_block_pointer,
     [LILAC_TILE_OP_TT_ADVANCE] = check_block_pointer,

@@ -10,7 +10,13 @@
 
 #include <cmocka.h>
 
+#define MEMORY(shape, layout, rest) "!ttg.memdesc<" shape "xf32, #" layout ", #smem" rest ">"
+
 static const char *const lines[] = {
+    ("#shared = #ttg.swizzled_shared<{vec = 4, perPhase = 1, maxPhase = 2, order = [1, 0]}>\n"),
+    ("#shared1 = #ttg.swizzled_shared<{vec = 4, perPhase = 1, maxPhase = 2, order = [0, 1]}>\n"),
+    ("#shared2 = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>\n"),
+    "#smem = #ttg.shared_memory\n",
     "module {\n",
     "  tt.func private @g(i32, f32) -> (i32, f32)\n",
     "  tt.func private @h()\n",
@@ -130,6 +136,25 @@ static const char *const lines[] = {
     "    %histogram = tt.histogram %t, %cmpi : tensor<8xi32> -> tensor<4xi32>\n",
     "    %histogram_4 = tt.histogram %t : tensor<8xi32> -> tensor<4xi32>\n",
     "    %convert = ttg.convert_layout %x : tensor<8xf32> -> tensor<8xf32>\n",
+    "    %buffers = ttg.local_alloc : () -> " MEMORY("3x8x8", "shared", ", mutable") "\n",
+    ("    %alloc = ttg.local_alloc %x {allocation.offset = 0 : i32} : (tensor<8xf32>) -> " MEMORY(
+        "8", "shared2", "") "\n"),
+    ("    %buffer = ttg.memdesc_index %buffers[%i] : " MEMORY(
+        "3x8x8", "shared", ", mutable") " -> " MEMORY("8x8", "shared", ", mutable") "\n"),
+    ("    ttg.local_store %square, %buffer : tensor<8x8xf32> -> " MEMORY("8x8", "shared",
+                                                                         ", mutable") "\n"),
+    ("    %slice_of = ttg.memdesc_subslice %buffer[4, 0] : " MEMORY(
+        "8x8", "shared", ", mutable") " -> " MEMORY("4x8", "shared", ", 8x8") "\n"),
+    ("    %turned = ttg.memdesc_trans %slice_of {order = array<i32: 1, 0>} : " MEMORY(
+        "4x8", "shared", ", 8x8") " -> " MEMORY("8x4", "shared1", ", 8x8") "\n"),
+    ("    %shaped = ttg.memdesc_reshape %alloc : " MEMORY("8", "shared2", "") " -> " MEMORY(
+        "8", "shared2", "") "\n"),
+    ("    %other = ttg.memdesc_reinterpret %shaped : " MEMORY(
+        "8", "shared2", "") " -> !ttg.memdesc<8xi16, #shared2, #smem>\n"),
+    ("    %local = ttg.local_load %turned : " MEMORY("8x4", "shared1",
+                                                     ", 8x8") " -> tensor<8x4xf32>\n"),
+    "    ttg.local_barrier\n",
+    "    ttg.local_dealloc %buffers : " MEMORY("3x8x8", "shared", ", mutable") "\n",
     "    %q = tt.addptr %splat, %range : tensor<8x!tt.ptr<f32>>, tensor<8xi32>\n",
     "    %s = tt.addptr %p, %extsi : !tt.ptr<f32>, i64\n",
     "    %cast = tt.bitcast %q : tensor<8x!tt.ptr<f32>> -> tensor<8x!tt.ptr<i32>>\n",
