@@ -1,7 +1,8 @@
 /* target/sim: SIMT IR executed, with the accounts a GPU's counters would give.
  *
  * Knows SIMT IR only: no layouts, no plans. All threads of a block run in step, one instruction for
- * all of them at a time; blocks are spread over the machine's cores.
+ * all of them at a time; the blocks of a cluster take turns between its barriers; clusters are
+ * spread over the machine's cores.
  *
  * Arithmetic is exact: add, sub, mul, fma, div, sqrt, rcp, conversions and roundings to an integral
  * value are rounded once as the PTX manual says, subnormals are kept unless the instruction says
@@ -18,7 +19,9 @@
  *               bank-wide words that one lane's access takes (at least 1), so that a transaction is
  *               at most banks · bank_bytes = 128 bytes: 32 lanes of 32 bits, 16 of 64, 8 of 128. A
  *               transaction costs the most distinct words that fall into one bank; a word touched
- *               by several lanes counts once (broadcast); a group with no active lane costs nothing
+ *               by several lanes counts once (broadcast); a group with no active lane costs
+ * nothing. A matrix is one transaction, of 8 rows of 16 bytes. Each block of a cluster that a
+ *               transaction reaches into counts by itself
  *
  *           lane 0 ──▶ word 0   bank 0 ┐            lane 0 ──▶ word  0  bank 0 ┐
  *           lane 1 ──▶ word 1   bank 1 ├ 1          lane 1 ──▶ word 32  bank 0 ├ 3 wavefronts
@@ -26,10 +29,15 @@
  *
  * Traps end the launch; the diagnostic has the instruction's source line, the block and the thread:
  *
- *   out-of-bounds        an access outside every buffer, or outside the block's shared memory
+ *   out-of-bounds        an access outside every buffer, outside the block's shared memory, or to a
+ *                        block that the cluster does not have
+ *   outside-interval     an access to shared bytes other than those it promises
  *   misaligned-access    an address that is no multiple of the access's whole size
  *   read-only            a store to a read-only buffer
  *   divergent-branch     a branch or loop condition that differs between threads of the block
+ *   divergent-predicate  a predicate of a matrix access that differs within a warp
+ *   group-barrier        a number that differs within a warp or is above 14, or that not exactly as
+ *                        many threads give as the barrier says
  *   assertion-failed     a failed assert, with its text
  *   division-by-zero     of integers
  *   loop-step            a loop whose step is not positive
@@ -37,10 +45,13 @@
  *
  * Findings are warnings, and the launch goes on:
  *
- *   uninitialised-read   memory that nothing wrote (shared memory: nothing in this block)
- *   shared-race          a shared byte written by one warp and touched by another with no barrier
- *                        between, in either order; a note has the other line. Threads of one warp
- *                        run in step and do not race with each other
+ *   uninitialised-read   memory that nothing wrote (shared memory: nothing in this cluster)
+ *   shared-race          a shared byte written by one warp and touched by another, of this block or
+ *                        another one of the cluster, with no chain of barriers (of blocks, groups,
+ *                        clusters) between, in either order; a note has the other line. Threads of
+ *                        one warp run in step and do not race with each other
+ *   shared-lifetime      another block's shared memory touched with no cluster barrier before (that
+ *                        block may not have begun) or none after (it may have ended)
  *
  * Refused before anything runs: what the verifier refuses, argument-count, grid-size,
  * buffer-overlap, unsupported-instruction (saturation, ballots of 64 lanes), too-many-values.
@@ -94,10 +105,18 @@ typedef struct lilac_sim_counters {
     uint64_t global_load_bytes, global_store_bytes;     /* asked for by active threads */
     uint64_t shared_loads, shared_stores;               /* warp instructions */
     uint64_t shared_load_wavefronts, shared_store_wavefronts;
-    uint64_t shuffles, votes, barriers; /* warp instructions; barriers once a block */
+    uint64_t shared_load_bytes, shared_store_bytes; /* moved by active threads */
+    uint64_t matrix_loads, matrix_stores;           /* of the shared_loads, shared_stores */
+    uint64_t cluster_loads, cluster_stores;         /* likewise: ld.cluster, st.cluster */
+    uint64_t shuffles, votes;                       /* warp instructions */
+    uint64_t selects, permutes;                     /* warp instructions select, prmt */
+    uint64_t barriers;                              /* once a block */
+    uint64_t warp_barriers, group_barriers;         /* once a warp */
+    uint64_t cluster_barriers;                      /* once a block */
     uint64_t atomics;
-    uint64_t races, uninitialised_reads;    /* warp instructions with such a finding; the first few
-                                               of each, one a pair of lines, are diagnostics */
+    uint64_t races, uninitialised_reads;    /* warp instructions with such a finding, a lifetime's
+                                               among the races; the first few of each, one a pair of
+                                               lines, are diagnostics */
     uint64_t access_bits[LILAC_SIM_WIDTHS]; /* global accesses (warp instructions) of 8 16 32 64 128
                                                256 bits a thread */
 } lilac_sim_counters;

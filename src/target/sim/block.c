@@ -1,4 +1,4 @@
-/* Running a block: one step after another, each for all threads.
+/* Running a cluster: its blocks in turn, one step after another, each for all threads.
  *
  * Control flow is the same for all threads, so there is one place in the program and no mask; a
  * condition is compared over the threads where it may differ. */
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define DEFAULT_LIMIT (UINT64_C(1) << 36)
+enum { GROUPS = 15, MOST_WARPS = 64 };
 
 bool lilac_sim_worker_trap(lilac_sim_worker *w, lilac_sim_trap_kind kind,
                            const lilac_sim_step *step, uint32_t thread) {
@@ -115,17 +116,24 @@ static bool is_for_each_block(const lilac_sim_preset *preset) {
 
 void lilac_sim_worker_init(lilac_sim_worker *w, const lilac_sim_program *program,
                            const lilac_sim_launch *launch, const lilac_sim_memory *memory) {
+    uint32_t blocks = program->kernel->num_ctas;
+    size_t bytes = (size_t)program->register_bytes * blocks;
     *w = (lilac_sim_worker){.program = program, .launch = launch, .memory = memory};
-    w->registers = lilac_heap_grow(NULL, program->register_bytes + 1);
-    memset(w->registers, 0, program->register_bytes);
-    lilac_sim_shared_init(&w->shared, program->kernel->shared_bytes);
-    for (uint32_t k = 0; k < program->preset_count; k++)
-        if (!is_for_each_block(&program->presets[k]))
-            apply_preset(w, &program->presets[k]);
+    w->register_files = lilac_heap_grow(NULL, bytes + 1);
+    memset(w->register_files, 0, bytes);
+    w->blocks = lilac_heap_grow(NULL, sizeof *w->blocks * blocks);
+    lilac_sim_shared_init(&w->shared, program);
+    for (uint32_t rank = 0; rank < blocks; rank++) {
+        w->registers = w->register_files + program->register_bytes * rank;
+        for (uint32_t k = 0; k < program->preset_count; k++)
+            if (!is_for_each_block(&program->presets[k]))
+                apply_preset(w, &program->presets[k]);
+    }
 }
 
 void lilac_sim_worker_clear(lilac_sim_worker *w) {
-    lilac_heap_free(w->registers);
+    lilac_heap_free(w->register_files);
+    lilac_heap_free(w->blocks);
     lilac_sim_shared_clear(&w->shared);
 }
 
@@ -264,13 +272,55 @@ static bool next_iteration(const lilac_sim_worker *w, const lilac_sim_step *s) {
                            read_entry(w->registers + s->c, entry_bytes, 0));
 }
 
-static bool run_steps(lilac_sim_worker *w) {
+/* The warps of the block in execution, ordered among themselves. */
+static void run_barrier(lilac_sim_worker *w) {
+    uint32_t warps[MOST_WARPS], count = w->program->warps;
+    for (uint32_t k = 0; k < count; k++)
+        warps[k] = w->rank * count + k;
+    lilac_sim_shared_order(&w->shared, warps, count);
+    w->counters.barriers++;
+}
+
+static bool run_group_barrier(lilac_sim_worker *w, const lilac_sim_step *s) {
+    uint32_t size = w->program->arch->warp_size, count = w->program->warps;
+    uint32_t warps[GROUPS][MOST_WARPS], members[GROUPS] = {0};
+    const lane_u32 *numbers = (const void *)(w->registers + s->a);
+    for (uint32_t warp = 0; warp < count; warp++) {
+        uint32_t number = numbers[warp * size];
+        for (uint32_t lane = 0; lane < size; lane++)
+            if (numbers[warp * size + lane] != number || number >= GROUPS)
+                return lilac_sim_worker_trap(w, TRAP_GROUP_NUMBER, s, warp * size + lane);
+        warps[number][members[number]++] = w->rank * count + warp;
+    }
+    for (uint32_t k = 0; k < GROUPS; k++) {
+        if (members[k] && members[k] * size != s->immediate) {
+            w->trap.address = k;
+            w->trap.size = members[k];
+            return lilac_sim_worker_trap(w, TRAP_GROUP_SIZE, s, warps[k][0] % count * size);
+        }
+        if (members[k])
+            lilac_sim_shared_order(&w->shared, warps[k], members[k]);
+    }
+    w->counters.group_barriers += count;
+    return true;
+}
+
+typedef enum outcome { TRAPPED, ENDED, WAITS /* at a cluster barrier */ } outcome;
+
+static outcome stop_at_limit(lilac_sim_worker *w, const lilac_sim_step *s) {
+    lilac_sim_worker_trap(w, TRAP_LIMIT, s, 0);
+    return TRAPPED;
+}
+
+/* Goes on with the block in execution; *at is where. */
+static outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **at) {
     const lilac_sim_program *p = w->program;
     uint64_t limit =
         (w->launch->instruction_limit ? w->launch->instruction_limit : DEFAULT_LIMIT) / p->warps;
-    const lilac_sim_step *s = p->steps;
+    const lilac_sim_step *s = *at;
     for (;; s++) {
         w->issued += s->issues;
+        w->tally[s->tally]++;
         bool runs = true;
         switch ((lilac_sim_step_kind)s->kind) {
         case STEP_LANES:
@@ -281,17 +331,24 @@ static bool run_steps(lilac_sim_worker *w) {
             break;
         case STEP_DIVIDE:
             if (!run_divide(w, s))
-                return false;
+                return TRAPPED;
             break;
         case STEP_LOAD_GLOBAL:
         case STEP_STORE_GLOBAL:
             if (!lilac_sim_access_global(w, s))
-                return false;
+                return TRAPPED;
             break;
         case STEP_LOAD_SHARED:
         case STEP_STORE_SHARED:
+        case STEP_LOAD_CLUSTER:
+        case STEP_STORE_CLUSTER:
             if (!lilac_sim_access_shared(w, s))
-                return false;
+                return TRAPPED;
+            break;
+        case STEP_LOAD_MATRIX:
+        case STEP_STORE_MATRIX:
+            if (!lilac_sim_access_matrix(w, s))
+                return TRAPPED;
             break;
         case STEP_SHUFFLE:
             run_shuffle(w, s);
@@ -300,30 +357,37 @@ static bool run_steps(lilac_sim_worker *w) {
             run_ballot(w, s);
             break;
         case STEP_BARRIER:
-            lilac_sim_shared_barrier(&w->shared);
-            w->counters.barriers++;
+            run_barrier(w);
             break;
-        case STEP_NOTHING:
+        case STEP_WARP_BARRIER:
+            w->counters.warp_barriers += p->warps;
             break;
+        case STEP_GROUP_BARRIER:
+            if (!run_group_barrier(w, s))
+                return TRAPPED;
+            break;
+        case STEP_CLUSTER_BARRIER:
+            *at = s + 1;
+            return WAITS;
         case STEP_ASSERT:
             if (!run_assert(w, s))
-                return false;
+                return TRAPPED;
             break;
         case STEP_LOOP_BEGIN:
             if (!begin_loop(w, s, &runs))
-                return false;
+                return TRAPPED;
             if (!runs)
                 s = p->steps + s->target - 1;
             break;
         case STEP_LOOP_NEXT:
             if (w->issued > limit)
-                return lilac_sim_worker_trap(w, TRAP_LIMIT, s, 0);
+                return stop_at_limit(w, s);
             if (next_iteration(w, s))
                 s = p->steps + s->target - 1;
             break;
         case STEP_BRANCH:
             if (!check_agreement(w, s, 0, s->a, 1))
-                return false;
+                return TRAPPED;
             if (!w->registers[s->a])
                 s = p->steps + s->target - 1;
             break;
@@ -332,31 +396,100 @@ static bool run_steps(lilac_sim_worker *w) {
             break;
         case STEP_JUMP_BACK:
             if (w->issued > limit)
-                return lilac_sim_worker_trap(w, TRAP_LIMIT, s, 0);
+                return stop_at_limit(w, s);
             s = p->steps + s->target - 1;
             break;
         case STEP_END:
-            return true;
+            return ENDED;
         }
     }
 }
 
-bool lilac_sim_worker_run(lilac_sim_worker *w, uint64_t block) {
+/* Makes the block of that rank the one in execution. */
+static void enter(lilac_sim_worker *w, uint64_t cluster, uint32_t rank) {
+    w->rank = rank;
+    w->block = cluster * w->program->kernel->num_ctas + rank;
+    w->registers = w->register_files + w->program->register_bytes * rank;
+    w->issued = w->blocks[rank].issued;
+}
+
+static void begin_block(lilac_sim_worker *w, uint64_t cluster, uint32_t rank) {
+    const lilac_sim_program *p = w->program;
+    w->blocks[rank] = (lilac_sim_block){.at = p->steps};
+    enter(w, cluster, rank);
+    for (uint32_t k = 0; k < p->preset_count; k++)
+        if (is_for_each_block(&p->presets[k]))
+            apply_preset(w, &p->presets[k]);
+}
+
+/* Runs all blocks up to their next cluster barrier or their end. */
+static bool run_phase(lilac_sim_worker *w, uint64_t cluster, uint32_t *waiting) {
+    *waiting = 0;
+    for (uint32_t rank = 0; rank < w->program->kernel->num_ctas; rank++) {
+        lilac_sim_block *block = &w->blocks[rank];
+        if (block->ended)
+            continue;
+        enter(w, cluster, rank);
+        outcome end = run_steps(w, &block->at);
+        block->issued = w->issued;
+        block->ended = end != WAITS;
+        *waiting += end == WAITS;
+        if (end == TRAPPED)
+            return false;
+    }
+    return true;
+}
+
+/* Blocks that have ended while others still reached into their memory. */
+static void check_reached(lilac_sim_worker *w) {
+    for (uint32_t rank = 0; rank < w->program->kernel->num_ctas; rank++) {
+        lilac_sim_block *block = &w->blocks[rank];
+        if (block->ended && block->reached.at) {
+            w->counters.races++;
+            lilac_sim_worker_find(w, block->reached);
+        }
+        block->reached.at = NULL;
+    }
+}
+
+/* The cluster barrier, of the blocks that have not ended. */
+static void pass_cluster_barrier(lilac_sim_worker *w) {
+    uint32_t warps[LILAC_SIM_MOST_BLOCKS * MOST_WARPS], count = 0, each = w->program->warps;
+    for (uint32_t rank = 0; rank < w->program->kernel->num_ctas; rank++) {
+        if (w->blocks[rank].ended)
+            continue;
+        w->counters.cluster_barriers++;
+        for (uint32_t k = 0; k < each; k++)
+            warps[count++] = rank * each + k;
+    }
+    lilac_sim_shared_order(&w->shared, warps, count);
+    w->phase++;
+}
+
+bool lilac_sim_worker_run(lilac_sim_worker *w, uint64_t cluster) {
     const uint32_t *grid = w->launch->grid;
-    uint32_t ctas = w->program->kernel->num_ctas;
-    uint64_t program = block / ctas;
-    w->block = block;
-    w->rank = (uint32_t)(block % ctas);
-    w->place[0] = (uint32_t)(program % grid[0]);
-    w->place[1] = (uint32_t)(program / grid[0] % grid[1]);
-    w->place[2] = (uint32_t)(program / grid[0] / grid[1]);
-    w->issued = 0;
+    const lilac_sim_program *p = w->program;
+    uint32_t blocks = p->kernel->num_ctas, waiting = 0;
+    w->place[0] = (uint32_t)(cluster % grid[0]);
+    w->place[1] = (uint32_t)(cluster / grid[0] % grid[1]);
+    w->place[2] = (uint32_t)(cluster / grid[0] / grid[1]);
+    w->phase = 0;
+    memset(w->tally, 0, sizeof w->tally);
     lilac_sim_shared_forget(&w->shared);
-    for (uint32_t k = 0; k < w->program->preset_count; k++)
-        if (is_for_each_block(&w->program->presets[k]))
-            apply_preset(w, &w->program->presets[k]);
-    bool done = run_steps(w);
-    w->counters.blocks++;
-    w->counters.instructions += w->issued * w->program->warps;
-    return done;
+    for (uint32_t rank = 0; rank < blocks; rank++)
+        begin_block(w, cluster, rank);
+    do {
+        if (!run_phase(w, cluster, &waiting))
+            return false;
+        if (blocks > 1)
+            check_reached(w);
+        if (waiting)
+            pass_cluster_barrier(w);
+    } while (waiting);
+    w->counters.blocks += blocks;
+    for (uint32_t rank = 0; rank < blocks; rank++)
+        w->counters.instructions += w->blocks[rank].issued * p->warps;
+    w->counters.selects += w->tally[TALLY_SELECT] * p->warps;
+    w->counters.permutes += w->tally[TALLY_PERMUTE] * p->warps;
+    return true;
 }

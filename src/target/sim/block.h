@@ -1,12 +1,14 @@
-/* A block in execution, and the worker that runs one block after another.
+/* A cluster in execution, and the worker that runs one cluster after another.
  *
- * A worker owns registers, shared memory and counters; global memory is everybody's. What it finds
- * it keeps as records, in order; launch.c makes diagnostics of them when all workers are done.
+ * A worker owns registers, shared memory and counters; global memory is everybody's. The blocks of
+ * a cluster take turns: each runs up to its next cluster barrier, then the next block does. What a
+ * worker finds it keeps as records, in order; launch.c makes diagnostics of them when all workers
+ * are done.
  */
 #ifndef LILAC_SIM_BLOCK_H
 #define LILAC_SIM_BLOCK_H
 
-#include "program.h"
+#include "shared.h"
 
 typedef enum lilac_sim_trap_kind {
     TRAP_NONE,
@@ -18,7 +20,12 @@ typedef enum lilac_sim_trap_kind {
     TRAP_ASSERT,
     TRAP_DIVISION,
     TRAP_STEP,
-    TRAP_LIMIT
+    TRAP_LIMIT,
+    TRAP_INTERVAL,  /* of the access's promise */
+    TRAP_RANK,      /* no such block in the cluster */
+    TRAP_PREDICATE, /* differs within a warp where it must not */
+    TRAP_GROUP_NUMBER,
+    TRAP_GROUP_SIZE
 } lilac_sim_trap_kind;
 
 typedef struct lilac_sim_trap {
@@ -26,8 +33,9 @@ typedef struct lilac_sim_trap {
     const lilac_simt_instruction *at;
     uint64_t block;
     uint32_t thread;
-    uint64_t address;
-    uint32_t size; /* bytes of the access */
+    uint64_t address; /* within the block of that rank */
+    uint32_t size;    /* bytes of the access; of a group: its warps */
+    uint32_t rank;    /* whose shared memory */
 } lilac_sim_trap;
 
 typedef enum lilac_sim_finding_kind {
@@ -36,6 +44,8 @@ typedef enum lilac_sim_finding_kind {
     FINDING_READ_AFTER_WRITE,
     FINDING_WRITE_AFTER_READ,
     FINDING_WRITE_AFTER_WRITE,
+    FINDING_NOT_BEGUN, /* shared memory of a block that may not run yet, or not any more */
+    FINDING_ENDED,
     FINDING_KINDS
 } lilac_sim_finding_kind;
 
@@ -44,7 +54,9 @@ typedef struct lilac_sim_finding {
     const lilac_simt_instruction *at, *other; /* other: the earlier access of a race */
     uint64_t block;
     uint64_t address; /* of the first byte concerned */
-    uint32_t thread, warp, other_warp;
+    uint32_t rank;    /* whose shared memory that is */
+    uint32_t thread;
+    uint32_t warp, other_warp; /* of all the warps of the cluster */
 } lilac_sim_finding;
 
 /* Findings that differ in kind or lines, kept for each kind; later ones are counted only. */
@@ -60,28 +72,30 @@ typedef struct lilac_sim_memory {
 const lilac_sim_buffer *lilac_sim_memory_find(const lilac_sim_memory *memory, uint64_t address,
                                               uint64_t size);
 
-/* What is known of a byte of shared memory. A stamp is epoch << 8 | many << 7 | warp, where the
- * epoch counts barriers (0: never) and `many` says that other warps did so too in that epoch. */
-typedef struct lilac_sim_shared {
-    uint8_t *bytes;
-    uint8_t *written; /* in this block */
-    uint32_t *write_stamp, *read_stamp;
-    uint32_t *write_step, *read_step; /* which step that was */
-    uint32_t size;
-    uint32_t epoch;
-} lilac_sim_shared;
+/* A block of the cluster that a worker runs. */
+typedef struct lilac_sim_block {
+    const lilac_sim_step *at; /* where it goes on */
+    uint64_t issued;          /* instructions of each of its warps */
+    bool ended;
+    lilac_sim_finding reached; /* the first access to its memory by another block since the last
+                                  cluster barrier; at: NULL when there was none */
+} lilac_sim_block;
 
 typedef struct lilac_sim_worker {
     const lilac_sim_program *program;
     const lilac_sim_launch *launch;
     const lilac_sim_memory *memory;
     const lilac_sim_buffer *last_buffer; /* hit by the access before */
-    uint8_t *registers;
+    uint8_t *register_files;             /* one a block of the cluster */
     lilac_sim_shared shared;
-    uint64_t block; /* in execution: linear number, its program's place, its rank in a cluster */
+    lilac_sim_block *blocks; /* of the cluster, by rank */
+    uint32_t phase;          /* cluster barriers passed */
+    uint8_t *registers;      /* of the block in execution */
+    uint64_t block;          /* linear number, its program's place, its rank in the cluster */
     uint32_t place[3];
     uint32_t rank;
-    uint64_t issued; /* instructions of each warp of the block */
+    uint64_t issued;   /* instructions of each warp of the block */
+    uint64_t tally[3]; /* steps of each lilac_sim_tally */
     lilac_sim_counters counters;
     lilac_sim_trap trap;
     lilac_sim_finding findings[FINDING_KINDS * LILAC_SIM_FINDINGS];
@@ -89,24 +103,17 @@ typedef struct lilac_sim_worker {
     uint32_t kept[FINDING_KINDS];
 } lilac_sim_worker;
 
-/* memory.c: a worker's shared memory. */
-void lilac_sim_shared_init(lilac_sim_shared *shared, uint32_t size);
-void lilac_sim_shared_clear(lilac_sim_shared *shared);
-/* Nothing is written any more. */
-void lilac_sim_shared_forget(lilac_sim_shared *shared);
-/* What came before is ordered before what comes after. */
-void lilac_sim_shared_barrier(lilac_sim_shared *shared);
-
-/* memory.c: one memory step for all threads; false after a trap. */
+/* memory.c, memory_shared.c: one memory step for all threads; false after a trap. */
 LILAC_MUST_USE bool lilac_sim_access_global(lilac_sim_worker *worker, const lilac_sim_step *step);
 LILAC_MUST_USE bool lilac_sim_access_shared(lilac_sim_worker *worker, const lilac_sim_step *step);
+LILAC_MUST_USE bool lilac_sim_access_matrix(lilac_sim_worker *worker, const lilac_sim_step *step);
 
 /* block.c */
 void lilac_sim_worker_init(lilac_sim_worker *worker, const lilac_sim_program *program,
                            const lilac_sim_launch *launch, const lilac_sim_memory *memory);
 void lilac_sim_worker_clear(lilac_sim_worker *worker);
-/* Runs one block; false after a trap, which is in worker->trap. */
-LILAC_MUST_USE bool lilac_sim_worker_run(lilac_sim_worker *worker, uint64_t block);
+/* Runs one cluster; false after a trap, which is in worker->trap. */
+LILAC_MUST_USE bool lilac_sim_worker_run(lilac_sim_worker *worker, uint64_t cluster);
 /* Always false. */
 bool lilac_sim_worker_trap(lilac_sim_worker *worker, lilac_sim_trap_kind kind,
                            const lilac_sim_step *step, uint32_t thread);

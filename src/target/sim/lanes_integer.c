@@ -4,6 +4,7 @@
  * operands' bits, sa and sb their signed values, wa and wb the bits in a type whose arithmetic
  * wraps, BITS the width. An i1 entry is 0 or 1; its signed value is 0 or -1. */
 #include "lanes.h"
+#include "shared.h"
 
 #include <string.h>
 
@@ -222,6 +223,20 @@ uint32_t lilac_sim_lane_bytes(lilac_simt_type type) {
     return 1u << size_class(type);
 }
 
+/* The rank, plus one, stands above the bits of an address (shared.h); what is no address of the
+ * block's own or no rank gives an address that no access may have. */
+static void map_shared(uint32_t n, uint64_t immediate, void *restrict out, const void *x,
+                       const void *y, const void *z) {
+    (void)immediate;
+    (void)z;
+    lane_u32 *mapped = out;
+    const lane_u32 *address = x, *rank = y;
+    for (uint32_t k = 0; k < n; k++) {
+        bool fits = address[k] >> LILAC_SIM_RANK_SHIFT == 0 && rank[k] < LILAC_SIM_MOST_BLOCKS;
+        mapped[k] = fits ? (rank[k] + 1) << LILAC_SIM_RANK_SHIFT | address[k] : UINT32_MAX;
+    }
+}
+
 lane_loop *lilac_sim_pack_loop(lilac_simt_type part, lilac_simt_type whole) {
     static lane_loop *const loops[4][4] = {
         {pack_lane_u8_lane_u8, pack_lane_u8_lane_u16, pack_lane_u8_lane_u32, pack_lane_u8_lane_u64},
@@ -324,6 +339,8 @@ lane_loop *lilac_sim_integer_loop(const lilac_simt_instruction *instruction, lil
         return mulwide_u;
     case LILAC_SIMT_OP_PRMT:
         return prmt;
+    case LILAC_SIMT_OP_MAP_SHARED:
+        return map_shared;
     default:
         return arithmetic[instruction->code][from];
     }

@@ -1,9 +1,9 @@
-/* A launch: checked, decoded once, its blocks handed to workers in order, their records merged.
+/* A launch: checked, decoded once, its clusters handed to workers in order, their records merged.
  *
- * What is reported must not depend on how the host schedules: counters are sums; blocks are taken
+ * What is reported must not depend on how the host schedules: counters are sums; clusters are taken
  * in ascending order, so a worker's first findings are enough to know the launch's first; and when
- * a block traps, every block before it is still run, so that the first block to trap is the same
- * each time. */
+ * a cluster traps, every one before it is still run, so that the first one to trap is the same each
+ * time. */
 #include "report.h"
 
 #include <assert.h>
@@ -35,6 +35,12 @@ static bool check_shape(lilac_context *context, const lilac_sim_launch *launch) 
         lilac_error(context, NOWHERE, kernel->location, "argument-count",
                     "kernel '%s' has %u parameters and the launch %u arguments", kernel->name,
                     kernel->parameter_count, launch->argument_count);
+        return false;
+    }
+    if (kernel->num_ctas > LILAC_SIM_MOST_BLOCKS) {
+        lilac_error(context, NOWHERE, kernel->location, "grid-size",
+                    "a cluster of %u blocks: the simulator runs at most %u side by side",
+                    kernel->num_ctas, LILAC_SIM_MOST_BLOCKS);
         return false;
     }
     for (uint32_t k = 0; k < 3; k++) {
@@ -88,9 +94,9 @@ static bool collect_buffers(lilac_context *context, const lilac_sim_launch *laun
 
 typedef struct schedule {
     lilac_sim_worker *workers;
-    uint64_t blocks;
-    atomic_uint_fast64_t next;  /* block to take */
-    atomic_uint_fast64_t first; /* to trap so far; blocks: none */
+    uint64_t clusters;
+    atomic_uint_fast64_t next;  /* cluster to take */
+    atomic_uint_fast64_t first; /* to trap so far; clusters: none */
 } schedule;
 
 typedef struct job {
@@ -99,19 +105,19 @@ typedef struct job {
     pthread_t thread;
 } job;
 
-static void *run_blocks(void *argument) {
+static void *run_clusters(void *argument) {
     job *j = argument;
     schedule *s = j->schedule;
     for (;;) {
-        uint64_t block = atomic_fetch_add(&s->next, 1);
-        if (block >= s->blocks || block > atomic_load(&s->first))
+        uint64_t cluster = atomic_fetch_add(&s->next, 1);
+        if (cluster >= s->clusters || cluster > atomic_load(&s->first))
             return NULL;
-        if (lilac_sim_worker_run(j->worker, block))
+        if (lilac_sim_worker_run(j->worker, cluster))
             continue;
         uint_fast64_t first = atomic_load(&s->first);
-        while (block < first && !atomic_compare_exchange_weak(&s->first, &first, block))
+        while (cluster < first && !atomic_compare_exchange_weak(&s->first, &first, cluster))
             ;
-        return NULL; /* later blocks are of no interest, earlier ones are taken */
+        return NULL; /* later clusters are of no interest, earlier ones are taken */
     }
 }
 
@@ -122,15 +128,15 @@ static void run_workers(schedule *s, uint32_t count) {
     for (uint32_t k = 0; k < count; k++)
         jobs[k] = (job){.schedule = s, .worker = &s->workers[k]};
     while (started < count &&
-           pthread_create(&jobs[started].thread, NULL, run_blocks, &jobs[started]) == 0)
+           pthread_create(&jobs[started].thread, NULL, run_clusters, &jobs[started]) == 0)
         started++;
-    run_blocks(&jobs[0]);
+    run_clusters(&jobs[0]);
     for (uint32_t k = 1; k < started; k++)
         pthread_join(jobs[k].thread, NULL);
     lilac_heap_free(jobs);
 }
 
-static uint32_t choose_threads(const lilac_sim_launch *launch, uint64_t blocks) {
+static uint32_t choose_threads(const lilac_sim_launch *launch, uint64_t clusters) {
     uint64_t threads = launch->threads;
     if (threads == 0) {
         long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -138,7 +144,7 @@ static uint32_t choose_threads(const lilac_sim_launch *launch, uint64_t blocks) 
     }
     if (threads > 256)
         threads = 256;
-    return (uint32_t)(threads < blocks ? threads : blocks);
+    return (uint32_t)(threads < clusters ? threads : clusters);
 }
 
 /* ---- merging ---------------------------------------------------------------------------- */
@@ -156,28 +162,28 @@ static bool same_finding(const lilac_sim_finding *a, const lilac_sim_finding *b)
     return a->kind == b->kind && a->at == b->at && a->other == b->other;
 }
 
-/* The launch's first findings: each worker's are in order of blocks, and no block has two workers,
- * so the least block among their heads is next. */
+/* The launch's first findings: each worker's are in order of clusters, and no cluster has two
+ * workers, so the least cluster among their heads is next. */
 static void report_findings(lilac_context *context, const lilac_sim_launch *launch,
                             const lilac_sim_memory *memory, const schedule *s, uint32_t count) {
     lilac_sim_finding told[FINDING_KINDS * LILAC_SIM_FINDINGS];
     uint32_t told_count = 0, told_of[FINDING_KINDS] = {0};
     uint32_t *head = lilac_heap_grow(NULL, sizeof *head * count);
     memset(head, 0, sizeof *head * count);
-    uint64_t last = atomic_load(&s->first);
+    uint64_t last = atomic_load(&s->first), ctas = launch->kernel->num_ctas;
     for (;;) {
         uint32_t best = count;
         for (uint32_t k = 0; k < count; k++) {
             const lilac_sim_worker *w = &s->workers[k];
             if (head[k] < w->finding_count &&
-                (best == count ||
-                 w->findings[head[k]].block < s->workers[best].findings[head[best]].block))
+                (best == count || w->findings[head[k]].block / ctas <
+                                      s->workers[best].findings[head[best]].block / ctas))
                 best = k;
         }
         if (best == count)
             break;
         const lilac_sim_finding *f = &s->workers[best].findings[head[best]++];
-        bool known = f->block > last || told_of[f->kind] == LILAC_SIM_FINDINGS;
+        bool known = f->block / ctas > last || told_of[f->kind] == LILAC_SIM_FINDINGS;
         for (uint32_t k = 0; k < told_count && !known; k++)
             known = same_finding(&told[k], f);
         if (known)
@@ -191,11 +197,11 @@ static void report_findings(lilac_context *context, const lilac_sim_launch *laun
 
 static bool run_program(lilac_context *context, const lilac_sim_launch *launch,
                         const lilac_sim_program *program, const lilac_sim_memory *memory,
-                        uint64_t blocks, lilac_sim_counters *counters) {
-    uint32_t count = choose_threads(launch, blocks);
-    schedule s = {.blocks = blocks};
+                        uint64_t clusters, lilac_sim_counters *counters) {
+    uint32_t count = choose_threads(launch, clusters);
+    schedule s = {.clusters = clusters};
     atomic_init(&s.next, 0);
-    atomic_init(&s.first, blocks);
+    atomic_init(&s.first, clusters);
     s.workers = lilac_heap_grow(NULL, sizeof *s.workers * count);
     for (uint32_t k = 0; k < count; k++)
         lilac_sim_worker_init(&s.workers[k], program, launch, memory);
@@ -205,16 +211,16 @@ static bool run_program(lilac_context *context, const lilac_sim_launch *launch,
     report_findings(context, launch, memory, &s, count);
     for (uint32_t k = 0; k < count; k++) {
         const lilac_sim_worker *w = &s.workers[k];
-        if (w->trap.kind != TRAP_NONE && w->trap.block == first)
+        if (w->trap.kind != TRAP_NONE && w->trap.block / program->kernel->num_ctas == first)
             lilac_sim_report_trap(context, launch, memory, &w->trap);
         add_counters(counters, &w->counters);
     }
     for (uint32_t k = 0; k < count; k++)
         lilac_sim_worker_clear(&s.workers[k]);
     lilac_heap_free(s.workers);
-    if (first < blocks)
+    if (first < clusters)
         *counters = (lilac_sim_counters){0};
-    return first == blocks;
+    return first == clusters;
 }
 
 bool lilac_sim_run(lilac_context *context, const lilac_sim_launch *launch,
@@ -225,13 +231,13 @@ bool lilac_sim_run(lilac_context *context, const lilac_sim_launch *launch,
     *counters = (lilac_sim_counters){0};
     if (!lilac_simt_verify(launch->kernel->module) || !check_shape(context, launch))
         return false;
-    uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
-    blocks *= launch->kernel->num_ctas;
+    uint64_t clusters = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     lilac_sim_memory memory = {0};
     lilac_sim_program program = {0};
-    bool done = collect_buffers(context, launch, &memory) &&
-                lilac_sim_program_init(&program, context, launch) &&
-                (blocks == 0 || run_program(context, launch, &program, &memory, blocks, counters));
+    bool done =
+        collect_buffers(context, launch, &memory) &&
+        lilac_sim_program_init(&program, context, launch) &&
+        (clusters == 0 || run_program(context, launch, &program, &memory, clusters, counters));
     lilac_sim_program_clear(&program);
     lilac_heap_free(memory.buffers);
     return done;

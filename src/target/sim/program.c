@@ -14,6 +14,7 @@
  * Yields assign in parallel: a value that is itself one of the targets goes through a spare array.
  */
 #include "decoder.h"
+#include "shared.h"
 
 #include <string.h>
 
@@ -215,6 +216,9 @@ static void emit_lanes(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     set_result(d, step, i->result);
     step->loop = loop;
     step->immediate = immediate;
+    step->tally = select                          ? TALLY_SELECT
+                  : i->code == LILAC_SIMT_OP_PRMT ? TALLY_PERMUTE
+                                                  : TALLY_OTHER;
     if (lilac_simt_type_is_float(from) && (from == LILAC_SIMT_F16X2 || from == LILAC_SIMT_BF16X2) &&
         loop != lilac_sim_copy && !select)
         step->n *= 2; /* the elements of the pairs */
@@ -249,9 +253,29 @@ static void emit_pack(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     }
 }
 
+static lilac_sim_step_kind access_kind(const lilac_simt_instruction *i) {
+    switch (i->code) {
+    case LILAC_SIMT_OP_LD_GLOBAL:
+        return STEP_LOAD_GLOBAL;
+    case LILAC_SIMT_OP_ST_GLOBAL:
+        return STEP_STORE_GLOBAL;
+    case LILAC_SIMT_OP_LD_SHARED:
+        return STEP_LOAD_SHARED;
+    case LILAC_SIMT_OP_ST_SHARED:
+        return STEP_STORE_SHARED;
+    case LILAC_SIMT_OP_LD_CLUSTER:
+        return STEP_LOAD_CLUSTER;
+    case LILAC_SIMT_OP_ST_CLUSTER:
+        return STEP_STORE_CLUSTER;
+    case LILAC_SIMT_OP_LD_MATRIX:
+        return STEP_LOAD_MATRIX;
+    default:
+        return STEP_STORE_MATRIX;
+    }
+}
+
 static void emit_access(lilac_sim_decoder *d, const lilac_simt_instruction *i, bool load) {
     lilac_sim_program *p = d->program;
-    bool global = i->code == LILAC_SIMT_OP_LD_GLOBAL || i->code == LILAC_SIMT_OP_ST_GLOBAL;
     bool predicated = i->operand_count > 1 &&
                       (i->operands[1] == 0 || type_of(d, i->operands[1]) == LILAC_SIMT_I1);
     uint32_t rest = i->operand_count - 1u - predicated;
@@ -275,7 +299,11 @@ static void emit_access(lilac_sim_decoder *d, const lilac_simt_instruction *i, b
         p->accesses = lilac_heap_grow(p->accesses, sizeof *p->accesses * p->access_capacity);
     }
     lilac_sim_access *access = &p->accesses[p->access_count];
-    *access = (lilac_sim_access){.count = count, .width = width, .offset = i->immediate};
+    *access = (lilac_sim_access){.count = count,
+                                 .width = width,
+                                 .offset = i->immediate,
+                                 .begin = i->shared_begin,
+                                 .end = i->shared_end};
     access->address = offset_of(d, i, i->operands[0]);
     access->predicate =
         predicated && i->operands[1] ? offset_of(d, i, i->operands[1]) : LILAC_SIM_NONE;
@@ -283,11 +311,9 @@ static void emit_access(lilac_sim_decoder *d, const lilac_simt_instruction *i, b
         access->values[k] = load ? d->values[i->result + k].offset : offset_of(d, i, others[k]);
         access->others[k] = load && rest && others[k] ? offset_of(d, i, others[k]) : LILAC_SIM_NONE;
     }
-    lilac_sim_step *step = add_step(d,
-                                    global ? (load ? STEP_LOAD_GLOBAL : STEP_STORE_GLOBAL)
-                                           : (load ? STEP_LOAD_SHARED : STEP_STORE_SHARED),
-                                    i);
+    lilac_sim_step *step = add_step(d, access_kind(i), i);
     step->issues = 1;
+    step->immediate = i->detail;
     step->access = p->access_count++;
 }
 
@@ -439,10 +465,14 @@ static void emit(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     switch (i->code) {
     case LILAC_SIMT_OP_LD_GLOBAL:
     case LILAC_SIMT_OP_LD_SHARED:
+    case LILAC_SIMT_OP_LD_CLUSTER:
+    case LILAC_SIMT_OP_LD_MATRIX:
         emit_access(d, i, true);
         return;
     case LILAC_SIMT_OP_ST_GLOBAL:
     case LILAC_SIMT_OP_ST_SHARED:
+    case LILAC_SIMT_OP_ST_CLUSTER:
+    case LILAC_SIMT_OP_ST_MATRIX:
         emit_access(d, i, false);
         return;
     case LILAC_SIMT_OP_SHUFFLE:
@@ -457,8 +487,19 @@ static void emit(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
         add_step(d, STEP_BARRIER, i)->issues = 1;
         return;
     case LILAC_SIMT_OP_WARP_BARRIER:
-        add_step(d, STEP_NOTHING, i)->issues = 1;
+        add_step(d, STEP_WARP_BARRIER, i)->issues = 1;
         return;
+    case LILAC_SIMT_OP_CLUSTER_BARRIER:
+        add_step(d, STEP_CLUSTER_BARRIER, i)->issues = 1;
+        return;
+    case LILAC_SIMT_OP_GROUP_BARRIER: {
+        lilac_sim_step *step = add_step(d, STEP_GROUP_BARRIER, i);
+        step->issues = 1;
+        step->a = offset_of(d, i, i->operands[0]);
+        step->immediate = (uint64_t)i->immediate;
+        d->program->partial = true;
+        return;
+    }
     case LILAC_SIMT_OP_ASSERT: {
         lilac_sim_step *step = add_step(d, STEP_ASSERT, i);
         step->issues = 1;
@@ -489,7 +530,8 @@ bool lilac_sim_program_init(lilac_sim_program *program, lilac_context *context,
     const lilac_simt_kernel *kernel = launch->kernel;
     lilac_sim_decoder d = {
         .context = context, .launch = launch, .kernel = kernel, .program = program};
-    *program = (lilac_sim_program){.kernel = kernel, .arch = kernel->module->arch};
+    *program = (lilac_sim_program){
+        .kernel = kernel, .arch = kernel->module->arch, .partial = kernel->num_ctas > 1};
     program->warps = kernel->num_warps;
     program->threads = kernel->num_warps * program->arch->warp_size;
     d.values = lilac_heap_grow(NULL, sizeof *d.values * (kernel->value_count + 1));
@@ -503,6 +545,11 @@ bool lilac_sim_program_init(lilac_sim_program *program, lilac_context *context,
     if (!d.failed && program->register_bytes > UINT64_C(1) << 31) {
         lilac_error(context, (lilac_position){0}, kernel->location, "too-many-values",
                     "the block's registers take more than 2 GiB in the simulator");
+        d.failed = true;
+    }
+    if (!d.failed && program->step_count > LILAC_SIM_MOST_STEPS) {
+        lilac_error(context, (lilac_position){0}, kernel->location, "too-many-values",
+                    "the kernel has more than %u instructions", LILAC_SIM_MOST_STEPS);
         d.failed = true;
     }
     lilac_heap_free(d.values);

@@ -23,10 +23,16 @@ typedef enum lilac_sim_step_kind {
     STEP_STORE_GLOBAL,
     STEP_LOAD_SHARED,
     STEP_STORE_SHARED,
+    STEP_LOAD_CLUSTER,
+    STEP_STORE_CLUSTER,
+    STEP_LOAD_MATRIX, /* immediate: transposed */
+    STEP_STORE_MATRIX,
     STEP_SHUFFLE, /* out, value a, lane b; immediate: lilac_simt_shuffle */
     STEP_BALLOT,
     STEP_BARRIER,
-    STEP_NOTHING, /* issued, no effect here: a warp barrier */
+    STEP_WARP_BARRIER,
+    STEP_GROUP_BARRIER, /* number a; immediate: threads of a group */
+    STEP_CLUSTER_BARRIER,
     STEP_ASSERT,
     STEP_LOOP_BEGIN, /* out counter, a lower, b upper, c step; immediate: entry bytes; to target
                         when there is no iteration */
@@ -45,16 +51,21 @@ typedef struct lilac_sim_access {
     uint32_t count;     /* elements a thread */
     uint32_t width;     /* bytes of one */
     int64_t offset;
+    uint32_t begin, end; /* of shared memory, that it promises to stay in; 0, 0: no promise */
 } lilac_sim_access;
 
 #define LILAC_SIM_NONE UINT32_MAX
+
+/* What steps are counted as, beside `issues`. */
+enum { TALLY_OTHER, TALLY_SELECT, TALLY_PERMUTE };
 
 typedef struct lilac_sim_step {
     uint8_t kind;
     uint8_t issues;      /* warp instructions that a warp issues: 0 or 1 */
     uint8_t varies;      /* bit k: operand k may differ between threads; and see STEP_FLUSHED */
     uint8_t entry_bytes; /* of the result, for fill */
-    bool fill;           /* copy entry 0 of the result to all */
+    uint8_t tally;
+    bool fill; /* copy entry 0 of the result to all */
     uint32_t n;
     uint32_t out, a, b, c;
     uint32_t target; /* step to go to */
@@ -85,6 +96,7 @@ typedef struct lilac_sim_program {
     const lilac_simt_kernel *kernel;
     const lilac_arch *arch;
     uint32_t threads, warps; /* of a block */
+    bool partial;            /* has barriers of some of the warps of a cluster only */
     lilac_sim_step *steps;
     uint32_t step_count, step_capacity;
     lilac_sim_access *accesses;

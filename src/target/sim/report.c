@@ -66,8 +66,21 @@ static void put_address(lilac_text *out, const lilac_sim_memory *memory, uint64_
 }
 
 static bool is_shared(const lilac_simt_instruction *instruction) {
-    return instruction->code == LILAC_SIMT_OP_LD_SHARED ||
-           instruction->code == LILAC_SIMT_OP_ST_SHARED;
+    return instruction->code >= LILAC_SIMT_OP_LD_SHARED &&
+           instruction->code <= LILAC_SIMT_OP_ST_MATRIX;
+}
+
+/* Whose shared memory, where there is a choice. */
+static void put_rank(lilac_text *out, const lilac_sim_launch *launch, uint32_t rank) {
+    if (launch->kernel->num_ctas > 1)
+        lilac_text_printf(out, " of rank %u", rank);
+}
+
+/* "warp 3" of all the cluster's warps. */
+static void put_warp(lilac_text *out, const lilac_sim_launch *launch, uint32_t warp) {
+    uint32_t warps = launch->kernel->num_warps;
+    lilac_text_printf(out, "warp %u", warp % warps);
+    put_rank(out, launch, warp / warps);
 }
 
 static const char *trap_id(lilac_sim_trap_kind kind) {
@@ -82,6 +95,11 @@ static const char *trap_id(lilac_sim_trap_kind kind) {
         [TRAP_DIVISION] = "division-by-zero",
         [TRAP_STEP] = "loop-step",
         [TRAP_LIMIT] = "instruction-limit",
+        [TRAP_INTERVAL] = "outside-interval",
+        [TRAP_RANK] = "out-of-bounds",
+        [TRAP_PREDICATE] = "divergent-predicate",
+        [TRAP_GROUP_NUMBER] = "group-barrier",
+        [TRAP_GROUP_SIZE] = "group-barrier",
     };
     return ids[kind];
 }
@@ -100,8 +118,28 @@ void lilac_sim_report_trap(lilac_context *context, const lilac_sim_launch *launc
         put_nearest(&text, memory, trap->address, trap->size);
         break;
     case TRAP_SHARED_BOUNDS:
-        lilac_text_printf(&text, "%s of %u bytes at %lld is outside the block's %u bytes", name,
-                          trap->size, (long long)trap->address, launch->kernel->shared_bytes);
+        lilac_text_printf(&text, "%s of %u bytes at %lld", name, trap->size,
+                          (long long)trap->address);
+        put_rank(&text, launch, trap->rank);
+        lilac_text_printf(&text, " is outside the block's %u bytes", launch->kernel->shared_bytes);
+        break;
+    case TRAP_INTERVAL:
+        lilac_text_printf(&text, "%s of %u bytes at %llu is outside the bytes %u to %u it promises",
+                          name, trap->size, address, trap->at->shared_begin, trap->at->shared_end);
+        break;
+    case TRAP_RANK:
+        lilac_text_printf(&text, "%s at 0x%llx: no address of a block of this cluster of %u", name,
+                          address, launch->kernel->num_ctas);
+        break;
+    case TRAP_PREDICATE:
+        lilac_text_printf(&text, "the predicate of '%s' differs within the warp", name);
+        break;
+    case TRAP_GROUP_NUMBER:
+        lilac_text_printf(&text, "the number of '%s' differs within the warp or is above 14", name);
+        break;
+    case TRAP_GROUP_SIZE:
+        lilac_text_printf(&text, "%u warps meet at group %llu of '%s', which says %lld threads",
+                          trap->size, address, name, (long long)trap->at->immediate);
         break;
     case TRAP_MISALIGNED:
         lilac_text_printf(&text, "%s of %u bytes at ", name, trap->size);
@@ -141,41 +179,74 @@ void lilac_sim_report_trap(lilac_context *context, const lilac_sim_launch *launc
 }
 
 /* The earlier access, in a note. */
-static void note_other(lilac_context *context, const lilac_sim_finding *finding, const char *did) {
+static void note_other(lilac_context *context, const lilac_sim_launch *launch,
+                       const lilac_sim_finding *finding, const char *did) {
+    lilac_text text = {0};
+    lilac_text_printf(&text, "%s by %s in ", did, name_of(finding->other));
     if (finding->other_warp != finding->warp)
-        lilac_note(context, NOWHERE, finding->other->location, "%s by %s in warp %u", did,
-                   name_of(finding->other), finding->other_warp);
+        put_warp(&text, launch, finding->other_warp);
     else
-        lilac_note(context, NOWHERE, finding->other->location,
-                   "%s by %s in this warp and in others", did, name_of(finding->other));
+        lilac_text_puts(&text, "this warp and in others");
+    lilac_note(context, NOWHERE, finding->other->location, "%s", lilac_text_get(&text));
+    lilac_text_clear(&text);
+}
+
+static void report_uninitialised(lilac_context *context, const lilac_sim_launch *launch,
+                                 const lilac_sim_memory *memory, const lilac_sim_finding *finding,
+                                 lilac_text *text) {
+    lilac_text_printf(text, ": %s reads ", name_of(finding->at));
+    if (finding->kind == FINDING_UNINITIALISED_GLOBAL) {
+        put_address(text, memory, finding->address);
+    } else {
+        lilac_text_printf(text, "shared byte %llu", (unsigned long long)finding->address);
+        put_rank(text, launch, finding->rank);
+    }
+    lilac_text_puts(text, ", which nothing has written");
+    lilac_warning(context, NOWHERE, finding->at->location, "uninitialised-read", "%s",
+                  lilac_text_get(text));
+}
+
+static void report_lifetime(lilac_context *context, const lilac_sim_finding *finding,
+                            lilac_text *text) {
+    bool ended = finding->kind == FINDING_ENDED;
+    lilac_warning(context, NOWHERE, finding->at->location, "shared-lifetime",
+                  "%s: %s reaches shared byte %llu of rank %u, which may %s: no cluster barrier %s",
+                  lilac_text_get(text), name_of(finding->at), (unsigned long long)finding->address,
+                  finding->rank, ended ? "have ended" : "not have begun",
+                  ended ? "comes after" : "came before");
+}
+
+static void report_race(lilac_context *context, const lilac_sim_launch *launch,
+                        const lilac_sim_finding *finding, lilac_text *text) {
+    bool read = finding->kind == FINDING_READ_AFTER_WRITE;
+    bool after_read = finding->kind == FINDING_WRITE_AFTER_READ;
+    lilac_text_puts(text, " (");
+    put_warp(text, launch, finding->warp);
+    lilac_text_printf(text, "): %s %s shared byte %llu", name_of(finding->at),
+                      read ? "reads" : "writes", (unsigned long long)finding->address);
+    put_rank(text, launch, finding->rank);
+    lilac_warning(context, NOWHERE, finding->at->location, "shared-race",
+                  "%s, which another warp %s with no barrier between", lilac_text_get(text),
+                  after_read ? "read" : "wrote");
+    note_other(context, launch, finding, after_read ? "read" : "written");
 }
 
 void lilac_sim_report_finding(lilac_context *context, const lilac_sim_launch *launch,
                               const lilac_sim_memory *memory, const lilac_sim_finding *finding) {
     lilac_text text = {0};
-    unsigned long long address = finding->address;
-    const char *name = name_of(finding->at);
-    lilac_location location = finding->at->location;
-    bool global = finding->kind == FINDING_UNINITIALISED_GLOBAL;
     put_place(&text, launch, finding->block, finding->thread);
-    if (global || finding->kind == FINDING_UNINITIALISED_SHARED) {
-        lilac_text_printf(&text, ": %s reads ", name);
-        if (global)
-            put_address(&text, memory, finding->address);
-        else
-            lilac_text_printf(&text, "shared byte %llu", address);
-        lilac_text_puts(&text, ", which nothing has written");
-        lilac_warning(context, NOWHERE, location, "uninitialised-read", "%s",
-                      lilac_text_get(&text));
-    } else {
-        bool read = finding->kind == FINDING_READ_AFTER_WRITE;
-        bool after_read = finding->kind == FINDING_WRITE_AFTER_READ;
-        lilac_warning(context, NOWHERE, location, "shared-race",
-                      "%s (warp %u): %s %s shared byte %llu, which another warp %s with no barrier "
-                      "between",
-                      lilac_text_get(&text), finding->warp, name, read ? "reads" : "writes",
-                      address, after_read ? "read" : "wrote");
-        note_other(context, finding, after_read ? "read" : "written");
+    switch (finding->kind) {
+    case FINDING_UNINITIALISED_GLOBAL:
+    case FINDING_UNINITIALISED_SHARED:
+        report_uninitialised(context, launch, memory, finding, &text);
+        break;
+    case FINDING_NOT_BEGUN:
+    case FINDING_ENDED:
+        report_lifetime(context, finding, &text);
+        break;
+    default:
+        report_race(context, launch, finding, &text);
+        break;
     }
     lilac_text_clear(&text);
 }

@@ -133,6 +133,8 @@ static void find_varying(lilac_sim_decoder *d, const lilac_simt_body *body) {
         case LILAC_SIMT_OP_WARP:
         case LILAC_SIMT_OP_LD_GLOBAL:
         case LILAC_SIMT_OP_LD_SHARED:
+        case LILAC_SIMT_OP_LD_CLUSTER:
+        case LILAC_SIMT_OP_LD_MATRIX:
         case LILAC_SIMT_OP_SHUFFLE:
         case LILAC_SIMT_OP_BALLOT:
             for (uint32_t k = 0; k < i->result_count; k++)
@@ -179,9 +181,7 @@ static void find_fills(lilac_sim_decoder *d, const lilac_simt_body *body) {
         case LILAC_SIMT_OP_ASSERT:
             break;
         default: {
-            bool memory = i->result_count == 0 || i->code == LILAC_SIMT_OP_LD_GLOBAL ||
-                          i->code == LILAC_SIMT_OP_LD_SHARED;
-            if (memory || varies(d, i->result))
+            if (i->result_count == 0 || varies(d, i->result)) /* loads vary */
                 for (uint32_t k = 0; k < i->operand_count; k++)
                     d->values[i->operands[k]].fill = true;
             break;

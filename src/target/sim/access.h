@@ -1,0 +1,32 @@
+/* What the accesses to global and to shared memory have in common (memory.c). */
+#ifndef LILAC_SIM_ACCESS_H
+#define LILAC_SIM_ACCESS_H
+
+#include "block.h"
+
+enum { MAX_LANES = 64 };
+
+/* The active lanes of a warp. */
+typedef struct lilac_sim_active {
+    uint32_t count;
+    uint32_t thread[MAX_LANES];
+    uint64_t address[MAX_LANES];
+    uint8_t *host[MAX_LANES];
+    uint64_t least, greatest, together; /* together: all addresses or-ed */
+} lilac_sim_active;
+
+/* The active lanes' addresses. Shared ones are unsigned 32-bit; the sum with the offset is taken in
+ * 64 bits. */
+void lilac_sim_gather(lilac_sim_active *lanes, const lilac_sim_worker *worker,
+                      const lilac_sim_access *access, uint32_t warp, bool shared);
+/* Moves the lanes' elements between registers and lanes->host. */
+void lilac_sim_move(uint8_t *registers, const lilac_sim_access *access,
+                    const lilac_sim_active *lanes, bool load);
+/* What threads get whose predicate is false; the others' entries are written over. */
+void lilac_sim_give_others(const lilac_sim_worker *worker, const lilac_sim_access *access);
+/* A trap by active lane number k; always false. */
+bool lilac_sim_trap_access(lilac_sim_worker *worker, const lilac_sim_step *step,
+                           lilac_sim_trap_kind kind, const lilac_sim_active *lanes, uint32_t k,
+                           uint32_t size);
+
+#endif

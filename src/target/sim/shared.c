@@ -1,0 +1,228 @@
+/* Who touched which byte of shared memory, and whether a barrier orders it (shared.h).
+ *
+ * A stamp is epoch · 2³² + step · 2¹¹ + warp · 2 + many. Bit `many` of a reader's stamp says that
+ * there are several: the bits between are then the head of a list of them, or, where all barriers
+ * are of all warps, still the last of them (the others need not be known: a writer that is one of
+ * several readers conflicts with another one).
+ *
+ * A read drops from the list what is ordered before it: whoever comes after it comes after those.
+ * Lists are given up when the floor passes them. */
+#include "shared.h"
+
+#include <string.h>
+
+enum { MANY = 1, WARP_SHIFT = 1, STEP_SHIFT = 11, EPOCH_SHIFT = 32 };
+#define WHO         ((UINT64_C(1) << STEP_SHIFT) - 1)
+#define WARP_MASK   ((1u << (STEP_SHIFT - WARP_SHIFT)) - 1)
+#define MOST_LISTED ((UINT32_C(1) << (EPOCH_SHIFT - WARP_SHIFT)) - 1)
+
+static uint32_t warp_of(uint64_t stamp) {
+    return (uint32_t)stamp >> WARP_SHIFT & WARP_MASK;
+}
+
+static uint32_t step_of(uint64_t stamp) {
+    return (uint32_t)stamp >> STEP_SHIFT;
+}
+
+static uint32_t epoch_of(uint64_t stamp) {
+    return (uint32_t)(stamp >> EPOCH_SHIFT);
+}
+
+static uint64_t stamp_of(uint32_t epoch, uint32_t step, uint32_t warp) {
+    return (uint64_t)epoch << EPOCH_SHIFT | (uint64_t)step << STEP_SHIFT |
+           (uint64_t)warp << WARP_SHIFT;
+}
+
+void lilac_sim_shared_init(lilac_sim_shared *s, const lilac_sim_program *program) {
+    uint32_t row = program->arch->banks * program->arch->bank_bytes;
+    uint32_t blocks = program->kernel->num_ctas, all = blocks * program->warps;
+    *s = (lilac_sim_shared){.size = program->kernel->shared_bytes,
+                            .blocks = blocks,
+                            .warps = program->warps,
+                            .epoch = 1};
+    s->stride = (s->size + row - 1) / row * row;
+    size_t bytes = (size_t)s->stride * blocks, stamps = bytes * sizeof *s->write_stamp;
+    s->bytes = lilac_heap_grow(NULL, bytes + 1);
+    s->written = lilac_heap_grow(NULL, bytes + 1);
+    s->write_stamp = lilac_heap_grow(NULL, stamps + 1);
+    s->read_stamp = lilac_heap_grow(NULL, stamps + 1);
+    memset(s->write_stamp, 0, stamps);
+    memset(s->read_stamp, 0, stamps);
+    if (program->partial) {
+        s->known = lilac_heap_grow(NULL, sizeof *s->known * all * all);
+        memset(s->known, 0, sizeof *s->known * all * all);
+        s->joined = lilac_heap_grow(NULL, sizeof *s->joined * all);
+        s->reader_count = 1;
+    }
+}
+
+void lilac_sim_shared_clear(lilac_sim_shared *s) {
+    lilac_heap_free(s->bytes);
+    lilac_heap_free(s->written);
+    lilac_heap_free(s->write_stamp);
+    lilac_heap_free(s->read_stamp);
+    lilac_heap_free(s->known);
+    lilac_heap_free(s->joined);
+    lilac_heap_free(s->readers);
+}
+
+/* ---- barriers --------------------------------------------------------------------------- */
+
+/* The next epoch. When they run out, all is forgotten: a race across that point goes unseen. */
+static void advance(lilac_sim_shared *s) {
+    size_t bytes = (size_t)s->stride * s->blocks, all = (size_t)s->blocks * s->warps;
+    if (s->epoch++ < UINT32_MAX)
+        return;
+    memset(s->write_stamp, 0, bytes * sizeof *s->write_stamp);
+    memset(s->read_stamp, 0, bytes * sizeof *s->read_stamp);
+    if (s->known)
+        memset(s->known, 0, sizeof *s->known * all * all);
+    s->floor = 0;
+    s->epoch = 1;
+}
+
+static void raise_floor(lilac_sim_shared *s) {
+    s->floor = s->epoch;
+    s->reader_count = 1;
+    s->free_reader = 0;
+    advance(s);
+}
+
+void lilac_sim_shared_forget(lilac_sim_shared *s) {
+    size_t bytes = (size_t)s->stride * s->blocks;
+    memset(s->bytes, 0, bytes);
+    memset(s->written, 0, bytes);
+    raise_floor(s);
+}
+
+void lilac_sim_shared_order(lilac_sim_shared *s, const uint32_t *warps, uint32_t count) {
+    uint32_t all = s->blocks * s->warps;
+    if (count == all) {
+        raise_floor(s);
+        return;
+    }
+    uint32_t *joined = s->joined;
+    memcpy(joined, s->known + (size_t)warps[0] * all, sizeof *joined * all);
+    for (uint32_t k = 1; k < count; k++) {
+        const uint32_t *other = s->known + (size_t)warps[k] * all;
+        for (uint32_t u = 0; u < all; u++)
+            joined[u] = other[u] > joined[u] ? other[u] : joined[u];
+    }
+    for (uint32_t k = 0; k < count; k++)
+        joined[warps[k]] = s->epoch;
+    for (uint32_t k = 0; k < count; k++)
+        memcpy(s->known + (size_t)warps[k] * all, joined, sizeof *joined * all);
+    advance(s);
+}
+
+/* ---- accesses --------------------------------------------------------------------------- */
+
+/* Is what warp u did in that epoch, above the floor, ordered before what warp v does now? */
+static bool is_ordered(const lilac_sim_shared *s, uint32_t u, uint32_t epoch, uint32_t v) {
+    return u == v || (s->known && epoch <= s->known[(size_t)v * s->blocks * s->warps + u]);
+}
+
+/* The access of a stamp above the floor and not by `warp` alone, if it is not ordered. */
+static bool conflicts(const lilac_sim_shared *s, uint64_t stamp, uint32_t warp,
+                      lilac_sim_conflict *conflict) {
+    if (!(stamp & MANY) || !s->known) {
+        conflict->warp = warp_of(stamp);
+        conflict->step = step_of(stamp);
+        return (stamp & MANY) || !is_ordered(s, conflict->warp, epoch_of(stamp), warp);
+    }
+    for (uint32_t r = (uint32_t)stamp >> WARP_SHIFT; r; r = s->readers[r].next) {
+        const lilac_sim_reader *reader = &s->readers[r];
+        if (reader->epoch > s->floor && !is_ordered(s, reader->warp, reader->epoch, warp)) {
+            conflict->warp = reader->warp;
+            conflict->step = reader->step;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void find_conflict(const lilac_sim_shared *s, const uint64_t *stamps, uint32_t size,
+                          uint32_t warp, lilac_sim_conflict_kind kind,
+                          lilac_sim_conflict *conflict) {
+    uint64_t mine = (uint64_t)warp << WARP_SHIFT;
+    for (uint32_t b = 0; b < size; b++) {
+        if ((stamps[b] & WHO) == mine || epoch_of(stamps[b]) <= s->floor ||
+            !conflicts(s, stamps[b], warp, conflict))
+            continue;
+        conflict->kind = kind;
+        conflict->byte = b;
+        return;
+    }
+}
+
+static uint32_t new_reader(lilac_sim_shared *s, uint32_t epoch, uint32_t warp, uint32_t step,
+                           uint32_t next) {
+    uint32_t reader = s->free_reader;
+    if (reader) {
+        s->free_reader = s->readers[reader].next;
+    } else {
+        if (s->reader_count >= s->reader_capacity) {
+            s->reader_capacity = s->reader_capacity * 2 + 1024;
+            s->readers = lilac_heap_grow(s->readers, sizeof *s->readers * s->reader_capacity);
+        }
+        reader = s->reader_count++;
+    }
+    s->readers[reader] =
+        (lilac_sim_reader){.epoch = epoch, .warp = warp, .step = step, .next = next};
+    return reader;
+}
+
+/* The stamp of a byte that `warp` reads now, `before` being its stamp of other readers. */
+static uint64_t add_reader(lilac_sim_shared *s, uint64_t before, uint64_t mine, uint32_t warp) {
+    if (!s->known)
+        return mine | MANY;
+    uint32_t head = 0;
+    if (!(before & MANY)) {
+        if (!is_ordered(s, warp_of(before), epoch_of(before), warp))
+            head = new_reader(s, epoch_of(before), warp_of(before), step_of(before), 0);
+    } else {
+        head = (uint32_t)before >> WARP_SHIFT;
+        uint32_t *link = &head;
+        while (*link) {
+            uint32_t reader = *link;
+            lilac_sim_reader *r = &s->readers[reader];
+            if (r->epoch > s->floor && !is_ordered(s, r->warp, r->epoch, warp)) {
+                link = &r->next;
+                continue;
+            }
+            *link = r->next;
+            r->next = s->free_reader;
+            s->free_reader = reader;
+        }
+    }
+    if (!head || s->reader_count == MOST_LISTED) /* more would not fit, nor any host's memory */
+        return mine;
+    head = new_reader(s, epoch_of(mine), warp, step_of(mine), head);
+    return (uint64_t)epoch_of(mine) << EPOCH_SHIFT | (uint64_t)head << WARP_SHIFT | MANY;
+}
+
+void lilac_sim_shared_read(lilac_sim_shared *s, uint64_t at, uint32_t size, uint32_t warp,
+                           uint32_t step, lilac_sim_conflict *conflict) {
+    uint64_t mine = stamp_of(s->epoch, step, warp), who = mine & WHO;
+    uint64_t *stamps = s->read_stamp + at;
+    if (conflict)
+        find_conflict(s, s->write_stamp + at, size, warp, CONFLICT_READ_AFTER_WRITE, conflict);
+    for (uint32_t b = 0; b < size; b++) {
+        uint64_t before = stamps[b];
+        bool alone = (before & WHO) == who || epoch_of(before) <= s->floor;
+        stamps[b] = alone ? mine : add_reader(s, before, mine, warp);
+    }
+}
+
+void lilac_sim_shared_write(lilac_sim_shared *s, uint64_t at, uint32_t size, uint32_t warp,
+                            uint32_t step, lilac_sim_conflict *conflict) {
+    uint64_t mine = stamp_of(s->epoch, step, warp);
+    uint64_t *stamps = s->write_stamp + at;
+    if (conflict)
+        find_conflict(s, stamps, size, warp, CONFLICT_WRITE_AFTER_WRITE, conflict);
+    if (conflict && conflict->kind == CONFLICT_NONE)
+        find_conflict(s, s->read_stamp + at, size, warp, CONFLICT_WRITE_AFTER_READ, conflict);
+    for (uint32_t b = 0; b < size; b++)
+        stamps[b] = mine;
+    memset(s->written + at, 1, size);
+}
