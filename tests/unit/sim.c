@@ -730,7 +730,11 @@ static uint32_t strided(const char *arch, lilac_simt_type type, uint32_t count, 
     assert_true(rig_run(&r));
     for (uint32_t t = 0; t < active && type == LILAC_SIMT_I32 && stride; t++)
         assert_int_equal(out[t], t + 1000 * (count - 1));
-    assert_int_equal(r.counters.shared_load_wavefronts, r.counters.shared_store_wavefronts);
+    bool merges = size > 4 && stride == 0; /* copies in a wide load, see merged_loads */
+    assert_int_equal(r.counters.shared_load_wavefronts << merges,
+                     r.counters.shared_store_wavefronts);
+    assert_int_equal(r.counters.shared_load_bytes, (uint64_t)active * size);
+    assert_int_equal(r.counters.shared_store_bytes, (uint64_t)active * size);
     assert_int_equal(r.counters.shared_loads, 1);
     assert_int_equal(r.counters.races + r.counters.uninitialised_reads, 0);
     uint32_t wavefronts = (uint32_t)r.counters.shared_store_wavefronts;
@@ -770,6 +774,49 @@ static void bank_conflicts(void **state) {
     assert_int_equal(strided("gfx950", LILAC_SIMT_I32, 1, 32, 64), 32);
     assert_int_equal(strided("gfx950", LILAC_SIMT_I32, 1, 64, 64), 64);
     assert_int_equal(strided("gfx950", LILAC_SIMT_I32, 4, 1, 64), 4);
+}
+
+/* Wavefronts of a load of `count` words at column[i] bytes for each set bit i of the lane, by the
+ * lanes of `active`. */
+static uint32_t linear_load(uint32_t count, const uint32_t *columns, uint32_t active) {
+    uint32_t places[32] = {0}, masks[32];
+    rig r;
+    rig_init(&r, 1, 2, 16 * 1024);
+    for (uint32_t lane = 0; lane < 32; lane++) {
+        masks[lane] = active >> lane & 1;
+        for (uint32_t k = 0; k < 5; k++)
+            places[lane] ^= lane >> k & 1 ? columns[k] : 0;
+    }
+    lilac_simt_value at = load(&r, GLOBAL_LOAD, LILAC_SIMT_I32, element(&r, 0, thread(&r), 4));
+    lilac_simt_value mask = load(&r, GLOBAL_LOAD, LILAC_SIMT_I32, element(&r, 1, thread(&r), 4));
+    mask = lilac_simt_compare_values(&r.b, LILAC_SIMT_NE, mask, word(&r, 0));
+    lilac_simt_load(&r.b, SHARED_LOAD, LILAC_SIMT_I32, count, at, 0, mask, NULL, NULL);
+    give(&r, 0, "places", places, sizeof places);
+    give(&r, 1, "masks", masks, sizeof masks);
+    assert_true(rig_run(&r));
+    uint32_t wavefronts = (uint32_t)r.counters.shared_load_wavefronts;
+    rig_clear(&r);
+    return wavefronts;
+}
+
+/* Wide loads in which neighbours one or two apart have the same address: measured on Hopper. */
+static void merged_loads(void **state) {
+    (void)state;
+    assert_int_equal(linear_load(4, (const uint32_t[]){0, 16, 32, 64, 128}, UINT32_MAX), 2);
+    assert_int_equal(linear_load(4, (const uint32_t[]){16, 0, 32, 64, 128}, UINT32_MAX), 2);
+    assert_int_equal(linear_load(4, (const uint32_t[]){16, 32, 0, 64, 128}, UINT32_MAX), 4);
+    assert_int_equal(linear_load(4, (const uint32_t[]){16, 32, 64, 128, 0}, UINT32_MAX), 4);
+    assert_int_equal(linear_load(4, (const uint32_t[]){16, 16, 32, 64, 128}, UINT32_MAX), 4);
+    assert_int_equal(linear_load(4, (const uint32_t[]){0, 0, 32, 64, 128}, UINT32_MAX), 2);
+    assert_int_equal(linear_load(2, (const uint32_t[]){0, 8, 16, 32, 64}, UINT32_MAX), 1);
+    assert_int_equal(linear_load(2, (const uint32_t[]){8, 0, 16, 32, 64}, UINT32_MAX), 1);
+    assert_int_equal(linear_load(2, (const uint32_t[]){8, 16, 0, 32, 64}, UINT32_MAX), 2);
+    assert_int_equal(linear_load(2, (const uint32_t[]){0, 128, 8, 16, 32}, UINT32_MAX), 2);
+    assert_int_equal(linear_load(1, (const uint32_t[]){0, 4, 8, 16, 128}, UINT32_MAX), 2);
+    /* inactive lanes do not count; one active lane that has no copy keeps them apart */
+    assert_int_equal(linear_load(4, (const uint32_t[]){16, 0, 32, 64, 128}, 0xFFFFFFF7), 2);
+    assert_int_equal(linear_load(4, (const uint32_t[]){16, 16, 32, 64, 128}, 0x55555555), 2);
+    assert_int_equal(linear_load(4, (const uint32_t[]){16, 16, 32, 64, 128}, 0x5555555F), 4);
 }
 
 /* Every pattern of random words against counting by definition. */
@@ -1335,6 +1382,7 @@ int main(void) {
         cmocka_unit_test(trap_names_the_thread),
         cmocka_unit_test(unwritten_global),
         cmocka_unit_test(bank_conflicts),
+        cmocka_unit_test(merged_loads),
         cmocka_unit_test(random_conflicts),
         cmocka_unit_test(shared_traps),
         cmocka_unit_test(unwritten_shared),
