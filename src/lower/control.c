@@ -110,7 +110,7 @@ static void unflatten_all(lilac_lower_value *const *values, uint32_t count,
     }
 }
 
-/* Does anything in the region read the shared scratch? */
+/* May anything in the region read shared memory? */
 static bool reads_shared(lilac_lowering *l, const lilac_tile_region *region) {
     for (const lilac_tile_block *b = region->first; b != NULL; b = b->next) {
         for (const lilac_tile_op *op = b->first; op != NULL; op = op->next) {
@@ -119,6 +119,11 @@ static bool reads_shared(lilac_lowering *l, const lilac_tile_region *region) {
                     return true;
                 }
                 continue;
+            }
+            bool may_move = op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT ||
+                            lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_SHAPE;
+            if (may_move && op->code != LILAC_TILE_OP_TT_SPLAT) {
+                return true;
             }
             for (uint32_t i = 0; i < op->region_count; i++) {
                 if (reads_shared(l, op->regions[i])) {

@@ -61,7 +61,7 @@ static bool read_input(lilac_lowering *l, const lilac_layout *layout, const char
 
 /* Finds the copies: going through the inputs from the register up, a column that the ones before
  * span brings nothing new. */
-static void find_copies(lilac_lowering *l, lilac_lower_view *view) {
+void lilac_lower_find_copies(lilac_lowering *l, lilac_lower_view *view) {
     lilac_lower_basis span = {0};
     uint64_t duplicate[LILAC_LAYOUT_MAX_BITS] = {0};
     uint64_t copies = 0;
@@ -132,7 +132,7 @@ static lilac_lower_view *make_view(lilac_lowering *l, const lilac_layout *layout
         return NULL;
     }
     view->count = 1U << view->register_bits;
-    find_copies(l, view);
+    lilac_lower_find_copies(l, view);
     return view;
 }
 
@@ -275,7 +275,7 @@ void lilac_lower_map_identity(lilac_lower_map *map, uint32_t bits) {
     }
 }
 
-static uint64_t apply_map(const lilac_lower_map *map, uint64_t coordinate) {
+uint64_t lilac_lower_map_apply(const lilac_lower_map *map, uint64_t coordinate) {
     uint64_t result = 0;
     for (uint32_t j = 0; j < map->count; j++) {
         if (map->bits[j] >= 0) {
@@ -289,12 +289,12 @@ bool lilac_lower_rename(lilac_lowering *l, const lilac_lower_view *operand,
                         const lilac_lower_view *result, const lilac_lower_map *map,
                         const uint32_t **source) {
     for (uint32_t i = 0; i < operand->thread_bits; i++) {
-        if (apply_map(map, result->threads[i]) != operand->threads[i]) {
+        if (lilac_lower_map_apply(map, result->threads[i]) != operand->threads[i]) {
             return false;
         }
     }
     for (uint32_t i = 0; i < operand->block_bits; i++) {
-        if (apply_map(map, result->blocks[i]) != operand->blocks[i]) {
+        if (lilac_lower_map_apply(map, result->blocks[i]) != operand->blocks[i]) {
             return false;
         }
     }
@@ -310,7 +310,8 @@ bool lilac_lower_rename(lilac_lowering *l, const lilac_lower_view *operand,
     bool same = operand->register_bits == result->register_bits && origin == 0;
     for (uint32_t i = 0; i < result->register_bits; i++) {
         steps[i] = 0;
-        if (lilac_lower_basis_reduce(&span, apply_map(map, result->registers[i]), &steps[i]) != 0) {
+        if (lilac_lower_basis_reduce(&span, lilac_lower_map_apply(map, result->registers[i]),
+                                     &steps[i]) != 0) {
             return false;
         }
         same &= steps[i] == 1ULL << i;

@@ -61,8 +61,10 @@ typedef struct lilac_lowering {
     lilac_lower_value *values; /* by tile value id */
     lilac_lower_view *views;
     const lilac_tile_op *op; /* being lowered */
-    uint32_t shared_bytes;   /* of the scratch memory that reductions share */
-    bool shared_read;        /* the scratch may have been read since the last barrier */
+    uint32_t shared_bytes;   /* in all: what local_alloc has, and scratch after it */
+    uint32_t scratch_begin, scratch_next;
+    uint32_t again_begin, again_end; /* what lilac_lower_scratch_again gave last */
+    bool shared_read;                /* shared memory may have been read since the last barrier */
     bool failed;
 } lilac_lowering;
 
@@ -127,6 +129,8 @@ static inline uint32_t lilac_lower_log2(uint64_t number) {
 /* ---- coordinates and renamings (coordinates.c) ------------------------------------------- */
 
 const lilac_lower_view *lilac_lower_view_of(lilac_lowering *l, const lilac_tile_type *type);
+/* Fills in what follows from a new view's columns: coordinates, canonical registers, free bits. */
+void lilac_lower_find_copies(lilac_lowering *l, lilac_lower_view *view);
 /* xor of columns[i] over the set bits i of the thread's index (and of block_columns over the
  * block's rank in its cluster). */
 lilac_simt_value lilac_lower_linear(lilac_simt_builder *b, uint32_t bits, const uint64_t *columns,
@@ -144,6 +148,7 @@ typedef struct lilac_lower_map {
 } lilac_lower_map;
 
 void lilac_lower_map_identity(lilac_lower_map *map, uint32_t bits);
+uint64_t lilac_lower_map_apply(const lilac_lower_map *map, uint64_t coordinate);
 /* For each register of `result` the register of `operand` that holds, in the same thread, the
  * element at the mapped coordinates. False when there is none. NULL *source: the same register. */
 bool lilac_lower_rename(lilac_lowering *l, const lilac_lower_view *operand,
@@ -208,10 +213,10 @@ void lilac_lower_pack_words(lilac_simt_builder *b, lilac_arena *arena, lilac_sim
 void lilac_lower_unpack_words(lilac_simt_builder *b, lilac_simt_type type,
                               const lilac_lower_words *words, lilac_simt_value *values);
 /* Carries out a network (network.c): new words in place of the old. `register_bits`: of the result.
- * `thread_bits` of the thread's index, `lane_bits` of them the lane's. */
+ */
 void lilac_lower_network(lilac_simt_builder *b, lilac_arena *arena,
-                         const lilac_movement_network *network, uint32_t lane_bits,
-                         uint32_t thread_bits, uint32_t register_bits, lilac_lower_words *words);
+                         const lilac_movement_network *network, uint32_t thread_bits,
+                         uint32_t register_bits, lilac_lower_words *words);
 
 /* ---- shared memory (access.c) ------------------------------------------------------------ */
 
@@ -244,6 +249,26 @@ void lilac_lower_gathered(lilac_simt_builder *b, lilac_arena *arena,
 /* The barrier between a trip's stores and its loads (movement.c). */
 void lilac_lower_trip_barrier(lilac_simt_builder *b, const lilac_movement_trip *trip,
                               uint32_t lane_bits, uint32_t warp_bits);
+
+/* ---- scratch memory (scratch.c) ------------------------------------------------------------ */
+
+/* Shared memory for a while: its offset. Whoever takes it must see to barriers. */
+uint32_t lilac_lower_scratch(lilac_lowering *l, uint64_t bytes);
+/* The same, in the same place as the last time if it can be. */
+uint32_t lilac_lower_scratch_again(lilac_lowering *l, uint64_t bytes);
+
+/* ---- movement (convert.c) ---------------------------------------------------------------- */
+
+/* A tensor's registers in another layout of it. `values`: the canonical ones at least; all of the
+ * results are given. Refuses with `layout-conversion`. */
+bool lilac_lower_move(lilac_lowering *l, lilac_simt_type type, const lilac_lower_view *from,
+                      const lilac_lower_view *to, lilac_movement_way way,
+                      const lilac_simt_value *values, lilac_simt_value *results);
+/* Gives a value the elements that it has of `from` by the map, wherever they stand; or two values
+ * of the same layout, the second one's elements map->constant further on. */
+bool lilac_lower_move_value(lilac_lowering *l, const lilac_lower_value *from,
+                            const lilac_lower_map *map, uint32_t results,
+                            lilac_lower_value *const *to);
 
 /* ---- families ---------------------------------------------------------------------------- */
 

@@ -136,14 +136,13 @@ static bool carry_out_step(walk *w, uint32_t step) {
                                            w->words.element_bits)) {
             return false;
         }
-        register_bits = plan->shuffle[index].register_bits;
+        register_bits = plan->shuffle[index].after_bits;
         break;
     default:
         carry_out_trip(w);
         return true;
     }
-    lilac_lower_network(w->b, w->arena, &network, plan->lane_bits, thread_bits, register_bits,
-                        &w->words);
+    lilac_lower_network(w->b, w->arena, &network, thread_bits, register_bits, &w->words);
     return true;
 }
 

@@ -5,7 +5,7 @@
  *
  *   predicate   one bit of the thread's index: (thread & mask) != 0; parity of more: popc & 1
  *   selector    of the parities p, q …: s₀ ⊕ p·(s₀ ⊕ s₁) ⊕ q·(s₀ ⊕ s₂) ⊕ p·q·(s₀ ⊕ s₁ ⊕ s₂ ⊕ s₃)
- *   lane        xor of columns over the lane's bits
+ *   lane        xor of columns over the thread's bits
  */
 #include "lower_internal.h"
 
@@ -64,30 +64,25 @@ static lilac_simt_value selector(lilac_simt_builder *b, const lilac_movement_con
 }
 
 static lilac_simt_value source_lane(lilac_simt_builder *b, const lilac_movement_control *control,
-                                    uint32_t lane_bits, uint32_t thread_bits) {
+                                    uint32_t thread_bits) {
     if (control->identity) {
         return word_of(b, control->constant);
     }
-    uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0};
-    for (uint32_t i = 0; i < lane_bits; i++) {
-        columns[i] = control->lane[i];
-    }
-    lilac_simt_value lane = lilac_lower_linear(b, thread_bits, columns, 0, NULL);
+    lilac_simt_value lane = lilac_lower_linear(b, thread_bits, control->lane, 0, NULL);
     return word_op(b, LILAC_SIMT_OP_XOR, lane, word_of(b, control->constant));
 }
 
 /* The controls of an operation, made when the first that needs them comes: one control may serve
  * only one kind. */
 static lilac_simt_value control_value(lilac_simt_builder *b, const lilac_movement_word_op *op,
-                                      const lilac_movement_control *control, uint32_t lane_bits,
-                                      uint32_t thread_bits) {
+                                      const lilac_movement_control *control, uint32_t thread_bits) {
     switch (op->kind) {
     case LILAC_MOVEMENT_WORD_SELECT:
         return parity(b, control->masks[0], true);
     case LILAC_MOVEMENT_WORD_PERMUTE:
         return selector(b, control);
     default:
-        return source_lane(b, control, lane_bits, thread_bits);
+        return source_lane(b, control, thread_bits);
     }
 }
 
@@ -111,8 +106,8 @@ static lilac_simt_value apply(lilac_simt_builder *b, const lilac_movement_word_o
 }
 
 void lilac_lower_network(lilac_simt_builder *b, lilac_arena *arena,
-                         const lilac_movement_network *network, uint32_t lane_bits,
-                         uint32_t thread_bits, uint32_t register_bits, lilac_lower_words *words) {
+                         const lilac_movement_network *network, uint32_t thread_bits,
+                         uint32_t register_bits, lilac_lower_words *words) {
     uint32_t inputs = network->input_count;
     lilac_simt_value *controls = lilac_arena_array(arena, lilac_simt_value, network->control_count);
     lilac_simt_value *made = lilac_arena_array(arena, lilac_simt_value, inputs + network->op_count);
@@ -123,7 +118,7 @@ void lilac_lower_network(lilac_simt_builder *b, lilac_arena *arena,
         const lilac_movement_word_op *op = &network->ops[i];
         const lilac_movement_control *control = &network->controls[op->control];
         if (controls[op->control] == 0) {
-            controls[op->control] = control_value(b, op, control, lane_bits, thread_bits);
+            controls[op->control] = control_value(b, op, control, thread_bits);
         }
         lilac_simt_value y = op->kind == LILAC_MOVEMENT_WORD_SHUFFLE ? 0 : made[op->b];
         made[inputs + i] = apply(b, op, control, made[op->a], y, controls[op->control]);

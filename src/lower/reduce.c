@@ -421,6 +421,7 @@ static lilac_simt_value address_of(lilac_lowering *l, const addressing *a, uint6
 }
 
 static void write_partials(lilac_lowering *l, const plan *p, uint32_t operand, uint32_t start,
+                           const lilac_simt_instruction *promise,
                            const lilac_simt_value *elements) {
     lilac_simt_type type = lilac_simt_type_of(l->kernel, elements[operand]);
     uint32_t scale = lilac_lower_log2(memory_bytes(type));
@@ -442,13 +443,14 @@ static void write_partials(lilac_lowering *l, const plan *p, uint32_t operand, u
         lilac_simt_value address = address_of(l, &a, part << p->slot_bits << scale, &immediate);
         lilac_lower_store_vector(l, LILAC_SIMT_OP_ST_SHARED, type, 1,
                                  &elements[(size_t)g * p->operands + operand], address,
-                                 immediate + start, writes, NULL);
+                                 immediate + start, writes, promise);
     }
 }
 
 /* The partials of the result's register r, one after another `operands` apart. */
 static void read_partials(lilac_lowering *l, const plan *p, uint32_t operand, uint32_t start,
-                          lilac_simt_type type, uint32_t r, lilac_simt_value *partials) {
+                          lilac_simt_type type, uint32_t r, const lilac_simt_instruction *promise,
+                          lilac_simt_value *partials) {
     uint32_t size = memory_bytes(type), scale = lilac_lower_log2(size);
     uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0};
     uint32_t bits = p->out == NULL ? 0 : p->out->thread_bits;
@@ -465,7 +467,7 @@ static void read_partials(lilac_lowering *l, const plan *p, uint32_t operand, ui
     for (uint32_t i = 0; i < count; i += vector) {
         lilac_simt_value loaded[16];
         lilac_lower_load_vector(l, LILAC_SIMT_OP_LD_SHARED, type, vector, address,
-                                immediate + start + (int64_t)i * size, 0, NULL, NULL, loaded);
+                                immediate + start + (int64_t)i * size, 0, NULL, promise, loaded);
         for (uint32_t k = 0; k < vector; k++) {
             partials[(size_t)(i + k) * p->operands + operand] = loaded[k];
         }
@@ -474,7 +476,7 @@ static void read_partials(lilac_lowering *l, const plan *p, uint32_t operand, ui
 
 static bool through_shared(lilac_lowering *l, const lilac_tile_op *op, const plan *p,
                            const lilac_simt_value *elements, lilac_lower_value *const *results) {
-    uint32_t n = p->operands, slots = 1U << p->slot_bits, bytes = 0;
+    uint32_t n = p->operands, slots = 1U << p->slot_bits, bytes = 0, scratch;
     uint32_t *starts = lilac_arena_array(l->arena, uint32_t, n);
     if (l->shared_read) {
         lilac_lower_barrier(l);
@@ -482,9 +484,13 @@ static bool through_shared(lilac_lowering *l, const lilac_tile_op *op, const pla
     for (uint32_t i = 0; i < n; i++) {
         starts[i] = (bytes + 15) / 16 * 16;
         bytes = starts[i] + (memory_bytes(results[i]->simt) << p->slot_bits << p->keep_bits);
-        write_partials(l, p, i, starts[i], elements);
     }
-    l->shared_bytes = bytes > l->shared_bytes ? bytes : l->shared_bytes;
+    scratch = lilac_lower_scratch_again(l, bytes);
+    lilac_simt_instruction promise = {.shared_begin = scratch, .shared_end = scratch + bytes};
+    for (uint32_t i = 0; i < n; i++) {
+        starts[i] += scratch;
+        write_partials(l, p, i, starts[i], &promise, elements);
+    }
     lilac_lower_barrier(l);
     uint32_t registers = results[0]->count;
     lilac_simt_value *partials =
@@ -492,7 +498,7 @@ static bool through_shared(lilac_lowering *l, const lilac_tile_op *op, const pla
     for (uint32_t r = 0; r < registers; r++) {
         bool is_copy = p->out != NULL && p->out->canonical[r] != r;
         for (uint32_t i = 0; i < n && !is_copy; i++) {
-            read_partials(l, p, i, starts[i], results[i]->simt, r,
+            read_partials(l, p, i, starts[i], results[i]->simt, r, &promise,
                           partials + (size_t)r * slots * n);
         }
     }

@@ -1,0 +1,45 @@
+/* Scratch memory: shared memory that trips and reductions need for a while.
+ *
+ * It is handed out as intervals, one for each trip, one after another and from the beginning again
+ * when they would take more than the limit. So in a loop of two trips each has its own bytes, and
+ * no barrier need stand between the loads of one and the stores of the next:
+ *
+ *     | local_alloc … | trip 1 | trip 2 | reductions |  trip 3 …
+ *                     └──────────── limit ───────────┘
+ *
+ * Reductions, whose partial results are few, share one. The limit is a sixteenth of a
+ * multiprocessor's memory for each warp, a quarter of it for a block: a second buffer is worth a
+ * barrier, but not the warps that could otherwise hide each other's latency. */
+#include "lower_internal.h"
+
+enum { SCRATCH_ALIGNMENT = 16 };
+
+static uint32_t scratch_limit(const lilac_lowering *l) {
+    uint32_t shared = l->target->arch->shared_bytes;
+    uint32_t warps = l->target->num_warps < 4 ? l->target->num_warps : 4;
+    return shared / 16 * warps;
+}
+
+uint32_t lilac_lower_scratch(lilac_lowering *l, uint64_t bytes) {
+    uint64_t start = l->scratch_next;
+    if (start + bytes > (uint64_t)l->scratch_begin + scratch_limit(l)) {
+        start = l->scratch_begin;
+    }
+    uint64_t end = start + bytes;
+    l->scratch_next =
+        (uint32_t)((end + SCRATCH_ALIGNMENT - 1) / SCRATCH_ALIGNMENT * SCRATCH_ALIGNMENT);
+    l->shared_bytes = end > l->shared_bytes ? (uint32_t)end : l->shared_bytes;
+    return (uint32_t)start;
+}
+
+uint32_t lilac_lower_scratch_again(lilac_lowering *l, uint64_t bytes) {
+    if (l->again_end == l->scratch_next) {
+        /* The last interval, which may grow. */
+        l->scratch_next = l->again_begin;
+    } else if (bytes <= l->again_end - l->again_begin) {
+        return l->again_begin;
+    }
+    l->again_begin = lilac_lower_scratch(l, bytes);
+    l->again_end = l->scratch_next;
+    return l->again_begin;
+}
