@@ -19,6 +19,9 @@
 LILAC_BEGIN
 
 typedef struct lilac_options {
+    /* A module with layouts says what it was made for ("ttg.num-warps", "ttg.num-ctas",
+     * ttg.target); what is given here must agree with that. Not given, NULL and 0, is what the
+     * module says, or else sm_90a, 4 warps, 1 block a cluster. */
     lilac_target target;
     bool verify;              /* check the IR after each pass, not only what was read */
     const char *print_after;  /* a pass's name, "all", or NULL */
@@ -27,7 +30,7 @@ typedef struct lilac_options {
     bool comments, line_info; /* of the PTX */
 } lilac_options;
 
-/* sm_90a, 4 warps, 1 block a cluster, 3 stages, comments and line info on; nothing else. */
+/* No device, warps or blocks given, 3 stages, comments and line info on; nothing else. */
 LILAC_API void lilac_options_init(lilac_options *options);
 
 typedef struct lilac_pass_statistics {
@@ -46,12 +49,14 @@ typedef struct lilac_compilation {
     lilac_text ptx;
     uint32_t pass_count; /* passes that ran, the one that failed included */
     lilac_pass_statistics passes[LILAC_MAX_PASSES];
+    lilac_target target; /* what it was compiled for; what was given, until it was read */
 } lilac_compilation;
 
 /* Compiles a registered source up to PTX. False with diagnostics in the context; whatever was made
  * before the error is still there. Call clear in either case. Ids of its own: `unknown-pass`
  * (print_after or stop_after names none), `invalid-target` (a launch shape that the device does not
- * have), `no-kernel` (no public function with a body). */
+ * have, or a module that is for another one or another device), `no-kernel` (no public function
+ * with a body). */
 LILAC_API LILAC_MUST_USE bool lilac_compile(lilac_compilation *result, lilac_context *context,
                                             uint32_t source, const lilac_options *options);
 /* Frees what a compilation owns; the context is the caller's. */

@@ -71,11 +71,12 @@ LILAC_API uint32_t lilac_axis_vector(const lilac_axis_analysis *analysis,
 LILAC_API LILAC_MUST_USE bool lilac_engine_simplify(lilac_tile_module *module,
                                                     const lilac_target *target, bool *changed);
 /* Gives every tensor a layout with inputs register, lane, warp, block, in this order; afterwards
- * lilac_tile_verify(module, true) holds. Functions whose tensors have layouts already are left
- * alone. Refused with diagnostics: `unsupported-operation` (an operation on tensors that has no
- * layout rule, named, at its place), `unsupported-clusters` (num_ctas above 1), `shape` (a tensor
- * that no layout of powers of two covers), `mixed-layouts` (some tensors with a layout, some
- * without). */
+ * lilac_tile_verify(module, true) holds. Functions whose tensors have layouts already keep every
+ * one of them. Refused with diagnostics: `unsupported-operation` (an operation on tensors that has
+ * no layout rule, named, at its place), `unsupported-clusters` (num_ctas above 1), `shape` (a
+ * tensor that no layout of powers of two covers), `mixed-layouts` (some tensors of one function
+ * with a layout, some without), `layout-of-other-threads` (one that is not for the target's lanes,
+ * warps and blocks). */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_assign_layouts(lilac_tile_module *module, const lilac_target *target, bool *changed);
 

@@ -242,8 +242,9 @@ LILAC_API void lilac_tile_print_op(lilac_text *out, const lilac_tile_module *mod
                                    const lilac_tile_op *op);
 LILAC_API void lilac_tile_print_type(lilac_text *out, const lilac_tile_type *type);
 /* Checks every rule of the IR (operand counts and types by the table, dominance, terminators,
- * layouts that cover their tensors and, when `layouts`, are there and agree among the operands and
- * results of elementwise operations). Errors as diagnostics at each op's position. How the layouts
+ * layouts that cover their tensors, are of the threads that the module's attributes say, and agree
+ * among the operands and results of elementwise operations; when `layouts`, all must be there).
+ * Errors as diagnostics at each op's position. How the layouts
  * of shape operations (trans, expand_dims …) relate is not a rule: who lowers them says what it
  * needs. Cost: a few hundred nanoseconds an operation. */
 LILAC_API LILAC_MUST_USE bool lilac_tile_verify(const lilac_tile_module *module, bool layouts);
@@ -310,6 +311,16 @@ LILAC_API int64_t lilac_tile_find_integer(const lilac_tile_attributes *attribute
 /* The text of a KEYWORD or STRING attribute, or NULL. */
 LILAC_API lilac_name lilac_tile_find_text(const lilac_tile_attributes *attributes,
                                           const char *name);
+/* How a ttg.convert_layout is to move its tensor, by its attribute lilac.movement: "shared" or
+ * "shuffles", or "unswizzled": through shared memory in row-major order, to be compared with. Which
+ * is an order and no hint: what cannot be moved so is refused. */
+typedef enum lilac_tile_movement {
+    LILAC_TILE_MOVEMENT_ANY, /* as is best: no attribute */
+    LILAC_TILE_MOVEMENT_SHARED,
+    LILAC_TILE_MOVEMENT_SHUFFLES,
+    LILAC_TILE_MOVEMENT_UNSWIZZLED
+} lilac_tile_movement;
+LILAC_API lilac_tile_movement lilac_tile_movement_of(const lilac_tile_op *op);
 /* Gives every value of a function a dense id. */
 LILAC_API void lilac_tile_number(lilac_tile_function *function);
 /* Visits every op of a region and of the regions inside, parents before children, in order. */

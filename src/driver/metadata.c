@@ -85,10 +85,12 @@ static void put_passes(lilac_text *out, const lilac_compilation *compilation) {
 
 void lilac_compilation_json(lilac_text *out, const lilac_compilation *compilation,
                             const lilac_options *options) {
+    (void)options; /* what the module completed of them is the compilation's */
     const lilac_tile_function *function = next_kernel(compilation->tile->functions);
     lilac_text_char(out, '{');
     if (function != NULL) {
-        put_kernel(out, function, find_kernel(compilation->simt, function->name), &options->target);
+        put_kernel(out, function, find_kernel(compilation->simt, function->name),
+                   &compilation->target);
         lilac_text_puts(out, ", ");
         function = next_kernel(function->next);
     }
@@ -97,7 +99,7 @@ void lilac_compilation_json(lilac_text *out, const lilac_compilation *compilatio
         for (const char *separator = "{"; function != NULL; separator = ", {") {
             lilac_text_puts(out, separator);
             put_kernel(out, function, find_kernel(compilation->simt, function->name),
-                       &options->target);
+                       &compilation->target);
             lilac_text_char(out, '}');
             function = next_kernel(function->next);
         }

@@ -18,7 +18,8 @@
  */
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 
-#include <lilac/driver.h>
+#include "target.h"
+
 #include <lilac/engine.h>
 #include <lilac/lower.h>
 
@@ -39,7 +40,8 @@ typedef struct pipeline {
 static bool read_source(pipeline *run) {
     run->changed = true;
     run->result->tile = lilac_tile_read(run->result->context, run->source);
-    return run->result->tile != NULL;
+    return run->result->tile != NULL &&
+           lilac_target_take(&run->result->target, run->result->tile, run->source);
 }
 
 static bool verify_source(pipeline *run) {
@@ -48,7 +50,7 @@ static bool verify_source(pipeline *run) {
 
 static bool lower_tile(pipeline *run) {
     run->changed = true;
-    run->result->simt = lilac_lower(run->result->tile, &run->options->target);
+    run->result->simt = lilac_lower(run->result->tile, &run->result->target);
     if (run->result->simt == NULL) {
         return false;
     }
@@ -168,7 +170,7 @@ static bool run_pass(const pass_row *pass, pipeline *run) {
         return pass->step(run);
     }
     if (pass->tile != NULL) {
-        return pass->tile(run->result->tile, &run->options->target, &run->changed);
+        return pass->tile(run->result->tile, &run->result->target, &run->changed);
     }
     for (lilac_simt_kernel *kernel = run->result->simt->kernels; kernel; kernel = kernel->next) {
         run->changed |= pass->simt(kernel);
@@ -202,16 +204,6 @@ static void print_after(const pass_row *pass, const pipeline *run) {
     }
 }
 
-static bool is_power_of_two(uint32_t value) {
-    return value != 0 && (value & (value - 1)) == 0;
-}
-
-static bool refuse_target(lilac_context *context, const char *what, uint32_t value, uint32_t most) {
-    lilac_error(context, (lilac_position){0, 0}, 0, "invalid-target",
-                "%u is no %s: it must be a power of two from 1 to %u", value, what, most);
-    return false;
-}
-
 static bool check_pass_name(lilac_context *context, const char *name) {
     if (name == NULL || end_of(name) != 0) {
         return true;
@@ -221,16 +213,8 @@ static bool check_pass_name(lilac_context *context, const char *name) {
 }
 
 static bool check_options(lilac_context *context, const lilac_options *options) {
-    const lilac_target *target = &options->target;
     const char *print = options->print_after;
-    bool good = true;
-    if (!is_power_of_two(target->num_warps) || target->num_warps > target->arch->max_warps) {
-        good =
-            refuse_target(context, "number of warps", target->num_warps, target->arch->max_warps);
-    }
-    if (!is_power_of_two(target->num_ctas) || target->num_ctas > 16) {
-        good = refuse_target(context, "number of blocks of a cluster", target->num_ctas, 16);
-    }
+    bool good = lilac_target_check(context, &options->target);
     if (print != NULL && strcmp(print, "all") != 0) {
         good &= check_pass_name(context, print);
     }
@@ -240,10 +224,7 @@ static bool check_options(lilac_context *context, const lilac_options *options) 
 
 void lilac_options_init(lilac_options *options) {
     *options = (lilac_options){
-        .target = {.arch = lilac_arch_find("sm_90a"),
-                   .num_warps = 4,
-                   .num_ctas = 1,
-                   .num_stages = 3},
+        .target = {.num_stages = 3},
         .comments = true,
         .line_info = true,
     };
@@ -251,7 +232,7 @@ void lilac_options_init(lilac_options *options) {
 
 bool lilac_compile(lilac_compilation *result, lilac_context *context, uint32_t source,
                    const lilac_options *options) {
-    *result = (lilac_compilation){.context = context};
+    *result = (lilac_compilation){.context = context, .target = options->target};
     lilac_text_init(&result->ptx);
     if (!check_options(context, options)) {
         return false;

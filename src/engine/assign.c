@@ -287,6 +287,49 @@ static void assign_function(assignment *a, const tally *t) {
         a->failed = true;
 }
 
+/* ---- functions that have layouts -------------------------------------------------------- */
+
+/* Whether a layout that the text gave is for as many threads as the kernel has. */
+static bool check_threads(const lilac_tile_function *function, const lilac_target *target,
+                          const lilac_tile_type *type, lilac_position position,
+                          lilac_location location) {
+    const struct {
+        const char *input;
+        uint32_t count;
+    } inputs[] = {{"lane", target->arch->warp_size},
+                  {"warp", target->num_warps},
+                  {"block", target->num_ctas}};
+    if (!lilac_tile_is_tensor(type))
+        return true;
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+        int at = lilac_layout_in(type->layout, inputs[i].input);
+        uint32_t bits = at < 0 ? 0 : type->layout->in[at].bits;
+        if (bits == log2_of(inputs[i].count))
+            continue;
+        lilac_error(function->module->context, position, location, "layout-of-other-threads",
+                    "the layout of a tensor here has 2^%u %ss, but the kernel %u", bits,
+                    inputs[i].input, inputs[i].count);
+        return false;
+    }
+    return true;
+}
+
+static bool check_region(const lilac_tile_function *function, const lilac_target *target,
+                         const lilac_tile_region *region) {
+    for (const lilac_tile_block *block = region->first; block != NULL; block = block->next) {
+        for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
+            for (uint32_t i = 0; i < op->result_count; i++)
+                if (!check_threads(function, target, op->results[i].type, op->position,
+                                   op->location))
+                    return false;
+            for (uint32_t r = 0; r < op->region_count; r++)
+                if (!check_region(function, target, op->regions[r]))
+                    return false;
+        }
+    }
+    return true;
+}
+
 static bool assign(lilac_tile_function *function, const lilac_target *target, bool *changed) {
     tally t = {0};
     count(&t, function->body);
@@ -296,7 +339,7 @@ static bool assign(lilac_tile_function *function, const lilac_target *target, bo
         return false;
     }
     if (t.with_layout > 0)
-        return true;
+        return check_region(function, target, function->body);
     assignment *a = lilac_heap_grow(NULL, sizeof *a);
     memset(a, 0, sizeof *a);
     a->module = function->module;

@@ -140,8 +140,12 @@ static void replace(simplifier *pass, lilac_tile_op *op, lilac_tile_value *with)
     pass->changed = true;
 }
 
-/* The operand that a neutral other operand leaves: x + 0, x * 1, x << 0, p + 0 … */
+/* The operand that a neutral other operand leaves: x + 0, x * 1, x << 0, p + 0 … and what a
+ * conversion converts, if it is of the same type: one between two layouts stays, whatever comes
+ * before it. */
 static lilac_tile_value *neutral(const lilac_tile_op *op) {
+    if (op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT)
+        return lilac_tile_movement_of(op) == LILAC_TILE_MOVEMENT_ANY ? op->operands[0].value : NULL;
     if (op->operand_count != 2 || op->result_count != 1)
         return NULL;
     int64_t unit = 0;

@@ -400,6 +400,19 @@ static uint32_t number_region(lilac_tile_region *region, uint32_t next) {
     return next;
 }
 
+lilac_tile_movement lilac_tile_movement_of(const lilac_tile_op *op) {
+    static const char *const names[] = {[LILAC_TILE_MOVEMENT_SHARED] = "shared",
+                                        [LILAC_TILE_MOVEMENT_SHUFFLES] = "shuffles",
+                                        [LILAC_TILE_MOVEMENT_UNSWIZZLED] = "unswizzled"};
+    const lilac_tile_attribute *attribute = lilac_tile_find(&op->attributes, "lilac.movement");
+    for (uint32_t i = LILAC_TILE_MOVEMENT_SHARED;
+         attribute && attribute->kind == LILAC_TILE_ATTR_STRING && i < sizeof names / sizeof *names;
+         i++)
+        if (strcmp(names[i], attribute->text) == 0)
+            return (lilac_tile_movement)i;
+    return LILAC_TILE_MOVEMENT_ANY;
+}
+
 void lilac_tile_number(lilac_tile_function *function) {
     function->value_count = function->body ? number_region(function->body, 0) : 0;
 }

@@ -245,6 +245,11 @@ static bool check_convert(const tile_verifier *verifier, const lilac_tile_op *op
     const lilac_tile_type *from = operand_type(op, 0), *to = op->results[0].type;
     bool good =
         from->rank == to->rank && memcmp(from->shape, to->shape, sizeof *to->shape * to->rank) == 0;
+    if (lilac_tile_find(&op->attributes, "lilac.movement") &&
+        lilac_tile_movement_of(op) == LILAC_TILE_MOVEMENT_ANY)
+        return refuse(verifier, op, "bad-attribute",
+                      "has an attribute 'lilac.movement' that is none of \"shared\", \"shuffles\" "
+                      "and \"unswizzled\"");
     return good || shape_fault(verifier, op, from, to);
 }
 
@@ -539,7 +544,7 @@ static bool check_elementwise_layouts(const tile_verifier *verifier, const lilac
     for (uint32_t i = 0; i < op->operand_count + op->result_count; i++) {
         const lilac_tile_type *type =
             i < op->operand_count ? operand_type(op, i) : op->results[i - op->operand_count].type;
-        if (!lilac_tile_is_tensor(type))
+        if (!lilac_tile_is_tensor(type) || (!verifier->layouts && !type->layout))
             continue;
         if (!first)
             first = type;
@@ -608,7 +613,7 @@ bool tile_verify_op_rules(tile_verifier *verifier, const lilac_tile_op *op) {
         return false;
     if (rules[op->code] && !rules[op->code](verifier, op))
         return false;
-    if (verifier->layouts && info->traits & LILAC_TILE_ELEMENTWISE)
+    if (info->traits & LILAC_TILE_ELEMENTWISE)
         return check_elementwise_layouts(verifier, op);
     return true;
 }

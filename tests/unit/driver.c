@@ -73,9 +73,9 @@ static uint32_t count_passes(void) {
 
 static void options_have_defaults(void **state) {
     const fixture *f = *state;
-    assert_string_equal(f->options.target.arch->name, "sm_90a");
-    assert_int_equal(f->options.target.num_warps, 4);
-    assert_int_equal(f->options.target.num_ctas, 1);
+    assert_null(f->options.target.arch);
+    assert_int_equal(f->options.target.num_warps, 0);
+    assert_int_equal(f->options.target.num_ctas, 0);
     assert_null(f->options.print_after);
     assert_null(f->options.stop_after);
 }
@@ -93,6 +93,9 @@ static void every_pass_runs_in_order(void **state) {
     assert_null(lilac_pass_name(UINT32_MAX));
     assert_non_null(f->compilation.tile);
     assert_non_null(f->compilation.simt);
+    assert_string_equal(f->compilation.target.arch->name, "sm_90a");
+    assert_int_equal(f->compilation.target.num_warps, 4);
+    assert_int_equal(f->compilation.target.num_ctas, 1);
     assert_non_null(strstr(lilac_text_get(&f->compilation.ptx), ".entry copy("));
 }
 
@@ -160,7 +163,7 @@ static void same_text_gives_same_ptx(void **state) {
 
 static void refuses_launch_shapes(void **state) {
     fixture *f = *state;
-    const uint32_t wrong[] = {0, 3, 64};
+    const uint32_t wrong[] = {3, 64, 12};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         f->options.target.num_warps = wrong[i];
         assert_refused(f, copy, "invalid-target");
@@ -171,6 +174,52 @@ static void refuses_launch_shapes(void **state) {
     f->options.target.num_warps = 4;
     f->options.target.num_ctas = 5;
     assert_refused(f, copy, "invalid-target");
+}
+
+/* A module that says what it is for; `attributes` beside the ones given. */
+static void with_attributes(lilac_text *out, const char *attributes) {
+    lilac_text_puts(out, "module attributes {");
+    lilac_text_puts(out, attributes);
+    lilac_text_puts(out, "} {\n");
+    lilac_text_puts(out, strchr(copy, '\n') + 1);
+}
+
+static void modules_say_what_they_are_for(void **state) {
+    fixture *f = *state;
+    static const struct {
+        const char *attributes;
+        const char *arch;
+        uint32_t num_warps; /* given; 0: none */
+        uint32_t made_for;  /* 0: refused */
+    } cases[] = {
+        {"\"ttg.num-warps\" = 8 : i32", NULL, 0, 8},
+        {"\"ttg.num-warps\" = 8 : i32, ttg.target = \"cuda:80\"", NULL, 0, 8},
+        {"\"ttg.num-warps\" = 8 : i32", NULL, 8, 8},
+        {"\"ttg.num-warps\" = 8 : i32", NULL, 4, 0},
+        {"\"ttg.num-warps\" = 3 : i32", NULL, 0, 0},
+        {"\"ttg.num-warps\" = \"four\"", NULL, 0, 0},
+        {"\"ttg.threads-per-warp\" = 32 : i32, ttg.target = \"cuda:90\"", "sm_90a", 2, 2},
+        {"\"ttg.threads-per-warp\" = 64 : i32", "sm_90a", 2, 0},
+        {"ttg.target = \"cuda:90\"", "sm_80", 0, 0},
+        {"ttg.target = \"cuda:17\"", NULL, 0, 0},
+        {"ttg.target = \"hip:gfx000\"", NULL, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        lilac_text text = {0};
+        with_attributes(&text, cases[i].attributes);
+        f->options.target.arch = cases[i].arch ? lilac_arch_find(cases[i].arch) : NULL;
+        f->options.target.num_warps = cases[i].num_warps;
+        if (cases[i].made_for == 0) {
+            assert_refused(f, lilac_text_get(&text), "invalid-target");
+        } else {
+            assert_true(compile(f, lilac_text_get(&text)));
+            assert_int_equal(f->compilation.target.num_warps, cases[i].made_for);
+            assert_int_equal(f->compilation.simt->kernels->num_warps, cases[i].made_for);
+        }
+        lilac_diagnostics_reset(f->context);
+        lilac_compilation_clear(&f->compilation);
+        lilac_text_clear(&text);
+    }
 }
 
 static void refuses_unknown_passes(void **state) {
@@ -200,17 +249,12 @@ static void stops_at_the_first_pass_that_refuses(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(options_have_defaults),
-        TEST(every_pass_runs_in_order),
-        TEST(stops_after_the_pass_named),
-        TEST(stops_after_the_last_of_two),
-        TEST(prints_after_each_pass),
-        TEST(prints_nothing_unasked),
-        TEST(same_text_gives_same_ptx),
-        TEST(refuses_launch_shapes),
-        TEST(refuses_unknown_passes),
-        TEST(refuses_modules_without_kernels),
-        TEST(stops_at_the_first_pass_that_refuses),
+        TEST(options_have_defaults),           TEST(every_pass_runs_in_order),
+        TEST(stops_after_the_pass_named),      TEST(stops_after_the_last_of_two),
+        TEST(prints_after_each_pass),          TEST(prints_nothing_unasked),
+        TEST(same_text_gives_same_ptx),        TEST(refuses_launch_shapes),
+        TEST(modules_say_what_they_are_for),   TEST(refuses_unknown_passes),
+        TEST(refuses_modules_without_kernels), TEST(stops_at_the_first_pass_that_refuses),
     };
     return cmocka_run_group_tests_name("driver", tests, NULL, NULL);
 }

@@ -85,9 +85,11 @@ extern const subcommand compile_command, conflicts_command, layout_command, run_
 
 /* Options that compile and run have in common. */
 typedef struct target_options {
-    const char *target;
-    uint32_t num_warps, num_stages, num_ctas;
+    const char *target;                       /* NULL: not given */
+    uint32_t num_warps, num_stages, num_ctas; /* or OPTION_NOT_GIVEN */
 } target_options;
+
+#define OPTION_NOT_GIVEN UINT32_MAX
 
 void target_options_init(target_options *target);
 /* Into the library's options; -1, or STATUS_USAGE when no device has that shape. */

@@ -179,7 +179,7 @@ static int store_value(const subcommand *command, const option_row *option, cons
         strings_add(option->where, value);
         break;
     case OPTION_NUMBER:
-        if (!read_number(value, UINT32_MAX, &number)) {
+        if (!read_number(value, OPTION_NOT_GIVEN - 1, &number)) {
             return usage_error(command, "%s takes a number, not '%s'", option->name, value);
         }
         *(uint32_t *)option->where = (uint32_t)number;
@@ -250,10 +250,9 @@ int options_read(const subcommand *command, const option_row *table, int argc, c
 void target_options_init(target_options *target) {
     lilac_options defaults;
     lilac_options_init(&defaults);
-    *target = (target_options){.target = "sm_90a",
-                               .num_warps = defaults.target.num_warps,
+    *target = (target_options){.num_warps = OPTION_NOT_GIVEN,
                                .num_stages = defaults.target.num_stages,
-                               .num_ctas = defaults.target.num_ctas};
+                               .num_ctas = OPTION_NOT_GIVEN};
 }
 
 static bool is_power_of_two(uint32_t value) {
@@ -274,21 +273,25 @@ static int unknown_target(const subcommand *command, const char *name) {
 
 int target_options_apply(const subcommand *command, const target_options *target,
                          lilac_options *options) {
-    const lilac_arch *arch = lilac_arch_find(target->target);
-    if (arch == NULL) {
+    const lilac_arch *arch = target->target != NULL ? lilac_arch_find(target->target) : NULL;
+    if (arch == NULL && target->target != NULL) {
         return unknown_target(command, target->target);
     }
-    if (!is_power_of_two(target->num_warps) || target->num_warps > arch->max_warps) {
+    const uint32_t most = arch != NULL ? arch->max_warps : 32;
+    const bool warps = target->num_warps != OPTION_NOT_GIVEN;
+    const bool ctas = target->num_ctas != OPTION_NOT_GIVEN;
+    if (warps && (!is_power_of_two(target->num_warps) || target->num_warps > most)) {
         return usage_error(command, "--num-warps: %u is no power of two from 1 to %u",
-                           target->num_warps, arch->max_warps);
+                           target->num_warps, most);
     }
-    if (!is_power_of_two(target->num_ctas) || target->num_ctas > 16) {
+    if (ctas && (!is_power_of_two(target->num_ctas) || target->num_ctas > 16)) {
         return usage_error(command, "--num-ctas: %u is no power of two from 1 to 16",
                            target->num_ctas);
     }
     if (target->num_stages == 0) {
         return usage_error(command, "--num-stages: a pipeline has at least one stage");
     }
-    options->target = (lilac_target){arch, target->num_warps, target->num_ctas, target->num_stages};
+    options->target = (lilac_target){arch, warps ? target->num_warps : 0,
+                                     ctas ? target->num_ctas : 0, target->num_stages};
     return -1;
 }
