@@ -242,9 +242,14 @@ bool lilac_encoding_shared_linear_read(lilac_encoding_reader *r, lilac_encoding 
     return lilac_scanner_expect(s, '>');
 }
 
+/* As Triton does, without an empty block at the end. */
 void lilac_encoding_shared_linear_print(lilac_text *out, const lilac_encoding *encoding) {
+    lilac_layout linear = encoding->as.shared_linear.linear;
+    int block = lilac_layout_in(&linear, "block");
+    if (block > 0 && block + 1 == linear.in_count && linear.in[block].bits == 0)
+        linear.in_count--;
     lilac_text_char(out, '<');
-    lilac_encoding_put_map(out, &encoding->as.shared_linear.linear);
+    lilac_encoding_put_map(out, &linear);
     if (encoding->as.shared_linear.alignment != 0)
         lilac_text_printf(out, ", alignment = %u", encoding->as.shared_linear.alignment);
     lilac_text_char(out, '>');

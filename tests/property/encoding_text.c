@@ -307,9 +307,16 @@ static void put_padded(lilac_text *text, lilac_random *random, uint32_t rank) {
 
 static void put_shared_linear(lilac_text *text, lilac_random *random, uint32_t rank) {
     static const char *const names[] = {"offset", "block", "partition"};
+    static const char none[] = ", block = []"; /* Triton does not print this one at the end */
+    lilac_text bases = {0};
+    put_bases(&bases, random, rank, names, 2 + below(random, 2), true);
+    size_t length = bases.length, cut = sizeof none - 1;
+    if (length > cut && strcmp(lilac_text_get(&bases) + length - cut, none) == 0)
+        length -= cut;
     lilac_text_puts(text, "#ttg.shared_linear<{");
-    put_bases(text, random, rank, names, 2 + below(random, 2), true);
+    lilac_text_put(text, lilac_text_get(&bases), length);
     lilac_text_puts(text, "}");
+    lilac_text_clear(&bases);
     if (coin(random))
         lilac_text_printf(text, ", alignment = %u", 1U << below(random, 11));
     lilac_text_puts(text, ">");
