@@ -16,9 +16,10 @@ PyTorch. For each pair:
      compile a third time, lilac with {lilac.movement = "unswizzled"} on the conversions.
   2. Both kernels of both modules run on fresh random data with poisoned outputs and are compared
      with the input, bit for bit.
-  3. Launches of the loop are timed with events in alternating order, a long and a short loop; the
-     difference over the conversions in it is the time of one conversion of all blocks. 528 blocks:
-     four for each multiprocessor of an H200, as far as registers let them.
+  3. Launches of the loop are timed with events in alternating order, a long loop (about half a
+     millisecond by Triton's kernel) and one of a fifth of it; the difference over the conversions
+     in it is the time of one conversion of all blocks. 528 blocks: four for each multiprocessor of
+     an H200, as far as registers let them.
 
 The floor is every byte of every block stored to shared memory once and loaded once, at 128 bytes a
 clock of each multiprocessor, with the clock that the GPU ran at meanwhile.
@@ -328,23 +329,22 @@ class Runner:
         stream = torch.cuda.current_stream().cuda_stream
         for key, (cubin, name, shared) in kernels.items():
             function = tools["driver"].load(cubin, name)
-            for count in ((1, 3, tools["short"], tools["long"]) if key[1] == "loop" else (0,)):
-                self.kernels[key + (count,)] = Kernel(
-                    tools["driver"], function,
-                    [("in", "!tt.ptr<i8>"), ("out", "!tt.ptr<i8>"), ("n", "i32")],
-                    {"in": self.input, "out": self.whole, "n": count}, BLOCKS, 32 * pair.warps,
-                    shared, stream)
+            self.kernels[key] = lambda count, function=function, shared=shared: Kernel(
+                tools["driver"], function,
+                [("in", "!tt.ptr<i8>"), ("out", "!tt.ptr<i8>"), ("n", "i32")],
+                {"in": self.input, "out": self.whole, "n": count}, BLOCKS, 32 * pair.warps,
+                shared, stream)
 
-    def wrong(self, key):
+    def wrong(self, key, count):
         """A complaint, or None."""
         self.whole.fill_(0xA5)
-        self.kernels[key].launch()
+        self.kernels[key](count).launch()
         self.torch.cuda.synchronize()
         different = (self.whole[:self.size] != self.input).sum().item()
         if different:
-            return f"{key}: {different} of {self.size} bytes differ"
+            return f"{key} {count}: {different} of {self.size} bytes differ"
         if (self.whole[self.size:] != 0xA5).any().item():
-            return f"{key}: written outside its elements"
+            return f"{key} {count}: written outside its elements"
         return None
 
 
@@ -362,24 +362,29 @@ def time_kernels(tools, runner, who):
         torch.cuda.synchronize()
         return statistics.median(start.elapsed_time(end) for start, end in events)
 
+    first = runner.kernels["triton", "loop"]
+    once(first(100))
+    estimate = (once(first(600)) - once(first(100))) / 500
+    long = int(min(20000, max(200, tools["milliseconds"] / max(estimate, 1e-6))))
+    short = long // 5
+    kernels = {name: [runner.kernels[name, "loop"](n) for n in (long, short)] for name in who}
     found = {name: [] for name in who}
     for name in who:
-        once(runner.kernels[name, "loop", tools["long"]])
+        once(kernels[name][0])
     for number in range(tools["rounds"]):
         for name in (who if number % 2 == 0 else who[::-1]):
-            long, short = (once(runner.kernels[name, "loop", tools[k]]) for k in ("long", "short"))
-            found[name].append(1e6 * (long - short) / (2 * (tools["long"] - tools["short"])))
+            a, b = map(once, kernels[name])
+            found[name].append(1e6 * (a - b) / (2 * (long - short)))
     return found
 
 
 def run_pair(tools, pair, kernels, row, seed):
     runner = Runner(tools, pair, kernels, seed)
     for key in runner.kernels:
-        if key[2] in (tools["short"],):
-            continue
-        complaint = runner.wrong(key)
-        if complaint:
-            row.setdefault("wrong", []).append(complaint)
+        for count in ((1, 3, 500) if key[1] == "loop" else (0,)):
+            complaint = runner.wrong(key, count)
+            if complaint:
+                row.setdefault("wrong", []).append(complaint)
     if row.get("wrong") or tools["no_timing"]:
         return
     who = [name for name in ("triton", "lilac", "unswizzled") if (name, "loop") in kernels]
@@ -561,8 +566,7 @@ def main():
     parser.add_argument("--only", type=int, action="append", help="this line only (from 1)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--repeats", type=int, default=7, help="launches a round")
-    parser.add_argument("--long", type=int, default=260, help="iterations, two conversions each")
-    parser.add_argument("--short", type=int, default=10)
+    parser.add_argument("--milliseconds", type=float, default=0.5, help="of a long launch")
     parser.add_argument("--seed", type=int, default=None, help="default: from the clock")
     parser.add_argument("--ptxas")
     parser.add_argument("--commit", help="recorded; default: git's")
@@ -584,7 +588,7 @@ def main():
     loader = Library if options.lilac and re.search(r"\.so(\.|$)", options.lilac) else Command
     tools = {"ptxas": ptxas, "device": device, "keep": options.keep, "rounds": options.rounds,
              "lilac": loader(options.lilac, device) if options.lilac else None,
-             "repeats": options.repeats, "long": options.long, "short": options.short,
+             "repeats": options.repeats, "milliseconds": options.milliseconds,
              "no_timing": options.no_timing}
     about = {}
     if not options.compile_only:
@@ -596,14 +600,15 @@ def main():
         tools.update(torch=torch, driver=Driver(),
                      multiprocessors=torch.cuda.get_device_properties(0).multi_processor_count)
         tools["clock"] = Clock(tools)
+        options.lilac = options.lilac or "none"
         about = environment(torch, triton, options, ptxas)
         del about["bandwidth_bound"]
         about.update(seed=seed, command="python3 bench/conversions.py " + " ".join(
             pathlib.Path(a).name for a in sys.argv[1:]),
-                     method=f"{BLOCKS} blocks; events around launches of {options.long} and "
-                            f"{options.short} iterations, difference over the conversions; medians "
-                            f"of {options.repeats} launches, then of {options.rounds} rounds; order "
-                            "alternates; one launcher")
+                     method=f"{BLOCKS} blocks; events around launches of about "
+                            f"{options.milliseconds} ms and of a fifth of the iterations, difference "
+                            f"over the conversions; medians of {options.repeats} launches, then of "
+                            f"{options.rounds} rounds; order alternates; one launcher")
     rows = []
     for pair, plan in zip(pairs, planned):
         if options.only and pair.number not in options.only:

@@ -41,15 +41,20 @@ WORDS = 32  # independent registers of a kernel
 # ---- programs: a body that the loop repeats, and how many of what are in it ---------------------
 
 
-def shuffles(count, kind="bfly", start=0):
-    operand = {"bfly": "1", "idx": "%t0"}[kind]
-    return [f"shfl.sync.{kind}.b32 %w{i % WORDS}, %w{i % WORDS}, {operand}, 31, -1;"
+def shuffles(count, kind="bfly 1", start=0):
+    operand = "%t0" if kind == "idx" else kind.split()[1]
+    return [f"shfl.sync.{kind.split()[0]}.b32 %w{i % WORDS}, %w{i % WORDS}, {operand}, 31, -1;"
             for i in range(start, start + count)]
 
 
 def selects(count, start=0):
     return [f"selp.b32 %w{i % WORDS}, %w{i % WORDS}, %w{(i + 5) % WORDS}, %p{1 + i % 3};"
             for i in range(start, start + count)]
+
+
+def float_selects(count):
+    return [f"selp.f32 %f{i % WORDS}, %f{i % WORDS}, %f{(i + 5) % WORDS}, %p{1 + i % 3};"
+            for i in range(count)]
 
 
 def permutes(count, start=0):
@@ -102,6 +107,26 @@ def interleave(*parts):
     return [line for _, _, line in sorted(placed, key=lambda p: p[:2])]
 
 
+REMOTE = "mapa.shared::cluster.u32 %b, %a, %t7;"  # the same place of the other block
+
+
+def remote_loads(suffix, count):
+    vector = int(suffix[1]) if suffix[0] == "v" else 1
+    lines = []
+    for i in range(count):
+        lines.append(f"ld.shared::cluster.{suffix.replace('_', '.')} {words(i * vector, vector)}, "
+                     f"[%b+{128 * i}];")
+        lines += [f"xor.b32 %x{k}, %x{k}, %w{(i * vector + k) % WORDS};" for k in range(vector)]
+    return lines
+
+
+def remote_trip(suffix, count):
+    lines = accesses("st", suffix, count, "%a") + CLUSTER_BARRIER
+    lines += [line for line in remote_loads(suffix, count) if line.startswith("ld")]
+    return lines + CLUSTER_BARRIER
+
+
+CLUSTER_BARRIER = ["barrier.cluster.arrive.release.aligned;", "barrier.cluster.wait.acquire.aligned;"]
 BARRIERS = {"warp": "bar.warp.sync -1;", "pair": "barrier.cta.sync %t2, 64;",
             "block": "barrier.cta.sync 0;"}
 
@@ -127,10 +152,16 @@ def programs():
     def add(name, body, count, lane_bytes=4):
         found[name] = (body, count, lane_bytes)
 
-    add("shfl.bfly", shuffles(64), 64)
+    for distance in (1, 2, 4, 8, 16, 31):
+        add(f"shfl.bfly {distance}", shuffles(64, f"bfly {distance}"), 64)
     add("shfl.idx", shuffles(64, "idx"), 64)
     add("selp", selects(96), 96)
     add("prmt", permutes(96), 96)
+    add("selp.f32", float_selects(96), 96)
+    add("selp 1 : selp.f32 1", interleave(selects(48), float_selects(48)), 96)
+    for distance in (1, 2):
+        add(f"shfl.bfly {distance} 2 : selp.f32 3 (per shfl)",
+            interleave(shuffles(32, f"bfly {distance}"), float_selects(48)), 32)
     add("selp 1 : prmt 1", interleave(selects(48), permutes(48)), 96)
     for ratio in (1, 2, 3, 4):
         add(f"shfl 1 : selp {ratio} (per shfl)", interleave(shuffles(24), selects(24 * ratio)), 24)
@@ -151,6 +182,11 @@ def programs():
             tail = f" x{number}" + (" trans" if transposed else "")
             add("ldmatrix" + tail, matrices("ld", number, transposed, 16), 16, 16)
             add("stmatrix" + tail, matrices("st", number, transposed, 16), 16, 16)
+    for suffix, size in (("b32", 4), ("v4_b32", 16)):
+        add(f"remote ld.{suffix}", remote_loads(suffix, 16), 16, size)
+        for count in (1, 4):
+            add(f"remote trip {count} {suffix}", remote_trip(suffix, count), 1, size)
+    add("remote barrier", CLUSTER_BARRIER * 16, 16)
     for barrier, line in BARRIERS.items():
         add(f"barrier {barrier}", [line] * 32, 32)
     for barrier in BARRIERS:
@@ -172,8 +208,8 @@ HEAD = """.version 8.6
 .extern .shared .align 128 .b8 memory[];
 """
 
-KERNEL = """.visible .entry k%(number)d(.param .u64 out, .param .u32 zero) {
-  .reg .b32 %%w<%(words)d>; .reg .b32 %%x<4>; .reg .b32 %%t<8>;
+KERNEL = """.visible .entry k%(number)d(.param .u64 out, .param .u32 zero) %(cluster)s {
+  .reg .b32 %%w<%(words)d>; .reg .f32 %%f<%(words)d>; .reg .b32 %%x<4>; .reg .b32 %%t<8>;
   .reg .b32 %%a; .reg .b32 %%b; .reg .b32 %%c; .reg .b32 %%d; .reg .b32 %%m; .reg .b32 %%n;
   .reg .b32 %%z; .reg .b64 %%q<4>; .reg .pred %%p<5>;
   ld.param.u64 %%q0, [out]; ld.param.u32 %%n, [zero];
@@ -189,14 +225,14 @@ KERNEL = """.visible .entry k%(number)d(.param .u64 out, .param .u32 zero) {
   setp.eq.u32 %%p1, %%n, 0; and.b32 %%t5, %%t3, 1; setp.eq.u32 %%p2, %%t5, 0;
   and.b32 %%t5, %%t3, 2; setp.eq.u32 %%p3, %%t5, 0;
 %(prepare)s
-  bar.sync 0;
+%(start)s
   mov.u64 %%q1, %%clock64;
 again:
 %(body)s
   add.u32 %%a, %%a, %%z; add.u32 %%b, %%b, %%z; add.u32 %%c, %%c, %%z; add.u32 %%d, %%d, %%z;
   add.u32 %%m, %%m, %%z;
   add.u32 %%n, %%n, 1; setp.lt.u32 %%p0, %%n, %(iterations)d; @%%p0 bra again;
-  bar.sync 0;
+%(start)s
   mov.u64 %%q2, %%clock64;
 %(finish)s
   mov.u32 %%t4, %%ctaid.x; mul.wide.u32 %%q3, %%t4, 32; add.u64 %%q3, %%q3, %%q0;
@@ -208,12 +244,19 @@ again:
 """
 
 
-def entry(number, body, lane_bytes):
+def entry(number, body, lane_bytes, cluster):
     prepare = [f"  mad.lo.u32 %w{i}, %t3, {i + 1}, %n;" for i in range(WORDS)]
     prepare += [f"  mov.u32 %x{i}, 0;" for i in range(4)]
+    if cluster:
+        prepare += ["  mov.u32 %t7, %cluster_ctarank; xor.b32 %t7, %t7, 1;", "  " + REMOTE]
+    prepare += [f"  cvt.rn.f32.u32 %f{i}, %w{i};" for i in range(WORDS)]
     finish = [f"  xor.b32 %x0, %x0, %w{i};" for i in range(WORDS)]
     finish += [f"  xor.b32 %x0, %x0, %x{i};" for i in range(1, 4)]
+    finish += [f"  add.f32 %f0, %f0, %f{i};" for i in range(1, WORDS)]
+    finish += ["  mov.b32 %t6, %f0; xor.b32 %x0, %x0, %t6;"]
     return KERNEL % {"number": number, "words": WORDS, "bytes": lane_bytes,
+                     "cluster": ".reqnctapercluster 2" if cluster else "",
+                     "start": "\n".join("  " + b for b in CLUSTER_BARRIER) if cluster else "  bar.sync 0;",
                      "prepare": "\n".join(prepare), "body": "\n".join("  " + b for b in body),
                      "finish": "\n".join(finish), "iterations": ITERATIONS}
 
@@ -412,8 +455,8 @@ def clocks(gpu, function, blocks, warps):
 
 def whole_program():
     found = programs()
-    ptx = HEAD + "".join(entry(number, body, size)
-                         for number, (body, _, size) in enumerate(found.values()))
+    ptx = HEAD + "".join(entry(number, body, size, name.startswith("remote"))
+                         for number, (name, (body, _, size)) in enumerate(found.items()))
     return ptx + "".join(fact_entry(number, line) for number, (line, _) in enumerate(FACTS.values()))
 
 
@@ -430,7 +473,7 @@ def measure_programs(gpu):
                 continue
             # Barriers and trips are of a block, all blocks at once: what one takes. The others:
             # what one warp's instruction takes of the multiprocessor.
-            alone = name.startswith(("barrier", "trip"))
+            alone = name.startswith(("barrier", "trip", "remote trip", "remote barrier"))
             row[shape] = round(taken / count / (1 if alone else blocks * warps), 3)
         rows.append(row)
     return rows
@@ -500,6 +543,7 @@ def join(counters, cases, timed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--measure", action="store_true")
+    parser.add_argument("--no-wavefronts", action="store_true", help="costs only")
     parser.add_argument("--ptx", type=pathlib.Path)
     parser.add_argument("--counted", type=pathlib.Path)
     parser.add_argument("--join", type=pathlib.Path, nargs=2)
@@ -514,8 +558,9 @@ def main():
         result = json.loads(options.json.read_text())
     if options.measure:
         gpu = Gpu(whole_program())
-        result.update({"device": gpu.name, "costs": measure_programs(gpu),
-                       "wavefronts": measure_facts(gpu)})
+        result.update({"device": gpu.name, "costs": measure_programs(gpu)})
+        if not options.no_wavefronts:
+            result["wavefronts"] = measure_facts(gpu)
         for row in result["costs"]:
             print(row["name"].ljust(52), *(f"{row.get(s, float('nan')):9.3f}" for s in SHAPES))
     if options.join:
