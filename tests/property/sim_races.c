@@ -39,9 +39,12 @@ static void make(program *p, lilac_random *random) {
     p->warps = 1u << lilac_random_below(random, 5 - (uint32_t)__builtin_ctz(p->ctas));
     uint32_t all = p->ctas * p->warps;
     bool cluster = p->ctas > 1;
+    bool chains = lilac_random_below(random, 2) != 0; /* many barriers between few accesses */
     p->steps = 3 + (uint32_t)lilac_random_below(random, STEPS - 2);
     for (uint32_t s = 0; s < p->steps; s++) {
         kind k = (kind)lilac_random_below(random, cluster ? KINDS : CLUSTER);
+        if (chains && k <= WRITE && lilac_random_below(random, 2))
+            k = GROUP;
         k = cluster && (s == 0 || s + 1 == p->steps) ? CLUSTER : k;
         p->step[s].kind = k;
         p->step[s].group = 1u << lilac_random_below(random, 1 + __builtin_ctz(p->warps));
@@ -173,7 +176,7 @@ static void races_are_races(void **state) {
     uint32_t racing = 0, clean = 0, grouped = 0;
     (void)state;
     lilac_random_seed(&random, 4711);
-    for (uint32_t round = 0; round < 1500; round++) {
+    for (uint32_t round = 0; round < 2500; round++) {
         static int32_t entries[STEPS * WARPS];
         const lilac_diagnostic *d = NULL;
         lilac_name file;
