@@ -5,6 +5,10 @@
     python3 bench/conversions.py LIBLILAC --compile-only       # needs no GPU
     python3 bench/conversions.py --draw FILE.json --svg FILE   # the picture again, from the data
 
+    ncu --csv --print-units base --clock-control none -k convert --metrics METRICS \
+        python3 bench/conversions.py LIBLILAC --counted FILE.json > NCU.csv      # METRICS: COUNTERS
+    python3 bench/conversions.py --command LILAC --join NCU.csv FILE.json --markdown FILE
+
 FILE of --pairs has one pair a line: two tensor types with a tab between them, as `lilac convert -`
 reads them; bench/conversions.tsv is one. Needs Triton 3.6, and but for --compile-only a GPU and
 PyTorch. For each pair:
@@ -24,12 +28,15 @@ PyTorch. For each pair:
 The floor is every byte of every block stored to shared memory once and loaded once, at 128 bytes a
 clock of each multiprocessor, with the clock that the GPU ran at meanwhile.
 
+The counters are of one launch of the second module, whose only accesses to shared memory are the
+conversion's: its wavefronts by the GPU, by lilac's plan (`lilac convert --json`), and Triton's.
+
 Exit status 1 when a result is wrong or a pair is refused; with --check also when a pair is slower
 than 0.97 times Triton's speed.
 """
 
 import argparse
-import ctypes
+import csv
 import json
 import math
 import pathlib
@@ -49,6 +56,8 @@ from gpu import (Command, Driver, Kernel, Library, LilacError, assemble,  # noqa
 BLOCKS = 528
 GUARD = 1024
 LANE_BYTES_PER_CLOCK = 128
+COUNTERS = ("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
+            "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum")
 BITS = {"i1": 8, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "f16": 16, "bf16": 16, "f32": 32,
         "f64": 64, "f8E4M3FN": 8, "f8E5M2": 8}
 
@@ -418,6 +427,60 @@ def plans(command, pairs):
     return [json.loads(line) if line.startswith("{") else {} for line in lines]
 
 
+# ---- counters -------------------------------------------------------------------------------
+
+
+def run_counted(tools, pairs, path):
+    """One launch a pair and compiler; who they were, in order, to `path`."""
+    order = []
+    for pair in pairs:
+        row = {}
+        kernels = compile_pair(tools, pair, row)
+        runner = Runner(tools, pair, kernels, pair.number)
+        for who in ("lilac", "triton"):
+            if (who, "once") in kernels:
+                complaint = runner.wrong((who, "once"), 0)
+                order.append({"types": pair.types, "who": who, "wrong": complaint})
+        print(pair.number, pair.name, row.get("lilac refuses", ""), flush=True)
+    path.write_text(json.dumps(order) + "\n")
+
+
+def join_counted(csv_path, order_path, command):
+    """Rows: the pair, wavefronts (stores, loads) planned and counted, of one block."""
+    lines = csv_path.read_text().splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith('"ID"'))
+    launches = {}
+    for row in csv.DictReader(lines[start:]):
+        launches.setdefault(int(row["ID"]), {})[row["Metric Name"]] = float(
+            row["Metric Value"].replace(",", ""))
+    order = json.loads(order_path.read_text())
+    if len(order) != len(launches):
+        raise SystemExit(f"{len(launches)} launches counted, {len(order)} expected")
+    rows = {}
+    for launch, counted in zip(order, (launches[k] for k in sorted(launches))):
+        row = rows.setdefault("\t".join(launch["types"]), {"types": launch["types"]})
+        row[launch["who"]] = [counted[name] / BLOCKS for name in COUNTERS]
+        if launch["wrong"]:
+            row["wrong"] = launch["wrong"]
+    pairs = [Pair("\t".join(row["types"])) for row in rows.values()]
+    for pair, row, plan in zip(pairs, rows.values(), plans(command, pairs)):
+        row.update(name=pair.name, plan=[plan["wavefronts"]["store"], plan["wavefronts"]["load"]]
+                   if plan else None)
+    return list(rows.values())
+
+
+def counted_table(rows):
+    lines = ["| pair | planned: stores, loads | counted | equal | Triton's, counted |",
+             "|---|---:|---:|---|---:|"]
+    for row in rows:
+        mine, planned = row.get("lilac"), row["plan"]
+        lines.append(" | ".join((
+            "| " + row["name"], "{}, {}".format(*planned) if planned else "-",
+            "{:g}, {:g}".format(*mine) if mine else "-", "yes" if mine == planned else "no",
+            "{:g}, {:g} |".format(*row["triton"]))))
+    return "\n".join(lines)
+
+
 # ---- the report -----------------------------------------------------------------------------
 
 
@@ -573,7 +636,21 @@ def main():
     parser.add_argument("--no-timing", action="store_true")
     parser.add_argument("--compile-only", action="store_true")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--counted", type=pathlib.Path, help="launch once each, for a profiler")
+    parser.add_argument("--join", type=pathlib.Path, nargs=2, metavar=("CSV", "JSON"))
     options = parser.parse_args()
+    if options.join:
+        rows = join_counted(*options.join, options.command)
+        text = counted_table(rows)
+        print(text)
+        equal = sum(row.get("lilac") == row["plan"] for row in rows)
+        said = f"{equal} of {len(rows)} plans take exactly the wavefronts that the GPU counts."
+        print("\n" + said)
+        if options.markdown:
+            options.markdown.write_text(
+                "# Wavefronts of shared memory, planned and counted\n\nOf one block and one "
+                f"conversion, counted by ncu ({', '.join(COUNTERS)}).\n\n{text}\n\n{said}\n")
+        return 0 if equal == len(rows) else 1
     if options.draw:
         draw(json.loads(options.draw.read_text())["pairs"], options.svg)
         return 0
@@ -609,6 +686,10 @@ def main():
                             f"{options.milliseconds} ms and of a fifth of the iterations, difference "
                             f"over the conversions; medians of {options.repeats} launches, then of "
                             f"{options.rounds} rounds; order alternates; one launcher")
+    if options.counted:
+        run_counted(tools, [p for p in pairs if not options.only or p.number in options.only],
+                    options.counted)
+        return 0
     rows = []
     for pair, plan in zip(pairs, planned):
         if options.only and pair.number not in options.only:
