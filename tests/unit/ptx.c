@@ -571,6 +571,78 @@ static void memory(void **state) {
     on_each_device(build_memory);
 }
 
+/* Matrices, groups of warps and other blocks: what the device has of them; the text of it. */
+static void build_exchanges(workshop *w, const lilac_arch *arch) {
+    bool clusters = lilac_arch_has(arch, LILAC_HAS_CLUSTERS);
+    open_kernel(w, "exchanges");
+    w->kernel->num_ctas = clusters ? 2 : 1;
+    lilac_simt_builder *b = &w->builder;
+    lilac_simt_type i32 = LILAC_SIMT_I32;
+    lilac_simt_value shared = input(w, i32), p = input(w, LILAC_SIMT_I1);
+    for (uint32_t count = 1; count <= 4; count *= 2)
+        for (int trans = 0; trans < 2; trans++) {
+            lilac_simt_value loaded =
+                lilac_simt_load_matrix(b, trans, LILAC_SIMT_BF16X2, count, shared, 16, NULL);
+            lilac_simt_value values[4] = {constant(w, i32, 5), loaded, loaded, loaded};
+            for (uint32_t k = 0; k < count; k++)
+                output(w, loaded + k);
+            for (uint32_t k = 1; k < 4; k++)
+                values[k] = input(w, i32);
+            if (!lilac_arch_has(arch, LILAC_HAS_STMATRIX))
+                continue;
+            lilac_simt_store_matrix(b, trans, count, values, shared, -32, 0, NULL);
+            lilac_simt_store_matrix(b, trans, count, values, shared, 0, p, NULL);
+            lilac_simt_store_matrix(b, trans, count, values, shared, 0,
+                                    constant(w, LILAC_SIMT_I1, 1), NULL);
+        }
+    lilac_simt_group_barrier(b, input(w, i32), 64);
+    lilac_simt_group_barrier(b, constant(w, i32, 1), 64);
+    if (clusters) {
+        lilac_simt_value mapped = lilac_simt_map_shared(b, shared, input(w, i32));
+        lilac_simt_cluster_barrier(b);
+        lilac_simt_value values[4];
+        for (uint32_t k = 0; k < 4; k++)
+            values[k] = input(w, LILAC_SIMT_F32);
+        lilac_simt_store(b, LILAC_SIMT_OP_ST_CLUSTER, 4, values, mapped, 16, p, NULL);
+        lilac_simt_cluster_barrier(b);
+        output(w, lilac_simt_load(b, LILAC_SIMT_OP_LD_CLUSTER, LILAC_SIMT_F32, 2, mapped, 0, p,
+                                  NULL, NULL));
+        output(w, lilac_simt_map_shared(b, shared, constant(w, i32, 1)));
+        lilac_simt_cluster_barrier(b);
+    }
+    close_kernel(w);
+}
+
+static void exchanges(void **state) {
+    (void)state;
+    on_each_device(build_exchanges);
+}
+
+static void exchange_text(void **state) {
+    static const char *const wanted[] = {
+        "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r",
+        "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%r",
+        "stmatrix.sync.aligned.m8n8.x2.shared.b16 [%r",
+        "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%r",
+        "\tbar.sync %tr",
+        "\tbar.sync 2, 64;\n",
+        "mapa.shared::cluster.u32 %r",
+        "\tbarrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;\n",
+        "st.shared::cluster.v4.b32 [%r",
+        "ld.shared::cluster.v2.b32 {%f"};
+    workshop w;
+    lilac_text text;
+    (void)state;
+    open_module(&w, "sm_90a");
+    build_exchanges(&w, w.module->arch);
+    assert_true(write_text(&text, w.module, false, false));
+    for (size_t k = 0; k < sizeof wanted / sizeof *wanted; k++)
+        if (strstr(lilac_text_get(&text), wanted[k]) == NULL)
+            fail_msg("no '%s'", wanted[k]);
+    lilac_text_clear(&text);
+    close_module(&w);
+}
+
 /* ---- kernels' signatures ---------------------------------------------------------------- */
 
 static void signature(void **state) {
@@ -937,7 +1009,8 @@ static void refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arithmetic),      cmocka_unit_test(other_values),
-        cmocka_unit_test(memory),          cmocka_unit_test(signature),
+        cmocka_unit_test(memory),          cmocka_unit_test(exchanges),
+        cmocka_unit_test(exchange_text),   cmocka_unit_test(signature),
         cmocka_unit_test(lines_and_names), cmocka_unit_test(control),
         cmocka_unit_test(parallel_copies), cmocka_unit_test(chosen_instructions),
         cmocka_unit_test(refusals),

@@ -487,6 +487,17 @@ static const struct refusal {
     {"simt-access-others", "%s = shared_base : i32\n%t = const true : i1\n%a, %b = ld.shared [%s], "
                            "%t, (%s) : i32, i32\n"},
     {"simt-access-others", "%s = shared_base : i32\n%a = ld.shared [%s], (%s) : i32\n"},
+    {"simt-access-size", "%s = shared_base : i32\n%a, %b, %c = ld.matrix [%s] : i32, i32, i32\n"},
+    {"simt-operand-type", "%s = shared_base : i32\n%a = ld.matrix [%s] : i16\n"},
+    {"simt-detail", "%s = shared_base : i32\n%a = ld.matrix [%s] : i32 {detail = 2}\n"},
+    {"simt-interval", "%s = shared_base : i32\n%a = ld.shared [%s] : i32 {bytes = 8 to 8}\n"},
+    {"simt-interval", "barrier {bytes = 0 to 8}\n"},
+    {"simt-interval", "%p = param 0 : i64\n%a = ld.global [%p] : i32 {apart = 1}\n"},
+    {"simt-group", "%a = warp : i32\ngroup_barrier %a {threads = 48}\n"},
+    {"simt-group", "%a = warp : i32\ngroup_barrier %a {threads = 96}\n"},
+    {"simt-group", "%a = warp : i32\ngroup_barrier %a\n"},
+    {"simt-group", "%a = warp : i32\ngroup_barrier %a {threads = 256}\n"},
+    {"simt-group", "%a = const 15 : i32\ngroup_barrier %a {threads = 128}\n"},
     {"simt-pack-width", "%a = thread : i32\n%b = pack %a, %a, %a : i64\n"},
     {"simt-pack-width", "%a = thread : i32\n%b, %c = unpack %a : i32, i32\n"},
     {"simt-pack-width", "%t = const true : i1\n%b = pack %t, %t, %t, %t, %t, %t, %t, %t : i8\n"},
@@ -548,6 +559,45 @@ static void verifier_refuses(void **state) {
     }
     failures += !refuses("simt-terminator", "%a = thread : i32\n", false);
     assert_int_equal(failures, 0);
+}
+
+/* What the device does not have. */
+static void verifier_asks_the_device(void **state) {
+    static const struct {
+        const char *target, *body;
+        uint32_t warps;
+        const char *id; /* NULL: it is fine */
+    } cases[] = {
+        {"sm_80", "%a = ld.matrix [%s] : i32\n", 4, NULL},
+        {"sm_80", "st.matrix [%s], (%s)\n", 4, "simt-feature"},
+        {"sm_80", "cluster_barrier\n", 4, "simt-feature"},
+        {"sm_80", "%a = map_shared %s, %s : i32\n", 4, "simt-feature"},
+        {"sm_80", "%a = ld.cluster [%s] : i32\n", 4, "simt-feature"},
+        {"sm_80", "st.cluster [%s], (%s)\n", 4, "simt-feature"},
+        {"sm_90a", "st.matrix [%s], (%s)\nst.cluster [%s], (%s)\ncluster_barrier\n", 4, NULL},
+        {"gfx942", "%a = ld.matrix [%s] : i32\n", 4, "simt-feature"},
+        {"sm_90a", "group_barrier %s {threads = 32}\n", 8, NULL},
+        {"sm_90a", "group_barrier %s {threads = 32}\n", 16, "simt-group"},
+    };
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        lilac_context *context = lilac_context_create();
+        lilac_text text = {0};
+        lilac_text_printf(&text,
+                          "simt.module target \"%s\" {\nkernel @k() warps %u ctas 1 shared 64 "
+                          "{\n%%s = shared_base : i32\n%sreturn\n}\n}\n",
+                          cases[k].target, cases[k].warps, cases[k].body);
+        lilac_simt_module *module =
+            lilac_simt_read(context, lilac_source_add(context, "v", text.bytes, text.length));
+        assert_non_null(module);
+        assert_int_equal(lilac_simt_verify(module), cases[k].id == NULL);
+        if (cases[k].id != NULL) {
+            assert_string_equal(lilac_diagnostics(context)->id, cases[k].id);
+        }
+        lilac_text_clear(&text);
+        lilac_simt_module_destroy(module);
+        lilac_context_destroy(context);
+    }
 }
 
 /* What no text can say: links that passes could break. */
@@ -648,6 +698,7 @@ int main(void) {
         cmocka_unit_test(uniformity_of_carried_values),
         cmocka_unit_test(uniformity_of_branches),
         cmocka_unit_test(verifier_refuses),
+        cmocka_unit_test(verifier_asks_the_device),
         cmocka_unit_test(verifier_checks_links),
         cmocka_unit_test(verifier_checks_kernels),
     };
