@@ -154,20 +154,27 @@ typedef struct lilac_movement_renaming {
     uint64_t from[LILAC_MOVEMENT_MAX_REGISTER_BITS];
 } lilac_movement_renaming;
 
-/* An exchange within a warp. Every one, whatever its matrix, is a shear, a shuffle and a shear:
- * with t the thread's index (lane bits, warp bits above them) and columns xored over its set bits,
+/* An exchange within a warp. Every one, whatever its matrix, is a map of registers, a shuffle and a
+ * map of registers; with t the thread's index (lane bits, warp bits above them) and columns xored
+ * over the set bits of what they are applied to,
  *
- *     before    register r becomes what register r ⊕ before·t was                      selects
- *     shuffle   register r of lane l becomes register r of lane  lane·l ⊕ distance·r   shfl.sync
- *     after     register r becomes what register r ⊕ after·t was                       selects
+ *     before    register r becomes what register  kept·r ⊕ before·t  was               selects
+ *     shuffle   register r of thread t becomes that of lane  lane·t ⊕ distance·r       shfl.sync
+ *     after     register r becomes what register  taken·r ⊕ after·t  was               selects
  *
- * Registers that make up one word (the lowest log2(32 / element_bits) bits) have distance 0; a
- * shear that reaches them is byte permutes. A register that stays in its lane is not shuffled. */
+ * Registers that make up one word (the lowest log2(32 / element_bits) bits) have distance 0; a map
+ * that reaches them is byte permutes. A register that stays in its lane is not shuffled. There may
+ * be more registers in between than before or after: copies, and those from which the map after it
+ * selects. */
 typedef struct lilac_movement_shuffle {
-    uint32_t register_bits, lane_bits, warp_bits;
+    uint32_t before_bits, register_bits, after_bits; /* log2 of the registers before the first map,
+                                                        between the maps and after the second */
+    uint32_t lane_bits, warp_bits;
+    uint64_t kept[LILAC_MOVEMENT_MAX_REGISTER_BITS];
     uint64_t before[LILAC_MOVEMENT_MAX_THREAD_BITS];
-    uint64_t lane[LILAC_MOVEMENT_MAX_LANE_BITS];
+    uint64_t lane[LILAC_MOVEMENT_MAX_THREAD_BITS];
     uint64_t distance[LILAC_MOVEMENT_MAX_REGISTER_BITS];
+    uint64_t taken[LILAC_MOVEMENT_MAX_REGISTER_BITS];
     uint64_t after[LILAC_MOVEMENT_MAX_THREAD_BITS];
 } lilac_movement_shuffle;
 
@@ -371,10 +378,10 @@ typedef struct lilac_movement_control {
     uint32_t mask_count;
     uint64_t masks[3];
     uint32_t selector[8];
-    /* shuffle: the source lane is (xor of lane[i] over the lane's bits) ⊕ constant. */
-    uint64_t lane[LILAC_MOVEMENT_MAX_LANE_BITS];
+    /* shuffle: the source lane is (xor of lane[i] over the thread's bits) ⊕ constant. */
+    uint64_t lane[LILAC_MOVEMENT_MAX_THREAD_BITS];
     uint64_t constant;
-    bool identity; /* lane is the identity: shfl.bfly by the constant */
+    bool identity; /* lane is the thread's own: shfl.bfly by the constant */
 } lilac_movement_control;
 
 typedef struct lilac_movement_network {

@@ -177,58 +177,90 @@ static void explain_renaming(lilac_text *out, const lilac_movement_plan *plan,
     lilac_text_puts(out, first ? "the same\n" : "\n");
 }
 
-static void explain_shear(lilac_text *out, const lilac_movement_shuffle *shuffle,
-                          const uint64_t *shear, const char *when) {
+/* One of the two maps of registers of a shuffle. */
+static void explain_map(lilac_text *out, const lilac_movement_shuffle *shuffle,
+                        const uint64_t *from, uint32_t bits, const uint64_t *shear,
+                        const char *when) {
+    bool same = true;
+    for (uint32_t i = 0; i < bits; i++) {
+        same = same && from[i] == UINT64_C(1) << i;
+    }
+    if (!same) {
+        lilac_text_printf(out, "   %s: %llu registers, bits of whose numbers are old ", when,
+                          1ULL << bits);
+        for (uint32_t i = 0; i < bits; i++) {
+            lilac_text_puts(out, i == 0 ? "" : ", ");
+            put_mask(out, from[i]);
+        }
+        lilac_text_char(out, '\n');
+    }
     for (uint32_t i = 0; i < shuffle->lane_bits + shuffle->warp_bits; i++) {
         if (shear[i] != 0) {
             const bool lane = i < shuffle->lane_bits;
             lilac_text_printf(out,
-                              "   %s: where %s bit %u is set, register r takes what register "
-                              "r ⊕ %llu had (selects)\n",
+                              "   %s: where %s bit %u is set, registers change places with those "
+                              "at a distance of %llu (selects)\n",
                               when, lane ? "lane" : "warp", lane ? i : i - shuffle->lane_bits,
                               (unsigned long long)shear[i]);
         }
     }
 }
 
+/* Bits of a mask over lanes and warps. */
+static void put_threads(lilac_text *out, const lilac_movement_shuffle *shuffle, uint64_t mask) {
+    bool first = true;
+    for (uint32_t i = 0; i < shuffle->lane_bits + shuffle->warp_bits; i++) {
+        if ((mask >> i & 1) != 0) {
+            const bool lane = i < shuffle->lane_bits;
+            put_sum(out, &first);
+            lilac_text_printf(out, "%s %u", lane ? "lane" : "warp",
+                              lane ? i : i - shuffle->lane_bits);
+        }
+    }
+    if (first) {
+        lilac_text_char(out, '0');
+    }
+}
+
+static bool same_lanes(const lilac_movement_shuffle *shuffle) {
+    bool same = true;
+    for (uint32_t i = 0; i < shuffle->lane_bits + shuffle->warp_bits; i++) {
+        same = same && shuffle->lane[i] == (i < shuffle->lane_bits ? UINT64_C(1) << i : 0);
+    }
+    return same;
+}
+
 static void explain_shuffle(lilac_text *out, const lilac_movement_plan *plan,
                             const lilac_movement_shuffle *shuffle) {
     lilac_movement_price price = {0};
-    bool same_lanes = true;
     lilac_movement_price_shuffle(&price, shuffle, plan->element_bits, 1);
-    for (uint32_t i = 0; i < shuffle->lane_bits; i++) {
-        same_lanes = same_lanes && shuffle->lane[i] == UINT64_C(1) << i;
-    }
     lilac_text_printf(out,
                       "exchange within each warp: %llu shuffles, %llu selects, %llu byte "
                       "permutes a warp\n",
                       (unsigned long long)price.shuffles, (unsigned long long)price.selects,
                       (unsigned long long)(price.permutes + price.packs));
-    explain_shear(out, shuffle, shuffle->before, "before");
-    for (uint32_t i = 0; i < shuffle->register_bits; i++) {
-        if (shuffle->distance[i] != 0) {
-            lilac_text_printf(out, "   shfl.sync: registers with bit %u come from lane ⊕ %llu\n", i,
-                              (unsigned long long)shuffle->distance[i]);
-        }
-    }
-    if (!same_lanes) {
-        lilac_text_puts(out, "   shfl.sync: all registers; the bits of the lane to read from are"
-                             " lane bits");
+    explain_map(out, shuffle, shuffle->kept, shuffle->register_bits, shuffle->before, "before");
+    if (!same_lanes(shuffle)) {
+        lilac_text_puts(out, "   shfl.sync: all registers; the lane to read from is, bit by bit, ");
         for (uint32_t i = 0; i < shuffle->lane_bits; i++) {
             uint64_t row = 0;
-            for (uint32_t k = 0; k < shuffle->lane_bits; k++) {
+            for (uint32_t k = 0; k < shuffle->lane_bits + shuffle->warp_bits; k++) {
                 row |= (shuffle->lane[k] >> i & 1) << k;
             }
-            lilac_text_puts(out, i == 0 ? " " : ", ");
-            if (row == 0) {
-                lilac_text_puts(out, "none");
-            } else {
-                put_mask(out, row);
-            }
+            lilac_text_puts(out, i == 0 ? "" : ", ");
+            put_threads(out, shuffle, row);
         }
         lilac_text_char(out, '\n');
     }
-    explain_shear(out, shuffle, shuffle->after, "after");
+    for (uint32_t i = 0; i < shuffle->register_bits; i++) {
+        if (shuffle->distance[i] != 0) {
+            lilac_text_printf(out,
+                              "   shfl.sync: registers with bit %u set come from %u lanes away "
+                              "(xor)\n",
+                              i, (uint32_t)shuffle->distance[i]);
+        }
+    }
+    explain_map(out, shuffle, shuffle->taken, shuffle->after_bits, shuffle->after, "after");
 }
 
 /* ---- trips ------------------------------------------------------------------------------ */

@@ -110,9 +110,11 @@ static void put_step(lilac_text *out, const lilac_movement_plan *plan, uint32_t 
     case LILAC_MOVEMENT_STEP_SHUFFLE:
         shuffle = &plan->shuffle[index];
         lilac_text_puts(out, "{\"step\": \"shuffle\"");
+        put_list(out, "kept", shuffle->kept, shuffle->register_bits);
         put_list(out, "before", shuffle->before, shuffle->lane_bits + shuffle->warp_bits);
-        put_list(out, "lane", shuffle->lane, shuffle->lane_bits);
+        put_list(out, "lane", shuffle->lane, shuffle->lane_bits + shuffle->warp_bits);
         put_list(out, "distance", shuffle->distance, shuffle->register_bits);
+        put_list(out, "taken", shuffle->taken, shuffle->after_bits);
         put_list(out, "after", shuffle->after, shuffle->lane_bits + shuffle->warp_bits);
         lilac_text_char(out, '}');
         break;

@@ -33,18 +33,10 @@ static uint64_t sum_of(const uint64_t *columns, uint64_t mask) {
     return sum;
 }
 
-static void rename_places(places *at, const lilac_movement_renaming *renaming) {
+/* Register r becomes what register `from`·r ⊕ shear·t was; `shear` NULL: nothing. */
+static void map_registers(places *at, const uint64_t *from, uint32_t bits, const uint64_t *shear) {
     uint64_t columns[LILAC_MOVEMENT_MAX_REGISTER_BITS];
-    for (uint32_t i = 0; i < renaming->bits; i++) {
-        columns[i] = sum_of(at->column[REGISTER], renaming->from[i]);
-    }
-    at->bits[REGISTER] = renaming->bits;
-    memcpy(at->column[REGISTER], columns, renaming->bits * sizeof columns[0]);
-}
-
-/* Register r becomes what register r ⊕ shear·t was. */
-static void shear_places(places *at, const uint64_t *shear) {
-    for (uint32_t i = 0; i < at->bits[LANE] + at->bits[WARP]; i++) {
+    for (uint32_t i = 0; shear != NULL && i < at->bits[LANE] + at->bits[WARP]; i++) {
         const uint64_t moved = sum_of(at->column[REGISTER], shear[i]);
         if (i < at->bits[LANE]) {
             at->column[LANE][i] ^= moved;
@@ -52,19 +44,27 @@ static void shear_places(places *at, const uint64_t *shear) {
             at->column[WARP][i - at->bits[LANE]] ^= moved;
         }
     }
+    for (uint32_t i = 0; i < bits; i++) {
+        columns[i] = sum_of(at->column[REGISTER], from[i]);
+    }
+    at->bits[REGISTER] = bits;
+    memcpy(at->column[REGISTER], columns, bits * sizeof columns[0]);
 }
 
 static void shuffle_places(places *at, const lilac_movement_shuffle *shuffle) {
     uint64_t lanes[LILAC_MOVEMENT_MAX_LANE_BITS];
-    shear_places(at, shuffle->before);
+    map_registers(at, shuffle->kept, shuffle->register_bits, shuffle->before);
     for (uint32_t i = 0; i < at->bits[REGISTER]; i++) {
         at->column[REGISTER][i] ^= sum_of(at->column[LANE], shuffle->distance[i]);
+    }
+    for (uint32_t i = 0; i < at->bits[WARP]; i++) {
+        at->column[WARP][i] ^= sum_of(at->column[LANE], shuffle->lane[at->bits[LANE] + i]);
     }
     for (uint32_t i = 0; i < at->bits[LANE]; i++) {
         lanes[i] = sum_of(at->column[LANE], shuffle->lane[i]);
     }
     memcpy(at->column[LANE], lanes, at->bits[LANE] * sizeof lanes[0]);
-    shear_places(at, shuffle->after);
+    map_registers(at, shuffle->taken, shuffle->after_bits, shuffle->after);
 }
 
 /* ---- trips ------------------------------------------------------------------------------ */
@@ -182,7 +182,7 @@ void lilac_movement_plan_layout(lilac_layout *result, const lilac_movement_plan 
         const uint32_t index = plan->step[i].index;
         switch (plan->step[i].kind) {
         case LILAC_MOVEMENT_STEP_RENAMING:
-            rename_places(&at, &plan->renaming[index]);
+            map_registers(&at, plan->renaming[index].from, plan->renaming[index].bits, NULL);
             break;
         case LILAC_MOVEMENT_STEP_SHUFFLE:
             shuffle_places(&at, &plan->shuffle[index]);
