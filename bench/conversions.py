@@ -117,6 +117,14 @@ def short(layout):
     if kind == "slice":
         dim, parent = re.search(r"dim = (\d), parent = (.*)\}>", layout).groups()
         return f"slice {dim} of {short(parent)}"
+    if kind == "linear":  # registers/lanes/warps: of each basis the dimension and log2 of its step
+        parts = []
+        for key in ("register", "lane", "warp"):
+            bases = re.search(key + r" = \[(.*?)\](?:, [a-z]|\})", layout).group(1)
+            parts.append("".join("".join("ijklmn"[d] + str(int(n).bit_length() - 1)
+                                         for d, n in enumerate(basis.split(",")) if int(n)) or "-"
+                                 for basis in re.findall(r"\[([\d, ]+)\]", bases)))
+        return "linear " + "/".join(parts)
     return kind
 
 
