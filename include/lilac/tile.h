@@ -115,7 +115,8 @@ typedef enum lilac_tile_trait {
     LILAC_TILE_TERMINATOR = 1 << 4,
     LILAC_TILE_SHAPE = 1 << 5, /* moves no data: a renaming of coordinates */
     LILAC_TILE_COMMUTATIVE = 1 << 6,
-    LILAC_TILE_GENERIC = 1 << 7 /* printed in generic form: "tt.reduce"(…) <{…}> ({…}) : … */
+    LILAC_TILE_GENERIC = 1 << 7, /* printed in generic form: "tt.reduce"(…) <{…}> ({…}) : … */
+    LILAC_TILE_LISTS = 1 << 8    /* starred operands may differ in number: operandSegmentSizes */
 } lilac_tile_trait;
 
 typedef struct lilac_tile_op_info {

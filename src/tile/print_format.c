@@ -58,7 +58,9 @@ static bool part_present(const format_printer *state, const char *at, const char
             while (is_letter(at[1]) || is_upper(at[1]))
                 at++;
         } else if (is_upper(*at)) {
-            return item_of(state, *at) >= 0;
+            int item = item_of(state, *at);
+            return item >= 0 && ((uint32_t)item >= state->signature.operand_items ||
+                                 state->groups.starts[item + 1] > state->groups.starts[item]);
         }
     }
     return true;
@@ -123,6 +125,8 @@ static void walk(format_printer *state, const char *at, const char *end) {
             const lilac_tile_attribute *attribute = attribute_at(state, &at);
             if (attribute && attribute->kind == LILAC_TILE_ATTR_INTEGERS)
                 print_integers(out, attribute);
+            else if (attribute && attribute->kind == LILAC_TILE_ATTR_INTEGER)
+                lilac_text_signed(out, attribute->integer);
             else if (attribute && attribute->kind != LILAC_TILE_ATTR_UNIT)
                 tile_print_attribute_value(out, attribute);
         } else if (*at == '{') {
@@ -135,6 +139,11 @@ static void walk(format_printer *state, const char *at, const char *end) {
             if (part_present(state, at + 1, close))
                 walk(state, at + 1, close);
             at = close + 1;
+        } else if (*at == '^') {
+            lilac_text_char(out, '(');
+            tile_print_operand_types(state->printer, state->op, 0, state->op->operand_count);
+            lilac_text_char(out, ')');
+            at++;
         } else if (*at == '%' || *at == '~') {
             print_variable(state, at[1], *at);
             at += 2;

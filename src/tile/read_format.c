@@ -17,6 +17,9 @@ typedef struct format_state {
     tile_operands groups[TILE_MAX_ITEMS];
     tile_type_list lists[TILE_MAX_ITEMS]; /* written types of items that list them */
     lilac_position list_positions[TILE_MAX_ITEMS];
+    bool has_all; /* the types of all operands are written together */
+    tile_type_list all;
+    lilac_position all_position;
 } format_state;
 
 static bool is_letter(char c) {
@@ -81,6 +84,21 @@ static bool read_keyword(tile_reader *reader, const tile_keywords *set,
     return good;
 }
 
+/* 16: an i32. */
+static bool read_integer(tile_reader *reader, lilac_tile_attribute *attribute) {
+    lilac_scanner *scan = &reader->scan;
+    lilac_position position = lilac_scanner_position(scan);
+    bool negative = lilac_scanner_accept(scan, '-');
+    if (!lilac_scanner_integer(scan, &attribute->integer))
+        return false;
+    attribute->integer = negative ? -attribute->integer : attribute->integer;
+    attribute->kind = LILAC_TILE_ATTR_INTEGER;
+    attribute->type = lilac_tile_scalar(reader->module, LILAC_I32);
+    if (attribute->integer < INT32_MIN || attribute->integer > INT32_MAX)
+        return tile_fail(reader, position, "bad-literal", "a number of 32 bits can stand here");
+    return true;
+}
+
 /* 16, 0: an array of i32. */
 static bool read_integers(tile_reader *reader, lilac_tile_attribute *attribute) {
     lilac_scanner *scan = &reader->scan;
@@ -89,15 +107,13 @@ static bool read_integers(tile_reader *reader, lilac_tile_attribute *attribute) 
     attribute->type = lilac_tile_scalar(reader->module, LILAC_I32);
     do {
         lilac_position position = lilac_scanner_position(scan);
-        bool negative = lilac_scanner_accept(scan, '-');
-        int64_t value;
-        if (!lilac_scanner_integer(scan, &value))
+        lilac_tile_attribute number = {0};
+        if (!read_integer(reader, &number))
             return false;
-        value = negative ? -value : value;
-        if (attribute->count == LILAC_MAX_RANK || value < INT32_MIN || value > INT32_MAX)
-            return tile_fail(reader, position, "bad-literal",
-                             "up to %d numbers of 32 bits can stand here", LILAC_MAX_RANK);
-        list[attribute->count++] = value;
+        if (attribute->count == LILAC_MAX_RANK)
+            return tile_fail(reader, position, "bad-literal", "up to %d numbers can stand here",
+                             LILAC_MAX_RANK);
+        list[attribute->count++] = number.integer;
     } while (lilac_scanner_accept(scan, ','));
     copy = lilac_arena_array(reader->module->arena, int64_t, attribute->count);
     memcpy(copy, list, sizeof *copy * attribute->count);
@@ -124,6 +140,9 @@ static bool read_attribute(format_state *state, const char *name, size_t name_le
         lilac_scanner_next(scan);
     } else if (kind_length == 4 && memcmp(kind, "unit", 4) == 0) {
         attribute.kind = LILAC_TILE_ATTR_UNIT;
+    } else if (kind_length == 7 && memcmp(kind, "integer", 7) == 0) {
+        if (!read_integer(reader, &attribute))
+            return false;
     } else if (kind_length == 8 && memcmp(kind, "integers", 8) == 0) {
         if (!read_integers(reader, &attribute))
             return false;
@@ -278,6 +297,10 @@ static const char *walk_one(format_state *state, const char *at) {
     case '%':
     case '~':
         return read_variable(state, at[1], *at == '%', *at == '~') ? at + 2 : NULL;
+    case '^':
+        state->has_all = true;
+        state->all_position = lilac_scanner_position(&state->reader->scan);
+        return tile_read_parenthesized_types(state->reader, &state->all) ? at + 1 : NULL;
     case '|': {
         const char *close = at + 1;
         while (*close != '|')
@@ -321,7 +344,7 @@ static bool collect_operands(format_state *state) {
         told = groups.starts[i + 1] - groups.starts[i] == sizes[i];
     if (told)
         return true;
-    if (!optional)
+    if (!optional && !(lilac_tile_op_info_get(draft->code)->traits & LILAC_TILE_LISTS))
         return tile_fail(state->reader, draft->position, "count-mismatch",
                          "the lists of '%s' must have the same length",
                          lilac_tile_op_info_get(draft->code)->name);
@@ -375,6 +398,20 @@ static bool check_group(format_state *state, uint32_t number, uint32_t start) {
     return true;
 }
 
+/* The types that are written for all operands together. */
+static bool check_all(format_state *state) {
+    const tile_operands *operands = &state->draft->operands;
+    if (!state->has_all)
+        return true;
+    if (state->all.count != operands->count)
+        return tile_fail(state->reader, state->all_position, "count-mismatch",
+                         "%u types for %u operands", state->all.count, operands->count);
+    for (uint32_t i = 0; i < operands->count; i++)
+        if (!tile_check_operand(state->reader, state->draft, i, state->all.list[i]))
+            return false;
+    return true;
+}
+
 static bool compute_results(format_state *state) {
     const tile_signature *signature = state->signature;
     tile_reader *reader = state->reader;
@@ -411,7 +448,7 @@ bool tile_read_format(tile_reader *reader, tile_draft *draft) {
     format_state state = {.reader = reader, .draft = draft, .signature = *known};
     if (!walk(&state, info->format, info->format + strlen(info->format)))
         return false;
-    if (!collect_operands(&state))
+    if (!collect_operands(&state) || !check_all(&state))
         return false;
     uint32_t start = 0;
     for (uint32_t i = 0; i < state.signature->operand_items; i++) {

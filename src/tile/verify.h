@@ -26,5 +26,7 @@ tile_rule tile_verify_order; /* attribute `order` and the shapes of a transposit
 tile_rule tile_verify_local_alloc, tile_verify_local_access;
 tile_rule tile_verify_memdesc_index, tile_verify_memdesc_subslice, tile_verify_memdesc_trans,
     tile_verify_memdesc_reshape, tile_verify_memdesc_reinterpret;
+tile_rule tile_verify_async_copy, tile_verify_wait, tile_verify_scratch, tile_verify_fp4,
+    tile_verify_fence, tile_verify_barrier, tile_verify_tma, tile_verify_tensormap;
 
 #endif

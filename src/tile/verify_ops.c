@@ -84,6 +84,8 @@ static bool check_format_attributes(const tile_verifier *verifier, const lilac_t
             good = found->kind == LILAC_TILE_ATTR_STRING;
         else if (found && strncmp(kind, "integers", 8) == 0)
             good = found->kind == LILAC_TILE_ATTR_INTEGERS && found->count > 0;
+        else if (found && strncmp(kind, "integer", 7) == 0)
+            good = found->kind == LILAC_TILE_ATTR_INTEGER;
         else if (found)
             good = found->kind == LILAC_TILE_ATTR_UNIT;
         if (!good) {
@@ -328,10 +330,18 @@ static bool check_dot(const tile_verifier *verifier, const lilac_tile_op *op) {
     bool good = (rank == 2 || rank == 3) && a->rank == rank && b->rank == rank &&
                 (rank == 2 || (a->shape[0] == d->shape[0] && b->shape[0] == d->shape[0]));
     /* In dot_scaled two fp4 numbers share a byte, along K or along the other dimension. */
-    if (good && op->code == LILAC_TILE_OP_TT_DOT)
+    if (good && op->code != LILAC_TILE_OP_TT_DOT_SCALED)
         good = a->shape[rank - 2] == d->shape[rank - 2] &&
                b->shape[rank - 1] == d->shape[rank - 1] && a->shape[rank - 1] == b->shape[rank - 2];
     return good || shape_fault(verifier, op, a, d);
+}
+
+/* The first operand is a tensor or memory, which a signature cannot say. */
+static bool check_warp_group_dot(const tile_verifier *verifier, const lilac_tile_op *op) {
+    const lilac_tile_type *a = operand_type(op, 0);
+    if (a->kind != LILAC_TILE_TENSOR && (a->kind != LILAC_TILE_MEMDESC || a->is_tensor_memory))
+        return refuse(verifier, op, "type-mismatch", "needs a tensor or shared memory to multiply");
+    return check_dot(verifier, op);
 }
 
 /* ---- reductions ------------------------------------------------------------------------- */
@@ -591,6 +601,21 @@ static tile_rule *const rules[LILAC_TILE_OP_COUNT] = {
     [LILAC_TILE_OP_TTG_MEMDESC_TRANS] = tile_verify_memdesc_trans,
     [LILAC_TILE_OP_TTG_MEMDESC_RESHAPE] = tile_verify_memdesc_reshape,
     [LILAC_TILE_OP_TTG_MEMDESC_REINTERPRET] = tile_verify_memdesc_reinterpret,
+    [LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL] = tile_verify_async_copy,
+    [LILAC_TILE_OP_TTG_ASYNC_WAIT] = tile_verify_wait,
+    [LILAC_TILE_OP_TTG_GLOBAL_SCRATCH_ALLOC] = tile_verify_scratch,
+    [LILAC_TILE_OP_TTG_FP4_TO_FP] = tile_verify_fp4,
+    [LILAC_TILE_OP_TTNG_WARP_GROUP_DOT] = check_warp_group_dot,
+    [LILAC_TILE_OP_TTNG_WARP_GROUP_DOT_WAIT] = tile_verify_wait,
+    [LILAC_TILE_OP_TTNG_FENCE_ASYNC_SHARED] = tile_verify_fence,
+    [LILAC_TILE_OP_TTNG_INIT_BARRIER] = tile_verify_barrier,
+    [LILAC_TILE_OP_TTNG_INVAL_BARRIER] = tile_verify_barrier,
+    [LILAC_TILE_OP_TTNG_BARRIER_EXPECT] = tile_verify_barrier,
+    [LILAC_TILE_OP_TTNG_WAIT_BARRIER] = tile_verify_barrier,
+    [LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_GLOBAL_TO_LOCAL] = tile_verify_tma,
+    [LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_LOCAL_TO_GLOBAL] = tile_verify_tma,
+    [LILAC_TILE_OP_TTNG_ASYNC_TMA_STORE_WAIT] = tile_verify_wait,
+    [LILAC_TILE_OP_TTNG_TENSORMAP_CREATE] = tile_verify_tensormap,
     [LILAC_TILE_OP_TT_ATOMIC_RMW] = check_atomic,
     [LILAC_TILE_OP_TT_MAKE_TENSOR_PTR] = check_block_pointer,
     [LILAC_TILE_OP_TT_ADVANCE] = check_block_pointer,

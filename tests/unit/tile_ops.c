@@ -12,6 +12,8 @@
 
 #define MEMORY(shape, layout, rest) "!ttg.memdesc<" shape "xf32, #" layout ", #smem" rest ">"
 
+#define BARRIER "!ttg.memdesc<1xi64, #shared2, #smem, mutable>"
+
 static const char *const lines[] = {
     ("#shared = #ttg.swizzled_shared<{vec = 4, perPhase = 1, maxPhase = 2, order = [1, 0]}>\n"),
     ("#shared1 = #ttg.swizzled_shared<{vec = 4, perPhase = 1, maxPhase = 2, order = [0, 1]}>\n"),
@@ -137,6 +139,11 @@ static const char *const lines[] = {
     "    %histogram_4 = tt.histogram %t : tensor<8xi32> -> tensor<4xi32>\n",
     "    %convert = ttg.convert_layout %x : tensor<8xf32> -> tensor<8xf32>\n",
     "    %buffers = ttg.local_alloc : () -> " MEMORY("3x8x8", "shared", ", mutable") "\n",
+    "    %one_row = ttg.local_alloc : () -> " MEMORY("8", "shared2", ", mutable") "\n",
+    "    %scratch_a = ttg.global_scratch_alloc {alignment = 128 : i32, nbytes = 128 : i32} : "
+    "!tt.ptr<i8>\n",
+    "    %square_desc = ttng.reinterpret_tensor_descriptor %scratch_a : !tt.ptr<i8> to "
+    "!tt.tensordesc<tensor<8x8xf32, #shared>>\n",
     ("    %alloc = ttg.local_alloc %x {allocation.offset = 0 : i32} : (tensor<8xf32>) -> " MEMORY(
         "8", "shared2", "") "\n"),
     ("    %buffer = ttg.memdesc_index %buffers[%i] : " MEMORY(
@@ -154,6 +161,48 @@ static const char *const lines[] = {
     ("    %local = ttg.local_load %turned : " MEMORY("8x4", "shared1",
                                                      ", 8x8") " -> tensor<8x4xf32>\n"),
     "    ttg.local_barrier\n",
+    "    %copy = ttg.async_copy_global_to_local %splat, %one_row : tensor<8x!tt.ptr<f32>> -> "
+    "<8xf32, #shared2, #smem, mutable>\n",
+    "    %copy_m = ttg.async_copy_global_to_local %splat, %one_row mask %cmpi other %x "
+    "cacheModifier = cg {contiguity = 4 : i32} : tensor<8x!tt.ptr<f32>> -> <8xf32, #shared2, "
+    "#smem, mutable>\n",
+    "    %group = ttg.async_commit_group tokens %copy, %copy_m\n",
+    "    %empty = ttg.async_commit_group\n",
+    "    %waited = ttg.async_wait %group, %empty {num = 2 : i32}\n",
+    "    %waited_a = ttg.async_wait {num = 0 : i32}\n",
+    ("    %local_b = ttg.local_load %one_row token %waited : " MEMORY(
+        "8", "shared2", ", mutable") " -> tensor<8xf32>\n"),
+    "    %scratch = ttg.global_scratch_alloc {alignment = 128 : i32, nbytes = 128 : i32} : "
+    "!tt.ptr<i8>\n",
+    "    %bytes = ttg.fp4_to_fp %fp4 {axis = 1 : i32} : tensor<8x16xi8> -> tensor<8x32xbf16>\n",
+    ("    %wg = ttng.warp_group_dot %square, %buffer, %square {isAsync = true} : tensor<8x8xf32> "
+     "* " MEMORY("8x8", "shared", ", mutable") " -> tensor<8x8xf32>\n"),
+    ("    %wg_a = ttng.warp_group_dot %buffer, %buffer, %wg, %c {isAsync = true} : " MEMORY(
+        "8x8", "shared", ", mutable") " * " MEMORY("8x8", "shared",
+                                                   ", mutable") " -> tensor<8x8xf32>\n"),
+    ("    %wgw:2 = ttng.warp_group_dot_wait %wg_a, %buffer {pendings = 0 : i32} : "
+     "tensor<8x8xf32>, " MEMORY("8x8", "shared", ", mutable") "\n"),
+    "    ttng.fence_async_shared {bCluster = false}\n",
+    "    %bar = ttg.local_alloc : () -> " BARRIER "\n",
+    "    ttng.init_barrier %bar, 1 : " BARRIER "\n",
+    "    ttng.barrier_expect %bar, 256, %c : " BARRIER "\n",
+    "    ttng.async_tma_copy_global_to_local %square_desc[%i, %i] %buffer, %bar, %c : "
+    "!tt.tensordesc<tensor<8x8xf32, #shared>>, " BARRIER
+    " -> " MEMORY("8x8", "shared", ", mutable") "\n",
+    "    ttng.wait_barrier %bar, %i : " BARRIER "\n",
+    "    ttng.wait_barrier %bar, %i, %c : " BARRIER "\n",
+    "    ttng.wait_barrier %bar, %i deps %buffer : " BARRIER
+    ", " MEMORY("8x8", "shared", ", mutable") "\n",
+    "    ttng.wait_barrier %bar, %i, %c deps %buffer, %buffer : " BARRIER
+    ", " MEMORY("8x8", "shared", ", mutable") ", " MEMORY("8x8", "shared", ", mutable") "\n",
+    "    ttng.async_tma_copy_local_to_global %square_desc[%i, %i] %buffer : "
+    "!tt.tensordesc<tensor<8x8xf32, #shared>>, " MEMORY("8x8", "shared", ", mutable") "\n",
+    "    ttng.async_tma_store_wait {pendings = 0 : i32}\n",
+    "    ttng.inval_barrier %bar : " BARRIER "\n",
+    "    ttng.tensormap_create %scratch, %p, [%i, %i], [%i, %i], [%extsi], [%i, %i] {elem_type = 6 "
+    ": i32, fill_mode = 0 : i32, interleave_layout = 0 : i32, swizzle_mode = 3 : i32} : "
+    "(!tt.ptr<i8>, !tt.ptr<f32>, i32, i32, i32, i32, i64, i32, i32) -> ()\n",
+    "    ttng.tensormap_fenceproxy_acquire %scratch : !tt.ptr<i8>\n",
     "    ttg.local_dealloc %buffers : " MEMORY("3x8x8", "shared", ", mutable") "\n",
     "    %q = tt.addptr %splat, %range : tensor<8x!tt.ptr<f32>>, tensor<8xi32>\n",
     "    %s = tt.addptr %p, %extsi : !tt.ptr<f32>, i64\n",
