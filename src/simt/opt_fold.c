@@ -7,6 +7,7 @@
  *     loop … (%a = %x) { … yield %a }        →   uses of %a become %x
  *     unpack (pack a, b)                     →   a, b
  *     a load that no thread makes            →   its substitutes
+ *     shuffle of a uniform value             →   the value
  *
  * One walk in text order. An instruction is simplified where it stands: it is rewritten in place,
  * or a value that equals it takes over its uses, or both after new operations were put in front of
@@ -246,6 +247,15 @@ static void fold_pure(folder *f, instruction *i) {
     remember(f, i);
 }
 
+/* Every lane has the value already. */
+static void fold_shuffle(folder *f, instruction *i) {
+    if (f->b.kernel->values[i->operands[0]].uniform) {
+        replace(f, i->result, i->operands[0]);
+        lilac_simt_unlink(i);
+        f->changed = true;
+    }
+}
+
 static void fold_body(folder *f, lilac_simt_body *body) {
     uint32_t mark = lilac_simt_memo_open(f->b.memo);
     instruction *next;
@@ -265,7 +275,9 @@ static void fold_body(folder *f, lilac_simt_body *body) {
         f->b.body = body;
         f->b.location = i->location;
         f->b.memo->before = i;
-        if (lilac_simt_is_access(i->code)) {
+        if (i->code == LILAC_SIMT_OP_SHUFFLE) {
+            fold_shuffle(f, i);
+        } else if (lilac_simt_is_access(i->code)) {
             fold_access(f, i);
         } else if (lilac_simt_has_trait(i->code, LILAC_SIMT_PURE) && i->result_count > 0) {
             fold_pure(f, i);

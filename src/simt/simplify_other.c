@@ -1,5 +1,7 @@
 /* Simplification of comparisons, selections and floats.
  *
+ *     select p, x, (select p, y, z)   →   select p, x, z
+ *
  * Of float algebra only what gives the same number for every operand: x + (-0), x - 0, x * 1, x /
  * 1, signs that cancel, division by a power of two as the exact product. (What the bits of a NaN
  * are is not a number; hardware does not promise them.) */
@@ -151,6 +153,40 @@ static lilac_simt_value simplify_cmp(lilac_simt_builder *b, instruction *like, b
     return compare_narrow(b, like, type);
 }
 
+/* Is a condition this one (1), its opposite (-1) or neither (0)? */
+static int relation(const lilac_simt_builder *b, lilac_simt_value p, lilac_simt_value q) {
+    uint64_t c;
+    if (p == q) {
+        return 1;
+    }
+    for (uint32_t side = 0; side < 2; side++) {
+        const instruction *d = lilac_simt_defined_by(b, side ? q : p, LILAC_SIMT_OP_XOR);
+        if (d != NULL && constant(b, d->operands[1], &c) && c == 1 &&
+            d->operands[0] == (side ? p : q)) {
+            return -1;
+        }
+    }
+    const instruction *x = lilac_simt_defined_by(b, p, LILAC_SIMT_OP_CMP);
+    const instruction *y = lilac_simt_defined_by(b, q, LILAC_SIMT_OP_CMP);
+    if (x == NULL || y == NULL || x->operands[0] != y->operands[0] ||
+        x->operands[1] != y->operands[1]) {
+        return 0;
+    }
+    bool is_float = lilac_simt_type_is_float(type_of(b, x->operands[0]));
+    lilac_simt_compare inverse =
+        lilac_simt_compare_inverse((lilac_simt_compare)x->detail, is_float);
+    return inverse == (lilac_simt_compare)y->detail ? -1 : 0;
+}
+
+/* What an arm of a selection gives where the condition is as that arm needs it: the arm of a
+ * selection by the same condition, or by its opposite, within. */
+static lilac_simt_value chosen(const lilac_simt_builder *b, lilac_simt_value condition,
+                               lilac_simt_value arm, bool holds) {
+    const instruction *inner = lilac_simt_defined_by(b, arm, LILAC_SIMT_OP_SELECT);
+    int same = inner != NULL ? relation(b, condition, inner->operands[0]) : 0;
+    return same == 0 ? arm : inner->operands[holds == (same > 0) ? 1 : 2];
+}
+
 static lilac_simt_value simplify_select(lilac_simt_builder *b, instruction *like,
                                         lilac_simt_type type, bool *again) {
     lilac_simt_value condition = like->operands[0];
@@ -168,6 +204,12 @@ static lilac_simt_value simplify_select(lilac_simt_builder *b, instruction *like
         like->operands[0] = negated->operands[0];
         like->operands[1] = y;
         like->operands[2] = x;
+        *again = true;
+        return 0;
+    }
+    like->operands[1] = chosen(b, condition, x, true);
+    like->operands[2] = chosen(b, condition, y, false);
+    if (like->operands[1] != x || like->operands[2] != y) {
         *again = true;
         return 0;
     }

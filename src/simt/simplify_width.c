@@ -2,7 +2,8 @@
  * packing; and of the addresses of memory accesses.
  *
  * A widening steps over operations that promise not to wrap, so that the constants of an address
- * computed in 32 bits reach the 64-bit address's offset. Packing and unpacking undo each other. */
+ * computed in 32 bits reach the 64-bit address's offset. Packing and unpacking undo each other, and
+ * byte permutes by constants become one where its bytes come from two words. */
 #include "internal.h"
 
 #define NSW LILAC_SIMT_NO_SIGNED_WRAP
@@ -174,36 +175,121 @@ static lilac_simt_value simplify_bitcast(lilac_simt_builder *b, instruction *lik
     return 0;
 }
 
+/* The value that a chain of bitcasts is of. */
+static lilac_simt_value without_bitcast(const lilac_simt_builder *b, lilac_simt_value value) {
+    const instruction *d = lilac_simt_defined_by(b, value, LILAC_SIMT_OP_BITCAST);
+    return d != NULL ? d->operands[0] : value;
+}
+
 static lilac_simt_value simplify_pack(lilac_simt_builder *b, const instruction *like,
                                       lilac_simt_type type) {
     if (like->operand_count == 1) {
         return lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, type, like->operands[0]);
     }
-    const instruction *d = lilac_simt_defined_by(b, like->operands[0], LILAC_SIMT_OP_UNPACK);
+    const instruction *d =
+        lilac_simt_defined_by(b, without_bitcast(b, like->operands[0]), LILAC_SIMT_OP_UNPACK);
     if (d == NULL || d->result_count != like->operand_count) {
         return 0;
     }
     for (uint32_t k = 0; k < like->operand_count; k++) {
-        if (like->operands[k] != d->result + k) {
+        if (without_bitcast(b, like->operands[k]) != d->result + k) {
             return 0;
         }
     }
     return lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, type, d->operands[0]);
 }
 
-static lilac_simt_value simplify_prmt(lilac_simt_builder *b, const instruction *like) {
+/* ---- byte permutes ---------------------------------------------------------------------- */
+
+/* Bits of a selector that ask for a copy of the sign. */
+enum { SIGNS = 0x8888 };
+
+/* Which byte of which word a byte is: through permutes by constants. */
+typedef struct byte_source {
+    lilac_simt_value word;
+    uint32_t byte;
+} byte_source;
+
+static byte_source find_byte(const lilac_simt_builder *b, const lilac_simt_value *words,
+                             uint64_t selector, uint32_t index) {
+    uint32_t nibble = (uint32_t)(selector >> 4 * index & 7);
+    byte_source source = {without_bitcast(b, words[nibble / 4]), nibble % 4};
+    const instruction *d;
+    uint64_t inner;
+    while ((d = lilac_simt_defined_by(b, source.word, LILAC_SIMT_OP_PRMT)) != NULL &&
+           constant(b, d->operands[2], &inner) && !(inner & SIGNS)) {
+        nibble = (uint32_t)(inner >> 4 * source.byte & 7);
+        source.word = without_bitcast(b, d->operands[nibble / 4]);
+        source.byte = nibble % 4;
+    }
+    return source;
+}
+
+/* One permute of at most two words, the first of which gives byte 0. */
+static lilac_simt_value simplify_prmt(lilac_simt_builder *b, instruction *like, bool *again) {
+    uint64_t selector, new_selector = 0;
+    if (!constant(b, like->operands[2], &selector) || (selector & SIGNS)) {
+        return 0;
+    }
+    lilac_simt_value words[2] = {0, 0};
+    for (uint32_t k = 0; k < 4; k++) {
+        byte_source source = find_byte(b, like->operands, selector, k);
+        uint32_t which = source.word == words[0] ? 0 : 1;
+        if (words[0] == 0) {
+            words[0] = source.word;
+            which = 0;
+        } else if (which == 1 && words[1] != 0 && words[1] != source.word) {
+            return 0;
+        } else if (which == 1) {
+            words[1] = source.word;
+        }
+        new_selector |= (uint64_t)(4 * which + source.byte) << 4 * k;
+    }
+    words[1] = words[1] != 0 ? words[1] : words[0];
+    for (uint32_t k = 0; k < 2; k++) {
+        words[k] = lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, LILAC_SIMT_I32, words[k]);
+    }
+    if (new_selector == 0x3210) {
+        return words[0];
+    }
+    if (words[0] != like->operands[0] || words[1] != like->operands[1] ||
+        new_selector != selector) {
+        like->operands[0] = words[0];
+        like->operands[1] = words[1];
+        like->operands[2] = lilac_simt_constant(b, LILAC_SIMT_I32, new_selector);
+        *again = true;
+    }
+    return 0;
+}
+
+/* The parts of a permute by a constant of words whose parts are known, when each is a whole one. */
+static bool known_permuted_parts(lilac_simt_builder *b, const instruction *prmt,
+                                 lilac_simt_type part, uint32_t count, lilac_simt_value *parts) {
+    enum { MOST = 4 };
+    lilac_simt_value known[2][MOST];
     uint64_t selector;
-    if (!constant(b, like->operands[2], &selector)) {
-        return 0;
+    uint32_t bytes = 4 / count;
+    if (count > MOST || !constant(b, prmt->operands[2], &selector) || (selector & SIGNS)) {
+        return false;
     }
-    switch (selector & 0xFFFF) {
-    case 0x3210:
-        return like->operands[0];
-    case 0x7654:
-        return like->operands[1];
-    default:
-        return 0;
+    for (uint32_t k = 0; k < 4; k++) {
+        uint32_t first = (uint32_t)(selector >> 4 * (k / bytes * bytes) & 7);
+        if ((selector >> 4 * k & 7) != first + k % bytes || first % bytes != 0) {
+            return false;
+        }
     }
+    for (uint32_t k = 0; k < 2; k++) { /* one step: a network of permutes is not searched */
+        lilac_simt_value word = without_bitcast(b, prmt->operands[k]);
+        if (lilac_simt_defined_by(b, word, LILAC_SIMT_OP_PRMT) != NULL ||
+            !lilac_simt_known_parts(b, word, part, count, known[k])) {
+            return false;
+        }
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        uint32_t first = (uint32_t)(selector >> 4 * k * bytes & 7);
+        parts[k] = known[first / 4][first % 4 / bytes];
+    }
+    return true;
 }
 
 bool lilac_simt_known_parts(lilac_simt_builder *b, lilac_simt_value value, lilac_simt_type part,
@@ -223,6 +309,10 @@ bool lilac_simt_known_parts(lilac_simt_builder *b, lilac_simt_value value, lilac
     const instruction *d = lilac_simt_defined_by(b, value, LILAC_SIMT_OP_BITCAST);
     if (d != NULL) {
         value = d->operands[0];
+    }
+    d = lilac_simt_defined_by(b, value, LILAC_SIMT_OP_PRMT);
+    if (d != NULL) {
+        return known_permuted_parts(b, d, part, count, parts);
     }
     d = lilac_simt_defined_by(b, value, LILAC_SIMT_OP_PACK);
     if (d == NULL || d->operand_count != count) {
@@ -332,7 +422,7 @@ lilac_simt_value lilac_simt_simplify_width(lilac_simt_builder *b, instruction *l
     case LILAC_SIMT_OP_PACK:
         return simplify_pack(b, like, type);
     case LILAC_SIMT_OP_PRMT:
-        return simplify_prmt(b, like);
+        return simplify_prmt(b, like, again);
     default:
         return 0;
     }

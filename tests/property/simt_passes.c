@@ -451,6 +451,49 @@ static void regrouping(generator *g) {
     }
 }
 
+/* What movements of data in registers are made of: words permuted again and again by constants,
+ * selections by one predicate and its opposite, words taken apart and put together. */
+static void words(generator *g) {
+    static const uint32_t selectors[] = {0x3210, 0x7654, 0x5410, 0x7632, 0x6420,
+                                         0x7531, 0x1032, 0x2301, 0x5140, 0x7362};
+    item pool[6];
+    item p = pick(g, LILAC_SIMT_I1);
+    item other = *binary(g, "xor", p, *constant(g, LILAC_SIMT_I1, 1), LILAC_SIMT_I1);
+    for (uint32_t k = 0; k < 2; k++) {
+        pool[k] = pick(g, LILAC_SIMT_I32);
+    }
+    for (uint32_t k = 2; k < 6; k++) {
+        item a = pool[below(g, k)], c = pool[below(g, k)];
+        item *r;
+        if (below(g, 3) == 0) {
+            r = add_item(g, LILAC_SIMT_I32);
+            EMIT("%%%u = select %%%u, %%%u, %%%u : i32\n", r->name,
+                 below(g, 2) ? p.name : other.name, a.name, c.name);
+        } else if (below(g, 4) == 0) {
+            bool bytes = below(g, 2);
+            lilac_simt_type type = bytes ? LILAC_SIMT_I8 : LILAC_SIMT_I16;
+            item parts[4];
+            for (uint32_t j = 0; j < (bytes ? 4 : 2); j++) {
+                parts[j] = *add_item(g, type);
+                EMIT("%s%%%u", j ? ", " : "", parts[j].name);
+            }
+            EMIT(" = unpack %%%u : %s\n", a.name, bytes ? "i8, i8, i8, i8" : "i16, i16");
+            bool swapped = below(g, 3) == 0;
+            r = add_item(g, LILAC_SIMT_I32);
+            EMIT("%%%u = pack %%%u, %%%u", r->name, parts[swapped].name, parts[!swapped].name);
+            if (bytes) {
+                EMIT(", %%%u, %%%u", parts[2].name, parts[3].name);
+            }
+            EMIT(" : i32\n");
+        } else {
+            item s = *constant(g, LILAC_SIMT_I32, selectors[below(g, 10)]);
+            r = add_item(g, LILAC_SIMT_I32);
+            EMIT("%%%u = prmt %%%u, %%%u, %%%u : i32\n", r->name, a.name, c.name, s.name);
+        }
+        pool[k] = *r;
+    }
+}
+
 static void exchange(generator *g) {
     static const char *const kinds[] = {"idx", "xor", "up", "down"};
     if (below(g, 3) == 0) {
@@ -679,11 +722,13 @@ static void while_loop(generator *g) {
 
 static void body(generator *g, uint32_t size) {
     static void (*const plain[])(generator *) = {
-        integer_operation, integer_operation, integer_operation, ranged_operation,
-        ranged_operation,  ranged_operation,  widening,          division,
-        odd_integers,      comparison,        comparison,        truths,
-        selection,         float_operation,   float_operation,   conversion,
-        regrouping,        exchange,          memory_operation,  memory_operation};
+        integer_operation, integer_operation, integer_operation,
+        ranged_operation,  ranged_operation,  ranged_operation,
+        widening,          division,          odd_integers,
+        comparison,        comparison,        truths,
+        selection,         float_operation,   float_operation,
+        conversion,        regrouping,        exchange,
+        memory_operation,  memory_operation,  words};
     for (uint32_t k = 0; k < size; k++) {
         uint32_t kind = below(g, 40);
         if (kind < 3 && g->depth < 2) {

@@ -248,6 +248,45 @@ static const golden widths[] = {
      S P USE("p")},
     {"pack of exchanged parts stays",
      TWICE(S P "%a, %b = unpack %p : i32, i32\n%r = pack %b, %a : i64\n" USE("r"))},
+    {"pack of unpack, bytes",
+     S N "%a, %b, %c, %d = unpack %n : i8, i8, i8, i8\n%r = pack %a, %b, %c, %d : i32\n" USE("r"),
+     S N USE("n")},
+    {"pack of unpack, through other types",
+     S N "%a, %b = unpack %n : i16, i16\n%c = bitcast %a : f16\n%d = bitcast %b : f16\n"
+         "%v = pack %c, %d : f16x2\n%r = bitcast %v : i32\n" USE("r"),
+     S N USE("n")},
+    {"pack of parts of two words stays",
+     TWICE(S N L "%a, %b = unpack %n : i16, i16\n%c, %d = unpack %l : i16, i16\n"
+                 "%r = pack %a, %d : i32\n" USE("r"))},
+    {"prmt that does nothing", S N L C("a", "0x7654") "%r = prmt %l, %n, %a : i32\n" USE("r"),
+     S N USE("n")},
+    {"prmt of the second word only", S N L C("a", "0x7645") "%r = prmt %l, %n, %a : i32\n" USE("r"),
+     S N C("a", "0x3201") "%r = prmt %n, %n, %a : i32\n" USE("r")},
+    {"prmt of prmt is one",
+     S N L C("a", "0x5410") C("b", "0x7632")
+         C("c", "0x6240") "%v = prmt %n, %l, %a : i32\n%w = prmt %n, %l, %b : i32\n"
+                          "%r = prmt %v, %w, %c : i32\n" USE("r"),
+     S N L C("c", "0x6420") "%r = prmt %n, %l, %c : i32\n" USE("r")},
+    {"prmt of prmt undone",
+     S N L C("a", "0x5410") C("b", "0x7632") "%v = prmt %n, %l, %a : i32\n"
+                                             "%w = prmt %n, %l, %b : i32\n%r = prmt %v, %w, %a : "
+                                             "i32\n%t = prmt %v, %w, %b : i32\n" USE("r") USE("t"),
+     S N L USE("n") USE("l")},
+    {"prmt of four words stays",
+     TWICE(S N L X Y C("a", "0x5410")
+               C("b", "0x6420") "%i = bitcast %x : i32\n%j = bitcast %y : i32\n"
+                                "%v = prmt %n, %l, %a : i32\n%w = prmt %i, %j, %a : i32\n%r = prmt "
+                                "%v, %w, %b : i32\n" USE("r"))},
+    {"prmt with signs stays",
+     TWICE(S N L C("a", "0xBA98") "%r = prmt %n, %l, %a : i32\n" USE("r"))},
+    {"unpack of prmt of packs",
+     S N L C(
+         "a",
+         "0x7610") "%b, %c = unpack %n : i16, i16\n%d, %e = unpack %l : i16, i16\n"
+                   "%v = pack %b, %e : i32\n%w = pack %c, %d : i32\n%r = prmt %v, %w, %a : i32\n"
+                   "%f, %g = unpack %r : i16, i16\n%h = add %f, %g : i16\n" USE("h"),
+     S N L "%b, %c = unpack %n : i16, i16\n%d, %e = unpack %l : i16, i16\n"
+           "%h = add %b, %d : i16\n" USE("h")},
     {"unpack of a constant",
      S "%w = const 0x3C004000 : f16x2\n%a, %b = unpack %w : f16, f16\n" USE("a") USE("b"),
      S "%a = const 2.0 : f16\n%b = const 1.0 : f16\n" USE("a") USE("b")},
@@ -287,6 +326,31 @@ static const golden choices[] = {
      S X Y "%d = cmp fuge %x, %y : i1\nst.shared [%s], %d, (%x)\n"},
     {"select of equal arms",
      S N L "%c = cmp lt %n, %l : i1\n%r = select %c, %n, %n : i32\n" USE("r"), S N USE("n")},
+    {"select in a select by the same",
+     S N L C("a", "5") "%c = cmp lt %n, %l : i1\n%v = select %c, %n, %l : i32\n"
+                       "%r = select %c, %a, %v : i32\n" USE("r"),
+     S N L C("a", "5") "%c = cmp lt %n, %l : i1\n%r = select %c, %a, %l : i32\n" USE("r")},
+    {"select in both arms",
+     S N L C("a", "5") "%c = cmp lt %n, %l : i1\n%v = select %c, %n, %a : i32\n"
+                       "%w = select %c, %a, %l : i32\n%r = select %c, %v, %w : i32\n" USE("r"),
+     S N L "%c = cmp lt %n, %l : i1\n%r = select %c, %n, %l : i32\n" USE("r")},
+    {"select in a select by the opposite",
+     S N L C("a", "5") "%c = cmp lt %n, %l : i1\n%d = cmp ge %n, %l : i1\n"
+                       "%v = select %d, %n, %a : i32\n%r = select %c, %v, %l : i32\n" USE("r"),
+     S N L C("a", "5") "%c = cmp lt %n, %l : i1\n%r = select %c, %a, %l : i32\n" USE("r")},
+    {"select by not p",
+     S N L C("a", "5") "%t = const true : i1\n%b = cmp lt %n, %l : i1\n%e = cmp lt %n, %a : i1\n"
+                       "%p = and %b, %e : i1\n%q = xor %p, %t : i1\n"
+                       "%v = select %p, %n, %l : i32\n%r = select %q, %v, %a : i32\n" USE("r"),
+     S N L C("a", "5") "%b = cmp lt %n, %l : i1\n%e = cmp lt %n, %a : i1\n"
+                       "%p = and %b, %e : i1\n%r = select %p, %a, %l : i32\n" USE("r")},
+    {"select in a select by another stays",
+     TWICE(S N L C("a",
+                   "5") "%c = cmp lt %n, %l : i1\n%d = cmp lt %n, %a : i1\n"
+                        "%v = select %d, %n, %l : i32\n%r = select %c, %a, %v : i32\n" USE("r"))},
+    {"shuffle of a uniform value",
+     S N C("a", "5") "%v = mul %n, %n : i32\n%r = shuffle idx %v, %a : i32\n" USE("r"),
+     S N "%v = mul %n, %n : i32\n" USE("v")},
     {"select of truths",
      S N L "%t = const true : i1\n%f = const false : i1\n%c = cmp lt %n, %l : i1\n"
            "%r = select %c, %f, %t : i1\nst.shared [%s], %r, (%n)\n",
