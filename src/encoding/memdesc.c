@@ -134,9 +134,6 @@ static bool check_buffers(lilac_encoding_reader *r, lilac_position at,
                           const lilac_encoding_memdesc *memory, bool buffers, uint32_t *first) {
     uint32_t bits[LILAC_MAX_RANK];
     *first = buffers && memory->rank == memory->encoding->rank + 1;
-    if (*first && (memory->shape[0] <= 0 || memory->shape[0] > INT32_MAX))
-        return lilac_scanner_refuse(r->scanner, at, "layout-number",
-                                    "%" PRId64 " buffers are not possible", memory->shape[0]);
     return lilac_encoding_check_shape(r->scanner->context, at, memory->rank - *first,
                                       memory->shape + *first, bits);
 }
@@ -155,11 +152,12 @@ bool lilac_encoding_read_memory(lilac_scanner *scanner, const lilac_encoding_ali
         return false;
     made.alloc_rank = made.rank;
     memcpy(made.alloc_shape, made.shape, sizeof made.shape);
+    lilac_position layout_at = lilac_scanner_position(scanner);
     made.encoding = lilac_encoding_read_any(&r);
     if (made.encoding == NULL || !check_buffers(&r, shape_at, &made, buffers, &first))
         return false;
     if (lilac_encoding_place_of(made.encoding) == LILAC_ENCODING_OF_TENSOR)
-        return lilac_scanner_refuse(r.scanner, made.encoding->position, "layout-of-tensor",
+        return lilac_scanner_refuse(r.scanner, layout_at, "layout-of-tensor",
                                     "this is a layout of a tensor, not of memory");
     if (!lilac_scanner_expect(scanner, ',') || !read_space(&r, made.encoding))
         return false;

@@ -431,10 +431,15 @@ static void print_layout(lilac_text *out, const lilac_tile_type *type) {
     if (!type->layout)
         return;
     lilac_text_puts(out, ", ");
-    if (type->spelling)
+    if (type->spelling) {
         lilac_text_puts(out, type->spelling);
-    else
-        lilac_layout_print(out, type->layout);
+        return;
+    }
+    /* As named layouts of shared memory are printed: without an empty block. */
+    lilac_layout layout = *type->layout;
+    if (type->kind == LILAC_TILE_MEMDESC && layout.in_count == 2 && layout.in[1].bits == 0)
+        layout.in_count = 1;
+    lilac_layout_print(out, &layout);
 }
 
 static void print_memory(lilac_text *out, const lilac_tile_type *type) {

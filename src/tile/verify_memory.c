@@ -52,9 +52,12 @@ static bool check_view(const tile_verifier *verifier, const lilac_tile_op *op) {
 
 bool tile_verify_local_alloc(const tile_verifier *verifier, const lilac_tile_op *op) {
     const lilac_tile_type *to = op->results[0].type;
-    if (!is_whole(to))
-        return refuse(verifier, op, "alloc-shape", "an allocation is not a part of another one", to,
-                      to);
+    if (!is_whole(to)) {
+        tile_op_error(verifier->module, op, "alloc-shape",
+                      "'%s' makes all of an allocation, but '%s' is a part of one",
+                      lilac_tile_op_info_get(op->code)->name, tile_type_text(verifier->module, to));
+        return false;
+    }
     if (op->operand_count == 0 && !to->is_mutable) {
         tile_op_error(verifier->module, op, "not-mutable",
                       "nobody may write to memory of type '%s', and it has no elements yet",
