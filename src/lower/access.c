@@ -102,7 +102,7 @@ static lilac_simt_value padded_value(const addressing *a, lilac_simt_value bytes
 }
 
 static lilac_simt_value address_of(const addressing *a, uint64_t step, int64_t *immediate) {
-    uint64_t part = 0;
+    uint64_t part = a->place->shift << a->scale;
     for (uint32_t i = 0; i < a->access->step_bits; i++) {
         part ^= step >> i & 1 ? a->access->step[i] << a->scale : 0;
     }
@@ -115,9 +115,13 @@ static lilac_simt_value address_of(const addressing *a, uint64_t step, int64_t *
         base = lilac_simt_map_shared(
             a->b, base, word_op(a->b, LILAC_SIMT_OP_XOR, a->rank, word_of(a->b, rank)));
     }
+    if (a->place->dynamic != 0) {
+        base = word_op(a->b, LILAC_SIMT_OP_ADD, base, a->place->dynamic);
+    }
     uint64_t within = part & a->thread_bits;
     lilac_simt_value thread = word_op(a->b, LILAC_SIMT_OP_XOR, a->thread, word_of(a->b, within));
-    *immediate = (int64_t)(padded(a, part & ~a->thread_bits) + a->place->offset);
+    *immediate =
+        (int64_t)(padded(a, part & ~a->thread_bits) + a->place->offset) + a->place->constant;
     return word_op(a->b, LILAC_SIMT_OP_ADD, base, padded_value(a, thread));
 }
 

@@ -1,85 +1,204 @@
 /* Loops, conditionals and assertions.
  *
- * Every carried tensor becomes as many carried values as it has different registers; pointers that
- * advance by one step for all become as many as they have different bases. Conditions are
+ * Every carried tensor becomes as many carried values as it has different registers, or words when
+ * its elements are narrow and travel in words; pointers that advance by one step for all become as
+ * many as they have different bases. Conditions are
  * scalars, which all threads share. The barrier state follows the paths: entering a loop, shared
  * memory may have been read before it or by the iteration before. */
 #include "lower_internal.h"
 
 #include <string.h>
 
-/* ---- values as lists of registers -------------------------------------------------------- */
+/* ---- what is carried --------------------------------------------------------------------- */
 
-/* Registers that are not copies of lower ones. */
-static uint32_t width_of(const lilac_lower_value *value) {
-    uint32_t count = 0;
-    for (uint32_t r = 0; r < value->count; r++) {
-        count += value->view == NULL || value->view->canonical[r] == r;
+/* How one value goes round a loop, or out of a region. Usually every different register is carried
+ * whole.
+ *
+ * A tensor of pointers or offsets that only ever moves by the same step everywhere keeps its
+ * constant parts and is carried as its different bases, mostly one:
+ *
+ *   p = splat(x) + range;  for … { load p;  p += splat(step) }
+ *
+ * Elements of 8 and 16 bits that come from memory or another layout, or go there, are carried as
+ * the words in which they travel, so that no word is taken apart and put together around a back
+ * edge. */
+typedef struct carry {
+    bool by_base, packed;
+    uint32_t width;         /* values carried */
+    lilac_simt_type type;   /* of them */
+    uint32_t count;         /* registers that stand for the others */
+    uint32_t *registers;    /* those */
+    uint32_t *places;       /* of each register: which of them */
+    const int64_t *offsets; /* by_base */
+    int64_t offset_low, offset_high;
+} carry;
+
+static bool travels_in_words(const lilac_tile_op *op) {
+    if (op == NULL) {
+        return false;
     }
-    return count;
+    switch (op->code) {
+    case LILAC_TILE_OP_TT_LOAD:
+    case LILAC_TILE_OP_TT_STORE:
+    case LILAC_TILE_OP_TTG_CONVERT_LAYOUT:
+    case LILAC_TILE_OP_TTG_LOCAL_ALLOC:
+    case LILAC_TILE_OP_TTG_LOCAL_LOAD:
+    case LILAC_TILE_OP_TTG_LOCAL_STORE:
+        return true;
+    default:
+        return false;
+    }
 }
 
-/* Appends the registers of `value`, in the layout of `like`. */
-static bool flatten(lilac_lowering *l, const lilac_lower_value *value,
-                    const lilac_lower_value *like, lilac_simt_value *list, uint32_t *count) {
+/* Should words be carried? `inside`: the value that is received, `next`: one that is sent. */
+static bool wants_words(const lilac_tile_value *inside, const lilac_tile_value *next) {
+    uint32_t bits = lilac_tile_element_bits(inside->type);
+    if (!lilac_tile_is_tensor(inside->type) || (bits != 8 && bits != 16)) {
+        return false;
+    }
+    bool wanted = travels_in_words(next->op);
+    for (const lilac_tile_use *use = inside->uses; use != NULL && !wanted; use = use->next) {
+        wanted = travels_in_words(use->op);
+    }
+    return wanted;
+}
+
+/* Every canonical register. */
+static void carry_registers(lilac_lowering *l, const lilac_lower_value *like, bool packed,
+                            carry *c) {
+    memset(c, 0, sizeof *c);
+    c->registers = lilac_arena_array(l->arena, uint32_t, like->count);
+    c->places = lilac_arena_array(l->arena, uint32_t, like->count);
+    for (uint32_t r = 0; r < like->count; r++) {
+        uint32_t same = like->view == NULL ? r : like->view->canonical[r];
+        if (same == r) {
+            c->registers[c->count] = r;
+            c->places[r] = c->count++;
+        } else {
+            c->places[r] = c->places[same];
+        }
+    }
+    c->packed = packed;
+    c->type = packed ? LILAC_SIMT_I32 : like->simt;
+    c->width =
+        packed ? lilac_movement_words(lilac_lower_log2(c->count), lilac_simt_type_bits(like->simt))
+               : c->count;
+}
+
+/* Gives a value what was carried from `first` on. */
+static void receive(lilac_lowering *l, const carry *c, lilac_lower_value *value,
+                    lilac_simt_value first) {
+    lilac_simt_value *registers = NULL;
+    if (c->packed) {
+        lilac_lower_words words = {.register_bits = lilac_lower_log2(c->count),
+                                   .element_bits = lilac_simt_type_bits(value->simt),
+                                   .count = c->width};
+        words.list = lilac_arena_array(l->arena, lilac_simt_value, c->width);
+        registers = lilac_arena_array(l->arena, lilac_simt_value, c->count);
+        for (uint32_t i = 0; i < c->width; i++) {
+            words.list[i] = first + i;
+        }
+        lilac_lower_unpack_words(&l->builder, value->simt, &words, registers);
+    }
+    for (uint32_t r = 0; r < value->count; r++) {
+        value->base[r] = registers != NULL ? registers[c->places[r]] : first + c->places[r];
+    }
+    if (c->by_base) {
+        value->offsets = c->offsets;
+        value->offset_low = c->offset_low;
+        value->offset_high = c->offset_high;
+        value->exact = false;
+    }
+}
+
+/* Puts what is carried of a value into the list. */
+static bool send(lilac_lowering *l, const carry *c, const lilac_lower_value *value,
+                 const lilac_lower_value *like, lilac_simt_value *list) {
     const uint32_t *source;
     if (!lilac_lower_align(l, value, like->view, &source)) {
         return false;
     }
-    for (uint32_t r = 0; r < like->count; r++) {
-        if (like->view == NULL || like->view->canonical[r] == r) {
-            list[(*count)++] = lilac_lower_get(l, value, lilac_lower_index(value, source, r));
+    lilac_simt_value *registers =
+        c->packed ? lilac_arena_array(l->arena, lilac_simt_value, c->count) : list;
+    for (uint32_t i = 0; i < c->count; i++) {
+        uint32_t r = lilac_lower_index(value, source, c->registers[i]);
+        registers[i] = c->by_base ? value->base[r] : lilac_lower_get(l, value, r);
+    }
+    if (c->packed) {
+        lilac_lower_words words;
+        lilac_lower_pack_words(&l->builder, l->arena, like->simt, lilac_lower_log2(c->count),
+                               lilac_simt_type_bits(like->simt), registers, &words);
+        memcpy(list, words.list, c->width * sizeof *list);
+    }
+    for (uint32_t r = 0; c->by_base && r < like->count; r++) {
+        if (value->offsets == NULL || value->offsets[r] != c->offsets[r] ||
+            value->base[r] != list[c->places[r]]) {
+            return lilac_lower_unsupported(l, "a carried pointer does not advance as it began");
         }
     }
     return true;
 }
 
-/* Gives a value the registers that begin at *first. */
-static void unflatten(lilac_lower_value *value, lilac_simt_value *first) {
-    for (uint32_t r = 0; r < value->count; r++) {
-        uint32_t same = value->view == NULL ? r : value->view->canonical[r];
-        value->base[r] = same == r ? (*first)++ : value->base[same];
-    }
-}
-
-/* A list of tile values on its way through a region's edge. `like` are the values that say which
- * layouts are expected there; defined already. */
+/* The values that go through an edge. */
 typedef struct bundle {
-    uint32_t count;
+    uint32_t count; /* of the tile values */
+    carry *carries;
+    uint32_t width;
     lilac_simt_value *values;
     lilac_simt_type *types;
 } bundle;
 
-static bundle make_bundle(lilac_lowering *l, uint32_t count, lilac_lower_value *const *like) {
-    bundle b = {0};
-    uint32_t width = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        width += width_of(like[i]);
+/* With room for what the carries say. */
+static void fill_types(lilac_lowering *l, bundle *b) {
+    b->width = 0;
+    for (uint32_t i = 0; i < b->count; i++) {
+        b->width += b->carries[i].width;
     }
-    b.values = lilac_arena_array(l->arena, lilac_simt_value, width);
-    b.types = lilac_arena_array(l->arena, lilac_simt_type, width);
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t end = b.count + width_of(like[i]);
-        while (b.count < end) {
-            b.types[b.count++] = like[i]->simt;
+    b->values = lilac_arena_array(l->arena, lilac_simt_value, b->width);
+    b->types = lilac_arena_array(l->arena, lilac_simt_type, b->width);
+    for (uint32_t i = 0, at = 0; i < b->count; i++) {
+        for (uint32_t k = 0; k < b->carries[i].width; k++) {
+            b->types[at++] = b->carries[i].type;
         }
     }
+}
+
+/* For values like these; `tiles` receive them, `next` sends some of them from operand number
+ * `first` on. */
+static bundle make_bundle(lilac_lowering *l, uint32_t count, lilac_lower_value *const *like,
+                          lilac_tile_value *const *tiles, const lilac_tile_op *next,
+                          uint32_t first) {
+    bundle b = {.count = count};
+    b.carries = lilac_arena_array(l->arena, carry, count);
+    for (uint32_t i = 0; i < count; i++) {
+        bool sends = next != NULL && first + i < next->operand_count;
+        carry_registers(l, like[i], sends && wants_words(tiles[i], next->operands[first + i].value),
+                        &b.carries[i]);
+    }
+    fill_types(l, &b);
     return b;
 }
 
-/* Fills the bundle from operands of `op` from number `first` on. */
-static bool fill(lilac_lowering *l, bundle *b, const lilac_tile_op *op, uint32_t first,
-                 uint32_t count, lilac_lower_value *const *like) {
-    uint32_t filled = 0;
-    if (op->operand_count != first + count) {
+/* Sends operands of `op` from number `first` on. */
+static bool send_all(lilac_lowering *l, bundle *b, const lilac_tile_op *op, uint32_t first,
+                     lilac_lower_value *const *like) {
+    if (op->operand_count != first + b->count) {
         return lilac_lower_unsupported(l, "its values do not match the region's");
     }
-    for (uint32_t i = 0; i < count; i++) {
-        if (!flatten(l, lilac_lower_operand(l, op, first + i), like[i], b->values, &filled)) {
+    for (uint32_t i = 0, at = 0; i < b->count; at += b->carries[i++].width) {
+        const lilac_lower_value *value = lilac_lower_operand(l, op, first + i);
+        if (!send(l, &b->carries[i], value, like[i], b->values + at)) {
             return false;
         }
     }
     return true;
+}
+
+static void receive_all(lilac_lowering *l, const bundle *b, lilac_lower_value *const *values,
+                        lilac_simt_value first) {
+    for (uint32_t i = 0, at = 0; i < b->count; at += b->carries[i++].width) {
+        receive(l, &b->carries[i], values[i], first + at);
+    }
 }
 
 static bool define_all(lilac_lowering *l, uint32_t count, lilac_tile_value *const *tiles,
@@ -103,10 +222,17 @@ static bool define_results(lilac_lowering *l, const lilac_tile_op *op, lilac_low
     return true;
 }
 
-static void unflatten_all(lilac_lower_value *const *values, uint32_t count,
-                          lilac_simt_value first) {
-    for (uint32_t i = 0; i < count; i++) {
-        unflatten(values[i], &first);
+static bool may_use_shared(const lilac_tile_op *op) {
+    switch (op->code) {
+    case LILAC_TILE_OP_TTG_LOCAL_ALLOC:
+    case LILAC_TILE_OP_TTG_LOCAL_LOAD:
+    case LILAC_TILE_OP_TTG_LOCAL_STORE:
+    case LILAC_TILE_OP_TTG_CONVERT_LAYOUT:
+        return true;
+    case LILAC_TILE_OP_TT_SPLAT:
+        return false;
+    default:
+        return (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_SHAPE) != 0;
     }
 }
 
@@ -120,9 +246,7 @@ static bool reads_shared(lilac_lowering *l, const lilac_tile_region *region) {
                 }
                 continue;
             }
-            bool may_move = op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT ||
-                            lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_SHAPE;
-            if (may_move && op->code != LILAC_TILE_OP_TT_SPLAT) {
+            if (may_use_shared(op)) {
                 return true;
             }
             for (uint32_t i = 0; i < op->region_count; i++) {
@@ -155,21 +279,6 @@ static lilac_simt_value counter(lilac_lowering *l, const lilac_lower_value *valu
                ? number
                : lilac_simt_op1(&l->builder, LILAC_SIMT_OP_SEXT, LILAC_SIMT_I32, number);
 }
-
-/* How one carried tensor goes round the loop. Usually every different register is carried whole. A
- * tensor of pointers or offsets that only ever moves by the same step everywhere keeps its constant
- * parts and is carried as its different bases, mostly one:
- *
- *   p = splat(x) + range;  for … { load p;  p += splat(step) }
- */
-typedef struct carry {
-    bool by_base;
-    uint32_t width;
-    uint32_t *registers;    /* that stand for the carried values */
-    uint32_t *places;       /* of each register: which carried value */
-    const int64_t *offsets; /* by_base */
-    int64_t offset_low, offset_high;
-} carry;
 
 /* The same value in every element? */
 static bool is_splat(const lilac_tile_value *value) {
@@ -206,70 +315,41 @@ static bool keeps_parts(const lilac_lower_value *init, const lilac_lower_view *v
 
 static void plan_carry(lilac_lowering *l, const lilac_tile_block *block, uint32_t index,
                        const lilac_lower_value *init, const lilac_lower_value *inside, carry *c) {
-    memset(c, 0, sizeof *c);
     const lilac_tile_op *end = block->last;
-    c->by_base = keeps_parts(init, inside->view) && end != NULL && index < end->operand_count &&
-                 only_advances(block, block->arguments[index + 1], end->operands[index].value);
-    c->registers = lilac_arena_array(l->arena, uint32_t, inside->count);
-    c->places = lilac_arena_array(l->arena, uint32_t, inside->count);
+    const lilac_tile_value *argument = block->arguments[index + 1];
+    const lilac_tile_value *next =
+        end != NULL && index < end->operand_count ? end->operands[index].value : NULL;
+    bool by_base =
+        next != NULL && keeps_parts(init, inside->view) && only_advances(block, argument, next);
+    carry_registers(l, inside, next != NULL && !by_base && wants_words(argument, next), c);
+    if (!by_base) {
+        return;
+    }
+    c->by_base = true;
+    c->count = 0;
+    c->offsets = init->offsets;
+    c->offset_low = init->offset_low;
+    c->offset_high = init->offset_high;
     for (uint32_t r = 0; r < inside->count; r++) {
-        uint32_t same = inside->view == NULL ? r : inside->view->canonical[r];
-        if (same == r && c->by_base) {
-            /* Equal bases stand together: the last few places find them. */
-            uint32_t back = 0;
-            while (back < c->width && back < 8 &&
-                   init->base[c->registers[c->width - 1 - back]] != init->base[r]) {
-                back++;
-            }
-            if (back < c->width && back < 8) {
-                c->places[r] = c->width - 1 - back;
-                continue;
-            }
-        }
-        if (same == r) {
-            c->registers[c->width] = r;
-            c->places[r] = c->width++;
-        } else {
+        uint32_t same = inside->view->canonical[r];
+        if (same != r) {
             c->places[r] = c->places[same];
+            continue;
+        }
+        /* Equal bases stand together: the last few places find them. */
+        uint32_t back = 0;
+        while (back < c->count && back < 8 &&
+               init->base[c->registers[c->count - 1 - back]] != init->base[r]) {
+            back++;
+        }
+        if (back < c->count && back < 8) {
+            c->places[r] = c->count - 1 - back;
+        } else {
+            c->registers[c->count] = r;
+            c->places[r] = c->count++;
         }
     }
-    if (c->by_base) {
-        c->offsets = init->offsets;
-        c->offset_low = init->offset_low;
-        c->offset_high = init->offset_high;
-    }
-}
-
-static void receive(const carry *c, lilac_lower_value *value, lilac_simt_value first) {
-    for (uint32_t r = 0; r < value->count; r++) {
-        value->base[r] = first + c->places[r];
-    }
-    if (c->by_base) {
-        value->offsets = c->offsets;
-        value->offset_low = c->offset_low;
-        value->offset_high = c->offset_high;
-        value->exact = false;
-    }
-}
-
-/* Appends what is carried of a value. */
-static bool send(lilac_lowering *l, const carry *c, const lilac_lower_value *value,
-                 const lilac_lower_value *like, lilac_simt_value *list) {
-    const uint32_t *source;
-    if (!lilac_lower_align(l, value, like->view, &source)) {
-        return false;
-    }
-    for (uint32_t i = 0; i < c->width; i++) {
-        uint32_t r = lilac_lower_index(value, source, c->registers[i]);
-        list[i] = c->by_base ? value->base[r] : lilac_lower_get(l, value, r);
-    }
-    for (uint32_t r = 0; c->by_base && r < like->count; r++) {
-        if (value->offsets == NULL || value->offsets[r] != c->offsets[r] ||
-            value->base[r] != list[c->places[r]]) {
-            return lilac_lower_unsupported(l, "a carried pointer does not advance as it began");
-        }
-    }
-    return true;
+    c->width = c->count;
 }
 
 static void define_counter(lilac_lowering *l, const lilac_lower_value *lower,
@@ -282,18 +362,6 @@ static void define_counter(lilac_lowering *l, const lilac_lower_value *lower,
         inside->low = lower->low;
         inside->high = upper->high - 1;
     }
-}
-
-/* Sends operands of `op` from number `first` on. */
-static bool send_all(lilac_lowering *l, const carry *carries, const lilac_tile_op *op,
-                     uint32_t first, lilac_lower_value *const *like, lilac_simt_value *list) {
-    for (uint32_t i = first, at = 0; i < op->operand_count; at += carries[i++ - first].width) {
-        const lilac_lower_value *value = lilac_lower_operand(l, op, i);
-        if (!send(l, &carries[i - first], value, like[i - first], list + at)) {
-            return false;
-        }
-    }
-    return true;
 }
 
 static bool lower_for(lilac_lowering *l, const lilac_tile_op *op) {
@@ -315,14 +383,12 @@ static bool lower_for(lilac_lowering *l, const lilac_tile_op *op) {
     if (!define_all(l, carried + 1, block->arguments, inside)) {
         return false;
     }
-    carry *carries = lilac_arena_array(l->arena, carry, carried);
-    uint32_t width = 0;
+    bundle b = {.count = carried, .carries = lilac_arena_array(l->arena, carry, carried)};
     for (uint32_t i = 0; i < carried; i++) {
-        plan_carry(l, block, i, lilac_lower_operand(l, op, i + 3), inside[i + 1], &carries[i]);
-        width += carries[i].width;
+        plan_carry(l, block, i, lilac_lower_operand(l, op, i + 3), inside[i + 1], &b.carries[i]);
     }
-    lilac_simt_value *list = lilac_arena_array(l->arena, lilac_simt_value, width);
-    if (!send_all(l, carries, op, 3, inside + 1, list)) {
+    fill_types(l, &b);
+    if (!send_all(l, &b, op, 3, inside + 1)) {
         return false;
     }
     lilac_simt_value variable;
@@ -330,11 +396,9 @@ static bool lower_for(lilac_lowering *l, const lilac_tile_op *op) {
     bool within = reads_shared(l, op->regions[0]);
     lilac_simt_instruction *loop =
         lilac_simt_loop_begin(&l->builder, counter(l, lower), counter(l, upper), counter(l, step),
-                              width, list, &variable);
+                              b.width, b.values, &variable);
     define_counter(l, lower, upper, variable, inside[0]);
-    for (uint32_t i = 0, at = 1; i < carried; at += carries[i++].width) {
-        receive(&carries[i], inside[i + 1], variable + at);
-    }
+    receive_all(l, &b, inside + 1, variable + 1);
     l->shared_read = shared_read || within;
     const lilac_tile_op *end = lilac_lower_block(l, block);
     if (end == NULL) {
@@ -343,13 +407,13 @@ static bool lower_for(lilac_lowering *l, const lilac_tile_op *op) {
     if (end->operand_count != carried) {
         return lilac_lower_unsupported(l, "it does not yield what the loop carries");
     }
-    if (!send_all(l, carries, end, 0, inside + 1, list)) {
+    if (!send_all(l, &b, end, 0, inside + 1)) {
         return false;
     }
     l->op = op;
-    lilac_simt_value first = lilac_simt_loop_end(&l->builder, loop, list);
+    lilac_simt_value first = lilac_simt_loop_end(&l->builder, loop, b.values);
     l->shared_read = l->shared_read || shared_read;
-    for (uint32_t i = 0, at = 0; i < carried; at += carries[i++].width) {
+    for (uint32_t i = 0, at = 0; i < carried; at += b.carries[i++].width) {
         lilac_lower_value *result = lilac_lower_result(l, op, i);
         if (result == NULL) {
             return false;
@@ -357,7 +421,7 @@ static bool lower_for(lilac_lowering *l, const lilac_tile_op *op) {
         if (result->view != inside[i + 1]->view) {
             return lilac_lower_unsupported(l, "a result has another layout than what is carried");
         }
-        receive(&carries[i], result, first + at);
+        receive(l, &b.carries[i], result, first + at);
     }
     return true;
 }
@@ -372,7 +436,7 @@ static bool lower_side(lilac_lowering *l, const lilac_tile_op *op, uint32_t side
     }
     const lilac_tile_block *block = only_block(l, region, 0);
     const lilac_tile_op *end = block == NULL ? NULL : lilac_lower_block(l, block);
-    return end != NULL && fill(l, values, end, 0, op->result_count, results);
+    return end != NULL && send_all(l, values, end, 0, results);
 }
 
 static bool lower_if(lilac_lowering *l, const lilac_tile_op *op) {
@@ -381,11 +445,17 @@ static bool lower_if(lilac_lowering *l, const lilac_tile_op *op) {
     if (!define_results(l, op, results)) {
         return false;
     }
-    bundle values = make_bundle(l, op->result_count, results);
+    lilac_tile_value **tiles = lilac_arena_array(l->arena, lilac_tile_value *, op->result_count);
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        tiles[i] = &op->results[i];
+    }
+    const lilac_tile_block *then = op->regions[0]->first;
+    bundle values =
+        make_bundle(l, op->result_count, results, tiles, then != NULL ? then->last : NULL, 0);
     bool shared_read = l->shared_read;
     lilac_simt_instruction *branch =
         lilac_simt_if_begin(&l->builder, lilac_lower_get(l, lilac_lower_operand(l, op, 0), 0),
-                            values.count, values.types);
+                            values.width, values.types);
     if (!lower_side(l, op, 0, &values, results)) {
         return false;
     }
@@ -399,7 +469,7 @@ static bool lower_if(lilac_lowering *l, const lilac_tile_op *op) {
     l->op = op;
     lilac_simt_value first = lilac_simt_if_end(&l->builder, branch, values.values);
     l->shared_read = l->shared_read || after_then;
-    unflatten_all(results, op->result_count, first);
+    receive_all(l, &values, results, first);
     return true;
 }
 
@@ -424,15 +494,16 @@ static bool lower_while(lilac_lowering *l, const lilac_tile_op *op) {
             return lilac_lower_unsupported(l, "a result has another layout than what is passed on");
         }
     }
-    bundle inits = make_bundle(l, carried, first), out = make_bundle(l, passed, results);
-    if (!fill(l, &inits, op, 0, carried, first)) {
+    bundle inits = make_bundle(l, carried, first, before->arguments, after->last, 0);
+    bundle out = make_bundle(l, passed, results, after->arguments, before->last, 1);
+    if (!send_all(l, &inits, op, 0, first)) {
         return false;
     }
     bool within = reads_shared(l, op->regions[0]) || reads_shared(l, op->regions[1]);
     lilac_simt_value arguments;
-    lilac_simt_instruction *loop = lilac_simt_while_begin(&l->builder, inits.count, inits.values,
-                                                          out.count, out.types, &arguments);
-    unflatten_all(first, carried, arguments);
+    lilac_simt_instruction *loop = lilac_simt_while_begin(&l->builder, inits.width, inits.values,
+                                                          out.width, out.types, &arguments);
+    receive_all(l, &inits, first, arguments);
     l->shared_read = l->shared_read || within;
     const lilac_tile_op *end = lilac_lower_block(l, before);
     if (end == NULL) {
@@ -442,20 +513,20 @@ static bool lower_while(lilac_lowering *l, const lilac_tile_op *op) {
         return lilac_lower_unsupported(l, "it ends the region of a condition");
     }
     lilac_simt_value condition = lilac_lower_get(l, lilac_lower_operand(l, end, 0), 0);
-    if (!fill(l, &out, end, 1, passed, results)) {
+    if (!send_all(l, &out, end, 1, results)) {
         return false;
     }
     bool leaves_read = l->shared_read; /* the loop is left from here */
     lilac_simt_while_condition(&l->builder, loop, condition, out.values, &arguments);
-    unflatten_all(second, passed, arguments);
+    receive_all(l, &out, second, arguments);
     end = lilac_lower_block(l, after);
-    if (end == NULL || !fill(l, &inits, end, 0, carried, first)) {
+    if (end == NULL || !send_all(l, &inits, end, 0, first)) {
         return false;
     }
     l->op = op;
     lilac_simt_value values = lilac_simt_while_end(&l->builder, loop, inits.values);
     l->shared_read = leaves_read;
-    unflatten_all(results, passed, values);
+    receive_all(l, &out, results, values);
     return true;
 }
 

@@ -13,48 +13,6 @@
 
 /* ---- plans ------------------------------------------------------------------------------- */
 
-/* Mask of the registers' bits that move something of their own. */
-static uint32_t own_registers(const lilac_lower_view *view) {
-    lilac_lower_basis span = {0};
-    uint32_t mask = 0;
-    for (uint32_t i = 0; i < view->register_bits; i++) {
-        mask |= (uint32_t)lilac_lower_basis_add(&span, view->registers[i], 0) << i;
-    }
-    return mask;
-}
-
-/* The bits of `index` put at the set bits of `mask`. */
-static uint32_t deposit(uint32_t index, uint32_t mask) {
-    uint32_t result = 0;
-    for (; mask != 0; mask &= mask - 1, index >>= 1) {
-        result |= (index & 1) * (mask & (~mask + 1));
-    }
-    return result;
-}
-
-/* A view as a layout of the tensor that `shape` is one of, with the registers of a mask. */
-static bool layout_of(lilac_layout *layout, const lilac_lower_view *shape,
-                      const lilac_lower_view *view, uint32_t registers, lilac_reason *why) {
-    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < view->register_bits; i++) {
-        if (registers >> i & 1) {
-            columns[count++] = view->registers[i];
-        }
-    }
-    lilac_layout_init(layout);
-    for (uint32_t d = 0; d < shape->rank; d++) {
-        if (!lilac_layout_add_out(layout, shape->layout->out[d].name, shape->bits[d], why)) {
-            return false;
-        }
-    }
-    return lilac_layout_add_in(layout, "register", count, columns, why) &&
-           lilac_layout_add_in(layout, "lane", view->lane_bits, view->threads, why) &&
-           lilac_layout_add_in(layout, "warp", view->thread_bits - view->lane_bits,
-                               view->threads + view->lane_bits, why) &&
-           lilac_layout_add_in(layout, "block", view->block_bits, view->blocks, why);
-}
-
 static bool has_trip(const lilac_movement_plan *plan) {
     for (uint32_t i = 0; i < plan->step_count; i++) {
         if (plan->step[i].kind == LILAC_MOVEMENT_STEP_TRIP) {
@@ -78,13 +36,13 @@ static bool is_constant(const lilac_lowering *l, const lilac_simt_value *values,
 bool lilac_lower_move(lilac_lowering *l, lilac_simt_type type, const lilac_lower_view *from,
                       const lilac_lower_view *to, lilac_movement_way way,
                       const lilac_simt_value *values, lilac_simt_value *results) {
-    uint32_t registers[2] = {own_registers(from), own_registers(to)};
+    uint32_t registers[2] = {lilac_lower_own_registers(from), lilac_lower_own_registers(to)};
     uint32_t count = 1U << __builtin_popcount(registers[0]);
     uint32_t made_count = 1U << __builtin_popcount(registers[1]);
     lilac_simt_value *moved = lilac_arena_array(l->arena, lilac_simt_value, count);
     lilac_simt_value *made = lilac_arena_array(l->arena, lilac_simt_value, made_count);
     for (uint32_t i = 0; i < count; i++) {
-        moved[i] = values[deposit(i, registers[0])];
+        moved[i] = values[lilac_lower_deposit(i, registers[0])];
     }
     if (is_constant(l, moved, count)) {
         for (uint32_t r = 0; r < to->count; r++) {
@@ -98,8 +56,8 @@ bool lilac_lower_move(lilac_lowering *l, lilac_simt_type type, const lilac_lower
     uint32_t shared = l->target->arch->shared_bytes, left = shared - l->scratch_begin;
     lilac_movement_options options = {.way = way,
                                       .scratch_bytes = left < shared / 4 ? left : shared / 4};
-    if (!layout_of(&layouts[0], from, from, registers[0], &why) ||
-        !layout_of(&layouts[1], from, to, registers[1], &why) ||
+    if (!lilac_lower_layout_of(&layouts[0], from, from, registers[0], &why) ||
+        !lilac_lower_layout_of(&layouts[1], from, to, registers[1], &why) ||
         !lilac_movement_plan_init(plan, &layouts[0], &layouts[1], lilac_simt_type_bits(type),
                                   &options, l->target->arch, &why)) {
         return lilac_lower_refuse(l, "layout-conversion",
@@ -123,7 +81,7 @@ bool lilac_lower_move(lilac_lowering *l, lilac_simt_type type, const lilac_lower
         return lilac_lower_unsupported(l, "out of memory");
     }
     for (uint32_t i = 0; i < made_count; i++) {
-        results[deposit(i, registers[1])] = made[i];
+        results[lilac_lower_deposit(i, registers[1])] = made[i];
     }
     for (uint32_t r = 0; r < to->count; r++) {
         results[r] = results[to->canonical[r]];

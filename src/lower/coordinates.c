@@ -160,6 +160,47 @@ const lilac_lower_view *lilac_lower_view_of(lilac_lowering *l, const lilac_tile_
     return view;
 }
 
+/* ---- canonical registers ------------------------------------------------------------------ */
+
+uint32_t lilac_lower_own_registers(const lilac_lower_view *view) {
+    lilac_lower_basis span = {0};
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < view->register_bits; i++) {
+        mask |= (uint32_t)lilac_lower_basis_add(&span, view->registers[i], 0) << i;
+    }
+    return mask;
+}
+
+uint32_t lilac_lower_deposit(uint32_t index, uint32_t mask) {
+    uint32_t result = 0;
+    for (; mask != 0; mask &= mask - 1, index >>= 1) {
+        result |= (index & 1) * (mask & (~mask + 1));
+    }
+    return result;
+}
+
+bool lilac_lower_layout_of(lilac_layout *layout, const lilac_lower_view *shape,
+                           const lilac_lower_view *view, uint32_t registers, lilac_reason *why) {
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < view->register_bits; i++) {
+        if (registers >> i & 1) {
+            columns[count++] = view->registers[i];
+        }
+    }
+    lilac_layout_init(layout);
+    for (uint32_t d = 0; d < shape->rank; d++) {
+        if (!lilac_layout_add_out(layout, shape->layout->out[d].name, shape->bits[d], why)) {
+            return false;
+        }
+    }
+    return lilac_layout_add_in(layout, "register", count, columns, why) &&
+           lilac_layout_add_in(layout, "lane", view->lane_bits, view->threads, why) &&
+           lilac_layout_add_in(layout, "warp", view->thread_bits - view->lane_bits,
+                               view->threads + view->lane_bits, why) &&
+           lilac_layout_add_in(layout, "block", view->block_bits, view->blocks, why);
+}
+
 /* ---- the thread's part of a coordinate --------------------------------------------------- */
 
 #define DISTANCES (2 * LILAC_LAYOUT_MAX_BITS)

@@ -380,7 +380,18 @@ static family family_of(lilac_tile_opcode code) {
     case LILAC_TILE_OP_LLVM_INTR_ASSUME:
         return promise;
     case LILAC_TILE_OP_GPU_BARRIER:
+    case LILAC_TILE_OP_TTG_LOCAL_BARRIER:
         return barrier;
+    case LILAC_TILE_OP_TTG_LOCAL_ALLOC:
+    case LILAC_TILE_OP_TTG_LOCAL_DEALLOC:
+    case LILAC_TILE_OP_TTG_LOCAL_LOAD:
+    case LILAC_TILE_OP_TTG_LOCAL_STORE:
+    case LILAC_TILE_OP_TTG_MEMDESC_INDEX:
+    case LILAC_TILE_OP_TTG_MEMDESC_SUBSLICE:
+    case LILAC_TILE_OP_TTG_MEMDESC_TRANS:
+    case LILAC_TILE_OP_TTG_MEMDESC_RESHAPE:
+    case LILAC_TILE_OP_TTG_MEMDESC_REINTERPRET:
+        return lilac_lower_local;
     default:
         return refuse_operation;
     }
@@ -479,7 +490,7 @@ static bool lower_function(lilac_simt_module *module, lilac_tile_function *funct
     l.kernel->location = function->location;
     lilac_simt_builder_init(&l.builder, l.kernel);
     l.builder.location = function->location;
-    bool done = lower_parameters(&l);
+    bool done = lilac_lower_place_memory(&l) && lower_parameters(&l);
     const lilac_tile_op *end = done ? lilac_lower_block(&l, function->body->first) : NULL;
     if (end != NULL && end->operand_count != 0) {
         (void)lilac_lower_unsupported(&l, "a kernel returns no values");

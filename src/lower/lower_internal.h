@@ -48,6 +48,7 @@ typedef struct lilac_lower_value {
     bool exact;
     int64_t low, high;               /* what base is known to lie between, signed, inclusive */
     int64_t offset_low, offset_high; /* the same of the offsets */
+    const struct lilac_lower_memory *memory; /* shared memory (local.c); nothing else is set then */
 } lilac_lower_value;
 
 typedef struct lilac_lowering {
@@ -131,6 +132,13 @@ static inline uint32_t lilac_lower_log2(uint64_t number) {
 const lilac_lower_view *lilac_lower_view_of(lilac_lowering *l, const lilac_tile_type *type);
 /* Fills in what follows from a new view's columns: coordinates, canonical registers, free bits. */
 void lilac_lower_find_copies(lilac_lowering *l, lilac_lower_view *view);
+/* Mask of the registers' bits that move something of their own: the canonical registers. */
+uint32_t lilac_lower_own_registers(const lilac_lower_view *view);
+/* The bits of `index` put at the set bits of `mask`. */
+uint32_t lilac_lower_deposit(uint32_t index, uint32_t mask);
+/* A view as a layout of the tensor that `shape` is a view of, with the registers of a mask. */
+bool lilac_lower_layout_of(lilac_layout *layout, const lilac_lower_view *shape,
+                           const lilac_lower_view *view, uint32_t registers, lilac_reason *why);
 /* xor of columns[i] over the set bits i of the thread's index (and of block_columns over the
  * block's rank in its cluster). */
 lilac_simt_value lilac_lower_linear(lilac_simt_builder *b, uint32_t bits, const uint64_t *columns,
@@ -226,6 +234,9 @@ typedef struct lilac_lower_place {
     uint64_t bytes;  /* that the accesses stay within */
     uint32_t apart;  /* warps that differ in these bits of their number share no byte here */
     lilac_simt_value predicate; /* of the stores; 0: all */
+    uint64_t shift;             /* elements, xored to every offset, before padding */
+    lilac_simt_value dynamic;   /* bytes, added; 0: none */
+    int64_t constant;           /* the same, known now */
     uint32_t registers; /* or-ed to the registers that the access numbers: those of one round */
     const lilac_movement_trip *remote; /* loads come from other blocks' memory; or NULL */
 } lilac_lower_place;
@@ -283,6 +294,10 @@ bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op);       /* memo
 bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op);      /* memory.c */
 bool lilac_lower_reduce(lilac_lowering *l, const lilac_tile_op *op);     /* reduce.c */
 bool lilac_lower_control(lilac_lowering *l, const lilac_tile_op *op);    /* control.c */
+bool lilac_lower_local(lilac_lowering *l, const lilac_tile_op *op);      /* local.c */
+
+/* Gives every local_alloc of the function its place in shared memory, and scratch what is above. */
+bool lilac_lower_place_memory(lilac_lowering *l);
 
 /* Does lowering this tt.reduce touch shared memory? */
 bool lilac_lower_reduce_is_shared(lilac_lowering *l, const lilac_tile_op *op);
