@@ -714,7 +714,7 @@ def main():
             row.setdefault("wrong", []).append(f"{type(error).__name__}: {error}")
         said = {who: row.get(who, {}).get("ns") for who in ("triton", "lilac", "unswizzled")}
         print(pair.number, pair.name, {k: round(v) for k, v in said.items() if v},
-              row.get("wrong", ""), (row.get("lilac refuses") or "")[:200], flush=True)
+              row.get("wrong", ""), row.get("lilac refuses", "").split("\n")[0], flush=True)
         if options.compile_only:
             for who in ("triton", "lilac"):
                 print("     ", who, row.get(who))
@@ -722,7 +722,8 @@ def main():
     print(table(rows))
     failed = [r for r in rows if r.get("wrong") or r.get("lilac refuses")]
     for row in failed:
-        print(f"WRONG {row['number']} {row['name']}: {row.get('wrong') or row['lilac refuses']}")
+        complaint = row.get("wrong") or row["lilac refuses"].split("\n")[0]
+        print(f"WRONG {row['number']} {row['name']}: {complaint}")
     found = summary(rows)
     if found:
         print("\n" + say(found))
