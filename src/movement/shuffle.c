@@ -178,12 +178,12 @@ static bool check_sides(const side *a, const side *b, const lilac_layout *source
 
 /* In target registers, and `extra_count` more above them. */
 typedef struct factors {
-    uint32_t extra_count, extra[MOST_LANES]; /* the source registers that those come from */
-    uint32_t receive[MOST_THREADS];          /* H */
-    uint32_t lane[MOST_THREADS];             /* Λ */
-    uint32_t distance[MOST_REGISTERS];       /* Dlr */
-    uint32_t send[MOST_THREADS];             /* G */
-    uint32_t kept[MOST_REGISTERS];           /* K */
+    uint32_t extra_count, extra[MOST_REGISTERS]; /* the source registers that those come from */
+    uint32_t receive[MOST_THREADS];              /* H */
+    uint32_t lane[MOST_THREADS];                 /* Λ */
+    uint32_t distance[MOST_REGISTERS];           /* Dlr */
+    uint32_t send[MOST_THREADS];                 /* G */
+    uint32_t kept[MOST_REGISTERS];               /* K */
 } factors;
 
 /* The lanes of ker Dlt that need different registers: x, and the functional that is 1 on x and 0 on
@@ -314,8 +314,9 @@ static uint32_t plain_register(const origins *d, const factors *f, uint32_t r) {
     return sum;
 }
 
-/* Λ, G and K from H. */
-static void find_senders(factors *f, const origins *d) {
+/* Λ, G and K from H. Of the places in words (`postponed`, a mask of source register bits) a thread
+ * sends all: for each there is a register more in between, and it is chosen after the shuffle. */
+static void find_senders(factors *f, const origins *d, uint32_t postponed) {
     echelon span;
     uint32_t value[MOST_THREADS];
     bool own = true;
@@ -327,6 +328,15 @@ static void find_senders(factors *f, const origins *d) {
         f->lane[i] = lane_of(d->thread[i]) ^ lilac_movement_sum(f->distance, low);
         value[i] = reg_of(d->thread[i]) ^ plain_register(d, f, f->receive[i]);
         own = own && f->lane[i] == (i < d->lane_bits ? UINT32_C(1) << i : 0);
+    }
+    for (; postponed != 0; postponed &= postponed - 1) {
+        const uint32_t place = postponed & (~postponed + 1);
+        for (uint32_t i = 0; i < d->thread_bits; i++) {
+            f->receive[i] |=
+                (value[i] & place) != 0 ? UINT32_C(1) << (d->to_bits + f->extra_count) : 0;
+            value[i] &= ~place;
+        }
+        f->extra[f->extra_count++] = place;
     }
     if (own) {
         memcpy(f->send, value, d->thread_bits * sizeof value[0]);
@@ -353,7 +363,14 @@ static void find_senders(factors *f, const origins *d) {
     }
 }
 
-/* ---- results ----------------------------------------------------------------------------- */
+/* ---- words ------------------------------------------------------------------------------- */
+
+/* A basis of the registers in between, in terms of the target's registers and those beyond them:
+ * `packed` vectors that number the places in a word (0: holds nothing), then those of words. */
+typedef struct packing {
+    uint32_t packed, count;
+    uint32_t vector[MOST_REGISTERS];
+} packing;
 
 static void widen(uint64_t *to, const uint32_t *from, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
@@ -361,19 +378,180 @@ static void widen(uint64_t *to, const uint32_t *from, uint32_t count) {
     }
 }
 
-/* Registers of 32 bits and more go between the maps as the target numbers them. */
-static void put_words(lilac_movement_shuffle *s, const factors *f, const origins *d) {
+static uint32_t kept_of(const factors *f, const origins *d, uint32_t r) {
+    return lilac_movement_sum(f->kept, r & ((UINT32_C(1) << d->to_bits) - 1)) ^
+           lilac_movement_sum(f->extra, r >> d->to_bits);
+}
+
+static uint32_t distance_of(const factors *f, const origins *d, uint32_t r) {
+    return lilac_movement_sum(f->distance, r & ((UINT32_C(1) << d->to_bits) - 1));
+}
+
+/* Registers between the maps as the target numbers them. */
+static void put_as_they_are(lilac_movement_shuffle *s, const factors *f, const origins *d) {
     s->register_bits = d->to_bits + f->extra_count;
     widen(s->kept, f->kept, d->to_bits);
     widen(s->kept + d->to_bits, f->extra, f->extra_count);
-    widen(s->before, f->send, d->thread_bits);
-    widen(s->lane, f->lane, d->thread_bits);
     widen(s->distance, f->distance, d->to_bits);
     for (uint32_t i = 0; i < d->to_bits; i++) {
         s->taken[i] = UINT64_C(1) << i;
     }
+    widen(s->before, f->send, d->thread_bits);
+    widen(s->lane, f->lane, d->thread_bits);
     widen(s->after, f->receive, d->thread_bits);
 }
+
+static void put_packed(lilac_movement_shuffle *s, const factors *f, const origins *d,
+                       const packing *p) {
+    echelon basis;
+    basis.pivots = 0;
+    s->register_bits = p->count;
+    for (uint32_t i = 0; i < p->count; i++) {
+        if (p->vector[i] == 0) {
+            s->kept[i] = UINT64_C(1) << i;
+            continue;
+        }
+        (void)lilac_movement_insert(&basis, p->vector[i], UINT64_C(1) << i);
+        s->kept[i] = kept_of(f, d, p->vector[i]);
+        s->distance[i] = distance_of(f, d, p->vector[i]);
+    }
+    for (uint32_t i = 0; i < d->to_bits; i++) {
+        (void)lilac_movement_reduce(&basis, UINT64_C(1) << i, &s->taken[i]);
+    }
+    for (uint32_t i = 0; i < d->thread_bits; i++) {
+        (void)lilac_movement_reduce(&basis, f->receive[i], &s->after[i]);
+    }
+    widen(s->before, f->send, d->thread_bits);
+    widen(s->lane, f->lane, d->thread_bits);
+}
+
+/* The registers that places in words number at one end (I), and those with what the map at that
+ * end reaches as well. */
+typedef struct packing_end {
+    echelon places, reached;
+} packing_end;
+
+static void find_end(packing_end *end, uint32_t places, const uint32_t *shear, uint32_t count) {
+    end->places.pivots = end->reached.pivots = 0;
+    for (uint32_t i = 0; i < places; i++) {
+        (void)lilac_movement_insert(&end->places, UINT64_C(1) << i, 0);
+        (void)lilac_movement_insert(&end->reached, UINT64_C(1) << i, 0);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (shear[i] != 0) {
+            (void)lilac_movement_insert(&end->reached, shear[i], 0);
+        }
+    }
+}
+
+typedef struct chooser {
+    const factors *f;
+    const origins *d;
+    uint32_t still[MOST_REGISTERS], still_count; /* basis of the registers of distance 0 */
+    uint32_t wanted, count, vector[2];
+    echelon chosen;
+} chooser;
+
+/* Takes, up to the number wanted, registers that stay in their lane and lie within `target` and
+ * come from within `source` (NULL: anywhere). */
+static void take_within(chooser *c, const echelon *target, const echelon *source) {
+    echelon span;
+    span.pivots = 0;
+    for (uint32_t i = 0; i < c->still_count && c->count < c->wanted; i++) {
+        uint32_t r = c->still[i];
+        uint64_t used, rest = 0;
+        if (target != NULL) {
+            rest |= lilac_movement_reduce(target, r, &used);
+        }
+        if (source != NULL) {
+            rest |= lilac_movement_reduce(source, kept_of(c->f, c->d, r), &used) << 32;
+        }
+        if (rest != 0 && lilac_movement_insert(&span, rest, UINT64_C(1) << i)) {
+            continue;
+        }
+        for ((void)lilac_movement_reduce(&span, rest, &used); used != 0; used &= used - 1) {
+            r ^= c->still[__builtin_ctzll(used)];
+        }
+        if (lilac_movement_insert(&c->chosen, r, 0)) {
+            c->vector[c->count++] = r;
+        }
+    }
+}
+
+static void find_still(chooser *c, uint32_t registers) {
+    echelon span;
+    span.pivots = 0;
+    c->still_count = 0;
+    for (uint32_t i = 0; i < registers; i++) {
+        const uint32_t distance = distance_of(c->f, c->d, UINT32_C(1) << i);
+        uint64_t used = 0;
+        if (distance != 0 && lilac_movement_insert(&span, distance, UINT64_C(1) << i)) {
+            continue;
+        }
+        (void)lilac_movement_reduce(&span, distance, &used);
+        c->still[c->still_count++] = (uint32_t)used | UINT32_C(1) << i;
+    }
+}
+
+/* Puts what was chosen, and the postponed places, where elements keep their places: first those of
+ * the target, then those of the source. */
+static void put_places(packing *p, const chooser *c, uint32_t registers, uint32_t postponed) {
+    uint32_t left[4], left_count = 0;
+    memset(p->vector, 0, sizeof p->vector);
+    for (uint32_t i = 0; i < c->count + postponed; i++) {
+        const bool mine = i < c->count;
+        const uint32_t r = mine ? c->vector[i] : UINT32_C(1) << (registers + i - c->count);
+        const uint32_t kept = kept_of(c->f, c->d, r);
+        const uint32_t at = mine && r >> p->packed == 0 && (r & (r - 1)) == 0 ? r : kept;
+        const uint32_t place = at >> p->packed == 0 && at != 0 && (at & (at - 1)) == 0
+                                   ? (uint32_t)__builtin_ctz(at)
+                                   : p->packed;
+        if (place < p->packed && p->vector[place] == 0) {
+            p->vector[place] = r;
+        } else {
+            left[left_count++] = r;
+        }
+    }
+    for (uint32_t i = 0; i < p->packed && left_count != 0; i++) {
+        if (p->vector[i] == 0) {
+            p->vector[i] = left[--left_count];
+        }
+    }
+    p->count = p->packed;
+}
+
+/* Which registers share words between the maps. `postponed` of the places are those of the source,
+ * already among the factors' extra registers; for the others, those that the target's side reaches
+ * come first or those of the source's. False: too many registers. */
+static bool pack(packing *p, const factors *f, const origins *d, uint32_t packed,
+                 uint32_t postponed, bool source_first) {
+    packing_end target, source;
+    chooser c = {.f = f, .d = d, .wanted = packed - postponed};
+    const uint32_t registers = d->to_bits + f->extra_count - postponed;
+    c.chosen.pivots = 0;
+    p->packed = packed;
+    find_end(&target, packed < d->to_bits ? packed : d->to_bits, f->receive, d->thread_bits);
+    find_end(&source, packed, f->send, d->thread_bits);
+    find_still(&c, registers);
+    take_within(&c, &target.places, &source.places);
+    take_within(&c, &target.reached, &source.reached);
+    take_within(&c, source_first ? NULL : &target.reached, source_first ? &source.reached : NULL);
+    take_within(&c, source_first ? &target.reached : NULL, source_first ? NULL : &source.reached);
+    take_within(&c, NULL, NULL);
+    put_places(p, &c, registers, postponed);
+    for (uint32_t n = 0; n < registers; n++) {
+        const uint32_t i = registers > packed ? (n + packed) % registers : n;
+        if (lilac_movement_insert(&c.chosen, UINT64_C(1) << i, 0)) {
+            if (p->count == MOST_REGISTERS) {
+                return false;
+            }
+            p->vector[p->count++] = UINT32_C(1) << i;
+        }
+    }
+    return true;
+}
+
+/* ---- choosing ---------------------------------------------------------------------------- */
 
 static void identity_renaming(lilac_movement_renaming *renaming, uint32_t bits) {
     memset(renaming, 0, sizeof *renaming);
@@ -381,6 +559,53 @@ static void identity_renaming(lilac_movement_renaming *renaming, uint32_t bits) 
     for (uint32_t i = 0; i < bits; i++) {
         renaming->from[i] = UINT64_C(1) << i;
     }
+}
+
+/* Words are as the target and the source have them. */
+static bool packed_alike(const factors *f, const origins *d, uint32_t packed) {
+    bool alike = d->to_bits >= packed;
+    for (uint32_t i = 0; alike && i < packed; i++) {
+        alike = f->distance[i] == 0 && f->kept[i] >> packed == 0;
+    }
+    return alike;
+}
+
+static bool put_cheapest(lilac_movement_shuffle *result, const factors *received, const origins *d,
+                         uint32_t element_bits, const lilac_arch *arch, lilac_reason *why) {
+    const uint32_t packed = lilac_movement_packed(element_bits);
+    const uint32_t places = packed < d->from_bits ? packed : d->from_bits;
+    const lilac_movement_shuffle like = *result;
+    uint64_t least = UINT64_MAX;
+    factors f = *received;
+    find_senders(&f, d, 0);
+    if (packed_alike(&f, d, packed)) {
+        put_as_they_are(result, &f, d);
+        return true;
+    }
+    for (uint32_t way = 0; way < 2 * (1 + places); way++) {
+        const uint32_t postponed = way / 2;
+        lilac_movement_shuffle s = like;
+        lilac_movement_price price = {0};
+        packing p;
+        f = *received;
+        if (d->to_bits + f.extra_count + postponed > MOST_REGISTERS) {
+            continue;
+        }
+        find_senders(&f, d, (UINT32_C(1) << postponed) - 1);
+        if (!pack(&p, &f, d, packed, postponed, way % 2 != 0)) {
+            continue;
+        }
+        put_packed(&s, &f, d, &p);
+        lilac_movement_price_shuffle(&price, &s, element_bits, 1);
+        const uint64_t cycles =
+            lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_WARP, arch);
+        if (cycles < least) {
+            least = cycles;
+            *result = s;
+        }
+    }
+    return least != UINT64_MAX ||
+           refuse(why, "more than 2^%d registers between shuffles", MOST_REGISTERS);
 }
 
 bool lilac_movement_shuffle_init(lilac_movement_shuffle *result, lilac_movement_renaming *before,
@@ -396,7 +621,6 @@ bool lilac_movement_shuffle_init(lilac_movement_shuffle *result, lilac_movement_
         !find_receivers(&f, &d, why)) {
         return false;
     }
-    find_senders(&f, &d);
     memset(result, 0, sizeof *result);
     result->before_bits = d.from_bits;
     result->after_bits = d.to_bits;
@@ -404,12 +628,10 @@ bool lilac_movement_shuffle_init(lilac_movement_shuffle *result, lilac_movement_
     result->warp_bits = a.bits[WARP];
     identity_renaming(before, d.from_bits);
     identity_renaming(after, d.to_bits);
-    (void)arch;
-    put_words(result, &f, &d);
-    for (uint32_t i = 0; i < d.to_bits && i < lilac_movement_packed(element_bits); i++) {
-        if (f.distance[i] != 0) {
-            return refuse(why, "registers of one word come from different lanes");
-        }
+    if (lilac_movement_packed(element_bits) == 0) {
+        find_senders(&f, &d, 0);
+        put_as_they_are(result, &f, &d);
+        return true;
     }
-    return true;
+    return put_cheapest(result, &f, &d, element_bits, arch, why);
 }

@@ -272,7 +272,7 @@ static void random_exchanges(void **state) {
     (void)state;
     lilac_random_seed(&random, 20261121);
     for (uint32_t i = 0; i < rounds; i++) {
-        exchange e = {.element_bits = UINT32_C(32) << below(&random, 3)};
+        exchange e = {.element_bits = UINT32_C(8) << below(&random, 5)};
         random_source(&random, &e);
         random_target(&random, &e);
         refused += !moves_everything(&e);
