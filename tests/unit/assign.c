@@ -258,6 +258,42 @@ static void refusals(void **state) {
     program_clear(&p);
 }
 
+/* A text with layouts keeps all of them, whatever would have been chosen, and its conversions; and
+ * they are for the kernel's threads. */
+static void given_layouts_stay(void **state) {
+    (void)state;
+    static const char *const files[] = {
+        "ttgir/convert_mma_f16.ttgir", "ttgir/convert_blocked_i8.ttgir",
+        "ttgir/convert_wgmma_i32.ttgir", "ttgir/slices_f32.ttgir", "ttgir/shared_memory.ttgir"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        for (uint32_t warps = 4; warps <= 8; warps += 4) {
+            size_t length = 0;
+            bool changed = true;
+            char *text = read_data(files[i], &length);
+            program p;
+            assert_non_null(text);
+            program_read(&p, files[i], text, length, warps);
+            assert_non_null(p.module);
+            lilac_text before = {0}, after = {0};
+            lilac_tile_print(&before, p.module, true);
+            if (warps == 4) {
+                assert_true(lilac_engine_assign_layouts(p.module, &p.target, &changed));
+                assert_false(changed);
+                assert_true(lilac_tile_verify(p.module, true));
+            } else {
+                assert_false(lilac_engine_assign_layouts(p.module, &p.target, &changed));
+                expect_error(&p, "layout-of-other-threads", "2^2 warps");
+            }
+            lilac_tile_print(&after, p.module, true);
+            assert_string_equal(lilac_text_get(&before), lilac_text_get(&after));
+            lilac_text_clear(&before);
+            lilac_text_clear(&after);
+            program_clear(&p);
+            free(text);
+        }
+    }
+}
+
 /* ---- everything Triton's tests compile -------------------------------------------------- */
 
 static bool has_no_rule(const char *text) {
@@ -323,6 +359,7 @@ int main(void) {
         cmocka_unit_test(orders),
         cmocka_unit_test(cheap_chains_are_copied),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(given_layouts_stay),
         cmocka_unit_test(sample),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

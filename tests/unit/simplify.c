@@ -143,9 +143,71 @@ static void scopes(void **state) {
     program_clear(&p);
 }
 
+#define ROWS                                                                                       \
+    "tensor<64xf32, #ttg.linear<{register = [[1]], lane = [[2], [4], [8], [16], [32]], "           \
+    "warp = [[0], [0]], block = []}>>"
+#define OTHER                                                                                      \
+    "tensor<64xf32, #ttg.linear<{register = [[32]], lane = [[1], [2], [4], [8], [16]], "           \
+    "warp = [[0], [0]], block = []}>>"
+#define CONVERT(to, from, how, a, b) "%" to " = ttg.convert_layout %" from how " : " a " -> " b "\n"
+#define KEEP(name, type)                                                                           \
+    "tt.print \"k\" {hex = false, isSigned = array<i32: 1>} : %" name " : " type "\n"
+
+/* A conversion to the same type goes, unless somebody said how it is to be done; one there and one
+ * back both stay; equal ones are one. */
+static void conversions(void **state) {
+    (void)state;
+    program p;
+    simplify(&p, "%x = arith.constant dense<1.0> : " ROWS "\n" CONVERT("y", "x", "", ROWS, ROWS)
+                     CONVERT("z", "y", "", ROWS, OTHER) CONVERT("a", "z", "", OTHER, ROWS)
+                         CONVERT("z2", "x", "", ROWS, OTHER)
+                             CONVERT("s", "x", " {lilac.movement = \"shared\"}", ROWS, OTHER)
+                                 KEEP("a", ROWS) KEEP("z2", OTHER) KEEP("s", OTHER));
+    assert_int_equal(count_ops(&p, LILAC_TILE_OP_TTG_CONVERT_LAYOUT), 3);
+    program_clear(&p);
+    simplify(&p, "%x = arith.constant dense<1.0> : " ROWS "\n" CONVERT(
+                     "y", "x", " {lilac.movement = \"unswizzled\"}", ROWS, ROWS) KEEP("y", ROWS));
+    assert_int_equal(count_ops(&p, LILAC_TILE_OP_TTG_CONVERT_LAYOUT), 1);
+    program_clear(&p);
+    /* what a loop carries is converted in the loop */
+    simplify(&p,
+             "%x = arith.constant dense<1.0> : " ROWS "\n"
+             "%r = scf.for %i = %n to %m step %u iter_args(%c = %x) -> (" ROWS
+             ") : i32 {\n" CONVERT("y", "c", "", ROWS, OTHER)
+                 CONVERT("z", "y", "", OTHER, ROWS) "scf.yield %z : " ROWS "\n}\n" KEEP("r", ROWS));
+    assert_int_equal(count_ops(&p, LILAC_TILE_OP_TTG_CONVERT_LAYOUT), 2);
+    assert_true(is_in_loop(last_op(&p, LILAC_TILE_OP_TTG_CONVERT_LAYOUT)));
+    program_clear(&p);
+}
+
+/* Nothing that allocates, reads or writes memory is merged or moved; views of it may be. */
+static void memory_stays(void **state) {
+    (void)state;
+#define MEMORY                                                                                     \
+    "!ttg.memdesc<64xf32, #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, "             \
+    "order = [0]}>, #ttg.shared_memory, mutable>"
+    program p;
+    simplify(&p,
+             "%a = ttg.local_alloc : () -> " MEMORY "\n%second = ttg.local_alloc : () -> " MEMORY
+             "\n%v = ttg.memdesc_reinterpret %a : " MEMORY " -> " MEMORY
+             "\n%view = ttg.memdesc_reinterpret %a : " MEMORY " -> " MEMORY
+             "\nscf.for %i = %n to %m step %u : i32 {\n"
+             "%x = ttg.local_load %v : " MEMORY " -> " ROWS "\n"
+             "ttg.local_store %x, %second : " ROWS " -> " MEMORY "\n"
+             "%y = ttg.local_load %view : " MEMORY " -> " ROWS "\n"
+             "ttg.local_store %y, %a : " ROWS " -> " MEMORY "\nscf.yield\n}\n");
+    assert_int_equal(count_ops(&p, LILAC_TILE_OP_TTG_LOCAL_ALLOC), 2);
+    assert_int_equal(count_ops(&p, LILAC_TILE_OP_TTG_LOCAL_LOAD), 2);
+    assert_int_equal(count_ops(&p, LILAC_TILE_OP_TTG_LOCAL_STORE), 2);
+    assert_int_equal(count_ops(&p, LILAC_TILE_OP_TTG_MEMDESC_REINTERPRET), 1);
+    assert_true(is_in_loop(last_op(&p, LILAC_TILE_OP_TTG_LOCAL_LOAD)));
+    program_clear(&p);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(loops), cmocka_unit_test(folding),
-                                       cmocka_unit_test(no_folding), cmocka_unit_test(merging),
-                                       cmocka_unit_test(scopes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(loops),       cmocka_unit_test(folding),
+                                       cmocka_unit_test(no_folding),  cmocka_unit_test(merging),
+                                       cmocka_unit_test(scopes),      cmocka_unit_test(conversions),
+                                       cmocka_unit_test(memory_stays)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
