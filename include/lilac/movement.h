@@ -202,9 +202,12 @@ typedef struct lilac_movement_trip {
     lilac_movement_barrier barrier;
     uint32_t barrier_warps; /* mask of the warp bits that the data crosses; a group's part of the
                                memory is its own, chosen by its other warp bits */
-    /* Between blocks: a lane loads from the block whose rank is the xor of these over the set bits
-     * of step, lane, warp and of its own block's rank; zeros: its own. */
+    /* Between blocks: `remote`, a lane loads from the block whose rank is the xor of these over the
+     * set bits of step, lane, warp and of its own block's rank; else from its own. Where blocks hold
+     * copies, what a lane loads may depend on its block's rank either way: load_offset_block are
+     * the offsets to xor over the set bits of the rank. */
     bool remote;
+    uint64_t load_offset_block[LILAC_MOVEMENT_MAX_BLOCK_BITS];
     uint64_t load_block_step[LILAC_MOVEMENT_MAX_REGISTER_BITS];
     uint64_t load_block_lane[LILAC_MOVEMENT_MAX_LANE_BITS];
     uint64_t load_block_warp[LILAC_MOVEMENT_MAX_WARP_BITS];
@@ -291,7 +294,8 @@ typedef enum lilac_movement_way {
 
 typedef struct lilac_movement_options {
     lilac_movement_way way;
-    uint64_t scratch_bytes; /* most that a trip may take; 0: a quarter of what the device has */
+    uint64_t scratch_bytes; /* most that a trip may take; 0: a quarter of what the device has, or
+                               all of it where that is too little even in rounds */
 } lilac_movement_options;
 
 /* The plan from `source` to `target`, distributed layouts (inputs register, lane, warp, block) of
