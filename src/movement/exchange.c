@@ -179,11 +179,87 @@ static uint64_t shuffles_of(const exchange *x) {
     return (UINT64_C(1) << x->words) - (x->own_lane ? UINT64_C(1) << x->still_count : 0);
 }
 
-void lilac_movement_price_shuffle(lilac_movement_price *price, const shuffle *s,
-                                  uint32_t element_bits, uint32_t warps) {
+/* Whether a map moves whole words only, makes no copies and selects among the words that it keeps,
+ * so that each of its stages makes all of them. */
+static bool of_whole_words(const uint64_t *columns, uint32_t to_bits, const uint64_t *shear,
+                           uint32_t thread_bits, uint32_t packed, echelon *words) {
+    const uint64_t places = (UINT64_C(1) << packed) - 1;
+    words->pivots = 0;
+    for (uint32_t i = 0; i < to_bits; i++) {
+        const uint64_t own = i < packed ? UINT64_C(1) << i : 0;
+        if ((columns[i] & places) != own || (i < packed && columns[i] != own)) {
+            return false;
+        }
+        if (i >= packed && !lilac_movement_insert(words, columns[i], 0)) {
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < thread_bits; i++) {
+        if ((shear[i] & places) != 0 || (shear[i] != 0 && !lilac_movement_spans(words, shear[i]))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Adds the rows of a shear, the masks of threads that its predicates are among; returns how many
+ * were not there. */
+static uint32_t add_rows(echelon *rows, const uint64_t *shear, uint32_t thread_bits,
+                         uint32_t register_bits) {
+    uint32_t rank = 0;
+    for (uint32_t k = 0; k < register_bits; k++) {
+        uint64_t row = 0;
+        for (uint32_t i = 0; i < thread_bits; i++) {
+            row |= (shear[i] >> k & 1) << i;
+        }
+        rank += row != 0 && lilac_movement_insert(rows, row, 0);
+    }
+    return rank;
+}
+
+static uint32_t rank_of(const uint64_t *vectors, uint32_t count) {
+    echelon span;
+    uint32_t rank = 0;
+    span.pivots = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        rank += vectors[i] != 0 && lilac_movement_insert(&span, vectors[i], 0);
+    }
+    return rank;
+}
+
+/* The common case in closed form: R words, shears of rank g and h. (g + h) R selects, less those of
+ * the words that stay in their lanes where the shears have a predicate in common. */
+static bool price_whole_words(lilac_movement_price *price, const shuffle *s, uint32_t packed,
+                              uint64_t factor) {
+    const uint32_t thread_bits = s->lane_bits + s->warp_bits;
+    echelon words, rows;
+    if (s->register_bits < packed || s->after_bits < packed || s->before_bits < packed ||
+        !of_whole_words(s->kept, s->register_bits, s->before, thread_bits, packed, &words) ||
+        !of_whole_words(s->taken, s->after_bits, s->after, thread_bits, packed, &words)) {
+        return false;
+    }
+    bool own_lane = true;
+    for (uint32_t i = 0; i < thread_bits; i++) {
+        own_lane = own_lane && s->lane[i] == (i < s->lane_bits ? UINT64_C(1) << i : 0);
+    }
+    const uint32_t g = rank_of(s->before, thread_bits), h = rank_of(s->after, thread_bits);
+    const uint64_t between = UINT64_C(1) << (s->register_bits - packed);
+    const uint64_t still = own_lane ? between >> rank_of(s->distance, s->register_bits) : 0;
+    uint64_t selects = g * between + h * (UINT64_C(1) << (s->after_bits - packed));
+    if (g != 0 && h != 0 && still != 0) {
+        rows.pivots = 0;
+        (void)add_rows(&rows, s->before, thread_bits, s->before_bits);
+        selects -= add_rows(&rows, s->after, thread_bits, s->register_bits) < h ? still : 0;
+    }
+    price->selects += factor * selects;
+    price->shuffles += factor * (between - still);
+    return true;
+}
+
+static void price_by_stages(lilac_movement_price *price, const shuffle *s, uint32_t element_bits,
+                            uint64_t factor) {
     exchange x;
     lilac_movement_count saved, sum = {0, 0};
-    const uint64_t factor = (uint64_t)warps * lilac_movement_parts(element_bits);
     exchange_init(&x, s, element_bits, &saved);
     for (uint32_t i = 0; i < x.before_count + x.after_count; i++) {
         const bool joined = i == x.before_count && x.joined && x.permuted;
@@ -195,6 +271,14 @@ void lilac_movement_price_shuffle(lilac_movement_price *price, const shuffle *s,
     price->selects += factor * (sum.selects - saved.selects);
     price->permutes += factor * (sum.permutes - saved.permutes);
     price->shuffles += factor * shuffles_of(&x);
+}
+
+void lilac_movement_price_shuffle(lilac_movement_price *price, const shuffle *s,
+                                  uint32_t element_bits, uint32_t warps) {
+    const uint64_t factor = (uint64_t)warps * lilac_movement_parts(element_bits);
+    if (!price_whole_words(price, s, lilac_movement_packed(element_bits), factor)) {
+        price_by_stages(price, s, element_bits, factor);
+    }
 }
 
 /* ---- expansion -------------------------------------------------------------------------- */

@@ -522,9 +522,10 @@ static void put_places(packing *p, const chooser *c, uint32_t registers, uint32_
 
 /* Which registers share words between the maps. `postponed` of the places are those of the source,
  * already among the factors' extra registers; for the others, those that the target's side reaches
- * come first or those of the source's. False: too many registers. */
+ * come first or those of the source's, which is all the same when `settled`. False: too many
+ * registers. */
 static bool pack(packing *p, const factors *f, const origins *d, uint32_t packed,
-                 uint32_t postponed, bool source_first) {
+                 uint32_t postponed, bool source_first, bool *settled) {
     packing_end target, source;
     chooser c = {.f = f, .d = d, .wanted = packed - postponed};
     const uint32_t registers = d->to_bits + f->extra_count - postponed;
@@ -535,6 +536,7 @@ static bool pack(packing *p, const factors *f, const origins *d, uint32_t packed
     find_still(&c, registers);
     take_within(&c, &target.places, &source.places);
     take_within(&c, &target.reached, &source.reached);
+    *settled = c.count == c.wanted;
     take_within(&c, source_first ? NULL : &target.reached, source_first ? &source.reached : NULL);
     take_within(&c, source_first ? &target.reached : NULL, source_first ? NULL : &source.reached);
     take_within(&c, NULL, NULL);
@@ -570,6 +572,22 @@ static bool packed_alike(const factors *f, const origins *d, uint32_t packed) {
     return alike;
 }
 
+/* Registers that share a word in the target, or all that might between the maps. */
+static bool comes_from_lanes(const factors *f, const origins *d, uint32_t packed) {
+    uint32_t still = d->to_bits + f->extra_count;
+    echelon span;
+    span.pivots = 0;
+    for (uint32_t i = 0; i < d->to_bits; i++) {
+        if (f->distance[i] != 0) {
+            still -= lilac_movement_insert(&span, f->distance[i], 0);
+            if (i < packed) {
+                return true;
+            }
+        }
+    }
+    return still < packed;
+}
+
 static bool put_cheapest(lilac_movement_shuffle *result, const factors *received, const origins *d,
                          uint32_t element_bits, const lilac_arch *arch, lilac_reason *why) {
     const uint32_t packed = lilac_movement_packed(element_bits);
@@ -582,26 +600,30 @@ static bool put_cheapest(lilac_movement_shuffle *result, const factors *received
         put_as_they_are(result, &f, d);
         return true;
     }
-    for (uint32_t way = 0; way < 2 * (1 + places); way++) {
-        const uint32_t postponed = way / 2;
-        lilac_movement_shuffle s = like;
-        lilac_movement_price price = {0};
-        packing p;
+    /* Only what comes from several lanes is worth shuffling whole words for, more than once. */
+    const bool scattered = comes_from_lanes(&f, d, packed);
+    for (uint32_t postponed = 0; postponed <= (scattered ? places : 0); postponed++) {
+        bool settled = false;
         f = *received;
         if (d->to_bits + f.extra_count + postponed > MOST_REGISTERS) {
-            continue;
+            break;
         }
         find_senders(&f, d, (UINT32_C(1) << postponed) - 1);
-        if (!pack(&p, &f, d, packed, postponed, way % 2 != 0)) {
-            continue;
-        }
-        put_packed(&s, &f, d, &p);
-        lilac_movement_price_shuffle(&price, &s, element_bits, 1);
-        const uint64_t cycles =
-            lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_WARP, arch);
-        if (cycles < least) {
-            least = cycles;
-            *result = s;
+        for (uint32_t way = 0; way < 2 && !settled; way++) {
+            lilac_movement_shuffle s = like;
+            lilac_movement_price price = {0};
+            packing p;
+            if (!pack(&p, &f, d, packed, postponed, way != 0, &settled)) {
+                continue;
+            }
+            put_packed(&s, &f, d, &p);
+            lilac_movement_price_shuffle(&price, &s, element_bits, 1);
+            const uint64_t cycles =
+                lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_WARP, arch);
+            if (cycles < least) {
+                least = cycles;
+                *result = s;
+            }
         }
     }
     return least != UINT64_MAX ||
