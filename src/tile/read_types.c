@@ -239,7 +239,7 @@ static const lilac_tile_type *read_type(tile_reader *reader, uint32_t depth, boo
  * when it is not so simple. */
 static uint32_t text_end(const lilac_scanner *scan) {
     uint32_t depth = 0;
-    size_t limit = scan->offset + 256 < scan->length ? scan->offset + 256 : scan->length;
+    size_t limit = scan->offset + 1024 < scan->length ? scan->offset + 1024 : scan->length;
     for (size_t at = scan->offset; at < limit; at++) {
         char c = scan->text[at];
         if (c == '<')
