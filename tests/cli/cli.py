@@ -76,7 +76,7 @@ class CommandTest(unittest.TestCase):
 
 
 class Usage(CommandTest):
-    SUBCOMMANDS = ("compile", "run", "layout", "conflicts", "view")
+    SUBCOMMANDS = ("compile", "run", "layout", "conflicts", "convert", "swizzle", "view")
 
     def test_help_everywhere(self):
         for words in (["--help"], ["-h"], ["help"]):

@@ -1,0 +1,384 @@
+/* Moving tensors between random pairs of distributed layouts: every plan is carried out on the
+ * simulator. Every register of every thread must have its element, copies too; instructions,
+ * wavefronts and bytes must be those of the plan, without a race; the cheapest way must be no
+ * dearer than any that is asked for; a warp that has what it needs must be served by shuffles, and
+ * no other.
+ *
+ * A normal run takes a part of the ten thousand pairs (LILAC_TEST_SCALE times as many);
+ * LILAC_TEST_LONG=1 takes all of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "judge.h"
+#include "support/random_layouts.h"
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(undefined_behavior_sanitizer)
+#define SANITIZED
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || !defined(NDEBUG)
+#define SANITIZED
+#endif
+
+enum { ALL_PAIRS = 10000, MOST_REPORTS = 8, WAYS = 4 };
+
+static const char *const way_name[WAYS] = {"any", "shuffles", "shared", "unswizzled"};
+
+static uint32_t pair_count(void) {
+#ifdef SANITIZED
+    uint32_t count = 150;
+#else
+    uint32_t count = 1500;
+#endif
+    const char *scale = getenv("LILAC_TEST_SCALE");
+    if (getenv("LILAC_TEST_LONG") != NULL) {
+        return ALL_PAIRS;
+    }
+    return count * (scale != NULL && atoi(scale) > 0 ? (uint32_t)atoi(scale) : 1);
+}
+
+/* ---- one question ------------------------------------------------------------------------ */
+
+typedef struct question {
+    uint32_t number, element_bits;
+    const lilac_arch *arch;
+    random_pair pair;
+    lilac_movement_options options;
+} question;
+
+typedef struct tally {
+    uint32_t pairs, failures;
+    uint32_t plans[WAYS], refused[WAYS];
+    uint32_t kinds[LILAC_MOVEMENT_CLUSTER + 1], gaps[WAYS][LILAC_MOVEMENT_CLUSTER + 1];
+    uint32_t instructions[3], barriers[4], rounds, mixtures, no_scratch;
+} tally;
+
+static void random_question(question *q, lilac_random *random, lilac_context *context,
+                            uint32_t number) {
+    static const char *const arches[] = {"sm_90a", "sm_90a", "sm_90a", "sm_90a",
+                                         "sm_90a", "sm_80",  "gfx942", "gfx950"};
+    *q = (question){.number = number};
+    q->arch = lilac_arch_find(arches[random_below(random, 8)]);
+    assert_non_null(q->arch);
+    q->element_bits = 8U << random_below(random, 5);
+    const bool clusters = lilac_arch_has(q->arch, LILAC_HAS_CLUSTERS);
+    random_space space;
+    random_space_init(&space, random, q->arch->warp_size == 64 ? 6 : 5, random_below(random, 4),
+                      clusters && random_below(random, 6) == 0 ? 1 + random_below(random, 2) : 0,
+                      q->element_bits, random_below(random, 7));
+    random_pair_init(&q->pair, random, context, &space);
+    if (random_below(random, 6) == 0) {
+        q->options.scratch_bytes = UINT64_C(1) << (6 + random_below(random, 11));
+    }
+}
+
+static void report(tally *t, const question *q, lilac_movement_way way, const char *what,
+                   const char *more) {
+    if (t->failures++ < MOST_REPORTS) {
+        lilac_text text = {0};
+        random_pair_print(&text, &q->pair, q->element_bits);
+        print_message("pair %u, %s and %s, %s, %s, through %s, scratch %llu: %s%s\n%s\n", q->number,
+                      random_kind_name[q->pair.kind[0]], random_kind_name[q->pair.kind[1]],
+                      random_relation_name[q->pair.relation], q->arch->name, way_name[way],
+                      (unsigned long long)q->options.scratch_bytes, what, more,
+                      lilac_text_get(&text));
+        lilac_text_clear(&text);
+    }
+}
+
+/* ---- what must hold ---------------------------------------------------------------------- */
+
+/* Vectors in echelon form. */
+typedef struct span {
+    uint64_t vector[64];
+    uint32_t count;
+} span;
+
+static uint64_t reduce(const span *s, uint64_t vector) {
+    for (uint32_t i = 0; i < s->count; i++) {
+        const uint64_t reduced = vector ^ s->vector[i];
+        vector = reduced < vector ? reduced : vector;
+    }
+    return vector;
+}
+
+static void span_add(span *s, const lilac_layout *layout, const char *in) {
+    for (uint32_t i = 0; i < lilac_layout_in_bits(layout, in); i++) {
+        const uint64_t vector = reduce(s, lilac_layout_column(layout, in, i));
+        if (vector != 0) {
+            s->vector[s->count++] = vector;
+        }
+    }
+}
+
+/* Does every warp hold all that it is to hold? With `exactly`, blocks also hold it in the same
+ * places. */
+static bool warps_serve_themselves(const random_pair *pair, bool exactly) {
+    static const char *const within[] = {"register", "lane"}, *const across[] = {"warp", "block"};
+    for (uint32_t i = 0; exactly && i < lilac_layout_in_bits(&pair->source, "block"); i++) {
+        if (lilac_layout_column(&pair->source, "block", i) !=
+            lilac_layout_column(&pair->target, "block", i)) {
+            return false;
+        }
+    }
+    span held = {.count = 0};
+    for (int i = 0; i < 2; i++) {
+        span_add(&held, &pair->source, within[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        for (uint32_t j = 0; j < lilac_layout_in_bits(&pair->target, within[i]); j++) {
+            if (reduce(&held, lilac_layout_column(&pair->target, within[i], j)) != 0) {
+                return false;
+            }
+        }
+        for (uint32_t j = 0; j < lilac_layout_in_bits(&pair->target, across[i]); j++) {
+            if (reduce(&held, lilac_layout_column(&pair->target, across[i], j) ^
+                                  lilac_layout_column(&pair->source, across[i], j)) != 0) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* The passes that compiled kernels go through may save something of what is counted. */
+static void improve(lilac_simt_kernel *kernel) {
+    (void)lilac_simt_opt_fold(kernel);
+    (void)lilac_simt_opt_cse(kernel);
+    (void)lilac_simt_opt_fold(kernel);
+    (void)lilac_simt_opt_dce(kernel);
+}
+
+static bool at_most_as_planned(const judgement *judged) {
+    bool good = judged->ran && judged->correct;
+    for (uint32_t i = 0; i < JUDGED_COUNTS && good; i++) {
+        good = judged->counts[i].simulated <= judged->counts[i].planned;
+    }
+    return good;
+}
+
+static void judge(tally *t, const question *q, lilac_movement_way way,
+                  const lilac_movement_plan *plan, lilac_context *context,
+                  const lilac_simt_module *module, bool improved) {
+    judgement judged;
+    lilac_text said = {0};
+    judge_movement(&judged, &said, context, module, plan, &q->pair.source, &q->pair.target);
+    if (!(improved ? at_most_as_planned(&judged) : judged_good(&judged))) {
+        for (const lilac_diagnostic *d = lilac_diagnostics(context); d != NULL; d = d->next) {
+            lilac_text_printf(&said, "%s [%s]\n", d->message, d->id);
+        }
+        report(t, q, way, improved ? "after passes not as planned\n" : "not as planned\n",
+               lilac_text_get(&said));
+    }
+    lilac_text_clear(&said);
+}
+
+static void carry_out(tally *t, const question *q, lilac_movement_way way,
+                      const lilac_movement_plan *plan) {
+    lilac_context *context = lilac_context_create();
+    lilac_simt_module *module = lilac_lower_movement_kernel(context, plan);
+    if (module == NULL) {
+        report(t, q, way, "no kernel", "");
+    } else {
+        judge(t, q, way, plan, context, module, false);
+        if (q->number % 4 == 0) {
+            improve(module->kernels);
+            judge(t, q, way, plan, context, module, true);
+        }
+    }
+    lilac_simt_module_destroy(module);
+    lilac_context_destroy(context);
+}
+
+static void count_plan(tally *t, lilac_movement_way way, const lilac_movement_plan *plan) {
+    bool shuffles = false, trip = false;
+    t->plans[way]++;
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        shuffles = shuffles || plan->step[i].kind == LILAC_MOVEMENT_STEP_SHUFFLE;
+        trip = trip || plan->step[i].kind == LILAC_MOVEMENT_STEP_TRIP;
+    }
+    if (trip) {
+        t->instructions[plan->trip.store.instruction]++;
+        t->instructions[plan->trip.load.instruction]++;
+        t->barriers[plan->trip.barrier]++;
+        t->rounds += plan->trip.round_bits > 0;
+        t->mixtures += shuffles;
+    }
+    if (way == LILAC_MOVEMENT_ANY) {
+        t->kinds[plan->kind]++;
+    }
+    t->gaps[way][plan->kind] += trip && !plan->bound.met;
+}
+
+static void check_end(tally *t, const question *q, lilac_movement_way way,
+                      const lilac_movement_plan *plan) {
+    lilac_layout end;
+    lilac_movement_plan_layout(&end, plan, &q->pair.source, plan->step_count);
+    if (!lilac_layout_equal(&end, &q->pair.target)) {
+        lilac_text text = {0};
+        lilac_layout_print(&text, &end);
+        report(t, q, way, "the steps end in ", lilac_text_get(&text));
+        lilac_text_clear(&text);
+    }
+}
+
+/* Is this way's refusal right? */
+static bool may_refuse(const question *q, lilac_movement_way way, const char *why) {
+    if (way == LILAC_MOVEMENT_BY_SHUFFLES) {
+        return !warps_serve_themselves(&q->pair, true);
+    }
+    if (way == LILAC_MOVEMENT_UNSWIZZLED && strstr(why, "row-major memory has no") != NULL) {
+        return q->options.scratch_bytes != 0;
+    }
+    /* Memory for all of a block's elements is always enough. */
+    const lilac_layout *target = &q->pair.target;
+    const uint64_t scratch =
+        q->options.scratch_bytes != 0 ? q->options.scratch_bytes : q->arch->shared_bytes / 4;
+    return strstr(why, "bytes of shared memory") != NULL &&
+           UINT64_C(1) << target->out_bits > scratch / (q->element_bits / 8);
+}
+
+/* The plan's cycles; 0 when it was refused. */
+static uint64_t try_way(tally *t, const question *q, lilac_movement_way way) {
+    lilac_movement_plan plan;
+    lilac_movement_options options = q->options;
+    lilac_reason why = {""};
+    options.way = way;
+    if (!lilac_movement_plan_init(&plan, &q->pair.source, &q->pair.target, q->element_bits,
+                                  &options, q->arch, &why)) {
+        t->refused[way]++;
+        if (!may_refuse(q, way, why.text)) {
+            report(t, q, way, "refused: ", why.text);
+        }
+        return 0;
+    }
+    if (way == LILAC_MOVEMENT_BY_SHUFFLES && !warps_serve_themselves(&q->pair, false)) {
+        report(t, q, way, "shuffles alone cannot do this", "");
+    }
+    count_plan(t, way, &plan);
+    check_end(t, q, way, &plan);
+    carry_out(t, q, way, &plan);
+    return plan.price.cycles + 1;
+}
+
+static void answer(tally *t, const question *q) {
+    t->pairs++;
+    const uint64_t cheapest = try_way(t, q, LILAC_MOVEMENT_ANY);
+    const lilac_movement_way way = (lilac_movement_way)(1 + q->number % 3);
+    const uint64_t other = try_way(t, q, way);
+    if (other != 0 && (cheapest == 0 || cheapest > other)) {
+        report(t, q, way, "this is cheaper than the cheapest way", "");
+    }
+}
+
+/* ---- all of them ------------------------------------------------------------------------- */
+
+static void print_tally(const tally *t) {
+    static const char *const names[] = {"vector", "matrix", "matrix transposed"};
+    print_message("%u pairs\n", t->pairs);
+    for (int kind = 0; kind <= LILAC_MOVEMENT_CLUSTER; kind++) {
+        print_message("  %-10s %u, trips that take more than the bound: %u\n",
+                      lilac_movement_kind_name((lilac_movement_kind)kind), t->kinds[kind],
+                      t->gaps[LILAC_MOVEMENT_ANY][kind]);
+    }
+    for (int way = 0; way < WAYS; way++) {
+        uint32_t gaps = 0;
+        for (int kind = 0; kind <= LILAC_MOVEMENT_CLUSTER; kind++) {
+            gaps += t->gaps[way][kind];
+        }
+        print_message("  through %-10s %u plans, %u refused, %u above the bound\n", way_name[way],
+                      t->plans[way], t->refused[way], gaps);
+    }
+    for (int i = 0; i < 3; i++) {
+        print_message("  %s accesses: %u\n", names[i], t->instructions[i]);
+    }
+    for (int i = 0; i < 4; i++) {
+        print_message("  %s barriers: %u\n", lilac_movement_barrier_name((lilac_movement_barrier)i),
+                      t->barriers[i]);
+    }
+    print_message("  in rounds: %u; shuffles and a trip: %u\n", t->rounds, t->mixtures);
+}
+
+static void random_pairs(void **state) {
+    (void)state;
+    tally t = {0};
+    lilac_random random;
+    lilac_context *context = lilac_context_create();
+    const uint32_t count = pair_count();
+    lilac_random_seed(&random, 4);
+    for (uint32_t i = 0; i < count; i++) {
+        question q;
+        random_question(&q, &random, context, i);
+        answer(&t, &q);
+    }
+    lilac_context_destroy(context);
+    print_tally(&t);
+    if (t.failures > 0) {
+        fail_msg("%u failures", t.failures);
+    }
+    for (int way = 0; way < WAYS; way++) {
+        assert_true(t.plans[way] > 0);
+    }
+    for (int kind = 0; kind <= LILAC_MOVEMENT_CLUSTER; kind++) {
+        assert_true(t.kinds[kind] > 0);
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_true(t.instructions[i] > 0);
+    }
+}
+
+/* A judge that finds nothing wrong must have been able to. */
+static void judge_sees_mistakes(void **state) {
+    (void)state;
+    const uint64_t lanes[] = {2, 4, 8, 16, 32}, turned[] = {1, 4, 8, 16, 32},
+                   wrong[] = {1, 8, 4, 16, 32};
+    const uint64_t registers[] = {1, 2};
+    lilac_layout layouts[3];
+    for (int i = 0; i < 3; i++) {
+        lilac_layout_init(&layouts[i]);
+        assert_true(lilac_layout_add_out(&layouts[i], "dim0", 6, NULL));
+        assert_true(lilac_layout_add_in(&layouts[i], "register", 1, registers + (i > 0), NULL));
+        assert_true(lilac_layout_add_in(&layouts[i], "lane", 5,
+                                        i == 0   ? lanes
+                                        : i == 1 ? turned
+                                                 : wrong,
+                                        NULL));
+        assert_true(lilac_layout_add_in(&layouts[i], "warp", 0, NULL, NULL));
+        assert_true(lilac_layout_add_in(&layouts[i], "block", 0, NULL, NULL));
+    }
+    lilac_context *context = lilac_context_create();
+    lilac_movement_plan plan;
+    assert_true(lilac_movement_plan_init(&plan, &layouts[0], &layouts[1], 32, NULL,
+                                         lilac_arch_find("sm_90a"), NULL));
+    lilac_simt_module *module = lilac_lower_movement_kernel(context, &plan);
+    assert_non_null(module);
+    lilac_text said = {0};
+    judgement judged;
+    judge_movement(&judged, &said, context, module, &plan, &layouts[0], &layouts[1]);
+    assert_true(judged_good(&judged));
+    assert_int_equal(said.length, 0);
+    judge_movement(&judged, &said, context, module, &plan, &layouts[0], &layouts[2]);
+    assert_true(judged.ran && judged.agrees && !judged.correct);
+    assert_non_null(
+        strstr(lilac_text_get(&said), "of lane 2, warp 0, block 0 does not have element (8)"));
+    lilac_text_reset(&said);
+    plan.price.shuffles++;
+    judge_movement(&judged, &said, context, module, &plan, &layouts[0], &layouts[1]);
+    assert_true(judged.ran && judged.correct && !judged.agrees);
+    assert_string_equal(lilac_text_get(&said), "shuffles: 2 planned, 1 simulated\n");
+    lilac_text_clear(&said);
+    lilac_simt_module_destroy(module);
+    lilac_context_destroy(context);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(judge_sees_mistakes),
+                                       cmocka_unit_test(random_pairs)};
+    return cmocka_run_group_tests_name("conversions", tests, NULL, NULL);
+}

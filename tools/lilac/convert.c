@@ -1,0 +1,249 @@
+/* lilac convert: moving a tensor between two layouts, planned, generated and checked.
+ *
+ *   two types ─▶ plan ─▶ kernel ─▶ simulator ─▶ every register of every thread, and the counts
+ *                  │        └─▶ SIMT IR or PTX, when asked for
+ *                  └─▶ which bits go where, in words or as JSON
+ *
+ * Every answer has been carried out: the kernel runs whatever is printed, and where it does not do
+ * or cost what the plan says the exit status tells.
+ */
+#include "conversion.h"
+
+#include <lilac/ptx.h>
+
+#include <string.h>
+
+typedef enum convert_form { CONVERT_TEXT, CONVERT_JSON, CONVERT_SIMT, CONVERT_PTX } convert_form;
+
+typedef struct convert_answers {
+    convert_form form;
+    bool a_line;   /* each answer takes one */
+    bool refused;  /* any of them */
+    bool disagree; /* any simulation with its plan */
+    conversion_device device;
+    lilac_movement_options options;
+    lilac_text text;
+} convert_answers;
+
+/* ---- answers ---------------------------------------------------------------------------- */
+
+static void put_number(lilac_text *out, uint64_t number, const char *what) {
+    lilac_text_printf(out, "%llu %s%s", (unsigned long long)number, what, number == 1 ? "" : "s");
+}
+
+/* The plan's own object with the simulation's part behind. */
+static void put_json(lilac_text *out, const conversion *c) {
+    lilac_movement_json(out, &c->plan);
+    while (out->length > 0 && out->bytes[out->length - 1] != '}') {
+        out->bytes[--out->length] = '\0';
+    }
+    out->bytes[--out->length] = '\0';
+    const lilac_sim_counters *counters = &c->judged.counters;
+    lilac_text_printf(out,
+                      ", \"simulated\": {\"store\": %llu, \"load\": %llu}, \"correct\": %s, "
+                      "\"as_planned\": %s}\n",
+                      (unsigned long long)counters->shared_store_wavefronts,
+                      (unsigned long long)counters->shared_load_wavefronts,
+                      c->judged.correct ? "true" : "false", c->judged.agrees ? "true" : "false");
+}
+
+static void put_counts(lilac_text *out, const conversion *c) {
+    for (uint32_t i = 0; i < JUDGED_COUNTS; i++) {
+        const judged_count *count = &c->judged.counts[i];
+        if (count->planned != 0 || count->simulated != 0) {
+            lilac_text_printf(out, "  %-20s %llu", count->name,
+                              (unsigned long long)count->simulated);
+            if (count->simulated != count->planned) {
+                lilac_text_printf(out, " (planned: %llu)", (unsigned long long)count->planned);
+            }
+            lilac_text_char(out, '\n');
+        }
+    }
+}
+
+static void put_text(lilac_text *out, const conversion *c) {
+    const uint64_t registers = UINT64_C(1) << (c->plan.target_register_bits + c->plan.lane_bits +
+                                               c->plan.warp_bits + c->plan.block_bits);
+    lilac_movement_explain(out, &c->plan, &c->types->type[0].layout, &c->types->type[1].layout);
+    lilac_text_printf(out, "\nsimulated on %s\n", c->plan.arch->name);
+    put_counts(out, c);
+    lilac_text_puts(out, c->judged.correct ? "  every one of " : "  not every one of ");
+    put_number(out, registers, "register");
+    lilac_text_puts(out, " of all threads has its element\n");
+}
+
+static void put_line(lilac_text *out, const conversion *c) {
+    lilac_text_puts(out, lilac_movement_kind_name(c->plan.kind));
+    const char *separator = ": ";
+    for (uint32_t i = 0; i < JUDGED_COUNTS; i++) {
+        const judged_count *count = &c->judged.counts[i];
+        if (count->simulated != 0) {
+            lilac_text_printf(out, "%s%llu %s", separator, (unsigned long long)count->simulated,
+                              count->name);
+            separator = ", ";
+        }
+    }
+    lilac_text_puts(out, c->judged.correct && c->judged.agrees ? "; simulated, as planned\n"
+                                                               : "; simulated, NOT as planned\n");
+}
+
+static bool put_answer(convert_answers *answers, conversion *c) {
+    lilac_text *out = &answers->text;
+    if (answers->form == CONVERT_SIMT || answers->form == CONVERT_PTX) {
+        conversion_improve(c);
+    }
+    switch (answers->form) {
+    case CONVERT_JSON:
+        put_json(out, c);
+        return true;
+    case CONVERT_SIMT:
+        lilac_simt_print(out, c->module);
+        return true;
+    case CONVERT_PTX:
+        return lilac_ptx_write(out, c->module, &(lilac_ptx_options){0});
+    case CONVERT_TEXT:
+        break;
+    }
+    (answers->a_line ? put_line : put_text)(out, c);
+    return true;
+}
+
+static void answer(void *data, lilac_context *context, const type_pair *types) {
+    convert_answers *answers = data;
+    conversion c = {0};
+    bool good =
+        types != NULL && conversion_make(&c, context, types, &answers->options, &answers->device);
+    if (good) {
+        answers->disagree |= !conversion_judge(&c, context);
+        good = c.judged.ran && put_answer(answers, &c);
+    }
+    if (!good) {
+        lilac_text_puts(&answers->text, "null\n");
+        answers->refused = true;
+    }
+    conversion_clear(&c);
+}
+
+static int answer_all(convert_answers *answers, const string_list *types) {
+    bool good = pairs_answer(types, answer, answers);
+    good &= file_write(NULL, lilac_text_get(&answers->text), answers->text.length);
+    if (answers->disagree) {
+        return STATUS_CHECK;
+    }
+    return good && !answers->refused ? STATUS_DONE : STATUS_REFUSED;
+}
+
+/* ---- the command line ------------------------------------------------------------------- */
+
+static int find_word(const char *word, const char *const *words, int count) {
+    for (int i = 0; i < count; i++) {
+        if (strcmp(words[i], word) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+typedef struct convert_words {
+    const char *target, *emit, *through, *scratch;
+    bool json;
+} convert_words;
+
+static int read_emit(const subcommand *command, convert_answers *answers,
+                     const convert_words *words) {
+    static const char *const emits[] = {"json", "simt", "ptx"};
+    static const convert_form forms[] = {CONVERT_JSON, CONVERT_SIMT, CONVERT_PTX};
+    if (words->emit != NULL) {
+        const int emit = find_word(words->emit, emits, 3);
+        if (emit < 0) {
+            return usage_error(command, "--emit takes ptx, simt or json, not '%s'", words->emit);
+        }
+        answers->form = forms[emit];
+    }
+    if (words->json && answers->form != CONVERT_TEXT && answers->form != CONVERT_JSON) {
+        return usage_error(command, "--json and --emit %s cannot both be", words->emit);
+    }
+    if (words->json) {
+        answers->form = CONVERT_JSON;
+    }
+    if (answers->a_line && answers->form > CONVERT_JSON) {
+        return usage_error(command, "--emit %s takes one pair, not standard input", words->emit);
+    }
+    return -1;
+}
+
+static int read_words(const subcommand *command, convert_answers *answers,
+                      const convert_words *words) {
+    static const char *const ways[] = {
+        [LILAC_MOVEMENT_ANY] = "any",
+        [LILAC_MOVEMENT_BY_SHUFFLES] = "shuffles",
+        [LILAC_MOVEMENT_BY_SHARED] = "shared",
+        [LILAC_MOVEMENT_UNSWIZZLED] = "unswizzled",
+    };
+    if (words->target != NULL && (answers->device.arch = lilac_arch_find(words->target)) == NULL) {
+        return usage_error(command, "--target: there is no device '%s'", words->target);
+    }
+    if (words->through != NULL) {
+        const int way = find_word(words->through, ways, 4);
+        if (way < 0) {
+            return usage_error(command,
+                               "--through takes any, shuffles, shared or unswizzled, not '%s'",
+                               words->through);
+        }
+        answers->options.way = (lilac_movement_way)way;
+    }
+    const int status = conversion_scratch(command, &answers->options, words->scratch);
+    return status < 0 ? read_emit(command, answers, words) : status;
+}
+
+static int convert_run(const subcommand *command, int argc, char **argv) {
+    convert_answers answers = {0};
+    convert_words words = {0};
+    string_list types = {0};
+    const option_row table[] = {
+        {"--json", NULL, OPTION_FLAG, &words.json, NULL,
+         "one JSON object a pair: kind, instructions, wavefronts, lower bound,\n"
+         "simulated wavefronts, whether all was correct, …"},
+        {"--emit", NULL, OPTION_TEXT, &words.emit, "FORM",
+         "ptx or simt: the kernel, after the passes of compile; json: as --json"},
+        {"--through", NULL, OPTION_TEXT, &words.through, "WAY",
+         "any (the cheapest), shuffles, shared (the best swizzle) or\n"
+         "unswizzled (row-major memory)"},
+        {"--scratch", NULL, OPTION_TEXT, &words.scratch, "BYTES",
+         "shared memory that it may take (a quarter of what a block can have)"},
+        {"--target", NULL, OPTION_TEXT, &words.target, "DEVICE",
+         "whose prices and instructions (sm_90a; gfx942 for 64 lanes a warp)"},
+        {0},
+    };
+    int status = options_read(command, table, argc, argv, &types);
+    answers.a_line = types.count == 1;
+    if (status < 0) {
+        status = read_words(command, &answers, &words);
+    }
+    if (status < 0) {
+        status = pairs_check(command, &types, "two tensor types");
+    }
+    if (status < 0) {
+        status = answer_all(&answers, &types);
+    }
+    strings_clear(&types);
+    lilac_text_clear(&answers.text);
+    return status;
+}
+
+const subcommand convert_command = {
+    .name = "convert",
+    .usage = "SRC DST [--through WAY] [--emit FORM] [--json] …",
+    .summary = "moving a tensor between two layouts: the plan, its price, a check",
+    .help =
+        "Plans how the registers of all threads get from one layout of a tensor to another: by\n"
+        "renaming, shuffles, shared memory or some of each, whichever is cheapest. Says which\n"
+        "bits go where and why, what that takes and what the least possible is. The kernel\n"
+        "runs on the simulator every time; each register of each thread is compared, and\n"
+        "what was counted with what was planned.\n"
+        "SRC and DST are tensor types with layouts, as `lilac layout` takes them. - instead of\n"
+        "them stands for standard input, one pair a line with a tab between the two; each is\n"
+        "answered on a line. A pair that is refused answers null, and the exit status is 1; it\n"
+        "is 3 when the simulation of a pair and its plan disagree.",
+    .run = convert_run,
+};

@@ -1,0 +1,408 @@
+/* lilac swizzle: the memory layout through which a tensor gets from one layout to another with the
+ * fewest wavefronts.
+ *
+ * It is the trip of the plan that goes through shared memory, with what people know such layouts
+ * by: Triton's and CuTe's names where it has one, and a formula for the offset. Beside it stands
+ * row-major memory, and what the certificate says of all other layouts. Both are simulated.
+ */
+#include "conversion.h"
+#include "offsets.h"
+
+#include <string.h>
+
+typedef struct swizzle_answers {
+    bool json;
+    bool a_line;   /* each answer takes one */
+    bool refused;  /* any of them */
+    bool disagree; /* any simulation with its plan */
+    conversion_device device;
+    lilac_movement_options options;
+    lilac_text text;
+} swizzle_answers;
+
+/* What is known of one memory layout. */
+typedef struct swizzle {
+    conversion best, plain;
+    bool has_plain;
+    lilac_layout offsets;
+    lilac_text named, cute, formula; /* empty: there is none */
+} swizzle;
+
+/* ---- names ------------------------------------------------------------------------------ */
+
+static bool is_encoding(lilac_context *context, const lilac_encoding *encoding,
+                        const lilac_layout *memory) {
+    int64_t shape[LILAC_LAYOUT_MAX_DIMS];
+    lilac_layout layout;
+    for (uint32_t d = 0; d < memory->out_count; d++) {
+        shape[d] = INT64_C(1) << memory->out[d].bits;
+    }
+    const bool good = lilac_encoding_layout(context, &layout, encoding, memory->out_count, shape);
+    lilac_diagnostics_reset(context);
+    return good && lilac_layout_equal(&layout, memory);
+}
+
+/* The dimensions in memory's order as far as it has one: by the lowest offset bit of each. */
+static void find_order(uint32_t *order, const lilac_layout *memory) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < lilac_layout_in_bits(memory, "offset"); i++) {
+        const uint64_t column = lilac_layout_column(memory, "offset", i);
+        for (uint32_t d = 0; d < memory->out_count; d++) {
+            bool known = lilac_layout_coordinate(memory, column, d) == 0;
+            for (uint32_t j = 0; j < count; j++) {
+                known = known || order[j] == d;
+            }
+            if (!known) {
+                order[count++] = d;
+                break;
+            }
+        }
+    }
+    for (uint32_t back = memory->out_count; back > 0; back--) {
+        bool known = false;
+        for (uint32_t j = 0; j < count; j++) {
+            known = known || order[j] == back - 1;
+        }
+        if (!known) {
+            order[count++] = back - 1;
+        }
+    }
+}
+
+static bool name_swizzled(lilac_text *out, lilac_context *context, const lilac_layout *memory) {
+    uint32_t order[LILAC_LAYOUT_MAX_DIMS];
+    find_order(order, memory);
+    const uint32_t row = memory->out_count > 0 ? memory->out[order[0]].bits : 0;
+    const uint32_t rows = memory->out_bits - row;
+    for (uint32_t phases = 0; phases <= row && phases <= rows; phases++) {
+        for (uint32_t vec = 0; vec + phases <= row && (phases > 0 || vec == 0); vec++) {
+            for (uint32_t per = 0; per + phases <= rows && (phases > 0 || per == 0); per++) {
+                lilac_encoding encoding;
+                lilac_encoding_swizzled_shared(&encoding, memory->out_count, 1U << vec, 1U << per,
+                                               1U << phases, order);
+                if (is_encoding(context, &encoding, memory)) {
+                    lilac_encoding_print(out, &encoding);
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
+static bool name_nvmma(lilac_text *out, lilac_context *context, const lilac_layout *memory,
+                       uint32_t element_bits) {
+    static const uint32_t widths[] = {32, 64, 128};
+    if (memory->out_count < 2 || element_bits < 8 || element_bits > 32) {
+        return false;
+    }
+    for (uint32_t i = 0; i < 6; i++) {
+        lilac_encoding encoding;
+        lilac_encoding_nvmma_shared(&encoding, memory->out_count, widths[i / 2], i % 2,
+                                    element_bits, false);
+        if (is_encoding(context, &encoding, memory)) {
+            lilac_encoding_print(out, &encoding);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void find_names(swizzle *s, lilac_context *context, uint32_t element_bits) {
+    const lilac_layout *memory = &s->best.plan.trip.memory;
+    lilac_cute cute;
+    if (!name_swizzled(&s->named, context, memory)) {
+        (void)name_nvmma(&s->named, context, memory, element_bits);
+    }
+    if (lilac_cute_of_layout(&cute, memory, NULL)) {
+        lilac_cute_print(&s->cute, &cute);
+    }
+    if (offsets_of(&s->offsets, memory, NULL)) {
+        offsets_put_formula(&s->formula, &s->offsets);
+    }
+}
+
+/* ---- one pair --------------------------------------------------------------------------- */
+
+static bool has_trip(const lilac_movement_plan *plan) {
+    return plan->kind == LILAC_MOVEMENT_SHARED || plan->kind == LILAC_MOVEMENT_CLUSTER;
+}
+
+static bool work_out(swizzle_answers *answers, lilac_context *context, const type_pair *types,
+                     swizzle *s) {
+    lilac_movement_options options = answers->options;
+    options.way = LILAC_MOVEMENT_BY_SHARED;
+    if (!conversion_make(&s->best, context, types, &options, &answers->device)) {
+        return false;
+    }
+    if (!has_trip(&s->best.plan)) {
+        return pair_refuse(context, types, 1, "no-trip",
+                           "nothing of this tensor has to go through shared memory");
+    }
+    answers->disagree |= !conversion_judge(&s->best, context);
+    if (!s->best.judged.ran) {
+        return false;
+    }
+    options.way = LILAC_MOVEMENT_UNSWIZZLED;
+    s->has_plain = conversion_make(&s->plain, context, types, &options, &answers->device);
+    if (s->has_plain) {
+        answers->disagree |= !conversion_judge(&s->plain, context);
+    } else {
+        lilac_diagnostics_reset(context); /* such as too much memory: there is no comparison */
+    }
+    find_names(s, context, types->type[0].element_bits);
+    return true;
+}
+
+/* ---- answers ---------------------------------------------------------------------------- */
+
+static const char *plural(uint64_t count) {
+    return count == 1 ? "" : "s";
+}
+
+static uint32_t access_bytes(const lilac_movement_access *access) {
+    return access->element_bytes << access->vector_bits;
+}
+
+/* Steps whose distance is a constant that an address may be added to: no other part of the address
+ * has those bits. The others are xored. */
+static uint32_t immediate_steps(const lilac_movement_access *access) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < access->step_bits; i++) {
+        uint64_t others = 0;
+        for (uint32_t j = 0; j < access->step_bits; j++) {
+            others |= j != i ? access->step[j] : 0;
+        }
+        for (uint32_t j = 0; j < access->lane_bits; j++) {
+            others |= access->lane[j];
+        }
+        for (uint32_t j = 0; j < access->warp_bits; j++) {
+            others |= access->warp[j];
+        }
+        count += (access->step[i] & others) == 0;
+    }
+    return count;
+}
+
+static void put_access(lilac_text *out, const char *what, const lilac_movement_access *access,
+                       uint64_t instructions, uint64_t wavefronts) {
+    lilac_text_printf(out, "  %-8s %llu %s instruction%s of %u byte%s a thread, ", what,
+                      (unsigned long long)instructions,
+                      lilac_movement_instruction_name(access->instruction), plural(instructions),
+                      access_bytes(access), plural(access_bytes(access)));
+    lilac_text_printf(out, "%llu wavefront%s; %u of %u address bits of registers are immediates\n",
+                      (unsigned long long)wavefronts, plural(wavefronts), immediate_steps(access),
+                      access->step_bits);
+}
+
+static void put_offset(lilac_text *out, const swizzle *s) {
+    const uint32_t bits = lilac_layout_in_bits(&s->best.plan.trip.memory, "offset");
+    lilac_text_printf(out, "  offset   %s\n", lilac_text_get(&s->formula));
+    for (uint32_t i = 0; i < bits; i++) {
+        lilac_text_printf(out, i == 0 ? "  bits     %u: " : ", %u: ", i);
+        offsets_put_bit(out, &s->offsets, i);
+    }
+    lilac_text_char(out, '\n');
+}
+
+static void put_comparison(lilac_text *out, const swizzle *s) {
+    const lilac_movement_plan *plan = &s->best.plan;
+    const lilac_movement_bound *bound = &plan->bound;
+    lilac_text_printf(out, "  bound    %llu + %llu wavefronts, whatever the memory layout: %s\n",
+                      (unsigned long long)bound->store_wavefronts,
+                      (unsigned long long)bound->load_wavefronts, bound->met ? "met" : "not met");
+    if (s->has_plain) {
+        const lilac_movement_price *plain = &s->plain.plan.price;
+        lilac_text_printf(out, "  without  %llu + %llu wavefronts in row-major memory\n",
+                          (unsigned long long)plain->store_wavefronts,
+                          (unsigned long long)plain->load_wavefronts);
+    }
+    lilac_text_printf(
+        out,
+        "  family   2^%u choices of segments reach this. This is Lemma 9.5's: first what no\n"
+        "           transaction of either side reaches, then sums of one direction of each side\n",
+        plan->trip.family_bits);
+}
+
+static void put_text(lilac_text *out, const swizzle *s) {
+    const lilac_movement_plan *plan = &s->best.plan;
+    lilac_layout_print(out, &plan->trip.memory);
+    lilac_text_char(out, '\n');
+    if (s->named.length != 0) {
+        lilac_text_printf(out, "  as       %s\n", lilac_text_get(&s->named));
+    }
+    if (s->cute.length != 0) {
+        lilac_text_printf(out, "  CuTe     %s\n", lilac_text_get(&s->cute));
+    }
+    put_offset(out, s);
+    put_access(out, "store", &plan->trip.store, plan->price.stores, plan->price.store_wavefronts);
+    put_access(out, "load", &plan->trip.load, plan->price.loads, plan->price.load_wavefronts);
+    if (plan->trip.round_bits > 0) {
+        lilac_text_printf(out, "  rounds   %u, one after another in %llu bytes\n",
+                          1U << plan->trip.round_bits, (unsigned long long)plan->trip.bytes);
+    }
+    put_comparison(out, s);
+}
+
+static void put_json_text(lilac_text *out, const char *key, const lilac_text *text) {
+    lilac_text_printf(out, ", \"%s\": ", key);
+    if (text->length == 0) {
+        lilac_text_puts(out, "null");
+    } else {
+        lilac_text_json(out, lilac_text_get(text), text->length);
+    }
+}
+
+static void put_json_access(lilac_text *out, const char *key, const lilac_movement_access *access,
+                            uint64_t instructions, uint64_t wavefronts) {
+    lilac_text_printf(out,
+                      ", \"%s\": {\"instruction\": \"%s\", \"bytes\": %u, "
+                      "\"instructions\": %llu, \"wavefronts\": %llu, \"immediates\": %u, "
+                      "\"register_bits\": %u}",
+                      key, lilac_movement_instruction_name(access->instruction),
+                      access_bytes(access), (unsigned long long)instructions,
+                      (unsigned long long)wavefronts, immediate_steps(access), access->step_bits);
+}
+
+static void put_json_bits(lilac_text *out, const swizzle *s) {
+    lilac_text bit = {0};
+    lilac_text_puts(out, ", \"bits\": [");
+    for (uint32_t i = 0; i < lilac_layout_in_bits(&s->best.plan.trip.memory, "offset"); i++) {
+        lilac_text_reset(&bit);
+        offsets_put_bit(&bit, &s->offsets, i);
+        lilac_text_puts(out, i == 0 ? "" : ", ");
+        lilac_text_json(out, lilac_text_get(&bit), bit.length);
+    }
+    lilac_text_char(out, ']');
+    lilac_text_clear(&bit);
+}
+
+static void put_json(lilac_text *out, const swizzle *s) {
+    const lilac_movement_plan *plan = &s->best.plan;
+    lilac_text_puts(out, "{\"memory\": ");
+    lilac_layout_json(out, &plan->trip.memory);
+    put_json_text(out, "named", &s->named);
+    put_json_text(out, "cute", &s->cute);
+    put_json_text(out, "offset", &s->formula);
+    put_json_bits(out, s);
+    put_json_access(out, "store", &plan->trip.store, plan->price.stores,
+                    plan->price.store_wavefronts);
+    put_json_access(out, "load", &plan->trip.load, plan->price.loads, plan->price.load_wavefronts);
+    lilac_text_printf(out, ", \"lower_bound\": {\"store\": %llu, \"load\": %llu, \"met\": %s}",
+                      (unsigned long long)plan->bound.store_wavefronts,
+                      (unsigned long long)plan->bound.load_wavefronts,
+                      plan->bound.met ? "true" : "false");
+    if (s->has_plain) {
+        lilac_text_printf(out, ", \"unswizzled\": {\"store\": %llu, \"load\": %llu}",
+                          (unsigned long long)s->plain.plan.price.store_wavefronts,
+                          (unsigned long long)s->plain.plan.price.load_wavefronts);
+    } else {
+        lilac_text_puts(out, ", \"unswizzled\": null");
+    }
+    lilac_text_printf(out,
+                      ", \"family_bits\": %u, \"rounds\": %u, \"shared_bytes\": %llu, "
+                      "\"simulated\": {\"store\": %llu, \"load\": %llu}, \"correct\": %s}\n",
+                      plan->trip.family_bits, 1U << plan->trip.round_bits,
+                      (unsigned long long)plan->trip.bytes,
+                      (unsigned long long)s->best.judged.counters.shared_store_wavefronts,
+                      (unsigned long long)s->best.judged.counters.shared_load_wavefronts,
+                      s->best.judged.correct ? "true" : "false");
+}
+
+/* The layout in short: what a line has room for. */
+static void put_line(lilac_text *out, const swizzle *s) {
+    const lilac_movement_price *price = &s->best.plan.price;
+    lilac_text_printf(out, "offset = %s, %llu + %llu wavefronts", lilac_text_get(&s->formula),
+                      (unsigned long long)price->store_wavefronts,
+                      (unsigned long long)price->load_wavefronts);
+    if (s->has_plain) {
+        lilac_text_printf(out, " (row-major: %llu + %llu)",
+                          (unsigned long long)s->plain.plan.price.store_wavefronts,
+                          (unsigned long long)s->plain.plan.price.load_wavefronts);
+    }
+    lilac_text_char(out, '\n');
+}
+
+static void answer(void *data, lilac_context *context, const type_pair *types) {
+    swizzle_answers *answers = data;
+    swizzle s = {0};
+    if (types == NULL || !work_out(answers, context, types, &s)) {
+        lilac_text_puts(&answers->text, "null\n");
+        answers->refused = true;
+    } else {
+        (answers->json ? put_json : answers->a_line ? put_line : put_text)(&answers->text, &s);
+    }
+    conversion_clear(&s.best);
+    conversion_clear(&s.plain);
+    lilac_text_clear(&s.named);
+    lilac_text_clear(&s.cute);
+    lilac_text_clear(&s.formula);
+}
+
+static int answer_all(swizzle_answers *answers, const string_list *types) {
+    bool good = pairs_answer(types, answer, answers);
+    good &= file_write(NULL, lilac_text_get(&answers->text), answers->text.length);
+    if (answers->disagree) {
+        return STATUS_CHECK;
+    }
+    return good && !answers->refused ? STATUS_DONE : STATUS_REFUSED;
+}
+
+/* ---- the command line ------------------------------------------------------------------- */
+
+static int swizzle_run(const subcommand *command, int argc, char **argv) {
+    swizzle_answers answers = {0};
+    const char *target = NULL, *scratch = NULL;
+    string_list types = {0};
+    const option_row table[] = {
+        {"--json", NULL, OPTION_FLAG, &answers.json, NULL,
+         "one JSON object a pair: memory, named, cute, offset, bits, store, load,\n"
+         "lower_bound, unswizzled, family_bits, simulated, …"},
+        {"--vector", NULL, OPTION_NUMBER, &answers.device.vector_bytes, "BYTES",
+         "a thread's widest access (what the device has), and no matrix\n"
+         "instructions: 4 gives the swizzles of textbooks"},
+        {"--scratch", NULL, OPTION_TEXT, &scratch, "BYTES",
+         "shared memory that it may take (a quarter of what a block can have)"},
+        {"--target", NULL, OPTION_TEXT, &target, "DEVICE",
+         "whose shared memory (sm_90a; gfx942 for 64 lanes a warp)"},
+        {0},
+    };
+    int status = options_read(command, table, argc, argv, &types);
+    answers.a_line = types.count == 1;
+    if (status < 0 && target != NULL && (answers.device.arch = lilac_arch_find(target)) == NULL) {
+        status = usage_error(command, "--target: there is no device '%s'", target);
+    }
+    if (status < 0 && (answers.device.vector_bytes & (answers.device.vector_bytes - 1)) != 0) {
+        status = usage_error(command, "--vector takes a power of two of bytes");
+    }
+    if (status < 0) {
+        status = conversion_scratch(command, &answers.options, scratch);
+    }
+    if (status < 0) {
+        status = pairs_check(command, &types, "two tensor types");
+    }
+    if (status < 0) {
+        status = answer_all(&answers, &types);
+    }
+    strings_clear(&types);
+    lilac_text_clear(&answers.text);
+    return status;
+}
+
+const subcommand swizzle_command = {
+    .name = "swizzle",
+    .usage = "SRC DST [--vector BYTES] [--scratch BYTES] [--target DEVICE] [--json]",
+    .summary = "the memory layout that two layouts of a tensor meet in",
+    .help =
+        "Finds the layout of shared memory through which a tensor gets from one layout to\n"
+        "another with the fewest wavefronts, and prints it: as a linear layout, by the names\n"
+        "that Triton and CuTe have for it where they have one, as a formula for the offset of\n"
+        "the element at (i), (m, n), (l, m, n) or (d0, d1, …), and by the coordinates' bits\n"
+        "that make each bit of the offset. Then what storing and loading take, the least that\n"
+        "any layout takes, and what row-major memory does. Both are simulated.\n"
+        "SRC and DST are tensor types with layouts, as `lilac layout` takes them. - instead of\n"
+        "them stands for standard input, one pair a line with a tab between the two; each is\n"
+        "answered on a line. A pair that is refused answers null, and the exit status is 1; it\n"
+        "is 3 when a simulation is not as planned.",
+    .run = swizzle_run,
+};
