@@ -59,10 +59,16 @@ static addressing address_threads(lilac_simt_builder *b, const lilac_movement_ac
     for (uint32_t i = 0; i < bits; i++) {
         a.thread_bits |= columns[i];
     }
+    uint64_t block_columns[LILAC_MOVEMENT_MAX_BLOCK_BITS] = {0};
+    uint32_t block_bits = place->blocks == NULL ? 0 : lilac_lower_log2(b->kernel->num_ctas);
+    for (uint32_t i = 0; i < block_bits; i++) {
+        block_columns[i] = place->blocks[i] << a.scale;
+        a.thread_bits |= block_columns[i];
+    }
     lilac_simt_instruction base = {.code = LILAC_SIMT_OP_SHARED_BASE};
     lilac_simt_type type = LILAC_SIMT_I32;
     a.shared = lilac_simt_build(b, &base, 0, NULL, 1, &type);
-    a.thread = lilac_lower_linear(b, bits, columns, 0, NULL);
+    a.thread = lilac_lower_linear(b, bits, columns, block_bits, block_columns);
     const lilac_movement_trip *remote = place->remote;
     if (remote != NULL) {
         memcpy(columns, remote->load_block_lane, access->lane_bits * sizeof *columns);

@@ -237,7 +237,8 @@ typedef struct lilac_lower_place {
     uint64_t shift;             /* elements, xored to every offset, before padding */
     lilac_simt_value dynamic;   /* bytes, added; 0: none */
     int64_t constant;           /* the same, known now */
-    uint32_t registers; /* or-ed to the registers that the access numbers: those of one round */
+    uint32_t registers;     /* or-ed to the registers that the access numbers: those of one round */
+    const uint64_t *blocks; /* offsets to xor over the bits of the block's rank; NULL: none */
     const lilac_movement_trip *remote; /* loads come from other blocks' memory; or NULL */
 } lilac_lower_place;
 

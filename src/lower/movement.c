@@ -105,6 +105,7 @@ static void carry_out_trip(walk *w) {
         barrier(w);
         place.predicate = 0;
         place.registers = registers_of_round(trip->load_round, trip->round_bits, round);
+        place.blocks = trip->load_offset_block;
         place.remote = trip->remote ? trip : NULL;
         lilac_lower_load_access(w->b, w->arena, load, &place, &loaded, &pieces);
     }

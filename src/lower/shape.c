@@ -1,4 +1,6 @@
-/* Shape operations move no data: each register of the result is a register of the operand.
+/* Shape operations are renamings of coordinates: where the layouts agree with that, no data moves
+ * and each register of the result is a register of the operand. Elsewhere a movement plan brings
+ * every element to its thread (convert.c).
  *
  *   operation      bit j of the operand's coordinate is …
  *   -----------    -----------------------------------------------------------------
@@ -12,14 +14,13 @@
  */
 #include "lower_internal.h"
 
-/* The result as a renaming of an operand, constants and ranges included. */
+/* The result as a renaming of an operand, constants and ranges included; false when there is none.
+ */
 static bool rename_value(lilac_lowering *l, const lilac_lower_value *from,
                          const lilac_lower_map *map, lilac_lower_value *to) {
     const uint32_t *source;
     if (!lilac_lower_rename(l, from->view, to->view, map, &source)) {
-        return lilac_lower_refuse(l, "layout-conversion",
-                                  "'%s' between these layouts moves elements between threads",
-                                  lilac_tile_op_info_get(l->op->code)->name);
+        return false;
     }
     to->exact = from->exact;
     to->low = from->low, to->high = from->high;
@@ -120,7 +121,7 @@ static bool move(lilac_lowering *l, const lilac_tile_op *op) {
         }
         break;
     }
-    return rename_value(l, from, &map, to);
+    return rename_value(l, from, &map, to) || lilac_lower_move_value(l, from, &map, 1, &to);
 }
 
 static bool splat(lilac_lowering *l, const lilac_tile_op *op) {
@@ -154,19 +155,14 @@ static bool unsplat(lilac_lowering *l, const lilac_tile_op *op) {
 }
 
 /* Register r of the result belongs to the operand that the last coordinate names. */
-static bool join(lilac_lowering *l, const lilac_tile_op *op) {
-    lilac_lower_value *to = lilac_lower_result(l, op, 0);
-    if (to == NULL) {
-        return false;
-    }
+static bool join_registers(lilac_lowering *l, const lilac_tile_op *op, lilac_lower_value *to) {
     const lilac_lower_view *view = to->view;
     uint64_t last = 1ULL << view->start[view->rank - 1];
     for (uint32_t i = 0; i < view->thread_bits + view->block_bits; i++) {
         uint64_t column =
             i < view->thread_bits ? view->threads[i] : view->blocks[i - view->thread_bits];
         if (column & last) {
-            return lilac_lower_refuse(l, "layout-conversion",
-                                      "the two halves of 'tt.join' stand in different threads");
+            return false;
         }
     }
     for (uint32_t half = 0; half < 2; half++) {
@@ -178,9 +174,7 @@ static bool join(lilac_lowering *l, const lilac_tile_op *op) {
         }
         const uint32_t *source;
         if (!lilac_lower_rename(l, from->view, view, &map, &source)) {
-            return lilac_lower_refuse(l, "layout-conversion",
-                                      "'tt.join' between these layouts moves elements between "
-                                      "threads");
+            return false;
         }
         for (uint32_t r = 0; r < to->count; r++) {
             if (((view->coordinates[r] & last) != 0) == (half == 1)) {
@@ -191,26 +185,82 @@ static bool join(lilac_lowering *l, const lilac_tile_op *op) {
     return true;
 }
 
-static bool split(lilac_lowering *l, const lilac_tile_op *op) {
-    const lilac_lower_value *from = lilac_lower_operand(l, op, 0);
-    for (uint32_t half = 0; half < 2; half++) {
-        lilac_lower_value *to = lilac_lower_result(l, op, half);
-        if (to == NULL) {
+/* The operands' registers as one tensor, the number of the operand in one more register bit, is
+ * then moved to the result's layout. */
+static bool join_by_movement(lilac_lowering *l, const lilac_tile_op *op, lilac_lower_value *to) {
+    const lilac_lower_value *halves[2] = {lilac_lower_operand(l, op, 0),
+                                          lilac_lower_operand(l, op, 1)};
+    const lilac_lower_view *half = halves[0]->view;
+    lilac_lower_view *view = lilac_arena_new(l->arena, lilac_lower_view);
+    *view = *to->view;
+    view->free_threads = view->free_blocks = 0;
+    lilac_lower_map map;
+    lilac_lower_map_identity(&map, to->view->layout->out_bits);
+    for (uint32_t i = 0; i < map.count; i++) {
+        map.bits[i] = -1;
+    }
+    for (uint32_t d = 0; d < half->rank; d++) {
+        map_dimension(&map, to->view, d, half, d);
+    }
+    view->register_bits = half->register_bits + 1;
+    view->count = 1U << view->register_bits;
+    for (uint32_t i = 0; i < half->register_bits; i++) {
+        view->registers[i] = lilac_lower_map_apply(&map, half->registers[i]);
+    }
+    view->registers[half->register_bits] = 1ULL << to->view->start[to->view->rank - 1];
+    for (uint32_t i = 0; i < half->thread_bits; i++) {
+        view->threads[i] = lilac_lower_map_apply(&map, half->threads[i]);
+    }
+    for (uint32_t i = 0; i < half->block_bits; i++) {
+        view->blocks[i] = lilac_lower_map_apply(&map, half->blocks[i]);
+    }
+    lilac_lower_find_copies(l, view);
+    lilac_simt_value *values = lilac_arena_array(l->arena, lilac_simt_value, view->count);
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint32_t *source;
+        if (!lilac_lower_align(l, halves[i], half, &source)) {
             return false;
         }
-        uint32_t last = from->view->rank - 1;
-        lilac_lower_map map;
-        lilac_lower_map_identity(&map, from->view->layout->out_bits);
-        for (uint32_t d = 0; d < last; d++) {
-            map_dimension(&map, from->view, d, to->view, d);
-        }
-        map.bits[from->view->start[last]] = -1;
-        map.constant = (uint64_t)half << from->view->start[last];
-        if (!rename_value(l, from, &map, to)) {
-            return false;
+        for (uint32_t r = 0; r < half->count; r++) {
+            values[(size_t)i * half->count + r] =
+                lilac_lower_get(l, halves[i], lilac_lower_index(halves[i], source, r));
         }
     }
-    return true;
+    return lilac_lower_move(l, to->simt, view, to->view, LILAC_MOVEMENT_ANY, values, to->base);
+}
+
+static bool join(lilac_lowering *l, const lilac_tile_op *op) {
+    lilac_lower_value *to = lilac_lower_result(l, op, 0);
+    return to != NULL && (join_registers(l, op, to) || join_by_movement(l, op, to));
+}
+
+static bool split(lilac_lowering *l, const lilac_tile_op *op) {
+    const lilac_lower_value *from = lilac_lower_operand(l, op, 0);
+    lilac_lower_value *to[2] = {lilac_lower_result(l, op, 0), NULL};
+    to[1] = to[0] == NULL ? NULL : lilac_lower_result(l, op, 1);
+    if (to[1] == NULL) {
+        return false;
+    }
+    if (to[0]->view != to[1]->view) {
+        return lilac_lower_unsupported(l, "its results have different layouts");
+    }
+    uint32_t last = from->view->rank - 1;
+    lilac_lower_map map;
+    lilac_lower_map_identity(&map, from->view->layout->out_bits);
+    for (uint32_t d = 0; d < last; d++) {
+        map_dimension(&map, from->view, d, to[0]->view, d);
+    }
+    map.bits[from->view->start[last]] = -1;
+    bool renamed = true;
+    for (uint32_t half = 0; half < 2 && renamed; half++) {
+        map.constant = (uint64_t)half << from->view->start[last];
+        renamed = rename_value(l, from, &map, to[half]);
+    }
+    if (renamed) {
+        return true;
+    }
+    map.constant = 1ULL << from->view->start[last];
+    return lilac_lower_move_value(l, from, &map, 2, to);
 }
 
 bool lilac_lower_shape(lilac_lowering *l, const lilac_tile_op *op) {

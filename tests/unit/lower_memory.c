@@ -618,7 +618,8 @@ static void refusals(void **state) {
         {"layout-conversion",
          "#a = " ROW "\n#b = " WIDE "\n" HEAD
          "    %r = tt.make_range {end = 512 : i32, start = 0 : i32} : tensor<512xi32, #a>\n"
-         "    %c = ttg.convert_layout %r : tensor<512xi32, #a> -> tensor<512xi32, #b>\n"
+         "    %c = ttg.convert_layout %r {lilac.movement = \"shuffles\"} : tensor<512xi32, #a> -> "
+         "tensor<512xi32, #b>\n"
          "    %g = arith.sitofp %c : tensor<512xi32, #b> to tensor<512xf32, #b>\n"
          "    %s = tt.splat %p : !tt.ptr<f32> -> tensor<512x!tt.ptr<f32>, #b>\n"
          "    tt.store %s, %g : tensor<512x!tt.ptr<f32>, #b>\n" TAIL,

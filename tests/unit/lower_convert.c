@@ -1,0 +1,292 @@
+/* lower: movement plans carried out on the simulator.
+ *
+ * A kernel that does nothing but one plan is run, every register of the target is compared with the
+ * element that the layout says it holds, and the simulator's counters with the plan's price. */
+#include "../support/random_layouts.h"
+#include "lower_harness.h"
+
+/* ---- one plan judged --------------------------------------------------------------------- */
+
+/* Byte `i` of the element at a flat coordinate. */
+static uint8_t byte_of(uint64_t element, uint32_t i) {
+    uint64_t x = (element + 1) * 0x9E3779B97F4A7C15ULL;
+    return (uint8_t)(x >> (8 * ((i + 3) % 8)) ^ i);
+}
+
+static uint64_t size_of(const lilac_layout *layout, uint32_t bytes) {
+    return ((uint64_t)bytes) << layout->in_bits;
+}
+
+static void fill_registers(uint8_t *at, const lilac_layout *layout, uint32_t bytes) {
+    for (uint64_t index = 0; index >> layout->in_bits == 0; index++) {
+        uint64_t element = lilac_layout_apply(layout, index);
+        for (uint32_t i = 0; i < bytes; i++) {
+            at[index * bytes + i] = byte_of(element, i);
+        }
+    }
+}
+
+static void describe(const lilac_simt_module *module, lilac_context *context,
+                     const lilac_layout *source, const lilac_layout *target) {
+    lilac_text text = {0};
+    lilac_layout_print(&text, source);
+    lilac_text_printf(&text, "\n");
+    lilac_layout_print(&text, target);
+    lilac_text_printf(&text, "\n");
+    lilac_simt_print(&text, module);
+    fprintf(stderr, "%s\n", lilac_text_get(&text));
+    lilac_text_clear(&text);
+    for (const lilac_diagnostic *d = lilac_diagnostics(context); d != NULL; d = d->next) {
+        lilac_diagnostic_print(&text, context, d, false);
+        print_message("%s", lilac_text_get(&text));
+        lilac_text_reset(&text);
+    }
+    lilac_text_clear(&text);
+}
+
+/* Runs the plan's kernel; its counters. */
+static lilac_sim_counters judge(const lilac_movement_plan *plan, const lilac_layout *source,
+                                const lilac_layout *target) {
+    uint32_t bytes = plan->element_bits < 8 ? 1 : plan->element_bits / 8;
+    lilac_context *context = lilac_context_create();
+    lilac_simt_module *module = lilac_lower_movement_kernel(context, plan);
+    assert_non_null(module);
+    lilac_sim_buffer buffers[2] = {{.name = "source", .size = size_of(source, bytes)},
+                                   {.name = "target", .size = size_of(target, bytes)}};
+    uint8_t *want = malloc(buffers[1].size);
+    for (int i = 0; i < 2; i++) {
+        buffers[i].bytes = malloc(buffers[i].size);
+        assert_non_null(buffers[i].bytes);
+    }
+    fill_registers(buffers[0].bytes, source, bytes);
+    fill_registers(want, target, bytes);
+    for (uint64_t i = 0; i < buffers[1].size; i++) {
+        buffers[1].bytes[i] = (uint8_t)~want[i];
+    }
+    lilac_sim_place(buffers, 2);
+    uint64_t arguments[2] = {buffers[0].address, buffers[1].address};
+    lilac_sim_launch launch = {.kernel = module->kernels,
+                               .grid = {1, 1, 1},
+                               .arguments = arguments,
+                               .argument_count = 2,
+                               .buffers = buffers,
+                               .buffer_count = 2,
+                               .threads = 1,
+                               .instruction_limit = 1 << 22};
+    lilac_sim_counters counters = {0};
+    bool good = lilac_simt_verify(module) && lilac_sim_run(context, &launch, &counters) &&
+                counters.races == 0 && counters.uninitialised_reads == 0 &&
+                memcmp(buffers[1].bytes, want, buffers[1].size) == 0;
+    if (!good) {
+        describe(module, context, source, target);
+        fail_msg("the plan moves elements to wrong places, or traps, or races");
+    }
+    free(want);
+    free(buffers[0].bytes);
+    free(buffers[1].bytes);
+    lilac_simt_module_destroy(module);
+    lilac_context_destroy(context);
+    return counters;
+}
+
+/* ---- trips made by hand ------------------------------------------------------------------ */
+
+/* A bijective memory layout of a tensor. */
+static lilac_layout random_memory(lilac_random *random, const lilac_layout *tensor) {
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
+    lilac_layout memory;
+    lilac_layout_init(&memory);
+    for (uint32_t d = 0; d < tensor->out_count; d++) {
+        assert_true(lilac_layout_add_out(&memory, tensor->out[d].name, tensor->out[d].bits, NULL));
+    }
+    for (uint32_t i = 0; i < tensor->out_bits; i++) {
+        columns[i] = 1ULL << i;
+    }
+    if (random_below(random, 2) == 0) {
+        random_shuffle(random, columns, tensor->out_bits);
+    }
+    random_additions(random, columns, tensor->out_bits, random_below(random, 8));
+    assert_true(lilac_layout_add_in(&memory, "offset", tensor->out_bits, columns, NULL));
+    return memory;
+}
+
+/* Adds to a reduced basis unless it holds the vector. */
+static bool is_new(uint64_t *basis, uint32_t *rank, uint64_t vector) {
+    for (uint32_t k = 0; k < *rank; k++) {
+        vector = (vector ^ basis[k]) < vector ? vector ^ basis[k] : vector;
+    }
+    if (vector != 0) {
+        basis[(*rank)++] = vector;
+    }
+    return vector != 0;
+}
+
+/* The warp bits that bring no element that their lower bits have not brought. */
+static uint32_t copying_warps(const lilac_layout *layout) {
+    static const char *const inputs[3] = {"register", "lane", "warp"};
+    uint64_t basis[LILAC_LAYOUT_MAX_BITS];
+    uint32_t rank = 0, mask = 0;
+    for (int i = 0; i < 3; i++) {
+        for (uint32_t k = 0; k < lilac_layout_in_bits(layout, inputs[i]); k++) {
+            bool more = is_new(basis, &rank, lilac_layout_column(layout, inputs[i], k));
+            mask |= i == 2 && !more ? 1U << k : 0;
+        }
+    }
+    return mask;
+}
+
+/* Without the registers that only make copies. */
+static void drop_copies(lilac_layout *layout) {
+    uint64_t kept[LILAC_LAYOUT_MAX_BITS], seen[LILAC_LAYOUT_MAX_BITS];
+    uint32_t count = 0, rank = 0;
+    for (uint32_t i = 0; i < lilac_layout_in_bits(layout, "register"); i++) {
+        uint64_t column = lilac_layout_column(layout, "register", i);
+        if (is_new(seen, &rank, column)) {
+            kept[count++] = column;
+        }
+    }
+    lilac_layout result;
+    lilac_layout_init(&result);
+    for (uint32_t d = 0; d < layout->out_count; d++) {
+        assert_true(lilac_layout_add_out(&result, layout->out[d].name, layout->out[d].bits, NULL));
+    }
+    assert_true(lilac_layout_add_in(&result, "register", count, kept, NULL));
+    static const char *const others[3] = {"lane", "warp", "block"};
+    for (int i = 0; i < 3; i++) {
+        uint32_t bits = lilac_layout_in_bits(layout, others[i]);
+        for (uint32_t k = 0; k < bits; k++) {
+            kept[k] = lilac_layout_column(layout, others[i], k);
+        }
+        assert_true(lilac_layout_add_in(&result, others[i], bits, kept, NULL));
+    }
+    *layout = result;
+}
+
+static bool trip_through(lilac_movement_plan *plan, const lilac_layout *source,
+                         const lilac_layout *target, const lilac_layout *memory,
+                         uint32_t element_bits) {
+    const lilac_arch *arch = lilac_arch_find("sm_90a");
+    memset(plan, 0, sizeof *plan);
+    plan->kind = LILAC_MOVEMENT_SHARED;
+    plan->arch = arch;
+    plan->element_bits = element_bits;
+    plan->register_bits = lilac_layout_in_bits(source, "register");
+    plan->target_register_bits = lilac_layout_in_bits(target, "register");
+    plan->lane_bits = 5;
+    plan->warp_bits = lilac_layout_in_bits(source, "warp");
+    plan->step_count = 1;
+    plan->step[0].kind = LILAC_MOVEMENT_STEP_TRIP;
+    lilac_movement_trip *trip = &plan->trip;
+    trip->memory = *memory;
+    trip->barrier = LILAC_MOVEMENT_BARRIER_BLOCK;
+    trip->barrier_warps = (1U << plan->warp_bits) - 1;
+    trip->store_copies = copying_warps(source);
+    lilac_reason why;
+    if (!lilac_movement_access_init(&trip->store, source, memory, element_bits, arch, &why) ||
+        !lilac_movement_access_init(&trip->load, target, memory, element_bits, arch, &why)) {
+        return false;
+    }
+    trip->bytes = trip->store.memory_bytes;
+    return true;
+}
+
+/* Vectors of every width, pieces of words, addresses with xors, warps with copies, which do not
+ * store. */
+static void trips_through_any_memory(void **state) {
+    (void)state;
+    static const uint32_t widths[] = {8, 16, 32, 64, 128};
+    lilac_context *context = lilac_context_create();
+    lilac_random random;
+    lilac_random_seed(&random, 7);
+    uint32_t done = 0;
+    for (uint32_t i = 0; i < 200; i++) {
+        random_space space;
+        random_pair pair;
+        random_space_init(&space, &random, 5, i % 4, 0, widths[i % 5], 5);
+        random_pair_init(&pair, &random, context, &space);
+        drop_copies(&pair.source);
+        drop_copies(&pair.target);
+        lilac_layout memory = random_memory(&random, &pair.source);
+        lilac_movement_plan plan;
+        if (!trip_through(&plan, &pair.source, &pair.target, &memory, widths[i % 5])) {
+            continue;
+        }
+        done++;
+        lilac_sim_counters counters = judge(&plan, &pair.source, &pair.target);
+        uint32_t copies = (uint32_t)__builtin_popcount(plan.trip.store_copies);
+        assert_int_equal(counters.shared_stores, plan.trip.store.instructions >> copies);
+        assert_int_equal(counters.shared_loads, plan.trip.load.instructions);
+        assert_int_equal(counters.shared_store_wavefronts, plan.trip.store.wavefronts >> copies);
+        assert_true(counters.shared_load_wavefronts <= plan.trip.load.wavefronts);
+    }
+    assert_true(done > 120);
+    lilac_context_destroy(context);
+}
+
+/* ---- plans ------------------------------------------------------------------------------- */
+
+/* What the plan is priced at is what it does. */
+static void compare_price(const lilac_movement_plan *plan, const lilac_sim_counters *counters) {
+    const lilac_movement_price *price = &plan->price;
+    uint64_t barriers =
+        counters->warp_barriers + counters->group_barriers +
+        (counters->barriers + counters->cluster_barriers) * (1ULL << plan->warp_bits);
+    assert_int_equal(counters->shuffles, price->shuffles << plan->block_bits);
+    assert_int_equal(counters->selects, price->selects << plan->block_bits);
+    assert_int_equal(counters->permutes, price->permutes << plan->block_bits);
+    assert_int_equal(counters->shared_stores, price->stores << plan->block_bits);
+    assert_int_equal(counters->shared_loads, price->loads << plan->block_bits);
+    assert_int_equal(counters->shared_store_wavefronts,
+                     price->store_wavefronts << plan->block_bits);
+    if (plan->kind != LILAC_MOVEMENT_CLUSTER) {
+        assert_int_equal(counters->shared_load_wavefronts,
+                         price->load_wavefronts << plan->block_bits);
+    }
+    assert_int_equal(counters->shared_store_bytes, price->store_bytes << plan->block_bits);
+    assert_int_equal(counters->shared_load_bytes, price->load_bytes << plan->block_bits);
+    assert_int_equal(barriers, price->barriers << plan->block_bits);
+}
+
+/* Pairs of every kind, every width, every way. */
+static void plans(void **state) {
+    (void)state;
+    static const uint32_t widths[] = {1, 8, 16, 32, 64, 128};
+    lilac_context *context = lilac_context_create();
+    const lilac_arch *arch = lilac_arch_find("sm_90a");
+    lilac_random random;
+    lilac_random_seed(&random, 11);
+    uint32_t kinds[5] = {0}, refused = 0;
+    for (uint32_t i = 0; i < 600; i++) {
+        random_space space;
+        random_pair pair;
+        uint32_t width = widths[i % 6];
+        random_space_init(&space, &random, 5, i % 4, i % 29 == 0 ? 1 : 0, width, 4);
+        random_pair_init(&pair, &random, context, &space);
+        lilac_movement_options options = {.way = (lilac_movement_way)(i % 4)};
+        lilac_movement_plan plan;
+        lilac_reason why;
+        if (!lilac_movement_plan_init(&plan, &pair.source, &pair.target, width, &options, arch,
+                                      &why)) {
+            refused++;
+            assert_true(options.way != LILAC_MOVEMENT_ANY);
+            continue;
+        }
+        kinds[plan.kind]++;
+        lilac_sim_counters counters = judge(&plan, &pair.source, &pair.target);
+        compare_price(&plan, &counters);
+    }
+    print_message("%u none, %u registers, %u shuffles, %u shared, %u cluster, %u refused\n",
+                  kinds[0], kinds[1], kinds[2], kinds[3], kinds[4], refused);
+    for (int k = 0; k < 5; k++) {
+        assert_true(kinds[k] > 0);
+    }
+    lilac_context_destroy(context);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(trips_through_any_memory),
+        cmocka_unit_test(plans),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
