@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { NO_WORD = UINT32_MAX };
+static const uint32_t NO_WORD = UINT32_MAX;
 
 typedef lilac_movement_echelon echelon;
 typedef lilac_movement_map map;

@@ -493,19 +493,22 @@ static void find_still(chooser *c, uint32_t registers) {
     }
 }
 
-/* Puts what was chosen, and the postponed places, where elements keep their places: first those of
- * the target, then those of the source. */
-static void put_places(packing *p, const chooser *c, uint32_t registers, uint32_t postponed) {
+static uint32_t place_among(uint32_t r, uint32_t packed) {
+    return r != 0 && r >> packed == 0 && (r & (r - 1)) == 0 ? (uint32_t)__builtin_ctz(r) : packed;
+}
+
+/* Puts what was chosen, and the postponed places, where elements keep their places: those that they
+ * have in the target, or in the source when the map after the shuffle moves places anyway. */
+static void put_places(packing *p, const chooser *c, uint32_t registers, uint32_t postponed,
+                       bool as_source) {
     uint32_t left[4], left_count = 0;
     memset(p->vector, 0, sizeof p->vector);
     for (uint32_t i = 0; i < c->count + postponed; i++) {
         const bool mine = i < c->count;
         const uint32_t r = mine ? c->vector[i] : UINT32_C(1) << (registers + i - c->count);
-        const uint32_t kept = kept_of(c->f, c->d, r);
-        const uint32_t at = mine && r >> p->packed == 0 && (r & (r - 1)) == 0 ? r : kept;
-        const uint32_t place = at >> p->packed == 0 && at != 0 && (at & (at - 1)) == 0
-                                   ? (uint32_t)__builtin_ctz(at)
-                                   : p->packed;
+        const uint32_t from = place_among(kept_of(c->f, c->d, r), p->packed);
+        const uint32_t to = mine ? place_among(r, p->packed) : p->packed;
+        const uint32_t place = to == p->packed || (as_source && from != p->packed) ? from : to;
         if (place < p->packed && p->vector[place] == 0) {
             p->vector[place] = r;
         } else {
@@ -522,10 +525,10 @@ static void put_places(packing *p, const chooser *c, uint32_t registers, uint32_
 
 /* Which registers share words between the maps. `postponed` of the places are those of the source,
  * already among the factors' extra registers; for the others, those that the target's side reaches
- * come first or those of the source's, which is all the same when `settled`. False: too many
- * registers. */
+ * come first or those of the source's, which is all the same when `settled`. `scattered`: what a
+ * word of the target holds comes from several lanes. False: too many registers. */
 static bool pack(packing *p, const factors *f, const origins *d, uint32_t packed,
-                 uint32_t postponed, bool source_first, bool *settled) {
+                 uint32_t postponed, bool scattered, bool source_first, bool *settled) {
     packing_end target, source;
     chooser c = {.f = f, .d = d, .wanted = packed - postponed};
     const uint32_t registers = d->to_bits + f->extra_count - postponed;
@@ -540,7 +543,7 @@ static bool pack(packing *p, const factors *f, const origins *d, uint32_t packed
     take_within(&c, source_first ? NULL : &target.reached, source_first ? &source.reached : NULL);
     take_within(&c, source_first ? &target.reached : NULL, source_first ? NULL : &source.reached);
     take_within(&c, NULL, NULL);
-    put_places(p, &c, registers, postponed);
+    put_places(p, &c, registers, postponed, scattered);
     for (uint32_t n = 0; n < registers; n++) {
         const uint32_t i = registers > packed ? (n + packed) % registers : n;
         if (lilac_movement_insert(&c.chosen, UINT64_C(1) << i, 0)) {
@@ -613,7 +616,7 @@ static bool put_cheapest(lilac_movement_shuffle *result, const factors *received
             lilac_movement_shuffle s = like;
             lilac_movement_price price = {0};
             packing p;
-            if (!pack(&p, &f, d, packed, postponed, way != 0, &settled)) {
+            if (!pack(&p, &f, d, packed, postponed, scattered, way != 0, &settled)) {
                 continue;
             }
             put_packed(&s, &f, d, &p);
