@@ -12,14 +12,18 @@ import zipfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import command  # noqa: E402
 
-TOLERANCE = {"float16": 5e-3, "bfloat16": 5e-3, "float32": 1e-5}
+TOLERANCE = {"float16": 5e-3, "bfloat16": 5e-3, "float32": 1e-5, "int8": 0}
 EXACT = {"vector_add_f32": 1e-6}
 
 
+def launch_shape(case):
+    return ["--grid", ",".join(str(size) for size in case["grid"]),
+            "--num-warps", case["num_warps"], "--num-stages", case["num_stages"]]
+
+
 def launch_words(case, folder):
-    """The command line of `lilac run` for a case whose buffers lie in folder."""
-    words = ["--grid", ",".join(str(size) for size in case["grid"]),
-             "--num-warps", case["num_warps"], "--num-stages", case["num_stages"]]
+    """The command line of `lilac run` for the buffers of a case, which lie in folder."""
+    words = []
     for argument in case["arguments"]:
         name = argument["name"]
         if argument["kind"] == "scalar":
@@ -33,14 +37,14 @@ def launch_words(case, folder):
     return words
 
 
-def check(lilac, data, case):
-    """Why this launch fails, or None; and its report."""
+def check(lilac, data, case, suffix=".ttir", words=None):
+    """Why this launch fails, or None; and its report. `words`: other options than the case's."""
     base = os.path.join(data, "corpus", case["name"])
     with tempfile.TemporaryDirectory() as folder:
         with zipfile.ZipFile(base + ".npz") as archive:
             archive.extractall(folder)
-        done = command.run(lilac, "run", base + ".ttir", "--verify", "--json",
-                           *launch_words(case, folder))
+        done = command.run(lilac, "run", base + suffix, "--verify", "--json",
+                           *(words or launch_shape(case)), *launch_words(case, folder))
     if done.returncode not in (0, 3):
         return "exit status %d\n%s" % (done.returncode, done.stderr), None
     report = json.loads(done.stdout)
