@@ -12,7 +12,7 @@ import zipfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import command  # noqa: E402
 
-TOLERANCE = {"float16": 5e-3, "bfloat16": 5e-3, "float32": 1e-5, "int8": 0}
+TOLERANCE = {"float16": 5e-3, "bfloat16": 5e-3, "float32": 1e-5, "int8": 0, "int32": 0}
 EXACT = {"vector_add_f32": 1e-6}
 
 
