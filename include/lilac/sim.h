@@ -36,8 +36,8 @@
  *   read-only            a store to a read-only buffer
  *   divergent-branch     a branch or loop condition that differs between threads of the block
  *   divergent-predicate  a predicate of a matrix access that differs within a warp
- *   group-barrier        a number that differs within a warp or is above 14, or that not exactly as
- *                        many threads give as the barrier says
+ *   group-barrier        a number that is above 14, differs within a warp or among those that the
+ *                        barrier says meet, or that not exactly as many threads give as it says
  *   assertion-failed     a failed assert, with its text
  *   division-by-zero     of integers
  *   loop-step            a loop whose step is not positive

@@ -136,7 +136,9 @@ enum {
     LILAC_SIMT_PROPAGATE_NAN = 1 << 3, /* fmin fmax: NaN if either is */
     LILAC_SIMT_VOLATILE = 1 << 4,
     LILAC_SIMT_SATURATE = 1 << 5,
-    LILAC_SIMT_FTZ = 1 << 6
+    LILAC_SIMT_FTZ = 1 << 6,
+    LILAC_SIMT_SHARED_ONLY = 1 << 7 /* of a barrier: there for shared memory alone, and to be taken
+                                       away when that needs no order */
 };
 
 typedef struct lilac_simt_instruction lilac_simt_instruction;
@@ -156,7 +158,8 @@ struct lilac_simt_instruction {
     int64_t immediate;       /* constant's bits, byte offset of an access, parameter index … */
     /* Of an access to shared memory: the bytes that it may touch, from shared_base on; 0, 0: any.
      * Accesses with the same interval and the same shared_apart, a mask of bits of the warp's
-     * number, touch no byte in common from warps that differ in those bits; 0: no such promise. */
+     * number, touch no byte in common from warps that differ in those bits; 0: no such promise. Of
+     * a group barrier: warps that agree in those bits of their numbers, and only those, meet. */
     uint32_t shared_begin, shared_end, shared_apart;
     lilac_simt_body **bodies;
     lilac_location location;
@@ -298,13 +301,16 @@ LILAC_API void lilac_simt_store_matrix(lilac_simt_builder *b, bool transposed, u
                                        const lilac_simt_value *values, lilac_simt_value address,
                                        int64_t offset, lilac_simt_value predicate,
                                        const lilac_simt_instruction *modifiers);
-/* All threads of the block; of the warp; of the cluster; and the warps that give the same `number`
- * (i32, 0 … 14, the same in all lanes of a warp), `threads` in each such group. */
+/* For shared memory only (LILAC_SIMT_SHARED_ONLY): all threads of the block; of the warp; and the
+ * warps that give the same `number` (i32, 0 … 14, the same in all lanes of a warp), `threads` in
+ * each such group, with or without a shared_apart. For all memory: the threads of the cluster. */
 LILAC_API void lilac_simt_barrier(lilac_simt_builder *b);
 LILAC_API void lilac_simt_warp_barrier(lilac_simt_builder *b);
 LILAC_API void lilac_simt_cluster_barrier(lilac_simt_builder *b);
 LILAC_API void lilac_simt_group_barrier(lilac_simt_builder *b, lilac_simt_value number,
                                         uint32_t threads);
+LILAC_API void lilac_simt_group_barrier_apart(lilac_simt_builder *b, lilac_simt_value number,
+                                              uint32_t threads, uint32_t apart);
 /* Where the block of that rank in the cluster has what this one has at `address` (i32, shared). */
 LILAC_API lilac_simt_value lilac_simt_map_shared(lilac_simt_builder *b, lilac_simt_value address,
                                                  lilac_simt_value rank);
@@ -371,6 +377,9 @@ LILAC_API bool lilac_simt_opt_contract(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_cse(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_licm(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_dce(lilac_simt_kernel *kernel);
+/* Barriers for shared memory that order nothing: no accesses before and after that conflict, or
+ * others between them that order them already. Relies on what accesses promise. */
+LILAC_API bool lilac_simt_opt_barriers(lilac_simt_kernel *kernel);
 
 LILAC_END
 

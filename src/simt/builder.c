@@ -280,25 +280,33 @@ void lilac_simt_store_matrix(lilac_simt_builder *b, bool transposed, uint32_t co
 
 /* ---- barriers --------------------------------------------------------------------------- */
 
-static void build_effect(lilac_simt_builder *b, lilac_simt_opcode code) {
-    lilac_simt_instruction like = {.code = (uint16_t)code};
+static void build_effect(lilac_simt_builder *b, lilac_simt_opcode code, uint32_t flags) {
+    lilac_simt_instruction like = {.code = (uint16_t)code, .flags = (uint8_t)flags};
     lilac_simt_build(b, &like, 0, NULL, 0, NULL);
 }
 
 void lilac_simt_barrier(lilac_simt_builder *b) {
-    build_effect(b, LILAC_SIMT_OP_BARRIER);
+    build_effect(b, LILAC_SIMT_OP_BARRIER, LILAC_SIMT_SHARED_ONLY);
 }
 
 void lilac_simt_warp_barrier(lilac_simt_builder *b) {
-    build_effect(b, LILAC_SIMT_OP_WARP_BARRIER);
+    build_effect(b, LILAC_SIMT_OP_WARP_BARRIER, LILAC_SIMT_SHARED_ONLY);
 }
 
 void lilac_simt_cluster_barrier(lilac_simt_builder *b) {
-    build_effect(b, LILAC_SIMT_OP_CLUSTER_BARRIER);
+    build_effect(b, LILAC_SIMT_OP_CLUSTER_BARRIER, 0);
 }
 
 void lilac_simt_group_barrier(lilac_simt_builder *b, lilac_simt_value number, uint32_t threads) {
-    lilac_simt_instruction like = {.code = LILAC_SIMT_OP_GROUP_BARRIER, .immediate = threads};
+    lilac_simt_group_barrier_apart(b, number, threads, 0);
+}
+
+void lilac_simt_group_barrier_apart(lilac_simt_builder *b, lilac_simt_value number,
+                                    uint32_t threads, uint32_t apart) {
+    lilac_simt_instruction like = {.code = LILAC_SIMT_OP_GROUP_BARRIER,
+                                   .flags = LILAC_SIMT_SHARED_ONLY,
+                                   .immediate = threads,
+                                   .shared_apart = apart};
     lilac_simt_build(b, &like, 1, &number, 0, NULL);
 }
 

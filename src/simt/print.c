@@ -35,6 +35,7 @@ const struct lilac_simt_flag_name lilac_simt_flag_names[] = {
     {"volatile", LILAC_SIMT_VOLATILE},
     {"saturate", LILAC_SIMT_SATURATE},
     {"ftz", LILAC_SIMT_FTZ},
+    {"shared", LILAC_SIMT_SHARED_ONLY},
     {NULL, 0},
 };
 

@@ -544,6 +544,60 @@ static const golden dead[] = {
     {"asserts and barriers stay", TWICE(N "%c = cmp lt %n, %n : i1\nassert %c, \"m\"\nbarrier\n")},
 };
 
+/* Accesses of two intervals, of any, and of one that keeps warps apart; barriers. */
+#define ST1         "st.shared [%s], (%l) {bytes = 0 to 512}\n"
+#define LD1         "%a = ld.shared [%s] : i32 {bytes = 0 to 512}\n"
+#define ST2         "st.shared [%s + 512], (%l) {bytes = 512 to 1024}\n"
+#define LD2         "%b = ld.shared [%s + 512] : i32 {bytes = 512 to 1024}\n"
+#define STA         "st.shared [%s], (%l)\n"
+#define LDA         "%c = ld.shared [%s] : i32\n"
+#define STW         "st.shared [%s], (%l) {bytes = 0 to 512, apart = 3}\n"
+#define LDW         "%d = ld.shared [%s] : i32 {bytes = 0 to 512, apart = 3}\n"
+#define STG         "st.shared [%s], (%l) {bytes = 0 to 512, apart = 2}\n"
+#define LDG         "%e = ld.shared [%s] : i32 {bytes = 0 to 512, apart = 2}\n"
+#define B           "barrier {shared}\n"
+#define BALL        "barrier\n"
+#define BW          "warp_barrier {shared}\n"
+#define BG          "group_barrier %g {shared, threads = 64, apart = 2}\n"
+#define SLZO        S L C("z", "0") C("o", "1") C("g", "1") N
+#define ROUND(body) "loop %i = %z to %n step %o {\n" body "yield\n}\n"
+
+static const golden barriers[] = {
+    {"two scratches in turn", SLZO ROUND(B ST1 B LD1 B ST2 B LD2), SLZO ROUND(ST1 B LD1 ST2 B LD2)},
+    {"one scratch twice",
+     TWICE(SLZO ROUND(B ST1 B LD1 B ST1 B "%h = ld.shared [%s] : i32 {bytes = 0 to 512}\n"))},
+    {"nothing before the first", SLZO B ST1 B LD1, SLZO ST1 B LD1},
+    {"nothing after the last", SLZO ST1 B LD1 B, SLZO ST1 B LD1},
+    {"one after another", SLZO ST1 B B LD1, SLZO ST1 B LD1},
+    {"reads only", SLZO LD1 B LDA, SLZO LD1 LDA},
+    {"any bytes are all bytes", TWICE(SLZO ST1 B LDA B ST2)},
+    {"other bytes", SLZO ST1 B ST2 B LD2, SLZO ST1 ST2 B LD2},
+    {"another one orders it already", SLZO ST1 B ST2 B LD1 LD2, SLZO ST1 ST2 B LD1 LD2},
+    {"for all memory: stays, and orders", SLZO ST1 BALL B LD1 BALL, SLZO ST1 BALL LD1 BALL},
+    {"of the cluster: the same", SLZO ST1 "cluster_barrier\n" B LD1,
+     SLZO ST1 "cluster_barrier\n" LD1},
+    {"on one side only",
+     TWICE(SLZO "%q = cmp lt %n, %o : i1\n" ST1 "if %q {\n" B "yield\n}\n" LD1)},
+    {"on both sides",
+     SLZO "%q = cmp lt %n, %o : i1\n" ST1 "if %q {\n" B "yield\n} else {\n" B "yield\n}\n" B LD1,
+     SLZO "%q = cmp lt %n, %o : i1\n" ST1 "if %q {\nyield\n} else {\nyield\n}\n" B LD1},
+    {"needed around the loop", TWICE(SLZO ROUND(LD1 B ST1 B))},
+    {"a loop that may not run", SLZO ST1 ROUND(B LD2) B LD1, SLZO ST1 ROUND(LD2) B LD1},
+    {"a loop that may run", TWICE(SLZO ST1 ROUND(B LD2) LD1)},
+    {"around a while",
+     TWICE(SLZO "%r = while (%h = %n) : i32 {\n" ST1 "%q = cmp lt %h, %o : i1\ncondition %q, %h\n"
+                "} do (%j) {\n" B LD1 B "yield %j\n}\n")},
+    {"within a warp", SLZO STW B BW LDW, SLZO STW BW LDW},
+    {"within a warp, a wide one alone", TWICE(SLZO STW B LDW)},
+    {"a narrow one beside a wide one", SLZO STA BW B LDA, SLZO STA B LDA},
+    {"a narrow one is not enough", TWICE(SLZO STA BW LDA)},
+    {"within a group", SLZO STG B BG LDG, SLZO STG BG LDG},
+    {"a group of other warps is not known",
+     TWICE(SLZO STG B "group_barrier %g {shared, threads = 64}\n" LDG)},
+    {"a warp's own within a group's barrier", SLZO STW BG BW LDW, SLZO STW BW LDW},
+    {"the same bytes, kept apart otherwise", TWICE(SLZO STG B LDW)},
+};
+
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 #define TABLE(name, table, run)                                                                    \
     static void name(void **state) {                                                               \
@@ -565,6 +619,7 @@ TABLE(fold_structure, structure, fold_and_sweep)
 TABLE(cse, merges, lilac_simt_opt_cse)
 TABLE(licm, hoists, lilac_simt_opt_licm)
 TABLE(dce, dead, sweep_only)
+TABLE(opt_barriers, barriers, lilac_simt_opt_barriers)
 
 /* With the source's word against it nothing contracts. */
 static void no_contraction(void **state) {
@@ -591,6 +646,7 @@ int main(void) {
         cmocka_unit_test(cse),
         cmocka_unit_test(licm),
         cmocka_unit_test(dce),
+        cmocka_unit_test(opt_barriers),
         cmocka_unit_test(no_contraction),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

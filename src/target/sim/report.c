@@ -135,7 +135,8 @@ void lilac_sim_report_trap(lilac_context *context, const lilac_sim_launch *launc
         lilac_text_printf(&text, "the predicate of '%s' differs within the warp", name);
         break;
     case TRAP_GROUP_NUMBER:
-        lilac_text_printf(&text, "the number of '%s' differs within the warp or is above 14", name);
+        lilac_text_printf(&text, "the number of '%s' is above 14 or differs among warps that meet",
+                          name);
         break;
     case TRAP_GROUP_SIZE:
         lilac_text_printf(&text, "%u warps meet at group %llu of '%s', which says %lld threads",

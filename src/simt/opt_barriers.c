@@ -1,0 +1,356 @@
+/* Barriers that order nothing go.
+ *
+ *     loop … {                               loop … {
+ *       barrier {shared}                       st.shared … {bytes = 0 to 512}
+ *       st.shared … {bytes = 0 to 512}         barrier {shared}
+ *       barrier {shared}                 →     ld.shared … {bytes = 0 to 512}
+ *       ld.shared … {bytes = 0 to 512}         st.shared … {bytes = 512 to 1024}
+ *       barrier {shared}                       barrier {shared}
+ *       st.shared … {bytes = 512 to 1024}      ld.shared … {bytes = 512 to 1024}
+ *       barrier {shared}                     }
+ *       ld.shared … {bytes = 512 to 1024}
+ *     }
+ *
+ * A barrier is needed when on some path through it an access before and one after conflict (their
+ * bytes may overlap, one of them writes) and no other barrier on that path orders the two. Paths
+ * compose at the barrier, so it is enough to know which accesses are *pending* when it is reached
+ * and which are *coming* when it is left: two data-flows over sets, each to a fixpoint. Taking one
+ * barrier away makes others needed, never the reverse; so each barrier is looked at once, the wider
+ * ones first, and what is found needed stays. And the sets only grow, from the barrier on that
+ * went: all of it together takes no longer than the sets can grow.
+ *
+ * Scope. A barrier of mask M makes those warps wait for each other whose numbers agree in the bits
+ * of M: 0 is the whole block, all bits each warp by itself, and a group barrier's shared_apart says
+ * it. Accesses are told apart by their promises (simt.h): two of one promise with shared_apart A
+ * meet only in warps that agree in A, so that barriers with M ⊆ A order them; two of different ones
+ * need M = 0. A barrier that is narrower than a pair needs counts as if it did order the pair,
+ * until one at least as wide does too: several such may make up a wide one.
+ *
+ * A set holds a bit for each promise, read and written apart. Only barriers for shared memory
+ * (LILAC_SIMT_SHARED_ONLY) are taken away; all others are there to stay, and order. */
+#include "internal.h"
+
+#include <string.h>
+
+enum { MOST_KEYS = 64, MOST_LEVELS = 16 };
+
+/* A promise of accesses. */
+typedef struct key {
+    uint32_t begin, end; /* end UINT32_MAX: any */
+    uint32_t apart;
+    uint64_t overlaps; /* keys whose bytes these may be, itself too */
+} key;
+
+typedef struct set {
+    uint64_t reads, writes;
+} set;
+
+/* Accesses with no barrier between, or a barrier, in the graph of the program. */
+typedef struct node {
+    lilac_simt_instruction *barrier; /* NULL: accesses */
+    uint32_t mask;
+    bool gone;
+    set accesses;
+    uint32_t next[2], previous[2]; /* nodes; NONE */
+} node;
+
+#define NONE UINT32_MAX
+
+typedef struct pass {
+    uint32_t warps; /* all bits of a warp's number */
+    key keys[MOST_KEYS];
+    uint32_t key_count;
+    uint32_t levels[MOST_LEVELS];
+    uint32_t level_count;
+    node *nodes;
+    uint32_t count, capacity;
+    set *before, *after; /* of each level and node: pending when it is reached, coming when left */
+    uint32_t *work;      /* nodes to look at */
+    uint8_t *in_work;
+    bool given_up; /* too many promises or kinds of barriers to tell apart */
+} pass;
+
+/* ---- the graph -------------------------------------------------------------------------- */
+
+static uint32_t find_key(pass *p, const lilac_simt_instruction *i) {
+    bool any = i->shared_begin == 0 && i->shared_end == 0;
+    key k = {.begin = i->shared_begin,
+             .end = any ? UINT32_MAX : i->shared_end,
+             .apart = i->shared_apart & p->warps};
+    for (uint32_t n = 0; n < p->key_count; n++) {
+        const key *other = &p->keys[n];
+        if (other->begin == k.begin && other->end == k.end && other->apart == k.apart) {
+            return n;
+        }
+    }
+    if (p->key_count == MOST_KEYS) {
+        p->given_up = true;
+        return 0;
+    }
+    uint32_t number = p->key_count++;
+    p->keys[number] = k;
+    for (uint32_t n = 0; n <= number; n++) {
+        if (p->keys[n].begin < k.end && k.begin < p->keys[n].end) {
+            p->keys[n].overlaps |= UINT64_C(1) << number;
+            p->keys[number].overlaps |= UINT64_C(1) << n;
+        }
+    }
+    return number;
+}
+
+static void add_level(pass *p, uint32_t mask) {
+    for (uint32_t k = 0; k < p->level_count; k++) {
+        if (p->levels[k] == mask) {
+            return;
+        }
+    }
+    if (p->level_count == MOST_LEVELS) {
+        p->given_up = true;
+    } else {
+        p->levels[p->level_count++] = mask;
+    }
+}
+
+static uint32_t add_node(pass *p) {
+    if (p->count == p->capacity) {
+        p->capacity = p->capacity * 2 + 64;
+        p->nodes = lilac_heap_grow(p->nodes, sizeof *p->nodes * p->capacity);
+    }
+    p->nodes[p->count] = (node){.next = {NONE, NONE}, .previous = {NONE, NONE}};
+    return p->count++;
+}
+
+static void link(pass *p, uint32_t from, uint32_t to) {
+    uint32_t *next = p->nodes[from].next, *previous = p->nodes[to].previous;
+    next[next[0] != NONE] = to;
+    previous[previous[0] != NONE] = from;
+}
+
+/* A new node behind `from`. */
+static uint32_t follow(pass *p, uint32_t from) {
+    uint32_t made = add_node(p);
+    link(p, from, made);
+    return made;
+}
+
+/* Does the barrier say which warps meet? */
+static bool mask_of(const pass *p, const lilac_simt_instruction *i, uint32_t *mask) {
+    switch (i->code) {
+    case LILAC_SIMT_OP_BARRIER:
+    case LILAC_SIMT_OP_CLUSTER_BARRIER:
+        *mask = 0;
+        return true;
+    case LILAC_SIMT_OP_WARP_BARRIER:
+        *mask = p->warps;
+        return true;
+    default:
+        *mask = i->shared_apart & p->warps;
+        return *mask != 0;
+    }
+}
+
+static uint32_t add_body(pass *p, const lilac_simt_body *body, uint32_t at);
+
+static uint32_t add_structure(pass *p, const lilac_simt_instruction *i, uint32_t at) {
+    switch (i->code) {
+    case LILAC_SIMT_OP_IF: {
+        at = follow(p, at);
+        uint32_t yes = add_body(p, i->bodies[0], follow(p, at));
+        uint32_t no = add_body(p, i->bodies[1], follow(p, at));
+        uint32_t end = follow(p, yes);
+        link(p, no, end);
+        return end;
+    }
+    case LILAC_SIMT_OP_LOOP: {
+        uint32_t first = follow(p, at);
+        link(p, add_body(p, i->bodies[0], follow(p, first)), first);
+        return follow(p, first);
+    }
+    default: {
+        uint32_t first = follow(p, at);
+        uint32_t middle = follow(p, add_body(p, i->bodies[0], first));
+        link(p, add_body(p, i->bodies[1], follow(p, middle)), first);
+        return follow(p, middle);
+    }
+    }
+}
+
+/* Adds the body's nodes behind `at`, a node with accesses; the last of them. */
+static uint32_t add_body(pass *p, const lilac_simt_body *body, uint32_t at) {
+    for (lilac_simt_instruction *i = body->first; i != NULL && !p->given_up; i = i->next) {
+        uint32_t mask;
+        if (i->body_count > 0) {
+            at = add_structure(p, i, at);
+        } else if (lilac_simt_is_shared_access(i->code)) {
+            uint64_t bit = UINT64_C(1) << find_key(p, i);
+            set *accesses = &p->nodes[at].accesses;
+            *(lilac_simt_is_load(i->code) ? &accesses->reads : &accesses->writes) |= bit;
+        } else if (lilac_simt_has_trait(i->code, LILAC_SIMT_SYNC) && mask_of(p, i, &mask)) {
+            at = follow(p, at);
+            p->nodes[at].barrier = i;
+            p->nodes[at].mask = mask;
+            add_level(p, mask);
+            at = follow(p, at);
+        }
+    }
+    return at;
+}
+
+/* ---- the data-flows --------------------------------------------------------------------- */
+
+/* Does the node order all that a barrier of this level does? */
+static bool stops(const node *n, uint32_t level) {
+    return n->barrier != NULL && !n->gone && (n->mask & ~level) == 0;
+}
+
+static bool merge(set *into, set from) {
+    set old = *into;
+    into->reads |= from.reads;
+    into->writes |= from.writes;
+    return into->reads != old.reads || into->writes != old.writes;
+}
+
+static void push(pass *p, uint32_t *count, uint32_t number) {
+    if (!p->in_work[number]) {
+        p->in_work[number] = 1;
+        p->work[(*count)++] = number;
+    }
+}
+
+/* Passes on what the nodes on the stack know, to the nodes behind them or before them. */
+static void spread(pass *p, uint32_t level_index, uint32_t count, bool forward) {
+    uint32_t level = p->levels[level_index];
+    set *sets = (forward ? p->before : p->after) + (size_t)level_index * p->count;
+    while (count > 0) {
+        uint32_t k = p->work[--count];
+        const node *n = &p->nodes[k];
+        const uint32_t *to = forward ? n->next : n->previous;
+        p->in_work[k] = 0;
+        set out = n->accesses;
+        if (!stops(n, level)) {
+            merge(&out, sets[k]);
+        }
+        for (uint32_t s = 0; s < 2 && to[s] != NONE; s++) {
+            if (merge(&sets[to[s]], out) && !stops(&p->nodes[to[s]], level)) {
+                push(p, &count, to[s]);
+            }
+        }
+    }
+}
+
+/* From everywhere, or from one node. */
+static void flow(pass *p, uint32_t level_index, uint32_t from) {
+    for (uint32_t forward = 0; forward < 2; forward++) {
+        uint32_t count = 0;
+        for (uint32_t k = 0; k < p->count && from == NONE; k++) {
+            push(p, &count, forward ? p->count - 1 - k : k); /* taken from the end */
+        }
+        if (from != NONE) {
+            push(p, &count, from);
+        }
+        spread(p, level_index, count, forward);
+    }
+}
+
+/* Is there a conflict across node k of which this level speaks? With `own`, of accesses of one
+ * promise whose shared_apart is the level; else of all others. */
+static bool any_conflict(const pass *p, uint32_t k, uint32_t level_index, bool own) {
+    const node *n = &p->nodes[k];
+    uint32_t level = p->levels[level_index];
+    size_t at = (size_t)level_index * p->count + k;
+    set before = p->before[at], after = p->after[at];
+    for (uint32_t j = 0; j < p->key_count; j++) {
+        uint64_t bit = UINT64_C(1) << j;
+        uint32_t apart = p->keys[j].apart;
+        bool read = (before.reads & bit) != 0, written = (before.writes & bit) != 0;
+        if (!read && !written) {
+            continue;
+        }
+        bool narrow =
+            apart != 0 && (n->mask & ~apart) == 0; /* then the pair with itself is `own` */
+        uint64_t others = p->keys[j].overlaps & (narrow ? ~bit : UINT64_MAX);
+        if (own) {
+            others = narrow && apart == level ? bit : 0;
+        }
+        uint64_t conflicting = after.writes | (written ? after.reads : 0);
+        if ((conflicting & others) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Is the barrier of node k needed, as things are? */
+static bool is_needed(const pass *p, uint32_t k) {
+    uint32_t mask = p->nodes[k].mask;
+    for (uint32_t level = 0; level < p->level_count; level++) {
+        if ((p->levels[level] == mask && any_conflict(p, k, level, false)) ||
+            ((mask & ~p->levels[level]) == 0 && any_conflict(p, k, level, true))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- the pass --------------------------------------------------------------------------- */
+
+static void take_away(pass *p, uint32_t k) {
+    node *n = &p->nodes[k];
+    n->gone = true;
+    lilac_simt_unlink(n->barrier);
+    for (uint32_t level = 0; level < p->level_count; level++) {
+        if ((n->mask & ~p->levels[level]) == 0) {
+            flow(p, level, k);
+        }
+    }
+}
+
+/* Looks at the barriers of one mask. */
+static bool thin_out(pass *p, uint32_t mask) {
+    bool changed = false;
+    for (uint32_t k = 0; k < p->count; k++) {
+        const node *n = &p->nodes[k];
+        if (n->barrier != NULL && n->mask == mask && (n->barrier->flags & LILAC_SIMT_SHARED_ONLY) &&
+            !is_needed(p, k)) {
+            take_away(p, k);
+            changed = true;
+        }
+    }
+    return changed;
+}
+
+static bool run(pass *p) {
+    bool changed = false;
+    size_t sets = (size_t)p->level_count * p->count;
+    p->before = lilac_heap_grow(NULL, 2 * sets * sizeof *p->before);
+    memset(p->before, 0, 2 * sets * sizeof *p->before);
+    p->after = p->before + sets;
+    p->work = lilac_heap_grow(NULL, (sizeof *p->work + 1) * p->count);
+    p->in_work = (uint8_t *)(p->work + p->count);
+    memset(p->in_work, 0, p->count);
+    for (uint32_t level = 0; level < p->level_count; level++) {
+        flow(p, level, NONE);
+    }
+    for (int bits = 0; bits <= 32; bits++) { /* wide ones first */
+        for (uint32_t k = 0; k < p->level_count; k++) {
+            if (__builtin_popcount(p->levels[k]) == bits) {
+                changed |= thin_out(p, p->levels[k]);
+            }
+        }
+    }
+    lilac_heap_free(p->before);
+    lilac_heap_free(p->work);
+    return changed;
+}
+
+bool lilac_simt_opt_barriers(lilac_simt_kernel *kernel) {
+    pass p = {.warps = kernel->num_warps > 0 ? kernel->num_warps - 1 : 0};
+    add_level(&p, 0);
+    add_body(&p, kernel->body, add_node(&p));
+    for (uint32_t k = 0; k < p.key_count; k++) {
+        add_level(&p, p.keys[k].apart);
+    }
+    bool changed = !p.given_up && run(&p);
+    lilac_heap_free(p.nodes);
+    return changed;
+}
