@@ -3,7 +3,7 @@
  * A kernel that does nothing but one plan is run, every register of the target is compared with the
  * element that the layout says it holds, and the simulator's counters with the plan's price. */
 #include "../support/random_layouts.h"
-#include "lower_harness.h"
+#include "lower_tensors.h"
 
 /* ---- one plan judged --------------------------------------------------------------------- */
 
@@ -283,10 +283,252 @@ static void plans(void **state) {
     lilac_context_destroy(context);
 }
 
+/* ---- conversions in kernels --------------------------------------------------------------- */
+
+enum { ROWS = 64, COLUMNS = 64, COUNT = ROWS * COLUMNS };
+
+#define SPELLED                                                                                    \
+    "#mma = #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [2, 2], "           \
+    "instrShape = [16, 8]}>\n"                                                                     \
+    "#wgmma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], "         \
+    "instrShape = [16, 64, 16]}>\n"                                                                \
+    "#row = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [2, 16], warpsPerCTA = [4, "    \
+    "1], order = [1, 0]}>\n"                                                                       \
+    "#col = #ttg.blocked<{sizePerThread = [4, 1], threadsPerWarp = [16, 2], warpsPerCTA = [1, "    \
+    "4], order = [0, 1]}>\n"                                                                       \
+    "#one = #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [1, 32], warpsPerCTA = [1, "    \
+    "4], order = [1, 0]}>\n"                                                                       \
+    "#few = #ttg.blocked<{sizePerThread = [2, 2], threadsPerWarp = [8, 4], warpsPerCTA = [1, 4], " \
+    "order = [0, 1]}>\n"                                                                           \
+    "#cut = #ttg.slice<{dim = 1, parent = #ttg.blocked<{sizePerThread = [1, 2, 2], "               \
+    "threadsPerWarp = [4, 2, 4], warpsPerCTA = [2, 2, 1], order = [2, 1, 0]}>}>\n"                 \
+    "#swz = #ttg.linear<{register = [[0, 1], [0, 2], [16, 0], [32, 0], [0, 32]], lane = [[1, 0], " \
+    "[3, 0], [4, 0], [8, 0], [0, 4]], warp = [[0, 12], [0, 16]], block = []}>\n"
+
+static const char *const spelled[] = {"#row",
+                                      "#col",
+                                      "#one",
+                                      "#few",
+                                      "#mma",
+                                      "#wgmma",
+                                      "#cut",
+                                      "#swz",
+                                      "#ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>",
+                                      "#ttg.dot_op<{opIdx = 1, parent = #mma, kWidth = 4}>"};
+enum { SPELLED_COUNT = sizeof spelled / sizeof *spelled };
+
+static uint8_t x[COUNT * 8], o[COUNT * 8];
+
+static void open_kernel(harness *h, lilac_text *text) {
+    harness_open(h, lilac_text_get(text), 4, false);
+    lilac_text_clear(text);
+}
+
+/* o = x, from one layout to another and on to a third. */
+static void named_pairs(void **state) {
+    (void)state;
+    static const char *const types[] = {"i8", "f16", "f32", "i64"};
+    static const uint32_t sizes[] = {1, 2, 4, 8};
+    lilac_random random;
+    lilac_random_seed(&random, 21);
+    uint32_t number = 0;
+    for (size_t a = 0; a < SPELLED_COUNT; a++) {
+        for (size_t b = 0; b < SPELLED_COUNT; b++, number++) {
+            const char *type = types[number % 4];
+            uint32_t bytes = sizes[number % 4] * COUNT;
+            const char *first = spelled[a], *second = spelled[b];
+            lilac_text text = {0};
+            put_head(&text, SPELLED, type);
+            put_pointers(&text, "a", "x", first, type, ROWS, COLUMNS);
+            put_pointers(&text, "b", "o", second, type, ROWS, COLUMNS);
+            put_load(&text, "a", first, type, ROWS, COLUMNS);
+            lilac_text_printf(&text,
+                              "    %%v = ttg.convert_layout %%a : tensor<64x64x%s, %s> -> "
+                              "tensor<64x64x%s, %s>\n",
+                              type, first, type, second);
+            put_store(&text, "b", "v", second, type, ROWS, COLUMNS);
+            put_tail(&text);
+            harness h;
+            open_kernel(&h, &text);
+            run_kernel(&h, &random, x, bytes, o, bytes, 0);
+            assert_memory_equal(x, o, bytes);
+            harness_close(&h);
+        }
+    }
+}
+
+/* Registers taken out of words or put into them inside the loop, of what the passes leave. */
+static uint32_t packs_in_loop(harness *h) {
+    lilac_simt_kernel *kernel = h->simt->kernels;
+    (void)lilac_simt_opt_fold(kernel);
+    (void)lilac_simt_opt_dce(kernel);
+    lilac_text_reset(&h->text);
+    lilac_simt_print(&h->text, h->simt);
+    const char *loop = strstr(lilac_text_get(&h->text), "= loop");
+    assert_non_null(loop);
+    const char *yield = strstr(loop, "yield");
+    assert_non_null(yield);
+    uint32_t count = 0;
+    for (const char *at = strstr(loop, "pack "); at != NULL && at < yield;
+         at = strstr(at + 1, "pack ")) {
+        count++;
+    }
+    return count;
+}
+
+/* Back and forth in a loop; narrow elements go round it as words. */
+static void around_a_loop(void **state) {
+    (void)state;
+    static const char *const types[] = {"i8", "bf16", "i32", "f64"};
+    static const uint32_t sizes[] = {1, 2, 4, 8};
+    lilac_random random;
+    lilac_random_seed(&random, 22);
+    for (size_t t = 0; t < 4; t++) {
+        for (size_t b = 1; b < SPELLED_COUNT; b++) {
+            const char *type = types[t], *other = spelled[b];
+            lilac_text text = {0};
+            put_head(&text, SPELLED, type);
+            put_pointers(&text, "a", "x", "#row", type, ROWS, COLUMNS);
+            put_pointers(&text, "b", "o", "#row", type, ROWS, COLUMNS);
+            put_load(&text, "a", "#row", type, ROWS, COLUMNS);
+            lilac_text_printf(&text,
+                              "    %%c0 = arith.constant 0 : i32\n"
+                              "    %%c1 = arith.constant 1 : i32\n"
+                              "    %%r = scf.for %%k = %%c0 to %%n step %%c1 iter_args(%%t = %%a) "
+                              "-> (tensor<64x64x%s, #row>) : i32 {\n"
+                              "      %%u = ttg.convert_layout %%t : tensor<64x64x%s, #row> -> "
+                              "tensor<64x64x%s, %s>\n"
+                              "      %%v = ttg.convert_layout %%u : tensor<64x64x%s, %s> -> "
+                              "tensor<64x64x%s, #row>\n"
+                              "      scf.yield %%v : tensor<64x64x%s, #row>\n    }\n",
+                              type, type, type, other, type, other, type, type);
+            put_store(&text, "b", "r", "#row", type, ROWS, COLUMNS);
+            put_tail(&text);
+            harness h;
+            open_kernel(&h, &text);
+            uint32_t bytes = sizes[t] * COUNT;
+            run_kernel(&h, &random, x, bytes, o, bytes, 3);
+            assert_memory_equal(x, o, bytes);
+            if (sizes[t] < 4 && b == 1) {
+                assert_int_equal(packs_in_loop(&h), 0);
+            }
+            harness_close(&h);
+        }
+    }
+}
+
+/* Predicates go as bytes, pointers as 64 bits. */
+static void predicates_and_pointers(void **state) {
+    (void)state;
+    lilac_random random;
+    lilac_random_seed(&random, 23);
+    lilac_text text = {0};
+    put_head(&text, SPELLED, "i32");
+    put_pointers(&text, "a", "x", "#row", "i32", ROWS, COLUMNS);
+    put_pointers(&text, "b", "o", "#col", "i32", ROWS, COLUMNS);
+    put_load(&text, "a", "#row", "i32", ROWS, COLUMNS);
+    lilac_text_printf(
+        &text,
+        "    %%z = arith.constant dense<0> : tensor<64x64xi32, #row>\n"
+        "    %%s = arith.cmpi slt, %%a, %%z : tensor<64x64xi32, #row>\n"
+        "    %%t = ttg.convert_layout %%s : tensor<64x64xi1, #row> -> tensor<64x64xi1, #col>\n"
+        "    %%q = ttg.convert_layout %%ap : tensor<64x64x!tt.ptr<i32>, #row> -> "
+        "tensor<64x64x!tt.ptr<i32>, #col>\n"
+        "    %%v = tt.load %%q, %%t : tensor<64x64x!tt.ptr<i32>, #col>\n");
+    put_store(&text, "b", "v", "#col", "i32", ROWS, COLUMNS);
+    put_tail(&text);
+    harness h;
+    open_kernel(&h, &text);
+    run_kernel(&h, &random, x, COUNT * 4, o, COUNT * 4, 0);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        uint32_t value = (uint32_t)get_element(x, LILAC_I32, i);
+        assert_int_equal(get_element(o, LILAC_I32, i), value >> 31 ? value : 0);
+    }
+    harness_close(&h);
+}
+
+/* Shape operations whose result stands in other threads. */
+static void shapes(void **state) {
+    (void)state;
+    lilac_random random;
+    lilac_random_seed(&random, 24);
+    for (size_t a = 0; a < SPELLED_COUNT; a++) {
+        const char *from = spelled[a];
+        lilac_text text = {0};
+        put_head(&text, SPELLED, "f16");
+        put_pointers(&text, "a", "x", from, "f16", ROWS, COLUMNS);
+        put_pointers(&text, "b", "o", "#col", "f16", ROWS, COLUMNS);
+        put_load(&text, "a", from, "f16", ROWS, COLUMNS);
+        /* transposed, through a reshape and halves that are taken apart and put together again */
+        lilac_text_printf(
+            &text,
+            "    %%t = tt.trans %%a {order = array<i32: 1, 0>} : tensor<64x64xf16, %s> -> "
+            "tensor<64x64xf16, #row>\n"
+            "    %%r = tt.reshape %%t : tensor<64x64xf16, #row> -> tensor<32x64x2xf16, #three>\n"
+            "    %%h, %%g = tt.split %%r : tensor<32x64x2xf16, #three> -> tensor<32x64xf16, "
+            "#mma>\n"
+            "    %%j = tt.join %%h, %%g : tensor<32x64xf16, #mma> -> tensor<32x64x2xf16, #three>\n"
+            "    %%v = tt.reshape %%j : tensor<32x64x2xf16, #three> -> tensor<64x64xf16, #col>\n",
+            from);
+        put_store(&text, "b", "v", "#col", "f16", ROWS, COLUMNS);
+        put_tail(&text);
+        lilac_text whole = {0};
+        lilac_text_printf(&whole, "%s",
+                          "#three = #ttg.blocked<{sizePerThread = [1, 2, 1], threadsPerWarp = [2, "
+                          "8, 2], warpsPerCTA = [2, 2, 1], order = [2, 1, 0]}>\n");
+        lilac_text_printf(&whole, "%s", lilac_text_get(&text));
+        lilac_text_clear(&text);
+        harness h;
+        open_kernel(&h, &whole);
+        run_kernel(&h, &random, x, COUNT * 2, o, COUNT * 2, 0);
+        for (uint32_t i = 0; i < COUNT; i++) {
+            uint32_t transposed = i % COLUMNS * ROWS + i / COLUMNS;
+            assert_int_equal(get_element(o, LILAC_I16, i), get_element(x, LILAC_I16, transposed));
+        }
+        harness_close(&h);
+    }
+}
+
+/* A way may be asked for. */
+static void ways(void **state) {
+    (void)state;
+    static const struct {
+        const char *way, *expected;
+    } cases[] = {{"shuffles", "shuffle "}, {"shared", "st.shared"}, {"unswizzled", "st.shared"}};
+    for (size_t i = 0; i < 3; i++) {
+        lilac_text text = {0};
+        put_head(&text, SPELLED, "i32");
+        put_pointers(&text, "a", "x", "#row", "i32", ROWS, COLUMNS);
+        put_pointers(&text, "b", "o", "#mix", "i32", ROWS, COLUMNS);
+        put_load(&text, "a", "#row", "i32", ROWS, COLUMNS);
+        lilac_text_printf(&text,
+                          "    %%v = ttg.convert_layout %%a {lilac.movement = \"%s\"} : "
+                          "tensor<64x64xi32, #row> -> tensor<64x64xi32, #mix>\n",
+                          cases[i].way);
+        put_store(&text, "b", "v", "#mix", "i32", ROWS, COLUMNS);
+        put_tail(&text);
+        lilac_text whole = {0};
+        lilac_text_printf(&whole, "%s",
+                          "#mix = #ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [2, 16], "
+                          "warpsPerCTA = [4, 1], order = [1, 0]}>\n");
+        lilac_text_printf(&whole, "%s", lilac_text_get(&text));
+        lilac_text_clear(&text);
+        harness h;
+        open_kernel(&h, &whole);
+        assert_true(count_text(lilac_text_get(&h.text), cases[i].expected) > 0);
+        harness_close(&h);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trips_through_any_memory),
         cmocka_unit_test(plans),
+        cmocka_unit_test(named_pairs),
+        cmocka_unit_test(around_a_loop),
+        cmocka_unit_test(predicates_and_pointers),
+        cmocka_unit_test(shapes),
+        cmocka_unit_test(ways),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
