@@ -7,7 +7,7 @@
  *   tile   %v = tt.load %p : tensor<4096x!tt.ptr<f16>, #ttg.linear<{…}>>
  *    │ lower
  *   simt   %8, %9, %10, %11 = ld.global …
- *    │ fold, cse, licm, fold, dce
+ *    │ fold, cse, licm, fold, barriers, dce
  *   simt   fewer of them
  *    │ ptx
  *   text   ld.global.v4.b32 {%r1, …}, [%rd1];
@@ -90,6 +90,7 @@ static const pass_row passes[] = {
     {"cse",            NULL,              NULL,                         lilac_simt_opt_cse},
     {"licm",           NULL,              NULL,                         lilac_simt_opt_licm},
     {"fold",           NULL,              NULL,                         lilac_simt_opt_fold},
+    {"barriers",       NULL,              NULL,                         lilac_simt_opt_barriers},
     {"dce",            NULL,              NULL,                         lilac_simt_opt_dce},
     {"ptx",            write_ptx,         NULL,                         NULL},
 };
