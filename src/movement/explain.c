@@ -145,6 +145,14 @@ static void put_mask(lilac_text *out, uint64_t mask) {
     }
 }
 
+static void put_list(lilac_text *out, uint64_t mask) {
+    const char *separator = "";
+    for (; mask != 0; mask &= mask - 1) {
+        lilac_text_printf(out, "%s%d", separator, __builtin_ctzll(mask));
+        separator = ", ";
+    }
+}
+
 static void explain_renaming(lilac_text *out, const lilac_movement_plan *plan,
                              const lilac_movement_renaming *renaming) {
     lilac_movement_price price = {0};
@@ -281,15 +289,14 @@ static void put_instruction(lilac_text *out, const lilac_movement_access *access
 static const char *why_possible(const lilac_movement_access *access) {
     switch (access->instruction) {
     case LILAC_MOVEMENT_VECTOR:
-        return access->vector_bits == 0 ? "no register of this side is next to another in memory"
-                                        : "registers of this side are next to each other in memory";
+        return access->vector_bits == 0 ? "no two registers of this side are neighbours"
+                                        : "registers of this side that are neighbours in memory";
     case LILAC_MOVEMENT_MATRIX:
-        return "a row of 16 bytes is a word of each of lanes 0 to 3, and of others with them";
+        return "rows of 16 bytes are words of lanes 0 … 3, 4 … 7 and so on";
     case LILAC_MOVEMENT_MATRIX_TRANSPOSED:
         break;
     }
-    return "a row of 16 bytes is a half word of each of lanes 0, 4, 8 … 28, and of others with "
-           "them";
+    return "rows of 16 bytes are half words of lanes 0, 4 … 28 and so on";
 }
 
 static void explain_access(lilac_text *out, const lilac_movement_plan *plan, bool store) {
@@ -306,8 +313,8 @@ static void explain_access(lilac_text *out, const lilac_movement_plan *plan, boo
                       access->transaction_wavefronts == 1 ? "" : "s",
                       access->conflicts == 0 ? ", free of conflicts" : "");
     if (store && trip->store_copies != 0) {
-        lilac_text_puts(out, "          warps with a bit of ");
-        put_mask(out, trip->store_copies);
+        lilac_text_puts(out, "          warps with any of the bits ");
+        put_list(out, trip->store_copies);
         lilac_text_puts(out, " set hold copies and do not store\n");
     }
 }
@@ -321,11 +328,15 @@ static void explain_barrier(lilac_text *out, const lilac_movement_plan *plan) {
         break;
     case LILAC_MOVEMENT_BARRIER_GROUP:
     case LILAC_MOVEMENT_BARRIER_BLOCK:
-        lilac_text_puts(out, "elements cross warp bits ");
-        put_mask(out, trip->barrier_warps);
-        lilac_text_puts(out, trip->barrier == LILAC_MOVEMENT_BARRIER_GROUP
-                                 ? " and no others; the other warps have memory of their own\n"
-                                 : "\n");
+        lilac_text_puts(out, "elements cross warps that differ in bits ");
+        put_list(out, trip->barrier_warps);
+        if (trip->barrier == LILAC_MOVEMENT_BARRIER_GROUP) {
+            lilac_text_puts(out, " only; the others have memory of their own");
+        } else if (trip->barrier_warps != (1U << plan->warp_bits) - 1) {
+            lilac_text_printf(out, " only, but on %s a barrier of some warps takes longer",
+                              plan->arch->name);
+        }
+        lilac_text_char(out, '\n');
         break;
     case LILAC_MOVEMENT_BARRIER_CLUSTER:
         lilac_text_puts(out, "elements cross blocks\n");

@@ -1,131 +1,188 @@
 /* Shuffles before or after a trip.
  *
  * A trip's vectors are directions of the tensor that are registers on both sides. Where the two
- * sides share few, as in transposes of 8- and 16-bit elements, each access takes a part of a word
- * or a few bytes of a lane's sixteen. Exchanging a register bit with a lane bit of one side makes a
- * lane direction a register's: with
+ * sides share few, as in transposes of 8- and 16-bit elements, each access takes a part of a word.
+ * Exchanging a register bit with a lane bit of one side makes a lane direction a register's: with
  *
  *     A' = A with the columns of register i and lane j exchanged,
  *     lane j of A in span(B's registers),  register i of A not in it,
  *
  * A' and B have one direction more in common. The same with A and B exchanged is a shuffle after
- * the trip. One and two exchanges are tried on either side: which lanes matters, because it decides
- * what the matrix instructions find in theirs; of the registers those with the highest numbers go,
- * which are whole words and so need no byte permutes.
+ * the trip. A trip is at its floor when whole words are in common. So one exchange is tried, on
+ * either side, and for bytes, of which a word holds four, two.
  *
- * Every candidate is priced by the trip's estimate and the closed formula of the exchange: m swaps
- * of R words take (1 − 2⁻ᵐ) R shuffles and 2mR selects, one swap 1.5 R.
+ * For vectors it is all the same which lane that is. A transposed matrix instruction has the lanes
+ * 2, 3, 4 in its rows, so lanes 0 and 1 are taken first; and of the registers not those that the
+ * other side has in these three lanes, since it finds them there. Registers of high numbers are
+ * whole words and need no byte permutes.
+ *
+ * A candidate is priced by the trip's estimate and the closed formula of the exchange: m swaps of R
+ * words take (1 − 2⁻ᵐ) R shuffles and 2mR selects, one swap 1.5 R.
  */
 #include "plan.h"
 
 typedef struct search {
     lilac_movement_mixture *best;
-    uint64_t best_cycles;
+    uint64_t best_cycles, floor_wavefronts;
     const lilac_movement_pair *pair;
     const lilac_movement_options *options;
-    lilac_layout changed; /* the side that is exchanged, with the exchange at hand */
-    bool after;
-    uint32_t lane_count, register_count;
-    uint8_t lane[LILAC_MOVEMENT_MAX_LANE_BITS], reg[MOST_SWAPS]; /* that may be exchanged */
+    bool at_floor; /* there is nothing left to gain */
 } search;
 
-static void price_swaps(lilac_movement_price *price, const search *s, uint32_t swaps) {
+/* One side of the pair, and what may be exchanged there. */
+typedef struct candidates {
+    lilac_layout changed; /* with the exchange at hand */
+    bool after;
+    uint32_t lane_count, register_count;
+    uint8_t lane[LILAC_MOVEMENT_MAX_LANE_BITS], reg[LILAC_MOVEMENT_MAX_REGISTER_BITS];
+} candidates;
+
+static void price_swaps(lilac_movement_price *price, const search *s, const candidates *c,
+                        uint32_t swaps) {
     const uint64_t words =
-        (uint64_t)lilac_movement_words(s->changed.in[REGISTER].bits, s->pair->element_bits)
+        (uint64_t)lilac_movement_words(c->changed.in[REGISTER].bits, s->pair->element_bits)
         << s->pair->bits[WARP];
     price->shuffles += words - (words >> swaps);
     price->selects += swaps == 1 ? words + words / 2 : 2 * swaps * words;
 }
 
-static void try_mixture(search *s, const lilac_movement_mixture *mixture) {
+/* Exchanges the first `swaps` candidates of each kind. */
+static void try_swaps(search *s, candidates *c, uint32_t swaps) {
+    lilac_movement_mixture mixture = {.swaps = swaps, .after = c->after};
     lilac_movement_price price = {0};
     lilac_movement_barrier barrier;
-    lilac_movement_swap_columns(&s->changed, mixture);
-    const lilac_layout *from = s->after ? &s->pair->source : &s->changed;
-    const lilac_layout *to = s->after ? &s->changed : &s->pair->target;
+    if (s->at_floor || c->lane_count < swaps || c->register_count < swaps) {
+        return;
+    }
+    for (uint32_t i = 0; i < swaps; i++) {
+        mixture.reg[i] = c->reg[i];
+        mixture.lane[i] = c->lane[i];
+    }
+    lilac_movement_swap_columns(&c->changed, &mixture);
+    const lilac_layout *from = c->after ? &s->pair->source : &c->changed;
+    const lilac_layout *to = c->after ? &c->changed : &s->pair->target;
     if (lilac_movement_trip_estimate(&price, &barrier, from, to, s->pair->element_bits, s->options,
                                      s->pair->arch, NULL)) {
-        price_swaps(&price, s, mixture->swaps);
+        price_swaps(&price, s, c, swaps);
         price.cycles = lilac_movement_price_cycles(&price, barrier, s->pair->arch);
         if (price.cycles < s->best_cycles) {
             s->best_cycles = price.cycles;
-            *s->best = *mixture;
+            *s->best = mixture;
+        }
+        s->at_floor = price.store_wavefronts + price.load_wavefronts <= s->floor_wavefronts;
+    }
+    lilac_movement_swap_columns(&c->changed, &mixture); /* and back */
+}
+
+static bool has_lane(const lilac_layout *layout, uint32_t first, uint64_t column) {
+    const uint32_t lanes = layout->in[REGISTER].bits;
+    for (uint32_t i = first; i < layout->in[LANE].bits; i++) {
+        if (layout->columns[lanes + i] == column) {
+            return true;
         }
     }
-    lilac_movement_swap_columns(&s->changed, mixture); /* and back */
+    return false;
 }
 
 /* Lanes of `changed` that the other side has in registers, and registers that it has not. */
-static void find_columns(search *s, const lilac_layout *other) {
-    const uint32_t registers = s->changed.in[REGISTER].bits, lanes = s->changed.in[LANE].bits;
+static void find_candidates(candidates *c, const search *s, bool after) {
+    enum { ROW_LANE = 2 }; /* the first of a transposed row */
+    const lilac_layout *other = after ? &s->pair->source : &s->pair->target;
+    const uint32_t registers = (after ? &s->pair->target : &s->pair->source)->in[REGISTER].bits;
+    const uint32_t lanes = s->pair->bits[LANE];
     lilac_movement_echelon wanted, own;
-    wanted.pivots = 0;
-    own.pivots = 0;
+    c->changed = after ? s->pair->target : s->pair->source;
+    c->after = after;
+    c->lane_count = c->register_count = 0;
+    wanted.pivots = own.pivots = 0;
     for (uint32_t i = 0; i < other->in[REGISTER].bits; i++) {
         (void)lilac_movement_insert(&wanted, other->columns[i], 0);
     }
     for (uint32_t i = 0; i < registers; i++) {
-        (void)lilac_movement_insert(&own, s->changed.columns[i], 0);
+        (void)lilac_movement_insert(&own, c->changed.columns[i], 0);
     }
-    s->lane_count = 0;
-    s->register_count = 0;
     for (uint32_t i = 0; i < lanes; i++) {
-        const uint64_t column = s->changed.columns[registers + i];
+        const uint32_t lane = i < ROW_LANE ? i : lanes - 1 - (i - ROW_LANE);
+        const uint64_t column = c->changed.columns[registers + lane];
         /* A lane whose elements the registers hold as well would only add a copy. */
         if (lilac_movement_spans(&wanted, column) && !lilac_movement_spans(&own, column)) {
-            s->lane[s->lane_count++] = (uint8_t)i;
+            c->lane[c->lane_count++] = (uint8_t)lane;
         }
     }
-    for (uint32_t i = registers; i-- > 0 && s->register_count < MOST_SWAPS;) {
-        if (!lilac_movement_spans(&wanted, s->changed.columns[i])) {
-            s->reg[s->register_count++] = (uint8_t)i;
-        }
-    }
-}
-
-static void search_side(search *s, bool after) {
-    s->after = after;
-    s->changed = after ? s->pair->target : s->pair->source;
-    find_columns(s, after ? &s->pair->source : &s->pair->target);
-    if (s->register_count == 0) {
-        return;
-    }
-    lilac_movement_mixture mixture = {.after = after, .reg = {s->reg[0], s->reg[1]}};
-    for (uint32_t i = 0; i < s->lane_count; i++) {
-        mixture.swaps = 1;
-        mixture.lane[0] = s->lane[i];
-        try_mixture(s, &mixture);
-        mixture.swaps = 2;
-        for (uint32_t j = i + 1; s->register_count == 2 && j < s->lane_count; j++) {
-            mixture.lane[1] = s->lane[j];
-            try_mixture(s, &mixture);
+    for (uint32_t in_row = 0; in_row < 2; in_row++) {
+        for (uint32_t i = registers; i-- > 0;) {
+            const uint64_t column = c->changed.columns[i];
+            if (has_lane(other, ROW_LANE, column) == (in_row != 0) &&
+                !lilac_movement_spans(&wanted, column)) {
+                c->reg[c->register_count++] = (uint8_t)i;
+            }
         }
     }
 }
 
-/* What no mixture takes less than: a trip at its floor and half of the words shuffled. */
-static uint64_t least_cycles(const lilac_movement_pair *pair, const lilac_movement_plan *best) {
-    const uint32_t source =
-        lilac_movement_words(pair->source.in[REGISTER].bits, pair->element_bits);
-    const uint32_t target =
-        lilac_movement_words(pair->target.in[REGISTER].bits, pair->element_bits);
-    const uint64_t words = (uint64_t)(source < target ? source : target) << pair->bits[WARP];
-    lilac_movement_price price = {.shuffles = (words + 1) / 2,
-                                  .stores = 1,
-                                  .loads = 1,
-                                  .barriers = UINT64_C(1) << pair->bits[WARP],
-                                  .store_wavefronts = best->bound.floor_wavefronts};
-    return lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_WARP, pair->arch);
+uint64_t lilac_movement_floor(const lilac_movement_pair *pair) {
+    const lilac_layout *sides[2] = {&pair->source, &pair->target};
+    uint64_t bits[2];
+    for (uint32_t side = 0; side < 2; side++) {
+        const uint32_t warp_bits = side == 0 ? pair->bits[WARP] : 0;
+        const uint32_t end = sides[side]->in[REGISTER].bits + pair->bits[LANE] + warp_bits;
+        lilac_movement_echelon reached;
+        reached.pivots = 0;
+        for (uint32_t i = 0; i < end; i++) {
+            (void)lilac_movement_insert(&reached, sides[side]->columns[i], 0);
+        }
+        bits[side] = (uint64_t)pair->element_bits << __builtin_popcountll(reached.pivots);
+    }
+    const uint64_t wavefront = 8ULL * pair->arch->banks * pair->arch->bank_bytes;
+    return (bits[0] + wavefront - 1) / wavefront +
+           (((bits[1] + wavefront - 1) / wavefront) << pair->bits[WARP]);
 }
 
-void lilac_movement_find_mixture(lilac_movement_mixture *result, const lilac_movement_pair *pair,
-                                 const lilac_movement_options *options,
-                                 const lilac_movement_plan *best) {
-    search s = {
-        .best = result, .best_cycles = best->price.cycles, .pair = pair, .options = options};
+/* Whether a word is a thread's on both sides. */
+static bool words_in_common(const lilac_movement_pair *pair) {
+    const uint32_t wanted = pair->element_bits == 8 ? 2 : pair->element_bits == 16 ? 1 : 0;
+    const uint32_t source = pair->source.in[REGISTER].bits, target = pair->target.in[REGISTER].bits;
+    lilac_movement_echelon registers;
+    uint32_t common = 0;
+    registers.pivots = 0;
+    for (uint32_t i = 0; i < source && wanted != 0; i++) {
+        (void)lilac_movement_insert(&registers, pair->source.columns[i], 0);
+    }
+    for (uint32_t i = 0; i < target && wanted != 0; i++) {
+        common += !lilac_movement_insert(&registers, pair->target.columns[i], 0);
+    }
+    return common >= wanted;
+}
+
+uint64_t lilac_movement_find_mixture(lilac_movement_mixture *result,
+                                     const lilac_movement_pair *pair,
+                                     const lilac_movement_options *options, uint64_t most_cycles) {
+    search s = {.best = result, .pair = pair, .options = options};
+    lilac_movement_price price = {0};
+    lilac_movement_barrier barrier;
+    candidates before, after;
     result->swaps = 0;
-    if (least_cycles(pair, best) < best->price.cycles) {
-        search_side(&s, false);
-        search_side(&s, true);
+    if (words_in_common(pair) ||
+        !lilac_movement_trip_estimate(&price, &barrier, &pair->source, &pair->target,
+                                      pair->element_bits, options, pair->arch, NULL)) {
+        return 0;
     }
+    const uint64_t trip_cycles = lilac_movement_price_cycles(&price, barrier, pair->arch);
+    s.best_cycles = trip_cycles < most_cycles ? trip_cycles : most_cycles;
+    s.floor_wavefronts = lilac_movement_floor(pair);
+    if (price.store_wavefronts + price.load_wavefronts <= s.floor_wavefronts ||
+        s.best_cycles <= s.floor_wavefronts * pair->arch->costs->wavefront) {
+        return trip_cycles;
+    }
+    find_candidates(&before, &s, false);
+    try_swaps(&s, &before, 1);
+    if (!s.at_floor) {
+        find_candidates(&after, &s, true);
+        try_swaps(&s, &after, 1);
+        if (pair->element_bits == 8) {
+            try_swaps(&s, &before, 2);
+            try_swaps(&s, &after, 2);
+        }
+    }
+    return trip_cycles;
 }

@@ -108,25 +108,6 @@ static bool add_trip(lilac_movement_plan *plan, const lilac_layout *from, const 
     return true;
 }
 
-/* Every byte of a block stored once, and every byte of each of its warps loaded once. */
-static uint64_t floor_wavefronts(const lilac_movement_pair *pair) {
-    const lilac_layout *sides[2] = {&pair->source, &pair->target};
-    uint64_t bits[2];
-    for (uint32_t side = 0; side < 2; side++) {
-        const uint32_t warp_bits = side == 0 ? pair->bits[WARP] : 0;
-        const uint32_t end = sides[side]->in[REGISTER].bits + pair->bits[LANE] + warp_bits;
-        lilac_movement_echelon reached;
-        reached.pivots = 0;
-        for (uint32_t i = 0; i < end; i++) {
-            (void)lilac_movement_insert(&reached, sides[side]->columns[i], 0);
-        }
-        bits[side] = (uint64_t)pair->element_bits << __builtin_popcountll(reached.pivots);
-    }
-    const uint64_t wavefront = 8ULL * pair->arch->banks * pair->arch->bank_bytes;
-    return (bits[0] + wavefront - 1) / wavefront +
-           (((bits[1] + wavefront - 1) / wavefront) << pair->bits[WARP]);
-}
-
 /* Kind and price, once all steps are there. */
 static void finish_plan(lilac_movement_plan *plan, const lilac_movement_pair *pair) {
     const uint32_t warps = 1U << plan->warp_bits;
@@ -153,7 +134,7 @@ static void finish_plan(lilac_movement_plan *plan, const lilac_movement_pair *pa
     }
     plan->price.cycles = lilac_movement_price_cycles(&plan->price, plan->trip.barrier, plan->arch);
     if (plan->bound.floor_wavefronts == 0) {
-        plan->bound.floor_wavefronts = floor_wavefronts(pair);
+        plan->bound.floor_wavefronts = lilac_movement_floor(pair);
     }
 }
 
@@ -221,19 +202,64 @@ void lilac_movement_swap_columns(lilac_layout *layout, const lilac_movement_mixt
     }
 }
 
+/* Puts a layout's registers in another order. */
+static void rename_layout(lilac_layout *layout, const lilac_movement_renaming *renaming) {
+    uint64_t columns[LILAC_MOVEMENT_MAX_REGISTER_BITS];
+    for (uint32_t i = 0; i < renaming->bits; i++) {
+        columns[i] = 0;
+        for (uint64_t from = renaming->from[i]; from != 0; from &= from - 1) {
+            columns[i] ^= layout->columns[__builtin_ctzll(from)];
+        }
+    }
+    memcpy(layout->columns, columns, renaming->bits * sizeof columns[0]);
+}
+
+/* The inverse of a renaming that loses nothing. */
+static void invert_renaming(lilac_movement_renaming *result,
+                            const lilac_movement_renaming *renaming) {
+    lilac_movement_echelon columns;
+    columns.pivots = 0;
+    for (uint32_t i = 0; i < renaming->bits; i++) {
+        (void)lilac_movement_insert(&columns, renaming->from[i], UINT64_C(1) << i);
+    }
+    result->before_bits = renaming->bits;
+    result->bits = renaming->before_bits;
+    for (uint32_t i = 0; i < result->bits; i++) {
+        (void)lilac_movement_reduce(&columns, UINT64_C(1) << i, &result->from[i]);
+    }
+}
+
+/* The order that the trip wants its registers in is left to the shuffle, whose selects and byte
+ * permutes do part of it on the way. */
 static bool plan_mixture(lilac_movement_plan *plan, const lilac_movement_pair *pair,
                          const lilac_movement_options *options,
                          const lilac_movement_mixture *mixture) {
     lilac_layout between = mixture->after ? pair->target : pair->source;
+    lilac_movement_renaming before, after, order;
     lilac_movement_swap_columns(&between, mixture);
     start_plan(plan, pair);
-    add_renaming(plan, &pair->pick);
-    const bool made = mixture->after ? add_trip(plan, &pair->source, &between, options, NULL) &&
-                                           add_shuffle(plan, &between, &pair->target, NULL)
-                                     : add_shuffle(plan, &pair->source, &between, NULL) &&
-                                           add_trip(plan, &between, &pair->target, options, NULL);
-    if (!made) {
+    if (!lilac_movement_trip_init(&plan->trip, &before, &after, &plan->bound,
+                                  mixture->after ? &pair->source : &between,
+                                  mixture->after ? &between : &pair->target, plan->element_bits,
+                                  options, plan->arch, NULL)) {
         return false;
+    }
+    add_renaming(plan, &pair->pick);
+    if (mixture->after) {
+        invert_renaming(&order, &after);
+        rename_layout(&between, &order);
+        add_renaming(plan, &before);
+        (void)new_step(plan, LILAC_MOVEMENT_STEP_TRIP);
+        if (!add_shuffle(plan, &between, &pair->target, NULL)) {
+            return false;
+        }
+    } else {
+        rename_layout(&between, &before);
+        if (!add_shuffle(plan, &pair->source, &between, NULL)) {
+            return false;
+        }
+        (void)new_step(plan, LILAC_MOVEMENT_STEP_TRIP);
+        add_renaming(plan, &after);
     }
     add_renaming(plan, &pair->spread);
     finish_plan(plan, pair);
@@ -253,15 +279,14 @@ bool lilac_movement_plan_init(lilac_movement_plan *result, const lilac_layout *s
                               const lilac_layout *target, uint32_t element_bits,
                               const lilac_movement_options *options, const lilac_arch *arch,
                               lilac_reason *why) {
-    static const lilac_movement_options none = {0};
-    const lilac_movement_options *wanted = options != NULL ? options : &none;
-    const bool any = wanted->way == LILAC_MOVEMENT_ANY;
+    const lilac_movement_options wanted = options != NULL ? *options : (lilac_movement_options){0};
+    const bool any = wanted.way == LILAC_MOVEMENT_ANY;
     lilac_movement_pair pair;
     lilac_movement_plan plans[2], *best = NULL;
     if (!lilac_movement_pair_init(&pair, source, target, element_bits, arch, why)) {
         return false;
     }
-    if (any || wanted->way == LILAC_MOVEMENT_BY_SHUFFLES) {
+    if (any || wanted.way == LILAC_MOVEMENT_BY_SHUFFLES) {
         if (plan_in_place(&plans[0], &pair)) {
             *result = plans[0];
             return true;
@@ -270,18 +295,21 @@ bool lilac_movement_plan_init(lilac_movement_plan *result, const lilac_layout *s
             best = &plans[0];
         }
     }
-    if (wanted->way != LILAC_MOVEMENT_BY_SHUFFLES) {
-        lilac_movement_plan *trip = spare(plans, best);
-        if (plan_trip(trip, &pair, wanted, why)) {
-            best = cheaper(best, trip);
+    uint64_t trip_cycles = 0; /* at least */
+    if (any) {
+        lilac_movement_mixture mixture;
+        trip_cycles = lilac_movement_find_mixture(&mixture, &pair, &wanted,
+                                                  best == NULL ? UINT64_MAX : best->price.cycles);
+        lilac_movement_plan *mixed = spare(plans, best);
+        if (mixture.swaps != 0 && plan_mixture(mixed, &pair, &wanted, &mixture)) {
+            best = cheaper(best, mixed);
         }
     }
-    if (any && best != NULL) {
-        lilac_movement_mixture mixture;
-        lilac_movement_find_mixture(&mixture, &pair, wanted, best);
-        lilac_movement_plan *mixed = spare(plans, best);
-        if (mixture.swaps != 0 && plan_mixture(mixed, &pair, wanted, &mixture)) {
-            best = cheaper(best, mixed);
+    if (wanted.way != LILAC_MOVEMENT_BY_SHUFFLES &&
+        (best == NULL || trip_cycles == 0 || trip_cycles < best->price.cycles)) {
+        lilac_movement_plan *trip = spare(plans, best);
+        if (plan_trip(trip, &pair, &wanted, why)) {
+            best = cheaper(best, trip);
         }
     }
     if (best == NULL) {

@@ -35,10 +35,16 @@ typedef struct lilac_movement_mixture {
 
 /* Exchanges those columns. */
 void lilac_movement_swap_columns(lilac_layout *layout, const lilac_movement_mixture *mixture);
-/* The mixture whose trip and shuffle are estimated to take the least, less than `best` does. */
-void lilac_movement_find_mixture(lilac_movement_mixture *result, const lilac_movement_pair *pair,
-                                 const lilac_movement_options *options,
-                                 const lilac_movement_plan *best);
+/* What the trip alone takes is estimated; and where the two sides have not even a word in common,
+ * the mixture whose estimate is least, if that is less than the trip's and than `most_cycles`.
+ * Returns the trip's estimate, or 0 where the trip was not estimated because no mixture is better.
+ */
+uint64_t lilac_movement_find_mixture(lilac_movement_mixture *result,
+                                     const lilac_movement_pair *pair,
+                                     const lilac_movement_options *options, uint64_t most_cycles);
+/* Wavefronts that store every byte of a block once and load every byte of each of its warps once.
+ */
+uint64_t lilac_movement_floor(const lilac_movement_pair *pair);
 
 /* Vectors in echelon form, each with the mask of what it was made of. Those added first are used
  * first. */

@@ -160,8 +160,9 @@ static void load_places(places *at, const lilac_movement_trip *trip) {
             element_at(&trip->memory, load->warp[i], trip->remote ? trip->load_block_warp[i] : 0);
     }
     for (uint32_t i = 0; i < at->bits[BLOCK]; i++) {
-        at->column[BLOCK][i] = element_at(
-            &trip->memory, 0, trip->remote ? trip->load_block_block[i] : UINT64_C(1) << i);
+        at->column[BLOCK][i] =
+            element_at(&trip->memory, trip->load_offset_block[i],
+                       trip->remote ? trip->load_block_block[i] : UINT64_C(1) << i);
     }
 }
 
