@@ -141,7 +141,8 @@ static void finish_plan(lilac_movement_plan *plan, const lilac_movement_pair *pa
 /* ---- the ways --------------------------------------------------------------------------- */
 
 /* Every element is in the thread that wants it: lanes, warps and blocks have the same columns, and
- * the target's registers are sums of the source's. A register that stays where it is is kept. */
+ * the target's registers are sums of the source's. Of copies one is taken, so that words that are
+ * alike are made once. */
 static bool plan_in_place(lilac_movement_plan *plan, const lilac_movement_pair *pair) {
     const lilac_layout *source = &pair->whole_source, *target = &pair->whole_target;
     const uint32_t bits = source->in[REGISTER].bits, target_bits = target->in[REGISTER].bits;
@@ -150,6 +151,8 @@ static bool plan_in_place(lilac_movement_plan *plan, const lilac_movement_pair *
                others * sizeof source->columns[0]) != 0) {
         return false;
     }
+    const bool same = bits == target_bits && memcmp(source->columns, target->columns,
+                                                    bits * sizeof source->columns[0]) == 0;
     lilac_movement_renaming renaming = {.before_bits = bits, .bits = target_bits};
     lilac_movement_echelon registers;
     registers.pivots = 0;
@@ -157,7 +160,7 @@ static bool plan_in_place(lilac_movement_plan *plan, const lilac_movement_pair *
         (void)lilac_movement_insert(&registers, source->columns[i], UINT64_C(1) << i);
     }
     for (uint32_t i = 0; i < target_bits; i++) {
-        if (i < bits && source->columns[i] == target->columns[i]) {
+        if (same) {
             renaming.from[i] = UINT64_C(1) << i;
         } else if (lilac_movement_reduce(&registers, target->columns[i], &renaming.from[i]) != 0) {
             return false;
