@@ -243,10 +243,54 @@ class Swizzle(MovementTest):
             conflicts = json.loads(self.lilac("conflicts", type, memory, "--json").stdout)
             self.assertEqual(conflicts["wavefronts"], answer[side]["wavefronts"])
 
-    def test_named(self):
-        """Rows of 128 bytes that both sides take in vectors along them need no swizzle."""
-        answer = self.swizzle(ROW, ROW.replace("[4, 1]", "[1, 4]").replace("[4, 8]", "[32, 1]"))
-        self.assertTrue(answer["named"] is None or answer["named"].startswith("#ttg."))
+    def test_formulas(self):
+        """What the formula and the bits say of each element is where the layout has it."""
+        shapes = [(ROWS, COLUMNS), (COLUMNS, ROWS), (ROW, COLUMN), (TALL, TALL_COLUMN), (PAIRS, HALVES),
+                  (ROW.replace("f16", "i8"), COLUMN.replace("f16", "i8")),
+                  (ROW.replace("f16", "f64"), COLUMN.replace("f16", "f64"))]
+        shapes += [(source.replace("tensor<", "tensor<2x").replace("= [", "= [1, ").replace("order = [1, 1, 0]",
+                                                                                            "order = [2, 1, 0]"),
+                    target.replace("tensor<", "tensor<2x").replace("= [", "= [1, ").replace("order = [1, 0, 1]",
+                                                                                            "order = [1, 2, 0]"))
+                   for source, target in [(ROW, COLUMN)]]
+        for source, target in shapes:
+            for words in ([], ["--vector", "8" if "f64" in source else "4"]):
+                answer = self.swizzle(source, target, *words)
+                basis = answer["memory"]["offset"]
+                rank = len(basis[0])
+                names = {1: "i", 2: "mn", 3: "lmn"}[rank]
+                formula = answer["offset"].replace("/", "//")
+                for offset in range(1 << len(basis)):
+                    place = [0] * rank
+                    for bit, column in enumerate(basis):
+                        if offset >> bit & 1:
+                            place = [a ^ b for a, b in zip(place, column)]
+                    self.assertEqual(eval(formula, dict(zip(names, place))), offset, (formula, place))
+                    for bit, terms in enumerate(answer["bits"]):
+                        value = 0
+                        for term in terms.split("^"):
+                            value ^= place[names.index(term[0])] >> int(term[1:]) & 1
+                        self.assertEqual(value, offset >> bit & 1, (terms, place))
+
+    def test_names(self):
+        """A name that is given is one of this very layout: `lilac layout` reads it back."""
+        wide = blocked("32x64", "f32", "[1, 4]", "[4, 8]", "[1, 1]")
+        tall = blocked("32x64", "f32", "[4, 1]", "[4, 8]", "[1, 1]", "[0, 1]")
+        found = set()
+        for source, target in [(ROWS, COLUMNS), (COLUMNS, ROWS), (wide, tall), (wide, wide.replace("[4, 8]", "[2, 16]")),
+                               (tall, tall.replace("[4, 8]", "[8, 4]")), (wide, wide)]:
+            for words in ([], ["--vector", "4"], ["--vector", "8"]):
+                answer = self.swizzle(source, target, *words)
+                shape = source[len("tensor<"):source.index(",")]
+                if answer["named"] is not None:
+                    found.add(answer["named"][:answer["named"].index("<")])
+                    memory = "!ttg.memdesc<%s, %s, #smem, mutable>" % (shape, answer["named"])
+                    layout = json.loads(self.lilac("layout", memory, "--json").stdout)
+                    self.assertEqual(layout, answer["memory"])
+                if answer["cute"] is not None:
+                    layout = json.loads(self.lilac("layout", answer["cute"], "--json").stdout)
+                    self.assertEqual(layout["offset"], answer["memory"]["offset"])
+        self.assertIn("#ttg.swizzled_shared", found)
 
     def test_rounds(self):
         answer = self.swizzle(TALL, TALL_COLUMN, "--scratch", "8192")
