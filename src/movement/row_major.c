@@ -33,6 +33,15 @@ static bool is_register(const side_offsets *offsets, uint32_t bit) {
            space_rest(&offsets->registers, UINT32_C(1) << bit) == 0;
 }
 
+/* Whether a thread's registers are in several blocks, so that no vector holds them. */
+static bool has_blocks(const trip_work *work) {
+    uint32_t blocks = 0;
+    for (uint32_t i = 0; i < work->pair.side[LOAD].register_bits; i++) {
+        blocks |= work->register_block[i];
+    }
+    return blocks != 0;
+}
+
 /* The tensor's unit vectors, last output fastest, in the frame; `count` of them are independent. */
 static uint32_t row_major(uint32_t *vectors, const trip_work *work, const lilac_layout *source) {
     tagged_space frame = {{0}};
@@ -88,7 +97,7 @@ bool lilac_movement_row_major(trip_choice *choice, const trip_work *work,
         uint32_t *low = &choice->way.low[which];
         while ((UINT64_C(2) << *low) * scale->element_bytes <= scale->arch->vector_bytes &&
                *low < count && (rounds >> *low & 1) == 0 && is_register(&side[which], *low) &&
-               !(which == LOAD && work->remote_registers)) {
+               (which == STORE || !has_blocks(work))) {
             ++*low;
         }
     }

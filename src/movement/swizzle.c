@@ -111,7 +111,8 @@ static bool choose_high(builder *b, choice *c, uint32_t i) {
     for (uint32_t pass = 0; pass < 3; pass++) {
         const uint32_t count = pass < 2 ? lane_bits : b->other->thread_bits;
         for (uint32_t j = 0; j < count; j++) {
-            const uint32_t vector = b->other->thread[j] & FRAME_REGISTERS;
+            const uint32_t vector =
+                (pass < 2 ? b->other->within[j] : b->other->thread[j]) & FRAME_REGISTERS;
             if ((pass > 0 || vector >> b->scale->word_bits != 0) && choose(c, vector)) {
                 b->direction[i] = vector;
                 return true;
@@ -183,6 +184,17 @@ static bool choose_own(builder *b, uint32_t shared) {
             }
         }
     }
+    /* Directions beyond the word leave a word's own registers alone, so that words stay as they
+     * are: their span is what matters. */
+    uint32_t natural = 0;
+    for (uint32_t i = b->other_low; i < least_of(b->low, b->scale->word_bits); i++) {
+        natural |= b->direction[i] == 1U << i ? 1U << i : 0;
+    }
+    for (uint32_t i = most_of(b->other_low, b->scale->word_bits); i < b->low; i++) {
+        if (b->lane_bit[i] == REGISTER_DIRECTION) {
+            b->direction[i] &= ~natural;
+        }
+    }
     return true;
 }
 
@@ -244,7 +256,7 @@ static bool place_low(builder *b) {
             return false;
         }
     }
-    for (uint32_t left = pair->registers; left != 0; left &= left - 1) {
+    for (uint32_t left = pair->whole & FRAME_REGISTERS; left != 0; left &= left - 1) {
         (void)vanish_on(b, left & -left, 0);
     }
     return true;
@@ -294,7 +306,7 @@ static void reach_lanes(const builder *b, vectors *reached) {
     const uint32_t beyond = (1U << b->low) - (1U << anyway);
     uint32_t kept_mask[MOST_LOW] = {0}, kept[MOST_LOW] = {0};
     for (uint32_t j = 0; j < lanes; j++) {
-        uint32_t vector = b->other->thread[j];
+        uint32_t vector = b->other->within[j];
         uint32_t mask = along(b, vector);
         vector = without(b, vector, mask & ~beyond);
         mask &= beyond;
@@ -418,7 +430,7 @@ static void place_segments(trip_basis *result, builder *b) {
     space known = {{0}};
     if (b->own == LILAC_MOVEMENT_VECTOR) {
         u.count = lilac_movement_trip_lanes(scale, b->owner, b->pair->owner, b->low);
-        memcpy(u.vector, b->owner->thread, u.count * sizeof u.vector[0]);
+        memcpy(u.vector, b->owner->within, u.count * sizeof u.vector[0]);
     } else {
         reach_matrix(b, &u, b->owner, b->own, result->half[b->pair->owner]);
     }

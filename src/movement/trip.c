@@ -21,19 +21,20 @@ typedef struct places {
     uint32_t bits, round_bits;
     uint32_t reg[LILAC_MOVEMENT_MAX_REGISTER_BITS];
     uint32_t thread[MOST_THREAD_COLUMNS];
+    uint64_t within[LILAC_MOVEMENT_MAX_LANE_BITS];
 } places;
 
 /* ---- wavefronts --------------------------------------------------------------------------- */
 
-/* log2 of the wavefronts of a transaction of lanes at these offsets; blocks are above them. */
+/* log2 of the wavefronts of a transaction of lanes at these offsets. */
 static uint32_t conflict_bits(const trip_scale *scale, uint32_t low, const uint64_t *lanes,
-                              const uint32_t *blocks, uint32_t count) {
+                              uint32_t count) {
     space words = {{0}}, banks = {{0}};
     const uint32_t word = bits_of(scale->arch->bank_bytes);
     uint32_t bits = 0;
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t at = (uint32_t)(lanes[i] * scale->element_bytes >> word);
-        bits += space_add(&words, at | (blocks == NULL ? 0 : blocks[i] << 28));
+        bits += space_add(&words, at);
         bits -= space_add(&banks, at & (scale->arch->banks - 1));
     }
     for (uint32_t next = 1; next < scale->element_bytes << low >> word; next *= 2) {
@@ -44,7 +45,7 @@ static uint32_t conflict_bits(const trip_scale *scale, uint32_t low, const uint6
 }
 
 static void count_access(lilac_movement_access *access, const trip_work *work, uint32_t which,
-                         const trip_side *side, uint32_t low) {
+                         const trip_side *side, const places *at, uint32_t low) {
     const trip_scale *scale = &work->scale;
     uint32_t lanes = lilac_movement_trip_lanes(scale, side, which, low);
     access->transactions = UINT32_C(1) << (access->lane_bits - lanes);
@@ -52,8 +53,10 @@ static void count_access(lilac_movement_access *access, const trip_work *work, u
         lanes = 3;
         access->transactions = UINT32_C(1) << access->matrix_bits;
     }
-    const uint32_t conflicts = conflict_bits(
-        scale, low, access->lane, which == LOAD && work->remote ? work->thread_block : NULL, lanes);
+    const bool vector = access->instruction == LILAC_MOVEMENT_VECTOR;
+    const uint32_t conflicts =
+        conflict_bits(scale, low, vector ? at->within : access->lane, lanes) +
+        (vector ? side->blocks[lanes] : 0);
     const uint32_t warps =
         access->warp_bits - (which == STORE ? (uint32_t)__builtin_popcount(work->store_copies) : 0);
     access->transaction_lanes = UINT32_C(1) << lanes;
@@ -246,6 +249,9 @@ static void find_places(places *at, const trip_pair *frame, const tagged_space *
     for (uint32_t i = 0; i < side->thread_bits; i++) {
         at->thread[i] = (uint32_t)tagged_rest(inverse, tag(side->thread[i], 0));
     }
+    for (uint32_t i = 0; i < side->lane_bits; i++) {
+        at->within[i] = (uint32_t)tagged_rest(inverse, tag(side->within[i], 0));
+    }
     for (uint32_t left = work->peeled; left != 0; left &= left - 1) {
         at->thread[side->lane_bits + bits_of(left)] = UINT32_C(1) << next++;
     }
@@ -337,7 +343,7 @@ bool lilac_movement_trip_init(lilac_movement_trip *result, lilac_movement_renami
         find_basis(&basis[side], &work, &at[side], side, columns_of->register_bits, &choice.way,
                    half);
         set_access(access, &basis[side], &work, &at[side], side, &choice.way);
-        count_access(access, &work, side, columns_of, choice.way.low[side]);
+        count_access(access, &work, side, columns_of, &at[side], choice.way.low[side]);
         rename_registers(renaming, &basis[side], &work, &at[side], side, side == LOAD);
         for (uint32_t i = 0; i < result->round_bits; i++) {
             rounds[i] = (uint8_t)(access->vector_bits + access->step_bits + i);

@@ -101,7 +101,13 @@ typedef struct trip_side {
     uint32_t register_bits, lane_bits, warp_bits, block_bits, thread_bits;
     uint32_t reg[LILAC_MOVEMENT_MAX_REGISTER_BITS];
     uint32_t thread[MOST_THREAD_COLUMNS];
-    bool merges; /* lanes 2i and 2i + 1, or i and i + 2, load the same */
+    /* Loads from other blocks: those of the first i lanes go to 2^blocks[i] of them, and lane i
+     * makes them more or, as the sum that stays in its block, within[i] (0 and thread[i]
+     * otherwise). */
+    uint32_t blocks[LILAC_MOVEMENT_MAX_LANE_BITS + 1];
+    uint32_t within[LILAC_MOVEMENT_MAX_LANE_BITS];
+    bool merges; /* where lanes l and l ^ 1, or l and l ^ 2, load at all from one block, they load
+                    the same */
 } trip_side;
 
 typedef struct trip_pair {
@@ -171,6 +177,7 @@ LILAC_MUST_USE bool lilac_movement_swizzle(trip_basis *result, const trip_pair *
 /* What a way takes, over all warps that take part and all rounds. */
 typedef struct trip_counts {
     uint64_t transactions[2], wavefronts[2], instructions[2];
+    uint64_t permutes[2]; /* about how many byte permutes the renaming takes */
 } trip_counts;
 
 /* A source and a target in the source's frame, with what is set aside: copies among the source's
@@ -184,7 +191,8 @@ typedef struct trip_work {
     uint32_t warp_bits;
     uint32_t store_copies, peeled; /* masks of warp bits */
     uint32_t blocks;               /* bits of the frame's block columns */
-    bool remote, remote_registers; /* loads from other blocks, some registers among them */
+    bool remote;                   /* loads from other blocks */
+    bool can_turn;                 /* the target's columns are a frame, too */
     uint32_t register_block[LILAC_MOVEMENT_MAX_REGISTER_BITS];
     uint32_t thread_block[MOST_THREAD_COLUMNS];
     uint64_t least_wavefronts[2]; /* the bound */

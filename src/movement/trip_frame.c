@@ -207,6 +207,21 @@ static void own_frame(trip_work *work, tagged_space *echelon) {
     }
 }
 
+/* Which blocks a side's lanes reach into, whose numbers `blocks` are (NULL: their own). */
+static void follow_lanes(trip_side *side, const uint32_t *blocks) {
+    tagged_space reached = {{0}};
+    side->merges = false;
+    side->blocks[0] = 0;
+    for (uint32_t i = 0; i < side->lane_bits; i++) {
+        const uint32_t block = blocks == NULL ? 0 : blocks[i];
+        const uint64_t rest = tagged_rest(&reached, tag(block, side->thread[i]));
+        const bool further = tagged_add(&reached, rest);
+        side->merges = side->merges || (i < 2 && (block != 0 || side->thread[i] == 0));
+        side->within[i] = further ? 0 : (uint32_t)rest;
+        side->blocks[i + 1] = side->blocks[i] + further;
+    }
+}
+
 /* Whose memory the target's columns load from; what is left of them is places in it. A block bit
  * that the source does not need to tell elements apart means copies: of those, the own ones. */
 static void split_blocks(trip_work *work) {
@@ -215,9 +230,8 @@ static void split_blocks(trip_work *work) {
     const uint32_t own = b->lane_bits + b->warp_bits;
     for (uint32_t i = 0; i < b->register_bits; i++) {
         work->register_block[i] = b->reg[i] >> FRAME_BLOCK;
-        work->remote_registers = work->remote_registers || work->register_block[i] != 0;
+        work->remote = work->remote || work->register_block[i] != 0;
     }
-    work->remote = work->remote_registers;
     for (uint32_t i = 0; i < b->thread_bits; i++) {
         uint32_t wanted = 0;
         if (i >= own) {
@@ -230,10 +244,8 @@ static void split_blocks(trip_work *work) {
         work->remote = work->remote || work->thread_block[i] != wanted;
         b->thread[i] &= (UINT32_C(1) << FRAME_BLOCK) - 1;
     }
-    a->merges = b->merges = false;
-    for (uint32_t i = 0; i < 2 && i < b->lane_bits; i++) {
-        b->merges = b->merges || (b->thread[i] | work->thread_block[i]) == 0;
-    }
+    follow_lanes(a, NULL);
+    follow_lanes(b, work->thread_block);
     a->thread_bits = own; /* a block stores to its own memory, wherever it is */
 }
 
@@ -352,6 +364,24 @@ static bool find_rounds(trip_work *work, const lilac_movement_options *options, 
         (unsigned long long)most);
 }
 
+/* Whether the target's own columns make a frame, and its vectors may be the wider ones. Not where
+ * registers load from several blocks, nor where its blocks load parts only of what they hold. */
+static bool can_turn(const trip_work *work) {
+    const trip_side *b = &work->pair.side[LOAD];
+    space all = {{0}};
+    int left = __builtin_popcount(work->pair.whole);
+    for (uint32_t i = 0; i < b->thread_bits; i++) {
+        left -= space_add(&all, b->thread[i]);
+    }
+    for (uint32_t i = 0; i < b->register_bits; i++) {
+        left -= space_add(&all, b->reg[i]);
+        if (work->register_block[i] != 0) {
+            return false;
+        }
+    }
+    return left == 0;
+}
+
 bool lilac_movement_trip_prepare(trip_work *work, const lilac_layout *source,
                                  const lilac_layout *target, uint32_t element_bits,
                                  const lilac_movement_options *options, const lilac_arch *arch,
@@ -375,7 +405,7 @@ bool lilac_movement_trip_prepare(trip_work *work, const lilac_layout *source,
     }
     work->pair.owner = STORE;
     work->pair.whole = work->blocks = work->store_copies = work->peeled = 0;
-    work->remote = work->remote_registers = false;
+    work->remote = false;
     work->warp_bits = a->warp_bits;
     own_frame(work, &echelon);
     uint32_t rank = 0;
@@ -402,6 +432,7 @@ bool lilac_movement_trip_prepare(trip_work *work, const lilac_layout *source,
     if (options == NULL || options->way != LILAC_MOVEMENT_UNSWIZZLED) {
         peel(work);
     }
+    work->can_turn = b->block_bits == 0 || can_turn(work);
     find_common(work);
     return find_rounds(work, options, why);
 }
@@ -425,6 +456,8 @@ void lilac_movement_trip_turn(trip_pair *result, uint32_t *origin, const trip_pa
     }
     result->whole |= result->registers;
     (void)convert(a->reg, a->register_bits, &echelon);
-    (void)convert(a->thread, a->lane_bits + a->warp_bits, &echelon);
+    (void)convert(a->thread, a->thread_bits, &echelon);
+    (void)convert(a->within, a->lane_bits, &echelon);
+    (void)convert(b->within, b->lane_bits, &echelon);
     (void)convert(result->common, result->common_count, &echelon);
 }

@@ -55,9 +55,9 @@ static void find_ranks(ranks *r, const trip_pair *pair) {
     }
     for (uint32_t i = 0; i < a->lane_bits; i++) {
         r->lanes[STORE][i + 1] = r->lanes[STORE][i] + space_add(&own[STORE], a->thread[i]);
-        r->lanes[LOAD][i + 1] = r->lanes[LOAD][i] + space_add(&own[LOAD], b->thread[i]);
+        r->lanes[LOAD][i + 1] = r->lanes[LOAD][i] + space_add(&own[LOAD], b->within[i]);
         r->told_apart[LOAD][i + 1] =
-            r->told_apart[LOAD][i] + space_add(&apart, b->thread[i] & FRAME_REGISTERS);
+            r->told_apart[LOAD][i] + space_add(&apart, b->within[i] & FRAME_REGISTERS);
         r->told_apart[STORE][i + 1] = r->told_apart[STORE][i] + space_add(&threads, a->thread[i]);
     }
 }
@@ -72,7 +72,8 @@ static void count_side(trip_counts *counts, const search *s, const trip_way *way
         const uint32_t low = way->low[which];
         const uint32_t lanes = lilac_movement_trip_lanes(scale, side, which, low);
         counts->instructions[which] = UINT64_C(1) << (s->steps[which] - low);
-        counts->transactions[which] = counts->instructions[which] << (side->lane_bits - lanes);
+        counts->transactions[which] = counts->instructions[which]
+                                      << (side->lane_bits - lanes + side->blocks[lanes]);
     } else {
         const uint32_t words = s->steps[which] - scale->word_bits;
         const uint32_t left = side->register_bits - scale->word_bits - pair->round_bits;
@@ -86,9 +87,28 @@ static uint64_t sum(const uint64_t *values) {
     return values[0] + values[1];
 }
 
+/* Wavefronts first; then what issues, byte permutes at half the rate of other instructions. */
 static bool is_better(const trip_counts *a, const trip_counts *b) {
     const uint64_t ours = sum(a->wavefronts), theirs = sum(b->wavefronts);
-    return ours != theirs ? ours < theirs : sum(a->instructions) < sum(b->instructions);
+    return ours != theirs ? ours < theirs
+                          : sum(a->instructions) + 2 * sum(a->permutes) <
+                                sum(b->instructions) + 2 * sum(b->permutes);
+}
+
+/* Bits within a word that are another register than the side has there: each costs a permute a
+ * word. `bits` directions of the word, `first` the lane that those past `before` are (the other
+ * side's row); a side's own choices are its own registers. */
+static void count_permutes(trip_counts *counts, const search *s, const trip_pair *pair,
+                           uint32_t which, uint32_t bits, uint32_t before, uint32_t first) {
+    const trip_side *side = &pair->side[which];
+    const uint32_t word = least_of(s->work->scale.word_bits, bits);
+    uint64_t moved = 0;
+    for (uint32_t i = 0; i < word; i++) {
+        const uint32_t direction =
+            i < before ? pair->common[i] : UINT32_C(1) << (first + i - before);
+        moved += i < side->register_bits && side->reg[i] != direction;
+    }
+    counts->permutes[which] = moved << above(s->steps[which], s->work->scale.word_bits);
 }
 
 /* Takes a way when it is the best so far; the bound is of the cheapest transactions. */
@@ -121,6 +141,8 @@ static void try_vectors(search *s, const ranks *r, uint32_t store, uint32_t load
     trip_counts counts;
     count_side(&counts, s, &way, STORE, other == STORE ? excess : 0);
     count_side(&counts, s, &way, LOAD, other == LOAD ? excess : 0);
+    count_permutes(&counts, s, &s->work->pair, STORE, low, low, 0);
+    count_permutes(&counts, s, &s->work->pair, LOAD, low, low, 0);
     (void)offer(s, &way, &counts);
 }
 
@@ -138,7 +160,7 @@ static void try_all_vectors(search *s) {
         for (uint32_t high = s->most[STORE]; high > low; high--) {
             try_vectors(s, &r, high, low);
         }
-        for (uint32_t high = s->work->remote_registers ? 0 : s->most[LOAD]; high > low; high--) {
+        for (uint32_t high = s->work->can_turn ? s->most[LOAD] : 0; high > low; high--) {
             try_vectors(s, &r, low, high);
         }
     }
@@ -234,12 +256,14 @@ static void try_matrix(search *s, const trip_pair *pair, lilac_movement_instruct
             (void)space_add(&known, left & -left);
         }
         for (uint32_t i = 0; i < lanes; i++) {
-            reached += space_add(&known, other->thread[i]);
+            reached += space_add(&known, other->within[i]);
         }
-        reached -= rank_of(other->thread, lanes, apart);
+        reached -= rank_of(other->within, lanes, apart);
         count_side(&counts, s, &way, own, 0);
         count_side(&counts, s, &way, others,
                    s->segments ? above(reached, scale->bank_bits - high) : 0);
+        count_permutes(&counts, s, pair, own, least_of(low, before), before, 0);
+        count_permutes(&counts, s, pair, others, low, before, first);
         if (offer(s, &way, &counts)) {
             s->best->turned = own == LOAD;
         }
@@ -296,8 +320,11 @@ static void try_matrices(search *s, lilac_movement_instruction store,
     if (bits == 0 || !rows_agree(pair, scale, store, load, bits)) {
         return;
     }
+    const uint32_t shared = least_of(row_registers(store, scale), row_registers(load, scale));
     count_side(&counts, s, &way, STORE, 0);
     count_side(&counts, s, &way, LOAD, 0);
+    count_permutes(&counts, s, pair, STORE, shared, shared, 0);
+    count_permutes(&counts, s, pair, LOAD, shared, shared, 0);
     /* Whether the registers of both leave the rows alone, the memory shows. */
     if (is_better(&counts, &s->best->counts) && lilac_movement_swizzle(&basis, pair, &way, scale)) {
         (void)offer(s, &way, &counts);
@@ -311,7 +338,7 @@ static bool has_matrices(const trip_work *work, uint32_t which) {
            scale->arch->warp_size == 32 && scale->arch->bank_bytes == 4 &&
            scale->arch->banks >= 32 &&
            work->pair.side[which].register_bits >= scale->word_bits + work->pair.round_bits &&
-           !(work->remote && which == LOAD);
+           (which == STORE || (work->can_turn && !work->remote));
 }
 
 /* The least that any instructions of a side could take. */
@@ -343,6 +370,7 @@ static void try_all_matrices(search *s) {
     trip_counts ideal;
     count_ideal(&ideal, s, STORE, store);
     count_ideal(&ideal, s, LOAD, load);
+    ideal.permutes[STORE] = ideal.permutes[LOAD] = 0;
     if ((!store && !load) || !is_better(&ideal, &s->best->counts)) {
         return;
     }

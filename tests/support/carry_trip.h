@@ -61,8 +61,8 @@ static inline uint64_t carry_sum(const uint64_t *columns, uint32_t bits, uint64_
     return sum;
 }
 
-/* Wavefronts of one instruction of a warp from the byte addresses (blocks in the high bits) of its
- * lanes or rows. */
+/* Wavefronts of one instruction of a warp from the byte addresses (blocks in the bits from 40 on)
+ * of its lanes or rows. Each block that a transaction reaches into counts by itself. */
 static inline uint64_t carry_count(const carried *c, const lilac_movement_access *a, bool load,
                                    const uint64_t *address, uint32_t lanes, uint32_t bytes) {
     uint32_t words = bytes > c->arch->bank_bytes ? bytes / c->arch->bank_bytes : 1;
@@ -71,8 +71,10 @@ static inline uint64_t carry_count(const carried *c, const lilac_movement_access
     uint64_t total = 0;
     group = group < lanes ? group : lanes;
     for (uint32_t lane = 0; lane < lanes; lane++) {
-        near[0] = near[0] && address[lane] == address[lane ^ 1];
-        near[1] = near[1] && lanes > 2 && address[lane] == address[lane ^ 2];
+        for (uint32_t i = 0; i < 2; i++) {
+            uint64_t next = address[lane ^ (1u << i)];
+            near[i] = near[i] && (address[lane] == next || address[lane] >> 40 != next >> 40);
+        }
     }
     if (load && a->instruction == LILAC_MOVEMENT_VECTOR && bytes >= 2 * c->arch->bank_bytes &&
         (near[0] || near[1]) && group < lanes)
@@ -84,20 +86,25 @@ static inline uint64_t carry_count(const carried *c, const lilac_movement_access
     for (uint32_t first = 0; first < lanes; first += group) {
         uint64_t seen[64 * 4];
         uint32_t count = 0, most = 0;
-        for (uint32_t lane = first; lane < first + group; lane++) {
-            for (uint32_t i = 0; i < words; i++) {
-                uint64_t word = address[lane] / c->arch->bank_bytes + i;
-                uint32_t depth = 1;
-                bool known = false;
-                for (uint32_t j = 0; j < count; j++) {
-                    known = known || seen[j] == word;
-                    depth += seen[j] % c->arch->banks == word % c->arch->banks;
-                }
-                if (!known) {
-                    seen[count++] = word;
-                    most = depth > most ? depth : most;
+        for (uint32_t block = 0; block < 16; block++) {
+            uint32_t fullest = 0;
+            for (uint32_t lane = first; lane < first + group; lane++) {
+                for (uint32_t i = 0; i < words && address[lane] >> 40 == block; i++) {
+                    uint64_t word = address[lane] / c->arch->bank_bytes + i;
+                    uint32_t depth = 1;
+                    bool known = false;
+                    for (uint32_t j = 0; j < count; j++) {
+                        known = known || seen[j] == word;
+                        depth += seen[j] >> 38 == word >> 38 &&
+                                 seen[j] % c->arch->banks == word % c->arch->banks;
+                    }
+                    if (!known) {
+                        seen[count++] = word;
+                        fullest = depth > fullest ? depth : fullest;
+                    }
                 }
             }
+            most += fullest;
         }
         assert_int_equal(most, a->transaction_wavefronts);
         total += most;
