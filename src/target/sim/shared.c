@@ -141,12 +141,21 @@ static bool conflicts(const lilac_sim_shared *s, uint64_t stamp, uint32_t warp,
     return false;
 }
 
+/* Is one of the stamps above the floor? Mostly none is. */
+static bool any_recent(const lilac_sim_shared *s, const uint64_t *stamps, uint32_t size) {
+    uint64_t first = ((uint64_t)s->floor + 1) << EPOCH_SHIFT;
+    bool any = false;
+    for (uint32_t b = 0; b < size; b++)
+        any |= stamps[b] >= first;
+    return any;
+}
+
 static void find_conflict(const lilac_sim_shared *s, const uint64_t *stamps, uint32_t size,
                           uint32_t warp, lilac_sim_conflict_kind kind,
                           lilac_sim_conflict *conflict) {
     uint64_t mine = (uint64_t)warp << WARP_SHIFT;
-    for (uint32_t b = 0; b < size; b++) {
-        if ((stamps[b] & WHO) == mine || epoch_of(stamps[b]) <= s->floor ||
+    for (uint32_t b = any_recent(s, stamps, size) ? 0 : size; b < size; b++) {
+        if (epoch_of(stamps[b]) <= s->floor || (stamps[b] & WHO) == mine ||
             !conflicts(s, stamps[b], warp, conflict))
             continue;
         conflict->kind = kind;
@@ -174,8 +183,6 @@ static uint32_t new_reader(lilac_sim_shared *s, uint32_t epoch, uint32_t warp, u
 
 /* The stamp of a byte that `warp` reads now, `before` being its stamp of other readers. */
 static uint64_t add_reader(lilac_sim_shared *s, uint64_t before, uint64_t mine, uint32_t warp) {
-    if (!s->known)
-        return mine | MANY;
     uint32_t head = 0;
     if (!(before & MANY)) {
         if (!is_ordered(s, warp_of(before), epoch_of(before), warp))
@@ -207,6 +214,14 @@ void lilac_sim_shared_read(lilac_sim_shared *s, uint64_t at, uint32_t size, uint
     uint64_t *stamps = s->read_stamp + at;
     if (conflict)
         find_conflict(s, s->write_stamp + at, size, warp, CONFLICT_READ_AFTER_WRITE, conflict);
+    if (!s->known) {
+        uint64_t first = ((uint64_t)s->floor + 1) << EPOCH_SHIFT;
+        for (uint32_t b = 0; b < size; b++) {
+            bool others = (stamps[b] & WHO) != who && stamps[b] >= first;
+            stamps[b] = mine | (others ? MANY : 0);
+        }
+        return;
+    }
     for (uint32_t b = 0; b < size; b++) {
         uint64_t before = stamps[b];
         bool alone = (before & WHO) == who || epoch_of(before) <= s->floor;
