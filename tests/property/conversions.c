@@ -32,7 +32,7 @@ static const char *const way_name[WAYS] = {"any", "shuffles", "shared", "unswizz
 
 static uint32_t pair_count(void) {
 #ifdef SLOW
-    uint32_t count = ALL_PAIRS / 20;
+    uint32_t count = ALL_PAIRS / 5;
 #else
     uint32_t count = ALL_PAIRS;
 #endif
@@ -78,7 +78,7 @@ static const lilac_arch *random_arch(lilac_random *random) {
 static void random_question(question *q, lilac_random *random, lilac_context *context,
                             uint32_t number) {
     *q = (question){.number = number, .arch = random_arch(random)};
-    q->element_bits = 8U << random_below(random, 5);
+    q->element_bits = random_below(random, 25) == 0 ? 1 : 8U << random_below(random, 5);
     const bool clusters = lilac_arch_has(q->arch, LILAC_HAS_CLUSTERS);
     random_space space;
     random_space_init(&space, random, q->arch->warp_size == 64 ? 6 : 5, random_below(random, 4),
@@ -260,7 +260,8 @@ static bool may_refuse(const question *q, lilac_movement_way way, const char *wh
     const uint64_t scratch =
         q->options.scratch_bytes != 0 ? q->options.scratch_bytes : q->arch->shared_bytes / 4;
     return (strstr(why, "bytes of shared memory") != NULL || strstr(why, "rounds") != NULL) &&
-           UINT64_C(1) << target->out_bits > scratch / (q->element_bits / 8);
+           UINT64_C(1) << target->out_bits >
+               scratch / (q->element_bits < 8 ? 1 : q->element_bits / 8);
 }
 
 /* The plan's cycles; 0 when it was refused. */
