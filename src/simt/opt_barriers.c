@@ -67,7 +67,8 @@ typedef struct pass {
     set *before, *after; /* of each level and node: pending when it is reached, coming when left */
     uint32_t *work;      /* nodes to look at */
     uint8_t *in_work;
-    bool given_up; /* too many promises or kinds of barriers to tell apart */
+    bool candidates; /* barriers that may go */
+    bool given_up;   /* too many promises or kinds of barriers to tell apart */
 } pass;
 
 /* ---- the graph -------------------------------------------------------------------------- */
@@ -189,6 +190,7 @@ static uint32_t add_body(pass *p, const lilac_simt_body *body, uint32_t at) {
             at = follow(p, at);
             p->nodes[at].barrier = i;
             p->nodes[at].mask = mask;
+            p->candidates |= (i->flags & LILAC_SIMT_SHARED_ONLY) != 0;
             add_level(p, mask);
             at = follow(p, at);
         }
@@ -350,7 +352,7 @@ bool lilac_simt_opt_barriers(lilac_simt_kernel *kernel) {
     for (uint32_t k = 0; k < p.key_count; k++) {
         add_level(&p, p.keys[k].apart);
     }
-    bool changed = !p.given_up && run(&p);
+    bool changed = p.candidates && !p.given_up && run(&p);
     lilac_heap_free(p.nodes);
     return changed;
 }
