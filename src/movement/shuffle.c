@@ -314,8 +314,20 @@ static uint32_t plain_register(const origins *d, const factors *f, uint32_t r) {
     return sum;
 }
 
+/* A register of the target that the lane itself has as its register `place`; 0: none. */
+static uint32_t register_that_stays(const origins *d, uint32_t place) {
+    uint64_t used;
+    echelon span;
+    span.pivots = 0;
+    for (uint32_t i = 0; i < d->to_bits; i++) {
+        (void)lilac_movement_insert(&span, d->reg[i], UINT64_C(1) << i);
+    }
+    return lilac_movement_reduce(&span, place, &used) == 0 ? (uint32_t)used : 0;
+}
+
 /* Λ, G and K from H. Of the places in words (`postponed`, a mask of source register bits) a thread
- * sends all: for each there is a register more in between, and it is chosen after the shuffle. */
+ * sends all, and they are chosen after the shuffle: by the register that comes from there in the
+ * same lane, or else by one more in between. */
 static void find_senders(factors *f, const origins *d, uint32_t postponed) {
     echelon span;
     uint32_t value[MOST_THREADS];
@@ -331,12 +343,15 @@ static void find_senders(factors *f, const origins *d, uint32_t postponed) {
     }
     for (; postponed != 0; postponed &= postponed - 1) {
         const uint32_t place = postponed & (~postponed + 1);
+        uint32_t reg = register_that_stays(d, place);
+        if (reg == 0) {
+            reg = UINT32_C(1) << (d->to_bits + f->extra_count);
+            f->extra[f->extra_count++] = place;
+        }
         for (uint32_t i = 0; i < d->thread_bits; i++) {
-            f->receive[i] |=
-                (value[i] & place) != 0 ? UINT32_C(1) << (d->to_bits + f->extra_count) : 0;
+            f->receive[i] ^= (value[i] & place) != 0 ? reg : 0;
             value[i] &= ~place;
         }
-        f->extra[f->extra_count++] = place;
     }
     if (own) {
         memcpy(f->send, value, d->thread_bits * sizeof value[0]);
@@ -575,6 +590,35 @@ static bool packed_alike(const factors *f, const origins *d, uint32_t packed) {
     return alike;
 }
 
+/* What an exchange takes, but for what its two maps have in common. */
+static uint64_t estimate(const lilac_movement_shuffle *s, uint32_t packed, const lilac_arch *arch) {
+    const uint32_t thread_bits = s->lane_bits + s->warp_bits;
+    const uint32_t words = s->register_bits > packed ? s->register_bits - packed : 0;
+    lilac_movement_map before, after;
+    echelon span;
+    uint32_t rank = 0;
+    bool own_lane = true;
+    lilac_movement_map_init(&before, packed, s->before_bits, s->register_bits, s->kept, thread_bits,
+                            s->before);
+    lilac_movement_map_init(&after, packed, s->register_bits, s->after_bits, s->taken, thread_bits,
+                            s->after);
+    const lilac_movement_count first = lilac_movement_estimate(&before);
+    const lilac_movement_count second = lilac_movement_estimate(&after);
+    span.pivots = 0;
+    for (uint32_t i = 0; i < words; i++) {
+        rank += s->distance[packed + i] != 0 &&
+                lilac_movement_insert(&span, s->distance[packed + i], 0);
+    }
+    for (uint32_t i = 0; i < thread_bits; i++) {
+        own_lane = own_lane && s->lane[i] == (i < s->lane_bits ? UINT64_C(1) << i : 0);
+    }
+    const uint64_t still = own_lane ? (UINT64_C(1) << words) >> rank : 0;
+    const lilac_movement_price price = {.shuffles = (UINT64_C(1) << words) - still,
+                                        .selects = first.selects + second.selects,
+                                        .permutes = first.permutes + second.permutes};
+    return lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_WARP, arch);
+}
+
 /* Registers that share a word in the target, or all that might between the maps. */
 static bool comes_from_lanes(const factors *f, const origins *d, uint32_t packed) {
     uint32_t still = d->to_bits + f->extra_count;
@@ -607,22 +651,22 @@ static bool put_cheapest(lilac_movement_shuffle *result, const factors *received
     const bool scattered = comes_from_lanes(&f, d, packed);
     for (uint32_t postponed = 0; postponed <= (scattered ? places : 0); postponed++) {
         bool settled = false;
-        f = *received;
-        if (d->to_bits + f.extra_count + postponed > MOST_REGISTERS) {
+        if (d->to_bits + received->extra_count + postponed > MOST_REGISTERS) {
             break;
         }
-        find_senders(&f, d, (UINT32_C(1) << postponed) - 1);
+        if (postponed != 0) {
+            f = *received;
+            find_senders(&f, d, (UINT32_C(1) << postponed) - 1);
+        }
         for (uint32_t way = 0; way < 2 && !settled; way++) {
             lilac_movement_shuffle s = like;
-            lilac_movement_price price = {0};
             packing p;
-            if (!pack(&p, &f, d, packed, postponed, scattered, way != 0, &settled)) {
+            if (!pack(&p, &f, d, packed, f.extra_count - received->extra_count, scattered, way != 0,
+                      &settled)) {
                 continue;
             }
             put_packed(&s, &f, d, &p);
-            lilac_movement_price_shuffle(&price, &s, element_bits, 1);
-            const uint64_t cycles =
-                lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_WARP, arch);
+            const uint64_t cycles = estimate(&s, packed, arch);
             if (cycles < least) {
                 least = cycles;
                 *result = s;

@@ -380,3 +380,33 @@ lilac_movement_count lilac_movement_count_stage(const stage *s) {
     return lilac_movement_count_words(s, s->map.column + s->map.packed,
                                       s->map.to_bits - s->map.packed);
 }
+
+lilac_movement_count lilac_movement_estimate(const map *m) {
+    const uint32_t packed = m->packed;
+    lilac_movement_count result = {0, 0};
+    echelon mixing, needed;
+    selection s;
+    stage last;
+    uint32_t words = 0, narrowing = 0;
+    const uint32_t rank = mixing_span(&mixing, m);
+    select_directions(&s, m, &mixing);
+    needed.pivots = 0;
+    for (uint32_t i = 0; s.count != 0 && i < m->to_bits; i++) {
+        const uint32_t word = m->column[i] >> packed;
+        words += word != 0 && lilac_movement_insert(&needed, word, 0);
+    }
+    for (uint32_t i = 0; i < s.count; i++) {
+        narrowing += lilac_movement_insert(&needed, s.direction[i], 0);
+    }
+    if (s.count != 0) {
+        const uint64_t others = s.count - narrowing + (UINT64_C(1) << narrowing) - 1;
+        result.selects = (others - (rank == 0)) << words;
+    }
+    last.map = *m;
+    finish(&last);
+    const lilac_movement_count count = lilac_movement_count_stage(&last);
+    const uint64_t all = count.selects + count.permutes;
+    result.selects += rank == 0 ? count.selects : 0;
+    result.permutes += rank == 0 ? count.permutes : rank * all;
+    return result;
+}
