@@ -2,9 +2,7 @@
  *
  * Every carried tensor becomes as many carried values as it has different registers, or words when
  * its elements are narrow and travel in words; pointers that advance by one step for all become as
- * many as they have different bases. Conditions are
- * scalars, which all threads share. The barrier state follows the paths: entering a loop, shared
- * memory may have been read before it or by the iteration before. */
+ * many as they have different bases. Conditions are scalars, which all threads share. */
 #include "lower_internal.h"
 
 #include <string.h>
@@ -222,43 +220,6 @@ static bool define_results(lilac_lowering *l, const lilac_tile_op *op, lilac_low
     return true;
 }
 
-static bool may_use_shared(const lilac_tile_op *op) {
-    switch (op->code) {
-    case LILAC_TILE_OP_TTG_LOCAL_ALLOC:
-    case LILAC_TILE_OP_TTG_LOCAL_LOAD:
-    case LILAC_TILE_OP_TTG_LOCAL_STORE:
-    case LILAC_TILE_OP_TTG_CONVERT_LAYOUT:
-        return true;
-    case LILAC_TILE_OP_TT_SPLAT:
-        return false;
-    default:
-        return (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_SHAPE) != 0;
-    }
-}
-
-/* May anything in the region read shared memory? */
-static bool reads_shared(lilac_lowering *l, const lilac_tile_region *region) {
-    for (const lilac_tile_block *b = region->first; b != NULL; b = b->next) {
-        for (const lilac_tile_op *op = b->first; op != NULL; op = op->next) {
-            if (op->code == LILAC_TILE_OP_TT_REDUCE) {
-                if (lilac_lower_reduce_is_shared(l, op)) {
-                    return true;
-                }
-                continue;
-            }
-            if (may_use_shared(op)) {
-                return true;
-            }
-            for (uint32_t i = 0; i < op->region_count; i++) {
-                if (reads_shared(l, op->regions[i])) {
-                    return true;
-                }
-            }
-        }
-    }
-    return false;
-}
-
 /* A region that must be one block with these arguments. */
 static const lilac_tile_block *only_block(lilac_lowering *l, const lilac_tile_region *region,
                                           uint32_t arguments) {
@@ -392,14 +353,11 @@ static bool lower_for(lilac_lowering *l, const lilac_tile_op *op) {
         return false;
     }
     lilac_simt_value variable;
-    bool shared_read = l->shared_read;
-    bool within = reads_shared(l, op->regions[0]);
     lilac_simt_instruction *loop =
         lilac_simt_loop_begin(&l->builder, counter(l, lower), counter(l, upper), counter(l, step),
                               b.width, b.values, &variable);
     define_counter(l, lower, upper, variable, inside[0]);
     receive_all(l, &b, inside + 1, variable + 1);
-    l->shared_read = shared_read || within;
     const lilac_tile_op *end = lilac_lower_block(l, block);
     if (end == NULL) {
         return false;
@@ -412,7 +370,6 @@ static bool lower_for(lilac_lowering *l, const lilac_tile_op *op) {
     }
     l->op = op;
     lilac_simt_value first = lilac_simt_loop_end(&l->builder, loop, b.values);
-    l->shared_read = l->shared_read || shared_read;
     for (uint32_t i = 0, at = 0; i < carried; at += b.carries[i++].width) {
         lilac_lower_value *result = lilac_lower_result(l, op, i);
         if (result == NULL) {
@@ -452,15 +409,12 @@ static bool lower_if(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_tile_block *then = op->regions[0]->first;
     bundle values =
         make_bundle(l, op->result_count, results, tiles, then != NULL ? then->last : NULL, 0);
-    bool shared_read = l->shared_read;
     lilac_simt_instruction *branch =
         lilac_simt_if_begin(&l->builder, lilac_lower_get(l, lilac_lower_operand(l, op, 0), 0),
                             values.width, values.types);
     if (!lower_side(l, op, 0, &values, results)) {
         return false;
     }
-    bool after_then = l->shared_read;
-    l->shared_read = shared_read;
     l->op = op;
     lilac_simt_if_else(&l->builder, branch, values.values);
     if (!lower_side(l, op, 1, &values, results)) {
@@ -468,7 +422,6 @@ static bool lower_if(lilac_lowering *l, const lilac_tile_op *op) {
     }
     l->op = op;
     lilac_simt_value first = lilac_simt_if_end(&l->builder, branch, values.values);
-    l->shared_read = l->shared_read || after_then;
     receive_all(l, &values, results, first);
     return true;
 }
@@ -499,12 +452,10 @@ static bool lower_while(lilac_lowering *l, const lilac_tile_op *op) {
     if (!send_all(l, &inits, op, 0, first)) {
         return false;
     }
-    bool within = reads_shared(l, op->regions[0]) || reads_shared(l, op->regions[1]);
     lilac_simt_value arguments;
     lilac_simt_instruction *loop = lilac_simt_while_begin(&l->builder, inits.width, inits.values,
                                                           out.width, out.types, &arguments);
     receive_all(l, &inits, first, arguments);
-    l->shared_read = l->shared_read || within;
     const lilac_tile_op *end = lilac_lower_block(l, before);
     if (end == NULL) {
         return false;
@@ -516,7 +467,6 @@ static bool lower_while(lilac_lowering *l, const lilac_tile_op *op) {
     if (!send_all(l, &out, end, 1, results)) {
         return false;
     }
-    bool leaves_read = l->shared_read; /* the loop is left from here */
     lilac_simt_while_condition(&l->builder, loop, condition, out.values, &arguments);
     receive_all(l, &out, second, arguments);
     end = lilac_lower_block(l, after);
@@ -525,7 +475,6 @@ static bool lower_while(lilac_lowering *l, const lilac_tile_op *op) {
     }
     l->op = op;
     lilac_simt_value values = lilac_simt_while_end(&l->builder, loop, inits.values);
-    l->shared_read = leaves_read;
     receive_all(l, &out, results, values);
     return true;
 }

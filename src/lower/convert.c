@@ -53,9 +53,10 @@ bool lilac_lower_move(lilac_lowering *l, lilac_simt_type type, const lilac_lower
     lilac_layout layouts[2];
     lilac_reason why = {0};
     lilac_movement_plan *plan = lilac_arena_new(l->arena, lilac_movement_plan);
-    uint32_t shared = l->target->arch->shared_bytes, left = shared - l->scratch_begin;
-    lilac_movement_options options = {.way = way,
-                                      .scratch_bytes = left < shared / 4 ? left : shared / 4};
+    /* A trip may have all of the memory: a block whose tensors need that much has few others beside
+     * it anyway, for registers. */
+    uint32_t left = l->target->arch->shared_bytes - l->scratch_begin;
+    lilac_movement_options options = {.way = way, .scratch_bytes = left > 0 ? left : 1};
     if (!lilac_lower_layout_of(&layouts[0], from, from, registers[0], &why) ||
         !lilac_lower_layout_of(&layouts[1], from, to, registers[1], &why) ||
         !lilac_movement_plan_init(plan, &layouts[0], &layouts[1], lilac_simt_type_bits(type),
@@ -67,15 +68,12 @@ bool lilac_lower_move(lilac_lowering *l, lilac_simt_type type, const lilac_lower
     uint32_t scratch = 0;
     if (has_trip(plan)) {
         scratch = lilac_lower_scratch(l, plan->trip.bytes);
-        if (l->shared_read) {
-            lilac_lower_barrier(l);
-            if (plan->trip.barrier == LILAC_MOVEMENT_BARRIER_WARP ||
-                plan->trip.barrier == LILAC_MOVEMENT_BARRIER_GROUP) {
-                lilac_lower_trip_barrier(&l->builder, &plan->trip, plan->lane_bits,
-                                         plan->warp_bits);
-            }
+        /* Whatever used these bytes before; or, in a loop, the same warps for the same. */
+        lilac_lower_barrier(l);
+        if (plan->trip.barrier == LILAC_MOVEMENT_BARRIER_WARP ||
+            plan->trip.barrier == LILAC_MOVEMENT_BARRIER_GROUP) {
+            lilac_lower_trip_barrier(&l->builder, &plan->trip, plan->lane_bits, plan->warp_bits);
         }
-        l->shared_read = true;
     }
     if (!lilac_lower_movement(&l->builder, l->arena, plan, type, moved, scratch, made)) {
         return lilac_lower_unsupported(l, "out of memory");

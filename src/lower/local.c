@@ -332,14 +332,6 @@ static bool plan_transfer(lilac_lowering *l, const lilac_lower_view *view,
     return true;
 }
 
-/* All warps see what was stored before, and nobody still reads it. */
-static void settle(lilac_lowering *l) {
-    if (l->shared_read) {
-        lilac_lower_barrier(l);
-    }
-    l->shared_read = true;
-}
-
 static bool store(lilac_lowering *l, const lilac_tile_value *tensor,
                   const lilac_tile_value *memory) {
     const lilac_lower_value *value = &l->values[tensor->id];
@@ -347,7 +339,7 @@ static bool store(lilac_lowering *l, const lilac_tile_value *tensor,
     if (!plan_transfer(l, value->view, memory, &t)) {
         return false;
     }
-    settle(l);
+    lilac_lower_barrier(l);
     uint32_t bits = (uint32_t)__builtin_popcount(t.registers);
     lilac_simt_value *values = lilac_arena_array(l->arena, lilac_simt_value, 1U << bits);
     for (uint32_t i = 0; i >> bits == 0; i++) {
@@ -368,7 +360,7 @@ static bool load(lilac_lowering *l, const lilac_tile_op *op) {
     if (value == NULL || !plan_transfer(l, value->view, op->operands[0].value, &t)) {
         return false;
     }
-    settle(l);
+    lilac_lower_barrier(l);
     uint32_t bits = (uint32_t)__builtin_popcount(t.registers);
     lilac_lower_words words = {.register_bits = bits, .element_bits = element_bits(value->type)};
     words.count = lilac_movement_words(bits, words.element_bits);

@@ -193,9 +193,11 @@ lilac_simt_value lilac_lower_select(lilac_lowering *l, lilac_simt_value conditio
 }
 
 void lilac_lower_barrier(lilac_lowering *l) {
-    lilac_simt_instruction barrier = {.code = LILAC_SIMT_OP_BARRIER};
-    (void)lilac_simt_build(&l->builder, &barrier, 0, NULL, 0, NULL);
-    l->shared_read = false;
+    if (l->kernel->num_warps == 1) {
+        lilac_simt_warp_barrier(&l->builder);
+    } else {
+        lilac_simt_barrier(&l->builder);
+    }
 }
 
 /* ---- elementwise ------------------------------------------------------------------------- */
@@ -267,8 +269,13 @@ static bool promise(lilac_lowering *l, const lilac_tile_op *op) {
 }
 
 static bool barrier(lilac_lowering *l, const lilac_tile_op *op) {
-    (void)op;
-    lilac_lower_barrier(l);
+    if (op->code == LILAC_TILE_OP_TTG_LOCAL_BARRIER) {
+        lilac_lower_barrier(l);
+        return true;
+    }
+    /* Orders global memory too: it stays. */
+    lilac_simt_instruction like = {.code = LILAC_SIMT_OP_BARRIER};
+    (void)lilac_simt_build(&l->builder, &like, 0, NULL, 0, NULL);
     return true;
 }
 

@@ -65,7 +65,6 @@ typedef struct lilac_lowering {
     uint32_t shared_bytes;   /* in all: what local_alloc has, and scratch after it */
     uint32_t scratch_begin, scratch_next;
     uint32_t again_begin, again_end; /* what lilac_lower_scratch_again gave last */
-    bool shared_read;                /* shared memory may have been read since the last barrier */
     bool failed;
 } lilac_lowering;
 
@@ -300,10 +299,9 @@ bool lilac_lower_local(lilac_lowering *l, const lilac_tile_op *op);      /* loca
 /* Gives every local_alloc of the function its place in shared memory, and scratch what is above. */
 bool lilac_lower_place_memory(lilac_lowering *l);
 
-/* Does lowering this tt.reduce touch shared memory? */
-bool lilac_lower_reduce_is_shared(lilac_lowering *l, const lilac_tile_op *op);
-
-/* A barrier of the block: what was read and written before is settled. */
+/* A barrier of the block, for shared memory: stands before and after everything that is stored
+ * there. Those that order nothing are taken away by lilac_simt_opt_barriers, which knows the
+ * intervals that all accesses are marked with, and what goes round loops. */
 void lilac_lower_barrier(lilac_lowering *l);
 
 #endif

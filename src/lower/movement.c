@@ -36,7 +36,7 @@ void lilac_lower_trip_barrier(lilac_simt_builder *b, const lilac_movement_trip *
                               uint32_t lane_bits, uint32_t warp_bits) {
     uint32_t others = ((1U << warp_bits) - 1) & ~trip->barrier_warps;
     uint32_t groups = 1U << __builtin_popcount(others);
-    if (trip->barrier == LILAC_MOVEMENT_BARRIER_WARP) {
+    if (trip->barrier == LILAC_MOVEMENT_BARRIER_WARP || (warp_bits == 0 && !trip->remote)) {
         lilac_simt_warp_barrier(b);
     } else if (trip->barrier == LILAC_MOVEMENT_BARRIER_CLUSTER) {
         lilac_simt_cluster_barrier(b);
@@ -50,7 +50,7 @@ void lilac_lower_trip_barrier(lilac_simt_builder *b, const lilac_movement_trip *
             }
         }
         lilac_simt_value number = lilac_lower_linear(b, lane_bits + warp_bits, columns, 0, NULL);
-        lilac_simt_group_barrier(b, number, (1U << (lane_bits + warp_bits)) / groups);
+        lilac_simt_group_barrier_apart(b, number, (1U << (lane_bits + warp_bits)) / groups, others);
     } else {
         lilac_simt_barrier(b);
     }

@@ -176,15 +176,6 @@ static bool make_plan(lilac_lowering *l, const lilac_tile_op *op, plan *p) {
     return true;
 }
 
-bool lilac_lower_reduce_is_shared(lilac_lowering *l, const lilac_tile_op *op) {
-    plan p;
-    const lilac_tile_op *before = l->op;
-    l->op = op;
-    bool shared = make_plan(l, op, &p) && p.shared;
-    l->op = before;
-    return shared;
-}
-
 /* ---- combining --------------------------------------------------------------------------- */
 
 /* The values of one element, one for each operand. */
@@ -478,9 +469,7 @@ static bool through_shared(lilac_lowering *l, const lilac_tile_op *op, const pla
                            const lilac_simt_value *elements, lilac_lower_value *const *results) {
     uint32_t n = p->operands, slots = 1U << p->slot_bits, bytes = 0, scratch;
     uint32_t *starts = lilac_arena_array(l->arena, uint32_t, n);
-    if (l->shared_read) {
-        lilac_lower_barrier(l);
-    }
+    lilac_lower_barrier(l);
     for (uint32_t i = 0; i < n; i++) {
         starts[i] = (bytes + 15) / 16 * 16;
         bytes = starts[i] + (memory_bytes(results[i]->simt) << p->slot_bits << p->keep_bits);
@@ -502,7 +491,6 @@ static bool through_shared(lilac_lowering *l, const lilac_tile_op *op, const pla
                           partials + (size_t)r * slots * n);
         }
     }
-    l->shared_read = true;
     for (uint32_t r = 0; r < registers; r++) {
         uint32_t same = p->out == NULL ? r : p->out->canonical[r];
         lilac_simt_value *list = partials + (size_t)r * slots * n;

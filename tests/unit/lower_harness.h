@@ -80,6 +80,10 @@ static inline bool harness_try_edited(harness *h, const char *ttir, uint32_t war
     if (h->simt == NULL) {
         return false;
     }
+    /* The lowering leaves to this pass which barriers are needed. */
+    for (lilac_simt_kernel *kernel = h->simt->kernels; kernel != NULL; kernel = kernel->next) {
+        (void)lilac_simt_opt_barriers(kernel);
+    }
     lilac_simt_print(&h->text, h->simt);
     return lilac_simt_verify(h->simt);
 }
