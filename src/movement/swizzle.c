@@ -24,7 +24,6 @@
 #include "trip.h"
 
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 enum { REGISTER_DIRECTION = 0xff, FIRST_ROUND = MOST_LOW };
@@ -40,6 +39,7 @@ typedef struct builder {
                                                                           the rounds */
     uint8_t lane_bit[MOST_LOW]; /* the frame's bit of the lane that a direction is, or
                                    REGISTER_DIRECTION */
+    bool natural;               /* the owner's own directions are its lowest registers */
     tagged_space registers;     /* modulo the owner's threads: P, rounds (their tags) and Z */
 } builder;
 
@@ -102,13 +102,13 @@ static bool is_low_lane(const builder *b, uint32_t lane) {
     return false;
 }
 
-/* Directions beyond a word that only the owner uses: the other side's lanes, but those that are a
- * word's own registers last; then its other threads; then anything. */
+/* Directions beyond a word that only the owner uses: its lowest registers if that will do; else the
+ * other side's lanes, but those that are a word's own registers last; then its other threads. */
 static bool choose_high(builder *b, choice *c, uint32_t i) {
     const uint32_t lanes =
         1U << lilac_movement_trip_lanes(b->scale, b->other, 1 - b->pair->owner, b->other_low);
     const uint32_t lane_bits = bits_of(lanes);
-    for (uint32_t pass = 0; pass < 3; pass++) {
+    for (uint32_t pass = b->natural ? 3 : 0; pass < 3; pass++) {
         const uint32_t count = pass < 2 ? lane_bits : b->other->thread_bits;
         for (uint32_t j = 0; j < count; j++) {
             const uint32_t vector =
@@ -172,7 +172,7 @@ static bool choose_own(builder *b, uint32_t shared) {
     for (uint32_t pass = 0; pass < 2; pass++) {
         for (uint32_t i = b->other_low; i < b->low; i++) {
             const bool in_word = i < b->scale->word_bits;
-            if (b->lane_bit[i] != REGISTER_DIRECTION || in_word != (pass == 1)) {
+            if (b->lane_bit[i] != REGISTER_DIRECTION || in_word != (pass == !b->natural)) {
                 continue;
             }
             if (!begun) {
@@ -361,6 +361,20 @@ static void split_spaces(split *s, const builder *b, const vectors *u, const vec
     }
 }
 
+/* 2^exponent, of those that a double has. */
+static double power_of_two(int exponent) {
+    const uint64_t bits = (uint64_t)(1023 + exponent) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
+
+static int exponent_of(double positive) {
+    uint64_t bits;
+    memcpy(&bits, &positive, sizeof bits);
+    return (int)(bits >> 52) - 1023;
+}
+
 /* log2 of how many subspaces of dimension k of F2^n meet neither of two, of dimensions a and b that
  * share i, rounded down. Ordered bases are counted: with j vectors chosen, the next is outside the
  * union of both spaces with K, and how large that is depends on the dimension of the sum of all
@@ -373,21 +387,19 @@ static uint32_t count_family(uint32_t n, uint32_t k, uint32_t a, uint32_t b, uin
     }
     for (uint32_t j = 0; j < k; j++) {
         for (uint32_t e = least_of(j, n - sum) + 1; e-- > 0;) {
-            const double inside = ldexp(1.0, (int)(sum + e) - (int)n);
-            const double met = ldexp(1.0, (int)(a + j) - (int)n) +
-                               ldexp(1.0, (int)(b + j) - (int)n) -
-                               ldexp(1.0, (int)(a + b + 2 * j) - (int)(sum + e) - (int)n);
+            const double inside = power_of_two((int)(sum + e) - (int)n);
+            const double met = power_of_two((int)(a + j) - (int)n) +
+                               power_of_two((int)(b + j) - (int)n) -
+                               power_of_two((int)(a + b + 2 * j) - (int)(sum + e) - (int)n);
             ways[e + 1] += ways[e] * (1.0 - inside);
             ways[e] *= inside > met ? inside - met : 0.0;
         }
-        bases *= 1.0 - ldexp(1.0, (int)j - (int)k);
+        bases *= 1.0 - power_of_two((int)j - (int)k);
     }
     for (uint32_t e = 0; e <= k && e <= n - sum; e++) {
         all += ways[e];
     }
-    int exponent = 0;
-    (void)frexp(all / bases * (1.0 + 1e-9), &exponent);
-    return (uint32_t)((int)(k * n) - (int)(k * k) + exponent - 1);
+    return (uint32_t)((int)(k * n) - (int)(k * k) + exponent_of(all / bases * (1.0 + 1e-9)));
 }
 
 static void append(trip_basis *result, space *known, uint32_t most, const vectors *from) {
@@ -421,11 +433,11 @@ static void fill_word(trip_basis *result, builder *b, vectors *u, vectors *v, ui
 }
 
 /* Banks and segments, given the low directions. */
-static void place_segments(trip_basis *result, builder *b) {
+static void place_segments(trip_basis *result, builder *b, vectors *reached) {
     const trip_scale *scale = b->scale;
     const uint32_t all = (uint32_t)__builtin_popcount(b->pair->whole) - b->pair->round_bits;
     const uint32_t segments = segment_bits(b->pair, scale);
-    vectors u = {0}, v = {0}, pairs = {0}, complement = {0};
+    vectors u = {0}, v = *reached, pairs = {0}, complement = {0};
     split s;
     space known = {{0}};
     if (b->own == LILAC_MOVEMENT_VECTOR) {
@@ -433,11 +445,6 @@ static void place_segments(trip_basis *result, builder *b) {
         memcpy(u.vector, b->owner->within, u.count * sizeof u.vector[0]);
     } else {
         reach_matrix(b, &u, b->owner, b->own, result->half[b->pair->owner]);
-    }
-    if (b->others == LILAC_MOVEMENT_VECTOR) {
-        reach_lanes(b, &v);
-    } else {
-        reach_matrix(b, &v, b->other, b->others, result->half[1 - b->pair->owner]);
     }
     if (result->count < scale->word_bits && result->count < all) {
         fill_word(result, b, &u, &v, least_of(scale->word_bits, all));
@@ -473,35 +480,73 @@ static void place_segments(trip_basis *result, builder *b) {
                                        s.i.count + s.f.count - word, s.i.count - word);
 }
 
-bool lilac_movement_swizzle(trip_basis *result, const trip_pair *pair, const trip_way *way,
-                            const trip_scale *scale) {
-    builder b = {.pair = pair,
-                 .way = way,
-                 .scale = scale,
-                 .owner = &pair->side[pair->owner],
-                 .other = &pair->side[1 - pair->owner],
-                 .own = way->instruction[pair->owner],
-                 .others = way->instruction[1 - pair->owner],
-                 .low = way->low[pair->owner],
-                 .other_low = way->low[1 - pair->owner]};
-    assert(b.low >= b.other_low && b.low <= MOST_LOW);
-    if (!place_low(&b)) {
+/* The low directions, and what the other side reaches with them. */
+static bool place(trip_basis *result, builder *b, vectors *reached) {
+    const uint32_t owner = b->pair->owner;
+    if (!place_low(b)) {
         return false;
     }
     for (uint32_t side = 0; side < 2; side++) {
         result->half[side] = 0;
-        if (way->instruction[side] == LILAC_MOVEMENT_MATRIX_TRANSPOSED) {
-            result->half[side] = half_of(&b, &pair->side[side]);
+        if (b->way->instruction[side] == LILAC_MOVEMENT_MATRIX_TRANSPOSED) {
+            result->half[side] = half_of(b, &b->pair->side[side]);
             if (result->half[side] == 0) {
                 return false;
             }
         }
     }
-    memcpy(result->vector, b.direction, b.low * sizeof b.direction[0]);
-    result->count = b.low;
-    place_segments(result, &b);
-    memcpy(result->vector + result->count, b.direction + FIRST_ROUND,
-           pair->round_bits * sizeof b.direction[0]);
+    reached->count = 0;
+    if (b->others == LILAC_MOVEMENT_VECTOR) {
+        reach_lanes(b, reached);
+    } else {
+        reach_matrix(b, reached, b->other, b->others, result->half[1 - owner]);
+    }
+    return true;
+}
+
+static uint32_t dimension(const vectors *v) {
+    space known = {{0}};
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < v->count; i++) {
+        count += space_add(&known, v->vector[i]);
+    }
+    return count;
+}
+
+bool lilac_movement_swizzle(trip_basis *result, const trip_pair *pair, const trip_way *way,
+                            const trip_scale *scale) {
+    const uint32_t own = pair->owner, all = (uint32_t)__builtin_popcount(pair->whole);
+    const uint32_t most = above(all - pair->round_bits - segment_bits(pair, scale), way->low[own]);
+    builder b, natural;
+    vectors v, natural_v;
+    memset(&b, 0, sizeof b);
+    b.pair = pair;
+    b.way = way;
+    b.scale = scale;
+    b.owner = &pair->side[own];
+    b.other = &pair->side[1 - own];
+    b.own = way->instruction[own];
+    b.others = way->instruction[1 - own];
+    b.low = way->low[own];
+    b.other_low = way->low[1 - own];
+    assert(b.low >= b.other_low && b.low <= MOST_LOW);
+    natural = b;
+    natural.natural = true;
+    if (!place(result, &natural, &natural_v)) {
+        return false;
+    }
+    builder *best = &natural;
+    vectors *reached = &natural_v;
+    if (b.low > b.other_low && dimension(&natural_v) > most && place(result, &b, &v) &&
+        dimension(&v) < dimension(&natural_v)) {
+        best = &b;
+        reached = &v;
+    }
+    memcpy(result->vector, best->direction, best->low * sizeof best->direction[0]);
+    result->count = best->low;
+    place_segments(result, best, reached);
+    memcpy(result->vector + result->count, best->direction + FIRST_ROUND,
+           pair->round_bits * sizeof best->direction[0]);
     result->count += pair->round_bits;
     return true;
 }

@@ -135,6 +135,7 @@ typedef struct trip_scale {
     const lilac_arch *arch;
     uint32_t element_bytes;
     uint32_t word_bits, bank_bits;
+    uint32_t element_word_bits, bank_count_bits; /* log2: words of an element, at least 1; banks */
 } trip_scale;
 
 /* Consecutive lanes of one transaction, as log2. */
@@ -177,6 +178,7 @@ LILAC_MUST_USE bool lilac_movement_swizzle(trip_basis *result, const trip_pair *
 /* What a way takes, over all warps that take part and all rounds. */
 typedef struct trip_counts {
     uint64_t transactions[2], wavefronts[2], instructions[2];
+    uint64_t packs[2];
     uint64_t permutes[2]; /* about how many byte permutes the renaming takes */
 } trip_counts;
 

@@ -135,6 +135,8 @@ static bool set_scale(trip_scale *scale, uint32_t element_bits, const lilac_arch
     scale->arch = arch;
     scale->element_bytes = bytes;
     scale->word_bits = bits_of(most_of(arch->bank_bytes / bytes, 1));
+    scale->element_word_bits = bits_of(most_of(bytes / arch->bank_bytes, 1));
+    scale->bank_count_bits = bits_of(arch->banks);
     scale->bank_bits = bits_of(most_of(arch->bank_bytes * arch->banks / bytes, 1));
     return true;
 }

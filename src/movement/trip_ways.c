@@ -36,7 +36,8 @@ typedef struct search {
 uint32_t lilac_movement_trip_lanes(const trip_scale *scale, const trip_side *side, uint32_t which,
                                    uint32_t low) {
     const uint32_t bytes = scale->element_bytes << low;
-    const uint32_t bits = bits_of(lilac_movement_transaction_lanes(scale->arch, bytes));
+    const uint32_t words = above(low, scale->word_bits) + scale->element_word_bits;
+    const uint32_t bits = least_of(above(scale->bank_count_bits, words), side->lane_bits);
     const bool merged = which == LOAD && bytes >= 2 * scale->arch->bank_bytes && side->merges;
     return merged ? least_of(bits + 1, side->lane_bits) : bits;
 }
@@ -72,12 +73,14 @@ static void count_side(trip_counts *counts, const search *s, const trip_way *way
         const uint32_t low = way->low[which];
         const uint32_t lanes = lilac_movement_trip_lanes(scale, side, which, low);
         counts->instructions[which] = UINT64_C(1) << (s->steps[which] - low);
+        counts->packs[which] = low < scale->word_bits ? counts->instructions[which] : 0;
         counts->transactions[which] = counts->instructions[which]
                                       << (side->lane_bits - lanes + side->blocks[lanes]);
     } else {
         const uint32_t words = s->steps[which] - scale->word_bits;
         const uint32_t left = side->register_bits - scale->word_bits - pair->round_bits;
         counts->transactions[which] = UINT64_C(1) << words;
+        counts->packs[which] = 0;
         counts->instructions[which] = UINT64_C(1) << (words - least_of(left, 2));
     }
     counts->wavefronts[which] = counts->transactions[which] << excess;
@@ -87,12 +90,24 @@ static uint64_t sum(const uint64_t *values) {
     return values[0] + values[1];
 }
 
-/* Wavefronts first; then what issues, byte permutes at half the rate of other instructions. */
-static bool is_better(const trip_counts *a, const trip_counts *b) {
-    const uint64_t ours = sum(a->wavefronts), theirs = sum(b->wavefronts);
-    return ours != theirs ? ours < theirs
-                          : sum(a->instructions) + 2 * sum(a->permutes) <
-                                sum(b->instructions) + 2 * sum(b->permutes);
+/* Memory and byte permutes by the device's costs, as lilac_movement_price_cycles; wavefronts alone
+ * where there are none. */
+static uint64_t cost_of(const trip_counts *counts, const trip_scale *scale) {
+    const lilac_costs *costs = scale->arch->costs;
+    const uint64_t memory = sum(counts->wavefronts);
+    if (costs == NULL) {
+        return memory;
+    }
+    const uint64_t integer =
+        sum(counts->permutes) * costs->permute + sum(counts->packs) * costs->pack;
+    const uint64_t busy = memory * costs->wavefront;
+    return busy > integer ? busy + integer * costs->overlap / 16
+                          : integer + busy * costs->overlap / 16;
+}
+
+static bool is_better(const trip_counts *a, const trip_counts *b, const trip_scale *scale) {
+    const uint64_t ours = cost_of(a, scale), theirs = cost_of(b, scale);
+    return ours != theirs ? ours < theirs : sum(a->instructions) < sum(b->instructions);
 }
 
 /* Bits within a word that are another register than the side has there: each costs a permute a
@@ -108,7 +123,9 @@ static void count_permutes(trip_counts *counts, const search *s, const trip_pair
             i < before ? pair->common[i] : UINT32_C(1) << (first + i - before);
         moved += i < side->register_bits && side->reg[i] != direction;
     }
-    counts->permutes[which] = moved << above(s->steps[which], s->work->scale.word_bits);
+    /* All warps rename, those with copies too. */
+    counts->permutes[which] =
+        moved << (above(side->register_bits, s->work->scale.word_bits) + s->work->warp_bits);
 }
 
 /* Takes a way when it is the best so far; the bound is of the cheapest transactions. */
@@ -119,7 +136,7 @@ static bool offer(search *s, const trip_way *way, const trip_counts *counts) {
         memcpy(s->work->least_wavefronts, counts->transactions, sizeof counts->transactions);
     }
     const bool first = s->best->counts.instructions[0] == 0;
-    if (!first && !is_better(counts, &s->best->counts)) {
+    if (!first && !is_better(counts, &s->best->counts, &s->work->scale)) {
         return false;
     }
     s->best->way = *way;
@@ -326,7 +343,8 @@ static void try_matrices(search *s, lilac_movement_instruction store,
     count_permutes(&counts, s, pair, STORE, shared, shared, 0);
     count_permutes(&counts, s, pair, LOAD, shared, shared, 0);
     /* Whether the registers of both leave the rows alone, the memory shows. */
-    if (is_better(&counts, &s->best->counts) && lilac_movement_swizzle(&basis, pair, &way, scale)) {
+    if (is_better(&counts, &s->best->counts, scale) &&
+        lilac_movement_swizzle(&basis, pair, &way, scale)) {
         (void)offer(s, &way, &counts);
     }
 }
@@ -371,7 +389,7 @@ static void try_all_matrices(search *s) {
     count_ideal(&ideal, s, STORE, store);
     count_ideal(&ideal, s, LOAD, load);
     ideal.permutes[STORE] = ideal.permutes[LOAD] = 0;
-    if ((!store && !load) || !is_better(&ideal, &s->best->counts)) {
+    if ((!store && !load) || !is_better(&ideal, &s->best->counts, &work->scale)) {
         return;
     }
     for (uint32_t i = 0; store && i < kinds; i++) {
