@@ -391,7 +391,10 @@ static inline void random_pair_print(lilac_text *out, const random_pair *pair,
             lilac_text_printf(out, "%ux", 1U << layout->out[d].bits);
         }
         lilac_text_printf(out, "i%u, ", element_bits);
-        lilac_layout_print(out, layout);
+        lilac_encoding encoding;
+        if (lilac_encoding_linear(&encoding, layout)) {
+            lilac_encoding_print(out, &encoding);
+        }
         lilac_text_char(out, '>');
     }
 }
