@@ -175,7 +175,7 @@ class Convert(MovementTest):
         lines = self.lines("convert", [(ROW, COLUMN), (ROW, ROW), (PAIRS, HALVES)])
         self.assertEqual(len(lines), 3)
         self.assertTrue(lines[1].startswith("none"))
-        self.assertTrue(lines[2].startswith("shuffles: 1 shuffles, 3 selects"), lines[2])
+        self.assertTrue(lines[2].startswith("shuffles: shuffles 1, selects 3; "), lines[2])
         for line in lines:
             self.assertTrue(line.endswith("; simulated, as planned"), line)
         answers = [json.loads(line) for line in self.lines("convert", [(ROW, COLUMN), (PAIRS, HALVES)], "--json")]

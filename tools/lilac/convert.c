@@ -27,10 +27,6 @@ typedef struct convert_answers {
 
 /* ---- answers ---------------------------------------------------------------------------- */
 
-static void put_number(lilac_text *out, uint64_t number, const char *what) {
-    lilac_text_printf(out, "%llu %s%s", (unsigned long long)number, what, number == 1 ? "" : "s");
-}
-
 /* The plan's own object with the simulation's part behind. */
 static void put_json(lilac_text *out, const conversion *c) {
     lilac_movement_json(out, &c->plan);
@@ -67,9 +63,9 @@ static void put_text(lilac_text *out, const conversion *c) {
     lilac_movement_explain(out, &c->plan, &c->types->type[0].layout, &c->types->type[1].layout);
     lilac_text_printf(out, "\nsimulated on %s\n", c->plan.arch->name);
     put_counts(out, c);
-    lilac_text_puts(out, c->judged.correct ? "  every one of " : "  not every one of ");
-    put_number(out, registers, "register");
-    lilac_text_puts(out, " of all threads has its element\n");
+    lilac_text_printf(out, "  %s of %llu registers of all threads has its element\n",
+                      c->judged.correct ? "every one" : "not every one",
+                      (unsigned long long)registers);
 }
 
 static void put_line(lilac_text *out, const conversion *c) {
@@ -78,8 +74,8 @@ static void put_line(lilac_text *out, const conversion *c) {
     for (uint32_t i = 0; i < JUDGED_COUNTS; i++) {
         const judged_count *count = &c->judged.counts[i];
         if (count->simulated != 0) {
-            lilac_text_printf(out, "%s%llu %s", separator, (unsigned long long)count->simulated,
-                              count->name);
+            lilac_text_printf(out, "%s%s %llu", separator, count->name,
+                              (unsigned long long)count->simulated);
             separator = ", ";
         }
     }
