@@ -56,17 +56,34 @@ static uint32_t new_step(lilac_movement_plan *plan, lilac_movement_step_kind kin
     return index;
 }
 
+static uint64_t permutes_of(const lilac_movement_plan *plan,
+                            const lilac_movement_renaming *renaming) {
+    lilac_movement_price price = {0};
+    lilac_movement_price_renaming(&price, renaming, plan->element_bits, 1);
+    return price.permutes + price.packs;
+}
+
+/* Two renamings are one, but where copies within words make it cheaper to drop those first. */
 static void add_renaming(lilac_movement_plan *plan, const lilac_movement_renaming *renaming) {
+    enum { WORD_BITS = 32 };
     const uint32_t last = plan->step_count - 1; /* there is one in the first case only */
-    if (plan->step_count != 0 && plan->step[last].kind == LILAC_MOVEMENT_STEP_RENAMING) {
-        lilac_movement_renaming *before = &plan->renaming[plan->step[last].index];
-        join_renamings(before, before, renaming);
-        if (renaming_is_identity(before)) {
-            plan->step_count--;
-        }
-    } else if (!renaming_is_identity(renaming)) {
-        plan->renaming[new_step(plan, LILAC_MOVEMENT_STEP_RENAMING)] = *renaming;
+    if (renaming_is_identity(renaming)) {
+        return;
     }
+    if (plan->step_count != 0 && plan->step[last].kind == LILAC_MOVEMENT_STEP_RENAMING) {
+        lilac_movement_renaming *before = &plan->renaming[plan->step[last].index], joined;
+        join_renamings(&joined, before, renaming);
+        const bool apart =
+            plan->step_count == 1 && plan->element_bits < WORD_BITS &&
+            before->bits < before->before_bits &&
+            permutes_of(plan, before) + permutes_of(plan, renaming) < permutes_of(plan, &joined);
+        if (!apart) {
+            *before = joined;
+            plan->step_count -= renaming_is_identity(before);
+            return;
+        }
+    }
+    plan->renaming[new_step(plan, LILAC_MOVEMENT_STEP_RENAMING)] = *renaming;
 }
 
 static void start_plan(lilac_movement_plan *plan, const lilac_movement_pair *pair) {
@@ -151,23 +168,24 @@ static bool plan_in_place(lilac_movement_plan *plan, const lilac_movement_pair *
                others * sizeof source->columns[0]) != 0) {
         return false;
     }
-    const bool same = bits == target_bits && memcmp(source->columns, target->columns,
-                                                    bits * sizeof source->columns[0]) == 0;
-    lilac_movement_renaming renaming = {.before_bits = bits, .bits = target_bits};
-    lilac_movement_echelon registers;
-    registers.pivots = 0;
-    for (uint32_t i = 0; i < bits; i++) {
-        (void)lilac_movement_insert(&registers, source->columns[i], UINT64_C(1) << i);
-    }
-    for (uint32_t i = 0; i < target_bits; i++) {
-        if (same) {
-            renaming.from[i] = UINT64_C(1) << i;
-        } else if (lilac_movement_reduce(&registers, target->columns[i], &renaming.from[i]) != 0) {
-            return false;
-        }
-    }
     start_plan(plan, pair);
-    add_renaming(plan, &renaming);
+    if (bits != target_bits ||
+        memcmp(source->columns, target->columns, bits * sizeof source->columns[0]) != 0) {
+        const uint32_t kept = pair->source.in[REGISTER].bits;
+        lilac_movement_renaming renaming = {.before_bits = kept, .bits = target_bits};
+        lilac_movement_echelon registers;
+        registers.pivots = 0;
+        for (uint32_t i = 0; i < kept; i++) {
+            (void)lilac_movement_insert(&registers, pair->source.columns[i], UINT64_C(1) << i);
+        }
+        for (uint32_t i = 0; i < target_bits; i++) {
+            if (lilac_movement_reduce(&registers, target->columns[i], &renaming.from[i]) != 0) {
+                return false;
+            }
+        }
+        add_renaming(plan, &pair->pick);
+        add_renaming(plan, &renaming);
+    }
     finish_plan(plan, pair);
     return true;
 }
@@ -205,19 +223,23 @@ void lilac_movement_swap_columns(lilac_layout *layout, const lilac_movement_mixt
     }
 }
 
-/* Puts a layout's registers in another order. */
+/* The layout that a renaming makes of one. */
 static void rename_layout(lilac_layout *layout, const lilac_movement_renaming *renaming) {
-    uint64_t columns[LILAC_MOVEMENT_MAX_REGISTER_BITS];
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
+    const uint32_t old = layout->in[REGISTER].bits, others = layout->in_bits - old;
     for (uint32_t i = 0; i < renaming->bits; i++) {
         columns[i] = 0;
         for (uint64_t from = renaming->from[i]; from != 0; from &= from - 1) {
             columns[i] ^= layout->columns[__builtin_ctzll(from)];
         }
     }
-    memcpy(layout->columns, columns, renaming->bits * sizeof columns[0]);
+    memcpy(columns + renaming->bits, layout->columns + old, others * sizeof columns[0]);
+    layout->in[REGISTER].bits = (uint8_t)renaming->bits;
+    layout->in_bits = (uint8_t)(renaming->bits + others);
+    memcpy(layout->columns, columns, layout->in_bits * sizeof columns[0]);
 }
 
-/* The inverse of a renaming that loses nothing. */
+/* A renaming that gives back what was there before one that leaves nothing out. */
 static void invert_renaming(lilac_movement_renaming *result,
                             const lilac_movement_renaming *renaming) {
     lilac_movement_echelon columns;

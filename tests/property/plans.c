@@ -76,7 +76,10 @@ static void random_pairs(void **state) {
         random_pair pair;
         lilac_movement_plan plans[3];
         lilac_reason why;
-        random_space_init(&space, &random, 5, (uint32_t)lilac_random_below(&random, 4), 0, bits, 4);
+        const uint32_t warps = (uint32_t)lilac_random_below(&random, 4);
+        const uint32_t blocks =
+            lilac_random_below(&random, 4) == 0 ? (uint32_t)lilac_random_below(&random, 3) : 0;
+        random_space_init(&space, &random, 5, warps, blocks, bits, 4);
         random_pair_init(&pair, &random, context, &space);
         if (!lilac_movement_plan_init(&plans[0], &pair.source, &pair.target, bits, NULL,
                                       lilac_arch_find("sm_90a"), &why))
@@ -98,7 +101,7 @@ static void random_pairs(void **state) {
                 fail_pair(&pair, bits, "a way that was not taken is cheaper");
         }
     }
-    for (uint32_t kind = 0; kind < LILAC_MOVEMENT_CLUSTER; kind++) {
+    for (uint32_t kind = 0; kind <= LILAC_MOVEMENT_CLUSTER; kind++) {
         print_message("%s: %u\n", lilac_movement_kind_name((lilac_movement_kind)kind), kinds[kind]);
         assert_true(kinds[kind] > 0);
     }
