@@ -196,6 +196,61 @@ static void transposes_between_warps(void **state) {
     assert_int_equal(plan.price.store_wavefronts + plan.price.load_wavefronts, 128);
 }
 
+/* Bytes: no register is common to both sides, so a trip alone takes single bytes on one side. One
+ * register and one lane exchanged before it are enough for whole rows of a matrix instruction. */
+static void a_shuffle_before_a_trip(void **state) {
+    (void)state;
+    const lilac_movement_plan trip = plan_of("64x64xi8", ROW, COL, 8, LILAC_MOVEMENT_BY_SHARED);
+    const lilac_movement_plan plan = plan_of("64x64xi8", ROW, COL, 8, LILAC_MOVEMENT_ANY);
+    /* 16 bytes a lane stored, a byte a lane loaded. */
+    assert_int_equal(trip.price.store_wavefronts + trip.price.load_wavefronts, 32 + 128);
+    assert_int_equal(plan.kind, LILAC_MOVEMENT_SHARED);
+    assert_int_equal(plan.price.store_wavefronts, 32);
+    assert_int_equal(plan.price.load_wavefronts, 32);
+    assert_int_equal(plan.bound.floor_wavefronts, 2 * 64 * 64 / 128);
+    /* Half of the 8 words of 4 warps. */
+    assert_int_equal(plan.price.shuffles, 4 * 8 / 2);
+    assert_int_equal(plan.step[0].kind, LILAC_MOVEMENT_STEP_SHUFFLE);
+    assert_int_equal(plan.step[1].kind, LILAC_MOVEMENT_STEP_TRIP);
+    assert_true(plan.price.cycles < trip.price.cycles);
+}
+
+/* The busiest pipe, a part of the other one, barriers and latency. */
+static void cycles_of_a_price(void **state) {
+    (void)state;
+    const lilac_costs costs = {.wavefront = 16,
+                               .shuffle = 32,
+                               .select = 8,
+                               .permute = 4,
+                               .pack = 2,
+                               .issue = 1,
+                               .remote = 100,
+                               .overlap = 8,
+                               .barrier_warp = 1,
+                               .barrier_group = 10,
+                               .barrier_block = 7,
+                               .barrier_cluster = 1000,
+                               .trip_latency = 5,
+                               .shuffle_latency = 3};
+    lilac_arch arch = *hopper();
+    arch.costs = &costs;
+    lilac_movement_price price = {
+        .store_wavefronts = 2, .load_wavefronts = 3, .stores = 1, .loads = 1, .barriers = 4};
+    assert_int_equal(lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_WARP, &arch),
+                     5 * 16 + 4 * 1 + 5);
+    assert_int_equal(lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_GROUP, &arch),
+                     5 * 16 + 4 * 10 + 5);
+    assert_int_equal(lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_BLOCK, &arch),
+                     5 * 16 + 4 * 7 + 5);
+    assert_int_equal(lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_CLUSTER, &arch),
+                     5 * 16 + 3 * 100 + 4 * 1000 + 5);
+    price = (lilac_movement_price){.shuffles = 2, .selects = 10, .permutes = 5, .packs = 4};
+    assert_int_equal(lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_WARP, &arch),
+                     (10 * 8 + 5 * 4 + 4 * 2) + 2 * 32 / 2 + 3);
+    price = (lilac_movement_price){0};
+    assert_int_equal(lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_CLUSTER, &arch), 0);
+}
+
 /* What stays in its warp need not wait for others. */
 static void barriers_are_narrow(void **state) {
     (void)state;
@@ -410,6 +465,8 @@ int main(void) {
         cmocka_unit_test(one_swap),
         cmocka_unit_test(the_transpose_of_16_by_32),
         cmocka_unit_test(transposes_between_warps),
+        cmocka_unit_test(a_shuffle_before_a_trip),
+        cmocka_unit_test(cycles_of_a_price),
         cmocka_unit_test(barriers_are_narrow),
         cmocka_unit_test(copies),
         cmocka_unit_test(any_order_of_dimensions),
