@@ -532,19 +532,23 @@ bool lilac_movement_swizzle(trip_basis *result, const trip_pair *pair, const tri
     assert(b.low >= b.other_low && b.low <= MOST_LOW);
     natural = b;
     natural.natural = true;
-    if (!place(result, &natural, &natural_v)) {
+    bool is_natural = place(result, &natural, &natural_v);
+    const uint32_t reached = is_natural ? dimension(&natural_v) : UINT32_MAX;
+    if (reached > most && b.low > b.other_low) {
+        trip_basis other;
+        if (place(&other, &b, &v) && dimension(&v) < reached) {
+            is_natural = false;
+            memcpy(result->half, other.half, sizeof other.half);
+        } else if (!is_natural) {
+            return false;
+        }
+    } else if (!is_natural) {
         return false;
     }
-    builder *best = &natural;
-    vectors *reached = &natural_v;
-    if (b.low > b.other_low && dimension(&natural_v) > most && place(result, &b, &v) &&
-        dimension(&v) < dimension(&natural_v)) {
-        best = &b;
-        reached = &v;
-    }
+    builder *best = is_natural ? &natural : &b;
     memcpy(result->vector, best->direction, best->low * sizeof best->direction[0]);
     result->count = best->low;
-    place_segments(result, best, reached);
+    place_segments(result, best, is_natural ? &natural_v : &v);
     memcpy(result->vector + result->count, best->direction + FIRST_ROUND,
            pair->round_bits * sizeof best->direction[0]);
     result->count += pair->round_bits;

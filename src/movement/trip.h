@@ -106,8 +106,9 @@ typedef struct trip_side {
      * otherwise). */
     uint32_t blocks[LILAC_MOVEMENT_MAX_LANE_BITS + 1];
     uint32_t within[LILAC_MOVEMENT_MAX_LANE_BITS];
-    bool merges; /* where lanes l and l ^ 1, or l and l ^ 2, load at all from one block, they load
-                    the same */
+    /* The lower lane of 0 and 1 such that where lanes that differ in it load from one block at all,
+     * they load the same; 2: none. */
+    uint32_t merged_lane;
 } trip_side;
 
 typedef struct trip_pair {

@@ -212,13 +212,15 @@ static void own_frame(trip_work *work, tagged_space *echelon) {
 /* Which blocks a side's lanes reach into, whose numbers `blocks` are (NULL: their own). */
 static void follow_lanes(trip_side *side, const uint32_t *blocks) {
     tagged_space reached = {{0}};
-    side->merges = false;
+    side->merged_lane = 2;
     side->blocks[0] = 0;
     for (uint32_t i = 0; i < side->lane_bits; i++) {
         const uint32_t block = blocks == NULL ? 0 : blocks[i];
         const uint64_t rest = tagged_rest(&reached, tag(block, side->thread[i]));
         const bool further = tagged_add(&reached, rest);
-        side->merges = side->merges || (i < 2 && (block != 0 || side->thread[i] == 0));
+        if (i < side->merged_lane && (block != 0 || side->thread[i] == 0)) {
+            side->merged_lane = i;
+        }
         side->within[i] = further ? 0 : (uint32_t)rest;
         side->blocks[i + 1] = side->blocks[i] + further;
     }

@@ -38,7 +38,8 @@ uint32_t lilac_movement_trip_lanes(const trip_scale *scale, const trip_side *sid
     const uint32_t bytes = scale->element_bytes << low;
     const uint32_t words = above(low, scale->word_bits) + scale->element_word_bits;
     const uint32_t bits = least_of(above(scale->bank_count_bits, words), side->lane_bits);
-    const bool merged = which == LOAD && bytes >= 2 * scale->arch->bank_bytes && side->merges;
+    const bool merged = which == LOAD && bytes >= 2 * scale->arch->bank_bytes &&
+                        side->merged_lane <= least_of(bits, 1);
     return merged ? least_of(bits + 1, side->lane_bits) : bits;
 }
 

@@ -77,7 +77,7 @@ static inline uint64_t carry_count(const carried *c, const lilac_movement_access
         }
     }
     if (load && a->instruction == LILAC_MOVEMENT_VECTOR && bytes >= 2 * c->arch->bank_bytes &&
-        (near[0] || near[1]) && group < lanes)
+        (near[0] || (near[1] && group > 1)) && group < lanes)
         group *= 2;
     if (a->instruction != LILAC_MOVEMENT_VECTOR)
         group = 8;
