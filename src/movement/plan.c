@@ -63,6 +63,56 @@ static uint64_t permutes_of(const lilac_movement_plan *plan,
     return price.permutes + price.packs;
 }
 
+/* What two steps take in one warp, of all kinds of instructions alike. */
+static uint64_t operations_of(const lilac_movement_plan *plan,
+                              const lilac_movement_shuffle *shuffle) {
+    lilac_movement_price price = {0};
+    lilac_movement_price_shuffle(&price, shuffle, plan->element_bits, 1);
+    return price.shuffles + price.selects + price.permutes;
+}
+
+static uint64_t combined(const uint64_t *columns, uint64_t mask) {
+    uint64_t sum = 0;
+    for (; mask != 0; mask &= mask - 1) {
+        sum ^= columns[__builtin_ctzll(mask)];
+    }
+    return sum;
+}
+
+/* A renaming that permutes bytes next to a shuffle becomes part of its map at that end, when that
+ * takes no more: a permute that selects is one. */
+static bool join_to_shuffle(const lilac_movement_plan *plan, lilac_movement_shuffle *shuffle,
+                            const lilac_movement_renaming *renaming, bool before) {
+    const uint64_t permutes = permutes_of(plan, renaming);
+    lilac_movement_shuffle joined = *shuffle;
+    if (permutes == 0) {
+        return false;
+    }
+    if (before) {
+        const uint64_t there = (UINT64_C(1) << renaming->bits) - 1;
+        joined.before_bits = renaming->before_bits;
+        for (uint32_t i = 0; i < shuffle->register_bits; i++) {
+            joined.kept[i] = combined(renaming->from, shuffle->kept[i] & there);
+            if (shuffle->kept[i] >> renaming->bits != 0) { /* a place that holds nothing */
+                joined.kept[i] = shuffle->kept[i];
+            }
+        }
+        for (uint32_t i = 0; i < shuffle->lane_bits + shuffle->warp_bits; i++) {
+            joined.before[i] = combined(renaming->from, shuffle->before[i]);
+        }
+    } else {
+        joined.after_bits = renaming->bits;
+        for (uint32_t i = 0; i < renaming->bits; i++) {
+            joined.taken[i] = combined(shuffle->taken, renaming->from[i]);
+        }
+    }
+    if (operations_of(plan, &joined) > operations_of(plan, shuffle) + permutes) {
+        return false;
+    }
+    *shuffle = joined;
+    return true;
+}
+
 /* Two renamings are one, but where copies within words make it cheaper to drop those first. */
 static void add_renaming(lilac_movement_plan *plan, const lilac_movement_renaming *renaming) {
     enum { WORD_BITS = 32 };
@@ -82,6 +132,10 @@ static void add_renaming(lilac_movement_plan *plan, const lilac_movement_renamin
             plan->step_count -= renaming_is_identity(before);
             return;
         }
+    }
+    if (plan->step_count != 0 && plan->step[last].kind == LILAC_MOVEMENT_STEP_SHUFFLE &&
+        join_to_shuffle(plan, &plan->shuffle[plan->step[last].index], renaming, false)) {
+        return;
     }
     plan->renaming[new_step(plan, LILAC_MOVEMENT_STEP_RENAMING)] = *renaming;
 }
@@ -107,6 +161,11 @@ static bool add_shuffle(lilac_movement_plan *plan, const lilac_layout *from, con
         return false;
     }
     add_renaming(plan, &before);
+    const uint32_t last = plan->step_count - 1;
+    if (plan->step_count != 0 && plan->step[last].kind == LILAC_MOVEMENT_STEP_RENAMING &&
+        join_to_shuffle(plan, &shuffle, &plan->renaming[plan->step[last].index], true)) {
+        plan->step_count--;
+    }
     plan->shuffle[new_step(plan, LILAC_MOVEMENT_STEP_SHUFFLE)] = shuffle;
     add_renaming(plan, &after);
     return true;

@@ -440,6 +440,33 @@ static void put_packed(lilac_movement_shuffle *s, const factors *f, const origin
     widen(s->lane, f->lane, d->thread_bits);
 }
 
+/* Words whose elements would change places before the shuffle, all in one way, do so after it,
+ * where more may happen to them: the registers between the maps are numbered so. */
+static void move_places_late(lilac_movement_shuffle *s, uint32_t packed) {
+    const uint64_t places = (UINT64_C(1) << packed) - 1;
+    uint64_t part[MOST_REGISTERS] = {0}, moved = 0;
+    for (uint32_t i = 0; i < packed; i++) {
+        if (i >= s->register_bits || s->kept[i] != UINT64_C(1) << i) {
+            return;
+        }
+    }
+    for (uint32_t i = packed; i < s->register_bits; i++) {
+        part[i] = s->kept[i] & places;
+        moved |= part[i] != 0 ? UINT64_C(1) << i : 0;
+        s->kept[i] ^= part[i];
+    }
+    for (uint32_t i = 0; i < s->after_bits && moved != 0; i++) {
+        for (uint64_t rest = s->taken[i] & moved; rest != 0; rest &= rest - 1) {
+            s->taken[i] ^= part[__builtin_ctzll(rest)];
+        }
+    }
+    for (uint32_t i = 0; i < s->lane_bits + s->warp_bits && moved != 0; i++) {
+        for (uint64_t rest = s->after[i] & moved; rest != 0; rest &= rest - 1) {
+            s->after[i] ^= part[__builtin_ctzll(rest)];
+        }
+    }
+}
+
 /* The registers that places in words number at one end (I), and those with what the map at that
  * end reaches as well. */
 typedef struct packing_end {
@@ -645,6 +672,7 @@ static bool put_cheapest(lilac_movement_shuffle *result, const factors *received
     find_senders(&f, d, 0);
     if (packed_alike(&f, d, packed)) {
         put_as_they_are(result, &f, d);
+        move_places_late(result, packed);
         return true;
     }
     /* Only what comes from several lanes is worth shuffling whole words for, more than once. */
@@ -666,6 +694,7 @@ static bool put_cheapest(lilac_movement_shuffle *result, const factors *received
                 continue;
             }
             put_packed(&s, &f, d, &p);
+            move_places_late(&s, packed);
             const uint64_t cycles = estimate(&s, packed, arch);
             if (cycles < least) {
                 least = cycles;

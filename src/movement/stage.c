@@ -252,6 +252,24 @@ static uint32_t put_two_mixing(stage *stages, const map *m) {
     return 2;
 }
 
+/* log2 of the words that the first of the two stages makes. */
+static uint32_t first_mixing_words(const map *m) {
+    const uint32_t k0 = m->column[0] & 3, k1 = m->column[1] & 3;
+    echelon span, heads;
+    uint32_t count = 0;
+    span.pivots = heads.pivots = 0;
+    (void)lilac_movement_insert(&span, m->column[0] >> 2, 1);
+    (void)lilac_movement_insert(&span, m->column[1] >> 2, 2);
+    for (uint32_t i = 2; i < m->to_bits; i++) {
+        uint64_t alpha;
+        const uint64_t rest = lilac_movement_reduce(&span, m->column[i] >> 2, &alpha);
+        const uint32_t eta =
+            m->column[i] ^ ((alpha & 1) != 0 ? k0 : 0) ^ ((alpha & 2) != 0 ? k1 : 0);
+        count += lilac_movement_insert(&heads, rest << 1 | (eta & 1), 0);
+    }
+    return count + 1;
+}
+
 /* ---- all of it -------------------------------------------------------------------------- */
 
 /* The map in the coordinates of the words that the selects leave, and without the selects. */
@@ -407,6 +425,7 @@ lilac_movement_count lilac_movement_estimate(const map *m) {
     const lilac_movement_count count = lilac_movement_count_stage(&last);
     const uint64_t all = count.selects + count.permutes;
     result.selects += rank == 0 ? count.selects : 0;
-    result.permutes += rank == 0 ? count.permutes : rank * all;
+    result.permutes += rank == 0 ? count.permutes : all;
+    result.permutes += rank == 2 ? UINT64_C(1) << first_mixing_words(m) : 0;
     return result;
 }

@@ -71,8 +71,7 @@ typedef struct lilac_movement_count {
 lilac_movement_count lilac_movement_count_words(const lilac_movement_stage *stage,
                                                 const uint32_t *columns, uint32_t count);
 lilac_movement_count lilac_movement_count_stage(const lilac_movement_stage *stage);
-/* What the stages of a map take, without making them: exact but where bytes are mixed in two stages
- * and copied. */
+/* What the stages of a map take, without making them. */
 lilac_movement_count lilac_movement_estimate(const lilac_movement_map *map);
 
 /* ---- networks being written -------------------------------------------------------------- */
