@@ -12,3 +12,4 @@ swizzled='!ttg.memdesc<16x64xf16, #ttg.swizzled_shared<{vec = 8, perPhase = 1, m
 "$lilac" view "$paper" --as matrix --svg "$folder/blocked-matrix.svg"
 "$lilac" view "$mma" --svg "$folder/mma-cells.svg"
 "$lilac" view "$swizzled" --as hardware --svg "$folder/swizzled-banks.svg"
+python3 "$(dirname "$0")/../bench/conversions.py" --draw "$(dirname "$0")/../bench/results/h200_conversions.json" --svg "$folder/conversions.svg"
