@@ -10,7 +10,7 @@
 
 /* Columns of a side as offsets. */
 typedef struct side_offsets {
-    space registers;
+    space registers;  /* with the block that they load from, from bit 28 on */
     uint32_t threads; /* offset bits that some thread moves */
     uint32_t register_bits;
 } side_offsets;
@@ -20,8 +20,8 @@ static void find_offsets(side_offsets *offsets, const trip_side *side, const tag
     memset(offsets, 0, sizeof *offsets);
     offsets->register_bits = side->register_bits;
     for (uint32_t i = 0; i < side->register_bits; i++) {
-        (void)space_add(&offsets->registers,
-                        (uint32_t)tagged_rest(inverse, tag(side->reg[i] & whole, 0)));
+        const uint32_t offset = (uint32_t)tagged_rest(inverse, tag(side->reg[i] & whole, 0));
+        (void)space_add(&offsets->registers, offset | (side->reg[i] >> FRAME_BLOCK) << 28);
     }
     for (uint32_t i = 0; i < side->thread_bits; i++) {
         offsets->threads |= (uint32_t)tagged_rest(inverse, tag(side->thread[i] & whole, 0));
@@ -31,15 +31,6 @@ static void find_offsets(side_offsets *offsets, const trip_side *side, const tag
 static bool is_register(const side_offsets *offsets, uint32_t bit) {
     return (offsets->threads >> bit & 1) == 0 &&
            space_rest(&offsets->registers, UINT32_C(1) << bit) == 0;
-}
-
-/* Whether a thread's registers are in several blocks, so that no vector holds them. */
-static bool has_blocks(const trip_work *work) {
-    uint32_t blocks = 0;
-    for (uint32_t i = 0; i < work->pair.side[LOAD].register_bits; i++) {
-        blocks |= work->register_block[i];
-    }
-    return blocks != 0;
 }
 
 /* The tensor's unit vectors, last output fastest, in the frame; `count` of them are independent. */
@@ -96,8 +87,7 @@ bool lilac_movement_row_major(trip_choice *choice, const trip_work *work,
     for (uint32_t which = 0; which < 2; which++) {
         uint32_t *low = &choice->way.low[which];
         while ((UINT64_C(2) << *low) * scale->element_bytes <= scale->arch->vector_bytes &&
-               *low < count && (rounds >> *low & 1) == 0 && is_register(&side[which], *low) &&
-               (which == STORE || !has_blocks(work))) {
+               *low < count && (rounds >> *low & 1) == 0 && is_register(&side[which], *low)) {
             ++*low;
         }
     }
