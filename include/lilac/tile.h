@@ -52,9 +52,9 @@ typedef struct lilac_tile_type {
      * MLIR, even where they mean the same. */
     const lilac_encoding *encoding;
     lilac_name spelling;
-    /* Of memory. Its layout is that of its last layout->out_count dimensions, as a part of the
-     * allocation (see lilac_encoding_memory_layout); one dimension more in front counts buffers,
-     * one after another, each a whole number of the layout's offsets. */
+    /* Of memory. Its layout is that of the last layout->out_count dimensions of the allocation that
+     * it is a part of, whose sizes these are: where the part begins in it, the views say that made
+     * it. One dimension more in front counts buffers, one after another. */
     bool is_mutable;
     bool is_tensor_memory;
     uint32_t alloc_rank; /* of the allocation that it is a part of; when all of it, its own */
@@ -263,8 +263,8 @@ LILAC_API const lilac_tile_type *lilac_tile_tensor(lilac_tile_module *module,
 /* A tensor descriptor of blocks of this tensor type. */
 LILAC_API const lilac_tile_type *lilac_tile_descriptor(lilac_tile_module *module,
                                                        const lilac_tile_type *tensor);
-/* A part of memory: all but the layout's names of `memory` is copied; its encoding may be NULL, and
- * must live as long as the module when it is not. */
+/* Memory; the layout is the allocation's, as types have it. The encoding may be NULL, and must live
+ * as long as the module when it is not. */
 LILAC_API const lilac_tile_type *lilac_tile_memory(lilac_tile_module *module,
                                                    const lilac_encoding_memdesc *memory);
 /* The same tensor type with another layout (scalars and pointers: unchanged). */

@@ -292,6 +292,18 @@ static bool lower_view(lilac_lowering *l, const lilac_tile_op *op) {
 
 /* ---- stores and loads -------------------------------------------------------------------- */
 
+/* The tensor's layout as one into the allocation, of which its memory may be a part: the same
+ * coordinates, with room above. */
+static bool embed(lilac_layout *layout, const lilac_layout *memory, lilac_reason *why) {
+    bool good = layout->out_count == memory->out_count;
+    for (uint32_t d = 0; good && d < memory->out_count; d++) {
+        good = layout->out[d].bits == memory->out[d].bits ||
+               lilac_layout_resize_out(layout, layout, memory->out[d].name, memory->out[d].bits,
+                                       why);
+    }
+    return good;
+}
+
 /* The access of a tensor's canonical registers to memory, and where it goes. */
 typedef struct transfer {
     lilac_movement_access access;
@@ -305,7 +317,7 @@ static bool plan_transfer(lilac_lowering *l, const lilac_lower_view *view,
     const lilac_tile_type *type = memory_value->type;
     lilac_movement_padding padding;
     lilac_layout layout;
-    lilac_reason why;
+    lilac_reason why = {"the tensor has another rank than its memory"};
     if (memory == NULL || type->layout == NULL || type->is_tensor_memory) {
         return lilac_lower_unsupported(l, "its memory is not known here");
     }
@@ -320,6 +332,7 @@ static bool plan_transfer(lilac_lowering *l, const lilac_lower_view *view,
     }
     t->registers = lilac_lower_own_registers(view);
     if (!lilac_lower_layout_of(&layout, view, view, t->registers, &why) ||
+        !embed(&layout, type->layout, &why) ||
         !lilac_movement_access_init_padded(&t->access, &layout, type->layout, &padding,
                                            element_bits(type), &arch, &why)) {
         return lilac_lower_unsupported(l, why.text);

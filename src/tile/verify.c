@@ -32,20 +32,23 @@ static uint32_t log2_of(int64_t size) {
 }
 
 /* What is wrong with the layout of a type; NULL: nothing. Of memory it is that of the last
- * dimensions. */
+ * dimensions of the allocation. */
 static const char *layout_fault(const lilac_tile_type *type) {
     const lilac_layout *layout = type->layout;
-    uint32_t first = type->rank - layout->out_count;
-    if (layout->out_count > type->rank || first > (type->kind == LILAC_TILE_MEMDESC ? 1 : 0))
+    bool memory = type->kind == LILAC_TILE_MEMDESC;
+    uint32_t rank = memory ? type->alloc_rank : type->rank;
+    const int64_t *shape = memory ? type->alloc_shape : type->shape;
+    if (layout->out_count > type->rank || type->rank > rank ||
+        type->rank - layout->out_count > memory)
         return "another number of dimensions";
+    shape += rank - layout->out_count;
     for (uint32_t i = 0; i < layout->out_count; i++) {
         char name[16] = "dim";
         size_t n = 3;
         if (i >= 10)
             name[n++] = (char)('0' + i / 10);
         name[n] = (char)('0' + i % 10);
-        if (strcmp(layout->out[i].name, name) != 0 ||
-            layout->out[i].bits != log2_of(type->shape[first + i]))
+        if (strcmp(layout->out[i].name, name) != 0 || layout->out[i].bits != log2_of(shape[i]))
             return "other dimensions";
     }
     return lilac_layout_is_surjective(layout) ? NULL : "elements that are nowhere";

@@ -110,7 +110,7 @@ bool tile_verify_memdesc_subslice(const tile_verifier *verifier, const lilac_til
     const lilac_tile_attribute *offsets = lilac_tile_find(&op->attributes, "offsets");
     if (!check_view(verifier, op))
         return false;
-    if (!same_encoding(from, to) && from->encoding)
+    if (!same_encoding(from, to))
         return refuse(verifier, op, "layout-mismatch", "the layouts differ", from, to);
     if (to->rank != from->rank || offsets->count != from->rank ||
         to->alloc_rank != from->alloc_rank ||
