@@ -204,8 +204,8 @@ static void count_ops(lilac_movement_price *sum, const lilac_movement_network *n
     }
     for (uint32_t i = 0; i < network->op_count && network->op_count < 200; i++) {
         for (uint32_t k = 0; k < i; k++)
-            assert_int_not_equal(
-                memcmp(&network->ops[i], &network->ops[k], sizeof network->ops[i]), 0);
+            assert_int_not_equal(memcmp(&network->ops[i], &network->ops[k], sizeof network->ops[i]),
+                                 0);
     }
     for (uint32_t i = 0; i < network->control_count; i++) {
         for (uint32_t k = 0; k < i; k++)
