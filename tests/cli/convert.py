@@ -38,6 +38,11 @@ MEMORY = ("!ttg.memdesc<64x64xf16, #ttg.swizzled_shared<{vec = 1, perPhase = 1, 
           "#ttg.shared_memory, mutable>")
 
 
+# Two blocks: halves by rows, and by columns.
+CLUSTER = (blocked("64x64", "f32", "[1, 4]", "[4, 8]", "[4, 1]", "[1, 0], CGALayout = [[1, 0]]"),
+           blocked("64x64", "f32", "[4, 1]", "[8, 4]", "[1, 4]", "[0, 1], CGALayout = [[0, 1]]"))
+
+
 class MovementTest(cli.CommandTest):
     def lines(self, subcommand, pairs, *words, status=DONE):
         text = "".join("%s\t%s\n" % pair for pair in pairs)
@@ -150,6 +155,18 @@ class Convert(MovementTest):
         wide = [type.replace(a, b) for type, a, b in ((ROW, "[4, 8]", "[8, 8]"), (COLUMN, "[8, 4]", "[8, 8]"))]
         text = self.lilac("convert", *wide).stdout
         self.assertIn("gfx942", text)
+
+    def test_clusters(self):
+        """Counts are of one block, as everywhere; the text says those of all blocks together."""
+        plan = self.plan(*CLUSTER)
+        self.assertEqual(plan["kind"], "cluster")
+        self.assertEqual(plan["wavefronts"], {"store": 64, "load": 64})
+        text = self.lilac("convert", *CLUSTER).stdout
+        self.assertIn("simulated on sm_90a, 2 blocks together\n", text)
+        self.assertRegex(text, r"(?m)^  store wavefronts +128$")
+        self.assertIn("ld.shared::cluster", self.lilac("convert", *CLUSTER, "--emit", "ptx").stdout)
+        done = self.lilac("convert", *CLUSTER, "--target", "sm_80", status=REFUSED)
+        self.assertLocated(done, "<argument 2>", "no-conversion")
 
     def test_text(self):
         text = self.lilac("convert", ROWS, COLUMNS, "--through", "shared").stdout
@@ -291,6 +308,11 @@ class Swizzle(MovementTest):
                     layout = json.loads(self.lilac("layout", answer["cute"], "--json").stdout)
                     self.assertEqual(layout["offset"], answer["memory"]["offset"])
         self.assertIn("#ttg.swizzled_shared", found)
+
+    def test_clusters(self):
+        answer = self.swizzle(*CLUSTER)
+        self.assertEqual(answer["block_bits"], ["m5"])
+        self.assertIn("  block    0: m5\n", self.lilac("swizzle", *CLUSTER).stdout)
 
     def test_rounds(self):
         answer = self.swizzle(TALL, TALL_COLUMN, "--scratch", "8192")

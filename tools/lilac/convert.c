@@ -34,12 +34,12 @@ static void put_json(lilac_text *out, const conversion *c) {
         out->bytes[--out->length] = '\0';
     }
     out->bytes[--out->length] = '\0';
-    const lilac_sim_counters *counters = &c->judged.counters;
+    const lilac_sim_counters *counters = &c->judged.counters; /* of all blocks */
     lilac_text_printf(out,
                       ", \"simulated\": {\"store\": %llu, \"load\": %llu}, \"correct\": %s, "
                       "\"as_planned\": %s}\n",
-                      (unsigned long long)counters->shared_store_wavefronts,
-                      (unsigned long long)counters->shared_load_wavefronts,
+                      (unsigned long long)(counters->shared_store_wavefronts >> c->plan.block_bits),
+                      (unsigned long long)(counters->shared_load_wavefronts >> c->plan.block_bits),
                       c->judged.correct ? "true" : "false", c->judged.agrees ? "true" : "false");
 }
 
@@ -61,7 +61,11 @@ static void put_text(lilac_text *out, const conversion *c) {
     const uint64_t registers = UINT64_C(1) << (c->plan.target_register_bits + c->plan.lane_bits +
                                                c->plan.warp_bits + c->plan.block_bits);
     lilac_movement_explain(out, &c->plan, &c->types->type[0].layout, &c->types->type[1].layout);
-    lilac_text_printf(out, "\nsimulated on %s\n", c->plan.arch->name);
+    lilac_text_printf(out, "\nsimulated on %s", c->plan.arch->name);
+    if (c->plan.block_bits > 0) {
+        lilac_text_printf(out, ", %u blocks together", 1U << c->plan.block_bits);
+    }
+    lilac_text_char(out, '\n');
     put_counts(out, c);
     lilac_text_printf(out, "  %s of %llu registers of all threads has its element\n",
                       c->judged.correct ? "every one" : "not every one",

@@ -33,10 +33,12 @@ void offsets_put_name(lilac_text *out, uint32_t rank, uint32_t dim) {
     }
 }
 
-/* Column of bit `bit` of coordinate `dim`, the offset's part. */
-static uint64_t offset_of_bit(const lilac_layout *map, uint32_t dim, uint32_t bit) {
-    return lilac_layout_coordinate(map, map->columns[lilac_layout_in_start(map, dim) + bit],
-                                   (uint32_t)lilac_layout_out(map, "offset"));
+/* Column of bit `bit` of coordinate `dim`: where it moves along `to`. */
+static uint64_t moves(const lilac_layout *map, const char *to, uint32_t dim, uint32_t bit) {
+    const int out = lilac_layout_out(map, to);
+    return out < 0 ? 0
+                   : lilac_layout_coordinate(
+                         map, map->columns[lilac_layout_in_start(map, dim) + bit], (uint32_t)out);
 }
 
 static uint32_t find_terms(term *terms, const lilac_layout *map) {
@@ -48,7 +50,7 @@ static uint32_t find_terms(term *terms, const lilac_layout *map) {
             term t = {.dim = dim, .distance = distance};
             for (uint32_t i = 0; i < map->in[dim].bits; i++) {
                 const int to = (int)i + distance;
-                if (to >= 0 && to < bits && (offset_of_bit(map, dim, i) >> to & 1) != 0) {
+                if (to >= 0 && to < bits && (moves(map, "offset", dim, i) >> to & 1) != 0) {
                     t.mask |= UINT64_C(1) << i;
                     t.reaches |= UINT64_C(1) << to;
                 }
@@ -160,12 +162,12 @@ void offsets_put_formula(lilac_text *out, const lilac_layout *map) {
     lilac_heap_free(terms);
 }
 
-void offsets_put_bit(lilac_text *out, const lilac_layout *map, uint32_t bit) {
+void offsets_put_bit(lilac_text *out, const lilac_layout *map, const char *to, uint32_t bit) {
     bool any = false;
     for (uint32_t back = map->in_count; back > 0; back--) {
         const uint32_t dim = back - 1;
         for (uint32_t i = 0; i < map->in[dim].bits; i++) {
-            if ((offset_of_bit(map, dim, i) >> bit & 1) != 0) {
+            if ((moves(map, to, dim, i) >> bit & 1) != 0) {
                 if (any) {
                     lilac_text_char(out, '^');
                 }

@@ -12,7 +12,8 @@ void offsets_put_name(lilac_text *out, uint32_t rank, uint32_t dim);
 /* "32*m + (n ^ 2*m)": terms of one coordinate each; those that share offset bits are xored, the
  * others added. */
 void offsets_put_formula(lilac_text *out, const lilac_layout *map);
-/* "n0^m1": the coordinates' bits whose xor is that bit of the offset; "0" when there are none. */
-void offsets_put_bit(lilac_text *out, const lilac_layout *map, uint32_t bit);
+/* "n0^m1": the coordinates' bits whose xor is that bit of `to`, "offset" or "block"; "0" when there
+ * are none. */
+void offsets_put_bit(lilac_text *out, const lilac_layout *map, const char *to, uint32_t bit);
 
 #endif

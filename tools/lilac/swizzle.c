@@ -195,14 +195,23 @@ static void put_access(lilac_text *out, const char *what, const lilac_movement_a
                       access->step_bits);
 }
 
-static void put_offset(lilac_text *out, const swizzle *s) {
-    const uint32_t bits = lilac_layout_in_bits(&s->best.plan.trip.memory, "offset");
-    lilac_text_printf(out, "  offset   %s\n", lilac_text_get(&s->formula));
-    for (uint32_t i = 0; i < bits; i++) {
-        lilac_text_printf(out, i == 0 ? "  bits     %u: " : ", %u: ", i);
-        offsets_put_bit(out, &s->offsets, i);
+static void put_bits(lilac_text *out, const char *title, const swizzle *s, const char *to) {
+    for (uint32_t i = 0; i < lilac_layout_in_bits(&s->best.plan.trip.memory, to); i++) {
+        if (i == 0) {
+            lilac_text_printf(out, "  %-9s", title);
+        }
+        lilac_text_printf(out, i == 0 ? "%u: " : ", %u: ", i);
+        offsets_put_bit(out, &s->offsets, to, i);
     }
     lilac_text_char(out, '\n');
+}
+
+static void put_offset(lilac_text *out, const swizzle *s) {
+    lilac_text_printf(out, "  offset   %s\n", lilac_text_get(&s->formula));
+    put_bits(out, "bits", s, "offset");
+    if (lilac_layout_in_bits(&s->best.plan.trip.memory, "block") > 0) {
+        put_bits(out, "block", s, "block");
+    }
 }
 
 static void put_comparison(lilac_text *out, const swizzle *s) {
@@ -264,12 +273,12 @@ static void put_json_access(lilac_text *out, const char *key, const lilac_moveme
                       (unsigned long long)wavefronts, immediate_steps(access), access->step_bits);
 }
 
-static void put_json_bits(lilac_text *out, const swizzle *s) {
+static void put_json_bits(lilac_text *out, const char *key, const swizzle *s, const char *to) {
     lilac_text bit = {0};
-    lilac_text_puts(out, ", \"bits\": [");
-    for (uint32_t i = 0; i < lilac_layout_in_bits(&s->best.plan.trip.memory, "offset"); i++) {
+    lilac_text_printf(out, ", \"%s\": [", key);
+    for (uint32_t i = 0; i < lilac_layout_in_bits(&s->best.plan.trip.memory, to); i++) {
         lilac_text_reset(&bit);
-        offsets_put_bit(&bit, &s->offsets, i);
+        offsets_put_bit(&bit, &s->offsets, to, i);
         lilac_text_puts(out, i == 0 ? "" : ", ");
         lilac_text_json(out, lilac_text_get(&bit), bit.length);
     }
@@ -279,12 +288,14 @@ static void put_json_bits(lilac_text *out, const swizzle *s) {
 
 static void put_json(lilac_text *out, const swizzle *s) {
     const lilac_movement_plan *plan = &s->best.plan;
+    const lilac_sim_counters *counters = &s->best.judged.counters; /* of all blocks */
     lilac_text_puts(out, "{\"memory\": ");
     lilac_layout_json(out, &plan->trip.memory);
     put_json_text(out, "named", &s->named);
     put_json_text(out, "cute", &s->cute);
     put_json_text(out, "offset", &s->formula);
-    put_json_bits(out, s);
+    put_json_bits(out, "bits", s, "offset");
+    put_json_bits(out, "block_bits", s, "block");
     put_json_access(out, "store", &plan->trip.store, plan->price.stores,
                     plan->price.store_wavefronts);
     put_json_access(out, "load", &plan->trip.load, plan->price.loads, plan->price.load_wavefronts);
@@ -304,8 +315,8 @@ static void put_json(lilac_text *out, const swizzle *s) {
                       "\"simulated\": {\"store\": %llu, \"load\": %llu}, \"correct\": %s}\n",
                       plan->trip.family_bits, 1U << plan->trip.round_bits,
                       (unsigned long long)plan->trip.bytes,
-                      (unsigned long long)s->best.judged.counters.shared_store_wavefronts,
-                      (unsigned long long)s->best.judged.counters.shared_load_wavefronts,
+                      (unsigned long long)(counters->shared_store_wavefronts >> plan->block_bits),
+                      (unsigned long long)(counters->shared_load_wavefronts >> plan->block_bits),
                       s->best.judged.correct ? "true" : "false");
 }
 
