@@ -203,9 +203,9 @@ typedef struct lilac_movement_trip {
     uint32_t barrier_warps; /* mask of the warp bits that the data crosses; a group's part of the
                                memory is its own, chosen by its other warp bits */
     /* Between blocks: `remote`, a lane loads from the block whose rank is the xor of these over the
-     * set bits of step, lane, warp and of its own block's rank; else from its own. Where blocks hold
-     * copies, what a lane loads may depend on its block's rank either way: load_offset_block are
-     * the offsets to xor over the set bits of the rank. */
+     * set bits of step, lane, warp and of its own block's rank; else from its own. Where blocks
+     * hold copies, what a lane loads may depend on its block's rank either way: load_offset_block
+     * are the offsets to xor over the set bits of the rank. */
     bool remote;
     uint64_t load_offset_block[LILAC_MOVEMENT_MAX_BLOCK_BITS];
     uint64_t load_block_step[LILAC_MOVEMENT_MAX_REGISTER_BITS];
@@ -237,13 +237,22 @@ LILAC_API uint64_t lilac_movement_price_cycles(const lilac_movement_price *price
                                                lilac_movement_barrier barrier,
                                                const lilac_arch *arch);
 
-/* The least that any trip through shared memory with this device's instructions takes: with any
- * vectors that the two layouts allow (section 5.3) no memory layout has fewer wavefronts. By Lemma
- * 9.5 there are segments that meet neither side's lanes, so it is the number of transactions. */
+/* The least that any trip through shared memory with this device's instructions takes: of all pairs
+ * of vectors and matrix instructions that the two layouts allow (section 5.3), the transactions of
+ * the pair with the fewest wavefronts, times the conflicts that no memory layout avoids. There are
+ * such only where one side is wider than the other and its alignment confines the other's lanes to
+ * too few banks; by Lemma 9.5 all else is free of conflicts. Of loads from other blocks each block
+ * that a transaction reaches into counts by itself.
+ *
+ * floor_wavefronts: each byte that a block's threads hold stored once, and each byte that a warp's
+ * threads want, copies among its lanes counted once, loaded once by that warp, at banks ·
+ * bank_bytes bytes a clock; of a warp's loads at least one. */
 typedef struct lilac_movement_bound {
     uint64_t store_wavefronts, load_wavefronts; /* of the pair of instructions whose sum is least */
-    uint64_t floor_wavefronts; /* every byte stored once and loaded once, all banks busy */
-    bool met;                  /* the plan's trip takes exactly that; true without a trip */
+    uint64_t floor_wavefronts;
+    bool met;      /* the plan's trip takes exactly that; true without a trip */
+    bool by_price; /* or else: what takes that few wavefronts takes longer, for its byte permutes or
+                      its many instructions */
 } lilac_movement_bound;
 
 typedef enum lilac_movement_kind {

@@ -365,6 +365,7 @@ bool lilac_movement_trip_init(lilac_movement_trip *result, lilac_movement_renami
     bound->floor_wavefronts = work.floor_wavefronts;
     bound->met = (result->store.wavefronts + result->load.wavefronts) << result->round_bits ==
                  bound->store_wavefronts + bound->load_wavefronts;
+    bound->by_price = !bound->met && !plain;
     return true;
 }
 

@@ -30,7 +30,7 @@ typedef struct search {
     uint32_t steps[2]; /* log2 of registers × warps of a side */
     uint32_t most[2];  /* low bits of the widest vector */
     bool segments;     /* there are segments, so there may be conflicts */
-    uint64_t least;    /* transactions of the pair that has the least */
+    uint64_t least;    /* wavefronts of the pair that has the least */
 } search;
 
 uint32_t lilac_movement_trip_lanes(const trip_scale *scale, const trip_side *side, uint32_t which,
@@ -91,9 +91,12 @@ static uint64_t sum(const uint64_t *values) {
     return values[0] + values[1];
 }
 
-/* Memory and byte permutes by the device's costs, as lilac_movement_price_cycles; wavefronts alone
- * where there are none. */
+/* As lilac_movement_price_cycles has it, in 1/256 clocks, what all trips have in common left out;
+ * wavefronts alone where there are no costs. */
 static uint64_t cost_of(const trip_counts *counts, const trip_scale *scale) {
+    /* An eighth of a clock an access: as much as one of 16 bytes was slower than wavefronts alone.
+     */
+    enum { PARTS = 16, ACCESS = 2 };
     const lilac_costs *costs = scale->arch->costs;
     const uint64_t memory = sum(counts->wavefronts);
     if (costs == NULL) {
@@ -102,8 +105,9 @@ static uint64_t cost_of(const trip_counts *counts, const trip_scale *scale) {
     const uint64_t integer =
         sum(counts->permutes) * costs->permute + sum(counts->packs) * costs->pack;
     const uint64_t busy = memory * costs->wavefront;
-    return busy > integer ? busy + integer * costs->overlap / 16
-                          : integer + busy * costs->overlap / 16;
+    const uint64_t both = busy > integer ? busy * PARTS + integer * costs->overlap
+                                         : integer * PARTS + busy * costs->overlap;
+    return both + sum(counts->instructions) * ACCESS * PARTS;
 }
 
 static bool is_better(const trip_counts *a, const trip_counts *b, const trip_scale *scale) {
@@ -129,12 +133,12 @@ static void count_permutes(trip_counts *counts, const search *s, const trip_pair
         moved << (above(side->register_bits, s->work->scale.word_bits) + s->work->warp_bits);
 }
 
-/* Takes a way when it is the best so far; the bound is of the cheapest transactions. */
+/* Takes a way when it is the best so far; the bound is of the one with the fewest wavefronts. */
 static bool offer(search *s, const trip_way *way, const trip_counts *counts) {
-    const uint64_t transactions = sum(counts->transactions);
-    if (s->least == 0 || transactions < s->least) {
-        s->least = transactions;
-        memcpy(s->work->least_wavefronts, counts->transactions, sizeof counts->transactions);
+    const uint64_t wavefronts = sum(counts->wavefronts);
+    if (s->least == 0 || wavefronts < s->least) {
+        s->least = wavefronts;
+        memcpy(s->work->least_wavefronts, counts->wavefronts, sizeof counts->wavefronts);
     }
     const bool first = s->best->counts.instructions[0] == 0;
     if (!first && !is_better(counts, &s->best->counts, &s->work->scale)) {
