@@ -165,7 +165,7 @@ typedef struct lilac_movement_renaming {
  * Registers that make up one word (the lowest log2(32 / element_bits) bits) have distance 0; a map
  * that reaches them is byte permutes. A register that stays in its lane is not shuffled. There may
  * be more registers in between than before or after: copies, and those from which the map after it
- * selects. */
+ * selects. Where a word is filled in part, kept·r may be one of its places that hold nothing. */
 typedef struct lilac_movement_shuffle {
     uint32_t before_bits, register_bits, after_bits; /* log2 of the registers before the first map,
                                                         between the maps and after the second */

@@ -249,6 +249,12 @@ static bool plan_in_place(lilac_movement_plan *plan, const lilac_movement_pair *
     return true;
 }
 
+/* At most a permute a word: nothing else takes less. */
+static bool is_cheap(const lilac_movement_plan *plan) {
+    const uint64_t words = lilac_movement_words(plan->target_register_bits, plan->element_bits);
+    return plan->price.permutes + plan->price.packs <= words << plan->warp_bits;
+}
+
 static bool plan_shuffles(lilac_movement_plan *plan, const lilac_movement_pair *pair,
                           lilac_reason *why) {
     start_plan(plan, pair);
@@ -372,11 +378,18 @@ bool lilac_movement_plan_init(lilac_movement_plan *result, const lilac_layout *s
     }
     if (any || wanted.way == LILAC_MOVEMENT_BY_SHUFFLES) {
         if (plan_in_place(&plans[0], &pair)) {
-            *result = plans[0];
-            return true;
-        }
-        if (plan_shuffles(&plans[0], &pair, why)) {
             best = &plans[0];
+            if (is_cheap(best)) {
+                *result = *best;
+                return true;
+            }
+        }
+        lilac_movement_plan *shuffles = spare(plans, best);
+        if (plan_shuffles(shuffles, &pair, why)) {
+            if (best != NULL) {
+                shuffles->kind = LILAC_MOVEMENT_REGISTERS;
+            }
+            best = cheaper(best, shuffles);
         }
     }
     uint64_t trip_cycles = 0; /* at least */

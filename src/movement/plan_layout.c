@@ -33,11 +33,13 @@ static uint64_t sum_of(const uint64_t *columns, uint64_t mask) {
     return sum;
 }
 
-/* Register r becomes what register `from`·r ⊕ shear·t was; `shear` NULL: nothing. */
+/* Register r becomes what register `from`·r ⊕ shear·t was; `shear` NULL: nothing. Places of a word
+ * that hold no element count as element 0: nobody takes them. */
 static void map_registers(places *at, const uint64_t *from, uint32_t bits, const uint64_t *shear) {
     uint64_t columns[LILAC_MOVEMENT_MAX_REGISTER_BITS];
+    const uint64_t there = (UINT64_C(1) << at->bits[REGISTER]) - 1;
     for (uint32_t i = 0; shear != NULL && i < at->bits[LANE] + at->bits[WARP]; i++) {
-        const uint64_t moved = sum_of(at->column[REGISTER], shear[i]);
+        const uint64_t moved = sum_of(at->column[REGISTER], shear[i] & there);
         if (i < at->bits[LANE]) {
             at->column[LANE][i] ^= moved;
         } else {
@@ -45,7 +47,7 @@ static void map_registers(places *at, const uint64_t *from, uint32_t bits, const
         }
     }
     for (uint32_t i = 0; i < bits; i++) {
-        columns[i] = sum_of(at->column[REGISTER], from[i]);
+        columns[i] = sum_of(at->column[REGISTER], from[i] & there);
     }
     at->bits[REGISTER] = bits;
     memcpy(at->column[REGISTER], columns, bits * sizeof columns[0]);

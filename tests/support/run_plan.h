@@ -66,10 +66,12 @@ static inline void run_start(run_state *state, const lilac_movement_plan *plan,
     }
 }
 
-/* Register r becomes what register from·r ⊕ shear·t was. */
+/* Register r becomes what register from·r ⊕ shear·t was; places of a word of 2^packed elements that
+ * hold none stay empty. */
 static inline void run_registers_map(run_state *state, const uint64_t *from, uint32_t before_bits,
-                                     uint32_t bits, const uint64_t *shear) {
+                                     uint32_t bits, const uint64_t *shear, uint32_t packed) {
     const uint32_t count = 1U << bits, threads = run_threads(state);
+    const uint32_t places = before_bits > packed ? before_bits : packed;
     uint32_t *after = malloc((size_t)threads * count * sizeof *after);
     if (before_bits != state->register_bits) {
         state->broken = "a step of another number of registers";
@@ -78,13 +80,22 @@ static inline void run_registers_map(run_state *state, const uint64_t *from, uin
         const uint32_t t = thread & ((1U << (state->lane_bits + state->warp_bits)) - 1);
         for (uint32_t reg = 0; reg < count; reg++) {
             const uint64_t old = run_xor(from, reg) ^ (shear != NULL ? run_xor(shear, t) : 0);
+            if (old >> places != 0) {
+                state->broken = "a register that there was none of";
+                break;
+            }
             after[(size_t)thread * count + reg] =
-                state->element[((size_t)thread << before_bits) + old];
+                old >> before_bits != 0 ? RUN_NOTHING
+                                        : state->element[((size_t)thread << before_bits) + old];
         }
     }
     free(state->element);
     state->element = after;
     state->register_bits = bits;
+}
+
+static inline uint32_t run_packed(uint32_t element_bits) {
+    return element_bits == 8 ? 2 : element_bits == 16 ? 1 : 0;
 }
 
 static inline void run_shuffle(run_state *state, const lilac_movement_shuffle *shuffle,
@@ -98,7 +109,7 @@ static inline void run_shuffle(run_state *state, const lilac_movement_shuffle *s
         }
     }
     run_registers_map(state, shuffle->kept, shuffle->before_bits, shuffle->register_bits,
-                      shuffle->before);
+                      shuffle->before, run_packed(element_bits));
     const uint32_t count = 1U << state->register_bits, threads = run_threads(state);
     const uint32_t lanes = 1U << state->lane_bits, warps = 1U << state->warp_bits;
     uint32_t *all = malloc((size_t)threads * count * sizeof *all);
@@ -113,7 +124,7 @@ static inline void run_shuffle(run_state *state, const lilac_movement_shuffle *s
     free(state->element);
     state->element = all;
     run_registers_map(state, shuffle->taken, shuffle->register_bits, shuffle->after_bits,
-                      shuffle->after);
+                      shuffle->after, run_packed(element_bits));
 }
 
 /* ---- trips ------------------------------------------------------------------------------ */
@@ -227,7 +238,7 @@ static inline void run_step(run_state *state, const lilac_movement_plan *plan, u
     switch (plan->step[step].kind) {
     case LILAC_MOVEMENT_STEP_RENAMING:
         run_registers_map(state, plan->renaming[index].from, plan->renaming[index].before_bits,
-                          plan->renaming[index].bits, NULL);
+                          plan->renaming[index].bits, NULL, 0);
         break;
     case LILAC_MOVEMENT_STEP_SHUFFLE:
         run_shuffle(state, &plan->shuffle[index], plan->element_bits);
