@@ -229,6 +229,45 @@ static size_t piece_of(const addressing *a, const carriage *c, uint32_t bits, ui
     return register_of(a, step, (element * c->parts + part) << bits) >> bits;
 }
 
+/* ---- who stores -------------------------------------------------------------------------- */
+
+/* Warps that hold the same in the same registers and lanes share the work: each stores a part of
+ * the steps. Two bits of the warp's number at most, so that there are not more predicates than a
+ * thread has. Other threads with copies store nothing. */
+typedef struct sharing {
+    uint32_t mask, shared; /* bits of the thread's index */
+    uint32_t bits;         /* how many are shared */
+    lilac_simt_value predicates[4];
+} sharing;
+
+static sharing share_stores(const lilac_movement_access *access, const lilac_lower_place *place) {
+    sharing s = {.mask = place->copies};
+    for (uint32_t i = 0; i < access->warp_bits && s.bits < 2 && s.bits < access->step_bits; i++) {
+        uint32_t bit = 1U << (access->lane_bits + i);
+        if ((place->copies & bit) != 0 && access->warp[i] == 0) {
+            s.shared |= bit;
+            s.bits++;
+        }
+    }
+    return s;
+}
+
+/* True in the threads that store step number `step`; 0: in all. Each warp's steps stand one after
+ * another. */
+static lilac_simt_value stores_step(lilac_simt_builder *b, sharing *s,
+                                    const lilac_movement_access *access, uint64_t step) {
+    uint32_t turn = (uint32_t)(step >> (access->step_bits - s->bits));
+    if (s->mask != 0 && s->predicates[turn] == 0) {
+        lilac_simt_instruction like = {.code = LILAC_SIMT_OP_THREAD};
+        lilac_simt_type type = LILAC_SIMT_I32;
+        lilac_simt_value thread = lilac_simt_build(b, &like, 0, NULL, 1, &type);
+        s->predicates[turn] = lilac_simt_compare_values(
+            b, LILAC_SIMT_EQ, word_op(b, LILAC_SIMT_OP_AND, thread, word_of(b, s->mask)),
+            word_of(b, lilac_lower_deposit(turn, s->shared)));
+    }
+    return s->predicates[turn];
+}
+
 /* ---- stores and loads -------------------------------------------------------------------- */
 
 void lilac_lower_store_access(lilac_simt_builder *b, lilac_arena *arena,
@@ -237,6 +276,7 @@ void lilac_lower_store_access(lilac_simt_builder *b, lilac_arena *arena,
     uint32_t bits = piece_bits(access, words);
     carriage c = carriage_of(access, words, bits);
     addressing a = address_threads(b, access, place);
+    sharing who = share_stores(access, place);
     const lilac_simt_value *pieces = cut(b, arena, words, bits);
     for (uint64_t step = 0; step >> access->step_bits == 0; step++) {
         lilac_simt_value values[4];
@@ -249,13 +289,13 @@ void lilac_lower_store_access(lilac_simt_builder *b, lilac_arena *arena,
         }
         int64_t immediate;
         lilac_simt_value address = address_of(&a, step, &immediate);
+        lilac_simt_value predicate = stores_step(b, &who, access, step);
         if (access->instruction == LILAC_MOVEMENT_VECTOR) {
             lilac_simt_store(b, LILAC_SIMT_OP_ST_SHARED, c.count, values, address, immediate,
-                             place->predicate, &a.promise);
+                             predicate, &a.promise);
         } else {
             lilac_simt_store_matrix(b, access->instruction == LILAC_MOVEMENT_MATRIX_TRANSPOSED,
-                                    c.count, values, address, immediate, place->predicate,
-                                    &a.promise);
+                                    c.count, values, address, immediate, predicate, &a.promise);
         }
     }
 }

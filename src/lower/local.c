@@ -297,9 +297,9 @@ static bool lower_view(lilac_lowering *l, const lilac_tile_op *op) {
 static bool embed(lilac_layout *layout, const lilac_layout *memory, lilac_reason *why) {
     bool good = layout->out_count == memory->out_count;
     for (uint32_t d = 0; good && d < memory->out_count; d++) {
-        good = layout->out[d].bits == memory->out[d].bits ||
-               lilac_layout_resize_out(layout, layout, memory->out[d].name, memory->out[d].bits,
-                                       why);
+        good =
+            layout->out[d].bits == memory->out[d].bits ||
+            lilac_layout_resize_out(layout, layout, memory->out[d].name, memory->out[d].bits, why);
     }
     return good;
 }
@@ -361,8 +361,7 @@ static bool store(lilac_lowering *l, const lilac_tile_value *tensor,
     lilac_lower_words words;
     lilac_lower_pack_words(&l->builder, l->arena, value->simt, bits, element_bits(tensor->type),
                            values, &words);
-    uint32_t lanes = (1U << value->view->lane_bits) - 1;
-    t.place.predicate = lilac_lower_one_copy(l, value->view->free_threads & ~lanes, 0);
+    t.place.copies = value->view->free_threads;
     lilac_lower_store_access(&l->builder, l->arena, &t.access, &t.place, &words);
     return true;
 }

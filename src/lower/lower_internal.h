@@ -232,10 +232,10 @@ typedef struct lilac_lower_place {
     uint64_t offset; /* bytes from the beginning of the block's shared memory */
     uint64_t bytes;  /* that the accesses stay within */
     uint32_t apart;  /* warps that differ in these bits of their number share no byte here */
-    lilac_simt_value predicate; /* of the stores; 0: all */
-    uint64_t shift;             /* elements, xored to every offset, before padding */
-    lilac_simt_value dynamic;   /* bytes, added; 0: none */
-    int64_t constant;           /* the same, known now */
+    uint32_t copies; /* threads with one of these bits set hold what others hold, who store it */
+    uint64_t shift;  /* elements, xored to every offset, before padding */
+    lilac_simt_value dynamic; /* bytes, added; 0: none */
+    int64_t constant;         /* the same, known now */
     uint32_t registers;     /* or-ed to the registers that the access numbers: those of one round */
     const uint64_t *blocks; /* offsets to xor over the bits of the block's rank; NULL: none */
     const lilac_movement_trip *remote; /* loads come from other blocks' memory; or NULL */

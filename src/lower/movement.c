@@ -60,21 +60,6 @@ static void barrier(const walk *w) {
     lilac_lower_trip_barrier(w->b, &w->plan->trip, w->plan->lane_bits, w->plan->warp_bits);
 }
 
-/* True in the warps that store. */
-static lilac_simt_value storing(const walk *w) {
-    uint32_t copies = w->plan->trip.store_copies << w->plan->lane_bits;
-    if (copies == 0) {
-        return 0;
-    }
-    lilac_simt_instruction like = {.code = LILAC_SIMT_OP_THREAD};
-    lilac_simt_type type = LILAC_SIMT_I32;
-    lilac_simt_value thread = lilac_simt_build(w->b, &like, 0, NULL, 1, &type);
-    lilac_simt_value bits = lilac_simt_op2(w->b, LILAC_SIMT_OP_AND, LILAC_SIMT_I32, thread,
-                                           lilac_simt_constant(w->b, LILAC_SIMT_I32, copies));
-    return lilac_simt_compare_values(w->b, LILAC_SIMT_EQ, bits,
-                                     lilac_simt_constant(w->b, LILAC_SIMT_I32, 0));
-}
-
 static uint32_t registers_of_round(const uint8_t *bits, uint32_t count, uint32_t round) {
     uint32_t registers = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -90,7 +75,6 @@ static void carry_out_trip(walk *w) {
     loaded.register_bits = load->vector_bits + load->step_bits + trip->round_bits;
     loaded.count = lilac_movement_words(loaded.register_bits, loaded.element_bits);
     lilac_lower_pieces pieces = {0};
-    lilac_simt_value predicate = storing(w);
     for (uint32_t round = 0; round >> trip->round_bits == 0; round++) {
         if (round > 0) {
             barrier(w);
@@ -99,11 +83,10 @@ static void carry_out_trip(walk *w) {
             .offset = w->scratch,
             .bytes = trip->bytes,
             .apart = apart(trip, w->plan->warp_bits),
-            .predicate = predicate,
+            .copies = trip->store_copies << w->plan->lane_bits,
             .registers = registers_of_round(trip->store_round, trip->round_bits, round)};
         lilac_lower_store_access(w->b, w->arena, &trip->store, &place, &w->words);
         barrier(w);
-        place.predicate = 0;
         place.registers = registers_of_round(trip->load_round, trip->round_bits, round);
         place.blocks = trip->load_offset_block;
         place.remote = trip->remote ? trip : NULL;
