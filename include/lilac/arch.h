@@ -40,6 +40,7 @@ typedef struct lilac_costs {
     uint16_t wavefront, shuffle;
     uint16_t select, permute, pack; /* pack: one element taken out of a word or put into one */
     uint16_t issue;
+    uint16_t access;  /* an access to shared memory, beside its wavefronts */
     uint16_t remote;  /* a wavefront of another block's shared memory, on top of its own */
     uint16_t overlap; /* sixteenths of the work on all but the busiest pipe that are not hidden */
     /* A warp's share of a barrier among these. */

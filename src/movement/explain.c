@@ -476,7 +476,9 @@ static void explain_totals(lilac_text *out, const lilac_movement_plan *plan) {
                           "  No memory layout takes fewer wavefronts with any instructions of %s "
                           "than\n  the least%s. Every byte once each way, all banks busy: %llu.\n",
                           plan->arch->name,
-                          bound->met ? ", and this one takes just that" : "; this one takes more",
+                          bound->met        ? ", and this one takes just that"
+                          : bound->by_price ? "; what takes that few takes longer"
+                                            : "; this one takes more",
                           (unsigned long long)bound->floor_wavefronts);
     }
     lilac_text_printf(out, "  about %.1f clocks of a multiprocessor\n", (double)price->cycles / 16);

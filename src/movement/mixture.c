@@ -138,43 +138,69 @@ uint64_t lilac_movement_floor(const lilac_movement_pair *pair) {
            (((bits[1] + wavefront - 1) / wavefront) << pair->bits[WARP]);
 }
 
-/* Whether a word is a thread's on both sides. */
-static bool words_in_common(const lilac_movement_pair *pair) {
-    const uint32_t wanted = pair->element_bits == 8 ? 2 : pair->element_bits == 16 ? 1 : 0;
+/* Directions that are registers on both sides. */
+static uint32_t common_registers(const lilac_movement_pair *pair) {
     const uint32_t source = pair->source.in[REGISTER].bits, target = pair->target.in[REGISTER].bits;
     lilac_movement_echelon registers;
     uint32_t common = 0;
     registers.pivots = 0;
-    for (uint32_t i = 0; i < source && wanted != 0; i++) {
+    for (uint32_t i = 0; i < source; i++) {
         (void)lilac_movement_insert(&registers, pair->source.columns[i], 0);
     }
-    for (uint32_t i = 0; i < target && wanted != 0; i++) {
+    for (uint32_t i = 0; i < target; i++) {
         common += !lilac_movement_insert(&registers, pair->target.columns[i], 0);
     }
-    return common >= wanted;
+    return common;
+}
+
+/* With no register in common a trip of bytes takes single ones on one side, each register of each
+ * warp a wavefront, whatever the other side does. 0: warps that hold copies may be left out. */
+static uint64_t least_of_bytes(const lilac_movement_pair *pair) {
+    const uint32_t source = pair->source.in[REGISTER].bits, target = pair->target.in[REGISTER].bits;
+    for (uint32_t i = 0; i < pair->bits[WARP]; i++) {
+        if (pair->source.columns[source + pair->bits[LANE] + i] == 0) {
+            return 0;
+        }
+    }
+    return (uint64_t)pair->arch->costs->wavefront
+           << ((source < target ? source : target) + pair->bits[WARP]);
 }
 
 uint64_t lilac_movement_find_mixture(lilac_movement_mixture *result,
                                      const lilac_movement_pair *pair,
                                      const lilac_movement_options *options, uint64_t most_cycles) {
+    const uint32_t wanted = pair->element_bits == 8 ? 2 : pair->element_bits == 16 ? 1 : 0;
     search s = {.best = result, .pair = pair, .options = options};
     lilac_movement_price price = {0};
     lilac_movement_barrier barrier;
     candidates before, after;
     result->swaps = 0;
-    if (words_in_common(pair) ||
-        !lilac_movement_trip_estimate(&price, &barrier, &pair->source, &pair->target,
+    const uint32_t common = wanted == 0 ? 0 : common_registers(pair);
+    if (common >= wanted) {
+        return 0;
+    }
+    s.floor_wavefronts = lilac_movement_floor(pair);
+    find_candidates(&before, &s, false);
+    const uint64_t least = wanted == 2 && common == 0 ? least_of_bytes(pair) : 0;
+    if (least != 0) {
+        s.best_cycles = least < most_cycles ? least : most_cycles;
+        try_swaps(&s, &before, 1);
+        if (s.at_floor && result->swaps != 0) {
+            return least;
+        }
+        s.at_floor = false;
+        result->swaps = 0;
+    }
+    if (!lilac_movement_trip_estimate(&price, &barrier, &pair->source, &pair->target,
                                       pair->element_bits, options, pair->arch, NULL)) {
         return 0;
     }
     const uint64_t trip_cycles = lilac_movement_price_cycles(&price, barrier, pair->arch);
     s.best_cycles = trip_cycles < most_cycles ? trip_cycles : most_cycles;
-    s.floor_wavefronts = lilac_movement_floor(pair);
     if (price.store_wavefronts + price.load_wavefronts <= s.floor_wavefronts ||
         s.best_cycles <= s.floor_wavefronts * pair->arch->costs->wavefront) {
         return trip_cycles;
     }
-    find_candidates(&before, &s, false);
     try_swaps(&s, &before, 1);
     if (!s.at_floor) {
         find_candidates(&after, &s, true);

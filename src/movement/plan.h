@@ -37,7 +37,7 @@ typedef struct lilac_movement_mixture {
 void lilac_movement_swap_columns(lilac_layout *layout, const lilac_movement_mixture *mixture);
 /* What the trip alone takes is estimated; and where the two sides have not even a word in common,
  * the mixture whose estimate is least, if that is less than the trip's and than `most_cycles`.
- * Returns the trip's estimate, or 0 where the trip was not estimated because no mixture is better.
+ * Returns what the trip takes at least, or 0 where that is not known because no mixture is better.
  */
 uint64_t lilac_movement_find_mixture(lilac_movement_mixture *result,
                                      const lilac_movement_pair *pair,
@@ -45,6 +45,13 @@ uint64_t lilac_movement_find_mixture(lilac_movement_mixture *result,
 /* Wavefronts that store every byte of a block once and load every byte of each of its warps once.
  */
 uint64_t lilac_movement_floor(const lilac_movement_pair *pair);
+
+/* An exchange within warps in which more than one register bit changes places with a lane bit, in
+ * two: from the source to the layout between, with one such bit fewer, and from there to the
+ * target, where just two bits (or sums of bits) change places. False when there is no such layout.
+ */
+bool lilac_movement_split_exchange(lilac_layout *between, const lilac_layout *source,
+                                   const lilac_layout *target);
 
 /* Vectors in echelon form, each with the mask of what it was made of. Those added first are used
  * first. */

@@ -149,7 +149,8 @@ void lilac_movement_json(lilac_text *out, const lilac_movement_plan *plan) {
     put_number(out, "store", bound->store_wavefronts, true);
     put_number(out, "load", bound->load_wavefronts, false);
     put_number(out, "floor", bound->floor_wavefronts, false);
-    lilac_text_printf(out, ", \"met\": %s}", bound->met ? "true" : "false");
+    lilac_text_printf(out, ", \"met\": %s, \"by_price\": %s}", bound->met ? "true" : "false",
+                      bound->by_price ? "true" : "false");
     put_number(out, "shared_bytes", has_trip(plan) ? plan->trip.bytes : 0, false);
     put_key(out, "bytes", false);
     put_number(out, "store", price->store_bytes, true);

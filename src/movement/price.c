@@ -1,6 +1,6 @@
 /* The price of a plan, from its counts and the device's table of costs.
  *
- *   memory    wavefronts and shuffles          one unit of a multiprocessor serves both
+ *   memory    wavefronts, accesses, shuffles   one unit of a multiprocessor serves all
  *   integer   selects, byte permutes, packing
  *   issue     all instructions
  *
@@ -37,6 +37,7 @@ uint64_t lilac_movement_price_cycles(const lilac_movement_price *price,
     const uint64_t remote = barrier == LILAC_MOVEMENT_BARRIER_CLUSTER ? costs->remote : 0;
     const uint64_t memory = price->store_wavefronts * costs->wavefront +
                             price->load_wavefronts * (costs->wavefront + remote) +
+                            (price->stores + price->loads) * costs->access +
                             price->shuffles * costs->shuffle;
     const uint64_t integer = price->selects * costs->select + price->permutes * costs->permute +
                              price->packs * costs->pack;

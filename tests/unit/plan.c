@@ -224,6 +224,7 @@ static void cycles_of_a_price(void **state) {
                                .permute = 4,
                                .pack = 2,
                                .issue = 1,
+                               .access = 6,
                                .remote = 100,
                                .overlap = 8,
                                .barrier_warp = 1,
@@ -237,13 +238,13 @@ static void cycles_of_a_price(void **state) {
     lilac_movement_price price = {
         .store_wavefronts = 2, .load_wavefronts = 3, .stores = 1, .loads = 1, .barriers = 4};
     assert_int_equal(lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_WARP, &arch),
-                     5 * 16 + 4 * 1 + 5);
+                     5 * 16 + 2 * 6 + 4 * 1 + 5);
     assert_int_equal(lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_GROUP, &arch),
-                     5 * 16 + 4 * 10 + 5);
+                     5 * 16 + 2 * 6 + 4 * 10 + 5);
     assert_int_equal(lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_BLOCK, &arch),
-                     5 * 16 + 4 * 7 + 5);
+                     5 * 16 + 2 * 6 + 4 * 7 + 5);
     assert_int_equal(lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_CLUSTER, &arch),
-                     5 * 16 + 3 * 100 + 4 * 1000 + 5);
+                     5 * 16 + 2 * 6 + 3 * 100 + 4 * 1000 + 5);
     price = (lilac_movement_price){.shuffles = 2, .selects = 10, .permutes = 5, .packs = 4};
     assert_int_equal(lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_WARP, &arch),
                      (10 * 8 + 5 * 4 + 4 * 2) + 2 * 32 / 2 + 3);
@@ -444,15 +445,18 @@ static void as_json(void **state) {
         "{\"kind\": \"none\", \"instructions\": {\"shuffle\": 0, \"select\": 0, \"permute\": 0, "
         "\"pack\": 0, \"store\": 0, \"load\": 0, \"barrier\": 0}, \"wavefronts\": {\"store\": 0, "
         "\"load\": 0}, \"lower_bound\": {\"store\": 0, \"load\": 0, \"floor\": 256, \"met\": "
-        "true}, \"shared_bytes\": 0, \"bytes\": {\"store\": 0, \"load\": 0}, \"cycles\": 0.0, "
+        "true, \"by_price\": false}, \"shared_bytes\": 0, \"bytes\": {\"store\": 0, \"load\": 0}, "
+        "\"cycles\": 0.0, "
         "\"steps\": []}");
     lilac_text_reset(&text);
     assert_true(lilac_movement_plan_init(&plan, &row, &col, 32, NULL, hopper(), NULL));
     lilac_movement_json(&text, &plan);
     expect_text(&text, "{\"kind\": \"shared\", \"instructions\": {\"shuffle\": 0, ");
-    expect_text(&text, "\"wavefronts\": {\"store\": 128, \"load\": 128}, \"lower_bound\": "
-                       "{\"store\": 128, \"load\": 128, \"floor\": 256, \"met\": true}, "
-                       "\"shared_bytes\": 16384, ");
+    expect_text(
+        &text,
+        "\"wavefronts\": {\"store\": 128, \"load\": 128}, \"lower_bound\": "
+        "{\"store\": 128, \"load\": 128, \"floor\": 256, \"met\": true, \"by_price\": false}, "
+        "\"shared_bytes\": 16384, ");
     expect_text(&text, "{\"step\": \"trip\", \"memory\": {\"offset\": [[");
     assert_null(strchr(lilac_text_get(&text), '\n'));
     lilac_text_clear(&text);
