@@ -198,6 +198,9 @@ typedef struct lilac_movement_trip {
         store_round[LILAC_MOVEMENT_MAX_REGISTER_BITS]; /* the register bit that is round bit i */
     uint8_t load_round[LILAC_MOVEMENT_MAX_REGISTER_BITS];
     uint32_t store_copies; /* warps with a bit of this mask set hold copies and do not store */
+    /* Lanes with a bit of this mask set do not store either: copies whose transactions nobody else
+     * needs. Vectors only. The counts of the store leave them out. */
+    uint32_t store_copy_lanes;
     uint64_t bytes;        /* of shared memory */
     lilac_movement_barrier barrier;
     uint32_t barrier_warps; /* mask of the warp bits that the data crosses; a group's part of the
@@ -270,9 +273,9 @@ typedef enum lilac_movement_step_kind {
 } lilac_movement_step_kind;
 
 enum {
-    LILAC_MOVEMENT_MAX_STEPS = 7,
+    LILAC_MOVEMENT_MAX_STEPS = 12,
     LILAC_MOVEMENT_MAX_RENAMINGS = 4,
-    LILAC_MOVEMENT_MAX_SHUFFLES = 2
+    LILAC_MOVEMENT_MAX_SHUFFLES = 6
 };
 
 typedef struct lilac_movement_plan {

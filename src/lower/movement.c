@@ -83,7 +83,7 @@ static void carry_out_trip(walk *w) {
             .offset = w->scratch,
             .bytes = trip->bytes,
             .apart = apart(trip, w->plan->warp_bits),
-            .copies = trip->store_copies << w->plan->lane_bits,
+            .copies = trip->store_copies << w->plan->lane_bits | trip->store_copy_lanes,
             .registers = registers_of_round(trip->store_round, trip->round_bits, round)};
         lilac_lower_store_access(w->b, w->arena, &trip->store, &place, &w->words);
         barrier(w);

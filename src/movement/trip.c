@@ -48,7 +48,9 @@ static void count_access(lilac_movement_access *access, const trip_work *work, u
                          const trip_side *side, const places *at, uint32_t low) {
     const trip_scale *scale = &work->scale;
     uint32_t lanes = lilac_movement_trip_lanes(scale, side, which, low);
-    access->transactions = UINT32_C(1) << (access->lane_bits - lanes);
+    const uint32_t idle = which == STORE ? idle_lanes(work->copy_lanes, lanes) : 0;
+    access->transactions = UINT32_C(1)
+                           << (access->lane_bits - lanes - (uint32_t)__builtin_popcount(idle));
     if (access->instruction != LILAC_MOVEMENT_VECTOR) {
         lanes = 3;
         access->transactions = UINT32_C(1) << access->matrix_bits;
@@ -154,6 +156,13 @@ static void set_access(lilac_movement_access *access, const register_basis *basi
     }
     for (uint32_t i = 0; i < access->warp_bits; i++) {
         access->warp[i] = at->thread[side->lane_bits + i];
+        for (uint32_t left = which == STORE && (work->store_copies >> i & 1) != 0 ? work->copy_of[i]
+                                                                                  : 0;
+             left != 0; left &= left - 1) {
+            const uint32_t bit = bits_of(left);
+            access->warp[i] ^= at->thread[bit < FRAME_WARP ? bit - FRAME_LANE
+                                                           : side->lane_bits + bit - FRAME_WARP];
+        }
     }
     if (access->instruction == LILAC_MOVEMENT_VECTOR) {
         for (uint32_t i = 0; i < side->lane_bits; i++) {
@@ -331,6 +340,11 @@ bool lilac_movement_trip_init(lilac_movement_trip *result, lilac_movement_renami
     set_memory(&result->memory, columns, bits, source);
     result->round_bits = work.pair.round_bits;
     result->store_copies = work.store_copies;
+    if (choice.way.instruction[STORE] == LILAC_MOVEMENT_VECTOR) {
+        result->store_copy_lanes = idle_lanes(
+            work.copy_lanes, lilac_movement_trip_lanes(&work.scale, &work.pair.side[STORE], STORE,
+                                                       choice.way.low[STORE]));
+    }
     result->bytes = (uint64_t)work.scale.element_bytes << (bits - work.pair.round_bits);
     result->family_bits = choice.basis.family_bits;
     for (uint32_t side = 0; side < 2; side++) {
@@ -389,6 +403,18 @@ static void price_side(lilac_movement_price *price, uint32_t which, uint64_t ins
     price->packs += lane_bytes < WORD_BYTES ? instructions : 0;
 }
 
+/* log2 of the lanes of a warp that take part. */
+static uint32_t active_lanes(const trip_work *work, const trip_choice *choice, uint32_t which) {
+    const trip_side *side = &work->pair.side[which];
+    const bool vector = choice->way.instruction[which] == LILAC_MOVEMENT_VECTOR;
+    if (which == LOAD || !vector) {
+        return side->lane_bits;
+    }
+    const uint32_t lanes =
+        lilac_movement_trip_lanes(&work->scale, side, which, choice->way.low[which]);
+    return side->lane_bits - (uint32_t)__builtin_popcount(idle_lanes(work->copy_lanes, lanes));
+}
+
 static uint64_t barriers_of(uint32_t round_bits, bool remote) {
     return (UINT64_C(2) << round_bits) - (remote ? 0 : 1);
 }
@@ -400,7 +426,9 @@ void lilac_movement_price_trip(lilac_movement_price *price, const lilac_movement
         const lilac_movement_access *access = side == STORE ? &trip->store : &trip->load;
         price_side(price, side, access->instructions << trip->round_bits,
                    access->wavefronts << trip->round_bits,
-                   (uint64_t)access->element_bytes << access->vector_bits, access->lane_bits);
+                   (uint64_t)access->element_bytes << access->vector_bits,
+                   access->lane_bits -
+                       (side == STORE ? (uint32_t)__builtin_popcount(trip->store_copy_lanes) : 0));
     }
     price->barriers += barriers_of(trip->round_bits, trip->remote) * warps;
 }
@@ -436,7 +464,7 @@ bool lilac_movement_trip_estimate(lilac_movement_price *price, lilac_movement_ba
         const uint64_t elements = UINT64_C(1) << steps;
         price_side(price, side, choice.counts.instructions[side], choice.counts.wavefronts[side],
                    work.scale.element_bytes * elements / choice.counts.instructions[side],
-                   work.pair.side[side].lane_bits);
+                   active_lanes(&work, &choice, side));
     }
     price->barriers += barriers_of(work.pair.round_bits, work.remote) << work.warp_bits;
     *barrier = barrier_of(&work);

@@ -142,6 +142,12 @@ typedef struct trip_scale {
 /* Consecutive lanes of one transaction, as log2. */
 uint32_t lilac_movement_trip_lanes(const trip_scale *scale, const trip_side *side, uint32_t which,
                                    uint32_t low);
+/* Mask of the lane bits without which stores of vectors save whole transactions: lanes that hold
+ * copies, above those of one transaction. */
+static inline uint32_t idle_lanes(uint32_t copy_lanes, uint32_t transaction_lane_bits) {
+    return copy_lanes & ~((UINT32_C(1) << transaction_lane_bits) - 1);
+}
+
 /* Bits of the memory's segments for the pair. */
 static inline uint32_t segment_bits(const trip_pair *pair, const trip_scale *scale) {
     const uint32_t bits = (uint32_t)__builtin_popcount(pair->whole) - pair->round_bits;
@@ -192,10 +198,12 @@ typedef struct trip_work {
     uint32_t source_register_bits; /* with those that are copies of other threads' */
     uint8_t kept[LILAC_MOVEMENT_MAX_REGISTER_BITS]; /* the source's registers that are stored */
     uint32_t warp_bits;
-    uint32_t store_copies, peeled; /* masks of warp bits */
-    uint32_t blocks;               /* bits of the frame's block columns */
-    bool remote;                   /* loads from other blocks */
-    bool can_turn;                 /* the target's columns are a frame, too */
+    uint32_t store_copies, peeled;                  /* masks of warp bits */
+    uint32_t copy_of[LILAC_MOVEMENT_MAX_WARP_BITS]; /* sums of threads that those hold copies of */
+    uint32_t copy_lanes; /* mask of the source's lanes that hold copies of lower ones */
+    uint32_t blocks;     /* bits of the frame's block columns */
+    bool remote;         /* loads from other blocks */
+    bool can_turn;       /* the target's columns are a frame, too */
     uint32_t register_block[LILAC_MOVEMENT_MAX_REGISTER_BITS];
     uint32_t thread_block[MOST_THREAD_COLUMNS];
     uint64_t least_wavefronts[2]; /* the bound */

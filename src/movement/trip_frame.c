@@ -184,7 +184,10 @@ static void own_frame(trip_work *work, tagged_space *echelon) {
             work->pair.whole |= a->thread[i];
         } else if (i >= a->lane_bits) {
             work->store_copies |= UINT32_C(1) << (i - a->lane_bits);
+            work->copy_of[i - a->lane_bits] = a->thread[i];
             a->thread[i] = 0; /* stores nothing */
+        } else {
+            work->copy_lanes |= UINT32_C(1) << i;
         }
     }
     for (uint32_t i = 0; i < a->register_bits; i++) {
@@ -408,7 +411,7 @@ bool lilac_movement_trip_prepare(trip_work *work, const lilac_layout *source,
         return false;
     }
     work->pair.owner = STORE;
-    work->pair.whole = work->blocks = work->store_copies = work->peeled = 0;
+    work->pair.whole = work->blocks = work->copy_lanes = work->store_copies = work->peeled = 0;
     work->remote = false;
     work->warp_bits = a->warp_bits;
     own_frame(work, &echelon);

@@ -75,8 +75,10 @@ static void count_side(trip_counts *counts, const search *s, const trip_way *way
         const uint32_t lanes = lilac_movement_trip_lanes(scale, side, which, low);
         counts->instructions[which] = UINT64_C(1) << (s->steps[which] - low);
         counts->packs[which] = low < scale->word_bits ? counts->instructions[which] : 0;
-        counts->transactions[which] = counts->instructions[which]
-                                      << (side->lane_bits - lanes + side->blocks[lanes]);
+        const uint32_t idle = which == STORE ? idle_lanes(s->work->copy_lanes, lanes) : 0;
+        counts->transactions[which] =
+            counts->instructions[which]
+            << (side->lane_bits - lanes + side->blocks[lanes] - (uint32_t)__builtin_popcount(idle));
     } else {
         const uint32_t words = s->steps[which] - scale->word_bits;
         const uint32_t left = side->register_bits - scale->word_bits - pair->round_bits;

@@ -82,7 +82,9 @@ static void agrees_with_access(const lilac_movement_trip *t, const lilac_movemen
         return;
     assert_int_equal(a.transaction_wavefronts, t->store.transaction_wavefronts);
     assert_int_equal(a.step_bits, t->store.step_bits);
-    assert_int_equal(a.wavefronts, t->store.wavefronts << __builtin_popcount(t->store_copies));
+    assert_int_equal(a.wavefronts,
+                     t->store.wavefronts << (__builtin_popcount(t->store_copies) +
+                                             __builtin_popcount(t->store_copy_lanes)));
 }
 
 static void try_pair(tally *n, lilac_random *random, const lilac_layout *source,
@@ -253,7 +255,17 @@ static uint64_t best_of(const small_side *s, const uint64_t *reg, const uint64_t
             }
         }
         uint64_t instructions = UINT64_C(1) << (s->registers - v + s->stored_warps);
-        uint64_t cost = instructions * (arch->warp_size / group) * most * 1024 + instructions;
+        uint64_t transactions = arch->warp_size / group, lower[64] = {0};
+        for (uint32_t i = 0; i < s->lanes && !load; i++) {
+            uint64_t rest = thread[i];
+            while (rest != 0 && lower[63 - __builtin_clzll(rest)] != 0)
+                rest ^= lower[63 - __builtin_clzll(rest)];
+            if (rest != 0)
+                lower[63 - __builtin_clzll(rest)] = rest;
+            else if (1u << i >= group) /* whole transactions of copies, which need not store */
+                transactions /= 2;
+        }
+        uint64_t cost = instructions * transactions * most * 1024 + instructions;
         best = cost < best ? cost : best;
     }
     return best;

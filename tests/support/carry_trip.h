@@ -82,8 +82,12 @@ static inline uint64_t carry_count(const carried *c, const lilac_movement_access
     if (a->instruction != LILAC_MOVEMENT_VECTOR)
         group = 8;
     assert_int_equal(group, a->transaction_lanes);
-    assert_int_equal(lanes / group, a->transactions);
+    uint32_t idle = load ? 0 : c->trip->store_copy_lanes;
+    assert_int_equal(lanes / group >> __builtin_popcount(idle), a->transactions);
     for (uint32_t first = 0; first < lanes; first += group) {
+        assert_int_equal(idle & (group - 1), 0);
+        if ((first & idle) != 0)
+            continue;
         uint64_t seen[64 * 4];
         uint32_t count = 0, most = 0;
         for (uint32_t block = 0; block < 16; block++) {
@@ -135,6 +139,8 @@ static inline void carry_side(carried *c, uint32_t blocks, bool load, uint64_t r
                     base = carry_sum(t->load_offset_block, block_bits, block);
                 for (uint32_t lane = 0; lane < lanes; lane++) {
                     from[lane] = block;
+                    if (!load && (lane & t->store_copy_lanes) != 0)
+                        continue;
                     if (load && t->remote)
                         from[lane] = carry_sum(t->load_block_step, a->step_bits, step) ^
                                      carry_sum(t->load_block_lane, a->lane_bits, lane) ^

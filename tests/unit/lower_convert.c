@@ -181,6 +181,7 @@ static bool trip_through(lilac_movement_plan *plan, const lilac_layout *source,
     trip->barrier = LILAC_MOVEMENT_BARRIER_BLOCK;
     trip->barrier_warps = (1U << plan->warp_bits) - 1;
     trip->store_copies = copying_warps(source);
+    trip->store_copy_lanes = 0;
     lilac_reason why;
     if (!lilac_movement_access_init(&trip->store, source, memory, element_bits, arch, &why) ||
         !lilac_movement_access_init(&trip->load, target, memory, element_bits, arch, &why)) {
@@ -217,6 +218,7 @@ static void trips_through_any_memory(void **state) {
         assert_int_equal(counters.shared_stores, plan.trip.store.instructions >> copies);
         assert_int_equal(counters.shared_loads, plan.trip.load.instructions);
         assert_int_equal(counters.shared_store_wavefronts, plan.trip.store.wavefronts >> copies);
+        /* an access is counted as a store; loads of copies may take fewer */
         assert_true(counters.shared_load_wavefronts <= plan.trip.load.wavefronts);
     }
     assert_true(done > 120);
@@ -238,10 +240,7 @@ static void compare_price(const lilac_movement_plan *plan, const lilac_sim_count
     assert_int_equal(counters->shared_loads, price->loads << plan->block_bits);
     assert_int_equal(counters->shared_store_wavefronts,
                      price->store_wavefronts << plan->block_bits);
-    if (plan->kind != LILAC_MOVEMENT_CLUSTER) {
-        assert_int_equal(counters->shared_load_wavefronts,
-                         price->load_wavefronts << plan->block_bits);
-    }
+    assert_int_equal(counters->shared_load_wavefronts, price->load_wavefronts << plan->block_bits);
     assert_int_equal(counters->shared_store_bytes, price->store_bytes << plan->block_bits);
     assert_int_equal(counters->shared_load_bytes, price->load_bytes << plan->block_bits);
     assert_int_equal(barriers, price->barriers << plan->block_bits);
