@@ -21,13 +21,18 @@ bool conversion_make(conversion *c, lilac_context *context, const type_pair *typ
     if (!check_types(context, types)) {
         return false;
     }
+    lilac_reason why;
     const lilac_arch *arch = device->arch != NULL ? device->arch : type_device(source);
+    if (lilac_layout_in_bits(&source->layout, "block") > 0 &&
+        !lilac_arch_has(arch, LILAC_HAS_CLUSTERS)) {
+        snprintf(why.text, sizeof why.text, "%s has no clusters of blocks", arch->name);
+        return pair_refuse(context, types, 1, "no-conversion", why.text);
+    }
     lilac_arch narrow = *arch;
     if (device->vector_bytes != 0 && device->vector_bytes < arch->vector_bytes) {
         narrow.vector_bytes = device->vector_bytes;
         narrow.features &= ~(uint32_t)(LILAC_HAS_LDMATRIX | LILAC_HAS_STMATRIX);
     }
-    lilac_reason why;
     if (!lilac_movement_plan_init(&c->plan, &source->layout, &target->layout, source->element_bits,
                                   options, &narrow, &why)) {
         return pair_refuse(context, types, 1, "no-conversion", why.text);
