@@ -312,6 +312,11 @@ static void explain_access(lilac_text *out, const lilac_movement_plan *plan, boo
                       access->transaction_wavefronts,
                       access->transaction_wavefronts == 1 ? "" : "s",
                       access->conflicts == 0 ? ", free of conflicts" : "");
+    if (store && trip->store_copy_lanes != 0) {
+        lilac_text_puts(out, "          lanes with any of the bits ");
+        put_list(out, trip->store_copy_lanes);
+        lilac_text_puts(out, " set hold copies and do not store\n");
+    }
     if (store && trip->store_copies != 0) {
         lilac_text_puts(out, "          warps with any of the bits ");
         put_list(out, trip->store_copies);

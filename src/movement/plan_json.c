@@ -90,6 +90,7 @@ static void put_trip(lilac_text *out, const lilac_movement_trip *trip) {
     lilac_text_printf(out, ", \"barrier\": \"%s\"", lilac_movement_barrier_name(trip->barrier));
     put_number(out, "barrier_warps", trip->barrier_warps, false);
     put_number(out, "store_copies", trip->store_copies, false);
+    put_number(out, "store_copy_lanes", trip->store_copy_lanes, false);
     put_number(out, "bytes", trip->bytes, false);
     put_number(out, "family_bits", trip->family_bits, false);
     lilac_text_char(out, '}');

@@ -186,7 +186,9 @@ static inline void run_trip(run_state *state, const lilac_movement_trip *trip) {
             const uint32_t block = thread / lanes / warps;
             const uint32_t *registers = run_registers(state, block, warp, lane);
             for (uint32_t reg = 0;
-                 reg >> state->register_bits == 0 && (warp & trip->store_copies) == 0; reg++) {
+                 reg >> state->register_bits == 0 && (warp & trip->store_copies) == 0 &&
+                 (lane & trip->store_copy_lanes) == 0;
+                 reg++) {
                 if (run_round(trip->store_round, trip->round_bits, reg) != round) {
                     continue;
                 }
