@@ -1,16 +1,23 @@
 /* lower: tile IR with layouts → SIMT IR.
  *
- *   tensor      in every thread, one value for each register of its layout; copies share a value
- *   scalar      one value, the same in all threads
- *   pointer     i64; an address is a value and a constant, which accesses take as immediate offset
- *   tt.load     as wide as contiguity, alignment and mask allow, at most 16 bytes a thread;
- *   tt.store    elements under 32 bits packed in words; of several copies one is stored
- *   tt.reduce   in the thread, by shuffles, then through shared memory with one barrier (and one
- *               before it where the memory may still be read); any region, axis and layout
- *   shapes      renamings of registers
+ *   tensor       in every thread, one value for each register of its layout; copies share a value
+ *   scalar       one value, the same in all threads
+ *   pointer      i64; an address is a value and a constant, which accesses take as immediate offset
+ *   tt.load      as wide as contiguity, alignment and mask allow, at most 16 bytes a thread;
+ *   tt.store     elements under 32 bits packed in words; of several copies one is stored
+ *   tt.reduce    in the thread, by shuffles, then through shared memory; any region, axis, layout
+ *   shapes       renamings of registers, where the layouts allow it; else as conversions
+ *   conversions  ttg.convert_layout carries out a movement plan (movement.h); the attribute
+ *                lilac.movement = "any", "shuffles", "shared" or "unswizzled" says which ways it
+ * may take memory       ttg.local_alloc … placed by their lives; stores and loads are the accesses
+ * of the tensor's layout to the memory's
+ *
+ * Shared memory: what is allocated, then scratch for trips and reductions. Every access says which
+ * bytes it may touch, and a barrier stands wherever one may be needed: the kernel is right as it
+ * is, and lilac_simt_opt_barriers takes away the barriers that order nothing.
  *
  * Each family of operations is one file (src/lower/): arithmetic, floats, conversions, math,
- * memory, shape, reduce, control, and sources for what has no tensor operand.
+ * memory, local, shape, convert, reduce, control, and sources for what has no tensor operand.
  */
 #ifndef LILAC_LOWER_H
 #define LILAC_LOWER_H

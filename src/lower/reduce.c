@@ -19,8 +19,9 @@
  *      | w0 w1 w2 w3 … | w0 w1 w2 w3 … |        8 warps of f32: 32 bytes, read as two vectors
  *
  * A lane bit whose part in K only a register bit cancels would need another register in each lane;
- * it goes through shared memory as a warp bit does. Results in a layout that no renaming gives are
- * read from there too. */
+ * it goes through shared memory as a warp bit does, and from there straight into the result's
+ * layout. Where nothing goes through shared memory and no renaming gives that layout, a movement
+ * plan does. */
 #include "lower_internal.h"
 
 #include <string.h>
@@ -41,9 +42,11 @@ typedef struct plan {
     /* warps (and lanes that need another register) */
     uint32_t slot_bits, slot_thread[MAX_THREAD_BITS];
     uint32_t idle_threads; /* bits that are 0 in the threads that write */
-    /* where the result's registers are among the groups, when nothing crosses threads any more */
-    bool shared;
+    bool shared;           /* warps' results meet in shared memory */
+    /* Otherwise, where the result's registers are among the groups; or `moves`: they stand in other
+     * threads. */
     const uint32_t *source;
+    bool moves;
 } plan;
 
 /* ---- the plan ---------------------------------------------------------------------------- */
@@ -122,8 +125,13 @@ static void reduced_view(const plan *p, lilac_lower_view *view) {
     memset(view, 0, sizeof *view);
     view->register_bits = p->group_bits;
     view->count = 1U << p->group_bits;
+    view->lane_bits = p->in->lane_bits;
     view->thread_bits = p->in->thread_bits;
     view->block_bits = p->in->block_bits;
+    view->layout = p->out->layout;
+    view->rank = p->out->rank;
+    memcpy(view->start, p->out->start, sizeof view->start);
+    memcpy(view->bits, p->out->bits, sizeof view->bits);
     for (uint32_t i = 0; i < p->group_bits; i++) {
         view->registers[i] = kept(p, p->in->registers[p->group_register[i]]);
     }
@@ -171,7 +179,7 @@ static bool make_plan(lilac_lowering *l, const lilac_tile_op *op, plan *p) {
         lilac_lower_map map;
         reduced_view(p, &reduced);
         lilac_lower_map_identity(&map, p->keep_bits);
-        p->shared = !lilac_lower_rename(l, &reduced, p->out, &map, &p->source);
+        p->moves = !lilac_lower_rename(l, &reduced, p->out, &map, &p->source);
     }
     return true;
 }
@@ -506,6 +514,25 @@ static bool through_shared(lilac_lowering *l, const lilac_tile_op *op, const pla
 
 /* ---- the whole --------------------------------------------------------------------------- */
 
+/* The groups' elements in the result's layout. */
+static bool move_results(lilac_lowering *l, const plan *p, const lilac_simt_value *elements,
+                         lilac_lower_value *const *results) {
+    lilac_lower_view reduced;
+    reduced_view(p, &reduced);
+    lilac_lower_find_copies(l, &reduced);
+    lilac_simt_value *values = lilac_arena_array(l->arena, lilac_simt_value, reduced.count);
+    for (uint32_t i = 0; i < p->operands; i++) {
+        for (uint32_t g = 0; g < reduced.count; g++) {
+            values[g] = elements[(size_t)g * p->operands + i];
+        }
+        if (!lilac_lower_move(l, results[i]->simt, &reduced, p->out, LILAC_MOVEMENT_ANY, values,
+                              results[i]->base)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool lilac_lower_reduce(lilac_lowering *l, const lilac_tile_op *op) {
     plan p;
     if (!make_plan(l, op, &p)) {
@@ -534,7 +561,10 @@ bool lilac_lower_reduce(lilac_lowering *l, const lilac_tile_op *op) {
         if (p.lane_steps > 0 && !is_commutative(op)) {
             agree(l, &p, elements);
         }
-        for (uint32_t i = 0; i < p.operands; i++) {
+        if (p.moves && !move_results(l, &p, elements, results)) {
+            return false;
+        }
+        for (uint32_t i = 0; i < p.operands && !p.moves; i++) {
             for (uint32_t r = 0; r < results[i]->count; r++) {
                 uint32_t group = p.source != NULL ? p.source[r] : r;
                 results[i]->base[r] = elements[(size_t)group * p.operands + i];
