@@ -7,10 +7,10 @@
  *   tt.store     elements under 32 bits packed in words; of several copies one is stored
  *   tt.reduce    in the thread, by shuffles, then through shared memory; any region, axis, layout
  *   shapes       renamings of registers, where the layouts allow it; else as conversions
- *   conversions  ttg.convert_layout carries out a movement plan (movement.h); the attribute
- *                lilac.movement = "any", "shuffles", "shared" or "unswizzled" says which ways it
- * may take memory       ttg.local_alloc … placed by their lives; stores and loads are the accesses
- * of the tensor's layout to the memory's
+ *   conversions  ttg.convert_layout carries out a movement plan (movement.h); its attribute
+ *                lilac.movement, "any", "shuffles", "shared" or "unswizzled", is the way to take
+ *   memory       ttg.local_alloc … placed by their lives; stores and loads are the accesses of
+ *                the tensor's layout to the memory's
  *
  * Shared memory: what is allocated, then scratch for trips and reductions. Every access says which
  * bytes it may touch, and a barrier stands wherever one may be needed: the kernel is right as it
