@@ -152,22 +152,83 @@ static void start_plan(lilac_movement_plan *plan, const lilac_movement_pair *pai
     plan->bound.met = true;
 }
 
-static bool add_shuffle(lilac_movement_plan *plan, const lilac_layout *from, const lilac_layout *to,
-                        lilac_reason *why) {
-    lilac_movement_renaming before, after;
-    lilac_movement_shuffle shuffle;
-    if (!lilac_movement_shuffle_init(&shuffle, &before, &after, from, to, plan->element_bits,
-                                     plan->arch, why)) {
-        return false;
-    }
-    add_renaming(plan, &before);
+static void put_shuffle(lilac_movement_plan *plan, const lilac_movement_shuffle *shuffle) {
     const uint32_t last = plan->step_count - 1;
+    lilac_movement_shuffle joined = *shuffle;
     if (plan->step_count != 0 && plan->step[last].kind == LILAC_MOVEMENT_STEP_RENAMING &&
-        join_to_shuffle(plan, &shuffle, &plan->renaming[plan->step[last].index], true)) {
+        join_to_shuffle(plan, &joined, &plan->renaming[plan->step[last].index], true)) {
         plan->step_count--;
     }
-    plan->shuffle[new_step(plan, LILAC_MOVEMENT_STEP_SHUFFLE)] = shuffle;
-    add_renaming(plan, &after);
+    plan->shuffle[new_step(plan, LILAC_MOVEMENT_STEP_SHUFFLE)] = joined;
+}
+
+/* One exchange from layout to layout along the chain, from its end; `cycles` of one warp. */
+typedef struct exchanges {
+    uint32_t count;
+    lilac_movement_shuffle shuffle[LILAC_MOVEMENT_MAX_SHUFFLES];
+    lilac_movement_renaming before[LILAC_MOVEMENT_MAX_SHUFFLES], after[LILAC_MOVEMENT_MAX_SHUFFLES];
+    uint64_t cycles;
+} exchanges;
+
+static bool find_exchanges(exchanges *result, const lilac_movement_plan *plan,
+                           const lilac_layout *from, const lilac_layout *chain, uint32_t count,
+                           lilac_reason *why) {
+    lilac_movement_price price = {0};
+    result->count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!lilac_movement_shuffle_init(&result->shuffle[i], &result->before[i], &result->after[i],
+                                         i + 1 == count ? from : &chain[i + 1], &chain[i],
+                                         plan->element_bits, plan->arch, why)) {
+            return false;
+        }
+        lilac_movement_price_shuffle(&price, &result->shuffle[i], plan->element_bits, 1);
+    }
+    result->cycles = lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_WARP, plan->arch) +
+                     (count - 1) * plan->arch->costs->shuffle_latency;
+    return true;
+}
+
+/* Whether m exchanges of one bit, 1.5 selects and half a shuffle a word each, may be worth finding:
+ * they take less than all at once, and less than a trip at its floor. */
+static bool may_be_apart(const lilac_movement_plan *plan, const lilac_layout *to,
+                         const exchanges *together, uint32_t m) {
+    const lilac_costs *costs = plan->arch->costs;
+    const uint64_t words = lilac_movement_words(to->in[REGISTER].bits, plan->element_bits);
+    const lilac_movement_price price = {.selects = m * words * 3 / 2, .shuffles = m * words / 2};
+    const uint64_t cycles =
+        lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_WARP, plan->arch) +
+        (m - 1) * costs->shuffle_latency;
+    const uint64_t trip =
+        2 * (words * costs->wavefront + costs->barrier_block) + costs->trip_latency;
+    return cycles < together->cycles && cycles < trip;
+}
+
+/* All at once, or one register bit after another: fewer selects and more shuffles. */
+static bool add_shuffle(lilac_movement_plan *plan, const lilac_layout *from, const lilac_layout *to,
+                        lilac_reason *why) {
+    enum { MOST = LILAC_MOVEMENT_MAX_SHUFFLES };
+    lilac_layout chain[MOST];
+    exchanges together, apart;
+    const exchanges *best = &together;
+    uint32_t count = 1, m;
+    chain[0] = *to;
+    if (!find_exchanges(&together, plan, from, chain, 1, why)) {
+        return false;
+    }
+    while (count < MOST &&
+           (m = lilac_movement_split_exchange(&chain[count], from, &chain[count - 1])) != 0 &&
+           (count > 1 || may_be_apart(plan, to, &together, m))) {
+        count++;
+    }
+    if (count > 1 && find_exchanges(&apart, plan, from, chain, count, NULL) &&
+        apart.cycles < together.cycles) {
+        best = &apart;
+    }
+    for (uint32_t i = best->count; i-- > 0;) {
+        add_renaming(plan, &best->before[i]);
+        put_shuffle(plan, &best->shuffle[i]);
+        add_renaming(plan, &best->after[i]);
+    }
     return true;
 }
 

@@ -46,12 +46,11 @@ uint64_t lilac_movement_find_mixture(lilac_movement_mixture *result,
  */
 uint64_t lilac_movement_floor(const lilac_movement_pair *pair);
 
-/* An exchange within warps in which more than one register bit changes places with a lane bit, in
- * two: from the source to the layout between, with one such bit fewer, and from there to the
- * target, where just two bits (or sums of bits) change places. False when there is no such layout.
- */
-bool lilac_movement_split_exchange(lilac_layout *between, const lilac_layout *source,
-                                   const lilac_layout *target);
+/* An exchange within warps in which m register bits change places with lane bits, m > 1, in two:
+ * from the source to the layout between with m - 1, and from there to the target with just one.
+ * Returns m; 0 when there is no such layout. */
+uint32_t lilac_movement_split_exchange(lilac_layout *between, const lilac_layout *source,
+                                       const lilac_layout *target);
 
 /* Vectors in echelon form, each with the mask of what it was made of. Those added first are used
  * first. */

@@ -377,3 +377,46 @@ bool lilac_movement_shuffle_init(lilac_movement_shuffle *result, lilac_movement_
     return lilac_movement_put_cheapest(result, &f, &d, element_bits, arch) ||
            refuse(why, "more than 2^%d registers between shuffles", MOST_REGISTERS);
 }
+
+uint32_t lilac_movement_split_exchange(lilac_layout *between, const lilac_layout *source,
+                                       const lilac_layout *target) {
+    side a, b;
+    origins d;
+    needs n;
+    echelon reached, distances;
+    find_side(&a, source);
+    find_side(&b, target);
+    if (!check_sides(&a, &b, source, target, NULL) || !find_origins(&d, &a, &b, NULL)) {
+        return 0;
+    }
+    find_needs(&n, &reached, &d);
+    distances.pivots = 0;
+    for (uint32_t i = 0; n.count > 1 && i < d.to_bits; i++) {
+        if (lilac_movement_lane_of(d.reg[i]) != 0) {
+            (void)lilac_movement_insert(&distances, lilac_movement_lane_of(d.reg[i]),
+                                        UINT64_C(1) << i);
+        }
+    }
+    for (uint32_t k = 0; n.count > 1 && k < n.count; k++) {
+        uint64_t used, sum = 0;
+        if (lilac_movement_spans(&reached, n.x[k]) ||
+            lilac_movement_reduce(&distances, n.x[k], &used) != 0) {
+            continue;
+        }
+        for (uint64_t rest = used; rest != 0; rest &= rest - 1) {
+            sum ^= b.column[REGISTER][__builtin_ctzll(rest)];
+        }
+        for (uint32_t rest = n.x[k]; rest != 0; rest &= rest - 1) {
+            sum ^= b.column[LANE][__builtin_ctz(rest)];
+        }
+        *between = *target;
+        uint64_t *registers = between->columns + (b.column[REGISTER] - target->columns);
+        uint64_t *lanes = between->columns + (b.column[LANE] - target->columns);
+        registers[__builtin_ctzll(used)] ^= sum;
+        for (uint32_t rest = n.only[k]; rest != 0; rest &= rest - 1) {
+            lanes[__builtin_ctz(rest)] ^= sum;
+        }
+        return n.count;
+    }
+    return 0;
+}
