@@ -125,6 +125,20 @@ static void swaps_of_more(void **state) {
     }
 }
 
+/* Plans exchange two bits one after the other: on this device selects take longer than shuffles. */
+static void swaps_one_after_another(void **state) {
+    places a = identity(R, L, 0), b = swapped(swapped(a, 0, R), 1, R + 1);
+    const lilac_layout source = layout_of(&a, R + L), target = layout_of(&b, R + L);
+    lilac_movement_plan plan;
+    (void)state;
+    assert_true(lilac_movement_plan_init(&plan, &source, &target, 32, NULL,
+                                         lilac_arch_find("sm_90a"), NULL));
+    assert_int_equal(plan.kind, LILAC_MOVEMENT_SHUFFLES);
+    assert_int_equal(plan.step_count, 2);
+    assert_int_equal(plan.price.shuffles, 16);
+    assert_int_equal(plan.price.selects, 48);
+}
+
 static void wide_elements_take_as_many_words(void **state) {
     places a = identity(R, L, 0), b = swapped(a, 0, R);
     (void)state;
@@ -284,6 +298,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(swap_of_one_bit),
         cmocka_unit_test(swaps_of_more),
+        cmocka_unit_test(swaps_one_after_another),
         cmocka_unit_test(wide_elements_take_as_many_words),
         cmocka_unit_test(lanes_alone),
         cmocka_unit_test(lanes_with_a_swap),
