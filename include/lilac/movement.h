@@ -131,6 +131,18 @@ LILAC_API LILAC_MUST_USE bool
 lilac_movement_access_init_padded(lilac_movement_access *result, const lilac_layout *distributed,
                                   const lilac_layout *memory, const lilac_movement_padding *padding,
                                   uint32_t element_bits, const lilac_arch *arch, lilac_reason *why);
+/* The same by a matrix instruction (Theorem 5.1): the places divided on the left by its tile, the
+ * registers put in the order that this takes. A matrix is one transaction, of the 8 lanes that give
+ * its rows' addresses. Refused as well: devices without matrix instructions, elements of more than
+ * 32 bits (transposed: 16), places that the tile does not divide. */
+LILAC_API LILAC_MUST_USE bool
+lilac_movement_access_init_matrix(lilac_movement_access *result, const lilac_layout *distributed,
+                                  const lilac_layout *memory,
+                                  lilac_movement_instruction instruction, uint32_t element_bits,
+                                  const lilac_arch *arch, lilac_reason *why);
+/* Counts again for loads: those of two words and more, where lanes l and l ^ 1 of every l, or l and
+ * l ^ 2, load the same, take twice as many lanes in a transaction, once (measured on an H200). */
+LILAC_API void lilac_movement_access_as_load(lilac_movement_access *access, const lilac_arch *arch);
 /* The offset of the first element that a lane of a warp accesses with instruction number `step`,
  * its padding included. */
 LILAC_API uint64_t lilac_movement_access_offset(const lilac_movement_access *access, uint64_t step,
@@ -201,7 +213,7 @@ typedef struct lilac_movement_trip {
     /* Lanes with a bit of this mask set do not store either: copies whose transactions nobody else
      * needs. Vectors only. The counts of the store leave them out. */
     uint32_t store_copy_lanes;
-    uint64_t bytes;        /* of shared memory */
+    uint64_t bytes; /* of shared memory */
     lilac_movement_barrier barrier;
     uint32_t barrier_warps; /* mask of the warp bits that the data crosses; a group's part of the
                                memory is its own, chosen by its other warp bits */

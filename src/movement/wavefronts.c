@@ -28,6 +28,7 @@
 
 /* More than any memory has, and few enough that nothing below overflows. */
 enum { MOST_OFFSET_BITS = 30 };
+enum { MATRIX_ROWS = 8, MATRIX_ROW_BYTES = 16 };
 
 static bool refuse(lilac_reason *why, const char *format, ...) LILAC_PRINTF(2, 3);
 
@@ -61,24 +62,33 @@ uint32_t lilac_movement_transaction_lanes(const lilac_arch *arch, uint32_t bytes
     return lanes < arch->warp_size ? lanes : arch->warp_size;
 }
 
+/* Adds a vector to those that are kept by their highest bits: 1 when it is independent of them. */
+static uint32_t add_vector(uint64_t *rows, uint64_t vector) {
+    while (vector != 0) {
+        uint64_t *row = &rows[63 - __builtin_clzll(vector)];
+        if (*row == 0) {
+            *row = vector;
+            return 1;
+        }
+        vector ^= *row;
+    }
+    return 0;
+}
+
 uint32_t lilac_movement_transaction_wavefronts(const lilac_arch *arch, uint32_t bytes,
                                                const uint64_t *lanes, uint32_t lane_bits) {
     const uint32_t word_shift = log2_of(arch->bank_bytes);
-    uint64_t words[LILAC_LAYOUT_MAX_BITS], banks[LILAC_LAYOUT_MAX_BITS];
-    uint32_t count = 0;
+    uint64_t words[64] = {0}, banks[64] = {0};
+    uint32_t excess = 0;
     for (uint32_t i = 0; i < lane_bits; i++) {
-        words[count++] = lanes[i] >> word_shift;
+        excess += add_vector(words, lanes[i] >> word_shift);
+        excess -= add_vector(banks, lanes[i] >> word_shift & (arch->banks - 1));
     }
     for (uint32_t next = 1; next < bytes >> word_shift; next *= 2) {
-        words[count++] = next;
+        excess += add_vector(words, next);
+        excess -= add_vector(banks, next & (arch->banks - 1));
     }
-    for (uint32_t i = 0; i < count; i++) {
-        banks[i] = words[i] & (arch->banks - 1);
-    }
-    lilac_f2_space reached, banks_reached;
-    lilac_f2_span(&reached, words, count);
-    lilac_f2_span(&banks_reached, banks, count);
-    return UINT32_C(1) << (reached.dimension - banks_reached.dimension);
+    return UINT32_C(1) << excess;
 }
 
 /* ---- padding ---------------------------------------------------------------------------- */
@@ -311,14 +321,17 @@ static bool element_size(lilac_movement_access *access, uint32_t bits, const lil
     return true;
 }
 
-static void count_wavefronts(lilac_movement_access *access, const lilac_arch *arch) {
-    const uint32_t bytes = access->element_bytes << access->vector_bits;
+static void count_wavefronts(lilac_movement_access *access, uint32_t transaction_lanes,
+                             const lilac_arch *arch) {
+    const bool matrix = access->instruction != LILAC_MOVEMENT_VECTOR;
+    const uint32_t bytes = matrix ? MATRIX_ROW_BYTES : access->element_bytes << access->vector_bits;
     uint64_t lanes[LILAC_MOVEMENT_MAX_LANE_BITS];
     for (uint32_t i = 0; i < access->lane_bits; i++) {
         lanes[i] = access->lane[i] * access->element_bytes;
     }
-    access->transaction_lanes = lilac_movement_transaction_lanes(arch, bytes);
-    access->transactions = arch->warp_size / access->transaction_lanes;
+    access->transaction_lanes = transaction_lanes;
+    access->transactions =
+        matrix ? UINT32_C(1) << access->matrix_bits : arch->warp_size / transaction_lanes;
     access->transaction_wavefronts = lilac_movement_transaction_wavefronts(
         arch, bytes, lanes, log2_of(access->transaction_lanes));
     access->conflicts = access->transaction_wavefronts - 1;
@@ -327,41 +340,175 @@ static void count_wavefronts(lilac_movement_access *access, const lilac_arch *ar
         access->instructions * access->transactions * access->transaction_wavefronts;
 }
 
-bool lilac_movement_access_init_padded(lilac_movement_access *result,
-                                       const lilac_layout *distributed, const lilac_layout *memory,
-                                       const lilac_movement_padding *padding, uint32_t element_bits,
-                                       const lilac_arch *arch, lilac_reason *why) {
+void lilac_movement_access_as_load(lilac_movement_access *access, const lilac_arch *arch) {
+    const uint32_t bytes = access->element_bytes << access->vector_bits;
+    const uint32_t lanes = lilac_movement_transaction_lanes(arch, bytes);
+    const bool copies = access->lane[0] == 0 || (lanes > 1 && access->lane[1] == 0);
+    if (access->instruction == LILAC_MOVEMENT_VECTOR && access->padding.count == 0 && copies &&
+        bytes >= 2 * arch->bank_bytes && lanes < arch->warp_size) {
+        count_wavefronts(access, 2 * lanes, arch);
+    }
+}
+
+/* ---- matrix instructions ---------------------------------------------------------------- */
+
+/* Takes the register bit at exactly this offset out of those that are left. */
+static bool take_register(lilac_movement_access *access, register_bits *registers,
+                          uint64_t offset) {
+    for (uint32_t i = 0; i < registers->count; i++) {
+        if (registers->offset[i] == offset) {
+            access->vector_register[access->vector_bits++] = registers->bit[i];
+            registers->count--;
+            memmove(registers->bit + i, registers->bit + i + 1,
+                    (registers->count - i) * sizeof registers->bit[0]);
+            memmove(registers->offset + i, registers->offset + i + 1,
+                    (registers->count - i) * sizeof registers->offset[0]);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Theorem 5.1: divides the places of the registers and lanes by the instruction's tile on the left,
+ * after putting the registers in order. A row's bytes are register bits up to a word (transposed:
+ * up to a half), then lanes 0, 1 (transposed: 2, 3, 4); nothing else moves within a row. */
+static bool split_matrices(lilac_movement_access *access, register_bits *registers,
+                           lilac_reason *why) {
+    const bool transposed = access->instruction == LILAC_MOVEMENT_MATRIX_TRANSPOSED;
+    const uint32_t before = log2_of((transposed ? 2 : 4) / access->element_bytes);
+    const uint32_t first = transposed ? 2 : 0, rows = transposed ? 3 : 2;
+    uint64_t address[LILAC_MOVEMENT_MAX_LANE_BITS] = {0};
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < before; i++) {
+        if (!take_register(access, registers, UINT64_C(1) << i)) {
+            return refuse(why, "no register bit is the row's element bit %u", i);
+        }
+    }
+    for (uint32_t i = 0; i < rows; i++) {
+        if (access->lane[first + i] != UINT64_C(1) << (before + i)) {
+            return refuse(why, "lane bit %u is not the row's element bit %u", first + i,
+                          before + i);
+        }
+        access->lane[first + i] = 0;
+    }
+    if (!keeps_aligned(registers->offset, registers->count, before + rows, false) ||
+        !keeps_aligned(access->lane, access->lane_bits, before + rows, false) ||
+        !keeps_aligned(access->warp, access->warp_bits, before + rows, false)) {
+        return refuse(why, "other bits of registers, lanes or warps move within a row of %u bytes",
+                      MATRIX_ROW_BYTES);
+    }
+    if (transposed) {
+        if (registers->count == 0) {
+            return refuse(why, "no register bit is left for the halves of words");
+        }
+        address[next++] = registers->offset[0];
+        (void)take_register(access, registers, registers->offset[0]);
+    }
+    for (uint32_t i = 0; i < access->lane_bits; i++) {
+        if (i < first || i >= first + rows) {
+            address[next++] = access->lane[i];
+        }
+    }
+    while (access->matrix_bits < 2 && registers->count > 0) {
+        address[next++] = registers->offset[0];
+        access->matrix_bits++;
+        (void)take_register(access, registers, registers->offset[0]);
+    }
+    memcpy(access->lane, address, sizeof address);
+    for (uint32_t i = 0; i < registers->count; i++) {
+        access->step_register[access->step_bits] = registers->bit[i];
+        access->step[access->step_bits++] = registers->offset[i];
+    }
+    return true;
+}
+
+static bool check_matrices(lilac_movement_instruction instruction, uint32_t element_bytes,
+                           const lilac_arch *arch, lilac_reason *why) {
+    const uint32_t most = instruction == LILAC_MOVEMENT_MATRIX ? 4 : 2;
+    if (!lilac_arch_has(arch, LILAC_HAS_LDMATRIX) && !lilac_arch_has(arch, LILAC_HAS_STMATRIX)) {
+        return refuse(why, "%s has no matrix instructions", arch->name);
+    }
+    if (element_bytes > most) {
+        return refuse(why, "elements of %u bits: a row of this matrix takes at most %u",
+                      8 * element_bytes, 8 * most);
+    }
+    return true;
+}
+
+/* ---- the whole -------------------------------------------------------------------------- */
+
+/* All but the registers and the counts. */
+static bool start_access(lilac_movement_access *access, uint64_t *columns, uint32_t *count,
+                         const lilac_layout *distributed, const lilac_layout *memory,
+                         uint32_t element_bits, const lilac_arch *arch, lilac_reason *why) {
     static const char *const thread_inputs[] = {"register", "lane", "warp", "block", NULL};
     static const char *const memory_inputs[] = {"offset", "block", NULL};
     const uint32_t offset_bits = lilac_layout_in_bits(memory, "offset");
-    lilac_movement_access access = {.padding = *padding};
     lilac_layout places;
-    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
-    uint32_t count = 0;
     if (!only_inputs(distributed, thread_inputs, "the tensor's layout", why) ||
         !only_inputs(memory, memory_inputs, "the memory's layout", why) ||
-        !check_padding(padding, why) || !element_size(&access, element_bits, arch, why) ||
+        !check_padding(&access->padding, why) || !element_size(access, element_bits, arch, why) ||
         !lilac_layout_invert_compose(&places, distributed, memory, why) ||
-        !read_places(&access, columns, &count, &places, arch, why)) {
+        !read_places(access, columns, count, &places, arch, why)) {
         return false;
     }
     if (offset_bits > MOST_OFFSET_BITS) {
         return refuse(why, "the memory's layout spans 2^%u elements, which no memory has",
                       offset_bits);
     }
-    const uint64_t last = padded(padding, low_mask(offset_bits));
-    access.memory_bytes = (last + 1) * access.element_bytes;
-    if (access.memory_bytes > arch->shared_bytes) {
+    const uint64_t last = padded(&access->padding, low_mask(offset_bits));
+    access->memory_bytes = (last + 1) * access->element_bytes;
+    if (access->memory_bytes > arch->shared_bytes) {
         return refuse(why, "the memory is of %llu bytes, and a block of %s has %u",
-                      (unsigned long long)access.memory_bytes, arch->name, arch->shared_bytes);
+                      (unsigned long long)access->memory_bytes, arch->name, arch->shared_bytes);
     }
+    return true;
+}
+
+bool lilac_movement_access_init_padded(lilac_movement_access *result,
+                                       const lilac_layout *distributed, const lilac_layout *memory,
+                                       const lilac_movement_padding *padding, uint32_t element_bits,
+                                       const lilac_arch *arch, lilac_reason *why) {
+    lilac_movement_access access = {.padding = *padding};
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
+    uint32_t count = 0;
     register_bits registers;
+    if (!start_access(&access, columns, &count, distributed, memory, element_bits, arch, why)) {
+        return false;
+    }
     independent_bits(&registers, columns, count);
     split_registers(&access, &registers, arch->vector_bytes);
-    count_wavefronts(&access, arch);
+    count_wavefronts(
+        &access, lilac_movement_transaction_lanes(arch, access.element_bytes << access.vector_bits),
+        arch);
     if (padding->count != 0) {
         count_padded(&access, arch);
     }
+    *result = access;
+    return true;
+}
+
+bool lilac_movement_access_init_matrix(lilac_movement_access *result,
+                                       const lilac_layout *distributed, const lilac_layout *memory,
+                                       lilac_movement_instruction instruction,
+                                       uint32_t element_bits, const lilac_arch *arch,
+                                       lilac_reason *why) {
+    lilac_movement_access access = {.instruction = instruction};
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
+    uint32_t count = 0;
+    register_bits registers;
+    if (instruction == LILAC_MOVEMENT_VECTOR) {
+        return lilac_movement_access_init(result, distributed, memory, element_bits, arch, why);
+    }
+    if (!start_access(&access, columns, &count, distributed, memory, element_bits, arch, why) ||
+        !check_matrices(instruction, access.element_bytes, arch, why)) {
+        return false;
+    }
+    independent_bits(&registers, columns, count);
+    if (!split_matrices(&access, &registers, why)) {
+        return false;
+    }
+    count_wavefronts(&access, MATRIX_ROWS, arch);
     *result = access;
     return true;
 }

@@ -105,8 +105,17 @@ static uint32_t count(const pair *p, const uint64_t *addresses, uint32_t lanes, 
     return most;
 }
 
+/* Whether the lanes that differ in one bit of their number have the same address. */
+static bool are_copies(const uint64_t *addresses, uint32_t lanes, uint32_t distance) {
+    for (uint32_t lane = 0; lane < lanes; lane++) {
+        if (addresses[lane] != addresses[lane ^ distance])
+            return false;
+    }
+    return true;
+}
+
 /* All transactions of all instructions of all warps. */
-static uint64_t count_all(const pair *p, const lilac_movement_access *a) {
+static uint64_t count_all(const pair *p, const lilac_movement_access *a, bool load) {
     uint32_t most = 0, bytes = a->element_bytes << a->vector_bits;
     uint32_t words = bytes > 4 ? bytes / 4 : 1, group = p->arch->banks / words;
     uint64_t sum = 0, addresses[64];
@@ -116,8 +125,14 @@ static uint64_t count_all(const pair *p, const lilac_movement_access *a) {
             for (uint32_t lane = 0; lane < p->arch->warp_size; lane++)
                 addresses[lane] =
                     lilac_movement_access_offset(a, step, lane, warp) * a->element_bytes;
-            for (uint32_t first = 0; first < p->arch->warp_size; first += group) {
-                uint32_t wavefronts = count(p, addresses + first, group, bytes);
+            uint32_t lanes = group;
+            if (load && words > 1 && group < p->arch->warp_size &&
+                (are_copies(addresses, p->arch->warp_size, 1) ||
+                 are_copies(addresses, p->arch->warp_size, 2)))
+                lanes *= 2;
+            assert_int_equal(lanes, a->transaction_lanes);
+            for (uint32_t first = 0; first < p->arch->warp_size; first += lanes) {
+                uint32_t wavefronts = count(p, addresses + first, lanes, bytes);
                 most = wavefronts > most ? wavefronts : most;
                 if (a->padding.count == 0)
                     assert_int_equal(wavefronts, a->transaction_wavefronts);
@@ -216,7 +231,7 @@ static void lemma(const pair *p, const lilac_movement_access *a) {
 
 static void formula_is_count(void **state) {
     lilac_random random;
-    uint32_t vectors = 0, conflicts = 0, narrow = 0;
+    uint32_t vectors = 0, conflicts = 0, narrow = 0, merged = 0;
     (void)state;
     lilac_random_seed(&random, 54);
     for (uint32_t round = 0; round < ROUNDS; round++) {
@@ -228,7 +243,11 @@ static void formula_is_count(void **state) {
         assert_int_equal(a.instructions, UINT64_C(1) << (a.step_bits + a.warp_bits));
         assert_int_equal(a.memory_bytes, (uint64_t)p.element_bytes << p.bits);
         assert_int_equal(a.conflicts + 1, a.transaction_wavefronts);
-        assert_int_equal(count_all(&p, &a), a.wavefronts);
+        assert_int_equal(count_all(&p, &a, false), a.wavefronts);
+        lilac_movement_access load = a;
+        lilac_movement_access_as_load(&load, p.arch);
+        assert_int_equal(count_all(&p, &load, true), load.wavefronts);
+        merged += load.transactions < a.transactions;
         assert_false(could_be_wider(&p, &a));
         lemma(&p, &a);
         if (round % 4 == 0)
@@ -240,6 +259,7 @@ static void formula_is_count(void **state) {
     assert_true(vectors > ROUNDS / 10); /* the laws were not about nothing */
     assert_true(conflicts > ROUNDS / 4);
     assert_true(narrow > ROUNDS / 20);
+    assert_true(merged > ROUNDS / 100);
 }
 
 /* Padding: what is counted, where elements stand, that no vector is cut. */
@@ -264,7 +284,7 @@ static void padded(void **state) {
             assert_true((uint64_t)p.element_bytes << (p.bits + 6) > p.arch->shared_bytes);
             continue;
         }
-        assert_int_equal(count_all(&p, &a), a.wavefronts);
+        assert_int_equal(count_all(&p, &a, false), a.wavefronts);
         assert_true(a.vector_bits <= plain.vector_bits);
         for (uint64_t step = 0; step >> a.step_bits == 0; step++) {
             for (uint32_t lane = 0; lane < p.arch->warp_size; lane++) {
