@@ -19,6 +19,10 @@
  * 32·num_warps threads (.reqntid), dynamic shared memory `global_smem`, and for num_ctas > 1
  * .explicitcluster and .reqnctapercluster.
  *
+ * An atomic whose old value nobody wants is a red where it orders nothing after it, else an atom
+ * with no destination. Assembly stands in braces of its own, so that its labels and registers are
+ * its own. A print calls vprintf.
+ *
  * A failed assert calls __assertfail with its message, file, line and kernel, then traps.
  *
  * Used by driver and by tools; it knows SIMT IR and arch only.

@@ -12,6 +12,15 @@
  * roundings), which is within the error that the manual allows the hardware's. Threads that write
  * the same byte with one instruction: the one with the highest number wins.
  *
+ * Atomics are sequentially consistent, whatever order and scope they name: a warp's instruction is
+ * done whole before another one on the same memory begins, its threads in ascending order; the
+ * warps of a block take turns in ascending order. Between blocks the order is that of the host's
+ * threads; with one of them, ascending. f32 in global memory is added with subnormals taken as
+ * zero, as devices do.
+ *
+ * print gives the text that C's printf would, threads in ascending order, blocks in ascending order
+ * up to the first that traps; a cluster's text ends after a mebibyte.
+ *
  * The models, for one warp's instruction and its active lanes:
  *
  *   sectors     distinct pieces of arch->sector_bytes that the accesses touch
@@ -54,7 +63,8 @@
  *                        block may not have begun) or none after (it may have ended)
  *
  * Refused before anything runs: what the verifier refuses, argument-count, grid-size,
- * buffer-overlap, unsupported-instruction (saturation, ballots of 64 lanes), too-many-values.
+ * buffer-overlap, unsupported-instruction (assembly, saturation, ballots of 64 lanes),
+ * too-many-values.
  *
  * Blocks that write the same global byte race with each other, here as on a device: which write
  * stays is not determined (everything else that this room returns is).
@@ -88,7 +98,9 @@ typedef struct lilac_sim_launch {
     uint32_t argument_count;   /* must be kernel->parameter_count */
     lilac_sim_buffer *buffers;
     uint32_t buffer_count;
-    uint32_t threads;           /* host threads; 0: one a core */
+    uint32_t threads; /* host threads; 0: one a core */
+    lilac_text
+        *printed; /* what the kernel prints is appended; NULL: it is a warning, id `printed` */
     uint64_t instruction_limit; /* warp instructions of a block; 0: 2^36. Ends endless loops */
 } lilac_sim_launch;
 
@@ -113,7 +125,7 @@ typedef struct lilac_sim_counters {
     uint64_t barriers;                              /* once a block */
     uint64_t warp_barriers, group_barriers;         /* once a warp */
     uint64_t cluster_barriers;                      /* once a block */
-    uint64_t atomics;
+    uint64_t atomics; /* warp instructions, of global and of shared memory; in no other count */
     uint64_t races, uninitialised_reads;    /* warp instructions with such a finding, a lifetime's
                                                among the races; the first few of each, one a pair of
                                                lines, are diagnostics */

@@ -18,6 +18,10 @@
  *     lane l holds of matrix i       word l % 4 of row l / 4 (the address of lane 8i + l / 4)
  *     transposed                     column l / 4 of rows 2(l % 4) and 2(l % 4) + 1, low and high
  *
+ * Atomic operations give what was there before, or nothing when they have no results. Each element
+ * is changed by itself, also where one instruction takes several. f32 in global memory is added
+ * with subnormal numbers taken as zero, as the devices do it.
+ *
  * An access may promise where it goes: shared_begin, shared_end and shared_apart. The simulator
  * checks the interval, lilac_simt_opt_barriers relies on all three.
  */
@@ -113,6 +117,33 @@ typedef enum lilac_simt_shuffle {
     LILAC_SIMT_SHFL_UP,
     LILAC_SIMT_SHFL_DOWN
 } lilac_simt_shuffle;
+/* Of atomics and of redux. */
+typedef enum lilac_simt_atomic {
+    LILAC_SIMT_ATOMIC_AND,
+    LILAC_SIMT_ATOMIC_OR,
+    LILAC_SIMT_ATOMIC_XOR,
+    LILAC_SIMT_ATOMIC_ADD, /* of floats too */
+    LILAC_SIMT_ATOMIC_MIN_S,
+    LILAC_SIMT_ATOMIC_MAX_S,
+    LILAC_SIMT_ATOMIC_MIN_U,
+    LILAC_SIMT_ATOMIC_MAX_U,
+    LILAC_SIMT_ATOMIC_EXCHANGE,
+    LILAC_SIMT_ATOMIC_COUNT
+} lilac_simt_atomic;
+/* How an atomic operation orders its thread's other accesses, and among whom. */
+typedef enum lilac_simt_order {
+    LILAC_SIMT_RELAXED,
+    LILAC_SIMT_ACQUIRE,
+    LILAC_SIMT_RELEASE,
+    LILAC_SIMT_ACQUIRE_RELEASE,
+    LILAC_SIMT_ORDER_COUNT
+} lilac_simt_order;
+typedef enum lilac_simt_scope {
+    LILAC_SIMT_SCOPE_DEVICE,
+    LILAC_SIMT_SCOPE_BLOCK, /* of the cluster's blocks each by itself */
+    LILAC_SIMT_SCOPE_SYSTEM,
+    LILAC_SIMT_SCOPE_COUNT
+} lilac_simt_scope;
 typedef enum lilac_simt_cache {
     LILAC_SIMT_CACHE_NONE,
     LILAC_SIMT_CACHE_CA,
@@ -148,8 +179,9 @@ struct lilac_simt_instruction {
     uint16_t code;  /* lilac_simt_opcode */
     uint8_t detail; /* compare, shuffle kind, dimension x y z, rounding …: by opcode */
     uint8_t cache, evict;
-    uint8_t flags;  /* modifiers */
-    uint8_t scalar; /* lilac_scalar: the 8-bit float of a conversion */
+    uint8_t flags;        /* modifiers */
+    uint8_t scalar;       /* lilac_scalar: the 8-bit float of a conversion */
+    uint8_t order, scope; /* of an atomic */
     uint16_t operand_count, result_count;
     uint16_t body_count;
     uint16_t mark; /* scratch of a pass; 0 between passes */
@@ -165,7 +197,7 @@ struct lilac_simt_instruction {
     lilac_location location;
     lilac_simt_instruction *next, *previous;
     lilac_simt_body *parent;
-    const char *text; /* assert/trap message, inline assembly */
+    const char *text; /* message of assert, format of print, inline assembly; interned */
 };
 
 struct lilac_simt_body {
@@ -236,7 +268,7 @@ LILAC_API void lilac_simt_print(lilac_text *out, const lilac_simt_module *module
  * `-operand-count`
  * `-dominance` `-terminator` `-not-uniform` `-carried-type` `-access-size` `-access-others`
  * `-pack-width` `-width` `-parameter` `-detail` `-launch-shape` `-bodies` `-links` `-operation`
- * `-feature` `-interval` `-group`),
+ * `-feature` `-interval` `-group` `-text`),
  * each at the instruction's location with the instruction printed in a note. */
 LILAC_API LILAC_MUST_USE bool lilac_simt_verify(const lilac_simt_module *module);
 
@@ -301,6 +333,22 @@ LILAC_API void lilac_simt_store_matrix(lilac_simt_builder *b, bool transposed, u
                                        const lilac_simt_value *values, lilac_simt_value address,
                                        int64_t offset, lilac_simt_value predicate,
                                        const lilac_simt_instruction *modifiers);
+/* Atomics of `count` elements (code: ATOMIC_GLOBAL or ATOMIC_SHARED); the first of the old values,
+ * 0 when they are not wanted. A false predicate: nothing happens, the old value is 0. `modifiers`:
+ * order and scope, promises. */
+LILAC_API lilac_simt_value lilac_simt_atomic_op(lilac_simt_builder *b, lilac_simt_opcode code,
+                                                lilac_simt_atomic kind, uint32_t count,
+                                                const lilac_simt_value *values,
+                                                lilac_simt_value address, int64_t offset,
+                                                lilac_simt_value predicate, bool wanted,
+                                                const lilac_simt_instruction *modifiers);
+/* Puts `value` where `compare` is, bit for bit. */
+LILAC_API lilac_simt_value lilac_simt_compare_and_swap(lilac_simt_builder *b,
+                                                       lilac_simt_value compare,
+                                                       lilac_simt_value value,
+                                                       lilac_simt_value address, int64_t offset,
+                                                       lilac_simt_value predicate, bool wanted,
+                                                       const lilac_simt_instruction *modifiers);
 /* For shared memory only (LILAC_SIMT_SHARED_ONLY): all threads of the block; of the warp; and the
  * warps that give the same `number` (i32, 0 … 14, the same in all lanes of a warp), `threads` in
  * each such group, with or without a shared_apart. For all memory: the threads of the cluster. */
@@ -365,6 +413,16 @@ LILAC_API void lilac_simt_unpack(lilac_simt_builder *b, lilac_simt_type part,
                                  lilac_simt_value value, uint32_t count, lilac_simt_value *parts);
 /* "lt", "ult" …: as the text form spells comparisons. */
 LILAC_API const char *lilac_simt_compare_name(lilac_simt_compare kind);
+
+/* A conversion specification of print's format: % flags width .precision ll letter. */
+typedef struct lilac_simt_conversion {
+    const char *begin, *end;
+    char letter; /* d i u x X (i32, with `wide` i64), p (i64), f e g (f32, f64), % (no value); 0:
+                    none that print knows */
+    bool wide;
+} lilac_simt_conversion;
+/* The next one from *at on, which is put behind it; false when there is none. */
+LILAC_API bool lilac_simt_next_conversion(const char **at, lilac_simt_conversion *conversion);
 
 /* ---- passes: each returns whether it changed anything ----------------------------------- */
 

@@ -278,6 +278,54 @@ void lilac_simt_store_matrix(lilac_simt_builder *b, bool transposed, uint32_t co
     lilac_simt_store(b, LILAC_SIMT_OP_ST_MATRIX, count, values, address, offset, predicate, &like);
 }
 
+static lilac_simt_value build_atomic(lilac_simt_builder *b, const lilac_simt_instruction *like,
+                                     uint32_t count, const lilac_simt_value *values,
+                                     lilac_simt_value address, lilac_simt_value predicate,
+                                     uint32_t results) {
+    lilac_simt_value operands[10];
+    lilac_simt_type types[8];
+    assert(count >= 1 && count <= 8);
+    uint32_t n = 0;
+    operands[n++] = address;
+    if (predicate != 0) {
+        operands[n++] = predicate;
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        types[k] = lilac_simt_type_of(b->kernel, values[k]);
+        operands[n++] = values[k];
+    }
+    return lilac_simt_build(b, like, n, operands, results, types);
+}
+
+lilac_simt_value lilac_simt_atomic_op(lilac_simt_builder *b, lilac_simt_opcode code,
+                                      lilac_simt_atomic kind, uint32_t count,
+                                      const lilac_simt_value *values, lilac_simt_value address,
+                                      int64_t offset, lilac_simt_value predicate, bool wanted,
+                                      const lilac_simt_instruction *modifiers) {
+    lilac_simt_instruction like = {0};
+    if (modifiers != NULL) {
+        like = *modifiers;
+    }
+    like.code = (uint16_t)code;
+    like.detail = (uint8_t)kind;
+    like.immediate = offset;
+    return build_atomic(b, &like, count, values, address, predicate, wanted ? count : 0);
+}
+
+lilac_simt_value lilac_simt_compare_and_swap(lilac_simt_builder *b, lilac_simt_value compare,
+                                             lilac_simt_value value, lilac_simt_value address,
+                                             int64_t offset, lilac_simt_value predicate,
+                                             bool wanted, const lilac_simt_instruction *modifiers) {
+    lilac_simt_instruction like = {0};
+    lilac_simt_value values[2] = {compare, value};
+    if (modifiers != NULL) {
+        like = *modifiers;
+    }
+    like.code = LILAC_SIMT_OP_CAS_GLOBAL;
+    like.immediate = offset;
+    return build_atomic(b, &like, 2, values, address, predicate, wanted);
+}
+
 /* ---- barriers --------------------------------------------------------------------------- */
 
 static void build_effect(lilac_simt_builder *b, lilac_simt_opcode code, uint32_t flags) {

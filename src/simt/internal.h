@@ -60,7 +60,11 @@ static inline bool lilac_simt_is_access(uint32_t code) {
 }
 
 static inline bool lilac_simt_is_shared_access(uint32_t code) {
-    return code >= LILAC_SIMT_OP_LD_SHARED && code <= LILAC_SIMT_OP_ST_MATRIX;
+    return code >= LILAC_SIMT_OP_ATOMIC_SHARED && code <= LILAC_SIMT_OP_ST_MATRIX;
+}
+
+static inline bool lilac_simt_is_atomic(uint32_t code) {
+    return code >= LILAC_SIMT_OP_ATOMIC_GLOBAL && code <= LILAC_SIMT_OP_ATOMIC_SHARED;
 }
 
 static inline bool lilac_simt_is_matrix(uint32_t code) {
@@ -219,6 +223,11 @@ extern const char *const lilac_simt_cache_names[];
 extern const char *const lilac_simt_evict_names[];
 extern const char *const lilac_simt_shuffle_names[];
 extern const char *const lilac_simt_rounding_names[];
+extern const char *const lilac_simt_atomic_names[];
+extern const char *const lilac_simt_order_names[];
+extern const char *const lilac_simt_scope_names[];
+extern const char *const lilac_simt_vote_names[];
+extern const char *const lilac_simt_timer_names[];
 extern const struct lilac_simt_flag_name {
     const char *name;
     uint8_t flag;

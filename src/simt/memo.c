@@ -109,7 +109,8 @@ lilac_simt_value lilac_simt_memo_find(const struct lilac_simt_memo *memo,
         if (found->code == like->code && info->type == type && found->result_count == results &&
             found->detail == like->detail && found->scalar == like->scalar &&
             ((found->flags ^ like->flags) & ~WRAP_FLAGS) == 0 &&
-            found->immediate == like->immediate && same_operands(found, like)) {
+            found->immediate == like->immediate && found->text == like->text &&
+            same_operands(found, like)) {
             return entry->value;
         }
     }

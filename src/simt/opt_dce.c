@@ -231,6 +231,12 @@ static void sweep(sweeper *s, lilac_simt_body *body) {
             continue;
         }
         i->mark = 0;
+        if (lilac_simt_is_atomic(i->code) && i->result_count > 0 &&
+            dead_among(s, i->result, i->result_count) == i->result_count) {
+            i->result_count = 0; /* then it need not wait for what was there */
+            i->result = 0;
+            s->changed = true;
+        }
         for (uint32_t k = 0; k < i->operand_count; k++) {
             lilac_simt_value value = s->replacement[i->operands[k]];
             i->operands[k] = value != 0 ? value : i->operands[k];

@@ -145,7 +145,7 @@ static bool fold_structure(folder *f, instruction *i, instruction **next) {
 
 /* ---- single instructions ---------------------------------------------------------------- */
 
-/* An access that no thread makes: a store goes, a load gives its substitutes. */
+/* An access that no thread makes: a store goes, a load gives its substitutes, an atomic zeros. */
 static bool fold_inactive(folder *f, instruction *i) {
     int64_t active;
     if (i->operand_count < 2 || lilac_simt_type_of(f->b.kernel, i->operands[1]) != LILAC_SIMT_I1 ||
@@ -155,7 +155,9 @@ static bool fold_inactive(folder *f, instruction *i) {
     for (uint32_t k = 0; k < i->result_count; k++) {
         lilac_simt_type type = lilac_simt_type_of(f->b.kernel, i->result + k);
         replace(f, i->result + k,
-                i->operand_count > 2 ? i->operands[2 + k] : lilac_simt_constant(&f->b, type, 0));
+                lilac_simt_is_load(i->code) && i->operand_count > 2
+                    ? i->operands[2 + k]
+                    : lilac_simt_constant(&f->b, type, 0));
     }
     lilac_simt_unlink(i);
     f->changed = true;

@@ -26,6 +26,12 @@
 const char *const lilac_simt_cache_names[] = {"none", "ca", "cg", "cs", "cv", "wb", "wt", NULL};
 const char *const lilac_simt_evict_names[] = {"normal", "first", "last", NULL};
 const char *const lilac_simt_shuffle_names[] = {"idx", "xor", "up", "down", NULL};
+const char *const lilac_simt_atomic_names[] = {"and",   "or",    "xor",   "add",  "min_s",
+                                               "max_s", "min_u", "max_u", "exch", NULL};
+const char *const lilac_simt_order_names[] = {"relaxed", "acquire", "release", "acq_rel", NULL};
+const char *const lilac_simt_scope_names[] = {"gpu", "cta", "sys", NULL};
+const char *const lilac_simt_vote_names[] = {"any", "all", NULL};
+const char *const lilac_simt_timer_names[] = {"global", "clock", NULL};
 const char *const lilac_simt_rounding_names[] = {"even", "zero", "down", "up", NULL};
 const struct lilac_simt_flag_name lilac_simt_flag_names[] = {
     {"nsw", LILAC_SIMT_NO_SIGNED_WRAP},
@@ -271,6 +277,19 @@ static bool put_kind(printer *p, const lilac_simt_instruction *i) {
         lilac_text_char(p->out, ' ');
         put(p, i->detail < 4 ? lilac_simt_shuffle_names[i->detail] : "?");
         return true;
+    case LILAC_SIMT_OP_ATOMIC_GLOBAL:
+    case LILAC_SIMT_OP_ATOMIC_SHARED:
+    case LILAC_SIMT_OP_REDUX:
+        lilac_text_char(p->out, ' ');
+        put(p, i->detail < LILAC_SIMT_ATOMIC_COUNT ? lilac_simt_atomic_names[i->detail] : "?");
+        return true;
+    case LILAC_SIMT_OP_VOTE:
+    case LILAC_SIMT_OP_TIMER:
+        lilac_text_char(p->out, ' ');
+        put(p, i->detail > 1                   ? "?"
+               : i->code == LILAC_SIMT_OP_VOTE ? lilac_simt_vote_names[i->detail]
+                                               : lilac_simt_timer_names[i->detail]);
+        return true;
     case LILAC_SIMT_OP_LD_MATRIX:
     case LILAC_SIMT_OP_ST_MATRIX:
         put(p, i->detail == 0 ? "" : i->detail == 1 ? " trans" : " ?");
@@ -313,6 +332,12 @@ static void put_modifiers(printer *p, const lilac_simt_instruction *i, bool deta
     }
     if (i->evict > 0 && i->evict <= LILAC_SIMT_EVICT_LAST) {
         put_modifier(p, &any, "evict", lilac_simt_evict_names[i->evict]);
+    }
+    if (i->order > 0 && i->order < LILAC_SIMT_ORDER_COUNT) {
+        put_modifier(p, &any, "order", lilac_simt_order_names[i->order]);
+    }
+    if (i->scope > 0 && i->scope < LILAC_SIMT_SCOPE_COUNT) {
+        put_modifier(p, &any, "scope", lilac_simt_scope_names[i->scope]);
     }
     if (i->scalar != 0) {
         put_modifier(p, &any, "scalar", lilac_scalar_name((lilac_scalar)i->scalar));

@@ -41,6 +41,14 @@ static bool read_kind(reader *r, lilac_simt_instruction *like) {
         return lilac_simt_read_choice(r, names, &like->detail);
     case LILAC_SIMT_OP_SHUFFLE:
         return lilac_simt_read_choice(r, lilac_simt_shuffle_names, &like->detail);
+    case LILAC_SIMT_OP_ATOMIC_GLOBAL:
+    case LILAC_SIMT_OP_ATOMIC_SHARED:
+    case LILAC_SIMT_OP_REDUX:
+        return lilac_simt_read_choice(r, lilac_simt_atomic_names, &like->detail);
+    case LILAC_SIMT_OP_VOTE:
+        return lilac_simt_read_choice(r, lilac_simt_vote_names, &like->detail);
+    case LILAC_SIMT_OP_TIMER:
+        return lilac_simt_read_choice(r, lilac_simt_timer_names, &like->detail);
     case LILAC_SIMT_OP_LD_MATRIX:
     case LILAC_SIMT_OP_ST_MATRIX:
         like->detail = lilac_scanner_accept_word(&r->scanner, "trans");

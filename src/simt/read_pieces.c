@@ -362,6 +362,14 @@ static bool read_modifier(reader *r, lilac_simt_instruction *like) {
         return lilac_scanner_expect(s, '=') &&
                lilac_simt_read_choice(r, lilac_simt_evict_names, &like->evict);
     }
+    if (lilac_scanner_accept_word(s, "order")) {
+        return lilac_scanner_expect(s, '=') &&
+               lilac_simt_read_choice(r, lilac_simt_order_names, &like->order);
+    }
+    if (lilac_scanner_accept_word(s, "scope")) {
+        return lilac_scanner_expect(s, '=') &&
+               lilac_simt_read_choice(r, lilac_simt_scope_names, &like->scope);
+    }
     if (lilac_scanner_accept_word(s, "round")) {
         return lilac_scanner_expect(s, '=') &&
                lilac_simt_read_choice(r, lilac_simt_rounding_names, &like->detail);

@@ -179,6 +179,40 @@ static void check_access(verifier *v, const instruction *i) {
     }
 }
 
+static void check_atomic(verifier *v, const instruction *i) {
+    bool swaps = i->code == LILAC_SIMT_OP_CAS_GLOBAL;
+    bool predicated = i->operand_count > 1 && type_of(v, i->operands[1]) == LILAC_SIMT_I1;
+    uint32_t count = i->operand_count - 1u - predicated;
+    if (i->order >= LILAC_SIMT_ORDER_COUNT || i->scope >= LILAC_SIMT_SCOPE_COUNT ||
+        (!swaps && i->detail >= LILAC_SIMT_ATOMIC_COUNT)) {
+        fail(v, "simt-detail", "there is no such atomic, order or scope");
+        return;
+    }
+    if (count == 0 || (i->result_count != 0 && i->result_count != (swaps ? 1 : count))) {
+        fail(v, "simt-operand-count", "%u old values of an atomic of %u values", i->result_count,
+             count);
+        return;
+    }
+    lilac_simt_type type = type_of(v, i->operands[1 + predicated]);
+    uint32_t bits = lilac_simt_type_bits(type);
+    bool is_float = lilac_simt_type_is_float(type);
+    bool word = bits == 32 || bits == 64;
+    bool adds = i->detail == LILAC_SIMT_ATOMIC_ADD;
+    bool good = swaps                                     ? word || bits == 16
+                : i->detail == LILAC_SIMT_ATOMIC_EXCHANGE ? word
+                : word                                    ? adds || !is_float
+                                                          : adds && is_float;
+    if (!good) {
+        fail(v, "simt-operand-type", "no device has this atomic of %s", lilac_simt_type_name(type));
+    }
+    if (!swaps && count != 1 &&
+        ((count != 2 && count != 4) || !adds || i->code != LILAC_SIMT_OP_ATOMIC_GLOBAL ||
+         !is_float || bits * count > 128 || bits > 32)) {
+        fail(v, "simt-access-size",
+             "atomics of several elements add 2 or 4 floats in global memory, at most 16 bytes");
+    }
+}
+
 /* The interval that an access promises to stay in. */
 static void check_interval(verifier *v, const instruction *i) {
     bool promises = i->shared_begin != 0 || i->shared_end != 0 || i->shared_apart != 0;
@@ -191,6 +225,63 @@ static void check_interval(verifier *v, const instruction *i) {
              lilac_simt_op_info_get((lilac_simt_opcode)i->code)->name);
     } else if ((i->shared_begin != 0 || i->shared_end != 0) && i->shared_begin >= i->shared_end) {
         fail(v, "simt-interval", "no byte from %u to %u", i->shared_begin, i->shared_end);
+    }
+}
+
+/* Every conversion of a print's format takes a value of the right type, and all are taken. */
+static void check_format(verifier *v, const instruction *i) {
+    bool predicated = i->operand_count > 0 && type_of(v, i->operands[0]) == LILAC_SIMT_I1;
+    uint32_t next = predicated;
+    lilac_simt_conversion c;
+    const char *at = i->text != NULL ? i->text : "";
+    while (lilac_simt_next_conversion(&at, &c)) {
+        if (c.letter == '%') {
+            continue;
+        }
+        lilac_simt_type type =
+            next < i->operand_count ? type_of(v, i->operands[next]) : LILAC_SIMT_VOID;
+        bool is_float = c.letter == 'f' || c.letter == 'e' || c.letter == 'g';
+        bool good =
+            is_float ? is_fine_float(type) : type == (c.wide ? LILAC_SIMT_I64 : LILAC_SIMT_I32);
+        if (c.letter == 0 || !good) {
+            fail(v, "simt-text", "'%.*s' of the format does not print value %u, a %s",
+                 (int)(c.end - c.begin), c.begin, next + 1 - predicated,
+                 lilac_simt_type_name(type));
+            return;
+        }
+        next++;
+    }
+    if (next != i->operand_count) {
+        fail(v, "simt-text", "%u values and %u conversions in the format",
+             i->operand_count - (uint32_t)predicated, next - predicated);
+    }
+}
+
+/* $n stands for one of the results and operands. */
+static void check_assembly(verifier *v, const instruction *i) {
+    if (i->text == NULL) {
+        fail(v, "simt-text", "no assembly");
+        return;
+    }
+    for (const char *at = i->text; *at != 0; at++) {
+        if (*at != '$') {
+            continue;
+        }
+        char next = *++at;
+        if (next == '$') {
+            continue;
+        }
+        uint32_t number = 0;
+        bool digits = next >= '0' && next <= '9';
+        while (*at >= '0' && *at <= '9' && number < 65536) {
+            number = number * 10 + (uint32_t)(*at++ - '0');
+        }
+        if (!digits || number >= (uint32_t)i->result_count + i->operand_count) {
+            fail(v, "simt-text", "the assembly's %s is none of %u results and operands",
+                 digits ? "number" : "dollar sign", i->result_count + i->operand_count);
+            return;
+        }
+        at--;
     }
 }
 
@@ -292,6 +383,20 @@ static void check_one(verifier *v, const instruction *i) {
     case LILAC_SIMT_OP_SHUFFLE:
         check_detail(v, i, 4);
         break;
+    case LILAC_SIMT_OP_VOTE:
+    case LILAC_SIMT_OP_TIMER:
+        check_detail(v, i, 2);
+        break;
+    case LILAC_SIMT_OP_REDUX:
+        check_detail(v, i, LILAC_SIMT_ATOMIC_EXCHANGE);
+        break;
+    case LILAC_SIMT_OP_PRINT:
+        check_format(v, i);
+        break;
+    case LILAC_SIMT_OP_ASM:
+    case LILAC_SIMT_OP_ASM_VOLATILE:
+        check_assembly(v, i);
+        break;
     case LILAC_SIMT_OP_GROUP_BARRIER:
         check_group_barrier(v, i);
         break;
@@ -361,7 +466,9 @@ static void check_one(verifier *v, const instruction *i) {
     default:
         break;
     }
-    if (lilac_simt_is_access(i->code)) {
+    if (lilac_simt_is_atomic(i->code)) {
+        check_atomic(v, i);
+    } else if (lilac_simt_is_access(i->code)) {
         check_access(v, i);
     }
     check_interval(v, i);

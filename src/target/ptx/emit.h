@@ -86,7 +86,7 @@ typedef struct lilac_ptx_emitter {
     lilac_name *files; /* by .file number - 1 */
     uint32_t file_count, file_capacity;
 
-    uint32_t assertions;
+    uint32_t assertions, prints;
     bool shared, shared_declared; /* global_smem is named; is declared */
     bool ok;
 } lilac_ptx_emitter;
@@ -222,6 +222,18 @@ void lilac_ptx_memory(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_matrix(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_map_shared(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_exchange(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
+/* "%rd1+16" of an access. */
+lilac_ptx_piece lilac_ptx_address(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
+void lilac_ptx_atomic(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
+void lilac_ptx_vote(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
+/* ".global .align 1 .b8 kind_3[6] = {104, …, 0};" before the entries. */
+void lilac_ptx_declare_string(lilac_ptx_emitter *e, const char *kind, uint32_t number,
+                              const char *string);
+/* A generic pointer to it, as argument number `argument` of a call. */
+void lilac_ptx_pass_string(lilac_ptx_emitter *e, const char *kind, uint32_t number,
+                           uint32_t argument);
+void lilac_ptx_print(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
+void lilac_ptx_assembly(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_assert(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_control(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 /* All of a body but its terminator. */

@@ -33,7 +33,7 @@ static bool put_modifiers(lilac_ptx_emitter *e, const lilac_simt_instruction *i,
 }
 
 /* "[%rd1+16]". */
-static lilac_ptx_piece address(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+lilac_ptx_piece lilac_ptx_address(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     lilac_ptx_piece base = lilac_ptx_register(e, i->operands[0]);
     int64_t offset = i->immediate;
     bool global = type_of(e, i->operands[0]) == LILAC_SIMT_I64;
@@ -117,7 +117,7 @@ static void load(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         predicate = never ? predicate : NULL;
     }
     lilac_ptx_piece elements[8];
-    lilac_ptx_piece place = never ? PIECE("") : address(e, i);
+    lilac_ptx_piece place = never ? PIECE("") : lilac_ptx_address(e, i);
     for (uint32_t k = 0; k < count; k++) {
         elements[k] = lilac_ptx_define(e, i->result + k);
         if (predicate)
@@ -141,7 +141,7 @@ static void store(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         predicate = NULL;
     }
     lilac_ptx_piece elements[8];
-    lilac_ptx_piece place = address(e, i);
+    lilac_ptx_piece place = lilac_ptx_address(e, i);
     for (uint32_t k = 0; k < count; k++)
         elements[k] = lilac_ptx_register(e, i->operands[first + k]);
     put_access(e, i, false, count, elements, bits, place, predicate);
@@ -172,8 +172,8 @@ void lilac_ptx_matrix(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         predicated = false;
     }
     lilac_ptx_piece words[4];
-    lilac_ptx_piece place =
-        lilac_ptx_concatenate(e, 3, (lilac_ptx_piece[]){PIECE("["), address(e, i), PIECE("]")});
+    lilac_ptx_piece place = lilac_ptx_concatenate(
+        e, 3, (lilac_ptx_piece[]){PIECE("["), lilac_ptx_address(e, i), PIECE("]")});
     for (uint32_t k = 0; k < count; k++)
         words[k] = load ? lilac_ptx_define(e, i->result + k)
                         : lilac_ptx_register(e, i->operands[first + k]);
@@ -257,13 +257,13 @@ void lilac_ptx_exchange(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
 
 /* ---- assertions ------------------------------------------------------------------------- */
 
-/* ".global .align 1 .b8 assert_kind_3[6] = {104, …, 0};" before the entries. */
-static void declare_string(lilac_ptx_emitter *e, const char *kind, const char *string) {
+void lilac_ptx_declare_string(lilac_ptx_emitter *e, const char *kind, uint32_t number,
+                              const char *string) {
     lilac_ptx_buffer *head = &e->head;
     size_t length = strlen(string) + 1;
     lilac_ptx_append(head, ".global .align 1 .b8 ");
     lilac_ptx_append(head, kind);
-    lilac_ptx_append_unsigned(head, e->assertions);
+    lilac_ptx_append_unsigned(head, number);
     lilac_ptx_append(head, "[");
     lilac_ptx_append_unsigned(head, length);
     lilac_ptx_append(head, "] = {");
@@ -274,15 +274,15 @@ static void declare_string(lilac_ptx_emitter *e, const char *kind, const char *s
     lilac_ptx_append(head, "};\n");
 }
 
-/* A generic pointer to the string, as argument number `argument`. */
-static void pass_string(lilac_ptx_emitter *e, const char *kind, uint32_t argument) {
+void lilac_ptx_pass_string(lilac_ptx_emitter *e, const char *kind, uint32_t number,
+                           uint32_t argument) {
     lilac_ptx_piece global = lilac_ptx_temporary(e, LILAC_PTX_BITS64);
     lilac_ptx_piece generic = lilac_ptx_temporary(e, LILAC_PTX_BITS64);
     lilac_ptx_begin(e, "mov.b64 ");
     put_piece(&e->code, global);
     put_string(&e->code, ", ");
     put_string(&e->code, kind);
-    lilac_ptx_put_unsigned(&e->code, e->assertions);
+    lilac_ptx_put_unsigned(&e->code, number);
     put_string(&e->code, ";\n");
     lilac_ptx_line2(e, "cvta.global.u64", generic, global);
     lilac_ptx_begin(e, "st.param.b64 [argument");
@@ -311,9 +311,9 @@ void lilac_ptx_assert(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     uint32_t line = 0, column = 0;
     if (!lilac_location_file(e->module->context, i->location, &file, &line, &column))
         file = "unknown";
-    declare_string(e, message, i->text ? i->text : "assertion failed");
-    declare_string(e, file_name, file);
-    declare_string(e, function, e->kernel->name);
+    lilac_ptx_declare_string(e, message, e->assertions, i->text ? i->text : "assertion failed");
+    lilac_ptx_declare_string(e, file_name, e->assertions, file);
+    lilac_ptx_declare_string(e, function, e->assertions, e->kernel->name);
 
     lilac_ptx_piece failed = lilac_ptx_register(e, i->operands[0]);
     lilac_ptx_guard(e, failed, true);
@@ -327,10 +327,10 @@ void lilac_ptx_assert(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     lilac_ptx_append(&e->code, "\t{\n\t.param .b64 argument0;\n\t.param .b64 argument1;\n"
                                "\t.param .b32 argument2;\n\t.param .b64 argument3;\n"
                                "\t.param .b64 argument4;\n");
-    pass_string(e, message, 0);
-    pass_string(e, file_name, 1);
+    lilac_ptx_pass_string(e, message, e->assertions, 0);
+    lilac_ptx_pass_string(e, file_name, e->assertions, 1);
     lilac_ptx_line2(e, "st.param.b32", PIECE("[argument2]"), lilac_ptx_decimal(e, line));
-    pass_string(e, function, 3);
+    lilac_ptx_pass_string(e, function, e->assertions, 3);
     lilac_ptx_line2(e, "st.param.b64", PIECE("[argument4]"), PIECE("1"));
     lilac_ptx_append(&e->code, "\tcall __assertfail, (argument0, argument1, argument2, argument3, "
                                "argument4);\n\t}\n\ttrap;\n");

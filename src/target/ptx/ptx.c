@@ -204,6 +204,27 @@ static void instruction(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_ST_MATRIX:
         lilac_ptx_matrix(e, i);
         break;
+    case LILAC_SIMT_OP_ATOMIC_GLOBAL:
+    case LILAC_SIMT_OP_CAS_GLOBAL:
+    case LILAC_SIMT_OP_ATOMIC_SHARED:
+        lilac_ptx_atomic(e, i);
+        break;
+    case LILAC_SIMT_OP_VOTE:
+    case LILAC_SIMT_OP_MATCH:
+    case LILAC_SIMT_OP_REDUX:
+        lilac_ptx_vote(e, i);
+        break;
+    case LILAC_SIMT_OP_PRINT:
+        lilac_ptx_print(e, i);
+        break;
+    case LILAC_SIMT_OP_ASM:
+    case LILAC_SIMT_OP_ASM_VOLATILE:
+        lilac_ptx_assembly(e, i);
+        break;
+    case LILAC_SIMT_OP_TIMER:
+        lilac_ptx_line2(e, "mov.u64", lilac_ptx_define(e, i->result),
+                        i->detail ? PIECE("%clock64") : PIECE("%globaltimer"));
+        break;
     case LILAC_SIMT_OP_MAP_SHARED:
         lilac_ptx_map_shared(e, i);
         break;

@@ -24,6 +24,21 @@ void lilac_sim_move(uint8_t *registers, const lilac_sim_access *access,
                     const lilac_sim_active *lanes, bool load);
 /* What threads get whose predicate is false; the others' entries are written over. */
 void lilac_sim_give_others(const lilac_sim_worker *worker, const lilac_sim_access *access);
+/* The buffer of each lane's access to global memory, checked; sets lanes->host. False: a trap. */
+bool lilac_sim_resolve_global(lilac_sim_worker *worker, const lilac_sim_step *step,
+                              lilac_sim_active *lanes, const lilac_sim_buffer **buffers,
+                              uint32_t size, bool load);
+/* Reports the first byte that nothing wrote, and counts the warp's access once. */
+void lilac_sim_check_global_written(lilac_sim_worker *worker, const lilac_sim_step *step,
+                                    const lilac_sim_active *lanes,
+                                    const lilac_sim_buffer *const *buffers, uint32_t size);
+/* Checks addresses of shared memory and makes them places in the cluster's; and the accounts of
+ * such an access. */
+bool lilac_sim_resolve_shared(lilac_sim_worker *worker, const lilac_sim_step *step,
+                              const lilac_sim_access *access, lilac_sim_active *lanes,
+                              uint32_t size);
+void lilac_sim_account_shared(lilac_sim_worker *worker, const lilac_sim_step *step,
+                              const lilac_sim_active *lanes, uint32_t size, bool load);
 /* A trap by active lane number k; always false. */
 bool lilac_sim_trap_access(lilac_sim_worker *worker, const lilac_sim_step *step,
                            lilac_sim_trap_kind kind, const lilac_sim_active *lanes, uint32_t k,

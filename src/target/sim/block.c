@@ -134,6 +134,8 @@ void lilac_sim_worker_init(lilac_sim_worker *w, const lilac_sim_program *program
 void lilac_sim_worker_clear(lilac_sim_worker *w) {
     lilac_heap_free(w->register_files);
     lilac_heap_free(w->blocks);
+    lilac_heap_free(w->printed);
+    lilac_text_clear(&w->text);
     lilac_sim_shared_clear(&w->shared);
 }
 
@@ -351,6 +353,23 @@ static outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **at) {
         case STEP_STORE_MATRIX:
             if (!lilac_sim_access_matrix(w, s))
                 return TRAPPED;
+            break;
+        case STEP_ATOMIC_GLOBAL:
+        case STEP_ATOMIC_SHARED:
+            if (!lilac_sim_access_atomic(w, s))
+                return TRAPPED;
+            break;
+        case STEP_VOTE:
+        case STEP_MATCH:
+        case STEP_REDUX:
+            lilac_sim_vote(w, s);
+            break;
+        case STEP_PRINT:
+            lilac_sim_print(w, s);
+            break;
+        case STEP_TIMER:
+            write_entry(w->registers + s->out, 8, 0, w->issued * p->warps);
+            fill(w->registers + s->out, 8, p->threads);
             break;
         case STEP_SHUFFLE:
             run_shuffle(w, s);

@@ -10,6 +10,8 @@
 
 #include "shared.h"
 
+#include <pthread.h>
+
 typedef enum lilac_sim_trap_kind {
     TRAP_NONE,
     TRAP_GLOBAL_BOUNDS,
@@ -64,6 +66,7 @@ enum { LILAC_SIM_FINDINGS = 8 };
 
 /* Global memory: the launch's buffers in order of address. */
 typedef struct lilac_sim_memory {
+    pthread_mutex_t *atomics; /* held by the warp's instruction that is at it */
     const lilac_sim_buffer **buffers;
     uint32_t count;
 } lilac_sim_memory;
@@ -81,6 +84,12 @@ typedef struct lilac_sim_block {
                                   cluster barrier; at: NULL when there was none */
 } lilac_sim_block;
 
+/* What a cluster printed: of the worker's text. */
+typedef struct lilac_sim_printed {
+    uint64_t cluster;
+    size_t begin, end;
+} lilac_sim_printed;
+
 typedef struct lilac_sim_worker {
     const lilac_sim_program *program;
     const lilac_sim_launch *launch;
@@ -97,6 +106,9 @@ typedef struct lilac_sim_worker {
     uint64_t issued;   /* instructions of each warp of the block */
     uint64_t tally[3]; /* steps of each lilac_sim_tally */
     lilac_sim_counters counters;
+    lilac_text text; /* printed */
+    lilac_sim_printed *printed;
+    uint32_t printed_count, printed_capacity;
     lilac_sim_trap trap;
     lilac_sim_finding findings[FINDING_KINDS * LILAC_SIM_FINDINGS];
     uint32_t finding_count;
@@ -106,7 +118,14 @@ typedef struct lilac_sim_worker {
 /* memory.c, memory_shared.c: one memory step for all threads; false after a trap. */
 LILAC_MUST_USE bool lilac_sim_access_global(lilac_sim_worker *worker, const lilac_sim_step *step);
 LILAC_MUST_USE bool lilac_sim_access_shared(lilac_sim_worker *worker, const lilac_sim_step *step);
+LILAC_MUST_USE bool lilac_sim_access_atomic(lilac_sim_worker *worker, const lilac_sim_step *step);
 LILAC_MUST_USE bool lilac_sim_access_matrix(lilac_sim_worker *worker, const lilac_sim_step *step);
+
+/* effects.c */
+void lilac_sim_vote(lilac_sim_worker *worker, const lilac_sim_step *step);
+void lilac_sim_print(lilac_sim_worker *worker, const lilac_sim_step *step);
+uint64_t lilac_sim_combine(uint64_t kind, lilac_simt_type type, uint64_t old, uint64_t value,
+                           bool flush);
 
 /* block.c */
 void lilac_sim_worker_init(lilac_sim_worker *worker, const lilac_sim_program *program,

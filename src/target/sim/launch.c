@@ -195,6 +195,35 @@ static void report_findings(lilac_context *context, const lilac_sim_launch *laun
     lilac_heap_free(head);
 }
 
+/* What the clusters printed, in their order, up to the first that trapped. */
+static void give_printed(lilac_context *context, const lilac_sim_launch *launch, const schedule *s,
+                         uint32_t count) {
+    lilac_text gathered = {0}, *out = launch->printed ? launch->printed : &gathered;
+    uint32_t *head = lilac_heap_grow(NULL, sizeof *head * count);
+    memset(head, 0, sizeof *head * count);
+    for (uint64_t last = atomic_load(&s->first);;) {
+        const lilac_sim_printed *next = NULL;
+        uint32_t of = 0;
+        for (uint32_t k = 0; k < count; k++) {
+            const lilac_sim_worker *w = &s->workers[k];
+            const lilac_sim_printed *p = &w->printed[head[k]];
+            if (head[k] < w->printed_count && (!next || p->cluster < next->cluster)) {
+                next = p;
+                of = k;
+            }
+        }
+        if (!next || next->cluster > last)
+            break;
+        head[of]++;
+        lilac_text_put(out, s->workers[of].text.bytes + next->begin, next->end - next->begin);
+    }
+    if (!launch->printed && gathered.length)
+        lilac_warning(context, NOWHERE, launch->kernel->location, "printed",
+                      "kernel '%s' prints\n%s", launch->kernel->name, lilac_text_get(&gathered));
+    lilac_text_clear(&gathered);
+    lilac_heap_free(head);
+}
+
 static bool run_program(lilac_context *context, const lilac_sim_launch *launch,
                         const lilac_sim_program *program, const lilac_sim_memory *memory,
                         uint64_t clusters, lilac_sim_counters *counters) {
@@ -208,6 +237,7 @@ static bool run_program(lilac_context *context, const lilac_sim_launch *launch,
     run_workers(&s, count);
 
     uint64_t first = atomic_load(&s.first);
+    give_printed(context, launch, &s, count);
     report_findings(context, launch, memory, &s, count);
     for (uint32_t k = 0; k < count; k++) {
         const lilac_sim_worker *w = &s.workers[k];
@@ -232,7 +262,8 @@ bool lilac_sim_run(lilac_context *context, const lilac_sim_launch *launch,
     if (!lilac_simt_verify(launch->kernel->module) || !check_shape(context, launch))
         return false;
     uint64_t clusters = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
-    lilac_sim_memory memory = {0};
+    pthread_mutex_t atomics = PTHREAD_MUTEX_INITIALIZER;
+    lilac_sim_memory memory = {.atomics = &atomics};
     lilac_sim_program program = {0};
     bool done =
         collect_buffers(context, launch, &memory) &&

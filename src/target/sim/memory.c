@@ -151,10 +151,9 @@ static uint32_t count_sectors(const lilac_sim_active *lanes, uint32_t size, uint
     return count * pieces; /* an access is aligned to its size: wider ones take whole sectors */
 }
 
-/* Reports the first byte that nothing wrote, and counts the warp's access once. */
-static void check_global_written(lilac_sim_worker *w, const lilac_sim_step *step,
-                                 const lilac_sim_active *lanes,
-                                 const lilac_sim_buffer *const *buffers, uint32_t size) {
+void lilac_sim_check_global_written(lilac_sim_worker *w, const lilac_sim_step *step,
+                                    const lilac_sim_active *lanes,
+                                    const lilac_sim_buffer *const *buffers, uint32_t size) {
     for (uint32_t l = 0; l < lanes->count; l++) {
         const uint8_t *written = buffers[l]->written;
         if (!written)
@@ -174,9 +173,9 @@ static void check_global_written(lilac_sim_worker *w, const lilac_sim_step *step
     }
 }
 
-/* The buffer of each lane's access, checked. */
-static bool resolve_global(lilac_sim_worker *w, const lilac_sim_step *step, lilac_sim_active *lanes,
-                           const lilac_sim_buffer **buffers, uint32_t size, bool load) {
+bool lilac_sim_resolve_global(lilac_sim_worker *w, const lilac_sim_step *step,
+                              lilac_sim_active *lanes, const lilac_sim_buffer **buffers,
+                              uint32_t size, bool load) {
     const lilac_sim_buffer *one = NULL;
     if (lanes->greatest <= UINT64_MAX - size)
         one = find(w, lanes->least, lanes->greatest - lanes->least + size);
@@ -207,7 +206,7 @@ bool lilac_sim_access_global(lilac_sim_worker *w, const lilac_sim_step *step) {
         lilac_sim_gather(&lanes, w, access, warp, false);
         if (lanes.count == 0)
             continue;
-        if (!resolve_global(w, step, &lanes, buffers, size, load))
+        if (!lilac_sim_resolve_global(w, step, &lanes, buffers, size, load))
             return false;
         uint32_t sectors = count_sectors(&lanes, size, w->program->arch->sector_bytes);
         *(load ? &c->global_loads : &c->global_stores) += 1;
@@ -216,7 +215,7 @@ bool lilac_sim_access_global(lilac_sim_worker *w, const lilac_sim_step *step) {
         c->access_bits[__builtin_ctz(size)]++;
         lilac_sim_move(w->registers, access, &lanes, load);
         if (load) {
-            check_global_written(w, step, &lanes, buffers, size);
+            lilac_sim_check_global_written(w, step, &lanes, buffers, size);
             continue;
         }
         for (uint32_t l = 0; l < lanes.count; l++)

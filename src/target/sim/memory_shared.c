@@ -130,9 +130,16 @@ static void find_unwritten(lilac_sim_worker *w, const lilac_sim_step *step, uint
                                                  .thread = thread});
 }
 
+/* Atomics do not race with each other. */
+static bool are_atomics(const lilac_sim_worker *w, const lilac_sim_step *step,
+                        const lilac_sim_conflict *conflict) {
+    return step->kind == STEP_ATOMIC_SHARED &&
+           w->program->steps[conflict->step].kind == STEP_ATOMIC_SHARED;
+}
+
 /* Keeps the first race and the first read of nothing of a warp's access. */
-static void account(lilac_sim_worker *w, const lilac_sim_step *step, const lilac_sim_active *lanes,
-                    uint32_t size, bool load) {
+void lilac_sim_account_shared(lilac_sim_worker *w, const lilac_sim_step *step,
+                              const lilac_sim_active *lanes, uint32_t size, bool load) {
     lilac_sim_shared *s = &w->shared;
     uint32_t warp = w->rank * s->warps + lanes->thread[0] / w->program->arch->warp_size;
     uint32_t index = (uint32_t)(step - w->program->steps);
@@ -150,6 +157,8 @@ static void account(lilac_sim_worker *w, const lilac_sim_step *step, const lilac
         } else {
             lilac_sim_shared_write(s, at, size, warp, index, wanted);
         }
+        if (wanted && conflict.kind != CONFLICT_NONE && are_atomics(w, step, &conflict))
+            conflict.kind = CONFLICT_NONE;
         if (wanted && conflict.kind != CONFLICT_NONE)
             find_race(w, step, &conflict, lanes->thread[l], at);
     }
@@ -187,8 +196,9 @@ static void account_reach(lilac_sim_worker *w, const lilac_sim_step *step,
 /* ---- accesses --------------------------------------------------------------------------- */
 
 /* Checks the addresses and makes them places in the cluster's memory. */
-static bool resolve(lilac_sim_worker *w, const lilac_sim_step *step, const lilac_sim_access *access,
-                    lilac_sim_active *lanes, uint32_t size) {
+bool lilac_sim_resolve_shared(lilac_sim_worker *w, const lilac_sim_step *step,
+                              const lilac_sim_access *access, lilac_sim_active *lanes,
+                              uint32_t size) {
     const lilac_sim_shared *s = &w->shared;
     bool cluster = step->kind == STEP_LOAD_CLUSTER || step->kind == STEP_STORE_CLUSTER;
     for (uint32_t l = 0; l < lanes->count; l++) {
@@ -229,7 +239,7 @@ bool lilac_sim_access_shared(lilac_sim_worker *w, const lilac_sim_step *step) {
         lilac_sim_gather(&lanes, w, access, warp, true);
         if (lanes.count == 0)
             continue;
-        if (!resolve(w, step, access, &lanes, size))
+        if (!lilac_sim_resolve_shared(w, step, access, &lanes, size))
             return false;
         *(load ? &c->shared_loads : &c->shared_stores) += 1;
         *(load ? &c->shared_load_wavefronts : &c->shared_store_wavefronts) +=
@@ -241,7 +251,7 @@ bool lilac_sim_access_shared(lilac_sim_worker *w, const lilac_sim_step *step) {
             account_reach(w, step, &lanes);
         }
         lilac_sim_move(w->registers, access, &lanes, load);
-        account(w, step, &lanes, size, load);
+        lilac_sim_account_shared(w, step, &lanes, size, load);
     }
     return true;
 }
@@ -298,7 +308,7 @@ bool lilac_sim_access_matrix(lilac_sim_worker *w, const lilac_sim_step *step) {
             continue;
         lilac_sim_gather(&lanes, w, access, warp, true);
         lanes.count = ROWS * access->count; /* lanes beyond give no address */
-        if (!resolve(w, step, access, &lanes, ROW_BYTES))
+        if (!lilac_sim_resolve_shared(w, step, access, &lanes, ROW_BYTES))
             return false;
         *(load ? &c->shared_loads : &c->shared_stores) += 1;
         *(load ? &c->matrix_loads : &c->matrix_stores) += 1;
@@ -307,7 +317,7 @@ bool lilac_sim_access_matrix(lilac_sim_worker *w, const lilac_sim_step *step) {
         *(load ? &c->shared_load_bytes : &c->shared_store_bytes) +=
             (uint64_t)lanes.count * ROW_BYTES;
         move_matrices(w->registers, access, &lanes, first, load, step->immediate != 0);
-        account(w, step, &lanes, ROW_BYTES, load);
+        lilac_sim_account_shared(w, step, &lanes, ROW_BYTES, load);
     }
     return true;
 }

@@ -253,6 +253,21 @@ static void emit_pack(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     }
 }
 
+static lilac_sim_access *add_access(lilac_sim_decoder *d, lilac_sim_step *step,
+                                    const lilac_simt_instruction *i, lilac_simt_value predicate) {
+    lilac_sim_program *p = d->program;
+    if (p->access_count == p->access_capacity) {
+        p->access_capacity = p->access_capacity * 2 + 64;
+        p->accesses = lilac_heap_grow(p->accesses, sizeof *p->accesses * p->access_capacity);
+    }
+    step->access = p->access_count++;
+    lilac_sim_access *access = &p->accesses[step->access];
+    *access =
+        (lilac_sim_access){.offset = i->immediate, .begin = i->shared_begin, .end = i->shared_end};
+    access->predicate = predicate ? offset_of(d, i, predicate) : LILAC_SIM_NONE;
+    return access;
+}
+
 static lilac_sim_step_kind access_kind(const lilac_simt_instruction *i) {
     switch (i->code) {
     case LILAC_SIMT_OP_LD_GLOBAL:
@@ -294,27 +309,54 @@ static void emit_access(lilac_sim_decoder *d, const lilac_simt_instruction *i, b
                                      : "the access is wider than the device's widest");
         return;
     }
-    if (p->access_count == p->access_capacity) {
-        p->access_capacity = p->access_capacity * 2 + 64;
-        p->accesses = lilac_heap_grow(p->accesses, sizeof *p->accesses * p->access_capacity);
-    }
-    lilac_sim_access *access = &p->accesses[p->access_count];
-    *access = (lilac_sim_access){.count = count,
-                                 .width = width,
-                                 .offset = i->immediate,
-                                 .begin = i->shared_begin,
-                                 .end = i->shared_end};
+    lilac_sim_step *step = add_step(d, access_kind(i), i);
+    step->issues = 1;
+    step->immediate = i->detail;
+    lilac_sim_access *access = add_access(d, step, i, predicated ? i->operands[1] : 0);
+    access->count = count;
+    access->width = width;
     access->address = offset_of(d, i, i->operands[0]);
-    access->predicate =
-        predicated && i->operands[1] ? offset_of(d, i, i->operands[1]) : LILAC_SIM_NONE;
     for (uint32_t k = 0; k < count; k++) {
         access->values[k] = load ? d->values[i->result + k].offset : offset_of(d, i, others[k]);
         access->others[k] = load && rest && others[k] ? offset_of(d, i, others[k]) : LILAC_SIM_NONE;
     }
-    lilac_sim_step *step = add_step(d, access_kind(i), i);
+}
+
+static void emit_atomic(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
+    bool swaps = i->code == LILAC_SIMT_OP_CAS_GLOBAL;
+    bool predicated = type_of(d, i->operands[1]) == LILAC_SIMT_I1;
+    const lilac_simt_value *values = i->operands + 1 + predicated;
+    uint32_t count = i->operand_count - 1u - predicated;
+    lilac_sim_step *step = add_step(
+        d, i->code == LILAC_SIMT_OP_ATOMIC_SHARED ? STEP_ATOMIC_SHARED : STEP_ATOMIC_GLOBAL, i);
     step->issues = 1;
-    step->immediate = i->detail;
-    step->access = p->access_count++;
+    step->immediate = swaps ? LILAC_SIMT_ATOMIC_COUNT : i->detail;
+    lilac_sim_access *access = add_access(d, step, i, predicated ? i->operands[1] : 0);
+    access->address = offset_of(d, i, i->operands[0]);
+    access->type = (uint8_t)type_of(d, values[0]);
+    access->width = lilac_sim_lane_bytes(type_of(d, values[0]));
+    access->count = swaps ? 1 : count;
+    for (uint32_t k = 0; k < count; k++) {
+        access->values[k] = k < i->result_count ? d->values[i->result + k].offset : LILAC_SIM_NONE;
+        access->others[k] = offset_of(d, i, values[k]);
+    }
+}
+
+enum { MOST_PRINTED = 8 };
+
+static void emit_print(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
+    bool predicated = i->operand_count > 0 && type_of(d, i->operands[0]) == LILAC_SIMT_I1;
+    uint32_t count = i->operand_count - (uint32_t)predicated;
+    if (count > MOST_PRINTED) {
+        refuse(d, i, "it prints more than 8 values at once");
+        return;
+    }
+    lilac_sim_step *step = add_step(d, STEP_PRINT, i);
+    step->issues = 1;
+    lilac_sim_access *access = add_access(d, step, i, predicated ? i->operands[0] : 0);
+    access->count = count;
+    for (uint32_t k = 0; k < count; k++)
+        access->values[k] = offset_of(d, i, i->operands[predicated + k]);
 }
 
 static void emit_loop(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
@@ -399,16 +441,30 @@ static void emit_while(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
 }
 
 static void emit_exchange(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
-    bool ballot = i->code == LILAC_SIMT_OP_BALLOT;
+    bool ballot = i->code == LILAC_SIMT_OP_BALLOT || i->code == LILAC_SIMT_OP_MATCH;
     if (ballot && d->program->arch->warp_size > 32) {
         refuse(d, i, "a ballot of more than 32 lanes does not fit its result");
         return;
     }
-    lilac_sim_step *step = add_step(d, ballot ? STEP_BALLOT : STEP_SHUFFLE, i);
+    lilac_sim_step *step = add_step(d,
+                                    i->code == LILAC_SIMT_OP_BALLOT  ? STEP_BALLOT
+                                    : i->code == LILAC_SIMT_OP_MATCH ? STEP_MATCH
+                                    : i->code == LILAC_SIMT_OP_VOTE  ? STEP_VOTE
+                                    : i->code == LILAC_SIMT_OP_REDUX ? STEP_REDUX
+                                                                     : STEP_SHUFFLE,
+                                    i);
     step->issues = 1;
     set_operands(d, step, i);
     set_result(d, step, i->result);
     step->immediate = i->detail;
+}
+
+/* Names the assembly by its first line that says something. */
+static void refuse_assembly(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
+    const char *text = i->text + strspn(i->text, " \t\r\n{");
+    lilac_error(d->context, (lilac_position){0}, i->location, "unsupported-instruction",
+                "the simulator cannot run assembly: '%.*s'", (int)strcspn(text, "\r\n"), text);
+    d->failed = true;
 }
 
 static void emit(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
@@ -475,6 +531,27 @@ static void emit(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_ST_MATRIX:
         emit_access(d, i, false);
         return;
+    case LILAC_SIMT_OP_ATOMIC_GLOBAL:
+    case LILAC_SIMT_OP_CAS_GLOBAL:
+    case LILAC_SIMT_OP_ATOMIC_SHARED:
+        emit_atomic(d, i);
+        return;
+    case LILAC_SIMT_OP_PRINT:
+        emit_print(d, i);
+        return;
+    case LILAC_SIMT_OP_ASM:
+    case LILAC_SIMT_OP_ASM_VOLATILE:
+        refuse_assembly(d, i);
+        return;
+    case LILAC_SIMT_OP_TIMER: {
+        lilac_sim_step *step = add_step(d, STEP_TIMER, i);
+        step->issues = 1;
+        step->out = d->values[i->result].offset;
+        return;
+    }
+    case LILAC_SIMT_OP_VOTE:
+    case LILAC_SIMT_OP_MATCH:
+    case LILAC_SIMT_OP_REDUX:
     case LILAC_SIMT_OP_SHUFFLE:
     case LILAC_SIMT_OP_BALLOT:
         emit_exchange(d, i);

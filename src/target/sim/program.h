@@ -34,6 +34,14 @@ typedef enum lilac_sim_step_kind {
     STEP_GROUP_BARRIER, /* number a; immediate: threads of a group */
     STEP_CLUSTER_BARRIER,
     STEP_ASSERT,
+    STEP_ATOMIC_GLOBAL, /* immediate: lilac_simt_atomic; LILAC_SIMT_ATOMIC_COUNT: compare and swap
+                         */
+    STEP_ATOMIC_SHARED,
+    STEP_VOTE, /* immediate: of all */
+    STEP_MATCH,
+    STEP_REDUX, /* immediate: lilac_simt_atomic */
+    STEP_PRINT, /* the values are those of an access */
+    STEP_TIMER,
     STEP_LOOP_BEGIN, /* out counter, a lower, b upper, c step; immediate: entry bytes; to target
                         when there is no iteration */
     STEP_LOOP_NEXT,  /* the same operands; to target when there is another iteration */
@@ -46,8 +54,9 @@ typedef enum lilac_sim_step_kind {
 typedef struct lilac_sim_access {
     uint32_t address;   /* register offsets */
     uint32_t predicate; /* LILAC_SIM_NONE: always */
-    uint32_t values[8]; /* results of a load, operands of a store */
-    uint32_t others[8]; /* LILAC_SIM_NONE: zero */
+    uint32_t values[8]; /* results of a load, operands of a store, old values of an atomic */
+    uint32_t others[8]; /* LILAC_SIM_NONE: zero; operands of an atomic */
+    uint8_t type;       /* lilac_simt_type, of an atomic's elements */
     uint32_t count;     /* elements a thread */
     uint32_t width;     /* bytes of one */
     int64_t offset;

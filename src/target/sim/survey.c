@@ -137,6 +137,13 @@ static void find_varying(lilac_sim_decoder *d, const lilac_simt_body *body) {
         case LILAC_SIMT_OP_LD_MATRIX:
         case LILAC_SIMT_OP_SHUFFLE:
         case LILAC_SIMT_OP_BALLOT:
+        case LILAC_SIMT_OP_VOTE:
+        case LILAC_SIMT_OP_MATCH:
+        case LILAC_SIMT_OP_REDUX:
+        case LILAC_SIMT_OP_TIMER:
+        case LILAC_SIMT_OP_ATOMIC_GLOBAL:
+        case LILAC_SIMT_OP_CAS_GLOBAL:
+        case LILAC_SIMT_OP_ATOMIC_SHARED:
             for (uint32_t k = 0; k < i->result_count; k++)
                 mark(d, i->result + k, true);
             break;
