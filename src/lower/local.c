@@ -8,7 +8,8 @@
  * buffer that memdesc_index chose └ of the allocation
  *
  * so trans and reshape, which rename coordinates, change nothing but the type. A store or load is
- * the access of the tensor's layout to the memory's (movement.h).
+ * the access of the tensor's layout to the memory's (movement.h), by vectors or, where that costs
+ * less, by matrix instructions.
  *
  * Allocations are placed before the function is lowered. The life of one reaches from its operation
  * to the end of the last one, in its own block, that uses it, directly, through views or inside a
@@ -311,8 +312,33 @@ typedef struct transfer {
     uint32_t registers; /* mask of the canonical registers' bits */
 } transfer;
 
+/* Instructions issue in an eighth of the time of a wavefront. */
+static uint64_t cost_of(const lilac_movement_access *access) {
+    return 8 * access->wavefronts + access->instructions;
+}
+
+/* Takes a matrix instruction where that costs less. Its rows of 16 bytes must stay whole. */
+static void try_matrices(lilac_lowering *l, const struct lilac_lower_memory *memory,
+                         const lilac_layout *layout, const lilac_tile_type *type, transfer *t) {
+    static const lilac_movement_instruction instructions[2] = {LILAC_MOVEMENT_MATRIX,
+                                                               LILAC_MOVEMENT_MATRIX_TRANSPOSED};
+    enum { ROW = 16 };
+    uint32_t bytes = element_bits(type) / 8;
+    bool whole = memory->shift * bytes % ROW == 0 && memory->constant % ROW == 0 &&
+                 (memory->dynamic == 0 || bytes_of(type, type->layout->out_count) % ROW == 0);
+    for (uint32_t i = 0; whole && i < 2; i++) {
+        lilac_movement_access access;
+        lilac_reason why;
+        if (lilac_movement_access_init_matrix(&access, layout, type->layout, instructions[i],
+                                              element_bits(type), l->target->arch, &why) &&
+            cost_of(&access) < cost_of(&t->access)) {
+            t->access = access;
+        }
+    }
+}
+
 static bool plan_transfer(lilac_lowering *l, const lilac_lower_view *view,
-                          const lilac_tile_value *memory_value, transfer *t) {
+                          const lilac_tile_value *memory_value, bool loads, transfer *t) {
     const struct lilac_lower_memory *memory = l->values[memory_value->id].memory;
     const lilac_tile_type *type = memory_value->type;
     lilac_movement_padding padding;
@@ -337,6 +363,12 @@ static bool plan_transfer(lilac_lowering *l, const lilac_lower_view *view,
                                            element_bits(type), &arch, &why)) {
         return lilac_lower_unsupported(l, why.text);
     }
+    if (loads) {
+        lilac_movement_access_as_load(&t->access, l->target->arch);
+    }
+    if (padding.count == 0) {
+        try_matrices(l, memory, &layout, type, t);
+    }
     t->place = (lilac_lower_place){.offset = memory->begin,
                                    .bytes = memory->bytes,
                                    .shift = memory->shift,
@@ -349,7 +381,7 @@ static bool store(lilac_lowering *l, const lilac_tile_value *tensor,
                   const lilac_tile_value *memory) {
     const lilac_lower_value *value = &l->values[tensor->id];
     transfer t;
-    if (!plan_transfer(l, value->view, memory, &t)) {
+    if (!plan_transfer(l, value->view, memory, false, &t)) {
         return false;
     }
     lilac_lower_barrier(l);
@@ -362,6 +394,10 @@ static bool store(lilac_lowering *l, const lilac_tile_value *tensor,
     lilac_lower_pack_words(&l->builder, l->arena, value->simt, bits, element_bits(tensor->type),
                            values, &words);
     t.place.copies = value->view->free_threads;
+    if (t.access.instruction != LILAC_MOVEMENT_VECTOR) {
+        /* All lanes of a warp take part. */
+        t.place.copies &= ~((1U << value->view->lane_bits) - 1);
+    }
     lilac_lower_store_access(&l->builder, l->arena, &t.access, &t.place, &words);
     return true;
 }
@@ -369,7 +405,7 @@ static bool store(lilac_lowering *l, const lilac_tile_value *tensor,
 static bool load(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_lower_value *value = lilac_lower_result(l, op, 0);
     transfer t;
-    if (value == NULL || !plan_transfer(l, value->view, op->operands[0].value, &t)) {
+    if (value == NULL || !plan_transfer(l, value->view, op->operands[0].value, true, &t)) {
         return false;
     }
     lilac_lower_barrier(l);

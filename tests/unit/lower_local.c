@@ -71,6 +71,43 @@ static void through_memory(void **state) {
     }
 }
 
+/* Operands of matrix products come by matrix instructions, straight and transposed. */
+static void operands_by_matrices(void **state) {
+    (void)state;
+    static const char *const operands[2] = {"#ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>",
+                                            "#ttg.dot_op<{opIdx = 1, parent = #mma, kWidth = 2}>"};
+    lilac_random random;
+    lilac_random_seed(&random, 8);
+    for (uint32_t i = 0; i < 2; i++) {
+        lilac_text text = {0};
+        put_head(&text,
+                 ROW SPACE
+                 "#mma = #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [2, "
+                 "2], instrShape = [16, 8]}>\n"
+                 "#shared = #ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, "
+                 "0]}>\n",
+                 "f16");
+        put_pointers(&text, "a", "x", "#row", "f16", ROWS, COLUMNS);
+        put_pointers(&text, "b", "o", operands[i], "f16", ROWS, COLUMNS);
+        put_load(&text, "a", "#row", "f16", ROWS, COLUMNS);
+        lilac_text_printf(&text,
+                          "    %%m = ttg.local_alloc %%a : (tensor<64x64xf16, #row>) -> "
+                          "!ttg.memdesc<64x64xf16, #shared, #smem>\n"
+                          "    %%v = ttg.local_load %%m : !ttg.memdesc<64x64xf16, #shared, #smem> "
+                          "-> tensor<64x64xf16, %s>\n",
+                          operands[i]);
+        put_store(&text, "b", "v", operands[i], "f16", ROWS, COLUMNS);
+        put_tail(&text);
+        harness h;
+        open_text(&h, &text);
+        run_kernel(&h, &random, x, COUNT * 2, o, COUNT * 2, 0);
+        assert_memory_equal(x, o, COUNT * 2);
+        assert_true(h.counters.matrix_loads > 0);
+        assert_int_equal(h.counters.matrix_loads, h.counters.shared_loads);
+        harness_close(&h);
+    }
+}
+
 /* Views: a transpose, a part, a reshape; memory with copies among the threads that store it. */
 static void views(void **state) {
     (void)state;
@@ -244,9 +281,9 @@ static void too_large(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(through_memory),   cmocka_unit_test(views),
-        cmocka_unit_test(buffers_in_loops), cmocka_unit_test(lives),
-        cmocka_unit_test(too_large),
+        cmocka_unit_test(through_memory), cmocka_unit_test(operands_by_matrices),
+        cmocka_unit_test(views),          cmocka_unit_test(buffers_in_loops),
+        cmocka_unit_test(lives),          cmocka_unit_test(too_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
