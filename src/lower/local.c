@@ -1,11 +1,13 @@
 /* Shared memory that the program names: local_alloc, local_store, local_load, and views of it.
  *
- * A memory descriptor stands for
+ * A memory descriptor stands for the bytes
  *
- *     bytes  begin + dynamic + padded(shift ⊕ offset) * element size
- *            │       │                │       └ M⁻¹ of the element's coordinates, M the type's
- * layout │       │                └ where a subslice begins: M⁻¹ of its coordinates │       └ the
- * buffer that memdesc_index chose └ of the allocation
+ *     begin + dynamic + padded(shift ⊕ offset) · element size
+ *
+ *     begin     of the allocation
+ *     dynamic   the buffer that memdesc_index chose
+ *     shift     where a subslice begins: M⁻¹ of its coordinates, M the layout of the memory
+ *     offset    M⁻¹ of the element's coordinates
  *
  * so trans and reshape, which rename coordinates, change nothing but the type. A store or load is
  * the access of the tensor's layout to the memory's (movement.h), by vectors or, where that costs
