@@ -197,23 +197,6 @@ void lilac_lower_store_vector(lilac_lowering *l, lilac_simt_opcode code, lilac_s
                               lilac_simt_value address, int64_t offset, lilac_simt_value predicate,
                               const lilac_simt_instruction *modifiers);
 
-/* The registers of one access: element j is register r with the bits of j put at `bits`. */
-typedef struct lilac_lower_vector {
-    uint32_t log2_size;
-    uint32_t bits[4]; /* register bits, lowest element bit first */
-    uint32_t mask;    /* of them */
-} lilac_lower_vector;
-
-uint32_t lilac_lower_register_at(const lilac_lower_vector *vector, uint32_t r, uint32_t element);
-/* The widest vector over all dimensions that the facts allow: of the operation's first operand,
- * pointers, contiguous and aligned, with one value of the mask (or NULL). */
-lilac_lower_vector lilac_lower_choose_vector(lilac_lowering *l, const lilac_tile_op *op,
-                                             const lilac_lower_view *view,
-                                             const lilac_tile_value *mask);
-/* The address in register r, and the constant part that an access takes as its immediate. */
-lilac_simt_value lilac_lower_address(lilac_lowering *l, const lilac_lower_value *pointer,
-                                     uint32_t r, int64_t *immediate);
-
 /* ---- words (words.c) --------------------------------------------------------------------- */
 
 /* A thread's 2^register_bits registers as 32-bit words, as movement plans count them: elements
@@ -298,18 +281,6 @@ bool lilac_lower_move_value(lilac_lowering *l, const lilac_lower_value *from,
                             const lilac_lower_map *map, uint32_t results,
                             lilac_lower_value *const *to);
 
-/* A value of any type from another lane (reduce.c): narrow ones are widened to the 32 bits that
- * shuffles move, 64 bits go in two halves. */
-lilac_simt_value lilac_lower_shuffle(lilac_lowering *l, lilac_simt_shuffle kind,
-                                     lilac_simt_value value, lilac_simt_value lane);
-
-/* ---- copies (atomics.c) ------------------------------------------------------------------ */
-
-/* Values that only one of the threads with copies of an element has right, for all of them:
- * registers[r] for the canonical r of the view (NULL: thread 0's scalar). By shuffles within a
- * warp, else through shared memory. Refuses copies between blocks of a cluster. */
-bool lilac_lower_broadcast_copies(lilac_lowering *l, const lilac_lower_view *view,
-                                  lilac_simt_value *registers);
 /* ---- families ---------------------------------------------------------------------------- */
 
 bool lilac_lower_integer_op(lilac_lowering *l, const lilac_tile_op *op); /* arithmetic.c */
@@ -322,9 +293,6 @@ bool lilac_lower_pointer(lilac_lowering *l, const lilac_tile_op *op);    /* memo
 bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op);       /* memory.c */
 bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op);      /* memory.c */
 bool lilac_lower_reduce(lilac_lowering *l, const lilac_tile_op *op);     /* reduce.c */
-bool lilac_lower_atomic(lilac_lowering *l, const lilac_tile_op *op);     /* atomics.c */
-bool lilac_lower_inline_asm(lilac_lowering *l, const lilac_tile_op *op); /* inline_asm.c */
-bool lilac_lower_print(lilac_lowering *l, const lilac_tile_op *op);      /* print.c */
 bool lilac_lower_control(lilac_lowering *l, const lilac_tile_op *op);    /* control.c */
 bool lilac_lower_local(lilac_lowering *l, const lilac_tile_op *op);      /* local.c */
 

@@ -295,8 +295,9 @@ static lilac_simt_value shuffle_word(lilac_lowering *l, lilac_simt_shuffle kind,
     return lilac_simt_build(&l->builder, &like, 2, operands, 1, &type);
 }
 
-lilac_simt_value lilac_lower_shuffle(lilac_lowering *l, lilac_simt_shuffle kind,
-                                     lilac_simt_value value, lilac_simt_value lane) {
+/* Shuffles move 32-bit words: narrower values are widened, 64 bits go in two halves. */
+static lilac_simt_value shuffle(lilac_lowering *l, lilac_simt_shuffle kind, lilac_simt_value value,
+                                lilac_simt_value lane) {
     lilac_simt_builder *b = &l->builder;
     lilac_simt_type type = lilac_simt_type_of(l->kernel, value);
     uint32_t bits = lilac_simt_type_bits(type);
@@ -332,7 +333,7 @@ static void shuffle_row(lilac_lowering *l, lilac_simt_shuffle kind, lilac_simt_v
     bool pairs = lilac_simt_type_bits(type) == 16 && count % 2 == 0;
     for (uint32_t i = 0; i < count; i += pairs ? 2 : 1) {
         if (!pairs) {
-            out[(size_t)i * stride] = lilac_lower_shuffle(l, kind, in[(size_t)i * stride], lane);
+            out[(size_t)i * stride] = shuffle(l, kind, in[(size_t)i * stride], lane);
             continue;
         }
         lilac_simt_value pair[2] = {in[(size_t)i * stride], in[(size_t)(i + 1) * stride]};
