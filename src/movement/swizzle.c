@@ -207,6 +207,25 @@ static bool vanish_on(builder *b, uint32_t vector, uint32_t mask) {
     return tagged_add(&b->registers, rest);
 }
 
+/* The owner's registers that may lie in Z as they are do, so that they keep to themselves: those
+ * that leave what both sides use independent of the other side's threads. */
+static void keep_registers(builder *b, uint32_t shared) {
+    choice c;
+    begin_choice(b, &c, shared);
+    for (uint32_t i = b->other_low; i < b->low; i++) {
+        if (b->lane_bit[i] == REGISTER_DIRECTION) {
+            (void)tagged_add(&c.shared, tag(b->direction[i] & FRAME_REGISTERS, 0));
+        }
+    }
+    for (uint32_t left = b->pair->registers; left != 0; left &= left - 1) {
+        const uint32_t unit = left & -left;
+        const uint64_t rest = tagged_rest(&c.shared, tag(unit, 0));
+        if ((rest >> 32 != 0 || (uint32_t)rest == 0) && vanish_on(b, unit, 0)) {
+            (void)tagged_add(&c.shared, rest);
+        }
+    }
+}
+
 static bool place_low(builder *b) {
     const trip_pair *pair = b->pair;
     uint32_t commons = 0, shared = 0, other_lanes = 0, tags = 0;
@@ -245,6 +264,9 @@ static bool place_low(builder *b) {
         if (!tagged_add(&b->registers, tag(vector, left & -left))) {
             return false;
         }
+    }
+    if (other_lanes == 0) {
+        keep_registers(b, shared);
     }
     for (uint32_t j = 0; j < b->other->thread_bits; j++) {
         if (!is_low_lane(b, j) && !vanish_on(b, b->other->thread[j], shared)) {
