@@ -376,6 +376,13 @@ static family family_of(lilac_tile_opcode code) {
         return lilac_lower_load;
     case LILAC_TILE_OP_TT_STORE:
         return lilac_lower_store;
+    case LILAC_TILE_OP_TT_ATOMIC_RMW:
+    case LILAC_TILE_OP_TT_ATOMIC_CAS:
+        return lilac_lower_atomic;
+    case LILAC_TILE_OP_TT_ELEMENTWISE_INLINE_ASM:
+        return lilac_lower_inline_asm;
+    case LILAC_TILE_OP_TT_PRINT:
+        return lilac_lower_print;
     case LILAC_TILE_OP_TT_REDUCE:
         return lilac_lower_reduce;
     case LILAC_TILE_OP_SCF_FOR:

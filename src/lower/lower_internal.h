@@ -197,6 +197,23 @@ void lilac_lower_store_vector(lilac_lowering *l, lilac_simt_opcode code, lilac_s
                               lilac_simt_value address, int64_t offset, lilac_simt_value predicate,
                               const lilac_simt_instruction *modifiers);
 
+/* The registers of one access: element j is register r with the bits of j put at `bits`. */
+typedef struct lilac_lower_vector {
+    uint32_t log2_size;
+    uint32_t bits[4]; /* register bits, lowest element bit first */
+    uint32_t mask;    /* of them */
+} lilac_lower_vector;
+
+uint32_t lilac_lower_register_at(const lilac_lower_vector *vector, uint32_t r, uint32_t element);
+/* The widest vector over all dimensions that the facts allow: of the operation's first operand,
+ * pointers, contiguous and aligned, with one value of the mask (or NULL). */
+lilac_lower_vector lilac_lower_choose_vector(lilac_lowering *l, const lilac_tile_op *op,
+                                             const lilac_lower_view *view,
+                                             const lilac_tile_value *mask);
+/* The address in register r, and the constant part that an access takes as its immediate. */
+lilac_simt_value lilac_lower_address(lilac_lowering *l, const lilac_lower_value *pointer,
+                                     uint32_t r, int64_t *immediate);
+
 /* ---- words (words.c) --------------------------------------------------------------------- */
 
 /* A thread's 2^register_bits registers as 32-bit words, as movement plans count them: elements
@@ -281,6 +298,43 @@ bool lilac_lower_move_value(lilac_lowering *l, const lilac_lower_value *from,
                             const lilac_lower_map *map, uint32_t results,
                             lilac_lower_value *const *to);
 
+/* ---- copies (atomics.c) ------------------------------------------------------------------ */
+
+/* Values that only one of the threads with copies of an element has right, for all of them:
+ * registers[r] for the canonical r of the view (NULL: thread 0's scalar). By shuffles within a
+ * warp, else through shared memory. Refuses copies between blocks of a cluster. */
+bool lilac_lower_broadcast_copies(lilac_lowering *l, const lilac_lower_view *view,
+                                  lilac_simt_value *registers);
+/* ---- elements, lanes and scratch of reductions and scans (region.c) ----------------------- */
+
+/* a = region(a, b), by lowering the region's operations on scalars; one value for each operand. */
+bool lilac_lower_combine(lilac_lowering *l, const lilac_tile_op *op, lilac_simt_value *a,
+                         const lilac_simt_value *b);
+/* Shuffles move 32-bit words: narrower values are widened, 64 bits go in two halves. */
+lilac_simt_value lilac_lower_shuffle(lilac_lowering *l, lilac_simt_shuffle kind,
+                                     lilac_simt_value value, lilac_simt_value lane);
+/* Shuffles a row of values (`stride` apart), two 16-bit ones in a word. */
+void lilac_lower_shuffle_row(lilac_lowering *l, lilac_simt_shuffle kind, lilac_simt_value lane,
+                             uint32_t count, uint32_t stride, const lilac_simt_value *in,
+                             lilac_simt_value *out);
+/* That an element takes in memory. */
+static inline uint32_t lilac_lower_memory_bytes(lilac_simt_type type) {
+    uint32_t bits = lilac_simt_type_bits(type);
+    return bits < 8 ? 1 : bits / 8;
+}
+/* The address of a coordinate: the thread's part as a value, then registers' parts one at a time,
+ * as an immediate where they touch other bits. */
+typedef struct lilac_lower_addressing {
+    lilac_simt_value base; /* of the block's shared memory */
+    lilac_simt_value thread;
+    uint64_t thread_bits; /* that the thread's part may set */
+} lilac_lower_addressing;
+/* columns[i]: bytes, xored over the set bits i of the thread's index. */
+lilac_lower_addressing lilac_lower_address_threads(lilac_lowering *l, uint32_t bits,
+                                                   const uint64_t *columns);
+lilac_simt_value lilac_lower_address_of(lilac_lowering *l, const lilac_lower_addressing *a,
+                                        uint64_t part, int64_t *immediate);
+
 /* ---- families ---------------------------------------------------------------------------- */
 
 bool lilac_lower_integer_op(lilac_lowering *l, const lilac_tile_op *op); /* arithmetic.c */
@@ -293,6 +347,13 @@ bool lilac_lower_pointer(lilac_lowering *l, const lilac_tile_op *op);    /* memo
 bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op);       /* memory.c */
 bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op);      /* memory.c */
 bool lilac_lower_reduce(lilac_lowering *l, const lilac_tile_op *op);     /* reduce.c */
+bool lilac_lower_scan(lilac_lowering *l, const lilac_tile_op *op);       /* scan.c */
+bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op);     /* gather.c */
+bool lilac_lower_histogram(lilac_lowering *l, const lilac_tile_op *op);  /* histogram.c */
+bool lilac_lower_cat(lilac_lowering *l, const lilac_tile_op *op);        /* cat.c */
+bool lilac_lower_atomic(lilac_lowering *l, const lilac_tile_op *op);     /* atomics.c */
+bool lilac_lower_inline_asm(lilac_lowering *l, const lilac_tile_op *op); /* inline_asm.c */
+bool lilac_lower_print(lilac_lowering *l, const lilac_tile_op *op);      /* print.c */
 bool lilac_lower_control(lilac_lowering *l, const lilac_tile_op *op);    /* control.c */
 bool lilac_lower_local(lilac_lowering *l, const lilac_tile_op *op);      /* local.c */
 

@@ -143,8 +143,8 @@ bool lilac_lower_pointer(lilac_lowering *l, const lilac_tile_op *op) {
 /* What an access's immediate may be: 24 bits with sign in the machine's instructions. */
 #define MAX_IMMEDIATE ((int64_t)1 << 23)
 
-static lilac_simt_value address_of(lilac_lowering *l, const lilac_lower_value *pointer, uint32_t r,
-                                   int64_t *immediate) {
+lilac_simt_value lilac_lower_address(lilac_lowering *l, const lilac_lower_value *pointer,
+                                     uint32_t r, int64_t *immediate) {
     int64_t offset = pointer->offsets == NULL ? 0 : pointer->offsets[r];
     if (offset >= -MAX_IMMEDIATE && offset < MAX_IMMEDIATE) {
         *immediate = offset;
@@ -244,14 +244,9 @@ void lilac_lower_store_vector(lilac_lowering *l, lilac_simt_opcode code, lilac_s
 
 /* ---- vectors ----------------------------------------------------------------------------- */
 
-/* The registers of one access: element j is register r with the bits of j put at `bits`. */
-typedef struct vector {
-    uint32_t log2_size;
-    uint32_t bits[4]; /* register bits, lowest element bit first */
-    uint32_t mask;    /* of them */
-} vector;
+typedef lilac_lower_vector vector;
 
-static uint32_t register_at(const vector *v, uint32_t r, uint32_t element) {
+uint32_t lilac_lower_register_at(const lilac_lower_vector *v, uint32_t r, uint32_t element) {
     for (uint32_t i = 0; i < v->log2_size; i++) {
         r |= (element >> i & 1) << v->bits[i];
     }
@@ -268,9 +263,9 @@ static int find_column(const lilac_lower_view *view, uint64_t column) {
     return -1;
 }
 
-/* The widest vector over all dimensions. */
-static vector choose_vector(lilac_lowering *l, const lilac_tile_op *op,
-                            const lilac_lower_view *view, const lilac_tile_value *mask) {
+lilac_lower_vector lilac_lower_choose_vector(lilac_lowering *l, const lilac_tile_op *op,
+                                             const lilac_lower_view *view,
+                                             const lilac_tile_value *mask) {
     vector best = {0};
     const lilac_tile_value *pointer = lilac_tile_operand(op, 0);
     uint32_t size = pointee_bytes(pointer->type);
@@ -386,7 +381,7 @@ bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_lower_view *view = result->view;
     vector v = {0};
     if (view != NULL) {
-        v = choose_vector(l, op, view, lilac_tile_operand(op, 1));
+        v = lilac_lower_choose_vector(l, op, view, lilac_tile_operand(op, 1));
     }
     uint32_t elements = 1U << v.log2_size;
     for (uint32_t r = 0; r < result->count; r++) {
@@ -398,18 +393,18 @@ bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
             continue;
         }
         int64_t immediate;
-        lilac_simt_value address =
-            address_of(l, pointer, lilac_lower_index(pointer, place.source, r), &immediate);
+        lilac_simt_value address = lilac_lower_address(
+            l, pointer, lilac_lower_index(pointer, place.source, r), &immediate);
         lilac_simt_value others[16], loaded[16];
         for (uint32_t e = 0; e < elements && other.value != NULL; e++) {
-            others[e] = of_companion(l, &other, register_at(&v, r, e));
+            others[e] = of_companion(l, &other, lilac_lower_register_at(&v, r, e));
         }
         lilac_simt_value predicate = mask.value != NULL ? of_companion(l, &mask, r) : 0;
         bool need_others = predicate != 0 && other.value != NULL;
         lilac_lower_load_vector(l, LILAC_SIMT_OP_LD_GLOBAL, type, elements, address, immediate,
                                 predicate, need_others ? others : NULL, &modifiers, loaded);
         for (uint32_t e = 0; e < elements; e++) {
-            result->base[register_at(&v, r, e)] = loaded[e];
+            result->base[lilac_lower_register_at(&v, r, e)] = loaded[e];
         }
     }
     if (view == NULL) {
@@ -436,7 +431,7 @@ bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op) {
     uint32_t free_threads = l->target->num_warps * l->target->arch->warp_size - 1;
     uint32_t free_blocks = l->target->num_ctas - 1;
     if (view != NULL) {
-        v = choose_vector(l, op, view, lilac_tile_operand(op, 2));
+        v = lilac_lower_choose_vector(l, op, view, lilac_tile_operand(op, 2));
         free_threads = view->free_threads;
         free_blocks = view->free_blocks;
     }
@@ -447,10 +442,10 @@ bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op) {
             continue;
         }
         int64_t immediate;
-        lilac_simt_value address = address_of(l, pointer, r, &immediate);
+        lilac_simt_value address = lilac_lower_address(l, pointer, r, &immediate);
         lilac_simt_value values[16];
         for (uint32_t e = 0; e < elements; e++) {
-            values[e] = of_companion(l, &value, register_at(&v, r, e));
+            values[e] = of_companion(l, &value, lilac_lower_register_at(&v, r, e));
         }
         lilac_simt_value predicate = mask.value != NULL ? of_companion(l, &mask, r) : 0;
         if (predicate == 0) {

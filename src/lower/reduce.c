@@ -186,47 +186,14 @@ static bool make_plan(lilac_lowering *l, const lilac_tile_op *op, plan *p) {
 
 /* ---- combining --------------------------------------------------------------------------- */
 
-/* The values of one element, one for each operand. */
-typedef lilac_simt_value *element;
-
-/* a = region(a, b), by lowering the region's operations on scalars. */
-static bool combine(lilac_lowering *l, const lilac_tile_op *op, element a,
-                    const lilac_simt_value *b) {
-    const lilac_tile_block *block = op->regions[0]->first;
-    uint32_t count = op->operand_count;
-    if (block == NULL || block->argument_count != 2 * count) {
-        return lilac_lower_unsupported(l, "its region does not take two elements");
-    }
-    for (uint32_t i = 0; i < 2 * count; i++) {
-        lilac_lower_value *argument = lilac_lower_define(l, block->arguments[i]);
-        if (argument == NULL) {
-            return false;
-        }
-        argument->base[0] = i < count ? a[i] : b[i - count];
-    }
-    const lilac_tile_op *end = lilac_lower_block(l, block);
-    l->op = op;
-    l->builder.location = op->location;
-    if (end == NULL) {
-        return false;
-    }
-    if (end->operand_count != count) {
-        return lilac_lower_unsupported(l, "its region does not return an element");
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        a[i] = lilac_lower_get(l, lilac_lower_operand(l, end, i), 0);
-    }
-    return true;
-}
-
 /* Combines `count` (a power of two) elements standing one after another into the first. */
 static bool combine_tree(lilac_lowering *l, const lilac_tile_op *op, lilac_simt_value *elements,
                          uint32_t count) {
     uint32_t stride = op->operand_count;
     for (uint32_t half = count / 2; half > 0; half /= 2) {
         for (uint32_t i = 0; i < half; i++) {
-            if (!combine(l, op, elements + (size_t)i * stride,
-                         elements + (size_t)(i + half) * stride)) {
+            if (!lilac_lower_combine(l, op, elements + (size_t)i * stride,
+                                     elements + (size_t)(i + half) * stride)) {
                 return false;
             }
         }
@@ -287,64 +254,6 @@ static lilac_simt_value *fold_registers(lilac_lowering *l, const lilac_tile_op *
 
 /* ---- lanes ------------------------------------------------------------------------------- */
 
-static lilac_simt_value shuffle_word(lilac_lowering *l, lilac_simt_shuffle kind,
-                                     lilac_simt_value word, lilac_simt_value lane) {
-    lilac_simt_instruction like = {.code = LILAC_SIMT_OP_SHUFFLE, .detail = (uint8_t)kind};
-    lilac_simt_type type = lilac_simt_type_of(l->kernel, word);
-    lilac_simt_value operands[2] = {word, lane};
-    return lilac_simt_build(&l->builder, &like, 2, operands, 1, &type);
-}
-
-/* Shuffles move 32-bit words: narrower values are widened, 64 bits go in two halves. */
-static lilac_simt_value shuffle(lilac_lowering *l, lilac_simt_shuffle kind, lilac_simt_value value,
-                                lilac_simt_value lane) {
-    lilac_simt_builder *b = &l->builder;
-    lilac_simt_type type = lilac_simt_type_of(l->kernel, value);
-    uint32_t bits = lilac_simt_type_bits(type);
-    if (bits == 32) {
-        return shuffle_word(l, kind, value, lane);
-    }
-    if (bits == 64) {
-        lilac_simt_value halves[2];
-        lilac_simt_unpack(b, LILAC_SIMT_I32, value, 2, halves);
-        for (uint32_t i = 0; i < 2; i++) {
-            halves[i] = shuffle_word(l, kind, halves[i], lane);
-        }
-        return lilac_simt_pack(b, type, 2, halves);
-    }
-    bool is_float = lilac_simt_type_is_float(type);
-    lilac_simt_value narrow =
-        is_float ? lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, LILAC_SIMT_I16, value) : value;
-    lilac_simt_value word = lilac_simt_op1(b, LILAC_SIMT_OP_ZEXT, LILAC_SIMT_I32, narrow);
-    word = shuffle_word(l, kind, word, lane);
-    if (type == LILAC_SIMT_I1) {
-        return lilac_simt_compare_values(b, LILAC_SIMT_NE, word,
-                                         lilac_simt_constant(b, LILAC_SIMT_I32, 0));
-    }
-    narrow = lilac_simt_op1(b, LILAC_SIMT_OP_TRUNC, is_float ? LILAC_SIMT_I16 : type, word);
-    return is_float ? lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, type, narrow) : narrow;
-}
-
-/* Shuffles a row of values (`stride` apart), two 16-bit ones in a word. */
-static void shuffle_row(lilac_lowering *l, lilac_simt_shuffle kind, lilac_simt_value lane,
-                        uint32_t count, uint32_t stride, const lilac_simt_value *in,
-                        lilac_simt_value *out) {
-    lilac_simt_type type = lilac_simt_type_of(l->kernel, in[0]);
-    bool pairs = lilac_simt_type_bits(type) == 16 && count % 2 == 0;
-    for (uint32_t i = 0; i < count; i += pairs ? 2 : 1) {
-        if (!pairs) {
-            out[(size_t)i * stride] = shuffle(l, kind, in[(size_t)i * stride], lane);
-            continue;
-        }
-        lilac_simt_value pair[2] = {in[(size_t)i * stride], in[(size_t)(i + 1) * stride]};
-        lilac_simt_value word = lilac_simt_pack(&l->builder, LILAC_SIMT_I32, 2, pair);
-        word = shuffle_word(l, kind, word, lane);
-        lilac_simt_unpack(&l->builder, type, word, 2, pair);
-        out[(size_t)i * stride] = pair[0];
-        out[(size_t)(i + 1) * stride] = pair[1];
-    }
-}
-
 static bool fold_lanes(lilac_lowering *l, const lilac_tile_op *op, const plan *p,
                        lilac_simt_value *elements) {
     uint32_t groups = 1U << p->group_bits, n = p->operands;
@@ -353,10 +262,11 @@ static bool fold_lanes(lilac_lowering *l, const lilac_tile_op *op, const plan *p
         lilac_simt_value mask =
             lilac_simt_constant(&l->builder, LILAC_SIMT_I32, p->lane_masks[step]);
         for (uint32_t i = 0; i < n; i++) {
-            shuffle_row(l, LILAC_SIMT_SHFL_XOR, mask, groups, n, elements + i, others + i);
+            lilac_lower_shuffle_row(l, LILAC_SIMT_SHFL_XOR, mask, groups, n, elements + i,
+                                    others + i);
         }
         for (uint32_t g = 0; g < groups; g++) {
-            if (!combine(l, op, elements + (size_t)g * n, others + (size_t)g * n)) {
+            if (!lilac_lower_combine(l, op, elements + (size_t)g * n, others + (size_t)g * n)) {
                 return false;
             }
         }
@@ -376,54 +286,18 @@ static void agree(lilac_lowering *l, const plan *p, lilac_simt_value *elements) 
     }
     lilac_simt_value lane = lilac_lower_linear(&l->builder, p->in->lane_bits, columns, 0, NULL);
     for (uint32_t i = 0; i < p->operands; i++) {
-        shuffle_row(l, LILAC_SIMT_SHFL_IDX, lane, 1U << p->group_bits, p->operands, elements + i,
-                    elements + i);
+        lilac_lower_shuffle_row(l, LILAC_SIMT_SHFL_IDX, lane, 1U << p->group_bits, p->operands,
+                                elements + i, elements + i);
     }
 }
 
 /* ---- warps ------------------------------------------------------------------------------- */
 
-static uint32_t memory_bytes(lilac_simt_type type) {
-    uint32_t bits = lilac_simt_type_bits(type);
-    return bits < 8 ? 1 : bits / 8;
-}
-
-/* The address of a coordinate: the thread's part as a value, then registers' parts one at a time,
- * as an immediate where they touch other bits. */
-typedef struct addressing {
-    lilac_simt_value base; /* of the block's shared memory */
-    lilac_simt_value thread;
-    uint64_t thread_bits; /* that the thread's part may set */
-} addressing;
-
-static addressing address_threads(lilac_lowering *l, uint32_t bits, const uint64_t *columns) {
-    lilac_simt_instruction shared = {.code = LILAC_SIMT_OP_SHARED_BASE};
-    lilac_simt_type type = LILAC_SIMT_I32;
-    addressing a = {.base = lilac_simt_build(&l->builder, &shared, 0, NULL, 1, &type)};
-    a.thread = lilac_lower_linear(&l->builder, bits, columns, 0, NULL);
-    for (uint32_t i = 0; i < bits; i++) {
-        a.thread_bits |= columns[i];
-    }
-    return a;
-}
-
-static lilac_simt_value address_of(lilac_lowering *l, const addressing *a, uint64_t part,
-                                   int64_t *immediate) {
-    lilac_simt_value thread = a->thread;
-    *immediate = (int64_t)part;
-    if (part & a->thread_bits) {
-        thread = lilac_simt_op2(&l->builder, LILAC_SIMT_OP_XOR, LILAC_SIMT_I32, thread,
-                                lilac_lower_integer(l, LILAC_SIMT_I32, (int64_t)part));
-        *immediate = 0;
-    }
-    return lilac_simt_op2(&l->builder, LILAC_SIMT_OP_ADD, LILAC_SIMT_I32, a->base, thread);
-}
-
 static void write_partials(lilac_lowering *l, const plan *p, uint32_t operand, uint32_t start,
                            const lilac_simt_instruction *promise,
                            const lilac_simt_value *elements) {
     lilac_simt_type type = lilac_simt_type_of(l->kernel, elements[operand]);
-    uint32_t scale = lilac_lower_log2(memory_bytes(type));
+    uint32_t scale = lilac_lower_log2(lilac_lower_memory_bytes(type));
     uint64_t columns[LILAC_LAYOUT_MAX_BITS];
     for (uint32_t i = 0; i < p->in->thread_bits; i++) {
         columns[i] = kept(p, p->in->threads[i]) << p->slot_bits << scale;
@@ -431,7 +305,7 @@ static void write_partials(lilac_lowering *l, const plan *p, uint32_t operand, u
     for (uint32_t s = 0; s < p->slot_bits; s++) {
         columns[p->slot_thread[s]] |= 1ULL << s << scale;
     }
-    addressing a = address_threads(l, p->in->thread_bits, columns);
+    lilac_lower_addressing a = lilac_lower_address_threads(l, p->in->thread_bits, columns);
     lilac_simt_value writes = lilac_lower_one_copy(l, p->idle_threads, 0);
     for (uint32_t g = 0; g < 1U << p->group_bits; g++) {
         uint64_t part = 0;
@@ -439,7 +313,8 @@ static void write_partials(lilac_lowering *l, const plan *p, uint32_t operand, u
             part ^= g >> i & 1 ? kept(p, p->in->registers[p->group_register[i]]) : 0;
         }
         int64_t immediate;
-        lilac_simt_value address = address_of(l, &a, part << p->slot_bits << scale, &immediate);
+        lilac_simt_value address =
+            lilac_lower_address_of(l, &a, part << p->slot_bits << scale, &immediate);
         lilac_lower_store_vector(l, LILAC_SIMT_OP_ST_SHARED, type, 1,
                                  &elements[(size_t)g * p->operands + operand], address,
                                  immediate + start, writes, promise);
@@ -450,16 +325,17 @@ static void write_partials(lilac_lowering *l, const plan *p, uint32_t operand, u
 static void read_partials(lilac_lowering *l, const plan *p, uint32_t operand, uint32_t start,
                           lilac_simt_type type, uint32_t r, const lilac_simt_instruction *promise,
                           lilac_simt_value *partials) {
-    uint32_t size = memory_bytes(type), scale = lilac_lower_log2(size);
+    uint32_t size = lilac_lower_memory_bytes(type), scale = lilac_lower_log2(size);
     uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0};
     uint32_t bits = p->out == NULL ? 0 : p->out->thread_bits;
     for (uint32_t i = 0; i < bits; i++) {
         columns[i] = p->out->threads[i] << p->slot_bits << scale;
     }
-    addressing a = address_threads(l, bits, columns);
+    lilac_lower_addressing a = lilac_lower_address_threads(l, bits, columns);
     uint64_t part = p->out == NULL ? 0 : p->out->coordinates[r];
     int64_t immediate;
-    lilac_simt_value address = address_of(l, &a, part << p->slot_bits << scale, &immediate);
+    lilac_simt_value address =
+        lilac_lower_address_of(l, &a, part << p->slot_bits << scale, &immediate);
     uint32_t count = 1U << p->slot_bits;
     uint32_t most = l->target->arch->vector_bytes / size;
     uint32_t vector = count < most ? count : most;
@@ -480,7 +356,8 @@ static bool through_shared(lilac_lowering *l, const lilac_tile_op *op, const pla
     lilac_lower_barrier(l);
     for (uint32_t i = 0; i < n; i++) {
         starts[i] = (bytes + 15) / 16 * 16;
-        bytes = starts[i] + (memory_bytes(results[i]->simt) << p->slot_bits << p->keep_bits);
+        bytes = starts[i] +
+                (lilac_lower_memory_bytes(results[i]->simt) << p->slot_bits << p->keep_bits);
     }
     scratch = lilac_lower_scratch_again(l, bytes);
     lilac_simt_instruction promise = {.shared_begin = scratch, .shared_end = scratch + bytes};
