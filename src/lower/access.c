@@ -204,7 +204,7 @@ void lilac_lower_gathered(lilac_simt_builder *b, lilac_arena *arena,
 typedef struct carriage {
     lilac_simt_type type;
     uint32_t count, parts;
-    uint32_t per; /* words of a register, when that is more than one */
+    uint32_t per; /* words, or whole values, of a register: one or more */
 } carriage;
 
 enum { MOST_PIECES = 16 };
@@ -212,6 +212,10 @@ enum { MOST_PIECES = 16 };
 static carriage carriage_of(const lilac_movement_access *access, const lilac_lower_words *words,
                             uint32_t bits) {
     uint32_t bytes = access->element_bytes << access->vector_bits;
+    if (words->whole != LILAC_SIMT_VOID) {
+        return (carriage){
+            .type = words->whole, .count = bytes / 8, .parts = 1, .per = words->element_bits / 64};
+    }
     uint32_t unit = bytes < 4 ? bytes : 4;
     uint32_t piece = access->element_bytes << bits;
     carriage c = {.type = integer_of(8 * unit), .count = bytes / unit, .per = 1};

@@ -393,10 +393,11 @@ static bool store(lilac_lowering *l, const lilac_tile_value *tensor,
         values[i] = lilac_lower_get(l, value, lilac_lower_deposit(i, t.registers));
     }
     lilac_lower_words words;
-    lilac_lower_pack_words(&l->builder, l->arena, value->simt, bits, element_bits(tensor->type),
-                           values, &words);
+    bool vectors = t.access.instruction == LILAC_MOVEMENT_VECTOR;
+    (vectors ? lilac_lower_pack_whole : lilac_lower_pack_words)(
+        &l->builder, l->arena, value->simt, bits, element_bits(tensor->type), values, &words);
     t.place.copies = value->view->free_threads;
-    if (t.access.instruction != LILAC_MOVEMENT_VECTOR) {
+    if (!vectors) {
         /* All lanes of a warp take part. */
         t.place.copies &= ~((1U << value->view->lane_bits) - 1);
     }
@@ -412,8 +413,10 @@ static bool load(lilac_lowering *l, const lilac_tile_op *op) {
     }
     lilac_lower_barrier(l);
     uint32_t bits = (uint32_t)__builtin_popcount(t.registers);
-    lilac_lower_words words = {.register_bits = bits, .element_bits = element_bits(value->type)};
-    words.count = lilac_movement_words(bits, words.element_bits);
+    lilac_simt_type whole = t.access.instruction == LILAC_MOVEMENT_VECTOR
+                                ? lilac_lower_whole_type(value->simt, element_bits(value->type))
+                                : LILAC_SIMT_VOID;
+    lilac_lower_words words = lilac_lower_words_like(bits, element_bits(value->type), whole);
     lilac_lower_pieces pieces = {0};
     lilac_lower_load_access(&l->builder, l->arena, &t.access, &t.place, &words, &pieces);
     lilac_lower_gathered(&l->builder, l->arena, &pieces, &words);

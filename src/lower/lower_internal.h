@@ -90,6 +90,10 @@ bool lilac_lower_constant(lilac_lowering *l, const lilac_lower_value *value, int
 /* Lowers the operations of a block up to its terminator, which is returned (NULL: failed). */
 const lilac_tile_op *lilac_lower_block(lilac_lowering *l, const lilac_tile_block *block);
 
+/* The text of an attribute with its escapes (\\HH, \\n, \\t …) undone; NULL when there is none
+ * (print.c). */
+lilac_name lilac_lower_text(lilac_lowering *l, const lilac_tile_op *op, const char *name);
+
 /* ---- building ---------------------------------------------------------------------------- */
 
 /* An operation with modifiers. */
@@ -224,6 +228,9 @@ typedef struct lilac_lower_words {
     uint32_t element_bits; /* 8 … 128 */
     uint32_t count;
     lilac_simt_value *list;
+    /* Elements of 64 and 128 bits may stay in values of this type, 64 bits each, two words at a
+     * time: `list` and `count` are then of those. LILAC_SIMT_VOID: words of 32 bits. */
+    lilac_simt_type whole;
 } lilac_lower_words;
 
 /* Elements of part of a byte travel as bytes. */
@@ -236,6 +243,16 @@ void lilac_lower_pack_words(lilac_simt_builder *b, lilac_arena *arena, lilac_sim
                             const lilac_simt_value *values, lilac_lower_words *words);
 void lilac_lower_unpack_words(lilac_simt_builder *b, lilac_simt_type type,
                               const lilac_lower_words *words, lilac_simt_value *values);
+/* The same for accesses only, and renamings: values of 64 bits stay whole. */
+void lilac_lower_pack_whole(lilac_simt_builder *b, lilac_arena *arena, lilac_simt_type type,
+                            uint32_t register_bits, uint32_t element_bits,
+                            const lilac_simt_value *values, lilac_lower_words *words);
+/* Words to be loaded: how many, and whether they stay whole. */
+lilac_lower_words lilac_lower_words_like(uint32_t register_bits, uint32_t element_bits,
+                                         lilac_simt_type whole);
+static inline lilac_simt_type lilac_lower_whole_type(lilac_simt_type type, uint32_t element_bits) {
+    return element_bits == 64 ? type : element_bits == 128 ? LILAC_SIMT_I64 : LILAC_SIMT_VOID;
+}
 /* Carries out a network (network.c): new words in place of the old. `register_bits`: of the result.
  */
 void lilac_lower_network(lilac_simt_builder *b, lilac_arena *arena,

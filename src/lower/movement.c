@@ -2,7 +2,8 @@
  *
  *   values ──pack──▶ words ──▶ step ──▶ step ──▶ … ──▶ words ──unpack──▶ values
  *
- * Renamings and shuffles are networks on words. A trip is, for each of its rounds,
+ * Renamings and shuffles are networks on words; values of 64 bits that are only renamed, stored
+ * and loaded are not taken apart at all.  A trip is, for each of its rounds,
  *
  *   stores  ‖ barrier ‖  loads          and between rounds the barrier once more
  *
@@ -71,9 +72,9 @@ static uint32_t registers_of_round(const uint8_t *bits, uint32_t count, uint32_t
 static void carry_out_trip(walk *w) {
     const lilac_movement_trip *trip = &w->plan->trip;
     const lilac_movement_access *load = &trip->load;
-    lilac_lower_words loaded = {.element_bits = w->words.element_bits};
-    loaded.register_bits = load->vector_bits + load->step_bits + trip->round_bits;
-    loaded.count = lilac_movement_words(loaded.register_bits, loaded.element_bits);
+    lilac_lower_words loaded =
+        lilac_lower_words_like(load->vector_bits + load->step_bits + trip->round_bits,
+                               w->words.element_bits, w->words.whole);
     lilac_lower_pieces pieces = {0};
     for (uint32_t round = 0; round >> trip->round_bits == 0; round++) {
         if (round > 0) {
@@ -130,13 +131,26 @@ static bool carry_out_step(walk *w, uint32_t step) {
     return true;
 }
 
+/* Do values of 64 bits stay whole? Matrices and shuffles move words. */
+static bool stays_whole(const lilac_movement_plan *plan) {
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        bool trip = plan->step[i].kind == LILAC_MOVEMENT_STEP_TRIP;
+        if (plan->step[i].kind == LILAC_MOVEMENT_STEP_SHUFFLE ||
+            (trip && (plan->trip.store.instruction != LILAC_MOVEMENT_VECTOR ||
+                      plan->trip.load.instruction != LILAC_MOVEMENT_VECTOR))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool lilac_lower_movement(lilac_simt_builder *builder, lilac_arena *arena,
                           const lilac_movement_plan *plan, lilac_simt_type type,
                           const lilac_simt_value *values, uint64_t scratch,
                           lilac_simt_value *results) {
     walk w = {.b = builder, .arena = arena, .plan = plan, .scratch = scratch};
-    lilac_lower_pack_words(builder, arena, type, plan->register_bits, plan->element_bits, values,
-                           &w.words);
+    (stays_whole(plan) ? lilac_lower_pack_whole : lilac_lower_pack_words)(
+        builder, arena, type, plan->register_bits, plan->element_bits, values, &w.words);
     for (uint32_t i = 0; i < plan->step_count; i++) {
         if (!carry_out_step(&w, i)) {
             return false;

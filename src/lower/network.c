@@ -105,9 +105,25 @@ static lilac_simt_value apply(lilac_simt_builder *b, const lilac_movement_word_o
     }
 }
 
+/* Renamings of wide elements: both words of a value go the same way. */
+static void rename_whole(lilac_arena *arena, const lilac_movement_network *network,
+                         uint32_t register_bits, lilac_lower_words *words) {
+    lilac_lower_words renamed =
+        lilac_lower_words_like(register_bits, words->element_bits, words->whole);
+    renamed.list = lilac_arena_array(arena, lilac_simt_value, renamed.count);
+    for (uint32_t i = 0; i < renamed.count; i++) {
+        renamed.list[i] = words->list[network->outputs[2 * i] / 2];
+    }
+    *words = renamed;
+}
+
 void lilac_lower_network(lilac_simt_builder *b, lilac_arena *arena,
                          const lilac_movement_network *network, uint32_t thread_bits,
                          uint32_t register_bits, lilac_lower_words *words) {
+    if (words->whole != LILAC_SIMT_VOID) {
+        rename_whole(arena, network, register_bits, words);
+        return;
+    }
     uint32_t inputs = network->input_count;
     lilac_simt_value *controls = lilac_arena_array(arena, lilac_simt_value, network->control_count);
     lilac_simt_value *made = lilac_arena_array(arena, lilac_simt_value, inputs + network->op_count);

@@ -375,7 +375,7 @@ static uint32_t packs_in_loop(harness *h) {
     return count;
 }
 
-/* Back and forth in a loop; narrow elements go round it as words. */
+/* Back and forth in a loop; narrow elements go round it as words, and wide ones whole. */
 static void around_a_loop(void **state) {
     (void)state;
     static const char *const types[] = {"i8", "bf16", "i32", "f64"};
@@ -408,7 +408,7 @@ static void around_a_loop(void **state) {
             uint32_t bytes = sizes[t] * COUNT;
             run_kernel(&h, &random, x, bytes, o, bytes, 3);
             assert_memory_equal(x, o, bytes);
-            if (sizes[t] < 4 && b == 1) {
+            if (sizes[t] != 4 && b == 1) {
                 assert_int_equal(packs_in_loop(&h), 0);
             }
             harness_close(&h);
