@@ -257,7 +257,9 @@ LILAC_API uint64_t lilac_movement_price_cycles(const lilac_movement_price *price
  * the pair with the fewest wavefronts, times the conflicts that no memory layout avoids. There are
  * such only where one side is wider than the other and its alignment confines the other's lanes to
  * too few banks; by Lemma 9.5 all else is free of conflicts. Of loads from other blocks each block
- * that a transaction reaches into counts by itself.
+ * that a transaction reaches into counts by itself. Where a thread's registers are in several
+ * blocks' memory, or a block loads parts only of what it holds, the least of each side by itself is
+ * taken, which both together may not reach.
  *
  * floor_wavefronts: each byte that a block's threads hold stored once, and each byte that a warp's
  * threads want, copies among its lanes counted once, loaded once by that warp, at banks ·
@@ -267,7 +269,7 @@ typedef struct lilac_movement_bound {
     uint64_t floor_wavefronts;
     bool met;      /* the plan's trip takes exactly that; true without a trip */
     bool by_price; /* or else: what takes that few wavefronts takes longer, for its byte permutes or
-                      its many instructions */
+                      its many instructions. Neither: the sides' bounds, between blocks */
 } lilac_movement_bound;
 
 typedef enum lilac_movement_kind {

@@ -101,6 +101,10 @@ static bool check_inputs(const lilac_layout *layout, const char *what, const lil
         return refuse(why, "the %s has %llu blocks, and a cluster at most %llu", what,
                       size_of(bits[BLOCK]), size_of(LILAC_MOVEMENT_MAX_BLOCK_BITS));
     }
+    if (bits[BLOCK] > 0 && !lilac_arch_has(arch, LILAC_HAS_CLUSTERS)) {
+        return refuse(why, "the %s has %llu blocks, and %s has no clusters of them", what,
+                      size_of(bits[BLOCK]), arch->name);
+    }
     return true;
 }
 

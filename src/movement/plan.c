@@ -417,6 +417,16 @@ static bool plan_mixture(lilac_movement_plan *plan, const lilac_movement_pair *p
     return true;
 }
 
+/* Whether row-major memory may be cheaper than a trip: not than one that takes the least. Where a
+ * trip's words are not a layout's own registers, or blocks hold copies, it now and then is. */
+static bool may_be_cheaper(const lilac_movement_plan *trip) {
+    const lilac_movement_price least = {.stores = 1,
+                                        .store_wavefronts = trip->bound.store_wavefronts,
+                                        .load_wavefronts = trip->bound.load_wavefronts,
+                                        .barriers = trip->price.barriers};
+    return lilac_movement_price_cycles(&least, trip->trip.barrier, trip->arch) < trip->price.cycles;
+}
+
 /* The cheaper of the best so far and another, which may be missing. */
 static lilac_movement_plan *cheaper(lilac_movement_plan *best, lilac_movement_plan *other) {
     return best == NULL || other->price.cycles < best->price.cycles ? other : best;
@@ -468,6 +478,14 @@ bool lilac_movement_plan_init(lilac_movement_plan *result, const lilac_layout *s
         lilac_movement_plan *trip = spare(plans, best);
         if (plan_trip(trip, &pair, &wanted, why)) {
             best = cheaper(best, trip);
+            lilac_movement_options plain = wanted;
+            plain.way = LILAC_MOVEMENT_UNSWIZZLED;
+            if (best == trip && may_be_cheaper(trip) &&
+                plan_trip(spare(plans, best), &pair, &plain, NULL)) {
+                lilac_movement_bound *bound = &spare(plans, best)->bound;
+                bound->by_price = !bound->met && (trip->bound.met || trip->bound.by_price);
+                best = cheaper(best, spare(plans, best));
+            }
         }
     }
     if (best == NULL) {

@@ -376,10 +376,10 @@ bool lilac_movement_trip_init(lilac_movement_trip *result, lilac_movement_renami
     result->barrier_warps = crossed_warps(&work);
     bound->store_wavefronts = work.least_wavefronts[STORE];
     bound->load_wavefronts = work.least_wavefronts[LOAD];
-    bound->floor_wavefronts = work.floor_wavefronts;
+    bound->floor_wavefronts = work.floor_wavefronts[STORE] + work.floor_wavefronts[LOAD];
     bound->met = (result->store.wavefronts + result->load.wavefronts) << result->round_bits ==
                  bound->store_wavefronts + bound->load_wavefronts;
-    bound->by_price = !bound->met && !plain;
+    bound->by_price = !bound->met && !plain && work.can_turn;
     return true;
 }
 

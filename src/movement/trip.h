@@ -207,7 +207,7 @@ typedef struct trip_work {
     uint32_t register_block[LILAC_MOVEMENT_MAX_REGISTER_BITS];
     uint32_t thread_block[MOST_THREAD_COLUMNS];
     uint64_t least_wavefronts[2]; /* the bound */
-    uint64_t floor_wavefronts;
+    uint64_t floor_wavefronts[2];
 } trip_work;
 
 LILAC_MUST_USE bool lilac_movement_trip_prepare(trip_work *work, const lilac_layout *source,

@@ -337,10 +337,10 @@ static void find_floor(trip_work *work) {
     for (uint32_t i = 0; i < b->lane_bits; i++) {
         bits += space_add(&warp, b->thread[i] | work->thread_block[i] << FRAME_BLOCK);
     }
-    work->floor_wavefronts =
+    work->floor_wavefronts[STORE] =
         wavefronts_of(&work->scale, (uint32_t)__builtin_popcount(work->pair.whole) +
-                                        (uint32_t)__builtin_popcount(work->peeled)) +
-        (wavefronts_of(&work->scale, bits) << work->warp_bits);
+                                        (uint32_t)__builtin_popcount(work->peeled));
+    work->floor_wavefronts[LOAD] = wavefronts_of(&work->scale, bits) << work->warp_bits;
 }
 
 static uint64_t bytes_of(const trip_work *work) {
@@ -435,6 +435,10 @@ bool lilac_movement_trip_prepare(trip_work *work, const lilac_layout *source,
         return lilac_movement_trip_refuse(why, "the target does not hold all of the tensor");
     }
     split_blocks(work);
+    if (work->remote && !lilac_arch_has(arch, LILAC_HAS_CLUSTERS)) {
+        return lilac_movement_trip_refuse(
+            why, "elements move between blocks, and %s has no clusters of them", arch->name);
+    }
     find_floor(work);
     if (options == NULL || options->way != LILAC_MOVEMENT_UNSWIZZLED) {
         peel(work);

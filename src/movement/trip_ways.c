@@ -415,6 +415,40 @@ static void try_all_matrices(search *s) {
     }
 }
 
+/* Where not all pairs of widths are tried: the least transactions that each side's own registers
+ * allow it, whatever the other does. */
+static void bound_apart(search *s) {
+    const trip_side *b = &s->work->pair.side[LOAD];
+    const trip_scale *scale = &s->work->scale;
+    const uint32_t widest = bits_of(most_of(scale->arch->vector_bytes / scale->element_bytes, 1));
+    space registers = {{0}}, threads = {{0}};
+    uint32_t most[2] = {(uint32_t)__builtin_popcount(s->work->pair.registers), 0};
+    for (uint32_t i = 0; i < b->register_bits; i++) {
+        (void)space_add(&registers, b->reg[i]);
+    }
+    for (uint32_t i = 0; i < b->thread_bits; i++) {
+        (void)space_add(&threads, b->thread[i]);
+    }
+    for (uint32_t i = 0; i < FRAME_BLOCK; i++) { /* those of one block */
+        most[LOAD] += registers.row[i] != 0 && space_add(&threads, registers.row[i]);
+    }
+    for (uint32_t side = 0; side < 2; side++) {
+        trip_counts counts;
+        uint64_t least = UINT64_MAX;
+        for (uint32_t low = 0; low <= least_of(most[side], widest); low++) {
+            const trip_way way = {.low = {low, low}};
+            count_side(&counts, s, &way, side, 0);
+            least = counts.wavefronts[side] < least ? counts.wavefronts[side] : least;
+        }
+        if (side == STORE && has_matrices(s->work, STORE)) {
+            const trip_way way = {.instruction = {LILAC_MOVEMENT_MATRIX, LILAC_MOVEMENT_VECTOR}};
+            count_side(&counts, s, &way, side, 0);
+            least = counts.wavefronts[side] < least ? counts.wavefronts[side] : least;
+        }
+        s->work->least_wavefronts[side] = least;
+    }
+}
+
 bool lilac_movement_trip_choose(trip_choice *choice, trip_work *work, bool with_memory) {
     const trip_scale *scale = &work->scale;
     const uint32_t widest =
@@ -430,6 +464,9 @@ bool lilac_movement_trip_choose(trip_choice *choice, trip_work *work, bool with_
     memset(&choice->counts, 0, sizeof choice->counts);
     try_all_vectors(&s);
     try_all_matrices(&s);
+    if (!work->can_turn) {
+        bound_apart(&s);
+    }
     if (!with_memory) {
         return true;
     }

@@ -2,9 +2,7 @@
  * simulator. Every register of every thread must have its element, copies too; instructions,
  * wavefronts and bytes must be those of the plan, without a race; a trip must take the fewest
  * wavefronts that any takes, or else be cheaper; a warp that has what it needs must be served by
- * shuffles, and no other. The cheapest way must be no dearer than any that is asked for, but for
- * one pair in a thousand: trips are chosen by estimates, which now and then are too rough, most
- * often where blocks of a cluster hold copies.
+ * shuffles, and no other. The cheapest way must be no dearer than any that is asked for.
  *
  * Ten thousand pairs, LILAC_TEST_SCALE times as many; a build that is not optimised takes a part of
  * them, and all with LILAC_TEST_LONG=1. */
@@ -234,9 +232,14 @@ static void count_plan(tally *t, const question *q, lilac_movement_way way,
     }
     if (trip && !plan->bound.met) {
         t->gaps[way][plan->kind]++;
-        if (way != LILAC_MOVEMENT_UNSWIZZLED && !plan->bound.by_price) {
+        /* Between blocks there is not always a bound beyond the floor. */
+        if (way != LILAC_MOVEMENT_UNSWIZZLED && !plan->bound.by_price && plan->block_bits == 0) {
             report(t, q, way, "above the bound, and not for the price", "");
         }
+    }
+    if (trip && plan->price.store_wavefronts + plan->price.load_wavefronts <
+                    plan->bound.store_wavefronts + plan->bound.load_wavefronts) {
+        report(t, q, way, "below the bound", "");
     }
 }
 
@@ -360,7 +363,7 @@ static void random_pairs(void **state) {
         assert_true(t.barriers[i] > 0);
     }
     assert_true(t.rounds > 0 && t.mixtures > 0);
-    assert_true(t.dearer * 1000 < t.plans[LILAC_MOVEMENT_ANY]);
+    assert_int_equal(t.dearer, 0);
 }
 
 /* A judge that finds nothing wrong must have been able to. */

@@ -330,6 +330,17 @@ static void refused(void **state) {
                    "layouts of 2^0 and 2^1 warps, and a block of sm_90a has at most 32");
     bad = make(4, 5, 3, 5, 0, 1, at);
     expect_refusal(&good, &bad, 32, "layouts of 2^0 and 2^1 blocks");
+    {
+        const uint64_t turned[] = {bit(5), bit(6), bit(7), bit(8), bit(0),
+                                   bit(1), bit(2), bit(3), bit(4)};
+        const lilac_layout there = make(4, 5, 3, 5, 0, 1, turned);
+        result r;
+        lilac_reason why = {""};
+        assert_false(lilac_movement_trip_init(&r.trip, &r.before, &r.after, &r.bound, &bad, &there,
+                                              32, NULL, lilac_arch_find("sm_80"), &why));
+        assert_string_equal(why.text,
+                            "elements move between blocks, and sm_80 has no clusters of them");
+    }
     bad = good;
     assert_true(lilac_layout_rename_in(&bad, &bad, "register", "offset", NULL));
     expect_refusal(&good, &bad, 32,
