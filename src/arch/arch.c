@@ -15,7 +15,8 @@
     (ADA | LILAC_HAS_STMATRIX | LILAC_HAS_TMA | LILAC_HAS_CLUSTERS | LILAC_HAS_BF16_ARITHMETIC)
 
 #define COSTS(name_, measured_, wavefront_, shuffle_, select_, permute_, pack_, issue_, access_,   \
-              remote_, overlap_, warp_, group_, block_, cluster_, trip_, exchange_)                \
+              remote_, overlap_, warp_, group_, block_, cluster_, trip_, exchange_, sector_,       \
+              global_, line_)                                                                      \
     static const lilac_costs name_ = {                                                             \
         .name = #name_,                                                                            \
         .measured = measured_,                                                                     \
@@ -34,6 +35,9 @@
         .barrier_cluster = cluster_,                                                               \
         .trip_latency = trip_,                                                                     \
         .shuffle_latency = exchange_,                                                              \
+        .sector = sector_,                                                                         \
+        .global = global_,                                                                         \
+        .line = line_,                                                                             \
     };
 #include "costs.def"
 #undef COSTS

@@ -186,6 +186,7 @@ static void list(assignment *a, const lilac_tile_region *region, uint32_t loops)
                 entry->site->op = op;
                 entry->site->node = a->value_count + a->site_count++;
                 entry->site->is_memory = entry->rule == RULE_MEMORY;
+                entry->site->weight = INT64_C(1) << (3 * smaller(loops, 4));
             }
             for (uint32_t i = 0; i < op->result_count; i++) {
                 a->value[op->results[i].id] = &op->results[i];

@@ -3,6 +3,7 @@
  *   assign.c          the pass: which operations have a rule, the order of the steps
  *   coalesce.c        what a memory operation wants, blocked layouts, what a layout costs it
  *   transfer.c        layouts through shape operations, both ways; interning
+ *   price.c           what conversions and reductions cost
  *   propagate.c       values that must agree → groups → a layout for each
  *   rematerialise.c   the rewriting: types, clones of cheap chains, conversions
  */
@@ -43,13 +44,29 @@ typedef struct memory_access {
     bool writes;
 } memory_access;
 
+/* A blocked layout: `vector` elements a thread along order[0], then `tile` along order[1], then
+ * lanes, then warps. */
+typedef struct blocked_shape {
+    const uint32_t *order;
+    int64_t vector;
+    int64_t tile;    /* 0: 1 */
+    int64_t lanes;   /* most along order[0] while other dimensions have room; 0: all */
+    bool slow_warps; /* warps along the last dimensions of the order first */
+} blocked_shape;
+
+#define OWN_LAYOUTS 4
+
 /* An operation whose layout is a choice of its own: memory operations, reductions, joins. */
 typedef struct layout_site {
     lilac_tile_op *op;
     uint32_t node;
     bool is_memory;
     memory_access access;
-    struct layout_site *next; /* of the same component */
+    int64_t weight;                  /* how often it runs, roughly */
+    uint32_t first_link, link_count; /* edges to its data and mask */
+    uint32_t own_count;              /* layouts it would like by itself; 0: not asked yet */
+    const lilac_layout *own[OWN_LAYOUTS];
+    struct layout_site *next; /* of the same component and kind */
 } layout_site;
 
 /* Links two groups of nodes through a shape operation, a reduction, a join or a split, or (op is
@@ -77,8 +94,18 @@ typedef struct typed_layout {
     const lilac_layout *layout;
 } typed_layout;
 
+typedef struct priced_conversion {
+    const lilac_layout *from, *to;
+    uint32_t bits;
+    int64_t cycles;
+    struct priced_conversion *next;
+} priced_conversion;
+
 #define LAYOUT_BUCKETS 64
 #define TYPE_BUCKETS   256
+#define PRICE_BUCKETS  64
+/* Of what no plan can do: dearer than anything, and yet many of them can be added up. */
+#define PRICE_IMPOSSIBLE (INT64_C(1) << 50)
 
 typedef struct assignment {
     lilac_tile_module *module;
@@ -104,6 +131,7 @@ typedef struct assignment {
 
     interned_layout *layouts[LAYOUT_BUCKETS];
     typed_layout types[TYPE_BUCKETS];
+    priced_conversion *prices[PRICE_BUCKETS];
     bool failed;
 } assignment;
 
@@ -112,14 +140,28 @@ typedef struct assignment {
  * no more elements than leave every thread with some. Interned; NULL only after a diagnostic. */
 const lilac_layout *lilac_coalesce_blocked(assignment *a, const lilac_tile_type *type,
                                            const uint32_t *order, int64_t vector);
+const lilac_layout *lilac_coalesce_shaped(assignment *a, const lilac_tile_type *type,
+                                          const blocked_shape *shape);
 /* Last dimension fastest, one element at a time: for what no memory operation reaches. */
 const lilac_layout *lilac_coalesce_default(assignment *a, const lilac_tile_type *type);
 void lilac_coalesce_access(const assignment *a, memory_access *access, const lilac_tile_op *op,
                            uint32_t loops);
-/* Bytes of traffic and issue that the access costs in a layout. */
-int64_t lilac_coalesce_cost(const memory_access *access, const lilac_layout *layout);
-/* The layout that the accesses of a component together like best, and its cost. */
-const lilac_layout *lilac_coalesce_best(assignment *a, const layout_site *first, int64_t *cost);
+/* What the access costs in a layout, all warps of a block together, in 1/16 clocks. */
+int64_t lilac_coalesce_cost(const assignment *a, const memory_access *access,
+                            const lilac_layout *layout);
+/* The layouts that a memory operation might like for itself, all as good for it; the usual one
+ * first. */
+void lilac_coalesce_own(assignment *a, layout_site *site);
+/* The layouts that the memory operations of a component might like together; `varied`: such that
+ * differ in which threads have what, too. At most `most`; their number, 0 after a diagnostic. */
+uint32_t lilac_coalesce_candidates(assignment *a, const layout_site *first, bool varied,
+                                   const lilac_layout **result, uint32_t most);
+
+/* price.c: in 1/16 clocks, once, all warps of a block together */
+int64_t lilac_price_conversion(assignment *a, const lilac_layout *from, const lilac_layout *to,
+                               uint32_t bits);
+int64_t lilac_price_reduction(const assignment *a, const lilac_tile_op *op,
+                              const lilac_layout *layout);
 
 /* transfer.c */
 const lilac_layout *lilac_transfer_intern(assignment *a, const lilac_layout *layout);

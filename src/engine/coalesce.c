@@ -7,23 +7,22 @@
  *     dim1  lane 0: 0-3  lane 1: 4-7  …  lane 31: 124-127  | registers 4-7: 128-255
  *     dim0  warp 0: row 0 … warp 3: row 3                  | more registers: rows 4-15
  *
- * Memory operations that share values would share one layout. Among the orders and vectors that
- * they want, the cheapest in total wins. The cost of an access is what it moves and issues:
+ * Memory operations that share values would share one layout. The cost of an access is what it
+ * moves and issues, by the device's table of costs:
  *
- *     bytes · 32 / (bytes of a run that a warp's registers and lanes cover together, at most 32)
- *       the sectors touched; registers count because the parts of a sector that one instruction
- *       leaves are in the cache for the next,
- *     + 1 byte for each instruction of a thread: a multiprocessor issues one of a warp about every
- *       two clocks, in which its share of the memory's bandwidth is some 37 bytes,
- *     + for writes a quarter of the sectors more that single instructions touch, where registers
- *       do not count: the cache behind merges the parts, but each is sent.
+ *     sectors      bytes · 32 / (bytes of a run that a warp's registers and lanes cover together,
+ * at most 32); registers count because the parts of a sector that one instruction leaves are in the
+ * cache for the next
+ *     + for writes a quarter of the sectors more that single instructions touch, where registers do
+ *                  not count: the cache behind merges the parts, but each is sent
+ *     + each instruction of a warp, and the lines that it touches beyond the fewest
  */
 #include "assign.h"
 
 #include <string.h>
 
 #define SECTOR_BYTES     32
-#define BYTES_PER_ISSUE  1
+#define LINE_BYTES       128
 #define DIFFERENT_ORDERS 4
 #define DIFFERENT_WIDTHS 8
 
@@ -47,34 +46,47 @@ static void replicated(lilac_layout *layout, const lilac_target *target) {
     (void)done; /* four different names and at most 16 bits */
 }
 
-const lilac_layout *lilac_coalesce_blocked(assignment *a, const lilac_tile_type *type,
-                                           const uint32_t *order, int64_t vector) {
+/* Deals `count` out over the dimensions, `room[d]` each at most and at most `limit` to order[0] at
+ * first; from the back of the order when `slow`. What is left makes copies along the last. */
+static void deal(uint32_t *given, uint32_t rank, const uint32_t *order, int64_t *room,
+                 int64_t count, int64_t limit, bool slow) {
+    for (uint32_t d = 0; d < rank; d++)
+        given[d] = 1;
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        for (uint32_t k = 0; k < rank; k++) {
+            uint32_t i = slow ? rank - 1 - k : k, d = order[i];
+            int64_t most = pass == 0 && i == 0 && limit > 0 ? smaller(room[d], limit) : room[d];
+            int64_t here = between(most, 1, count);
+            given[d] *= (uint32_t)here;
+            room[d] = at_least_one(room[d] / here);
+            count /= here;
+        }
+    }
+    given[order[rank - 1]] *= (uint32_t)count;
+}
+
+const lilac_layout *lilac_coalesce_shaped(assignment *a, const lilac_tile_type *type,
+                                          const blocked_shape *shape) {
     uint32_t sizes[LILAC_MAX_RANK], lanes[LILAC_MAX_RANK], warps[LILAC_MAX_RANK];
+    int64_t room[LILAC_MAX_RANK];
+    const uint32_t *order = shape->order;
     lilac_layout layout;
     if (type->rank == 0) {
         replicated(&layout, a->target);
         return lilac_transfer_intern(a, &layout);
     }
-    int64_t warp_size = a->target->arch->warp_size, warp_count = a->target->num_warps;
-    int64_t threads = warp_size * warp_count;
-    vector = smaller(vector, at_least_one(lilac_tile_element_count(type) / threads));
-    vector = smaller(vector, type->shape[order[0]]);
-    int64_t lanes_left = warp_size, warps_left = warp_count;
+    int64_t threads = (int64_t)a->target->arch->warp_size * a->target->num_warps;
+    int64_t each = at_least_one(lilac_tile_element_count(type) / threads);
     for (uint32_t i = 0; i < type->rank; i++) {
         uint32_t d = order[i];
-        sizes[d] = i == 0 ? (uint32_t)vector : 1;
-        if (i + 1 == type->rank) { /* the rest, copies included */
-            lanes[d] = (uint32_t)lanes_left;
-            warps[d] = (uint32_t)warps_left;
-            break;
-        }
-        int64_t wanted = at_least_one(type->shape[d] / sizes[d]);
-        int64_t here = between(wanted, 1, lanes_left);
-        lanes[d] = (uint32_t)here;
-        warps[d] = (uint32_t)between(wanted / here, 1, warps_left);
-        lanes_left /= lanes[d];
-        warps_left /= warps[d];
+        int64_t wanted = i == 0 ? shape->vector : (i == 1 ? at_least_one(shape->tile) : 1);
+        int64_t here = smaller(smaller(wanted, each), type->shape[d]);
+        sizes[d] = (uint32_t)here;
+        each /= here;
+        room[d] = at_least_one(type->shape[d] / here);
     }
+    deal(lanes, type->rank, order, room, a->target->arch->warp_size, shape->lanes, false);
+    deal(warps, type->rank, order, room, a->target->num_warps, 0, shape->slow_warps);
     lilac_encoding encoding;
     memset(&encoding, 0, sizeof encoding);
     lilac_encoding_blocked(&encoding, type->rank, sizes, lanes, warps, order);
@@ -83,6 +95,11 @@ const lilac_layout *lilac_coalesce_blocked(assignment *a, const lilac_tile_type 
         return NULL;
     }
     return lilac_transfer_intern(a, &layout);
+}
+
+const lilac_layout *lilac_coalesce_blocked(assignment *a, const lilac_tile_type *type,
+                                           const uint32_t *order, int64_t vector) {
+    return lilac_coalesce_shaped(a, type, &(blocked_shape){.order = order, .vector = vector});
 }
 
 const lilac_layout *lilac_coalesce_default(assignment *a, const lilac_tile_type *type) {
@@ -157,16 +174,42 @@ static int64_t sector_bytes(const memory_access *access, int64_t bytes, int64_t 
     return bytes * at_least_one(SECTOR_BYTES / covered);
 }
 
-int64_t lilac_coalesce_cost(const memory_access *access, const lilac_layout *layout) {
+static uint32_t bits_in_use(const lilac_layout *layout, uint32_t input) {
+    uint32_t count = 0, at = input == 0 ? 0 : layout->in[0].bits;
+    for (uint32_t i = 0; i < layout->in[input].bits; i++)
+        count += layout->columns[at + i] != 0;
+    return count;
+}
+
+/* Lines that one instruction of a warp touches, if every run starts one. */
+static int64_t lines_of(const memory_access *access, const lilac_layout *layout) {
+    uint32_t start = lilac_layout_out_start(layout, access->order[0]), apart = 0;
+    uint64_t within = (uint64_t)smaller(access->run, at_least_one(LINE_BYTES / access->bytes));
+    for (uint32_t i = 0; i < layout->in[1].bits; i++) {
+        uint64_t column = layout->columns[layout->in[0].bits + i];
+        apart += column != 0 && (column & ~((within - 1) << start)) != 0;
+    }
+    return INT64_C(1) << apart;
+}
+
+int64_t lilac_coalesce_cost(const assignment *a, const memory_access *access,
+                            const lilac_layout *layout) {
+    const lilac_costs *costs = a->target->arch->costs;
     int64_t elements = lilac_tile_element_count(access->type), bytes = elements * access->bytes;
+    int64_t issues = (INT64_C(1) << bits_in_use(layout, 0)) * a->target->num_warps;
     if (access->type->rank == 0)
-        return bytes * access->weight;
+        return (bytes * costs->sector / SECTOR_BYTES + issues * costs->global) * access->weight;
     uint32_t fast = access->order[0];
     int64_t vector = smaller(reach(layout, fast, false, INT64_MAX), access->vector);
-    int64_t cost = sector_bytes(access, bytes, reach(layout, fast, true, INT64_MAX));
+    int64_t traffic = sector_bytes(access, bytes, reach(layout, fast, true, INT64_MAX));
     if (access->writes)
-        cost += (sector_bytes(access, bytes, reach(layout, fast, true, vector)) - bytes) / 4;
-    return (cost + elements / vector * BYTES_PER_ISSUE) * access->weight;
+        traffic += (sector_bytes(access, bytes, reach(layout, fast, true, vector)) - bytes) / 4;
+    int64_t once = (vector * access->bytes) << bits_in_use(layout, 1);
+    int64_t lines = lines_of(access, layout) - at_least_one(once / LINE_BYTES);
+    issues = at_least_one(issues / vector);
+    return (traffic * costs->sector / SECTOR_BYTES +
+            issues * (costs->global + larger(lines, 0) * costs->line)) *
+           access->weight;
 }
 
 static bool same_order(const uint32_t *a, const uint32_t *b, uint32_t rank) {
@@ -196,25 +239,60 @@ static void collect(choices *result, const layout_site *first) {
     }
 }
 
-const lilac_layout *lilac_coalesce_best(assignment *a, const layout_site *first, int64_t *cost) {
+/* Adds a layout to a list that does not have it. */
+static void add(const lilac_layout **list, uint32_t *count, uint32_t most,
+                const lilac_layout *layout) {
+    for (uint32_t i = 0; i < *count; i++)
+        if (list[i] == layout)
+            return;
+    if (layout != NULL && *count < most)
+        list[(*count)++] = layout;
+}
+
+/* Lanes along order[0] that cover so many bytes. */
+static int64_t lanes_for(int64_t bytes, const memory_access *access, int64_t vector) {
+    return at_least_one(bytes / (vector * access->bytes));
+}
+
+void lilac_coalesce_own(assignment *a, layout_site *site) {
+    const memory_access *access = &site->access;
+    blocked_shape shape = {.order = access->order, .vector = access->vector};
+    add(site->own, &site->own_count, OWN_LAYOUTS, lilac_coalesce_shaped(a, access->type, &shape));
+    if (access->type->rank < 2)
+        return;
+    for (uint32_t variant = 1; variant < 4; variant++) {
+        shape.tile = variant & 1 ? at_least_one(a->target->arch->vector_bytes / access->bytes) : 0;
+        shape.lanes = variant & 2 ? lanes_for(LINE_BYTES, access, access->vector) : 0;
+        add(site->own, &site->own_count, OWN_LAYOUTS,
+            lilac_coalesce_shaped(a, access->type, &shape));
+    }
+}
+
+uint32_t lilac_coalesce_candidates(assignment *a, const layout_site *first, bool varied,
+                                   const lilac_layout **result, uint32_t most) {
+    const memory_access *access = &first->access;
+    uint32_t count = 0;
     choices all;
-    const lilac_layout *best = NULL;
-    *cost = 0;
     collect(&all, first);
+    for (uint32_t o = 0; o < all.order_count; o++)
+        for (uint32_t w = 0; w < all.width_count; w++)
+            add(result, &count, most,
+                lilac_coalesce_blocked(a, access->type, all.orders[o], all.widths[w]));
+    if (!varied || access->type->rank < 2 || a->failed)
+        return a->failed ? 0 : count;
+    int64_t tile = at_least_one(a->target->arch->vector_bytes / access->bytes);
     for (uint32_t o = 0; o < all.order_count; o++) {
-        for (uint32_t w = 0; w < all.width_count; w++) {
-            const lilac_layout *layout =
-                lilac_coalesce_blocked(a, first->access.type, all.orders[o], all.widths[w]);
-            if (layout == NULL)
-                return NULL;
-            int64_t total = 0;
-            for (const layout_site *site = first; site != NULL; site = site->next)
-                total += lilac_coalesce_cost(&site->access, layout);
-            if (best == NULL || total < *cost) {
-                best = layout;
-                *cost = total;
-            }
+        blocked_shape shape = {.order = all.orders[o], .vector = 1};
+        for (uint32_t w = 0; w < all.width_count; w++)
+            shape.vector = larger(shape.vector, all.widths[w]);
+        for (uint32_t variant = 1; variant < 20 && !a->failed; variant++) {
+            shape.lanes = variant / 4 == 0
+                              ? 0
+                              : lanes_for(SECTOR_BYTES << (variant / 4 - 1), access, shape.vector);
+            shape.tile = variant & 2 ? tile : 0;
+            shape.slow_warps = variant & 1;
+            add(result, &count, most, lilac_coalesce_shaped(a, access->type, &shape));
         }
     }
-    return best;
+    return a->failed ? 0 : count;
 }

@@ -12,31 +12,30 @@
  *              reduce    broadcast ─ expand_dims  edges
  *                ╰── max ──────────────╯          another [16]
  *
- * Each component takes the layout its memory operations like best together; one that would pay more
- * than a conversion costs leaves with its group. Then the components are settled, the one that
- * moves most first, results of reductions after their operands; a settled component settles its
- * neighbours over edges, breadth first, unless a neighbour's own memory operations would lose by
- * it. What nothing reaches gets a default.
+ * Each component takes the layout that costs least in all: its accesses and reductions, and what
+ * its neighbours over edges pay in the layout that this one makes for them. A memory operation pays
+ * the lesser of its access in that layout and of one that it likes better with the conversion
+ * between, which is priced by its plan; so a transpose's two sides are chosen as a pair. Then the
+ * components are settled, the one that costs most first, results of reductions after their
+ * operands; a settled component settles its neighbours over edges, breadth first, unless a
+ * neighbour would lose more by it than the conversion costs. What nothing reaches gets a default.
+ * Last, memory operations that gain by it leave with their group.
  */
 #include "assign.h"
 
 #include <string.h>
 
-/* Bytes of traffic that a conversion between threads costs as much as. The lowering refuses those
- * for now, so the price is set where the choice is clear: an access that is only narrower than it
- * could be (at most its own bytes more) follows the others, one that would touch a sector for each
- * element does not, and its kernel is refused rather than made many times slower. */
-#define BARRIER_BYTES      1024
-#define CONVERSION_PERCENT 100
-/* Of the traffic of what a component would follow, how much its own may grow. */
-#define FOLLOW_PERCENT 25
+#define CANDIDATES 32
+/* Beyond this many memory operations of one component the choice is among the plain layouts: the
+ * time to choose stays in proportion to the program. */
+#define MANY_SITES 32
 
 typedef struct component {
-    layout_site *sites;         /* linked by next */
+    layout_site *sites;         /* memory operations, linked by next */
+    layout_site *reductions;    /* of its values, linked by next */
     const lilac_layout *best;   /* what they like */
     int64_t cost;               /* of that */
     const lilac_layout *chosen; /* NULL: not yet */
-    int64_t bearable;           /* what a memory operation here may lose before it leaves */
     uint32_t *edges;            /* indices */
     uint32_t edge_count;
 } component;
@@ -96,6 +95,7 @@ static void relate_all(assignment *a, const lilac_tile_op *op) {
 static void relate_memory(assignment *a, const listed_op *listed) {
     const lilac_tile_op *op = listed->op;
     uint32_t node = listed->site->node;
+    listed->site->first_link = a->edge_count;
     if (is_fixed(a, op->operands[0].value))
         unite(a->group, op->operands[0].value->id, node);
     for (uint32_t i = 1; i < op->operand_count; i++)
@@ -104,6 +104,7 @@ static void relate_memory(assignment *a, const listed_op *listed) {
     for (uint32_t i = 0; i < op->result_count; i++)
         if (is_fixed(a, &op->results[i]))
             link_nodes(a, NULL, node, op->results[i].id);
+    listed->site->link_count = a->edge_count - listed->site->first_link;
 }
 
 /* Reductions and joins: operands agree, results agree, and the two sides are linked. */
@@ -220,11 +221,12 @@ static void build_components(propagation *p) {
             unite(a->component, lilac_propagate_find(a->group, a->edges[i].from),
                   lilac_propagate_find(a->group, a->edges[i].to));
     for (uint32_t i = a->site_count; i-- > 0;) {
-        if (!a->sites[i].is_memory)
-            continue;
         component *c = &p->components[component_of(p, a->sites[i].node)];
-        a->sites[i].next = c->sites;
-        c->sites = &a->sites[i];
+        layout_site **list = a->sites[i].is_memory ? &c->sites : &c->reductions;
+        if (!a->sites[i].is_memory && a->sites[i].op->code != LILAC_TILE_OP_TT_REDUCE)
+            continue;
+        a->sites[i].next = *list;
+        *list = &a->sites[i];
     }
     /* edges of each: count, then fill */
     for (uint32_t pass = 0; pass < 2; pass++) {
@@ -248,30 +250,158 @@ static void build_components(propagation *p) {
     }
 }
 
-static int64_t cost_in(const component *c, const lilac_layout *layout) {
+/* ---- prices ----------------------------------------------------------------------------- */
+
+static const lilac_tile_value *value_of_edge(const assignment *a, const layout_edge *edge) {
+    return a->value[edge->from < a->value_count ? edge->from : edge->to];
+}
+
+/* What a memory operation pays when its data comes and goes in `layout` and it takes one that it
+ * likes better; *taken says which. */
+static int64_t apart(assignment *a, layout_site *site, const lilac_layout *layout,
+                     const lilac_layout **taken) {
+    int64_t least = PRICE_IMPOSSIBLE;
+    if (site->own_count == 0)
+        lilac_coalesce_own(a, site);
+    for (uint32_t i = 0; i < site->own_count; i++) {
+        const lilac_layout *own = site->own[i];
+        int64_t cost = lilac_coalesce_cost(a, &site->access, own);
+        for (uint32_t k = 0; k < site->link_count && cost < least; k++) {
+            const layout_edge *link = &a->edges[site->first_link + k];
+            bool comes = link->to == site->node;
+            uint32_t bits = lilac_tile_element_bits(value_of_edge(a, link)->type);
+            cost += site->weight *
+                    lilac_price_conversion(a, comes ? layout : own, comes ? own : layout, bits);
+        }
+        if (cost < least) {
+            least = cost;
+            *taken = own;
+        }
+    }
+    return least;
+}
+
+/* The same with the choice whether to leave; *taken NULL: no. */
+static int64_t site_cost(assignment *a, layout_site *site, const lilac_layout *layout,
+                         const lilac_layout **taken) {
+    int64_t stays = lilac_coalesce_cost(a, &site->access, layout);
+    *taken = NULL;
+    if (site->own_count == 0)
+        lilac_coalesce_own(a, site);
+    if (site->own_count == 0 || site->link_count == 0)
+        return stays;
+    int64_t least = lilac_coalesce_cost(a, &site->access, site->own[0]);
+    /* a block's barrier is the least that a conversion which is worth it takes, nearly always */
+    int64_t barrier = a->target->arch->costs->barrier_block;
+    if (stays <= least + barrier * a->target->num_warps * site->weight)
+        return stays;
+    const lilac_layout *own = NULL;
+    int64_t leaves = apart(a, site, layout, &own);
+    if (leaves >= stays)
+        return stays;
+    *taken = own;
+    return leaves;
+}
+
+static int64_t cost_in(propagation *p, const component *c, const lilac_layout *layout) {
+    const lilac_layout *taken;
     int64_t total = 0;
-    for (const layout_site *site = c->sites; site != NULL; site = site->next)
-        total += lilac_coalesce_cost(&site->access, layout);
+    for (layout_site *site = c->sites; site != NULL; site = site->next)
+        total += site_cost(p->a, site, layout, &taken);
+    for (layout_site *site = c->reductions; site != NULL; site = site->next)
+        total += site->weight * lilac_price_reduction(p->a, site->op, layout);
     return total;
 }
 
-static int64_t conversion_cost(const memory_access *access) {
-    int64_t bytes = lilac_tile_element_count(access->type) * access->bytes;
-    return (BARRIER_BYTES + bytes * CONVERSION_PERCENT / 100) * access->weight;
+/* The layout that an edge makes for its other end. */
+static const lilac_layout *carried(propagation *p, const layout_edge *edge, bool forward,
+                                   const lilac_layout *layout) {
+    return forward ? lilac_transfer_forward(p->a, edge->op, layout)
+                   : lilac_transfer_backward(p->a, edge->op, layout);
 }
 
-/* A memory operation that would lose more by following than by converting leaves with its group. */
+/* What a conversion on an edge costs, on the side of its other end. */
+static int64_t edge_price(propagation *p, const layout_edge *edge, bool forward,
+                          const lilac_layout *moved, const lilac_layout *wanted, int64_t weight) {
+    const lilac_tile_op *op = edge->op;
+    const lilac_tile_type *type = forward ? op->results[0].type : op->operands[0].value->type;
+    return weight * lilac_price_conversion(p->a, forward ? moved : wanted, forward ? wanted : moved,
+                                           lilac_tile_element_bits(type));
+}
+
+static int64_t weight_of(const component *c) {
+    return c->sites != NULL ? c->sites->weight : c->reductions != NULL ? c->reductions->weight : 1;
+}
+
+/* What the neighbours of a component lose by its layout, or pay for a conversion. */
+static int64_t neighbours_lose(propagation *p, uint32_t root, const lilac_layout *layout) {
+    const component *here = &p->components[root];
+    int64_t total = 0;
+    for (uint32_t i = 0; i < here->edge_count; i++) {
+        const layout_edge *edge = &p->a->edges[here->edges[i]];
+        bool forward = component_of(p, edge->from) == root;
+        component *there = &p->components[component_of(p, forward ? edge->to : edge->from)];
+        if (there == here || there->best == NULL)
+            continue;
+        const lilac_layout *moved = carried(p, edge, forward, layout);
+        if (moved == NULL || moved == there->best)
+            continue;
+        int64_t loss = cost_in(p, there, moved) - there->cost;
+        if (loss > 0)
+            loss =
+                smaller(loss, edge_price(p, edge, forward, moved, there->best, weight_of(there)));
+        total += larger(loss, 0);
+    }
+    return total;
+}
+
+static bool has_many_sites(const component *c) {
+    uint32_t count = 0;
+    for (const layout_site *site = c->sites; site != NULL; site = site->next)
+        count++;
+    return count > MANY_SITES;
+}
+
+static bool wants_two_orders(const component *c) {
+    for (const layout_site *site = c->sites; site != NULL; site = site->next)
+        if (memcmp(site->access.order, c->sites->access.order,
+                   site->access.type->rank * sizeof *site->access.order) != 0)
+            return true;
+    return false;
+}
+
+/* The best layout of a component by itself; `neighbours`: with what these lose. */
+static void find_best(propagation *p, uint32_t root, bool neighbours) {
+    component *c = &p->components[root];
+    const lilac_layout *candidates[CANDIDATES], *best = NULL;
+    int64_t least = 0, own = 0;
+    bool varied = !has_many_sites(c) && (c->reductions != NULL || wants_two_orders(c));
+    if (neighbours && !varied)
+        return;
+    uint32_t count = lilac_coalesce_candidates(p->a, c->sites, varied, candidates, CANDIDATES);
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t cost = cost_in(p, c, candidates[i]);
+        int64_t total = cost;
+        if (neighbours && (best == NULL || total < least))
+            total += neighbours_lose(p, root, candidates[i]);
+        if (best == NULL || total < least) {
+            best = candidates[i];
+            least = total;
+            own = cost;
+        }
+    }
+    c->best = best;
+    c->cost = own;
+}
+
+/* A memory operation that gains by it leaves with its group. */
 static void part(propagation *p, component *c, const lilac_layout *layout) {
     assignment *a = p->a;
-    for (const layout_site *site = c->sites; site != NULL; site = site->next) {
-        const memory_access *access = &site->access;
-        const lilac_layout *own =
-            lilac_coalesce_blocked(a, access->type, access->order, access->vector);
-        if (own == NULL)
-            return;
-        int64_t loss = lilac_coalesce_cost(access, layout) - lilac_coalesce_cost(access, own);
+    for (layout_site *site = c->sites; site != NULL; site = site->next) {
+        const lilac_layout *own = NULL;
+        (void)site_cost(a, site, layout, &own);
         uint32_t root = lilac_propagate_find(a->group, site->node);
-        if (loss > conversion_cost(access) + c->bearable && a->layout[root] == NULL)
+        if (own != NULL && a->layout[root] == NULL)
             a->layout[root] = own;
     }
 }
@@ -291,16 +421,13 @@ static void settle(propagation *p, uint32_t root, const lilac_layout *layout) {
             component *there = &p->components[ends[forward]];
             if (there->chosen != NULL)
                 continue;
-            const lilac_layout *moved = forward
-                                            ? lilac_transfer_forward(a, edge->op, here->chosen)
-                                            : lilac_transfer_backward(a, edge->op, here->chosen);
+            const lilac_layout *moved = carried(p, edge, forward, here->chosen);
             if (moved == NULL)
                 continue;
-            if (there->sites != NULL) {
-                int64_t loss = cost_in(there, moved) - there->cost;
-                int64_t bearable =
-                    conversion_cost(&there->sites->access) + here->cost * FOLLOW_PERCENT / 100;
-                if (loss > bearable)
+            if (there->best != NULL && moved != there->best) {
+                int64_t loss = cost_in(p, there, moved) - there->cost;
+                if (loss > 0 &&
+                    loss > edge_price(p, edge, forward, moved, there->best, weight_of(there)))
                     continue;
             }
             there->chosen = moved;
@@ -359,12 +486,10 @@ void lilac_propagate_layouts(assignment *a) {
         a->group[i] = a->component[i] = i;
     relate(a);
     build_components(&p);
-    for (uint32_t i = 0; i < a->node_count && !a->failed; i++) {
-        component *c = &p.components[i];
-        if (c->sites == NULL)
-            continue;
-        c->best = lilac_coalesce_best(a, c->sites, &c->cost);
-    }
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (uint32_t i = 0; i < a->node_count && !a->failed; i++)
+            if (p.components[i].sites != NULL)
+                find_best(&p, i, pass == 1);
     if (a->failed)
         return;
     uint32_t count = by_cost(&p, roots);

@@ -64,6 +64,7 @@ static void costs_make_sense(void **state) {
         assert_true(strlen(costs->name) > 0);
         assert_true(costs->wavefront > 0 && costs->shuffle > 0 && costs->select > 0 &&
                     costs->permute > 0 && costs->pack > 0 && costs->issue > 0);
+        assert_true(costs->sector > 0 && costs->global > 0 && costs->line > 0);
         assert_true(costs->overlap <= 16);
         assert_true(costs->barrier_warp <= costs->barrier_group);
         assert_true(costs->barrier_warp <= costs->barrier_block);

@@ -37,8 +37,6 @@ static const struct {
 } programs[] = {
     {"a copy, rows contiguous", TILE("x", "p", "64", "1") LOAD("v", "x") STORE("x", "v"), 0},
     {"a copy, columns contiguous", TILE("x", "p", "1", "32") LOAD("v", "x") STORE("x", "v"), 0},
-    {"a transposing copy",
-     TILE("x", "p", "64", "1") LOAD("v", "x") TILE("y", "w", "1", "32") STORE("y", "v"), 1},
     {"a vector load beside unaligned ones follows them",
      "%up = tt.addptr %p, %u : !tt.ptr<f32>, i32\n" LINE("x", "up", "4096")
          LINE("y", "w", "4096") "%v = tt.load %x : tensor<4096x!tt.ptr<f32>>\n"
@@ -151,8 +149,6 @@ static const struct {
 static void conversions(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
-        /* one warp could hold whole rows of the tile, so that even the transposing copy would move
-         * nothing */
         for (uint32_t warps = 2; warps <= 8; warps *= 2) {
             for (int simplify = 0; simplify < 2; simplify++) {
                 program p;
@@ -167,6 +163,56 @@ static void conversions(void **state) {
             }
         }
     }
+}
+
+static uint32_t elements_along(const lilac_layout *layout, uint32_t dim, bool lanes) {
+    uint64_t bit = UINT64_C(1) << lilac_layout_out_start(layout, dim);
+    uint32_t inputs = layout->in[0].bits + (lanes ? layout->in[1].bits : 0), count = 1;
+    for (bool found = true; found; bit <<= 1) {
+        found = false;
+        for (uint32_t i = 0; i < inputs; i++)
+            found |= layout->columns[i] == bit;
+        count <<= found;
+    }
+    return count;
+}
+
+/* Both sides of a transposing copy take vectors of 16 bytes and whole sectors, however many warps
+ * there are; whether a conversion stands between is a matter of price. */
+static void both_sides_of_a_transpose_are_coalesced(void **state) {
+    (void)state;
+    for (uint32_t warps = 1; warps <= 4; warps *= 2) {
+        program p;
+        program_body(
+            &p, TILE("x", "p", "64", "1") LOAD("v", "x") TILE("y", "p", "1", "32") STORE("y", "v"),
+            warps);
+        assert_true(program_assign(&p, true));
+        assert_true(count_ops(&p, LILAC_TILE_OP_TTG_CONVERT_LAYOUT) <= 1);
+        const lilac_layout *loaded = value_named(&p, "x")->type->layout;
+        const lilac_layout *stored =
+            last_op(&p, LILAC_TILE_OP_TT_STORE)->operands[0].value->type->layout;
+        assert_true(elements_along(loaded, 1, false) >= 4);
+        assert_true(elements_along(loaded, 1, true) >= 8);
+        assert_true(elements_along(stored, 0, false) >= 4);
+        assert_true(elements_along(stored, 0, true) >= 8);
+        program_clear(&p);
+    }
+}
+
+/* Rows are summed where they lie: by few lanes and no other warps, if there are rows enough. */
+static void sums_of_rows_stay_in_warps(void **state) {
+    (void)state;
+    program p;
+    program_body(&p,
+                 TILE("x", "p", "64", "1") LOAD("v", "x") REDUCE("t", "v", "1", "32")
+                     LINE("y", "p", "32") "tt.store %y, %t : tensor<32x!tt.ptr<f32>>\n",
+                 4);
+    assert_true(program_assign(&p, true));
+    const lilac_layout *layout = value_named(&p, "v")->type->layout;
+    for (uint32_t bit = 0; bit < layout->in[2].bits; bit++)
+        assert_int_equal(
+            lilac_layout_coordinate(layout, lilac_layout_column(layout, "warp", bit), 1), 0);
+    program_clear(&p);
 }
 
 /* The layouts have the four inputs in order and, contiguity along columns, follow columns. */
@@ -356,6 +402,8 @@ static void sample(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conversions),
+        cmocka_unit_test(both_sides_of_a_transpose_are_coalesced),
+        cmocka_unit_test(sums_of_rows_stay_in_warps),
         cmocka_unit_test(orders),
         cmocka_unit_test(cheap_chains_are_copied),
         cmocka_unit_test(refusals),

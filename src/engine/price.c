@@ -1,0 +1,104 @@
+/* price: what layouts cost, all of it in the unit of plans (1/16 clocks of a multiprocessor).
+ *
+ *   conversion   the plan's own price; each pair of layouts is planned once
+ *   reduction    the counts of what its lowering does, priced as a plan's counts are:
+ *
+ *       bits of the axis in registers    the thread's own values, in every layout as many
+ *       … in lanes                       a butterfly each: a shuffle of each word that is kept, and
+ *                                        the region once more
+ *       … in warps                       each word that is kept stored once a warp, a barrier, and
+ *                                        all warps' parts loaded
+ *
+ *   accesses     coalesce.c, from the same table of costs
+ */
+#include "assign.h"
+
+#include <lilac/movement.h>
+
+int64_t lilac_price_conversion(assignment *a, const lilac_layout *from, const lilac_layout *to,
+                               uint32_t bits) {
+    if (from == to)
+        return 0;
+    bits = bits < 8 ? 8 : bits;
+    uint64_t hash = lilac_hash_word((uint64_t)(uintptr_t)from, (uint64_t)(uintptr_t)to) + bits;
+    priced_conversion **place = &a->prices[hash % PRICE_BUCKETS];
+    for (; *place != NULL; place = &(*place)->next)
+        if ((*place)->from == from && (*place)->to == to && (*place)->bits == bits)
+            return (*place)->cycles;
+    lilac_movement_plan plan;
+    lilac_reason why;
+    *place = lilac_arena_new(a->arena, priced_conversion);
+    **place = (priced_conversion){from, to, bits, PRICE_IMPOSSIBLE, NULL};
+    if (lilac_movement_plan_init(&plan, from, to, bits, NULL, a->target->arch, &why))
+        (*place)->cycles = (int64_t)plan.price.cycles;
+    return (*place)->cycles;
+}
+
+/* ---- reductions ------------------------------------------------------------------------- */
+
+typedef struct span {
+    uint64_t basis[LILAC_LAYOUT_MAX_BITS];
+    uint32_t count;
+} span;
+
+static bool span_add(span *s, uint64_t vector) {
+    for (uint32_t i = 0; i < s->count; i++)
+        if ((vector ^ s->basis[i]) < vector)
+            vector ^= s->basis[i];
+    if (vector == 0)
+        return false;
+    s->basis[s->count++] = vector;
+    return true;
+}
+
+static uint32_t count_region(const lilac_tile_op *op) {
+    uint32_t count = 0;
+    if (op->region_count > 0 && op->regions[0]->first != NULL)
+        for (const lilac_tile_op *inner = op->regions[0]->first->first; inner != NULL;
+             inner = inner->next)
+            count++;
+    return count;
+}
+
+static uint32_t words_of(const lilac_tile_op *op) {
+    uint32_t words = 0;
+    for (uint32_t i = 0; i < op->operand_count; i++)
+        words += lilac_tile_element_bits(op->operands[i].value->type) > 32 ? 2 : 1;
+    return words;
+}
+
+int64_t lilac_price_reduction(const assignment *a, const lilac_tile_op *op,
+                              const lilac_layout *layout) {
+    const lilac_arch *arch = a->target->arch;
+    uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
+    uint32_t kept = 0, lanes = 0, warps = 0, at = 0;
+    if (axis >= layout->out_count)
+        return 0;
+    uint32_t start = lilac_layout_out_start(layout, axis);
+    uint64_t along = ((UINT64_C(1) << layout->out[axis].bits) - 1) << start;
+    span keeps = {.count = 0}, combines = {.count = 0};
+    for (uint32_t i = 0; i < layout->in_count && i < 3; i++) {
+        for (uint32_t bit = 0; bit < layout->in[i].bits; bit++, at++) {
+            uint64_t column = layout->columns[at];
+            if (span_add(&keeps, column & ~along))
+                kept += i == 0;
+            else if (span_add(&combines, column & along)) {
+                lanes += i == 1;
+                warps += i == 2;
+            }
+        }
+    }
+    uint64_t words = (uint64_t)words_of(op) << kept, count = a->target->num_warps;
+    lilac_movement_price price = {.shuffles = words * lanes * count};
+    if (warps > 0) {
+        uint64_t parts = UINT64_C(1) << warps, loads = parts > 4 ? parts / 4 : 1;
+        price.stores = price.store_wavefronts = words * count;
+        price.loads = words * loads * count;
+        price.load_wavefronts = words * loads * count * (parts < 4 ? parts : 4);
+        price.barriers = count;
+    }
+    uint64_t steps = lanes + (warps > 0 ? (UINT64_C(1) << warps) - 1 : 0);
+    uint64_t again = ((uint64_t)count_region(op) << kept) * steps * count * arch->costs->issue;
+    return (int64_t)(lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_BLOCK, arch) +
+                     again);
+}
