@@ -222,7 +222,7 @@ static void run(lilac_lowering *l, const group *g, lilac_lower_asm *piece) {
 bool lilac_lower_inline_asm(lilac_lowering *l, const lilac_tile_op *op) {
     constraints c;
     lilac_name list = lilac_tile_find_text(&op->attributes, "constraints");
-    lilac_name text = lilac_tile_find_text(&op->attributes, "asm_string");
+    lilac_name text = lilac_lower_text(l, op, "asm_string");
     int64_t packed = lilac_tile_find_integer(&op->attributes, "packed_element", 1);
     if (list == NULL || text == NULL || packed < 1 || packed > 32 ||
         op->operand_count > LILAC_LOWER_MOST_ASM || op->result_count > LILAC_LOWER_MOST_ASM) {

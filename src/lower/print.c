@@ -9,6 +9,38 @@
 
 enum { MOST_RANK = 4 }; /* a print takes 8 values: the program's place, the element's, itself */
 
+static int hex_digit(char c) {
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                  : -1;
+}
+
+lilac_name lilac_lower_text(lilac_lowering *l, const lilac_tile_op *op, const char *name) {
+    lilac_name raw = lilac_tile_find_text(&op->attributes, name);
+    if (raw == NULL) {
+        return NULL;
+    }
+    lilac_text text = {0};
+    for (const char *at = raw; *at != 0; at++) {
+        if (at[0] != '\\' || at[1] == 0) {
+            lilac_text_char(&text, *at);
+            continue;
+        }
+        at++;
+        int high = hex_digit(at[0]), low = high < 0 ? -1 : hex_digit(at[1]);
+        if (low >= 0 && high + low > 0) { /* a zero byte would end the text */
+            lilac_text_char(&text, (char)(high * 16 + low));
+            at++;
+        } else {
+            lilac_text_char(&text, at[0] == 'n' ? '\n' : at[0] == 't' ? '\t' : at[0]);
+        }
+    }
+    lilac_name result = lilac_intern(l->context, lilac_text_get(&text), text.length);
+    lilac_text_clear(&text);
+    return result;
+}
+
 static void put_escaped(lilac_text *out, const char *text) {
     for (; *text != 0; text++) {
         lilac_text_puts(out, *text == '%' ? "%%" : (const char[]){*text, 0});
@@ -112,7 +144,7 @@ static bool print_element(lilac_lowering *l, const lilac_tile_op *op, uint32_t i
     const lilac_lower_value *operand = lilac_lower_operand(l, op, index);
     const lilac_lower_view *view = operand->view;
     const lilac_tile_attribute *is_signed = lilac_tile_find(&op->attributes, "isSigned");
-    lilac_name prefix = lilac_tile_find_text(&op->attributes, "prefix");
+    lilac_name prefix = lilac_lower_text(l, op, "prefix");
     lilac_simt_value values[8];
     lilac_text_reset(format);
     uint32_t n = put_program(l, format, values);
@@ -145,7 +177,7 @@ bool lilac_lower_print(lilac_lowering *l, const lilac_tile_op *op) {
     bool good = true;
     if (op->operand_count == 0) {
         lilac_simt_value values[3];
-        lilac_name prefix = lilac_tile_find_text(&op->attributes, "prefix");
+        lilac_name prefix = lilac_lower_text(l, op, "prefix");
         (void)put_program(l, &format, values);
         put_escaped(&format, prefix != NULL ? prefix : "");
         lilac_text_char(&format, '\n');
