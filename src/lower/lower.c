@@ -385,6 +385,8 @@ static family family_of(lilac_tile_opcode code) {
         return lilac_lower_print;
     case LILAC_TILE_OP_TT_REDUCE:
         return lilac_lower_reduce;
+    case LILAC_TILE_OP_TT_SCAN:
+        return lilac_lower_scan;
     case LILAC_TILE_OP_SCF_FOR:
     case LILAC_TILE_OP_SCF_IF:
     case LILAC_TILE_OP_SCF_WHILE:
