@@ -64,8 +64,10 @@ LILAC_API void lilac_compilation_clear(lilac_compilation *compilation);
 /* The metadata a launcher needs and the statistics of each pass, as one JSON value on one line:
  *
  *   {"name": "softmax", "target": "sm_90a", "num_warps": 8, …, "parameters": [{"name": "o",
- *    "type": "!tt.ptr<f16>"}, …], "passes": [{"name": "read", "seconds": 1.2e-05, "operations":
- *    24}, …]}
+ *    "type": "!tt.ptr<f16>"}, …], "conversions": {"count": 1, "cycles": 138.5, "each": [{"source":
+ *    ["kernels.py", 12, 8], "made_by": "tt.load", "wanted_by": "tt.store", "from":
+ * "#ttg.linear<…>", "to": …, "bits": 16, "loops": 0, "kind": "shared", "cycles": 138.5}]}, "passes":
+ * [{"name": "read", "seconds": 1.2e-05, "operations": 24}, …]}
  *
  * The kernel is the module's first; others, when there are any, stand in "more_kernels". What is
  * not known yet (the shared bytes of a module that was not lowered) is null. Needs a module that

@@ -9,6 +9,7 @@
 #ifndef LILAC_ENGINE_H
 #define LILAC_ENGINE_H
 
+#include <lilac/movement.h>
 #include <lilac/tile.h>
 
 LILAC_BEGIN
@@ -79,6 +80,30 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_simplify(lilac_tile_module *module,
  * warps and blocks). */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_assign_layouts(lilac_tile_module *module, const lilac_target *target, bool *changed);
+
+/* A conversion that is left in a function with layouts: one ttg.convert_layout. */
+typedef struct lilac_conversion {
+    const lilac_tile_op *op;
+    const lilac_tile_op *source; /* that makes the tensor; NULL: a block's argument */
+    const lilac_tile_op *user;   /* the first that wants it in the other layout; NULL: none */
+    const lilac_layout *from, *to;
+    uint32_t element_bits;
+    uint32_t loops;             /* around it */
+    lilac_movement_kind kind;   /* of its plan */
+    lilac_movement_price price; /* of its plan, once; cycles are 1/16 clocks */
+} lilac_conversion;
+
+typedef struct lilac_conversion_report {
+    uint32_t count;
+    const lilac_conversion *conversions; /* in program order */
+    uint64_t cycles;                     /* of all of them, each once */
+} lilac_conversion_report;
+
+/* What conversions a function keeps, and what each costs on the target. Whatever is not known of
+ * one (a layout that no plan takes) is 0. */
+LILAC_API void lilac_engine_conversions(lilac_conversion_report *result, lilac_arena *arena,
+                                        const lilac_tile_function *function,
+                                        const lilac_target *target);
 
 LILAC_END
 

@@ -2,9 +2,11 @@
  *
  * The keys are those that Triton's launcher reads (name, shared, num_warps, num_ctas, cluster_dims,
  * tmem_size, the scratch sizes and alignments); kernels made here ask for no scratch memory, no
- * tensor memory and no tensor descriptors, so those say none.
+ * tensor memory and no tensor descriptors, so those say none. The conversions between layouts that
+ * are left, each with its price and what it stands between, are statistics for people.
  */
 #include <lilac/driver.h>
+#include <lilac/engine.h>
 
 #include <string.h>
 
@@ -41,8 +43,73 @@ static const lilac_simt_kernel *find_kernel(const lilac_simt_module *module, lil
     return kernel;
 }
 
-static void put_kernel(lilac_text *out, const lilac_tile_function *function,
-                       const lilac_simt_kernel *kernel, const lilac_target *target) {
+static void put_layout(lilac_text *out, const char *key, const lilac_layout *layout) {
+    lilac_text text;
+    lilac_text_init(&text);
+    if (layout != NULL) {
+        lilac_layout_print(&text, layout);
+    }
+    lilac_text_printf(out, ", \"%s\": ", key);
+    lilac_text_json(out, lilac_text_get(&text), text.length);
+    lilac_text_clear(&text);
+}
+
+static void put_cycles(lilac_text *out, uint64_t cycles) {
+    lilac_text_printf(out, "\"cycles\": %.1f", (double)cycles / 16);
+}
+
+/* Where in the user's program, and at which line of the text that was compiled. */
+static void put_place(lilac_text *out, const lilac_context *context, const lilac_tile_op *op) {
+    lilac_name file;
+    uint32_t line, column;
+    lilac_text_puts(out, "\"source\": ");
+    if (lilac_location_file(context, op->location, &file, &line, &column)) {
+        lilac_text_char(out, '[');
+        put_string(out, file);
+        lilac_text_printf(out, ", %u, %u]", line, column);
+    } else {
+        lilac_text_puts(out, "null");
+    }
+}
+
+static void put_operation(lilac_text *out, const char *key, const lilac_tile_op *op) {
+    lilac_text_printf(out, ", \"%s\": ", key);
+    if (op != NULL) {
+        put_string(out, lilac_tile_op_info_get(op->code)->name);
+    } else {
+        lilac_text_puts(out, "null");
+    }
+}
+
+/* The conversions that are left, what each costs, and between which operations it stands. */
+static void put_conversions(lilac_text *out, const lilac_context *context,
+                            const lilac_tile_function *function, const lilac_target *target) {
+    lilac_arena *arena = lilac_arena_create();
+    lilac_conversion_report report;
+    lilac_engine_conversions(&report, arena, function, target);
+    lilac_text_printf(out, ", \"conversions\": {\"count\": %u, ", report.count);
+    put_cycles(out, report.cycles);
+    lilac_text_puts(out, ", \"each\": [");
+    for (uint32_t i = 0; i < report.count; i++) {
+        const lilac_conversion *one = &report.conversions[i];
+        lilac_text_puts(out, i == 0 ? "{" : ", {");
+        put_place(out, context, one->op);
+        put_operation(out, "made_by", one->source);
+        put_operation(out, "wanted_by", one->user);
+        put_layout(out, "from", one->from);
+        put_layout(out, "to", one->to);
+        lilac_text_printf(out, ", \"bits\": %u, \"loops\": %u, \"kind\": \"%s\", ",
+                          one->element_bits, one->loops, lilac_movement_kind_name(one->kind));
+        put_cycles(out, one->price.cycles);
+        lilac_text_char(out, '}');
+    }
+    lilac_text_puts(out, "]}");
+    lilac_arena_destroy(arena);
+}
+
+static void put_kernel(lilac_text *out, const lilac_context *context,
+                       const lilac_tile_function *function, const lilac_simt_kernel *kernel,
+                       const lilac_target *target) {
     lilac_text_puts(out, "\"name\": ");
     put_string(out, function->name);
     lilac_text_puts(out, ", \"target\": ");
@@ -61,6 +128,7 @@ static void put_kernel(lilac_text *out, const lilac_tile_function *function,
                       target->num_warps, target->num_ctas, target->num_stages,
                       target->arch->warp_size, target->num_ctas);
     put_parameters(out, function);
+    put_conversions(out, context, function, target);
 }
 
 /* The next function at or after this one that is a kernel. */
@@ -89,8 +157,8 @@ void lilac_compilation_json(lilac_text *out, const lilac_compilation *compilatio
     const lilac_tile_function *function = next_kernel(compilation->tile->functions);
     lilac_text_char(out, '{');
     if (function != NULL) {
-        put_kernel(out, function, find_kernel(compilation->simt, function->name),
-                   &compilation->target);
+        put_kernel(out, compilation->context, function,
+                   find_kernel(compilation->simt, function->name), &compilation->target);
         lilac_text_puts(out, ", ");
         function = next_kernel(function->next);
     }
@@ -98,8 +166,8 @@ void lilac_compilation_json(lilac_text *out, const lilac_compilation *compilatio
         lilac_text_puts(out, "\"more_kernels\": [");
         for (const char *separator = "{"; function != NULL; separator = ", {") {
             lilac_text_puts(out, separator);
-            put_kernel(out, function, find_kernel(compilation->simt, function->name),
-                       &compilation->target);
+            put_kernel(out, compilation->context, function,
+                       find_kernel(compilation->simt, function->name), &compilation->target);
             lilac_text_char(out, '}');
             function = next_kernel(function->next);
         }

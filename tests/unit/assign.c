@@ -199,6 +199,34 @@ static void both_sides_of_a_transpose_are_coalesced(void **state) {
     }
 }
 
+/* What is left is reported with its price, and where it stands. */
+static void conversions_are_reported(void **state) {
+    (void)state;
+    program p;
+    lilac_conversion_report report;
+    lilac_arena *arena = lilac_arena_create();
+    size_t length = 0;
+    char *text = read_data("corpus/transpose_float16.ttir", &length);
+    assert_non_null(text);
+    program_read(&p, "transpose", text, length, 4);
+    free(text);
+    lilac_engine_conversions(&report, arena, p.module->functions, &p.target);
+    assert_int_equal(report.count, 0);
+    assert_true(program_assign(&p, true));
+    lilac_engine_conversions(&report, arena, p.module->functions, &p.target);
+    assert_int_equal(report.count, count_ops(&p, LILAC_TILE_OP_TTG_CONVERT_LAYOUT));
+    assert_int_equal(report.count, 1);
+    const lilac_conversion *one = report.conversions;
+    assert_int_equal(one->user->code, LILAC_TILE_OP_TT_STORE);
+    assert_int_equal(one->kind, LILAC_MOVEMENT_SHARED);
+    assert_int_equal(one->element_bits, 16);
+    assert_int_equal(report.cycles, one->price.cycles);
+    /* each byte crosses shared memory twice, 128 a clock */
+    assert_true(one->price.cycles >= 2 * 16 * 64 * 64 * 2 / 128);
+    lilac_arena_destroy(arena);
+    program_clear(&p);
+}
+
 /* Rows are summed where they lie: by few lanes and no other warps, if there are rows enough. */
 static void sums_of_rows_stay_in_warps(void **state) {
     (void)state;
@@ -403,6 +431,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conversions),
         cmocka_unit_test(both_sides_of_a_transpose_are_coalesced),
+        cmocka_unit_test(conversions_are_reported),
         cmocka_unit_test(sums_of_rows_stay_in_warps),
         cmocka_unit_test(orders),
         cmocka_unit_test(cheap_chains_are_copied),

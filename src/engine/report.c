@@ -1,0 +1,87 @@
+/* report: which conversions a function keeps, and what each of them costs.
+ *
+ * Every ttg.convert_layout is planned as the lowering will plan it; the operation that made the
+ * tensor and the first that wants it otherwise say why it is there.
+ */
+#include "internal.h"
+
+typedef struct conversion_list {
+    const lilac_target *target;
+    lilac_conversion *conversions;
+    uint32_t count;
+    uint64_t cycles;
+} conversion_list;
+
+static lilac_movement_way way_of(const lilac_tile_op *op) {
+    switch (lilac_tile_movement_of(op)) {
+    case LILAC_TILE_MOVEMENT_ANY:
+        return LILAC_MOVEMENT_ANY;
+    case LILAC_TILE_MOVEMENT_SHARED:
+        return LILAC_MOVEMENT_BY_SHARED;
+    case LILAC_TILE_MOVEMENT_SHUFFLES:
+        return LILAC_MOVEMENT_BY_SHUFFLES;
+    case LILAC_TILE_MOVEMENT_UNSWIZZLED:
+        break;
+    }
+    return LILAC_MOVEMENT_UNSWIZZLED;
+}
+
+static void describe(conversion_list *list, const lilac_tile_op *op, uint32_t loops) {
+    lilac_conversion *made = &list->conversions[list->count];
+    const lilac_tile_value *value = op->operands[0].value;
+    const lilac_tile_use *use = op->results[0].uses;
+    lilac_movement_plan plan;
+    lilac_reason why;
+    list->count++;
+    *made = (lilac_conversion){.op = op,
+                               .source = value->op,
+                               .user = use != NULL ? use->op : NULL,
+                               .from = value->type->layout,
+                               .to = op->results[0].type->layout,
+                               .element_bits = lilac_tile_element_bits(value->type),
+                               .loops = loops};
+    for (; use != NULL; use = use->next)
+        if (use->op->position.offset < made->user->position.offset)
+            made->user = use->op;
+    const lilac_movement_options options = {.way = way_of(op)};
+    uint32_t bits = made->element_bits < 8 ? 8 : made->element_bits;
+    if (made->from == NULL || made->to == NULL ||
+        !lilac_movement_plan_init(&plan, made->from, made->to, bits, &options, list->target->arch,
+                                  &why))
+        return;
+    made->kind = plan.kind;
+    made->price = plan.price;
+    list->cycles += plan.price.cycles;
+}
+
+/* Counts them, or, once there is room, describes them. */
+static void visit(conversion_list *list, const lilac_tile_region *region, uint32_t loops) {
+    for (const lilac_tile_block *block = region->first; block != NULL; block = block->next) {
+        for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
+            bool loop = op->code == LILAC_TILE_OP_SCF_FOR || op->code == LILAC_TILE_OP_SCF_WHILE;
+            if (op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT) {
+                if (list->conversions != NULL)
+                    describe(list, op, loops);
+                else
+                    list->count++;
+            }
+            for (uint32_t r = 0; r < op->region_count; r++)
+                visit(list, op->regions[r], loops + loop);
+        }
+    }
+}
+
+void lilac_engine_conversions(lilac_conversion_report *result, lilac_arena *arena,
+                              const lilac_tile_function *function, const lilac_target *target) {
+    conversion_list list = {.target = target};
+    *result = (lilac_conversion_report){.count = 0};
+    if (function->body == NULL)
+        return;
+    visit(&list, function->body, 0);
+    if (list.count == 0)
+        return;
+    list.conversions = lilac_arena_array(arena, lilac_conversion, list.count);
+    list.count = 0;
+    visit(&list, function->body, 0);
+    *result = (lilac_conversion_report){list.count, list.conversions, list.cycles};
+}
