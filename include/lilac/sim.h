@@ -58,7 +58,7 @@
  *   shared-race          a shared byte written by one warp and touched by another, of this block or
  *                        another one of the cluster, with no chain of barriers (of blocks, groups,
  *                        clusters) between, in either order; a note has the other line. Threads of
- *                        one warp run in step and do not race with each other
+ *                        one warp run in step and do not race with each other, nor do two atomics
  *   shared-lifetime      another block's shared memory touched with no cluster barrier before (that
  *                        block may not have begun) or none after (it may have ended)
  *

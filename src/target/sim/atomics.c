@@ -139,8 +139,6 @@ bool lilac_sim_access_atomic(lilac_sim_worker *w, const lilac_sim_step *step) {
         }
         if (!lilac_sim_resolve_shared(w, step, access, &lanes, size))
             return false;
-        if (step->immediate != LILAC_SIMT_ATOMIC_EXCHANGE)
-            lilac_sim_account_shared(w, step, &lanes, size, true);
         act(w, step, access, &lanes, true);
         lilac_sim_account_shared(w, step, &lanes, size, false);
     }

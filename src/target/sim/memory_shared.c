@@ -130,13 +130,6 @@ static void find_unwritten(lilac_sim_worker *w, const lilac_sim_step *step, uint
                                                  .thread = thread});
 }
 
-/* Atomics do not race with each other. */
-static bool are_atomics(const lilac_sim_worker *w, const lilac_sim_step *step,
-                        const lilac_sim_conflict *conflict) {
-    return step->kind == STEP_ATOMIC_SHARED &&
-           w->program->steps[conflict->step].kind == STEP_ATOMIC_SHARED;
-}
-
 /* Keeps the first race and the first read of nothing of a warp's access. */
 void lilac_sim_account_shared(lilac_sim_worker *w, const lilac_sim_step *step,
                               const lilac_sim_active *lanes, uint32_t size, bool load) {
@@ -144,21 +137,22 @@ void lilac_sim_account_shared(lilac_sim_worker *w, const lilac_sim_step *step,
     uint32_t warp = w->rank * s->warps + lanes->thread[0] / w->program->arch->warp_size;
     uint32_t index = (uint32_t)(step - w->program->steps);
     lilac_sim_conflict conflict = {.kind = CONFLICT_NONE};
-    bool unwritten = false;
+    bool unwritten = false, atomic = step->kind == STEP_ATOMIC_SHARED;
     for (uint32_t l = 0; l < lanes->count; l++) {
         uint64_t at = lanes->address[l];
         lilac_sim_conflict *wanted = conflict.kind == CONFLICT_NONE ? &conflict : NULL;
-        if (load) {
+        if (load || (atomic && step->immediate != LILAC_SIMT_ATOMIC_EXCHANGE)) {
             const uint8_t *hole = unwritten ? NULL : memchr(s->written + at, 0, size);
             if (hole)
                 find_unwritten(w, step, lanes->thread[l], (uint64_t)(hole - s->written));
             unwritten |= hole != NULL;
-            lilac_sim_shared_read(s, at, size, warp, index, wanted);
-        } else {
-            lilac_sim_shared_write(s, at, size, warp, index, wanted);
         }
-        if (wanted && conflict.kind != CONFLICT_NONE && are_atomics(w, step, &conflict))
-            conflict.kind = CONFLICT_NONE;
+        if (load)
+            lilac_sim_shared_read(s, at, size, warp, index, wanted);
+        else if (atomic)
+            lilac_sim_shared_atomic(s, at, size, warp, index, wanted);
+        else
+            lilac_sim_shared_write(s, at, size, warp, index, wanted);
         if (wanted && conflict.kind != CONFLICT_NONE)
             find_race(w, step, &conflict, lanes->thread[l], at);
     }

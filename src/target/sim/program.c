@@ -330,6 +330,7 @@ static void emit_atomic(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     lilac_sim_step *step = add_step(
         d, i->code == LILAC_SIMT_OP_ATOMIC_SHARED ? STEP_ATOMIC_SHARED : STEP_ATOMIC_GLOBAL, i);
     step->issues = 1;
+    d->program->shared_atomics |= step->kind == STEP_ATOMIC_SHARED;
     step->immediate = swaps ? LILAC_SIMT_ATOMIC_COUNT : i->detail;
     lilac_sim_access *access = add_access(d, step, i, predicated ? i->operands[1] : 0);
     access->address = offset_of(d, i, i->operands[0]);

@@ -105,7 +105,8 @@ typedef struct lilac_sim_program {
     const lilac_simt_kernel *kernel;
     const lilac_arch *arch;
     uint32_t threads, warps; /* of a block */
-    bool partial;            /* has barriers of some of the warps of a cluster only */
+    bool shared_atomics;
+    bool partial; /* has barriers of some of the warps of a cluster only */
     lilac_sim_step *steps;
     uint32_t step_count, step_capacity;
     lilac_sim_access *accesses;

@@ -46,6 +46,10 @@ void lilac_sim_shared_init(lilac_sim_shared *s, const lilac_sim_program *program
     s->written = lilac_heap_grow(NULL, bytes + 1);
     s->write_stamp = lilac_heap_grow(NULL, stamps + 1);
     s->read_stamp = lilac_heap_grow(NULL, stamps + 1);
+    if (program->shared_atomics) {
+        s->atomic_stamp = lilac_heap_grow(NULL, stamps + 1);
+        memset(s->atomic_stamp, 0, stamps);
+    }
     memset(s->write_stamp, 0, stamps);
     memset(s->read_stamp, 0, stamps);
     if (program->partial) {
@@ -61,6 +65,7 @@ void lilac_sim_shared_clear(lilac_sim_shared *s) {
     lilac_heap_free(s->written);
     lilac_heap_free(s->write_stamp);
     lilac_heap_free(s->read_stamp);
+    lilac_heap_free(s->atomic_stamp);
     lilac_heap_free(s->known);
     lilac_heap_free(s->joined);
     lilac_heap_free(s->readers);
@@ -75,6 +80,8 @@ static void advance(lilac_sim_shared *s) {
         return;
     memset(s->write_stamp, 0, bytes * sizeof *s->write_stamp);
     memset(s->read_stamp, 0, bytes * sizeof *s->read_stamp);
+    if (s->atomic_stamp)
+        memset(s->atomic_stamp, 0, bytes * sizeof *s->atomic_stamp);
     if (s->known)
         memset(s->known, 0, sizeof *s->known * all * all);
     s->floor = 0;
@@ -208,12 +215,10 @@ static uint64_t add_reader(lilac_sim_shared *s, uint64_t before, uint64_t mine, 
     return (uint64_t)epoch_of(mine) << EPOCH_SHIFT | (uint64_t)head << WARP_SHIFT | MANY;
 }
 
-void lilac_sim_shared_read(lilac_sim_shared *s, uint64_t at, uint32_t size, uint32_t warp,
-                           uint32_t step, lilac_sim_conflict *conflict) {
+/* Stamps bytes that several warps may touch without conflict. */
+static void stamp_together(lilac_sim_shared *s, uint64_t *stamps, uint32_t size, uint32_t warp,
+                           uint32_t step) {
     uint64_t mine = stamp_of(s->epoch, step, warp), who = mine & WHO;
-    uint64_t *stamps = s->read_stamp + at;
-    if (conflict)
-        find_conflict(s, s->write_stamp + at, size, warp, CONFLICT_READ_AFTER_WRITE, conflict);
     if (!s->known) {
         uint64_t first = ((uint64_t)s->floor + 1) << EPOCH_SHIFT;
         for (uint32_t b = 0; b < size; b++) {
@@ -229,6 +234,25 @@ void lilac_sim_shared_read(lilac_sim_shared *s, uint64_t at, uint32_t size, uint
     }
 }
 
+void lilac_sim_shared_read(lilac_sim_shared *s, uint64_t at, uint32_t size, uint32_t warp,
+                           uint32_t step, lilac_sim_conflict *conflict) {
+    if (conflict)
+        find_conflict(s, s->write_stamp + at, size, warp, CONFLICT_READ_AFTER_WRITE, conflict);
+    if (conflict && s->atomic_stamp && conflict->kind == CONFLICT_NONE)
+        find_conflict(s, s->atomic_stamp + at, size, warp, CONFLICT_READ_AFTER_WRITE, conflict);
+    stamp_together(s, s->read_stamp + at, size, warp, step);
+}
+
+void lilac_sim_shared_atomic(lilac_sim_shared *s, uint64_t at, uint32_t size, uint32_t warp,
+                             uint32_t step, lilac_sim_conflict *conflict) {
+    if (conflict)
+        find_conflict(s, s->write_stamp + at, size, warp, CONFLICT_WRITE_AFTER_WRITE, conflict);
+    if (conflict && conflict->kind == CONFLICT_NONE)
+        find_conflict(s, s->read_stamp + at, size, warp, CONFLICT_WRITE_AFTER_READ, conflict);
+    stamp_together(s, s->atomic_stamp + at, size, warp, step);
+    memset(s->written + at, 1, size);
+}
+
 void lilac_sim_shared_write(lilac_sim_shared *s, uint64_t at, uint32_t size, uint32_t warp,
                             uint32_t step, lilac_sim_conflict *conflict) {
     uint64_t mine = stamp_of(s->epoch, step, warp);
@@ -237,6 +261,8 @@ void lilac_sim_shared_write(lilac_sim_shared *s, uint64_t at, uint32_t size, uin
         find_conflict(s, stamps, size, warp, CONFLICT_WRITE_AFTER_WRITE, conflict);
     if (conflict && conflict->kind == CONFLICT_NONE)
         find_conflict(s, s->read_stamp + at, size, warp, CONFLICT_WRITE_AFTER_READ, conflict);
+    if (conflict && s->atomic_stamp && conflict->kind == CONFLICT_NONE)
+        find_conflict(s, s->atomic_stamp + at, size, warp, CONFLICT_WRITE_AFTER_WRITE, conflict);
     for (uint32_t b = 0; b < size; b++)
         stamps[b] = mine;
     memset(s->written + at, 1, size);

@@ -33,9 +33,9 @@ typedef struct lilac_sim_reader {
 
 typedef struct lilac_sim_shared {
     uint8_t *bytes;
-    uint8_t *written; /* in this cluster's run */
-    uint64_t *write_stamp, *read_stamp;
-    uint32_t size;          /* of a block */
+    uint8_t *written;                                  /* in this cluster's run */
+    uint64_t *write_stamp, *read_stamp, *atomic_stamp; /* the last: NULL without atomics */
+    uint32_t size;                                     /* of a block */
     uint32_t stride;        /* from a block's first byte to the next block's: whole rows of banks */
     uint32_t blocks, warps; /* of the cluster; of a block */
     uint32_t epoch, floor;
@@ -69,6 +69,9 @@ void lilac_sim_shared_order(lilac_sim_shared *shared, const uint32_t *warps, uin
  * is set to the first conflict with another warp's access, if there is one. */
 void lilac_sim_shared_read(lilac_sim_shared *shared, uint64_t at, uint32_t size, uint32_t warp,
                            uint32_t step, lilac_sim_conflict *conflict);
+/* An atomic both reads and writes, but does not conflict with another atomic. */
+void lilac_sim_shared_atomic(lilac_sim_shared *shared, uint64_t at, uint32_t size, uint32_t warp,
+                             uint32_t step, lilac_sim_conflict *conflict);
 void lilac_sim_shared_write(lilac_sim_shared *shared, uint64_t at, uint32_t size, uint32_t warp,
                             uint32_t step, lilac_sim_conflict *conflict);
 
