@@ -117,8 +117,8 @@ static lilac_simt_instruction *finish(reader *r, lilac_simt_body *body,
         lilac_simt_read_fail_here(r, "too-many-operands", "too many operands before");
         return NULL;
     }
-    lilac_simt_instruction *i =
-        lilac_simt_new_instruction(r->kernel, like, operands, r->operands + base);
+    lilac_simt_instruction *i = lilac_simt_new_instruction(
+        r->kernel, like, operands, operands > 0 ? r->operands + base : NULL);
     lilac_simt_link(body, NULL, i);
     lilac_simt_give_results(r->kernel, i, results, r->types);
     return i;

@@ -206,9 +206,9 @@ static void give_printed(lilac_context *context, const lilac_sim_launch *launch,
         uint32_t of = 0;
         for (uint32_t k = 0; k < count; k++) {
             const lilac_sim_worker *w = &s->workers[k];
-            const lilac_sim_printed *p = &w->printed[head[k]];
-            if (head[k] < w->printed_count && (!next || p->cluster < next->cluster)) {
-                next = p;
+            if (head[k] < w->printed_count &&
+                (!next || w->printed[head[k]].cluster < next->cluster)) {
+                next = &w->printed[head[k]];
                 of = k;
             }
         }
