@@ -387,6 +387,12 @@ static family family_of(lilac_tile_opcode code) {
         return lilac_lower_reduce;
     case LILAC_TILE_OP_TT_SCAN:
         return lilac_lower_scan;
+    case LILAC_TILE_OP_TT_GATHER:
+        return lilac_lower_gather;
+    case LILAC_TILE_OP_TT_HISTOGRAM:
+        return lilac_lower_histogram;
+    case LILAC_TILE_OP_TT_CAT:
+        return lilac_lower_cat;
     case LILAC_TILE_OP_SCF_FOR:
     case LILAC_TILE_OP_SCF_IF:
     case LILAC_TILE_OP_SCF_WHILE:

@@ -1,0 +1,58 @@
+/* tt.cat: two tensors of one dimension, one after the other. Any order of the result's elements is
+ * allowed; this one keeps theirs, and takes layouts to be free instead: in the layout that the
+ * engine gives it, the operand's with one more register bit for the half, it is a renaming. Any
+ * other is a movement from that one. */
+#include "lower_internal.h"
+
+#include <string.h>
+
+/* The operand's layout with the number of the operand in a new highest register bit. */
+static const lilac_lower_view *whole_view(lilac_lowering *l, const lilac_lower_view *half,
+                                          const lilac_lower_view *result) {
+    lilac_lower_view *view = lilac_arena_new(l->arena, lilac_lower_view);
+    *view = *half;
+    view->layout = result->layout;
+    view->next = NULL;
+    view->rank = result->rank;
+    memcpy(view->start, result->start, sizeof view->start);
+    memcpy(view->bits, result->bits, sizeof view->bits);
+    view->registers[view->register_bits++] = 1ULL << (result->layout->out_bits - 1);
+    view->count = 1U << view->register_bits;
+    view->free_threads = view->free_blocks = 0;
+    lilac_lower_find_copies(l, view);
+    return view;
+}
+
+/* An operand's registers as the first one's layout has them. */
+static bool read_half(lilac_lowering *l, const lilac_lower_value *from,
+                      const lilac_lower_view *view, lilac_simt_value *to) {
+    lilac_simt_value *values = lilac_arena_array(l->arena, lilac_simt_value, from->count);
+    for (uint32_t r = 0; r < from->count; r++) {
+        values[r] = lilac_lower_get(l, from, from->view->canonical[r]);
+    }
+    if (from->view == view) {
+        memcpy(to, values, from->count * sizeof *values);
+        return true;
+    }
+    return lilac_lower_move(l, from->simt, from->view, view, LILAC_MOVEMENT_ANY, values, to);
+}
+
+bool lilac_lower_cat(lilac_lowering *l, const lilac_tile_op *op) {
+    lilac_lower_value *to = lilac_lower_result(l, op, 0);
+    if (to == NULL) {
+        return false;
+    }
+    const lilac_lower_value *halves[2] = {lilac_lower_operand(l, op, 0),
+                                          lilac_lower_operand(l, op, 1)};
+    const lilac_lower_view *half = halves[0]->view;
+    if (to->view->rank != 1 || half->rank != 1 || to->view->bits[0] != half->bits[0] + 1) {
+        return lilac_lower_unsupported(l, "its result is not its operands in one dimension");
+    }
+    const lilac_lower_view *whole = whole_view(l, half, to->view);
+    lilac_simt_value *values = lilac_arena_array(l->arena, lilac_simt_value, whole->count);
+    if (!read_half(l, halves[0], half, values) ||
+        !read_half(l, halves[1], half, values + half->count)) {
+        return false;
+    }
+    return lilac_lower_move(l, to->simt, whole, to->view, LILAC_MOVEMENT_ANY, values, to->base);
+}

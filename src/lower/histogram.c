@@ -1,0 +1,167 @@
+/* tt.histogram: how often each number 0 … n-1 comes, in any layouts.
+ *
+ *     counts in shared memory = 0 ‖ barrier ‖ one atomic add for each element ‖ barrier ‖ loads
+ *
+ * Of copies one is counted; what the mask leaves out, and numbers that are no bin, are not. The
+ * threads of a block clear the counts together, in vectors. */
+#include "lower_internal.h"
+
+static lilac_simt_value word(lilac_lowering *l, int64_t number) {
+    return lilac_lower_integer(l, LILAC_SIMT_I32, number);
+}
+
+static lilac_simt_value both(lilac_lowering *l, lilac_simt_value a, lilac_simt_value b) {
+    if (a == 0 || b == 0) {
+        return a == 0 ? b : a;
+    }
+    return lilac_simt_op2(&l->builder, LILAC_SIMT_OP_AND, LILAC_SIMT_I1, a, b);
+}
+
+static lilac_simt_value shared_base(lilac_lowering *l) {
+    lilac_simt_instruction like = {.code = LILAC_SIMT_OP_SHARED_BASE};
+    lilac_simt_type type = LILAC_SIMT_I32;
+    return lilac_simt_build(&l->builder, &like, 0, NULL, 1, &type);
+}
+
+static void clear(lilac_lowering *l, uint32_t bins, uint32_t scratch,
+                  const lilac_simt_instruction *promise) {
+    lilac_simt_builder *b = &l->builder;
+    uint32_t threads = l->target->arch->warp_size * l->target->num_warps, vector = 4;
+    while (vector > 1 && bins < threads * vector) {
+        vector /= 2;
+    }
+    lilac_simt_value zeros[4] = {word(l, 0), word(l, 0), word(l, 0), word(l, 0)};
+    lilac_simt_instruction like = {.code = LILAC_SIMT_OP_THREAD};
+    lilac_simt_type type = LILAC_SIMT_I32;
+    lilac_simt_value thread = lilac_simt_build(b, &like, 0, NULL, 1, &type);
+    lilac_simt_value inside = 0;
+    if (bins < threads) {
+        inside = lilac_simt_compare_values(b, LILAC_SIMT_ULT, thread, word(l, bins));
+    }
+    lilac_simt_value offset =
+        lilac_simt_op2(b, LILAC_SIMT_OP_MUL, LILAC_SIMT_I32, thread, word(l, 4 * vector));
+    lilac_simt_value address =
+        lilac_simt_op2(b, LILAC_SIMT_OP_ADD, LILAC_SIMT_I32, shared_base(l), offset);
+    for (uint32_t start = 0; start < bins; start += threads * vector) {
+        lilac_lower_store_vector(l, LILAC_SIMT_OP_ST_SHARED, LILAC_SIMT_I32, vector, zeros, address,
+                                 (int64_t)scratch + 4 * start, inside, promise);
+    }
+}
+
+/* The number as a bin, and whether it is one. */
+static lilac_simt_value bin_of(lilac_lowering *l, lilac_simt_value number, uint32_t bins,
+                               lilac_simt_value *inside) {
+    lilac_simt_builder *b = &l->builder;
+    lilac_simt_type type = lilac_simt_type_of(l->kernel, number);
+    uint32_t bits = lilac_simt_type_bits(type);
+    *inside = 0;
+    if (bits < 32) {
+        number = lilac_simt_op1(b, LILAC_SIMT_OP_ZEXT, LILAC_SIMT_I32, number);
+        type = LILAC_SIMT_I32;
+    }
+    if (bits >= 32 || bins < 1U << bits) {
+        *inside = lilac_simt_compare_values(b, LILAC_SIMT_ULT, number,
+                                            lilac_lower_integer(l, type, bins));
+    }
+    return bits == 64 ? lilac_simt_op1(b, LILAC_SIMT_OP_TRUNC, LILAC_SIMT_I32, number) : number;
+}
+
+/* The mask's registers as the numbers' are. */
+static bool read_mask(lilac_lowering *l, const lilac_lower_value *mask,
+                      const lilac_lower_view *view, lilac_simt_value *masks) {
+    if (mask == NULL) {
+        return true;
+    }
+    lilac_simt_value *values = lilac_arena_array(l->arena, lilac_simt_value, mask->view->count);
+    for (uint32_t r = 0; r < mask->view->count; r++) {
+        values[r] = mask->view->canonical[r] == r ? lilac_lower_get(l, mask, r) : 0;
+    }
+    if (mask->view != view) {
+        return lilac_lower_move(l, mask->simt, mask->view, view, LILAC_MOVEMENT_ANY, values, masks);
+    }
+    for (uint32_t r = 0; r < view->count; r++) {
+        masks[r] = values[view->canonical[r]];
+    }
+    return true;
+}
+
+static void count(lilac_lowering *l, const lilac_lower_value *numbers,
+                  const lilac_simt_value *masks, uint32_t bins, uint32_t scratch,
+                  const lilac_simt_instruction *promise) {
+    lilac_simt_builder *b = &l->builder;
+    const lilac_lower_view *view = numbers->view;
+    lilac_simt_value own = lilac_lower_one_copy(l, view->free_threads, 0);
+    lilac_simt_value one = word(l, 1);
+    for (uint32_t r = 0; r < view->count; r++) {
+        if (view->canonical[r] != r) {
+            continue;
+        }
+        lilac_simt_value inside;
+        lilac_simt_value bin = bin_of(l, lilac_lower_get(l, numbers, r), bins, &inside);
+        lilac_simt_value offset =
+            lilac_simt_op2(b, LILAC_SIMT_OP_SHL, LILAC_SIMT_I32, bin, word(l, 2));
+        lilac_simt_value address =
+            lilac_simt_op2(b, LILAC_SIMT_OP_ADD, LILAC_SIMT_I32, shared_base(l), offset);
+        (void)lilac_simt_atomic_op(b, LILAC_SIMT_OP_ATOMIC_SHARED, LILAC_SIMT_ATOMIC_ADD, 1, &one,
+                                   address, scratch, both(l, both(l, own, masks[r]), inside), false,
+                                   promise);
+    }
+}
+
+static void read_counts(lilac_lowering *l, lilac_lower_value *to, uint32_t scratch,
+                        const lilac_simt_instruction *promise) {
+    lilac_simt_builder *b = &l->builder;
+    const lilac_lower_view *view = to->view;
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
+    uint32_t bits = lilac_simt_type_bits(to->simt);
+    for (uint32_t i = 0; i < view->thread_bits; i++) {
+        columns[i] = view->threads[i] << 2;
+    }
+    lilac_lower_addressing a = lilac_lower_address_threads(l, view->thread_bits, columns);
+    for (uint32_t r = 0; r < view->count; r++) {
+        if (view->canonical[r] != r) {
+            to->base[r] = to->base[view->canonical[r]];
+            continue;
+        }
+        int64_t immediate;
+        lilac_simt_value address =
+            lilac_lower_address_of(l, &a, view->coordinates[r] << 2, &immediate);
+        lilac_simt_value counted;
+        lilac_lower_load_vector(l, LILAC_SIMT_OP_LD_SHARED, LILAC_SIMT_I32, 1, address,
+                                immediate + scratch, 0, NULL, promise, &counted);
+        to->base[r] = bits == 32
+                          ? counted
+                          : lilac_simt_op1(b, bits > 32 ? LILAC_SIMT_OP_ZEXT : LILAC_SIMT_OP_TRUNC,
+                                           to->simt, counted);
+    }
+}
+
+bool lilac_lower_histogram(lilac_lowering *l, const lilac_tile_op *op) {
+    const lilac_lower_value *numbers = lilac_lower_operand(l, op, 0);
+    lilac_lower_value *to = lilac_lower_result(l, op, 0);
+    if (to == NULL) {
+        return false;
+    }
+    if (numbers->view->block_bits > 0) {
+        return lilac_lower_unsupported(l, "its numbers are spread over the blocks of a cluster");
+    }
+    if (to->view->layout->out_bits > 16) {
+        return lilac_lower_refuse(l, "too-much-shared-memory",
+                                  "a histogram of 2^%u bins does not fit in shared memory",
+                                  to->view->layout->out_bits);
+    }
+    uint32_t bins = 1U << to->view->layout->out_bits;
+    lilac_simt_value *masks = lilac_arena_array(l->arena, lilac_simt_value, numbers->view->count);
+    if (!read_mask(l, lilac_lower_operand(l, op, 1), numbers->view, masks)) {
+        return false;
+    }
+    uint32_t scratch = lilac_lower_scratch(l, 4ULL * bins);
+    lilac_simt_instruction promise = {.shared_begin = scratch, .shared_end = scratch + 4 * bins};
+    lilac_lower_barrier(l);
+    clear(l, bins, scratch, &promise);
+    lilac_lower_barrier(l);
+    count(l, numbers, masks, bins, scratch, &promise);
+    lilac_lower_barrier(l);
+    read_counts(l, to, scratch, &promise);
+    return true;
+}

@@ -1,0 +1,318 @@
+/* lower: tt.gather, tt.histogram and tt.cat in any layouts against plain loops; what they cost. */
+#include "lower_named.h"
+
+static uint8_t data[3][(1 << 13) * 8];
+
+static const lilac_scalar scalars[] = {LILAC_F32, LILAC_I8,   LILAC_F16, LILAC_I64,
+                                       LILAC_I1,  LILAC_BF16, LILAC_F64, LILAC_I32};
+static const lilac_scalar indices[] = {LILAC_I32, LILAC_I64, LILAC_I8, LILAC_I16};
+
+static const struct {
+    uint32_t rank, source[3], index[3], axis;
+} shapes[] = {
+    {2, {6, 5}, {6, 5}, 1},
+    {2, {5, 6}, {5, 6}, 0},
+    {2, {7, 3}, {7, 3}, 1},
+    {1, {5}, {5}, 0},
+    {1, {7}, {9}, 0},
+    {2, {3, 5}, {5, 5}, 0},
+    {2, {2, 2}, {2, 2}, 1},
+    {3, {2, 3, 3}, {2, 5, 3}, 1},
+    {3, {3, 2, 3}, {3, 2, 1}, 2},
+    {2, {4, 5}, {4, 5}, 0},
+    {2, {4, 4}, {4, 2}, 1},
+    {2, {0, 6}, {0, 3}, 1},
+};
+
+static void make_gather(lilac_text *out, const named_tensor *list, uint32_t axis) {
+    named_parameters(out, list, 3);
+    named_load(out, &list[0]);
+    named_load(out, &list[1]);
+    lilac_text_printf(out, "    %%y = tt.gather %%x[%%i] {axis = %u : i32} : (", axis);
+    named_type(out, &list[0]);
+    lilac_text_puts(out, ", ");
+    named_type(out, &list[1]);
+    lilac_text_puts(out, ") -> ");
+    named_type(out, &list[2]);
+    lilac_text_puts(out, "\n");
+    named_store(out, &list[2], "%y");
+    lilac_text_puts(out, "    tt.return\n  }\n}\n");
+}
+
+/* Where the element at `place` of the index's tensor points, in the source. */
+static uint32_t wanted(const named_tensor *source, const named_tensor *index, uint32_t axis,
+                       uint32_t place, uint32_t number) {
+    uint32_t result = 0, shift = 0;
+    for (uint32_t d = source->rank; d-- > 0;) {
+        uint32_t own = place & ((1U << index->bits[d]) - 1);
+        result |= (d == axis ? number : own) << shift;
+        shift += source->bits[d];
+        place >>= index->bits[d];
+    }
+    return result;
+}
+
+static void check_gather(harness *h, const named_tensor *list, uint32_t axis,
+                         lilac_random *random) {
+    uint32_t bits[2] = {named_bits(&list[0]), named_bits(&list[1])};
+    uint32_t length = 1U << list[0].bits[axis];
+    lilac_scalar scalar = list[0].scalar, index = list[1].scalar;
+    for (uint32_t k = 0; k < 1U << bits[0]; k++) {
+        set_element(data[0], scalar, k, random_element(random, scalar));
+    }
+    for (uint32_t k = 0; k < 1U << bits[1]; k++) {
+        set_element(data[1], index, k, random_below(random, length));
+    }
+    memset(data[2], 0x55, sizeof data[2]);
+    buffer buffers[] = {{data[0], (size_t)bytes_of(scalar) << bits[0]},
+                        {data[1], (size_t)bytes_of(index) << bits[1]},
+                        {data[2], (size_t)bytes_of(scalar) << bits[1]}};
+    harness_run(h, 1, buffers, 3, NULL, 0);
+    assert_int_equal(h->counters.uninitialised_reads, 0);
+    for (uint32_t k = 0; k < 1U << bits[1]; k++) {
+        uint32_t number = (uint32_t)get_element(data[1], index, k);
+        uint64_t want = get_element(data[0], scalar, wanted(&list[0], &list[1], axis, k, number));
+        uint64_t got = get_element(data[2], scalar, k);
+        if (got != want) {
+            print_message("%s\n", lilac_text_get(&h->text));
+            fail_msg("element %u, index %u: %llx, not %llx", k, number, (unsigned long long)got,
+                     (unsigned long long)want);
+        }
+    }
+    /* Out of range: something of the source's, and no access elsewhere. */
+    for (uint32_t k = 0; k < 1U << bits[1]; k++) {
+        set_element(data[1], index, k, lilac_random_next(random));
+    }
+    harness_run(h, 1, buffers, 3, NULL, 0);
+}
+
+static void gathers(void **state) {
+    (void)state;
+    lilac_context *context = lilac_context_create();
+    lilac_text text = {0};
+    lilac_random random;
+    lilac_random_seed(&random, 21);
+    uint32_t by_lanes = 0, by_memory = 0;
+    for (uint32_t i = 0; i < 500; i++) {
+        uint32_t s = random_below(&random, sizeof shapes / sizeof *shapes);
+        uint32_t warp_bits = random_below(&random, 5), axis = shapes[s].axis;
+        named_tensor list[3] = {{.letter = 'x', .rank = shapes[s].rank}};
+        list[0].scalar = scalars[random_below(&random, sizeof scalars / sizeof *scalars)];
+        memcpy(list[0].bits, shapes[s].source, sizeof list[0].bits);
+        list[1] = list[0];
+        list[1].letter = 'i';
+        list[1].scalar = indices[random_below(&random, sizeof indices / sizeof *indices)];
+        memcpy(list[1].bits, shapes[s].index, sizeof list[1].bits);
+        list[2] = list[1];
+        list[2].letter = 'y';
+        list[2].scalar = list[0].scalar;
+        named_random(&list[0], &random, context, warp_bits);
+        bool alike = memcmp(list[0].bits, list[1].bits, sizeof list[0].bits) == 0;
+        if (alike && i % 2 == 0) {
+            list[1].layout = list[0].layout;
+        } else {
+            named_random(&list[1], &random, context, warp_bits);
+        }
+        list[2].layout = list[1].layout;
+        if (i % 7 == 0) {
+            named_random(&list[2], &random, context, warp_bits);
+        }
+        make_gather(&text, list, axis);
+        harness h;
+        named_open(&h, &text, 1U << warp_bits, false, list, 3);
+        check_gather(&h, list, axis, &random);
+        by_lanes += h.simt->kernels->shared_bytes == 0;
+        by_memory += h.simt->kernels->shared_bytes != 0;
+        harness_close(&h);
+    }
+    assert_true(by_lanes > 50 && by_memory > 50);
+    lilac_text_clear(&text);
+    lilac_context_destroy(context);
+}
+
+/* ---- histograms -------------------------------------------------------------------------- */
+
+static void histograms(void **state) {
+    (void)state;
+    static const lilac_scalar results[] = {LILAC_I32, LILAC_I64, LILAC_I16};
+    lilac_context *context = lilac_context_create();
+    lilac_text text = {0};
+    lilac_random random;
+    lilac_random_seed(&random, 22);
+    for (uint32_t i = 0; i < 200; i++) {
+        uint32_t warp_bits = random_below(&random, 5);
+        bool masked = i % 2 == 0;
+        named_tensor list[3] = {{.letter = 'x', .rank = 1}};
+        list[0].scalar = indices[random_below(&random, sizeof indices / sizeof *indices)];
+        list[0].bits[0] = random_below(&random, 11);
+        list[1] = (named_tensor){.letter = 'y', .rank = 1, .scalar = results[i % 3]};
+        list[1].bits[0] = random_below(&random, 10);
+        list[2] = list[0];
+        list[2].letter = 'm';
+        list[2].scalar = LILAC_I1;
+        for (uint32_t k = 0; k < 3; k++) {
+            named_random(&list[k], &random, context, warp_bits);
+        }
+        named_parameters(&text, list, 3);
+        named_load(&text, &list[0]);
+        named_load(&text, &list[2]);
+        lilac_text_printf(&text, "    %%y = tt.histogram %%x%s : ", masked ? ", %m" : "");
+        named_type(&text, &list[0]);
+        lilac_text_puts(&text, " -> ");
+        named_type(&text, &list[1]);
+        lilac_text_puts(&text, "\n");
+        named_store(&text, &list[1], "%y");
+        lilac_text_puts(&text, "    tt.return\n  }\n}\n");
+        harness h;
+        named_open(&h, &text, 1U << warp_bits, false, list, 3);
+        uint32_t bits = list[0].bits[0], bins = 1U << list[1].bits[0];
+        uint32_t want[1 << 10] = {0};
+        for (uint32_t k = 0; k < 1U << bits; k++) {
+            /* Most of them bins, some beyond or negative. */
+            uint64_t number = random_below(&random, 8) == 0 ? lilac_random_next(&random)
+                                                            : random_below(&random, bins);
+            number = lilac_scalar_mask(list[0].scalar, number);
+            uint32_t counts = random_below(&random, 3) != 0;
+            set_element(data[0], list[0].scalar, k, number);
+            set_element(data[2], LILAC_I1, k, counts);
+            if (number < bins && (counts || !masked)) {
+                want[number]++;
+            }
+        }
+        buffer buffers[] = {{data[0], (size_t)bytes_of(list[0].scalar) << bits},
+                            {data[1], (size_t)bytes_of(list[1].scalar) * bins},
+                            {data[2], (size_t)1 << bits}};
+        harness_run(&h, 1, buffers, 3, NULL, 0);
+        for (uint32_t k = 0; k < bins; k++) {
+            if (get_element(data[1], list[1].scalar, k) != want[k]) {
+                print_message("%s\n", lilac_text_get(&h.text));
+                fail_msg("bin %u: %llu, not %u", k,
+                         (unsigned long long)get_element(data[1], list[1].scalar, k), want[k]);
+            }
+        }
+        harness_close(&h);
+    }
+    lilac_text_clear(&text);
+    lilac_context_destroy(context);
+}
+
+/* ---- one after the other ----------------------------------------------------------------- */
+
+static void cats(void **state) {
+    (void)state;
+    lilac_context *context = lilac_context_create();
+    lilac_text text = {0};
+    lilac_random random;
+    lilac_random_seed(&random, 23);
+    for (uint32_t i = 0; i < 150; i++) {
+        uint32_t warp_bits = random_below(&random, 4);
+        named_tensor list[3] = {{.letter = 'x', .rank = 1}};
+        list[0].scalar = scalars[random_below(&random, sizeof scalars / sizeof *scalars)];
+        list[0].bits[0] = random_below(&random, 10);
+        list[1] = list[2] = list[0];
+        list[1].letter = 'y';
+        list[2].letter = 'z';
+        list[2].bits[0]++;
+        for (uint32_t k = 0; k < 3; k++) {
+            named_random(&list[k], &random, context, warp_bits);
+        }
+        if (i % 2 == 0) {
+            list[1].layout = list[0].layout;
+        }
+        named_parameters(&text, list, 3);
+        named_load(&text, &list[0]);
+        named_load(&text, &list[1]);
+        lilac_text_puts(&text, "    %z = tt.cat %x, %y : ");
+        named_type(&text, &list[0]);
+        lilac_text_puts(&text, " -> ");
+        named_type(&text, &list[2]);
+        lilac_text_puts(&text, "\n");
+        named_store(&text, &list[2], "%z");
+        lilac_text_puts(&text, "    tt.return\n  }\n}\n");
+        harness h;
+        named_open(&h, &text, 1U << warp_bits, false, list, 3);
+        uint32_t size = 1U << list[0].bits[0];
+        lilac_scalar scalar = list[0].scalar;
+        for (uint32_t k = 0; k < 2 * size; k++) {
+            set_element(data[k / size], scalar, k % size, random_element(&random, scalar));
+        }
+        buffer buffers[] = {{data[0], (size_t)bytes_of(scalar) * size},
+                            {data[1], (size_t)bytes_of(scalar) * size},
+                            {data[2], (size_t)bytes_of(scalar) * 2 * size}};
+        harness_run(&h, 1, buffers, 3, NULL, 0);
+        for (uint32_t k = 0; k < 2 * size; k++) {
+            assert_int_equal(get_element(data[2], scalar, k),
+                             get_element(data[k / size], scalar, k % size));
+        }
+        harness_close(&h);
+    }
+    lilac_text_clear(&text);
+    lilac_context_destroy(context);
+}
+
+/* ---- what they cost ---------------------------------------------------------------------- */
+
+static void ways_of_gathers(void **state) {
+    (void)state;
+    static const struct {
+        const char *layout, *shape, *type;
+        uint32_t axis, shuffles, warp_barriers, barriers;
+    } cases[] = {
+        /* A row is a warp's lanes: the index names the lane. */
+        {"#ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], "
+         "order = [1, 0]}>",
+         "64x32", "f32", 1, 16, 0, 0},
+        {"#ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], "
+         "order = [1, 0]}>",
+         "128x8", "f32", 1, 8, 0, 0},
+        /* Two registers of 16 bits are one word. */
+        {"#ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [2, 16], warpsPerCTA = [4, 1], "
+         "order = [1, 0]}>",
+         "64x32", "f16", 1, 16, 0, 0},
+        /* In the thread: selects. */
+        {"#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [32, 1], warpsPerCTA = [4, 1], "
+         "order = [1, 0]}>",
+         "128x4", "f32", 1, 0, 0, 0},
+        /* Too many registers for shuffles, but the warp's own. */
+        {"#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], "
+         "order = [1, 0]}>",
+         "32x256", "f32", 1, 0, 1, 0},
+        /* Across the warps. */
+        {"#ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], "
+         "order = [1, 0]}>",
+         "64x32", "f32", 0, 0, 0, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        lilac_text text = {0};
+        harness h;
+        const char *s = cases[i].shape, *t = cases[i].type;
+        lilac_text_printf(
+            &text,
+            "#l = %s\nmodule {\n  tt.func public @k(%%p: !tt.ptr<%s>, %%q: !tt.ptr<i32>) {\n"
+            "    %%1 = tt.splat %%p : !tt.ptr<%s> -> tensor<%sx!tt.ptr<%s>, #l>\n"
+            "    %%2 = tt.splat %%q : !tt.ptr<i32> -> tensor<%sx!tt.ptr<i32>, #l>\n"
+            "    %%3 = tt.load %%1 : tensor<%sx!tt.ptr<%s>, #l>\n"
+            "    %%4 = tt.load %%2 : tensor<%sx!tt.ptr<i32>, #l>\n"
+            "    %%5 = tt.gather %%3[%%4] {axis = %u : i32} : (tensor<%sx%s, #l>, "
+            "tensor<%sxi32, #l>) -> tensor<%sx%s, #l>\n"
+            "    tt.store %%1, %%5 : tensor<%sx!tt.ptr<%s>, #l>\n    tt.return\n  }\n}\n",
+            cases[i].layout, t, t, s, t, s, s, t, s, cases[i].axis, s, t, s, s, t, s, t);
+        harness_open(&h, lilac_text_get(&text), 4, false);
+        const char *made = lilac_text_get(&h.text);
+        assert_int_equal(count_text(made, "shuffle"), cases[i].shuffles);
+        assert_int_equal(count_text(made, "    warp_barrier"), cases[i].warp_barriers);
+        assert_int_equal(count_text(made, "    barrier"), cases[i].barriers);
+        harness_close(&h);
+        lilac_text_clear(&text);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gathers),
+        cmocka_unit_test(histograms),
+        cmocka_unit_test(cats),
+        cmocka_unit_test(ways_of_gathers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
