@@ -85,7 +85,7 @@ static layout_rule rule_of(const lilac_tile_op *op) {
 }
 
 /* Dear enough that moving the result between threads is better than computing it twice. */
-static bool is_heavy(lilac_tile_opcode code) {
+bool lilac_assign_is_heavy(lilac_tile_opcode code) {
     switch (code) {
     case LILAC_TILE_OP_ARITH_DIVF:
     case LILAC_TILE_OP_ARITH_REMF:
@@ -208,7 +208,8 @@ static bool is_cheap(const assignment *a, const listed_op *listed) {
     if (listed->rule == RULE_SOURCE)
         return true;
     if ((listed->rule != RULE_SAME && listed->rule != RULE_SHAPE) ||
-        !(lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) || is_heavy(op->code))
+        !(lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) ||
+        lilac_assign_is_heavy(op->code))
         return false;
     for (uint32_t i = 0; i < op->operand_count; i++)
         if (a->kind[op->operands[i].value->id] == VALUE_FIXED)

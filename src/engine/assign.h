@@ -135,6 +135,9 @@ typedef struct assignment {
     bool failed;
 } assignment;
 
+/* assign.c */
+bool lilac_assign_is_heavy(lilac_tile_opcode code);
+
 /* coalesce.c */
 /* Blocked layout as Triton's: `vector` elements a thread along order[0], then lanes, then warps;
  * no more elements than leave every thread with some. Interned; NULL only after a diagnostic. */

@@ -119,6 +119,17 @@ static const lilac_tile_value *mask_of(const lilac_tile_op *op) {
     return NULL;
 }
 
+/* Additions of floats have instructions for vectors since sm_90; other atomics take one element. */
+static bool is_single(const lilac_tile_op *op, const lilac_arch *arch) {
+    lilac_name kind = lilac_tile_find_text(&op->attributes, "atomic_rmw_op");
+    if (op->code == LILAC_TILE_OP_TT_ATOMIC_CAS)
+        return true;
+    if (op->code != LILAC_TILE_OP_TT_ATOMIC_RMW)
+        return false;
+    return arch->vendor != LILAC_NVIDIA || arch->capability < 90 || kind == NULL ||
+           strcmp(kind, "fadd") != 0 || lilac_tile_element_bits(op->operands[1].value->type) > 32;
+}
+
 void lilac_coalesce_access(const assignment *a, memory_access *access, const lilac_tile_op *op,
                            uint32_t loops) {
     const lilac_tile_value *pointer = op->operands[0].value, *mask = mask_of(op);
@@ -146,7 +157,7 @@ void lilac_coalesce_access(const assignment *a, memory_access *access, const lil
     if (mask != NULL)
         access->vector =
             smaller(access->vector, lilac_axis_facts_of(&a->axis, mask)->constancy[fast]);
-    if (op->code == LILAC_TILE_OP_TT_ATOMIC_CAS || op->code == LILAC_TILE_OP_TT_ATOMIC_RMW)
+    if (is_single(op, a->target->arch))
         access->vector = 1;
 }
 

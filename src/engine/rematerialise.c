@@ -3,17 +3,28 @@
  * Operations are visited from the last to the first, so that all uses of a value come before its
  * definition. A visit says in which layout it wants each operand:
  *
- *   operand is computed once      in its own layout: nothing; in another: one ttg.convert_layout
- *                                 right after its definition for each layout wanted
- *   operand is cheap              the want is noted; when the visit comes to its definition, the
- *                                 first layout wanted is given to it and each other one gets a copy
- *                                 of it beside it, whose operands are wanted in turn
+ *   operand is computed once      in its own layout: nothing; in another: the want is noted
+ *   operand is cheap              the want is noted
+ *
+ * When the visit comes to the definition, every layout wanted is made there:
+ *
+ *   cheap           the first layout wanted is given to it and each other one gets a copy of it
+ *                   beside it, whose operands are wanted in turn
+ *   computed once   by one ttg.convert_layout for each layout wanted; or, where that costs less, by
+ *                   doing its operation again on operands in that layout, which may move the
+ *                   conversion to where elements are narrower, the tensor is smaller or it is
+ *                   converted already. Work that is repeated is priced too; it is not where nobody
+ *                   wants the value in its own layout.
  *
  *       %r = tt.make_range                        %r  = tt.make_range   : #slice 1
  *       %e = tt.expand_dims %r {axis = 1}    →    %r' = tt.make_range   : #blocked
  *       … %e …  … tt.addptr %p, %r                %e  = tt.expand_dims %r
  *
- * So a chain is copied once for each layout and never more, and nothing recurses.
+ * A conversion stands right after the definition, so outside the loops that only use it; or, where
+ * all that want it are in one branch, in that branch.
+ *
+ * So a chain is copied once for each layout and never more. Only the estimate of what an operation
+ * done again costs looks ahead, a few operations deep.
  */
 #include "assign.h"
 
@@ -35,7 +46,12 @@ typedef struct rewriting {
     assignment *a;
     want **wants;                /* by value id */
     const lilac_layout **native; /* of values computed once, by id; NULL: not asked yet */
+    uint8_t *kept;               /* by value id: someone wants it in its own layout */
+    uint8_t *resolved;           /* by value id: the layouts wanted have been made */
+    const listed_op **listed;    /* of the operation that defines a value, by value id */
 } rewriting;
+
+#define LOOK_AHEAD 6
 
 static bool refuse(rewriting *r, const lilac_tile_op *op) {
     lilac_error(r->a->module->context, op->position, op->location, "unsupported-operation",
@@ -77,24 +93,81 @@ static want *want_of(rewriting *r, const lilac_tile_value *value, const lilac_la
     return *place;
 }
 
-static lilac_tile_value *convert(rewriting *r, lilac_tile_value *value, const lilac_layout *layout,
+/* ---- conversions ------------------------------------------------------------------------ */
+
+/* The operation of this block in whose regions `op` is, or `op` itself; NULL: neither. */
+static lilac_tile_op *ancestor_in(const lilac_tile_block *block, lilac_tile_op *op) {
+    while (op != NULL && op->parent != block)
+        op = op->parent->parent->parent;
+    return op;
+}
+
+/* The block of `branch` that has all uses, or NULL. */
+static const lilac_tile_block *block_of_all(const lilac_tile_op *branch, const noted_use *uses) {
+    for (uint32_t r = 0; r < branch->region_count; r++) {
+        const lilac_tile_block *block = branch->regions[r]->first;
+        const noted_use *use = uses;
+        if (block == NULL || block->next != NULL)
+            continue;
+        while (use != NULL && ancestor_in(block, use->op) != NULL)
+            use = use->next;
+        if (use == NULL)
+            return block;
+    }
+    return NULL;
+}
+
+/* Puts a conversion where it belongs: `place` is the first operation that may follow it. Into a
+ * branch that has all its uses, but into no loop. */
+static void insert_conversion(lilac_tile_op *made, const lilac_tile_value *value,
+                              const noted_use *uses) {
+    const lilac_tile_block *block = value->op != NULL ? value->op->parent : value->block, *inner;
+    lilac_tile_op *place = NULL;
+    while (uses != NULL) {
+        const lilac_tile_op *first = ancestor_in(block, uses->op);
+        if (first == NULL || first->code != LILAC_TILE_OP_SCF_IF || first == uses->op)
+            break;
+        inner = block_of_all(first, uses);
+        if (inner == NULL)
+            break;
+        block = inner;
+        place = block->first;
+    }
+    if (place != NULL) { /* before the first use */
+        for (bool found = false; !found;) {
+            for (const noted_use *use = uses; use != NULL && !found; use = use->next)
+                found = ancestor_in(block, use->op) == place;
+            if (!found)
+                place = place->next;
+        }
+        lilac_tile_insert_before(place, made);
+    } else if (value->op != NULL) {
+        lilac_tile_insert_after(value->op, made);
+    } else {
+        lilac_tile_insert_before(value->block->first, made);
+    }
+}
+
+static lilac_tile_value *convert(rewriting *r, lilac_tile_value *value, want *wanted,
                                  const lilac_tile_op *user) {
-    want *wanted = want_of(r, value, layout);
     if (wanted->converted != NULL)
         return wanted->converted;
     give(r, value, native_of(r, value));
-    const lilac_tile_type *type = lilac_transfer_type(r->a, value->type, layout);
+    const lilac_tile_type *type = lilac_transfer_type(r->a, value->type, wanted->layout);
     lilac_tile_op *made =
         lilac_tile_op_create(r->a->module, LILAC_TILE_OP_TTG_CONVERT_LAYOUT, 1, &value, 1, &type, 0,
                              value->op != NULL ? value->op->location : user->location);
     made->position = value->op != NULL ? value->op->position : user->position;
     made->results[0].name = value->name;
-    if (value->op != NULL)
-        lilac_tile_insert_after(value->op, made);
-    else
-        lilac_tile_insert_before(value->block->first, made);
+    insert_conversion(made, value, wanted->uses);
     wanted->converted = &made->results[0];
     return wanted->converted;
+}
+
+static void note(rewriting *r, lilac_tile_op *op, uint32_t index, want *wanted) {
+    noted_use *use = lilac_arena_new(r->a->arena, noted_use);
+    *use = (noted_use){op, index, wanted->uses};
+    wanted->uses = use;
 }
 
 /* Operand `index` is wanted in a layout; NULL: in whichever it has. */
@@ -104,16 +177,16 @@ static void ask(rewriting *r, lilac_tile_op *op, uint32_t index, const lilac_lay
     case VALUE_SCALAR:
         break;
     case VALUE_FIXED:
-        if (layout != NULL && native_of(r, value) != layout)
-            lilac_tile_set_operand(op, index, convert(r, value, layout, op));
+        if (layout == NULL || native_of(r, value) == layout)
+            r->kept[value->id] = 1;
+        else if (r->resolved[value->id]) /* a use before the definition: blocks out of order */
+            lilac_tile_set_operand(op, index, convert(r, value, want_of(r, value, layout), op));
+        else
+            note(r, op, index, want_of(r, value, layout));
         break;
-    case VALUE_CHEAP: {
-        noted_use *use = lilac_arena_new(r->a->arena, noted_use);
-        want *wanted = want_of(r, value, layout);
-        *use = (noted_use){op, index, wanted->uses};
-        wanted->uses = use;
+    case VALUE_CHEAP:
+        note(r, op, index, want_of(r, value, layout));
         break;
-    }
     }
 }
 
@@ -169,6 +242,115 @@ static bool visit_cheap(rewriting *r, lilac_tile_op *op) {
             return false;
     }
     return make_in(r, op, layout);
+}
+
+/* ---- values computed once --------------------------------------------------------------- */
+
+/* Can the operation be done again in another layout? */
+static bool can_repeat(const listed_op *listed) {
+    return listed != NULL && listed->op->result_count == 1 && listed->op->region_count == 0 &&
+           (listed->rule == RULE_SAME || listed->rule == RULE_SHAPE) &&
+           (lilac_tile_op_info_get(listed->op->code)->traits & LILAC_TILE_PURE);
+}
+
+static int64_t weight_of(const listed_op *listed) {
+    return INT64_C(1) << (3 * (listed->loops < 4 ? listed->loops : 4));
+}
+
+/* An operation's instructions, once for each element: those that take long as special functions
+ * do, at a quarter of the rate. */
+static int64_t work_of(const rewriting *r, const listed_op *listed) {
+    if (listed->rule == RULE_SHAPE)
+        return 0;
+    const lilac_arch *arch = r->a->target->arch;
+    int64_t warps = lilac_tile_element_count(listed->op->results[0].type) / arch->warp_size + 1;
+    return warps * arch->costs->issue * (lilac_assign_is_heavy(listed->op->code) ? 8 : 1) *
+           weight_of(listed);
+}
+
+static int64_t conversion_price(rewriting *r, const lilac_tile_value *value,
+                                const lilac_layout *layout) {
+    const listed_op *listed = r->listed[value->id];
+    int64_t price = lilac_price_conversion(r->a, native_of(r, value), layout,
+                                           lilac_tile_element_bits(value->type));
+    return price * (listed != NULL ? weight_of(listed) : 1);
+}
+
+static int64_t repeat_price(rewriting *r, const listed_op *listed, const lilac_layout *layout,
+                            bool moves, uint32_t depth);
+
+/* The least that an operand in a layout costs. */
+static int64_t operand_price(rewriting *r, const lilac_tile_value *value,
+                             const lilac_layout *layout, uint32_t depth) {
+    if (r->a->kind[value->id] != VALUE_FIXED || native_of(r, value) == layout)
+        return 0;
+    for (const want *w = r->wants[value->id]; w != NULL; w = w->next)
+        if (w->layout == layout)
+            return 0; /* is made anyway */
+    int64_t price = conversion_price(r, value, layout);
+    if (depth == 0 || !can_repeat(r->listed[value->id]))
+        return price;
+    bool moves = !r->kept[value->id] && value->uses != NULL && value->uses->next == NULL;
+    int64_t repeated = repeat_price(r, r->listed[value->id], layout, moves, depth - 1);
+    return repeated < price ? repeated : price;
+}
+
+/* What it costs to do an operation in a layout; `moves`: instead of in its own. */
+static int64_t repeat_price(rewriting *r, const listed_op *listed, const lilac_layout *layout,
+                            bool moves, uint32_t depth) {
+    const lilac_layout *operand =
+        listed->rule == RULE_SHAPE ? lilac_transfer_backward(r->a, listed->op, layout) : layout;
+    int64_t price = moves ? 0 : work_of(r, listed);
+    if (operand == NULL)
+        return PRICE_IMPOSSIBLE;
+    for (uint32_t i = 0; i < listed->op->operand_count; i++)
+        price += operand_price(r, listed->op->operands[i].value, operand, depth);
+    return price;
+}
+
+/* Makes a value in each layout in which it is wanted, beside its own. */
+static void resolve(rewriting *r, lilac_tile_value *value) {
+    r->resolved[value->id] = 1;
+    for (want *w = r->wants[value->id]; w != NULL; w = w->next) {
+        if (w->uses == NULL || w->converted != NULL)
+            continue;
+        (void)convert(r, value, w, w->uses->op);
+        for (noted_use *use = w->uses; use != NULL; use = use->next)
+            lilac_tile_set_operand(use->op, use->index, w->converted);
+    }
+}
+
+static void resolve_arguments(rewriting *r, const lilac_tile_block *block) {
+    for (uint32_t i = 0; i < block->argument_count; i++)
+        if (r->a->kind[block->arguments[i]->id] == VALUE_FIXED)
+            resolve(r, block->arguments[i]);
+}
+
+/* Does the operation again where that costs less than the conversion. When nobody wants the value
+ * in its own layout, the operation itself takes the layout, which is then the value's own. */
+static bool repeat_where_cheaper(rewriting *r, const listed_op *listed) {
+    lilac_tile_op *op = listed->op;
+    lilac_tile_value *value = &op->results[0];
+    bool moves = !r->kept[value->id];
+    for (want *w = r->wants[value->id]; w != NULL; w = w->next) {
+        bool alone = moves && w == r->wants[value->id] && w->next == NULL;
+        if (w->uses == NULL || repeat_price(r, listed, w->layout, alone, LOOK_AHEAD) >=
+                                   conversion_price(r, value, w->layout))
+            continue;
+        if (alone) {
+            r->native[value->id] = w->layout;
+            w->uses = NULL;
+            continue;
+        }
+        lilac_tile_op *copy = lilac_tile_clone(r->a->module, op);
+        lilac_tile_insert_after(op, copy);
+        for (noted_use *use = w->uses; use != NULL; use = use->next)
+            lilac_tile_set_operand(use->op, use->index, &copy->results[0]);
+        w->uses = NULL;
+        if (!make_in(r, copy, w->layout))
+            return false;
+    }
+    return true;
 }
 
 /* ---- the others ------------------------------------------------------------------------- */
@@ -266,6 +448,16 @@ static bool visit(rewriting *r, const listed_op *listed) {
     lilac_tile_op *op = listed->op;
     if (op->result_count == 1 && r->a->kind[op->results[0].id] == VALUE_CHEAP)
         return visit_cheap(r, op);
+    if (can_repeat(listed) && r->a->kind[op->results[0].id] == VALUE_FIXED &&
+        r->wants[op->results[0].id] != NULL && !repeat_where_cheaper(r, listed))
+        return false;
+    for (uint32_t i = 0; i < op->result_count; i++)
+        if (r->a->kind[op->results[i].id] == VALUE_FIXED)
+            resolve(r, &op->results[i]);
+    for (uint32_t i = 0; i < op->region_count && op->code != LILAC_TILE_OP_TT_REDUCE; i++)
+        for (const lilac_tile_block *block = op->regions[i]->first; block != NULL;
+             block = block->next)
+            resolve_arguments(r, block);
     switch (listed->rule) {
     case RULE_SAME:
     case RULE_SOURCE:
@@ -295,11 +487,19 @@ bool lilac_rematerialise(assignment *a) {
     rewriting r = {.a = a};
     r.wants = lilac_arena_array(a->arena, want *, a->value_count + 1);
     r.native = lilac_arena_array(a->arena, const lilac_layout *, a->value_count + 1);
+    r.kept = lilac_arena_array(a->arena, uint8_t, a->value_count + 1);
+    r.resolved = lilac_arena_array(a->arena, uint8_t, a->value_count + 1);
+    r.listed = lilac_arena_array(a->arena, const listed_op *, a->value_count + 1);
+    for (uint32_t i = 0; i < a->op_count; i++)
+        for (uint32_t k = 0; k < a->ops[i].op->result_count; k++)
+            r.listed[a->ops[i].op->results[k].id] = &a->ops[i];
     for (uint32_t i = a->op_count; i-- > 0;)
         if (!visit(&r, &a->ops[i]))
             return false;
     for (const lilac_tile_block *block = a->function->body->first; block != NULL;
-         block = block->next)
+         block = block->next) {
+        resolve_arguments(&r, block);
         give_arguments(&r, block);
+    }
     return !a->failed;
 }

@@ -199,6 +199,55 @@ static void both_sides_of_a_transpose_are_coalesced(void **state) {
     }
 }
 
+/* A conversion stands where it is cheapest: before elements get wider. */
+static void conversions_move_to_narrow_elements(void **state) {
+    (void)state;
+    program p;
+    program_body(
+        &p,
+        TILE("x", "p", "64", "1")
+            TILE("y", "p", "1",
+                 "32") "%hs = tt.splat %q : !tt.ptr<f16> -> tensor<32x64x!tt.ptr<f16>>\n"
+                       "%h = tt.addptr %hs, %xo : tensor<32x64x!tt.ptr<f16>>, tensor<32x64xi32>\n"
+                       "%l = tt.load %h : tensor<32x64x!tt.ptr<f16>>\n"
+                       "%v = arith.extf %l : tensor<32x64xf16> to tensor<32x64xf32>\n"
+                       "%e = math.exp %v : tensor<32x64xf32>\n" STORE("y", "e"),
+        16);
+    assert_true(program_assign(&p, true));
+    assert_int_equal(count_ops(&p, LILAC_TILE_OP_TTG_CONVERT_LAYOUT), 1);
+    const lilac_tile_op *made = last_op(&p, LILAC_TILE_OP_TTG_CONVERT_LAYOUT);
+    assert_int_equal(lilac_tile_element_bits(made->results[0].type), 16);
+    assert_int_equal(count_ops(&p, LILAC_TILE_OP_MATH_EXP), 1);
+    program_clear(&p);
+}
+
+/* What only one branch wants is converted there; what a loop wants, before the loop. */
+static void conversions_move_into_branches_and_out_of_loops(void **state) {
+    (void)state;
+    program p;
+    program_body(&p,
+                 TILE("x", "p", "64", "1") LOAD("v", "x") TILE("y", "p", "1", "32")
+                     STORE("x", "v") "scf.if %b {\n" STORE("y", "v") "}\n",
+                 16);
+    assert_true(program_assign(&p, true));
+    assert_int_equal(count_ops(&p, LILAC_TILE_OP_TTG_CONVERT_LAYOUT), 1);
+    const lilac_tile_op *made = last_op(&p, LILAC_TILE_OP_TTG_CONVERT_LAYOUT);
+    assert_ptr_equal(made->parent, last_op(&p, LILAC_TILE_OP_SCF_IF)->regions[0]->first);
+    program_clear(&p);
+
+    program_body(&p,
+                 TILE("x", "p", "64", "1") LOAD("v", "x")
+                     TILE("y", "p", "1",
+                          "32") "%z = arith.constant 0 : i32\n%o = arith.constant 1 : i32\n"
+                                "scf.for %i = %z to %u step %o : i32 {\n" STORE("y", "v") "}\n",
+                 16);
+    assert_true(program_assign(&p, true));
+    assert_int_equal(count_ops(&p, LILAC_TILE_OP_TTG_CONVERT_LAYOUT), 1);
+    made = last_op(&p, LILAC_TILE_OP_TTG_CONVERT_LAYOUT);
+    assert_ptr_equal(made->parent, last_op(&p, LILAC_TILE_OP_SCF_FOR)->parent);
+    program_clear(&p);
+}
+
 /* What is left is reported with its price, and where it stands. */
 static void conversions_are_reported(void **state) {
     (void)state;
@@ -432,6 +481,8 @@ int main(void) {
         cmocka_unit_test(conversions),
         cmocka_unit_test(both_sides_of_a_transpose_are_coalesced),
         cmocka_unit_test(conversions_are_reported),
+        cmocka_unit_test(conversions_move_to_narrow_elements),
+        cmocka_unit_test(conversions_move_into_branches_and_out_of_loops),
         cmocka_unit_test(sums_of_rows_stay_in_warps),
         cmocka_unit_test(orders),
         cmocka_unit_test(cheap_chains_are_copied),
