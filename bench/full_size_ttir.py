@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""TTIR of the ten launches at full size, made by Triton 3.6 with no GPU and no PyTorch.
+"""TTIR of the launches of the corpus at full size, made by Triton 3.6 with no GPU and no PyTorch.
 
     python3 bench/full_size_ttir.py FOLDER
 
@@ -16,9 +16,10 @@ import types
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-from launches import LAUNCHES  # noqa: E402
+from launches import CORPUS, LAUNCHES  # noqa: E402
 
-TYPES = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16", "int64": "*i64"}
+TYPES = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16", "int64": "*i64",
+         "int32": "*i32", "int8": "*i8"}
 
 
 def load_kernels(path):
@@ -70,7 +71,7 @@ def main():
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     kernels = load_kernels(options.kernels)
-    for name, (full, others) in LAUNCHES.items():
+    for name, (full, others) in {**LAUNCHES, **CORPUS}.items():
         sizes = [full] + (others if options.all_sizes else [])
         for number, make in enumerate(sizes):
             launch = make()

@@ -1,4 +1,4 @@
-"""The ten launches that are benchmarked, at any size: arguments, launch shape, least work, references.
+"""The launches that are benchmarked, at any size: arguments, launch shape, least work, references.
 
 No import of Triton or PyTorch here, so that a machine without a GPU can use the descriptions. The
 kernels themselves are those of tests/data/corpus/kernels.py.
@@ -7,7 +7,8 @@ kernels themselves are those of tests/data/corpus/kernels.py.
 from collections import namedtuple
 
 # kind: "input", "output" (buffers of `dtype`, `shape`; the last dimension is used up to `used`),
-# "labels" (an input of class numbers below `value`), "integer", "float", "constexpr" (a `value`).
+# "labels" (an input of numbers below `value`), "sum" (an output that kernels add to, zeros before),
+# "integer", "float", "constexpr" (a `value`). A grid is a number of programs or a tuple of them.
 Argument = namedtuple("Argument", "name kind dtype shape used value")
 Launch = namedtuple("Launch", "kernel grid num_warps arguments bytes tolerance")
 
@@ -30,7 +31,7 @@ def power_of_two(n):
 
 
 def size_of(dtype):
-    return {"float32": 4, "float16": 2, "bfloat16": 2, "int64": 8}[dtype]
+    return {"float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int8": 1}[dtype]
 
 
 # Relative error of ||out - reference|| that is allowed.
@@ -95,6 +96,59 @@ def cross_entropy(rows, classes, stride=None):
     return Launch("cross_entropy", rows, 8, arguments, 2 * rows * classes, {"loss": 1e-5})
 
 
+def transpose(dtype, rows, columns):
+    arguments = [buffer("x", "input", dtype, (rows, columns)),
+                 buffer("y", "output", dtype, (columns, rows)), scalar("M", rows),
+                 scalar("N", columns), constexpr("BM", 64), constexpr("BN", 64)]
+    return Launch("transpose", (rows // 64, columns // 64), 4, arguments,
+                  2 * rows * columns * size_of(dtype), {"y": 0})
+
+
+def gather_rows(programs, rows, columns, axis, times=4):
+    shape = (programs, rows, columns)
+    arguments = [buffer("src", "input", "float32", shape),
+                 buffer("idx", "labels", "int32", shape, value=(rows, columns)[axis]),
+                 buffer("out", "output", "float32", shape), constexpr("R", rows),
+                 constexpr("C", columns), constexpr("AX", axis), constexpr("K", times)]
+    return Launch("gather_rows", programs, 4, arguments, 12 * programs * rows * columns, {"out": 0})
+
+
+def scan_rows(programs, rows, columns, reverse=False):
+    shape = (programs, rows, columns)
+    arguments = [buffer("x", "input", "float32", shape), buffer("y", "output", "float32", shape),
+                 constexpr("R", rows), constexpr("C", columns), constexpr("REV", reverse)]
+    return Launch("scan_rows", programs, 4, arguments, 8 * programs * rows * columns, {"y": 1e-5})
+
+
+def rope(tokens, heads, size, positions):
+    arguments = [buffer("q", "input", "float16", (tokens, heads, size)),
+                 buffer("cos", "input", "float32", (positions, size // 2)),
+                 buffer("sin", "input", "float32", (positions, size // 2)),
+                 buffer("o", "output", "float16", (tokens, heads, size)),
+                 scalar("seq", positions), scalar("H", heads), constexpr("D", size),
+                 constexpr("B", power_of_two(heads))]
+    return Launch("rope", tokens, 4, arguments, 4 * tokens * heads * size, {"o": 5e-3})
+
+
+def reduce2d(programs, rows, columns, axis):
+    left = columns if axis == 0 else rows
+    arguments = [buffer("x", "input", "float32", (programs, rows, columns)),
+                 buffer("y", "output", "float32", (programs, left)),
+                 buffer("z", "output", "int32", (programs, left)), constexpr("M", rows),
+                 constexpr("N", columns), constexpr("AX", axis)]
+    return Launch("reduce2d", programs, 4, arguments, 4 * programs * rows * columns,
+                  {"y": 1e-5, "z": 0})
+
+
+def histogram_sort(programs, count, bins):
+    arguments = [buffer("x", "labels", "int32", (programs, count), value=bins),
+                 buffer("h", "sum", "int32", (bins,)),
+                 buffer("s", "output", "int32", (programs, count)), constexpr("N", count),
+                 constexpr("B", bins)]
+    return Launch("histogram_sort", programs, 4, arguments, 8 * programs * count,
+                  {"h": 0, "s": 0})
+
+
 # name: (full size, other sizes; among them odd ones, strided rows, a single element or row)
 LAUNCHES = {
     "vector_add_f32": (lambda: vector_add(1 << 26),
@@ -124,11 +178,39 @@ LAUNCHES = {
                            [lambda: cross_entropy(37, 4097), lambda: cross_entropy(5, 31)]),
 }
 
+# The rest of the corpus that needs no matrix product.
+CORPUS = {
+    "transpose_float16": (lambda: transpose("float16", 8192, 8192),
+                          [lambda: transpose("float16", 192, 64)]),
+    "transpose_float32": (lambda: transpose("float32", 8192, 8192),
+                          [lambda: transpose("float32", 64, 320)]),
+    "transpose_int8": (lambda: transpose("int8", 8192, 8192),
+                       [lambda: transpose("int8", 128, 192)]),
+    "gather_64x32_axis1": (lambda: gather_rows(4096, 64, 32, 1),
+                           [lambda: gather_rows(3, 64, 32, 1, 1)]),
+    "gather_32x64_axis0": (lambda: gather_rows(4096, 32, 64, 0),
+                           [lambda: gather_rows(3, 32, 64, 0, 3)]),
+    "gather_128x8_axis1": (lambda: gather_rows(4096, 128, 8, 1),
+                           [lambda: gather_rows(5, 128, 8, 1, 2), lambda: gather_rows(2, 16, 4, 0)]),
+    "cumsum_16x256": (lambda: scan_rows(8192, 16, 256),
+                      [lambda: scan_rows(3, 16, 256, True), lambda: scan_rows(5, 2, 64)]),
+    "rope_f16": (lambda: rope(16384, 32, 128, 4096),
+                 [lambda: rope(37, 5, 128, 11), lambda: rope(3, 1, 64, 2)]),
+    "reduce_64x64_axis0": (lambda: reduce2d(2048, 64, 64, 0), [lambda: reduce2d(3, 64, 32, 0)]),
+    "reduce_16x256_axis1": (lambda: reduce2d(2048, 16, 256, 1), [lambda: reduce2d(3, 4, 256, 1)]),
+    "reduce_128x128_axis0": (lambda: reduce2d(2048, 128, 128, 0),
+                             [lambda: reduce2d(2, 128, 16, 0)]),
+    "histogram_sort": (lambda: histogram_sort(4096, 512, 128),
+                       [lambda: histogram_sort(3, 512, 128), lambda: histogram_sort(2, 64, 16)]),
+}
+
 
 def reference(kernel, torch, buffers):
-    """The outputs in double precision; `buffers` holds the used part of each buffer."""
-    b = {name: value.double() if value.is_floating_point() else value
-         for name, value in buffers.items()}
+    """The outputs in double precision; `buffers` holds the used part of each buffer, and the
+    kernel's constants by these names."""
+    names = {"AX": "axis", "K": "times", "REV": "reverse", "B": "bins"}
+    b = {names.get(name, name): value.double() if hasattr(value, "is_floating_point")
+         and value.is_floating_point() else value for name, value in buffers.items()}
     if kernel == "vector_add":
         return {"o": b["x"] + b["y"]}
     if kernel == "softmax":
@@ -145,4 +227,26 @@ def reference(kernel, torch, buffers):
     if kernel == "cross_entropy":
         picked = b["x"].gather(1, b["t"][:, None])[:, 0]
         return {"loss": torch.logsumexp(b["x"], 1) - picked}
+    if kernel == "transpose":
+        return {"y": b["x"].T}
+    if kernel == "gather_rows":
+        axis = b["axis"] + 1
+        out = b["src"]
+        for _ in range(b["times"]):
+            out = torch.gather(out, axis, b["idx"].long())
+        return {"out": out}
+    if kernel == "scan_rows":
+        x = b["x"].flip(2) if b["reverse"] else b["x"]
+        sums = torch.cumsum(x, 2)
+        return {"y": sums.flip(2) if b["reverse"] else sums}
+    if kernel == "rope":
+        place = torch.arange(b["q"].shape[0], device=b["q"].device) % b["cos"].shape[0]
+        cos, sin = b["cos"][place][:, None], b["sin"][place][:, None]
+        x, y = b["q"][..., 0::2], b["q"][..., 1::2]
+        return {"o": torch.stack((x * cos - y * sin, x * sin + y * cos), -1).flatten(-2)}
+    if kernel == "reduce2d":
+        return {"y": b["x"].sum(b["axis"] + 1), "z": b["x"].argmax(b["axis"] + 1)}
+    if kernel == "histogram_sort":
+        return {"h": torch.bincount(b["x"].flatten().long(), minlength=b["bins"]),
+                "s": b["x"].sort(1)[0]}
     raise KeyError(kernel)
