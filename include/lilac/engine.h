@@ -67,6 +67,17 @@ LILAC_API uint32_t lilac_axis_vector(const lilac_axis_analysis *analysis,
 
 /* Passes. */
 
+/* Branches between blocks (cf.br, cf.cond_br, as early returns leave them) become scf.if: every
+ * region is one block afterwards. Refused with `unsupported-control-flow`: branches that go back,
+ * conditions nested deeper than 48. Linear in the size of the module, but for many targets that are
+ * still open at once. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_structure(lilac_tile_module *module,
+                                                     const lilac_target *target, bool *changed);
+/* Calls become the bodies of what they call, and functions that were only called are dropped.
+ * Bodies must be one block. Refused: `recursive-call`, `unsupported-call` (of a function that is
+ * only declared), `too-many-calls` (a quarter of a million operations copied). */
+LILAC_API LILAC_MUST_USE bool lilac_engine_inline(lilac_tile_module *module,
+                                                  const lilac_target *target, bool *changed);
 /* Folds scalar integers, merges equal pure operations, moves pure operations out of loops they do
  * not depend on, and removes what nothing uses. Linear in the size of the module. Never fails. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_simplify(lilac_tile_module *module,

@@ -83,6 +83,8 @@ static const pass_row passes[] = {
     /* name            step of pipeline   pass on tile IR               pass on a SIMT kernel */
     {"read",           read_source,       NULL,                         NULL},
     {"verify",         verify_source,     NULL,                         NULL},
+    {"structure",      NULL,              lilac_engine_structure,       NULL},
+    {"inline",         NULL,              lilac_engine_inline,          NULL},
     {"simplify",       NULL,              lilac_engine_simplify,        NULL},
     {"assign_layouts", NULL,              lilac_engine_assign_layouts,  NULL},
     {"lower",          lower_tile,        NULL,                         NULL},

@@ -301,6 +301,20 @@ static lilac_tile_opcode terminator_of(const lilac_tile_op *op, uint32_t region)
     }
 }
 
+/* A map's region may have several, which end in its return or a branch. */
+static bool check_map_ends(tile_verifier *verifier, const lilac_tile_region *region) {
+    for (const lilac_tile_block *block = region->first; block; block = block->next) {
+        const lilac_tile_op *last = block->last;
+        if (last && (last->code == LILAC_TILE_OP_TT_MAP_ELEMENTWISE_RETURN ||
+                     last->code == LILAC_TILE_OP_CF_BR || last->code == LILAC_TILE_OP_CF_COND_BR))
+            continue;
+        tile_op_error(verifier->module, last ? last : region->parent, "bad-terminator",
+                      "a block of 'tt.map_elementwise' ends in no return and no branch");
+        return false;
+    }
+    return true;
+}
+
 /* Regions of operations are one block that ends as the operation wants; scf.if may lack an else. */
 static bool check_regions(tile_verifier *verifier, const lilac_tile_op *op) {
     for (uint32_t r = 0; r < op->region_count; r++) {
@@ -308,6 +322,11 @@ static bool check_regions(tile_verifier *verifier, const lilac_tile_op *op) {
         if (!block && op->code == LILAC_TILE_OP_SCF_IF && r == 1 && op->result_count == 0)
             continue;
         lilac_tile_opcode end = terminator_of(op, r);
+        if (block && block->next && op->code == LILAC_TILE_OP_TT_MAP_ELEMENTWISE) {
+            if (!check_map_ends(verifier, op->regions[r]))
+                return false;
+            continue;
+        }
         if (!block || block->next) {
             tile_op_error(verifier->module, op, "bad-region", "region %u of '%s' must be one block",
                           r + 1, lilac_tile_op_info_get(op->code)->name);

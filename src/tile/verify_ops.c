@@ -413,20 +413,25 @@ static bool check_map(const tile_verifier *verifier, const lilac_tile_op *op) {
     if (op->operand_count == 0 || op->result_count == 0)
         return refuse(verifier, op, "count-mismatch", "needs at least one tensor");
     const lilac_tile_block *block = op->regions[0]->first;
-    const lilac_tile_op *end = block->last;
     uint32_t times = (uint32_t)pack;
     if (!same_count(verifier, op, "arguments of the region", block->argument_count,
-                    times * op->operand_count) ||
-        !same_count(verifier, end, "values", end->operand_count, times * op->result_count))
+                    times * op->operand_count))
         return false;
     for (uint32_t i = 0; i < block->argument_count; i++)
         if (!same_type(verifier, op, "argument", i, block->arguments[i]->type,
                        lilac_tile_element(operand_type(op, i / times))))
             return false;
-    for (uint32_t i = 0; i < end->operand_count; i++)
-        if (!same_type(verifier, end, "operand", i, operand_type(end, i),
-                       lilac_tile_element(op->results[i / times].type)))
+    for (; block; block = block->next) {
+        const lilac_tile_op *end = block->last;
+        if (end->code != LILAC_TILE_OP_TT_MAP_ELEMENTWISE_RETURN)
+            continue;
+        if (!same_count(verifier, end, "values", end->operand_count, times * op->result_count))
             return false;
+        for (uint32_t i = 0; i < end->operand_count; i++)
+            if (!same_type(verifier, end, "operand", i, operand_type(end, i),
+                           lilac_tile_element(op->results[i / times].type)))
+                return false;
+    }
     for (uint32_t i = 0; i < op->result_count; i++)
         if (!tile_same_shape(operand_type(op, 0), op->results[i].type))
             return shape_fault(verifier, op, operand_type(op, 0), op->results[i].type);

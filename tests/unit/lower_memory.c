@@ -602,11 +602,6 @@ static void refusals(void **state) {
          HEAD "    %x = arith.sitofp %n : i32 to f32\n    %y = arith.remf %x, %x : f32\n"
               "    tt.store %p, %y : !tt.ptr<f32>\n" TAIL,
          "'arith.remf'", true},
-        {"unsupported-operation",
-         HEAD "    %x = arith.sitofp %n : i32 to f32\n    %t = arith.constant true\n"
-              "    %y = tt.atomic_rmw fadd, acq_rel, gpu, %p, %x, %t : (!tt.ptr<f32>, f32, i1) -> "
-              "f32\n" TAIL,
-         "'tt.atomic_rmw'", true},
         {"unsupported-type",
          "module {\n  tt.func public @k(%p: !tt.ptr<f64>, %f: f64) {\n"
          "    %y = math.exp %f : f64\n    tt.store %p, %y : !tt.ptr<f64>\n" TAIL,

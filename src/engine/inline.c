@@ -1,0 +1,200 @@
+/* Calls become the bodies of what they call. Functions are taken from the leaves of the calls
+ * upwards, so every body is final when it is copied; functions that call themselves, over however
+ * many others, are refused.
+ *
+ *   %r = tt.call @f(%a)        ⟶        the operations of @f with %a for its parameter;
+ *                                       what it returned stands for %r
+ *
+ * A GPU could call. But a called function would have to be compiled for layouts and registers that
+ * it does not see, and Triton's users ask for `noinline` to make compilation faster, not kernels
+ * smaller. Bodies must be one block, which lilac_engine_structure makes of any. Functions that were
+ * called and are nobody's kernel are dropped. */
+#include "internal.h"
+
+/* Operations that copies may add up to: calls that double at each level end here. */
+enum { MOST_COPIED = 1 << 18 };
+
+typedef enum progress { UNSEEN, OPEN, DONE } progress;
+
+typedef struct entry {
+    lilac_tile_function *function;
+    progress progress;
+    bool called;
+} entry;
+
+typedef struct inlining {
+    lilac_tile_module *module;
+    lilac_arena *arena;
+    uint32_t count;
+    entry *entries;
+    uint32_t copied;
+    bool changed, failed;
+} inlining;
+
+static bool refuse(inlining *n, const lilac_tile_op *call, const char *id, const char *what) {
+    const lilac_tile_attribute *callee = lilac_tile_find(&call->attributes, "callee");
+    lilac_error(n->module->context, call->position, call->location, id, "the function '@%s' %s",
+                callee != NULL && callee->text != NULL ? callee->text : "?", what);
+    n->failed = true;
+    return false;
+}
+
+/* ---- copying ----------------------------------------------------------------------------- */
+
+/* Values of the function that is copied, by id, and what stands for each. */
+typedef struct copying {
+    inlining *n;
+    uint32_t count;
+    lilac_tile_value **old, **now;
+} copying;
+
+static void stands_for(copying *c, lilac_tile_value *old, lilac_tile_value *now) {
+    c->old[old->id] = old;
+    c->now[old->id] = now;
+}
+
+static void map_operands(void *data, lilac_tile_op *op) {
+    copying *c = (copying *)data;
+    c->n->copied++;
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+        lilac_tile_value *value = op->operands[i].value;
+        if (value->id < c->count && c->old[value->id] == value) {
+            lilac_tile_set_operand(op, i, c->now[value->id]);
+        }
+    }
+}
+
+static bool put_body(inlining *n, lilac_tile_op *call, lilac_tile_function *callee) {
+    const lilac_tile_block *body = callee->body->first;
+    if (body == NULL || body->next != NULL || body->last == NULL ||
+        body->last->code != LILAC_TILE_OP_TT_RETURN ||
+        body->argument_count != call->operand_count ||
+        body->last->operand_count != call->result_count) {
+        return refuse(n, call, "unsupported-call", "cannot be put where it is called");
+    }
+    lilac_tile_number(callee);
+    copying c = {.n = n, .count = callee->value_count};
+    c.old = lilac_arena_array(n->arena, lilac_tile_value *, c.count);
+    c.now = lilac_arena_array(n->arena, lilac_tile_value *, c.count);
+    for (uint32_t i = 0; i < body->argument_count; i++) {
+        stands_for(&c, body->arguments[i], call->operands[i].value);
+    }
+    for (const lilac_tile_op *op = body->first; op != body->last; op = op->next) {
+        lilac_tile_op *copy = lilac_tile_clone(n->module, op);
+        lilac_tile_insert_before(call, copy);
+        map_operands(&c, copy);
+        for (uint32_t i = 0; i < copy->region_count; i++) {
+            lilac_tile_walk(copy->regions[i], map_operands, &c);
+        }
+        for (uint32_t i = 0; i < op->result_count; i++) {
+            stands_for(&c, &op->results[i], &copy->results[i]);
+        }
+        if (n->copied > MOST_COPIED) {
+            return refuse(n, call, "too-many-calls",
+                          "is called so often that its copies are too many");
+        }
+    }
+    for (uint32_t i = 0; i < call->result_count; i++) {
+        lilac_tile_value *value = body->last->operands[i].value;
+        bool copied = value->id < c.count && c.old[value->id] == value;
+        lilac_tile_replace_uses(&call->results[i], copied ? c.now[value->id] : value);
+    }
+    lilac_tile_remove(call);
+    n->changed = true;
+    return true;
+}
+
+/* ---- calls ------------------------------------------------------------------------------- */
+
+typedef struct calls {
+    lilac_arena *arena;
+    uint32_t count, room;
+    lilac_tile_op **list;
+} calls;
+
+static void collect(void *data, lilac_tile_op *op) {
+    calls *c = (calls *)data;
+    if (op->code != LILAC_TILE_OP_TT_CALL) {
+        return;
+    }
+    if (c->count == c->room) {
+        lilac_tile_op **list = lilac_arena_array(c->arena, lilac_tile_op *, c->room * 2 + 8);
+        for (uint32_t i = 0; i < c->count; i++) {
+            list[i] = c->list[i];
+        }
+        c->list = list;
+        c->room = c->room * 2 + 8;
+    }
+    c->list[c->count++] = op;
+}
+
+static entry *find(inlining *n, const lilac_tile_op *call) {
+    const lilac_tile_attribute *callee = lilac_tile_find(&call->attributes, "callee");
+    for (uint32_t i = 0; callee != NULL && i < n->count; i++) {
+        if (n->entries[i].function->name == callee->text) {
+            return &n->entries[i];
+        }
+    }
+    return NULL;
+}
+
+/* `depth` is at most the number of functions, and limited for the stack's sake. */
+enum { MOST_DEEP = 256 };
+
+static bool finish(inlining *n, entry *e, uint32_t depth) {
+    if (e->progress == DONE) {
+        return true;
+    }
+    e->progress = OPEN;
+    calls found = {.arena = n->arena};
+    lilac_tile_walk(e->function->body, collect, &found);
+    for (uint32_t i = 0; i < found.count; i++) {
+        lilac_tile_op *call = found.list[i];
+        entry *callee = find(n, call);
+        if (callee == NULL || callee->function->body == NULL) {
+            return refuse(n, call, "unsupported-call", "is only declared");
+        }
+        if (callee->progress == OPEN) {
+            return refuse(n, call, "recursive-call", "calls itself");
+        }
+        if (depth >= MOST_DEEP) {
+            return refuse(n, call, "unsupported-call", "stands in calls nested too deep");
+        }
+        callee->called = true;
+        if (!finish(n, callee, depth + 1) || !put_body(n, call, callee->function)) {
+            return false;
+        }
+    }
+    e->progress = DONE;
+    return true;
+}
+
+bool lilac_engine_inline(lilac_tile_module *module, const lilac_target *target, bool *changed) {
+    (void)target;
+    inlining n = {.module = module, .arena = lilac_arena_create()};
+    for (lilac_tile_function *f = module->functions; f != NULL; f = f->next) {
+        n.count++;
+    }
+    n.entries = lilac_arena_array(n.arena, entry, n.count);
+    uint32_t i = 0;
+    for (lilac_tile_function *f = module->functions; f != NULL; f = f->next) {
+        n.entries[i++].function = f;
+    }
+    for (i = 0; i < n.count && !n.failed; i++) {
+        if (n.entries[i].function->body != NULL) {
+            (void)finish(&n, &n.entries[i], 0);
+        }
+    }
+    lilac_tile_function **link = &module->functions;
+    for (i = 0; i < n.count && !n.failed; i++) {
+        lilac_tile_function *f = n.entries[i].function;
+        if (n.entries[i].called && !f->is_public) {
+            *link = f->next;
+        } else {
+            link = &f->next;
+        }
+    }
+    lilac_arena_destroy(n.arena);
+    *changed = n.changed;
+    return !n.failed;
+}
