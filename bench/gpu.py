@@ -323,7 +323,7 @@ class Data:
             tolerance = self.launch.tolerance[name]
             if not error <= tolerance:
                 return float("inf"), errors, f"{name}: relative error {error:.3g} > {tolerance:g}"
-            worst = max(worst, error / tolerance)
+            worst = max(worst, error / tolerance if tolerance else 0.0)
             whole = self.whole[name]
             guard = whole if whole.is_floating_point() else whole[-GUARD:]
             used = got.numel() if whole.is_floating_point() else 0
