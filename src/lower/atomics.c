@@ -160,8 +160,9 @@ static bool read_request(lilac_lowering *l, const lilac_tile_op *op, request *q)
     uint32_t bits = lilac_simt_type_bits(q->type);
     bool is_float = lilac_simt_type_is_float(q->type);
     bool adds = q->kind == LILAC_SIMT_ATOMIC_ADD;
+    bool bitwise = q->kind <= LILAC_SIMT_ATOMIC_XOR || q->kind == LILAC_SIMT_ATOMIC_EXCHANGE;
     bool fine = q->swaps     ? bits >= 16
-                : bits >= 32 ? adds || !is_float || q->kind == LILAC_SIMT_ATOMIC_EXCHANGE
+                : bits >= 32 ? adds || bitwise || !is_float
                              : adds && is_float;
     return fine || lilac_lower_refuse(l, "unsupported-type",
                                       "no device has '%s' of this kind on elements of %u bits",

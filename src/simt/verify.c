@@ -198,10 +198,8 @@ static void check_atomic(verifier *v, const instruction *i) {
     bool is_float = lilac_simt_type_is_float(type);
     bool word = bits == 32 || bits == 64;
     bool adds = i->detail == LILAC_SIMT_ATOMIC_ADD;
-    bool good = swaps                                     ? word || bits == 16
-                : i->detail == LILAC_SIMT_ATOMIC_EXCHANGE ? word
-                : word                                    ? adds || !is_float
-                                                          : adds && is_float;
+    bool bitwise = i->detail <= LILAC_SIMT_ATOMIC_XOR || i->detail == LILAC_SIMT_ATOMIC_EXCHANGE;
+    bool good = swaps ? word || bits == 16 : word ? adds || bitwise || !is_float : adds && is_float;
     if (!good) {
         fail(v, "simt-operand-type", "no device has this atomic of %s", lilac_simt_type_name(type));
     }

@@ -261,7 +261,9 @@ static bool check_atomic(const tile_verifier *verifier, const lilac_tile_op *op)
     lilac_name how = lilac_tile_find_text(&op->attributes, "atomic_rmw_op");
     const lilac_tile_type *element = lilac_tile_element(op->results[0].type);
     bool is_float = element->kind == LILAC_TILE_SCALAR && lilac_scalar_is_float(element->scalar);
-    if (strcmp(how, "exch") == 0 || is_float == (strcmp(how, "fadd") == 0))
+    bool bitwise = strcmp(how, "exch") == 0 || strcmp(how, "and") == 0 || strcmp(how, "or") == 0 ||
+                   strcmp(how, "xor") == 0;
+    if (bitwise || is_float == (strcmp(how, "fadd") == 0))
         return true;
     tile_op_error(verifier->module, op, "type-mismatch", "'%s' cannot %s elements of type '%s'",
                   name_of(op), how, tile_type_text(verifier->module, element));

@@ -5,7 +5,7 @@
  * %v; nobody wants what was there                  red.release.gpu.global.add.u32 [%a], %v;
  *
  * red has neither an exchange nor the orders that hold back later accesses: atom with the
- * destination _ stands for it.
+ * destination _, or one that nobody reads, stands for it.
  */
 #include "emit.h"
 
@@ -110,6 +110,10 @@ void lilac_ptx_atomic(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     bool acquires = i->order == LILAC_SIMT_ACQUIRE || i->order == LILAC_SIMT_ACQUIRE_RELEASE;
     bool reduces =
         !i->result_count && !acquires && !swaps && i->detail != LILAC_SIMT_ATOMIC_EXCHANGE;
+    /* ptxas 12 and 13 crash on additions of bf16 with no destination. */
+    bool nowhere = !reduces && i->result_count == 0 && (swaps || !bfloat);
+    for (uint32_t k = 0; k < count && !reduces && !nowhere && i->result_count == 0; k++)
+        olds[k] = lilac_ptx_temporary(e, lilac_ptx_class_of(type));
     if (predicated) {
         give_zeros(e, i);
         lilac_ptx_guard(e, lilac_ptx_register(e, i->operands[1]), false);
@@ -129,9 +133,9 @@ void lilac_ptx_atomic(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     lilac_ptx_piece operands[4];
     uint32_t n = 0;
     if (!reduces)
-        operands[n++] = i->result_count == 0 ? PIECE("_")
-                        : count > 1          ? lilac_ptx_tuple(e, count, olds)
-                                             : olds[0];
+        operands[n++] = nowhere     ? PIECE("_")
+                        : count > 1 ? lilac_ptx_tuple(e, count, olds)
+                                    : olds[0];
     operands[n++] = place;
     if (swaps)
         operands[n++] = compare;
