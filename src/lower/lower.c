@@ -353,7 +353,10 @@ static family family_of(lilac_tile_opcode code) {
     case LILAC_TILE_OP_MATH_FLOOR:
     case LILAC_TILE_OP_MATH_CEIL:
     case LILAC_TILE_OP_TT_PRECISE_SQRT:
+    case LILAC_TILE_OP_ARITH_REMF:
         return lilac_lower_math;
+    case LILAC_TILE_OP_TT_EXTERN_ELEMENTWISE:
+        return lilac_lower_extern;
     case LILAC_TILE_OP_ARITH_CONSTANT:
     case LILAC_TILE_OP_UB_POISON:
     case LILAC_TILE_OP_TT_GET_PROGRAM_ID:

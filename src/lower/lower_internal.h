@@ -358,6 +358,7 @@ bool lilac_lower_integer_op(lilac_lowering *l, const lilac_tile_op *op); /* arit
 bool lilac_lower_float_op(lilac_lowering *l, const lilac_tile_op *op);   /* floats.c */
 bool lilac_lower_conversion(lilac_lowering *l, const lilac_tile_op *op); /* conversions.c */
 bool lilac_lower_math(lilac_lowering *l, const lilac_tile_op *op);       /* math.c */
+bool lilac_lower_extern(lilac_lowering *l, const lilac_tile_op *op);     /* libdevice.c */
 bool lilac_lower_source(lilac_lowering *l, const lilac_tile_op *op);     /* sources.c */
 bool lilac_lower_shape(lilac_lowering *l, const lilac_tile_op *op);      /* shape.c */
 bool lilac_lower_pointer(lilac_lowering *l, const lilac_tile_op *op);    /* memory.c */

@@ -8,9 +8,9 @@
  *   tanh x   |x| < 0.6: x + x³ p(x²)           else 1 - 2 / (e^2x + 1)       within 2 ulp
  *   erf x    |x| < 1:   x + x p(x²)            else 1 - 2^q(|x|), |x| ≤ 4    within 2 ulp
  *
- * The polynomials were fitted to the smallest largest relative error (of erfc for q). In f64 there
- * are the roots and the roundings to integers; the rest is refused. */
-#include "lower_internal.h"
+ * The polynomials were fitted to the smallest largest relative error (of erfc for q). f64, and the
+ * remainder in all types, are made of functions.h. */
+#include "functions.h"
 
 #define LOG2_E 1.4426950408889634074
 #define LN_2   0.69314718055994530942
@@ -133,24 +133,44 @@ static lilac_simt_value compute_f64(lilac_lowering *l, lilac_tile_opcode code, l
     case LILAC_TILE_OP_MATH_SQRT:
     case LILAC_TILE_OP_TT_PRECISE_SQRT:
         return one(l, LILAC_SIMT_OP_FSQRT, x);
-    case LILAC_TILE_OP_MATH_RSQRT: {
-        lilac_simt_value root = one(l, LILAC_SIMT_OP_FSQRT, x);
-        return two(l, LILAC_SIMT_OP_FDIV, lilac_lower_float(l, LILAC_SIMT_F64, 1.0), root);
-    }
     case LILAC_TILE_OP_MATH_FLOOR:
         return one(l, LILAC_SIMT_OP_FFLOOR, x);
     case LILAC_TILE_OP_MATH_CEIL:
         return one(l, LILAC_SIMT_OP_FCEIL, x);
     default:
-        (void)lilac_lower_refuse(l, "unsupported-type", "there is no %s of f64",
-                                 lilac_tile_op_info_get(code)->name);
-        return 0;
+        break;
     }
+    static const struct {
+        lilac_tile_opcode code;
+        lilac_lower_function function;
+    } functions[] = {
+        {LILAC_TILE_OP_MATH_EXP, lilac_lower_math_exp},
+        {LILAC_TILE_OP_MATH_EXP2, lilac_lower_math_exp2},
+        {LILAC_TILE_OP_MATH_LOG, lilac_lower_math_log},
+        {LILAC_TILE_OP_MATH_LOG2, lilac_lower_math_log2},
+        {LILAC_TILE_OP_MATH_SIN, lilac_lower_math_sin},
+        {LILAC_TILE_OP_MATH_COS, lilac_lower_math_cos},
+        {LILAC_TILE_OP_MATH_TANH, lilac_lower_math_tanh},
+        {LILAC_TILE_OP_MATH_ERF, lilac_lower_math_erf},
+        {LILAC_TILE_OP_MATH_RSQRT, lilac_lower_math_rsqrt},
+    };
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        if (functions[i].code == code) {
+            return lilac_lower_by_function(l, functions[i].function, 1, LILAC_SIMT_F64, &x);
+        }
+    }
+    (void)lilac_lower_refuse(l, "unsupported-type", "there is no %s of f64",
+                             lilac_tile_op_info_get(code)->name);
+    return 0;
 }
 
 static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
                     lilac_simt_value *out) {
     lilac_simt_type type = lilac_simt_type_of(l->kernel, in[0]);
+    if (op->code == LILAC_TILE_OP_ARITH_REMF) {
+        out[0] = lilac_lower_by_function(l, lilac_lower_math_fmod, 2, type, in);
+        return;
+    }
     if (type == LILAC_SIMT_F64) {
         out[0] = compute_f64(l, op->code, in[0]);
         return;

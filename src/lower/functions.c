@@ -1,0 +1,147 @@
+/* What the functions are made of: polynomials by Horner's rule, powers of two by their bits, and
+ * sums of two doubles (Dekker, "A floating-point technique for extending the available precision",
+ * 1971; Knuth's exact sum; products exact by a fused multiply-add). */
+#include "functions.h"
+
+lilac_simt_value lilac_lower_polynomial_at(kit *k, const lilac_lower_polynomial *p,
+                                           lilac_simt_value x) {
+    const double *c = k->wide ? p->wide : p->narrow;
+    uint32_t count = k->wide ? p->wide_count : p->narrow_count;
+    lilac_simt_value sum = num(k, c[count - 1]);
+    for (uint32_t i = count - 1; i-- > 0;) {
+        sum = fma3(k, sum, x, num(k, c[i]));
+    }
+    return sum;
+}
+
+lilac_simt_value lilac_lower_sign_from(kit *k, lilac_simt_value x, lilac_simt_value y) {
+    bool wide = kind(k, x) == LILAC_SIMT_F64;
+    lilac_simt_type type = wide ? LILAC_SIMT_I64 : LILAC_SIMT_I32;
+    int64_t top = wide ? INT64_MIN : INT32_MIN;
+    lilac_simt_value sign = with(k, LILAC_SIMT_OP_AND, cast(k, type, x), top);
+    lilac_simt_value rest = with(k, LILAC_SIMT_OP_AND, cast(k, type, y), ~top);
+    return cast(k, kind(k, x), either(k, rest, sign));
+}
+
+/* n + 1023 + 1.5·2^52 has n + 1023 in its low bits. */
+lilac_simt_value lilac_lower_power_of_two(kit *k, lilac_simt_value n) {
+    lilac_simt_value shifted = add(k, n, num(k, 6755399441055744.0 + 1023.0));
+    return cast(k, LILAC_SIMT_F64,
+                with(k, LILAC_SIMT_OP_SHL, cast(k, LILAC_SIMT_I64, shifted), 52));
+}
+
+/* In three steps, of which at most the last rounds: |n| ≤ 3 · 1022. A first step towards a
+ * subnormal result must not round, so the bulk goes last. */
+lilac_simt_value lilac_lower_scale(kit *k, lilac_simt_value a, lilac_simt_value n) {
+    lilac_simt_value bound[2] = {num(k, -2200.0), num(k, 2200.0)};
+    n = op2(k, LILAC_SIMT_OP_FMAX, n, bound[0]);
+    n = op2(k, LILAC_SIMT_OP_FMIN, n, bound[1]);
+    lilac_simt_value third = nearest(k, mul(k, n, num(k, 1.0 / 3.0)));
+    lilac_simt_value rest = sub(k, n, add(k, third, third));
+    lilac_simt_value step = lilac_lower_power_of_two(k, third);
+    return mul(k, mul(k, mul(k, a, step), step), lilac_lower_power_of_two(k, rest));
+}
+
+lilac_simt_value lilac_lower_mantissa(kit *k, lilac_simt_value a, lilac_simt_value *exponent) {
+    lilac_simt_value tiny = below(k, magnitude(k, a), 0x1p-1022);
+    lilac_simt_value number = choose(k, tiny, mul(k, a, num(k, 0x1p54)), a);
+    lilac_simt_value bits = cast(k, LILAC_SIMT_I64, number);
+    lilac_simt_value field =
+        with(k, LILAC_SIMT_OP_AND, with(k, LILAC_SIMT_OP_SHR_U, bits, 52), 0x7FF);
+    lilac_simt_value e = convert(k, LILAC_SIMT_OP_S2F, LILAC_SIMT_F64,
+                                 convert(k, LILAC_SIMT_OP_TRUNC, LILAC_SIMT_I32, field));
+    *exponent = sub(k, e, choose(k, tiny, num(k, 1077.0), num(k, 1023.0)));
+    bits = with(k, LILAC_SIMT_OP_AND, bits, (int64_t)0x800FFFFFFFFFFFFF);
+    return cast(k, LILAC_SIMT_F64, with(k, LILAC_SIMT_OP_OR, bits, 0x3FF0000000000000));
+}
+
+/* ---- pairs ---------------------------------------------------------------------------------- */
+
+pair lilac_lower_fast_sum(kit *k, lilac_simt_value a, lilac_simt_value b) {
+    lilac_simt_value s = add(k, a, b);
+    return (pair){s, k->wide ? sub(k, b, sub(k, s, a)) : 0};
+}
+
+pair lilac_lower_sum(kit *k, lilac_simt_value a, lilac_simt_value b) {
+    lilac_simt_value s = add(k, a, b);
+    if (!k->wide) {
+        return single(s);
+    }
+    lilac_simt_value t = sub(k, s, a);
+    return (pair){s, add(k, sub(k, a, sub(k, s, t)), sub(k, b, t))};
+}
+
+pair lilac_lower_product(kit *k, lilac_simt_value a, lilac_simt_value b) {
+    lilac_simt_value p = mul(k, a, b);
+    return (pair){p, k->wide ? fma3(k, a, b, minus(k, p)) : 0};
+}
+
+pair lilac_lower_pair_number(kit *k, double hi, double lo) {
+    return (pair){num(k, hi), k->wide && lo != 0.0 ? num(k, lo) : 0};
+}
+
+static lilac_simt_value add_low(kit *k, lilac_simt_value a, lilac_simt_value b) {
+    return a == 0 ? b : b == 0 ? a : add(k, a, b);
+}
+
+pair lilac_lower_pair_add(kit *k, pair a, pair b) {
+    pair s = lilac_lower_sum(k, a.hi, b.hi);
+    if (!k->wide) {
+        return s;
+    }
+    return lilac_lower_fast_sum(k, s.hi, add_low(k, s.lo, add_low(k, a.lo, b.lo)));
+}
+
+pair lilac_lower_pair_multiply(kit *k, pair a, pair b) {
+    pair p = lilac_lower_product(k, a.hi, b.hi);
+    if (!k->wide) {
+        return p;
+    }
+    if (b.lo != 0) {
+        p.lo = fma3(k, a.hi, b.lo, p.lo);
+    }
+    if (a.lo != 0) {
+        p.lo = fma3(k, a.lo, b.hi, p.lo);
+    }
+    return lilac_lower_fast_sum(k, p.hi, p.lo);
+}
+
+pair lilac_lower_pair_divide(kit *k, pair a, pair b) {
+    lilac_simt_value q = quotient(k, a.hi, b.hi);
+    if (!k->wide) {
+        return single(q);
+    }
+    lilac_simt_value rest = fma3(k, minus(k, q), b.hi, a.hi);
+    rest = add_low(k, rest, a.lo);
+    if (b.lo != 0) {
+        rest = fma3(k, minus(k, q), b.lo, rest);
+    }
+    return lilac_lower_fast_sum(k, q, quotient(k, rest, b.hi));
+}
+
+/* Of a positive pair. */
+pair lilac_lower_pair_root(kit *k, pair a) {
+    lilac_simt_value s = root_of(k, a.hi);
+    if (!k->wide) {
+        return single(s);
+    }
+    lilac_simt_value rest = add_low(k, fma3(k, minus(k, s), s, a.hi), a.lo);
+    return lilac_lower_fast_sum(k, s, quotient(k, rest, add(k, s, s)));
+}
+
+pair lilac_lower_pair_negate(kit *k, pair a) {
+    return (pair){minus(k, a.hi), a.lo == 0 ? 0 : minus(k, a.lo)};
+}
+
+pair lilac_lower_pair_choose(kit *k, lilac_simt_value condition, pair yes, pair no) {
+    pair result = {choose(k, condition, yes.hi, no.hi), 0};
+    if (yes.lo != 0 || no.lo != 0) {
+        result.lo = choose(k, condition, yes.lo == 0 ? num(k, 0.0) : yes.lo,
+                           no.lo == 0 ? num(k, 0.0) : no.lo);
+    }
+    return result;
+}
+
+lilac_simt_value lilac_lower_pair_value(kit *k, pair a) {
+    return a.lo == 0 ? a.hi : add(k, a.hi, a.lo);
+}

@@ -1,0 +1,159 @@
+/* tt.extern_elementwise: the functions of libdevice by their names, each a row of a table.
+ *
+ *   functions        two rows in one: of f64, and with an f at the end of f32, which is computed in
+ *                    doubles and rounded (functions.h)
+ *   operations       one instruction, or a few of integers and bits (libdevice_operations.c)
+ *
+ * The functions of f32 and f64 are within 2 ulp, also where the argument is huge, subnormal or next
+ * to a zero of the function; log Γ of negative numbers has an absolute error near its zeros. */
+#include "libdevice.h"
+
+#include <string.h>
+
+/* ---- functions of doubles ------------------------------------------------------------------- */
+
+typedef struct function_row {
+    const char *name; /* of f64; f32: with an f */
+    uint32_t operands;
+    bool integer; /* the second operand is an i32 */
+    lilac_lower_function function;
+} function_row;
+
+static const function_row functions[] = {
+    {"exp", 1, false, lilac_lower_math_exp},
+    {"exp2", 1, false, lilac_lower_math_exp2},
+    {"exp10", 1, false, lilac_lower_math_exp10},
+    {"expm1", 1, false, lilac_lower_math_expm1},
+    {"sinh", 1, false, lilac_lower_math_sinh},
+    {"cosh", 1, false, lilac_lower_math_cosh},
+    {"tanh", 1, false, lilac_lower_math_tanh},
+    {"log", 1, false, lilac_lower_math_log},
+    {"log2", 1, false, lilac_lower_math_log2},
+    {"log10", 1, false, lilac_lower_math_log10},
+    {"log1p", 1, false, lilac_lower_math_log1p},
+    {"asinh", 1, false, lilac_lower_math_asinh},
+    {"acosh", 1, false, lilac_lower_math_acosh},
+    {"atanh", 1, false, lilac_lower_math_atanh},
+    {"pow", 2, false, lilac_lower_math_pow},
+    {"powi", 2, true, lilac_lower_math_pow},
+    {"sin", 1, false, lilac_lower_math_sin},
+    {"cos", 1, false, lilac_lower_math_cos},
+    {"tan", 1, false, lilac_lower_math_tan},
+    {"sinpi", 1, false, lilac_lower_math_sinpi},
+    {"cospi", 1, false, lilac_lower_math_cospi},
+    {"asin", 1, false, lilac_lower_math_asin},
+    {"acos", 1, false, lilac_lower_math_acos},
+    {"atan", 1, false, lilac_lower_math_atan},
+    {"atan2", 2, false, lilac_lower_math_atan2},
+    {"rsqrt", 1, false, lilac_lower_math_rsqrt},
+    {"cbrt", 1, false, lilac_lower_math_cbrt},
+    {"rcbrt", 1, false, lilac_lower_math_rcbrt},
+    {"hypot", 2, false, lilac_lower_math_hypot},
+    {"rhypot", 2, false, lilac_lower_math_rhypot},
+    {"norm3d", 3, false, lilac_lower_math_norm3d},
+    {"rnorm3d", 3, false, lilac_lower_math_rnorm3d},
+    {"norm4d", 4, false, lilac_lower_math_norm4d},
+    {"rnorm4d", 4, false, lilac_lower_math_rnorm4d},
+    {"erf", 1, false, lilac_lower_math_erf},
+    {"erfc", 1, false, lilac_lower_math_erfc},
+    {"erfcx", 1, false, lilac_lower_math_erfcx},
+    {"normcdf", 1, false, lilac_lower_math_normcdf},
+    {"fmod", 2, false, lilac_lower_math_fmod},
+    {"remainder", 2, false, lilac_lower_math_remainder},
+};
+
+lilac_simt_value lilac_lower_by_function(lilac_lowering *l, lilac_lower_function function,
+                                         uint32_t operands, lilac_simt_type type,
+                                         const lilac_simt_value *in) {
+    kit k = {l, &l->builder, type == LILAC_SIMT_F64};
+    lilac_simt_value wide[4];
+    for (uint32_t i = 0; i < operands && i < 4; i++) {
+        wide[i] = kind(&k, in[i]) == LILAC_SIMT_I32
+                      ? convert(&k, LILAC_SIMT_OP_S2F, LILAC_SIMT_F64, in[i])
+                      : lilac_lower_convert(l, in[i], LILAC_SIMT_F64, LILAC_ROUND_NEAREST_EVEN);
+    }
+    return lilac_lower_convert(l, function(&k, wide), type, LILAC_ROUND_NEAREST_EVEN);
+}
+
+/* ---- finding -------------------------------------------------------------------------------- */
+
+static const function_row *find_function(const char *name, bool *is_f32) {
+    size_t length = strlen(name);
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        size_t own = strlen(functions[i].name);
+        if (strncmp(name, functions[i].name, own) == 0 &&
+            (length == own || (length == own + 1 && name[own] == 'f'))) {
+            *is_f32 = length > own;
+            return &functions[i];
+        }
+    }
+    return NULL;
+}
+
+static const char *symbol_of(const lilac_tile_op *op) {
+    lilac_name symbol = lilac_tile_find_text(&op->attributes, "symbol");
+    return symbol != NULL && strncmp(symbol, "__nv_", 5) == 0 ? symbol + 5 : NULL;
+}
+
+static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
+                    lilac_simt_value *out) {
+    const char *name = symbol_of(op);
+    bool is_f32;
+    const function_row *row = find_function(name, &is_f32);
+    if (row != NULL) {
+        out[0] = lilac_lower_by_function(l, row->function, row->operands,
+                                         is_f32 ? LILAC_SIMT_F32 : LILAC_SIMT_F64, in);
+        return;
+    }
+    kit k = {l, &l->builder, true};
+    const lilac_lower_operation *operation = lilac_lower_find_operation(name);
+    out[0] = operation->build(&k, operation, in);
+}
+
+static lilac_simt_type type_named(char letter) {
+    switch (letter) {
+    case 'f':
+        return LILAC_SIMT_F32;
+    case 'd':
+        return LILAC_SIMT_F64;
+    case 'i':
+        return LILAC_SIMT_I32;
+    default:
+        return LILAC_SIMT_I64;
+    }
+}
+
+bool lilac_lower_extern(lilac_lowering *l, const lilac_tile_op *op) {
+    lilac_name symbol = lilac_tile_find_text(&op->attributes, "symbol");
+    const char *name = symbol_of(op);
+    bool is_f32 = false;
+    const function_row *row = name == NULL ? NULL : find_function(name, &is_f32);
+    const lilac_lower_operation *operation =
+        name == NULL || row != NULL ? NULL : lilac_lower_find_operation(name);
+    char types[6] = {0}; /* the result's first */
+    if (row != NULL) {
+        memset(types, is_f32 ? 'f' : 'd', row->operands + 1);
+        if (row->integer) {
+            types[2] = 'i';
+        }
+    } else if (operation != NULL) {
+        memcpy(types, operation->types, strlen(operation->types));
+    } else {
+        return lilac_lower_refuse(l, "unknown-function", "no function %s of a library is known",
+                                  symbol == NULL ? "without a name" : symbol);
+    }
+    bool right = op->operand_count == strlen(types) - 1;
+    lilac_simt_type type;
+    if (!lilac_lower_type(l, op->results[0].type, &type)) {
+        return false;
+    }
+    right = right && type == type_named(types[0]);
+    for (uint32_t i = 0; right && i < op->operand_count; i++) {
+        right = lilac_lower_operand(l, op, i)->simt == type_named(types[i + 1]);
+    }
+    if (!right) {
+        return lilac_lower_refuse(l, "unsupported-type", "%s has other operands or another result",
+                                  symbol);
+    }
+    return lilac_lower_elementwise(l, op, compute);
+}

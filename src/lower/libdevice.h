@@ -1,0 +1,19 @@
+/* Rows of the table of libdevice's operations, which are not functions of doubles (libdevice.c). */
+#ifndef LILAC_LOWER_LIBDEVICE_H
+#define LILAC_LOWER_LIBDEVICE_H
+
+#include "functions.h"
+
+typedef struct lilac_lower_operation lilac_lower_operation;
+struct lilac_lower_operation {
+    const char *name;  /* without __nv_ */
+    const char *types; /* the result's, then the operands': f d i l, for f32 f64 i32 i64 */
+    lilac_simt_value (*build)(kit *k, const lilac_lower_operation *row, const lilac_simt_value *in);
+    uint16_t code;   /* lilac_simt_opcode */
+    uint16_t detail; /* rounding, flags: by `build` */
+};
+
+/* NULL: there is none of that name. */
+const lilac_lower_operation *lilac_lower_find_operation(const char *name);
+
+#endif

@@ -1,0 +1,580 @@
+/* libdevice's operations on integers and bits, roundings, conversions and fast approximations.
+ *
+ * Directed roundings of f32: the exact result as a double and the sign of what it lacks, made odd
+ * where it lacks something (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums:
+ * proved algorithms using rounding to odd", 2008), and rounded once to f32. The same for f64 moves
+ * the double by one place. */
+#include "libdevice.h"
+
+#include <string.h>
+
+typedef lilac_lower_operation operation;
+typedef lilac_simt_value value;
+
+#define BUILD(name) static value name(kit *k, const operation *row, const value *in)
+
+static lilac_simt_type result_type(const operation *row) {
+    switch (row->types[0]) {
+    case 'f':
+        return LILAC_SIMT_F32;
+    case 'd':
+        return LILAC_SIMT_F64;
+    case 'i':
+        return LILAC_SIMT_I32;
+    default:
+        return LILAC_SIMT_I64;
+    }
+}
+
+/* A number of the type of a. */
+static value like(kit *k, value a, double number) {
+    return lilac_lower_float(k->l, kind(k, a), number);
+}
+
+static value as_integer(kit *k, value condition) {
+    return convert(k, LILAC_SIMT_OP_ZEXT, LILAC_SIMT_I32, condition);
+}
+
+/* ---- one instruction ------------------------------------------------------------------------ */
+
+BUILD(instruction) {
+    return lilac_lower_flagged(k->l, (lilac_simt_opcode)row->code, result_type(row),
+                               (uint8_t)row->detail, (uint32_t)strlen(row->types) - 1, in);
+}
+
+/* Products and sums that stay apart. */
+BUILD(product) {
+    (void)row;
+    return fma3(k, in[0], in[1], like(k, in[0], -0.0));
+}
+BUILD(sum) {
+    value one = like(k, in[0], 1.0);
+    return fma3(k, in[0], one, row->detail ? minus(k, in[1]) : in[1]);
+}
+BUILD(inverse) {
+    (void)row;
+    return quotient(k, like(k, in[0], 1.0), in[0]);
+}
+BUILD(bits) {
+    return cast(k, result_type(row), in[0]);
+}
+
+/* ---- integers ------------------------------------------------------------------------------- */
+
+static value reversed(kit *k, value a) {
+    static const int64_t masks[] = {0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F,
+                                    0x00FF00FF00FF00FF, 0x0000FFFF0000FFFF, 0x00000000FFFFFFFF};
+    uint32_t width = lilac_simt_type_bits(kind(k, a));
+    for (uint32_t i = 0; 1u << i < width; i++) {
+        value low = with(k, LILAC_SIMT_OP_AND, a, masks[i]);
+        value high = with(k, LILAC_SIMT_OP_AND, with(k, LILAC_SIMT_OP_SHR_U, a, 1 << i), masks[i]);
+        a = either(k, with(k, LILAC_SIMT_OP_SHL, low, 1 << i), high);
+    }
+    return a;
+}
+BUILD(reverse) {
+    (void)row;
+    return reversed(k, in[0]);
+}
+
+BUILD(permute_bytes) {
+    (void)row;
+    return lilac_simt_op3(k->b, LILAC_SIMT_OP_PRMT, LILAC_SIMT_I32, in[0], in[1],
+                          with(k, LILAC_SIMT_OP_AND, in[2], 0x7777));
+}
+
+/* detail: signed. */
+BUILD(multiply_24) {
+    lilac_simt_opcode right = row->detail ? LILAC_SIMT_OP_SHR_S : LILAC_SIMT_OP_SHR_U;
+    value a[2];
+    for (int i = 0; i < 2; i++) {
+        a[i] = with(k, right, with(k, LILAC_SIMT_OP_SHL, in[i], 8), 8);
+    }
+    return op2(k, LILAC_SIMT_OP_MUL, a[0], a[1]);
+}
+
+BUILD(difference_sum) {
+    bool is_signed = row->detail;
+    value high = op2(k, is_signed ? LILAC_SIMT_OP_MAX_S : LILAC_SIMT_OP_MAX_U, in[0], in[1]);
+    value low = op2(k, is_signed ? LILAC_SIMT_OP_MIN_S : LILAC_SIMT_OP_MIN_U, in[0], in[1]);
+    return op2(k, LILAC_SIMT_OP_ADD, op2(k, LILAC_SIMT_OP_SUB, high, low), in[2]);
+}
+
+BUILD(absolute) {
+    (void)row;
+    return op2(k, LILAC_SIMT_OP_MAX_S, in[0],
+               op2(k, LILAC_SIMT_OP_SUB, integer(k, kind(k, in[0]), 0), in[0]));
+}
+
+/* Half the sum, rounded down: the common bits and half of the others; up: all bits less that. */
+static value half_difference(kit *k, bool is_signed, const value *in) {
+    return with(k, is_signed ? LILAC_SIMT_OP_SHR_S : LILAC_SIMT_OP_SHR_U,
+                op2(k, LILAC_SIMT_OP_XOR, in[0], in[1]), 1);
+}
+BUILD(mean_down) {
+    return op2(k, LILAC_SIMT_OP_ADD, both(k, in[0], in[1]), half_difference(k, row->detail, in));
+}
+BUILD(mean_up) {
+    return op2(k, LILAC_SIMT_OP_SUB, either(k, in[0], in[1]), half_difference(k, row->detail, in));
+}
+
+/* The lowest bit set, from 1 on: its number is that of the ones below it, and itself. */
+BUILD(find_first) {
+    (void)row;
+    value below_it = op2(k, LILAC_SIMT_OP_XOR, in[0], with(k, LILAC_SIMT_OP_SUB, in[0], 1));
+    value count = lilac_simt_op1(k->b, LILAC_SIMT_OP_POPC, LILAC_SIMT_I32, below_it);
+    value none = compare(k, LILAC_SIMT_EQ, in[0], integer(k, kind(k, in[0]), 0));
+    return choose(k, none, integer(k, LILAC_SIMT_I32, 0), count);
+}
+
+/* ---- questions and parts of floats ---------------------------------------------------------- */
+
+static value infinity(kit *k, value a) {
+    return like(k, a, 1.0 / 0.0);
+}
+BUILD(ask_nan) {
+    (void)row;
+    return as_integer(k, is_nan(k, in[0]));
+}
+BUILD(ask_infinite) {
+    (void)row;
+    return as_integer(k, compare(k, LILAC_SIMT_EQ, magnitude(k, in[0]), infinity(k, in[0])));
+}
+BUILD(ask_finite) {
+    (void)row;
+    return as_integer(k, compare(k, LILAC_SIMT_LT, magnitude(k, in[0]), infinity(k, in[0])));
+}
+BUILD(ask_sign) {
+    (void)row;
+    bool wide = kind(k, in[0]) == LILAC_SIMT_F64;
+    lilac_simt_type type = wide ? LILAC_SIMT_I64 : LILAC_SIMT_I32;
+    value bit = with(k, LILAC_SIMT_OP_SHR_U, cast(k, type, in[0]), wide ? 63 : 31);
+    return wide ? convert(k, LILAC_SIMT_OP_TRUNC, LILAC_SIMT_I32, bit) : bit;
+}
+BUILD(copy_sign) {
+    (void)row;
+    return lilac_lower_sign_from(k, in[1], in[0]);
+}
+BUILD(positive_difference) {
+    (void)row;
+    value over = compare(k, LILAC_SIMT_FULE, in[0], in[1]);
+    value d = sub(k, in[0], in[1]);
+    value nan = is_nan(k, d);
+    return choose(k, both(k, over, lilac_lower_not(k->l, nan)), like(k, in[0], 0.0),
+                  choose(k, compare(k, LILAC_SIMT_LE, in[0], in[1]), like(k, in[0], 0.0), d));
+}
+BUILD(saturate) {
+    (void)row;
+    value held = op2(k, LILAC_SIMT_OP_FMAX, in[0], like(k, in[0], 0.0));
+    return op2(k, LILAC_SIMT_OP_FMIN, held, like(k, in[0], 1.0));
+}
+
+/* The next number by its bits, one step away from zero or towards it. */
+static value stepped(kit *k, value a, value away) {
+    lilac_simt_type type = kind(k, a) == LILAC_SIMT_F64 ? LILAC_SIMT_I64 : LILAC_SIMT_I32;
+    value step = choose(k, away, integer(k, type, 1), integer(k, type, -1));
+    return cast(k, kind(k, a), op2(k, LILAC_SIMT_OP_ADD, cast(k, type, a), step));
+}
+static value next_to(kit *k, value a, value up) {
+    value negative = compare(k, LILAC_SIMT_LT, a, like(k, a, 0.0));
+    value next = stepped(k, a, op2(k, LILAC_SIMT_OP_XOR, up, negative));
+    lilac_scalar scalar = kind(k, a) == LILAC_SIMT_F64 ? LILAC_F64 : LILAC_F32;
+    value least = lilac_simt_constant(k->b, kind(k, a), 1);
+    (void)scalar;
+    value from_zero = choose(k, up, least, minus(k, least));
+    return choose(k, compare(k, LILAC_SIMT_EQ, a, like(k, a, 0.0)), from_zero, next);
+}
+BUILD(next_after) {
+    (void)row;
+    value next = next_to(k, in[0], compare(k, LILAC_SIMT_LT, in[0], in[1]));
+    value result = choose(k, compare(k, LILAC_SIMT_EQ, in[0], in[1]), in[1], next);
+    return choose(k, compare(k, LILAC_SIMT_UNO, in[0], in[1]), add(k, in[0], in[1]), result);
+}
+
+/* ---- exponents ------------------------------------------------------------------------------ */
+
+static value as_double(kit *k, value a) {
+    return lilac_lower_convert(k->l, a, LILAC_SIMT_F64, LILAC_ROUND_NEAREST_EVEN);
+}
+static value as_result(kit *k, const operation *row, value a) {
+    return lilac_lower_convert(k->l, a, result_type(row), LILAC_ROUND_NEAREST_EVEN);
+}
+
+/* f32 in doubles, where the largest and smallest results have room. */
+BUILD(load_exponent) {
+    value n = convert(k, LILAC_SIMT_OP_S2F, LILAC_SIMT_F64, in[1]);
+    value a = as_double(k, in[0]);
+    if (result_type(row) == LILAC_SIMT_F64) {
+        return lilac_lower_scale(k, a, n);
+    }
+    n = op2(k, LILAC_SIMT_OP_FMAX, n, num(k, -400.0));
+    n = op2(k, LILAC_SIMT_OP_FMIN, n, num(k, 400.0));
+    return as_result(k, row, mul(k, a, lilac_lower_power_of_two(k, n)));
+}
+
+static value exponent_of(kit *k, value a) {
+    value e;
+    (void)lilac_lower_mantissa(k, as_double(k, a), &e);
+    return e;
+}
+BUILD(exponent_float) {
+    value a = in[0];
+    value result = as_result(k, row, exponent_of(k, a));
+    value m = magnitude(k, a);
+    result =
+        choose(k, compare(k, LILAC_SIMT_EQ, a, like(k, a, 0.0)), minus(k, infinity(k, a)), result);
+    return choose(k, compare(k, LILAC_SIMT_FUGE, m, infinity(k, a)), m, result);
+}
+BUILD(exponent_integer) {
+    (void)row;
+    value a = in[0], m = magnitude(k, a);
+    value result = convert(k, LILAC_SIMT_OP_F2S, LILAC_SIMT_I32, exponent_of(k, a));
+    value zero = compare(k, LILAC_SIMT_EQ, a, like(k, a, 0.0));
+    value none = either(k, zero, is_nan(k, a));
+    result = choose(k, none, integer(k, LILAC_SIMT_I32, INT32_MIN), result);
+    return choose(k, compare(k, LILAC_SIMT_EQ, m, infinity(k, a)),
+                  integer(k, LILAC_SIMT_I32, INT32_MAX), result);
+}
+
+/* ---- roundings and conversions -------------------------------------------------------------- */
+
+/* Halves go away from zero: by the whole number below |a| and what is above it, exact. */
+static value rounded(kit *k, value a) {
+    value m = magnitude(k, a);
+    value whole = op1(k, LILAC_SIMT_OP_FFLOOR, m);
+    value more = add(k, whole, like(k, a, 1.0));
+    value up = compare(k, LILAC_SIMT_GE, sub(k, m, whole), like(k, a, 0.5));
+    return lilac_lower_sign_from(k, a, choose(k, up, more, whole));
+}
+BUILD(round_away) {
+    value result = rounded(k, in[0]);
+    if (row->types[0] != 'l') {
+        return choose(k, is_nan(k, in[0]), in[0], result);
+    }
+    return convert(k, LILAC_SIMT_OP_F2S, LILAC_SIMT_I64,
+                   choose(k, is_nan(k, in[0]), in[0], result));
+}
+
+/* To an integer; detail: lilac_rounding. */
+BUILD(to_integer) {
+    static const lilac_simt_opcode whole[] = {[LILAC_ROUND_NEAREST_EVEN] = LILAC_SIMT_OP_FRINT,
+                                              [LILAC_ROUND_DOWN] = LILAC_SIMT_OP_FFLOOR,
+                                              [LILAC_ROUND_UP] = LILAC_SIMT_OP_FCEIL,
+                                              [LILAC_ROUND_ZERO] = LILAC_SIMT_OP_FTRUNC};
+    value a = row->detail == LILAC_ROUND_ZERO ? in[0] : op1(k, whole[row->detail], in[0]);
+    return convert(k, (lilac_simt_opcode)row->code, result_type(row), a);
+}
+
+/* hi and what it lacks: rounded in a direction. */
+static value directed(kit *k, lilac_simt_type type, uint16_t rounding, value hi, value lack) {
+    value lacks = compare(k, LILAC_SIMT_UNE, lack, num(k, 0.0));
+    value finite = below(k, magnitude(k, hi), 1.0 / 0.0);
+    lacks = both(k, both(k, lacks, finite), lilac_lower_not(k->l, is_nan(k, lack)));
+    value more = above(k, lack, 0.0);
+    value negative = below(k, hi, 0.0);
+    if (type == LILAC_SIMT_F32) { /* to odd first */
+        value bits_of = cast(k, LILAC_SIMT_I64, hi);
+        value even = compare(k, LILAC_SIMT_EQ, with(k, LILAC_SIMT_OP_AND, bits_of, 1),
+                             integer(k, LILAC_SIMT_I64, 0));
+        value odd = choose(k, both(k, lacks, even), next_to(k, hi, more), hi);
+        return lilac_lower_convert(k->l, odd, type, (lilac_rounding)rounding);
+    }
+    value moves;
+    if (rounding == LILAC_ROUND_DOWN) {
+        moves = lilac_lower_not(k->l, more);
+    } else if (rounding == LILAC_ROUND_UP) {
+        moves = more;
+    } else {
+        moves = op2(k, LILAC_SIMT_OP_XOR, more, lilac_lower_not(k->l, negative));
+    }
+    return choose(k, both(k, lacks, moves), next_to(k, hi, more), hi);
+}
+
+/* Integers as the exact sum of two doubles. */
+BUILD(from_integer) {
+    lilac_simt_type type = result_type(row);
+    bool is_signed = row->code == LILAC_SIMT_OP_S2F;
+    if (row->detail == LILAC_ROUND_NEAREST_EVEN) {
+        return convert(k, (lilac_simt_opcode)row->code, type, in[0]);
+    }
+    if (kind(k, in[0]) == LILAC_SIMT_I32) {
+        value exact = convert(k, (lilac_simt_opcode)row->code, LILAC_SIMT_F64, in[0]);
+        return lilac_lower_convert(k->l, exact, type, (lilac_rounding)row->detail);
+    }
+    value high = with(k, is_signed ? LILAC_SIMT_OP_SHR_S : LILAC_SIMT_OP_SHR_U, in[0], 32);
+    value low = with(k, LILAC_SIMT_OP_AND, in[0], 0xFFFFFFFF);
+    high = mul(k, convert(k, (lilac_simt_opcode)row->code, LILAC_SIMT_F64, high),
+               num(k, 4294967296.0));
+    pair all = lilac_lower_sum(k, high, convert(k, LILAC_SIMT_OP_U2F, LILAC_SIMT_F64, low));
+    value result = directed(k, type, row->detail, all.hi, all.lo);
+    return result;
+}
+BUILD(narrow_float) {
+    return lilac_lower_convert(k->l, in[0], LILAC_SIMT_F32, (lilac_rounding)row->detail);
+}
+
+/* f32 arithmetic rounded in a direction; code: the operation. */
+BUILD(directed_f32) {
+    value a = as_double(k, in[0]);
+    value b = row->types[2] != 0 ? as_double(k, in[1]) : 0;
+    value hi, lack = num(k, 0.0);
+    pair all;
+    switch (row->code) {
+    case LILAC_SIMT_OP_FMUL:
+        hi = mul(k, a, b);
+        break;
+    case LILAC_SIMT_OP_FADD:
+    case LILAC_SIMT_OP_FSUB:
+        all = lilac_lower_sum(k, a, row->code == LILAC_SIMT_OP_FSUB ? minus(k, b) : b);
+        hi = all.hi, lack = all.lo;
+        break;
+    case LILAC_SIMT_OP_FFMA:
+        all = lilac_lower_sum(k, mul(k, a, b), as_double(k, in[2]));
+        hi = all.hi, lack = all.lo;
+        break;
+    case LILAC_SIMT_OP_FSQRT:
+        hi = root_of(k, a);
+        lack = fma3(k, minus(k, hi), hi, a);
+        break;
+    default: /* FDIV, FRCP */
+        if (row->code == LILAC_SIMT_OP_FRCP) {
+            b = a;
+            a = num(k, 1.0);
+        }
+        hi = quotient(k, a, b);
+        lack = fma3(k, minus(k, hi), b, a);
+        lack = choose(k, below(k, b, 0.0), minus(k, lack), lack);
+        break;
+    }
+    value result = directed(k, LILAC_SIMT_F32, row->detail, hi, lack);
+    if (row->detail != LILAC_ROUND_DOWN || row->code == LILAC_SIMT_OP_FMUL) {
+        return result;
+    }
+    /* A sum that is exactly zero of numbers that are not both +0 is -0 when rounded down. */
+    bool sums = row->code == LILAC_SIMT_OP_FADD || row->code == LILAC_SIMT_OP_FSUB ||
+                row->code == LILAC_SIMT_OP_FFMA;
+    if (!sums) {
+        return result;
+    }
+    value first = row->code == LILAC_SIMT_OP_FFMA ? mul(k, a, b) : a;
+    value second = row->code == LILAC_SIMT_OP_FFMA   ? as_double(k, in[2])
+                   : row->code == LILAC_SIMT_OP_FSUB ? minus(k, b)
+                                                     : b;
+    value signs = either(k, cast(k, LILAC_SIMT_I64, first), cast(k, LILAC_SIMT_I64, second));
+    value minus_zero = cast(k, LILAC_SIMT_F64, with(k, LILAC_SIMT_OP_AND, signs, INT64_MIN));
+    return choose(k, equals(k, hi, 0.0), as_result(k, row, minus_zero), result);
+}
+
+BUILD(root_inverse) {
+    return as_result(k, row, quotient(k, num(k, 1.0), root_of(k, as_double(k, in[0]))));
+}
+
+/* ---- halves of a double --------------------------------------------------------------------- */
+
+BUILD(join_halves) {
+    (void)row;
+    value parts[2] = {in[1], in[0]};
+    return cast(k, LILAC_SIMT_F64, lilac_simt_pack(k->b, LILAC_SIMT_I64, 2, parts));
+}
+BUILD(half_of) {
+    value parts[2];
+    lilac_simt_unpack(k->b, LILAC_SIMT_I32, cast(k, LILAC_SIMT_I64, in[0]), 2, parts);
+    return parts[row->detail];
+}
+
+/* ---- fast approximations -------------------------------------------------------------------- */
+
+static value approximate(kit *k, lilac_simt_opcode code, value a) {
+    return lilac_simt_op1(k->b, code, LILAC_SIMT_F32, a);
+}
+static value scaled_by(kit *k, value a, double factor) {
+    return mul(k, a, like(k, a, factor));
+}
+BUILD(fast_exp) {
+    double factor = row->detail == 10 ? 3.3219280948873623 : 1.4426950408889634;
+    return approximate(k, LILAC_SIMT_OP_FEXP2, scaled_by(k, in[0], factor));
+}
+BUILD(fast_log) {
+    double factor = row->detail == 10 ? 0.30102999566398120 : 0.69314718055994531;
+    return scaled_by(k, approximate(k, LILAC_SIMT_OP_FLOG2, in[0]), factor);
+}
+BUILD(fast_pow) {
+    (void)row;
+    return approximate(k, LILAC_SIMT_OP_FEXP2,
+                       mul(k, in[1], approximate(k, LILAC_SIMT_OP_FLOG2, in[0])));
+}
+BUILD(fast_tan) {
+    value parts[2] = {approximate(k, LILAC_SIMT_OP_FSIN, in[0]),
+                      approximate(k, LILAC_SIMT_OP_FCOS, in[0])};
+    return lilac_lower_flagged(k->l, LILAC_SIMT_OP_FDIV, result_type(row), LILAC_SIMT_APPROXIMATE,
+                               2, parts);
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+#define OP(name) LILAC_SIMT_OP_##name
+#define NEAREST  LILAC_ROUND_NEAREST_EVEN
+/* A name with each of the directions. */
+#define DIRECTIONS(name, types, build, code)                                                       \
+    {name "_rz", types, build, code, LILAC_ROUND_ZERO},                                            \
+        {name "_rd", types, build, code, LILAC_ROUND_DOWN}, {                                      \
+        name "_ru", types, build, code, LILAC_ROUND_UP                                             \
+    }
+#define ROUNDINGS(name, types, build, code)                                                        \
+    {name "_rn", types, build, code, NEAREST}, DIRECTIONS(name, types, build, code)
+
+static const operation operations[] = {
+    {"clz", "ii", instruction, OP(CLZ), 0},
+    {"clzll", "il", instruction, OP(CLZ), 0},
+    {"popc", "ii", instruction, OP(POPC), 0},
+    {"popcll", "il", instruction, OP(POPC), 0},
+    {"mulhi", "iii", instruction, OP(MULHI_S), 0},
+    {"umulhi", "iii", instruction, OP(MULHI_U), 0},
+    {"mul64hi", "lll", instruction, OP(MULHI_S), 0},
+    {"umul64hi", "lll", instruction, OP(MULHI_U), 0},
+    {"min", "iii", instruction, OP(MIN_S), 0},
+    {"max", "iii", instruction, OP(MAX_S), 0},
+    {"umin", "iii", instruction, OP(MIN_U), 0},
+    {"umax", "iii", instruction, OP(MAX_U), 0},
+    {"llmin", "lll", instruction, OP(MIN_S), 0},
+    {"llmax", "lll", instruction, OP(MAX_S), 0},
+    {"ullmin", "lll", instruction, OP(MIN_U), 0},
+    {"ullmax", "lll", instruction, OP(MAX_U), 0},
+    {"abs", "ii", absolute, 0, 0},
+    {"llabs", "ll", absolute, 0, 0},
+    {"brev", "ii", reverse, 0, 0},
+    {"brevll", "ll", reverse, 0, 0},
+    {"byte_perm", "iiii", permute_bytes, 0, 0},
+    {"mul24", "iii", multiply_24, 0, true},
+    {"umul24", "iii", multiply_24, 0, false},
+    {"sad", "iiii", difference_sum, 0, true},
+    {"usad", "iiii", difference_sum, 0, false},
+    {"hadd", "iii", mean_down, 0, true},
+    {"uhadd", "iii", mean_down, 0, false},
+    {"rhadd", "iii", mean_up, 0, true},
+    {"urhadd", "iii", mean_up, 0, false},
+    {"ffs", "ii", find_first, 0, 0},
+    {"ffsll", "il", find_first, 0, 0},
+
+    {"fabsf", "ff", instruction, OP(FABS), 0},
+    {"fabs", "dd", instruction, OP(FABS), 0},
+    {"floorf", "ff", instruction, OP(FFLOOR), 0},
+    {"floor", "dd", instruction, OP(FFLOOR), 0},
+    {"ceilf", "ff", instruction, OP(FCEIL), 0},
+    {"ceil", "dd", instruction, OP(FCEIL), 0},
+    {"truncf", "ff", instruction, OP(FTRUNC), 0},
+    {"trunc", "dd", instruction, OP(FTRUNC), 0},
+    {"rintf", "ff", instruction, OP(FRINT), 0},
+    {"rint", "dd", instruction, OP(FRINT), 0},
+    {"nearbyintf", "ff", instruction, OP(FRINT), 0},
+    {"nearbyint", "dd", instruction, OP(FRINT), 0},
+    {"roundf", "ff", round_away, 0, 0},
+    {"round", "dd", round_away, 0, 0},
+    {"llroundf", "lf", round_away, 0, 0},
+    {"llround", "ld", round_away, 0, 0},
+    {"llrintf", "lf", to_integer, OP(F2S), NEAREST},
+    {"llrint", "ld", to_integer, OP(F2S), NEAREST},
+    {"fmaf", "ffff", instruction, OP(FFMA), 0},
+    {"fma", "dddd", instruction, OP(FFMA), 0},
+    {"fmaf_rn", "ffff", instruction, OP(FFMA), 0},
+    {"fma_rn", "dddd", instruction, OP(FFMA), 0},
+    {"fminf", "fff", instruction, OP(FMIN), 0},
+    {"fmin", "ddd", instruction, OP(FMIN), 0},
+    {"fmaxf", "fff", instruction, OP(FMAX), 0},
+    {"fmax", "ddd", instruction, OP(FMAX), 0},
+    {"sqrtf", "ff", instruction, OP(FSQRT), 0},
+    {"sqrt", "dd", instruction, OP(FSQRT), 0},
+    {"fsqrt_rn", "ff", instruction, OP(FSQRT), 0},
+    {"dsqrt_rn", "dd", instruction, OP(FSQRT), 0},
+    {"fdiv_rn", "fff", instruction, OP(FDIV), 0},
+    {"ddiv_rn", "ddd", instruction, OP(FDIV), 0},
+    {"frcp_rn", "ff", inverse, 0, 0},
+    {"drcp_rn", "dd", inverse, 0, 0},
+    {"fmul_rn", "fff", product, 0, 0},
+    {"dmul_rn", "ddd", product, 0, 0},
+    {"fadd_rn", "fff", sum, 0, false},
+    {"dadd_rn", "ddd", sum, 0, false},
+    {"fsub_rn", "fff", sum, 0, true},
+    {"dsub_rn", "ddd", sum, 0, true},
+    {"frsqrt_rn", "ff", root_inverse, 0, 0},
+    DIRECTIONS("fadd", "fff", directed_f32, OP(FADD)),
+    DIRECTIONS("fsub", "fff", directed_f32, OP(FSUB)),
+    DIRECTIONS("fmul", "fff", directed_f32, OP(FMUL)),
+    DIRECTIONS("fdiv", "fff", directed_f32, OP(FDIV)),
+    DIRECTIONS("frcp", "ff", directed_f32, OP(FRCP)),
+    DIRECTIONS("fsqrt", "ff", directed_f32, OP(FSQRT)),
+    DIRECTIONS("fmaf", "ffff", directed_f32, OP(FFMA)),
+
+    {"isnanf", "if", ask_nan, 0, 0},
+    {"isnand", "id", ask_nan, 0, 0},
+    {"isinff", "if", ask_infinite, 0, 0},
+    {"isinfd", "id", ask_infinite, 0, 0},
+    {"finitef", "if", ask_finite, 0, 0},
+    {"isfinited", "id", ask_finite, 0, 0},
+    {"signbitf", "if", ask_sign, 0, 0},
+    {"signbitd", "id", ask_sign, 0, 0},
+    {"copysignf", "fff", copy_sign, 0, 0},
+    {"copysign", "ddd", copy_sign, 0, 0},
+    {"fdimf", "fff", positive_difference, 0, 0},
+    {"fdim", "ddd", positive_difference, 0, 0},
+    {"nextafterf", "fff", next_after, 0, 0},
+    {"nextafter", "ddd", next_after, 0, 0},
+    {"saturatef", "ff", saturate, 0, 0},
+    {"ldexpf", "ffi", load_exponent, 0, 0},
+    {"ldexp", "ddi", load_exponent, 0, 0},
+    {"scalbnf", "ffi", load_exponent, 0, 0},
+    {"scalbn", "ddi", load_exponent, 0, 0},
+    {"logbf", "ff", exponent_float, 0, 0},
+    {"logb", "dd", exponent_float, 0, 0},
+    {"ilogbf", "if", exponent_integer, 0, 0},
+    {"ilogb", "id", exponent_integer, 0, 0},
+
+    ROUNDINGS("double2float", "fd", narrow_float, 0),
+    ROUNDINGS("float2int", "if", to_integer, OP(F2S)),
+    ROUNDINGS("float2uint", "if", to_integer, OP(F2U)),
+    ROUNDINGS("float2ll", "lf", to_integer, OP(F2S)),
+    ROUNDINGS("float2ull", "lf", to_integer, OP(F2U)),
+    ROUNDINGS("double2int", "id", to_integer, OP(F2S)),
+    ROUNDINGS("double2uint", "id", to_integer, OP(F2U)),
+    ROUNDINGS("double2ll", "ld", to_integer, OP(F2S)),
+    ROUNDINGS("double2ull", "ld", to_integer, OP(F2U)),
+    ROUNDINGS("int2float", "fi", from_integer, OP(S2F)),
+    ROUNDINGS("uint2float", "fi", from_integer, OP(U2F)),
+    ROUNDINGS("ll2float", "fl", from_integer, OP(S2F)),
+    ROUNDINGS("ull2float", "fl", from_integer, OP(U2F)),
+    ROUNDINGS("ll2double", "dl", from_integer, OP(S2F)),
+    ROUNDINGS("ull2double", "dl", from_integer, OP(U2F)),
+    {"int2double_rn", "di", from_integer, OP(S2F), NEAREST},
+    {"uint2double_rn", "di", from_integer, OP(U2F), NEAREST},
+    {"int_as_float", "fi", bits, 0, 0},
+    {"uint_as_float", "fi", bits, 0, 0},
+    {"float_as_int", "if", bits, 0, 0},
+    {"float_as_uint", "if", bits, 0, 0},
+    {"longlong_as_double", "dl", bits, 0, 0},
+    {"double_as_longlong", "ld", bits, 0, 0},
+    {"hiloint2double", "dii", join_halves, 0, 0},
+    {"double2loint", "id", half_of, 0, 0},
+    {"double2hiint", "id", half_of, 0, 1},
+
+    {"fast_sinf", "ff", instruction, OP(FSIN), 0},
+    {"fast_cosf", "ff", instruction, OP(FCOS), 0},
+    {"fast_tanf", "ff", fast_tan, 0, 0},
+    {"fast_tanhf", "ff", instruction, OP(FTANH), 0},
+    {"fast_log2f", "ff", instruction, OP(FLOG2), 0},
+    {"fast_logf", "ff", fast_log, 0, 0},
+    {"fast_log10f", "ff", fast_log, 0, 10},
+    {"fast_expf", "ff", fast_exp, 0, 0},
+    {"fast_exp10f", "ff", fast_exp, 0, 10},
+    {"fast_powf", "fff", fast_pow, 0, 0},
+    {"fast_fdividef", "fff", instruction, OP(FDIV), LILAC_SIMT_APPROXIMATE},
+    {"rcp64h", "dd", instruction, OP(FRCP), LILAC_SIMT_APPROXIMATE},
+};
+
+const lilac_lower_operation *lilac_lower_find_operation(const char *name) {
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
+        if (strcmp(operations[i].name, name) == 0) {
+            return &operations[i];
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,179 @@
+/* Logarithms, inverse hyperbolic functions and powers.
+ *
+ *   a = 2^e m, √½ ≤ m < √2     f = m - 1     s = f / (2 + f)
+ *   log m = 2 atanh s = 2s (1 + s² (1/3 + s² p(s²)))
+ *
+ * f is exact, s and the first two terms are pairs: the result is good to 2^-64, which powers need:
+ * y log x may be as large as 745, and its error is the relative error of the power. */
+#include "functions.h"
+
+#define LN_2_HIGH 0x1.62e42fefa38p-1
+#define LN_2_LOW  0x1.ef35793c7673p-45
+#define LN_2      lilac_lower_pair_number(k, 0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56)
+#define INFINITE  (1.0 / 0.0)
+
+/* log m of f = m - 1. */
+static pair log_near_one(kit *k, pair f) {
+    pair s = lilac_lower_pair_divide(k, f, lilac_lower_pair_add(k, single(num(k, 2.0)), f));
+    pair z = lilac_lower_pair_multiply(k, s, s);
+    const lilac_lower_polynomial *p = &lilac_lower_log_polynomial;
+    if (!k->wide) {
+        lilac_simt_value tail = mul(k, z.hi, lilac_lower_polynomial_at(k, p, z.hi));
+        lilac_simt_value twice = add(k, s.hi, s.hi);
+        return single(fma3(k, twice, tail, twice));
+    }
+    /* All but the first coefficient, which is 1/3 as a pair. */
+    lilac_lower_polynomial rest = {p->wide + 1, p->wide_count - 1, NULL, 0};
+    lilac_simt_value tail = lilac_lower_polynomial_at(k, &rest, z.hi);
+    pair t = lilac_lower_pair_add(k, lilac_lower_pair_number(k, 1.0 / 3.0, 0x1.5555555555555p-56),
+                                  lilac_lower_product(k, z.hi, tail));
+    pair higher = lilac_lower_pair_multiply(k, s, lilac_lower_pair_multiply(k, z, t));
+    pair sum = lilac_lower_pair_add(k, s, higher);
+    return (pair){add(k, sum.hi, sum.hi), add(k, sum.lo, sum.lo)};
+}
+
+/* log(v), and where v = 1 + u has the exponent 0 and `u` is given, of u. */
+static pair log_of(kit *k, pair v, const pair *u) {
+    lilac_simt_value e;
+    lilac_simt_value m = lilac_lower_mantissa(k, v.hi, &e);
+    lilac_simt_value large = above(k, m, 1.4142135623730951);
+    m = choose(k, large, mul(k, m, num(k, 0.5)), m);
+    e = choose(k, large, add(k, e, num(k, 1.0)), e);
+    pair f = single(sub(k, m, num(k, 1.0)));
+    if (v.lo != 0) {
+        /* Where e is above 1022 the low part of interest is none. */
+        lilac_simt_value down = op2(k, LILAC_SIMT_OP_FMAX, minus(k, e), num(k, -1022.0));
+        f.lo = mul(k, v.lo, lilac_lower_power_of_two(k, down));
+        f = lilac_lower_sum(k, f.hi, f.lo);
+    }
+    if (u != NULL) {
+        f = lilac_lower_pair_choose(k, equals(k, e, 0.0), *u, f);
+    }
+    pair whole = {mul(k, e, num(k, LN_2_HIGH)), 0};
+    if (k->wide) {
+        whole = lilac_lower_fast_sum(k, whole.hi, mul(k, e, num(k, LN_2_LOW)));
+    } else {
+        whole.hi = mul(k, e, num(k, 0x1.62e42fefa39efp-1));
+    }
+    return lilac_lower_pair_add(k, whole, log_near_one(k, f));
+}
+
+pair lilac_lower_log_pair(kit *k, pair a) {
+    return log_of(k, a, NULL);
+}
+
+/* log(1 + u). */
+static pair log1p_pair(kit *k, pair u) {
+    pair v = lilac_lower_pair_add(k, single(num(k, 1.0)), u);
+    return log_of(k, v, &u);
+}
+
+/* What logarithms give beside positive numbers. */
+static lilac_simt_value special(kit *k, lilac_simt_value x, lilac_simt_value result) {
+    result = choose(k, equals(k, x, 0.0), num(k, -INFINITE), result);
+    result = choose(k, equals(k, x, INFINITE), x, result);
+    return choose(k, compare(k, LILAC_SIMT_GE, x, num(k, 0.0)), result, num(k, 0.0 / 0.0));
+}
+
+static lilac_simt_value scaled(kit *k, lilac_simt_value x, double hi, double lo) {
+    pair result = lilac_lower_pair_multiply(k, lilac_lower_log_pair(k, single(x)),
+                                            lilac_lower_pair_number(k, hi, lo));
+    return special(k, x, lilac_lower_pair_value(k, result));
+}
+
+lilac_simt_value lilac_lower_math_log(kit *k, const lilac_simt_value *in) {
+    pair result = lilac_lower_log_pair(k, single(in[0]));
+    return special(k, in[0], lilac_lower_pair_value(k, result));
+}
+
+lilac_simt_value lilac_lower_math_log2(kit *k, const lilac_simt_value *in) {
+    return scaled(k, in[0], 0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56);
+}
+
+lilac_simt_value lilac_lower_math_log10(kit *k, const lilac_simt_value *in) {
+    return scaled(k, in[0], 0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57);
+}
+
+lilac_simt_value lilac_lower_math_log1p(kit *k, const lilac_simt_value *in) {
+    lilac_simt_value x = in[0];
+    lilac_simt_value result = lilac_lower_pair_value(k, log1p_pair(k, single(x)));
+    result = special(k, add(k, x, num(k, 1.0)), result);
+    /* x = -1 rounds to 0 in the sum, and only it. */
+    return choose(k, below(k, magnitude(k, x), 0x1p-54), x, result);
+}
+
+/* ---- inverse hyperbolic functions ------------------------------------------------------------ */
+
+/* log(1 + u), or log 2a where a is so large that this is the same. */
+static lilac_simt_value log_or_twice(kit *k, lilac_simt_value a, pair u) {
+    lilac_simt_value large = above(k, a, 0x1p60);
+    u = lilac_lower_pair_choose(k, large, single(num(k, 0.5)), u);
+    pair v = lilac_lower_pair_add(k, single(num(k, 1.0)), u);
+    v = lilac_lower_pair_choose(k, large, single(a), v);
+    pair result = log_of(k, v, &u);
+    pair more = lilac_lower_pair_add(k, result, LN_2);
+    result = lilac_lower_pair_choose(k, large, more, result);
+    return lilac_lower_pair_value(k, result);
+}
+
+lilac_simt_value lilac_lower_math_asinh(kit *k, const lilac_simt_value *in) {
+    lilac_simt_value x = in[0], a = magnitude(k, x);
+    pair square = lilac_lower_product(k, a, a);
+    pair root = lilac_lower_pair_root(k, lilac_lower_pair_add(k, single(num(k, 1.0)), square));
+    pair u = lilac_lower_pair_divide(k, square, lilac_lower_pair_add(k, single(num(k, 1.0)), root));
+    u = lilac_lower_pair_add(k, single(a), u);
+    lilac_simt_value result = log_or_twice(k, a, u);
+    result = choose(k, below(k, a, 0x1p-30), a, result);
+    result = choose(k, equals(k, a, INFINITE), a, result);
+    return choose(k, is_nan(k, x), x, lilac_lower_sign_from(k, x, result));
+}
+
+lilac_simt_value lilac_lower_math_acosh(kit *k, const lilac_simt_value *in) {
+    lilac_simt_value x = in[0];
+    pair t = lilac_lower_sum(k, x, num(k, -1.0));
+    pair inside = lilac_lower_pair_multiply(k, t, lilac_lower_pair_add(k, t, single(num(k, 2.0))));
+    pair root = lilac_lower_pair_root(k, inside);
+    root = lilac_lower_pair_choose(k, equals(k, x, 1.0), single(num(k, 0.0)), root);
+    lilac_simt_value result = log_or_twice(k, x, lilac_lower_pair_add(k, t, root));
+    result = choose(k, equals(k, x, INFINITE), x, result);
+    return choose(k, compare(k, LILAC_SIMT_GE, x, num(k, 1.0)), result, num(k, 0.0 / 0.0));
+}
+
+lilac_simt_value lilac_lower_math_atanh(kit *k, const lilac_simt_value *in) {
+    lilac_simt_value x = in[0], a = magnitude(k, x);
+    pair u = lilac_lower_pair_divide(k, single(add(k, a, a)),
+                                     lilac_lower_sum(k, num(k, 1.0), minus(k, a)));
+    lilac_simt_value result = mul(k, lilac_lower_pair_value(k, log1p_pair(k, u)), num(k, 0.5));
+    result = choose(k, below(k, a, 0x1p-30), a, result);
+    result = choose(k, equals(k, a, 1.0), num(k, INFINITE), result);
+    result = choose(k, compare(k, LILAC_SIMT_LE, a, num(k, 1.0)), result, num(k, 0.0 / 0.0));
+    return choose(k, is_nan(k, x), x, lilac_lower_sign_from(k, x, result));
+}
+
+/* ---- powers ---------------------------------------------------------------------------------- */
+
+lilac_simt_value lilac_lower_math_pow(kit *k, const lilac_simt_value *in) {
+    lilac_simt_value x = in[0], y = in[1], a = magnitude(k, x);
+    pair log = lilac_lower_log_pair(k, single(a));
+    pair exponent = lilac_lower_pair_multiply(k, log, single(y));
+    lilac_simt_value n;
+    pair m = lilac_lower_exp_pair(k, exponent, &n);
+    lilac_simt_value result = lilac_lower_scale(k, lilac_lower_pair_value(k, m), n);
+    /* Where the exponent is beyond all results, or comes from a 0 or an infinity. */
+    lilac_simt_value rough = mul(k, special(k, a, log.hi), y);
+    result = choose(k, above(k, rough, 750.0), num(k, INFINITE), result);
+    result = choose(k, below(k, rough, -750.0), num(k, 0.0), result);
+
+    lilac_simt_value half = mul(k, y, num(k, 0.5));
+    lilac_simt_value whole = compare(k, LILAC_SIMT_EQ, nearest(k, y), y);
+    lilac_simt_value odd = both(k, whole, compare(k, LILAC_SIMT_UNE, nearest(k, half), half));
+    lilac_simt_value signed_result = lilac_lower_sign_from(k, x, result);
+    result = choose(k, odd, signed_result, result);
+    lilac_simt_value negative = both(k, below(k, x, 0.0), above(k, x, -INFINITE));
+    result = choose(k, both(k, negative, lilac_lower_not(k->l, whole)), num(k, 0.0 / 0.0), result);
+    result = choose(k, compare(k, LILAC_SIMT_UNO, x, y), num(k, 0.0 / 0.0), result);
+    lilac_simt_value infinite = equals(k, magnitude(k, y), INFINITE);
+    lilac_simt_value one = either(k, equals(k, y, 0.0), equals(k, x, 1.0));
+    one = either(k, one, both(k, infinite, equals(k, a, 1.0)));
+    return choose(k, one, num(k, 1.0), result);
+}

@@ -1,0 +1,249 @@
+/* Sine, cosine and tangent of any argument, after Payne and Hanek (1983).
+ *
+ *   |x| = M 2^(E - 52)        x (2/π) mod 4  =  4 (M F mod 1)
+ *
+ * F: the bits of 2/π from the one of weight 2^(54 - E) on, which is the first that matters: all
+ * before it give multiples of 4. 192 of them are found with shifts by E, which differs between
+ * threads, over words that are constants; M F keeps 128 bits, of which the product's closest
+ * approach to a multiple of π/2, some 2^-62, leaves 64. Then
+ *
+ *   quadrant = the two highest bits, rounded        r = (what is left) 2π
+ *
+ * and sin r, cos r are polynomials. Arguments below π/4 are r themselves. Narrow code keeps 64 bits
+ * and knows that E ≤ 127. */
+#include "functions.h"
+
+#define TWO_PI  lilac_lower_pair_number(k, 0x1.921fb54442d18p+2, 0x1.1a62633145c07p-52)
+#define PI      lilac_lower_pair_number(k, 0x1.921fb54442d18p+1, 0x1.1a62633145c07p-53)
+#define QUARTER 0.78539816339744828
+
+#define WORDS 20
+
+static lilac_simt_value shifted(kit *k, lilac_simt_opcode code, lilac_simt_value a,
+                                lilac_simt_value by) {
+    return op2(k, code, a, by);
+}
+
+/* words[0 … count) of the bits of 2/π from bit j on, of which the first 64 are 0. */
+static void window(kit *k, lilac_simt_value j, uint32_t count, uint32_t highest,
+                   lilac_simt_value *words) {
+    static const uint64_t two_over_pi[WORDS] = {
+        0,
+        0xa2f9836e4e441529,
+        0xfc2757d1f534ddc0,
+        0xdb6295993c439041,
+        0xfe5163abdebbc561,
+        0xb7246e3a424dd2e0,
+        0x06492eea09d1921c,
+        0xfe1deb1cb129a73e,
+        0xe88235f52ebb4484,
+        0xe99c7026b45f7e41,
+        0x3991d639835339f4,
+        0x9c845f8bbdf9283b,
+        0x1ff897ffde05980f,
+        0xef2f118b5a0a6d1f,
+        0x6d367ecf27cb09b7,
+        0x4f463f669e5fea2d,
+        0x7527bac7ebe5f17b,
+        0x3d0739f78a5292ea,
+        0x6bfb5fb11f8d5d08,
+        0x56033046fc7b6bab,
+    };
+    lilac_simt_value row[WORDS];
+    for (uint32_t i = 0; i < WORDS; i++) {
+        row[i] = integer(k, LILAC_SIMT_I64, (int64_t)two_over_pi[i]);
+    }
+    lilac_simt_value index = with(k, LILAC_SIMT_OP_SHR_U, j, 6);
+    for (uint32_t step = 16; step > 0; step /= 2) {
+        if (step > highest) {
+            continue;
+        }
+        lilac_simt_value moves = compare(k, LILAC_SIMT_NE, with(k, LILAC_SIMT_OP_AND, index, step),
+                                         integer(k, LILAC_SIMT_I64, 0));
+        /* After this step the index is below `step`: so many words are still wanted. */
+        for (uint32_t i = 0; i < count + step && i < WORDS; i++) {
+            uint32_t from = i + step < WORDS ? i + step : WORDS - 1;
+            row[i] = choose(k, moves, row[from], row[i]);
+        }
+    }
+    lilac_simt_value up = with(k, LILAC_SIMT_OP_AND, j, 63);
+    lilac_simt_value down = op2(k, LILAC_SIMT_OP_SUB, integer(k, LILAC_SIMT_I64, 64), up);
+    for (uint32_t i = 0; i < count; i++) {
+        words[i] = either(k, shifted(k, LILAC_SIMT_OP_SHL, row[i], up),
+                          shifted(k, LILAC_SIMT_OP_SHR_U, row[i + 1], down));
+    }
+}
+
+/* A fraction of 128 bits (high, low), as an angle: 2π times it. high is not negative. */
+static pair angle(kit *k, lilac_simt_value high, lilac_simt_value low) {
+    lilac_simt_value zeros = convert(k, LILAC_SIMT_OP_ZEXT, LILAC_SIMT_I64,
+                                     lilac_simt_op1(k->b, LILAC_SIMT_OP_CLZ, LILAC_SIMT_I32, high));
+    lilac_simt_value rest = op2(k, LILAC_SIMT_OP_SUB, integer(k, LILAC_SIMT_I64, 64), zeros);
+    lilac_simt_value bits = either(k, shifted(k, LILAC_SIMT_OP_SHL, high, zeros),
+                                   shifted(k, LILAC_SIMT_OP_SHR_U, low, rest));
+    pair fraction = {
+        mul(k,
+            convert(k, LILAC_SIMT_OP_U2F, LILAC_SIMT_F64, with(k, LILAC_SIMT_OP_SHR_U, bits, 11)),
+            num(k, 2048.0)),
+        convert(k, LILAC_SIMT_OP_U2F, LILAC_SIMT_F64, with(k, LILAC_SIMT_OP_AND, bits, 2047))};
+    pair r = lilac_lower_pair_multiply(k, fraction, TWO_PI);
+    lilac_simt_value scale = lilac_lower_power_of_two(
+        k, sub(k, num(k, -64.0), convert(k, LILAC_SIMT_OP_U2F, LILAC_SIMT_F64, zeros)));
+    return (pair){mul(k, r.hi, scale), mul(k, r.lo, scale)};
+}
+
+/* |x| = quadrant π/2 + r: the quadrant modulo 4, as an i64. */
+static pair reduced(kit *k, lilac_simt_value x, lilac_simt_value *quadrant) {
+    lilac_simt_type type = LILAC_SIMT_I64;
+    lilac_simt_value a = magnitude(k, x);
+    lilac_simt_value bits = cast(k, type, a);
+    lilac_simt_value exponent = with(k, LILAC_SIMT_OP_SHR_U, bits, 52);
+    exponent = with(k, LILAC_SIMT_OP_MAX_U, exponent, 1022);
+    exponent = with(k, LILAC_SIMT_OP_MIN_U, exponent, k->wide ? 2046 : 1150);
+    lilac_simt_value m =
+        with(k, LILAC_SIMT_OP_OR, with(k, LILAC_SIMT_OP_AND, bits, 0xFFFFFFFFFFFFF), 1LL << 52);
+    lilac_simt_value f[3];
+    window(k, with(k, LILAC_SIMT_OP_SUB, exponent, 1023 - 10), k->wide ? 3 : 2, k->wide ? 16 : 2,
+           f);
+    lilac_simt_value high = op2(k, LILAC_SIMT_OP_ADD, op2(k, LILAC_SIMT_OP_MUL, m, f[0]),
+                                op2(k, LILAC_SIMT_OP_MULHI_U, m, f[1]));
+    lilac_simt_value low = 0;
+    if (k->wide) {
+        lilac_simt_value first = op2(k, LILAC_SIMT_OP_MUL, m, f[1]);
+        low = op2(k, LILAC_SIMT_OP_ADD, first, op2(k, LILAC_SIMT_OP_MULHI_U, m, f[2]));
+        lilac_simt_value carry = compare(k, LILAC_SIMT_ULT, low, first);
+        high = op2(k, LILAC_SIMT_OP_ADD, high, convert(k, LILAC_SIMT_OP_ZEXT, type, carry));
+    }
+    lilac_simt_value q =
+        with(k, LILAC_SIMT_OP_SHR_U, with(k, LILAC_SIMT_OP_ADD, high, 1LL << 61), 62);
+    high = op2(k, LILAC_SIMT_OP_SUB, high, with(k, LILAC_SIMT_OP_SHL, q, 62));
+    pair r;
+    if (k->wide) {
+        /* Negative: the complement is one unit of 2^-128 off. */
+        lilac_simt_value sign = with(k, LILAC_SIMT_OP_SHR_S, high, 63);
+        r = angle(k, op2(k, LILAC_SIMT_OP_XOR, high, sign), op2(k, LILAC_SIMT_OP_XOR, low, sign));
+        lilac_simt_value negative = compare(k, LILAC_SIMT_NE, sign, integer(k, type, 0));
+        r = lilac_lower_pair_choose(k, negative, lilac_lower_pair_negate(k, r), r);
+    } else {
+        r = single(mul(k, convert(k, LILAC_SIMT_OP_S2F, LILAC_SIMT_F64, high),
+                       num(k, 0x1.921fb54442d18p+2 * 0x1p-64)));
+    }
+    lilac_simt_value small = below(k, a, QUARTER);
+    *quadrant = choose(k, small, integer(k, type, 0), q);
+    r = lilac_lower_pair_choose(k, small, single(a), r);
+    lilac_simt_value infinite = equals(k, a, 1.0 / 0.0);
+    r.hi = choose(k, infinite, num(k, 0.0 / 0.0), r.hi);
+    r.hi = choose(k, is_nan(k, x), x, r.hi);
+    return r;
+}
+
+static pair sine_near(kit *k, pair r) {
+    lilac_simt_value z = mul(k, r.hi, r.hi);
+    lilac_simt_value tail =
+        mul(k, mul(k, r.hi, z), lilac_lower_polynomial_at(k, &lilac_lower_sin_polynomial, z));
+    if (!k->wide) {
+        return single(add(k, r.hi, tail));
+    }
+    if (r.lo != 0) {
+        tail = fma3(k, r.lo, fma3(k, z, num(k, -0.5), num(k, 1.0)), tail);
+    }
+    return lilac_lower_fast_sum(k, r.hi, tail);
+}
+
+static pair cosine_near(kit *k, pair r) {
+    lilac_simt_value z = mul(k, r.hi, r.hi);
+    lilac_simt_value tail =
+        mul(k, mul(k, z, z), lilac_lower_polynomial_at(k, &lilac_lower_cos_polynomial, z));
+    if (!k->wide) {
+        return single(add(k, fma3(k, z, num(k, -0.5), num(k, 1.0)), tail));
+    }
+    pair half = lilac_lower_product(k, mul(k, r.hi, num(k, -0.5)), r.hi);
+    pair sum = lilac_lower_fast_sum(k, num(k, 1.0), half.hi);
+    lilac_simt_value low = add(k, add(k, sum.lo, half.lo), tail);
+    if (r.lo != 0) {
+        low = fma3(k, minus(k, r.hi), r.lo, low);
+    }
+    return lilac_lower_fast_sum(k, sum.hi, low);
+}
+
+static lilac_simt_value bit_of(kit *k, lilac_simt_value a, int64_t bit) {
+    return compare(k, LILAC_SIMT_NE, with(k, LILAC_SIMT_OP_AND, a, bit), integer(k, kind(k, a), 0));
+}
+
+static pair turned(kit *k, lilac_simt_value negative, pair a) {
+    return lilac_lower_pair_choose(k, negative, lilac_lower_pair_negate(k, a), a);
+}
+
+/* sin and cos of quadrant π/2 + r. */
+static void by_quadrant(kit *k, pair r, lilac_simt_value quadrant, pair *sine, pair *cosine) {
+    pair s = sine_near(k, r), c = cosine_near(k, r);
+    lilac_simt_value odd = bit_of(k, quadrant, 1), upper = bit_of(k, quadrant, 2);
+    *sine = turned(k, upper, lilac_lower_pair_choose(k, odd, c, s));
+    *cosine =
+        turned(k, op2(k, LILAC_SIMT_OP_XOR, odd, upper), lilac_lower_pair_choose(k, odd, s, c));
+}
+
+static void both_of(kit *k, lilac_simt_value x, pair *sine, pair *cosine) {
+    lilac_simt_value quadrant;
+    pair r = reduced(k, x, &quadrant);
+    by_quadrant(k, r, quadrant, sine, cosine);
+}
+
+/* An odd function, from what it gives |x|. */
+static lilac_simt_value odd_function(kit *k, lilac_simt_value x, lilac_simt_value result) {
+    lilac_simt_value sign = with(k, LILAC_SIMT_OP_AND, cast(k, LILAC_SIMT_I64, x), INT64_MIN);
+    return cast(k, LILAC_SIMT_F64,
+                op2(k, LILAC_SIMT_OP_XOR, cast(k, LILAC_SIMT_I64, result), sign));
+}
+
+lilac_simt_value lilac_lower_math_sin(kit *k, const lilac_simt_value *in) {
+    pair s, c;
+    both_of(k, in[0], &s, &c);
+    return odd_function(k, in[0], lilac_lower_pair_value(k, s));
+}
+
+lilac_simt_value lilac_lower_math_cos(kit *k, const lilac_simt_value *in) {
+    pair s, c;
+    both_of(k, in[0], &s, &c);
+    return lilac_lower_pair_value(k, c);
+}
+
+lilac_simt_value lilac_lower_math_tan(kit *k, const lilac_simt_value *in) {
+    pair s, c;
+    both_of(k, in[0], &s, &c);
+    lilac_simt_value a = magnitude(k, in[0]);
+    lilac_simt_value result = lilac_lower_pair_value(k, lilac_lower_pair_divide(k, s, c));
+    result = choose(k, below(k, a, 0x1p-30), a, result);
+    return odd_function(k, in[0], result);
+}
+
+/* πa = n π/2 + πr with n the nearest whole number to 2a: both exact. Large numbers are even. */
+void lilac_lower_sincospi_pair(kit *k, lilac_simt_value a, pair *sine, pair *cosine) {
+    lilac_simt_value large = both(k, above(k, a, 0x1p60), below(k, a, 1.0 / 0.0));
+    a = choose(k, large, num(k, 0.0), a);
+    lilac_simt_value n = nearest(k, add(k, a, a));
+    lilac_simt_value r = fma3(k, n, num(k, -0.5), a);
+    lilac_simt_value four = op1(k, LILAC_SIMT_OP_FFLOOR, mul(k, n, num(k, 0.25)));
+    lilac_simt_value quadrant =
+        convert(k, LILAC_SIMT_OP_F2S, LILAC_SIMT_I32, fma3(k, four, num(k, -4.0), n));
+    by_quadrant(k, lilac_lower_pair_multiply(k, single(r), PI), quadrant, sine, cosine);
+}
+
+lilac_simt_value lilac_lower_math_sinpi(kit *k, const lilac_simt_value *in) {
+    pair s, c;
+    lilac_simt_value a = magnitude(k, in[0]);
+    lilac_lower_sincospi_pair(k, a, &s, &c);
+    lilac_simt_value result = lilac_lower_pair_value(k, s);
+    /* Below, the low part of the product would be lost. */
+    result = choose(k, below(k, a, 0x1p-900), mul(k, a, num(k, 0x1.921fb54442d18p+1)), result);
+    lilac_simt_value whole = compare(k, LILAC_SIMT_EQ, op1(k, LILAC_SIMT_OP_FFLOOR, a), a);
+    result = choose(k, both(k, whole, below(k, a, 1.0 / 0.0)), num(k, 0.0), result);
+    return odd_function(k, in[0], result);
+}
+
+lilac_simt_value lilac_lower_math_cospi(kit *k, const lilac_simt_value *in) {
+    pair s, c;
+    lilac_lower_sincospi_pair(k, magnitude(k, in[0]), &s, &c);
+    /* At the zeros the sine of -0 may have come in: a cosine has no sign there. */
+    return add(k, lilac_lower_pair_value(k, c), num(k, 0.0));
+}
