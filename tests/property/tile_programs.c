@@ -1,0 +1,273 @@
+/* Random tile programs give on the simulator what the interpreter says that they mean: as the
+ * engine lays them out, and with random layouts on every tensor. So do the kernels of the samples,
+ * on random buffers.
+ *
+ * LILAC_TEST_LONG=1 tries ten thousand programs of each kind, LILAC_TEST_SCALE so many times as
+ * many as usual, LILAC_TEST_SEED one alone. A program that fails is printed as small as it gets.
+ * What the compiler refuses as not supported is counted by name. */
+#define _POSIX_C_SOURCE 200809L
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "support/random_programs.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_REASONS = 200, MOST_OPERATIONS = 24 };
+
+typedef struct tally {
+    uint64_t outcomes[PROGRAM_BROKEN + 1], exact, within, open;
+    double worst;
+    char reasons[MOST_REASONS][72];
+    uint64_t times[MOST_REASONS];
+    uint32_t reason_count;
+} tally;
+
+/* Reasons alike but for numbers and types count as one: what stands in quotes names it. */
+static void note(tally *t, const program_judgement *j) {
+    t->outcomes[j->outcome]++;
+    t->exact += j->exact;
+    t->within += j->within;
+    t->open += j->open;
+    t->worst = j->worst > t->worst ? j->worst : t->worst;
+    if (j->outcome == PROGRAM_SAME) {
+        return;
+    }
+    uint32_t i = 0;
+    while (i < t->reason_count && strncmp(t->reasons[i], j->why, sizeof t->reasons[i] - 1) != 0) {
+        i++;
+    }
+    if (i == MOST_REASONS) {
+        return;
+    }
+    if (i == t->reason_count) {
+        t->reason_count++;
+        memcpy(t->reasons[i], j->why, sizeof t->reasons[i] - 1);
+    }
+    t->times[i]++;
+}
+
+static void report(const tally *t, const char *what) {
+    print_message("%s: %llu the same, %llu refused, %llu undetermined, %llu wrong; elements: %llu "
+                  "exact, %llu within their error (at most %.2f of it), %llu open\n",
+                  what, (unsigned long long)t->outcomes[PROGRAM_SAME],
+                  (unsigned long long)t->outcomes[PROGRAM_REFUSED],
+                  (unsigned long long)t->outcomes[PROGRAM_UNDETERMINED],
+                  (unsigned long long)(t->outcomes[PROGRAM_WRONG] + t->outcomes[PROGRAM_BROKEN]),
+                  (unsigned long long)t->exact, (unsigned long long)t->within, t->worst,
+                  (unsigned long long)t->open);
+    for (uint32_t i = 0; i < t->reason_count; i++) {
+        print_message("  %4llu  %s\n", (unsigned long long)t->times[i], t->reasons[i]);
+    }
+}
+
+static bool failed(const program_judgement *j) {
+    return j->outcome == PROGRAM_WRONG || j->outcome == PROGRAM_BROKEN;
+}
+
+/* cmocka's messages are cut off at a thousand bytes. */
+static void print_long(const char *text) {
+    fputs(text, stderr);
+    fputc('\n', stderr);
+}
+
+static void complain(const program *p, const program_judgement *j, const char *which) {
+    lilac_text small = {0}, laid_out = {0};
+    program_minimise(&small, p, lilac_text_get(&p->text));
+    program_judgement again = program_judge(p, lilac_text_get(&small));
+    print_message("%s: %s\n%u warps, %u programs; the smallest part (%s):\n", which, j->why,
+                  p->warps, p->programs, again.why);
+    print_long(lilac_text_get(&small));
+    if (p->layout_seed != 0) {
+        print_message("with random layouts of seed %llu:\n", (unsigned long long)p->layout_seed);
+        program_print_layouts(&laid_out, p, lilac_text_get(&small));
+        print_long(lilac_text_get(&laid_out));
+    }
+    lilac_text_clear(&small);
+    lilac_text_clear(&laid_out);
+}
+
+static uint32_t programs_to_try(uint32_t usual) {
+    const char *scale = getenv("LILAC_TEST_SCALE");
+    unsigned long factor = scale == NULL ? 1 : strtoul(scale, NULL, 10);
+    if (getenv("LILAC_TEST_LONG") != NULL) {
+        return 10000;
+    }
+#ifndef __OPTIMIZE__
+    usual /= 10;
+#endif
+    return usual * (uint32_t)(factor == 0 ? 1 : factor);
+}
+
+/* The features that the compiler takes: each is tried in programs with little else, and left out
+ * when most of those that have it are refused. */
+static uint64_t supported(bool say) {
+    uint64_t result = 3;
+    for (uint32_t i = 2; program_feature(i) != NULL; i++) {
+        uint32_t refused = 0, tried = 0;
+        program_judgement last = {.outcome = PROGRAM_SAME};
+        for (uint64_t seed = 1; seed <= 12; seed++) {
+            program p;
+            program_choices choices;
+            program_choices_seed(&choices, seed);
+            program_generate(&p, &choices, 3ULL | 1ULL << i, 6);
+            if (p.used >> i & 1) {
+                program_judgement j = program_judge(&p, lilac_text_get(&p.text));
+                tried++;
+                refused += j.outcome == PROGRAM_REFUSED;
+                last = j.outcome == PROGRAM_REFUSED ? j : last;
+            }
+            program_clear(&p);
+        }
+        if (2 * refused <= tried) {
+            result |= 1ULL << i;
+        }
+        if (refused > 0 && say) {
+            print_message("%s: %u of %u programs refused: %s\n", program_feature(i), refused, tried,
+                          last.why);
+        }
+    }
+    return result;
+}
+
+static void try_programs(bool layouts, uint32_t count, const char *what) {
+    tally t = {0};
+    uint64_t features = supported(!layouts);
+    const char *one = getenv("LILAC_TEST_SEED");
+    uint64_t first = one != NULL ? strtoull(one, NULL, 10) : 1;
+    uint64_t last = one != NULL ? first : count;
+    uint32_t complaints = 0;
+    for (uint64_t seed = first; seed <= last; seed++) {
+        program p;
+        program_choices choices;
+        program_choices_seed(&choices, seed);
+        program_generate(&p, &choices, features, MOST_OPERATIONS);
+        p.layout_seed = layouts ? seed : 0;
+        program_judgement j = program_judge(&p, lilac_text_get(&p.text));
+        note(&t, &j);
+        if (one != NULL) {
+            print_long(lilac_text_get(&p.text));
+        }
+        if (failed(&j) && complaints++ < 3) {
+            char which[64];
+            snprintf(which, sizeof which, "seed %llu", (unsigned long long)seed);
+            complain(&p, &j, which);
+        }
+        program_clear(&p);
+    }
+    report(&t, what);
+    assert_int_equal(t.outcomes[PROGRAM_WRONG] + t.outcomes[PROGRAM_BROKEN], 0);
+    if (one == NULL) {
+        /* Most programs say something, and of most of what they leave. */
+        assert_true(2 * t.outcomes[PROGRAM_SAME] > count);
+        assert_true(t.exact + t.within > 4 * t.open);
+    }
+}
+
+static void as_laid_out(void **state) {
+    (void)state;
+    try_programs(false, programs_to_try(600), "programs");
+}
+
+static void with_random_layouts(void **state) {
+    (void)state;
+    try_programs(true, programs_to_try(300), "programs with random layouts");
+}
+
+/* ---- samples ----------------------------------------------------------------------------- */
+
+static bool read_file(lilac_text *text, const char *path) {
+    FILE *file = fopen(path, "rb");
+    char buffer[16384];
+    size_t n;
+    if (file == NULL) {
+        return false;
+    }
+    lilac_text_reset(text);
+    while ((n = fread(buffer, 1, sizeof buffer, file)) > 0) {
+        lilac_text_put(text, buffer, n);
+    }
+    fclose(file);
+    return true;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(a, b);
+}
+
+/* num_warps of a file, from the samples' index. */
+static uint32_t warps_of(const char *index, const char *name) {
+    const char *line = strstr(index, name);
+    const char *warps = line != NULL ? strstr(line, "\"num_warps\": ") : NULL;
+    return warps != NULL ? (uint32_t)strtoul(warps + 13, NULL, 10) : 4;
+}
+
+static void samples(void **state) {
+    (void)state;
+    static char names[1024][256];
+    static const char folder[] = LILAC_TEST_DATA "/ttir";
+    uint32_t count = 0, complaints = 0;
+    tally t = {0};
+    lilac_text index = {0}, text = {0};
+    char path[1024];
+    DIR *directory = opendir(folder);
+    assert_non_null(directory);
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+        size_t length = strlen(entry->d_name);
+        if (length > 5 && length < 256 && strcmp(entry->d_name + length - 5, ".ttir") == 0 &&
+            count < 1024) {
+            memcpy(names[count++], entry->d_name, length + 1);
+        }
+    }
+    closedir(directory);
+    qsort(names, count, sizeof *names, by_name);
+    assert_true(read_file(&index, LILAC_TEST_DATA "/ttir/index.jsonl"));
+    const char *one = getenv("LILAC_TEST_SAMPLE");
+    uint32_t step = programs_to_try(10) >= 10 ? 1 : 5;
+    for (uint32_t i = 0; i < count; i += step) {
+        if (one != NULL && strstr(names[i], one) == NULL) {
+            continue;
+        }
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        assert_true(read_file(&text, path));
+        program p;
+        if (!program_of_text(&p, text.bytes, text.length,
+                             warps_of(lilac_text_get(&index), names[i]), 1 << 16)) {
+            program_clear(&p);
+            continue;
+        }
+        p.data_seed = i + 1;
+        p.plain_data = true;
+        program_judgement j = program_judge(&p, lilac_text_get(&p.text));
+        note(&t, &j);
+        if (failed(&j) || one != NULL) {
+            print_message("%s: %s\n", names[i], j.why);
+        }
+        if (failed(&j) && complaints++ < 3) {
+            complain(&p, &j, names[i]);
+        }
+        program_clear(&p);
+    }
+    lilac_text_clear(&index);
+    lilac_text_clear(&text);
+    report(&t, "samples");
+    assert_int_equal(t.outcomes[PROGRAM_WRONG] + t.outcomes[PROGRAM_BROKEN], 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(as_laid_out),
+        cmocka_unit_test(with_random_layouts),
+        cmocka_unit_test(samples),
+    };
+    cmocka_set_test_filter(getenv("LILAC_TEST_ONLY"));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,1435 @@
+/* The generator. It writes TTIR line by line and remembers every value with its type and shape, so
+ * that an operation can ask for operands that fit; what does not fit is not generated. */
+#include "random_programs.h"
+
+#include <math.h>
+#include <string.h>
+
+void program_choices_seed(program_choices *choices, uint64_t seed) {
+    memset(choices, 0, sizeof *choices);
+    lilac_random_seed(&choices->random, seed);
+}
+
+uint32_t program_below(program_choices *choices, uint32_t bound) {
+    if (choices->at < choices->size) {
+        uint32_t value = choices->bytes[choices->at++];
+        if (bound > 256 && choices->at < choices->size) {
+            value = value << 8 | choices->bytes[choices->at++];
+        }
+        return value % bound;
+    }
+    return (uint32_t)lilac_random_below(&choices->random, bound);
+}
+
+enum { MOST_RANK = 4, MOST_VALUES = 400, INPUTS = 9, MOST_STORES = 8, OUTPUT_SLACK = 64 };
+
+typedef struct shape {
+    uint32_t rank;
+    uint32_t size[MOST_RANK];
+} shape;
+
+typedef struct value {
+    int name;
+    lilac_scalar scalar;
+    shape shape;
+} value;
+
+typedef struct generator {
+    program *program;
+    program_choices *choices;
+    lilac_text *out;
+    lilac_text functions;
+    uint64_t features;
+    int next;
+    uint32_t depth, count, stores, helpers;
+    uint32_t most_elements;
+    value values[MOST_VALUES];
+    shape usual[3];
+} generator;
+
+static const lilac_scalar inputs[INPUTS] = {LILAC_I8,  LILAC_I16, LILAC_I32,
+                                            LILAC_I64, LILAC_F16, LILAC_BF16,
+                                            LILAC_F32, LILAC_F64, LILAC_F8E5M2};
+enum { INPUT_ELEMENTS = 1 << 12 };
+
+/* Masks of scalars that a pick may give. */
+#define BIT(scalar) (1U << (scalar))
+#define INTEGERS    (BIT(LILAC_I8) | BIT(LILAC_I16) | BIT(LILAC_I32) | BIT(LILAC_I64))
+#define FLOATS      (BIT(LILAC_F16) | BIT(LILAC_BF16) | BIT(LILAC_F32) | BIT(LILAC_F64))
+#define ANYTHING    (INTEGERS | FLOATS | BIT(LILAC_I1))
+
+static uint32_t below(generator *g, uint32_t bound) {
+    return program_below(g->choices, bound);
+}
+
+static uint32_t elements(const shape *s) {
+    uint32_t n = 1;
+    for (uint32_t d = 0; d < s->rank; d++) {
+        n *= s->size[d];
+    }
+    return n;
+}
+
+static bool same_shape(const shape *a, const shape *b) {
+    return a->rank == b->rank && memcmp(a->size, b->size, a->rank * sizeof *a->size) == 0;
+}
+
+static void put(generator *g, const char *format, ...) LILAC_PRINTF(2, 3);
+static void put(generator *g, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    lilac_text_vprintf(g->out, format, arguments);
+    va_end(arguments);
+}
+
+static void put_type_of(generator *g, const shape *s, const char *element) {
+    if (s->rank == 0) {
+        put(g, "%s", element);
+        return;
+    }
+    put(g, "tensor<");
+    for (uint32_t d = 0; d < s->rank; d++) {
+        put(g, "%ux", s->size[d]);
+    }
+    put(g, "%s>", element);
+}
+
+static void put_type(generator *g, const shape *s, lilac_scalar scalar) {
+    put_type_of(g, s, lilac_scalar_name(scalar));
+}
+
+static void put_pointer_type(generator *g, const shape *s, lilac_scalar scalar) {
+    char name[48];
+    lilac_text text = {0};
+    lilac_text_printf(&text, "!tt.ptr<%s>", lilac_scalar_name(scalar));
+    strncpy(name, lilac_text_get(&text), sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    lilac_text_clear(&text);
+    put_type_of(g, s, name);
+}
+
+static int add(generator *g, lilac_scalar scalar, const shape *s) {
+    if (g->count == MOST_VALUES) { /* forget old ones */
+        memmove(g->values + 20, g->values + 100, (MOST_VALUES - 100) * sizeof *g->values);
+        g->count -= 80;
+    }
+    g->values[g->count++] = (value){g->next, scalar, *s};
+    return g->next++;
+}
+
+/* A value that fits, later ones more often. `s` NULL: any tensor's shape. */
+static const value *pick(generator *g, uint32_t scalars, const shape *s) {
+    uint32_t found[MOST_VALUES], count = 0;
+    for (uint32_t i = 0; i < g->count; i++) {
+        const value *v = &g->values[i];
+        if ((BIT(v->scalar) & scalars) &&
+            (s == NULL ? v->shape.rank > 0 : same_shape(s, &v->shape))) {
+            found[count++] = i;
+        }
+    }
+    if (count == 0) {
+        return NULL;
+    }
+    uint32_t a = below(g, count), b = below(g, count);
+    return &g->values[found[a > b ? a : b]];
+}
+
+static const shape scalar_shape = {0, {0}};
+
+static const value *pick_same(generator *g, const value *like) {
+    const value *v = pick(g, BIT(like->scalar), &like->shape);
+    return v != NULL ? v : like;
+}
+
+/* ---- sources ----------------------------------------------------------------------------- */
+
+static shape random_shape(generator *g, uint32_t bits) {
+    shape s = {1 + below(g, MOST_RANK), {1, 1, 1, 1}};
+    if (below(g, 3) != 0) {
+        s.rank = 1 + below(g, 2);
+    }
+    for (; bits > 0; bits--) {
+        s.size[below(g, s.rank)] *= 2;
+    }
+    return s;
+}
+
+static shape some_shape(generator *g) {
+    return g->usual[below(g, 3)];
+}
+
+static int small_constant(generator *g, lilac_scalar scalar, const shape *s, int64_t number) {
+    put(g, "%%v%d = arith.constant ", g->next);
+    if (scalar == LILAC_I1) {
+        number = number & 1;
+        put(g, s->rank > 0 ? "dense<%s> : " : "%s", number ? "true" : "false");
+        if (s->rank > 0)
+            put_type(g, s, scalar);
+        put(g, "\n");
+        return add(g, scalar, s);
+    }
+    put(g, s->rank > 0 ? "dense<%lld%s> : " : "%lld%s : ", (long long)number,
+        lilac_scalar_is_float(scalar) ? ".0" : "");
+    put_type(g, s, scalar);
+    put(g, "\n");
+    return add(g, scalar, s);
+}
+
+static bool gen_constant(generator *g) {
+    static const int numbers[] = {0, 1, 2, 3, 5, 7, 16, 31, 100, -1, -2, -7, -128, 127};
+    static const lilac_scalar kinds[] = {LILAC_I8,  LILAC_I16,  LILAC_I32, LILAC_I64, LILAC_I1,
+                                         LILAC_F16, LILAC_BF16, LILAC_F32, LILAC_F64, LILAC_I32};
+    shape s = some_shape(g);
+    (void)small_constant(g, kinds[below(g, 10)], below(g, 3) ? &s : &scalar_shape,
+                         numbers[below(g, 14)]);
+    return true;
+}
+
+/* 0 … n - 1 along dimension d, of the whole shape; an i32 value's name. */
+static int along(generator *g, const shape *s, uint32_t d) {
+    shape now = {1, {s->size[d], 0, 0, 0}};
+    put(g, "%%v%d = tt.make_range {end = %u : i32, start = 0 : i32} : ", g->next, s->size[d]);
+    put_type(g, &now, LILAC_I32);
+    put(g, "\n");
+    int name = add(g, LILAC_I32, &now);
+    for (uint32_t k = 0; k < s->rank; k++) {
+        if (k == d) {
+            continue;
+        }
+        shape wider = {now.rank + 1, {0}};
+        uint32_t axis = k;
+        for (uint32_t i = 0, j = 0; i < wider.rank; i++) {
+            wider.size[i] = i == axis ? 1 : now.size[j++];
+        }
+        put(g, "%%v%d = tt.expand_dims %%v%d {axis = %u : i32} : ", g->next, name, axis);
+        put_type(g, &now, LILAC_I32);
+        put(g, " -> ");
+        put_type(g, &wider, LILAC_I32);
+        put(g, "\n");
+        name = add(g, LILAC_I32, &wider);
+        now = wider;
+    }
+    if (!same_shape(&now, s)) {
+        put(g, "%%v%d = tt.broadcast %%v%d : ", g->next, name);
+        put_type(g, &now, LILAC_I32);
+        put(g, " -> ");
+        put_type(g, s, LILAC_I32);
+        put(g, "\n");
+        name = add(g, LILAC_I32, s);
+    }
+    return name;
+}
+
+static int binary(generator *g, const char *op, int a, int b, lilac_scalar scalar, const shape *s) {
+    put(g, "%%v%d = %s %%v%d, %%v%d : ", g->next, op, a, b);
+    put_type(g, s, scalar);
+    put(g, "\n");
+    return add(g, scalar, s);
+}
+
+static int splat(generator *g, int from, lilac_scalar scalar, const shape *s) {
+    if (s->rank == 0) {
+        return from;
+    }
+    put(g, "%%v%d = tt.splat %%v%d : %s -> ", g->next, from, lilac_scalar_name(scalar));
+    put_type(g, s, scalar);
+    put(g, "\n");
+    return add(g, scalar, s);
+}
+
+/* The row-major index of every element times `scale`, in i32. */
+static int flat_index(generator *g, const shape *s, uint32_t scale) {
+    if (s->rank == 0) {
+        return small_constant(g, LILAC_I32, s, 0);
+    }
+    int sum = -1;
+    if (s->rank > 1 && below(g, 4) == 0) { /* a reshaped range */
+        shape line = {1, {elements(s), 0, 0, 0}};
+        int range = along(g, &line, 0);
+        put(g, "%%v%d = tt.reshape %%v%d : ", g->next, range);
+        put_type(g, &line, LILAC_I32);
+        put(g, " -> ");
+        put_type(g, s, LILAC_I32);
+        put(g, "\n");
+        sum = add(g, LILAC_I32, s);
+    } else {
+        uint32_t stride = elements(s);
+        for (uint32_t d = 0; d < s->rank; d++) {
+            stride /= s->size[d];
+            int index = along(g, s, d);
+            if (stride > 1) {
+                int by = small_constant(g, LILAC_I32, s, stride);
+                index = binary(g, "arith.muli", index, by, LILAC_I32, s);
+            }
+            sum = sum < 0 ? index : binary(g, "arith.addi", sum, index, LILAC_I32, s);
+        }
+    }
+    if (scale > 1) {
+        int by = small_constant(g, LILAC_I32, s, scale);
+        sum = binary(g, "arith.muli", sum, by, LILAC_I32, s);
+    }
+    return sum;
+}
+
+static int pointers(generator *g, int parameter, lilac_scalar scalar, const shape *s, int offset) {
+    int base = parameter;
+    if (s->rank > 0) {
+        put(g, "%%v%d = tt.splat %%v%d : ", g->next, parameter);
+        put_pointer_type(g, &scalar_shape, scalar);
+        put(g, " -> ");
+        put_pointer_type(g, s, scalar);
+        put(g, "\n");
+        base = g->next++;
+    }
+    put(g, "%%v%d = tt.addptr %%v%d, %%v%d : ", g->next, base, offset);
+    put_pointer_type(g, s, scalar);
+    put(g, ", ");
+    put_type(g, s, LILAC_I32);
+    put(g, "\n");
+    return g->next++;
+}
+
+static int compare_less(generator *g, int a, int b, const shape *s) {
+    put(g, "%%v%d = arith.cmpi slt, %%v%d, %%v%d : ", g->next, a, b);
+    put_type(g, s, LILAC_I32);
+    put(g, "\n");
+    return add(g, LILAC_I1, s);
+}
+
+/* A mask, most often of the elements below a size that no vector divides. */
+static int some_mask(generator *g, const shape *s, int index) {
+    const value *any = below(g, 4) == 0 ? pick(g, BIT(LILAC_I1), s) : NULL;
+    if (any != NULL) {
+        return any->name;
+    }
+    const value *size = pick(g, BIT(LILAC_I32), &scalar_shape);
+    int limit;
+    if (below(g, 2) && size != NULL) {
+        limit = splat(g, size->name, LILAC_I32, s);
+    } else {
+        limit = small_constant(g, LILAC_I32, s, 1 + below(g, elements(s)));
+    }
+    return compare_less(g, index, limit, s);
+}
+
+static bool gen_load(generator *g) {
+    uint32_t i = below(g, INPUTS - 1 + (below(g, 3) == 0));
+    lilac_scalar scalar = inputs[i];
+    shape s = below(g, 8) ? some_shape(g) : scalar_shape;
+    int parameter = (int)i, offset, index;
+    const value *data = NULL;
+    if (below(g, 5) == 0 && s.rank > 0) {
+        data = pick(g, BIT(LILAC_I32), &s);
+    }
+    if (data != NULL) {
+        int limit = small_constant(g, LILAC_I32, &s, INPUT_ELEMENTS - 1);
+        index = offset = binary(g, "arith.andi", data->name, limit, LILAC_I32, &s);
+    } else {
+        uint32_t scale = below(g, 4) ? 1 : 1 + below(g, INPUT_ELEMENTS / 2 / elements(&s));
+        index = offset = flat_index(g, &s, scale > 3 ? 3 : scale);
+        if (below(g, 2)) {
+            int by =
+                small_constant(g, LILAC_I32, &s, below(g, 2) ? 16 * below(g, 8) : below(g, 99));
+            offset = binary(g, "arith.addi", offset, by, LILAC_I32, &s);
+        }
+    }
+    int pointer = pointers(g, parameter, scalar, &s, offset);
+    uint32_t way = below(g, 8);
+    if (way < 4) {
+        put(g, "%%v%d = tt.load %%v%d : ", g->next, pointer);
+    } else {
+        int mask = some_mask(g, &s, index);
+        int other = way < 7 ? small_constant(g, scalar, &s, 3) : -1;
+        put(g, "%%v%d = tt.load %%v%d, %%v%d", g->next, pointer, mask);
+        if (other >= 0)
+            put(g, ", %%v%d", other);
+        put(g, " : ");
+    }
+    put_pointer_type(g, &s, scalar);
+    put(g, "\n");
+    int name = add(g, scalar, &s);
+    if (scalar == LILAC_F8E5M2) {
+        put(g, "%%v%d = tt.fp_to_fp %%v%d : ", g->next, name);
+        put_type(g, &s, scalar);
+        put(g, " -> ");
+        put_type(g, &s, LILAC_F16);
+        put(g, "\n");
+        (void)add(g, LILAC_F16, &s);
+    }
+    return true;
+}
+
+static void store_value(generator *g, const value *v, bool masked) {
+    if (g->stores == MOST_STORES) {
+        return;
+    }
+    value from = *v;
+    const shape *s = &from.shape;
+    lilac_scalar scalar = from.scalar;
+    if (scalar == LILAC_I1) {
+        put(g, "%%v%d = arith.extui %%v%d : ", g->next, from.name);
+        put_type(g, s, LILAC_I1);
+        put(g, " to ");
+        put_type(g, s, LILAC_I8);
+        put(g, "\n");
+        scalar = LILAC_I8;
+        from.name = add(g, scalar, s);
+    }
+    uint32_t total = elements(s);
+    int index = flat_index(g, s, 1), offset = index;
+    put(g, "%%v%d = tt.get_program_id x : i32\n", g->next);
+    int id = add(g, LILAC_I32, &scalar_shape);
+    int size = small_constant(g, LILAC_I32, &scalar_shape, total);
+    id = binary(g, "arith.muli", id, size, LILAC_I32, &scalar_shape);
+    id = splat(g, id, LILAC_I32, s);
+    offset = binary(g, "arith.addi", offset, id, LILAC_I32, s);
+    uint32_t p = INPUTS + g->stores++;
+    int pointer = pointers(g, (int)p, scalar, s, offset);
+    g->program->parameters[p] =
+        (program_parameter){.scalar = scalar,
+                            .is_buffer = true,
+                            .is_output = true,
+                            .count = (uint64_t)total * g->program->programs};
+    if (masked) {
+        int mask = some_mask(g, s, index);
+        put(g, "tt.store %%v%d, %%v%d, %%v%d : ", pointer, from.name, mask);
+    } else {
+        put(g, "tt.store %%v%d, %%v%d : ", pointer, from.name);
+    }
+    put_pointer_type(g, s, scalar);
+    put(g, "\n");
+}
+
+static bool gen_store(generator *g) {
+    if (g->stores >= MOST_STORES - 3 || g->depth > 0) {
+        return false;
+    }
+    const value *v = pick(g, ANYTHING, below(g, 4) ? NULL : &scalar_shape);
+    if (v != NULL) {
+        store_value(g, v, below(g, 3) == 0);
+    }
+    return v != NULL;
+}
+
+static bool gen_splat(generator *g) {
+    const value *v = pick(g, ANYTHING, &scalar_shape);
+    shape s = some_shape(g);
+    if (v != NULL) {
+        (void)splat(g, v->name, v->scalar, &s);
+    }
+    return v != NULL;
+}
+
+static bool gen_program_id(generator *g) {
+    put(g, "%%v%d = tt.get_%s x : i32\n", g->next, below(g, 2) ? "program_id" : "num_programs");
+    (void)add(g, LILAC_I32, &scalar_shape);
+    return true;
+}
+
+/* ---- arithmetic -------------------------------------------------------------------------- */
+
+static const value *pick_any_shape(generator *g, uint32_t scalars) {
+    const value *v = below(g, 7) ? pick(g, scalars, NULL) : NULL;
+    return v != NULL ? v : pick(g, scalars, &scalar_shape);
+}
+
+static bool gen_integer(generator *g) {
+    static const char *const ops[] = {"arith.addi",  "arith.subi", "arith.muli",  "arith.andi",
+                                      "arith.ori",   "arith.xori", "arith.minsi", "arith.maxsi",
+                                      "arith.minui", "arith.maxui"};
+    const value *v = pick_any_shape(g, INTEGERS);
+    if (v == NULL) {
+        return false;
+    }
+    value a = *v;
+    (void)binary(g, ops[below(g, 10)], a.name, pick_same(g, &a)->name, a.scalar, &a.shape);
+    return true;
+}
+
+static bool gen_mulhi(generator *g) {
+    const value *v = pick_any_shape(g, BIT(LILAC_I32) | BIT(LILAC_I64));
+    if (v == NULL) {
+        return false;
+    }
+    value a = *v;
+    (void)binary(g, "tt.mulhiui", a.name, pick_same(g, &a)->name, a.scalar, &a.shape);
+    return true;
+}
+
+static bool gen_absi(generator *g) {
+    const value *v = pick_any_shape(g, INTEGERS);
+    if (v == NULL) {
+        return false;
+    }
+    value a = *v;
+    put(g, "%%v%d = math.absi %%v%d : ", g->next, a.name);
+    put_type(g, &a.shape, a.scalar);
+    put(g, "\n");
+    (void)add(g, a.scalar, &a.shape);
+    return true;
+}
+
+/* Division by what is not zero, shifts by less than the width. */
+static bool gen_division(generator *g) {
+    static const char *const ops[] = {
+        "arith.divsi",     "arith.divui",     "arith.remsi", "arith.remui", "arith.floordivsi",
+        "arith.ceildivsi", "arith.ceildivui", "arith.shli",  "arith.shrsi", "arith.shrui"};
+    const value *v = pick_any_shape(g, INTEGERS);
+    if (v == NULL) {
+        return false;
+    }
+    value a = *v, b = *pick_same(g, &a);
+    uint32_t which = below(g, 10);
+    if (which >= 7) {
+        int mask = small_constant(g, a.scalar, &a.shape, lilac_scalar_bits(a.scalar) - 1);
+        b.name = binary(g, "arith.andi", b.name, mask, a.scalar, &a.shape);
+    } else if (below(g, 2)) {
+        b.name = small_constant(g, a.scalar, &a.shape, below(g, 2) ? 1 << below(g, 6) : 7);
+    } else {
+        int one = small_constant(g, a.scalar, &a.shape, 1);
+        b.name = binary(g, "arith.ori", b.name, one, a.scalar, &a.shape);
+    }
+    (void)binary(g, ops[which], a.name, b.name, a.scalar, &a.shape);
+    return true;
+}
+
+static bool gen_float(generator *g) {
+    static const char *const ops[] = {
+        "arith.addf",    "arith.subf",    "arith.mulf",     "arith.addf",     "arith.mulf",
+        "arith.minnumf", "arith.maxnumf", "arith.minimumf", "arith.maximumf", "arith.divf"};
+    const value *v = pick_any_shape(g, FLOATS);
+    if (v == NULL) {
+        return false;
+    }
+    value a = *v;
+    (void)binary(g, ops[below(g, 10)], a.name, pick_same(g, &a)->name, a.scalar, &a.shape);
+    return true;
+}
+
+static bool gen_fma(generator *g) {
+    const value *v = pick_any_shape(g, FLOATS);
+    if (v == NULL) {
+        return false;
+    }
+    value a = *v;
+    int b = pick_same(g, &a)->name, c = pick_same(g, &a)->name;
+    put(g, "%%v%d = math.fma %%v%d, %%v%d, %%v%d : ", g->next, a.name, b, c);
+    put_type(g, &a.shape, a.scalar);
+    put(g, "\n");
+    (void)add(g, a.scalar, &a.shape);
+    return true;
+}
+
+static bool one_float(generator *g, uint32_t scalars, const char *const *ops, uint32_t count) {
+    const value *v = pick_any_shape(g, scalars);
+    if (v == NULL) {
+        return false;
+    }
+    value a = *v;
+    put(g, "%%v%d = %s %%v%d : ", g->next, ops[below(g, count)], a.name);
+    put_type(g, &a.shape, a.scalar);
+    put(g, "\n");
+    (void)add(g, a.scalar, &a.shape);
+    return true;
+}
+
+static bool gen_math(generator *g) {
+    static const char *const ops[] = {"math.exp",  "math.exp2",  "math.log", "math.log2",
+                                      "math.sqrt", "math.rsqrt", "math.sin", "math.cos",
+                                      "math.tanh", "math.erf"};
+    return one_float(g, BIT(LILAC_F32), ops, 10);
+}
+
+static bool gen_math_f64(generator *g) {
+    static const char *const ops[] = {"math.exp", "math.log", "math.sin", "math.sqrt"};
+    return one_float(g, BIT(LILAC_F64), ops, 4);
+}
+
+static bool gen_float_bits(generator *g) {
+    static const char *const ops[] = {"math.absf", "arith.negf", "math.floor", "math.ceil"};
+    return one_float(g, BIT(LILAC_F32) | BIT(LILAC_F16) | BIT(LILAC_BF16), ops, 4);
+}
+
+static bool gen_precise(generator *g) {
+    static const char *const ops[] = {"tt.precise_sqrt"};
+    const value *v = pick_any_shape(g, BIT(LILAC_F32));
+    if (v == NULL || below(g, 2)) {
+        return one_float(g, BIT(LILAC_F32), ops, 1);
+    }
+    value a = *v;
+    (void)binary(g, "tt.precise_divf", a.name, pick_same(g, &a)->name, a.scalar, &a.shape);
+    return true;
+}
+
+static bool gen_remf(generator *g) {
+    const value *v = pick_any_shape(g, BIT(LILAC_F32) | BIT(LILAC_F64));
+    if (v == NULL) {
+        return false;
+    }
+    value a = *v;
+    (void)binary(g, "arith.remf", a.name, pick_same(g, &a)->name, a.scalar, &a.shape);
+    return true;
+}
+
+static bool gen_clamp(generator *g) {
+    const value *v = pick_any_shape(g, BIT(LILAC_F32) | BIT(LILAC_F16));
+    if (v == NULL) {
+        return false;
+    }
+    value a = *v;
+    int low = small_constant(g, a.scalar, &a.shape, -1);
+    int high = small_constant(g, a.scalar, &a.shape, 2);
+    put(g, "%%v%d = tt.clampf %%v%d, %%v%d, %%v%d, propagateNan = %s : ", g->next, a.name, low,
+        high, below(g, 2) ? "all" : "none");
+    put_type(g, &a.shape, a.scalar);
+    put(g, "\n");
+    (void)add(g, a.scalar, &a.shape);
+    return true;
+}
+
+static bool gen_compare(generator *g) {
+    static const char *const of_integers[] = {"eq",  "ne",  "slt", "sle", "sgt",
+                                              "sge", "ult", "ule", "ugt", "uge"};
+    static const char *const of_floats[] = {"oeq", "ogt", "oge", "olt", "ole", "one", "ord",
+                                            "ueq", "ugt", "uge", "ult", "ule", "une", "uno"};
+    const value *v = pick_any_shape(g, INTEGERS | FLOATS);
+    if (v == NULL) {
+        return false;
+    }
+    value a = *v;
+    bool is_float = lilac_scalar_is_float(a.scalar);
+    put(g, "%%v%d = arith.cmp%s %s, %%v%d, %%v%d : ", g->next, is_float ? "f" : "i",
+        is_float ? of_floats[below(g, 14)] : of_integers[below(g, 10)], a.name,
+        pick_same(g, &a)->name);
+    put_type(g, &a.shape, a.scalar);
+    put(g, "\n");
+    (void)add(g, LILAC_I1, &a.shape);
+    return true;
+}
+
+static bool gen_select(generator *g) {
+    const value *c = pick_any_shape(g, BIT(LILAC_I1));
+    const value *v = c != NULL ? pick(g, ANYTHING, below(g, 3) ? &c->shape : NULL) : NULL;
+    if (v == NULL || !(same_shape(&c->shape, &v->shape) || c->shape.rank == 0)) {
+        return false;
+    }
+    value a = *v, condition = *c;
+    put(g, "%%v%d = arith.select %%v%d, %%v%d, %%v%d : ", g->next, condition.name, a.name,
+        pick_same(g, &a)->name);
+    if (condition.shape.rank > 0) {
+        put_type(g, &condition.shape, LILAC_I1);
+        put(g, ", ");
+    } else if (a.shape.rank > 0) {
+        put(g, "i1, ");
+    }
+    put_type(g, &a.shape, a.scalar);
+    put(g, "\n");
+    (void)add(g, a.scalar, &a.shape);
+    return true;
+}
+
+static void cast(generator *g, const char *op, const value *a, const char *to,
+                 lilac_scalar scalar) {
+    value from = *a;
+    put(g, "%%v%d = %s %%v%d : ", g->next, op, from.name);
+    put_type(g, &from.shape, from.scalar);
+    put(g, " %s ", to);
+    put_type(g, &from.shape, scalar);
+    put(g, "\n");
+    (void)add(g, scalar, &from.shape);
+}
+
+static bool gen_cast(generator *g) {
+    static const lilac_scalar integers[] = {LILAC_I8, LILAC_I16, LILAC_I32, LILAC_I64};
+    static const lilac_scalar floats[] = {LILAC_F16, LILAC_BF16, LILAC_F32, LILAC_F64};
+    const value *v = pick_any_shape(g, ANYTHING);
+    if (v == NULL) {
+        return false;
+    }
+    value a = *v;
+    bool to_float = below(g, 2);
+    lilac_scalar to = to_float ? floats[below(g, 4)] : integers[below(g, 4)];
+    uint32_t from_bits = lilac_scalar_bits(a.scalar), bits = lilac_scalar_bits(to);
+    bool from_float = lilac_scalar_is_float(a.scalar);
+    if (!from_float && !to_float) {
+        if (bits == from_bits) {
+            return false;
+        }
+        cast(g,
+             bits < from_bits ? "arith.trunci"
+             : below(g, 2)    ? "arith.extsi"
+                              : "arith.extui",
+             &a, "to", to);
+    } else if (!from_float) {
+        cast(g, below(g, 2) ? "arith.sitofp" : "arith.uitofp", &a, "to", to);
+    } else if (!to_float) {
+        if (bits == from_bits && below(g, 2)) {
+            cast(g, "tt.bitcast", &a, "->", to);
+        } else {
+            cast(g, below(g, 2) ? "arith.fptosi" : "arith.fptoui", &a, "to", to);
+        }
+    } else if (bits == from_bits) {
+        return false;
+    } else {
+        cast(g, bits < from_bits ? "arith.truncf" : "arith.extf", &a, "to", to);
+    }
+    return true;
+}
+
+/* To a type of 8 bits and back. */
+static bool gen_float8(generator *g) {
+    const value *v = pick(g, BIT(LILAC_F32) | BIT(LILAC_F16) | BIT(LILAC_BF16), NULL);
+    if (v == NULL) {
+        return false;
+    }
+    value a = *v;
+    lilac_scalar narrow = below(g, 2) ? LILAC_F8E5M2 : LILAC_F8E4M3FN;
+    put(g, "%%v%d = tt.fp_to_fp %%v%d, rounding = rtne : ", g->next, a.name);
+    put_type(g, &a.shape, a.scalar);
+    put(g, " -> ");
+    put_type(g, &a.shape, narrow);
+    put(g, "\n");
+    value b = {add(g, narrow, &a.shape), narrow, a.shape};
+    cast(g, "tt.fp_to_fp", &b, "->", below(g, 2) ? LILAC_F16 : LILAC_F32);
+    return true;
+}
+
+/* ---- shapes ------------------------------------------------------------------------------ */
+
+static int move(generator *g, const char *op, const value *v, const char *attributes,
+                const shape *to) {
+    value from = *v;
+    shape result = *to;
+    put(g, "%%v%d = tt.%s %%v%d%s : ", g->next, op, from.name, attributes);
+    put_type(g, &from.shape, from.scalar);
+    put(g, " -> ");
+    put_type(g, &result, from.scalar);
+    put(g, "\n");
+    return add(g, from.scalar, &result);
+}
+
+static bool gen_reshape(generator *g) {
+    const value *v = pick(g, ANYTHING, NULL);
+    if (v == NULL) {
+        return false;
+    }
+    uint32_t bits = 0;
+    while (1U << bits < elements(&v->shape)) {
+        bits++;
+    }
+    shape to = below(g, 2) ? some_shape(g) : random_shape(g, bits);
+    if (elements(&to) != elements(&v->shape)) {
+        to = random_shape(g, bits);
+    }
+    (void)move(g, "reshape", v, "", &to);
+    return true;
+}
+
+static bool gen_trans(generator *g) {
+    const value *v = pick(g, ANYTHING, NULL);
+    if (v == NULL || v->shape.rank < 2) {
+        return false;
+    }
+    uint32_t order[MOST_RANK] = {0, 1, 2, 3};
+    shape to = {v->shape.rank, {0}};
+    for (uint32_t i = to.rank; i > 1; i--) {
+        uint32_t j = below(g, i), kept = order[i - 1];
+        order[i - 1] = order[j];
+        order[j] = kept;
+    }
+    lilac_text attribute = {0};
+    lilac_text_puts(&attribute, " {order = array<i32: ");
+    for (uint32_t d = 0; d < to.rank; d++) {
+        to.size[d] = v->shape.size[order[d]];
+        lilac_text_printf(&attribute, "%s%u", d > 0 ? ", " : "", order[d]);
+    }
+    lilac_text_puts(&attribute, ">}");
+    (void)move(g, "trans", v, lilac_text_get(&attribute), &to);
+    lilac_text_clear(&attribute);
+    return true;
+}
+
+static bool gen_expand(generator *g) {
+    const value *v = pick(g, ANYTHING, NULL);
+    if (v == NULL || v->shape.rank == MOST_RANK) {
+        return false;
+    }
+    uint32_t axis = below(g, v->shape.rank + 1);
+    shape to = {v->shape.rank + 1, {0}};
+    for (uint32_t d = 0, from = 0; d < to.rank; d++) {
+        to.size[d] = d == axis ? 1 : v->shape.size[from++];
+    }
+    char attribute[32];
+    memcpy(attribute, " {axis = 0 : i32}", sizeof " {axis = 0 : i32}");
+    attribute[9] = (char)('0' + axis);
+    value from = *v;
+    value wide = {move(g, "expand_dims", &from, attribute, &to), from.scalar, to};
+    if (below(g, 2) && elements(&to) * 2 <= g->most_elements) {
+        to.size[axis] = 2U << below(g, 2);
+        if (elements(&to) <= g->most_elements) {
+            (void)move(g, "broadcast", &wide, "", &to);
+        }
+    }
+    return true;
+}
+
+static bool gen_join(generator *g) {
+    const value *v = pick(g, ANYTHING, NULL);
+    if (v == NULL || v->shape.rank == MOST_RANK || 2 * elements(&v->shape) > g->most_elements) {
+        return false;
+    }
+    value a = *v, b = *pick_same(g, &a);
+    shape to = a.shape;
+    to.size[to.rank++] = 2;
+    put(g, "%%v%d = tt.join %%v%d, %%v%d : ", g->next, a.name, b.name);
+    put_type(g, &a.shape, a.scalar);
+    put(g, " -> ");
+    put_type(g, &to, a.scalar);
+    put(g, "\n");
+    (void)add(g, a.scalar, &to);
+    return true;
+}
+
+static bool gen_split(generator *g) {
+    const value *v = pick(g, ANYTHING, NULL);
+    if (v == NULL || v->shape.rank < 2 || v->shape.size[v->shape.rank - 1] != 2) {
+        return false;
+    }
+    value a = *v;
+    shape to = a.shape;
+    to.rank--;
+    put(g, "%%v%d, %%v%d = tt.split %%v%d : ", g->next, g->next + 1, a.name);
+    put_type(g, &a.shape, a.scalar);
+    put(g, " -> ");
+    put_type(g, &to, a.scalar);
+    put(g, "\n");
+    (void)add(g, a.scalar, &to);
+    (void)add(g, a.scalar, &to);
+    return true;
+}
+
+/* ---- folds ------------------------------------------------------------------------------- */
+
+static const char *combiner(generator *g, lilac_scalar scalar) {
+    static const char *const of_integers[] = {"arith.addi",  "arith.muli",  "arith.andi",
+                                              "arith.ori",   "arith.xori",  "arith.minsi",
+                                              "arith.maxsi", "arith.minui", "arith.maxui"};
+    static const char *const of_floats[] = {"arith.addf",    "arith.addf",     "arith.maxnumf",
+                                            "arith.minnumf", "arith.maximumf", "arith.minimumf"};
+    return lilac_scalar_is_float(scalar) ? of_floats[below(g, 6)] : of_integers[below(g, 9)];
+}
+
+static void fold_types(generator *g, const value *v, uint32_t count, const shape *to, bool scan) {
+    put(g, "}) : (");
+    for (uint32_t k = 0; k < count; k++) {
+        put(g, k > 0 ? ", " : "");
+        put_type(g, &v[k].shape, v[k].scalar);
+    }
+    put(g, ") -> ");
+    put(g, count > 1 ? "(" : "");
+    for (uint32_t k = 0; k < count; k++) {
+        put(g, k > 0 ? ", " : "");
+        put_type(g, scan ? &v[k].shape : to, v[k].scalar);
+    }
+    put(g, count > 1 ? ")\n" : "\n");
+    for (uint32_t k = 0; k < count; k++) {
+        (void)add(g, v[k].scalar, scan ? &v[k].shape : to);
+    }
+}
+
+static void fold_results(generator *g, uint32_t count) {
+    /* Results have one name each: %vA, %vB = … */
+    for (uint32_t k = 0; k < count; k++) {
+        put(g, "%s%%v%d", k > 0 ? ", " : "", g->next + (int)k);
+    }
+    put(g, " = ");
+}
+
+/* The region's own values have names of their own. */
+static void region_of_pair(generator *g, const value *v, bool linear, const char *leaves) {
+    const char *t = lilac_scalar_name(v[0].scalar), *u = lilac_scalar_name(v[1].scalar);
+    put(g, "^bb0(%%a: %s, %%b: %s, %%c: %s, %%d: %s):\n", t, u, t, u);
+    if (linear) { /* x ↦ a x + b, composed */
+        put(g, "%%e = arith.muli %%c, %%a : %s\n%%f = arith.muli %%c, %%b : %s\n", t, t);
+        put(g, "%%g = arith.addi %%f, %%d : %s\n", t);
+        put(g, "%s %%e, %%g : %s, %s\n", leaves, t, u);
+        return;
+    }
+    /* the largest with the smallest index */
+    put(g, "%%e = arith.cmpi sgt, %%a, %%c : %s\n%%f = arith.cmpi eq, %%a, %%c : %s\n", t, t);
+    put(g, "%%g = arith.cmpi slt, %%b, %%d : %s\n%%h = arith.andi %%f, %%g : i1\n", u);
+    put(g, "%%i = arith.ori %%e, %%h : i1\n%%j = arith.select %%i, %%a, %%c : %s\n", t);
+    put(g, "%%k = arith.select %%i, %%b, %%d : %s\n%s %%j, %%k : %s, %s\n", u, leaves, t, u);
+}
+
+static bool fold(generator *g, bool scan, bool several) {
+    const value *picked = pick(g, several ? INTEGERS : INTEGERS | FLOATS, NULL);
+    if (picked == NULL) {
+        return false;
+    }
+    value v[2] = {*picked, *pick_same(g, picked)};
+    bool linear = several && scan && below(g, 2);
+    if (several && !linear) {
+        const value *index = pick(g, BIT(LILAC_I32), &v[0].shape);
+        if (index == NULL) {
+            return false;
+        }
+        v[1] = *index;
+    }
+    uint32_t axis = below(g, v[0].shape.rank), count = several ? 2 : 1;
+    shape to = {0, {0}};
+    for (uint32_t d = 0; d < v[0].shape.rank; d++) {
+        if (d != axis) {
+            to.size[to.rank++] = v[0].shape.size[d];
+        }
+    }
+    const char *leaves = scan ? "tt.scan.return" : "tt.reduce.return";
+    fold_results(g, count);
+    put(g, "\"%s\"(%%v%d", scan ? "tt.scan" : "tt.reduce", v[0].name);
+    if (several)
+        put(g, ", %%v%d", v[1].name);
+    put(g, ") <{axis = %u : i32", axis);
+    if (scan)
+        put(g, ", reverse = %s", below(g, 3) ? "false" : "true");
+    put(g, "}> ({\n");
+    if (several) {
+        region_of_pair(g, v, linear, leaves);
+    } else {
+        const char *t = lilac_scalar_name(v[0].scalar);
+        put(g, "^bb0(%%a: %s, %%b: %s):\n%%c = %s %%a, %%b : %s\n%s %%c : %s\n", t, t,
+            combiner(g, v[0].scalar), t, leaves, t);
+    }
+    fold_types(g, v, count, &to, scan);
+    return true;
+}
+
+static bool gen_reduce(generator *g) {
+    return fold(g, false, false);
+}
+
+static bool gen_reduce_pair(generator *g) {
+    return fold(g, false, true);
+}
+
+static bool gen_scan(generator *g) {
+    return fold(g, true, false);
+}
+
+static bool gen_scan_pair(generator *g) {
+    return fold(g, true, true);
+}
+
+static bool gen_gather(generator *g) {
+    const value *v = pick(g, INTEGERS | FLOATS, NULL);
+    if (v == NULL) {
+        return false;
+    }
+    value source = *v;
+    const value *i = NULL;
+    for (int attempt = 0; attempt < 6 && i == NULL; attempt++) {
+        i = pick(g, BIT(LILAC_I32) | BIT(LILAC_I64), below(g, 2) ? NULL : &source.shape);
+        if (i != NULL && i->shape.rank != source.shape.rank) {
+            i = NULL;
+        }
+    }
+    if (i == NULL) {
+        return false;
+    }
+    /* The index agrees with the source off the axis. */
+    uint32_t axis = below(g, source.shape.rank);
+    for (uint32_t d = 0; d < source.shape.rank; d++) {
+        if (d != axis && i->shape.size[d] != source.shape.size[d]) {
+            return false;
+        }
+    }
+    value index = *i;
+    int limit = small_constant(g, index.scalar, &index.shape, source.shape.size[axis] - 1);
+    int inside = binary(g, "arith.andi", index.name, limit, index.scalar, &index.shape);
+    put(g, "%%v%d = tt.gather %%v%d[%%v%d] {axis = %u : i32} : (", g->next, source.name, inside,
+        axis);
+    put_type(g, &source.shape, source.scalar);
+    put(g, ", ");
+    put_type(g, &index.shape, index.scalar);
+    put(g, ") -> ");
+    put_type(g, &index.shape, source.scalar);
+    put(g, "\n");
+    (void)add(g, source.scalar, &index.shape);
+    return true;
+}
+
+static bool gen_histogram(generator *g) {
+    const value *v = pick(g, BIT(LILAC_I32), NULL);
+    if (v == NULL || v->shape.rank != 1) {
+        return false;
+    }
+    value a = *v;
+    shape bins = {1, {8U << below(g, 5), 0, 0, 0}};
+    int limit = small_constant(g, LILAC_I32, &a.shape, bins.size[0] - 1);
+    int inside = binary(g, "arith.andi", a.name, limit, LILAC_I32, &a.shape);
+    const value *mask = below(g, 2) ? pick(g, BIT(LILAC_I1), &a.shape) : NULL;
+    put(g, "%%v%d = tt.histogram %%v%d", g->next, inside);
+    if (mask != NULL)
+        put(g, ", %%v%d", mask->name);
+    put(g, " : ");
+    put_type(g, &a.shape, LILAC_I32);
+    put(g, " -> ");
+    put_type(g, &bins, LILAC_I32);
+    put(g, "\n");
+    (void)add(g, LILAC_I32, &bins);
+    return true;
+}
+
+/* Concatenation may come in any order, so it is looked at through a sum. */
+static bool gen_cat(generator *g) {
+    const value *v = pick(g, INTEGERS, NULL);
+    if (v == NULL || v->shape.rank != 1 || 2 * elements(&v->shape) > g->most_elements) {
+        return false;
+    }
+    value a = *v, b = *pick_same(g, &a);
+    shape to = {1, {2 * a.shape.size[0], 0, 0, 0}};
+    const char *t = lilac_scalar_name(a.scalar);
+    int name = g->next++;
+    put(g, "%%v%d = tt.cat %%v%d, %%v%d : ", name, a.name, b.name);
+    put_type(g, &a.shape, a.scalar);
+    put(g, " -> ");
+    put_type(g, &to, a.scalar);
+    put(g, "\n%%v%d = \"tt.reduce\"(%%v%d) <{axis = 0 : i32}> ({\n", g->next, name);
+    put(g, "^bb0(%%a: %s, %%b: %s):\n%%c = arith.addi %%a, %%b : %s\n", t, t, t);
+    put(g, "tt.reduce.return %%c : %s\n}) : (", t);
+    put_type(g, &to, a.scalar);
+    put(g, ") -> %s\n", t);
+    (void)add(g, a.scalar, &scalar_shape);
+    return true;
+}
+
+/* ---- atomics ----------------------------------------------------------------------------- */
+
+static bool gen_atomic(generator *g) {
+    static const char *const of_integers[] = {"add", "and", "or",   "xor",
+                                              "max", "min", "umax", "umin"};
+    if (g->stores >= MOST_STORES - 3 || g->depth > 0) {
+        return false;
+    }
+    const value *v = pick(g, BIT(LILAC_I32) | BIT(LILAC_I64) | BIT(LILAC_F32), NULL);
+    if (v == NULL) {
+        return false;
+    }
+    value a = *v;
+    bool is_float = lilac_scalar_is_float(a.scalar), meet = below(g, 2);
+    uint32_t total = elements(&a.shape), p = INPUTS + g->stores++;
+    g->program->parameters[p] =
+        (program_parameter){.scalar = a.scalar,
+                            .is_buffer = true,
+                            .is_output = true,
+                            .count = (uint64_t)total * g->program->programs};
+    int index = flat_index(g, &a.shape, 1), offset;
+    if (meet) { /* several elements at an address; what was there is not looked at */
+        int few = small_constant(g, LILAC_I32, &a.shape, 7);
+        offset = binary(g, "arith.andi", index, few, LILAC_I32, &a.shape);
+    } else {
+        put(g, "%%v%d = tt.get_program_id x : i32\n", g->next);
+        int id = add(g, LILAC_I32, &scalar_shape);
+        int size = small_constant(g, LILAC_I32, &scalar_shape, total);
+        id = binary(g, "arith.muli", id, size, LILAC_I32, &scalar_shape);
+        id = splat(g, id, LILAC_I32, &a.shape);
+        offset = binary(g, "arith.addi", index, id, LILAC_I32, &a.shape);
+    }
+    int pointer = pointers(g, (int)p, a.scalar, &a.shape, offset);
+    int mask =
+        below(g, 2) ? some_mask(g, &a.shape, index) : small_constant(g, LILAC_I1, &a.shape, 1);
+    int name = g->next++;
+    put(g, "%%v%d = tt.atomic_rmw %s, acq_rel, gpu, %%v%d, %%v%d, %%v%d : (", name,
+        is_float ? "fadd" : of_integers[below(g, 8)], pointer, a.name, mask);
+    put_pointer_type(g, &a.shape, a.scalar);
+    put(g, ", ");
+    put_type(g, &a.shape, a.scalar);
+    put(g, ", ");
+    put_type(g, &a.shape, LILAC_I1);
+    put(g, ") -> ");
+    put_type(g, &a.shape, a.scalar);
+    put(g, "\n");
+    if (!meet) {
+        int none = small_constant(g, a.scalar, &a.shape, 0);
+        put(g, "%%v%d = arith.select %%v%d, %%v%d, %%v%d : ", g->next, mask, name, none);
+        put_type(g, &a.shape, LILAC_I1);
+        put(g, ", ");
+        put_type(g, &a.shape, a.scalar);
+        put(g, "\n");
+        (void)add(g, a.scalar, &a.shape);
+    }
+    return true;
+}
+
+/* ---- control ----------------------------------------------------------------------------- */
+
+static void block(generator *g, uint32_t length);
+
+static int some_condition(generator *g) {
+    const value *v = pick(g, BIT(LILAC_I1), &scalar_shape);
+    if (v != NULL) {
+        return v->name;
+    }
+    int id = g->next;
+    put(g, "%%v%d = tt.get_program_id x : i32\n", id);
+    (void)add(g, LILAC_I32, &scalar_shape);
+    const value *n = pick(g, BIT(LILAC_I32), &scalar_shape);
+    return compare_less(g, id, n->name, &scalar_shape);
+}
+
+static void yield(generator *g, const char *op, const value *carried, uint32_t count) {
+    int names[2] = {0, 0};
+    for (uint32_t k = 0; k < count; k++) {
+        names[k] = pick_same(g, &carried[k])->name;
+    }
+    put(g, "%s", op);
+    for (uint32_t k = 0; k < count; k++) {
+        put(g, "%s%%v%d", k > 0 ? ", " : " ", names[k]);
+    }
+    put(g, " : ");
+    for (uint32_t k = 0; k < count; k++) {
+        put(g, k > 0 ? ", " : "");
+        put_type(g, &carried[k].shape, carried[k].scalar);
+    }
+    put(g, "\n");
+}
+
+static bool gen_if(generator *g) {
+    if (g->depth >= 2) {
+        return false;
+    }
+    const value *a = pick(g, ANYTHING, below(g, 5) ? NULL : &scalar_shape);
+    if (a == NULL) {
+        return false;
+    }
+    value carried = *a;
+    int condition = some_condition(g), name = g->next++;
+    put(g, "%%v%d = scf.if %%v%d -> (", name, condition);
+    put_type(g, &carried.shape, carried.scalar);
+    put(g, ") {\n");
+    uint32_t count = g->count;
+    value kept[MOST_VALUES];
+    memcpy(kept, g->values, sizeof kept);
+    for (int side = 0; side < 2; side++) {
+        g->depth++;
+        block(g, 1 + below(g, 4));
+        g->depth--;
+        yield(g, "scf.yield", &carried, 1);
+        put(g, side == 0 ? "} else {\n" : "}\n");
+        memcpy(g->values, kept, sizeof kept);
+        g->count = count;
+    }
+    int next = g->next;
+    g->next = name;
+    (void)add(g, carried.scalar, &carried.shape);
+    g->next = next;
+    return true;
+}
+
+static bool gen_for(generator *g) {
+    if (g->depth >= 2) {
+        return false;
+    }
+    const value *a = pick(g, ANYTHING, below(g, 5) ? NULL : &scalar_shape);
+    const value *b = pick(g, ANYTHING, NULL);
+    if (a == NULL || b == NULL) {
+        return false;
+    }
+    value carried[2] = {*a, *b};
+    uint32_t n = 1 + below(g, 2);
+    int low = small_constant(g, LILAC_I32, &scalar_shape, below(g, 3));
+    int high = small_constant(g, LILAC_I32, &scalar_shape, below(g, 5));
+    const value *limit = below(g, 2) ? pick(g, BIT(LILAC_I32), &scalar_shape) : NULL;
+    if (limit != NULL) {
+        int few = small_constant(g, LILAC_I32, &scalar_shape, 3);
+        high = binary(g, "arith.andi", limit->name, few, LILAC_I32, &scalar_shape);
+    }
+    int step = small_constant(g, LILAC_I32, &scalar_shape, 1 + below(g, 2));
+    int counter = g->next++, inner = g->next, result = g->next + 2;
+    g->next += 4;
+    for (uint32_t k = 0; k < n; k++) {
+        put(g, "%s%%v%d", k > 0 ? ", " : "", result + (int)k);
+    }
+    put(g, " = scf.for %%v%d = %%v%d to %%v%d step %%v%d iter_args(", counter, low, high, step);
+    for (uint32_t k = 0; k < n; k++) {
+        put(g, "%s%%v%d = %%v%d", k > 0 ? ", " : "", inner + (int)k, carried[k].name);
+    }
+    put(g, ") -> (");
+    for (uint32_t k = 0; k < n; k++) {
+        put(g, k > 0 ? ", " : "");
+        put_type(g, &carried[k].shape, carried[k].scalar);
+    }
+    put(g, ") : i32 {\n");
+    uint32_t count = g->count;
+    value kept[MOST_VALUES];
+    memcpy(kept, g->values, sizeof kept);
+    int next = g->next;
+    g->next = counter;
+    (void)add(g, LILAC_I32, &scalar_shape);
+    for (uint32_t k = 0; k < n; k++) {
+        g->next = inner + (int)k;
+        (void)add(g, carried[k].scalar, &carried[k].shape);
+    }
+    g->next = next;
+    g->depth++;
+    block(g, 1 + below(g, 6));
+    g->depth--;
+    yield(g, "scf.yield", carried, n);
+    put(g, "}\n");
+    memcpy(g->values, kept, sizeof kept);
+    g->count = count;
+    next = g->next;
+    for (uint32_t k = 0; k < n; k++) {
+        g->next = result + (int)k;
+        (void)add(g, carried[k].scalar, &carried[k].shape);
+    }
+    g->next = next;
+    return true;
+}
+
+static bool gen_while(generator *g) {
+    if (g->depth >= 2) {
+        return false;
+    }
+    const value *a = pick(g, ANYTHING, NULL);
+    if (a == NULL) {
+        return false;
+    }
+    value carried = *a;
+    int zero = small_constant(g, LILAC_I32, &scalar_shape, 0);
+    int limit = small_constant(g, LILAC_I32, &scalar_shape, below(g, 4));
+    int one = small_constant(g, LILAC_I32, &scalar_shape, 1);
+    int n = g->next;
+    g->next += 9;
+    put(g, "%%v%d, %%v%d = scf.while (%%v%d = %%v%d, %%v%d = %%v%d) : (i32, ", n, n + 1, n + 2,
+        zero, n + 3, carried.name);
+    put_type(g, &carried.shape, carried.scalar);
+    put(g, ") -> (i32, ");
+    put_type(g, &carried.shape, carried.scalar);
+    put(g, ") {\n%%v%d = arith.cmpi slt, %%v%d, %%v%d : i32\n", n + 4, n + 2, limit);
+    put(g, "scf.condition(%%v%d) %%v%d, %%v%d : i32, ", n + 4, n + 2, n + 3);
+    put_type(g, &carried.shape, carried.scalar);
+    put(g, "\n} do {\n^bb0(%%v%d: i32, %%v%d: ", n + 5, n + 6);
+    put_type(g, &carried.shape, carried.scalar);
+    put(g, "):\n");
+    uint32_t count = g->count;
+    value kept[MOST_VALUES];
+    memcpy(kept, g->values, sizeof kept);
+    int next = g->next;
+    g->next = n + 6;
+    (void)add(g, carried.scalar, &carried.shape);
+    g->next = next;
+    g->depth++;
+    block(g, 1 + below(g, 5));
+    g->depth--;
+    put(g, "%%v%d = arith.addi %%v%d, %%v%d : i32\n", n + 7, n + 5, one);
+    int last = pick_same(g, &carried)->name;
+    put(g, "scf.yield %%v%d, %%v%d : i32, ", n + 7, last);
+    put_type(g, &carried.shape, carried.scalar);
+    put(g, "\n}\n");
+    memcpy(g->values, kept, sizeof kept);
+    g->count = count;
+    next = g->next;
+    g->next = n + 1;
+    (void)add(g, carried.scalar, &carried.shape);
+    g->next = next;
+    return true;
+}
+
+/* A function that is not inlined: a few operations on one type. */
+static bool gen_call(generator *g) {
+    const value *v = pick_any_shape(g, INTEGERS);
+    if (v == NULL) {
+        return false;
+    }
+    value a = *v, b = *pick_same(g, &a);
+    uint32_t which = g->helpers++;
+    lilac_text *out = g->out;
+    g->out = &g->functions;
+    put(g, "tt.func private @helper%u(%%a: ", which);
+    put_type(g, &a.shape, a.scalar);
+    put(g, ", %%b: ");
+    put_type(g, &a.shape, a.scalar);
+    put(g, ") -> ");
+    put_type(g, &a.shape, a.scalar);
+    put(g, " attributes {noinline = true} {\n%%c = arith.muli %%a, %%b : ");
+    put_type(g, &a.shape, a.scalar);
+    put(g, "\n%%d = arith.xori %%c, %%a : ");
+    put_type(g, &a.shape, a.scalar);
+    put(g, "\ntt.return %%d : ");
+    put_type(g, &a.shape, a.scalar);
+    put(g, "\n}\n");
+    g->out = out;
+    put(g, "%%v%d = tt.call @helper%u(%%v%d, %%v%d) : (", g->next, which, a.name, b.name);
+    put_type(g, &a.shape, a.scalar);
+    put(g, ", ");
+    put_type(g, &a.shape, a.scalar);
+    put(g, ") -> ");
+    put_type(g, &a.shape, a.scalar);
+    put(g, "\n");
+    (void)add(g, a.scalar, &a.shape);
+    return true;
+}
+
+static bool gen_map(generator *g) {
+    const value *v = pick(g, INTEGERS, NULL);
+    if (v == NULL) {
+        return false;
+    }
+    value a = *v, b = *pick_same(g, &a);
+    const char *t = lilac_scalar_name(a.scalar);
+    put(g, "%%v%d = \"tt.map_elementwise\"(%%v%d, %%v%d) <{pack = 1 : i32}> ({\n", g->next, a.name,
+        b.name);
+    put(g, "^bb0(%%a: %s, %%b: %s):\n%%c = arith.cmpi slt, %%a, %%b : %s\n", t, t, t);
+    put(g, "%%d = scf.if %%c -> (%s) {\n%%e = arith.subi %%b, %%a : %s\nscf.yield %%e : %s\n", t, t,
+        t);
+    put(g, "} else {\nscf.yield %%b : %s\n}\ntt.map_elementwise.return %%d : %s\n}) : (", t, t);
+    put_type(g, &a.shape, a.scalar);
+    put(g, ", ");
+    put_type(g, &a.shape, a.scalar);
+    put(g, ") -> ");
+    put_type(g, &a.shape, a.scalar);
+    put(g, "\n");
+    (void)add(g, a.scalar, &a.shape);
+    return true;
+}
+
+/* ---- programs ---------------------------------------------------------------------------- */
+
+typedef struct feature {
+    const char *name;
+    uint32_t weight;
+    bool (*generate)(generator *g);
+} feature;
+
+static const feature features[] = {
+    {"load", 8, gen_load},
+    {"constant", 3, gen_constant},
+    {"splat", 3, gen_splat},
+    {"program id", 1, gen_program_id},
+    {"integer", 12, gen_integer},
+    {"division and shift", 4, gen_division},
+    {"mulhiui", 1, gen_mulhi},
+    {"absi", 1, gen_absi},
+    {"float", 10, gen_float},
+    {"fma", 2, gen_fma},
+    {"math", 2, gen_math},
+    {"math of f64", 1, gen_math_f64},
+    {"signs and roundings", 2, gen_float_bits},
+    {"precise", 1, gen_precise},
+    {"remf", 1, gen_remf},
+    {"clampf", 1, gen_clamp},
+    {"compare", 4, gen_compare},
+    {"select", 4, gen_select},
+    {"cast", 6, gen_cast},
+    {"float of 8 bits", 1, gen_float8},
+    {"reshape", 4, gen_reshape},
+    {"trans", 4, gen_trans},
+    {"expand and broadcast", 4, gen_expand},
+    {"join", 3, gen_join},
+    {"split", 3, gen_split},
+    {"reduce", 5, gen_reduce},
+    {"reduce of two", 2, gen_reduce_pair},
+    {"scan", 4, gen_scan},
+    {"scan of two", 2, gen_scan_pair},
+    {"gather", 3, gen_gather},
+    {"histogram", 2, gen_histogram},
+    {"cat", 1, gen_cat},
+    {"atomic", 2, gen_atomic},
+    {"if", 3, gen_if},
+    {"for", 3, gen_for},
+    {"while", 2, gen_while},
+    {"call", 1, gen_call},
+    {"map_elementwise", 1, gen_map},
+    {"store", 2, gen_store},
+};
+enum { FEATURES = sizeof features / sizeof *features };
+
+const char *program_feature(uint32_t index) {
+    return index < FEATURES ? features[index].name : NULL;
+}
+
+static void block(generator *g, uint32_t length) {
+    uint32_t total = 0;
+    for (uint32_t i = 0; i < FEATURES; i++) {
+        total += g->features >> i & 1 ? features[i].weight : 0;
+    }
+    for (uint32_t i = 0, attempts = 0; i < length && attempts < 20 * length + 20; attempts++) {
+        uint32_t at = below(g, total), k = 0;
+        for (;; k++) {
+            uint32_t weight = g->features >> k & 1 ? features[k].weight : 0;
+            if (at < weight) {
+                break;
+            }
+            at -= weight;
+        }
+        if (features[k].generate(g)) {
+            g->program->used |= 1ULL << k;
+            i++;
+        }
+    }
+}
+
+void program_generate(program *p, program_choices *choices, uint64_t wanted, uint32_t most) {
+    memset(p, 0, sizeof *p);
+    generator *g = lilac_heap_grow(NULL, sizeof *g);
+    memset(g, 0, sizeof *g);
+    lilac_text body = {0};
+    g->program = p;
+    g->choices = choices;
+    g->out = &body;
+    g->features = wanted;
+    p->warps = 1U << below(g, 4);
+    p->programs = below(g, 3) ? 1 : 2;
+    p->data_seed = below(g, 1 << 16);
+    p->parameter_count = INPUTS + MOST_STORES + 2;
+    uint32_t bits = 4 + below(g, 7);
+    g->most_elements = 2U << bits;
+    for (uint32_t i = 0; i < 3; i++) {
+        g->usual[i] = random_shape(g, i == 2 && bits > 4 ? bits - 1 - below(g, 3) : bits);
+    }
+    for (uint32_t i = 0; i < INPUTS; i++) {
+        p->parameters[i] = (program_parameter){
+            .scalar = inputs[i], .is_buffer = true, .count = 2 * INPUT_ELEMENTS};
+    }
+    g->next = INPUTS + MOST_STORES;
+    for (uint32_t i = 0; i < 2; i++) {
+        p->parameters[g->next] =
+            (program_parameter){.scalar = LILAC_I32, .bits = below(g, i == 0 ? 1U << bits : 7)};
+        (void)add(g, LILAC_I32, &scalar_shape);
+    }
+    (void)gen_load(g);
+    block(g, 1 + below(g, most));
+    for (int i = 0; i < 4; i++) {
+        const value *v = pick(g, ANYTHING, i < 3 ? NULL : &scalar_shape);
+        if (v != NULL) {
+            store_value(g, v, below(g, 4) == 0);
+        }
+    }
+    lilac_text_puts(&p->text, "module {\ntt.func public @k(");
+    for (uint32_t i = 0; i < p->parameter_count; i++) {
+        const program_parameter *q = &p->parameters[i];
+        lilac_text_printf(&p->text, i > 0 ? ", %%v%u: " : "%%v%u: ", i);
+        if (i < INPUTS + MOST_STORES) {
+            lilac_text_printf(&p->text, "!tt.ptr<%s> {tt.divisibility = 16 : i32}",
+                              lilac_scalar_name(q->is_buffer ? q->scalar : LILAC_I32));
+        } else {
+            lilac_text_puts(&p->text, "i32");
+        }
+    }
+    for (uint32_t i = INPUTS + g->stores; i < INPUTS + MOST_STORES; i++) {
+        p->parameters[i] = (program_parameter){
+            .scalar = LILAC_I32, .is_buffer = true, .is_output = true, .count = 1};
+    }
+    lilac_text_puts(&p->text, ") {\n");
+    lilac_text_put(&p->text, body.bytes, body.length);
+    lilac_text_puts(&p->text, "tt.return\n}\n");
+    lilac_text_put(&p->text, lilac_text_get(&g->functions), g->functions.length);
+    lilac_text_puts(&p->text, "}\n");
+    lilac_text_clear(&body);
+    lilac_text_clear(&g->functions);
+    lilac_heap_free(g);
+}
+
+void program_clear(program *p) {
+    lilac_text_clear(&p->text);
+}

@@ -1,0 +1,78 @@
+/* Random well-formed tile programs, and one judgement of any program: compiled by the whole
+ * pipeline, run on the simulator, and compared with the interpreter.
+ *
+ * A program has one input buffer for each type and one output buffer for each store. Its choices
+ * come from a seed or from bytes (of a fuzzer); the same choices make the same program. */
+#ifndef LILAC_TESTS_RANDOM_PROGRAMS_H
+#define LILAC_TESTS_RANDOM_PROGRAMS_H
+
+#include "interpreter.h"
+
+#include <lilac/driver.h>
+#include <lilac/sim.h>
+
+enum { PROGRAM_MOST_PARAMETERS = 40 };
+
+/* Where choices come from: the bytes first, then the generator. */
+typedef struct program_choices {
+    lilac_random random;
+    const uint8_t *bytes;
+    size_t size, at;
+} program_choices;
+
+void program_choices_seed(program_choices *choices, uint64_t seed);
+uint32_t program_below(program_choices *choices, uint32_t bound);
+
+typedef struct program_parameter {
+    lilac_scalar scalar; /* of a buffer: its elements' */
+    bool is_buffer, is_output;
+    uint64_t count; /* elements of a buffer */
+    uint64_t bits;  /* of a scalar */
+} program_parameter;
+
+typedef struct program {
+    lilac_text text;
+    uint32_t warps, programs; /* in the grid, along x */
+    uint64_t data_seed;       /* of what is in the buffers */
+    bool plain_data;          /* no NaN, no infinity, no zero among the integers */
+    uint64_t layout_seed;     /* not 0: random layouts on all tensors, conversions between them */
+    uint64_t used;            /* a bit for each feature that it has */
+    uint32_t parameter_count;
+    program_parameter parameters[PROGRAM_MOST_PARAMETERS];
+} program;
+
+/* Kinds of operations; a generator may be told to leave some out. NULL past the end. */
+const char *program_feature(uint32_t index);
+/* `features`: a bit for each that may be used; `most`: about how many operations. */
+void program_generate(program *p, program_choices *choices, uint64_t features, uint32_t most);
+void program_clear(program *p);
+
+/* The parameters of a kernel as buffers of `elements` elements and small scalars, for kernels that
+ * come as text. False: it has parameters of other kinds. */
+bool program_of_text(program *p, const char *text, size_t length, uint32_t warps,
+                     uint64_t elements);
+
+typedef enum program_outcome {
+    PROGRAM_SAME,
+    PROGRAM_REFUSED,      /* by the compiler, as not supported: `why` names it */
+    PROGRAM_UNDETERMINED, /* the interpreter's run is no test: `why` says how it ended */
+    PROGRAM_WRONG,        /* another result, or a trap, or a race */
+    PROGRAM_BROKEN        /* a diagnostic that no well-formed program should get */
+} program_outcome;
+
+typedef struct program_judgement {
+    program_outcome outcome;
+    char why[256];
+    uint64_t exact, within, open; /* elements compared */
+    double worst;
+} program_judgement;
+
+/* Judges the program's text, or another text with the same parameters. A tensor's random layout
+ * depends on the seed and on the names of what it is computed from, not on the rest of the text. */
+program_judgement program_judge(const program *p, const char *text);
+/* The text with the random layouts that it is judged with, as far as a text can say them. */
+void program_print_layouts(lilac_text *out, const program *p, const char *text);
+/* Drops operations as long as the judgement stays the same; the text that is left. */
+void program_minimise(lilac_text *out, const program *p, const char *text);
+
+#endif
