@@ -92,6 +92,8 @@ static void count(lilac_lowering *l, const lilac_lower_value *numbers,
     const lilac_lower_view *view = numbers->view;
     lilac_simt_value own = lilac_lower_one_copy(l, view->free_threads, 0);
     lilac_simt_value one = word(l, 1);
+    lilac_simt_instruction adds = *promise;
+    adds.scope = LILAC_SIMT_SCOPE_BLOCK;
     for (uint32_t r = 0; r < view->count; r++) {
         if (view->canonical[r] != r) {
             continue;
@@ -104,7 +106,7 @@ static void count(lilac_lowering *l, const lilac_lower_value *numbers,
             lilac_simt_op2(b, LILAC_SIMT_OP_ADD, LILAC_SIMT_I32, shared_base(l), offset);
         (void)lilac_simt_atomic_op(b, LILAC_SIMT_OP_ATOMIC_SHARED, LILAC_SIMT_ATOMIC_ADD, 1, &one,
                                    address, scratch, both(l, both(l, own, masks[r]), inside), false,
-                                   promise);
+                                   &adds);
     }
 }
 
