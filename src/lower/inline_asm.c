@@ -151,10 +151,10 @@ static bool check_words(lilac_lowering *l, const group *g) {
 }
 
 static void gather(lilac_lowering *l, const group *g, uint32_t first, lilac_lower_asm *piece) {
-    uint32_t last = g->results[0] != NULL ? g->results[0]->count : g->operands[0]->count;
     piece->operands = 0;
     for (uint32_t k = 0; k < g->op->operand_count; k++) {
         const lilac_lower_value *operand = g->operands[k];
+        uint32_t last = g->results[0] != NULL ? g->results[0]->count : g->operands[0]->count;
         uint32_t each = elements_of_word(operand->simt, g->packed);
         for (uint32_t e = 0; e < g->packed; e += each) {
             lilac_simt_value parts[4];
