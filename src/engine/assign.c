@@ -58,12 +58,18 @@ static layout_rule rule_of(const lilac_tile_op *op) {
     case LILAC_TILE_OP_TT_RESHAPE:
         return RULE_SHAPE;
     case LILAC_TILE_OP_TT_JOIN:
+    case LILAC_TILE_OP_TT_CAT:
         return RULE_JOIN;
     case LILAC_TILE_OP_TT_SPLIT:
         return RULE_SPLIT;
     case LILAC_TILE_OP_TT_REDUCE:
         return RULE_REDUCE;
+    case LILAC_TILE_OP_TT_GATHER:
+        return RULE_GATHER;
+    case LILAC_TILE_OP_TT_HISTOGRAM:
+        return RULE_FREE;
     case LILAC_TILE_OP_TT_SCAN:
+        return RULE_SCAN;
     case LILAC_TILE_OP_TT_MAP_ELEMENTWISE:
         return RULE_SAME;
     case LILAC_TILE_OP_SCF_FOR:
@@ -115,7 +121,8 @@ typedef struct tally {
 } tally;
 
 static bool is_site(layout_rule rule) {
-    return rule == RULE_MEMORY || rule == RULE_REDUCE || rule == RULE_JOIN;
+    return rule == RULE_MEMORY || rule == RULE_REDUCE || rule == RULE_JOIN || rule == RULE_SCAN ||
+           rule == RULE_GATHER;
 }
 
 static void count_type(tally *t, const lilac_tile_type *type, const lilac_tile_op *op) {

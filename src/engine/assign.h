@@ -23,6 +23,9 @@ typedef enum layout_rule {
     RULE_JOIN,
     RULE_SPLIT,
     RULE_REDUCE,  /* results are slices of the operands' */
+    RULE_SCAN,    /* operands and results alike, and an anchor */
+    RULE_GATHER,  /* index and result alike, the source too if it has their shape */
+    RULE_FREE,    /* operands in any layout, and the results in any other */
     RULE_CONTROL, /* scf and cf: what is carried agrees */
     RULE_ANY      /* takes its operands in any layout */
 } layout_rule;
@@ -163,8 +166,15 @@ uint32_t lilac_coalesce_candidates(assignment *a, const layout_site *first, bool
 /* price.c: in 1/16 clocks, once, all warps of a block together */
 int64_t lilac_price_conversion(assignment *a, const lilac_layout *from, const lilac_layout *to,
                                uint32_t bits);
-int64_t lilac_price_reduction(const assignment *a, const lilac_tile_op *op,
-                              const lilac_layout *layout);
+/* Of a reduction or a scan whose operands have this layout. */
+int64_t lilac_price_along(const assignment *a, const lilac_tile_op *op, const lilac_layout *layout);
+
+/* gather.c: the same of a gather whose tensors all have this layout; and layouts that it likes,
+ * given the order of dimensions that memory does: at most `most`, their number. */
+int64_t lilac_price_gather(const assignment *a, const lilac_tile_op *op,
+                           const lilac_layout *layout);
+uint32_t lilac_gather_candidates(assignment *a, const lilac_tile_op *op, const uint32_t *order,
+                                 const lilac_layout **result, uint32_t most);
 
 /* transfer.c */
 const lilac_layout *lilac_transfer_intern(assignment *a, const lilac_layout *layout);

@@ -9,6 +9,9 @@
  *       … in warps                       each word that is kept stored once a warp, a barrier, and
  *                                        all warps' parts loaded
  *
+ *   scan         the same, for each of the blocks of neighbours that are above the lanes too, and a
+ *                step back down
+ *   gather       gather.c, as counted from its ways
  *   accesses     coalesce.c, from the same table of costs
  */
 #include "assign.h"
@@ -67,38 +70,65 @@ static uint32_t words_of(const lilac_tile_op *op) {
     return words;
 }
 
-int64_t lilac_price_reduction(const assignment *a, const lilac_tile_op *op,
-                              const lilac_layout *layout) {
-    const lilac_arch *arch = a->target->arch;
-    uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
-    uint32_t kept = 0, lanes = 0, warps = 0, at = 0;
-    if (axis >= layout->out_count)
-        return 0;
-    uint32_t start = lilac_layout_out_start(layout, axis);
-    uint64_t along = ((UINT64_C(1) << layout->out[axis].bits) - 1) << start;
+/* How the bits of a layout stand to an axis. */
+typedef struct bits_along {
+    uint32_t kept;                    /* register bits that lead to other lines */
+    uint32_t registers, lanes, warps; /* bits that lead along the axis */
+    uint32_t above;                   /* register bits among them that are above a lane's */
+} bits_along;
+
+static bits_along look_along(const lilac_layout *layout, uint32_t axis) {
+    bits_along result = {.kept = 0};
+    uint32_t start = lilac_layout_out_start(layout, axis), at = 0;
+    uint64_t along = ((UINT64_C(1) << layout->out[axis].bits) - 1) << start, lowest = 0;
     span keeps = {.count = 0}, combines = {.count = 0};
     for (uint32_t i = 0; i < layout->in_count && i < 3; i++) {
         for (uint32_t bit = 0; bit < layout->in[i].bits; bit++, at++) {
             uint64_t column = layout->columns[at];
-            if (span_add(&keeps, column & ~along))
-                kept += i == 0;
-            else if (span_add(&combines, column & along)) {
-                lanes += i == 1;
-                warps += i == 2;
+            if (span_add(&keeps, column & ~along)) {
+                result.kept += i == 0;
+            } else if (span_add(&combines, column & along)) {
+                result.registers += i == 0;
+                result.lanes += i == 1;
+                result.warps += i == 2;
+                if (i == 1 && (lowest == 0 || (column & along) < lowest))
+                    lowest = column & along;
             }
         }
     }
-    uint64_t words = (uint64_t)words_of(op) << kept, count = a->target->num_warps;
-    lilac_movement_price price = {.shuffles = words * lanes * count};
-    if (warps > 0) {
-        uint64_t parts = UINT64_C(1) << warps, loads = parts > 4 ? parts / 4 : 1;
-        price.stores = price.store_wavefronts = words * count;
-        price.loads = words * loads * count;
-        price.load_wavefronts = words * loads * count * (parts < 4 ? parts : 4);
+    for (uint32_t i = 0; lowest != 0 && i < layout->in[0].bits; i++)
+        result.above += (layout->columns[i] & along) > lowest;
+    return result;
+}
+
+/* Combining along an axis; `lines` words of a thread go through lanes and warps. */
+static int64_t combining_price(const assignment *a, const bits_along *bits, uint64_t lines,
+                               uint32_t words, uint32_t lane_steps, uint32_t region) {
+    const lilac_arch *arch = a->target->arch;
+    uint64_t count = a->target->num_warps, moved = lines * words;
+    lilac_movement_price price = {.shuffles = moved * lane_steps * count};
+    if (bits->warps > 0) {
+        uint64_t parts = UINT64_C(1) << bits->warps, loads = parts > 4 ? parts / 4 : 1;
+        price.stores = price.store_wavefronts = moved * count;
+        price.loads = moved * loads * count;
+        price.load_wavefronts = moved * loads * count * (parts < 4 ? parts : 4);
         price.barriers = count;
     }
-    uint64_t steps = lanes + (warps > 0 ? (UINT64_C(1) << warps) - 1 : 0);
-    uint64_t again = ((uint64_t)count_region(op) << kept) * steps * count * arch->costs->issue;
+    uint64_t steps = lane_steps + (bits->warps > 0 ? (UINT64_C(1) << bits->warps) - 1 : 0);
+    uint64_t again = region * lines * steps * count * arch->costs->issue;
     return (int64_t)(lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_BLOCK, arch) +
                      again);
+}
+
+int64_t lilac_price_along(const assignment *a, const lilac_tile_op *op,
+                          const lilac_layout *layout) {
+    uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
+    if (axis >= layout->out_count)
+        return 0;
+    bits_along bits = look_along(layout, axis);
+    uint64_t lines = UINT64_C(1) << bits.kept;
+    if (op->code == LILAC_TILE_OP_TT_SCAN)
+        return combining_price(a, &bits, lines << bits.above, words_of(op),
+                               bits.lanes > 0 ? bits.lanes + 1 : 0, count_region(op));
+    return combining_price(a, &bits, lines, words_of(op), bits.lanes, count_region(op));
 }

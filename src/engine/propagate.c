@@ -32,7 +32,7 @@
 
 typedef struct component {
     layout_site *sites;         /* memory operations, linked by next */
-    layout_site *reductions;    /* of its values, linked by next */
+    layout_site *along;         /* reductions, scans and gathers of its values, linked by next */
     const lilac_layout *best;   /* what they like */
     int64_t cost;               /* of that */
     const lilac_layout *chosen; /* NULL: not yet */
@@ -121,6 +121,30 @@ static void relate_sides(assignment *a, const listed_op *listed) {
     }
 }
 
+static bool is_same_shape(const lilac_tile_type *x, const lilac_tile_type *y) {
+    return x->rank == y->rank && memcmp(x->shape, y->shape, x->rank * sizeof *x->shape) == 0;
+}
+
+/* The index and the result agree; the source would like to. */
+static void relate_gather(assignment *a, const listed_op *listed) {
+    const lilac_tile_op *op = listed->op;
+    uint32_t node = listed->site->node;
+    const lilac_tile_value *source = op->operands[0].value, *index = op->operands[1].value;
+    unite(a->group, op->results[0].id, node);
+    if (is_fixed(a, index))
+        unite(a->group, index->id, node);
+    if (is_fixed(a, source) && is_same_shape(source->type, op->results[0].type))
+        link_nodes(a, NULL, source->id, node);
+}
+
+/* All alike, and the operation's own node with them. */
+static void relate_scan(assignment *a, const listed_op *listed) {
+    const lilac_tile_op *op = listed->op;
+    relate_all(a, op);
+    for (uint32_t i = 0; i < op->result_count; i++)
+        unite(a->group, op->results[i].id, listed->site->node);
+}
+
 static void relate_shape(assignment *a, const lilac_tile_op *op) {
     for (uint32_t i = 1; i < op->result_count; i++)
         same(a, &op->results[0], &op->results[i]);
@@ -195,6 +219,12 @@ static void relate(assignment *a) {
         case RULE_JOIN:
             relate_sides(a, listed);
             break;
+        case RULE_GATHER:
+            relate_gather(a, listed);
+            break;
+        case RULE_SCAN:
+            relate_scan(a, listed);
+            break;
         case RULE_SHAPE:
         case RULE_SPLIT:
             relate_shape(a, listed->op);
@@ -222,8 +252,10 @@ static void build_components(propagation *p) {
                   lilac_propagate_find(a->group, a->edges[i].to));
     for (uint32_t i = a->site_count; i-- > 0;) {
         component *c = &p->components[component_of(p, a->sites[i].node)];
-        layout_site **list = a->sites[i].is_memory ? &c->sites : &c->reductions;
-        if (!a->sites[i].is_memory && a->sites[i].op->code != LILAC_TILE_OP_TT_REDUCE)
+        layout_site **list = a->sites[i].is_memory ? &c->sites : &c->along;
+        lilac_tile_opcode code = a->sites[i].op->code;
+        if (!a->sites[i].is_memory && code != LILAC_TILE_OP_TT_REDUCE &&
+            code != LILAC_TILE_OP_TT_GATHER && code != LILAC_TILE_OP_TT_SCAN)
             continue;
         a->sites[i].next = *list;
         *list = &a->sites[i];
@@ -308,8 +340,10 @@ static int64_t cost_in(propagation *p, const component *c, const lilac_layout *l
     int64_t total = 0;
     for (layout_site *site = c->sites; site != NULL; site = site->next)
         total += site_cost(p->a, site, layout, &taken);
-    for (layout_site *site = c->reductions; site != NULL; site = site->next)
-        total += site->weight * lilac_price_reduction(p->a, site->op, layout);
+    for (layout_site *site = c->along; site != NULL; site = site->next)
+        total += site->weight * (site->op->code == LILAC_TILE_OP_TT_GATHER
+                                     ? lilac_price_gather(p->a, site->op, layout)
+                                     : lilac_price_along(p->a, site->op, layout));
     return total;
 }
 
@@ -330,7 +364,7 @@ static int64_t edge_price(propagation *p, const layout_edge *edge, bool forward,
 }
 
 static int64_t weight_of(const component *c) {
-    return c->sites != NULL ? c->sites->weight : c->reductions != NULL ? c->reductions->weight : 1;
+    return c->sites != NULL ? c->sites->weight : c->along != NULL ? c->along->weight : 1;
 }
 
 /* What the neighbours of a component lose by its layout, or pay for a conversion. */
@@ -375,10 +409,15 @@ static void find_best(propagation *p, uint32_t root, bool neighbours) {
     component *c = &p->components[root];
     const lilac_layout *candidates[CANDIDATES], *best = NULL;
     int64_t least = 0, own = 0;
-    bool varied = !has_many_sites(c) && (c->reductions != NULL || wants_two_orders(c));
+    bool varied = !has_many_sites(c) && (c->along != NULL || wants_two_orders(c));
     if (neighbours && !varied)
         return;
     uint32_t count = lilac_coalesce_candidates(p->a, c->sites, varied, candidates, CANDIDATES);
+    for (const layout_site *site = c->along; site != NULL && count > 0; site = site->next)
+        if (site->op->code == LILAC_TILE_OP_TT_GATHER &&
+            is_same_shape(site->op->results[0].type, c->sites->access.type))
+            count += lilac_gather_candidates(p->a, site->op, c->sites->access.order,
+                                             candidates + count, CANDIDATES - count);
     for (uint32_t i = 0; i < count; i++) {
         int64_t cost = cost_in(p, c, candidates[i]);
         int64_t total = cost;

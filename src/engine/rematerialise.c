@@ -390,6 +390,19 @@ static bool visit_site(rewriting *r, lilac_tile_op *op, const layout_site *site)
     return true;
 }
 
+/* The source moves in the gather itself, wherever it is; one that is made for it comes as the
+ * result is. */
+static void visit_gather(rewriting *r, lilac_tile_op *op, const layout_site *site) {
+    const lilac_layout *layout = lilac_propagate_layout(r->a, site->node);
+    const lilac_tile_type *source = op->operands[0].value->type, *result = op->results[0].type;
+    bool alike = r->a->kind[op->operands[0].value->id] == VALUE_CHEAP;
+    for (uint32_t d = 0; d < source->rank; d++)
+        alike &= source->shape[d] == result->shape[d];
+    give_results(r, op);
+    ask(r, op, 0, alike ? layout : NULL);
+    ask(r, op, 1, layout);
+}
+
 static void give_arguments(rewriting *r, const lilac_tile_block *block) {
     for (uint32_t i = 0; i < block->argument_count; i++)
         if (r->a->kind[block->arguments[i]->id] == VALUE_FIXED)
@@ -454,7 +467,7 @@ static bool visit(rewriting *r, const listed_op *listed) {
     for (uint32_t i = 0; i < op->result_count; i++)
         if (r->a->kind[op->results[i].id] == VALUE_FIXED)
             resolve(r, &op->results[i]);
-    for (uint32_t i = 0; i < op->region_count && op->code != LILAC_TILE_OP_TT_REDUCE; i++)
+    for (uint32_t i = 0; i < op->region_count && listed->rule == RULE_CONTROL; i++)
         for (const lilac_tile_block *block = op->regions[i]->first; block != NULL;
              block = block->next)
             resolve_arguments(r, block);
@@ -465,6 +478,7 @@ static bool visit(rewriting *r, const listed_op *listed) {
         return true;
     case RULE_MEMORY:
     case RULE_REDUCE:
+    case RULE_SCAN:
     case RULE_JOIN:
         return visit_site(r, op, listed->site);
     case RULE_SHAPE:
@@ -472,6 +486,13 @@ static bool visit(rewriting *r, const listed_op *listed) {
         return visit_shape(r, op);
     case RULE_CONTROL:
         visit_control(r, op);
+        return true;
+    case RULE_GATHER:
+        visit_gather(r, op, listed->site);
+        return true;
+    case RULE_FREE:
+        give_results(r, op);
+        ask_all(r, op, NULL);
         return true;
     case RULE_ANY:
         ask_all(r, op, NULL);

@@ -8,6 +8,8 @@
  *   join           a new register bit 0 ↦ the new      R without the register bit that is the
  *                  last dimension                      last dimension
  *   split          as join's operand                   as join's result
+ *   cat            a new highest register bit     R without the register bit that is the half
+ *                  is the half
  *   reduce         L without the axis                  R with the axis in the lanes and warps that
  *                                                      hold copies, and the rest in registers
  *
@@ -156,6 +158,45 @@ static bool unpair(lilac_layout *result, const lilac_layout *layout) {
     return true;
 }
 
+/* tt.cat: a new highest register bit is the half, the highest bit of the one dimension. */
+static bool lengthen(lilac_layout *result, const lilac_layout *layout, const lilac_tile_type *to) {
+    if (layout->out_count != 1 || !with_shape(result, to->rank, to->shape))
+        return false;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < layout->in_count; i++) {
+        uint64_t columns[LILAC_LAYOUT_MAX_BITS + 1];
+        uint32_t count = layout->in[i].bits;
+        memcpy(columns, layout->columns + at, count * sizeof *columns);
+        at += count;
+        if (i == 0)
+            columns[count++] = UINT64_C(1) << layout->out_bits;
+        if (!lilac_layout_add_in(result, layout->in[i].name, count, columns, NULL))
+            return false;
+    }
+    return true;
+}
+
+/* Back: when one register bit alone is the half. */
+static bool shorten(lilac_layout *result, const lilac_layout *layout, const lilac_tile_type *to) {
+    uint64_t half = UINT64_C(1) << (layout->out_bits - 1);
+    uint32_t holders = 0, at = 0;
+    for (uint32_t i = 0; i < layout->in_bits; i++)
+        if (layout->columns[i] & half)
+            holders += layout->columns[i] == half && i < layout->in[0].bits ? 1 : 2;
+    if (layout->out_count != 1 || holders != 1 || !with_shape(result, to->rank, to->shape))
+        return false;
+    for (uint32_t i = 0; i < layout->in_count; i++) {
+        uint64_t columns[LILAC_LAYOUT_MAX_BITS];
+        uint32_t count = 0;
+        for (uint32_t bit = 0; bit < layout->in[i].bits; bit++, at++)
+            if (layout->columns[at] != half)
+                columns[count++] = layout->columns[at];
+        if (!lilac_layout_add_in(result, layout->in[i].name, count, columns, NULL))
+            return false;
+    }
+    return true;
+}
+
 /* A layout of `to` whose slice along the axis is R: each column of R keeps its place, the axis goes
  * into lane and warp bits that only make copies, lowest first, and what is left of it into new
  * registers. */
@@ -227,6 +268,12 @@ const lilac_layout *lilac_transfer_forward(assignment *a, const lilac_tile_op *o
     case LILAC_TILE_OP_TT_SPLIT:
         done = unpair(&made, operand);
         break;
+    case LILAC_TILE_OP_TT_CAT:
+        done = lengthen(&made, operand, op->results[0].type);
+        break;
+    case LILAC_TILE_OP_TT_SCAN:
+    case LILAC_TILE_OP_TT_GATHER: /* the index's */
+        return operand;
     default:
         break;
     }
@@ -262,6 +309,9 @@ const lilac_layout *lilac_transfer_backward(assignment *a, const lilac_tile_op *
         break;
     case LILAC_TILE_OP_TT_SPLIT:
         done = pair(&made, result);
+        break;
+    case LILAC_TILE_OP_TT_CAT:
+        done = shorten(&made, result, op->operands[0].value->type);
         break;
     default: /* element by element */
         return result;

@@ -422,9 +422,6 @@ static void given_layouts_stay(void **state) {
 static bool has_no_rule(const char *text) {
     static const char *const words[] = {"tt.dot ",
                                         "tt.dot_scaled ",
-                                        "tt.gather ",
-                                        "tt.histogram ",
-                                        "tt.cat ",
                                         "tt.descriptor_load ",
                                         "tt.descriptor_store ",
                                         "tt.descriptor_reduce ",
