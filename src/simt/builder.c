@@ -79,15 +79,26 @@ static lilac_simt_value share(lilac_simt_builder *b, lilac_simt_instruction *lik
     return i->result;
 }
 
+/* What stands for a uniform value is uniform, though it may be computed from what a marked value is
+ * computed from: x ^ c of one number in all threads, where nothing says so of x. */
+static void keep_uniform(lilac_simt_kernel *kernel, lilac_simt_value value, bool uniform) {
+    if (uniform && !kernel->values[value].uniform) {
+        lilac_simt_mark_uniform(kernel, value);
+    }
+}
+
 lilac_simt_value lilac_simt_emit(lilac_simt_builder *b, lilac_simt_instruction *like,
                                  lilac_simt_type type) {
-    if (like->operand_count > 0) {
-        lilac_simt_value simpler = lilac_simt_simplify(b, like, type);
-        if (simpler != 0) {
-            return simpler;
-        }
+    if (like->operand_count == 0) {
+        return share(b, like, 1, &type);
     }
-    return share(b, like, 1, &type);
+    const bool uniform = lilac_simt_is_uniform(b->kernel, like);
+    lilac_simt_value value = lilac_simt_simplify(b, like, type);
+    if (value == 0) {
+        value = share(b, like, 1, &type);
+    }
+    keep_uniform(b->kernel, value, uniform);
+    return value;
 }
 
 lilac_simt_value lilac_simt_constant(lilac_simt_builder *b, lilac_simt_type type, uint64_t bits) {

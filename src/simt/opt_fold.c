@@ -239,7 +239,14 @@ static void fold_pure(folder *f, instruction *i) {
     instruction copy = *i;
     memcpy(parts, i->operands, sizeof *parts * i->operand_count);
     copy.operands = parts;
+    const bool uniform = f->b.kernel->values[i->result].uniform;
     lilac_simt_value value = lilac_simt_simplify(&f->b, &copy, type);
+    /* Operands that were marked may have made way for what they are computed from. */
+    lilac_simt_value stands = value != 0 ? value : i->result;
+    if (uniform && !(value != 0 ? f->b.kernel->values[value].uniform
+                                : lilac_simt_is_uniform(f->b.kernel, &copy))) {
+        lilac_simt_mark_uniform(f->b.kernel, stands);
+    }
     if (value != 0 && value != i->result) {
         replace(f, i->result, value);
         lilac_simt_unlink(i);
