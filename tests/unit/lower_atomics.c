@@ -180,6 +180,63 @@ static void copies(void **state) {
     }
 }
 
+/* ", #ttg.linear<{…}>" of 2^bits elements: unit columns in some of the slots, anything in the
+ * others, all of them through an invertible map. */
+static void random_layout(lilac_random *random, lilac_text *out, uint32_t bits, uint32_t registers,
+                          uint32_t warps) {
+    uint32_t slots = registers + 5 + warps, columns[24], taken[24] = {0};
+    assert_true(bits <= slots && slots <= 24);
+    for (uint32_t s = 0; s < slots; s++) {
+        bool zero = lilac_random_below(random, 3) == 0;
+        columns[s] = zero ? 0 : (uint32_t)lilac_random_below(random, UINT64_C(1) << bits);
+    }
+    for (uint32_t b = 0; b < bits; b++) {
+        uint32_t s = (uint32_t)lilac_random_below(random, slots);
+        while (taken[s]) {
+            s = (s + 1) % slots;
+        }
+        taken[s] = 1;
+        columns[s] = 1U << b;
+    }
+    for (uint32_t k = 0; bits > 1 && k < lilac_random_below(random, 8); k++) {
+        uint32_t from = (uint32_t)lilac_random_below(random, bits);
+        uint32_t to = (from + 1 + (uint32_t)lilac_random_below(random, bits - 1)) % bits;
+        for (uint32_t s = 0; s < slots; s++) {
+            columns[s] ^= (columns[s] >> from & 1) << to;
+        }
+    }
+    lilac_text_reset(out);
+    lilac_text_puts(out, ", #ttg.linear<{register = [");
+    for (uint32_t s = 0; s < slots; s++) {
+        lilac_text_puts(out, s == registers       ? "], lane = ["
+                             : s == registers + 5 ? "], warp = ["
+                                                  : "");
+        bool first = s == 0 || s == registers || s == registers + 5;
+        lilac_text_printf(out, "%s[%u]", first ? "" : ", ", columns[s]);
+    }
+    lilac_text_printf(out, "%s], block = []}>", warps == 0 ? "], warp = [" : "");
+}
+
+static void random_layouts(void **state) {
+    (void)state;
+    lilac_random random;
+    lilac_random_seed(&random, 17);
+    for (uint32_t k = 0; k < 150; k++) {
+        lilac_text layout = {0};
+        uint32_t registers = 1 + (uint32_t)lilac_random_below(&random, 4);
+        uint32_t warps = (uint32_t)lilac_random_below(&random, 4);
+        uint32_t bits = 4 + (uint32_t)lilac_random_below(&random, registers + warps + 2);
+        random_layout(&random, &layout, bits, registers, warps);
+        const struct kind_row *row =
+            &kinds[lilac_random_below(&random, sizeof kinds / sizeof *kinds)];
+        lilac_scalar scalar = row->types[lilac_random_below(&random, row->count)];
+        uint32_t n = 16 * (uint32_t)lilac_random_below(&random, (1U << bits) / 16 + 1);
+        check_tensor(row->how, scalar, lilac_text_get(&layout), 1U << bits, 1U << warps, n,
+                     lilac_random_below(&random, 3) != 0);
+        lilac_text_clear(&layout);
+    }
+}
+
 /* Many elements meet in few places: sums are right, and the old values are those of some order. */
 static void collisions(void **state) {
     (void)state;
@@ -409,9 +466,9 @@ static void refusals(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_kind), cmocka_unit_test(copies),
-                                       cmocka_unit_test(collisions), cmocka_unit_test(vectors),
-                                       cmocka_unit_test(swaps),      cmocka_unit_test(scalars),
-                                       cmocka_unit_test(locks),      cmocka_unit_test(refusals)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind),     cmocka_unit_test(copies),  cmocka_unit_test(collisions),
+        cmocka_unit_test(random_layouts), cmocka_unit_test(vectors), cmocka_unit_test(swaps),
+        cmocka_unit_test(scalars),        cmocka_unit_test(locks),   cmocka_unit_test(refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
