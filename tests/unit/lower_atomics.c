@@ -74,9 +74,15 @@ static void tensor_kernel(lilac_text *out, const char *how, const char *type, co
                       "tensor<%ux%s%s>\n",
                       size, type, layout, how, order, size, type, layout, size, type, layout, size,
                       layout, size, type, layout);
-    if (wanted) {
-        lilac_text_printf(out, "    tt.store %%po, %%r, %%in : tensor<%ux!tt.ptr<%s>%s>\n", size,
-                          type, layout);
+    if (wanted) { /* and every thread has right what is stored */
+        lilac_text_printf(
+            out,
+            "    tt.store %%po, %%r, %%in : tensor<%ux!tt.ptr<%s>%s>\n    gpu.barrier\n"
+            "    %%again = tt.load %%po : tensor<%ux!tt.ptr<%s>%s>\n"
+            "    %%same = arith.cmp%seq, %%again, %%r : tensor<%ux%s%s>\n"
+            "    tt.assert %%same, \"a copy is wrong\" : tensor<%uxi1%s>\n",
+            size, type, layout, size, type, layout, type[0] == 'i' ? "i " : "f o", size, type,
+            layout, size, layout);
     }
     lilac_text_puts(out, "    tt.return\n  }\n}\n");
 }
