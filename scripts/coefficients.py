@@ -109,8 +109,9 @@ def bessel_near(order):
 
 
 def bessel_far(order):
-    """√x e^-x I(x) of 1 / x"""
-    def function(y):
+    """√x e^-x I(x) of 16 / x - 1"""
+    def function(t):
+        y = (t + 1) / 16
         if y < mpf(10) ** -6:
             m = 4 * order * order
             return (1 - (m - 1) * y / 8 + (m - 1) * (m - 9) * y * y / 128
@@ -187,9 +188,9 @@ TABLES = [
      mpf(1) / 144, 0.1, 1),
     ("lgamma", "log Γ x / ((x - 1) (x - 2)), of x - 3/2", lgamma_bump, -0.5, 0.5, 2, 1),
     ("i0_near", "(I0 √z - 1) / z", bessel_near(0), 0, 64, 0.2, 1),
-    ("i0_far", "√x e^-x I0 x, of 1 / x", bessel_far(0), 0, 0.125, 2.5, 1),
+    ("i0_far", "√x e^-x I0 x, of 16 / x - 1", bessel_far(0), -1, 1, 2.5, 1),
     ("i1_near", "I1 √z / √z", bessel_near(1), 0, 64, 0.02, 1),
-    ("i1_far", "√x e^-x I1 x, of 1 / x", bessel_far(1), 0, 0.125, 2.5, 1),
+    ("i1_far", "√x e^-x I1 x, of 16 / x - 1", bessel_far(1), -1, 1, 2.5, 1),
     ("inverse_near", "erfinv(y) / y, of -log(1 - y²) - 3", lambda w: inverse_near(w + 3), -3, 3.25,
      1, 0),
     ("inverse_middle", "erfcinv(y) / √-log y, of √-log y - 4", lambda s: inverse_far(s + 4), -2, 4,

@@ -92,14 +92,7 @@ static void convert_float(lilac_lowering *l, const lilac_tile_op *op, const lila
         (void)lilac_lower_unsupported(l, "its rounding is unknown");
         return;
     }
-    lilac_simt_type from = lilac_simt_type_of(l->kernel, in[0]);
     lilac_simt_type type = l->values[op->results[0].id].simt;
-    bool directed_twice =
-        rounding != LILAC_ROUND_NEAREST_EVEN && from == LILAC_SIMT_F64 && type != LILAC_SIMT_F32;
-    if (directed_twice) {
-        (void)lilac_lower_unsupported(l, "this rounding of f64 to a narrow type");
-        return;
-    }
     out[0] = lilac_lower_convert(l, in[0], type, rounding);
 }
 
@@ -117,9 +110,21 @@ static void widen_pair(lilac_lowering *l, lilac_scalar scalar, lilac_simt_type t
     }
 }
 
+/* What was rounded to nearest goes one place back towards zero where it has become larger. */
+static lilac_simt_value truncate_f8(lilac_lowering *l, lilac_simt_value wide,
+                                    lilac_simt_value rounded, lilac_simt_value back) {
+    lilac_simt_builder *b = &l->builder;
+    lilac_simt_value larger = lilac_simt_compare_values(
+        b, LILAC_SIMT_GT, one(l, LILAC_SIMT_OP_FABS, LILAC_SIMT_F32, back),
+        one(l, LILAC_SIMT_OP_FABS, LILAC_SIMT_F32, wide));
+    lilac_simt_value less = lilac_simt_op2(b, LILAC_SIMT_OP_SUB, LILAC_SIMT_I8, rounded,
+                                           lilac_lower_integer(l, LILAC_SIMT_I8, 1));
+    return lilac_lower_select(l, larger, less, rounded);
+}
+
 /* Two floats to two 8-bit floats. */
-static void narrow_pair(lilac_lowering *l, lilac_scalar scalar, const lilac_simt_value *in,
-                        lilac_simt_value *out) {
+static void narrow_pair(lilac_lowering *l, lilac_scalar scalar, lilac_rounding rounding,
+                        const lilac_simt_value *in, lilac_simt_value *out) {
     lilac_simt_value wide[2];
     for (uint32_t i = 0; i < 2; i++) {
         wide[i] = lilac_simt_type_of(l->kernel, in[i]) == LILAC_SIMT_F64
@@ -130,6 +135,13 @@ static void narrow_pair(lilac_lowering *l, lilac_scalar scalar, const lilac_simt
     lilac_simt_instruction narrow = {.code = LILAC_SIMT_OP_F8_PACK, .scalar = (uint8_t)scalar};
     lilac_simt_value packed = lilac_simt_build(&l->builder, &narrow, 2, wide, 1, &word);
     lilac_simt_unpack(&l->builder, LILAC_SIMT_I8, packed, 2, out);
+    if (rounding == LILAC_ROUND_ZERO) {
+        lilac_simt_value back[2];
+        widen_pair(l, scalar, LILAC_SIMT_F32, out, back);
+        for (uint32_t i = 0; i < 2; i++) {
+            out[i] = truncate_f8(l, wide[i], out[i], back[i]);
+        }
+    }
 }
 
 /* Registers go two by two. */
@@ -145,23 +157,24 @@ static bool convert_f8(lilac_lowering *l, const lilac_tile_op *op) {
         return lilac_lower_refuse(l, "unsupported-type", "%s has no conversions of 8-bit floats",
                                   l->target->arch->name);
     }
-    if (!rounding_of(op, &rounding) || rounding != LILAC_ROUND_NEAREST_EVEN) {
-        return lilac_lower_unsupported(l, "8-bit floats are rounded to nearest only");
+    if (!rounding_of(op, &rounding) ||
+        (rounding != LILAC_ROUND_NEAREST_EVEN && rounding != LILAC_ROUND_ZERO)) {
+        return lilac_lower_unsupported(l, "8-bit floats are rounded to nearest or towards zero");
     }
-    bool widen = is_f8(from->type);
-    if (widen && is_f8(to->type)) {
-        return lilac_lower_unsupported(l, "one 8-bit float to another");
-    }
+    bool widen = is_f8(from->type), narrow = is_f8(to->type);
     for (uint32_t r = 0; r < to->count; r += 2) {
         lilac_simt_value in[2], out[2];
         for (uint32_t i = 0; i < 2; i++) {
             uint32_t index = r + i < to->count ? r + i : r;
             in[i] = lilac_lower_get(l, from, lilac_lower_index(from, source, index));
         }
-        if (widen) {
-            widen_pair(l, lilac_tile_element(from->type)->scalar, to->simt, in, out);
-        } else {
-            narrow_pair(l, lilac_tile_element(to->type)->scalar, in, out);
+        if (widen) { /* one 8-bit float to another: f32 has both */
+            widen_pair(l, lilac_tile_element(from->type)->scalar,
+                       narrow ? LILAC_SIMT_F32 : to->simt, in, out);
+            memcpy(in, out, sizeof in);
+        }
+        if (narrow) {
+            narrow_pair(l, lilac_tile_element(to->type)->scalar, rounding, in, out);
         }
         for (uint32_t i = 0; i < 2 && r + i < to->count; i++) {
             to->base[r + i] = out[i];

@@ -162,6 +162,10 @@ pair lilac_lower_log_pair(kit *k, pair a);
 /* trigonometric.c: sin and cos of πa for a double. */
 void lilac_lower_sincospi_pair(kit *k, lilac_simt_value a, pair *sine, pair *cosine);
 
+/* special.c: erf a for 0 ≤ a ≤ 1; erfc a = result 2^n for a ≥ 0, with e^(-a²) = power 2^n. */
+pair lilac_lower_erf_pair(kit *k, pair a);
+pair lilac_lower_erfc_pair(kit *k, pair a, pair *power, lilac_simt_value *n);
+
 /* Functions of doubles: from one, two … operands, to one result. `in` and the result are f64. */
 typedef lilac_simt_value (*lilac_lower_function)(kit *k, const lilac_simt_value *in);
 
@@ -217,12 +221,14 @@ FUNCTION(erf);
 FUNCTION(erfc);
 FUNCTION(erfcx);
 FUNCTION(normcdf);
+/* inverse_error.c */
 FUNCTION(erfinv);
 FUNCTION(erfcinv);
 FUNCTION(normcdfinv);
 /* gamma.c */
 FUNCTION(tgamma);
 FUNCTION(lgamma);
+/* bessel.c */
 FUNCTION(i0);
 FUNCTION(i1);
 #undef FUNCTION

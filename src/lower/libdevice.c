@@ -58,6 +58,13 @@ static const function_row functions[] = {
     {"erfc", 1, false, lilac_lower_math_erfc},
     {"erfcx", 1, false, lilac_lower_math_erfcx},
     {"normcdf", 1, false, lilac_lower_math_normcdf},
+    {"erfinv", 1, false, lilac_lower_math_erfinv},
+    {"erfcinv", 1, false, lilac_lower_math_erfcinv},
+    {"normcdfinv", 1, false, lilac_lower_math_normcdfinv},
+    {"tgamma", 1, false, lilac_lower_math_tgamma},
+    {"lgamma", 1, false, lilac_lower_math_lgamma},
+    {"cyl_bessel_i0", 1, false, lilac_lower_math_i0},
+    {"cyl_bessel_i1", 1, false, lilac_lower_math_i1},
     {"fmod", 2, false, lilac_lower_math_fmod},
     {"remainder", 2, false, lilac_lower_math_remainder},
 };

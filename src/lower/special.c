@@ -13,7 +13,7 @@
 #define TWO_ROOTPI lilac_lower_pair_number(k, 0x1.20dd750429b6dp+0, 0x1.1ae3a914fed80p-56)
 
 /* erf a for 0 ≤ a ≤ 1. */
-static pair erf_near(kit *k, pair a) {
+pair lilac_lower_erf_pair(kit *k, pair a) {
     lilac_simt_value z = mul(k, a.hi, a.hi);
     lilac_simt_value tail =
         mul(k, mul(k, a.hi, z), lilac_lower_polynomial_at(k, &lilac_lower_erf_polynomial, z));
@@ -39,10 +39,10 @@ static pair erfcx_far(kit *k, lilac_simt_value a) {
 }
 
 /* erfc a for a ≥ ½, as m 2^n. */
-static pair erfc_far(kit *k, pair a, lilac_simt_value *n) {
+pair lilac_lower_erfc_pair(kit *k, pair a, pair *power, lilac_simt_value *n) {
     pair square = lilac_lower_pair_multiply(k, a, a);
-    pair power = lilac_lower_exp_pair(k, lilac_lower_pair_negate(k, square), n);
-    return lilac_lower_pair_multiply(k, power, erfcx_far(k, a.hi));
+    *power = lilac_lower_exp_pair(k, lilac_lower_pair_negate(k, square), n);
+    return lilac_lower_pair_multiply(k, *power, erfcx_far(k, a.hi));
 }
 
 static lilac_simt_value held(kit *k, lilac_simt_value a, double bound) {
@@ -52,8 +52,9 @@ static lilac_simt_value held(kit *k, lilac_simt_value a, double bound) {
 lilac_simt_value lilac_lower_math_erf(kit *k, const lilac_simt_value *in) {
     lilac_simt_value x = in[0], a = held(k, magnitude(k, x), 7.0);
     lilac_simt_value n;
-    pair near = erf_near(k, single(a));
-    lilac_simt_value far = lilac_lower_pair_value(k, erfc_far(k, single(a), &n));
+    pair power, near = lilac_lower_erf_pair(k, single(a));
+    lilac_simt_value far =
+        lilac_lower_pair_value(k, lilac_lower_erfc_pair(k, single(a), &power, &n));
     far = sub(k, num(k, 1.0), mul(k, far, lilac_lower_power_of_two(k, n)));
     lilac_simt_value small = mul(k, a, num(k, 0x1.20dd750429b6dp+0));
     lilac_simt_value result = choose(k, below(k, a, 1.0), lilac_lower_pair_value(k, near), far);
@@ -67,11 +68,11 @@ static lilac_simt_value complement(kit *k, pair x) {
     lilac_simt_value negative = below(k, x.hi, 0.0);
     pair m = {a, x.lo == 0 ? 0 : choose(k, negative, minus(k, x.lo), x.lo)};
     lilac_simt_value n;
-    pair near = erf_near(k, m);
+    pair power, near = lilac_lower_erf_pair(k, m);
     near = lilac_lower_pair_choose(k, negative, near, lilac_lower_pair_negate(k, near));
     lilac_simt_value middle =
         lilac_lower_pair_value(k, lilac_lower_pair_add(k, single(num(k, 1.0)), near));
-    pair far = erfc_far(k, m, &n);
+    pair far = lilac_lower_erfc_pair(k, m, &power, &n);
     lilac_simt_value right = lilac_lower_scale(k, lilac_lower_pair_value(k, far), n);
     lilac_simt_value result = choose(k, negative, sub(k, num(k, 2.0), right), right);
     result = choose(k, below(k, a, 0.5), middle, result);

@@ -1,0 +1,48 @@
+/* Modified Bessel functions of the first kind, of order 0 and 1.
+ *
+ *   x ≤ 8    I0 = 1 + x² p(x²)     I1 = x q(x²)
+ *   x > 8    e^x / √x r(16 / x - 1) */
+#include "functions.h"
+
+static lilac_simt_value far(kit *k, lilac_simt_value a, const lilac_lower_polynomial *p) {
+    lilac_simt_value b = op2(k, LILAC_SIMT_OP_FMAX, a, num(k, 8.0));
+    b = op2(k, LILAC_SIMT_OP_FMIN, b, num(k, 800.0));
+    lilac_simt_value n;
+    pair power = lilac_lower_exp_pair(k, single(b), &n);
+    pair t = lilac_lower_pair_divide(k, single(num(k, 16.0)), single(b));
+    t = lilac_lower_pair_add(k, t, single(num(k, -1.0)));
+    pair q;
+    if (k->wide) {
+        lilac_lower_polynomial rest = {p->wide + 1, p->wide_count - 1, NULL, 0};
+        q = lilac_lower_pair_add(
+            k, single(num(k, p->wide[0])),
+            lilac_lower_pair_multiply(k, t, single(lilac_lower_polynomial_at(k, &rest, t.hi))));
+    } else {
+        q = single(lilac_lower_polynomial_at(k, p, t.hi));
+    }
+    pair result = lilac_lower_pair_divide(k, lilac_lower_pair_multiply(k, power, q),
+                                          lilac_lower_pair_root(k, single(b)));
+    return lilac_lower_scale(k, lilac_lower_pair_value(k, result), n);
+}
+
+lilac_simt_value lilac_lower_math_i0(kit *k, const lilac_simt_value *in) {
+    lilac_simt_value a = magnitude(k, in[0]);
+    lilac_simt_value b = op2(k, LILAC_SIMT_OP_FMIN, a, num(k, 8.0));
+    pair z = lilac_lower_product(k, b, b);
+    lilac_simt_value p = lilac_lower_polynomial_at(k, &lilac_lower_i0_near_polynomial, z.hi);
+    pair sum =
+        lilac_lower_pair_add(k, single(num(k, 1.0)), lilac_lower_pair_multiply(k, z, single(p)));
+    lilac_simt_value result = choose(k, above(k, a, 8.0), far(k, a, &lilac_lower_i0_far_polynomial),
+                                     lilac_lower_pair_value(k, sum));
+    return choose(k, is_nan(k, a), a, result);
+}
+
+lilac_simt_value lilac_lower_math_i1(kit *k, const lilac_simt_value *in) {
+    lilac_simt_value a = magnitude(k, in[0]);
+    lilac_simt_value b = op2(k, LILAC_SIMT_OP_FMIN, a, num(k, 8.0));
+    lilac_simt_value z = mul(k, b, b);
+    lilac_simt_value p = lilac_lower_polynomial_at(k, &lilac_lower_i1_near_polynomial, z);
+    lilac_simt_value result =
+        choose(k, above(k, a, 8.0), far(k, a, &lilac_lower_i1_far_polynomial), mul(k, b, p));
+    return choose(k, is_nan(k, a), in[0], lilac_lower_sign_from(k, in[0], result));
+}
