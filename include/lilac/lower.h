@@ -6,6 +6,9 @@
  *   tt.load      as wide as contiguity, alignment and mask allow, at most 16 bytes a thread;
  *   tt.store     elements under 32 bits packed in words; of several copies one is stored
  *   tt.reduce    in the thread, by shuffles, then through shared memory; any region, axis, layout
+ *   tt.scan      in the thread, by shuffles, then one barrier; any region, axis, layout, direction
+ *   tt.gather    by shuffles, in the warp's part of shared memory or in the block's, by price
+ *   histograms   by atomics in shared memory; tt.cat as a renaming
  *   shapes       renamings of registers, where the layouts allow it; else as conversions
  *   conversions  ttg.convert_layout carries out a movement plan (movement.h); its attribute
  *                lilac.movement, "any", "shuffles", "shared" or "unswizzled", is the way to take
@@ -17,7 +20,7 @@
  * is, and lilac_simt_opt_barriers takes away the barriers that order nothing.
  *
  * Each family of operations is one file (src/lower/): arithmetic, floats, conversions, math,
- * memory, local, shape, convert, reduce, control, and sources for what has no tensor operand.
+ * memory, local, shape, convert, reduce, scan, gather, histogram, cat, control, and sources for what has no tensor operand.
  */
 #ifndef LILAC_LOWER_H
 #define LILAC_LOWER_H
