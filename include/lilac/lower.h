@@ -20,7 +20,8 @@
  * is, and lilac_simt_opt_barriers takes away the barriers that order nothing.
  *
  * Each family of operations is one file (src/lower/): arithmetic, floats, conversions, math,
- * memory, local, shape, convert, reduce, scan, gather, histogram, cat, control, and sources for what has no tensor operand.
+ * memory, local, shape, convert, reduce, scan, gather, histogram, cat, control, and sources for
+ * what has no tensor operand.
  */
 #ifndef LILAC_LOWER_H
 #define LILAC_LOWER_H
