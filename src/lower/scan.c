@@ -18,10 +18,9 @@
  * "nothing stands before" is known when compiling or a predicate.
  *
  * That asks for columns that are one unit vector of the axis or do not touch it, and for lanes
- * below warps. Other layouts are first moved to one like that, and back: each column that brings a
- * new direction becomes the unit vector of a pivot of it, and lanes and warps put theirs in order.
- * Copies do the same work side by side; in memory one of them writes. */
-#include "lower_internal.h"
+ * below warps. Other layouts are first moved to one like that (scan_layout.c), and back. Copies do
+ * the same work side by side; in memory one of them writes. */
+#include "scan.h"
 
 #include <string.h>
 
@@ -64,110 +63,6 @@ typedef struct prefix {
     lilac_simt_value *values;
     lilac_simt_value *valid;
 } prefix;
-
-/* ---- layouts ------------------------------------------------------------------------------ */
-
-static uint64_t axis_mask(const lilac_lower_view *view, uint32_t axis) {
-    return ((1ULL << view->bits[axis]) - 1) << view->start[axis];
-}
-
-static bool is_unit(uint64_t column) {
-    return column != 0 && (column & (column - 1)) == 0;
-}
-
-/* Is every bit of the axis one column that does nothing else, and all lanes' below all warps'? */
-static bool is_scannable(const lilac_lower_view *view, uint32_t axis) {
-    uint32_t own = lilac_lower_own_registers(view);
-    uint64_t along = axis_mask(view, axis), seen = 0, lanes = 0, warps = 0;
-    for (uint32_t i = 0; i < view->register_bits + view->thread_bits; i++) {
-        bool in_register = i < view->register_bits;
-        uint32_t thread = i - view->register_bits;
-        uint64_t column = in_register ? view->registers[i] : view->threads[thread];
-        if ((in_register && !(own >> i & 1)) || (column & along) == 0) {
-            continue;
-        }
-        if (!is_unit(column) || (seen & column) != 0) {
-            return false;
-        }
-        seen |= column;
-        lanes |= !in_register && thread < view->lane_bits ? column : 0;
-        warps |= !in_register && thread >= view->lane_bits ? column : 0;
-    }
-    return warps == 0 || lanes < (warps & (~warps + 1));
-}
-
-/* One column's new unit vector: itself if it is one, else the pivot of what is left of it. */
-static uint64_t take_pivot(lilac_lower_basis *span, uint64_t column) {
-    uint64_t tag = 0, rest = lilac_lower_basis_reduce(span, column, &tag);
-    if (rest == 0) {
-        return 0;
-    }
-    (void)lilac_lower_basis_add(span, rest, 0);
-    return rest & (~rest + 1);
-}
-
-/* Of the columns that lanes and warps have along the axis, the lower ones go to the lanes. */
-static void order_threads(lilac_lower_view *view, uint64_t along) {
-    uint32_t places[LILAC_LAYOUT_MAX_BITS], count = 0;
-    for (uint32_t i = 0; i < view->thread_bits; i++) {
-        if (view->threads[i] & along) {
-            places[count++] = i;
-        }
-    }
-    for (uint32_t i = 1; i < count; i++) {
-        for (uint32_t k = i; k > 0 && view->threads[places[k]] < view->threads[places[k - 1]];
-             k--) {
-            uint64_t higher = view->threads[places[k - 1]];
-            view->threads[places[k - 1]] = view->threads[places[k]];
-            view->threads[places[k]] = higher;
-        }
-    }
-}
-
-/* A layout near `from` that can be scanned. */
-static lilac_lower_view *scannable_view(lilac_lowering *l, const lilac_lower_view *from,
-                                        uint32_t axis) {
-    lilac_lower_view *view = lilac_arena_new(l->arena, lilac_lower_view);
-    lilac_lower_basis span = {0};
-    uint32_t own = lilac_lower_own_registers(from), registers = 0;
-    *view = *from;
-    view->free_threads = view->free_blocks = 0;
-    view->next = NULL;
-    for (uint32_t i = 0; i < from->block_bits; i++) {
-        (void)lilac_lower_basis_add(&span, from->blocks[i], 0);
-    }
-    /* Unit vectors first, so that they stay where they are. */
-    for (uint32_t pass = 0; pass < 2; pass++) {
-        registers = 0;
-        for (uint32_t i = 0; i < from->register_bits; i++) {
-            if (!(own >> i & 1)) {
-                continue;
-            }
-            if (is_unit(from->registers[i]) == (pass == 0)) {
-                view->registers[registers] = take_pivot(&span, from->registers[i]);
-            }
-            registers++;
-        }
-        for (uint32_t i = 0; i < from->thread_bits; i++) {
-            if (is_unit(from->threads[i]) == (pass == 0)) {
-                view->threads[i] = take_pivot(&span, from->threads[i]);
-            }
-        }
-    }
-    /* A register that a thread has too is no longer needed. */
-    view->register_bits = 0;
-    for (uint32_t i = 0; i < registers; i++) {
-        if (view->registers[i] != 0) {
-            view->registers[view->register_bits++] = view->registers[i];
-        }
-    }
-    view->count = 1U << view->register_bits;
-    if (!is_scannable(view, axis)) {
-        order_threads(view, axis_mask(view, axis));
-    }
-    lilac_lower_find_copies(l, view);
-    return view;
-}
 
 /* ---- runs --------------------------------------------------------------------------------- */
 
@@ -775,7 +670,7 @@ bool lilac_lower_scan(lilac_lowering *l, const lilac_tile_op *op) {
     }
     s->axis = (uint32_t)axis;
     for (uint32_t i = 0; i < first->view->block_bits; i++) {
-        if (first->view->blocks[i] & axis_mask(first->view, s->axis)) {
+        if (first->view->blocks[i] & lilac_scan_axis(first->view, s->axis)) {
             return lilac_lower_unsupported(l, "the axis is spread over the blocks of a cluster");
         }
     }
@@ -784,8 +679,8 @@ bool lilac_lower_scan(lilac_lowering *l, const lilac_tile_op *op) {
         types[i] = lilac_lower_operand(l, op, i)->simt;
     }
     s->types = types;
-    s->view =
-        is_scannable(first->view, s->axis) ? first->view : scannable_view(l, first->view, s->axis);
+    s->view = lilac_scan_fits(first->view, s->axis) ? first->view
+                                                    : lilac_scan_near(l, first->view, s->axis);
     find_runs(s);
     level *levels = lilac_arena_array(l->arena, level, s->run_count + 1);
     levels[0].count = 1U << __builtin_popcount(lilac_lower_own_registers(s->view));
