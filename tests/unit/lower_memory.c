@@ -599,13 +599,15 @@ static void refusals(void **state) {
         bool engine;
     } cases[] = {
         {"unsupported-operation",
-         HEAD "    %x = arith.sitofp %n : i32 to f32\n    %y = arith.remf %x, %x : f32\n"
-              "    tt.store %p, %y : !tt.ptr<f32>\n" TAIL,
-         "'arith.remf'", true},
+         HEAD "    %x = tt.elementwise_inline_asm \"mov.b128 $0, $1;\" {constraints = \"=r,q\", "
+              "packed_element = 1 : i32, pure = true} %n : i32 -> i32\n"
+              "    %y = arith.sitofp %x : i32 to f32\n    tt.store %p, %y : !tt.ptr<f32>\n" TAIL,
+         "constraint 'q'", true},
         {"unsupported-type",
-         "module {\n  tt.func public @k(%p: !tt.ptr<f64>, %f: f64) {\n"
-         "    %y = math.exp %f : f64\n    tt.store %p, %y : !tt.ptr<f64>\n" TAIL,
-         "f64", true},
+         "module {\n  tt.func public @k(%p: !tt.ptr<i8>, %f: i8, %m: i1) {\n"
+         "    %y = tt.atomic_rmw add, relaxed, gpu, %p, %f, %m : (!tt.ptr<i8>, i8, i1) -> "
+         "i8\n" TAIL,
+         "8 bits", true},
         {"unsupported-type",
          "module {\n  tt.func public @k(%p: !tt.ptr<i32>, %f: i128) {\n"
          "    %y = arith.trunci %f : i128 to i32\n    tt.store %p, %y : !tt.ptr<i32>\n" TAIL,
