@@ -1,9 +1,9 @@
 /* libdevice's operations on integers and bits, roundings, conversions and fast approximations.
  *
- * Directed roundings of f32: the exact result as a double and the sign of what it lacks, made odd
- * where it lacks something (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums:
- * proved algorithms using rounding to odd", 2008), and rounded once to f32. The same for f64 moves
- * the double by one place. */
+ * Directed roundings (of f64 only sums, the other ones are refused): the exact result as a double
+ * and the sign of what it lacks, made odd where it lacks something (Boldo and Melquiond, "Emulation
+ * of FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008), and rounded
+ * once to f32. The same for f64 moves the double by one place. */
 #include "libdevice.h"
 
 #include <string.h>
@@ -178,9 +178,7 @@ static value stepped(kit *k, value a, value away) {
 static value next_to(kit *k, value a, value up) {
     value negative = compare(k, LILAC_SIMT_LT, a, like(k, a, 0.0));
     value next = stepped(k, a, op2(k, LILAC_SIMT_OP_XOR, up, negative));
-    lilac_scalar scalar = kind(k, a) == LILAC_SIMT_F64 ? LILAC_F64 : LILAC_F32;
     value least = lilac_simt_constant(k->b, kind(k, a), 1);
-    (void)scalar;
     value from_zero = choose(k, up, least, minus(k, least));
     return choose(k, compare(k, LILAC_SIMT_EQ, a, like(k, a, 0.0)), from_zero, next);
 }
@@ -268,8 +266,7 @@ BUILD(to_integer) {
 /* hi and what it lacks: rounded in a direction. */
 static value directed(kit *k, lilac_simt_type type, uint16_t rounding, value hi, value lack) {
     value lacks = compare(k, LILAC_SIMT_UNE, lack, num(k, 0.0));
-    value finite = below(k, magnitude(k, hi), 1.0 / 0.0);
-    lacks = both(k, both(k, lacks, finite), lilac_lower_not(k->l, is_nan(k, lack)));
+    lacks = both(k, lacks, lilac_lower_not(k->l, is_nan(k, lack)));
     value more = above(k, lack, 0.0);
     value negative = below(k, hi, 0.0);
     if (type == LILAC_SIMT_F32) { /* to odd first */
@@ -313,8 +310,9 @@ BUILD(narrow_float) {
     return lilac_lower_convert(k->l, in[0], LILAC_SIMT_F32, (lilac_rounding)row->detail);
 }
 
-/* f32 arithmetic rounded in a direction; code: the operation. */
-BUILD(directed_f32) {
+/* Arithmetic rounded in a direction; code: the operation. f32, and sums of f64, which are exact as
+ * pairs down to the smallest numbers. */
+BUILD(directed_arithmetic) {
     value a = as_double(k, in[0]);
     value b = row->types[2] != 0 ? as_double(k, in[1]) : 0;
     value hi, lack = num(k, 0.0);
@@ -327,6 +325,13 @@ BUILD(directed_f32) {
     case LILAC_SIMT_OP_FSUB:
         all = lilac_lower_sum(k, a, row->code == LILAC_SIMT_OP_FSUB ? minus(k, b) : b);
         hi = all.hi, lack = all.lo;
+        if (result_type(row) == LILAC_SIMT_F64) { /* beyond the largest number: that is next */
+            value most = num(k, 1.0 / 0.0);
+            value over = both(k, below(k, magnitude(k, a), 1.0 / 0.0),
+                              compare(k, LILAC_SIMT_LT, magnitude(k, b), most));
+            over = both(k, over, compare(k, LILAC_SIMT_EQ, magnitude(k, hi), most));
+            lack = choose(k, over, lilac_lower_sign_from(k, minus(k, hi), num(k, 1.0)), lack);
+        }
         break;
     case LILAC_SIMT_OP_FFMA:
         all = lilac_lower_sum(k, mul(k, a, b), as_double(k, in[2]));
@@ -346,7 +351,7 @@ BUILD(directed_f32) {
         lack = choose(k, below(k, b, 0.0), minus(k, lack), lack);
         break;
     }
-    value result = directed(k, LILAC_SIMT_F32, row->detail, hi, lack);
+    value result = directed(k, result_type(row), row->detail, hi, lack);
     if (row->detail != LILAC_ROUND_DOWN || row->code == LILAC_SIMT_OP_FMUL) {
         return result;
     }
@@ -497,13 +502,15 @@ static const operation operations[] = {
     {"fsub_rn", "fff", sum, 0, true},
     {"dsub_rn", "ddd", sum, 0, true},
     {"frsqrt_rn", "ff", root_inverse, 0, 0},
-    DIRECTIONS("fadd", "fff", directed_f32, OP(FADD)),
-    DIRECTIONS("fsub", "fff", directed_f32, OP(FSUB)),
-    DIRECTIONS("fmul", "fff", directed_f32, OP(FMUL)),
-    DIRECTIONS("fdiv", "fff", directed_f32, OP(FDIV)),
-    DIRECTIONS("frcp", "ff", directed_f32, OP(FRCP)),
-    DIRECTIONS("fsqrt", "ff", directed_f32, OP(FSQRT)),
-    DIRECTIONS("fmaf", "ffff", directed_f32, OP(FFMA)),
+    DIRECTIONS("fadd", "fff", directed_arithmetic, OP(FADD)),
+    DIRECTIONS("fsub", "fff", directed_arithmetic, OP(FSUB)),
+    DIRECTIONS("dadd", "ddd", directed_arithmetic, OP(FADD)),
+    DIRECTIONS("dsub", "ddd", directed_arithmetic, OP(FSUB)),
+    DIRECTIONS("fmul", "fff", directed_arithmetic, OP(FMUL)),
+    DIRECTIONS("fdiv", "fff", directed_arithmetic, OP(FDIV)),
+    DIRECTIONS("frcp", "ff", directed_arithmetic, OP(FRCP)),
+    DIRECTIONS("fsqrt", "ff", directed_arithmetic, OP(FSQRT)),
+    DIRECTIONS("fmaf", "ffff", directed_arithmetic, OP(FFMA)),
 
     {"isnanf", "if", ask_nan, 0, 0},
     {"isnand", "id", ask_nan, 0, 0},

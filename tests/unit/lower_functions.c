@@ -71,6 +71,9 @@ static bool check(const char *name, bool wide, unsigned operands, unsigned count
     harness h;
     harness_open(&h, lilac_text_get(&text), 4, true);
     lilac_text_clear(&text);
+    /* Joined products and sums must not hurt. */
+    (void)lilac_simt_opt_fold(h.simt->kernels);
+    assert_true(lilac_simt_verify(h.simt));
     buffer buffers[5];
     for (unsigned i = 0; i <= operands; i++) {
         buffers[i] = (buffer){calloc(count, bytes), (size_t)count * bytes};
