@@ -336,15 +336,20 @@ class Data:
 # ---- measuring ------------------------------------------------------------------------------
 
 
-def time_both(torch, kernels, budget, rounds):
-    """Milliseconds of each kernel: medians of each round, the order alternating."""
-    flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
+def time_both(torch, kernels, budget, rounds, clean=False):
+    """Milliseconds of each kernel: medians of each round, the order alternating. Before each launch
+    256 MiB are written, or with `clean` read: the first leaves the L2 cache full of what the kernel's
+    traffic must write back, the second with nothing to write."""
+    flush = torch.zeros(64 << 20, dtype=torch.int32, device="cuda")
     events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
               for _ in range(400)]
 
     def once(kernel, repeats):
         for start, end in events[:repeats]:
-            flush.zero_()
+            if clean:
+                flush.max()
+            else:
+                flush.zero_()
             start.record()
             kernel.launch()
             end.record()
@@ -418,7 +423,7 @@ def run_case(tools, name, launch, seed, timed):
     del expected
     if timed:
         medians, repeats = time_both(torch, (triton_kernel, lilac_kernel), tools["budget"],
-                                     tools["rounds"])
+                                     tools["rounds"], tools["clean"])
         triton_ms, lilac_ms = (statistics.median(m) for m in medians)
         ratios = [b / a for a, b in zip(*medians)]
         row.update(triton_ms=triton_ms, lilac_ms=lilac_ms, ratio=statistics.median(ratios),
@@ -489,8 +494,9 @@ def environment(torch, triton, options, ptxas):
                               "--format=csv,noheader"]),
         "triton": triton.__version__, "torch": torch.__version__, "cuda": torch.version.cuda,
         "ptxas": first_line([ptxas, "--version"]), "rounds": options.rounds,
-        "method": "median over rounds of medians over launches; CUDA events; 256 MiB written "
-                  "before each launch; order alternates; both launched by the same driver call",
+        "method": "median over rounds of medians over launches; CUDA events; 256 MiB "
+                  + ("read" if getattr(options, "clean", False) else "written") +
+                  " before each launch; order alternates; both launched by the same driver call",
         "bandwidth_bound": BANDWIDTH,
     }
 
@@ -504,6 +510,8 @@ def main(launches=LAUNCHES, slower=1.05):
     parser.add_argument("--only", action="append", help="this launch only (may be repeated)")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--budget", type=float, default=1500, help="ms of timing a launch")
+    parser.add_argument("--clean", action="store_true",
+                        help="read 256 MiB before each launch instead of writing them")
     parser.add_argument("--seed", type=int, default=None, help="default: from the clock")
     parser.add_argument("--ptxas")
     parser.add_argument("--commit", help="recorded; default: git's")
@@ -531,7 +539,7 @@ def main(launches=LAUNCHES, slower=1.05):
     loader = Library if re.search(r"\.so(\.|$)", os.path.basename(options.lilac)) else Command
     tools = {"torch": torch, "kernels": kernels, "driver": Driver(), "device": device,
              "ptxas": ptxas, "lilac": loader(options.lilac, device), "keep": options.keep,
-             "rounds": options.rounds, "budget": options.budget}
+             "rounds": options.rounds, "budget": options.budget, "clean": options.clean}
 
     names = options.only or list(launches)
     rows, odd = [], []
