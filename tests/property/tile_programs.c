@@ -187,6 +187,44 @@ static void with_random_layouts(void **state) {
     try_programs(true, programs_to_try(300), "programs with random layouts");
 }
 
+/* ---- found before ------------------------------------------------------------------------ */
+
+/* Programs that were wrong once, as small as they got; each stores in `o`, of 16 elements. */
+static void found_before(void **state) {
+    (void)state;
+    static const char *const programs[] = {
+        /* a bound that all threads share, simplified to one of which nobody knew that */
+        "module {\n"
+        "  tt.func public @k(%o: !tt.ptr<i32>) {\n"
+        "    %x = arith.constant dense<80> : tensor<32xi32>\n"
+        "    %seven = arith.constant 7 : i32\n"
+        "    %r = \"tt.reduce\"(%x) <{axis = 0 : i32}> ({\n"
+        "    ^bb0(%a: i32, %b: i32):\n"
+        "      %c = arith.xori %a, %b : i32\n"
+        "      tt.reduce.return %c : i32\n"
+        "    }) : (tensor<32xi32>) -> i32\n"
+        "    %two = arith.constant 2 : i32\n"
+        "    %three = arith.constant 3 : i32\n"
+        "    %high = arith.andi %r, %three : i32\n"
+        "    %v = scf.for %i = %two to %high step %two iter_args(%k = %seven) -> (i32) : i32 {\n"
+        "      scf.yield %i : i32\n"
+        "    }\n"
+        "    tt.store %o, %v : !tt.ptr<i32>\n"
+        "    tt.return\n"
+        "  }\n"
+        "}\n",
+    };
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+        program p;
+        assert_true(program_of_text(&p, programs[i], strlen(programs[i]), 4, 16));
+        program_judgement j = program_judge(&p, programs[i]);
+        if (j.outcome != PROGRAM_SAME) {
+            fail_msg("program %zu: %s", i, j.why);
+        }
+        program_clear(&p);
+    }
+}
+
 /* ---- samples ----------------------------------------------------------------------------- */
 
 static bool read_file(lilac_text *text, const char *path) {
@@ -272,6 +310,7 @@ int main(void) {
         cmocka_unit_test(as_laid_out),
         cmocka_unit_test(with_random_layouts),
         cmocka_unit_test(samples),
+        cmocka_unit_test(found_before),
     };
     cmocka_set_test_filter(getenv("LILAC_TEST_ONLY"));
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1378,7 +1378,7 @@ void program_generate(program *p, program_choices *choices, uint64_t wanted, uin
     g->choices = choices;
     g->out = &body;
     g->features = wanted;
-    p->warps = 1U << below(g, 4);
+    p->warps = 1U << below(g, below(g, 3) ? 4 : 6);
     p->programs = below(g, 3) ? 1 : 2;
     p->data_seed = below(g, 1 << 16);
     p->parameter_count = INPUTS + MOST_STORES + 2;
