@@ -402,6 +402,8 @@ static family family_of(lilac_tile_opcode code) {
     case LILAC_TILE_OP_TT_ASSERT:
     case LILAC_TILE_OP_CF_ASSERT:
         return lilac_lower_control;
+    case LILAC_TILE_OP_TT_MAP_ELEMENTWISE:
+        return lilac_lower_elements;
     case LILAC_TILE_OP_LLVM_INTR_ASSUME:
         return promise;
     case LILAC_TILE_OP_GPU_BARRIER:

@@ -65,6 +65,7 @@ typedef struct lilac_lowering {
     uint32_t shared_bytes;   /* in all: what local_alloc has, and scratch after it */
     uint32_t scratch_begin, scratch_next;
     uint32_t again_begin, again_end; /* what lilac_lower_scratch_again gave last */
+    lilac_simt_value active; /* lanes that are meant, where control differs between them; 0: all */
     bool failed;
 } lilac_lowering;
 
@@ -352,6 +353,14 @@ lilac_lower_addressing lilac_lower_address_threads(lilac_lowering *l, uint32_t b
 lilac_simt_value lilac_lower_address_of(lilac_lowering *l, const lilac_lower_addressing *a,
                                         uint64_t part, int64_t *immediate);
 
+/* ---- control flow of elements (elements.c) ------------------------------------------------ */
+
+/* Does control in this operation differ from thread to thread, and can it: scalars, no memory? */
+bool lilac_lower_differs(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_if_elements(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_while_elements(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_for_elements(lilac_lowering *l, const lilac_tile_op *op);
+
 /* ---- families ---------------------------------------------------------------------------- */
 
 bool lilac_lower_integer_op(lilac_lowering *l, const lilac_tile_op *op); /* arithmetic.c */
@@ -373,6 +382,7 @@ bool lilac_lower_atomic(lilac_lowering *l, const lilac_tile_op *op);     /* atom
 bool lilac_lower_inline_asm(lilac_lowering *l, const lilac_tile_op *op); /* inline_asm.c */
 bool lilac_lower_print(lilac_lowering *l, const lilac_tile_op *op);      /* print.c */
 bool lilac_lower_control(lilac_lowering *l, const lilac_tile_op *op);    /* control.c */
+bool lilac_lower_elements(lilac_lowering *l, const lilac_tile_op *op);   /* elements.c */
 bool lilac_lower_local(lilac_lowering *l, const lilac_tile_op *op);      /* local.c */
 
 /* Gives every local_alloc of the function its place in shared memory, and scratch what is above. */

@@ -30,7 +30,7 @@ const char *const lilac_simt_atomic_names[] = {"and",   "or",    "xor",   "add",
                                                "max_s", "min_u", "max_u", "exch", NULL};
 const char *const lilac_simt_order_names[] = {"relaxed", "acquire", "release", "acq_rel", NULL};
 const char *const lilac_simt_scope_names[] = {"gpu", "cta", "sys", NULL};
-const char *const lilac_simt_vote_names[] = {"any", "all", NULL};
+const char *const lilac_simt_vote_names[] = {"any", "all", "some", NULL};
 const char *const lilac_simt_timer_names[] = {"global", "clock", NULL};
 const char *const lilac_simt_rounding_names[] = {"even", "zero", "down", "up", NULL};
 const struct lilac_simt_flag_name lilac_simt_flag_names[] = {

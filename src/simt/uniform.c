@@ -2,10 +2,11 @@
  *
  * The greatest fixpoint of: a pure operation's result is uniform when its operands are (thread,
  * lane and warp numbers never are); a load's when its address, predicate and substitutes are; a
- * value exchanged between lanes is not; a loop's carried value when its initial and its next value
- * are; an if's result when both sides' are. Marks of the lowering hold whatever the operands say.
- * Starting from "all uniform" and only ever taking away, each sweep is monotone, so it ends; loops
- * nest a few deep, so it ends soon. */
+ * value exchanged between lanes is not, but for a vote of some, which says itself that all act on
+ * it alike; a loop's carried value when its initial and its next value are; an if's result when
+ * both sides' are. Marks of the lowering hold whatever the operands say. Starting from "all
+ * uniform" and only ever taking away, each sweep is monotone, so it ends; loops nest a few deep, so
+ * it ends soon. */
 #include "internal.h"
 
 static bool all_uniform(const lilac_simt_kernel *kernel, const lilac_simt_value *values,
@@ -20,6 +21,9 @@ static bool all_uniform(const lilac_simt_kernel *kernel, const lilac_simt_value 
 
 bool lilac_simt_is_uniform(const lilac_simt_kernel *kernel,
                            const lilac_simt_instruction *instruction) {
+    if (instruction->code == LILAC_SIMT_OP_VOTE && instruction->detail == 2) {
+        return true;
+    }
     return !lilac_simt_has_trait(instruction->code, LILAC_SIMT_DIVERGENT | LILAC_SIMT_CONVERGENT) &&
            all_uniform(kernel, instruction->operands, instruction->operand_count);
 }

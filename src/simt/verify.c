@@ -382,6 +382,8 @@ static void check_one(verifier *v, const instruction *i) {
         check_detail(v, i, 4);
         break;
     case LILAC_SIMT_OP_VOTE:
+        check_detail(v, i, 3);
+        break;
     case LILAC_SIMT_OP_TIMER:
         check_detail(v, i, 2);
         break;

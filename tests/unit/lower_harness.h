@@ -69,6 +69,10 @@ static inline bool harness_try_edited(harness *h, const char *ttir, uint32_t war
     if (h->tile == NULL || !lilac_tile_verify(h->tile, false)) {
         return false;
     }
+    if (!lilac_engine_structure(h->tile, &target, &changed) ||
+        !lilac_engine_inline(h->tile, &target, &changed) || !lilac_tile_verify(h->tile, false)) {
+        return false;
+    }
     if (engine && (!lilac_engine_simplify(h->tile, &target, &changed) ||
                    !lilac_engine_assign_layouts(h->tile, &target, &changed))) {
         return false;

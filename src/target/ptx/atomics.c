@@ -154,7 +154,7 @@ void lilac_ptx_vote(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
                                              [LILAC_SIMT_ATOMIC_MAX_U] = "redux.sync.max.u32"};
     const char *mnemonic = i->code == LILAC_SIMT_OP_MATCH ? "match.any.sync.b32"
                            : i->code == LILAC_SIMT_OP_VOTE
-                               ? (i->detail ? "vote.sync.all.pred" : "vote.sync.any.pred")
+                               ? (i->detail == 1 ? "vote.sync.all.pred" : "vote.sync.any.pred")
                                : reductions[i->detail];
     lilac_ptx_piece a = lilac_ptx_register(e, i->operands[0]);
     lilac_ptx_line3(e, mnemonic, lilac_ptx_define(e, i->result), a, PIECE("0xffffffff"));

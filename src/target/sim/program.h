@@ -37,7 +37,7 @@ typedef enum lilac_sim_step_kind {
     STEP_ATOMIC_GLOBAL, /* immediate: lilac_simt_atomic; LILAC_SIMT_ATOMIC_COUNT: compare and swap
                          */
     STEP_ATOMIC_SHARED,
-    STEP_VOTE, /* immediate: of all */
+    STEP_VOTE, /* immediate: of any, of all, of some of the block */
     STEP_MATCH,
     STEP_REDUX, /* immediate: lilac_simt_atomic */
     STEP_PRINT, /* the values are those of an access */

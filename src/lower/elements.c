@@ -1,0 +1,347 @@
+/* Control flow that differs from element to element: in the regions of tt.map_elementwise, and in
+ * those that reductions and scans combine with. Threads of a warp stay together:
+ *
+ *   if      both sides, then a select for each result
+ *   while   as long as any lane of the warp goes on; a lane that is done keeps its results
+ *   for     the same, when the bounds differ
+ *
+ * Lanes that are not meant compute something all the same, which harms nothing as long as they do
+ * not touch memory and do not keep a loop going: `active` says which lanes are meant, and such
+ * regions may not touch memory. What only depends on values that all threads share takes the usual
+ * way (control.c). */
+#include "lower_internal.h"
+
+static bool is_uniform(const lilac_lowering *l, lilac_simt_value value) {
+    return l->kernel->values[value].uniform;
+}
+
+static lilac_simt_value and_active(lilac_lowering *l, lilac_simt_value condition) {
+    return l->active == 0 ? condition
+                          : lilac_simt_op2(&l->builder, LILAC_SIMT_OP_AND, LILAC_SIMT_I1, l->active,
+                                           condition);
+}
+
+/* ---- which operations ---------------------------------------------------------------------- */
+
+typedef struct survey {
+    lilac_lowering *l;
+    const lilac_tile_op *around;
+    bool effects, tensors, differs;
+} survey;
+
+static bool is_inside(const lilac_tile_value *value, const lilac_tile_op *op) {
+    const lilac_tile_block *block = value->op != NULL ? value->op->parent : value->block;
+    while (block != NULL && block->parent != NULL && block->parent->parent != NULL) {
+        if (block->parent->parent == op) {
+            return true;
+        }
+        block = block->parent->parent->parent;
+    }
+    return false;
+}
+
+static void look_at_operands(survey *s, const lilac_tile_op *op) {
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+        const lilac_tile_value *value = op->operands[i].value;
+        s->tensors |= lilac_tile_is_tensor(value->type);
+        if (!lilac_tile_is_tensor(value->type) && !is_inside(value, s->around)) {
+            const lilac_lower_value *lowered = &s->l->values[value->id];
+            s->differs |= lowered->base != NULL && !is_uniform(s->l, lowered->base[0]);
+        }
+    }
+}
+
+static void look_at(void *data, lilac_tile_op *op) {
+    survey *s = (survey *)data;
+    uint32_t traits = lilac_tile_op_info_get(op->code)->traits;
+    bool promise = op->code == LILAC_TILE_OP_LLVM_INTR_ASSUME;
+    s->effects |= !promise && (traits & (LILAC_TILE_READS | LILAC_TILE_WRITES)) != 0;
+    look_at_operands(s, op);
+}
+
+static survey look_into(lilac_lowering *l, const lilac_tile_op *op) {
+    survey s = {.l = l, .around = op};
+    look_at_operands(&s, op);
+    for (uint32_t i = 0; i < op->region_count; i++) {
+        lilac_tile_walk(op->regions[i], look_at, &s);
+    }
+    return s;
+}
+
+bool lilac_lower_differs(lilac_lowering *l, const lilac_tile_op *op) {
+    survey s = look_into(l, op);
+    return (s.differs || l->active != 0) && !s.effects && !s.tensors;
+}
+
+/* ---- scalars ------------------------------------------------------------------------------- */
+
+static bool define_scalar(lilac_lowering *l, const lilac_tile_value *tile, lilac_simt_value value) {
+    lilac_lower_value *scalar = lilac_lower_define(l, tile);
+    if (scalar != NULL) {
+        scalar->base[0] = value;
+    }
+    return scalar != NULL;
+}
+
+/* The operands of an operation from number `first` on. */
+static lilac_simt_value *scalars(lilac_lowering *l, const lilac_tile_op *op, uint32_t first,
+                                 uint32_t room) {
+    uint32_t count = op->operand_count - first;
+    lilac_simt_value *values = lilac_arena_array(l->arena, lilac_simt_value, count + room);
+    for (uint32_t i = 0; i < count; i++) {
+        values[i] = lilac_lower_get(l, lilac_lower_operand(l, op, first + i), 0);
+    }
+    return values;
+}
+
+static lilac_simt_value zero(lilac_lowering *l, lilac_simt_type type) {
+    return lilac_simt_constant(&l->builder, type, 0);
+}
+
+/* Does any lane of the warp? All of them agree on the answer, so they go the same way; it harms no
+ * warp to go round as often as another. */
+static lilac_simt_value any_lane(lilac_lowering *l, lilac_simt_value predicate) {
+    lilac_simt_instruction vote = {.code = LILAC_SIMT_OP_VOTE, .detail = 2};
+    lilac_simt_type type = LILAC_SIMT_I1;
+    return lilac_simt_build(&l->builder, &vote, 1, &predicate, 1, &type);
+}
+
+/* ---- scf.if -------------------------------------------------------------------------------- */
+
+bool lilac_lower_if_elements(lilac_lowering *l, const lilac_tile_op *op) {
+    if (op->result_count == 0) {
+        return true; /* it does nothing */
+    }
+    lilac_simt_value condition = lilac_lower_get(l, lilac_lower_operand(l, op, 0), 0);
+    lilac_simt_value active = l->active, *values[2];
+    for (uint32_t side = 0; side < 2; side++) {
+        l->active = and_active(l, side == 0 ? condition : lilac_lower_not(l, condition));
+        const lilac_tile_block *block = op->regions[side]->first;
+        const lilac_tile_op *end = block == NULL ? NULL : lilac_lower_block(l, block);
+        l->active = active;
+        if (end == NULL || end->operand_count != op->result_count) {
+            l->op = op;
+            return l->failed ? false
+                             : lilac_lower_unsupported(l, "its sides do not give its results");
+        }
+        values[side] = scalars(l, end, 0, 0);
+    }
+    l->op = op;
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        if (!define_scalar(l, &op->results[i],
+                           lilac_lower_select(l, condition, values[0][i], values[1][i]))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- scf.while ----------------------------------------------------------------------------- */
+
+/* Carried: the values of `before`, which lanes go on, and the results of those that are done. */
+bool lilac_lower_while_elements(lilac_lowering *l, const lilac_tile_op *op) {
+    lilac_simt_builder *b = &l->builder;
+    const lilac_tile_block *before = op->regions[0]->first, *after = op->regions[1]->first;
+    uint32_t carried = op->operand_count, passed = op->result_count;
+    if (before == NULL || after == NULL || before->argument_count != carried ||
+        after->argument_count != passed) {
+        return lilac_lower_unsupported(l, "its regions do not take what it carries");
+    }
+    lilac_simt_value outer = l->active;
+    lilac_simt_value *inits = scalars(l, op, 0, passed + 1);
+    lilac_simt_type *types = lilac_arena_array(l->arena, lilac_simt_type, 2 * passed + 1);
+    inits[carried] = outer != 0 ? outer : lilac_simt_constant(b, LILAC_SIMT_I1, 1);
+    for (uint32_t i = 0; i < passed; i++) {
+        if (!lilac_lower_type(l, op->results[i].type, &types[i])) {
+            return false;
+        }
+        types[passed + 1 + i] = types[i];
+        inits[carried + 1 + i] = zero(l, types[i]);
+    }
+    types[passed] = LILAC_SIMT_I1;
+    lilac_simt_value first;
+    lilac_simt_instruction *loop =
+        lilac_simt_while_begin(b, carried + 1 + passed, inits, 2 * passed + 1, types, &first);
+    for (uint32_t i = 0; i < carried; i++) {
+        if (!define_scalar(l, before->arguments[i], first + i)) {
+            return false;
+        }
+    }
+    l->active = first + carried;
+    const lilac_tile_op *end = lilac_lower_block(l, before);
+    if (end == NULL || end->code != LILAC_TILE_OP_SCF_CONDITION ||
+        end->operand_count != passed + 1) {
+        return l->failed ? false : lilac_lower_unsupported(l, "it has no condition");
+    }
+    lilac_simt_value *values = scalars(l, end, 1, passed + 1);
+    lilac_simt_value goes_on = and_active(l, lilac_lower_get(l, lilac_lower_operand(l, end, 0), 0));
+    values[passed] = goes_on;
+    for (uint32_t i = 0; i < passed; i++) {
+        values[passed + 1 + i] =
+            lilac_lower_select(l, l->active, values[i], first + carried + 1 + i);
+    }
+    lilac_simt_while_condition(b, loop, any_lane(l, goes_on), values, &first);
+    for (uint32_t i = 0; i < passed; i++) {
+        if (!define_scalar(l, after->arguments[i], first + i)) {
+            return false;
+        }
+    }
+    l->active = first + passed;
+    end = lilac_lower_block(l, after);
+    if (end == NULL || end->operand_count != carried) {
+        return l->failed ? false : lilac_lower_unsupported(l, "it does not yield what it carries");
+    }
+    values = scalars(l, end, 0, passed + 1);
+    for (uint32_t i = 0; i <= passed; i++) {
+        values[carried + i] = first + passed + i;
+    }
+    lilac_simt_value results = lilac_simt_while_end(b, loop, values);
+    l->active = outer;
+    l->op = op;
+    for (uint32_t i = 0; i < passed; i++) {
+        if (!define_scalar(l, &op->results[i], results + passed + 1 + i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- scf.for ------------------------------------------------------------------------------- */
+
+/* Carried: the counter and the values; passed on: the same and which lanes go on. */
+bool lilac_lower_for_elements(lilac_lowering *l, const lilac_tile_op *op) {
+    lilac_simt_builder *b = &l->builder;
+    const lilac_tile_block *block = op->regions[0]->first;
+    uint32_t carried = op->result_count;
+    if (block == NULL || block->argument_count != carried + 1 || op->operand_count != carried + 3) {
+        return lilac_lower_unsupported(l, "its values do not match its region's");
+    }
+    lilac_simt_value outer = l->active;
+    lilac_simt_value *inputs = scalars(l, op, 0, 0);
+    lilac_simt_value *inits = lilac_arena_array(l->arena, lilac_simt_value, carried + 2);
+    lilac_simt_type *types = lilac_arena_array(l->arena, lilac_simt_type, carried + 2);
+    inits[0] = inputs[0];
+    for (uint32_t i = 0; i < carried; i++) {
+        inits[i + 1] = inputs[i + 3];
+    }
+    for (uint32_t i = 0; i <= carried; i++) {
+        types[i] = lilac_simt_type_of(l->kernel, inits[i]);
+    }
+    types[carried + 1] = LILAC_SIMT_I1;
+    lilac_simt_value first;
+    lilac_simt_instruction *loop =
+        lilac_simt_while_begin(b, carried + 1, inits, carried + 2, types, &first);
+    bool is_unsigned = lilac_tile_find(&op->attributes, "unsignedCmp") != NULL;
+    lilac_simt_value goes_on =
+        and_active(l, lilac_simt_compare_values(b, is_unsigned ? LILAC_SIMT_ULT : LILAC_SIMT_LT,
+                                                first, inputs[1]));
+    lilac_simt_value *values = lilac_arena_array(l->arena, lilac_simt_value, carried + 2);
+    for (uint32_t i = 0; i <= carried; i++) {
+        values[i] = first + i;
+    }
+    values[carried + 1] = goes_on;
+    lilac_simt_while_condition(b, loop, any_lane(l, goes_on), values, &first);
+    for (uint32_t i = 0; i <= carried; i++) {
+        if (!define_scalar(l, block->arguments[i], first + i)) {
+            return false;
+        }
+    }
+    goes_on = l->active = first + carried + 1;
+    const lilac_tile_op *end = lilac_lower_block(l, block);
+    l->active = outer;
+    if (end == NULL || end->operand_count != carried) {
+        return l->failed ? false : lilac_lower_unsupported(l, "it does not yield what it carries");
+    }
+    lilac_simt_value *next = scalars(l, end, 0, 0);
+    for (uint32_t i = 0; i <= carried; i++) {
+        lilac_simt_value made =
+            i == 0 ? lilac_simt_op2(b, LILAC_SIMT_OP_ADD, types[0], first, inputs[2]) : next[i - 1];
+        values[i] = lilac_lower_select(l, goes_on, made, first + i);
+    }
+    lilac_simt_value results = lilac_simt_while_end(b, loop, values);
+    l->op = op;
+    for (uint32_t i = 0; i < carried; i++) {
+        if (!define_scalar(l, &op->results[i], results + 1 + i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- tt.map_elementwise ---------------------------------------------------------------------- */
+
+/* The region is lowered once for each `pack` of a thread's different registers, in their order;
+ * when there are fewer than that, some more than once. */
+static bool map_group(lilac_lowering *l, const lilac_tile_op *op, uint32_t own, uint32_t count,
+                      uint32_t group, uint32_t pack, const uint32_t *const *sources,
+                      lilac_lower_value *const *results) {
+    const lilac_tile_block *block = op->regions[0]->first;
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+        const lilac_lower_value *operand = lilac_lower_operand(l, op, i);
+        for (uint32_t k = 0; k < pack; k++) {
+            uint32_t r = lilac_lower_deposit((group * pack + k) & (count - 1), own);
+            lilac_simt_value value =
+                lilac_lower_get(l, operand, lilac_lower_index(operand, sources[i], r));
+            if (!define_scalar(l, block->arguments[i * pack + k], value)) {
+                return false;
+            }
+        }
+    }
+    const lilac_tile_op *end = lilac_lower_block(l, block);
+    l->op = op;
+    l->builder.location = op->location;
+    if (end == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        for (uint32_t k = 0; k < pack; k++) {
+            uint32_t r = lilac_lower_deposit((group * pack + k) & (count - 1), own);
+            results[i]->base[r] = lilac_lower_get(l, lilac_lower_operand(l, end, i * pack + k), 0);
+        }
+    }
+    return true;
+}
+
+bool lilac_lower_elements(lilac_lowering *l, const lilac_tile_op *op) {
+    uint32_t pack = (uint32_t)lilac_tile_find_integer(&op->attributes, "pack", 1);
+    const lilac_tile_block *block = op->regions[0]->first;
+    survey s = look_into(l, op);
+    if (s.effects) {
+        return lilac_lower_unsupported(l, "its region touches memory");
+    }
+    if (block == NULL || block->next != NULL || block->argument_count != pack * op->operand_count ||
+        block->last == NULL || block->last->operand_count != pack * op->result_count) {
+        return lilac_lower_unsupported(l, "its region does not take and give the elements");
+    }
+    lilac_lower_value **results =
+        lilac_arena_array(l->arena, lilac_lower_value *, op->result_count);
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        results[i] = lilac_lower_result(l, op, i);
+        if (results[i] == NULL) {
+            return false;
+        }
+        if (results[i]->view != results[0]->view) {
+            return lilac_lower_unsupported(l, "its results have different layouts");
+        }
+    }
+    const lilac_lower_view *view = results[0]->view;
+    const uint32_t **sources = lilac_arena_array(l->arena, const uint32_t *, op->operand_count);
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+        if (!lilac_lower_align(l, lilac_lower_operand(l, op, i), view, &sources[i])) {
+            return false;
+        }
+    }
+    uint32_t own = lilac_lower_own_registers(view);
+    uint32_t count = 1U << __builtin_popcount(own);
+    for (uint32_t group = 0; group * pack < count; group++) {
+        if (!map_group(l, op, own, count, group, pack, sources, results)) {
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        for (uint32_t r = 0; r < view->count; r++) {
+            results[i]->base[r] = results[i]->base[view->canonical[r]];
+        }
+    }
+    return true;
+}
