@@ -104,13 +104,14 @@ def transpose(dtype, rows, columns):
                   2 * rows * columns * size_of(dtype), {"y": 0})
 
 
-def gather_rows(programs, rows, columns, axis, times=4):
+def gather_rows(programs, rows, columns, axis, times=4, dtype="float32"):
     shape = (programs, rows, columns)
-    arguments = [buffer("src", "input", "float32", shape),
+    arguments = [buffer("src", "input", dtype, shape),
                  buffer("idx", "labels", "int32", shape, value=(rows, columns)[axis]),
-                 buffer("out", "output", "float32", shape), constexpr("R", rows),
+                 buffer("out", "output", dtype, shape), constexpr("R", rows),
                  constexpr("C", columns), constexpr("AX", axis), constexpr("K", times)]
-    return Launch("gather_rows", programs, 4, arguments, 12 * programs * rows * columns, {"out": 0})
+    return Launch("gather_rows", programs, 4, arguments,
+                  (4 + 2 * size_of(dtype)) * programs * rows * columns, {"out": 0})
 
 
 def scan_rows(programs, rows, columns, reverse=False):
