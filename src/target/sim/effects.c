@@ -16,7 +16,8 @@ void lilac_sim_vote(lilac_sim_worker *w, const lilac_sim_step *s) {
     for (uint32_t i = 0; i < w->program->threads && s->kind == STEP_VOTE; i++)
         some |= conditions[i];
     for (uint32_t first = 0; first < w->program->threads; first += size) {
-        uint32_t any = s->immediate == VOTE_SOME ? some : 0, all = 1, reduced = s->kind == STEP_REDUX ? words[first] : 0;
+        uint32_t any = s->immediate == VOTE_SOME ? some : 0, all = 1,
+                 reduced = s->kind == STEP_REDUX ? words[first] : 0;
         for (uint32_t lane = 0; lane < size && s->kind == STEP_VOTE; lane++) {
             any |= conditions[first + lane];
             all &= conditions[first + lane];
@@ -29,7 +30,8 @@ void lilac_sim_vote(lilac_sim_worker *w, const lilac_sim_step *s) {
             for (uint32_t other = 0; other < size && s->kind == STEP_MATCH; other++)
                 equal |= (uint32_t)(words[first + other] == words[first + lane]) << other;
             if (s->kind == STEP_VOTE)
-                w->registers[s->out + first + lane] = (uint8_t)((s->immediate == VOTE_ALL ? all : any) & 1);
+                w->registers[s->out + first + lane] =
+                    (uint8_t)((s->immediate == VOTE_ALL ? all : any) & 1);
             else
                 ((lane_u32 *)(void *)(w->registers + s->out))[first + lane] =
                     s->kind == STEP_MATCH ? equal : reduced;
