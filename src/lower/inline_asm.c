@@ -150,6 +150,25 @@ static bool check_words(lilac_lowering *l, const group *g) {
     return true;
 }
 
+/* Is every $n one of the words, and every other dollar sign doubled? */
+static bool check_text(lilac_lowering *l, const char *text, uint32_t words) {
+    for (const char *at = strchr(text, '$'); at != NULL; at = strchr(at, '$')) {
+        uint32_t number = 0;
+        const char *begin = ++at;
+        if (*at == '$') {
+            at++;
+            continue;
+        }
+        while (*at >= '0' && *at <= '9' && number < LILAC_LOWER_MOST_ASM) {
+            number = number * 10 + (uint32_t)(*at++ - '0');
+        }
+        if (at == begin || number >= words) {
+            return lilac_lower_unsupported(l, "its text names a word that there is not");
+        }
+    }
+    return true;
+}
+
 static void gather(lilac_lowering *l, const group *g, uint32_t first, lilac_lower_asm *piece) {
     piece->operands = 0;
     for (uint32_t k = 0; k < g->op->operand_count; k++) {
@@ -258,7 +277,7 @@ bool lilac_lower_inline_asm(lilac_lowering *l, const lilac_tile_op *op) {
             return false;
         }
     }
-    if (!check_words(l, &g)) {
+    if (!check_words(l, &g) || !check_text(l, text, c.results + c.operands)) {
         return false;
     }
     lilac_lower_asm piece = {.text = text, .results = c.results};
