@@ -35,6 +35,11 @@ def atanh_tail(s, z):
         return (mp.atanh(s) / s - 1) / z
 
 
+def log1p_tail(f):
+    with mp.workdps(140):
+        return (mp.log1p(f) - f + f * f / 2) / f**3
+
+
 def sin_tail(r, z):
     with mp.workdps(140):
         return (mp.sin(r) / r - 1) / z
@@ -197,6 +202,8 @@ TABLES = [
      1, 0),
     ("inverse_far", "erfcinv(y) / s, of 8 / s for s = √-log y",
      lambda v: inverse_far(8 / v), 8 / mpf(28), 1.01, 1, 0),
+    ("log1p_single", "(log(1 + f) - f + f² / 2) / f³, in f32", away(log1p_tail), mpf("-0.2929"),
+     mpf("0.4143"), mpf("16"), 0),
 ]
 
 
@@ -219,7 +226,7 @@ def main():
     for name, what, function, low, high, weight, scale in TABLES:
         low, high, weight = mpf(low), mpf(high), mpf(weight)
         print(f"/* {what}, from {mp.nstr(low, 4)} to {mp.nstr(high, 4)} */")
-        if scale == 0:  # a first guess, which Newton's method makes better
+        if scale == 0:  # 2^-20 of a first guess, or of what a weight makes of it
             wide = narrow = fit(function, low, high, mpf(2) ** -20, weight)
             print(array(f"{name}_start", wide), end="")
             sides = f"{name}_start, {len(wide)}, {name}_start, {len(wide)}"

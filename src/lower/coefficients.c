@@ -270,3 +270,11 @@ static const double inverse_far_start[] = {
 };
 const lilac_lower_polynomial lilac_lower_inverse_far_polynomial = {inverse_far_start, 5,
                                                                    inverse_far_start, 5};
+/* (log(1 + f) - f + f² / 2) / f³, in f32, from -0.2929 to 0.4143 */
+static const double log1p_single_start[] = {
+    0.3333333117801879,   -0.2499999700104478,  0.20000716304422572,
+    -0.16667798276479848, 0.14249032730785605,  -0.12425776722809438,
+    0.11685795939274597,  -0.11479188086670764, 0.06969753982083551,
+};
+const lilac_lower_polynomial lilac_lower_log1p_single_polynomial = {log1p_single_start, 9,
+                                                                    log1p_single_start, 9};

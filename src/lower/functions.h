@@ -39,7 +39,7 @@ extern const lilac_lower_polynomial lilac_lower_exp_polynomial, lilac_lower_log_
     lilac_lower_stirling_polynomial, lilac_lower_lgamma_polynomial, lilac_lower_i0_near_polynomial,
     lilac_lower_i0_far_polynomial, lilac_lower_i1_near_polynomial, lilac_lower_i1_far_polynomial,
     lilac_lower_inverse_near_polynomial, lilac_lower_inverse_middle_polynomial,
-    lilac_lower_inverse_far_polynomial;
+    lilac_lower_inverse_far_polynomial, lilac_lower_log1p_single_polynomial;
 
 /* ---- doubles, integers, predicates --------------------------------------------------------- */
 
@@ -231,6 +231,14 @@ FUNCTION(lgamma);
 /* bessel.c */
 FUNCTION(i0);
 FUNCTION(i1);
+/* single.c, math.c: of f32, in f32 */
+FUNCTION(single_exp);
+FUNCTION(single_exp2);
+FUNCTION(single_expm1);
+FUNCTION(single_log);
+FUNCTION(single_rsqrt);
+FUNCTION(single_tanh);
+FUNCTION(single_erf);
 #undef FUNCTION
 
 #endif

@@ -1,7 +1,7 @@
 /* tt.extern_elementwise: the functions of libdevice by their names, each a row of a table.
  *
  *   functions        two rows in one: of f64, and with an f at the end of f32, which is computed in
- *                    doubles and rounded (functions.h)
+ *                    doubles and rounded (functions.h), or in f32 (single.c)
  *   operations       one instruction, or a few of integers and bits (libdevice_operations.c)
  *
  * The functions of f32 and f64 are within 2 ulp, also where the argument is huge, subnormal or next
@@ -17,56 +17,57 @@ typedef struct function_row {
     uint32_t operands;
     bool integer; /* the second operand is an i32 */
     lilac_lower_function function;
+    lilac_lower_function single; /* of f32 in f32; NULL: the other one */
 } function_row;
 
 static const function_row functions[] = {
-    {"exp", 1, false, lilac_lower_math_exp},
-    {"exp2", 1, false, lilac_lower_math_exp2},
-    {"exp10", 1, false, lilac_lower_math_exp10},
-    {"expm1", 1, false, lilac_lower_math_expm1},
-    {"sinh", 1, false, lilac_lower_math_sinh},
-    {"cosh", 1, false, lilac_lower_math_cosh},
-    {"tanh", 1, false, lilac_lower_math_tanh},
-    {"log", 1, false, lilac_lower_math_log},
-    {"log2", 1, false, lilac_lower_math_log2},
-    {"log10", 1, false, lilac_lower_math_log10},
-    {"log1p", 1, false, lilac_lower_math_log1p},
-    {"asinh", 1, false, lilac_lower_math_asinh},
-    {"acosh", 1, false, lilac_lower_math_acosh},
-    {"atanh", 1, false, lilac_lower_math_atanh},
-    {"pow", 2, false, lilac_lower_math_pow},
-    {"powi", 2, true, lilac_lower_math_pow},
-    {"sin", 1, false, lilac_lower_math_sin},
-    {"cos", 1, false, lilac_lower_math_cos},
-    {"tan", 1, false, lilac_lower_math_tan},
-    {"sinpi", 1, false, lilac_lower_math_sinpi},
-    {"cospi", 1, false, lilac_lower_math_cospi},
-    {"asin", 1, false, lilac_lower_math_asin},
-    {"acos", 1, false, lilac_lower_math_acos},
-    {"atan", 1, false, lilac_lower_math_atan},
-    {"atan2", 2, false, lilac_lower_math_atan2},
-    {"rsqrt", 1, false, lilac_lower_math_rsqrt},
-    {"cbrt", 1, false, lilac_lower_math_cbrt},
-    {"rcbrt", 1, false, lilac_lower_math_rcbrt},
-    {"hypot", 2, false, lilac_lower_math_hypot},
-    {"rhypot", 2, false, lilac_lower_math_rhypot},
-    {"norm3d", 3, false, lilac_lower_math_norm3d},
-    {"rnorm3d", 3, false, lilac_lower_math_rnorm3d},
-    {"norm4d", 4, false, lilac_lower_math_norm4d},
-    {"rnorm4d", 4, false, lilac_lower_math_rnorm4d},
-    {"erf", 1, false, lilac_lower_math_erf},
-    {"erfc", 1, false, lilac_lower_math_erfc},
-    {"erfcx", 1, false, lilac_lower_math_erfcx},
-    {"normcdf", 1, false, lilac_lower_math_normcdf},
-    {"erfinv", 1, false, lilac_lower_math_erfinv},
-    {"erfcinv", 1, false, lilac_lower_math_erfcinv},
-    {"normcdfinv", 1, false, lilac_lower_math_normcdfinv},
-    {"tgamma", 1, false, lilac_lower_math_tgamma},
-    {"lgamma", 1, false, lilac_lower_math_lgamma},
-    {"cyl_bessel_i0", 1, false, lilac_lower_math_i0},
-    {"cyl_bessel_i1", 1, false, lilac_lower_math_i1},
-    {"fmod", 2, false, lilac_lower_math_fmod},
-    {"remainder", 2, false, lilac_lower_math_remainder},
+    {"exp", 1, false, lilac_lower_math_exp, lilac_lower_math_single_exp},
+    {"exp2", 1, false, lilac_lower_math_exp2, lilac_lower_math_single_exp2},
+    {"exp10", 1, false, lilac_lower_math_exp10, NULL},
+    {"expm1", 1, false, lilac_lower_math_expm1, lilac_lower_math_single_expm1},
+    {"sinh", 1, false, lilac_lower_math_sinh, NULL},
+    {"cosh", 1, false, lilac_lower_math_cosh, NULL},
+    {"tanh", 1, false, lilac_lower_math_tanh, lilac_lower_math_single_tanh},
+    {"log", 1, false, lilac_lower_math_log, lilac_lower_math_single_log},
+    {"log2", 1, false, lilac_lower_math_log2, NULL},
+    {"log10", 1, false, lilac_lower_math_log10, NULL},
+    {"log1p", 1, false, lilac_lower_math_log1p, NULL},
+    {"asinh", 1, false, lilac_lower_math_asinh, NULL},
+    {"acosh", 1, false, lilac_lower_math_acosh, NULL},
+    {"atanh", 1, false, lilac_lower_math_atanh, NULL},
+    {"pow", 2, false, lilac_lower_math_pow, NULL},
+    {"powi", 2, true, lilac_lower_math_pow, NULL},
+    {"sin", 1, false, lilac_lower_math_sin, NULL},
+    {"cos", 1, false, lilac_lower_math_cos, NULL},
+    {"tan", 1, false, lilac_lower_math_tan, NULL},
+    {"sinpi", 1, false, lilac_lower_math_sinpi, NULL},
+    {"cospi", 1, false, lilac_lower_math_cospi, NULL},
+    {"asin", 1, false, lilac_lower_math_asin, NULL},
+    {"acos", 1, false, lilac_lower_math_acos, NULL},
+    {"atan", 1, false, lilac_lower_math_atan, NULL},
+    {"atan2", 2, false, lilac_lower_math_atan2, NULL},
+    {"rsqrt", 1, false, lilac_lower_math_rsqrt, lilac_lower_math_single_rsqrt},
+    {"cbrt", 1, false, lilac_lower_math_cbrt, NULL},
+    {"rcbrt", 1, false, lilac_lower_math_rcbrt, NULL},
+    {"hypot", 2, false, lilac_lower_math_hypot, NULL},
+    {"rhypot", 2, false, lilac_lower_math_rhypot, NULL},
+    {"norm3d", 3, false, lilac_lower_math_norm3d, NULL},
+    {"rnorm3d", 3, false, lilac_lower_math_rnorm3d, NULL},
+    {"norm4d", 4, false, lilac_lower_math_norm4d, NULL},
+    {"rnorm4d", 4, false, lilac_lower_math_rnorm4d, NULL},
+    {"erf", 1, false, lilac_lower_math_erf, lilac_lower_math_single_erf},
+    {"erfc", 1, false, lilac_lower_math_erfc, NULL},
+    {"erfcx", 1, false, lilac_lower_math_erfcx, NULL},
+    {"normcdf", 1, false, lilac_lower_math_normcdf, NULL},
+    {"erfinv", 1, false, lilac_lower_math_erfinv, NULL},
+    {"erfcinv", 1, false, lilac_lower_math_erfcinv, NULL},
+    {"normcdfinv", 1, false, lilac_lower_math_normcdfinv, NULL},
+    {"tgamma", 1, false, lilac_lower_math_tgamma, NULL},
+    {"lgamma", 1, false, lilac_lower_math_lgamma, NULL},
+    {"cyl_bessel_i0", 1, false, lilac_lower_math_i0, NULL},
+    {"cyl_bessel_i1", 1, false, lilac_lower_math_i1, NULL},
+    {"fmod", 2, false, lilac_lower_math_fmod, NULL},
+    {"remainder", 2, false, lilac_lower_math_remainder, NULL},
 };
 
 lilac_simt_value lilac_lower_by_function(lilac_lowering *l, lilac_lower_function function,
@@ -107,12 +108,16 @@ static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt
     const char *name = symbol_of(op);
     bool is_f32;
     const function_row *row = find_function(name, &is_f32);
+    kit k = {l, &l->builder, true};
+    if (row != NULL && is_f32 && row->single != NULL) {
+        out[0] = row->single(&k, in);
+        return;
+    }
     if (row != NULL) {
         out[0] = lilac_lower_by_function(l, row->function, row->operands,
                                          is_f32 ? LILAC_SIMT_F32 : LILAC_SIMT_F64, in);
         return;
     }
-    kit k = {l, &l->builder, true};
     const lilac_lower_operation *operation = lilac_lower_find_operation(name);
     out[0] = operation->build(&k, operation, in);
 }

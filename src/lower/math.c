@@ -97,6 +97,14 @@ static lilac_simt_value erf_of(lilac_lowering *l, lilac_simt_value x) {
     return signed_like(l, x, lilac_lower_select(l, is_near, near, far));
 }
 
+lilac_simt_value lilac_lower_math_single_tanh(kit *k, const lilac_simt_value *in) {
+    return tanh_of(k->l, in[0]);
+}
+
+lilac_simt_value lilac_lower_math_single_erf(kit *k, const lilac_simt_value *in) {
+    return erf_of(k->l, in[0]);
+}
+
 static lilac_simt_value compute_f32(lilac_lowering *l, lilac_tile_opcode code, lilac_simt_value x) {
     switch (code) {
     case LILAC_TILE_OP_MATH_EXP:
