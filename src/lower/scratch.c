@@ -7,17 +7,29 @@
  *     | local_alloc … | trip 1 | trip 2 | reductions |  trip 3 …
  *                     └──────────── limit ───────────┘
  *
- * Reductions, whose partial results are few, share one. The limit is a sixteenth of a
+ * Reductions, whose partial results are few, share one. The limit in a loop is a sixteenth of a
  * multiprocessor's memory for each warp, a quarter of it for a block: a second buffer is worth a
- * barrier, but not the warps that could otherwise hide each other's latency. */
+ * barrier, but not the warps that could otherwise hide each other's latency. What is not in a loop
+ * passes its barrier once, and has no more than a warp's share when as many warps are there as a
+ * multiprocessor takes. */
 #include "lower_internal.h"
 
-enum { SCRATCH_ALIGNMENT = 16 };
+enum { SCRATCH_ALIGNMENT = 16, RESIDENT_WARPS = 64 };
+
+static bool is_in_loop(const lilac_tile_op *op) {
+    while (op != NULL && op->code != LILAC_TILE_OP_SCF_FOR && op->code != LILAC_TILE_OP_SCF_WHILE) {
+        op = op->parent == NULL ? NULL : op->parent->parent->parent;
+    }
+    return op != NULL;
+}
 
 static uint32_t scratch_limit(const lilac_lowering *l) {
     uint32_t shared = l->target->arch->shared_bytes;
-    uint32_t warps = l->target->num_warps < 4 ? l->target->num_warps : 4;
-    return shared / 16 * warps;
+    uint32_t warps = l->target->num_warps;
+    if (!is_in_loop(l->op)) {
+        return shared / RESIDENT_WARPS * warps;
+    }
+    return shared / 16 * (warps < 4 ? warps : 4);
 }
 
 uint32_t lilac_lower_scratch(lilac_lowering *l, uint64_t bytes) {
