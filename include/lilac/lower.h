@@ -8,7 +8,13 @@
  *   tt.reduce    in the thread, by shuffles, then through shared memory; any region, axis, layout
  *   tt.scan      in the thread, by shuffles, then one barrier; any region, axis, layout, direction
  *   tt.gather    by shuffles, in the warp's part of shared memory or in the block's, by price
+ *   functions    math.* and tt.extern_elementwise of libdevice's names: f32 by the machine's
+ *                approximations where Triton takes them, else within 2 ulp; what is not known by
+ *                name is refused
  *   histograms   by atomics in shared memory; tt.cat as a renaming
+ *   atomics      of several copies one acts, all get what was there; adjacent floats at once
+ *   tt.print     a line an element, by one of the threads that hold it
+ *   inline PTX   known instructions as operations, the rest as it stands
  *   shapes       renamings of registers, where the layouts allow it; else as conversions
  *   conversions  ttg.convert_layout carries out a movement plan (movement.h); its attribute
  *                lilac.movement, "any", "shuffles", "shared" or "unswizzled", is the way to take
@@ -20,8 +26,9 @@
  * is, and lilac_simt_opt_barriers takes away the barriers that order nothing.
  *
  * Each family of operations is one file (src/lower/): arithmetic, floats, conversions, math,
- * memory, local, shape, convert, reduce, scan, gather, histogram, cat, control, and sources for
- * what has no tensor operand.
+ * memory, local, shape, convert, reduce, scan, gather, histogram, cat, atomics, print, inline_asm,
+ * control, and sources for what has no tensor operand. libdevice.c has the table of functions by
+ * name, functions.h what they are made of.
  */
 #ifndef LILAC_LOWER_H
 #define LILAC_LOWER_H
@@ -34,7 +41,7 @@ LILAC_BEGIN
 
 /* Every public function with a body becomes a kernel. NULL with diagnostics (at the operation's
  * position and the user's line) for what has no lowering: ids `unsupported-operation`,
- * `unsupported-type`, `layout-conversion`, `too-much-shared-memory`. */
+ * `unsupported-type`, `layout-conversion`, `too-much-shared-memory`, `unknown-function`. */
 LILAC_API LILAC_MUST_USE lilac_simt_module *lilac_lower(lilac_tile_module *module,
                                                         const lilac_target *target);
 
