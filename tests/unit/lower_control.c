@@ -333,6 +333,138 @@ static void carried_tensors(void **state) {
     }
 }
 
+/* Returns one after another, and loops in conditionals in loops. */
+static void mixtures(void **state) {
+    (void)state;
+    for (int32_t n = 0; n < 9; n++) {
+        const int64_t scalars[] = {n, n % 5};
+        run *r = fresh((uint32_t)n);
+        for (int32_t i = 0; i < 64; i++) {
+            r->wfx[i] = n == 0 ? r->fx[i] + (float)(n % 5) : (float)(n > 4 ? 5 : n);
+        }
+        compare_floats(r, "static_unroll_return", 1, 1, scalars, 2);
+
+        fill(r, (uint32_t)n);
+        int32_t count = 0;
+        memset(r->wfy, 0, 128 * sizeof(float));
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < i && i % 2 == 0; j++) {
+                count += j == 3;
+                for (int32_t k = 0; k < 128; k++) {
+                    r->wfy[k] += r->fx[j * 128 + k];
+                    r->wfy[k] -= j == 3 ? (float)count : 0.0F;
+                }
+            }
+            for (int32_t j = i; j > 0 && i % 2 == 1; j -= 3) {
+                for (int32_t k = 0; k < 128; k++) {
+                    r->wfy[k] += (float)j;
+                }
+            }
+        }
+        r->wfy[128] = (float)count;
+        compare_floats(r, "loop_in_if_in_loop", 1, 2, scalars, 1);
+
+        fill(r, (uint32_t)n);
+        float a = 0.0F, b = 1.0F;
+        for (int32_t i = 0; i < n; i++) {
+            float sum = a + b;
+            a = b, b = sum;
+        }
+        for (int32_t i = 0; i < 128; i++) {
+            r->wfy[i] = a;
+        }
+        compare_floats(r, "tuple_state", 1, 2, scalars, 1);
+        free(r);
+    }
+}
+
+/* Predicates go round loops and through conditionals. */
+static void carried_predicates(void **state) {
+    (void)state;
+    for (int32_t n = 0; n < 8; n++) {
+        for (uint32_t w = 0; w < WARP_CHOICES; w++) {
+            run *r = fresh(1);
+            uint8_t in[128] = {0}, out[128], want[128];
+            for (int32_t i = 0; i < 128; i++) {
+                bool m = i < n;
+                uint8_t k = 0;
+                for (int32_t j = 0; j < n; j++) {
+                    m ^= i % 3 == j;
+                    k += m;
+                }
+                m ^= n > 4;
+                out[i] = 99;
+                want[i] = m ? k : 99;
+            }
+            open_file(r, "i1carry", all_warps[w]);
+            const buffer list[] = {{in, sizeof in}, {out, sizeof out}};
+            const int64_t scalars[] = {n};
+            harness_run(&r->h, 1, list, 2, scalars, 1);
+            assert_memory_equal(out, want, sizeof out);
+            harness_close(&r->h);
+
+            uint16_t half[128], made[128];
+            for (uint32_t i = 0; i < 128; i++) {
+                half[i] = (uint16_t)lilac_scalar_encode(LILAC_F16, (double)i,
+                                                        LILAC_ROUND_NEAREST_EVEN, false);
+            }
+            open_file(r, "f16carry", all_warps[w]);
+            const buffer halves[] = {{half, sizeof half}, {made, sizeof made}};
+            harness_run(&r->h, 1, halves, 2, scalars, 1);
+            for (uint32_t i = 0; i < 128; i++) {
+                double v = (double)i;
+                for (int32_t k = 0; k < n; k++) {
+                    v = k % 2 == 0 ? v * 2.0 : v + 1.0;
+                }
+                assert_true(fabs(lilac_scalar_decode(LILAC_F16, made[i]) - v) <= v / 512.0);
+            }
+            harness_close(&r->h);
+            free(r);
+        }
+    }
+}
+
+/* Conditions and loops where elements are combined: the greatest common divisor of all. */
+static void combined_by_loops(void **state) {
+    (void)state;
+    static const char text[] =
+        "module {\n"
+        "  tt.func public @k(%x: !tt.ptr<i32>, %y: !tt.ptr<i32>) {\n"
+        "    %o = tt.make_range {end = 256 : i32, start = 0 : i32} : tensor<256xi32>\n"
+        "    %a = tt.splat %x : !tt.ptr<i32> -> tensor<256x!tt.ptr<i32>>\n"
+        "    %b = tt.addptr %a, %o : tensor<256x!tt.ptr<i32>>, tensor<256xi32>\n"
+        "    %v = tt.load %b : tensor<256x!tt.ptr<i32>>\n"
+        "    %c0 = arith.constant 0 : i32\n    %c1 = arith.constant 1 : i32\n"
+        "    %r = \"tt.reduce\"(%v) <{axis = 0 : i32}> ({\n"
+        "    ^bb0(%p: i32, %q: i32):\n"
+        "      %w:2 = scf.while (%i = %p, %j = %q) : (i32, i32) -> (i32, i32) {\n"
+        "        %go = arith.cmpi ne, %j, %c0 : i32\n"
+        "        scf.condition(%go) %i, %j : i32, i32\n"
+        "      } do {\n"
+        "      ^bb0(%i: i32, %j: i32):\n"
+        "        %zero = arith.cmpi eq, %j, %c0 : i32\n"
+        "        %d = arith.select %zero, %c1, %j : i32\n"
+        "        %m = arith.remsi %i, %d : i32\n"
+        "        scf.yield %j, %m : i32, i32\n"
+        "      }\n"
+        "      tt.reduce.return %w#0 : i32\n"
+        "    }) : (tensor<256xi32>) -> i32\n"
+        "    tt.store %y, %r : !tt.ptr<i32>\n"
+        "    tt.return\n  }\n}\n";
+    for (uint32_t w = 0; w < WARP_CHOICES; w++) {
+        run *r = fresh(w);
+        harness_open(&r->h, text, all_warps[w], true);
+        for (int32_t i = 0; i < 256; i++) {
+            r->x[i] = 42 * (i * 7 % 91 + 1);
+        }
+        const buffer list[] = {{r->x, sizeof r->x}, {r->y, sizeof r->y}};
+        harness_run(&r->h, 1, list, 2, NULL, 0);
+        assert_int_equal(r->y[0], 42);
+        harness_close(&r->h);
+        free(r);
+    }
+}
+
 static void block_pointers(void **state) {
     (void)state;
     for (int32_t n = 60; n < 200; n += 45) {
@@ -529,11 +661,19 @@ static void doubling_calls(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls),           cmocka_unit_test(early_returns),
-        cmocka_unit_test(whiles),          cmocka_unit_test(counted_loops),
-        cmocka_unit_test(wide_loops),      cmocka_unit_test(carried_tensors),
-        cmocka_unit_test(block_pointers),  cmocka_unit_test(maps),
-        cmocka_unit_test(element_control), cmocka_unit_test(refusals),
+        cmocka_unit_test(calls),
+        cmocka_unit_test(early_returns),
+        cmocka_unit_test(whiles),
+        cmocka_unit_test(counted_loops),
+        cmocka_unit_test(wide_loops),
+        cmocka_unit_test(carried_tensors),
+        cmocka_unit_test(block_pointers),
+        cmocka_unit_test(maps),
+        cmocka_unit_test(element_control),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(mixtures),
+        cmocka_unit_test(carried_predicates),
+        cmocka_unit_test(combined_by_loops),
         cmocka_unit_test(doubling_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
