@@ -487,7 +487,7 @@ def environment(torch, triton, options, ptxas):
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "command": " ".join(["python3", "bench/" + pathlib.Path(sys.argv[0]).name, pathlib.Path(options.lilac).name]
-                            + [a for a in sys.argv[2:]]),
+                            + [pathlib.Path(a).name for a in sys.argv[2:]]),
         "commit": options.commit or first_line(["git", "-C", str(HERE), "rev-parse", "HEAD"]),
         "gpu": torch.cuda.get_device_name(),
         "driver": first_line(["nvidia-smi", "--query-gpu=driver_version",
