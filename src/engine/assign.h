@@ -25,7 +25,7 @@ typedef enum layout_rule {
     RULE_REDUCE,  /* results are slices of the operands' */
     RULE_SCAN,    /* operands and results alike, and an anchor */
     RULE_GATHER,  /* index and result alike, the source too if it has their shape */
-    RULE_FREE,    /* operands in any layout, and the results in any other */
+    RULE_FREE,    /* operands in any one layout, and the results in any other */
     RULE_CONTROL, /* scf and cf: what is carried agrees */
     RULE_ANY      /* takes its operands in any layout */
 } layout_rule;

@@ -403,6 +403,21 @@ static void visit_gather(rewriting *r, lilac_tile_op *op, const layout_site *sit
     ask(r, op, 1, layout);
 }
 
+/* Any layout, but one for all operands: a mask goes with its values. */
+static bool visit_free(rewriting *r, lilac_tile_op *op) {
+    const lilac_layout *layout = NULL;
+    for (uint32_t i = 0; i < op->operand_count && layout == NULL; i++)
+        if (r->a->kind[op->operands[i].value->id] == VALUE_FIXED)
+            layout = native_of(r, op->operands[i].value);
+    if (layout == NULL)
+        layout = lilac_coalesce_default(r->a, op->operands[0].value->type);
+    if (layout == NULL)
+        return false;
+    give_results(r, op);
+    ask_all(r, op, layout);
+    return true;
+}
+
 static void give_arguments(rewriting *r, const lilac_tile_block *block) {
     for (uint32_t i = 0; i < block->argument_count; i++)
         if (r->a->kind[block->arguments[i]->id] == VALUE_FIXED)
@@ -491,9 +506,7 @@ static bool visit(rewriting *r, const listed_op *listed) {
         visit_gather(r, op, listed->site);
         return true;
     case RULE_FREE:
-        give_results(r, op);
-        ask_all(r, op, NULL);
-        return true;
+        return visit_free(r, op);
     case RULE_ANY:
         ask_all(r, op, NULL);
         return true;

@@ -403,14 +403,17 @@ static bool make_plan(lilac_lowering *l, const lilac_tile_op *op, plan *p) {
 
 /* ---- combining --------------------------------------------------------------------------- */
 
-/* Combines `count` (a power of two) elements standing one after another into the first. */
+/* Combines `count` (a power of two) elements standing one after another into the first: neighbours
+ * first, so that what came earlier stays on the left and of an arg-max's indices the order is
+ * known.
+ */
 static bool combine_tree(lilac_lowering *l, const lilac_tile_op *op, lilac_simt_value *elements,
                          uint32_t count) {
     uint32_t stride = op->operand_count;
-    for (uint32_t half = count / 2; half > 0; half /= 2) {
-        for (uint32_t i = 0; i < half; i++) {
+    for (uint32_t apart = 1; apart < count; apart *= 2) {
+        for (uint32_t i = 0; i < count; i += 2 * apart) {
             if (!lilac_lower_combine(l, op, elements + (size_t)i * stride,
-                                     elements + (size_t)(i + half) * stride)) {
+                                     elements + (size_t)(i + apart) * stride)) {
                 return false;
             }
         }

@@ -25,6 +25,26 @@ static lilac_simt_value rewrite(instruction *like, lilac_simt_opcode code, lilac
     return 0;
 }
 
+/* x > y or x = y: one comparison; the same of less. */
+static lilac_simt_value join_comparisons(lilac_simt_builder *b, const instruction *like) {
+    for (uint32_t side = 0; side < 2; side++) {
+        const instruction *order =
+            lilac_simt_defined_by(b, like->operands[side], LILAC_SIMT_OP_CMP);
+        const instruction *equal =
+            lilac_simt_defined_by(b, like->operands[!side], LILAC_SIMT_OP_CMP);
+        if (order == NULL || equal == NULL || equal->detail != LILAC_SIMT_EQ ||
+            (order->detail != LILAC_SIMT_LT && order->detail != LILAC_SIMT_GT)) {
+            continue;
+        }
+        const lilac_simt_value *x = order->operands, *y = equal->operands;
+        if ((x[0] == y[0] && x[1] == y[1]) || (x[0] == y[1] && x[1] == y[0])) {
+            return lilac_simt_compare_values(
+                b, order->detail == LILAC_SIMT_LT ? LILAC_SIMT_LE : LILAC_SIMT_GE, x[0], x[1]);
+        }
+    }
+    return 0;
+}
+
 /* Two operands, neither a constant: a constant inside either goes out. */
 static lilac_simt_value simplify_two(lilac_simt_builder *b, instruction *like, lilac_simt_type type,
                                      bool *again) {
@@ -108,6 +128,12 @@ lilac_simt_value lilac_simt_simplify_bits(lilac_simt_builder *b, instruction *li
     if (!lilac_simt_constant_bits(b->kernel, y, &c)) {
         if (code == LILAC_SIMT_OP_AND && (possible & lilac_simt_possible(b, y)) == 0) {
             return lilac_simt_constant(b, type, 0);
+        }
+        if (code == LILAC_SIMT_OP_OR && type == LILAC_SIMT_I1) {
+            lilac_simt_value joined = join_comparisons(b, like);
+            if (joined != 0) {
+                return joined;
+            }
         }
         return simplify_two(b, like, type, again);
     }

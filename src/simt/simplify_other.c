@@ -111,6 +111,70 @@ static lilac_simt_value compare_narrow(lilac_simt_builder *b, const instruction 
     return lilac_simt_compare_values(b, kind, x->operands[0], other);
 }
 
+/* What a value is, as base + offset with the offset between low and high: through sums with
+ * constants that do not wrap and through selections, as an arg-max's indices are made. */
+typedef struct offset_range {
+    lilac_simt_value base; /* 0: none, the offset is the number */
+    int64_t low, high;
+} offset_range;
+
+static offset_range range_of(const lilac_simt_builder *b, lilac_simt_value value,
+                             lilac_simt_type type, uint32_t depth) {
+    const instruction *made = b->kernel->values[value].definition;
+    const offset_range itself = {value, 0, 0};
+    uint64_t c;
+    if (made == NULL) {
+        return itself;
+    }
+    if (constant(b, value, &c)) {
+        return (offset_range){0, lilac_simt_signed(type, c), lilac_simt_signed(type, c)};
+    }
+    if (made->code == LILAC_SIMT_OP_ADD && (made->flags & LILAC_SIMT_NO_SIGNED_WRAP) &&
+        constant(b, made->operands[1], &c)) {
+        int64_t offset = lilac_simt_signed(type, c);
+        return (offset_range){made->operands[0], offset, offset};
+    }
+    if (made->code == LILAC_SIMT_OP_SELECT && depth > 0) {
+        const offset_range x = range_of(b, made->operands[1], type, depth - 1);
+        const offset_range y = range_of(b, made->operands[2], type, depth - 1);
+        if (x.base == y.base) {
+            return (offset_range){x.base, x.low < y.low ? x.low : y.low,
+                                  x.high > y.high ? x.high : y.high};
+        }
+    }
+    return itself;
+}
+
+enum { SELECTIONS = 6 }; /* looked through, one within another */
+
+/* x ? y of two values with one base: 1, 0, or -1 when it depends. */
+static int decided_by_offsets(const lilac_simt_builder *b, const instruction *like,
+                              lilac_simt_type type) {
+    lilac_simt_compare kind = (lilac_simt_compare)like->detail;
+    if (kind > LILAC_SIMT_GE) {
+        return -1;
+    }
+    const offset_range x = range_of(b, like->operands[0], type, SELECTIONS);
+    const offset_range y = range_of(b, like->operands[1], type, SELECTIONS);
+    if (x.base != y.base) {
+        return -1;
+    }
+    bool below = x.high<y.low, above = x.low> y.high;
+    switch (kind) {
+    case LILAC_SIMT_EQ:
+    case LILAC_SIMT_NE:
+        return below || above ? kind == LILAC_SIMT_NE : -1;
+    case LILAC_SIMT_LT:
+        return below ? 1 : x.low >= y.high ? 0 : -1;
+    case LILAC_SIMT_LE:
+        return x.high <= y.low ? 1 : above ? 0 : -1;
+    case LILAC_SIMT_GT:
+        return above ? 1 : x.high <= y.low ? 0 : -1;
+    default:
+        return x.low >= y.high ? 1 : below ? 0 : -1;
+    }
+}
+
 static lilac_simt_value simplify_cmp(lilac_simt_builder *b, instruction *like, bool *again) {
     lilac_simt_compare kind = (lilac_simt_compare)like->detail;
     lilac_simt_value x = like->operands[0];
@@ -149,6 +213,10 @@ static lilac_simt_value simplify_cmp(lilac_simt_builder *b, instruction *like, b
                 return 0;
             }
         }
+    }
+    int answer = is_constant || type == LILAC_SIMT_I1 ? -1 : decided_by_offsets(b, like, type);
+    if (answer >= 0) {
+        return truth(b, answer == 1);
     }
     return compare_narrow(b, like, type);
 }
