@@ -261,20 +261,39 @@ static lilac_simt_opcode direct(lilac_tile_opcode code) {
     }
 }
 
+static bool divides(lilac_tile_opcode code) {
+    switch (code) {
+    case LILAC_TILE_OP_ARITH_DIVSI:
+    case LILAC_TILE_OP_ARITH_DIVUI:
+    case LILAC_TILE_OP_ARITH_REMSI:
+    case LILAC_TILE_OP_ARITH_REMUI:
+    case LILAC_TILE_OP_ARITH_CEILDIVSI:
+    case LILAC_TILE_OP_ARITH_CEILDIVUI:
+    case LILAC_TILE_OP_ARITH_FLOORDIVSI:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
                     lilac_simt_value *out) {
     lilac_simt_opcode code = direct(op->code);
+    lilac_simt_value divisor = in[op->operand_count - 1];
+    if (divides(op->code)) {
+        divisor = lilac_lower_divisor(l, divisor);
+    }
     if (code != LILAC_SIMT_OP_NONE) {
-        out[0] = two(l, code, in[0], in[1]);
+        out[0] = two(l, code, in[0], divisor);
         return;
     }
     switch (op->code) {
     case LILAC_TILE_OP_ARITH_CEILDIVSI:
     case LILAC_TILE_OP_ARITH_FLOORDIVSI:
-        out[0] = divide_signed(l, op->code == LILAC_TILE_OP_ARITH_CEILDIVSI, in[0], in[1]);
+        out[0] = divide_signed(l, op->code == LILAC_TILE_OP_ARITH_CEILDIVSI, in[0], divisor);
         break;
     case LILAC_TILE_OP_ARITH_CEILDIVUI:
-        out[0] = divide_up_unsigned(l, in[0], in[1]);
+        out[0] = divide_up_unsigned(l, in[0], divisor);
         break;
     case LILAC_TILE_OP_ARITH_MULSI_EXTENDED:
     case LILAC_TILE_OP_ARITH_MULUI_EXTENDED:

@@ -106,6 +106,15 @@ static lilac_simt_value any_lane(lilac_lowering *l, lilac_simt_value predicate) 
     return lilac_simt_build(&l->builder, &vote, 1, &predicate, 1, &type);
 }
 
+lilac_simt_value lilac_lower_divisor(lilac_lowering *l, lilac_simt_value value) {
+    uint64_t bits;
+    if (l->active == 0 || (lilac_simt_is_constant(l->kernel, value, &bits) && bits != 0)) {
+        return value;
+    }
+    lilac_simt_type type = lilac_simt_type_of(l->kernel, value);
+    return lilac_lower_select(l, l->active, value, lilac_simt_constant(&l->builder, type, 1));
+}
+
 /* ---- scf.if -------------------------------------------------------------------------------- */
 
 bool lilac_lower_if_elements(lilac_lowering *l, const lilac_tile_op *op) {

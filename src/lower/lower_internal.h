@@ -360,6 +360,8 @@ bool lilac_lower_differs(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_if_elements(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_while_elements(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_for_elements(lilac_lowering *l, const lilac_tile_op *op);
+/* What to divide by: 1 in lanes that are not meant, where it may be 0. */
+lilac_simt_value lilac_lower_divisor(lilac_lowering *l, lilac_simt_value value);
 
 /* ---- families ---------------------------------------------------------------------------- */
 
