@@ -9,8 +9,8 @@
  *
  *   quadrant = the two highest bits, rounded        r = (what is left) 2π
  *
- * and sin r, cos r are polynomials. Arguments below π/4 are r themselves. Narrow code keeps 64 bits
- * and knows that E ≤ 127. */
+ * and sin r, cos r are polynomials. Arguments below π/4 are r themselves. For f32 words have
+ * 32 bits, M has 24, and 64 are kept. */
 #include "functions.h"
 
 #define TWO_PI  lilac_lower_pair_number(k, 0x1.921fb54442d18p+2, 0x1.1a62633145c07p-52)
@@ -19,59 +19,98 @@
 
 #define WORDS 20
 
-static lilac_simt_value shifted(kit *k, lilac_simt_opcode code, lilac_simt_value a,
-                                lilac_simt_value by) {
-    return op2(k, code, a, by);
-}
-
-/* words[0 … count) of the bits of 2/π from bit j on, of which the first 64 are 0. */
-static void window(kit *k, lilac_simt_value j, uint32_t count, uint32_t highest,
-                   lilac_simt_value *words) {
-    static const uint64_t two_over_pi[WORDS] = {
-        0,
-        0xa2f9836e4e441529,
-        0xfc2757d1f534ddc0,
-        0xdb6295993c439041,
-        0xfe5163abdebbc561,
-        0xb7246e3a424dd2e0,
-        0x06492eea09d1921c,
-        0xfe1deb1cb129a73e,
-        0xe88235f52ebb4484,
-        0xe99c7026b45f7e41,
-        0x3991d639835339f4,
-        0x9c845f8bbdf9283b,
-        0x1ff897ffde05980f,
-        0xef2f118b5a0a6d1f,
-        0x6d367ecf27cb09b7,
-        0x4f463f669e5fea2d,
-        0x7527bac7ebe5f17b,
-        0x3d0739f78a5292ea,
-        0x6bfb5fb11f8d5d08,
-        0x56033046fc7b6bab,
-    };
+/* words[0 … 2] of the bits of 2/π from bit j on, of which those of the first word are 0; words of
+ * the type of j. `known`: how many of them there are, `steps`: the highest power of two that j's
+ * word may be made of. */
+static void window(kit *k, lilac_simt_value j, const uint64_t *known, uint32_t count,
+                   uint32_t steps, lilac_simt_value *words) {
+    lilac_simt_type type = kind(k, j);
+    bool wide = type == LILAC_SIMT_I64;
     lilac_simt_value row[WORDS];
-    for (uint32_t i = 0; i < WORDS; i++) {
-        row[i] = integer(k, LILAC_SIMT_I64, (int64_t)two_over_pi[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        row[i] = integer(k, type, (int64_t)known[i]);
     }
-    lilac_simt_value index = with(k, LILAC_SIMT_OP_SHR_U, j, 6);
-    for (uint32_t step = 16; step > 0; step /= 2) {
-        if (step > highest) {
-            continue;
-        }
-        lilac_simt_value moves = compare(k, LILAC_SIMT_NE, with(k, LILAC_SIMT_OP_AND, index, step),
-                                         integer(k, LILAC_SIMT_I64, 0));
+    lilac_simt_value index = with(k, LILAC_SIMT_OP_SHR_U, j, wide ? 6 : 5);
+    for (uint32_t step = steps; step > 0; step /= 2) {
+        lilac_simt_value moves =
+            compare(k, LILAC_SIMT_NE, with(k, LILAC_SIMT_OP_AND, index, step), integer(k, type, 0));
         /* After this step the index is below `step`: so many words are still wanted. */
-        for (uint32_t i = 0; i < count + step && i < WORDS; i++) {
-            uint32_t from = i + step < WORDS ? i + step : WORDS - 1;
+        for (uint32_t i = 0; i < 3 + step && i < count; i++) {
+            uint32_t from = i + step < count ? i + step : count - 1;
             row[i] = choose(k, moves, row[from], row[i]);
         }
     }
-    lilac_simt_value up = with(k, LILAC_SIMT_OP_AND, j, 63);
-    lilac_simt_value down = op2(k, LILAC_SIMT_OP_SUB, integer(k, LILAC_SIMT_I64, 64), up);
-    for (uint32_t i = 0; i < count; i++) {
-        words[i] = either(k, shifted(k, LILAC_SIMT_OP_SHL, row[i], up),
-                          shifted(k, LILAC_SIMT_OP_SHR_U, row[i + 1], down));
+    lilac_simt_value up = with(k, LILAC_SIMT_OP_AND, j, wide ? 63 : 31);
+    lilac_simt_value down = op2(k, LILAC_SIMT_OP_SUB, integer(k, type, wide ? 64 : 32), up);
+    for (uint32_t i = 0; i < 3; i++) {
+        words[i] = either(k, op2(k, LILAC_SIMT_OP_SHL, row[i], up),
+                          op2(k, LILAC_SIMT_OP_SHR_U, row[i + 1], down));
     }
+}
+
+static const uint64_t two_over_pi[WORDS] = {
+    0,
+    0xa2f9836e4e441529,
+    0xfc2757d1f534ddc0,
+    0xdb6295993c439041,
+    0xfe5163abdebbc561,
+    0xb7246e3a424dd2e0,
+    0x06492eea09d1921c,
+    0xfe1deb1cb129a73e,
+    0xe88235f52ebb4484,
+    0xe99c7026b45f7e41,
+    0x3991d639835339f4,
+    0x9c845f8bbdf9283b,
+    0x1ff897ffde05980f,
+    0xef2f118b5a0a6d1f,
+    0x6d367ecf27cb09b7,
+    0x4f463f669e5fea2d,
+    0x7527bac7ebe5f17b,
+    0x3d0739f78a5292ea,
+    0x6bfb5fb11f8d5d08,
+    0x56033046fc7b6bab,
+};
+
+/* M F mod 1 of f32: 24 bits times 96, of which 64 are kept. */
+static lilac_simt_value fraction_f32(kit *k, lilac_simt_value a) {
+    uint64_t known[8] = {0};
+    for (uint32_t i = 1; i < 8; i++) {
+        uint64_t word = two_over_pi[(i + 1) / 2];
+        known[i] = i % 2 == 1 ? word >> 32 : word & 0xFFFFFFFF;
+    }
+    lilac_simt_value bits = cast(
+        k, LILAC_SIMT_I32, lilac_lower_convert(k->l, a, LILAC_SIMT_F32, LILAC_ROUND_NEAREST_EVEN));
+    lilac_simt_value exponent = with(k, LILAC_SIMT_OP_SHR_U, bits, 23);
+    exponent = with(k, LILAC_SIMT_OP_MAX_U, exponent, 126);
+    exponent = with(k, LILAC_SIMT_OP_MIN_U, exponent, 254);
+    lilac_simt_value m =
+        with(k, LILAC_SIMT_OP_OR, with(k, LILAC_SIMT_OP_AND, bits, 0x7FFFFF), 1 << 23);
+    lilac_simt_value f[3];
+    window(k, with(k, LILAC_SIMT_OP_SUB, exponent, 127 - 7), known, 8, 4, f);
+    lilac_simt_value sum = lilac_simt_op2(k->b, LILAC_SIMT_OP_MULWIDE_U, LILAC_SIMT_I64, m, f[1]);
+    lilac_simt_value low =
+        convert(k, LILAC_SIMT_OP_ZEXT, LILAC_SIMT_I64, op2(k, LILAC_SIMT_OP_MULHI_U, m, f[2]));
+    lilac_simt_value parts[2] = {integer(k, LILAC_SIMT_I32, 0), op2(k, LILAC_SIMT_OP_MUL, m, f[0])};
+    sum = op2(k, LILAC_SIMT_OP_ADD, sum, low);
+    return op2(k, LILAC_SIMT_OP_ADD, sum, lilac_simt_pack(k->b, LILAC_SIMT_I64, 2, parts));
+}
+
+/* The same of f64: 53 bits times 192, of which 128 are kept. */
+static lilac_simt_value fraction_f64(kit *k, lilac_simt_value a, lilac_simt_value *low) {
+    lilac_simt_value bits = cast(k, LILAC_SIMT_I64, a);
+    lilac_simt_value exponent = with(k, LILAC_SIMT_OP_SHR_U, bits, 52);
+    exponent = with(k, LILAC_SIMT_OP_MAX_U, exponent, 1022);
+    exponent = with(k, LILAC_SIMT_OP_MIN_U, exponent, 2046);
+    lilac_simt_value m =
+        with(k, LILAC_SIMT_OP_OR, with(k, LILAC_SIMT_OP_AND, bits, 0xFFFFFFFFFFFFF), 1LL << 52);
+    lilac_simt_value f[3];
+    window(k, with(k, LILAC_SIMT_OP_SUB, exponent, 1023 - 10), two_over_pi, WORDS, 16, f);
+    lilac_simt_value first = op2(k, LILAC_SIMT_OP_MUL, m, f[1]);
+    *low = op2(k, LILAC_SIMT_OP_ADD, first, op2(k, LILAC_SIMT_OP_MULHI_U, m, f[2]));
+    lilac_simt_value carry = compare(k, LILAC_SIMT_ULT, *low, first);
+    lilac_simt_value high = op2(k, LILAC_SIMT_OP_ADD, op2(k, LILAC_SIMT_OP_MUL, m, f[0]),
+                                op2(k, LILAC_SIMT_OP_MULHI_U, m, f[1]));
+    return op2(k, LILAC_SIMT_OP_ADD, high, convert(k, LILAC_SIMT_OP_ZEXT, LILAC_SIMT_I64, carry));
 }
 
 /* A fraction of 128 bits (high, low), as an angle: 2π times it. high is not negative. */
@@ -79,8 +118,8 @@ static pair angle(kit *k, lilac_simt_value high, lilac_simt_value low) {
     lilac_simt_value zeros = convert(k, LILAC_SIMT_OP_ZEXT, LILAC_SIMT_I64,
                                      lilac_simt_op1(k->b, LILAC_SIMT_OP_CLZ, LILAC_SIMT_I32, high));
     lilac_simt_value rest = op2(k, LILAC_SIMT_OP_SUB, integer(k, LILAC_SIMT_I64, 64), zeros);
-    lilac_simt_value bits = either(k, shifted(k, LILAC_SIMT_OP_SHL, high, zeros),
-                                   shifted(k, LILAC_SIMT_OP_SHR_U, low, rest));
+    lilac_simt_value bits =
+        either(k, op2(k, LILAC_SIMT_OP_SHL, high, zeros), op2(k, LILAC_SIMT_OP_SHR_U, low, rest));
     pair fraction = {
         mul(k,
             convert(k, LILAC_SIMT_OP_U2F, LILAC_SIMT_F64, with(k, LILAC_SIMT_OP_SHR_U, bits, 11)),
@@ -96,24 +135,8 @@ static pair angle(kit *k, lilac_simt_value high, lilac_simt_value low) {
 static pair reduced(kit *k, lilac_simt_value x, lilac_simt_value *quadrant) {
     lilac_simt_type type = LILAC_SIMT_I64;
     lilac_simt_value a = magnitude(k, x);
-    lilac_simt_value bits = cast(k, type, a);
-    lilac_simt_value exponent = with(k, LILAC_SIMT_OP_SHR_U, bits, 52);
-    exponent = with(k, LILAC_SIMT_OP_MAX_U, exponent, 1022);
-    exponent = with(k, LILAC_SIMT_OP_MIN_U, exponent, k->wide ? 2046 : 1150);
-    lilac_simt_value m =
-        with(k, LILAC_SIMT_OP_OR, with(k, LILAC_SIMT_OP_AND, bits, 0xFFFFFFFFFFFFF), 1LL << 52);
-    lilac_simt_value f[3];
-    window(k, with(k, LILAC_SIMT_OP_SUB, exponent, 1023 - 10), k->wide ? 3 : 2, k->wide ? 16 : 2,
-           f);
-    lilac_simt_value high = op2(k, LILAC_SIMT_OP_ADD, op2(k, LILAC_SIMT_OP_MUL, m, f[0]),
-                                op2(k, LILAC_SIMT_OP_MULHI_U, m, f[1]));
     lilac_simt_value low = 0;
-    if (k->wide) {
-        lilac_simt_value first = op2(k, LILAC_SIMT_OP_MUL, m, f[1]);
-        low = op2(k, LILAC_SIMT_OP_ADD, first, op2(k, LILAC_SIMT_OP_MULHI_U, m, f[2]));
-        lilac_simt_value carry = compare(k, LILAC_SIMT_ULT, low, first);
-        high = op2(k, LILAC_SIMT_OP_ADD, high, convert(k, LILAC_SIMT_OP_ZEXT, type, carry));
-    }
+    lilac_simt_value high = k->wide ? fraction_f64(k, a, &low) : fraction_f32(k, a);
     lilac_simt_value q =
         with(k, LILAC_SIMT_OP_SHR_U, with(k, LILAC_SIMT_OP_ADD, high, 1LL << 61), 62);
     high = op2(k, LILAC_SIMT_OP_SUB, high, with(k, LILAC_SIMT_OP_SHL, q, 62));
