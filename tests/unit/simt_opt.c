@@ -297,6 +297,34 @@ static const golden choices[] = {
      S N C("a", "-1") C("b", "1") "%c = cmp ult %a, %b : i1\n"
                                   "%r = select %c, %n, %a : i32\n" USE("r"),
      S C("a", "-1") USE("a")},
+    {"x + 1 < x + 3, which do not wrap",
+     S N C("a", "1") C("b", "3") "%i = add %n, %a : i32 {nsw}\n%j = add %n, %b : i32 {nsw}\n"
+                                 "%c = cmp lt %i, %j : i1\n%r = select %c, %n, %a : i32\n" USE("r"),
+     S N USE("n")},
+    {"x + 1 < x + 3, which may wrap",
+     TWICE(S N C("a", "1") C("b", "3") "%i = add %n, %a : i32\n%j = add %n, %b : i32\n"
+                                       "%c = cmp lt %i, %j : i1\nst.shared [%s], %c, (%n)\n")},
+    {"one of x, x + 1 < one of x + 2, x + 3",
+     S N X Y C("a", "1") C("b", "2")
+         C("d", "3") "%i = add %n, %a : i32 {nsw}\n%j = add %n, %b : i32 {nsw}\n%k = add %n, %d : "
+                     "i32 {nsw}\n"
+                     "%g = cmp gt %x, %y : i1\n%u = select %g, %n, %i : i32\n%v = select %g, %j, "
+                     "%k : i32\n"
+                     "%c = cmp lt %u, %v : i1\n%r = select %c, %n, %a : i32\n" USE("r"),
+     S N USE("n")},
+    {"one of x, x + 2 < one of x + 1, x + 3",
+     TWICE(S N X Y C("a", "2") C("b", "1")
+               C("d", "3") "%i = add %n, %a : i32 {nsw}\n%j = add %n, %b : i32 {nsw}\n"
+                           "%k = add %n, %d : i32 {nsw}\n%g = cmp gt %x, %y : i1\n"
+                           "%u = select %g, %n, %i : i32\n%v = select %g, %j, %k : i32\n"
+                           "%c = cmp lt %u, %v : i1\nst.shared [%s], %c, (%n)\n")},
+    {"x > y or x = y, of floats",
+     S N X Y "%g = cmp gt %x, %y : i1\n%e = cmp eq %x, %y : i1\n%c = or %g, %e : i1\n"
+             "st.shared [%s], %c, (%n)\n",
+     S N X Y "%c = cmp ge %x, %y : i1\nst.shared [%s], %c, (%n)\n"},
+    {"x > y or not x = y stays",
+     TWICE(S N X Y "%g = cmp gt %x, %y : i1\n%e = cmp ne %x, %y : i1\n%c = or %g, %e : i1\n"
+                   "st.shared [%s], %c, (%n)\n")},
     {"lane < 32", S L N C("a", "32") "%c = cmp lt %l, %a : i1\nst.shared [%s], %c, (%n)\n",
      S N USE("n")},
     {"lane == 64",
