@@ -43,7 +43,11 @@ int64_t lilac_price_gather(const assignment *a, const lilac_tile_op *op,
         return least;
     uint32_t varying = counts[0][1], most = bits == 16 ? 1 : bits <= 8 ? 2 : 0;
     uint32_t packed = varying < most ? varying : most;
-    lilac_movement_price shuffles = {.selects = results * words * ((UINT64_C(1) << varying) - 1)};
+    /* and for each register bit that the index decides a predicate, each element of a word taken
+     * out of it */
+    lilac_movement_price shuffles = {
+        .selects = results * (words * ((UINT64_C(1) << varying) - 1) + 2 * (uint64_t)varying),
+        .packs = packed > 0 ? 2 * results : 0};
     if (counts[1][1] > 0)
         shuffles.shuffles = results * words << varying >> packed;
     return smaller(

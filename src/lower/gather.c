@@ -428,7 +428,10 @@ static uint64_t price_shuffles(const gather *g) {
     uint64_t warps = g->l->target->num_warps, results = own_results(g) * warps;
     uint64_t words = lilac_simt_type_bits(g->source->simt) == 64 ? 2 : 1;
     price.shuffles = stays(g) ? 0 : results * words << varying >> packed_bits(g);
-    price.selects = results * words * ((1ULL << varying) - 1);
+    /* For each register bit that the index decides its predicate, and each element of a word taken
+     * out of it. */
+    price.selects = results * (words * ((1ULL << varying) - 1) + 2ULL * varying);
+    price.packs = packed_bits(g) > 0 ? 2 * results : 0;
     return lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_WARP, g->l->target->arch);
 }
 

@@ -271,9 +271,9 @@ static void ways_of_gathers(void **state) {
          "order = [1, 0]}>",
          "64x32", "f16", 1, 16, 0, 0},
         /* In the thread: selects. */
-        {"#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [32, 1], warpsPerCTA = [4, 1], "
+        {"#ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [32, 1], warpsPerCTA = [4, 1], "
          "order = [1, 0]}>",
-         "128x4", "f32", 1, 0, 0, 0},
+         "128x2", "f32", 1, 0, 0, 0},
         /* Too many registers for shuffles, but the warp's own. */
         {"#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], "
          "order = [1, 0]}>",
