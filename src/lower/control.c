@@ -498,8 +498,8 @@ static bool lower_assert(lilac_lowering *l, const lilac_tile_op *op) {
         }
         all = all == 0 ? value : lilac_simt_op2(b, LILAC_SIMT_OP_AND, LILAC_SIMT_I1, all, value);
     }
-    lilac_name message = lilac_tile_find_text(
-        &op->attributes, op->code == LILAC_TILE_OP_TT_ASSERT ? "message" : "msg");
+    lilac_name message =
+        lilac_lower_text(l, op, op->code == LILAC_TILE_OP_TT_ASSERT ? "message" : "msg");
     lilac_simt_instruction check = {.code = LILAC_SIMT_OP_ASSERT,
                                     .text = message != NULL ? message : ""};
     (void)lilac_simt_build(b, &check, 1, &all, 0, NULL);
