@@ -189,7 +189,7 @@ static void with_random_layouts(void **state) {
 
 /* ---- found before ------------------------------------------------------------------------ */
 
-/* Programs that were wrong once, as small as they got; each stores in `o`, of 16 elements. */
+/* Programs that were wrong once, as small as they got; buffers have 256 elements. */
 static void found_before(void **state) {
     (void)state;
     static const char *const programs[] = {
@@ -213,10 +213,36 @@ static void found_before(void **state) {
         "    tt.return\n"
         "  }\n"
         "}\n",
+        /* numbers and mask of a histogram in two layouts */
+        "module {\n"
+        "  tt.func public @k(%x: !tt.ptr<i32> {tt.divisibility = 16 : i32}, %b: !tt.ptr<i8> "
+        "{tt.divisibility = 16 : i32}, %o: !tt.ptr<i32> {tt.divisibility = 16 : i32}) {\n"
+        "    %r = tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32>\n"
+        "    %p = tt.splat %x : !tt.ptr<i32> -> tensor<128x!tt.ptr<i32>>\n"
+        "    %q = tt.addptr %p, %r : tensor<128x!tt.ptr<i32>>, tensor<128xi32>\n"
+        "    %v = tt.load %q : tensor<128x!tt.ptr<i32>>\n"
+        "    %d = tt.splat %b : !tt.ptr<i8> -> tensor<128x!tt.ptr<i8>>\n"
+        "    %e = tt.addptr %d, %r : tensor<128x!tt.ptr<i8>>, tensor<128xi32>\n"
+        "    %w = tt.load %e : tensor<128x!tt.ptr<i8>>\n"
+        "    %few = arith.constant dense<31> : tensor<128xi32>\n"
+        "    %nine = arith.constant dense<9> : tensor<128xi8>\n"
+        "    %i = arith.andi %v, %few : tensor<128xi32>\n"
+        "    %m = arith.cmpi slt, %w, %nine : tensor<128xi8>\n"
+        "    %t = arith.constant dense<true> : tensor<128xi1>\n"
+        "    %g = tt.histogram %i, %m : tensor<128xi32> -> tensor<32xi32>\n"
+        "    %h = tt.histogram %few, %t : tensor<128xi32> -> tensor<32xi32>\n"
+        "    %s = arith.addi %g, %h : tensor<32xi32>\n"
+        "    %f = tt.make_range {end = 32 : i32, start = 0 : i32} : tensor<32xi32>\n"
+        "    %k = tt.splat %o : !tt.ptr<i32> -> tensor<32x!tt.ptr<i32>>\n"
+        "    %l = tt.addptr %k, %f : tensor<32x!tt.ptr<i32>>, tensor<32xi32>\n"
+        "    tt.store %l, %s : tensor<32x!tt.ptr<i32>>\n"
+        "    tt.return\n"
+        "  }\n"
+        "}\n",
     };
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
         program p;
-        assert_true(program_of_text(&p, programs[i], strlen(programs[i]), 4, 16));
+        assert_true(program_of_text(&p, programs[i], strlen(programs[i]), 4, 256));
         program_judgement j = program_judge(&p, programs[i]);
         if (j.outcome != PROGRAM_SAME) {
             fail_msg("program %zu: %s", i, j.why);

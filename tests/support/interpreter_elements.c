@@ -611,6 +611,82 @@ static bool cast_op(const lilac_tile_op *op, const lilac_tile_type *from, const 
     }
 }
 
+/* ---- functions of libraries -------------------------------------------------------------- */
+
+static double power_of_ten(double x) {
+    return pow(10, x);
+}
+
+/* By libdevice's names, which end in f for f32. Within four units in the last place (double's own
+ * library is off by some as well); what comes of operands with errors is open. */
+static bool library_function(const lilac_tile_op *op, lilac_scalar scalar,
+                             const interpreter_cell *in, interpreter_cell *out) {
+    static const struct {
+        const char *name;
+        double (*one)(double);
+        double (*two)(double, double);
+    } rows[] = {
+        {"sin", sin, NULL},
+        {"cos", cos, NULL},
+        {"tan", tan, NULL},
+        {"asin", asin, NULL},
+        {"acos", acos, NULL},
+        {"atan", atan, NULL},
+        {"sinh", sinh, NULL},
+        {"cosh", cosh, NULL},
+        {"tanh", tanh, NULL},
+        {"asinh", asinh, NULL},
+        {"acosh", acosh, NULL},
+        {"atanh", atanh, NULL},
+        {"exp", exp, NULL},
+        {"exp2", exp2, NULL},
+        {"exp10", power_of_ten, NULL},
+        {"expm1", expm1, NULL},
+        {"log", log, NULL},
+        {"log2", log2, NULL},
+        {"log10", log10, NULL},
+        {"log1p", log1p, NULL},
+        {"sqrt", sqrt, NULL},
+        {"cbrt", cbrt, NULL},
+        {"rsqrt", reciprocal_root, NULL},
+        {"erf", erf, NULL},
+        {"erfc", erfc, NULL},
+        {"tgamma", tgamma, NULL},
+        {"lgamma", lgamma, NULL},
+        {"floor", floor, NULL},
+        {"ceil", ceil, NULL},
+        {"trunc", trunc, NULL},
+        {"round", round, NULL},
+        {"rint", rint, NULL},
+        {"fabs", fabs, NULL},
+        {"pow", NULL, pow},
+        {"fmod", NULL, fmod},
+        {"atan2", NULL, atan2},
+        {"hypot", NULL, hypot},
+        {"fmin", NULL, fmin},
+        {"fmax", NULL, fmax},
+    };
+    const char *name = lilac_tile_find_text(&op->attributes, "symbol");
+    if (name == NULL || strncmp(name, "__nv_", 5) != 0 ||
+        (scalar != LILAC_F32 && scalar != LILAC_F64)) {
+        return false;
+    }
+    name += 5;
+    size_t length = strlen(name) - (scalar == LILAC_F32 ? 1 : 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (strlen(rows[i].name) != length || memcmp(rows[i].name, name, length) != 0 ||
+            op->operand_count != (rows[i].one != NULL ? 1u : 2u)) {
+            continue;
+        }
+        bool open = in[0].error != 0 || (rows[i].two != NULL && in[1].error != 0);
+        double x = value_of(scalar, &in[0]);
+        double y = rows[i].one != NULL ? rows[i].one(x) : rows[i].two(x, value_of(scalar, &in[1]));
+        *out = open ? OPEN : rounded(scalar, y, isfinite(y) ? 4 * interpreter_ulp(scalar, y) : 0);
+        return true;
+    }
+    return false;
+}
+
 static bool has_no_element(lilac_tile_opcode code) {
     switch (code) {
     case LILAC_TILE_OP_TT_LOAD:
@@ -627,6 +703,10 @@ static bool has_no_element(lilac_tile_opcode code) {
 
 bool interpreter_element(const lilac_tile_op *op, const interpreter_cell *in, interpreter_cell *out,
                          bool *trap) {
+    if (op->code == LILAC_TILE_OP_TT_EXTERN_ELEMENTWISE && op->operand_count > 0) {
+        const lilac_tile_type *type = lilac_tile_element(op->results[0].type);
+        return type->kind == LILAC_TILE_SCALAR && library_function(op, type->scalar, in, out);
+    }
     if (has_no_element(op->code)) {
         return false;
     }

@@ -265,7 +265,7 @@ interpreter_comparison interpreter_compare(const interpreter_buffer *want, const
             double a = number_at(got + i, scalar), b = number_at(want->bytes + i, scalar);
             double away = fabs(a - b);
             c.within++;
-            same = (isnan(a) && isnan(b)) || away <= error;
+            same = (isnan(a) && isnan(b)) || a == b || away <= error;
             c.worst = fmax(c.worst, isnan(away) ? 0 : away / error);
         }
         if (!same && c.same) {
