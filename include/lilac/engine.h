@@ -40,6 +40,12 @@ typedef struct lilac_axis_facts {
     bool non_negative; /* every element, as a signed number */
     bool constant;     /* every element is `value` */
     int64_t value;
+    /* Along a dimension whose bit is set: each element is `stride` more than the one before (for
+     * pointers: pointees further on), everywhere. And what divides the element at coordinates 0
+     * (bytes for pointers), a power of two; 0 means 1. */
+    uint32_t stride_known;
+    int64_t stride[LILAC_MAX_RANK];
+    int64_t origin;
 } lilac_axis_facts;
 
 /* The facts of a function's values, by value id. */
@@ -64,6 +70,12 @@ LILAC_API const lilac_axis_facts *lilac_axis_facts_of(const lilac_axis_analysis 
 LILAC_API uint32_t lilac_axis_vector(const lilac_axis_analysis *analysis,
                                      const lilac_tile_value *pointer, uint32_t dim,
                                      uint32_t vector_bytes);
+
+/* The same for a vector that takes dimension `dim` whole and goes on along `next`: where the
+ * elements of a tile stand one after another in memory across both. 1 when they do not. */
+LILAC_API uint32_t lilac_axis_vector_across(const lilac_axis_analysis *analysis,
+                                            const lilac_tile_value *pointer, uint32_t dim,
+                                            uint32_t next, uint32_t vector_bytes);
 
 /* Passes. */
 

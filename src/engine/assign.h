@@ -42,6 +42,7 @@ typedef struct memory_access {
     uint32_t order[LILAC_MAX_RANK]; /* dimensions, those with the longest runs first */
     int64_t run;                    /* neighbours in memory along order[0] */
     int64_t vector;                 /* elements of the widest access along it that is legal */
+    int64_t across;                 /* where that is all of it: how many along order[1] go on */
     int64_t bytes;                  /* of an element */
     int64_t weight;                 /* how often it runs, roughly */
     bool writes;

@@ -22,6 +22,8 @@ void lilac_axis_unknown(lilac_axis_facts *facts, uint32_t rank) {
         facts->contiguity[d] = facts->divisibility[d] = facts->constancy[d] = 1;
     facts->non_negative = facts->constant = false;
     facts->value = 0;
+    facts->stride_known = 0;
+    facts->origin = 1;
 }
 
 int64_t lilac_axis_unit(const lilac_tile_type *type) {
@@ -101,6 +103,7 @@ void lilac_axis_join(lilac_axis_facts *result, const lilac_axis_facts *a, const 
     joined.non_negative = a->non_negative && b->non_negative;
     joined.constant = a->constant && b->constant && a->value == b->value;
     joined.value = joined.constant ? a->value : 0;
+    lilac_axis_join_strides(&joined, a, b);
     *result = joined;
 }
 

@@ -130,6 +130,27 @@ static bool is_single(const lilac_tile_op *op, const lilac_arch *arch) {
            strcmp(kind, "fadd") != 0 || lilac_tile_element_bits(op->operands[1].value->type) > 32;
 }
 
+/* Where rows are short and stand one after another, a vector takes several of them. */
+static void go_across(const assignment *a, memory_access *access, const lilac_tile_value *pointer,
+                      const lilac_tile_value *mask) {
+    uint32_t fast = access->order[0];
+    if (access->type->rank < 2 || access->vector != access->type->shape[fast])
+        return;
+    for (uint32_t i = 1; i < access->type->rank && access->across == 1; i++) {
+        uint32_t next = access->order[i];
+        int64_t vector =
+            lilac_axis_vector_across(&a->axis, pointer, fast, next, a->target->arch->vector_bytes);
+        if (mask != NULL)
+            vector = smaller(vector,
+                             access->vector * lilac_axis_facts_of(&a->axis, mask)->constancy[next]);
+        if (vector <= access->vector)
+            continue;
+        access->across = vector / access->vector;
+        access->order[i] = access->order[1];
+        access->order[1] = next;
+    }
+}
+
 void lilac_coalesce_access(const assignment *a, memory_access *access, const lilac_tile_op *op,
                            uint32_t loops) {
     const lilac_tile_value *pointer = op->operands[0].value, *mask = mask_of(op);
@@ -148,7 +169,7 @@ void lilac_coalesce_access(const assignment *a, memory_access *access, const lil
         }
         access->order[at] = d;
     }
-    access->run = access->vector = 1;
+    access->run = access->vector = access->across = 1;
     if (rank == 0)
         return;
     uint32_t fast = access->order[0];
@@ -159,6 +180,8 @@ void lilac_coalesce_access(const assignment *a, memory_access *access, const lil
             smaller(access->vector, lilac_axis_facts_of(&a->axis, mask)->constancy[fast]);
     if (is_single(op, a->target->arch))
         access->vector = 1;
+    else
+        go_across(a, access, pointer, mask);
 }
 
 /* ---- what a layout costs ---------------------------------------------------------------- */
@@ -180,8 +203,18 @@ static int64_t reach(const lilac_layout *layout, uint32_t dim, bool lanes, int64
     return INT64_C(1) << covered;
 }
 
+/* The same as the access sees it: at most its run, or across rows that stand one after another. */
+static int64_t covered_by(const memory_access *access, const lilac_layout *layout, bool lanes,
+                          int64_t below) {
+    int64_t along = smaller(reach(layout, access->order[0], lanes, below), access->run);
+    if (access->across > 1 && along == access->type->shape[access->order[0]])
+        along *=
+            reach(layout, access->order[1], lanes, below == INT64_MAX ? INT64_MAX : access->across);
+    return along;
+}
+
 static int64_t sector_bytes(const memory_access *access, int64_t bytes, int64_t neighbours) {
-    int64_t covered = smaller(neighbours, access->run) * access->bytes;
+    int64_t covered = neighbours * access->bytes;
     return bytes * at_least_one(SECTOR_BYTES / covered);
 }
 
@@ -194,11 +227,15 @@ static uint32_t bits_in_use(const lilac_layout *layout, uint32_t input) {
 
 /* Lines that one instruction of a warp touches, if every run starts one. */
 static int64_t lines_of(const memory_access *access, const lilac_layout *layout) {
-    uint32_t start = lilac_layout_out_start(layout, access->order[0]), apart = 0;
-    uint64_t within = (uint64_t)smaller(access->run, at_least_one(LINE_BYTES / access->bytes));
+    uint32_t apart = 0;
+    int64_t line = at_least_one(LINE_BYTES / access->bytes), within = smaller(access->run, line);
+    uint64_t inside = (uint64_t)(within - 1) << lilac_layout_out_start(layout, access->order[0]);
+    if (access->across > 1) /* rows of the line */
+        inside |= (uint64_t)(at_least_one(line / access->vector) - 1)
+                  << lilac_layout_out_start(layout, access->order[1]);
     for (uint32_t i = 0; i < layout->in[1].bits; i++) {
         uint64_t column = layout->columns[layout->in[0].bits + i];
-        apart += column != 0 && (column & ~((within - 1) << start)) != 0;
+        apart += (column & ~inside) != 0;
     }
     return INT64_C(1) << apart;
 }
@@ -211,10 +248,13 @@ int64_t lilac_coalesce_cost(const assignment *a, const memory_access *access,
     if (access->type->rank == 0)
         return (bytes * costs->sector / SECTOR_BYTES + issues * costs->global) * access->weight;
     uint32_t fast = access->order[0];
-    int64_t vector = smaller(reach(layout, fast, false, INT64_MAX), access->vector);
-    int64_t traffic = sector_bytes(access, bytes, reach(layout, fast, true, INT64_MAX));
+    int64_t along = smaller(reach(layout, fast, false, INT64_MAX), access->vector), vector = along;
+    if (access->across > 1 && along == access->vector)
+        vector *= smaller(reach(layout, access->order[1], false, INT64_MAX), access->across);
+    int64_t traffic = sector_bytes(access, bytes, covered_by(access, layout, true, INT64_MAX));
     if (access->writes)
-        traffic += (sector_bytes(access, bytes, reach(layout, fast, true, vector)) - bytes) / 4;
+        traffic +=
+            (sector_bytes(access, bytes, covered_by(access, layout, true, along)) - bytes) / 4;
     int64_t once = (vector * access->bytes) << bits_in_use(layout, 1);
     int64_t lines = lines_of(access, layout) - at_least_one(once / LINE_BYTES);
     issues = at_least_one(issues / vector);
@@ -267,7 +307,8 @@ static int64_t lanes_for(int64_t bytes, const memory_access *access, int64_t vec
 
 void lilac_coalesce_own(assignment *a, layout_site *site) {
     const memory_access *access = &site->access;
-    blocked_shape shape = {.order = access->order, .vector = access->vector};
+    blocked_shape shape = {
+        .order = access->order, .vector = access->vector, .tile = access->across};
     add(site->own, &site->own_count, OWN_LAYOUTS, lilac_coalesce_shaped(a, access->type, &shape));
     if (access->type->rank < 2)
         return;
@@ -279,6 +320,16 @@ void lilac_coalesce_own(assignment *a, layout_site *site) {
     }
 }
 
+/* How many rows the accesses of this order and width take at once. */
+static int64_t across_of(const layout_site *first, const uint32_t *order, int64_t width) {
+    int64_t across = 1;
+    for (const layout_site *site = first; site != NULL; site = site->next)
+        if (site->access.vector == width &&
+            same_order(site->access.order, order, site->access.type->rank))
+            across = larger(across, site->access.across);
+    return across;
+}
+
 uint32_t lilac_coalesce_candidates(assignment *a, const layout_site *first, bool varied,
                                    const lilac_layout **result, uint32_t most) {
     const memory_access *access = &first->access;
@@ -286,9 +337,11 @@ uint32_t lilac_coalesce_candidates(assignment *a, const layout_site *first, bool
     choices all;
     collect(&all, first);
     for (uint32_t o = 0; o < all.order_count; o++)
-        for (uint32_t w = 0; w < all.width_count; w++)
-            add(result, &count, most,
-                lilac_coalesce_blocked(a, access->type, all.orders[o], all.widths[w]));
+        for (uint32_t w = 0; w < all.width_count; w++) {
+            blocked_shape shape = {.order = all.orders[o], .vector = all.widths[w]};
+            shape.tile = across_of(first, all.orders[o], all.widths[w]);
+            add(result, &count, most, lilac_coalesce_shaped(a, access->type, &shape));
+        }
     if (!varied || access->type->rank < 2 || a->failed)
         return a->failed ? 0 : count;
     int64_t tile = at_least_one(a->target->arch->vector_bytes / access->bytes);

@@ -53,4 +53,13 @@ void lilac_axis_join(lilac_axis_facts *result, const lilac_axis_facts *a, const 
 void lilac_axis_transfer(lilac_axis_facts *result, const lilac_tile_op *op, uint32_t index,
                          const lilac_axis_facts *const *operands);
 
+/* ---- axis_strides.c --------------------------------------------------------------------- */
+
+/* Strides and origin of the result, whose other facts are there. */
+void lilac_axis_strides(lilac_axis_facts *result, const lilac_tile_op *op, uint32_t index,
+                        const lilac_axis_facts *const *operands);
+/* Of a value that is one or the other. */
+void lilac_axis_join_strides(lilac_axis_facts *result, const lilac_axis_facts *a,
+                             const lilac_axis_facts *b);
+
 #endif

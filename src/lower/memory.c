@@ -263,6 +263,37 @@ static int find_column(const lilac_lower_view *view, uint64_t column) {
     return -1;
 }
 
+/* A vector that has all of dimension d goes on along another one where memory does. */
+static void go_across(lilac_lowering *l, const lilac_tile_value *pointer,
+                      const lilac_lower_view *view, const lilac_tile_value *mask, uint32_t d,
+                      uint32_t size, vector *v) {
+    const lilac_axis_facts *facts = mask != NULL ? lilac_axis_facts_of(&l->facts, mask) : NULL;
+    const uint32_t most = l->target->arch->vector_bytes;
+    uint64_t own = own_bits(view);
+    for (uint32_t next = 0; next < view->rank; next++) {
+        uint64_t legal = lilac_axis_vector_across(&l->facts, pointer, d, next, most);
+        uint64_t equal = facts == NULL ? legal
+                         : facts->rank == view->rank
+                             ? (uint64_t)facts->constancy[next] << view->bits[d]
+                             : 1;
+        legal = equal < legal ? equal : legal;
+        for (uint32_t j = 0; j < view->bits[next] && v->log2_size < 4 &&
+                             2ULL << v->log2_size <= legal && (size << v->log2_size) * 2 <= most;
+             j++) {
+            uint64_t column = 1ULL << (view->start[next] + j);
+            int bit = column & own ? find_column(view, column) : -1;
+            if (bit < 0) {
+                break;
+            }
+            v->bits[v->log2_size++] = (uint32_t)bit;
+            v->mask |= 1U << bit;
+        }
+        if (v->log2_size > view->bits[d]) {
+            return;
+        }
+    }
+}
+
 lilac_lower_vector lilac_lower_choose_vector(lilac_lowering *l, const lilac_tile_op *op,
                                              const lilac_lower_view *view,
                                              const lilac_tile_value *mask) {
@@ -287,6 +318,9 @@ lilac_lower_vector lilac_lower_choose_vector(lilac_lowering *l, const lilac_tile
             }
             v.bits[v.log2_size++] = (uint32_t)bit;
             v.mask |= 1U << bit;
+        }
+        if (v.log2_size > 0 && v.log2_size == view->bits[d]) {
+            go_across(l, pointer, view, mask, d, size, &v);
         }
         if (v.log2_size > best.log2_size) {
             best = v;

@@ -38,6 +38,8 @@ static void check_line(const machine *m, const lilac_tile_value *value, uint32_t
             complain(m, value, "contiguous by", d, c);
         if (i % c == 0 && here % v != 0)
             complain(m, value, "divisible by", d, v);
+        if ((facts->stride_known >> d & 1) && i > 0 && here != before + facts->stride[d] * unit)
+            complain(m, value, "ever more by", d, facts->stride[d]);
         if (i % k != 0 && here != before)
             complain(m, value, "constant over", d, k);
         if (i % vector == 0 && here % (vector * unit) != 0)
@@ -48,6 +50,26 @@ static void check_line(const machine *m, const lilac_tile_value *value, uint32_t
             complain(m, value, "the constant", d, facts->value);
         if (facts->non_negative && here < 0)
             complain(m, value, "at least 0, but", d, here);
+    }
+}
+
+/* A vector across both dimensions of a tile: neighbours in memory, aligned. */
+static void check_across(const machine *m, const lilac_tile_value *value, const int64_t *values,
+                         uint32_t dim) {
+    const lilac_tile_type *type = value->type;
+    const uint32_t next = 1 - dim;
+    const int64_t size = type->shape[dim], unit = unit_of(type);
+    const int64_t steps[2] = {type->shape[1], 1};
+    int64_t vector =
+        lilac_axis_vector_across(&((const claims *)m->data)->facts, value, dim, next, 16);
+    for (int64_t i = 0; vector > 1 && i < size * type->shape[next]; i++) {
+        int64_t here = values[i % size * steps[dim] + i / size * steps[next]];
+        int64_t j = i - 1, before = i > 0 ? values[j % size * steps[dim] + j / size * steps[next]]
+                                          : here - unit;
+        if (here != before + unit)
+            complain(m, value, "across both contiguous for a vector of", dim, vector);
+        if (i % vector == 0 && here % (vector * unit) != 0)
+            complain(m, value, "across both aligned for a vector of", dim, vector);
     }
 }
 
@@ -62,6 +84,12 @@ static void check(machine *m, const lilac_tile_value *value) {
     } else if (type->rank == 1) {
         check_line(m, value, 0, elements_at, 1, type->shape[0]);
     } else {
+        const lilac_axis_facts *facts =
+            lilac_axis_facts_of(&((const claims *)m->data)->facts, value);
+        if (facts->origin > 1 && elements_at[0] % facts->origin != 0)
+            complain(m, value, "divisible at its first place by", 0, facts->origin);
+        for (uint32_t d = 0; d < 2 && lilac_tile_is_pointer(type); d++)
+            check_across(m, value, elements_at, d);
         for (int64_t c = 0; c < type->shape[1]; c++)
             check_line(m, value, 0, elements_at + c, type->shape[1], type->shape[0]);
         for (int64_t r = 0; r < type->shape[0]; r++)

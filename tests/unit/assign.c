@@ -1,6 +1,6 @@
 /* Layouts for whole functions: shapes, reductions, loops, branches; how many conversions; what is
  * refused and where. Every accepted program verifies with layouts (program_assign checks it). */
-#include "engine_harness.h"
+#include "access_widths.h"
 
 /* Pointers %ROW to a [32, 64] tile of f32 whose rows, or with COLUMN whose columns, are contiguous.
  */
@@ -276,6 +276,46 @@ static void conversions_are_reported(void **state) {
     program_clear(&p);
 }
 
+/* Short rows that stand one after another: a vector takes several of them. */
+static void vectors_cross_dimensions(void **state) {
+    (void)state;
+    static const struct {
+        const char *step; /* from row to row, of rows of 2 */
+        uint32_t columns, rows;
+    } cases[] = {{"2", 2, 2}, {"4", 2, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char body[2048];
+        snprintf(
+            body, sizeof body,
+            "%%r = tt.make_range {end = 512 : i32, start = 0 : i32} : tensor<512xi32>\n"
+            "%%c = tt.make_range {end = 2 : i32, start = 0 : i32} : tensor<2xi32>\n"
+            "%%re = tt.expand_dims %%r {axis = 1 : i32} : tensor<512xi32> -> tensor<512x1xi32>\n"
+            "%%ce = tt.expand_dims %%c {axis = 0 : i32} : tensor<2xi32> -> tensor<1x2xi32>\n"
+            "%%k = arith.constant dense<%s> : tensor<512x1xi32>\n"
+            "%%rs = arith.muli %%re, %%k : tensor<512x1xi32>\n"
+            "%%rb = tt.broadcast %%rs : tensor<512x1xi32> -> tensor<512x2xi32>\n"
+            "%%cb = tt.broadcast %%ce : tensor<1x2xi32> -> tensor<512x2xi32>\n"
+            "%%o = arith.addi %%rb, %%cb : tensor<512x2xi32>\n"
+            "%%s = tt.splat %%p : !tt.ptr<f32> -> tensor<512x2x!tt.ptr<f32>>\n"
+            "%%x = tt.addptr %%s, %%o : tensor<512x2x!tt.ptr<f32>>, tensor<512x2xi32>\n"
+            "%%v = tt.load %%x : tensor<512x2x!tt.ptr<f32>>\n"
+            "tt.store %%x, %%v : tensor<512x2x!tt.ptr<f32>>\n",
+            cases[i].step);
+        program p;
+        program_body(&p, body, 4);
+        assert_true(program_assign(&p, true));
+        const lilac_layout *layout = value_named(&p, "v")->type->layout;
+        assert_int_equal(elements_along(layout, 1, false), cases[i].columns);
+        assert_true(elements_along(layout, 0, false) >= cases[i].rows);
+        lilac_simt_module *lowered = lilac_lower(p.module, &p.target);
+        assert_non_null(lowered);
+        assert_int_equal(access_bytes(lowered, last_op(&p, LILAC_TILE_OP_TT_LOAD)),
+                         4 * cases[i].columns * cases[i].rows);
+        lilac_simt_module_destroy(lowered);
+        program_clear(&p);
+    }
+}
+
 /* Rows are summed where they lie: by few lanes and no other warps, if there are rows enough. */
 static void sums_of_rows_stay_in_warps(void **state) {
     (void)state;
@@ -478,6 +518,7 @@ int main(void) {
         cmocka_unit_test(conversions),
         cmocka_unit_test(both_sides_of_a_transpose_are_coalesced),
         cmocka_unit_test(conversions_are_reported),
+        cmocka_unit_test(vectors_cross_dimensions),
         cmocka_unit_test(conversions_move_to_narrow_elements),
         cmocka_unit_test(conversions_move_into_branches_and_out_of_loops),
         cmocka_unit_test(sums_of_rows_stay_in_warps),

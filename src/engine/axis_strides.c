@@ -1,0 +1,172 @@
+/* axis_strides: by how much a value grows along each dimension, where that is one known number, and
+ * what divides it at coordinates 0. Two such facts make a run that crosses dimensions:
+ *
+ *     p + 4·r + c,  r < 512, c < 4        stride 4 along r, 1 along c and c's whole size is 4:
+ *     0 1 2 3 | 4 5 6 7 | 8 …             one run of 2048, aligned as p is
+ *
+ * Only what is exact is kept, through the operations that pointers to tiles are made of; as with
+ * the other facts, sums and products are taken not to overflow as signed numbers.
+ */
+#include "internal.h"
+
+static int64_t at_least_one(int64_t origin) {
+    return larger(origin, 1);
+}
+
+static bool knows(const lilac_axis_facts *facts, uint32_t dim) {
+    return facts->stride_known >> dim & 1;
+}
+
+static void know(lilac_axis_facts *facts, uint32_t dim, int64_t stride) {
+    facts->stride_known |= 1U << dim;
+    facts->stride[dim] = stride;
+}
+
+/* A scalar, or the same in all elements. */
+static void uniform(lilac_axis_facts *result, int64_t origin) {
+    for (uint32_t d = 0; d < result->rank; d++)
+        know(result, d, 0);
+    result->origin = origin;
+}
+
+static void same(lilac_axis_facts *result, const lilac_axis_facts *a) {
+    for (uint32_t d = 0; d < result->rank && d < a->rank; d++)
+        if (knows(a, d))
+            know(result, d, a->stride[d]);
+    result->origin = at_least_one(a->origin);
+}
+
+static void sum(lilac_axis_facts *result, const lilac_axis_facts *a, const lilac_axis_facts *b,
+                int64_t unit) {
+    int64_t stride;
+    for (uint32_t d = 0; d < result->rank; d++)
+        if (knows(a, d) && knows(b, d) &&
+            !__builtin_add_overflow(a->stride[d], b->stride[d], &stride))
+            know(result, d, stride);
+    int64_t origin = at_least_one(b->origin);
+    origin = origin > MAX_DIVISIBILITY / unit ? MAX_DIVISIBILITY : origin * unit;
+    result->origin = smaller(at_least_one(a->origin), origin);
+}
+
+static void product(lilac_axis_facts *result, const lilac_axis_facts *a, int64_t factor) {
+    int64_t stride, power = power_of_two_in(factor), origin = at_least_one(a->origin);
+    for (uint32_t d = 0; d < result->rank; d++)
+        if (knows(a, d) && !__builtin_mul_overflow(a->stride[d], factor, &stride))
+            know(result, d, stride);
+    result->origin = origin > MAX_DIVISIBILITY / power ? MAX_DIVISIBILITY : origin * power;
+}
+
+static void expand(lilac_axis_facts *result, const lilac_axis_facts *a, uint32_t axis) {
+    if (axis >= result->rank)
+        return;
+    know(result, axis, 0);
+    for (uint32_t d = 0; d < a->rank && d + 1 < LILAC_MAX_RANK; d++)
+        if (knows(a, d))
+            know(result, d < axis ? d : d + 1, a->stride[d]);
+    result->origin = at_least_one(a->origin);
+}
+
+static void broadcast(lilac_axis_facts *result, const lilac_axis_facts *a,
+                      const lilac_tile_type *from) {
+    same(result, a);
+    for (uint32_t d = 0; d < result->rank && d < from->rank; d++)
+        if (from->shape[d] == 1)
+            know(result, d, 0);
+}
+
+/* Types narrower than offsets wrap. */
+static bool may_wrap(const lilac_tile_type *type) {
+    const lilac_tile_type *element = lilac_tile_element(type);
+    return element->kind == LILAC_TILE_SCALAR &&
+           (lilac_scalar_is_float(element->scalar) || lilac_scalar_bits(element->scalar) < 32);
+}
+
+void lilac_axis_strides(lilac_axis_facts *result, const lilac_tile_op *op, uint32_t index,
+                        const lilac_axis_facts *const *operands) {
+    const lilac_tile_type *type = op->results[index].type;
+    const lilac_axis_facts *a = op->operand_count > 0 ? operands[0] : NULL;
+    const lilac_axis_facts *b = op->operand_count > 1 ? operands[1] : NULL;
+    result->stride_known = 0;
+    result->origin = 1;
+    if (!lilac_tile_is_tensor(type)) { /* a scalar is what stands at its only coordinate */
+        uniform(result, at_least_one(result->divisibility[0]));
+        return;
+    }
+    if (may_wrap(type) || type->rank == 0)
+        return;
+    if (result->constant) {
+        uniform(result, power_of_two_in(result->value));
+        return;
+    }
+    switch (op->code) {
+    case LILAC_TILE_OP_TT_MAKE_RANGE:
+        know(result, 0, 1);
+        result->origin = power_of_two_in(lilac_tile_find_integer(&op->attributes, "start", 1));
+        break;
+    case LILAC_TILE_OP_TT_SPLAT:
+        uniform(result, at_least_one(a->divisibility[0]));
+        break;
+    case LILAC_TILE_OP_TT_EXPAND_DIMS:
+        expand(result, a, (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0));
+        break;
+    case LILAC_TILE_OP_TT_BROADCAST:
+        broadcast(result, a, op->operands[0].value->type);
+        break;
+    case LILAC_TILE_OP_ARITH_ADDI:
+        sum(result, a, b, 1);
+        break;
+    case LILAC_TILE_OP_TT_ADDPTR:
+        sum(result, a, b, lilac_axis_unit(type));
+        break;
+    case LILAC_TILE_OP_ARITH_MULI:
+        if (a->constant || b->constant)
+            product(result, a->constant ? b : a, a->constant ? a->value : b->value);
+        break;
+    case LILAC_TILE_OP_ARITH_SHLI:
+        if (b->constant && b->value >= 0 && b->value < 31)
+            product(result, a, INT64_C(1) << b->value);
+        break;
+    case LILAC_TILE_OP_ARITH_EXTSI:
+        same(result, a);
+        break;
+    case LILAC_TILE_OP_ARITH_EXTUI:
+        if (a->non_negative)
+            same(result, a);
+        break;
+    default:
+        break;
+    }
+}
+
+void lilac_axis_join_strides(lilac_axis_facts *result, const lilac_axis_facts *a,
+                             const lilac_axis_facts *b) {
+    result->stride_known = 0;
+    for (uint32_t d = 0; d < a->rank && d < b->rank; d++)
+        if (knows(a, d) && knows(b, d) && a->stride[d] == b->stride[d])
+            know(result, d, a->stride[d]);
+    result->origin = smaller(at_least_one(a->origin), at_least_one(b->origin));
+}
+
+/* Along `dim` first, whole, then along `next`. */
+uint32_t lilac_axis_vector_across(const lilac_axis_analysis *analysis,
+                                  const lilac_tile_value *pointer, uint32_t dim, uint32_t next,
+                                  uint32_t vector_bytes) {
+    const lilac_axis_facts *facts = lilac_axis_facts_of(analysis, pointer);
+    const lilac_tile_type *type = pointer->type;
+    if (type->kind != LILAC_TILE_TENSOR || facts->rank != type->rank || dim == next ||
+        dim >= type->rank || next >= type->rank || !knows(facts, dim) || !knows(facts, next) ||
+        facts->stride[dim] != 1 || facts->stride[next] != type->shape[dim])
+        return 1;
+    int64_t unit = lilac_axis_unit(type), whole = type->shape[dim] * type->shape[next];
+    int64_t most = smaller((int64_t)vector_bytes, at_least_one(facts->origin)) / unit, vector = 1;
+    for (uint32_t d = 0; d < type->rank; d++) {
+        if (d == dim || d == next || type->shape[d] == 1)
+            continue;
+        if (!knows(facts, d))
+            return 1;
+        most = smaller(most, power_of_two_in(facts->stride[d]));
+    }
+    while (vector * 2 <= most && vector * 2 <= whole)
+        vector *= 2;
+    return (uint32_t)vector;
+}
