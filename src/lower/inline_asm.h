@@ -1,4 +1,4 @@
-/* What the two files of inline assembly share. */
+/* Between the operation (inline_asm.c) and the reader of its text (inline_asm_text.h). */
 #ifndef LILAC_LOWER_INLINE_ASM_H
 #define LILAC_LOWER_INLINE_ASM_H
 
@@ -16,7 +16,8 @@ typedef struct lilac_lower_asm {
 } lilac_lower_asm;
 
 /* Builds the text's instructions as operations of SIMT IR when all of them are known; false, with
- * nothing reported, when one is not (inline_asm_text.c). What was built until then is not used. */
+ * nothing reported, when one is not (inline_asm_translate.c). What was built until then is not
+ * used. */
 bool lilac_lower_translate_asm(lilac_lowering *l, lilac_lower_asm *piece);
 
 #endif
