@@ -9,14 +9,13 @@
  * copies. An operation is timed over all pairs many times, in this thread's own time on a core;
  * what is printed is the median of the repeats, and the least.
  */
-#define _DEFAULT_SOURCE /* clock_gettime */
+#include "benchmark.h"
 
 #include <lilac/layout.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     PAIRS = 64,
@@ -25,32 +24,6 @@ enum {
     TENSOR_BITS = 24,
     RATE_REPEATS = 15,
 };
-
-/* ---- counting allocations --------------------------------------------------------------- */
-
-/* The linker sends the program's calls here (--wrap). */
-static unsigned long allocations;
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-void *__wrap_malloc(size_t size) {
-    allocations++;
-    return __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size) {
-    allocations++;
-    return __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size) {
-    allocations++;
-    return __real_realloc(old, size);
-}
 
 /* ---- the layouts ------------------------------------------------------------------------ */
 
@@ -224,19 +197,6 @@ enum { APPLICATIONS = sizeof applications / sizeof applications[0] };
 
 /* ---- measuring -------------------------------------------------------------------------- */
 
-/* Of this thread's own time on a core: what other programs take of a shared machine is not in it.
- */
-static double seconds(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-static int compare_doubles(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static uint64_t check_sum; /* so that nothing measured is left out */
 
 static bool measure_operation(operation *op, const inputs *all) {
@@ -244,18 +204,18 @@ static bool measure_operation(operation *op, const inputs *all) {
     for (uint32_t r = 0; r < REPEATS; r++) {
         lilac_layout result;
         bool done = true;
-        double start = seconds();
+        double start = benchmark_seconds();
         for (uint32_t k = 0; k < ROUNDS; k++) {
             for (uint32_t i = 0; i < PAIRS; i++) {
                 done = op->run(&result, all, i) && done;
                 check_sum += result.columns[0];
             }
         }
-        times[r] = 1e9 * (seconds() - start) / (ROUNDS * PAIRS);
+        times[r] = 1e9 * (benchmark_seconds() - start) / (ROUNDS * PAIRS);
         if (!done)
             return false;
     }
-    qsort(times, REPEATS, sizeof times[0], compare_doubles);
+    benchmark_sort(times, REPEATS);
     op->median_ns = times[REPEATS / 2];
     op->least_ns = times[0];
     return true;
@@ -265,12 +225,12 @@ static bool measure_application(application *use, const lilac_layout *layout,
                                 const tensor_buffers *buffers) {
     double rates[RATE_REPEATS];
     for (uint32_t r = 0; r < RATE_REPEATS; r++) {
-        double start = seconds();
+        double start = benchmark_seconds();
         if (!use->run(layout, buffers))
             return false;
-        rates[r] = (double)(UINT64_C(1) << TENSOR_BITS) / (seconds() - start);
+        rates[r] = (double)(UINT64_C(1) << TENSOR_BITS) / (benchmark_seconds() - start);
     }
-    qsort(rates, RATE_REPEATS, sizeof rates[0], compare_doubles);
+    benchmark_sort(rates, RATE_REPEATS);
     use->median = rates[RATE_REPEATS / 2];
     use->most = rates[RATE_REPEATS - 1];
     return true;
@@ -301,7 +261,7 @@ static bool measure_all(void) {
         buffers.wide[i] = 0;
         buffers.indices[i] = i * 0x9E3779B1U & (count - 1);
     }
-    allocations = 0;
+    benchmark_reset_allocations();
     for (size_t i = 0; good && i < OPERATIONS; i++)
         good = measure_operation(&operations[i], &all);
     for (size_t i = 0; good && i < APPLICATIONS; i++)
@@ -311,6 +271,8 @@ static bool measure_all(void) {
     free(buffers.narrow);
     free(buffers.wide);
     free(buffers.indices);
+    if (!good)
+        fputs("layout: an operation was refused or gave a wrong result\n", stderr);
     return good;
 }
 
@@ -326,7 +288,8 @@ static void print_table(void) {
         else
             printf("%10s\n", "");
     }
-    printf("%-38s %10lu %10s %11s\n\n", "allocations by all of them", allocations, "", "0");
+    printf("%-38s %10lu %10s %11s\n\n", "allocations by all of them", benchmark_allocations(), "",
+           "0");
     printf("%-38s %10s %10s %10s\n", "application, 2^24 elements, one core", "median G/s",
            "most G/s", "promised");
     for (size_t i = 0; i < APPLICATIONS; i++) {
@@ -339,29 +302,21 @@ static void print_table(void) {
     }
 }
 
-static bool write_json(const char *path) {
-    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
-    if (file == NULL) {
-        fprintf(stderr, "layout: cannot write %s\n", path);
-        return false;
-    }
+static void write_json(FILE *file) {
     fprintf(file, "{\"lilac\": \"%s\", \"compiler\": \"%s\", \"bits\": 14,\n \"operations\": {\n",
             LILAC_VERSION, __VERSION__);
     for (size_t i = 0; i < OPERATIONS; i++)
         fprintf(file, "  \"%s\": {\"median_ns\": %.1f, \"least_ns\": %.1f}%s\n", operations[i].name,
                 operations[i].median_ns, operations[i].least_ns, i + 1 < OPERATIONS ? "," : "},");
-    fprintf(file, " \"allocations\": %lu,\n \"application\": {\n", allocations);
+    fprintf(file, " \"allocations\": %lu,\n \"application\": {\n", benchmark_allocations());
     for (size_t i = 0; i < APPLICATIONS; i++)
         fprintf(file, "  \"%s\": {\"median_per_second\": %.4g, \"most_per_second\": %.4g}%s\n",
                 applications[i].name, applications[i].median, applications[i].most,
                 i + 1 < APPLICATIONS ? "," : "}}");
-    if (file == stdout)
-        return fflush(file) == 0;
-    return fclose(file) == 0;
 }
 
 static bool promises_kept(void) {
-    bool kept = allocations == 0;
+    bool kept = benchmark_allocations() == 0;
     for (size_t i = 0; i < OPERATIONS; i++)
         kept = kept &&
                (operations[i].limit_ns <= 0 || operations[i].median_ns < operations[i].limit_ns);
@@ -370,34 +325,12 @@ static bool promises_kept(void) {
     return kept;
 }
 
-static void usage(FILE *file) {
-    fputs("usage: layout [--json FILE] [--check]\n"
-          "  --json FILE  write the results as data (- for standard output)\n"
-          "  --check      exit with 1 when a promised bound is broken\n",
-          file);
-}
-
 int main(int argc, char **argv) {
-    const char *json = NULL;
-    bool check = false;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--json") == 0 && i + 1 < argc) {
-            json = argv[++i];
-        } else if (strcmp(argv[i], "--check") == 0) {
-            check = true;
-        } else {
-            bool help = strcmp(argv[i], "--help") == 0;
-            usage(help ? stdout : stderr);
-            return help ? 0 : 2;
-        }
-    }
-    if (!measure_all()) {
-        fputs("layout: an operation was refused or gave a wrong result\n", stderr);
-        return 3;
-    }
-    if (json == NULL || strcmp(json, "-") != 0)
-        print_table();
-    if (json != NULL && !write_json(json))
-        return 1;
-    return check && !promises_kept() ? 1 : 0;
+    const benchmark this = {.name = "layout",
+                            .check = "when a promised bound is broken",
+                            .measure = measure_all,
+                            .print = print_table,
+                            .write = write_json,
+                            .promises_kept = promises_kept};
+    return benchmark_main(&this, argc, argv);
 }

@@ -11,45 +11,18 @@
  * thread's own time on a core; what is printed is the median of the repeats, and the least. The
  * program counts the allocations that planning makes.
  */
-#define _DEFAULT_SOURCE /* clock_gettime */
+#include "benchmark.h"
 
 #include <lilac/movement.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { PAIRS = 32, REPEATS = 51, BITS = 14, REGISTERS = 7, LANES = 5, WARPS = 2, WIDTHS = 3 };
 
 static const uint32_t widths[WIDTHS] = {8, 16, 32};
 static const double limit_us = 10;
-
-/* ---- counting allocations --------------------------------------------------------------- */
-
-/* The linker sends the program's calls here (--wrap). */
-static unsigned long allocations;
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-void *__wrap_malloc(size_t size) {
-    allocations++;
-    return __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size) {
-    allocations++;
-    return __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size) {
-    allocations++;
-    return __real_realloc(old, size);
-}
 
 /* ---- the layouts ------------------------------------------------------------------------ */
 
@@ -165,17 +138,6 @@ static void make_pairs(kind *k, lilac_random *random) {
 
 /* ---- measuring -------------------------------------------------------------------------- */
 
-static double seconds(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-static int compare_doubles(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static uint64_t check_sum; /* so that nothing measured is left out */
 
 static bool measure(kind *k, uint32_t width, const lilac_arch *arch) {
@@ -183,7 +145,7 @@ static bool measure(kind *k, uint32_t width, const lilac_arch *arch) {
     for (uint32_t r = 0; r < REPEATS; r++) {
         lilac_movement_plan plan;
         lilac_reason why;
-        const double start = seconds();
+        const double start = benchmark_seconds();
         for (uint32_t i = 0; i < PAIRS; i++) {
             if (!lilac_movement_plan_init(&plan, &k->source[i], &k->target[i], widths[width], NULL,
                                           arch, &why)) {
@@ -192,9 +154,9 @@ static bool measure(kind *k, uint32_t width, const lilac_arch *arch) {
             }
             check_sum += plan.price.cycles;
         }
-        times[r] = 1e6 * (seconds() - start) / PAIRS;
+        times[r] = 1e6 * (benchmark_seconds() - start) / PAIRS;
     }
-    qsort(times, REPEATS, sizeof times[0], compare_doubles);
+    benchmark_sort(times, REPEATS);
     k->median_us[width] = times[REPEATS / 2];
     k->least_us[width] = times[0];
     return true;
@@ -206,7 +168,7 @@ static bool measure_all(void) {
     lilac_random_seed(&random, 14);
     for (size_t i = 0; i < KINDS; i++)
         make_pairs(&kinds[i], &random);
-    allocations = 0;
+    benchmark_reset_allocations();
     bool good = true;
     for (size_t i = 0; i < KINDS && good; i++) {
         for (uint32_t width = 0; width < WIDTHS && good; width++)
@@ -223,15 +185,10 @@ static void print_table(void) {
     for (size_t i = 0; i < KINDS; i++)
         printf("%-22s %12.2f %12.2f %12.2f\n", kinds[i].name, kinds[i].median_us[0],
                kinds[i].median_us[1], kinds[i].median_us[2]);
-    printf("%-22s %12lu\n", "allocations", allocations);
+    printf("%-22s %12lu\n", "allocations", benchmark_allocations());
 }
 
-static bool write_json(const char *path) {
-    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
-    if (file == NULL) {
-        fprintf(stderr, "movement: cannot write %s\n", path);
-        return false;
-    }
+static void write_json(FILE *file) {
     fprintf(file, "{\"lilac\": \"%s\", \"compiler\": \"%s\", \"bits\": %d,\n \"plans\": {\n",
             LILAC_VERSION, __VERSION__, BITS);
     for (size_t i = 0; i < KINDS; i++) {
@@ -242,14 +199,11 @@ static bool write_json(const char *path) {
                     kinds[i].least_us[width], last ? "}," : ",");
         }
     }
-    fprintf(file, " \"allocations\": %lu}\n", allocations);
-    if (file == stdout)
-        return fflush(file) == 0;
-    return fclose(file) == 0;
+    fprintf(file, " \"allocations\": %lu}\n", benchmark_allocations());
 }
 
 static bool promises_kept(void) {
-    bool kept = allocations == 0;
+    bool kept = benchmark_allocations() == 0;
     for (size_t i = 0; i < KINDS; i++) {
         for (uint32_t width = 0; width < WIDTHS; width++)
             kept = kept && kinds[i].median_us[width] < limit_us;
@@ -257,32 +211,12 @@ static bool promises_kept(void) {
     return kept;
 }
 
-static void usage(FILE *file) {
-    fputs("usage: movement [--json FILE] [--check]\n"
-          "  --json FILE  write the results as data (- for standard output)\n"
-          "  --check      exit with 1 when a plan takes longer than promised\n",
-          file);
-}
-
 int main(int argc, char **argv) {
-    const char *json = NULL;
-    bool check = false;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--json") == 0 && i + 1 < argc) {
-            json = argv[++i];
-        } else if (strcmp(argv[i], "--check") == 0) {
-            check = true;
-        } else {
-            bool help = strcmp(argv[i], "--help") == 0;
-            usage(help ? stdout : stderr);
-            return help ? 0 : 2;
-        }
-    }
-    if (!measure_all())
-        return 3;
-    if (json == NULL || strcmp(json, "-") != 0)
-        print_table();
-    if (json != NULL && !write_json(json))
-        return 1;
-    return check && !promises_kept() ? 1 : 0;
+    const benchmark this = {.name = "movement",
+                            .check = "when a plan takes longer than promised",
+                            .measure = measure_all,
+                            .print = print_table,
+                            .write = write_json,
+                            .promises_kept = promises_kept};
+    return benchmark_main(&this, argc, argv);
 }
