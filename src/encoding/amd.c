@@ -186,22 +186,9 @@ bool lilac_encoding_amd_mfma_dot_layout(lilac_context *context, lilac_layout *re
 
 /* ---- rotating shared memory ------------------------------------------------------------- */
 
+/* Written with the parameters of swizzled memory. */
 bool lilac_encoding_amd_rotating_shared_read(lilac_encoding_reader *r, lilac_encoding *encoding) {
-    lilac_encoding_rank rank = {false, 0};
-    lilac_encoding_param params[] = {
-        LILAC_ENCODING_REQUIRED("vec", lilac_encoding_read_size, &encoding->as.swizzled.vec),
-        LILAC_ENCODING_REQUIRED("perPhase", lilac_encoding_read_size,
-                                &encoding->as.swizzled.per_phase),
-        LILAC_ENCODING_REQUIRED("maxPhase", lilac_encoding_read_size,
-                                &encoding->as.swizzled.max_phase),
-        LILAC_ENCODING_REQUIRED("order", lilac_encoding_read_order, encoding->as.swizzled.order),
-        LILAC_ENCODING_OPTIONAL("CGALayout", lilac_encoding_read_blocks, &encoding->blocks),
-    };
-    if (!lilac_encoding_read_attribute(r, encoding->position, params,
-                                       sizeof params / sizeof params[0], &rank))
-        return false;
-    encoding->rank = rank.rank;
-    return true;
+    return lilac_encoding_swizzled_shared_read(r, encoding);
 }
 
 void lilac_encoding_amd_rotating_shared(lilac_encoding *result, uint32_t rank, uint32_t vec,
@@ -215,11 +202,7 @@ void lilac_encoding_amd_rotating_shared(lilac_encoding *result, uint32_t rank, u
 }
 
 void lilac_encoding_amd_rotating_shared_print(lilac_text *out, const lilac_encoding *encoding) {
-    lilac_text_printf(out, "<{vec = %u, perPhase = %u, maxPhase = %u", encoding->as.swizzled.vec,
-                      encoding->as.swizzled.per_phase, encoding->as.swizzled.max_phase);
-    lilac_encoding_put_list(out, ", order = ", encoding->as.swizzled.order, encoding->rank);
-    lilac_encoding_put_blocks(out, encoding);
-    lilac_text_puts(out, "}>");
+    lilac_encoding_swizzled_shared_print(out, encoding);
 }
 
 /* By how many elements a row, a power of two, is rotated. All sizes are powers of two, so its phase

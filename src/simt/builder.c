@@ -214,27 +214,38 @@ lilac_simt_value lilac_simt_build(lilac_simt_builder *b, const lilac_simt_instru
     return append(b, &wanted, wanted.operand_count, wanted.operands, results, types)->result;
 }
 
-lilac_simt_value lilac_simt_load(lilac_simt_builder *b, lilac_simt_opcode code,
-                                 lilac_simt_type type, uint32_t count, lilac_simt_value address,
-                                 int64_t offset, lilac_simt_value predicate,
-                                 const lilac_simt_value *others,
-                                 const lilac_simt_instruction *modifiers) {
+/* An access with these modifiers, or none. */
+static lilac_simt_instruction access_like(lilac_simt_opcode code, int64_t offset,
+                                          const lilac_simt_instruction *modifiers) {
     lilac_simt_instruction like = {0};
-    lilac_simt_value operands[10];
-    lilac_simt_type types[8];
-    assert(count >= 1 && count <= 8);
     if (modifiers != NULL) {
         like = *modifiers;
     }
     like.code = (uint16_t)code;
     like.immediate = offset;
-    uint32_t n = 0;
-    operands[n++] = address;
-    if (predicate != 0) {
-        operands[n++] = predicate;
-        for (uint32_t k = 0; others != NULL && k < count; k++) {
-            operands[n++] = others[k];
-        }
+    return like;
+}
+
+/* The operands that every access begins with; how many. */
+static uint32_t put_place(lilac_simt_value *operands, lilac_simt_value address,
+                          lilac_simt_value predicate) {
+    operands[0] = address;
+    operands[1] = predicate;
+    return predicate != 0 ? 2 : 1;
+}
+
+lilac_simt_value lilac_simt_load(lilac_simt_builder *b, lilac_simt_opcode code,
+                                 lilac_simt_type type, uint32_t count, lilac_simt_value address,
+                                 int64_t offset, lilac_simt_value predicate,
+                                 const lilac_simt_value *others,
+                                 const lilac_simt_instruction *modifiers) {
+    lilac_simt_instruction like = access_like(code, offset, modifiers);
+    lilac_simt_value operands[10];
+    lilac_simt_type types[8];
+    assert(count >= 1 && count <= 8);
+    uint32_t n = put_place(operands, address, predicate);
+    for (uint32_t k = 0; predicate != 0 && others != NULL && k < count; k++) {
+        operands[n++] = others[k];
     }
     for (uint32_t k = 0; k < count; k++) {
         types[k] = type;
@@ -245,19 +256,10 @@ lilac_simt_value lilac_simt_load(lilac_simt_builder *b, lilac_simt_opcode code,
 void lilac_simt_store(lilac_simt_builder *b, lilac_simt_opcode code, uint32_t count,
                       const lilac_simt_value *values, lilac_simt_value address, int64_t offset,
                       lilac_simt_value predicate, const lilac_simt_instruction *modifiers) {
-    lilac_simt_instruction like = {0};
+    lilac_simt_instruction like = access_like(code, offset, modifiers);
     lilac_simt_value operands[10];
     assert(count >= 1 && count <= 8);
-    if (modifiers != NULL) {
-        like = *modifiers;
-    }
-    like.code = (uint16_t)code;
-    like.immediate = offset;
-    uint32_t n = 0;
-    operands[n++] = address;
-    if (predicate != 0) {
-        operands[n++] = predicate;
-    }
+    uint32_t n = put_place(operands, address, predicate);
     for (uint32_t k = 0; k < count; k++) {
         operands[n++] = values[k];
     }
@@ -296,11 +298,7 @@ static lilac_simt_value build_atomic(lilac_simt_builder *b, const lilac_simt_ins
     lilac_simt_value operands[10];
     lilac_simt_type types[8];
     assert(count >= 1 && count <= 8);
-    uint32_t n = 0;
-    operands[n++] = address;
-    if (predicate != 0) {
-        operands[n++] = predicate;
-    }
+    uint32_t n = put_place(operands, address, predicate);
     for (uint32_t k = 0; k < count; k++) {
         types[k] = lilac_simt_type_of(b->kernel, values[k]);
         operands[n++] = values[k];
