@@ -91,6 +91,19 @@ typedef struct target_options {
 
 #define OPTION_NOT_GIVEN UINT32_MAX
 
+/* Their rows in a table of options. */
+/* clang-format off */
+#define TARGET_OPTION_ROWS(to)                                                                     \
+    {"--target", NULL, OPTION_TEXT, &(to).target, "NAME",                                          \
+     "the device: what the module is for, or else sm_90a"},                                        \
+    {"--num-warps", NULL, OPTION_NUMBER, &(to).num_warps, "N",                                     \
+     "warps of a block: what the module is for, or else 4"},                                       \
+    {"--num-stages", NULL, OPTION_NUMBER, &(to).num_stages, "N",                                   \
+     "depth of software pipelines: 3 unless said otherwise"},                                      \
+    {"--num-ctas", NULL, OPTION_NUMBER, &(to).num_ctas, "N",                                       \
+     "blocks of a cluster: what the module is for, or else 1"}
+/* clang-format on */
+
 void target_options_init(target_options *target);
 /* Into the library's options; -1, or STATUS_USAGE when no device has that shape. */
 int target_options_apply(const subcommand *command, const target_options *target,

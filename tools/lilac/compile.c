@@ -198,14 +198,7 @@ static int compile_run(const subcommand *command, int argc, char **argv) {
          "ptx (the usual), simt (what one thread does), tile (the\n"
          "kernel with its layouts) or json (what a launcher must\n"
          "know, and each pass's time and operations)"},
-        {"--target", NULL, OPTION_TEXT, &request.target.target, "NAME",
-         "the device: what the module is for, or else sm_90a"},
-        {"--num-warps", NULL, OPTION_NUMBER, &request.target.num_warps, "N",
-         "warps of a block: what the module is for, or else 4"},
-        {"--num-stages", NULL, OPTION_NUMBER, &request.target.num_stages, "N",
-         "depth of software pipelines: 3 unless said otherwise"},
-        {"--num-ctas", NULL, OPTION_NUMBER, &request.target.num_ctas, "N",
-         "blocks of a cluster: what the module is for, or else 1"},
+        TARGET_OPTION_ROWS(request.target),
         {"--print-after", NULL, OPTION_TEXT, &request.print_after, "PASS",
          "print the program after that pass, or after all, on\nstandard error"},
         {"--verify", NULL, OPTION_FLAG, &request.verify, NULL,
