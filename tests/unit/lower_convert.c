@@ -318,11 +318,6 @@ enum { SPELLED_COUNT = sizeof spelled / sizeof *spelled };
 
 static uint8_t x[COUNT * 8], o[COUNT * 8];
 
-static void open_kernel(harness *h, lilac_text *text) {
-    harness_open(h, lilac_text_get(text), 4, false);
-    lilac_text_clear(text);
-}
-
 /* o = x, from one layout to another and on to a third. */
 static void named_pairs(void **state) {
     (void)state;
@@ -348,7 +343,7 @@ static void named_pairs(void **state) {
             put_store(&text, "b", "v", second, type, ROWS, COLUMNS);
             put_tail(&text);
             harness h;
-            open_kernel(&h, &text);
+            open_text(&h, &text);
             run_kernel(&h, &random, x, bytes, o, bytes, 0);
             assert_memory_equal(x, o, bytes);
             harness_close(&h);
@@ -404,7 +399,7 @@ static void around_a_loop(void **state) {
             put_store(&text, "b", "r", "#row", type, ROWS, COLUMNS);
             put_tail(&text);
             harness h;
-            open_kernel(&h, &text);
+            open_text(&h, &text);
             uint32_t bytes = sizes[t] * COUNT;
             run_kernel(&h, &random, x, bytes, o, bytes, 3);
             assert_memory_equal(x, o, bytes);
@@ -437,7 +432,7 @@ static void predicates_and_pointers(void **state) {
     put_store(&text, "b", "v", "#col", "i32", ROWS, COLUMNS);
     put_tail(&text);
     harness h;
-    open_kernel(&h, &text);
+    open_text(&h, &text);
     run_kernel(&h, &random, x, COUNT * 4, o, COUNT * 4, 0);
     for (uint32_t i = 0; i < COUNT; i++) {
         uint32_t value = (uint32_t)get_element(x, LILAC_I32, i);
@@ -478,7 +473,7 @@ static void shapes(void **state) {
         lilac_text_printf(&whole, "%s", lilac_text_get(&text));
         lilac_text_clear(&text);
         harness h;
-        open_kernel(&h, &whole);
+        open_text(&h, &whole);
         run_kernel(&h, &random, x, COUNT * 2, o, COUNT * 2, 0);
         for (uint32_t i = 0; i < COUNT; i++) {
             uint32_t transposed = i % COLUMNS * ROWS + i / COLUMNS;
@@ -513,7 +508,7 @@ static void ways(void **state) {
         lilac_text_printf(&whole, "%s", lilac_text_get(&text));
         lilac_text_clear(&text);
         harness h;
-        open_kernel(&h, &whole);
+        open_text(&h, &whole);
         assert_true(count_text(lilac_text_get(&h.text), cases[i].expected) > 0);
         harness_close(&h);
     }

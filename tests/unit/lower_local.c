@@ -16,8 +16,8 @@ static const char *const memories[] = {
     "#shared = #ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>\n",
     "#shared = #ttg.swizzled_shared<{vec = 4, perPhase = 2, maxPhase = 4, order = [0, 1]}>\n",
     "#shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 16, order = [1, 0]}>\n",
-    "#shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = "
-    "16}>\n",
+    ("#shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = "
+     "16}>\n"),
     "#shared = #ttg.padded_shared<[64:+8] {order = [1, 0], shape = [64, 64]}>\n",
     "#shared = #ttg.padded_shared<[16:+4, 128:+16] {order = [0, 1], shape = [64, 64]}>\n",
 };
@@ -25,11 +25,6 @@ static const char *const memories[] = {
 enum { ROWS = 64, COLUMNS = 64, COUNT = ROWS * COLUMNS };
 
 static uint8_t x[COUNT * 8], o[COUNT * 8];
-
-static void open_text(harness *h, lilac_text *text) {
-    harness_open(h, lilac_text_get(text), 4, false);
-    lilac_text_clear(text);
-}
 
 /* o = x, stored to memory in one layout and loaded in another. */
 static void through_memory(void **state) {

@@ -77,4 +77,10 @@ static inline void run_kernel(harness *h, lilac_random *random, uint8_t *x, size
     assert_int_equal(h->counters.uninitialised_reads, 0);
 }
 
+/* Opens this kernel's text, of four warps, and clears it. */
+static inline void open_text(harness *h, lilac_text *text) {
+    harness_open(h, lilac_text_get(text), 4, false);
+    lilac_text_clear(text);
+}
+
 #endif
