@@ -1,0 +1,182 @@
+/* tt.scan: the run that goes through memory, always the last.
+ *
+ * A line is a setting of the coordinate beside the axis. The last lane of each block writes the
+ * block's total to its line's slot with the number of the block along the axis; after one barrier
+ * every thread reads its lines' slots, adds them up from the first and chooses the sum that stands
+ * before its own:
+ *
+ *     slots of a line    t0   t1      t2         t3
+ *     sums before them   -    t0    t0+t1    t0+t1+t2
+ *                                     ▲ what the third warp takes
+ *
+ * The register bits of a place are known when compiling; the warp's choose by a tree of selects. */
+#include "scan.h"
+
+#include <string.h>
+
+/* The part of a coordinate beside the axis, closed up. */
+static uint64_t line_of(const lilac_scan *s, uint64_t coordinate) {
+    uint32_t start = s->view->start[s->axis], bits = s->view->bits[s->axis];
+    uint64_t below = coordinate & ((1ULL << start) - 1);
+    uint64_t above = start + bits >= 64 ? 0 : coordinate >> (start + bits);
+    return below | above << start;
+}
+
+/* Its place among the totals: line, then what of the axis is above the lower runs. */
+static uint64_t slot_of(const lilac_scan *s, const lilac_scan_run *r, uint64_t coordinate) {
+    uint32_t start = s->view->start[s->axis], bits = s->view->bits[s->axis];
+    uint64_t along = coordinate >> start & ((1ULL << bits) - 1);
+    return line_of(s, coordinate) << r->count | along >> (bits - r->count);
+}
+
+/* The threads that write: one of the copies, and of the lanes of a block the last. */
+static lilac_simt_value writes(const lilac_scan *s, const lilac_scan_run *r) {
+    uint32_t lanes = 0;
+    for (const lilac_scan_run *lower = s->runs; lower < r; lower++) {
+        lanes |= lower->kind == LILAC_SCAN_LANES ? lilac_scan_thread_mask(lower) : 0;
+    }
+    lilac_simt_value predicate = 0;
+    uint32_t mask = lanes | s->view->free_threads;
+    if (mask != 0) {
+        lilac_simt_value bits = lilac_scan_bits_of(
+            s, LILAC_SIMT_OP_AND, lilac_scan_index_of(s, LILAC_SIMT_OP_THREAD), mask);
+        predicate = lilac_simt_compare_values(&s->l->builder, LILAC_SIMT_EQ, bits,
+                                              lilac_scan_constant(s, s->reverse ? 0 : lanes));
+    }
+    return predicate;
+}
+
+static void write_totals(const lilac_scan *s, const lilac_scan_run *r, const lilac_scan_level *at,
+                         uint32_t operand, uint32_t start, const lilac_simt_instruction *promise) {
+    const lilac_lower_view *view = s->view;
+    uint32_t scale = lilac_lower_log2(lilac_lower_memory_bytes(s->types[operand]));
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
+    for (uint32_t i = 0; i < view->thread_bits; i++) {
+        columns[i] = slot_of(s, r, view->threads[i]) << scale;
+    }
+    lilac_lower_addressing a = lilac_lower_address_threads(s->l, view->thread_bits, columns);
+    lilac_simt_value predicate = writes(s, r);
+    for (uint32_t item = 0; item < at->count; item++) {
+        uint64_t coordinate = view->coordinates[lilac_lower_deposit(item, r->items)];
+        int64_t immediate;
+        lilac_simt_value address =
+            lilac_lower_address_of(s->l, &a, slot_of(s, r, coordinate) << scale, &immediate);
+        lilac_lower_store_vector(s->l, LILAC_SIMT_OP_ST_SHARED, s->types[operand], 1,
+                                 &at->values[(size_t)item * s->operands + operand], address,
+                                 immediate + start, predicate, promise);
+    }
+}
+
+static void read_totals(const lilac_scan *s, const lilac_scan_run *r, uint32_t item,
+                        uint32_t operand, uint32_t start, const lilac_simt_instruction *promise,
+                        lilac_simt_value *totals) {
+    const lilac_lower_view *view = s->view;
+    lilac_simt_type type = s->types[operand];
+    uint32_t size = lilac_lower_memory_bytes(type), scale = lilac_lower_log2(size) + r->count;
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
+    for (uint32_t i = 0; i < view->thread_bits; i++) {
+        columns[i] = line_of(s, view->threads[i]) << scale;
+    }
+    lilac_lower_addressing a = lilac_lower_address_threads(s->l, view->thread_bits, columns);
+    uint64_t line = line_of(s, view->coordinates[lilac_lower_deposit(item, r->items)]);
+    int64_t immediate;
+    lilac_simt_value address = lilac_lower_address_of(s->l, &a, line << scale, &immediate);
+    uint32_t count = 1U << r->count, most = s->l->target->arch->vector_bytes / size;
+    uint32_t vector = count < most ? count : most;
+    for (uint32_t i = 0; i < count; i += vector) {
+        lilac_simt_value loaded[16];
+        lilac_lower_load_vector(s->l, LILAC_SIMT_OP_LD_SHARED, type, vector, address,
+                                immediate + start + (int64_t)i * size, 0, NULL, promise, loaded);
+        for (uint32_t k = 0; k < vector; k++) {
+            uint32_t place = s->reverse ? count - 1 - (i + k) : i + k;
+            totals[(size_t)place * s->operands + operand] = loaded[k];
+        }
+    }
+}
+
+/* The position of an item in the run, with the warp's bits all in the first place. */
+static uint32_t position_of(const lilac_scan *s, const lilac_scan_run *r, uint32_t item) {
+    uint32_t position = 0;
+    for (uint32_t i = 0; i < r->count; i++) {
+        if (!r->in_thread_bits[i]) {
+            position |= ((item >> lilac_scan_item_bit(r, r->where[i]) & 1) ^ s->reverse) << i;
+        }
+    }
+    return position;
+}
+
+/* Of the scanned totals the one before the thread's own place: by the warp's bits, in a tree. */
+static void choose_total(const lilac_scan *s, const lilac_scan_run *r,
+                         const lilac_simt_value *totals, uint32_t position,
+                         lilac_simt_value *result) {
+    uint32_t bits[LILAC_LAYOUT_MAX_BITS], count = 0, n = s->operands;
+    for (uint32_t i = 0; i < r->count; i++) {
+        if (r->in_thread_bits[i]) {
+            bits[count++] = i;
+        }
+    }
+    lilac_simt_value *list = lilac_scan_elements(s, 1U << count);
+    for (uint32_t w = 0; w < 1U << count; w++) {
+        uint32_t place = position;
+        for (uint32_t i = 0; i < count; i++) {
+            place |= (w >> i & 1) << bits[i];
+        }
+        /* Before the first nothing stands; what is taken there does not matter. */
+        place -= place > 0;
+        memcpy(list + (size_t)w * n, totals + (size_t)place * n, n * sizeof *list);
+    }
+    for (uint32_t i = count; i-- > 0;) {
+        lilac_simt_value later = lilac_scan_is_later(s, 1U << r->where[bits[i]]);
+        for (uint32_t k = 0; k < n << i; k++) {
+            lilac_simt_value second = list[k + (size_t)(n << i)];
+            list[k] = list[k] == second ? second : lilac_lower_select(s->l, later, second, list[k]);
+        }
+    }
+    memcpy(result, list, n * sizeof *result);
+}
+
+bool lilac_scan_before_memory(const lilac_scan *s, const lilac_scan_run *r,
+                              const lilac_scan_level *at, lilac_scan_prefix *result) {
+    lilac_lowering *l = s->l;
+    uint32_t n = s->operands, bytes = 0, slots = 1U << r->count;
+    uint32_t line_bits = s->view->layout->out_bits - s->view->bits[s->axis];
+    uint32_t *starts = lilac_arena_array(l->arena, uint32_t, n);
+    for (uint32_t i = 0; i < n; i++) {
+        starts[i] = (bytes + 15) / 16 * 16;
+        bytes = starts[i] + (lilac_lower_memory_bytes(s->types[i]) << r->count << line_bits);
+    }
+    uint32_t scratch = lilac_lower_scratch_again(l, bytes);
+    lilac_simt_instruction promise = {.shared_begin = scratch, .shared_end = scratch + bytes};
+    lilac_lower_barrier(l);
+    for (uint32_t i = 0; i < n; i++) {
+        starts[i] += scratch;
+        write_totals(s, r, at, i, starts[i], &promise);
+    }
+    lilac_lower_barrier(l);
+    uint32_t mask = lilac_scan_run_items(r);
+    lilac_simt_value later = lilac_scan_is_later(s, lilac_scan_thread_mask(r));
+    for (uint32_t item = 0; item < at->count; item++) {
+        if ((item & mask) != 0) {
+            continue;
+        }
+        lilac_simt_value *totals = lilac_scan_elements(s, slots);
+        for (uint32_t i = 0; i < n; i++) {
+            read_totals(s, r, item, i, starts[i], &promise, totals);
+        }
+        for (uint32_t i = 1; i + 1 < slots; i++) {
+            lilac_simt_value *own = totals + (size_t)i * n;
+            if (!lilac_scan_put_before(s, own - n, LILAC_SCAN_ALWAYS, own, own)) {
+                return false;
+            }
+        }
+        for (uint32_t other = item; other < at->count; other++) {
+            if ((other & ~mask) != item) {
+                continue;
+            }
+            uint32_t position = position_of(s, r, other);
+            choose_total(s, r, totals, position, result->values + (size_t)other * n);
+            result->valid[other] = position == 0 ? later : LILAC_SCAN_ALWAYS;
+        }
+    }
+    return true;
+}

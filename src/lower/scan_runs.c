@@ -1,0 +1,319 @@
+/* tt.scan: the runs of the axis, and the scans of runs of registers and of lanes.
+ *
+ *   axis bits    r r l l l r w        runs: 2 registers, 3 lanes, 1 register, memory from w on
+ *
+ * The items of a run are numbered by the register bits that no run below it has used; those that
+ * the run itself uses say where in a block an item is, the others which block. A run is scanned
+ * without what stands before its blocks, which comes later, on the way down:
+ *
+ *   scan_…     each block by itself; its last item is its total
+ *   finish_…   combines what stands before the block with each item
+ *   before_…   hands on what stands before each item
+ *
+ * Reversed scans take the same steps with all bits of positions inverted. */
+#include "scan.h"
+
+#include <string.h>
+
+/* ---- runs --------------------------------------------------------------------------------- */
+
+void lilac_scan_find_runs(lilac_scan *s) {
+    const lilac_lower_view *view = s->view;
+    uint32_t own = lilac_lower_own_registers(view), items = own;
+    lilac_scan_run *last = NULL;
+    for (uint32_t bit = 0; bit < view->bits[s->axis]; bit++) {
+        uint64_t unit = 1ULL << (view->start[s->axis] + bit);
+        lilac_scan_run_kind kind = LILAC_SCAN_REGISTERS;
+        uint32_t where = 0;
+        for (uint32_t i = 0; i < view->register_bits; i++) {
+            if ((own >> i & 1) && view->registers[i] == unit) {
+                where = i;
+            }
+        }
+        for (uint32_t i = 0; i < view->thread_bits; i++) {
+            if (view->threads[i] == unit) {
+                where = i;
+                kind = i < view->lane_bits ? LILAC_SCAN_LANES : LILAC_SCAN_MEMORY;
+            }
+        }
+        if (last == NULL || (last->kind != LILAC_SCAN_MEMORY && last->kind != kind)) {
+            last = &s->runs[s->run_count++];
+            *last = (lilac_scan_run){.kind = kind, .items = items};
+        }
+        last->in_thread_bits[last->count] = kind != LILAC_SCAN_REGISTERS;
+        last->where[last->count++] = where;
+        items &= kind == LILAC_SCAN_REGISTERS ? ~(1U << where) : ~0U;
+    }
+}
+
+uint32_t lilac_scan_item_bit(const lilac_scan_run *r, uint32_t where) {
+    return (uint32_t)__builtin_popcount(r->items & ((1U << where) - 1));
+}
+
+uint32_t lilac_scan_item_of(const lilac_scan *s, const lilac_scan_run *r, uint32_t position) {
+    uint32_t item = 0;
+    for (uint32_t i = 0; i < r->count; i++) {
+        if (!r->in_thread_bits[i]) {
+            item |= ((position >> i & 1) ^ s->reverse) << lilac_scan_item_bit(r, r->where[i]);
+        }
+    }
+    return item;
+}
+
+uint32_t lilac_scan_run_items(const lilac_scan_run *r) {
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < r->count; i++) {
+        mask |= r->in_thread_bits[i] ? 0 : 1U << lilac_scan_item_bit(r, r->where[i]);
+    }
+    return mask;
+}
+
+uint32_t lilac_scan_block_of(const lilac_scan_run *r, uint32_t item) {
+    uint32_t mask = lilac_scan_run_items(r), result = 0, next = 0;
+    for (uint32_t i = 0; item >> i != 0; i++) {
+        if (!(mask >> i & 1)) {
+            result |= (item >> i & 1) << next++;
+        }
+    }
+    return result;
+}
+
+uint32_t lilac_scan_thread_mask(const lilac_scan_run *r) {
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < r->count; i++) {
+        mask |= r->in_thread_bits[i] ? 1U << r->where[i] : 0;
+    }
+    return mask;
+}
+
+/* ---- building ----------------------------------------------------------------------------- */
+
+lilac_simt_value *lilac_scan_elements(const lilac_scan *s, uint32_t count) {
+    return lilac_arena_array(s->l->arena, lilac_simt_value, (size_t)count * s->operands);
+}
+
+lilac_simt_value lilac_scan_constant(const lilac_scan *s, uint32_t number) {
+    return lilac_simt_constant(&s->l->builder, LILAC_SIMT_I32, number);
+}
+
+lilac_simt_value lilac_scan_bits_of(const lilac_scan *s, lilac_simt_opcode code, lilac_simt_value a,
+                                    uint32_t mask) {
+    return lilac_simt_op2(&s->l->builder, code, LILAC_SIMT_I32, a, lilac_scan_constant(s, mask));
+}
+
+lilac_simt_value lilac_scan_index_of(const lilac_scan *s, lilac_simt_opcode code) {
+    lilac_simt_instruction like = {.code = (uint16_t)code};
+    lilac_simt_type type = LILAC_SIMT_I32;
+    return lilac_simt_build(&s->l->builder, &like, 0, NULL, 1, &type);
+}
+
+lilac_simt_value lilac_scan_is_later(const lilac_scan *s, uint32_t mask) {
+    lilac_simt_value bits = lilac_scan_bits_of(s, LILAC_SIMT_OP_AND,
+                                               lilac_scan_index_of(s, LILAC_SIMT_OP_THREAD), mask);
+    return lilac_simt_compare_values(&s->l->builder, LILAC_SIMT_NE, bits,
+                                     lilac_scan_constant(s, s->reverse ? mask : 0));
+}
+
+lilac_simt_value lilac_scan_last_lane(const lilac_scan *s, lilac_simt_value lane, uint32_t mask) {
+    return s->reverse ? lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, ~mask & 31U)
+                      : lilac_scan_bits_of(s, LILAC_SIMT_OP_OR, lane, mask);
+}
+
+static lilac_simt_value first_lane(const lilac_scan *s, lilac_simt_value lane, uint32_t mask) {
+    return s->reverse ? lilac_scan_bits_of(s, LILAC_SIMT_OP_OR, lane, mask)
+                      : lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, ~mask & 31U);
+}
+
+bool lilac_scan_put_before(const lilac_scan *s, const lilac_simt_value *before,
+                           lilac_simt_value valid, const lilac_simt_value *own,
+                           lilac_simt_value *to) {
+    lilac_simt_value mine[2 * LILAC_MAX_RANK], *list = mine;
+    if (s->operands > 2 * LILAC_MAX_RANK) {
+        list = lilac_scan_elements(s, 1);
+    }
+    memcpy(list, own, s->operands * sizeof *own);
+    if (valid != LILAC_SCAN_NEVER) {
+        lilac_simt_value *both = lilac_scan_elements(s, 1);
+        memcpy(both, before, s->operands * sizeof *both);
+        if (!lilac_lower_combine(s->l, s->op, both, list)) {
+            return false;
+        }
+        for (uint32_t i = 0; i < s->operands; i++) {
+            list[i] = valid == LILAC_SCAN_ALWAYS
+                          ? both[i]
+                          : lilac_lower_select(s->l, valid, both[i], list[i]);
+        }
+    }
+    memcpy(to, list, s->operands * sizeof *to);
+    return true;
+}
+
+void lilac_scan_shuffle_all(const lilac_scan *s, lilac_simt_shuffle kind, lilac_simt_value lane,
+                            uint32_t count, const lilac_simt_value *from, lilac_simt_value *to) {
+    for (uint32_t i = 0; i < s->operands; i++) {
+        lilac_lower_shuffle_row(s->l, kind, lane, count, s->operands, from + i, to + i);
+    }
+}
+
+/* ---- registers ---------------------------------------------------------------------------- */
+
+bool lilac_scan_registers(const lilac_scan *s, const lilac_scan_run *r, lilac_scan_level *at) {
+    uint32_t mask = lilac_scan_run_items(r), n = s->operands;
+    for (uint32_t item = 0; item < at->count; item++) {
+        if ((item & mask) != lilac_scan_item_of(s, r, 0)) {
+            continue;
+        }
+        uint32_t rest = item & ~mask;
+        for (uint32_t i = 1; i < 1U << r->count; i++) {
+            lilac_simt_value *own = at->scanned + (size_t)(rest | lilac_scan_item_of(s, r, i)) * n;
+            const lilac_simt_value *before =
+                at->scanned + (size_t)(rest | lilac_scan_item_of(s, r, i - 1)) * n;
+            if (!lilac_scan_put_before(s, before, LILAC_SCAN_ALWAYS, own, own)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+bool lilac_scan_finish_registers(const lilac_scan *s, const lilac_scan_run *r, lilac_scan_level *at,
+                                 const lilac_scan_prefix *before) {
+    uint32_t mask = lilac_scan_run_items(r), n = s->operands;
+    for (uint32_t item = 0; item < at->count; item++) {
+        if ((item & mask) != lilac_scan_item_of(s, r, 0)) {
+            continue;
+        }
+        uint32_t rest = item & ~mask, block = lilac_scan_block_of(r, item);
+        lilac_simt_value valid = before->valid[block];
+        if (valid == LILAC_SCAN_NEVER) {
+            continue;
+        }
+        const lilac_simt_value *front = before->values + (size_t)block * n;
+        for (uint32_t i = 0; i < 1U << r->count; i++) {
+            size_t place = (size_t)(rest | lilac_scan_item_of(s, r, i)) * n;
+            bool again = valid != LILAC_SCAN_ALWAYS && i > 0;
+            const lilac_simt_value *own = valid == LILAC_SCAN_ALWAYS ? at->scanned : at->values;
+            if (!lilac_scan_put_before(s, front, again ? LILAC_SCAN_ALWAYS : valid, own + place,
+                                       at->scanned + place)) {
+                return false;
+            }
+            front = valid != LILAC_SCAN_ALWAYS ? at->scanned + place : front;
+        }
+    }
+    return true;
+}
+
+void lilac_scan_before_registers(const lilac_scan *s, const lilac_scan_run *r,
+                                 const lilac_scan_level *at, const lilac_scan_prefix *before,
+                                 lilac_scan_prefix *result) {
+    uint32_t mask = lilac_scan_run_items(r), n = s->operands;
+    for (uint32_t item = 0; item < at->count; item++) {
+        if ((item & mask) != lilac_scan_item_of(s, r, 0)) {
+            continue;
+        }
+        uint32_t rest = item & ~mask, block = lilac_scan_block_of(r, item);
+        memcpy(result->values + (size_t)item * n, before->values + (size_t)block * n,
+               n * sizeof *result->values);
+        result->valid[item] = before->valid[block];
+        for (uint32_t i = 1; i < 1U << r->count; i++) {
+            uint32_t here = rest | lilac_scan_item_of(s, r, i),
+                     there = rest | lilac_scan_item_of(s, r, i - 1);
+            memcpy(result->values + (size_t)here * n, at->scanned + (size_t)there * n,
+                   n * sizeof *result->values);
+            result->valid[here] = LILAC_SCAN_ALWAYS;
+        }
+    }
+}
+
+/* ---- lanes -------------------------------------------------------------------------------- */
+
+bool lilac_scan_lanes(const lilac_scan *s, const lilac_scan_run *r, lilac_scan_level *at) {
+    lilac_simt_value *others = lilac_scan_elements(s, at->count);
+    uint32_t below = 0;
+    for (uint32_t k = 0; k < r->count; k++) {
+        uint32_t bit = 1U << r->where[k];
+        if (below == 0) {
+            lilac_scan_shuffle_all(s, LILAC_SIMT_SHFL_XOR, lilac_scan_constant(s, bit), at->count,
+                                   at->scanned, others);
+        } else {
+            lilac_simt_value lane = lilac_scan_index_of(s, LILAC_SIMT_OP_LANE);
+            lane = first_lane(s, lilac_scan_last_lane(s, lane, below), bit);
+            lilac_scan_shuffle_all(s, LILAC_SIMT_SHFL_IDX, lane, at->count, at->scanned, others);
+        }
+        lilac_simt_value later = lilac_scan_is_later(s, bit);
+        for (uint32_t item = 0; item < at->count; item++) {
+            lilac_simt_value *own = at->scanned + (size_t)item * s->operands;
+            if (!lilac_scan_put_before(s, others + (size_t)item * s->operands, later, own, own)) {
+                return false;
+            }
+        }
+        below |= bit;
+    }
+    return true;
+}
+
+bool lilac_scan_finish_lanes(const lilac_scan *s, lilac_scan_level *at,
+                             const lilac_scan_prefix *before) {
+    for (uint32_t item = 0; item < at->count; item++) {
+        lilac_simt_value *own = at->scanned + (size_t)item * s->operands;
+        if (!lilac_scan_put_before(s, before->values + (size_t)item * s->operands,
+                                   before->valid[item], own, own)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The lane one place earlier in the scan, for lanes that are not the first: the bits up to the
+ * lowest one that is set change. */
+static lilac_simt_value lane_before(const lilac_scan *s, const lilac_scan_run *r) {
+    lilac_simt_builder *b = &s->l->builder;
+    lilac_simt_value lane = lilac_scan_index_of(s, LILAC_SIMT_OP_LANE);
+    uint32_t mask = lilac_scan_thread_mask(r);
+    bool ascending = true;
+    for (uint32_t i = 1; i < r->count; i++) {
+        ascending &= r->where[i] > r->where[i - 1];
+    }
+    if (ascending) { /* one less, or more, among these bits */
+        lilac_simt_value bits = s->reverse
+                                    ? lilac_scan_bits_of(s, LILAC_SIMT_OP_OR, lane, ~mask & 31U)
+                                    : lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, mask);
+        bits = lilac_scan_bits_of(s, s->reverse ? LILAC_SIMT_OP_ADD : LILAC_SIMT_OP_SUB, bits, 1);
+        bits = lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, bits, mask);
+        return lilac_simt_op2(b, LILAC_SIMT_OP_OR, LILAC_SIMT_I32, bits,
+                              lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, ~mask & 31U));
+    }
+    lilac_simt_value change = lilac_scan_constant(s, mask);
+    for (uint32_t i = r->count - 1; i-- > 0;) {
+        uint32_t up_to = 0;
+        for (uint32_t k = 0; k <= i; k++) {
+            up_to |= 1U << r->where[k];
+        }
+        change = lilac_lower_select(s->l, lilac_scan_is_later(s, 1U << r->where[i]),
+                                    lilac_scan_constant(s, up_to), change);
+    }
+    return lilac_simt_op2(b, LILAC_SIMT_OP_XOR, LILAC_SIMT_I32, lane, change);
+}
+
+void lilac_scan_before_lanes(const lilac_scan *s, const lilac_scan_run *r,
+                             const lilac_scan_level *at, const lilac_scan_prefix *before,
+                             lilac_scan_prefix *result) {
+    lilac_simt_builder *b = &s->l->builder;
+    uint32_t n = s->operands;
+    lilac_scan_shuffle_all(s, LILAC_SIMT_SHFL_IDX, lane_before(s, r), at->count, at->scanned,
+                           result->values);
+    lilac_simt_value later = lilac_scan_is_later(s, lilac_scan_thread_mask(r));
+    for (uint32_t item = 0; item < at->count; item++) {
+        lilac_simt_value valid = before->valid[item];
+        for (uint32_t i = 0; i < n && valid != LILAC_SCAN_NEVER; i++) {
+            size_t place = (size_t)item * n + i;
+            result->values[place] =
+                lilac_lower_select(s->l, later, result->values[place], before->values[place]);
+        }
+        result->valid[item] =
+            valid == LILAC_SCAN_NEVER ? later
+            : valid == LILAC_SCAN_ALWAYS
+                ? LILAC_SCAN_ALWAYS
+                : lilac_simt_op2(b, LILAC_SIMT_OP_OR, LILAC_SIMT_I1, later, valid);
+    }
+}
