@@ -1,0 +1,386 @@
+#!/usr/bin/env python3
+"""The functions of libdevice on a GPU, against exact values and against the simulator.
+
+    python3 bench/functions.py LIBLILAC [--json FILE] [--markdown FILE] [--simulator]
+
+LIBLILAC is liblilac.so, which is loaded into this process. tests/data/functions.txt (or --values)
+has arguments and correctly rounded values (scripts/function_values.py wrote them). For each function
+and type one kernel is compiled from its TTIR text; ptxas assembles it; it runs on the GPU and on the
+simulator. Reported are, function by function, how many floats lie between a result and the correctly
+rounded one at worst, and at how many arguments GPU and simulator differ in bits.
+
+--simulator needs no GPU and judges the simulator's results. Otherwise needs an NVIDIA GPU and a ptxas
+(one on PATH, or Triton's). Exit status 1 when a result is more than two places off (fmod and
+remainder: not exact), a NaN or a zero's sign is wrong, or a kernel is refused.
+"""
+
+import argparse
+import concurrent.futures
+import ctypes
+import datetime
+import json
+import math
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+from gpu import Compilation, Diagnostic, Driver, Library, LilacError, Target, Text, first_line  # noqa: E402
+
+ALLOWED = 2  # places
+EXACT = ("fmod", "remainder")
+
+
+# ---- compiling and the simulator ------------------------------------------------------------
+
+
+class SimBuffer(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("address", ctypes.c_uint64), ("bytes", ctypes.c_void_p),
+                ("size", ctypes.c_uint64), ("written", ctypes.c_void_p), ("read_only", ctypes.c_bool)]
+
+
+class SimLaunch(ctypes.Structure):
+    _fields_ = [("kernel", ctypes.c_void_p), ("grid", ctypes.c_uint32 * 3),
+                ("arguments", ctypes.c_void_p), ("argument_count", ctypes.c_uint32),
+                ("buffers", ctypes.c_void_p), ("buffer_count", ctypes.c_uint32),
+                ("threads", ctypes.c_uint32), ("printed", ctypes.c_void_p),
+                ("instruction_limit", ctypes.c_uint64)]
+
+
+class SimtModule(ctypes.Structure):
+    _fields_ = [("context", ctypes.c_void_p), ("arena", ctypes.c_void_p), ("arch", ctypes.c_void_p),
+                ("kernels", ctypes.c_void_p)]
+
+
+class SimtKernel(ctypes.Structure):  # what lilac_simt_kernel begins with
+    _fields_ = [("name", ctypes.c_char_p), ("parameter_count", ctypes.c_uint32)]
+
+
+class Compiled:
+    """A compilation that stays, so that the simulator can run what was made."""
+
+    def __init__(self, library, name, ttir, num_warps):
+        lib = self.lib = library.lib
+        lib.lilac_sim_place.restype, lib.lilac_sim_place.argtypes = None, [ctypes.c_void_p,
+                                                                          ctypes.c_uint32]
+        lib.lilac_sim_run.restype = ctypes.c_bool
+        lib.lilac_sim_run.argtypes = [ctypes.c_void_p] * 3
+        options, self.result = (ctypes.c_uint64 * 512)(), (ctypes.c_uint64 * 8192)()
+        text = ttir.encode()
+        self.context = lib.lilac_context_create()
+        source = lib.lilac_source_add(self.context, name.encode(), text, len(text))
+        lib.lilac_options_init(options)
+        target = Target.from_buffer(options)
+        target.arch, target.num_warps = library.arch, num_warps
+        if not lib.lilac_compile(self.result, self.context, source, options):
+            message = self.said()
+            self.close()
+            raise LilacError(message)
+        compiled = Compilation.from_buffer(self.result)
+        self.ptx = compiled.ptx.bytes.decode()
+        described = Text()
+        lib.lilac_compilation_json(ctypes.byref(described), self.result, options)
+        self.metadata = json.loads(described.bytes.decode())
+        lib.lilac_text_clear(ctypes.byref(described))
+        self.kernel = SimtModule.from_address(compiled.simt).kernels
+
+    def said(self):
+        text, diagnostic = Text(), self.lib.lilac_diagnostics(self.context)
+        while diagnostic:
+            self.lib.lilac_diagnostic_print(ctypes.byref(text), self.context, diagnostic, False)
+            diagnostic = Diagnostic.from_address(diagnostic).next
+        message = (text.bytes or b"no diagnostic").decode()
+        self.lib.lilac_text_clear(ctypes.byref(text))
+        return message
+
+    def simulate(self, grid, arrays):
+        """Runs the kernel on the simulator; the arrays (bytearray) are its pointers, in order."""
+        buffers = (SimBuffer * len(arrays))()
+        for buffer, array in zip(buffers, arrays):
+            buffer.name, buffer.size = b"argument", len(array)
+            buffer.bytes = ctypes.addressof((ctypes.c_char * len(array)).from_buffer(array))
+        self.lib.lilac_sim_place(buffers, len(arrays))
+        count = SimtKernel.from_address(self.kernel).parameter_count
+        arguments = (ctypes.c_uint64 * max(count, 1))(*[b.address for b in buffers])
+        launch = SimLaunch(kernel=self.kernel, grid=(ctypes.c_uint32 * 3)(grid, 1, 1),
+                           arguments=ctypes.addressof(arguments), argument_count=count,
+                           buffers=ctypes.addressof(buffers), buffer_count=len(arrays))
+        counters = (ctypes.c_uint64 * 128)()
+        if not self.lib.lilac_sim_run(self.context, ctypes.byref(launch), counters):
+            raise LilacError("the simulator: " + self.said())
+
+    def close(self):
+        self.lib.lilac_compilation_clear(self.result)
+        self.lib.lilac_context_destroy(self.context)
+
+
+# ---- the GPU --------------------------------------------------------------------------------
+
+
+def find_ptxas(given):
+    found = given or shutil.which("ptxas")
+    if not found:
+        import triton
+        found = str(pathlib.Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "ptxas")
+    return found
+
+
+def assemble(ptxas, ptx):
+    with tempfile.TemporaryDirectory() as folder:
+        source, cubin = pathlib.Path(folder) / "k.ptx", pathlib.Path(folder) / "k.cubin"
+        source.write_text(ptx)
+        run = subprocess.run([ptxas, "-arch=sm_90a", str(source), "-o", str(cubin)],
+                             capture_output=True, text=True)
+        if run.returncode:
+            raise LilacError("ptxas refuses lilac's PTX:\n" + run.stdout + run.stderr)
+        return cubin.read_bytes()
+
+
+def assemble_all(ptxas, texts):
+    """Cubins in order; where ptxas refuses one, the error."""
+    def one(ptx):
+        try:
+            return assemble(ptxas, ptx)
+        except LilacError as error:
+            return error
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(one, texts))
+
+
+class Device(Driver):
+    """The CUDA driver with its own context: PyTorch is not needed."""
+
+    def __init__(self):
+        super().__init__()
+        device, context = ctypes.c_int(), ctypes.c_void_p()
+        self.call("cuInit", 0)
+        self.call("cuDeviceGet", ctypes.byref(device), 0)
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        self.call("cuCtxSetCurrent", context)
+        name = ctypes.create_string_buffer(100)
+        self.call("cuDeviceGetName", name, 100, device)
+        self.name = name.value.decode()
+
+    def run(self, cubin, metadata, grid, arrays):
+        """Launches with the arrays (bytearray) in device memory; they then hold what is there."""
+        function = self.load(cubin, metadata["name"])
+        self.allow_shared(function, metadata["shared"])
+        places = []
+        for array in arrays:
+            place = ctypes.c_uint64()
+            self.call("cuMemAlloc_v2", ctypes.byref(place), ctypes.c_size_t(len(array)))
+            host = (ctypes.c_char * len(array)).from_buffer(array)
+            self.call("cuMemcpyHtoD_v2", place, host, ctypes.c_size_t(len(array)))
+            places.append((place, host))
+        storage = [place for place, _ in places] + [ctypes.c_uint64(0), ctypes.c_uint64(0)]
+        pointers = (ctypes.c_void_p * len(storage))(*[ctypes.addressof(s) for s in storage])
+        self.call("cuLaunchKernel", function, grid, 1, 1, 32 * metadata["num_warps"], 1, 1,
+                  metadata["shared"], None, pointers, None)
+        self.call("cuCtxSynchronize")
+        for place, host in places:
+            self.call("cuMemcpyDtoH_v2", host, place, ctypes.c_size_t(len(host)))
+            self.call("cuMemFree_v2", place)
+
+
+# ---- the functions --------------------------------------------------------------------------
+
+
+def read_values(path):
+    """(name, type, operands, rows of words) for each function."""
+    lines = iter(path.read_text().splitlines())
+    for line in lines:
+        name, kind, operands, count = line.split()
+        yield name, {"f": "f32", "d": "f64"}[kind], int(operands), [
+            [int(word, 16) for word in next(lines).split()] for _ in range(int(count))]
+
+
+def kernel_text(name, kind, operands, count):
+    """Loads the operands, applies __nv_<name> to them and stores what comes out."""
+    tensor, pointers = f"tensor<{count}x{kind}>", f"tensor<{count}x!tt.ptr<{kind}>>"
+    ways = [f"p{k}" for k in range(operands)] + ["o"]
+    lines = ["module {", "  tt.func public @k(" + ", ".join(f"%{w}: !tt.ptr<{kind}>" for w in ways) +
+             ") {", f"    %r = tt.make_range {{end = {count} : i32, start = 0 : i32}} : "
+             f"tensor<{count}xi32>"]
+    for way in ways:
+        lines += [f"    %s{way} = tt.splat %{way} : !tt.ptr<{kind}> -> {pointers}",
+                  f"    %a{way} = tt.addptr %s{way}, %r : {pointers}, tensor<{count}xi32>"]
+    lines += [f"    %v{way} = tt.load %a{way} : {pointers}" for way in ways[:-1]]
+    lines += ["    %x = tt.extern_elementwise " + ", ".join(f"%v{way}" for way in ways[:-1]) +
+              f' {{libname = "", libpath = "", pure = true, symbol = "__nv_{name}"}} : (' +
+              ", ".join([tensor] * operands) + f") -> {tensor}",
+              f"    tt.store %ao, %x : {pointers}", "    tt.return", "  }", "}"]
+    return "\n".join(lines) + "\n"
+
+
+def number(word, kind):
+    return struct.unpack("<d" if kind == "f64" else "<f",
+                         struct.pack("<Q" if kind == "f64" else "<I", word))[0]
+
+
+def place(word, kind):
+    top = 1 << (63 if kind == "f64" else 31)
+    return top - word if word & top else word
+
+
+def distance(got, want, kind):
+    """How many floats apart; NaNs are one number, zeros differ by their sign."""
+    a, b = number(got, kind), number(want, kind)
+    if math.isnan(a) or math.isnan(b):
+        return 0 if math.isnan(a) and math.isnan(b) else math.inf
+    if b == 0 and a == 0:
+        return 0 if got == want else math.inf
+    if math.isinf(b) and math.isinf(a):
+        return 0 if got == want else math.inf
+    return abs(place(got, kind) - place(want, kind))
+
+
+def same_bits(a, b, kind):
+    return a == b or math.isnan(number(a, kind)) and math.isnan(number(b, kind))
+
+
+def judge(row, rows, got, kind):
+    distances = [distance(g, r[-1], kind) for g, r in zip(got, rows)]
+    worst = max(distances)
+    row["allowed"] = 0 if row["name"].startswith(EXACT) else ALLOWED
+    row["worst"] = worst if worst != math.inf else "special"
+    row["not_correctly_rounded"] = sum(d != 0 for d in distances)
+    row["good"] = worst <= row["allowed"]
+    at = distances.index(worst)
+    row["worst_at"] = [number(w, kind).hex() for w in rows[at][:-1]]
+    row["worst_got"], row["worst_want"] = (number(got[at], kind).hex(),
+                                           number(rows[at][-1], kind).hex())
+
+
+def run_functions(library, device, ptxas, path):
+    cases = []
+    for name, kind, operands, rows in read_values(path):
+        row = {"name": name, "type": kind, "arguments": len(rows), "good": False}
+        while len(rows) & (len(rows) - 1):  # a tensor's size is a power of two
+            rows.append(rows[-1])
+        cases.append((row, rows, operands, None))
+        try:
+            compiled = Compiled(library, name + ".ttir", kernel_text(name, kind, operands, len(rows)),
+                                4)
+            cases[-1] = (row, rows, operands, compiled)
+        except LilacError as error:
+            row["complaint"] = str(error)
+    cubins = assemble_all(ptxas, [c[3].ptx if c[3] else "" for c in cases]) if device else []
+    for k, (row, rows, operands, compiled) in enumerate(cases):
+        if not compiled:
+            continue
+        kind = row["type"]
+        code = "Q" if kind == "f64" else "I"
+
+        def fresh():
+            columns = [bytearray(struct.pack(f"<{len(rows)}{code}", *[r[k] for r in rows]))
+                       for k in range(operands)]
+            return columns + [bytearray(b"\xa5" * len(columns[0]))]
+
+        def results(arrays):
+            return struct.unpack(f"<{len(rows)}{code}", arrays[-1])
+        try:
+            arrays = fresh()
+            compiled.simulate(1, arrays)
+            simulated = got = results(arrays)
+            if device:
+                if isinstance(cubins[k], LilacError):
+                    raise cubins[k]
+                arrays = fresh()
+                device.run(cubins[k], compiled.metadata, 1, arrays)
+                got = results(arrays)
+                row["simulator_differs"] = sum(not same_bits(a, b, kind)
+                                               for a, b in zip(got, simulated))
+                row["simulator_worst"] = max(distance(s, r[-1], kind)
+                                             for s, r in zip(simulated, rows))
+            judge(row, rows, got, kind)
+        except LilacError as error:
+            row["complaint"] = str(error)
+        compiled.close()
+    return [case[0] for case in cases]
+
+
+# ---- the report -----------------------------------------------------------------------------
+
+
+def table(rows):
+    """One line a function, f32 and f64 side by side."""
+    pairs = {}
+    for row in rows:
+        name = row["name"]
+        base = name[:-1] if row["type"] == "f32" and name.endswith("f") else name
+        pairs.setdefault(base, {})[row["type"]] = row
+    lines = ["| function | f32: places off | simulator differs at | f64: places off | "
+             "simulator differs at |", "|---|---:|---:|---:|---:|"]
+    for base, pair in pairs.items():
+        cells = [base]
+        for kind in ("f32", "f64"):
+            row = pair.get(kind)
+            if not row or "worst" not in row:
+                cells += ["refused" if row else "-", "-"]
+                continue
+            cells.append(f"{row['worst']}" + ("" if row["good"] else " (!)"))
+            cells.append(str(row.get("simulator_differs", "-")))
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def environment(options, device, ptxas):
+    return {
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "command": " ".join(["python3", "bench/" + pathlib.Path(sys.argv[0]).name]
+                            + [pathlib.Path(a).name for a in sys.argv[1:]]),
+        "commit": options.commit or first_line(["git", "-C", str(HERE), "rev-parse", "HEAD"]),
+        "gpu": device.name if device else None,
+        "driver": first_line(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"])
+        if device else None,
+        "ptxas": first_line([ptxas, "--version"]) if ptxas else None,
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("lilac", help="liblilac.so")
+    parser.add_argument("--values", type=pathlib.Path,
+                        default=HERE.parent / "tests" / "data" / "functions.txt")
+    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--markdown", type=pathlib.Path)
+    parser.add_argument("--simulator", action="store_true", help="no GPU: judge the simulator")
+    parser.add_argument("--ptxas")
+    parser.add_argument("--commit", help="recorded; default: git's")
+    options = parser.parse_args()
+    library = Library(pathlib.Path(options.lilac).resolve(), "sm_90a")
+    device = None if options.simulator else Device()
+    ptxas = None if options.simulator else find_ptxas(options.ptxas)
+    rows = run_functions(library, device, ptxas, options.values)
+    about = environment(options, device, ptxas)
+    wrong = [row for row in rows if not row["good"]]
+    same = sum(row.get("simulator_differs") == 0 for row in rows)
+    verdict = (f"{len(rows)} functions, {sum(row['arguments'] for row in rows)} arguments: "
+               f"{len(wrong)} functions are wrong or off by more than {ALLOWED} places"
+               + ("" if options.simulator else
+                  f"; {same} give the simulator's very bits at all of their arguments"))
+    print(table(rows))
+    print("\n" + verdict)
+    for row in wrong:
+        print(f"WRONG {row['name']} {row['type']}: " + (row.get("complaint") or
+              f"{row['worst']} places off at {row['worst_at']}: {row['worst_got']} for "
+              f"{row['worst_want']}"))
+    if options.json:
+        options.json.write_text(json.dumps({"environment": about, "functions": rows}, indent=1,
+                                           default=str) + "\n")
+    if options.markdown:
+        options.markdown.write_text(
+            f"# libdevice's functions on {about['gpu'] or 'the simulator'}\n\n{verdict}.\n\n"
+            f"{table(rows)}\n\nPlaces off: how many floats lie between a result and the correctly "
+            "rounded one, at worst. Simulator differs at: arguments where GPU and simulator give "
+            "other bits.\n\n" + "\n".join(f"- {k}: {v}" for k, v in about.items()) + "\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
