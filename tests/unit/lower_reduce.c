@@ -1,4 +1,5 @@
 /* lower: reductions of any shape, axis, type, region and layout against plain C; what they cost. */
+#include "lower_combines.h"
 #include "lower_layouts.h"
 
 /* The same in one dimension, row-major. */
@@ -43,37 +44,11 @@ static columns without(const columns *c, uint32_t axis) {
 
 /* ---- kernels ----------------------------------------------------------------------------- */
 
-typedef struct reduction {
-    lilac_scalar scalar;
-    const char *line; /* the region's operation on %a and %b, giving %c */
-    uint64_t (*combine)(lilac_scalar scalar, uint64_t a, uint64_t b);
-} reduction;
-
-static uint64_t sum_of(lilac_scalar s, uint64_t a, uint64_t b) {
-    return lilac_scalar_is_float(s)
-               ? lilac_scalar_encode(s, lilac_scalar_decode(s, a) + lilac_scalar_decode(s, b),
-                                     LILAC_ROUND_NEAREST_EVEN, false)
-               : lilac_scalar_mask(s, a + b);
-}
-
-static uint64_t larger_of(lilac_scalar s, uint64_t a, uint64_t b) {
-    return lilac_scalar_decode(s, a) > lilac_scalar_decode(s, b) ? a : b;
-}
-
 static uint64_t smaller_of(lilac_scalar s, uint64_t a, uint64_t b) {
     return lilac_scalar_signed(s, a) < lilac_scalar_signed(s, b) ? a : b;
 }
 
-static uint64_t xor_of(lilac_scalar s, uint64_t a, uint64_t b) {
-    (void)s;
-    return a ^ b;
-}
-
-static uint64_t product_of(lilac_scalar s, uint64_t a, uint64_t b) {
-    return lilac_scalar_mask(s, a * b);
-}
-
-static const reduction reductions[] = {
+static const combine reductions[] = {
     {LILAC_I32, "%c = arith.addi %a, %b : i32", sum_of},
     {LILAC_F32, "%c = arith.addf %a, %b : f32", sum_of},
     {LILAC_F32, "%c = arith.maxnumf %a, %b : f32", larger_of},
@@ -247,7 +222,7 @@ static void open_tensor(harness *h, const char *text, uint32_t warps, const tens
     }
 }
 
-static void make_reduction(lilac_text *out, const tensor *t, const reduction *r) {
+static void make_reduction(lilac_text *out, const tensor *t, const combine *r) {
     lilac_text_reset(out);
     print_head(out, t, 1, &r->scalar);
     print_load(out, t, 'x', r->scalar);
@@ -275,19 +250,9 @@ static uint32_t element_of(const tensor *t, uint32_t j, uint32_t k) {
     return (high << t->bits[t->axis] | k) << inner | low;
 }
 
-/* Values whose sums are exact in any order. */
-static uint64_t exact_element(lilac_random *random, const reduction *r) {
-    if (!lilac_scalar_is_float(r->scalar)) {
-        return r->combine == product_of ? lilac_random_next(random) | 1
-                                        : random_element(random, r->scalar);
-    }
-    double value = (double)lilac_random_below(random, 9) - 4.0;
-    return lilac_scalar_encode(r->scalar, value, LILAC_ROUND_NEAREST_EVEN, false);
-}
-
 static uint8_t data[2][(1 << MAX_BITS) * 8], out_data[2][(1 << MAX_BITS) * 8];
 
-static void check_reduction(harness *h, const tensor *t, const reduction *r, uint64_t seed) {
+static void check_reduction(harness *h, const tensor *t, const combine *r, uint64_t seed) {
     uint32_t bits = total_bits(t), results = 1U << (bits - t->bits[t->axis]);
     lilac_random random;
     lilac_random_seed(&random, seed);
@@ -349,7 +314,7 @@ static void any_layout(void **state) {
         uint32_t warp_bits = (uint32_t)lilac_random_below(&random, 4);
         columns c = random_columns(&random, t.rank, t.bits, warp_bits, i % 2);
         t.layout = &c;
-        const reduction *r =
+        const combine *r =
             &reductions[lilac_random_below(&random, sizeof reductions / sizeof *reductions)];
         make_reduction(&text, &t, r);
         harness h;
@@ -379,7 +344,7 @@ static void any_result_layout(void **state) {
         columns out = random_columns(&random, t.rank - 1, kept, warp_bits, i % 2);
         t.layout = &in;
         t.out_layout = &out;
-        const reduction *r =
+        const combine *r =
             &reductions[lilac_random_below(&random, sizeof reductions / sizeof *reductions)];
         make_reduction(&text, &t, r);
         harness h;

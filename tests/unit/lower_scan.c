@@ -1,32 +1,7 @@
 /* lower: scans of any shape, axis, type, region, direction and layout against plain loops; what
  * they cost. */
+#include "lower_combines.h"
 #include "lower_named.h"
-
-typedef struct scanned {
-    lilac_scalar scalar;
-    const char *line; /* the region's operation on %a and %b, giving %c */
-    uint64_t (*combine)(lilac_scalar scalar, uint64_t a, uint64_t b);
-} scanned;
-
-static uint64_t sum_of(lilac_scalar s, uint64_t a, uint64_t b) {
-    return lilac_scalar_is_float(s)
-               ? lilac_scalar_encode(s, lilac_scalar_decode(s, a) + lilac_scalar_decode(s, b),
-                                     LILAC_ROUND_NEAREST_EVEN, false)
-               : lilac_scalar_mask(s, a + b);
-}
-
-static uint64_t larger_of(lilac_scalar s, uint64_t a, uint64_t b) {
-    return lilac_scalar_decode(s, a) > lilac_scalar_decode(s, b) ? a : b;
-}
-
-static uint64_t xor_of(lilac_scalar s, uint64_t a, uint64_t b) {
-    (void)s;
-    return a ^ b;
-}
-
-static uint64_t product_of(lilac_scalar s, uint64_t a, uint64_t b) {
-    return lilac_scalar_mask(s, a * b);
-}
 
 /* Associative, not commutative. */
 static uint64_t first_of(lilac_scalar s, uint64_t a, uint64_t b) {
@@ -39,7 +14,7 @@ static uint64_t last_of(lilac_scalar s, uint64_t a, uint64_t b) {
     return b;
 }
 
-static const scanned kinds[] = {
+static const combine kinds[] = {
     {LILAC_I32, "%c = arith.addi %a, %b : i32", sum_of},
     {LILAC_F32, "%c = arith.addf %a, %b : f32", sum_of},
     {LILAC_F32, "%c = arith.maxnumf %a, %b : f32", larger_of},
@@ -73,17 +48,8 @@ static uint32_t element_of(const named_tensor *t, uint32_t axis, uint32_t j, uin
     return (high << t->bits[axis] | k) << inner | low;
 }
 
-static uint64_t exact_element(lilac_random *random, const scanned *r) {
-    if (!lilac_scalar_is_float(r->scalar)) {
-        return r->combine == product_of ? lilac_random_next(random) | 1
-                                        : random_element(random, r->scalar);
-    }
-    double value = (double)lilac_random_below(random, 9) - 4.0;
-    return lilac_scalar_encode(r->scalar, value, LILAC_ROUND_NEAREST_EVEN, false);
-}
-
 static void make_scan(lilac_text *out, const named_tensor *list, uint32_t axis, bool reverse,
-                      const scanned *r) {
+                      const combine *r) {
     const char *name = lilac_scalar_name(r->scalar);
     named_parameters(out, list, 2);
     named_load(out, &list[0]);
@@ -101,7 +67,7 @@ static void make_scan(lilac_text *out, const named_tensor *list, uint32_t axis, 
 }
 
 static void check_scan(harness *h, const named_tensor *t, uint32_t axis, bool reverse,
-                       const scanned *r, uint64_t seed) {
+                       const combine *r, uint64_t seed) {
     uint32_t bits = named_bits(t), length = 1U << t->bits[axis];
     lilac_random random;
     lilac_random_seed(&random, seed);
@@ -139,7 +105,7 @@ static void any_layout(void **state) {
     lilac_random_seed(&random, 11);
     for (uint32_t i = 0; i < 700; i++) {
         uint32_t s = random_below(&random, sizeof shapes / sizeof *shapes);
-        const scanned *r = &kinds[random_below(&random, sizeof kinds / sizeof *kinds)];
+        const combine *r = &kinds[random_below(&random, sizeof kinds / sizeof *kinds)];
         uint32_t warp_bits = random_below(&random, 6);
         bool reverse = random_below(&random, 2) == 1, engine = i % 5 == 0;
         named_tensor list[2] = {{.letter = 'x', .scalar = r->scalar, .rank = shapes[s].rank}};
