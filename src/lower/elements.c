@@ -68,9 +68,36 @@ static survey look_into(lilac_lowering *l, const lilac_tile_op *op) {
     return s;
 }
 
+/* Is it in a region that is computed for each element? */
+static bool is_of_elements(const lilac_tile_op *op) {
+    const lilac_tile_block *block = op->parent;
+    while (block != NULL && block->parent != NULL && block->parent->parent != NULL) {
+        const lilac_tile_op *around = block->parent->parent;
+        if (around->code == LILAC_TILE_OP_TT_MAP_ELEMENTWISE ||
+            around->code == LILAC_TILE_OP_TT_REDUCE || around->code == LILAC_TILE_OP_TT_SCAN) {
+            return true;
+        }
+        block = around->parent;
+    }
+    return false;
+}
+
+/* In a loop that is still open, a carried element counts as uniform when its initial value is; its
+ * next value may show otherwise. */
+static bool in_open_loop(const lilac_lowering *l) {
+    for (const lilac_simt_instruction *around = l->builder.body->parent; around != NULL;
+         around = around->parent->parent) {
+        if (around->code == LILAC_SIMT_OP_LOOP || around->code == LILAC_SIMT_OP_WHILE) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool lilac_lower_differs(lilac_lowering *l, const lilac_tile_op *op) {
     survey s = look_into(l, op);
-    return (s.differs || l->active != 0) && !s.effects && !s.tensors;
+    bool differs = s.differs || l->active != 0 || (in_open_loop(l) && is_of_elements(op));
+    return differs && !s.effects && !s.tensors;
 }
 
 /* ---- scalars ------------------------------------------------------------------------------- */
