@@ -29,10 +29,11 @@ check-asan:              ## the same under the address, undefined-behaviour and 
 	@cmake --build build/asan -j $(JOBS)
 	@cd build/asan && ctest --output-on-failure -j $(JOBS)
 
-bench: core              ## compile time beside ptxas, the layout algebra (GPU benchmarks: bench/README.md)
-	@cmake --build $(BUILD) -j $(JOBS) --target compile_time bench_layout
+bench: core              ## compile time beside ptxas, layout algebra, planner (GPU benchmarks: bench/README.md)
+	@cmake --build $(BUILD) -j $(JOBS) --target compile_time bench_layout bench_movement
 	@$(BUILD)/bench/compile_time
 	@$(BUILD)/bench/layout
+	@$(BUILD)/bench/movement
 
 FUZZ_SECONDS ?= 600
 fuzz:                    ## run each fuzz target for FUZZ_SECONDS (needs clang)

@@ -17,7 +17,7 @@
  *   inline PTX   known instructions as operations, the rest as it stands
  *   shapes       renamings of registers, where the layouts allow it; else as conversions
  *   conversions  ttg.convert_layout carries out a movement plan (movement.h); its attribute
- *                lilac.movement, "any", "shuffles", "shared" or "unswizzled", is the way to take
+ *                lilac.movement, "shuffles", "shared" or "unswizzled", is the way to take
  *   memory       ttg.local_alloc … placed by their lives; stores and loads are the accesses of
  *                the tensor's layout to the memory's
  *
