@@ -28,6 +28,7 @@ typedef struct lilac_options {
     lilac_text *printed;      /* where print_after goes; not NULL when that is given */
     const char *stop_after;   /* run nothing after the last pass of this name; NULL: run all */
     bool comments, line_info; /* of the PTX */
+    bool no_contraction;      /* no fused multiply-add is made of the source's products and sums */
 } lilac_options;
 
 /* No device, warps or blocks given, 3 stages, comments and line info on; nothing else. */

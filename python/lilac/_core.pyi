@@ -7,6 +7,10 @@ import numpy
 
 version: str
 
+def compile(text: str, file: str, target: Optional[str], num_warps: int, num_ctas: int, num_stages: int,
+            flags: int, /) -> tuple[Any, ...]: ...
+def devices() -> list[str]: ...
+
 class LayoutError(ValueError):
     ids: list[str]
 

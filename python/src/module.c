@@ -1,5 +1,5 @@
 /* The extension module lilac._core: the class LayoutBase, whose objects hold an lilac_layout by
- * value, with its operators.
+ * value, with its operators; and the compiler (compile.c).
  *
  * lilac.Layout derives from it in Python and adds what need not be fast. An operator's result is of
  * its left operand's class. A refusal of the library becomes LayoutError with the library's reason.
@@ -191,7 +191,8 @@ PyMODINIT_FUNC PyInit__core(void) {
     Py_INCREF(layout_type);
     if (PyModule_AddObject(module, "LayoutError", layout_error) < 0 ||
         PyModule_AddObject(module, "LayoutBase", (PyObject *)layout_type) < 0 ||
-        PyModule_AddStringConstant(module, "version", LILAC_VERSION) < 0)
+        PyModule_AddStringConstant(module, "version", LILAC_VERSION) < 0 ||
+        PyModule_AddFunctions(module, compile_functions) < 0)
         return NULL;
     return module;
 }

@@ -93,6 +93,7 @@ PyObject *tuple_of_words(const uint64_t *words, uint32_t count);
 extern PyMethodDef layout_methods[]; /* methods.c */
 extern PyGetSetDef layout_getters[]; /* facts.c */
 extern PyMethodDef read_functions[]; /* read.c */
+extern PyMethodDef compile_functions[]; /* compile.c */
 
 #define METHOD(name) PyObject *name(PyObject *self, PyObject *argument)
 METHOD(layout_from_bases); /* build.c */

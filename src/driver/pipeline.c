@@ -59,6 +59,9 @@ static bool lower_tile(pipeline *run) {
                     "this module has no public function with a body, so there is no kernel");
         return false;
     }
+    for (lilac_simt_kernel *kernel = run->result->simt->kernels; kernel; kernel = kernel->next) {
+        kernel->no_contraction |= run->options->no_contraction;
+    }
     return true;
 }
 
@@ -87,6 +90,7 @@ static const pass_row passes[] = {
     {"inline",         NULL,              lilac_engine_inline,          NULL},
     {"simplify",       NULL,              lilac_engine_simplify,        NULL},
     {"assign_layouts", NULL,              lilac_engine_assign_layouts,  NULL},
+    {"duplicates",     NULL,              lilac_engine_duplicates,      NULL},
     {"lower",          lower_tile,        NULL,                         NULL},
     {"fold",           NULL,              NULL,                         lilac_simt_opt_fold},
     {"cse",            NULL,              NULL,                         lilac_simt_opt_cse},

@@ -1,0 +1,276 @@
+"""Triton's CUDA backend with lilac in it.
+
+    Triton   ttir ─▶ ttgir ─▶ llir ─▶ ptx ─▶ cubin
+    here     ttir ─────────────────▶ ptx ─▶ cubin
+
+A class derived from Triton's own stands in its place in `triton.backends.backends`. It leaves all
+but the stages between TTIR and PTX, and the key of the cache, as they are: options, front end,
+ptxas, launcher. Triton makes a backend for each compilation, so what belongs to one compilation
+lives in the stages' closure, and threads do not meet.
+
+Where a kernel is refused and `fallback="triton"`, the stage `ptx` runs Triton's own stages on the
+same module.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+import warnings
+from time import perf_counter
+from typing import Any, Optional
+
+from .. import _core
+from ..compiler import compile
+from ..errors import CompilationError, Diagnostic
+from . import rows
+from .cubin import resources
+from .options import unsupported
+
+_FUNCTION = re.compile(r"tt\.func public @(?:\"([^\"]+)\"|([\w$.]+))")
+_PLACE = re.compile(r'^#loc = loc\("((?:[^"\\]|\\.)*)":(\d+):', re.MULTILINE)
+
+
+class FallbackWarning(UserWarning):
+    """A kernel that lilac refuses was compiled by Triton."""
+
+
+def device_name(capability: int) -> Optional[str]:
+    """The compiler's row for a capability: the one with the device's own instructions, if any."""
+    for name in (f"sm_{capability}a", f"sm_{capability}"):
+        if name in _core.devices():
+            return name
+    return None
+
+
+def backend_class(base: type, settings: Any) -> type:
+    """The class for these settings, derived from the class that Triton has."""
+
+    class LilacBackend(base):  # type: ignore[misc, valid-type]
+        lilac = settings
+
+        def hash(self) -> str:
+            return f"{super().hash()}-{settings.key}"
+
+        def get_module_map(self) -> Any:
+            # What Triton asks for last before it runs the front end.
+            self._lilac_start = perf_counter()
+            return super().get_module_map()
+
+        def add_stages(self, stages: dict[str, Any], options: Any, language: Any, *rest: Any) -> None:
+            super().add_stages(stages, options, language, *rest)
+            Compilation(self, base, settings, options, dict(stages)).put_stages(stages, language)
+
+        def pack_metadata(self, metadata: Any) -> Any:
+            rows.loaded(metadata, settings)
+            return super().pack_metadata(metadata)
+
+    LilacBackend.__name__ = LilacBackend.__qualname__ = "LilacBackend"
+    return LilacBackend
+
+
+class Compilation:
+    """One run through the stages."""
+
+    def __init__(self, backend: Any, base: type, settings: Any, options: Any, stages: dict[str, Any]) -> None:
+        self.backend, self.base, self.settings, self.options = backend, base, settings, options
+        self.stages = stages  # Triton's own, with what a hook of the user's made of them
+        self.module: Any = None
+        self.record: dict[str, Any] = {"compiler": "lilac", "version": _core.version, "seconds": {}}
+
+    def put_stages(self, stages: dict[str, Any], language: Any) -> None:
+        stages.clear()
+        if language.name == "GLUON":
+            for name, stage in self.stages.items():
+                if name == "llir":
+                    break
+                stages[name] = stage
+        else:
+            # Before ttir, so that it runs for nothing but a source that is TTGIR already.
+            stages["ttgir"] = lambda src, metadata: src
+            stages["ttir"] = self.ttir
+        stages["ptx"] = self.ptx
+        stages["cubin"] = self.cubin
+
+    # ---- the stages ----------------------------------------------------------------------------
+
+    def ttir(self, src: Any, metadata: dict[str, Any]) -> Any:
+        start = perf_counter()
+        begun = getattr(self.backend, "_lilac_start", start)
+        self.record["seconds"]["front end"] = start - begun
+        if src.get_int_attr("ttg.num-warps") is None:
+            src = self.stages["ttir"](src, metadata)
+        self.module = src
+        self.record["seconds"]["ttir"] = perf_counter() - start
+        if _knobs().compilation.use_ir_loc:
+            return src
+        start = perf_counter()
+        text = str(src)  # once: for the cache and for the compiler
+        self.record["seconds"]["print"] = perf_counter() - start
+        return text
+
+    def ptx(self, src: Any, metadata: dict[str, Any]) -> str:
+        start = perf_counter()
+        if isinstance(src, str):
+            text = src
+        else:
+            self.module = src
+            text = str(src)
+        self.describe(text, metadata)
+        try:
+            ptx = self.compile(text, metadata)
+            self.record["seconds"]["lilac"] = perf_counter() - start
+        except CompilationError as refusal:
+            self.record["diagnostics"] = [one.to_json() for one in refusal.diagnostics]
+            self.record["seconds"]["lilac"] = perf_counter() - start
+            self.record["compiler"] = "triton" if self.settings.fallback else "refused"
+            if not self.settings.fallback:
+                metadata["lilac"] = self.record
+                rows.refused(metadata)
+                raise
+            start = perf_counter()
+            ptx = self.by_triton(metadata)
+            self.record["seconds"]["triton"] = perf_counter() - start
+        if _knobs().nvidia.dump_nvptx and self.record["compiler"] == "lilac":
+            print("// -----// PTX of lilac //----- //")
+            print(ptx)
+        return ptx
+
+    def cubin(self, src: str, metadata: dict[str, Any]) -> bytes:
+        start = perf_counter()
+        if self.settings.ptxas:
+            cubin = self.assemble(self.settings.ptxas, src)
+        else:
+            cubin = self.stages["cubin"](src, metadata)
+        self.record["seconds"]["ptxas"] = perf_counter() - start
+        self.record["registers"], local = resources(cubin)
+        self.record["spills"] = None if local is None else local // 4
+        metadata["lilac"] = self.record
+        rows.compiled(metadata)
+        self.module = None
+        return bytes(cubin)
+
+    # ---- what they are made of -----------------------------------------------------------------
+
+    def describe(self, text: str, metadata: dict[str, Any]) -> None:
+        function, place = _FUNCTION.search(text), _PLACE.search(text)
+        self.record["kernel"] = (function.group(1) or function.group(2)) if function else None
+        self.record["file"] = place.group(1) if place else None
+        self.record["line"] = int(place.group(2)) if place else None
+        metadata["name"] = self.record["kernel"]
+
+    def refuse(self, messages: list[str], id: str = "unsupported-option") -> CompilationError:
+        file, line, name = (self.record[key] for key in ("file", "line", "kernel"))
+        return CompilationError([Diagnostic(id, message, file, line) for message in messages], name)
+
+    def compile(self, text: str, metadata: dict[str, Any]) -> str:
+        options, knobs = self.options, _knobs()
+        replaced = {name for name, stage in self.stages.items()
+                    if stage.__module__ != self.base.__module__ and name not in ("ttir", "ptx", "cubin")}
+        messages = list(unsupported(text, options, knobs, self.base, replaced))
+        if self.stages["ptx"].__module__ != self.base.__module__:
+            messages.append("triton.knobs.runtime.add_stages_inspection_hook replaces the stage ptx")
+        if messages:
+            raise self.refuse(messages)
+        capability = int(re.sub(r"\D", "", str(options.arch or self.backend.target.arch)))
+        target = device_name(capability)
+        if target is None:
+            known = ", ".join(name for name in _core.devices() if name.startswith("sm_"))
+            raise self.refuse([f"there is no device sm_{capability}; there are {known}"], "unknown-device")
+        try:
+            kernel = compile(text, target=target, num_warps=options.num_warps, num_ctas=options.num_ctas,
+                             num_stages=options.num_stages, fuse=options.enable_fp_fusion,
+                             line_info=not knobs.compilation.disable_line_info,
+                             file=f"{self.record['kernel']}.ttir")
+        except CompilationError as error:
+            raise self.settings.refusal(error.diagnostics, self.record["kernel"]) from None
+        said = kernel.metadata
+        self.record["compile"] = sum(one["seconds"] for one in said["passes"])
+        metadata["name"] = said["name"]
+        metadata["shared"] = max(said["shared"], getattr(options, "min_shared_mem", None) or 0)
+        for key in ("tmem_size", "tensordesc_meta", "global_scratch_size", "global_scratch_align"):
+            metadata[key] = said[key]
+        if self.settings.profile_scratch:
+            metadata["profile_scratch_size"] = said["profile_scratch_size"]
+            metadata["profile_scratch_align"] = said["profile_scratch_align"]
+        if hasattr(options, "cluster_dims"):
+            metadata["cluster_dims"] = tuple(said["cluster_dims"])
+        return self.adapt(kernel.ptx)
+
+    def adapt(self, ptx: str) -> str:
+        """The PTX as these options and this launcher want it."""
+        options = self.options
+        if options.maxnreg is not None:
+            ptx = _replace_once(ptx, r"^(\.reqntid [^\n]*)$", rf"\1\n.maxnreg {int(options.maxnreg)}")
+        if options.ptx_version is not None:
+            written = re.search(r"^\.version (\d+)\.(\d+)$", ptx, re.MULTILINE)
+            least = 10 * int(written.group(1)) + int(written.group(2)) if written else 0
+            if options.ptx_version < least:
+                raise self.refuse([f"option ptx_version={options.ptx_version} is not supported: "
+                                   f"this kernel is written in version {least}"])
+            version = f"{options.ptx_version // 10}.{options.ptx_version % 10}"
+            ptx = _replace_once(ptx, r"^\.version [\d.]+$", f".version {version}")
+        if not self.settings.profile_scratch:
+            ptx = _replace_once(ptx, r",\n[^\n]* profile_scratch\n", "\n")
+        return ptx
+
+    def by_triton(self, metadata: dict[str, Any]) -> Any:
+        """The PTX by Triton's own stages, after a refusal."""
+        result = self.module
+        after = list(self.stages)
+        first = after.index("ttgir") + 1 if result.get_int_attr("ttg.num-warps") is not None else after.index("ttir") + 1
+        for name in after[first : after.index("ptx") + 1]:
+            result = self.stages[name](result, metadata)
+        return result
+
+    def assemble(self, ptxas: str, ptx: str) -> bytes:
+        """The cubin by another ptxas than Triton's, with the flags that Triton gives its own."""
+        from triton.runtime.errors import PTXASError
+
+        options, knobs = self.options, _knobs()
+        command = [ptxas, "-lineinfo", "-v"]
+        if knobs.compilation.disable_line_info:
+            command.append("-suppress-debug-info")
+        if not options.enable_fp_fusion:
+            command.append("--fmad=false")
+        if knobs.nvidia.disable_ptxas_opt:
+            command += ["--opt-level", "0"]
+        command += (options.ptx_options or "").split()
+        found = re.search(r"^\.target (\w+)", ptx, re.MULTILINE)
+        command.append(f"--gpu-name={found.group(1) if found else ''}")
+        with tempfile.TemporaryDirectory(prefix="lilac-") as folder:
+            source, result = os.path.join(folder, "kernel.ptx"), os.path.join(folder, "kernel.cubin")
+            with open(source, "w", encoding="utf-8") as file:
+                file.write(ptx)
+            done = subprocess.run([*command, source, "-o", result], stderr=subprocess.PIPE, text=True,
+                                  close_fds=False, check=False)
+            if knobs.nvidia.dump_ptxas_log:
+                print(done.stderr)
+            if done.returncode != 0:
+                raise PTXASError(f"`{ptxas}` failed with error code {done.returncode}\n{done.stderr}")
+            with open(result, "rb") as file:
+                return file.read()
+
+
+def _knobs() -> Any:
+    from triton import knobs
+
+    return knobs
+
+
+def _replace_once(text: str, pattern: str, replacement: str) -> str:
+    result, count = re.subn(pattern, replacement, text, count=1, flags=re.MULTILINE)
+    if count != 1:
+        raise AssertionError(f"the PTX has no {pattern}")
+    return result
+
+
+def warn_of_fallback(record: dict[str, Any]) -> None:
+    """At the kernel's line; once for each kernel compiled or loaded."""
+    first = record["diagnostics"][0]
+    where = f"{first['file']}:{first['line']}: " if first["file"] else ""
+    warnings.warn_explicit(f"kernel '{record['kernel']}' is compiled by Triton; lilac refuses it: "
+                           f"{where}{first['message']} [{first['id']}]", FallbackWarning,
+                           record["file"] or "<kernel>", record["line"] or 1)

@@ -1,0 +1,46 @@
+"""Errors of a launch that name the kernel.
+
+Launching is Triton's, and so are its exceptions; where one does not say which kernel it is about,
+that is added: as a note from Python 3.11 on, and in the text before.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+
+def _name_kernel(error: BaseException, function: Any) -> None:
+    name = getattr(function, "__name__", "?")
+    if f"'{name}'" in str(error) or any(f"'{name}'" in note for note in getattr(error, "__notes__", ())):
+        return
+    code = getattr(getattr(function, "fn", None), "__code__", None)
+    place = f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
+    note = f"in kernel '{name}'{place}, compiled by lilac"
+    if hasattr(error, "add_note"):
+        error.add_note(note)
+    elif error.args and isinstance(error.args[0], str):
+        error.args = (f"{error.args[0]}\n{note}", *error.args[1:])
+
+
+def install() -> Any:
+    """Returns what undoes it."""
+    from triton.runtime.jit import JITFunction
+
+    original = JITFunction.run
+
+    @functools.wraps(original)
+    def run(self: Any, *arguments: Any, **words: Any) -> Any:
+        try:
+            return original(self, *arguments, **words)
+        except Exception as error:
+            _name_kernel(error, self)
+            raise
+
+    JITFunction.run = run
+
+    def undo() -> None:
+        if JITFunction.run is run:
+            JITFunction.run = original
+
+    return undo

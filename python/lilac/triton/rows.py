@@ -1,0 +1,223 @@
+"""Which kernels went where: what was compiled or loaded while lilac is switched on.
+
+A row is made when a kernel is compiled, loaded from Triton's cache, or refused. Processes that this
+one starts (torch.compile's workers) append their rows to a file that their environment names, and
+`report()` reads it; with LILAC_TRITON_REPORT=FILE every process appends its rows to FILE, one JSON
+object a line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, Optional
+
+FILE_VARIABLE = "LILAC_TRITON_REPORT"
+PARENT_VARIABLE = "LILAC_TRITON_PARENT"  # "pid:file" of the process that will read the rows
+
+
+@dataclass
+class Row:
+    """One kernel as compiled for one set of types, constants and options."""
+
+    kernel: str
+    compiler: str
+    """"lilac", "triton" (handed back) or "refused"."""
+    file: Optional[str] = None
+    line: Optional[int] = None
+    target: Optional[int] = None
+    num_warps: Optional[int] = None
+    num_ctas: Optional[int] = None
+    registers: Optional[int] = None
+    """32-bit registers of a thread."""
+    spills: Optional[int] = None
+    """32-bit words of local memory of a thread, which is what Triton calls n_spills."""
+    shared: Optional[int] = None
+    """Bytes of dynamic shared memory of a block."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Of each stage: "front end", "ttir" (Triton's), "print", "lilac", "triton" (after a refusal), "ptxas"."""
+    compile: Optional[float] = None
+    """Seconds inside the library itself, from text to PTX; part of seconds["lilac"]."""
+    cached: bool = False
+    """It came from the cache on disk; `seconds` are those of when it was compiled."""
+    diagnostics: list[dict[str, Any]] = field(default_factory=list)
+    """Why lilac refuses it, when it does."""
+    hash: str = ""
+    pid: int = 0
+
+    @property
+    def reason(self) -> str:
+        if not self.diagnostics:
+            return ""
+        first = self.diagnostics[0]
+        place = f"{os.path.basename(first['file'])}:{first['line']}: " if first.get("file") else ""
+        return f"{place}{first['message']} [{first['id']}]"
+
+    @property
+    def place(self) -> str:
+        return f"{os.path.basename(self.file)}:{self.line}" if self.file else ""
+
+
+@dataclass
+class Report:
+    """The rows so far; prints as a table."""
+
+    rows: list[Row]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def lilac(self) -> list[Row]:
+        return [row for row in self.rows if row.compiler == "lilac"]
+
+    @property
+    def triton(self) -> list[Row]:
+        return [row for row in self.rows if row.compiler == "triton"]
+
+    @property
+    def refused(self) -> list[Row]:
+        return [row for row in self.rows if row.compiler == "refused"]
+
+    def to_json(self) -> str:
+        return json.dumps([asdict(row) for row in self.rows])
+
+    def __str__(self) -> str:
+        if not self.rows:
+            return "lilac: no kernel was compiled"
+        table = [("kernel", "where", "compiler", "warps", "front end", "ttir", "compiler", "ptxas", "registers",
+                  "spills", "shared", "")]
+        for row in self.rows:
+            own = row.seconds.get("lilac", 0) + row.seconds.get("triton", 0)
+            table.append((row.kernel, row.place, row.compiler, _number(row.num_warps),
+                          _milliseconds(row.seconds.get("front end")), _milliseconds(row.seconds.get("ttir")),
+                          _milliseconds(own or None), _milliseconds(row.seconds.get("ptxas")),
+                          _number(row.registers), _number(row.spills), _number(row.shared),
+                          "from the cache" if row.cached else ""))
+        widths = [max(len(line[i]) for line in table) for i in range(len(table[0]))]
+        left = (0, 1, 2, 11)
+        lines = ["  ".join(cell.ljust(width) if i in left else cell.rjust(width)
+                           for i, (cell, width) in enumerate(zip(line, widths))).rstrip() for line in table]
+        counts = [(len(self.lilac), "compiled by lilac"), (len(self.triton), "handed back to Triton"),
+                  (len(self.refused), "refused")]
+        lines.append("lilac: " + ", ".join(f"{count} {what}" for count, what in counts if count) +
+                     " (times in ms, shared memory in bytes)")
+        for row in self.triton + self.refused:
+            lines.append(f"  {row.kernel}: {row.reason}")
+        return "\n".join(lines)
+
+
+def _number(value: Optional[int]) -> str:
+    return "" if value is None else str(value)
+
+
+def _milliseconds(value: Optional[float]) -> str:
+    return "" if value is None else f"{1e3 * value:.2f}"
+
+
+# ---- collecting --------------------------------------------------------------------------------
+
+_lock = threading.Lock()
+_rows: dict[str, Row] = {}
+_pid = os.getpid()
+
+
+def _row(metadata: dict[str, Any], cached: bool) -> Row:
+    record = metadata["lilac"]
+    target = metadata.get("target")
+    return Row(kernel=str(record["kernel"]), compiler=record["compiler"], file=record["file"], line=record["line"],
+               target=getattr(target, "arch", None), num_warps=metadata.get("num_warps"),
+               num_ctas=metadata.get("num_ctas"), registers=record.get("registers"), spills=record.get("spills"),
+               shared=metadata.get("shared"), seconds=dict(record["seconds"]), compile=record.get("compile"),
+               cached=cached, diagnostics=record.get("diagnostics", []), hash=metadata["hash"], pid=os.getpid())
+
+
+def _add(row: Row) -> None:
+    global _pid
+    with _lock:
+        if row.pid != _pid:  # a forked child: what its parent compiled is its parent's to tell
+            _pid = row.pid
+            _rows.clear()
+        known = _rows.get(row.hash)
+        if known is not None and row.cached:
+            return
+        _rows[row.hash] = row
+    files = [os.environ.get(FILE_VARIABLE)]
+    parent, _, file = os.environ.get(PARENT_VARIABLE, "").partition(":")
+    if file and parent != str(os.getpid()):
+        files.append(file)
+    line = (json.dumps(asdict(row)) + "\n").encode()
+    for path in files:
+        if path:  # one write, so that processes do not mix their lines
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            try:
+                os.write(descriptor, line)
+            finally:
+                os.close(descriptor)
+
+
+def compiled(metadata: dict[str, Any]) -> None:
+    _add(_row(metadata, False))
+
+
+refused = compiled
+
+
+def loaded(metadata: Any, settings: Any) -> None:
+    """Triton made a kernel of what it compiled or had in its cache."""
+    record = getattr(metadata, "lilac", None)
+    if record is None:
+        return
+    with _lock:
+        known = os.getpid() == _pid and metadata.hash in _rows
+    if not known:
+        _add(_row(metadata._asdict(), True))
+    if record["compiler"] == "triton":
+        from .backend import warn_of_fallback
+
+        warn_of_fallback(record)
+
+
+def name_parent_file() -> str:
+    """The value of PARENT_VARIABLE for processes that this one starts. The file is made by them."""
+    folder = tempfile.gettempdir()
+    return f"{os.getpid()}:{os.path.join(folder, f'lilac-{os.getpid()}-{os.urandom(4).hex()}.jsonl')}"
+
+
+def _rows_of_children() -> list[Row]:
+    parent, _, file = os.environ.get(PARENT_VARIABLE, "").partition(":")
+    if not file or parent != str(os.getpid()) or not os.path.exists(file):
+        return []
+    with open(file, encoding="utf-8") as lines:
+        return [Row(**json.loads(line)) for line in lines]
+
+
+def report() -> Report:
+    """What was compiled, loaded or refused since lilac was first switched on, or since `reset_report`."""
+    with _lock:
+        rows = dict(_rows) if _pid == os.getpid() else {}
+    for row in _rows_of_children():
+        known = rows.get(row.hash)
+        if known is None or (known.cached and not row.cached):
+            rows[row.hash] = row
+    return Report(list(rows.values()))
+
+
+def reset_report() -> None:
+    """Forgets the rows."""
+    with _lock:
+        _rows.clear()
+    remove_children_file()
+
+
+def remove_children_file() -> None:
+    parent, _, file = os.environ.get(PARENT_VARIABLE, "").partition(":")
+    if file and parent == str(os.getpid()) and os.path.exists(file):
+        os.unlink(file)

@@ -1,0 +1,233 @@
+"""Switching lilac on and off in a process.
+
+What is changed is listed in `_on` and undone in `_off`: the class of the CUDA backend, the caches in
+memory, the environment (for processes started meanwhile), and what torch has made of the compiler
+so far: its caches' tag, the hash of the backend, and its worker processes, which are started anew.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import hashlib
+import importlib.util
+import os
+import re
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Optional
+
+from .. import _core
+from ..errors import CompilationError
+from . import caches, launch, rows
+from .backend import backend_class
+
+VARIABLE = "LILAC_TRITON"
+KNOWN = ((3, 4), (3, 9))  # the oldest and the newest minor version of Triton that this works with
+TAG_VARIABLE = "TORCH_COMPILE_CACHE_KEY_TAG"
+
+
+class UnknownTriton(ImportError):
+    """This version of Triton is not one that lilac knows."""
+
+
+@functools.lru_cache(maxsize=None)
+def build_key() -> str:
+    """Names this build of lilac: its version, and what the library and this package hold."""
+    digest = hashlib.sha256()
+    folder = os.path.dirname(os.path.abspath(__file__))
+    package = os.path.dirname(folder)
+    files = [_core.__file__, *(os.path.join(package, name) for name in ("compiler.py",))]
+    files += sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".py"))
+    for path in files:
+        with open(path, "rb") as file:
+            digest.update(file.read())
+    return f"lilac-{_core.version}-{digest.hexdigest()[:24]}"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a backend class is made for."""
+
+    fallback: bool
+    ptxas: Optional[str]
+    profile_scratch: bool  # the launcher passes a pointer for it
+    refusal: Callable[..., CompilationError]
+
+    @functools.cached_property
+    def key(self) -> str:
+        """Part of every key of a cache."""
+        key = build_key() + ("-or-triton" if self.fallback else "")
+        return f"{key}-{_file_key(self.ptxas)}" if self.ptxas else key
+
+
+def _file_key(path: str) -> str:
+    facts = os.stat(path)
+    return f"{os.path.realpath(path)}-{facts.st_size}-{facts.st_mtime_ns}"
+
+
+def _refusal_class() -> Callable[..., CompilationError]:
+    """Makes exceptions of diagnostics. A kernel that needs too much shared memory is out of
+    resources as well, which Triton's autotuner catches to go on with the next configuration."""
+    from .errors import OutOfSharedMemory
+
+    def refusal(diagnostics: Any, kernel: Optional[str]) -> CompilationError:
+        if any(one.id == "too-much-shared-memory" for one in diagnostics):
+            return OutOfSharedMemory(diagnostics, kernel)
+        return CompilationError(diagnostics, kernel)
+
+    return refusal
+
+
+def _version() -> tuple[int, int]:
+    import triton
+
+    found = re.match(r"(\d+)\.(\d+)", triton.__version__)
+    version = (int(found.group(1)), int(found.group(2))) if found else (0, 0)
+    if not KNOWN[0] <= version <= KNOWN[1]:
+        oldest, newest = (".".join(map(str, one)) for one in KNOWN)
+        raise UnknownTriton(f"lilac works with Triton {oldest} to {newest}, and this is Triton {triton.__version__}")
+    return version
+
+
+# ---- the switch --------------------------------------------------------------------------------
+
+_lock = threading.RLock()
+_active: Optional[Settings] = None
+_undo: list[Callable[[], Any]] = []
+
+
+def enable(fallback: Optional[str] = None) -> None:
+    """From now on Triton compiles through lilac, in this process and in those that it starts.
+
+    What lilac refuses raises `lilac.CompilationError`; with `fallback="triton"` such kernels are
+    compiled by Triton, with a FallbackWarning each."""
+    if fallback not in (None, "triton"):
+        raise ValueError(f'fallback is None or "triton", not {fallback!r}')
+    with _lock:
+        settings = Settings(fallback == "triton", os.environ.get("LILAC_PTXAS") or None, _version() >= (3, 5),
+                            _refusal_class())
+        _switch_to(settings)
+
+
+def disable() -> None:
+    """From now on Triton compiles as it would without lilac."""
+    with _lock:
+        _switch_to(None)
+
+
+def is_enabled() -> bool:
+    return _active is not None
+
+
+@contextlib.contextmanager
+def enabled(fallback: Optional[str] = None) -> Iterator[None]:
+    """`enable` for a block; then as it was before."""
+    before = _active
+    enable(fallback)
+    try:
+        yield
+    finally:
+        with _lock:
+            _switch_to(before)
+
+
+def _switch_to(settings: Optional[Settings]) -> None:
+    global _active
+    if settings is not None and _active is not None and settings.key == _active.key:
+        return
+    if settings is None and _active is None:
+        os.environ.pop(VARIABLE, None)
+        return
+    while _undo:
+        _undo.pop()()
+    _active = None
+    if settings is not None:
+        try:
+            _on(settings)
+        except BaseException:
+            while _undo:
+                _undo.pop()()
+            raise
+        _active = settings
+    else:
+        os.environ.pop(VARIABLE, None)
+    _tell_torch(settings.key if settings is not None else None)
+
+
+def _on(settings: Settings) -> None:
+    from triton.backends import backends
+
+    found = backends.get("nvidia")
+    if found is None:
+        raise UnknownTriton("this Triton has no backend 'nvidia'")
+    caches.install()
+    backends["nvidia"] = replace(found, compiler=backend_class(found.compiler, settings))
+    _undo.append(lambda: backends.__setitem__("nvidia", found))
+    caches.use(settings.key)
+    _undo.append(lambda: caches.use(None))
+    _undo.append(launch.install())
+    _set(VARIABLE, "fallback" if settings.fallback else "1")
+    _set(TAG_VARIABLE, _without(os.environ.get(TAG_VARIABLE, ""), settings.key) + settings.key)
+    if not os.environ.get(rows.PARENT_VARIABLE):
+        os.environ[rows.PARENT_VARIABLE] = rows.name_parent_file()
+        atexit.register(rows.remove_children_file)
+
+
+def _without(tag: str, key: str) -> str:
+    """A tag without the key that this process, or the one that started it, added."""
+    return tag[: -len(key)] if key and tag.endswith(key) else tag
+
+
+def _set(variable: str, value: str) -> None:
+    before = os.environ.get(variable)
+    os.environ[variable] = value
+
+    def undo() -> None:
+        if before is None:
+            os.environ.pop(variable, None)
+        else:
+            os.environ[variable] = before
+
+    _undo.append(undo)
+
+
+# ---- torch -------------------------------------------------------------------------------------
+
+_torch_tag = ""  # what this module added to torch's tag
+
+
+def _tell_torch(key: Optional[str]) -> None:
+    """What torch.compile has computed from the compiler so far, it computes again. Modules of torch
+    that were not imported yet read the environment."""
+    global _torch_tag
+    config = sys.modules.get("torch.compiler.config")
+    if config is not None:
+        tag = _without(config.cache_key_tag or "", _torch_tag)
+        config.cache_key_tag = tag if key is None else _without(tag, key) + key
+    _torch_tag = key or ""
+    helpers = sys.modules.get("torch.utils._triton")
+    for name in ("triton_backend", "triton_hash_with_backend"):
+        clear = getattr(getattr(helpers, name, None), "cache_clear", None)
+        if clear is not None:
+            clear()
+    workers = sys.modules.get("torch._inductor.async_compile")
+    if workers is not None and getattr(workers, "_pool_set", None):
+        workers.shutdown_compile_workers()
+    if key is not None and importlib.util.find_spec("_lilac_triton") is None:
+        _no_workers()
+
+
+def _no_workers() -> None:
+    """Without the hook that the package installs, worker processes would compile with Triton."""
+    if os.environ.get("TORCHINDUCTOR_COMPILE_THREADS") != "1":
+        _set("TORCHINDUCTOR_COMPILE_THREADS", "1")
+        config = sys.modules.get("torch._inductor.config")
+        if config is not None:
+            config.compile_threads = 1
+            warnings.warn("lilac's start-up hook is not installed (pip install of the package puts it into "
+                          "site-packages), so torch.compile uses no worker processes", RuntimeWarning, stacklevel=4)
