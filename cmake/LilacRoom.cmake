@@ -17,6 +17,7 @@ set(LILAC_HEADERS_lower lower.h)
 set(LILAC_HEADERS_target/ptx ptx.h)
 set(LILAC_HEADERS_target/sim sim.h)
 set(LILAC_HEADERS_driver driver.h)
+set(LILAC_HEADERS_runtime runtime.h)
 
 set(LILAC_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
 
@@ -74,7 +75,7 @@ function(lilac_library)
     foreach(room IN LISTS rooms)
       target_sources(lilac_${kind} PRIVATE $<TARGET_OBJECTS:${room}>)
     endforeach()
-    target_link_libraries(lilac_${kind} PUBLIC m Threads::Threads)
+    target_link_libraries(lilac_${kind} PUBLIC m Threads::Threads ${CMAKE_DL_LIBS})
     target_include_directories(lilac_${kind} PUBLIC
       $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
     set_target_properties(lilac_${kind} PROPERTIES OUTPUT_NAME lilac LINKER_LANGUAGE C

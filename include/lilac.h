@@ -14,6 +14,7 @@
 #include <lilac/memory_form.h>
 #include <lilac/movement.h>
 #include <lilac/ptx.h>
+#include <lilac/runtime.h>
 #include <lilac/scalar.h>
 #include <lilac/sim.h>
 #include <lilac/simt.h>

@@ -82,7 +82,7 @@ def main():
             print("lilac.h alone as C++17: skipped, there is no C++ compiler")
 
         for room, above in (("f2", "layout"), ("layout", "tile"), ("simt", "tile"), ("target_sim", "layout"),
-                            ("tile", "engine"), ("engine", "lower"), ("lower", "driver")):
+                            ("tile", "engine"), ("engine", "lower"), ("lower", "driver"), ("driver", "runtime")):
             probe = os.path.join(folder, "probe.c")
             with open(probe, "w") as file:
                 file.write(f"#include <lilac/{above}.h>\nint probe;\n")

@@ -1,0 +1,261 @@
+/* runtime: compiled kernels on a GPU of this machine, through the CUDA driver.
+ *
+ *   lilac_cuda          the driver's library, loaded when asked for: which devices there are
+ *   lilac_gpu           one of them at work: a CUDA context with its memory, streams and events
+ *   lilac_gpu_kernel    a kernel in it, as machine code
+ *
+ *   PTX ──the driver's compiler──────▶ module ─▶ kernel ──run──▶ stream
+ *    └──ptxas (a program)──▶ cubin ────┘
+ *
+ * Nothing of CUDA is needed to build or to install this: libcuda.so.1, which comes with the
+ * driver, is opened at run time, and where there is none, lilac_cuda_open says so.
+ *
+ * Kernels are called as lilac writes them (ptx.h): the parameters in order, then two pointers to
+ * scratch memory, which is allocated for a launch that wants it; blocks of 32·num_warps threads;
+ * clusters of num_ctas blocks, which lie along x.
+ *
+ * Errors. What can fail returns false or NULL and records a diagnostic in the context that it is
+ * given, with the driver's name and words for it:
+ *
+ *   no-cuda-library     libcuda cannot be opened, or lacks a function
+ *   no-cuda-device      there is no device, or none of that number
+ *   cuda-error          the driver says no; of kernels, the message names the one at work
+ *   ptx-refused         a compiler refused the PTX; a note holds all that it said
+ *   no-ptxas            no ptxas where one is looked for, or it cannot be run
+ *   wrong-device        compiled for another device
+ *   shared-memory       a kernel wants more than a block of this device may have
+ *   unknown-kernel      a module without that kernel
+ *   argument-count, grid-size, not-device-memory    a launch that cannot be
+ *
+ * An error in a running kernel (an address that is not there, a failed assertion) is told by the
+ * next call that waits for it, and kills that CUDA context, not the process: lilac_gpu_is_lost then
+ * says true, and the way on is lilac_gpu_close and a new lilac_gpu_open. The diagnostics' context
+ * and everything else of the library stay as they are.
+ *
+ * Threads: an object of this room is used by one thread at a time; different ones are independent.
+ * The CUDA context that is current in the calling thread is the same after every call.
+ */
+#ifndef LILAC_RUNTIME_H
+#define LILAC_RUNTIME_H
+
+#include <lilac/driver.h>
+
+LILAC_BEGIN
+
+/* ---- the driver's library --------------------------------------------------------------- */
+
+typedef struct lilac_cuda lilac_cuda;
+
+/* Opens the driver's library, `library` or, where that is NULL, $LILAC_LIBCUDA or libcuda.so.1, and
+ * initialises it. NULL with a diagnostic when that cannot be done (`no-cuda-library`,
+ * `cuda-error`). No device is needed yet. */
+LILAC_API LILAC_MUST_USE lilac_cuda *lilac_cuda_open(lilac_context *context, const char *library);
+/* Frees the handle, after all that was made from it; the library stays in the process, as it does
+ * not survive being unloaded. NULL: nothing. */
+LILAC_API void lilac_cuda_close(lilac_cuda *cuda);
+/* The newest CUDA that this driver knows, major · 1000 + minor · 10: 13000. */
+LILAC_API uint32_t lilac_cuda_version(const lilac_cuda *cuda);
+LILAC_API uint32_t lilac_cuda_device_count(const lilac_cuda *cuda);
+
+/* Facts of one device, as the driver gives them. */
+typedef struct lilac_cuda_device {
+    uint32_t ordinal;
+    char name[128];         /* "NVIDIA H200" */
+    uint32_t capability;    /* 90 for 9.0 */
+    const lilac_arch *arch; /* what kernels are to be compiled for: its own row of the table, or
+                               the newest one whose PTX it takes; NULL: it is too old for any */
+    uint64_t memory_bytes, l2_bytes;
+    double bandwidth; /* bytes a second that its memory's pins allow; 0: not known */
+    uint32_t multiprocessors;
+    uint32_t shared_bytes; /* most a block may have */
+    uint32_t max_threads;  /* of a block */
+    uint32_t max_grid[3];  /* blocks */
+} lilac_cuda_device;
+
+/* The facts of device number `ordinal`. False: `no-cuda-device`, `cuda-error`. */
+LILAC_API LILAC_MUST_USE bool lilac_cuda_device_get(const lilac_cuda *cuda, lilac_context *context,
+                                                    uint32_t ordinal, lilac_cuda_device *device);
+
+/* ---- a device at work ------------------------------------------------------------------- */
+
+typedef struct lilac_gpu lilac_gpu;
+
+typedef enum lilac_gpu_sharing {
+    LILAC_GPU_OWN,    /* a CUDA context of its own: nothing is shared, closing frees all */
+    LILAC_GPU_PRIMARY /* the process's primary one, with the CUDA runtime, PyTorch, …: their
+                         addresses and streams can be used */
+} lilac_gpu_sharing;
+
+/* Puts a device to work; about 0.2 s. NULL: `no-cuda-device`, `cuda-error`. */
+LILAC_API LILAC_MUST_USE lilac_gpu *lilac_gpu_open(const lilac_cuda *cuda, lilac_context *context,
+                                                   uint32_t ordinal, lilac_gpu_sharing sharing);
+/* Closes it, lost or not; all its kernels are to be unloaded before. An own context takes its
+ * memory, streams and events with it. NULL: nothing. */
+LILAC_API void lilac_gpu_close(lilac_gpu *gpu);
+LILAC_API const lilac_cuda_device *lilac_gpu_device(const lilac_gpu *gpu);
+/* Has an error made this context unusable? */
+LILAC_API bool lilac_gpu_is_lost(const lilac_gpu *gpu);
+/* Waits for all that was launched. False: an error of any of it, with the names of the kernels. */
+LILAC_API LILAC_MUST_USE bool lilac_gpu_synchronize(lilac_gpu *gpu, lilac_context *context);
+
+/* Device memory: `size` bytes (0 too: an address that nothing else has), aligned to 256. Writing to
+ * and reading from it wait until the bytes are there, after all launches on the default stream. */
+LILAC_API LILAC_MUST_USE bool lilac_gpu_alloc(lilac_gpu *gpu, lilac_context *context, uint64_t size,
+                                              uint64_t *address);
+LILAC_API LILAC_MUST_USE bool lilac_gpu_free(lilac_gpu *gpu, lilac_context *context,
+                                             uint64_t address);
+LILAC_API LILAC_MUST_USE bool lilac_gpu_write(lilac_gpu *gpu, lilac_context *context,
+                                              uint64_t address, const void *bytes, uint64_t size);
+LILAC_API LILAC_MUST_USE bool lilac_gpu_read(lilac_gpu *gpu, lilac_context *context, void *bytes,
+                                             uint64_t address, uint64_t size);
+/* Every one of `size` bytes becomes `value`. */
+LILAC_API LILAC_MUST_USE bool lilac_gpu_fill(lilac_gpu *gpu, lilac_context *context,
+                                             uint64_t address, uint8_t value, uint64_t size);
+
+/* CUstream and CUevent of cuda.h, so that streams and events from elsewhere can be given. A NULL
+ * stream is the default one. */
+typedef struct CUstream_st *lilac_gpu_stream;
+typedef struct CUevent_st *lilac_gpu_event;
+
+/* A stream that does not wait for the default one. */
+LILAC_API LILAC_MUST_USE bool lilac_gpu_stream_create(lilac_gpu *gpu, lilac_context *context,
+                                                      lilac_gpu_stream *stream);
+LILAC_API void lilac_gpu_stream_destroy(lilac_gpu *gpu, lilac_gpu_stream stream);
+/* Waits for all that was launched on it. */
+LILAC_API LILAC_MUST_USE bool lilac_gpu_stream_synchronize(lilac_gpu *gpu, lilac_context *context,
+                                                           lilac_gpu_stream stream);
+/* An event is a place in a stream: record puts it there, elapsed waits for the second and says how
+ * many seconds the device took from one to the other (steps of about half a microsecond). */
+LILAC_API LILAC_MUST_USE bool lilac_gpu_event_create(lilac_gpu *gpu, lilac_context *context,
+                                                     lilac_gpu_event *event);
+LILAC_API void lilac_gpu_event_destroy(lilac_gpu *gpu, lilac_gpu_event event);
+LILAC_API LILAC_MUST_USE bool lilac_gpu_event_record(lilac_gpu *gpu, lilac_context *context,
+                                                     lilac_gpu_event event,
+                                                     lilac_gpu_stream stream);
+LILAC_API LILAC_MUST_USE bool lilac_gpu_event_elapsed(lilac_gpu *gpu, lilac_context *context,
+                                                      lilac_gpu_event from, lilac_gpu_event to,
+                                                      double *seconds);
+
+/* ---- kernels ---------------------------------------------------------------------------- */
+
+typedef enum lilac_gpu_compiler {
+    LILAC_GPU_DRIVER, /* the driver's own: always there, starts no program */
+    LILAC_GPU_PTXAS   /* the CUDA toolkit's, or the one that Triton brings */
+} lilac_gpu_compiler;
+
+typedef struct lilac_gpu_load_options {
+    lilac_gpu_compiler compiler;
+    const char *ptxas;      /* its path; NULL: the one that lilac_ptxas_find finds */
+    uint32_t max_registers; /* of a thread; 0: as many as it takes */
+    bool line_info;         /* of the PTX kept, for profilers */
+} lilac_gpu_load_options;
+
+/* PTX, and what must be known to launch a kernel of it. */
+typedef struct lilac_gpu_program {
+    const char *ptx;          /* NUL-terminated */
+    const char *name;         /* of the kernel */
+    uint32_t parameter_count; /* the two pointers to scratch memory not counted */
+    const lilac_simt_parameter *parameters;
+    uint32_t num_warps, num_ctas, shared_bytes;
+    /* Bytes of scratch memory for each block, and their alignment (at most 256); 0: none. */
+    uint64_t global_scratch_bytes, profile_scratch_bytes;
+    uint32_t global_scratch_align, profile_scratch_align;
+} lilac_gpu_program;
+
+typedef struct lilac_gpu_kernel lilac_gpu_kernel;
+
+/* What the machine code takes. */
+typedef struct lilac_gpu_kernel_facts {
+    const char *name;
+    uint32_t num_warps, num_ctas;
+    uint32_t shared_bytes; /* of a block, those of the launch and those in the code together */
+    uint32_t registers;    /* of a thread */
+    uint32_t local_bytes;  /* of a thread's own memory: spilled registers and arrays */
+    bool spills_known;     /* did the compiler say them? */
+    uint32_t spill_stores, spill_loads; /* bytes, as the compiler counts them */
+    lilac_gpu_compiler compiler;
+    const char *ptxas; /* the program, or NULL */
+    double seconds;    /* from PTX text to a loaded module */
+    const char *log;   /* what the compiler said, "" when nothing */
+} lilac_gpu_kernel_facts;
+
+/* A program's kernel as machine code; `options` may be NULL: the driver's compiler. NULL:
+ * `ptx-refused`, `no-ptxas`, `shared-memory`, `unknown-kernel`, `cuda-error`. What `program` points
+ * to is copied. */
+LILAC_API LILAC_MUST_USE lilac_gpu_kernel *
+lilac_gpu_load_program(lilac_gpu *gpu, lilac_context *context, const lilac_gpu_program *program,
+                       const lilac_gpu_load_options *options);
+/* A kernel of a finished compilation; `name` NULL: its first. Also `wrong-device`. */
+LILAC_API LILAC_MUST_USE lilac_gpu_kernel *lilac_gpu_load(lilac_gpu *gpu, lilac_context *context,
+                                                          const lilac_compilation *compilation,
+                                                          const char *name,
+                                                          const lilac_gpu_load_options *options);
+/* NULL: nothing. */
+LILAC_API void lilac_gpu_unload(lilac_gpu_kernel *kernel);
+LILAC_API const lilac_gpu_kernel_facts *lilac_gpu_kernel_facts_get(const lilac_gpu_kernel *kernel);
+
+/* One launch. */
+typedef struct lilac_gpu_launch {
+    uint32_t grid[3];          /* programs along x, y, z; a zero: nothing runs, which is no error */
+    const uint64_t *arguments; /* bits of each parameter; pointers: an address on the device */
+    uint32_t argument_count;   /* must be the kernel's */
+    lilac_gpu_stream stream;
+} lilac_gpu_launch;
+
+/* Puts a launch into its stream and returns. Addresses of pointers must be 0 or ones that the
+ * device can reach; about 5 µs. False: `argument-count`, `grid-size`, `not-device-memory`,
+ * `cuda-error`; what happens in the kernel itself is told by what waits for it. */
+LILAC_API LILAC_MUST_USE bool lilac_gpu_run(lilac_gpu_kernel *kernel, lilac_context *context,
+                                            const lilac_gpu_launch *launch);
+
+/* ---- time ------------------------------------------------------------------------------- */
+
+typedef struct lilac_gpu_timing_options {
+    double warm_up;         /* seconds of launches before any counts */
+    double measure;         /* seconds of launches that count */
+    uint32_t most_launches; /* that count; at least 3 do */
+    uint64_t flush_bytes;   /* overwritten before each launch; 0: nothing, a cache stays as it is */
+    /* Called now and then, with a number from 0 to 1; NULL: not. */
+    void (*progress)(void *data, double done);
+    void *data;
+} lilac_gpu_timing_options;
+
+/* 25 ms, 100 ms, at most 1000 launches, 256 MiB or four times the second-level cache flushed
+ * between them, which is how triton.testing.do_bench measures; no progress. */
+LILAC_API void lilac_gpu_timing_options_init(lilac_gpu_timing_options *options,
+                                             const lilac_gpu *gpu);
+
+/* Seconds of one launch, between events right before and right after it. */
+typedef struct lilac_gpu_timing {
+    uint32_t launches;
+    double median;
+    double low, high; /* below and above which lies a twentieth of the launches */
+    double least, most;
+} lilac_gpu_timing;
+
+/* Times a launch; it runs as often as that takes, so the kernel must bear being run again. False:
+ * what lilac_gpu_run and waiting for it may say. */
+LILAC_API LILAC_MUST_USE bool lilac_gpu_time(lilac_gpu_kernel *kernel, lilac_context *context,
+                                             const lilac_gpu_launch *launch,
+                                             const lilac_gpu_timing_options *options,
+                                             lilac_gpu_timing *timing);
+
+/* ---- ptxas ------------------------------------------------------------------------------ */
+
+/* Where ptxas is: $LILAC_PTXAS, then the folders of $PATH, then $CUDA_HOME/bin, then
+ * /usr/local/cuda/bin. A set $LILAC_PTXAS counts alone. False, `path` empty, when it is nowhere. */
+LILAC_API bool lilac_ptxas_find(lilac_text *path);
+
+/* Runs ptxas over PTX text: `cubin` becomes the machine code, `log` what ptxas said (registers and
+ * spills of each kernel). `device` is the name for --gpu-name; NULL: the PTX's own .target. `path`
+ * NULL: as found. No GPU and no driver are needed. False: `no-ptxas`, `ptx-refused` with all that
+ * it said in a note. The text goes through files in a fresh folder of $TMPDIR that only
+ * this user can enter and that is gone afterwards; no shell is involved. */
+LILAC_API LILAC_MUST_USE bool lilac_ptxas_run(lilac_context *context, const char *path,
+                                              const char *device, const char *ptx,
+                                              const lilac_gpu_load_options *options,
+                                              lilac_text *cubin, lilac_text *log);
+
+LILAC_END
+
+#endif
