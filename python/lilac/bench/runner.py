@@ -1,0 +1,301 @@
+"""One case under both compilers: right or not, compile times, run times.
+
+A row is a dict that goes into the JSON as it is; `table` and `picture` read it:
+
+    name family bytes operations seed
+    triton, lilac: {failure} or {error, ms, rounds, host_ms, host_bound, share, compile: {…}}
+    ratio, ratio_least, ratio_most      Triton's time over lilac's
+    lower_ratio, first_ratio            the same of TTIR → PTX, and of the first call
+
+A compiler's failure (a refusal, a wrong result, an error at launch) is the word of that compiler in
+its part of the row; the other goes on. An error that the GPU does not recover from ends the run.
+"""
+
+import contextlib
+import ctypes
+import gc
+import math
+import statistics
+import tempfile
+import time
+import traceback
+
+from . import measure
+from .compile_time import Recorder, cache_folder, medians, rounds_left
+
+NAMES = ("triton", "lilac")
+
+
+class Lost(Exception):
+    """The GPU cannot be used any more in this process."""
+
+
+class Compilers:
+    """Switches between the two, through the plug-in."""
+
+    def __init__(self):
+        import lilac.triton
+
+        self.plugin = lilac.triton
+
+    @contextlib.contextmanager
+    def using(self, name):
+        if name == "triton":
+            yield
+        else:
+            with self.plugin.enabled():
+                yield
+
+    def __call__(self, name, function):
+        """The function, run under that compiler."""
+        def under(*arguments):
+            with self.using(name):
+                return function(*arguments)
+        return under
+
+
+def reason(problem):
+    """One line for a table, from an exception."""
+    words = str(problem).strip()
+    line = next((line for line in words.splitlines() if line.strip()), "")
+    kind = type(problem).__name__
+    return (line if kind in line or kind == "CompilationError" else f"{kind}: {line}")[:300]
+
+
+def judge(verdict):
+    """(error over what is allowed or None, complaint or None) from what a check gives."""
+    if verdict is True or verdict is None:
+        return None, None
+    if verdict is False:
+        return None, "wrong result"
+    error = float(verdict)
+    if not error <= 1:  # NaN too
+        return error, f"wrong result: {error:.3g} times the error that is allowed"
+    return error, None
+
+
+def family(case):
+    return getattr(case, "family", None) or case.name
+
+
+def blank(case):
+    return {"name": case.name, "family": family(case), "bytes": getattr(case, "bytes", None),
+            "operations": getattr(case, "operations", None), "triton": {}, "lilac": {}}
+
+
+def compare(row):
+    """Fills in what relates the two compilers."""
+    one, other = (row[name] for name in NAMES)
+    if one.get("rounds") and other.get("rounds"):
+        middle, least, most = measure.ratios(one["rounds"], other["rounds"])
+        row.update(ratio=middle, ratio_least=least, ratio_most=most)
+    left, right = one.get("compile"), other.get("compile")
+    if left and right:
+        for name, key in (("lower_ratio", "lower_ms"), ("first_ratio", "total_ms")):
+            if left[key] and right[key]:
+                row[name] = left[key] / right[key]
+        if left["total_ms"] and right["total_ms"]:
+            row["first_ratio_with_stub"] = ((left["total_ms"] + left["stub_ms"])
+                                            / (right["total_ms"] + right["stub_ms"]))
+    return row
+
+
+def alive(row):
+    return [name for name in NAMES if "failure" not in row[name]]
+
+
+def both_first_calls(recorder, row, compilers, call):
+    """First calls in rounds, each round in a folder of its own, the order alternating."""
+    accounts = {name: [] for name in NAMES}
+    done, seconds = 0, 0.0
+    folders = []
+    while rounds_left(done, seconds) and alive(row):
+        folders.append(tempfile.TemporaryDirectory(prefix="lilac-bench-"))
+        begin = time.perf_counter()
+        for name in alive(row)[::1 if done % 2 == 0 else -1]:
+            try:
+                accounts[name].append(compilers(name, recorder.first_call)(call, folders[-1].name))
+            except Exception as problem:
+                row[name]["failure"] = reason(problem)
+        done, seconds = done + 1, seconds + time.perf_counter() - begin
+    for name in alive(row):
+        row[name]["compile"] = medians(accounts[name])
+    return folders
+
+
+class Runner:
+    """Runs cases on the GPU. `Runner.row(case)` gives the row."""
+
+    def __init__(self, *, rounds=5, budget=0.4, seed=0, clean=False, check=True, log=None):
+        import torch
+
+        self.torch, self.rounds, self.budget, self.seed = torch, rounds, budget, seed
+        self.check, self.log = check, log or (lambda line: None)
+        self.compilers = Compilers()
+        self.watch = measure.Stopwatch(torch, clean)
+        properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+        self.bandwidth = self.watch.bandwidth()
+        # Fused multiply-adds of f32 count two; 128 a clock and multiprocessor from sm_86 on, and sm_90.
+        clock = 1e3 * getattr(properties, "clock_rate", 0)
+        self.arithmetic = 256.0 * properties.multi_processor_count * clock or math.inf
+        self.recorder = Recorder(self.attributes)
+
+    def attributes(self, function):
+        """Registers and local memory (in words, as Triton counts spills) of a loaded kernel."""
+        cuda = ctypes.CDLL("libcuda.so.1")
+        found = {}
+        for name, number in (("registers", 4), ("local", 3)):  # CU_FUNC_ATTRIBUTE_NUM_REGS, …
+            value = ctypes.c_int()
+            if cuda.cuFuncGetAttribute(ctypes.byref(value), number, ctypes.c_void_p(function)) == 0:
+                found[name] = value.value
+        if "local" in found:
+            found["spills"] = found.pop("local") // 4
+        return found
+
+    def bound_ms(self, case):
+        """The least time that the memory and the arithmetic units allow."""
+        moved = (getattr(case, "bytes", None) or 0) / self.bandwidth
+        worked = (getattr(case, "operations", None) or 0) / self.arithmetic
+        return 1e3 * max(moved, worked)
+
+    def synchronize(self):
+        try:
+            self.torch.cuda.synchronize()
+        except Exception as problem:
+            raise Lost(reason(problem)) from problem
+
+    def attempt(self, row, name, function):
+        """Runs under one compiler; what goes wrong is noted. The function's result, or None."""
+        try:
+            result = self.compilers(name, function)()
+            self.torch.cuda.synchronize()
+            return result
+        except Exception as problem:
+            row[name]["failure"] = reason(problem)
+            self.log("".join(traceback.format_exception(problem)))
+            self.synchronize()
+            return None
+
+    def installed(self):
+        """While this context lasts, rows can be made."""
+        return self.recorder.installed()
+
+    def row(self, case):
+        row = {**blank(case), "seed": self.seed}
+        try:
+            if hasattr(case, "make"):
+                case.make(self.seed)
+            self.torch.cuda.synchronize()
+            return self.measured(case, row)
+        except Lost:
+            raise
+        except Exception as problem:  # a failing kernel's is caught nearer to it
+            self.log("".join(traceback.format_exception(problem)))
+            for name in NAMES:
+                row[name].setdefault("failure", "the case itself: " + reason(problem))
+            self.synchronize()
+            return row
+        finally:
+            if hasattr(case, "free"):
+                case.free()
+            gc.collect()
+            self.torch.cuda.empty_cache()
+
+    def measured(self, case, row):
+        kernel = getattr(case.launch, "kernel", None)
+        if hasattr(kernel, "device_caches"):
+            self.recorder.functions.add(kernel)
+        with tempfile.TemporaryDirectory(prefix="lilac-bench-") as folder:
+            for name in NAMES:  # besides, this builds the launcher's stub and warms everything up
+                self.judged(case, row, name, folder)
+
+        def call():
+            case.launch()
+            self.torch.cuda.synchronize()
+
+        folders = both_first_calls(self.recorder, row, self.compilers, call)
+        self.synchronize()
+        try:
+            if alive(row):
+                self.timed(case, row, folders[-1].name)
+        finally:
+            for folder in folders:
+                folder.cleanup()
+        return compare(row)
+
+    def judged(self, case, row, name, folder):
+        with cache_folder(folder):
+            self.compilers(name, self.recorder.forget)()
+            verdict = self.attempt(row, name, case.check if self.check else case.launch)
+        if self.check and "failure" not in row[name]:
+            row[name]["error"], complaint = judge(verdict)
+            if complaint:
+                row[name]["failure"] = complaint
+
+    def timed(self, case, row, folder):
+        names = alive(row)
+        with cache_folder(folder):
+            turns = [self.compilers(name, lambda count: self.watch.time(case.launch, count))
+                     for name in names]
+            try:
+                medians, count = measure.in_turn(turns, self.rounds, 1e3 * self.budget, self.watch.flush_ms)
+                hosts = [self.compilers(name, self.watch.host_time)(case.launch) for name in names]
+            except Exception as problem:
+                for name in names:
+                    row[name]["failure"] = reason(problem)
+                self.synchronize()
+                return
+        row["launches"] = count
+        bound = self.bound_ms(case)
+        for name, rounds, host in zip(names, medians, hosts):
+            ms = statistics.median(rounds)
+            row[name].update(ms=ms, rounds=rounds, spread=measure.spread(rounds), host_ms=host,
+                             host_bound=measure.host_bound(host, self.watch.flush_ms, ms),
+                             share=bound / ms if bound else None)
+
+
+class CompileRunner:
+    """Compile times of both compilers with no GPU: from TTIR to the cubin, nothing is loaded. For
+    cases that can be compiled by themselves (`case.launch.compile(target)`)."""
+
+    def __init__(self, capability=90, log=None):
+        from triton.backends.compiler import GPUTarget
+
+        self.target, self.log = GPUTarget("cuda", capability, 32), log or (lambda line: None)
+        self.compilers = Compilers()
+        self.recorder = Recorder()
+
+    def row(self, case):
+        row = blank(case)
+        compile = getattr(case.launch, "compile", None)
+        if compile is None:
+            for name in NAMES:
+                row[name]["failure"] = "its launch has no compile(target), so it needs a GPU"
+            return row
+        from lilac.triton.cubin import resources
+
+        kept = {}
+
+        def call():
+            kept["kernel"] = compile(self.target)
+
+        with tempfile.TemporaryDirectory(prefix="lilac-bench-") as folder, cache_folder(folder):
+            for name in NAMES:  # what only the first compilation of a process pays
+                try:
+                    self.compilers(name, call)()
+                    registers, local = resources(kept["kernel"].asm["cubin"])
+                    row[name]["resources"] = {"registers": registers,
+                                              "spills": None if local is None else local // 4}
+                except Exception as problem:
+                    row[name]["failure"] = reason(problem)
+                    self.log("".join(traceback.format_exception(problem)))
+        for folder in both_first_calls(self.recorder, row, self.compilers, call):
+            folder.cleanup()
+        for name in alive(row):
+            found = row[name].pop("resources")
+            for kernel in row[name]["compile"]["kernels"][:1]:
+                kernel.update(found)
+        return compare(row)
+
+    def installed(self):
+        return self.recorder.installed()

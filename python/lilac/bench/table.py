@@ -1,0 +1,159 @@
+"""Rows as a table in Markdown, and what a run comes to in a few lines."""
+
+from .measure import geometric_mean
+
+NONE = "–"
+
+
+def number(value, form="{:.3f}"):
+    return NONE if value is None else form.format(value)
+
+
+def pair(row, form, *keys):
+    """lilac's / Triton's."""
+    return " / ".join(number(dig(row[name], *keys), form) for name in ("lilac", "triton"))
+
+
+def dig(value, *keys):
+    for key in keys:
+        if value is None:
+            return None
+        value = value.get(key)
+    return value
+
+
+def resource(part, key):
+    """Of the kernels of a case, the largest number."""
+    found = [k[key] for k in dig(part, "compile", "kernels") or [] if k.get(key) is not None]
+    return max(found) if found else None
+
+
+def resources(row, key):
+    return " / ".join(number(resource(row[name], key), "{}") for name in ("lilac", "triton"))
+
+
+def ratio_cell(row):
+    cell = number(row.get("ratio"))
+    return cell + "*" if any(row[n].get("host_bound") for n in ("lilac", "triton")) else cell
+
+
+def rounds_cell(row):
+    return NONE if row.get("ratio") is None else f"{row['ratio_least']:.3f}–{row['ratio_most']:.3f}"
+
+
+COLUMNS = (
+    # title, cell, needs a GPU
+    ("case", lambda r: r["name"], False),
+    ("lilac / Triton µs", lambda r: " / ".join(
+        number(None if r[n].get("ms") is None else 1e3 * r[n]["ms"], "{:.2f}") for n in ("lilac", "triton")),
+     True),
+    ("ratio", ratio_cell, True),
+    ("rounds", rounds_cell, True),
+    ("of bound", lambda r: number(r["lilac"].get("share"), "{:.0%}"), True),
+    ("TTIR→PTX ms", lambda r: pair(r, "{:.2f}", "compile", "lower_ms"), False),
+    ("ratio", lambda r: number(r.get("lower_ratio"), "{:.0f}"), False),
+    ("PTX→cubin ms", lambda r: pair(r, "{:.0f}", "compile", "assemble_ms"), False),
+    ("first call ms", lambda r: pair(r, "{:.0f}", "compile", "total_ms"), False),
+    ("ratio", lambda r: number(r.get("first_ratio"), "{:.2f}"), False),
+    ("regs", lambda r: resources(r, "registers"), False),
+    ("spills", lambda r: resources(r, "spills"), False),
+    ("shared", lambda r: resources(r, "shared"), False),
+    ("error", lambda r: number(r["lilac"].get("error"), "{:.2f}"), True),
+)
+
+
+def table(rows, gpu=True):
+    """The table; a case that failed says so in the ratio's place and below."""
+    columns = [c for c in COLUMNS if gpu or not c[2]]
+    lines = [[title for title, _, _ in columns]]
+    for row in rows:
+        lines.append([cell(row) for _, cell, _ in columns])
+        if failures([row]):
+            lines[-1][2 if gpu else 1] = "failed"
+    widths = [max(len(line[k]) for line in lines) for k in range(len(columns))]
+
+    def put(cells):
+        return "| " + " | ".join(c.ljust(w) if k == 0 else c.rjust(w)
+                                 for k, (c, w) in enumerate(zip(cells, widths))) + " |"
+
+    rule = "|" + "|".join("-" * (w + 2) if k == 0 else "-" * (w + 1) + ":"
+                          for k, w in enumerate(widths)) + "|"
+    return "\n".join([put(lines[0]), rule] + [put(line) for line in lines[1:]])
+
+
+def failures(rows):
+    """(case, compiler, reason) of everything that failed."""
+    return [(row["name"], name, row[name]["failure"]) for row in rows for name in ("lilac", "triton")
+            if "failure" in row[name]]
+
+
+def summary(rows):
+    """What the run comes to, as data."""
+    def of(key):
+        return [row[key] for row in rows if row.get(key)]
+
+    ratios = of("ratio")
+    overall = {"cases": len(rows), "failed": len({name for name, _, _ in failures(rows)}),
+               "measured": len(ratios), "ratio": geometric_mean(ratios),
+               "ratio_least": min(ratios, default=None), "ratio_most": max(ratios, default=None),
+               "lower_ratio": geometric_mean(of("lower_ratio")),
+               "first_ratio": geometric_mean(of("first_ratio")),
+               "first_ratio_with_stub": geometric_mean(of("first_ratio_with_stub")),
+               "host_bound": sum(any(row[n].get("host_bound") for n in ("lilac", "triton"))
+                                 for row in rows)}
+    for name in ("lilac", "triton"):
+        for key in ("front_ms", "lower_ms", "assemble_ms", "load_ms", "total_ms", "stub_ms"):
+            overall[f"{name}_{key}"] = geometric_mean(
+                v for v in (dig(row[name], "compile", key) for row in rows) if v)
+    return overall
+
+
+def families(rows):
+    """(family, cases, mean, least, most) of what was measured, in the order of the rows."""
+    groups = {}
+    for row in rows:
+        if row.get("ratio"):
+            groups.setdefault(row["family"], []).append(row["ratio"])
+    return [(name, len(r), geometric_mean(r), min(r), max(r)) for name, r in groups.items()]
+
+
+def summary_text(rows, slow=0.97):
+    """The summary in words, one line each."""
+    total = summary(rows)
+    lines = [f"cases: {total['cases']}, failed: {total['failed']}"]
+    if total["measured"]:
+        lines.append(f"time: Triton's over lilac's {total['ratio']:.3f} in the geometric mean of "
+                     f"{total['measured']} ({total['ratio_least']:.3f} to {total['ratio_most']:.3f})")
+        below = sorted((r["ratio"], r["name"]) for r in rows if r.get("ratio") and r["ratio"] < slow)
+        lines.append(f"under {slow}: " + (", ".join(f"{n} {v:.3f}" for v, n in below) or "none"))
+    if total["host_bound"]:
+        lines.append(f"* {total['host_bound']} cases are bound by the host: their times say little")
+    for key, words in (("lower_ratio", "TTIR→PTX: Triton's time over lilac's"),
+                       ("first_ratio", "first call to first result: Triton's time over lilac's"),
+                       ("first_ratio_with_stub", "the same with compiling the launcher's stub")):
+        if total[key]:
+            lines.append(f"{words} {total[key]:.2f}")
+    for name, title in (("triton", "Triton"), ("lilac", "lilac")):
+        if total[f"{name}_total_ms"]:
+            parts = ((key, word) for key, word in (
+                ("front_ms", "front end"), ("lower_ms", "TTIR→PTX"), ("assemble_ms", "PTX→cubin"),
+                ("load_ms", "loading"), ("total_ms", "in all"), ("stub_ms", "stub, once a signature"))
+                if total[f"{name}_{key}"])
+            lines.append(f"{title}, ms in the geometric mean: " + ", ".join(
+                f"{word} {total[f'{name}_{key}']:.2f}" for key, word in parts))
+    lines += [f"FAILED {case} under {name}: {why}" for case, name, why in failures(rows)]
+    return "\n".join(lines)
+
+
+def markdown(rows, environment, gpu=True):
+    """The file that --markdown writes."""
+    title = f"lilac beside Triton on {environment.get('gpu') or 'no GPU: compile times'}"
+    parts = [f"# {title}", summary_text(rows).replace("\n", "  \n")]
+    if gpu and families(rows):
+        parts.append("\n".join(["| family | cases | ratio | least | most |", "|---|---:|---:|---:|---:|"] + [
+            f"| {name} | {count} | {mean:.3f} | {least:.3f} | {most:.3f} |"
+            for name, count, mean, least, most in families(rows)]))
+    parts += [table(rows, gpu), "Pairs are lilac's / Triton's; ratios are Triton's time over lilac's. What "
+              "each column means: `docs/benchmarks.md`.",
+              "\n".join(f"- {key}: {value}" for key, value in environment.items())]
+    return "\n\n".join(parts) + "\n"
