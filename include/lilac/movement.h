@@ -153,6 +153,12 @@ LILAC_API uint64_t lilac_movement_access_offset(const lilac_movement_access *acc
  * power of two. Exact whatever the lanes. */
 LILAC_API uint32_t lilac_movement_transaction_wavefronts(const lilac_arch *arch, uint32_t bytes,
                                                          const uint64_t *lanes, uint32_t lane_bits);
+/* Wavefronts to be expected, in sixteenths, of a transaction of 2^lane_bits lanes that each load one
+ * of 2^word_bits words, which stand in 2^bank_bits banks, as good as at random (as tt.gather's do).
+ * Lanes that load the same word do it once. Of several such groups in one transaction, each in banks
+ * of its own, the worst: 32 lanes are reckoned with. */
+LILAC_API uint32_t lilac_movement_scattered_wavefronts(uint32_t lane_bits, uint32_t bank_bits,
+                                                       uint32_t word_bits);
 /* Consecutive lanes that one transaction takes when each accesses `bytes`: arch->banks over the
  * words of an access, at least 1 and at most the lanes of a warp. */
 LILAC_API uint32_t lilac_movement_transaction_lanes(const lilac_arch *arch, uint32_t bytes);

@@ -6,40 +6,27 @@
  *     along the axis    what the index says         (bits of a value)
  *
  * and where a coordinate stands is linear too, so the place is f(r) xor g(t) xor h(index). Three
- * ways, by price:
+ * ways, by price or by the attribute lilac.movement ("shuffles", "shared", "unswizzled"):
  *
  *   shuffles   the place is a register and a lane of the same warp. The lane is named to one
- *              shuffle for each register that it may be; selects by the register's bits follow.
- *              Narrow elements travel as whole words of those registers (section 5.5)
+ *              shuffle for each word that it may be in; a tree of byte permutes takes one of these
+ *              words, the last of it the element out of two words as well (section 5.5)
  *   warp       the place is in the warp, and there in its own part of shared memory: stores, the
  *              warp's barrier, loads
  *   block      the same with a barrier of the block
  *
- * The memory is that in which stores by the source's registers and loads by what is known of the
- * result's threads meet best; the lanes that only the index tells apart are taken to be as good as
- * random. An index is cut to the bits of the axis: one out of range reads some element. */
-#include "lower_internal.h"
+ * gather_memory.c says how the memory is laid out. "unswizzled" is memory in rows and a barrier of
+ * the block, for comparisons. An index is cut to the bits of the axis: one out of range reads some
+ * element. */
+#include "gather.h"
 
 #include <string.h>
 
 #define LANE_MARK 32 /* marks of lanes stand above those of registers */
 
-typedef struct gather {
-    lilac_lowering *l;
-    const lilac_lower_value *source;
-    lilac_lower_value *result;
-    const lilac_lower_view *from, *to;
-    uint32_t axis, own, own_bits; /* registers of the source */
-    lilac_simt_value *values;     /* its own ones, in order */
-    lilac_simt_value *index;      /* i32, by register of the result */
-    bool in_warp;                 /* each warp needs its own elements only */
-    /* Where: the source's register in the low bits, the change of lane above LANE_MARK. */
-    bool by_lanes;
-    uint64_t of_register[LILAC_LAYOUT_MAX_BITS], of_thread[LILAC_LAYOUT_MAX_BITS];
-    uint64_t of_index[LILAC_LAYOUT_MAX_BITS];
-} gather;
+typedef lilac_gather gather;
 
-static uint64_t beside(const gather *g, const lilac_lower_view *view, uint64_t coordinate) {
+uint64_t lilac_gather_beside(const gather *g, const lilac_lower_view *view, uint64_t coordinate) {
     uint64_t place = 0;
     for (uint32_t d = 0; d < view->rank; d++) {
         uint64_t part = coordinate >> view->start[d] & ((1ULL << view->bits[d]) - 1);
@@ -48,7 +35,7 @@ static uint64_t beside(const gather *g, const lilac_lower_view *view, uint64_t c
     return place;
 }
 
-static uint64_t axis_unit(const gather *g, uint32_t bit) {
+uint64_t lilac_gather_axis_unit(const gather *g, uint32_t bit) {
     return 1ULL << (g->from->start[g->axis] + bit);
 }
 
@@ -74,17 +61,19 @@ static void find_places(gather *g) {
     }
     g->by_lanes = true;
     for (uint32_t i = 0; i < g->to->register_bits; i++) {
-        g->by_lanes &= solve(&span, beside(g, g->to, g->to->registers[i]), &g->of_register[i]);
+        g->by_lanes &=
+            solve(&span, lilac_gather_beside(g, g->to, g->to->registers[i]), &g->of_register[i]);
     }
     for (uint32_t i = 0; i < g->to->thread_bits; i++) {
-        uint64_t apart = beside(g, g->to, g->to->threads[i]) ^ g->from->threads[i];
+        uint64_t apart = lilac_gather_beside(g, g->to, g->to->threads[i]) ^ g->from->threads[i];
         g->by_lanes &= solve(&span, apart, &g->of_thread[i]);
     }
     for (uint32_t i = 0; i < g->from->bits[g->axis]; i++) {
-        g->by_lanes &= solve(&span, axis_unit(g, i), &g->of_index[i]);
+        g->by_lanes &= solve(&span, lilac_gather_axis_unit(g, i), &g->of_index[i]);
     }
     uint32_t warps = ((1U << g->from->thread_bits) - 1) & ~((1U << g->from->lane_bits) - 1);
-    g->in_warp = g->by_lanes && (g->from->free_threads & warps) == 0;
+    g->in_warp = g->by_lanes && (g->from->free_threads & warps) == 0 &&
+                 g->way != LILAC_TILE_MOVEMENT_UNSWIZZLED;
 }
 
 /* xor of columns[i] over the set bits of a value; *possible: the bits that it may have. */
@@ -160,70 +149,104 @@ static bool stays(const gather *g) {
 
 /* Elements of one word that travel together: those of the lowest varying registers. */
 static uint32_t packed_bits(const gather *g) {
-    uint32_t bits = lilac_simt_type_bits(g->source->simt);
+    uint32_t bits = lilac_gather_element_bits(g);
     uint32_t most = bits == 16 ? 1 : bits == 8 ? 2 : 0;
     uint32_t varying = (uint32_t)__builtin_popcount(varying_registers(g));
-    return stays(g) ? 0 : most < varying ? most : varying;
+    return most < varying ? most : varying;
 }
 
-/* The thread's part, of the register or of the lane. */
-static lilac_simt_value thread_part(const gather *g, bool lane, uint64_t *possible) {
-    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
-    *possible = 0;
-    for (uint32_t i = 0; i < g->to->thread_bits; i++) {
-        columns[i] = part_of(g->of_thread[i], lane);
-        columns[i] ^= lane && i < g->to->lane_bits ? 1ULL << i : 0;
-        *possible |= columns[i];
+/* The bits of a value at the places of a mask, next to each other. */
+static uint64_t squeeze(uint64_t value, uint32_t mask) {
+    uint64_t result = 0;
+    for (uint32_t at = 0; mask != 0; mask &= mask - 1, at++) {
+        result |= (value >> __builtin_ctz(mask) & 1) << at;
     }
-    return lilac_lower_linear(&g->l->builder, g->to->thread_bits, columns, 0, NULL);
+    return result;
 }
 
-/* Register r of the result's register or lane in the source. */
-static lilac_simt_value place_of(const gather *g, bool lane, uint32_t r) {
+/* A part of a place: of the lane, or (a mask of registers) which of those it is. */
+static uint64_t taken_part(uint64_t place, bool lane, uint32_t mask) {
+    return lane ? part_of(place, true) : squeeze(part_of(place, false), mask);
+}
+
+/* Where register r of the result finds its element: the lane, or which of the registers of the
+ * mask. */
+static lilac_simt_value place_of(const gather *g, bool lane, uint32_t mask, uint32_t r) {
     lilac_lowering *l = g->l;
-    uint64_t columns[LILAC_LAYOUT_MAX_BITS], by_thread, by_index;
-    for (uint32_t i = 0; i < g->from->bits[g->axis]; i++) {
-        columns[i] = part_of(g->of_index[i], lane);
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS], by_thread = 0, by_index, fixed = 0;
+    for (uint32_t i = 0; i < g->to->thread_bits; i++) {
+        columns[i] = taken_part(g->of_thread[i], lane, mask);
+        columns[i] ^= lane && i < g->to->lane_bits ? 1ULL << i : 0;
+        by_thread |= columns[i];
     }
-    lilac_simt_value thread = thread_part(g, lane, &by_thread);
+    lilac_simt_value thread = lilac_lower_linear(&l->builder, g->to->thread_bits, columns, 0, NULL);
+    for (uint32_t i = 0; i < g->from->bits[g->axis]; i++) {
+        columns[i] = taken_part(g->of_index[i], lane, mask);
+    }
     lilac_simt_value index = linear(l, g->index[r], g->from->bits[g->axis], columns, &by_index);
-    uint64_t fixed = 0;
     for (uint32_t i = 0; i < g->to->register_bits; i++) {
-        fixed ^= r >> i & 1 ? part_of(g->of_register[i], lane) : 0;
+        fixed ^= r >> i & 1 ? taken_part(g->of_register[i], lane, mask) : 0;
     }
     lilac_simt_value place = join(l, thread, index, (by_thread & by_index) == 0);
     return join(l, place, lilac_lower_integer(l, LILAC_SIMT_I32, (int64_t)fixed), false);
 }
 
-static lilac_simt_value bit_is_set(const gather *g, lilac_simt_value value, uint32_t mask) {
+/* Byte permutes have a nibble for each byte of the result: the byte of the second word and the
+ * first, as eight. */
+#define FIRST_WORD 0x3210
+#define OTHER_WORD 0x4444 /* more: of the second word instead */
+#define FIRST_HALF 0x0010
+#define OTHER_HALF 0x0022 /* more: the next half */
+#define OTHER_BYTE 0x0001
+
+/* first + number · step, by the `count` bits of a place from `bit` on. */
+static lilac_simt_value selector(const gather *g, lilac_simt_value place, uint32_t bit,
+                                 uint32_t count, uint32_t first, uint32_t step) {
     lilac_simt_builder *b = &g->l->builder;
-    lilac_simt_value bit = lilac_simt_op2(b, LILAC_SIMT_OP_AND, LILAC_SIMT_I32, value,
-                                          lilac_simt_constant(b, LILAC_SIMT_I32, mask));
-    return lilac_simt_compare_values(b, LILAC_SIMT_NE, bit,
-                                     lilac_simt_constant(b, LILAC_SIMT_I32, 0));
+    lilac_simt_value number = place;
+    if (bit > 0) {
+        number = lilac_simt_op2(b, LILAC_SIMT_OP_SHR_U, LILAC_SIMT_I32, number,
+                                lilac_simt_constant(b, LILAC_SIMT_I32, bit));
+    }
+    number = lilac_simt_op2(b, LILAC_SIMT_OP_AND, LILAC_SIMT_I32, number,
+                            lilac_simt_constant(b, LILAC_SIMT_I32, (1U << count) - 1));
+    number = lilac_simt_op2(b, LILAC_SIMT_OP_MUL, LILAC_SIMT_I32, number,
+                            lilac_simt_constant(b, LILAC_SIMT_I32, step));
+    return lilac_simt_op2(b, LILAC_SIMT_OP_ADD, LILAC_SIMT_I32, number,
+                          lilac_simt_constant(b, LILAC_SIMT_I32, first));
 }
 
-/* One of 2^bits values by the bits of `place` that the mask has. */
-static lilac_simt_value choose(const gather *g, lilac_simt_value place, uint32_t mask,
-                               lilac_simt_value *list) {
-    uint32_t bits = (uint32_t)__builtin_popcount(mask);
-    for (uint32_t i = bits; i-- > 0;) {
-        lilac_simt_value second = bit_is_set(g, place, lilac_lower_deposit(1U << i, mask));
-        for (uint32_t k = 0; k < 1U << i; k++) {
-            list[k] = lilac_lower_select(g->l, second, list[k + (1U << i)], list[k]);
+static lilac_simt_value permute(const gather *g, lilac_simt_value low, lilac_simt_value high,
+                                lilac_simt_value with) {
+    return lilac_simt_op3(&g->l->builder, LILAC_SIMT_OP_PRMT, LILAC_SIMT_I32, low, high, with);
+}
+
+/* The element out of 2^bits words, its place in the low bits of `place`: `within` bits say where in
+ * a word, the others which word. It ends up in the lowest bytes. */
+static lilac_simt_value choose(const gather *g, lilac_simt_value place, uint32_t within,
+                               uint32_t bits, lilac_simt_value *list) {
+    while (bits > (within > 0 ? 1U : 0U)) {
+        lilac_simt_value with = selector(g, place, within + --bits, 1, FIRST_WORD, OTHER_WORD);
+        for (uint32_t k = 0; k < 1U << bits; k++) {
+            list[k] = permute(g, list[k], list[k + (1U << bits)], with);
         }
     }
-    return list[0];
+    if (within == 0) {
+        return list[0];
+    }
+    bool halves = lilac_gather_element_bits(g) == 16;
+    return permute(g, list[0], list[bits],
+                   selector(g, place, 0, within + bits, halves ? FIRST_HALF : 0,
+                            halves ? OTHER_HALF : OTHER_BYTE));
 }
 
 static void by_shuffles(const gather *g) {
     lilac_lowering *l = g->l;
     lilac_simt_builder *b = &l->builder;
-    lilac_simt_type type = g->source->simt;
-    uint32_t varying = varying_registers(g), together = packed_bits(g);
-    uint32_t count = 1U << __builtin_popcount(varying), each = 1U << together;
-    uint32_t inner = lilac_lower_deposit(each - 1, varying), outer = varying & ~inner;
+    uint32_t varying = varying_registers(g), within = packed_bits(g);
+    uint32_t bits = (uint32_t)__builtin_popcount(varying), count = 1U << bits;
     bool stay = stays(g);
+    lilac_simt_value *each = lilac_arena_array(l->arena, lilac_simt_value, count);
     lilac_simt_value *list = lilac_arena_array(l->arena, lilac_simt_value, count);
     for (uint32_t r = 0; r < g->to->count; r++) {
         if (g->to->canonical[r] != r) {
@@ -235,127 +258,43 @@ static void by_shuffles(const gather *g) {
             fixed ^= r >> i & 1 ? part_of(g->of_register[i], false) : 0;
         }
         fixed &= ~varying;
-        lilac_simt_value place = varying != 0 ? place_of(g, false, r) : 0;
-        lilac_simt_value lane = stay ? 0 : place_of(g, true, r);
-        for (uint32_t k = 0; k < count; k += each) {
-            lilac_simt_value parts[4], word;
-            for (uint32_t e = 0; e < each; e++) {
-                parts[e] = g->values[fixed | lilac_lower_deposit(k + e, varying)];
-            }
-            word = parts[0];
-            if (together > 0 && (each < 4 && lilac_simt_type_bits(type) == 8)) {
-                parts[2] = parts[3] = lilac_simt_constant(b, type, 0);
-                word = lilac_simt_pack(b, LILAC_SIMT_I32, 4, parts);
-            } else if (together > 0) {
-                word = lilac_simt_pack(b, LILAC_SIMT_I32, each, parts);
-            }
-            list[k / each] = stay ? word : lilac_lower_shuffle(l, LILAC_SIMT_SHFL_IDX, word, lane);
+        for (uint32_t k = 0; k < count; k++) {
+            each[k] = g->values[fixed | lilac_lower_deposit(k, varying)];
         }
-        lilac_simt_value word = choose(g, place, outer, list);
-        if (together > 0) {
-            lilac_simt_value parts[4];
-            lilac_simt_unpack(b, type, word, 32 / lilac_simt_type_bits(type), parts);
-            word = choose(g, place, inner, parts);
+        if (stay && bits == 0) {
+            g->result->base[r] = each[0];
+            continue;
         }
-        g->result->base[r] = word;
+        lilac_lower_words words;
+        lilac_lower_pack_words(b, l->arena, g->source->simt, bits, lilac_gather_element_bits(g),
+                               each, &words);
+        if (!stay) {
+            lilac_simt_value lane = place_of(g, true, 0, r);
+            for (uint32_t k = 0; k < words.count; k++) {
+                words.list[k] = lilac_lower_shuffle(l, LILAC_SIMT_SHFL_IDX, words.list[k], lane);
+            }
+        }
+        lilac_simt_value place = bits > 0 ? place_of(g, false, varying, r) : 0;
+        uint32_t parts = words.count >> (bits - within); /* words of an element */
+        for (uint32_t part = 0; part < parts; part++) {
+            for (uint32_t k = 0; k < words.count / parts; k++) {
+                list[k] = words.list[k * parts + part];
+            }
+            words.list[part] = choose(g, place, within, bits - within, list);
+        }
+        words.count = parts;
+        words.register_bits = 0;
+        lilac_lower_unpack_words(b, g->source->simt, &words, &g->result->base[r]);
     }
 }
 
 /* ---- shared memory ------------------------------------------------------------------------ */
 
-typedef struct memory {
-    lilac_layout source; /* of its own registers */
-    lilac_layout layout;
-    lilac_movement_access store;
-} memory;
-
-/* A layout of the source in which the lanes are those of the result as far as they are known. */
-static void known_view(const gather *g, lilac_lower_view *view) {
-    lilac_lower_basis span = {0};
-    *view = *g->from;
-    uint64_t *columns[2] = {view->threads, view->registers};
-    uint64_t rest[LILAC_LAYOUT_MAX_BITS];
-    uint32_t count = 0, taken = 0;
-    for (uint32_t i = 0; i < view->thread_bits; i++) {
-        uint64_t column = beside(g, g->to, g->to->threads[i]);
-        view->threads[i] = lilac_lower_basis_add(&span, column, 0) ? column : 0;
-    }
-    /* The axis first: those bits are what the index says of the other lanes. */
-    for (uint32_t i = 0; i < g->from->bits[g->axis]; i++) {
-        if (lilac_lower_basis_add(&span, axis_unit(g, i), 0)) {
-            rest[count++] = axis_unit(g, i);
-        }
-    }
-    for (uint32_t i = 0; i < g->from->layout->out_bits; i++) {
-        if (lilac_lower_basis_add(&span, 1ULL << i, 0)) {
-            rest[count++] = 1ULL << i;
-        }
-    }
-    for (uint32_t i = 0; i < view->lane_bits; i++) {
-        columns[0][i] = columns[0][i] == 0 && taken < count ? rest[taken++] : columns[0][i];
-    }
-    view->register_bits = 0;
-    while (taken < count) {
-        columns[1][view->register_bits++] = rest[taken++];
-    }
-}
-
-/* Row-major. */
-static bool plain_memory(const gather *g, lilac_layout *layout, lilac_reason *why) {
-    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
-    uint32_t count = 0;
-    lilac_layout_init(layout);
-    for (uint32_t d = 0; d < g->from->rank; d++) {
-        if (!lilac_layout_add_out(layout, g->from->layout->out[d].name, g->from->bits[d], why)) {
-            return false;
-        }
-    }
-    for (uint32_t d = g->from->rank; d-- > 0;) {
-        for (uint32_t i = 0; i < g->from->bits[d]; i++) {
-            columns[count++] = 1ULL << (g->from->start[d] + i);
-        }
-    }
-    return lilac_layout_add_in(layout, "offset", count, columns, why) &&
-           lilac_layout_add_in(layout, "block", 0, columns, why);
-}
-
-static uint32_t element_bits(const gather *g) {
-    return lilac_lower_carried_bits(lilac_simt_type_bits(g->source->simt));
-}
-
-static bool choose_memory(const gather *g, memory *m, lilac_reason *why) {
-    const lilac_arch *arch = g->l->target->arch;
-    lilac_lower_view known;
-    lilac_layout wanted;
-    known_view(g, &known);
-    if (!lilac_lower_layout_of(&m->source, g->from, g->from, g->own, why) ||
-        !lilac_lower_layout_of(&wanted, g->from, &known, (1U << known.register_bits) - 1, why)) {
-        return false;
-    }
-    lilac_movement_trip *trip = lilac_arena_new(g->l->arena, lilac_movement_trip);
-    lilac_movement_renaming before, after;
-    lilac_movement_bound bound;
-    lilac_movement_options options = {.way = LILAC_MOVEMENT_BY_SHARED,
-                                      .scratch_bytes = arch->shared_bytes};
-    lilac_reason ignored = {0};
-    if (lilac_movement_trip_init(trip, &before, &after, &bound, &m->source, &wanted,
-                                 element_bits(g), &options, arch, &ignored) &&
-        trip->round_bits == 0 &&
-        lilac_movement_access_init(&m->store, &m->source, &trip->memory, element_bits(g), arch,
-                                   &ignored)) {
-        m->layout = trip->memory;
-        return true;
-    }
-    return plain_memory(g, &m->layout, why) &&
-           lilac_movement_access_init(&m->store, &m->source, &m->layout, element_bits(g), arch,
-                                      why);
-}
-
-static void through_shared(const gather *g, const memory *m) {
+static void through_shared(const gather *g, const lilac_gather_memory *m) {
     lilac_lowering *l = g->l;
     lilac_lower_basis offsets = {0};
     uint32_t bits = lilac_layout_in_bits(&m->layout, "offset");
-    uint32_t scale = lilac_lower_log2(element_bits(g) / 8);
+    uint32_t scale = lilac_lower_log2(lilac_gather_element_bits(g) / 8);
     for (uint32_t i = 0; i < bits; i++) {
         (void)lilac_lower_basis_add(&offsets, lilac_layout_column(&m->layout, "offset", i),
                                     1ULL << i);
@@ -368,8 +307,8 @@ static void through_shared(const gather *g, const memory *m) {
                                .apart = g->in_warp ? (1U << warp_bits) - 1 : 0,
                                .copies = g->from->free_threads};
     lilac_lower_words words = {0};
-    lilac_lower_pack_words(&l->builder, l->arena, g->source->simt, g->own_bits, element_bits(g),
-                           g->values, &words);
+    lilac_lower_pack_words(&l->builder, l->arena, g->source->simt, g->own_bits,
+                           lilac_gather_element_bits(g), g->values, &words);
     lilac_lower_barrier(l);
     if (g->in_warp) {
         lilac_simt_warp_barrier(&l->builder);
@@ -386,12 +325,12 @@ static void through_shared(const gather *g, const memory *m) {
     uint64_t threads[LILAC_LAYOUT_MAX_BITS], along[LILAC_LAYOUT_MAX_BITS];
     uint64_t by_thread = 0, by_index;
     for (uint32_t i = 0; i < g->to->thread_bits; i++) {
-        (void)solve(&offsets, beside(g, g->to, g->to->threads[i]), &threads[i]);
+        (void)solve(&offsets, lilac_gather_beside(g, g->to, g->to->threads[i]), &threads[i]);
         threads[i] <<= scale;
         by_thread |= threads[i];
     }
     for (uint32_t i = 0; i < g->from->bits[g->axis]; i++) {
-        (void)solve(&offsets, axis_unit(g, i), &along[i]);
+        (void)solve(&offsets, lilac_gather_axis_unit(g, i), &along[i]);
         along[i] <<= scale;
     }
     lilac_lower_addressing a = lilac_lower_address_threads(l, g->to->thread_bits, threads);
@@ -404,7 +343,7 @@ static void through_shared(const gather *g, const memory *m) {
         lilac_simt_value index = linear(l, g->index[r], g->from->bits[g->axis], along, &by_index);
         uint64_t part;
         int64_t immediate;
-        (void)solve(&offsets, beside(g, g->to, g->to->coordinates[r]), &part);
+        (void)solve(&offsets, lilac_gather_beside(g, g->to, g->to->coordinates[r]), &part);
         a.thread = join(l, thread, index, (by_thread & by_index) == 0);
         a.thread_bits = by_thread | by_index;
         lilac_simt_value address = lilac_lower_address_of(l, &a, part << scale, &immediate);
@@ -415,45 +354,19 @@ static void through_shared(const gather *g, const memory *m) {
 
 /* ---- prices ------------------------------------------------------------------------------- */
 
-/* The most of n balls in n boxes, n = 1, 2, 4 … 32, in sixteenths. */
-static const uint8_t crowd[] = {16, 24, 34, 42, 49, 56};
-
-static uint64_t own_results(const gather *g) {
-    return 1ULL << __builtin_popcount(lilac_lower_own_registers(g->to));
-}
-
 static uint64_t price_shuffles(const gather *g) {
-    lilac_movement_price price = {0};
-    uint32_t varying = (uint32_t)__builtin_popcount(varying_registers(g));
-    uint64_t warps = g->l->target->num_warps, results = own_results(g) * warps;
-    uint64_t words = lilac_simt_type_bits(g->source->simt) == 64 ? 2 : 1;
-    price.shuffles = stays(g) ? 0 : results * words << varying >> packed_bits(g);
-    /* For each register bit that the index decides its predicate, and each element of a word taken
-     * out of it. */
-    price.selects = results * (words * ((1ULL << varying) - 1) + 2ULL * varying);
-    price.packs = packed_bits(g) > 0 ? 2 * results : 0;
+    uint32_t bits = (uint32_t)__builtin_popcount(varying_registers(g)), within = packed_bits(g);
+    uint64_t warps = g->l->target->num_warps, results = lilac_gather_results(g);
+    uint64_t own = warps << g->own_bits, words = lilac_gather_element_bits(g) == 64 ? 2 : 1;
+    uint64_t of_each = words << (bits - within);
+    bool narrow = lilac_gather_element_bits(g) < 32 && !stays(g);
+    lilac_movement_price price = {.shuffles = stays(g) ? 0 : results * of_each,
+                                  .permutes = results *
+                                              (within > 0 && bits == within ? 1 : of_each - words),
+                                  .packs = within > 0 ? own - (own >> within)
+                                           : narrow   ? results
+                                                      : 0};
     return lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_WARP, g->l->target->arch);
-}
-
-static uint64_t price_shared(const gather *g, const memory *m) {
-    lilac_movement_price price = {0};
-    uint64_t warps = g->l->target->num_warps, results = own_results(g) * warps;
-    lilac_lower_basis known = {0};
-    for (uint32_t i = 0; i < g->to->lane_bits; i++) {
-        (void)lilac_lower_basis_add(&known, beside(g, g->to, g->to->threads[i]), 0);
-    }
-    uint32_t unknown = g->to->lane_bits > known.count ? g->to->lane_bits - known.count : 0;
-    unknown = unknown > 5 ? 5 : unknown;
-    uint32_t axis_bits = g->from->bits[g->axis];
-    unknown = axis_bits < unknown ? axis_bits : unknown;
-    price.stores = m->store.instructions;
-    price.store_wavefronts = m->store.wavefronts;
-    price.loads = results;
-    price.load_wavefronts = results * crowd[unknown] / 16;
-    price.barriers = warps;
-    return lilac_movement_price_cycles(
-        &price, g->in_warp ? LILAC_MOVEMENT_BARRIER_WARP : LILAC_MOVEMENT_BARRIER_BLOCK,
-        g->l->target->arch);
 }
 
 /* ---- the whole ---------------------------------------------------------------------------- */
@@ -494,9 +407,10 @@ static bool crosses_blocks(const gather *g) {
 
 bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op) {
     gather *g = lilac_arena_new(l->arena, gather);
-    memory *m = lilac_arena_new(l->arena, memory);
+    lilac_gather_memory *m = lilac_arena_new(l->arena, lilac_gather_memory);
     int64_t axis = lilac_tile_find_integer(&op->attributes, "axis", 0);
     g->l = l;
+    g->way = lilac_tile_movement_of(op);
     g->source = lilac_lower_operand(l, op, 0);
     g->result = lilac_lower_result(l, op, 0);
     if (g->result == NULL) {
@@ -527,15 +441,34 @@ bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op) {
         g->values[k] = lilac_lower_get(l, g->source, lilac_lower_deposit(k, g->own));
     }
     find_places(g);
+    if (g->way == LILAC_TILE_MOVEMENT_SHUFFLES && !g->by_lanes) {
+        return lilac_lower_unsupported(l,
+                                       "its lilac.movement is \"shuffles\", and elements that an "
+                                       "index may name are in several warps");
+    }
+    uint64_t bytes = (UINT64_C(1) << g->from->layout->out_bits) * lilac_gather_element_bits(g) / 8;
+    bool fits = bytes <= l->target->arch->shared_bytes - l->scratch_begin;
+    bool shuffles = g->by_lanes &&
+                    (g->way == LILAC_TILE_MOVEMENT_ANY || g->way == LILAC_TILE_MOVEMENT_SHUFFLES);
     lilac_reason why = {0};
-    bool has_memory = choose_memory(g, m, &why);
-    if (g->by_lanes && (!has_memory || price_shuffles(g) <= price_shared(g, m))) {
+    if (fits && g->way != LILAC_TILE_MOVEMENT_SHUFFLES) {
+        if (!lilac_gather_choose_memory(g, m, &why)) {
+            return lilac_lower_unsupported(l, why.text);
+        }
+        shuffles =
+            g->by_lanes && g->way == LILAC_TILE_MOVEMENT_ANY && price_shuffles(g) <= m->price;
+    }
+    if (!shuffles && !fits) {
+        return lilac_lower_refuse(
+            l, "too-much-shared-memory",
+            "a gather from this tensor takes %llu bytes of shared memory, and "
+            "%s has %u",
+            (unsigned long long)bytes, l->target->arch->name, l->target->arch->shared_bytes);
+    }
+    if (shuffles) {
         by_shuffles(g);
-        return true;
+    } else {
+        through_shared(g, m);
     }
-    if (!has_memory) {
-        return lilac_lower_unsupported(l, why.text);
-    }
-    through_shared(g, m);
     return true;
 }

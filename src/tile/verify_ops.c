@@ -227,6 +227,16 @@ static bool check_cat(const tile_verifier *verifier, const lilac_tile_op *op) {
     return good || shape_fault(verifier, op, from, to);
 }
 
+/* How lilac is told to move a tensor, where somebody wants to compare. */
+static bool check_movement(const tile_verifier *verifier, const lilac_tile_op *op) {
+    if (lilac_tile_find(&op->attributes, "lilac.movement") &&
+        lilac_tile_movement_of(op) == LILAC_TILE_MOVEMENT_ANY)
+        return refuse(verifier, op, "bad-attribute",
+                      "has an attribute 'lilac.movement' that is none of \"shared\", \"shuffles\" "
+                      "and \"unswizzled\"");
+    return true;
+}
+
 static bool check_gather(const tile_verifier *verifier, const lilac_tile_op *op) {
     const lilac_tile_type *from = operand_type(op, 0), *index = operand_type(op, 1);
     uint32_t axis;
@@ -235,7 +245,7 @@ static bool check_gather(const tile_verifier *verifier, const lilac_tile_op *op)
     bool good = index->rank == from->rank;
     for (uint32_t i = 0; good && i < from->rank; i++)
         good = i == axis || index->shape[i] == from->shape[i];
-    return good || shape_fault(verifier, op, from, index);
+    return check_movement(verifier, op) && (good || shape_fault(verifier, op, from, index));
 }
 
 static bool check_histogram(const tile_verifier *verifier, const lilac_tile_op *op) {
@@ -247,12 +257,7 @@ static bool check_convert(const tile_verifier *verifier, const lilac_tile_op *op
     const lilac_tile_type *from = operand_type(op, 0), *to = op->results[0].type;
     bool good =
         from->rank == to->rank && memcmp(from->shape, to->shape, sizeof *to->shape * to->rank) == 0;
-    if (lilac_tile_find(&op->attributes, "lilac.movement") &&
-        lilac_tile_movement_of(op) == LILAC_TILE_MOVEMENT_ANY)
-        return refuse(verifier, op, "bad-attribute",
-                      "has an attribute 'lilac.movement' that is none of \"shared\", \"shuffles\" "
-                      "and \"unswizzled\"");
-    return good || shape_fault(verifier, op, from, to);
+    return check_movement(verifier, op) && (good || shape_fault(verifier, op, from, to));
 }
 
 /* ---- memory ----------------------------------------------------------------------------- */

@@ -25,11 +25,11 @@ static const struct {
     {2, {0, 6}, {0, 3}, 1},
 };
 
-static void make_gather(lilac_text *out, const named_tensor *list, uint32_t axis) {
+static void make_gather(lilac_text *out, const named_tensor *list, uint32_t axis, const char *way) {
     named_parameters(out, list, 3);
     named_load(out, &list[0]);
     named_load(out, &list[1]);
-    lilac_text_printf(out, "    %%y = tt.gather %%x[%%i] {axis = %u : i32} : (", axis);
+    lilac_text_printf(out, "    %%y = tt.gather %%x[%%i] {axis = %u : i32%s} : (", axis, way);
     named_type(out, &list[0]);
     lilac_text_puts(out, ", ");
     named_type(out, &list[1]);
@@ -118,7 +118,9 @@ static void gathers(void **state) {
         if (i % 7 == 0) {
             named_random(&list[2], &random, context, warp_bits);
         }
-        make_gather(&text, list, axis);
+        static const char *const ways[] = {"", ", lilac.movement = \"shared\"", "",
+                                           ", lilac.movement = \"unswizzled\"", ""};
+        make_gather(&text, list, axis, ways[i % 5]);
         harness h;
         named_open(&h, &text, 1U << warp_bits, i % 4 == 3, list, 3);
         check_gather(&h, list, axis, &random);
@@ -253,58 +255,183 @@ static void cats(void **state) {
 
 /* ---- what they cost ---------------------------------------------------------------------- */
 
+/* A kernel that gathers a tensor of two dimensions along an axis, all of it in one layout. Its
+ * elements are all the first of p; row r's indices are all q[r]. */
+static void make_whole(lilac_text *text, const char *layout, const char *shape, const char *type,
+                       uint32_t axis, const char *way) {
+    const char *s = shape, *t = type;
+    unsigned rows = (unsigned)strtoul(shape, NULL, 10);
+    lilac_text_printf(text,
+                      "#l = %s\n#s = #ttg.slice<{dim = 1, parent = #l}>\nmodule {\n"
+                      "  tt.func public @k(%%p: !tt.ptr<%s>, %%q: !tt.ptr<i32>) {\n"
+                      "    %%1 = tt.splat %%p : !tt.ptr<%s> -> tensor<%sx!tt.ptr<%s>, #l>\n"
+                      "    %%2 = tt.load %%1 : tensor<%sx!tt.ptr<%s>, #l>\n",
+                      layout, t, t, s, t, s, t);
+    lilac_text_printf(
+        text,
+        "    %%3 = tt.make_range {end = %u : i32, start = 0 : i32} : tensor<%uxi32, #s>\n"
+        "    %%4 = tt.expand_dims %%3 {axis = 1 : i32} : tensor<%uxi32, #s> -> "
+        "tensor<%ux1xi32, #l>\n"
+        "    %%5 = tt.broadcast %%4 : tensor<%ux1xi32, #l> -> tensor<%sxi32, #l>\n"
+        "    %%6 = tt.splat %%q : !tt.ptr<i32> -> tensor<%sx!tt.ptr<i32>, #l>\n"
+        "    %%7 = tt.addptr %%6, %%5 : tensor<%sx!tt.ptr<i32>, #l>, tensor<%sxi32, #l>\n"
+        "    %%8 = tt.load %%7 : tensor<%sx!tt.ptr<i32>, #l>\n",
+        rows, rows, rows, rows, rows, s, s, s, s, s);
+    lilac_text_printf(text,
+                      "    %%9 = tt.gather %%2[%%8] {axis = %u : i32%s%s%s} : (tensor<%sx%s, #l>, "
+                      "tensor<%sxi32, #l>) -> tensor<%sx%s, #l>\n"
+                      "    tt.store %%1, %%9 : tensor<%sx!tt.ptr<%s>, #l>\n    tt.return\n  }\n}\n",
+                      axis, *way ? ", lilac.movement = \"" : "", way, *way ? "\"" : "", s, t, s, s,
+                      t, s, t);
+}
+
+#define BLOCKED(SIZE, LANES, WARPS)                                                                \
+    "#ttg.blocked<{sizePerThread = " SIZE ", threadsPerWarp = " LANES ", warpsPerCTA = " WARPS     \
+    ", order = [1, 0]}>"
+
 static void ways_of_gathers(void **state) {
     (void)state;
     static const struct {
         const char *layout, *shape, *type;
-        uint32_t axis, shuffles, warp_barriers, barriers;
+        uint32_t axis, shuffles, permutes, stores, warp_barriers, barriers;
+        const char *way;
     } cases[] = {
         /* A row is a warp's lanes: the index names the lane. */
-        {"#ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], "
-         "order = [1, 0]}>",
-         "64x32", "f32", 1, 16, 0, 0},
-        {"#ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], "
-         "order = [1, 0]}>",
-         "128x8", "f32", 1, 8, 0, 0},
-        /* Two registers of 16 bits are one word. */
-        {"#ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [2, 16], warpsPerCTA = [4, 1], "
-         "order = [1, 0]}>",
-         "64x32", "f16", 1, 16, 0, 0},
-        /* In the thread: selects. */
-        {"#ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [32, 1], warpsPerCTA = [4, 1], "
-         "order = [1, 0]}>",
-         "128x2", "f32", 1, 0, 0, 0},
+        {BLOCKED("[1, 1]", "[1, 32]", "[4, 1]"), "64x32", "f32", 1, 16, 0, 0, 0, 0, ""},
+        {BLOCKED("[1, 1]", "[4, 8]", "[4, 1]"), "128x8", "f32", 1, 8, 0, 0, 0, 0, ""},
+        /* Two registers: one shuffle each, and one of the two words. */
+        {BLOCKED("[1, 2]", "[1, 32]", "[4, 1]"), "64x64", "f32", 1, 64, 32, 0, 0, 0, ""},
+        /* Two registers of 16 bits are one word, out of which the element is permuted. */
+        {BLOCKED("[1, 2]", "[2, 16]", "[4, 1]"), "64x32", "f16", 1, 16, 16, 0, 0, 0, ""},
+        /* Eight of 8 bits are two: their last permute takes one of eight bytes. */
+        {BLOCKED("[1, 8]", "[8, 4]", "[4, 1]"), "64x32", "i8", 1, 32, 16, 0, 0, 0, ""},
+        /* In the thread: no movement. */
+        {BLOCKED("[1, 2]", "[32, 1]", "[4, 1]"), "128x2", "f32", 1, 0, 2, 0, 0, 0, ""},
         /* Too many registers for shuffles, but the warp's own. */
-        {"#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], "
-         "order = [1, 0]}>",
-         "32x256", "f32", 1, 0, 1, 0},
+        {BLOCKED("[1, 4]", "[8, 4]", "[4, 1]"), "32x256", "f32", 1, 0, 0, 64, 1, 0, ""},
         /* Across the warps. */
-        {"#ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], "
-         "order = [1, 0]}>",
-         "64x32", "f32", 0, 0, 0, 1},
+        {BLOCKED("[1, 1]", "[1, 32]", "[4, 1]"), "64x32", "f32", 0, 0, 0, 16, 0, 1, ""},
+        /* As somebody wants it. */
+        {BLOCKED("[1, 1]", "[1, 32]", "[4, 1]"), "64x32", "f32", 1, 0, 0, 16, 1, 0, "shared"},
+        {BLOCKED("[1, 1]", "[1, 32]", "[4, 1]"), "64x32", "f32", 1, 0, 0, 16, 0, 1, "unswizzled"},
+        {BLOCKED("[1, 4]", "[8, 4]", "[4, 1]"), "32x256", "f32", 1, 4096, 4032, 0, 0, 0,
+         "shuffles"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         lilac_text text = {0};
         harness h;
-        const char *s = cases[i].shape, *t = cases[i].type;
-        lilac_text_printf(
-            &text,
-            "#l = %s\nmodule {\n  tt.func public @k(%%p: !tt.ptr<%s>, %%q: !tt.ptr<i32>) {\n"
-            "    %%1 = tt.splat %%p : !tt.ptr<%s> -> tensor<%sx!tt.ptr<%s>, #l>\n"
-            "    %%2 = tt.splat %%q : !tt.ptr<i32> -> tensor<%sx!tt.ptr<i32>, #l>\n"
-            "    %%3 = tt.load %%1 : tensor<%sx!tt.ptr<%s>, #l>\n"
-            "    %%4 = tt.load %%2 : tensor<%sx!tt.ptr<i32>, #l>\n"
-            "    %%5 = tt.gather %%3[%%4] {axis = %u : i32} : (tensor<%sx%s, #l>, "
-            "tensor<%sxi32, #l>) -> tensor<%sx%s, #l>\n"
-            "    tt.store %%1, %%5 : tensor<%sx!tt.ptr<%s>, #l>\n    tt.return\n  }\n}\n",
-            cases[i].layout, t, t, s, t, s, s, t, s, cases[i].axis, s, t, s, s, t, s, t);
+        make_whole(&text, cases[i].layout, cases[i].shape, cases[i].type, cases[i].axis,
+                   cases[i].way);
         harness_open(&h, lilac_text_get(&text), 4, false);
         const char *made = lilac_text_get(&h.text);
+        print_message("%s x %s %s\n", cases[i].shape, cases[i].type, cases[i].way);
         assert_int_equal(count_text(made, "shuffle"), cases[i].shuffles);
+        assert_int_equal(count_text(made, "prmt"), cases[i].permutes);
+        assert_int_equal(count_text(made, "st.shared"), cases[i].stores);
         assert_int_equal(count_text(made, "    warp_barrier"), cases[i].warp_barriers);
         assert_int_equal(count_text(made, "    barrier"), cases[i].barriers);
         harness_close(&h);
         lilac_text_clear(&text);
+    }
+}
+
+static void refused_ways(void **state) {
+    (void)state;
+    static const struct {
+        const char *layout, *shape, *way, *id;
+    } cases[] = {
+        {BLOCKED("[1, 1]", "[32, 1]", "[1, 4]"), "64x32", "shuffles", "unsupported-operation"},
+        {BLOCKED("[1, 1]", "[32, 1]", "[1, 4]"), "64x32", "telepathy", "bad-attribute"},
+        {BLOCKED("[1, 1]", "[32, 1]", "[1, 4]"), "256x256", "shared", "too-much-shared-memory"},
+        {BLOCKED("[1, 1]", "[32, 1]", "[1, 4]"), "256x256", "", "too-much-shared-memory"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        lilac_text text = {0};
+        harness h;
+        make_whole(&text, cases[i].layout, cases[i].shape, "f32", 1, cases[i].way);
+        assert_false(harness_try(&h, lilac_text_get(&text), 4, false, NULL));
+        const lilac_diagnostic *found = lilac_diagnostics(h.context);
+        assert_non_null(found);
+        assert_string_equal(found->id, cases[i].id);
+        harness_close(&h);
+        lilac_text_clear(&text);
+    }
+}
+
+/* Lanes in different rows never meet in a bank, whatever the index, and neither do their stores. */
+static void rows_in_banks_of_their_own(void **state) {
+    (void)state;
+    static const struct {
+        const char *layout, *shape, *type;
+        uint32_t columns, stores, loads; /* wavefronts */
+    } cases[] = {
+        {BLOCKED("[1, 4]", "[32, 1]", "[1, 4]"), "32x128", "f32", 128, 128, 128},
+        {BLOCKED("[1, 32]", "[32, 1]", "[1, 4]"), "32x128", "f32", 128, 128, 128},
+        {BLOCKED("[1, 4]", "[32, 1]", "[1, 4]"), "32x128", "f16", 128, 64, 128},
+        {BLOCKED("[1, 4]", "[32, 1]", "[1, 4]"), "32x128", "i8", 128, 32, 128},
+        {BLOCKED("[1, 4]", "[32, 1]", "[1, 4]"), "32x128", "i64", 128, 256, 256},
+        {BLOCKED("[1, 1]", "[32, 1]", "[4, 1]"), "128x32", "f32", 32, 128, 128},
+    };
+    lilac_random random;
+    lilac_random_seed(&random, 24);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        lilac_text text = {0};
+        harness h;
+        uint32_t index[128];
+        make_whole(&text, cases[i].layout, cases[i].shape, cases[i].type, 1, "shared");
+        harness_open(&h, lilac_text_get(&text), 4, false);
+        for (size_t k = 0; k < sizeof index / sizeof *index; k++) {
+            index[k] = random_below(&random, cases[i].columns);
+        }
+        buffer buffers[] = {{data[0], 64}, {index, sizeof index}};
+        harness_run(&h, 1, buffers, 2, NULL, 0);
+        assert_int_equal(h.counters.shared_store_wavefronts, cases[i].stores);
+        assert_int_equal(h.counters.shared_load_wavefronts, cases[i].loads);
+        harness_close(&h);
+        lilac_text_clear(&text);
+    }
+}
+
+/* What is expected of random places, against drawing them. */
+static void scattered_places(void **state) {
+    (void)state;
+    enum { DRAWINGS = 400 };
+    lilac_random random;
+    lilac_random_seed(&random, 25);
+    for (uint32_t lanes = 0; lanes <= 5; lanes++) {
+        for (uint32_t words = lanes; words <= 10; words++) {
+            uint64_t sum = 0;
+            for (uint32_t k = 0; k < DRAWINGS; k++) {
+                uint32_t most = 0;
+                for (uint32_t group = 0; group < 32U >> lanes; group++) {
+                    uint32_t drawn[32], bank[32] = {0};
+                    for (uint32_t lane = 0; lane < 1U << lanes; lane++) {
+                        drawn[lane] = random_below(&random, 1U << words);
+                        bool is_new = true;
+                        for (uint32_t other = 0; other < lane; other++) {
+                            is_new &= drawn[other] != drawn[lane];
+                        }
+                        uint32_t at = drawn[lane] & ((1U << lanes) - 1);
+                        bank[at] += is_new;
+                        most = bank[at] > most ? bank[at] : most;
+                    }
+                }
+                sum += most;
+            }
+            double mean = (double)sum / DRAWINGS;
+            double expected = lilac_movement_scattered_wavefronts(lanes, lanes, words) / 16.0;
+            assert_true(fabs(mean - expected) <= 0.08 * mean);
+        }
+    }
+    /* Never more than there are words in a bank, or lanes. */
+    for (uint32_t lanes = 0; lanes <= 5; lanes++) {
+        for (uint32_t banks = 0; banks <= 5; banks++) {
+            for (uint32_t words = banks; words <= 12; words++) {
+                uint32_t wavefronts = lilac_movement_scattered_wavefronts(lanes, banks, words);
+                assert_in_range(wavefronts, 16, 16U << lanes);
+                assert_in_range(wavefronts, 16, 16U << (words - banks));
+            }
+        }
     }
 }
 
@@ -314,6 +441,9 @@ int main(void) {
         cmocka_unit_test(histograms),
         cmocka_unit_test(cats),
         cmocka_unit_test(ways_of_gathers),
+        cmocka_unit_test(refused_ways),
+        cmocka_unit_test(rows_in_banks_of_their_own),
+        cmocka_unit_test(scattered_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

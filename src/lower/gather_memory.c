@@ -1,0 +1,241 @@
+/* The memory of a tt.gather that goes through shared memory.
+ *
+ * What is known of a load's lanes is where they stand beside the axis; along it they stand where
+ * their indices say. So the banks are given out in this order:
+ *
+ *     in a word        registers of the source, those along the axis first: stores of whole words
+ *     banks            first what tells the result's lanes apart beside the axis: such lanes never
+ *                      meet. Then the axis: what an index can do is spread over all that is left
+ *     segments         the rest, the rest of the axis with it
+ *
+ *     32 rows in 32 lanes:   offset = column · 32 + row    no index makes a conflict
+ *
+ * Where lanes of the source differ by what is a segment, their stores would meet; that direction is
+ * then given a bank as well (as a swizzle does). Of banks that only the axis uses this costs the
+ * loads nothing; of others it may, and both are tried. Loads are priced by what is to be expected
+ * of random indices. */
+#include "gather.h"
+
+#include <string.h>
+
+typedef struct memory_plan {
+    uint64_t bank[LILAC_LAYOUT_MAX_BITS], segment[LILAC_LAYOUT_MAX_BITS];
+    uint32_t in_word, banks; /* of `bank`: in a word, and in all */
+    uint32_t axis_banks;     /* of those, which lead along the axis: a mask */
+    uint32_t segments;
+    lilac_lower_basis span; /* of all of them; a bank's tag is its bit */
+} memory_plan;
+
+static uint64_t axis_mask(const lilac_gather *g) {
+    return ((UINT64_C(1) << g->from->bits[g->axis]) - 1) << g->from->start[g->axis];
+}
+
+/* Lanes of one transaction. */
+static uint32_t transaction_bits(const lilac_gather *g) {
+    uint32_t lanes = lilac_lower_log2(
+        lilac_movement_transaction_lanes(g->l->target->arch, lilac_gather_element_bits(g) / 8));
+    return lanes < g->from->lane_bits ? lanes : g->from->lane_bits;
+}
+
+static void add_bank(const lilac_gather *g, memory_plan *p, uint32_t most, uint64_t vector) {
+    if (p->banks < most && lilac_lower_basis_add(&p->span, vector, UINT64_C(1) << p->banks)) {
+        p->axis_banks |= (vector & ~axis_mask(g)) == 0 ? 1U << p->banks : 0;
+        p->bank[p->banks++] = vector;
+    }
+}
+
+static void give_banks(const lilac_gather *g, memory_plan *p) {
+    const lilac_arch *arch = g->l->target->arch;
+    uint32_t element = lilac_lower_log2(lilac_gather_element_bits(g) / 8);
+    uint32_t word = lilac_lower_log2(arch->bank_bytes), lanes = transaction_bits(g);
+    uint32_t banks = lilac_lower_log2(arch->banks) + word - element;
+    uint64_t along = axis_mask(g);
+    p->in_word = word > element ? word - element : 0;
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < g->from->register_bits; i++) {
+            uint64_t column = g->from->registers[i];
+            if ((g->own >> i & 1) && (pass == 1 || (column & ~along) == 0)) {
+                add_bank(g, p, p->in_word, column);
+            }
+        }
+    }
+    for (uint32_t i = 0; i < lanes; i++) { /* too few registers: two lanes in a word */
+        if ((g->from->threads[i] & ~along) == 0) {
+            add_bank(g, p, p->in_word, g->from->threads[i]);
+        }
+    }
+    p->in_word = p->banks;
+    banks = banks < p->in_word ? p->in_word : banks;
+    for (uint32_t i = 0; i < lanes; i++) {
+        add_bank(g, p, banks, lilac_gather_beside(g, g->to, g->to->threads[i]));
+    }
+    for (uint32_t i = 0; i < lanes; i++) {
+        if ((g->from->threads[i] & ~along) == 0) {
+            add_bank(g, p, banks, g->from->threads[i]);
+        }
+    }
+    for (uint32_t i = 0; i < g->from->bits[g->axis]; i++) {
+        add_bank(g, p, banks, lilac_gather_axis_unit(g, i));
+    }
+    for (uint32_t i = 0; i < g->from->thread_bits; i++) {
+        add_bank(g, p, banks, g->from->threads[i]);
+    }
+    for (uint32_t i = 0; i < g->from->layout->out_bits; i++) {
+        add_bank(g, p, banks, UINT64_C(1) << i);
+    }
+}
+
+static bool is_in(const lilac_lower_basis *span, uint64_t vector) {
+    uint64_t ignored = 0;
+    return lilac_lower_basis_reduce(span, vector, &ignored) == 0;
+}
+
+/* The bank of each segment's direction, such that the source's lanes stay apart; `any`: also of
+ * banks that keep the result's lanes apart. */
+static void give_segments(const lilac_gather *g, memory_plan *p, bool any) {
+    lilac_lower_basis taken = {0}; /* banks that the source's lanes reach, as far as seen */
+    uint64_t words = ~((UINT64_C(1) << p->in_word) - 1);
+    uint32_t lanes = transaction_bits(g);
+    for (uint32_t i = 0; i < lanes; i++) {
+        uint64_t bank = 0;
+        if (lilac_lower_basis_reduce(&p->span, g->from->threads[i], &bank) == 0) {
+            (void)lilac_lower_basis_add(&taken, bank & words, 0);
+            continue;
+        }
+        for (uint32_t k = p->in_word; k < p->banks && is_in(&taken, bank & words); k++) {
+            uint64_t other = bank ^ UINT64_C(1) << k;
+            bool may = any || (p->axis_banks >> k & 1);
+            bank = may && !is_in(&taken, other & words) ? other : bank;
+        }
+        (void)lilac_lower_basis_add(&taken, bank & words, 0);
+        /* `bank` is the lane's from now on: what else it differs by is the segment. */
+        uint64_t rest = g->from->threads[i];
+        for (uint32_t k = 0; k < p->banks; k++) {
+            rest ^= bank >> k & 1 ? p->bank[k] : 0;
+        }
+        if (lilac_lower_basis_add(&p->span, rest, 0)) {
+            p->segment[p->segments++] = rest;
+        }
+    }
+    for (uint32_t i = 0; i < g->from->bits[g->axis]; i++) {
+        if (lilac_lower_basis_add(&p->span, lilac_gather_axis_unit(g, i), 0)) {
+            p->segment[p->segments++] = lilac_gather_axis_unit(g, i);
+        }
+    }
+    for (uint32_t i = 0; i < g->from->layout->out_bits; i++) {
+        if (lilac_lower_basis_add(&p->span, UINT64_C(1) << i, 0)) {
+            p->segment[p->segments++] = UINT64_C(1) << i;
+        }
+    }
+}
+
+static bool make_layout(const lilac_gather *g, lilac_layout *layout, uint32_t count,
+                        const uint64_t *columns, lilac_reason *why) {
+    lilac_layout_init(layout);
+    for (uint32_t d = 0; d < g->from->rank; d++) {
+        if (!lilac_layout_add_out(layout, g->from->layout->out[d].name, g->from->bits[d], why)) {
+            return false;
+        }
+    }
+    return lilac_layout_add_in(layout, "offset", count, columns, why) &&
+           lilac_layout_add_in(layout, "block", 0, columns, why);
+}
+
+static bool spread_memory(const lilac_gather *g, bool any, lilac_layout *layout,
+                          lilac_reason *why) {
+    memory_plan p = {.banks = 0};
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
+    give_banks(g, &p);
+    give_segments(g, &p, any);
+    memcpy(columns, p.bank, p.banks * sizeof *columns);
+    memcpy(columns + p.banks, p.segment, p.segments * sizeof *columns);
+    return make_layout(g, layout, p.banks + p.segments, columns, why);
+}
+
+/* Row-major. */
+static bool plain_memory(const lilac_gather *g, lilac_layout *layout, lilac_reason *why) {
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
+    uint32_t count = 0;
+    for (uint32_t d = g->from->rank; d-- > 0;) {
+        for (uint32_t i = 0; i < g->from->bits[d]; i++) {
+            columns[count++] = 1ULL << (g->from->start[d] + i);
+        }
+    }
+    return make_layout(g, layout, count, columns, why);
+}
+
+/* ---- prices ------------------------------------------------------------------------------- */
+
+/* Of one load by one warp, in sixteenths: of its lanes, those that differ in banks whatever the
+ * index is are apart, and the others draw. */
+static uint64_t load_wavefronts(const lilac_gather *g, const lilac_layout *memory) {
+    const lilac_arch *arch = g->l->target->arch;
+    uint32_t element = lilac_lower_log2(lilac_gather_element_bits(g) / 8);
+    uint32_t word = lilac_lower_log2(arch->bank_bytes), lanes = transaction_bits(g);
+    uint32_t in_word = word > element ? word - element : 0, differ = 0;
+    uint32_t bank_bits = lilac_lower_log2(arch->banks) + word - element - in_word;
+    lilac_lower_basis offsets = {0}, banks = {0}, words = {0};
+    for (uint32_t i = 0; i < lilac_layout_in_bits(memory, "offset"); i++) {
+        (void)lilac_lower_basis_add(&offsets, lilac_layout_column(memory, "offset", i), 1ULL << i);
+    }
+    for (uint32_t i = 0; i < g->from->bits[g->axis]; i++) {
+        uint64_t offset = 0;
+        (void)lilac_lower_basis_reduce(&offsets, lilac_gather_axis_unit(g, i), &offset);
+        offset >>= in_word;
+        (void)lilac_lower_basis_add(&words, offset, 0);
+        (void)lilac_lower_basis_add(&banks, offset & ((1ULL << bank_bits) - 1), 0);
+    }
+    uint32_t drawn = banks.count;
+    for (uint32_t i = 0; i < lanes; i++) {
+        uint64_t offset = 0;
+        (void)lilac_lower_basis_reduce(&offsets, lilac_gather_beside(g, g->to, g->to->threads[i]),
+                                       &offset);
+        offset >>= in_word;
+        differ += g->to->threads[i] != 0;
+        (void)lilac_lower_basis_add(&words, offset, 0);
+        (void)lilac_lower_basis_add(&banks, offset & ((1ULL << bank_bits) - 1), 0);
+    }
+    uint32_t apart = banks.count - drawn;
+    uint64_t transactions = UINT64_C(1) << (g->from->lane_bits - lanes);
+    return transactions * lilac_movement_scattered_wavefronts(differ > apart ? differ - apart : 0,
+                                                              drawn, words.count - apart);
+}
+
+static bool price_memory(const lilac_gather *g, lilac_gather_memory *m, lilac_reason *why) {
+    if (!lilac_movement_access_init(&m->store, &m->source, &m->layout, lilac_gather_element_bits(g),
+                                    g->l->target->arch, why)) {
+        return false;
+    }
+    uint64_t results = lilac_gather_results(g);
+    lilac_movement_price price = {.stores = m->store.instructions,
+                                  .store_wavefronts = m->store.wavefronts,
+                                  .loads = results,
+                                  .barriers = g->l->target->num_warps};
+    price.load_wavefronts = results * load_wavefronts(g, &m->layout) / 16;
+    m->price = lilac_movement_price_cycles(
+        &price, g->in_warp ? LILAC_MOVEMENT_BARRIER_WARP : LILAC_MOVEMENT_BARRIER_BLOCK,
+        g->l->target->arch);
+    return true;
+}
+
+bool lilac_gather_choose_memory(const lilac_gather *g, lilac_gather_memory *memory,
+                                lilac_reason *why) {
+    if (!lilac_lower_layout_of(&memory->source, g->from, g->from, g->own, why)) {
+        return false;
+    }
+    if (g->way == LILAC_TILE_MOVEMENT_UNSWIZZLED) {
+        return plain_memory(g, &memory->layout, why) && price_memory(g, memory, why);
+    }
+    if (!spread_memory(g, false, &memory->layout, why) || !price_memory(g, memory, why)) {
+        return false;
+    }
+    if (memory->store.conflicts > 0) {
+        lilac_gather_memory other = {.source = memory->source};
+        lilac_reason ignored;
+        if (spread_memory(g, true, &other.layout, &ignored) && price_memory(g, &other, &ignored) &&
+            other.price < memory->price) {
+            *memory = other;
+        }
+    }
+    return true;
+}
