@@ -156,13 +156,13 @@ class Compilation:
 
     def describe(self, text: str, metadata: dict[str, Any]) -> None:
         function, place = _FUNCTION.search(text), _PLACE.search(text)
-        self.record["kernel"] = (function.group(1) or function.group(2)) if function else None
+        self.record["name"] = (function.group(1) or function.group(2)) if function else None
         self.record["file"] = place.group(1) if place else None
         self.record["line"] = int(place.group(2)) if place else None
-        metadata["name"] = self.record["kernel"]
+        metadata["name"] = self.record["name"]
 
     def refuse(self, messages: list[str], id: str = "unsupported-option") -> CompilationError:
-        file, line, name = (self.record[key] for key in ("file", "line", "kernel"))
+        file, line, name = (self.record[key] for key in ("file", "line", "name"))
         return CompilationError([Diagnostic(id, message, file, line) for message in messages], name)
 
     def compile(self, text: str, metadata: dict[str, Any]) -> str:
@@ -183,9 +183,9 @@ class Compilation:
             kernel = compile(text, target=target, num_warps=options.num_warps, num_ctas=options.num_ctas,
                              num_stages=options.num_stages, fuse=options.enable_fp_fusion,
                              line_info=not knobs.compilation.disable_line_info,
-                             file=f"{self.record['kernel']}.ttir")
+                             file=f"{self.record['name']}.ttir")
         except CompilationError as error:
-            raise self.settings.refusal(error.diagnostics, self.record["kernel"]) from None
+            raise self.settings.refusal(error.diagnostics, self.record["name"]) from None
         said = kernel.metadata
         self.record["compile"] = sum(one["seconds"] for one in said["passes"])
         metadata["name"] = said["name"]
@@ -271,6 +271,6 @@ def warn_of_fallback(record: dict[str, Any]) -> None:
     """At the kernel's line; once for each kernel compiled or loaded."""
     first = record["diagnostics"][0]
     where = f"{first['file']}:{first['line']}: " if first["file"] else ""
-    warnings.warn_explicit(f"kernel '{record['kernel']}' is compiled by Triton; lilac refuses it: "
+    warnings.warn_explicit(f"kernel '{record['name']}' is compiled by Triton; lilac refuses it: "
                            f"{where}{first['message']} [{first['id']}]", FallbackWarning,
                            record["file"] or "<kernel>", record["line"] or 1)

@@ -8,6 +8,7 @@ object a line.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import tempfile
@@ -24,7 +25,7 @@ PARENT_VARIABLE = "LILAC_TRITON_PARENT"  # "pid:file" of the process that will r
 class Row:
     """One kernel as compiled for one set of types, constants and options."""
 
-    kernel: str
+    name: str
     compiler: str
     """"lilac", "triton" (handed back) or "refused"."""
     file: Optional[str] = None
@@ -96,7 +97,7 @@ class Report:
                   "spills", "shared", "")]
         for row in self.rows:
             own = row.seconds.get("lilac", 0) + row.seconds.get("triton", 0)
-            table.append((row.kernel, row.place, row.compiler, _number(row.num_warps),
+            table.append((row.name, row.place, row.compiler, _number(row.num_warps),
                           _milliseconds(row.seconds.get("front end")), _milliseconds(row.seconds.get("ttir")),
                           _milliseconds(own or None), _milliseconds(row.seconds.get("ptxas")),
                           _number(row.registers), _number(row.spills), _number(row.shared),
@@ -110,7 +111,7 @@ class Report:
         lines.append("lilac: " + ", ".join(f"{count} {what}" for count, what in counts if count) +
                      " (times in ms, shared memory in bytes)")
         for row in self.triton + self.refused:
-            lines.append(f"  {row.kernel}: {row.reason}")
+            lines.append(f"  {row.name}: {row.reason}")
         return "\n".join(lines)
 
 
@@ -132,7 +133,7 @@ _pid = os.getpid()
 def _row(metadata: dict[str, Any], cached: bool) -> Row:
     record = metadata["lilac"]
     target = metadata.get("target")
-    return Row(kernel=str(record["kernel"]), compiler=record["compiler"], file=record["file"], line=record["line"],
+    return Row(name=str(record["name"]), compiler=record["compiler"], file=record["file"], line=record["line"],
                target=getattr(target, "arch", None), num_warps=metadata.get("num_warps"),
                num_ctas=metadata.get("num_ctas"), registers=record.get("registers"), spills=record.get("spills"),
                shared=metadata.get("shared"), seconds=dict(record["seconds"]), compile=record.get("compile"),
@@ -149,18 +150,20 @@ def _add(row: Row) -> None:
         if known is not None and row.cached:
             return
         _rows[row.hash] = row
-    files = [os.environ.get(FILE_VARIABLE)]
-    parent, _, file = os.environ.get(PARENT_VARIABLE, "").partition(":")
-    if file and parent != str(os.getpid()):
-        files.append(file)
-    line = (json.dumps(asdict(row)) + "\n").encode()
-    for path in files:
-        if path:  # one write, so that processes do not mix their lines
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-            try:
-                os.write(descriptor, line)
-            finally:
-                os.close(descriptor)
+    file = os.environ.get(FILE_VARIABLE)
+    if file:
+        _append(file, row, os.O_CREAT)
+    parent, file = _parent()
+    if file and parent != os.getpid() and os.path.exists(file):
+        _append(file, row, 0)
+
+
+def _append(path: str, row: Row, flags: int) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | flags, 0o644)
+    try:  # one write, so that the lines of several processes do not mix
+        os.write(descriptor, (json.dumps(asdict(row)) + "\n").encode())
+    finally:
+        os.close(descriptor)
 
 
 def compiled(metadata: dict[str, Any]) -> None:
@@ -185,15 +188,31 @@ def loaded(metadata: Any, settings: Any) -> None:
         warn_of_fallback(record)
 
 
-def name_parent_file() -> str:
-    """The value of PARENT_VARIABLE for processes that this one starts. The file is made by them."""
-    folder = tempfile.gettempdir()
-    return f"{os.getpid()}:{os.path.join(folder, f'lilac-{os.getpid()}-{os.urandom(4).hex()}.jsonl')}"
+def _parent() -> tuple[int, str]:
+    """The process that reads its children's rows, and the file in which it looks for them."""
+    parent, _, file = os.environ.get(PARENT_VARIABLE, "").partition(":")
+    return int(parent or 0), file
+
+
+def listen_to_children() -> None:
+    """Makes the file into which processes that this one starts write their rows."""
+    if PARENT_VARIABLE in os.environ:
+        return  # this process is such a one
+    descriptor, path = tempfile.mkstemp(prefix="lilac-", suffix=".jsonl")
+    os.close(descriptor)
+    os.environ[PARENT_VARIABLE] = f"{os.getpid()}:{path}"
+    atexit.register(_forget_children)
+
+
+def _forget_children() -> None:
+    parent, file = _parent()
+    if file and parent == os.getpid() and os.path.exists(file):
+        os.unlink(file)
 
 
 def _rows_of_children() -> list[Row]:
-    parent, _, file = os.environ.get(PARENT_VARIABLE, "").partition(":")
-    if not file or parent != str(os.getpid()) or not os.path.exists(file):
+    parent, file = _parent()
+    if not file or parent != os.getpid() or not os.path.exists(file):
         return []
     with open(file, encoding="utf-8") as lines:
         return [Row(**json.loads(line)) for line in lines]
@@ -214,10 +233,6 @@ def reset_report() -> None:
     """Forgets the rows."""
     with _lock:
         _rows.clear()
-    remove_children_file()
-
-
-def remove_children_file() -> None:
-    parent, _, file = os.environ.get(PARENT_VARIABLE, "").partition(":")
-    if file and parent == str(os.getpid()) and os.path.exists(file):
-        os.unlink(file)
+    parent, file = _parent()
+    if file and parent == os.getpid() and os.path.exists(file):
+        os.truncate(file, 0)

@@ -7,7 +7,6 @@ so far: its caches' tag, the hash of the backend, and its worker processes, whic
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import functools
 import hashlib
@@ -173,9 +172,7 @@ def _on(settings: Settings) -> None:
     _undo.append(launch.install())
     _set(VARIABLE, "fallback" if settings.fallback else "1")
     _set(TAG_VARIABLE, _without(os.environ.get(TAG_VARIABLE, ""), settings.key) + settings.key)
-    if not os.environ.get(rows.PARENT_VARIABLE):
-        os.environ[rows.PARENT_VARIABLE] = rows.name_parent_file()
-        atexit.register(rows.remove_children_file)
+    rows.listen_to_children()
 
 
 def _without(tag: str, key: str) -> str:
