@@ -37,6 +37,19 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 from launches import LAUNCHES, reference  # noqa: E402
 
+
+def load_measure():
+    """How `python -m lilac.bench` takes times; the package need not be built for it."""
+    path = HERE.parent / "python" / "lilac" / "bench" / "measure.py"
+    spec = importlib.util.spec_from_file_location("measure", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+measure = load_measure()
+STOPWATCHES = {}
+
 BANDWIDTH = 4.2e12  # bytes a second that an H200 copies at most; the bound of these kernels
 GUARD = 1024        # poisoned elements behind every output
 POISON = -91        # of integers; floats: NaN
@@ -336,35 +349,18 @@ class Data:
 # ---- measuring ------------------------------------------------------------------------------
 
 
+def stopwatch(torch, clean=False):
+    """One a process: it holds a buffer of 256 MiB."""
+    if clean not in STOPWATCHES:
+        STOPWATCHES[clean] = measure.Stopwatch(torch, clean)
+    return STOPWATCHES[clean]
+
+
 def time_both(torch, kernels, budget, rounds, clean=False):
-    """Milliseconds of each kernel: medians of each round, the order alternating. Before each launch
-    256 MiB are written, or with `clean` read: the first leaves the L2 cache full of what the kernel's
-    traffic must write back, the second with nothing to write."""
-    flush = torch.zeros(64 << 20, dtype=torch.int32, device="cuda")
-    events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
-              for _ in range(400)]
-
-    def once(kernel, repeats):
-        for start, end in events[:repeats]:
-            if clean:
-                flush.max()
-            else:
-                flush.zero_()
-            start.record()
-            kernel.launch()
-            end.record()
-        torch.cuda.synchronize()
-        return [start.elapsed_time(end) for start, end in events[:repeats]]
-
-    for kernel in kernels:  # clocks and caches
-        once(kernel, 20)
-    estimate = statistics.median(once(kernels[0], 10)) + 0.12  # with the flush
-    repeats = int(max(20, min(len(events), budget / (2 * rounds * estimate))))
-    medians = [[], []]
-    for number in range(rounds):
-        for which in ((0, 1) if number % 2 == 0 else (1, 0)):
-            medians[which].append(statistics.median(once(kernels[which], repeats)))
-    return medians, repeats
+    """Milliseconds of each kernel, a median for each round, and the launches of a round."""
+    watch = stopwatch(torch, clean)
+    turns = [lambda count, kernel=kernel: watch.time(kernel.launch, count) for kernel in kernels]
+    return measure.in_turn(turns, rounds, budget, watch.flush_ms)
 
 
 def run_case(tools, name, launch, seed, timed):
