@@ -3,7 +3,8 @@ in a module with `cases()`, at the sizes of language models and of production ta
 
 from importlib import import_module
 
-MODULES = ("pointwise",)
+MODULES = ("corpus", "pointwise", "reductions", "softmax", "norms", "welford", "jagged", "gated", "rope",
+           "losses", "embedding", "scans", "sorting", "transposes")
 
 
 def cases():
