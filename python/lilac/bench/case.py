@@ -60,9 +60,10 @@ class Buffer:
     """A tensor argument.
 
     `fill` says what it holds before a launch: "normal" (mean 0, deviation 1), "uniform" (0 to 1),
-    ("integers", low, high) with high left out, "zeros", or a function(torch, generator, device) that
-    gives a tensor of this shape; left out: "normal", or the integers of a byte. An output is poisoned before each checked launch, unless the kernel
-    also reads it: then `fill` says what it finds there.
+    ("integers", low, high) with high not among them, "zeros", or a function(torch, generator, device)
+    that gives a tensor of this shape; when left out, "normal" or the integers of a byte. An output is
+    poisoned before each checked launch, unless the kernel also reads it: then `fill` says what it
+    finds there.
     """
 
     shape: tuple
@@ -266,7 +267,7 @@ class Case:
 
     `reference` takes what the launch is given (by the parameters' names, see Launch.inputs) and gives
     the expected output, or a dict of them by name. An element may be off by `tolerance` (a number, or
-    one for each output by name) times its magnitude or the output's root mean square, whichever is
+    one for each output by name) times its magnitude or the output's mean magnitude, whichever is
     larger; 0 asks for the very numbers. `bytes` are what any program for this operator must move
     between the processor and memory, by default every buffer once; `operations` the arithmetic.
     """
@@ -324,5 +325,5 @@ def error(got, want, tolerance):
         return math.inf
     zero = want.new_zeros(())
     got, want = got.where(finite, zero), want.where(finite, zero)
-    scale = want.abs().clamp_min(want.square().mean().sqrt().clamp_min(1e-300).item())
+    scale = want.abs().clamp_min(max(want.abs().mean().item(), 1e-300))
     return ((got - want).abs() / (tolerance * scale)).max().item()

@@ -38,21 +38,20 @@ def batch_transpose(x, out, rows, columns, ROWS: tl.constexpr, COLUMNS: tl.const
 
 @triton.jit
 def permute(x, out, A, B, C, BLOCK_A: tl.constexpr, BLOCK_B: tl.constexpr, BLOCK_C: tl.constexpr,
-            ORDER: tl.constexpr):
-    """[A, B, C] to [C, A, B] or [C, B, A]: a box a program."""
+            REVERSE: tl.constexpr):
+    """[A, B, C] to [C, A, B], or to [C, B, A]: a box a program."""
     a = tl.program_id(0) * BLOCK_A + tl.arange(0, BLOCK_A)
     b = tl.program_id(1) * BLOCK_B + tl.arange(0, BLOCK_B)
     c = tl.program_id(2) * BLOCK_C + tl.arange(0, BLOCK_C)
     place = a[:, None, None] * (B * C) + b[None, :, None] * C + c[None, None, :]
     mask = (a < A)[:, None, None] & (b < B)[None, :, None] & (c < C)[None, None, :]
-    value = tl.permute(tl.load(x + place, mask=mask), ORDER)
-    if ORDER[1] == 0:  # [C, A, B]
-        place = c[:, None, None] * (A * B) + a[None, :, None] * B + b[None, None, :]
-        mask = (c < C)[:, None, None] & (a < A)[None, :, None] & (b < B)[None, None, :]
-    else:  # [C, B, A]
+    value = tl.load(x + place, mask=mask)
+    if REVERSE:
         place = c[:, None, None] * (A * B) + b[None, :, None] * A + a[None, None, :]
-        mask = (c < C)[:, None, None] & (b < B)[None, :, None] & (a < A)[None, None, :]
-    tl.store(out + place, value, mask=mask)
+        tl.store(out + place, tl.permute(value, (2, 1, 0)), mask=tl.permute(mask, (2, 1, 0)))
+    else:
+        place = c[:, None, None] * (A * B) + a[None, :, None] * B + b[None, None, :]
+        tl.store(out + place, tl.permute(value, (2, 0, 1)), mask=tl.permute(mask, (2, 0, 1)))
 
 
 @triton.jit
@@ -89,7 +88,8 @@ def batch_case(dtype, batch, rows, columns, tile=(64, 64), num_warps=4):
 def permute_case(dtype, shape, box, order, num_warps=4):
     launch = Launch(permute, tuple(triton.cdiv(n, b) for n, b in zip(shape, box)),
                     [Buffer(shape, dtype), Buffer([shape[d] for d in order], dtype, output=True), *shape],
-                    BLOCK_A=box[0], BLOCK_B=box[1], BLOCK_C=box[2], ORDER=order, num_warps=num_warps)
+                    BLOCK_A=box[0], BLOCK_B=box[1], BLOCK_C=box[2], REVERSE=order == (2, 1, 0),
+                    num_warps=num_warps)
     name = "".join(map(str, order)) + "_" + dtype + "_" + "x".join(map(str, shape))
     return Case(f"permute_{name}", "transpose", launch, lambda a: a.x.permute(order))
 
