@@ -23,9 +23,9 @@
  *   ptx-refused         a compiler refused the PTX; a note holds all that it said
  *   no-ptxas            no ptxas where one is looked for, or it cannot be run
  *   wrong-device        compiled for another device
- *   shared-memory       a kernel wants more than a block of this device may have
+ *   too-much-shared-memory    a kernel wants more than a block of this device may have
  *   unknown-kernel      a module without that kernel
- *   argument-count, grid-size, not-device-memory    a launch that cannot be
+ *   argument-count, grid-size, not-device-memory, scratch-memory    a launch that cannot be
  *
  * An error in a running kernel (an address that is not there, a failed assertion) is told by the
  * next call that waits for it, and kills that CUDA context, not the process: lilac_gpu_is_lost then
@@ -180,8 +180,8 @@ typedef struct lilac_gpu_kernel_facts {
 } lilac_gpu_kernel_facts;
 
 /* A program's kernel as machine code; `options` may be NULL: the driver's compiler. NULL:
- * `ptx-refused`, `no-ptxas`, `shared-memory`, `unknown-kernel`, `cuda-error`. What `program` points
- * to is copied. */
+ * `ptx-refused`, `no-ptxas`, `too-much-shared-memory`, `unknown-kernel`, `cuda-error`. What
+ * `program` points to is copied. */
 LILAC_API LILAC_MUST_USE lilac_gpu_kernel *
 lilac_gpu_load_program(lilac_gpu *gpu, lilac_context *context, const lilac_gpu_program *program,
                        const lilac_gpu_load_options *options);

@@ -152,7 +152,7 @@ static bool claim(lilac_gpu_kernel *kernel, lilac_context *context) {
     const lilac_gpu_program *program = &kernel->program;
     int result = 0;
     if (kernel->facts.shared_bytes > gpu->device.shared_bytes) {
-        lilac_error(context, (lilac_position){0}, 0, "shared-memory",
+        lilac_error(context, (lilac_position){0}, 0, "too-much-shared-memory",
                     "kernel '%s' wants %u bytes of shared memory a block, and %s has at most %u",
                     program->name, kernel->facts.shared_bytes, gpu->device.name,
                     gpu->device.shared_bytes);

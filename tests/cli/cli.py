@@ -76,7 +76,7 @@ class CommandTest(unittest.TestCase):
 
 
 class Usage(CommandTest):
-    SUBCOMMANDS = ("compile", "run", "layout", "conflicts", "convert", "swizzle", "view")
+    SUBCOMMANDS = ("compile", "run", "bench", "layout", "conflicts", "convert", "swizzle", "view")
 
     def test_help_everywhere(self):
         for words in (["--help"], ["-h"], ["help"]):
@@ -131,8 +131,24 @@ class Usage(CommandTest):
                 (["run", "a", "--grid", "1", "--arg", "=3"], "NAME=VALUE"),
                 (["run", "a", "--grid", "1", "--save", "x="], "NAME=FILE"),
                 (["run", "a", "--grid", "1", "--expect", "x"], "NAME=FILE"),
-                (["run", "a", "--grid", "1", "--device", "cuda"], "simulator only"),
                 (["run", "a", "--grid", "1", "--device", "abacus"], "no device 'abacus'"),
+                (["run", "a", "--grid", "1", "--device", "cudas"], "no device 'cudas'"),
+                (["run", "a", "--grid", "1", "--device", "cuda:"], "cuda:0 is the first GPU"),
+                (["run", "a", "--grid", "1", "--device", "cuda:x"], "cuda:0 is the first GPU"),
+                (["run", "a", "--grid", "1", "--compiler", "ptxas"], "the simulator needs none"),
+                (["run", "a", "--grid", "1", "--device", "cuda", "--limit", "5"],
+                 "are the simulator's"),
+                (["run", "a", "--grid", "1", "--device", "cuda", "--compiler", "gcc"],
+                 "takes driver or ptxas"),
+                (["bench"], "which file"),
+                (["bench", "a"], "--grid"),
+                (["bench", "a", "b", "--grid", "1"], "one file"),
+                (["bench", "a", "--grid", "1", "--device", "simulator"], "no GPU 'simulator'"),
+                (["bench", "a", "--grid", "1", "--bytes", "0"], "a number of bytes"),
+                (["bench", "a", "--grid", "1", "--bytes", "many"], "a number of bytes"),
+                (["bench", "a", "--grid", "1", "--seconds", "0"], "takes a time"),
+                (["bench", "a", "--grid", "1", "--seconds", "1h"], "takes a time"),
+                (["bench", "a", "--grid", "1", "--arg", "x"], "NAME=VALUE"),
                 (["layout"], "which type"),
         ]:
             done = self.lilac(*words, status=USAGE)
@@ -549,6 +565,8 @@ class Run(CommandTest):
                 ({"x": "zeros:f32:4y4"}, "argument-type", "no shape"),
                 ({"x": "zeros:f32:99999x99999x99999"}, "argument-type", "no shape"),
                 ({"x": "zeros:q7:4"}, "argument-type", "does not name an element type"),
+                ({"x": "random:f32:4x4:9"}, "argument-type", "random floats take no bound"),
+                ({"x": "random:f32:4x"}, "argument-type", "no shape"),
                 ({"n": "@x.npy"}, "argument-type", "a number is needed"),
                 ({"n": "many"}, "argument-type", "'many' is no integer"),
                 ({"n": "1.5"}, "argument-type", "'1.5' is no integer"),
@@ -560,6 +578,29 @@ class Run(CommandTest):
             self.assertLocated(done, "<argument %d>" % ("xon".index(*given) + 1), id, 1, words)
             self.assertRegex(done.stderr, r"(?m)^%s:2:\d+: note: parameter '%s' has type "
                              % (re.escape(self.file), *given))
+
+    def test_random_buffers(self):
+        """The same ones in every run, other ones for another parameter, and from -1 to 1."""
+        words = ["--save", "x=x1.npy", "--save", "o=o1.npy"]
+        self.twice(*words, x="random:f32:10x10", o="random:f32:10x10", n=0)
+        first, other = (npy.read(self.path(name))[0] for name in ("x1.npy", "o1.npy"))
+        self.twice(*words, x="random:f32:10x10", o="random:f32:10x10", n=0)
+        self.assertEqual(npy.read(self.path("x1.npy"))[0], first)
+        self.assertNotEqual(first, other)
+        self.assertTrue(all(-1 <= value < 1 for value in first))
+        self.assertTrue(len(set(first)) > 90 and min(first) < -0.5 and max(first) > 0.5)
+
+    def test_random_integers(self):
+        text = TWICE.replace("!tt.ptr<f32>", "!tt.ptr<i16>").replace("xf32>", "xi16>")
+        self.file = self.write("integers.ttir", text.replace("arith.addf", "arith.addi"))
+        self.twice("--save", "x=x.npy", x="random:i16:1000:7", o="zeros:i16:100", n=0)
+        self.assertEqual(sorted(set(npy.read(self.path("x.npy"))[0])), list(range(7)))
+        for value, id, words in [("random:i16:100", "argument-type", "need a bound"),
+                                 ("random:i16:100:0", "argument-range", "no bound of i16"),
+                                 ("random:i16:100:32769", "argument-range", "no bound of i16"),
+                                 ("random:i16:100:few", "argument-range", "no bound of i16")]:
+            done = self.twice(status=REFUSED, x=value, o="zeros:i16:100")
+            self.assertLocated(done, "<argument 1>", id, 1, words)
 
     def test_numbers_at_their_limits(self):
         for n in ("-2147483648", "0", "0x10", "4294967295"):

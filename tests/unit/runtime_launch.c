@@ -177,7 +177,7 @@ static void test_large_shared_memory(void **state) {
     program.shared_bytes++;
     assert_null(lilac_gpu_load_program(m.gpu, context, &program, NULL));
     assert_says(
-        said("shared-memory"),
+        said("too-much-shared-memory"),
         "kernel 'widths' wants 232449 bytes of shared memory a block, and Fake GPU 0 has at "
         "most 232448");
     program.shared_bytes = 48 << 10;

@@ -4,6 +4,8 @@
  *   x=@x.npy                  a buffer: the contents of a numpy file
  *   o=zeros:f16:4x4096        a buffer of zeros
  *   o=empty:f16:4x4096        a buffer that nothing has written: reading it is reported
+ *   x=random:f16:4x4096       floats from -1 to 1; i=random:i32:4096:10, integers from 0 to 9: the
+ *                             same ones in every run, others for every parameter
  *
  * Every string is a source text of its own ("<argument 3>"), so a diagnostic can point into it;
  * a note points at the parameter in the kernel's text. All that is wrong is recorded in one go.
@@ -190,8 +192,8 @@ static bool bind_file(const value_binding *binding, lilac_scalar scalar, npy *ar
     return good;
 }
 
-/* "4x4096" */
-static bool read_shape(npy *array, const char *string) {
+/* "4x4096", up to `end`. */
+static bool read_shape(npy *array, const char *string, const char *end) {
     array->count = 1;
     for (;;) {
         uint64_t size = 0;
@@ -210,7 +212,7 @@ static bool read_shape(npy *array, const char *string) {
             return false;
         }
         array->count *= size;
-        if (*string == '\0') {
+        if (string == end) {
             return true;
         }
         if (*string++ != 'x') {
@@ -219,7 +221,48 @@ static bool read_shape(npy *array, const char *string) {
     }
 }
 
-/* "zeros:f16:4x4096" and "empty:…", past the colon. */
+/* Random elements; of long buffers the first million and more are repeated. */
+static void fill_random(npy *array, lilac_scalar scalar, uint64_t bound, uint32_t seed) {
+    const uint64_t distinct = array->count < 1 << 20 ? array->count : (1 << 20) + 7;
+    lilac_random random;
+    lilac_random_seed(&random, seed);
+    for (uint64_t i = 0; i < distinct && i < array->count; i++) {
+        const double value = (double)(lilac_random_next(&random) >> 11) * 0x1p-52 - 1;
+        const uint64_t bits =
+            lilac_scalar_is_float(scalar)
+                ? lilac_scalar_encode(scalar, value, LILAC_ROUND_NEAREST_EVEN, false)
+                : lilac_random_below(&random, bound);
+        for (uint32_t b = 0; b < array->bytes; b++) {
+            array->data[i * array->bytes + b] = (uint8_t)(bits >> 8 * b);
+        }
+    }
+    for (uint64_t at = distinct; at < array->count; at += distinct) {
+        const uint64_t left = array->count - at;
+        memcpy(array->data + at * array->bytes, array->data,
+               (left < distinct ? left : distinct) * array->bytes);
+    }
+}
+
+/* The bound after the shape of random integers, or, for floats, nothing. */
+static bool read_bound(const value_binding *binding, lilac_scalar scalar, const char *shape,
+                       uint64_t *bound) {
+    const char *colon = strchr(shape, ':');
+    const uint32_t bits = lilac_scalar_bits(scalar);
+    *bound = 1;
+    if (lilac_scalar_is_float(scalar)) {
+        return colon == NULL || refuse(binding, "argument-type", "random floats take no bound");
+    }
+    if (colon == NULL) {
+        return refuse(binding, "argument-type",
+                      "random integers need a bound: random:i32:4x16:100");
+    }
+    const uint64_t most = bits == 1 ? 2 : UINT64_C(1) << (bits - 1);
+    return (read_number(colon + 1, most, bound) && *bound != 0) ||
+           refuse(binding, "argument-range", "'%s' is no bound of %s", colon + 1,
+                  lilac_scalar_name(scalar));
+}
+
+/* "zeros:f16:4x4096", "empty:…" and "random:…", past the colon. */
 static bool bind_made(const value_binding *binding, lilac_scalar scalar, const char *type,
                       npy *array) {
     const char *colon = strchr(type, ':');
@@ -237,13 +280,23 @@ static bool bind_made(const value_binding *binding, lilac_scalar scalar, const c
         return refuse(binding, "unsupported-parameter", "buffers of %s are not supported",
                       lilac_scalar_name(scalar));
     }
-    if (!read_shape(array, colon + 1)) {
+    const bool random = binding->value[0] == 'r';
+    uint64_t bound = 1;
+    const char *end = colon + 1 + strcspn(colon + 1, random ? ":" : "");
+    if (!read_shape(array, colon + 1, end)) {
         return refuse(binding, "argument-type",
                       "'%s' is no shape of at most 2^29 elements: zeros:f16:4x16", colon + 1);
     }
+    if (random && !read_bound(binding, scalar, colon + 1, &bound)) {
+        return false;
+    }
     const size_t size = array->count * array->bytes;
     array->data = lilac_heap_grow(NULL, size + 1);
-    memset(array->data, binding->value[0] == 'e' ? 0xFF : 0, size);
+    if (random) {
+        fill_random(array, scalar, bound, binding->parameter);
+    } else {
+        memset(array->data, binding->value[0] == 'e' ? 0xFF : 0, size);
+    }
     return true;
 }
 
@@ -255,11 +308,12 @@ static bool bind_buffer(const value_binding *binding, lilac_scalar scalar) {
     bool good;
     if (value[0] == '@') {
         good = bind_file(binding, scalar, array);
-    } else if (empty || strncmp(value, "zeros:", 6) == 0) {
-        good = bind_made(binding, scalar, value + 6, array);
+    } else if (empty || strncmp(value, "zeros:", 6) == 0 || strncmp(value, "random:", 7) == 0) {
+        good = bind_made(binding, scalar, strchr(value, ':') + 1, array);
     } else {
         good = refuse(binding, "argument-type",
-                      "a buffer is needed here: @file.npy, zeros:TYPE:SHAPE or empty:TYPE:SHAPE");
+                      "a buffer is needed here: @file.npy, or zeros:, empty: or "
+                      "random:TYPE:SHAPE");
     }
     if (!good) {
         return false;

@@ -80,8 +80,8 @@ bool each_line(const line_answers *answers, void *data);
 /* Puts the scanner at byte `start` of its text and lets it see no further than `end`. */
 void scanner_hold(lilac_scanner *scanner, size_t start, size_t end);
 
-extern const subcommand compile_command, conflicts_command, convert_command, layout_command,
-    run_command, swizzle_command, view_command;
+extern const subcommand bench_command, compile_command, conflicts_command, convert_command,
+    layout_command, run_command, swizzle_command, view_command;
 
 /* Options that compile and run have in common. */
 typedef struct target_options {

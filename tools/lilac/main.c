@@ -8,9 +8,9 @@
 #error "the build says which version this is"
 #endif
 
-static const subcommand *const commands[] = {&compile_command,   &run_command,     &layout_command,
-                                             &conflicts_command, &convert_command, &swizzle_command,
-                                             &view_command};
+static const subcommand *const commands[] = {&compile_command, &run_command,       &bench_command,
+                                             &layout_command,  &conflicts_command, &convert_command,
+                                             &swizzle_command, &view_command};
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 
@@ -33,7 +33,7 @@ static int print_help(void) {
     lilac_text_puts(&text, "usage: lilac SUBCOMMAND …\n\n"
                            "Linear layouts for GPU kernels: reads the tile kernels that Triton's "
                            "front end writes,\nchooses layouts, writes PTX, and runs the same code "
-                           "on a simulator.\n\nsubcommands:\n");
+                           "on a simulator\nor a GPU.\n\nsubcommands:\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         lilac_text_printf(&text, "  %-10s%s\n", commands[i]->name, commands[i]->summary);
     }

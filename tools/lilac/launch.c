@@ -1,0 +1,140 @@
+/* A launch from the command line: which file, which kernel, how many blocks, which arguments. */
+#include "launch.h"
+
+#include <string.h>
+
+/* ---- the command line -------------------------------------------------------------------- */
+
+/* "X[,Y[,Z]]", within what a GPU can launch. */
+static bool read_grid(const char *string, uint32_t blocks[3]) {
+    static const uint64_t most[3] = {INT32_MAX, 65535, 65535};
+    char part[16];
+    for (int i = 0; i < 3; i++) {
+        const size_t length = strcspn(string, ",");
+        uint64_t value = 0;
+        if (length >= sizeof part) {
+            return false;
+        }
+        memcpy(part, string, length);
+        part[length] = '\0';
+        if (!read_number(part, most[i], &value) || value == 0) {
+            return false;
+        }
+        blocks[i] = (uint32_t)value;
+        if (string[length] == '\0') {
+            return true;
+        }
+        string += length + 1;
+    }
+    return false;
+}
+
+int check_pairs(const subcommand *command, const string_list *pairs, const char *option,
+                const char *form) {
+    for (uint32_t i = 0; i < pairs->count; i++) {
+        const char *equals = strchr(pairs->list[i], '=');
+        if (equals == NULL || equals == pairs->list[i] || equals[1] == '\0') {
+            return usage_error(command, "%s takes %s, not '%s'", option, form, pairs->list[i]);
+        }
+    }
+    return -1;
+}
+
+int launch_request_check(const subcommand *command, launch_request *request, lilac_options *options,
+                         const char *doing) {
+    int status = target_options_apply(command, &request->target, options);
+    if (status < 0 && request->operands.count != 1) {
+        status = usage_error(command,
+                             request->operands.count == 0 ? "which file is to be %s?"
+                                                          : "one file at a time can be %s",
+                             doing);
+    }
+    if (status < 0 && request->grid == NULL) {
+        status = usage_error(command, "--grid X[,Y[,Z]] is needed: how many blocks are to run");
+    }
+    request->blocks[0] = request->blocks[1] = request->blocks[2] = 1;
+    if (status < 0 && !read_grid(request->grid, request->blocks)) {
+        status = usage_error(command, "--grid takes X[,Y[,Z]], numbers of blocks, not '%s'",
+                             request->grid);
+    }
+    if (status < 0) {
+        status = check_pairs(command, &request->arguments, "--arg", "NAME=VALUE");
+    }
+    options->verify = request->verify;
+    return status;
+}
+
+void launch_request_clear(launch_request *request) {
+    strings_clear(&request->operands);
+    strings_clear(&request->arguments);
+}
+
+/* ---- the kernel -------------------------------------------------------------------------- */
+
+bool launch_read(prepared_launch *prepared, const launch_request *request) {
+    const char *path = request->operands.list[0];
+    lilac_text contents;
+    *prepared = (prepared_launch){.request = request, .context = lilac_context_create()};
+    lilac_text_init(&contents);
+    if (file_read(path, &contents)) {
+        prepared->source =
+            lilac_source_add(prepared->context, strcmp(path, "-") == 0 ? "<stdin>" : path,
+                             lilac_text_get(&contents), contents.length);
+        print_diagnostics(prepared->context);
+    }
+    lilac_text_clear(&contents);
+    return prepared->source != 0;
+}
+
+static const lilac_simt_kernel *find_kernel(const prepared_launch *prepared) {
+    const lilac_simt_kernel *kernels = prepared->compilation.simt->kernels;
+    const char *wanted = prepared->request->kernel;
+    if (wanted == NULL && kernels->next == NULL) {
+        return kernels;
+    }
+    for (const lilac_simt_kernel *k = kernels; k != NULL && wanted != NULL; k = k->next) {
+        if (strcmp(k->name, wanted) == 0) {
+            return k;
+        }
+    }
+    const lilac_position position = prepared->compilation.tile->functions->position;
+    if (wanted == NULL) {
+        lilac_error(prepared->context, position, 0, "unknown-kernel",
+                    "there are several kernels here: say which with --kernel NAME");
+    } else {
+        lilac_error(prepared->context, position, 0, "unknown-kernel",
+                    "there is no kernel '%s' here", wanted);
+    }
+    for (const lilac_simt_kernel *k = kernels; k != NULL; k = k->next) {
+        lilac_note(prepared->context, (lilac_position){0, 0}, k->location, "there is '%s'",
+                   k->name);
+    }
+    return NULL;
+}
+
+static const lilac_tile_function *find_function(const lilac_compilation *compilation,
+                                                const char *name) {
+    const lilac_tile_function *function = compilation->tile->functions;
+    while (function != NULL && strcmp(function->name, name) != 0) {
+        function = function->next;
+    }
+    return function;
+}
+
+bool launch_prepare(prepared_launch *prepared, const lilac_options *options) {
+    lilac_compilation *compilation = &prepared->compilation;
+    if (!lilac_compile(compilation, prepared->context, prepared->source, options)) {
+        return false;
+    }
+    prepared->kernel = find_kernel(prepared);
+    return prepared->kernel != NULL &&
+           arguments_bind(&prepared->arguments, prepared->context,
+                          find_function(compilation, prepared->kernel->name),
+                          &prepared->request->arguments);
+}
+
+void launch_clear(prepared_launch *prepared) {
+    arguments_clear(&prepared->arguments);
+    lilac_compilation_clear(&prepared->compilation);
+    lilac_context_destroy(prepared->context);
+}

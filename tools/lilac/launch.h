@@ -1,0 +1,106 @@
+/* What run and bench have in common: a kernel of a file, compiled, its arguments bound; and a
+ * launch of it on a GPU. */
+#ifndef LILAC_LAUNCH_H
+#define LILAC_LAUNCH_H
+
+#include "command.h"
+
+/* ---- what the command line asks for (launch.c) ------------------------------------------- */
+
+typedef struct launch_request {
+    string_list operands, arguments;
+    target_options target;
+    const char *grid, *kernel;
+    bool json, verify;
+    uint32_t blocks[3];
+} launch_request;
+
+/* clang-format off */
+#define LAUNCH_OPTION_ROWS(to)                                                                     \
+    {"--grid", NULL, OPTION_TEXT, &(to).grid, "X[,Y[,Z]]", "how many blocks run"},                 \
+    {"--arg", NULL, OPTION_TEXTS, &(to).arguments, "NAME=VALUE",                                   \
+     "a parameter's value: a number; or a buffer, @file.npy,\n"                                    \
+     "zeros:TYPE:SHAPE, empty:TYPE:SHAPE (o=zeros:f16:4x4096)\n"                                   \
+     "or random:TYPE:SHAPE, floats from -1 to 1, for integers\n"                                   \
+     "random:TYPE:SHAPE:BOUND, from 0 to below BOUND; reading\n"                                   \
+     "what is empty before it is written is reported.\n"                                           \
+     "bf16 and 8-bit floats are integers of their bits in .npy"},                                  \
+    {"--kernel", NULL, OPTION_TEXT, &(to).kernel, "NAME",                                          \
+     "which kernel, when the file has several"},                                                   \
+    {"--verify", NULL, OPTION_FLAG, &(to).verify, NULL, "check the program after every pass"},     \
+    TARGET_OPTION_ROWS((to).target)
+/* clang-format on */
+
+/* Into `options` and request->blocks; -1, or STATUS_USAGE. `doing` is what happens to the file:
+ * "run". */
+int launch_request_check(const subcommand *command, launch_request *request, lilac_options *options,
+                         const char *doing);
+/* Do all of them have the form "NAME=…"? -1, or STATUS_USAGE. */
+int check_pairs(const subcommand *command, const string_list *pairs, const char *option,
+                const char *form);
+void launch_request_clear(launch_request *request);
+
+/* One kernel of a file, ready to run. */
+typedef struct prepared_launch {
+    const launch_request *request;
+    lilac_context *context;
+    uint32_t source;
+    lilac_compilation compilation;
+    const lilac_simt_kernel *kernel;
+    bound_arguments arguments;
+} prepared_launch;
+
+/* Reads the file into a fresh context. False: reported. Clear in either case. */
+bool launch_read(prepared_launch *prepared, const launch_request *request);
+/* Compiles it and binds the arguments. False: recorded as diagnostics. */
+bool launch_prepare(prepared_launch *prepared, const lilac_options *options);
+void launch_clear(prepared_launch *prepared);
+
+/* ---- on a GPU (gpu.c) -------------------------------------------------------------------- */
+
+/* Options that run --device cuda and bench have in common. */
+typedef struct gpu_options {
+    const char *device;   /* "cuda", "cuda:1" */
+    const char *compiler; /* "driver", "ptxas" */
+    uint32_t ordinal;
+    lilac_gpu_load_options load;
+} gpu_options;
+
+/* clang-format off */
+#define GPU_COMPILER_ROW(to)                                                                       \
+    {"--compiler", NULL, OPTION_TEXT, &(to).compiler, "NAME",                                      \
+     "what makes machine code for a GPU: driver (the usual: the\n"                                 \
+     "CUDA driver itself) or ptxas"}
+/* clang-format on */
+
+/* Reads the strings; -1, or STATUS_USAGE. `is_cuda` says whether the device is one of CUDA's. */
+int gpu_options_check(const subcommand *command, gpu_options *options, bool *is_cuda);
+
+typedef struct gpu_launch {
+    lilac_cuda *cuda;
+    lilac_gpu *gpu;
+    lilac_gpu_kernel *kernel;
+    uint64_t *arguments; /* as the kernel gets them; of pointers, what was allocated */
+    lilac_gpu_launch launch;
+} gpu_launch;
+
+/* The device at work, and what to compile for where neither the command line nor the module says.
+ * False: recorded. Close in either case. */
+bool gpu_open(gpu_launch *gpu, prepared_launch *prepared, const gpu_options *options,
+              lilac_options *compile);
+/* The prepared kernel loaded, its buffers copied there, the launch filled in. False: recorded. */
+bool gpu_load(gpu_launch *gpu, prepared_launch *prepared, const gpu_options *options);
+/* The buffers copied back. */
+bool gpu_fetch(gpu_launch *gpu, prepared_launch *prepared);
+void gpu_close(gpu_launch *gpu);
+
+/* "softmax: 4 × 1 × 1 blocks of 8 warps, 32 bytes of shared memory each on NVIDIA H200 (sm_90a)" */
+void gpu_put_title(lilac_text *out, const gpu_launch *gpu, const prepared_launch *prepared);
+/* What the machine code takes, a line of a table. */
+void gpu_put_code(lilac_text *out, const lilac_gpu_kernel_facts *facts);
+/* "kernel": …, "grid": …, "num_warps": …, "num_ctas": …, "device": {…} */
+void gpu_put_launch_json(lilac_text *out, const gpu_launch *gpu, const prepared_launch *prepared);
+/* {"compiler": "driver", "seconds": …, "registers": …, "shared": …, "local": …, …} */
+void gpu_put_code_json(lilac_text *out, const lilac_gpu_kernel_facts *facts);
+
+#endif
