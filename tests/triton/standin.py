@@ -1,24 +1,47 @@
-"""An active driver for machines with no GPU: `kernel.warmup(…)` compiles, and nothing can be launched."""
+"""An active driver for machines with no GPU, and tensors that are an address and a type.
+
+`kernel.warmup(…)` compiles under it. A launch gets as far as its launcher, which `Driver.launches`
+stands for: it raises what it is given, or counts.
+"""
 
 from triton.backends.compiler import GPUTarget
-from triton.backends.nvidia.driver import CudaDriver
 from triton.runtime import driver
 
 
+class Launcher:
+    def __init__(self, source, metadata):
+        self.metadata = metadata
+
+    def __call__(self, *arguments):
+        active = driver.active
+        active.launched.append(self.metadata.name)
+        if active.error is not None:
+            raise active.error
+
+
 class Utils:
-    @staticmethod
-    def get_device_properties(device):
-        return {"max_shared_mem": 232448, "multiprocessor_count": 132}
+    """What Triton asks of a device: here what a test sets."""
+
+    def __init__(self, shared):
+        self.shared = shared
+
+    def get_device_properties(self, device):
+        return {"max_shared_mem": self.shared, "multiprocessor_count": 132}
+
+    def load_binary(self, name, kernel, shared, device):
+        assert kernel[:4] == b"\x7fELF"
+        return object(), object(), 32, 0, 1024  # module, function, registers, spills, most threads
+
+    def unload_module(self, module):
+        pass
 
 
 class Driver:
-    """What a JITFunction asks of a driver up to its launch."""
+    launcher_cls = Launcher
 
-    launcher_cls = None
-    utils = Utils()
-
-    def __init__(self, capability=90):
-        self.capability = capability
+    def __init__(self, capability=90, shared=232448, error=None):
+        self.capability, self.error, self.launched = capability, error, []
+        self.utils = Utils(shared)
 
     @staticmethod
     def is_active():
@@ -33,20 +56,31 @@ class Driver:
     def get_current_stream(self, device):
         return 0
 
-    def map_python_to_cpp_type(self, type):
-        return CudaDriver.map_python_to_cpp_type(self, type)
+    def get_benchmarker(self):
+        # Longer for every configuration that follows: the first one wins.
+        count = iter(range(1, 1000))
+
+        def bench(call, quantiles):
+            call()
+            return [float(next(count))] * len(quantiles)
+
+        return bench
 
 
-def use(capability=90):
-    driver.set_active(Driver(capability))
+def use(capability=90, shared=232448, error=None):
+    from triton.compiler.compiler import max_shared_mem
+
+    max_shared_mem.cache_clear()
+    made = Driver(capability, shared, error)
+    driver.set_active(made)
+    return made
 
 
 class Pointer:
-    """A tensor as far as compiling goes: a type, and an address that is a multiple of 16 or not."""
+    """A tensor as far as compiling goes."""
 
     def __init__(self, dtype, address=0):
-        self.dtype = dtype
-        self.address = address
+        self.dtype, self.address = dtype, address
 
     def data_ptr(self):
         return self.address

@@ -15,16 +15,16 @@ class OutOfSharedMemory(CompilationError, OutOfResources):  # type: ignore[misc]
     """The kernel needs more shared memory than a block of the device can have."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic], kernel: Optional[str] = None) -> None:
-        found = re.search(r"needs (\d+) bytes .* has (\d+)", " ".join(one.message for one in diagnostics))
-        required, limit = (int(found.group(1)), int(found.group(2))) if found else (0, 0)
+        said = " ".join(one.message for one in diagnostics)
+        found = re.search(r"(\d+) bytes of shared memory.* has (\d+)", said)
+        required, limit = (int(found.group(1)), int(found.group(2))) if found else (None, None)
         OutOfResources.__init__(self, required, limit, "shared memory")
-        message = str(self)
         CompilationError.__init__(self, diagnostics, kernel)
-        self.message = f"{message}\n{self._message()}"
-        self.args = (self.message,)
 
     def __str__(self) -> str:
-        return str(self.args[0])
+        # Triton's own words first, where the numbers are known.
+        own = f"{OutOfResources.__str__(self)}\n" if self.required is not None else "out of resource: shared memory\n"
+        return own + self._message()
 
     def __reduce__(self) -> Any:
         return type(self), (self.diagnostics, self.kernel)

@@ -1,0 +1,231 @@
+"""What lilac cannot compile: the exception, its place in the user's Python, the fall-back."""
+
+import copy
+import inspect
+import pickle
+import warnings
+
+import kernels
+import pytest
+import standin
+from standin import Pointer
+from triton.runtime.errors import OutOfResources
+
+import lilac
+import lilac.triton
+
+
+def product(size=32, **options):
+    return kernels.product.warmup(Pointer("fp32"), Pointer("fp32"), size, grid=(1,), **options)
+
+
+def scale(**options):
+    return kernels.scale.warmup(Pointer("fp32"), Pointer("fp32"), 4096, 2.0, 1024, grid=(4,), **options)
+
+
+def line_of(function, text):
+    lines, first = inspect.getsourcelines(function.fn)
+    (number,) = [i for i, line in enumerate(lines, first) if text in line]
+    return number, lines[number - first]
+
+
+def test_points_at_the_line():
+    lilac.triton.enable()
+    with pytest.raises(lilac.CompilationError) as caught:
+        product()
+    error = caught.value
+    number, line = line_of(kernels.product, "tl.dot")
+    (diagnostic,) = error.diagnostics
+    assert error.kernel == "product" and diagnostic.id == "unsupported-operation"
+    assert diagnostic.file == kernels.__file__ and diagnostic.line == number
+    assert line.index("tl.dot") < diagnostic.column <= line.index("))") + 1
+    assert diagnostic.ir_file == "product.ttir" and diagnostic.ir_line > 1 and "tt.dot" in diagnostic.text
+    shown = str(error).split("\n")
+    assert shown[0] == "lilac cannot compile kernel 'product'"
+    assert shown[1].startswith(f"{kernels.__file__}:{number}:{diagnostic.column}: error: ")
+    assert shown[2].strip() == line.strip()
+    assert shown[3].rstrip().endswith("^") and len(shown[3]) == 4 + diagnostic.column
+    assert any(one.startswith(f"product.ttir:{diagnostic.ir_line}:") for one in shown[4:])
+    (row,) = lilac.triton.report().refused
+    assert row.name == "product" and "tt.dot" in row.reason
+
+
+def test_survives_other_processes():
+    """torch.compile's workers and deep copies hand exceptions on."""
+    with lilac.triton.enabled(), pytest.raises(lilac.CompilationError) as caught:
+        product()
+    for other in (pickle.loads(pickle.dumps(caught.value)), copy.deepcopy(caught.value)):
+        assert str(other) == str(caught.value) and other.diagnostics == caught.value.diagnostics
+
+
+def test_text_that_is_none():
+    """A module that cannot be read has its line too, from the module's own locations."""
+    text = 'module {\n  tt.func public @k() {\n    tt.nothing loc(#loc1)\n    tt.return\n  }\n}\n' \
+           '#loc1 = loc("v"(#loc2))\n#loc2 = loc("some.py":17:4)\n'
+    with pytest.raises(lilac.CompilationError) as caught:
+        lilac.compile(text, file="k.ttir")
+    first = caught.value.diagnostics[0]
+    assert (first.file, first.line, first.column) == ("some.py", 17, 5)
+    assert (first.ir_file, first.ir_line) == ("k.ttir", 3)
+
+
+def test_falls_back():
+    lilac.triton.enable(fallback="triton")
+    with pytest.warns(lilac.triton.FallbackWarning) as caught:
+        kernel = product()
+    assert len(caught) == 1
+    assert "product" in str(caught[0].message) and "tt.dot" in str(caught[0].message)
+    assert caught[0].filename == kernels.__file__
+    assert kernel.asm["cubin"][:4] == b"\x7fELF" and "mma" in kernel.asm["ptx"]
+    lilac.triton.disable()
+    alone = product()
+    assert alone.asm["ptx"] == kernel.asm["ptx"]
+    for key in ("shared", "num_warps", "name", "tensordesc_meta", "global_scratch_size", "tmem_size"):
+        assert getattr(alone.metadata, key) == getattr(kernel.metadata, key)
+    (row,) = lilac.triton.report().triton
+    assert row.seconds["triton"] > 0 and row.registers > 0
+
+
+def test_falls_back_again_from_the_disk():
+    from conftest import forget
+
+    for again in (False, True):
+        forget(kernels)
+        with lilac.triton.enabled("triton"), pytest.warns(lilac.triton.FallbackWarning) as caught:
+            product()
+        assert len(caught) == 1
+
+
+def test_falls_back_only_where_it_must():
+    lilac.triton.enable(fallback="triton")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scale()
+    assert [row.compiler for row in lilac.triton.report()] == ["lilac"]
+
+
+def test_other_fallbacks_are_refused():
+    with pytest.raises(ValueError):
+        lilac.triton.enable(fallback="cuda")
+    assert not lilac.triton.is_enabled()
+
+
+@pytest.mark.parametrize("capability", [75, 103])
+def test_unknown_device(capability):
+    standin.use(capability)
+    with lilac.triton.enabled(), pytest.raises(lilac.CompilationError, match=f"no device sm_{capability}"):
+        scale()
+
+
+def test_too_much_shared_memory():
+    """Is Triton's exception too, which names the kernel."""
+    with lilac.triton.enabled(), pytest.raises(OutOfResources, match="shared memory") as caught:
+        kernels.gather.warmup(Pointer("fp32"), Pointer("i32"), Pointer("fp32"), 65536, grid=(1,), num_warps=32)
+    error = caught.value
+    assert isinstance(error, lilac.CompilationError) and error.ids == ["too-much-shared-memory"]
+    assert "'gather'" in str(error) and error.required > error.limit == 232448
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_autotuner_goes_on():
+    """… so that the autotuner leaves out what the device has not the memory for."""
+    lilac.triton.enable()
+    kernels.tuned_gather.run(Pointer("fp32"), Pointer("i32"), Pointer("fp32"), grid=(1,), warmup=False)
+    (best,) = kernels.tuned_gather.cache.values()
+    assert best.kwargs["SIZE"] == 1024
+
+
+# ---- options -----------------------------------------------------------------------------------
+
+
+def refusal(**options):
+    with lilac.triton.enabled(), pytest.raises(lilac.CompilationError) as caught:
+        scale(**options)
+    return caught.value
+
+
+def test_options_are_refused_by_name(tmp_path):
+    assert "clusters of 2 blocks" in str(refusal(num_ctas=2))
+    override = tmp_path / "scale.ttgir"
+    override.write_text("")
+    error = refusal(ir_override=str(override))
+    assert error.ids == ["unsupported-option"] and "ir_override" in str(error)
+    assert error.diagnostics[0].file == kernels.__file__
+    assert error.diagnostics[0].line == line_of(kernels.scale, "def scale")[0]
+    assert "ptx_version=70" in str(refusal(ptx_version=70))
+
+
+def test_switches_are_refused_by_name(monkeypatch):
+    from triton import knobs
+
+    for name, value in (("instrumentation_mode", "consan"), ("enable_asan", True), ("use_ir_loc", "ttgir"),
+                        ("dump_ir_extract_di_local_variables", True)):
+        with monkeypatch.context() as patch:
+            patch.setattr(knobs.compilation, name, value)
+            assert name in str(refusal(num_stages=1 + len(name)))
+
+
+def test_hook_on_stages(monkeypatch):
+    """A hook that only looks is served; one that replaces a stage lilac does not have is refused."""
+    from triton import knobs
+
+    seen = []
+    monkeypatch.setattr(knobs.runtime, "add_stages_inspection_hook", lambda *a: seen.append(a) if a else ("", ""))
+    with lilac.triton.enabled():
+        scale()
+    assert seen
+
+    def replace(*arguments):
+        if not arguments:
+            return "", ""
+        arguments[1]["ttgir"] = lambda src, metadata: src
+
+    monkeypatch.setattr(knobs.runtime, "add_stages_inspection_hook", replace)
+    error = refusal(num_stages=1)
+    assert "add_stages_inspection_hook" in str(error) and "ttgir" in str(error)
+
+
+def test_other_device_functions(monkeypatch, tmp_path):
+    import shutil
+
+    from triton import knobs
+    from triton.backends.nvidia.compiler import CUDAOptions
+
+    arguments = Pointer("fp32"), Pointer("fp32"), 128
+    lilac.triton.enable()
+    kernels.functions.warmup(*arguments, grid=(1,))
+    library = tmp_path / "libdevice.10.bc"
+    shutil.copy(dict(CUDAOptions().extern_libs)["libdevice"], library)
+    monkeypatch.setattr(knobs.nvidia, "libdevice_path", str(library))
+    with pytest.raises(lilac.CompilationError, match="libdevice_path"):
+        kernels.functions.warmup(*arguments, grid=(1,), num_stages=2)
+    scale()  # which calls none
+
+
+def test_options_are_honoured(monkeypatch):
+    from triton import knobs
+
+    lilac.triton.enable()
+    assert ".maxnreg 64" in scale(maxnreg=64).asm["ptx"]
+    assert ".version 8.7" in scale(ptx_version=87).asm["ptx"]
+    assert ".loc" in scale().asm["ptx"]
+    monkeypatch.setattr(knobs.compilation, "disable_line_info", True)
+    assert ".loc" not in scale(num_stages=2).asm["ptx"]
+    monkeypatch.undo()
+
+
+def test_products_and_sums_apart():
+    def ptx(**options):
+        made = kernels.multiply_add.warmup(Pointer("fp32"), Pointer("fp32"), Pointer("fp32"), 128, grid=(1,), **options)
+        return made.asm["ptx"]
+
+    lilac.triton.enable()
+    fused, apart = ptx(enable_fp_fusion=True), ptx(enable_fp_fusion=False)
+    assert "fma." in fused and "fma." not in apart and "mul." in apart and "add." in apart
+
+
+def test_maxnreg_holds():
+    lilac.triton.enable()
+    kernels.row_sums.warmup(Pointer("fp32"), Pointer("fp32"), 64, 256, grid=(1,), num_warps=1, maxnreg=32)
+    (row,) = lilac.triton.report().rows
+    assert row.registers == 32 and row.spills > 0

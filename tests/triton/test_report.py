@@ -1,0 +1,86 @@
+"""The report, and lilac.compile by itself."""
+
+import json
+import os
+
+import kernels
+import pytest
+from standin import Pointer
+
+import lilac
+import lilac.triton
+
+DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data", "corpus")
+
+
+def test_table():
+    assert str(lilac.triton.report()) == "lilac: no kernel was compiled"
+    with lilac.triton.enabled():
+        kernels.scale.warmup(Pointer("fp32"), Pointer("fp32"), 4096, 2.0, 1024, grid=(4,))
+        with pytest.raises(lilac.CompilationError):
+            kernels.product.warmup(Pointer("fp32"), Pointer("fp32"), 32, grid=(1,))
+    report = lilac.triton.report()
+    lines = str(report).split("\n")
+    assert lines[0].split()[:4] == ["kernel", "where", "compiler", "warps"]
+    assert lines[1].split()[:4] == ["scale", f"kernels.py:{report.rows[0].line}", "lilac", "4"]
+    assert lines[3].startswith("lilac: 1 compiled by lilac, 1 refused")
+    assert "tt.dot" in lines[4]
+    assert {row["name"] for row in json.loads(report.to_json())} == {"scale", "product"}
+    lilac.triton.reset_report()
+    assert len(lilac.triton.report()) == 0
+
+
+def test_registers_are_those_of_ptxas(tmp_path):
+    """Read from the cubin, as ptxas -v and as cuobjdump say them."""
+    import re
+    import subprocess
+
+    from triton import knobs
+
+    with lilac.triton.enabled():
+        for options in ({}, {"maxnreg": 32}):
+            kernel = kernels.row_sums.warmup(Pointer("fp32"), Pointer("fp32"), 64, 256, grid=(1,), num_warps=1, **options)
+            source = tmp_path / "kernel.ptx"
+            source.write_text(kernel.asm["ptx"])
+            said = subprocess.run([knobs.nvidia.ptxas.path, "-v", "--gpu-name=sm_90a", str(source), "-o",
+                                   str(tmp_path / "kernel.cubin")], stderr=subprocess.PIPE, text=True).stderr
+            row = lilac.triton.report().rows[-1]
+            assert row.registers == int(re.search(r"Used (\d+) registers", said).group(1))
+            assert 4 * row.spills == int(re.search(r"(\d+) bytes stack frame", said).group(1))
+
+
+def test_compile():
+    with open(os.path.join(DATA, "softmax_float16_4096.ttir"), encoding="utf-8") as file:
+        text = file.read()
+    kernel = lilac.compile(text, num_warps=8, tile=True, simt=True)
+    assert (kernel.name, kernel.target, kernel.num_warps, kernel.num_ctas) == ("softmax", "sm_90a", 8, 1)
+    assert ".reqntid 256" in kernel.ptx and kernel.shared > 0
+    assert "#ttg.linear<" in kernel.tile and "kernel @softmax" in kernel.simt
+    assert [one.name for one in kernel.passes][0] == "read" and kernel.seconds > 0
+    assert lilac.compile(text).tile is None and lilac.compile(text).num_warps == 4
+    assert ".loc" not in lilac.compile(text, line_info=False).ptx
+    assert lilac.compile(text, target="sm_80").ptx.count(".target sm_80") == 1
+    with pytest.raises(ValueError, match="sm_1"):
+        lilac.compile(text, target="sm_1")
+    for bad in (0, -1, 1 << 40):
+        with pytest.raises(ValueError):
+            lilac.compile(text, num_warps=bad)
+    with pytest.raises(lilac.CompilationError) as caught:
+        lilac.compile(text, num_warps=3)
+    assert caught.value.ids == ["invalid-target"]
+    assert "sm_90a" in lilac.devices()
+
+
+def test_layouts_given_by_hand(tmp_path):
+    """A file with layouts goes through triton.compile as Triton's own stages take it."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+
+    with open(os.path.join(DATA, "transpose_float32.ttgir"), encoding="utf-8") as file:
+        text = file.read()
+    source = tmp_path / "transpose.ttgir"
+    source.write_text(text)
+    with lilac.triton.enabled():
+        kernel = triton.compile(str(source), target=GPUTarget("cuda", 90, 32))
+    assert kernel.asm["cubin"][:4] == b"\x7fELF" and kernel.metadata.lilac["compiler"] == "lilac"
+    assert kernel.metadata.num_warps == 4
