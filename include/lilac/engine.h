@@ -104,6 +104,13 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_simplify(lilac_tile_module *module,
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_assign_layouts(lilac_tile_module *module, const lilac_target *target, bool *changed);
 
+/* Loads of which no thread needs a copy that it holds beside others say so: threads whose index has
+ * a bit of the attribute `lilac.idle` set may skip them, and what these get is undefined. For
+ * functions with layouts; whole warps only. Never fails. Cost: a few passes over the function, none
+ * where no load has copies. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_duplicates(lilac_tile_module *module,
+                                                      const lilac_target *target, bool *changed);
+
 /* A conversion that is left in a function with layouts: one ttg.convert_layout. */
 typedef struct lilac_conversion {
     const lilac_tile_op *op;

@@ -113,6 +113,28 @@ bool lilac_assign_is_heavy(lilac_tile_opcode code) {
     }
 }
 
+int64_t lilac_assign_issues(const lilac_tile_op *op) {
+    int64_t words = op->result_count > 0 && lilac_tile_element_bits(op->results[0].type) > 32;
+    switch (op->code) {
+    case LILAC_TILE_OP_ARITH_DIVSI:
+    case LILAC_TILE_OP_ARITH_DIVUI:
+    case LILAC_TILE_OP_ARITH_REMSI:
+    case LILAC_TILE_OP_ARITH_REMUI:
+    case LILAC_TILE_OP_ARITH_CEILDIVSI:
+    case LILAC_TILE_OP_ARITH_CEILDIVUI:
+    case LILAC_TILE_OP_ARITH_FLOORDIVSI:
+        return 16 << (2 * words);
+    case LILAC_TILE_OP_TT_FP_TO_FP:
+        return 4;
+    case LILAC_TILE_OP_TT_EXTERN_ELEMENTWISE:
+    case LILAC_TILE_OP_TT_ELEMENTWISE_INLINE_ASM:
+    case LILAC_TILE_OP_TT_MAP_ELEMENTWISE:
+        return 32;
+    default:
+        return (lilac_assign_is_heavy(op->code) ? 8 : 1) << words;
+    }
+}
+
 /* ---- listing ---------------------------------------------------------------------------- */
 
 typedef struct tally {
@@ -180,28 +202,51 @@ static void check(assignment *a, const lilac_tile_op *op, layout_rule rule) {
     }
 }
 
-static void list(assignment *a, const lilac_tile_region *region, uint32_t loops) {
+#define USUAL_TRIPS 8
+#define MOST_TRIPS  64
+#define MOST_WEIGHT (INT64_C(1) << 12)
+
+/* How often the body of a loop runs, roughly; 1 for what is no loop. */
+static int64_t trips(const lilac_tile_op *op) {
+    int64_t low, high, step;
+    if (op->code == LILAC_TILE_OP_SCF_WHILE)
+        return USUAL_TRIPS;
+    if (op->code != LILAC_TILE_OP_SCF_FOR)
+        return 1;
+    if (!lilac_engine_constant(op->operands[0].value, &low) ||
+        !lilac_engine_constant(op->operands[1].value, &high) ||
+        !lilac_engine_constant(op->operands[2].value, &step) || step < 1)
+        return USUAL_TRIPS;
+    if (high <= low)
+        return 1;
+    uint64_t span = (uint64_t)high - (uint64_t)low, count = (span - 1) / (uint64_t)step + 1;
+    return count < MOST_TRIPS ? (int64_t)count : MOST_TRIPS;
+}
+
+static void list(assignment *a, const lilac_tile_region *region, int64_t weight) {
     for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
-        for (uint32_t i = 0; i < block->argument_count; i++)
+        for (uint32_t i = 0; i < block->argument_count; i++) {
             a->value[block->arguments[i]->id] = block->arguments[i];
+            a->weight[block->arguments[i]->id] = weight;
+        }
         for (lilac_tile_op *op = block->first; op != NULL; op = op->next) {
             listed_op *entry = &a->ops[a->op_count++];
-            *entry = (listed_op){.op = op, .rule = rule_of(op), .loops = loops};
+            *entry = (listed_op){.op = op, .rule = rule_of(op), .weight = weight};
             check(a, op, entry->rule);
             if (is_site(entry->rule)) {
                 entry->site = &a->sites[a->site_count];
                 entry->site->op = op;
                 entry->site->node = a->value_count + a->site_count++;
                 entry->site->is_memory = entry->rule == RULE_MEMORY;
-                entry->site->weight = INT64_C(1) << (3 * smaller(loops, 4));
+                entry->site->weight = weight;
             }
             for (uint32_t i = 0; i < op->result_count; i++) {
                 a->value[op->results[i].id] = &op->results[i];
+                a->weight[op->results[i].id] = weight;
                 a->site_of[op->results[i].id] = entry->site;
             }
-            bool loop = op->code == LILAC_TILE_OP_SCF_FOR || op->code == LILAC_TILE_OP_SCF_WHILE;
             for (uint32_t r = 0; r < op->region_count; r++)
-                list(a, op->regions[r], loops + loop);
+                list(a, op->regions[r], smaller(weight * trips(op), MOST_WEIGHT));
         }
     }
 }
@@ -257,6 +302,32 @@ static void sort_values(assignment *a) {
     }
 }
 
+/* Whether those who use an operation's operands need one copy of an element only: stores, and what
+ * stays in its thread, if those who use the results do. duplicates.c sees more, once there are
+ * layouts; this is what prices may count on in all of them. */
+static bool needs_once(const assignment *a, const listed_op *listed) {
+    const lilac_tile_op *op = listed->op;
+    if (op->code == LILAC_TILE_OP_TT_STORE)
+        return true;
+    bool stays = listed->rule == RULE_SAME && op->region_count == 0 &&
+                 (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) != 0;
+    if (!stays && op->code != LILAC_TILE_OP_TT_LOAD)
+        return false;
+    for (uint32_t i = 0; i < op->result_count; i++)
+        if (!a->once[op->results[i].id])
+            return false;
+    return true;
+}
+
+static void find_once(assignment *a) {
+    memset(a->once, 1, a->value_count);
+    for (uint32_t i = a->op_count; i-- > 0;) {
+        bool once = needs_once(a, &a->ops[i]);
+        for (uint32_t k = 0; k < a->ops[i].op->operand_count && !once; k++)
+            a->once[a->ops[i].op->operands[k].value->id] = 0;
+    }
+}
+
 /* ---- the pass --------------------------------------------------------------------------- */
 
 static void refuse_parameters(assignment *a) {
@@ -279,18 +350,21 @@ static void assign_function(assignment *a, const tally *t) {
     a->sites = lilac_arena_array(a->arena, layout_site, t->sites + 1);
     a->value = lilac_arena_array(a->arena, lilac_tile_value *, a->value_count + 1);
     a->kind = lilac_arena_array(a->arena, uint8_t, a->value_count + 1);
+    a->weight = lilac_arena_array(a->arena, int64_t, a->value_count + 1);
+    a->once = lilac_arena_array(a->arena, uint8_t, a->value_count + 1);
     a->site_of = lilac_arena_array(a->arena, layout_site *, a->value_count + 1);
     a->group = lilac_arena_array(a->arena, uint32_t, a->node_count + 1);
     a->component = lilac_arena_array(a->arena, uint32_t, a->node_count + 1);
     a->layout = lilac_arena_array(a->arena, const lilac_layout *, a->node_count + 1);
     refuse_parameters(a);
-    list(a, a->function->body, 0);
+    list(a, a->function->body, 1);
     if (a->failed)
         return;
     sort_values(a);
+    find_once(a);
     for (uint32_t i = 0; i < a->op_count; i++)
         if (a->ops[i].rule == RULE_MEMORY)
-            lilac_coalesce_access(a, &a->ops[i].site->access, a->ops[i].op, a->ops[i].loops);
+            lilac_coalesce_access(a, &a->ops[i].site->access, &a->ops[i]);
     lilac_propagate_layouts(a);
     if (!a->failed && !lilac_rematerialise(a))
         a->failed = true;

@@ -5,6 +5,7 @@
  *   transfer.c        layouts through shape operations, both ways; interning
  *   price.c           what conversions and reductions cost
  *   propagate.c       values that must agree → groups → a layout for each
+ *   refine.c          second thoughts where a conversion would stand
  *   rematerialise.c   the rewriting: types, clones of cheap chains, conversions
  */
 #ifndef LILAC_ENGINE_ASSIGN_H
@@ -46,6 +47,7 @@ typedef struct memory_access {
     int64_t bytes;                  /* of an element */
     int64_t weight;                 /* how often it runs, roughly */
     bool writes;
+    bool once; /* one of the threads that hold copies of an element is enough: so do warps */
 } memory_access;
 
 /* A blocked layout: `vector` elements a thread along order[0], then `tile` along order[1], then
@@ -56,6 +58,7 @@ typedef struct blocked_shape {
     int64_t tile;    /* 0: 1 */
     int64_t lanes;   /* most along order[0] while other dimensions have room; 0: all */
     bool slow_warps; /* warps along the last dimensions of the order first */
+    bool copies;     /* vectors whole, though some threads then hold copies */
 } blocked_shape;
 
 #define OWN_LAYOUTS 4
@@ -83,7 +86,7 @@ typedef struct layout_edge {
 typedef struct listed_op {
     lilac_tile_op *op;
     layout_rule rule;
-    uint32_t loops; /* around it */
+    int64_t weight; /* how often it runs, roughly */
     layout_site *site;
 } listed_op;
 
@@ -122,6 +125,8 @@ typedef struct assignment {
     uint32_t op_count;
     uint32_t value_count, node_count; /* nodes: values by id, then sites */
     uint8_t *kind;                    /* value_kind, by value id */
+    int64_t *weight;                  /* by value id: how often it is made, roughly */
+    uint8_t *once;                    /* by value id: who uses it needs one copy of an element */
     lilac_tile_value **value;         /* by id */
     layout_site **site_of;            /* by value id: the site whose result it is */
 
@@ -141,6 +146,9 @@ typedef struct assignment {
 
 /* assign.c */
 bool lilac_assign_is_heavy(lilac_tile_opcode code);
+/* About how many cheap instructions it takes for each element of its result: special functions are
+ * done at a part of the rate, divisions of integers are programs. */
+int64_t lilac_assign_issues(const lilac_tile_op *op);
 
 /* coalesce.c */
 /* Blocked layout as Triton's: `vector` elements a thread along order[0], then lanes, then warps;
@@ -151,22 +159,32 @@ const lilac_layout *lilac_coalesce_shaped(assignment *a, const lilac_tile_type *
                                           const blocked_shape *shape);
 /* Last dimension fastest, one element at a time: for what no memory operation reaches. */
 const lilac_layout *lilac_coalesce_default(assignment *a, const lilac_tile_type *type);
-void lilac_coalesce_access(const assignment *a, memory_access *access, const lilac_tile_op *op,
-                           uint32_t loops);
+void lilac_coalesce_access(const assignment *a, memory_access *access, const listed_op *listed);
 /* What the access costs in a layout, all warps of a block together, in 1/16 clocks. */
 int64_t lilac_coalesce_cost(const assignment *a, const memory_access *access,
                             const lilac_layout *layout);
+/* How many instructions of a warp an element-wise operation takes beyond those that a layout
+ * without copies would. */
+int64_t lilac_coalesce_repeated(const assignment *a, const lilac_tile_type *type,
+                                const lilac_layout *layout);
 /* The layouts that a memory operation might like for itself, all as good for it; the usual one
  * first. */
 void lilac_coalesce_own(assignment *a, layout_site *site);
-/* The layouts that the memory operations of a component might like together; `varied`: such that
- * differ in which threads have what, too. At most `most`; their number, 0 after a diagnostic. */
-uint32_t lilac_coalesce_candidates(assignment *a, const layout_site *first, bool varied,
+/* The layouts that the memory operations of a component might like together: the plain ones, such
+ * that differ in which threads have what, and such that keep vectors whole where some threads then
+ * hold copies. At most `most`; their number, 0 after a diagnostic. */
+#define CANDIDATES_VARIED 1u
+#define CANDIDATES_COPIES 2u
+uint32_t lilac_coalesce_candidates(assignment *a, const layout_site *first, uint32_t kinds,
                                    const lilac_layout **result, uint32_t most);
 
 /* price.c: in 1/16 clocks, once, all warps of a block together */
 int64_t lilac_price_conversion(assignment *a, const lilac_layout *from, const lilac_layout *to,
                                uint32_t bits);
+/* So many times. */
+static inline int64_t lilac_price_times(int64_t price, int64_t times) {
+    return price >= PRICE_IMPOSSIBLE ? PRICE_IMPOSSIBLE : price * times;
+}
 /* Of a reduction or a scan whose operands have this layout. */
 int64_t lilac_price_along(const assignment *a, const lilac_tile_op *op, const lilac_layout *layout);
 

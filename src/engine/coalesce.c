@@ -76,7 +76,8 @@ const lilac_layout *lilac_coalesce_shaped(assignment *a, const lilac_tile_type *
         return lilac_transfer_intern(a, &layout);
     }
     int64_t threads = (int64_t)a->target->arch->warp_size * a->target->num_warps;
-    int64_t each = at_least_one(lilac_tile_element_count(type) / threads);
+    int64_t count = lilac_tile_element_count(type);
+    int64_t each = shape->copies ? count : at_least_one(count / threads);
     for (uint32_t i = 0; i < type->rank; i++) {
         uint32_t d = order[i];
         int64_t wanted = i == 0 ? shape->vector : (i == 1 ? at_least_one(shape->tile) : 1);
@@ -151,15 +152,17 @@ static void go_across(const assignment *a, memory_access *access, const lilac_ti
     }
 }
 
-void lilac_coalesce_access(const assignment *a, memory_access *access, const lilac_tile_op *op,
-                           uint32_t loops) {
+void lilac_coalesce_access(const assignment *a, memory_access *access, const listed_op *listed) {
+    const lilac_tile_op *op = listed->op;
     const lilac_tile_value *pointer = op->operands[0].value, *mask = mask_of(op);
     const lilac_axis_facts *facts = lilac_axis_facts_of(&a->axis, pointer);
     uint32_t rank = pointer->type->rank;
     access->type = pointer->type;
     access->bytes = lilac_axis_unit(pointer->type);
     access->writes = op->code != LILAC_TILE_OP_TT_LOAD;
-    access->weight = INT64_C(1) << (3 * (loops < 4 ? loops : 4));
+    access->weight = listed->weight;
+    access->once = op->code == LILAC_TILE_OP_TT_STORE ||
+                   (op->code == LILAC_TILE_OP_TT_LOAD && a->once[op->results[0].id]);
     /* longest runs first; of equal ones the later dimension */
     for (uint32_t i = 0; i < rank; i++) {
         uint32_t d = rank - 1 - i, at = i;
@@ -219,7 +222,9 @@ static int64_t sector_bytes(const memory_access *access, int64_t bytes, int64_t 
 }
 
 static uint32_t bits_in_use(const lilac_layout *layout, uint32_t input) {
-    uint32_t count = 0, at = input == 0 ? 0 : layout->in[0].bits;
+    uint32_t count = 0, at = 0;
+    for (uint32_t i = 0; i < input; i++)
+        at += layout->in[i].bits;
     for (uint32_t i = 0; i < layout->in[input].bits; i++)
         count += layout->columns[at + i] != 0;
     return count;
@@ -240,13 +245,30 @@ static int64_t lines_of(const memory_access *access, const lilac_layout *layout)
     return INT64_C(1) << apart;
 }
 
+int64_t lilac_coalesce_repeated(const assignment *a, const lilac_tile_type *type,
+                                const lilac_layout *layout) {
+    int64_t warp = a->target->arch->warp_size;
+    int64_t done = (INT64_C(1) << bits_in_use(layout, 0)) * a->target->num_warps;
+    return larger(done - at_least_one(lilac_tile_element_count(type) / warp), 0);
+}
+
+/* What all warps pay so that some of them skip an access: the test, and what a load gives then, two
+ * words at a time. */
+static int64_t choice_cost(const assignment *a, const memory_access *access, int64_t each) {
+    int64_t words = access->writes ? 0 : at_least_one(each * access->bytes / 4);
+    return a->target->num_warps * a->target->arch->costs->issue * (1 + (words + 1) / 2);
+}
+
 int64_t lilac_coalesce_cost(const assignment *a, const memory_access *access,
                             const lilac_layout *layout) {
     const lilac_costs *costs = a->target->arch->costs;
     int64_t elements = lilac_tile_element_count(access->type), bytes = elements * access->bytes;
-    int64_t issues = (INT64_C(1) << bits_in_use(layout, 0)) * a->target->num_warps;
+    int64_t each = INT64_C(1) << bits_in_use(layout, 0), all = a->target->num_warps;
+    int64_t warps = access->once ? INT64_C(1) << bits_in_use(layout, 2) : all;
+    int64_t issues = each * warps, choosing = warps < all ? choice_cost(a, access, each) : 0;
     if (access->type->rank == 0)
-        return (bytes * costs->sector / SECTOR_BYTES + issues * costs->global) * access->weight;
+        return (bytes * costs->sector / SECTOR_BYTES + issues * costs->global + choosing) *
+               access->weight;
     uint32_t fast = access->order[0];
     int64_t along = smaller(reach(layout, fast, false, INT64_MAX), access->vector), vector = along;
     if (access->across > 1 && along == access->vector)
@@ -259,7 +281,7 @@ int64_t lilac_coalesce_cost(const assignment *a, const memory_access *access,
     int64_t lines = lines_of(access, layout) - at_least_one(once / LINE_BYTES);
     issues = at_least_one(issues / vector);
     return (traffic * costs->sector / SECTOR_BYTES +
-            issues * (costs->global + larger(lines, 0) * costs->line)) *
+            issues * (costs->global + larger(lines, 0) * costs->line) + choosing) *
            access->weight;
 }
 
@@ -330,7 +352,7 @@ static int64_t across_of(const layout_site *first, const uint32_t *order, int64_
     return across;
 }
 
-uint32_t lilac_coalesce_candidates(assignment *a, const layout_site *first, bool varied,
+uint32_t lilac_coalesce_candidates(assignment *a, const layout_site *first, uint32_t kinds,
                                    const lilac_layout **result, uint32_t most) {
     const memory_access *access = &first->access;
     uint32_t count = 0;
@@ -341,8 +363,11 @@ uint32_t lilac_coalesce_candidates(assignment *a, const layout_site *first, bool
             blocked_shape shape = {.order = all.orders[o], .vector = all.widths[w]};
             shape.tile = across_of(first, all.orders[o], all.widths[w]);
             add(result, &count, most, lilac_coalesce_shaped(a, access->type, &shape));
+            shape.copies = true;
+            if (kinds & CANDIDATES_COPIES)
+                add(result, &count, most, lilac_coalesce_shaped(a, access->type, &shape));
         }
-    if (!varied || access->type->rank < 2 || a->failed)
+    if (!(kinds & CANDIDATES_VARIED) || access->type->rank < 2 || a->failed)
         return a->failed ? 0 : count;
     int64_t tile = at_least_one(a->target->arch->vector_bytes / access->bytes);
     for (uint32_t o = 0; o < all.order_count; o++) {

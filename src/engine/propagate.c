@@ -19,9 +19,10 @@
  * components are settled, the one that costs most first, results of reductions after their
  * operands; a settled component settles its neighbours over edges, breadth first, unless a
  * neighbour would lose more by it than the conversion costs. What nothing reaches gets a default.
- * Last, memory operations that gain by it leave with their group.
+ * Where neighbours disagree then, both are thought over (refine.c). Last, memory operations that
+ * gain by it leave with their group.
  */
-#include "assign.h"
+#include "propagate.h"
 
 #include <string.h>
 
@@ -29,22 +30,10 @@
 /* Beyond this many memory operations of one component the choice is among the plain layouts: the
  * time to choose stays in proportion to the program. */
 #define MANY_SITES 32
-
-typedef struct component {
-    layout_site *sites;         /* memory operations, linked by next */
-    layout_site *along;         /* reductions, scans and gathers of its values, linked by next */
-    const lilac_layout *best;   /* what they like */
-    int64_t cost;               /* of that */
-    const lilac_layout *chosen; /* NULL: not yet */
-    uint32_t *edges;            /* indices */
-    uint32_t edge_count;
-} component;
-
-typedef struct propagation {
-    assignment *a;
-    component *components; /* by component root */
-    uint32_t *queue;       /* of component roots */
-} propagation;
+/* Where threads could have fewer elements and no copies: how much dearer the work is than the time
+ * to issue it, for there are then few threads to hide that each takes longer. */
+#define LONGER    4
+#define MOST_WORK 10000
 
 /* ---- groups ----------------------------------------------------------------------------- */
 
@@ -240,8 +229,32 @@ static void relate(assignment *a) {
 
 /* ---- components ------------------------------------------------------------------------- */
 
-static uint32_t component_of(propagation *p, uint32_t node) {
+uint32_t lilac_propagate_component(propagation *p, uint32_t node) {
     return lilac_propagate_find(p->a->component, lilac_propagate_find(p->a->group, node));
+}
+
+/* What element-wise operations do for each element: those of values computed once, and those of
+ * the cheap ones that they and memory operations take as data. Addresses and masks are left out: a
+ * thread has few of them, however many elements. */
+static void add_work(propagation *p) {
+    assignment *a = p->a;
+    int64_t *chain = lilac_arena_array(a->arena, int64_t, a->value_count + 1);
+    for (uint32_t i = 0; i < a->op_count; i++) {
+        const listed_op *listed = &a->ops[i];
+        const lilac_tile_op *op = listed->op;
+        bool memory = listed->rule == RULE_MEMORY;
+        int64_t work = listed->rule == RULE_SAME ? lilac_assign_issues(op) : 0;
+        if (!memory && listed->rule != RULE_SAME && listed->rule != RULE_SHAPE)
+            continue;
+        for (uint32_t k = memory ? 1 : 0; k < op->operand_count && !(memory && k > 1); k++)
+            work = smaller(work + chain[op->operands[k].value->id], MOST_WORK);
+        if (op->result_count == 1 && a->kind[op->results[0].id] == VALUE_CHEAP)
+            chain[op->results[0].id] = work;
+        else if (op->code != LILAC_TILE_OP_TT_LOAD && (memory || op->result_count > 0))
+            p->components[lilac_propagate_component(p, memory ? listed->site->node
+                                                              : op->results[0].id)]
+                .work += listed->weight * work;
+    }
 }
 
 static void build_components(propagation *p) {
@@ -250,8 +263,9 @@ static void build_components(propagation *p) {
         if (a->edges[i].op == NULL)
             unite(a->component, lilac_propagate_find(a->group, a->edges[i].from),
                   lilac_propagate_find(a->group, a->edges[i].to));
+    add_work(p);
     for (uint32_t i = a->site_count; i-- > 0;) {
-        component *c = &p->components[component_of(p, a->sites[i].node)];
+        component *c = &p->components[lilac_propagate_component(p, a->sites[i].node)];
         layout_site **list = a->sites[i].is_memory ? &c->sites : &c->along;
         lilac_tile_opcode code = a->sites[i].op->code;
         if (!a->sites[i].is_memory && code != LILAC_TILE_OP_TT_REDUCE &&
@@ -265,7 +279,8 @@ static void build_components(propagation *p) {
         for (uint32_t i = 0; i < a->edge_count; i++) {
             if (a->edges[i].op == NULL)
                 continue;
-            uint32_t ends[2] = {component_of(p, a->edges[i].from), component_of(p, a->edges[i].to)};
+            uint32_t ends[2] = {lilac_propagate_component(p, a->edges[i].from),
+                                lilac_propagate_component(p, a->edges[i].to)};
             for (uint32_t e = 0; e < 2; e++) {
                 component *c = &p->components[ends[e]];
                 if (pass == 1)
@@ -297,7 +312,9 @@ static int64_t apart(assignment *a, layout_site *site, const lilac_layout *layou
         lilac_coalesce_own(a, site);
     for (uint32_t i = 0; i < site->own_count; i++) {
         const lilac_layout *own = site->own[i];
-        int64_t cost = lilac_coalesce_cost(a, &site->access, own);
+        memory_access access = site->access;
+        access.once = access.writes; /* who converts wants all copies */
+        int64_t cost = lilac_coalesce_cost(a, &access, own);
         for (uint32_t k = 0; k < site->link_count && cost < least; k++) {
             const layout_edge *link = &a->edges[site->first_link + k];
             bool comes = link->to == site->node;
@@ -335,9 +352,16 @@ static int64_t site_cost(assignment *a, layout_site *site, const lilac_layout *l
     return leaves;
 }
 
-static int64_t cost_in(propagation *p, const component *c, const lilac_layout *layout) {
+static bool is_alone(const component *c) {
+    return c->edge_count == 0 && c->along == NULL;
+}
+
+int64_t lilac_propagate_cost(propagation *p, const component *c, const lilac_layout *layout) {
     const lilac_layout *taken;
     int64_t total = 0;
+    if (c->sites != NULL && c->work > 0)
+        total = c->work * (is_alone(c) ? LONGER : 1) * p->a->target->arch->costs->issue *
+                lilac_coalesce_repeated(p->a, c->sites->access.type, layout);
     for (layout_site *site = c->sites; site != NULL; site = site->next)
         total += site_cost(p->a, site, layout, &taken);
     for (layout_site *site = c->along; site != NULL; site = site->next)
@@ -354,17 +378,16 @@ static const lilac_layout *carried(propagation *p, const layout_edge *edge, bool
                    : lilac_transfer_backward(p->a, edge->op, layout);
 }
 
-/* What a conversion on an edge costs, on the side of its other end. */
+/* What a conversion on an edge costs, on the side of its other end: as often as what it converts is
+ * made. */
 static int64_t edge_price(propagation *p, const layout_edge *edge, bool forward,
-                          const lilac_layout *moved, const lilac_layout *wanted, int64_t weight) {
+                          const lilac_layout *moved, const lilac_layout *wanted) {
     const lilac_tile_op *op = edge->op;
-    const lilac_tile_type *type = forward ? op->results[0].type : op->operands[0].value->type;
-    return weight * lilac_price_conversion(p->a, forward ? moved : wanted, forward ? wanted : moved,
-                                           lilac_tile_element_bits(type));
-}
-
-static int64_t weight_of(const component *c) {
-    return c->sites != NULL ? c->sites->weight : c->along != NULL ? c->along->weight : 1;
+    const lilac_tile_value *value = forward ? &op->results[0] : op->operands[0].value;
+    return lilac_price_times(lilac_price_conversion(p->a, forward ? moved : wanted,
+                                                    forward ? wanted : moved,
+                                                    lilac_tile_element_bits(value->type)),
+                             p->a->weight[value->id]);
 }
 
 /* What the neighbours of a component lose by its layout, or pay for a conversion. */
@@ -373,17 +396,17 @@ static int64_t neighbours_lose(propagation *p, uint32_t root, const lilac_layout
     int64_t total = 0;
     for (uint32_t i = 0; i < here->edge_count; i++) {
         const layout_edge *edge = &p->a->edges[here->edges[i]];
-        bool forward = component_of(p, edge->from) == root;
-        component *there = &p->components[component_of(p, forward ? edge->to : edge->from)];
+        bool forward = lilac_propagate_component(p, edge->from) == root;
+        component *there =
+            &p->components[lilac_propagate_component(p, forward ? edge->to : edge->from)];
         if (there == here || there->best == NULL)
             continue;
         const lilac_layout *moved = carried(p, edge, forward, layout);
         if (moved == NULL || moved == there->best)
             continue;
-        int64_t loss = cost_in(p, there, moved) - there->cost;
+        int64_t loss = lilac_propagate_cost(p, there, moved) - there->cost;
         if (loss > 0)
-            loss =
-                smaller(loss, edge_price(p, edge, forward, moved, there->best, weight_of(there)));
+            loss = smaller(loss, edge_price(p, edge, forward, moved, there->best));
         total += larger(loss, 0);
     }
     return total;
@@ -412,14 +435,16 @@ static void find_best(propagation *p, uint32_t root, bool neighbours) {
     bool varied = !has_many_sites(c) && (c->along != NULL || wants_two_orders(c));
     if (neighbours && !varied)
         return;
-    uint32_t count = lilac_coalesce_candidates(p->a, c->sites, varied, candidates, CANDIDATES);
+    /* copies would go on to neighbours, whose work is not in the price */
+    uint32_t kinds = (varied ? CANDIDATES_VARIED : 0) | (is_alone(c) ? CANDIDATES_COPIES : 0);
+    uint32_t count = lilac_coalesce_candidates(p->a, c->sites, kinds, candidates, CANDIDATES);
     for (const layout_site *site = c->along; site != NULL && count > 0; site = site->next)
         if (site->op->code == LILAC_TILE_OP_TT_GATHER &&
             is_same_shape(site->op->results[0].type, c->sites->access.type))
             count += lilac_gather_candidates(p->a, site->op, c->sites->access.order,
                                              candidates + count, CANDIDATES - count);
     for (uint32_t i = 0; i < count; i++) {
-        int64_t cost = cost_in(p, c, candidates[i]);
+        int64_t cost = lilac_propagate_cost(p, c, candidates[i]);
         int64_t total = cost;
         if (neighbours && (best == NULL || total < least))
             total += neighbours_lose(p, root, candidates[i]);
@@ -455,7 +480,8 @@ static void settle(propagation *p, uint32_t root, const lilac_layout *layout) {
         component *here = &p->components[from];
         for (uint32_t i = 0; i < here->edge_count; i++) {
             const layout_edge *edge = &a->edges[here->edges[i]];
-            uint32_t ends[2] = {component_of(p, edge->from), component_of(p, edge->to)};
+            uint32_t ends[2] = {lilac_propagate_component(p, edge->from),
+                                lilac_propagate_component(p, edge->to)};
             bool forward = ends[0] == from;
             component *there = &p->components[ends[forward]];
             if (there->chosen != NULL)
@@ -464,9 +490,8 @@ static void settle(propagation *p, uint32_t root, const lilac_layout *layout) {
             if (moved == NULL)
                 continue;
             if (there->best != NULL && moved != there->best) {
-                int64_t loss = cost_in(p, there, moved) - there->cost;
-                if (loss > 0 &&
-                    loss > edge_price(p, edge, forward, moved, there->best, weight_of(there)))
+                int64_t loss = lilac_propagate_cost(p, there, moved) - there->cost;
+                if (loss > 0 && loss > edge_price(p, edge, forward, moved, there->best))
                     continue;
             }
             there->chosen = moved;
@@ -504,7 +529,8 @@ static bool is_reduced_to(propagation *p, uint32_t root) {
     const component *c = &p->components[root];
     for (uint32_t i = 0; i < c->edge_count; i++) {
         const layout_edge *edge = &p->a->edges[c->edges[i]];
-        if (edge->op->code == LILAC_TILE_OP_TT_REDUCE && component_of(p, edge->to) == root)
+        if (edge->op->code == LILAC_TILE_OP_TT_REDUCE &&
+            lilac_propagate_component(p, edge->to) == root)
             return true;
     }
     return false;
@@ -539,17 +565,19 @@ void lilac_propagate_layouts(assignment *a) {
                 settle(&p, roots[i], p.components[roots[i]].best);
     for (uint32_t i = 0; i < a->node_count && !a->failed; i++) {
         bool tensor = i >= a->value_count || a->kind[i] == VALUE_FIXED;
-        if (!tensor || component_of(&p, i) != i || p.components[i].chosen != NULL)
+        if (!tensor || lilac_propagate_component(&p, i) != i || p.components[i].chosen != NULL)
             continue;
         const lilac_layout *layout = lilac_coalesce_default(a, type_of_node(a, i));
         if (layout != NULL)
             settle(&p, i, layout);
     }
+    if (!a->failed)
+        lilac_refine(&p);
     for (uint32_t i = 0; i < count && !a->failed; i++)
         part(&p, &p.components[roots[i]], p.components[roots[i]].chosen);
     for (uint32_t i = 0; i < a->node_count; i++)
         if (lilac_propagate_find(a->group, i) == i && a->layout[i] == NULL)
-            a->layout[i] = p.components[component_of(&p, i)].chosen;
+            a->layout[i] = p.components[lilac_propagate_component(&p, i)].chosen;
 }
 
 const lilac_layout *lilac_propagate_layout(assignment *a, uint32_t node) {

@@ -253,10 +253,6 @@ static bool can_repeat(const listed_op *listed) {
            (lilac_tile_op_info_get(listed->op->code)->traits & LILAC_TILE_PURE);
 }
 
-static int64_t weight_of(const listed_op *listed) {
-    return INT64_C(1) << (3 * (listed->loops < 4 ? listed->loops : 4));
-}
-
 /* An operation's instructions, once for each element: those that take long as special functions
  * do, at a quarter of the rate. */
 static int64_t work_of(const rewriting *r, const listed_op *listed) {
@@ -264,16 +260,14 @@ static int64_t work_of(const rewriting *r, const listed_op *listed) {
         return 0;
     const lilac_arch *arch = r->a->target->arch;
     int64_t warps = lilac_tile_element_count(listed->op->results[0].type) / arch->warp_size + 1;
-    return warps * arch->costs->issue * (lilac_assign_is_heavy(listed->op->code) ? 8 : 1) *
-           weight_of(listed);
+    return warps * arch->costs->issue * lilac_assign_issues(listed->op) * listed->weight;
 }
 
 static int64_t conversion_price(rewriting *r, const lilac_tile_value *value,
                                 const lilac_layout *layout) {
-    const listed_op *listed = r->listed[value->id];
     int64_t price = lilac_price_conversion(r->a, native_of(r, value), layout,
                                            lilac_tile_element_bits(value->type));
-    return price * (listed != NULL ? weight_of(listed) : 1);
+    return lilac_price_times(price, r->a->weight[value->id]);
 }
 
 static int64_t repeat_price(rewriting *r, const listed_op *listed, const lilac_layout *layout,

@@ -8,7 +8,8 @@
  *
  *   8 x f16   ld.global.v4.b32  →  unpack to 8 registers
  *
- * Of the threads that hold copies of an element one stores it. */
+ * Of the threads that hold copies of an element one stores it; a load is skipped by threads of
+ * which the engine says that nobody needs what they would get (lilac.idle). */
 #include "lower_internal.h"
 
 #include <string.h>
@@ -397,6 +398,14 @@ static bool memory_type(lilac_lowering *l, const lilac_tile_type *pointers, lila
     return lilac_lower_type(l, lilac_tile_element(pointers)->element, type);
 }
 
+/* Two predicates at once; 0 is true. */
+static lilac_simt_value both(lilac_lowering *l, lilac_simt_value a, lilac_simt_value b) {
+    if (a == 0 || b == 0) {
+        return a == 0 ? b : a;
+    }
+    return lilac_simt_op2(&l->builder, LILAC_SIMT_OP_AND, LILAC_SIMT_I1, a, b);
+}
+
 bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_lower_value *pointer = lilac_lower_operand(l, op, 0);
     if (lilac_tile_find(&op->attributes, "boundaryCheck") != NULL &&
@@ -417,6 +426,8 @@ bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
     if (view != NULL) {
         v = lilac_lower_choose_vector(l, op, view, lilac_tile_operand(op, 1));
     }
+    uint32_t idle = (uint32_t)lilac_tile_find_integer(&op->attributes, "lilac.idle", 0);
+    lilac_simt_value some = view == NULL ? 0 : lilac_lower_one_copy(l, idle, 0);
     uint32_t elements = 1U << v.log2_size;
     for (uint32_t r = 0; r < result->count; r++) {
         uint32_t same = view == NULL ? r : view->canonical[r];
@@ -435,6 +446,7 @@ bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
         }
         lilac_simt_value predicate = mask.value != NULL ? of_companion(l, &mask, r) : 0;
         bool need_others = predicate != 0 && other.value != NULL;
+        predicate = both(l, predicate, some);
         lilac_lower_load_vector(l, LILAC_SIMT_OP_LD_GLOBAL, type, elements, address, immediate,
                                 predicate, need_others ? others : NULL, &modifiers, loaded);
         for (uint32_t e = 0; e < elements; e++) {
@@ -482,12 +494,7 @@ bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op) {
             values[e] = of_companion(l, &value, lilac_lower_register_at(&v, r, e));
         }
         lilac_simt_value predicate = mask.value != NULL ? of_companion(l, &mask, r) : 0;
-        if (predicate == 0) {
-            predicate = one_copy;
-        } else if (one_copy != 0) {
-            predicate =
-                lilac_simt_op2(&l->builder, LILAC_SIMT_OP_AND, LILAC_SIMT_I1, predicate, one_copy);
-        }
+        predicate = both(l, predicate, one_copy);
         lilac_lower_store_vector(l, LILAC_SIMT_OP_ST_GLOBAL, type, elements, values, address,
                                  immediate, predicate, &modifiers);
     }

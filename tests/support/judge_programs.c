@@ -376,7 +376,9 @@ static bool compile(lilac_compilation *made, lilac_context *context, const progr
                     "an operation that gets no random layout");
         return false;
     }
-    if (!lilac_tile_verify(made->tile, true)) {
+    if (!lilac_tile_verify(made->tile, true) ||
+        !lilac_engine_duplicates(made->tile, &options.target, &changed) ||
+        !lilac_tile_verify(made->tile, true)) {
         return false;
     }
     made->simt = lilac_lower(made->tile, &options.target);

@@ -118,18 +118,30 @@ static void one_layout_for_two_widths(void **state) {
     program_clear(&p);
 }
 
-/* A tensor that is too small for a full vector in every thread is spread over all of them. */
+/* A tensor that is too small for a full vector in every thread is spread over all of them when
+ * there is something to compute; a mere copy keeps its vectors whole, and some warps have nothing
+ * to do. */
 static void small_tensors(void **state) {
     (void)state;
     static const struct {
         const char *elements;
+        bool computes;
         uint32_t warps, expected;
-    } sizes[] = {{"1024", 4, 8}, {"512", 4, 4}, {"256", 4, 2}, {"128", 4, 1}, {"32", 4, 1}};
+    } sizes[] = {{"1024", true, 4, 8}, {"512", true, 4, 4},  {"256", true, 4, 2},
+                 {"128", true, 4, 1},  {"32", true, 4, 1},   {"1024", false, 4, 8},
+                 {"512", false, 4, 8}, {"256", false, 4, 8}, {"32", false, 4, 1}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         program p;
-        char end[512];
-        snprintf(end, sizeof end, "tt.store %%qr, %%x : tensor<%sx!tt.ptr<f16>>",
-                 sizes[i].elements);
+        char end[1024];
+        const char *n = sizes[i].elements;
+        if (sizes[i].computes)
+            snprintf(end, sizeof end,
+                     "%%s = math.exp2 %%x : tensor<%sxf16>\n"
+                     "%%t = arith.addf %%s, %%x : tensor<%sxf16>\n"
+                     "tt.store %%qr, %%t : tensor<%sx!tt.ptr<f16>>",
+                     n, n, n);
+        else
+            snprintf(end, sizeof end, "tt.store %%qr, %%x : tensor<%sx!tt.ptr<f16>>", n);
         read_mixed(&p, end, sizes[i].elements, sizes[i].warps);
         assert_true(program_assign(&p, true));
         assert_int_equal(elements_a_thread(&p, LILAC_TILE_OP_TT_STORE), sizes[i].expected);

@@ -74,7 +74,8 @@ static inline bool harness_try_edited(harness *h, const char *ttir, uint32_t war
         return false;
     }
     if (engine && (!lilac_engine_simplify(h->tile, &target, &changed) ||
-                   !lilac_engine_assign_layouts(h->tile, &target, &changed))) {
+                   !lilac_engine_assign_layouts(h->tile, &target, &changed) ||
+                   !lilac_engine_duplicates(h->tile, &target, &changed))) {
         return false;
     }
     if (edit != NULL) {
