@@ -44,6 +44,10 @@ DATA_TYPES = {
 ROUNDING = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8,
             "f8e4m3": 2.0**-4, "f8e5m2": 2.0**-3}  # fmt: skip
 
+# Half the distance of the numbers next to zero, which is as far as rounding moves small results.
+SMALLEST = {"f64": 0.0, "f32": 2.0**-150, "f16": 2.0**-25, "bf16": 2.0**-134, "f8e4m3": 2.0**-10,
+            "f8e5m2": 2.0**-17}  # fmt: skip
+
 
 def within(dtype, steps=0):
     """The tolerance of a result of this type that `steps` roundings in f32 lead to."""
@@ -268,8 +272,9 @@ class Case:
     `reference` takes what the launch is given (by the parameters' names, see Launch.inputs) and gives
     the expected output, or a dict of them by name. An element may be off by `tolerance` (a number, or
     one for each output by name) times its magnitude or the output's mean magnitude, whichever is
-    larger; 0 asks for the very numbers. `bytes` are what any program for this operator must move
-    between the processor and memory, by default every buffer once; `operations` the arithmetic.
+    larger, and by the rounding of numbers near zero; 0 asks for the very numbers. `bytes` are what any
+    program for this operator must move between the processor and memory, by default every buffer
+    once; `operations` the arithmetic.
     """
 
     def __init__(self, name, family, launch, reference, bytes=None, operations=0, tolerance=0):
@@ -304,7 +309,7 @@ class Case:
             tensor = self.launch.tensors[name]
             tolerance = self.tolerance[name] if isinstance(self.tolerance, dict) else self.tolerance
             found[name] = math.inf if tensor.written_outside() else \
-                error(tensor.result(), want, tolerance)
+                error(tensor.result(), want, tolerance, SMALLEST.get(tensor.buffer.dtype, 0.0))
         return found
 
     def check(self):
@@ -312,7 +317,7 @@ class Case:
         return max(self.errors().values())
 
 
-def error(got, want, tolerance):
+def error(got, want, tolerance, smallest=0.0):
     """The largest difference over what is allowed (see Case); infinite where one side is not finite
     and the other is not the same."""
     if tuple(got.shape) != tuple(want.shape):
@@ -326,4 +331,4 @@ def error(got, want, tolerance):
     zero = want.new_zeros(())
     got, want = got.where(finite, zero), want.where(finite, zero)
     scale = want.abs().clamp_min(max(want.abs().mean().item(), 1e-300))
-    return ((got - want).abs() / (tolerance * scale)).max().item()
+    return ((got - want).abs() / (tolerance * scale + smallest)).max().item()

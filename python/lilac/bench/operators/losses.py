@@ -215,10 +215,11 @@ def jsd_case(dtype, rows, classes, beta=0.5, block=4096, num_warps=8):
                     [probabilities(rows, classes, dtype, True), probabilities(rows, classes, dtype, True),
                      Buffer(rows, "f32", output=True), Buffer((rows, classes), dtype, output=True), beta,
                      classes, classes], BLOCK=block, num_warps=num_warps)
-    # Logarithms near -10 whose differences are near 1: the gradient has ten times their rounding.
+    # The logarithms are near -10, so that their difference is off by some 2**-20 whatever it is; where
+    # it is small and the probability is dozens of times the mean, that counts most.
     return Case(f"jsd_{dtype}_{rows}x{classes}", "jsd", launch, reference,
                 operations=14 * rows * classes,
-                tolerance={"loss": within("f32", 64), "gradient": within(dtype, 256)})
+                tolerance={"loss": within("f32", 64), "gradient": within(dtype, 2048)})
 
 
 def cases():
