@@ -55,6 +55,8 @@ def arguments(argv):
     parser.add_argument("--markdown", type=pathlib.Path, metavar="FILE", help="write the table")
     parser.add_argument("--svg", type=pathlib.Path, metavar="FILE",
                         help="write the picture: mean speedup of each family")
+    parser.add_argument("--keep", type=pathlib.Path, metavar="FOLDER",
+                        help="leave both compilers' TTIR, PTX and cubin of every case there")
     parser.add_argument("--commit", help="recorded; default: git's")
     parser.add_argument("--verbose", action="store_true", help="print the trace of every failure")
     options = parser.parse_args(argv)
@@ -159,11 +161,13 @@ def make_runner(options):
     from .runner import CompileRunner, Runner
 
     log = say if options.verbose else None
+    if options.keep:
+        options.keep.mkdir(parents=True, exist_ok=True)
     if options.compile_only:
-        return CompileRunner(log=log)
+        return CompileRunner(keep=options.keep, log=log)
     seed = options.seed if options.seed is not None else int(time.time())
     return Runner(rounds=options.rounds, budget=options.budget, seed=seed, clean=options.clean,
-                  check=options.check, log=log)
+                  check=options.check, keep=options.keep, log=log)
 
 
 def measure_all(cases, runner, save):

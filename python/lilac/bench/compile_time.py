@@ -16,21 +16,23 @@ what they compiled.
 import contextlib
 import hashlib
 import os
+import shutil
 import statistics
 import tempfile
 import time
 
 LEAST_ROUNDS, MOST_ROUNDS = 1, 3
 PARTS = ("front_ms", "lower_ms", "library_ms", "assemble_ms", "load_ms")
-PATIENCE = 1.5  # seconds for the first calls of one case
+PATIENCE = 1.0  # seconds for the first calls of one case
 
 
 class Recorder:
     """Hears of every compilation and loading while it is installed. One a process: Triton's hooks are
     global."""
 
-    def __init__(self, attributes=None):
+    def __init__(self, attributes=None, keep=None):
         self.attributes = attributes  # function(handle) → {"registers": …, "spills": …}
+        self.keep, self.title = keep, None  # where every stage's file goes, and what it is called
         self.functions = set()        # JIT functions ever compiled
         self.kernels = []             # of the measurement under way
         self.stubs = {}               # hash of a stub's source → seconds to compile it
@@ -52,6 +54,11 @@ class Recorder:
             "library_ms": 1e3 * ((metadata.get("lilac") or {}).get("compile") or 0.0),
             "shared": metadata.get("shared"), "num_warps": metadata.get("num_warps"),
             "cached": cache_hit})
+        if self.keep and self.title:
+            for file in metadata_group.values():
+                suffix = os.path.splitext(str(file))[1]
+                if suffix in (".ttir", ".ttgir", ".ptx", ".cubin"):
+                    shutil.copyfile(file, os.path.join(self.keep, self.title + suffix))
         if self.listener_before:
             self.listener_before(src=src, metadata=metadata, metadata_group=metadata_group, times=times,
                                  cache_hit=cache_hit, **more)
@@ -103,6 +110,15 @@ class Recorder:
             knobs.runtime.kernel_load_end_hook.remove(self.loaded)
             knobs.runtime.kernel_load_start_hook.remove(self.loading)
             knobs.compilation.listener = self.listener_before
+
+    @contextlib.contextmanager
+    def titled(self, title):
+        """What is compiled meanwhile is kept under this title."""
+        self.title = title
+        try:
+            yield
+        finally:
+            self.title = None
 
     # ---- measuring
 

@@ -3,12 +3,13 @@
 Plain SVG text, no library: the same numbers give the same bytes. The baseline, Triton's time, is 1.
 """
 
+import math
 from html import escape
 
 from .measure import geometric_mean
 
-WIDTH, HEIGHT = 1040, 440
-LEFT, RIGHT, TOP, BOTTOM = 76, 24, 78, 118
+WIDTH, HEIGHT = 1040, 452
+LEFT, RIGHT, TOP, BOTTOM = 76, 24, 90, 118
 INK, SOFT, GRID = "#1f2328", "#59636e", "#e4e7eb"
 FASTER, SLOWER = "#4c72b0", "#c8664f"
 FONT = "font-family=\"Helvetica, Arial, 'Liberation Sans', sans-serif\""
@@ -31,6 +32,14 @@ def ticks(low, high):
         if last - first <= 8:
             return [round(step * k, 2) for k in range(first, last + 1)]
     return [0, high]
+
+
+def ceiling(groups):
+    """Where the axis ends: above all families but the few that would leave the others no room, which
+    are drawn cut off, with a number."""
+    tops = sorted(g[3] for g in groups)
+    usual = tops[math.ceil(0.85 * (len(tops) - 1))]
+    return max(1.1, tops[-1] if tops[-1] - 1 <= 2 * (usual - 1) else usual)
 
 
 def text(x, y, content, size=13, anchor="start", colour=INK, weight="normal", more=""):
@@ -57,12 +66,12 @@ def svg(rows, title, subtitle):
         return "\n".join(out) + "\n"
     bars = groups + [("geometric mean", overall, None, None, sum(g[4] for g in groups))]
 
-    marks = ticks(min(0.9, min(g[2] for g in groups)), max(1.1, max(g[3] for g in groups)))
+    marks = ticks(min(0.9, min(g[2] for g in groups)), ceiling(groups))
     low, high = marks[0], marks[-1]
     bottom = HEIGHT - BOTTOM
 
     def place(value):
-        return bottom - (bottom - TOP) * (value - low) / (high - low)
+        return bottom - (bottom - TOP) * (min(value, high) - low) / (high - low)
 
     for mark in marks:
         out.append(line(LEFT, place(mark), width - RIGHT, place(mark), GRID))
@@ -89,8 +98,18 @@ def svg(rows, title, subtitle):
             cap = thick / 5
             out.append(line(x, place(least), x, place(most), INK, 1.2))
             out.append(line(x - cap, place(least), x + cap, place(least), INK, 1.2))
-            out.append(line(x - cap, place(most), x + cap, place(most), INK, 1.2))
+            if most <= high:
+                out.append(line(x - cap, place(most), x + cap, place(most), INK, 1.2))
+            else:  # goes on: an arrow, a gap in the bar, and how far
+                out.append(f'<path d="M{x - cap:.1f} {TOP + 3} L{x:.1f} {TOP - 5} L{x + cap:.1f} {TOP + 3} Z" '
+                           f'fill="{INK}"/>')
+                if mean > high:
+                    out.append(f'<path d="M{x - thick / 2 - 3:.1f} {TOP + 20} l{thick + 6:.1f} -7 l0 5 '
+                               f'l{-thick - 6:.1f} 7 Z" fill="white"/>')
             above = min(top, place(most))
+        if not last and most > high:
+            out.append(text(x, TOP - 9, f"to {most:.2f}", 11, "middle", SOFT))
+            above = TOP - 15
         out.append(text(x, above - 6, f"{mean:.2f}", 11, "middle", INK, "bold" if last else "normal"))
         # Labels slant where they would run into each other.
         out.append(text(x + 4, bottom + 16, name, 12, "end", INK, "bold" if last else "normal",

@@ -55,11 +55,12 @@ class Compilers:
 
 
 def reason(problem):
-    """One line for a table, from an exception."""
-    words = str(problem).strip()
-    line = next((line for line in words.splitlines() if line.strip()), "")
+    """One line for a table, from an exception. Triton's front end says where first and why last."""
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    words = " ".join(dict.fromkeys((lines[0], lines[-1]))) if lines and lines[0].endswith(":") else \
+        lines[0] if lines else ""
     kind = type(problem).__name__
-    return (line if kind in line or kind == "CompilationError" else f"{kind}: {line}")[:300]
+    return (words if kind in words or kind == "CompilationError" else f"{kind}: {words}")[:300]
 
 
 def judge(verdict):
@@ -126,7 +127,8 @@ def both_first_calls(recorder, row, compilers, call):
 class Runner:
     """Runs cases on the GPU. `Runner.row(case)` gives the row."""
 
-    def __init__(self, *, rounds=5, budget=0.4, seed=0, clean=False, check=True, log=None):
+    def __init__(self, *, rounds=5, budget=0.4, seed=0, clean=False, check=True, keep=None,
+                 log=None):
         import torch
 
         self.torch, self.rounds, self.budget, self.seed = torch, rounds, budget, seed
@@ -138,7 +140,7 @@ class Runner:
         # Fused multiply-adds of f32 count two; 128 a clock and multiprocessor from sm_86 on, and sm_90.
         clock = 1e3 * getattr(properties, "clock_rate", 0)
         self.arithmetic = 256.0 * properties.multi_processor_count * clock or math.inf
-        self.recorder = Recorder(self.attributes)
+        self.recorder = Recorder(self.attributes, keep)
 
     def attributes(self, function):
         """Registers and local memory (in words, as Triton counts spills) of a loaded kernel."""
@@ -224,7 +226,7 @@ class Runner:
         return compare(row)
 
     def judged(self, case, row, name, folder):
-        with cache_folder(folder):
+        with cache_folder(folder), self.recorder.titled(f"{case.name}.{name}"):
             self.compilers(name, self.recorder.forget)()
             verdict = self.attempt(row, name, case.check if self.check else case.launch)
         if self.check and "failure" not in row[name]:
@@ -258,12 +260,12 @@ class CompileRunner:
     """Compile times of both compilers with no GPU: from TTIR to the cubin, nothing is loaded. For
     cases that can be compiled by themselves (`case.launch.compile(target)`)."""
 
-    def __init__(self, capability=90, log=None):
+    def __init__(self, capability=90, keep=None, log=None):
         from triton.backends.compiler import GPUTarget
 
         self.target, self.log = GPUTarget("cuda", capability, 32), log or (lambda line: None)
         self.compilers = Compilers()
-        self.recorder = Recorder()
+        self.recorder = Recorder(keep=keep)
 
     def row(self, case):
         row = blank(case)
@@ -282,7 +284,8 @@ class CompileRunner:
         with tempfile.TemporaryDirectory(prefix="lilac-bench-") as folder, cache_folder(folder):
             for name in NAMES:  # what only the first compilation of a process pays
                 try:
-                    self.compilers(name, call)()
+                    with self.recorder.titled(f"{case.name}.{name}"):
+                        self.compilers(name, call)()
                     registers, local = resources(kept["kernel"].asm["cubin"])
                     row[name]["resources"] = {"registers": registers,
                                               "spills": None if local is None else local // 4}

@@ -131,7 +131,7 @@ def summary_text(rows, slow=0.97):
     for key, words in (("lower_ratio", "TTIR→PTX: Triton's time over lilac's"),
                        ("first_ratio", "first call to first result: Triton's time over lilac's"),
                        ("first_ratio_with_stub", "the same with compiling the launcher's stub")):
-        if total[key]:
+        if total[key] and (key != "first_ratio_with_stub" or total["triton_stub_ms"]):
             lines.append(f"{words} {total[key]:.2f}")
     for name, title in (("triton", "Triton"), ("lilac", "lilac")):
         if total[f"{name}_total_ms"]:

@@ -1,0 +1,504 @@
+"""`python -m lilac.bench` without a GPU, PyTorch or Triton: the arithmetic, the runner on a GPU whose
+clock is known, table and picture of known rows, modules, exit statuses."""
+
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import textwrap
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from fake_gpu import Clock, FakeCase, FakeCompilers, fake_torch
+
+from lilac.bench import __main__ as command
+from lilac.bench import compile_time, discover, measure, picture, table
+from lilac.bench.runner import Lost, Runner, compare, judge, reason
+
+# ---- arithmetic ---------------------------------------------------------------------------------
+
+
+def test_geometric_mean():
+    assert measure.geometric_mean([2, 8]) == pytest.approx(4)
+    assert measure.geometric_mean([1.1, 1 / 1.1]) == pytest.approx(1)
+    assert measure.geometric_mean([]) is None
+
+
+def test_ratios_go_round_by_round():
+    assert measure.ratios([2.0, 4.0, 6.0], [1.0, 4.0, 2.0]) == (2.0, 1.0, 3.0)
+
+
+def test_spread():
+    assert measure.spread([1.0, 1.1, 0.9]) == pytest.approx(0.2)
+
+
+def test_launches_fill_the_budget_within_limits():
+    assert measure.launches_in(budget_ms=400, turns=2, rounds=5, once_ms=0.4) == 100
+    assert measure.launches_in(budget_ms=400, turns=2, rounds=5, once_ms=1e-3) == measure.MOST_LAUNCHES
+    assert measure.launches_in(budget_ms=400, turns=2, rounds=5, once_ms=1e3) == measure.LEAST_LAUNCHES
+
+
+def test_order_alternates():
+    assert [measure.order(2, n) for n in range(3)] == [[0, 1], [1, 0], [0, 1]]
+
+
+def test_host_bound():
+    assert measure.host_bound(0.2, 0.07, 0.01)
+    assert not measure.host_bound(0.03, 0.07, 0.01)
+
+
+def test_compile_medians_are_taken_number_by_number():
+    def account(lower, total, stub=0.0):
+        return {"front_ms": 1.0, "lower_ms": lower, "library_ms": 0.1, "assemble_ms": 3.0, "load_ms": 0.0,
+                "total_ms": total, "stub_ms": stub, "stages": {"ptx": lower}, "kernels": []}
+
+    middle = compile_time.medians([account(5, 30, 100.0), account(1, 10), account(2, 90)])
+    assert (middle["lower_ms"], middle["total_ms"], middle["stub_ms"]) == (2, 30, 100.0)
+    assert middle["stages"] == {"ptx": 2}
+    assert compile_time.medians([]) is None
+
+
+def test_first_calls_are_repeated_while_they_are_quick():
+    assert compile_time.rounds_left(0, 0.0)
+    assert compile_time.rounds_left(2, 0.2)
+    assert not compile_time.rounds_left(compile_time.MOST_ROUNDS, 0.2)
+    assert not compile_time.rounds_left(1, 10.0)
+
+
+def test_a_stub_counts_apart(tmp_path):
+    """Compiling the launcher's stub is taken off the total and told beside it."""
+    recorder = compile_time.Recorder()
+    recorder.stub_folder = str(tmp_path)
+    recorder.build_before = lambda **options: os.environ["TRITON_CACHE_DIR"]
+    folders = []
+    first = recorder.first_call(lambda: folders.append(recorder.stub(src="int x;")), str(tmp_path / "cache"))
+    recorder.stubs = {key: 50.0 for key in recorder.stubs}  # had it taken that long
+    again = recorder.first_call(lambda: folders.append(recorder.stub(src="int x;")), str(tmp_path / "cache"))
+    assert folders == [str(tmp_path)] * 2
+    assert 0 <= first["total_ms"] < 1e3 and first["stub_ms"] >= 0
+    assert again["stub_ms"] == 50e3 and again["total_ms"] < 1e3
+    assert "TRITON_CACHE_DIR" not in os.environ
+
+
+def test_stages_between_ttir_and_cubin_are_the_compiler():
+    class Times:
+        ir_initialization = 4000
+        lowering_stages = [("ttir", 1000), ("ttgir", 2000), ("llir", 3000), ("ptx", 500), ("cubin", 9000)]
+
+    recorder = compile_time.Recorder()
+    recorder.listener_before = None
+    metadata = {"name": "k", "shared": 32, "num_warps": 4}
+
+    def call(cached):
+        recorder.compiled(src=object(), metadata=metadata, metadata_group={}, times=Times, cache_hit=cached)
+
+    account = recorder.first_call(lambda: call(False), "nowhere")
+    assert (account["front_ms"], account["lower_ms"], account["assemble_ms"]) == (5.0, 5.5, 9.0)
+    assert account["kernels"] == [{"name": "k", "shared": 32, "num_warps": 4}]
+    assert recorder.first_call(lambda: call(True), "nowhere")["lower_ms"] == 0
+
+
+def test_files_are_kept_by_title(tmp_path):
+    class Times:
+        ir_initialization, lowering_stages = 1, []
+
+    ptx = tmp_path / "k.ptx"
+    ptx.write_text("code")
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    recorder = compile_time.Recorder(keep=str(kept))
+    recorder.listener_before = None
+    say = dict(src=object(), metadata={}, metadata_group={"k.ptx": ptx, "k.json": "nowhere"}, times=Times,
+               cache_hit=False)
+    recorder.compiled(**say)
+    with recorder.titled("case.lilac"):
+        recorder.compiled(**say)
+    assert [file.name for file in kept.iterdir()] == ["case.lilac.ptx"]
+
+
+# ---- the runner ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    """(clock, compilers, function(**options) → runner)"""
+    clock, compilers = Clock(), FakeCompilers()
+    torch = fake_torch(clock)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setattr("lilac.bench.runner.Compilers", lambda: compilers)
+    return clock, compilers, lambda **options: Runner(**{"seed": 7, "budget": 0.01, "rounds": 3, **options})
+
+
+def test_times_without_the_flush(bench):
+    clock, compilers, make = bench
+    case = FakeCase("a", clock, compilers, {"triton": 0.030, "lilac": 0.020}, bytes=4194304)
+    runner = make()
+    row = runner.row(case)
+    assert row["triton"]["ms"] == pytest.approx(0.030) and row["lilac"]["ms"] == pytest.approx(0.020)
+    assert row["ratio"] == pytest.approx(1.5)
+    assert row["ratio_least"] == pytest.approx(1.5) and len(row["lilac"]["rounds"]) == 3
+    assert row["triton"]["error"] == 0.1 and row["lilac"]["error"] == 0.2
+    # A copy moves 2 GiB in 0.5 ms on this GPU, so these bytes take at least 1/1024 ms.
+    assert row["lilac"]["share"] == pytest.approx(0.5 / 512 / 0.020)
+    assert case.seed == 7 and case.freed
+
+
+def test_arithmetic_bounds_too(bench):
+    clock, compilers, make = bench
+    runner = make()
+    assert runner.arithmetic == pytest.approx(256 * 100 * 1e9)
+    case = FakeCase("a", clock, compilers, {"triton": 1, "lilac": 1}, bytes=1, operations=256e11)
+    assert runner.bound_ms(case) == pytest.approx(1e3)
+
+
+def test_both_take_turns(bench):
+    clock, compilers, make = bench
+    case = FakeCase("a", clock, compilers, {"triton": 1.0, "lilac": 1.0})
+    make().row(case)
+    changes = [b for a, b in zip([None] + case.launched, case.launched) if a != b]
+    assert {"triton", "lilac"} == set(changes) and len(changes) > 6
+
+
+@pytest.mark.parametrize("verdict, word", [
+    (RuntimeError("lilac says no"), "RuntimeError: lilac says no"),
+    (False, "wrong result"),
+    (1.5, "wrong result: 1.5 times"),
+    (math.inf, "wrong result: inf times"),
+    (math.nan, "wrong result: nan times"),
+])
+def test_one_compiler_fails_the_other_is_measured(bench, verdict, word):
+    clock, compilers, make = bench
+    case = FakeCase("a", clock, compilers, {"triton": 0.03, "lilac": 0.02},
+                    {"triton": True, "lilac": verdict})
+    row = make().row(case)
+    assert row["lilac"]["failure"].startswith(word)
+    assert "failure" not in row["triton"] and row["triton"]["ms"] == pytest.approx(0.03)
+    assert "ratio" not in row and "ms" not in row["lilac"]
+    assert table.failures([row]) == [("a", "lilac", row["lilac"]["failure"])]
+
+
+def test_inputs_that_cannot_be_made(bench):
+    clock, compilers, make = bench
+    case = FakeCase("a", clock, compilers, {"triton": 1, "lilac": 1})
+    case.make = lambda seed: 1 / 0
+    row = make().row(case)
+    assert "ZeroDivisionError" in row["triton"]["failure"] and "ZeroDivisionError" in row["lilac"]["failure"]
+    assert case.freed
+
+
+def test_no_check(bench):
+    clock, compilers, make = bench
+    case = FakeCase("a", clock, compilers, {"triton": 1, "lilac": 1}, {"triton": False, "lilac": False})
+    row = make(check=False).row(case)
+    assert row["ratio"] == pytest.approx(1) and "error" not in row["lilac"]
+
+
+def test_a_lost_gpu_ends_the_run(bench):
+    clock, compilers, make = bench
+    runner = make()
+
+    def broken():
+        raise RuntimeError("an illegal memory access was encountered")
+
+    case = FakeCase("a", clock, compilers, {"triton": 1, "lilac": 1},
+                    {"triton": RuntimeError("launch failed"), "lilac": True})
+    sys.modules["torch"].cuda.synchronize = broken
+    with pytest.raises(Lost):
+        runner.row(case)
+
+
+def test_what_a_check_may_give():
+    assert judge(True) == (None, None)
+    assert judge(0) == (0.0, None)
+    assert judge(1.0) == (1.0, None)
+    assert judge(1.0001)[1]
+    assert judge(False)[1] == "wrong result"
+
+
+def test_reasons_are_one_line():
+    assert reason(ValueError("\n  first\nsecond")) == "ValueError: first"
+    assert len(reason(ValueError("x" * 1000))) <= 300
+    assert reason(ValueError("at 9:12:\n  x = y\n      ^\nno y")) == "ValueError: at 9:12: no y"
+    assert reason(ValueError()) == "ValueError: "
+
+
+# ---- table and picture --------------------------------------------------------------------------
+
+
+def row(name, family, ratio, lower=(0.5, 20.0), total=(20.0, 60.0), **more):
+    def part(at, ms):
+        return {"ms": ms, "rounds": [ms], "error": 0.25, "share": 0.5, "host_bound": False, "compile": {
+            "front_ms": 5.0, "lower_ms": lower[at], "library_ms": 0.2, "assemble_ms": 12.0, "load_ms": 0.5,
+            "total_ms": total[at], "stub_ms": 100.0, "stages": {}, "kernels": [
+                {"name": "k", "registers": 32 + at, "spills": 0, "shared": 128, "num_warps": 4}]}}
+    made = {"name": name, "family": family, "bytes": 1, "operations": 1, "lilac": part(0, 0.010),
+            "triton": part(1, 0.010 * ratio), **more}
+    return compare(made)
+
+
+def failed(name, family, why):
+    return {"name": name, "family": family, "bytes": 1, "operations": 1, "lilac": {"failure": why},
+            "triton": row(name, family, 1.0)["triton"]}
+
+
+ROWS = [row("softmax_1", "softmax", 1.0), row("softmax_2", "softmax", 1.21), row("sort_1", "sort", 0.9),
+        failed("scan_1", "scan", "kernel.py:3: no such operation [unsupported-operation]")]
+
+
+def test_compare():
+    made = ROWS[1]
+    assert made["ratio"] == pytest.approx(1.21) and made["lower_ratio"] == 40
+    assert made["first_ratio"] == 3 and made["first_ratio_with_stub"] == pytest.approx(160 / 120)
+
+
+def test_summary():
+    total = table.summary(ROWS)
+    assert (total["cases"], total["failed"], total["measured"]) == (4, 1, 3)
+    assert total["ratio"] == pytest.approx((1.0 * 1.21 * 0.9) ** (1 / 3))
+    assert (total["ratio_least"], total["ratio_most"]) == (pytest.approx(0.9), pytest.approx(1.21))
+    assert total["lower_ratio"] == pytest.approx(40) and total["first_ratio"] == pytest.approx(3)
+    text = table.summary_text(ROWS)
+    assert "under 0.97: sort_1 0.900" in text
+    assert "FAILED scan_1 under lilac: kernel.py:3: no such operation" in text
+
+
+def test_table():
+    lines = table.table(ROWS).splitlines()
+    assert len({len(line) for line in lines}) == 1 and len(lines) == 2 + len(ROWS)
+    cells = [cell.strip() for cell in lines[3].strip("|").split("|")]
+    assert cells == ["softmax_2", "10.00 / 12.10", "1.210", "1.210–1.210", "50%", "0.50 / 20.00", "40",
+                     "12 / 12", "20 / 60", "3.00", "32 / 33", "0 / 0", "128 / 128", "0.25"]
+    assert [cell.strip() for cell in lines[5].strip("|").split("|")][:3] == ["scan_1", "– / 10.00", "failed"]
+
+
+def test_table_without_a_gpu():
+    head = table.table(ROWS, gpu=False).splitlines()[0]
+    assert "TTIR→PTX" in head and "of bound" not in head and "µs" not in head
+
+
+def test_host_bound_cases_are_marked():
+    bound = row("tiny", "tiny", 1.0)
+    bound["triton"]["host_bound"] = True
+    assert "1.000*" in table.table([bound]) and "bound by the host" in table.summary_text([bound])
+
+
+def test_families_of_the_picture():
+    assert [(g[0], g[4]) for g in picture.families(ROWS)] == [("sort", 1), ("softmax", 2)]
+    name, mean, least, most, _ = picture.families(ROWS)[1]
+    assert (mean, least, most) == (pytest.approx(1.1), pytest.approx(1.0), pytest.approx(1.21))
+
+
+def test_picture_is_drawn_to_scale():
+    tree = ElementTree.fromstring(picture.svg(ROWS, "a < b & c", "below"))
+    space = "{http://www.w3.org/2000/svg}"
+    bars = [g for g in tree.iter(space + "g")]
+    assert [g.find(space + "title").text.split(":")[0] for g in bars] == ["sort", "softmax", "geometric mean"]
+    base = [line for line in tree.iter(space + "line") if line.get("stroke-dasharray")]
+    one = float(base[0].get("y1"))
+    slow, fast = (g.find(space + "rect") for g in bars[:2])
+    assert float(slow.get("y")) == pytest.approx(one, abs=0.1)               # hangs from the baseline
+    assert float(fast.get("y")) + float(fast.get("height")) == pytest.approx(one, abs=0.1)
+    # 0.9 and 1.1 are equally far from 1.
+    assert float(slow.get("height")) == pytest.approx(float(fast.get("height")), abs=0.2)
+    whisker = bars[1].findall(space + "line")[0]
+    assert float(whisker.get("y2")) < float(fast.get("y")) < float(whisker.get("y1")) + 0.1
+    assert "a < b & c" in [t.text for t in tree.iter(space + "text")]
+
+
+def test_what_does_not_fit_is_cut_off_and_says_so():
+    rows = [row(f"a{n}", f"f{n}", 1 + 0.01 * n) for n in range(9)] + [row("b", "far", 7.25)]
+    assert picture.ceiling(picture.families(rows)) < 1.2
+    drawn = picture.svg(rows, "t", "s")
+    assert ">to 7.25<" in drawn and "<path" in drawn
+    tall = [float(rect.get("height")) for rect in ElementTree.fromstring(drawn).iter(
+        "{http://www.w3.org/2000/svg}rect")][1:]
+    assert max(tall) <= picture.HEIGHT - picture.TOP - picture.BOTTOM
+
+
+def test_picture_of_nothing():
+    assert "no case was measured" in picture.svg([], "t", "s")
+
+
+@pytest.mark.parametrize("low, high", [(0.9, 1.1), (0.2, 1.1), (0.97, 40.0), (0.9, 1.31)])
+def test_ticks_cover(low, high):
+    marks = picture.ticks(low, high)
+    assert marks[0] <= low + 1e-9 and marks[-1] >= high - 1e-9 and 2 <= len(marks) <= 9
+    assert 1 in marks or high > 10
+
+
+def test_markdown_tells_all():
+    text = table.markdown(ROWS, {"gpu": "a GPU", "seed": 3})
+    assert text.startswith("# lilac beside Triton on a GPU") and "| softmax | 2 | 1.100" in text
+    assert "- seed: 3" in text
+
+
+# ---- modules and the command --------------------------------------------------------------------
+
+MODULE = """
+class Made:
+    bytes, operations = 8, 1
+    def __init__(self, name, family=None):
+        self.name = name
+        if family:
+            self.family = family
+    def launch(self): pass
+    def check(self): return True
+def cases():
+    return [Made("add_small", "add"), Made("add_large", "add"), Made("lone")]
+"""
+
+
+@pytest.fixture
+def module(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(MODULE)
+    return str(path)
+
+
+def names(cases):
+    return [case.name for case in cases]
+
+
+def test_a_file_is_a_module(module):
+    assert names(discover.discover([module])) == ["add_small", "add_large", "lone"]
+
+
+def test_a_module_by_its_name(module, monkeypatch):
+    monkeypatch.syspath_prepend(os.path.dirname(module))
+    assert names(discover.discover(["mine"])) == ["add_small", "add_large", "lone"]
+    sys.modules.pop("mine")
+
+
+def test_filters(module):
+    assert names(discover.discover([module], ["large"])) == ["add_large"]
+    assert names(discover.discover([module], ["add"])) == ["add_small", "add_large"]
+    assert names(discover.discover([module], ["l*e"])) == ["lone"]
+    with pytest.raises(discover.Usage, match="no case matches nothing"):
+        discover.discover([module], ["nothing"])
+
+
+@pytest.mark.parametrize("text, words", [
+    ("x = 1", r"defines no cases\(\)"),
+    ("1 / 0", "ZeroDivisionError"),
+    ("def cases(): raise KeyError('k')", r"cases\(\): KeyError"),
+    ("class C: name = 'c'\ndef cases(): return [C()]", "case c has no launch, check, bytes, operations"),
+    (MODULE + "\nold = cases\ndef cases(): return old() + old()", "two cases are called add_small"),
+])
+def test_modules_that_cannot_be_used(tmp_path, text, words):
+    path = tmp_path / "broken.py"
+    path.write_text(text)
+    with pytest.raises(discover.Broken, match=words):
+        discover.discover([str(path)])
+
+
+@pytest.mark.parametrize("name", ["no_such_file.py", "no.such.module", "nosuchmodule"])
+def test_modules_that_are_not_there(name):
+    with pytest.raises(discover.Usage, match=re.escape(name)):
+        discover.discover([name])
+
+
+def bench_command(*arguments):
+    return subprocess.run([sys.executable, "-B", "-m", "lilac.bench", *arguments], capture_output=True,
+                          text=True, check=False)
+
+
+def test_list(module):
+    done = bench_command("--list", module)
+    assert (done.returncode, done.stdout) == (0, "add_small\nadd_large\nlone\n")
+
+
+@pytest.mark.parametrize("arguments", [["--rounds", "0"], ["--rounds", "x"], ["--budget", "-1"], ["--frobnicate"],
+                                       ["--clean", "--dirty"], ["--compile-only", "--svg", "x.svg"]])
+def test_wrong_usage(arguments):
+    done = bench_command(*arguments)
+    assert done.returncode == 2 and "usage" in done.stderr and not done.stdout
+
+
+def test_wrong_names(module):
+    done = bench_command("--list", "no_such_file.py")
+    assert done.returncode == 2 and done.stderr == "lilac.bench: no_such_file.py: no such file\n"
+    done = bench_command("--list", module, "--filter", "zebra")
+    assert done.returncode == 2 and "no case matches zebra" in done.stderr
+
+
+def test_help():
+    done = bench_command("--help")
+    assert done.returncode == 0
+    for word in ("--filter", "--compile-only", "--svg", "exit status"):
+        assert word in done.stdout
+
+
+@pytest.mark.parametrize("here, only, words", [
+    ({"triton": None}, False, "Triton is needed"),
+    ({"triton": object(), "torch": None}, False, "PyTorch is needed"),
+    ({"triton": object(), "torch": "no gpu"}, False, "no GPU here that PyTorch can use; --compile-only"),
+    ({"triton": object(), "torch": None}, True, None),
+])
+def test_what_is_missing(monkeypatch, capsys, module, here, only, words):
+    for name, value in here.items():
+        if value == "no gpu":
+            value = fake_torch(Clock())
+            value.cuda.is_available = lambda: False
+        monkeypatch.setitem(sys.modules, name, value)
+    if words is None:
+        command.require(only)
+        return
+    assert command.main([module]) == 1
+    assert words in capsys.readouterr().err
+
+
+def test_a_run(monkeypatch, capsys, tmp_path, bench):
+    """From the command line to the files, on the known clock."""
+    clock, compilers, make = bench
+    cases = [FakeCase("good", clock, compilers, {"triton": 0.03, "lilac": 0.02}, family="f"),
+             FakeCase("bad", clock, compilers, {"triton": 0.03, "lilac": 0.02},
+                      {"triton": True, "lilac": RuntimeError("it cannot")}, family="f")]
+    runner = make()
+    runner.recorder.installed = lambda: __import__("contextlib").nullcontext()
+    monkeypatch.setattr(command, "require", lambda only: None)
+    monkeypatch.setattr(command, "make_runner", lambda options: runner)
+    monkeypatch.setattr(command, "environment", lambda options, runner: {"gpu": "a GPU", "triton": "3.6.0"})
+    monkeypatch.setattr(discover, "discover", lambda modules, filters: cases)
+    files = {kind: tmp_path / f"out.{kind}" for kind in ("json", "markdown", "svg")}
+    asked = [word for kind, path in files.items() for word in (f"--{kind}", str(path))]
+
+    assert command.main(asked) == 3
+    said = capsys.readouterr()
+    assert "FAILED bad under lilac: RuntimeError: it cannot" in said.out
+    assert "[  1/2] good" in said.err and "FAILED under lilac: RuntimeError: it cannot" in said.err
+    data = json.loads(files["json"].read_text())
+    assert [r["name"] for r in data["cases"]] == ["good", "bad"]
+    assert data["summary"]["ratio"] == pytest.approx(1.5) and data["environment"]["gpu"] == "a GPU"
+    assert "failed" in files["markdown"].read_text()
+    ElementTree.fromstring(files["svg"].read_text())
+
+    del cases[1]
+    assert command.main([]) == 0
+    assert os.listdir(tmp_path).count("out.json") == 1 and not list(tmp_path.glob("*.new"))
+
+
+def test_an_interrupted_run_keeps_what_it_has(monkeypatch, bench, capsys):
+    clock, compilers, make = bench
+    cases = [FakeCase("one", clock, compilers, {"triton": 0.03, "lilac": 0.02}),
+             FakeCase("two", clock, compilers, {"triton": 0.03, "lilac": 0.02})]
+    runner = make()
+    runner.recorder.installed = lambda: __import__("contextlib").nullcontext()
+    before = runner.row
+    monkeypatch.setattr(runner, "row", lambda case: before(case) if case is cases[0] else (_ for _ in ()).throw(
+        KeyboardInterrupt))
+    assert [r["name"] for r in command.measure_all(cases, runner, lambda rows: None)] == ["one"]
+    assert "interrupted after 1 of 2" in capsys.readouterr().err
+
+
+def test_examples_of_the_documentation():
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    with open(os.path.join(root, "docs", "benchmarks.md"), encoding="utf-8") as file:
+        page = file.read()
+    for title, *_ in table.COLUMNS:  # every column is explained
+        assert f"| {title} |" in page or f"**{title}**" in page or f"`{title}`" in page, title
+    parts = re.findall(r"```python\n(.*?)```", page, re.S)
+    assert parts
+    for part in parts:
+        compile(textwrap.dedent(part), "docs/benchmarks.md", "exec")

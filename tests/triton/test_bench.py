@@ -1,0 +1,88 @@
+"""`python -m lilac.bench --compile-only` with Triton itself: the stages it tells of, what it writes, and a
+case that lilac refuses."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("triton")
+
+REFUSED = '''
+import triton
+import triton.language as tl
+
+from lilac.bench.case import Buffer, Case, Launch
+
+
+@triton.jit
+def product(x, y, N: tl.constexpr):
+    at = tl.arange(0, N)
+    a = tl.load(x + at[:, None] * N + at[None, :])
+    tl.store(y + at[:, None] * N + at[None, :], tl.dot(a, a))
+
+
+@triton.jit
+def double(x, y, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(y + at, 2 * tl.load(x + at))
+
+
+def cases():
+    square = [Buffer((64, 64), "f16"), Buffer((64, 64), "f32", output=True)]
+    row = [Buffer(64, "f32"), Buffer(64, "f32", output=True)]
+    return [Case("product", "product", Launch(product, 1, square, N=64), lambda a: a.x @ a.x),
+            Case("double", "double", Launch(double, 1, row, N=64), lambda a: 2 * a.x)]
+'''
+
+
+def bench(*arguments):
+    return subprocess.run([sys.executable, "-B", "-m", "lilac.bench", "--compile-only", *map(str, arguments)],
+                          capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """(exit status, standard output, data, folder of what was kept) of both kernels."""
+    folder = tmp_path_factory.mktemp("bench")
+    (folder / "mine.py").write_text(REFUSED)
+    done = bench(folder / "mine.py", "--json", folder / "r.json", "--keep", folder / "kept")
+    return done.returncode, done.stdout, json.loads((folder / "r.json").read_text()), folder / "kept"
+
+
+def test_a_refusal_is_a_failed_case(run):
+    status, output, data, _ = run
+    product = data["cases"][0]
+    if "failure" not in product["lilac"]:
+        pytest.skip("lilac compiles matrix products now: this wants another kernel")
+    assert status == 3
+    assert "mine.py:11" in product["lilac"]["failure"] and "failure" not in product["triton"]
+    assert f"FAILED product under lilac: {product['lilac']['failure']}" in output
+
+
+def test_stages_of_both(run):
+    double = run[2]["cases"][1]
+    triton, lilac = double["triton"]["compile"], double["lilac"]["compile"]
+    assert {"ttir", "ttgir", "llir", "ptx", "cubin"} <= set(triton["stages"])
+    assert "llir" not in lilac["stages"] and {"ttir", "ptx", "cubin"} <= set(lilac["stages"])
+    for part in (triton, lilac):  # all were measured, none came from a cache, and they add up
+        assert min(part["lower_ms"], part["assemble_ms"], part["front_ms"]) > 0
+        assert part["lower_ms"] + part["assemble_ms"] + part["front_ms"] <= 1.5 * part["total_ms"]
+        assert len(part["kernels"]) == 1 and part["kernels"][0]["registers"] > 0
+    assert 0 < lilac["library_ms"] <= lilac["lower_ms"] and triton["library_ms"] == 0
+    assert double["lower_ratio"] == pytest.approx(triton["lower_ms"] / lilac["lower_ms"])
+
+
+def test_what_is_kept(run):
+    kept = {file.name for file in run[3].iterdir()}
+    assert {"double.lilac.ttir", "double.lilac.ptx", "double.lilac.cubin", "double.triton.ttir",
+            "double.triton.ttgir", "double.triton.ptx", "double.triton.cubin"} <= kept
+    assert "lilac" in (run[3] / "double.lilac.ptx").read_text()[:200].lower()
+    assert "llvm" in (run[3] / "double.triton.ptx").read_text()[:200].lower()
+
+
+def test_the_built_in_cases_are_listed():
+    done = subprocess.run([sys.executable, "-B", "-m", "lilac.bench", "--list"], capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 0 and len(done.stdout.split()) >= 100
