@@ -10,6 +10,7 @@ import types
 
 import pytest
 import standin
+import triton
 
 import lilac.triton
 
@@ -85,8 +86,9 @@ def test_compiles(corpus, cases, name):
     assert kernel.asm["cubin"][:4] == b"\x7fELF"
     assert set(kernel.asm) == {"source", "ttir", "ptx", "cubin"}
     assert f".visible .entry {case['kernel']}(" in kernel.asm["ptx"]
-    with open(os.path.join(DATA, f"{name}.ttir"), encoding="utf-8") as file:
-        assert operations(kernel.asm["ttir"]) == operations(file.read())
+    if triton.__version__.startswith("3.6."):  # which wrote the corpus
+        with open(os.path.join(DATA, f"{name}.ttir"), encoding="utf-8") as file:
+            assert operations(kernel.asm["ttir"]) == operations(file.read())
     (row,) = lilac.triton.report().rows
     assert (row.name, row.compiler, row.num_warps) == (case["kernel"], "lilac", case["num_warps"])
     assert os.path.basename(row.file) == "kernels.py" and row.line > 0

@@ -31,22 +31,35 @@ def test_table():
 
 
 def test_registers_are_those_of_ptxas(tmp_path):
-    """Read from the cubin, as ptxas -v and as cuobjdump say them."""
+    """Read from the cubin, they are what ptxas -v says."""
     import re
     import subprocess
 
     from triton import knobs
 
-    with lilac.triton.enabled():
-        for options in ({}, {"maxnreg": 32}):
+    from lilac.triton.cubin import Resources, resources
+
+    seen = []
+    for options in ({}, {"maxnreg": 32}):
+        with lilac.triton.enabled():
             kernel = kernels.row_sums.warmup(Pointer("fp32"), Pointer("fp32"), 64, 256, grid=(1,), num_warps=1, **options)
-            source = tmp_path / "kernel.ptx"
-            source.write_text(kernel.asm["ptx"])
-            said = subprocess.run([knobs.nvidia.ptxas.path, "-v", "--gpu-name=sm_90a", str(source), "-o",
-                                   str(tmp_path / "kernel.cubin")], stderr=subprocess.PIPE, text=True).stderr
-            row = lilac.triton.report().rows[-1]
-            assert row.registers == int(re.search(r"Used (\d+) registers", said).group(1))
-            assert 4 * row.spills == int(re.search(r"(\d+) bytes stack frame", said).group(1))
+        (tmp_path / "kernel.ptx").write_text(kernel.asm["ptx"])
+        said = subprocess.run([knobs.nvidia.ptxas.path, "-v", "--gpu-name=sm_90a", str(tmp_path / "kernel.ptx"), "-o",
+                               str(tmp_path / "kernel.cubin")], stderr=subprocess.PIPE, text=True).stderr
+        found = resources((tmp_path / "kernel.cubin").read_bytes())
+        assert found == Resources(int(re.search(r"Used (\d+) registers", said).group(1)),
+                                  int(re.search(r"(\d+) bytes stack frame", said).group(1)))
+        row = lilac.triton.report().rows[-1]
+        assert (row.registers, 4 * row.spills) == resources(kernel.asm["cubin"])
+        seen.append(found)
+    assert seen[0].registers > 32 == seen[1].registers and seen[0].local_bytes == 0 < seen[1].local_bytes
+
+
+def test_what_is_no_cubin():
+    from lilac.triton.cubin import Resources, resources
+
+    for text in (b"", b"\x7fELF", b"\x7fELF" + bytes(100), b"something else"):
+        assert resources(text) == Resources(None, None)
 
 
 def test_compile():

@@ -246,7 +246,7 @@ class Compilation:
                 file.write(ptx)
             done = subprocess.run([*command, source, "-o", result], stderr=subprocess.PIPE, text=True,
                                   close_fds=False, check=False)
-            if knobs.nvidia.dump_ptxas_log:
+            if getattr(knobs.nvidia, "dump_ptxas_log", False):
                 print(done.stderr)
             if done.returncode != 0:
                 raise PTXASError(f"`{ptxas}` failed with error code {done.returncode}\n{done.stderr}")

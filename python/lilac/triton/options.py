@@ -24,6 +24,7 @@ _OPTIONS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
 )
 
 _SWITCHES: tuple[tuple[str, str, Callable[[Any], bool], str], ...] = (
+    ("compilation", "enable_experimental_consan", bool, "kernels are not instrumented"),
     ("compilation", "enable_asan", bool, "there is no address sanitizer"),
     ("compilation", "dump_ir_extract_di_local_variables", bool, "local variables are not described"),
     ("compilation", "use_ir_loc", lambda value: value in SKIPPED_STAGES, "there is no such stage"),
