@@ -36,6 +36,13 @@ bool lilac_engine_fold(const lilac_tile_op *op, const int64_t *operands, int64_t
 /* The integer of an arith.constant (a scalar or a splat of integers), signed. */
 bool lilac_engine_constant(const lilac_tile_value *value, int64_t *result);
 
+/* ---- narrow.c --------------------------------------------------------------------------- */
+
+/* A division of 64 bits becomes one of 32 and an extension where its operands allow; the operation
+ * is gone then, and `made` are those that stand for it, in order. False: it stays. */
+bool lilac_engine_narrow(lilac_tile_module *module, lilac_tile_op *op, lilac_tile_op *made[4],
+                         uint32_t *count);
+
 /* ---- axis_arith.c ----------------------------------------------------------------------- */
 
 /* All ones, of a rank. */

@@ -10,7 +10,7 @@
  *       %r2 = tt.make_range {0, 1024}               … uses %r
  *
  * One walk in program order does all but dead code. At each pure operation without regions:
- *   fold    integer constants and neutral elements,
+ *   fold    integer constants and neutral elements, divisions to fewer bits (narrow.c),
  *   hoist   to the outermost loop whose body defines no operand (straight to its place, once),
  *   merge   with an equal operation seen before whose block is still open at that place; blocks
  *           seen before in an enclosing region dominate, so that is dominance.
@@ -307,6 +307,15 @@ static void open_block(simplifier *pass, const lilac_tile_block *block, lilac_ti
         here->floor = pass->scopes[depth - 1].floor;
 }
 
+/* Operations made on the way; each of another one at most four. */
+static void number(simplifier *pass, lilac_tile_op *const *made, uint32_t count, uint32_t depth) {
+    pass->changed = true;
+    for (uint32_t i = 0; i < count; i++) {
+        made[i]->results[0].id = pass->values++;
+        pass->depth[made[i]->results[0].id] = depth;
+    }
+}
+
 static void walk(simplifier *pass, lilac_tile_region *region, uint32_t depth) {
     for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         open_block(pass, block, region->parent, depth);
@@ -321,8 +330,12 @@ static void walk(simplifier *pass, lilac_tile_region *region, uint32_t depth) {
             if (!is_mergeable(op))
                 continue;
             op = fold(pass, op, depth);
-            if (op != NULL)
-                merge(pass, op, hoist(pass, op, depth), depth);
+            lilac_tile_op *made[4] = {op};
+            uint32_t count = op != NULL;
+            if (op != NULL && lilac_engine_narrow(pass->module, op, made, &count))
+                number(pass, made, count, depth);
+            for (uint32_t i = 0; i < count; i++)
+                merge(pass, made[i], hoist(pass, made[i], depth), depth);
         }
     }
 }
@@ -406,7 +419,7 @@ static void simplify_function(lilac_tile_function *function, bool *changed) {
         buckets *= 2;
     pass.values = function->value_count;
     pass.value_name = lilac_intern_string(function->module->context, "value");
-    pass.depth = lilac_arena_array(pass.arena, uint32_t, pass.values + pass.operations);
+    pass.depth = lilac_arena_array(pass.arena, uint32_t, pass.values + 5 * pass.operations);
     pass.scopes = lilac_arena_array(pass.arena, scope, pass.deepest + 1);
     pass.table = lilac_arena_array(pass.arena, entry *, buckets);
     pass.table_mask = buckets - 1;

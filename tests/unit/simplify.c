@@ -57,6 +57,65 @@ static void loops(void **state) {
     program_clear(&p);
 }
 
+/* Divisions of 64 bits whose operands fit 32, and such as only seem to. */
+static void divisions(void **state) {
+    (void)state;
+    static const struct {
+        const char *a, *b, *operation;
+        bool narrow;
+    } cases[] = {
+        {"arith.extsi %pid : i32 to i64", "arith.extsi %u : i32 to i64", "arith.remsi", true},
+        {"arith.extsi %pid : i32 to i64", "arith.extsi %u : i32 to i64", "arith.divsi", true},
+        {"arith.extsi %u : i32 to i64", "arith.constant 7 : i64", "arith.divsi", true},
+        {"arith.extsi %u : i32 to i64", "arith.extsi %pid : i32 to i64", "arith.remsi", true},
+        {"arith.extui %u : i32 to i64", "arith.extui %n : i32 to i64", "arith.divui", true},
+        {"arith.extui %u : i32 to i64", "arith.constant 2147483647 : i64", "arith.remui", true},
+        {"arith.extsi %u : i32 to i64", "arith.extsi %n : i32 to i64", "arith.divsi", false},
+        {"arith.extsi %u : i32 to i64", "arith.constant -1 : i64", "arith.divsi", false},
+        {"arith.extsi %pid : i32 to i64", "arith.constant 2147483648 : i64", "arith.divsi", false},
+        {"arith.extui %u : i32 to i64", "arith.constant 7 : i64", "arith.divsi", false},
+        {"arith.extsi %u : i32 to i64", "arith.constant 7 : i64", "arith.divui", false},
+        {"arith.extui %u : i32 to i64", "arith.constant 2147483648 : i64", "arith.divui", false},
+        {"arith.addi %wide, %wide : i64", "arith.constant 7 : i64", "arith.divsi", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        program p;
+        char body[1024];
+        snprintf(body, sizeof body,
+                 "%%pid = tt.get_program_id x : i32\n%%a = %s\n%%bb = %s\n"
+                 "%%d = %s %%a, %%bb : i64\n"
+                 "tt.print \"d\" {hex = false, isSigned = array<i32: 1>} : %%d : i64\n",
+                 cases[i].a, cases[i].b, cases[i].operation);
+        simplify(&p, body);
+        const lilac_tile_value *shown = last_op(&p, LILAC_TILE_OP_TT_PRINT)->operands[0].value;
+        bool extended = shown->op->code == LILAC_TILE_OP_ARITH_EXTSI ||
+                        shown->op->code == LILAC_TILE_OP_ARITH_EXTUI;
+        if (extended != cases[i].narrow)
+            fail_msg("%s of %s, %s", cases[i].operation, cases[i].a, cases[i].b);
+        if (extended)
+            assert_int_equal(lilac_tile_element_bits(shown->op->operands[0].value->type), 32);
+        program_clear(&p);
+    }
+    /* of tensors, a quotient's remainder, and what both share is merged */
+    program p;
+    simplify(&p, "%r = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>\n"
+                 "%w64 = arith.extsi %r : tensor<64xi32> to tensor<64xi64>\n"
+                 "%c = arith.constant dense<12> : tensor<64xi64>\n"
+                 "%us = tt.splat %u : i32 -> tensor<64xi32>\n"
+                 "%uw = arith.extsi %us : tensor<64xi32> to tensor<64xi64>\n"
+                 "%q1 = arith.divsi %w64, %c : tensor<64xi64>\n"
+                 "%q2 = arith.divsi %w64, %c : tensor<64xi64>\n"
+                 "%s2 = arith.remsi %q1, %uw : tensor<64xi64>\n"
+                 "%t2 = arith.addi %s2, %q2 : tensor<64xi64>\n"
+                 "tt.print \"t\" {hex = false, isSigned = array<i32: 1>} : %t2 : "
+                 "tensor<64xi64>\n");
+    assert_int_equal(count_ops(&p, LILAC_TILE_OP_ARITH_DIVSI), 1);
+    const lilac_tile_op *quotient = last_op(&p, LILAC_TILE_OP_ARITH_DIVSI);
+    const lilac_tile_op *rest = last_op(&p, LILAC_TILE_OP_ARITH_REMSI);
+    assert_int_equal(lilac_tile_element_bits(quotient->results[0].type), 32);
+    assert_int_equal(lilac_tile_element_bits(rest->results[0].type), 32);
+    program_clear(&p);
+}
+
 static void folding(void **state) {
     (void)state;
     static const struct {
@@ -205,9 +264,9 @@ static void memory_stays(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(loops),       cmocka_unit_test(folding),
-                                       cmocka_unit_test(no_folding),  cmocka_unit_test(merging),
-                                       cmocka_unit_test(scopes),      cmocka_unit_test(conversions),
-                                       cmocka_unit_test(memory_stays)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(loops),       cmocka_unit_test(divisions),   cmocka_unit_test(folding),
+        cmocka_unit_test(no_folding),  cmocka_unit_test(merging),     cmocka_unit_test(scopes),
+        cmocka_unit_test(conversions), cmocka_unit_test(memory_stays)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,141 @@
+/* narrow: divisions of 64 bits whose operands fit 32.
+ *
+ *     %t = arith.extsi %program : i32 to i64            %r = arith.remsi %program, %n : i32
+ *     %m = arith.extsi %n : i32 to i64             →    %p = arith.extsi %r : i32 to i64
+ *     %p = arith.remsi %t, %m : i64
+ *
+ * A division of 64 bits is a called program of some seventy instructions on a GPU. Quotients and
+ * remainders of numbers of 32 bits fit 32 bits, but for the least number over -1: so the dividend
+ * must be known not to be negative, or the divisor to be a constant other than -1 or not negative
+ * either. Division by zero stays as undefined as it was.
+ */
+#include "internal.h"
+
+#define LOOK_BACK 6
+
+static uint32_t bits_of(const lilac_tile_value *value) {
+    return lilac_tile_element_bits(value->type);
+}
+
+/* Is every element at least 0, as a signed number? By what defines it, a few operations back. */
+static bool is_natural(const lilac_tile_value *value, uint32_t depth) {
+    const lilac_tile_op *op = value->op;
+    int64_t number;
+    if (op == NULL || depth == 0)
+        return false;
+    if (lilac_engine_constant(value, &number))
+        return number >= 0;
+    switch (op->code) {
+    case LILAC_TILE_OP_TT_GET_PROGRAM_ID:
+    case LILAC_TILE_OP_TT_GET_NUM_PROGRAMS:
+        return true;
+    case LILAC_TILE_OP_TT_MAKE_RANGE:
+        return lilac_tile_find_integer(&op->attributes, "start", -1) >= 0;
+    case LILAC_TILE_OP_ARITH_EXTUI:
+        return bits_of(op->operands[0].value) < bits_of(value);
+    case LILAC_TILE_OP_ARITH_EXTSI:
+    case LILAC_TILE_OP_TT_SPLAT:
+    case LILAC_TILE_OP_TT_EXPAND_DIMS:
+    case LILAC_TILE_OP_TT_BROADCAST:
+    case LILAC_TILE_OP_ARITH_REMSI:
+    case LILAC_TILE_OP_ARITH_SHRSI:
+        return is_natural(op->operands[0].value, depth - 1);
+    case LILAC_TILE_OP_ARITH_DIVSI:
+    case LILAC_TILE_OP_ARITH_FLOORDIVSI:
+    case LILAC_TILE_OP_ARITH_MINSI:
+        return is_natural(op->operands[0].value, depth - 1) &&
+               is_natural(op->operands[1].value, depth - 1);
+    case LILAC_TILE_OP_ARITH_ANDI:
+    case LILAC_TILE_OP_ARITH_MAXSI:
+        return is_natural(op->operands[0].value, depth - 1) ||
+               is_natural(op->operands[1].value, depth - 1);
+    default:
+        return false;
+    }
+}
+
+static const lilac_tile_type *narrowed(lilac_tile_module *module, const lilac_tile_type *type) {
+    const lilac_tile_type *element = lilac_tile_scalar(module, LILAC_I32);
+    return lilac_tile_is_tensor(type)
+               ? lilac_tile_tensor(module, element, type->rank, type->shape, type->layout)
+               : element;
+}
+
+/* What an operand is in 32 bits: extended from them, or a constant that fits. Constants are made
+ * only when `make`. */
+static lilac_tile_value *narrow_operand(lilac_tile_module *module, lilac_tile_op *user,
+                                        uint32_t index, bool is_unsigned, bool make) {
+    lilac_tile_value *value = user->operands[index].value;
+    lilac_tile_opcode extension =
+        is_unsigned ? LILAC_TILE_OP_ARITH_EXTUI : LILAC_TILE_OP_ARITH_EXTSI;
+    int64_t number;
+    if (value->op == NULL)
+        return NULL;
+    if (value->op->code == extension && bits_of(value->op->operands[0].value) == 32)
+        return value->op->operands[0].value;
+    if (!lilac_engine_constant(value, &number) || number < (is_unsigned ? 0 : INT32_MIN) ||
+        number > INT32_MAX)
+        return NULL;
+    if (!make)
+        return value;
+    lilac_tile_op *constant = lilac_tile_clone(module, value->op);
+    lilac_tile_attribute given = *lilac_tile_find(&constant->attributes, "value");
+    const lilac_tile_type *type = narrowed(module, value->type);
+    given.type = type;
+    lilac_tile_set_attribute(module, &constant->attributes, &given);
+    constant->results[0].type = type;
+    lilac_tile_insert_before(user, constant);
+    return &constant->results[0];
+}
+
+bool lilac_engine_narrow(lilac_tile_module *module, lilac_tile_op *op, lilac_tile_op *made[4],
+                         uint32_t *count) {
+    bool is_unsigned = false;
+    switch (op->code) {
+    case LILAC_TILE_OP_ARITH_DIVUI:
+    case LILAC_TILE_OP_ARITH_REMUI:
+        is_unsigned = true;
+        break;
+    case LILAC_TILE_OP_ARITH_DIVSI:
+    case LILAC_TILE_OP_ARITH_REMSI:
+    case LILAC_TILE_OP_ARITH_FLOORDIVSI:
+        break;
+    default:
+        return false;
+    }
+    lilac_tile_value *values[2];
+    int64_t divisor;
+    if (bits_of(&op->results[0]) != 64)
+        return false;
+    for (uint32_t i = 0; i < 2; i++)
+        if (narrow_operand(module, op, i, is_unsigned, false) == NULL)
+            return false;
+    if (!is_unsigned && !is_natural(op->operands[0].value, LOOK_BACK)) {
+        bool constant = lilac_engine_constant(op->operands[1].value, &divisor);
+        if (constant ? divisor == -1 : !is_natural(op->operands[1].value, LOOK_BACK))
+            return false;
+    }
+    *count = 0;
+    for (uint32_t i = 0; i < 2; i++) {
+        bool constant = lilac_engine_constant(op->operands[i].value, &divisor);
+        values[i] = narrow_operand(module, op, i, is_unsigned, true);
+        if (constant)
+            made[(*count)++] = values[i]->op;
+    }
+    const lilac_tile_type *type = narrowed(module, op->results[0].type);
+    lilac_tile_op *narrow =
+        lilac_tile_op_create(module, op->code, 2, values, 1, &type, 0, op->location);
+    lilac_tile_value *quotient = &narrow->results[0];
+    lilac_tile_op *wide = lilac_tile_op_create(
+        module, is_unsigned ? LILAC_TILE_OP_ARITH_EXTUI : LILAC_TILE_OP_ARITH_EXTSI, 1, &quotient,
+        1, &op->results[0].type, 0, op->location);
+    narrow->position = wide->position = op->position;
+    wide->results[0].name = op->results[0].name;
+    lilac_tile_insert_before(op, narrow);
+    lilac_tile_insert_before(op, wide);
+    made[(*count)++] = narrow;
+    made[(*count)++] = wide;
+    lilac_tile_replace_uses(&op->results[0], &wide->results[0]);
+    lilac_tile_remove(op);
+    return true;
+}
