@@ -57,7 +57,8 @@ def test_a_refusal_is_a_failed_case(run):
     if "failure" not in product["lilac"]:
         pytest.skip("lilac compiles matrix products now: this wants another kernel")
     assert status == 3
-    assert "mine.py:11" in product["lilac"]["failure"] and "failure" not in product["triton"]
+    line = REFUSED[:REFUSED.index("tl.dot")].count("\n") + 1
+    assert f"mine.py:{line}: " in product["lilac"]["failure"] and "failure" not in product["triton"]
     assert f"FAILED product under lilac: {product['lilac']['failure']}" in output
 
 
@@ -78,8 +79,8 @@ def test_what_is_kept(run):
     kept = {file.name for file in run[3].iterdir()}
     assert {"double.lilac.ttir", "double.lilac.ptx", "double.lilac.cubin", "double.triton.ttir",
             "double.triton.ttgir", "double.triton.ptx", "double.triton.cubin"} <= kept
-    assert "lilac" in (run[3] / "double.lilac.ptx").read_text()[:200].lower()
-    assert "llvm" in (run[3] / "double.triton.ptx").read_text()[:200].lower()
+    assert "LLVM" in (run[3] / "double.triton.ptx").read_text()
+    assert "LLVM" not in (run[3] / "double.lilac.ptx").read_text()
 
 
 def test_the_built_in_cases_are_listed():

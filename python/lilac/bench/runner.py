@@ -15,6 +15,7 @@ import contextlib
 import ctypes
 import gc
 import math
+import os
 import statistics
 import tempfile
 import time
@@ -55,7 +56,11 @@ class Compilers:
 
 
 def reason(problem):
-    """One line for a table, from an exception. Triton's front end says where first and why last."""
+    """One line for a table, from an exception. A refusal of lilac's has diagnostics; Triton's front end
+    says where first and why last."""
+    for first in getattr(problem, "diagnostics", None) or ():
+        place = f"{os.path.basename(first.file)}:{first.line}: " if first.file else ""
+        return f"{place}{first.message} [{first.id}]"
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     words = " ".join(dict.fromkeys((lines[0], lines[-1]))) if lines and lines[0].endswith(":") else \
         lines[0] if lines else ""
