@@ -52,7 +52,7 @@ def test_host_bound():
 def test_compile_medians_are_taken_number_by_number():
     def account(lower, total, stub=0.0):
         return {"front_ms": 1.0, "lower_ms": lower, "library_ms": 0.1, "assemble_ms": 3.0, "load_ms": 0.0,
-                "total_ms": total, "stub_ms": stub, "stages": {"ptx": lower}, "kernels": []}
+                "total_ms": total, "stub_ms": stub, "stages": {"ptx": lower}}
 
     middle = compile_time.medians([account(5, 30, 100.0), account(1, 10), account(2, 90)])
     assert (middle["lower_ms"], middle["total_ms"], middle["stub_ms"]) == (2, 30, 100.0)
@@ -61,10 +61,11 @@ def test_compile_medians_are_taken_number_by_number():
 
 
 def test_first_calls_are_repeated_while_they_are_quick():
-    assert compile_time.rounds_left(0, 0.0)
-    assert compile_time.rounds_left(2, 0.2)
-    assert not compile_time.rounds_left(compile_time.MOST_ROUNDS, 0.2)
-    assert not compile_time.rounds_left(1, 10.0)
+    assert compile_time.rounds_left(0, 0.0, 3)
+    assert compile_time.rounds_left(2, 0.2, 3)
+    assert not compile_time.rounds_left(3, 0.2, 3)
+    assert not compile_time.rounds_left(1, 10.0, 3)
+    assert not compile_time.rounds_left(0, 0.0, 0)
 
 
 def test_a_stub_counts_apart(tmp_path):
@@ -96,7 +97,7 @@ def test_stages_between_ttir_and_cubin_are_the_compiler():
 
     account = recorder.first_call(lambda: call(False), "nowhere")
     assert (account["front_ms"], account["lower_ms"], account["assemble_ms"]) == (5.0, 5.5, 9.0)
-    assert account["kernels"] == [{"name": "k", "shared": 32, "num_warps": 4}]
+    assert recorder.told() == [{"name": "k", "shared": 32, "num_warps": 4}]
     assert recorder.first_call(lambda: call(True), "nowhere")["lower_ms"] == 0
 
 
@@ -188,6 +189,13 @@ def test_inputs_that_cannot_be_made(bench):
     assert case.freed
 
 
+def test_no_first_calls(bench):
+    clock, compilers, make = bench
+    row = make(first_calls=0).row(FakeCase("a", clock, compilers, {"triton": 1, "lilac": 1}))
+    assert row["ratio"] == pytest.approx(1) and "compile" not in row["lilac"]
+    assert "a" in table.table([row]) and "lilac" in table.summary_text([row])
+
+
 def test_no_check(bench):
     clock, compilers, make = bench
     case = FakeCase("a", clock, compilers, {"triton": 1, "lilac": 1}, {"triton": False, "lilac": False})
@@ -229,10 +237,11 @@ def test_reasons_are_one_line():
 
 def row(name, family, ratio, lower=(0.5, 20.0), total=(20.0, 60.0), **more):
     def part(at, ms):
-        return {"ms": ms, "rounds": [ms], "error": 0.25, "share": 0.5, "host_bound": False, "compile": {
-            "front_ms": 5.0, "lower_ms": lower[at], "library_ms": 0.2, "assemble_ms": 12.0, "load_ms": 0.5,
-            "total_ms": total[at], "stub_ms": 100.0, "stages": {}, "kernels": [
-                {"name": "k", "registers": 32 + at, "spills": 0, "shared": 128, "num_warps": 4}]}}
+        kernel = {"name": "k", "registers": 32 + at, "spills": 0, "shared": 128, "num_warps": 4}
+        return {"ms": ms, "rounds": [ms], "error": 0.25, "share": 0.5, "host_bound": False, "kernels": [kernel],
+                "compile": {"front_ms": 5.0, "lower_ms": lower[at], "library_ms": 0.2 * (1 - at),
+                            "assemble_ms": 12.0, "load_ms": 0.5, "total_ms": total[at], "stub_ms": 100.0,
+                            "stages": {}}}
     made = {"name": name, "family": family, "bytes": 1, "operations": 1, "lilac": part(0, 0.010),
             "triton": part(1, 0.010 * ratio), **more}
     return compare(made)
@@ -259,6 +268,7 @@ def test_summary():
     assert total["ratio"] == pytest.approx((1.0 * 1.21 * 0.9) ** (1 / 3))
     assert (total["ratio_least"], total["ratio_most"]) == (pytest.approx(0.9), pytest.approx(1.21))
     assert total["lower_ratio"] == pytest.approx(40) and total["first_ratio"] == pytest.approx(3)
+    assert (total["plugin_ms"], total["plugin_ms_most"]) == (pytest.approx(0.3), pytest.approx(0.3))
     text = table.summary_text(ROWS)
     assert "under 0.97: sort_1 0.900" in text
     assert "FAILED scan_1 under lilac: kernel.py:3: no such operation" in text
@@ -375,6 +385,7 @@ def test_filters(module):
     assert names(discover.discover([module], ["large"])) == ["add_large"]
     assert names(discover.discover([module], ["add"])) == ["add_small", "add_large"]
     assert names(discover.discover([module], ["l*e"])) == ["lone"]
+    assert names(discover.discover([module], ["small|lone"])) == ["add_small", "lone"]
     with pytest.raises(discover.Usage, match="no case matches nothing"):
         discover.discover([module], ["nothing"])
 
@@ -409,7 +420,7 @@ def test_list(module):
     assert (done.returncode, done.stdout) == (0, "add_small\nadd_large\nlone\n")
 
 
-@pytest.mark.parametrize("arguments", [["--rounds", "0"], ["--rounds", "x"], ["--budget", "-1"], ["--frobnicate"],
+@pytest.mark.parametrize("arguments", [["--rounds", "0"], ["--rounds", "x"], ["--budget", "-1"], ["--budget", "nan"], ["--first-calls", "-1"], ["--frobnicate"],
                                        ["--clean", "--dirty"], ["--compile-only", "--svg", "x.svg"]])
 def test_wrong_usage(arguments):
     done = bench_command(*arguments)

@@ -18,14 +18,20 @@ EPILOG = """exit status: 0 every case measured and right; 1 no GPU, no Triton, o
 be used; 2 wrong usage; 3 a case failed (a refusal, a wrong result, an error at launch)"""
 
 
-def positive(kind):
+def at_least(least, kind, name):
+    """A parser of numbers; what it refuses, argparse calls by its name."""
     def parse(text):
         value = kind(text)
-        if value <= 0:
+        if not value >= least:
             raise ValueError(text)
         return value
-    parse.__name__ = f"positive {kind.__name__}"
+    parse.__name__ = name
     return parse
+
+
+COUNT = at_least(1, int, "count")
+COUNT_OR_NONE = at_least(0, int, "count")
+SECONDS = at_least(1e-3, float, "time")
 
 
 def arguments(argv):
@@ -37,11 +43,14 @@ def arguments(argv):
                         help="a module or a Python file that defines cases(); default: the built-in cases")
     parser.add_argument("--filter", action="append", default=[], metavar="PATTERN",
                         help="only cases whose name contains this or matches it (*, ?), or whose family it "
-                        "is; may be repeated")
+                        "is; A|B: one of them; may be repeated")
     parser.add_argument("--list", action="store_true", help="print the cases' names and stop")
-    parser.add_argument("--rounds", type=positive(int), default=5, help="rounds of each case (default 5)")
-    parser.add_argument("--budget", type=positive(float), default=0.4, metavar="SECONDS",
+    parser.add_argument("--rounds", type=COUNT, default=5, help="rounds of each case (default 5)")
+    parser.add_argument("--budget", type=SECONDS, default=0.4, metavar="SECONDS",
                         help="time spent on the timed launches of a case (default 0.4)")
+    parser.add_argument("--first-calls", type=COUNT_OR_NONE, default=3, metavar="N",
+                        help="first calls of each case, of which medians are taken (default 3; fewer where "
+                        "they take long; 0: no compile times)")
     parser.add_argument("--seed", type=int, default=None, help="of the inputs; default: from the clock")
     flush = parser.add_mutually_exclusive_group()
     flush.add_argument("--dirty", dest="clean", action="store_false", default=False,
@@ -125,7 +134,8 @@ def environment(options, runner):
         bandwidth=f"{runner.bandwidth / 1e12:.3f} TB/s, a copy of 1 GiB in this run",
         method="medians over rounds of medians over launches; CUDA events; 256 MiB "
         + ("read" if options.clean else "written") + " before each launch; order alternates; both "
-        "launched by Triton's launcher; compile times: medians of three with an empty cache")
+        f"launched by Triton's launcher; compile times: medians of up to {options.first_calls} first calls "
+        "with an empty cache")
     return about
 
 
@@ -164,10 +174,10 @@ def make_runner(options):
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
     if options.compile_only:
-        return CompileRunner(keep=options.keep, log=log)
+        return CompileRunner(first_calls=options.first_calls, keep=options.keep, log=log)
     seed = options.seed if options.seed is not None else int(time.time())
     return Runner(rounds=options.rounds, budget=options.budget, seed=seed, clean=options.clean,
-                  check=options.check, keep=options.keep, log=log)
+                  check=options.check, first_calls=options.first_calls, keep=options.keep, log=log)
 
 
 def measure_all(cases, runner, save):

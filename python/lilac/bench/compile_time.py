@@ -21,7 +21,6 @@ import statistics
 import tempfile
 import time
 
-LEAST_ROUNDS, MOST_ROUNDS = 1, 3
 PARTS = ("front_ms", "lower_ms", "library_ms", "assemble_ms", "load_ms")
 PATIENCE = 1.0  # seconds for the first calls of one case
 
@@ -124,6 +123,7 @@ class Recorder:
 
     def forget(self):
         """Makes every kernel's next call its first in this process, for the compiler that is on."""
+        self.kernels = []
         for function in self.functions:
             function.device_caches.clear()
             function.hash = None  # of its source: computed at the first call
@@ -131,7 +131,7 @@ class Recorder:
     def first_call(self, call, folder):
         """Calls once, with an empty cache in `folder`; what that took, by stage, in milliseconds."""
         self.forget()
-        self.kernels, self.stub_seconds, self.stubs_asked = [], 0.0, set()
+        self.stub_seconds, self.stubs_asked = 0.0, set()
         with cache_folder(folder):
             begin = time.perf_counter()
             call()
@@ -147,9 +147,12 @@ class Recorder:
             for name, ms in kernel["stages"].items():
                 stages[name] = stages.get(name, 0.0) + ms
         return {**sums, "stages": stages, "total_ms": 1e3 * (seconds - self.stub_seconds),
-                "stub_ms": 1e3 * sum(self.stubs[key] for key in self.stubs_asked),
-                "kernels": [{key: value for key, value in k.items() if key in (
-                    "name", "registers", "spills", "shared", "num_warps")} for k in compiled]}
+                "stub_ms": 1e3 * sum(self.stubs[key] for key in self.stubs_asked)}
+
+    def told(self):
+        """The kernels since the last `forget`, and what they use."""
+        return [{key: value for key, value in kernel.items()
+                 if key in ("name", "registers", "spills", "shared", "num_warps")} for kernel in self.kernels]
 
 
 @contextlib.contextmanager
@@ -166,9 +169,10 @@ def cache_folder(folder):
             os.environ["TRITON_CACHE_DIR"] = before
 
 
-def rounds_left(done, seconds):
-    """Whether to make another round of first calls, after `done` that took `seconds` in all."""
-    return done < LEAST_ROUNDS or (done < MOST_ROUNDS and seconds * (done + 1) / done < PATIENCE)
+def rounds_left(done, seconds, most):
+    """Whether to make another round of first calls, after `done` that took `seconds` in all: `most` of
+    them, but only one where they take long."""
+    return done < most and (done == 0 or seconds * (done + 1) / done < PATIENCE)
 
 
 def medians(accounts):

@@ -62,7 +62,9 @@ def cases_of(module, name):
 
 def discover(names, filters=()):
     """The cases of all these modules (of the built-in ones if none is named) whose name or family
-    matches one of the patterns; a pattern with no wildcard may stand anywhere in the name."""
+    matches one of the patterns; a pattern with no wildcard may stand anywhere in the name, and | parts
+    patterns."""
+    filters = [pattern for one in filters for pattern in one.split("|") if pattern]
     cases = []
     for name in names or [BUILT_IN]:
         cases += cases_of(load(name), name)

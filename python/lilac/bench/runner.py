@@ -110,12 +110,12 @@ def alive(row):
     return [name for name in NAMES if "failure" not in row[name]]
 
 
-def both_first_calls(recorder, row, compilers, call):
-    """First calls in rounds, each round in a folder of its own, the order alternating."""
+def both_first_calls(recorder, row, compilers, call, most):
+    """Rounds of first calls, `most` at most, each round in a folder of its own, the order alternating."""
     accounts = {name: [] for name in NAMES}
     done, seconds = 0, 0.0
     folders = []
-    while rounds_left(done, seconds) and alive(row):
+    while rounds_left(done, seconds, most) and alive(row):
         folders.append(tempfile.TemporaryDirectory(prefix="lilac-bench-"))
         begin = time.perf_counter()
         for name in alive(row)[::1 if done % 2 == 0 else -1]:
@@ -125,19 +125,20 @@ def both_first_calls(recorder, row, compilers, call):
                 row[name]["failure"] = reason(problem)
         done, seconds = done + 1, seconds + time.perf_counter() - begin
     for name in alive(row):
-        row[name]["compile"] = medians(accounts[name])
+        if accounts[name]:
+            row[name]["compile"] = medians(accounts[name])
     return folders
 
 
 class Runner:
     """Runs cases on the GPU. `Runner.row(case)` gives the row."""
 
-    def __init__(self, *, rounds=5, budget=0.4, seed=0, clean=False, check=True, keep=None,
-                 log=None):
+    def __init__(self, *, rounds=5, budget=0.4, seed=0, clean=False, check=True, first_calls=3,
+                 keep=None, log=None):
         import torch
 
         self.torch, self.rounds, self.budget, self.seed = torch, rounds, budget, seed
-        self.check, self.log = check, log or (lambda line: None)
+        self.check, self.first_calls, self.log = check, first_calls, log or (lambda line: None)
         self.compilers = Compilers()
         self.watch = measure.Stopwatch(torch, clean)
         properties = torch.cuda.get_device_properties(torch.cuda.current_device())
@@ -193,7 +194,7 @@ class Runner:
             if hasattr(case, "make"):
                 case.make(self.seed)
             self.torch.cuda.synchronize()
-            return self.measured(case, row)
+            self.measured(case, row)
         except Lost:
             raise
         except Exception as problem:  # a failing kernel's is caught nearer to it
@@ -201,39 +202,35 @@ class Runner:
             for name in NAMES:
                 row[name].setdefault("failure", "the case itself: " + reason(problem))
             self.synchronize()
-            return row
-        finally:
-            if hasattr(case, "free"):
-                case.free()
-            gc.collect()
-            self.torch.cuda.empty_cache()
+        if hasattr(case, "free"):
+            case.free()
+        gc.collect()
+        self.torch.cuda.empty_cache()
+        return compare(row)
 
     def measured(self, case, row):
         kernel = getattr(case.launch, "kernel", None)
         if hasattr(kernel, "device_caches"):
             self.recorder.functions.add(kernel)
-        with tempfile.TemporaryDirectory(prefix="lilac-bench-") as folder:
-            for name in NAMES:  # besides, this builds the launcher's stub and warms everything up
-                self.judged(case, row, name, folder)
 
         def call():
             case.launch()
             self.torch.cuda.synchronize()
 
-        folders = both_first_calls(self.recorder, row, self.compilers, call)
-        self.synchronize()
-        try:
+        with tempfile.TemporaryDirectory(prefix="lilac-bench-") as folder:
+            for name in NAMES:  # besides, this builds the launcher's stub and warms everything up
+                self.judged(case, row, name, folder)
+            for used in both_first_calls(self.recorder, row, self.compilers, call, self.first_calls):
+                used.cleanup()
+            self.synchronize()
             if alive(row):
-                self.timed(case, row, folders[-1].name)
-        finally:
-            for folder in folders:
-                folder.cleanup()
-        return compare(row)
+                self.timed(case, row, folder)
 
     def judged(self, case, row, name, folder):
         with cache_folder(folder), self.recorder.titled(f"{case.name}.{name}"):
             self.compilers(name, self.recorder.forget)()
             verdict = self.attempt(row, name, case.check if self.check else case.launch)
+            row[name]["kernels"] = self.recorder.told()
         if self.check and "failure" not in row[name]:
             row[name]["error"], complaint = judge(verdict)
             if complaint:
@@ -265,9 +262,10 @@ class CompileRunner:
     """Compile times of both compilers with no GPU: from TTIR to the cubin, nothing is loaded. For
     cases that can be compiled by themselves (`case.launch.compile(target)`)."""
 
-    def __init__(self, capability=90, keep=None, log=None):
+    def __init__(self, *, capability=90, first_calls=3, keep=None, log=None):
         from triton.backends.compiler import GPUTarget
 
+        self.first_calls = first_calls
         self.target, self.log = GPUTarget("cuda", capability, 32), log or (lambda line: None)
         self.compilers = Compilers()
         self.recorder = Recorder(keep=keep)
@@ -290,19 +288,17 @@ class CompileRunner:
             for name in NAMES:  # what only the first compilation of a process pays
                 try:
                     with self.recorder.titled(f"{case.name}.{name}"):
+                        self.compilers(name, self.recorder.forget)()
                         self.compilers(name, call)()
                     registers, local = resources(kept["kernel"].asm["cubin"])
-                    row[name]["resources"] = {"registers": registers,
-                                              "spills": None if local is None else local // 4}
+                    row[name]["kernels"] = [{**kernel, "registers": registers,
+                                             "spills": None if local is None else local // 4}
+                                            for kernel in self.recorder.told()]
                 except Exception as problem:
                     row[name]["failure"] = reason(problem)
                     self.log("".join(traceback.format_exception(problem)))
-        for folder in both_first_calls(self.recorder, row, self.compilers, call):
+        for folder in both_first_calls(self.recorder, row, self.compilers, call, self.first_calls):
             folder.cleanup()
-        for name in alive(row):
-            found = row[name].pop("resources")
-            for kernel in row[name]["compile"]["kernels"][:1]:
-                kernel.update(found)
         return compare(row)
 
     def installed(self):

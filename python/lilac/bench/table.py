@@ -1,5 +1,7 @@
 """Rows as a table in Markdown, and what a run comes to in a few lines."""
 
+import statistics
+
 from .measure import geometric_mean
 
 NONE = "–"
@@ -24,7 +26,7 @@ def dig(value, *keys):
 
 def resource(part, key):
     """Of the kernels of a case, the largest number."""
-    found = [k[key] for k in dig(part, "compile", "kernels") or [] if k.get(key) is not None]
+    found = [k[key] for k in part.get("kernels") or [] if k.get(key) is not None]
     return max(found) if found else None
 
 
@@ -101,6 +103,10 @@ def summary(rows):
                "first_ratio_with_stub": geometric_mean(of("first_ratio_with_stub")),
                "host_bound": sum(any(row[n].get("host_bound") for n in ("lilac", "triton"))
                                  for row in rows)}
+    plugin = [lilac["lower_ms"] - lilac["library_ms"] for lilac in (row["lilac"].get("compile") for row in rows)
+              if lilac and lilac["library_ms"]]
+    if plugin:
+        overall.update(plugin_ms=statistics.median(plugin), plugin_ms_most=max(plugin))
     for name in ("lilac", "triton"):
         for key in ("front_ms", "lower_ms", "assemble_ms", "load_ms", "total_ms", "stub_ms"):
             overall[f"{name}_{key}"] = geometric_mean(
@@ -141,6 +147,9 @@ def summary_text(rows, slow=0.97):
                 if total[f"{name}_{key}"])
             lines.append(f"{title}, ms in the geometric mean: " + ", ".join(
                 f"{word} {total[f'{name}_{key}']:.2f}" for key, word in parts))
+    if total.get("plugin_ms"):
+        lines.append(f"of lilac's TTIR→PTX, all but the library (the plug-in, Triton's cache files): "
+                     f"{total['plugin_ms']:.2f} ms in the median, {total['plugin_ms_most']:.2f} at most")
     lines += [f"FAILED {case} under {name}: {why}" for case, name, why in failures(rows)]
     return "\n".join(lines)
 
