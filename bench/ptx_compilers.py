@@ -14,6 +14,7 @@ order going round; loading the cubin is a time of its own.
 
 import argparse
 import ctypes
+import datetime
 import glob
 import importlib.util
 import json
@@ -242,7 +243,7 @@ def run_launches(options, compilers, report):
         compiled = getattr(kernels, launch.kernel).warmup(
             *[data.values[a.name] for a in launch.arguments], num_warps=launch.num_warps, grid=grid)
         ttir = compiled.asm["ttir"]
-        for who in ("lilac", "triton"):
+        for who in options.whose.split(","):
             if who == "lilac":
                 ptx, metadata, _ = library.compile(name, ttir, launch.num_warps, compiled.metadata.num_stages)
                 shared, kernel_name = metadata["shared"], metadata["name"]
@@ -310,6 +311,19 @@ def summary(names, results):
     return lines
 
 
+def environment(options):
+    about = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+             "repeat": options.repeat, "device": options.device}
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        about["cpu"] = next((x.split(":", 1)[1].strip() for x in file if x.startswith("model name")), None)
+    if options.launches:
+        import torch
+
+        about.update(gpu=torch.cuda.get_device_name(), rounds=options.rounds, budget=options.budget,
+                     commit=options.commit or "unknown")
+    return about
+
+
 def table(titles, lines):
     widths = [max(len(str(line[k])) for line in [titles] + lines) for k in range(len(titles))]
     put = lambda cells: "| " + " | ".join(str(c).ljust(w) for c, w in zip(cells, widths)) + " |"  # noqa: E731
@@ -325,12 +339,15 @@ def main():
     parser.add_argument("files", nargs="*", type=pathlib.Path, metavar="FILE.ptx")
     parser.add_argument("--launches", metavar="LIBLILAC", help="the corpus's launches on this GPU, PTX by liblilac.so")
     parser.add_argument("--only", action="append", help="this launch (may be repeated)")
+    parser.add_argument("--whose", default="lilac", choices=("lilac", "triton", "lilac,triton"),
+                        help="whose PTX of the launches (default: lilac)")
     parser.add_argument("--device", default="sm_90a")
     parser.add_argument("--ptxas", action="append", help="instead of those found (may be repeated)")
     parser.add_argument("--nvjitlink", action="append", help="libnvJitLink.so.N instead of the one found")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--budget", type=float, default=60, help="ms of timed launches, each compiler and kernel")
+    parser.add_argument("--commit", help="recorded")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--markdown", type=pathlib.Path)
     options = parser.parse_args()
@@ -375,10 +392,15 @@ def main():
         table(["PTX", "compiler", "compile ms", "load ms", "run ms", "registers", "stack", "same code",
                "same results"], lines)])
     print(text)
+    about = environment(options)
     if options.json:
-        options.json.write_text(json.dumps(results, indent=1) + "\n")
+        options.json.write_text(json.dumps({"environment": about, "results": results}, indent=1) + "\n")
     if options.markdown:
-        options.markdown.write_text(f"# Compilers of PTX\n\n{text}\n")
+        facts = "\n".join(f"- {key}: {value}" for key, value in about.items())
+        options.markdown.write_text(
+            f"# What turns PTX into machine code{', on ' + about['gpu'] if 'gpu' in about else ''}\n\n{text}\n\n"
+            "Times are medians, in the upper table geometric means; \"more registers\" and \"same\" compare with "
+            f"{names[0]}. The loader compiles while it loads and gives no cubin.\n\n{facts}\n")
     return 0
 
 
