@@ -1,6 +1,7 @@
 """`python -m lilac.bench` without a GPU, PyTorch or Triton: the arithmetic, the runner on a GPU whose
 clock is known, table and picture of known rows, modules, exit statuses."""
 
+import contextlib
 import json
 import math
 import os
@@ -97,7 +98,7 @@ def test_stages_between_ttir_and_cubin_are_the_compiler():
 
     account = recorder.first_call(lambda: call(False), "nowhere")
     assert (account["front_ms"], account["lower_ms"], account["assemble_ms"]) == (5.0, 5.5, 9.0)
-    assert recorder.told() == [{"name": "k", "shared": 32, "num_warps": 4}]
+    assert recorder.told() == [{"name": "k", "compiler": "triton", "shared": 32, "num_warps": 4}]
     assert recorder.first_call(lambda: call(True), "nowhere")["lower_ms"] == 0
 
 
@@ -203,18 +204,41 @@ def test_no_check(bench):
     assert row["ratio"] == pytest.approx(1) and "error" not in row["lilac"]
 
 
-def test_a_lost_gpu_ends_the_run(bench):
+def test_the_other_compilers_kernel_is_not_measured(bench):
+    clock, compilers, make = bench
+    runner = make()
+    runner.recorder.told = lambda: [{"name": "k", "compiler": "triton"}]
+    row = runner.row(FakeCase("a", clock, compilers, {"triton": 1, "lilac": 1}))
+    assert row["lilac"]["failure"] == "compiled by triton" and "failure" not in row["triton"]
+
+
+def test_a_lost_gpu_ends_the_run(bench, capsys):
     clock, compilers, make = bench
     runner = make()
 
     def broken():
         raise RuntimeError("an illegal memory access was encountered")
 
-    case = FakeCase("a", clock, compilers, {"triton": 1, "lilac": 1},
-                    {"triton": RuntimeError("launch failed"), "lilac": True})
-    sys.modules["torch"].cuda.synchronize = broken
-    with pytest.raises(Lost):
+    case = FakeCase("a", clock, compilers, {"triton": 1, "lilac": 1})
+    case.make = lambda seed: None
+    synchronize = sys.modules["torch"].cuda.synchronize
+
+    def check():
+        sys.modules["torch"].cuda.synchronize = broken
+        raise RuntimeError("launch failed")
+
+    case.check = check
+    with pytest.raises(Lost, match="^a under triton: RuntimeError: launch failed$"):
         runner.row(case)
+
+    sys.modules["torch"].cuda.synchronize = synchronize
+    runner.recorder.installed = contextlib.nullcontext
+    good = FakeCase("good", clock, compilers, {"triton": 1, "lilac": 1})
+    after = FakeCase("after", clock, compilers, {"triton": 1, "lilac": 1})
+    rows = command.measure_all([good, case, after], runner, lambda rows: None)
+    assert [r["name"] for r in rows] == ["good", "a", "after"] and not after.launched
+    assert "launch failed" in rows[1]["lilac"]["failure"] and "GPU context is lost" in rows[2]["triton"]["failure"]
+    assert "GPU context is lost" in capsys.readouterr().err
 
 
 def test_what_a_check_may_give():
@@ -454,10 +478,21 @@ def test_what_is_missing(monkeypatch, capsys, module, here, only, words):
             value.cuda.is_available = lambda: False
         monkeypatch.setitem(sys.modules, name, value)
     if words is None:
+        monkeypatch.setattr("lilac.bench.runner.Compilers", FakeCompilers)
         command.require(only)
         return
     assert command.main([module]) == 1
     assert words in capsys.readouterr().err
+
+
+def test_a_triton_that_the_plugin_does_not_know(monkeypatch, capsys, module):
+    def unknown():
+        raise ImportError("this is Triton 9.9")
+
+    monkeypatch.setitem(sys.modules, "triton", object())
+    monkeypatch.setattr("lilac.bench.runner.Compilers", unknown)
+    assert command.main(["--compile-only", module]) == 1
+    assert capsys.readouterr().err == "lilac.bench: this is Triton 9.9\n"
 
 
 def test_a_run(monkeypatch, capsys, tmp_path, bench):
@@ -467,7 +502,7 @@ def test_a_run(monkeypatch, capsys, tmp_path, bench):
              FakeCase("bad", clock, compilers, {"triton": 0.03, "lilac": 0.02},
                       {"triton": True, "lilac": RuntimeError("it cannot")}, family="f")]
     runner = make()
-    runner.recorder.installed = lambda: __import__("contextlib").nullcontext()
+    runner.recorder.installed = contextlib.nullcontext
     monkeypatch.setattr(command, "require", lambda only: None)
     monkeypatch.setattr(command, "make_runner", lambda options: runner)
     monkeypatch.setattr(command, "environment", lambda options, runner: {"gpu": "a GPU", "triton": "3.6.0"})
@@ -495,7 +530,7 @@ def test_an_interrupted_run_keeps_what_it_has(monkeypatch, bench, capsys):
     cases = [FakeCase("one", clock, compilers, {"triton": 0.03, "lilac": 0.02}),
              FakeCase("two", clock, compilers, {"triton": 0.03, "lilac": 0.02})]
     runner = make()
-    runner.recorder.installed = lambda: __import__("contextlib").nullcontext()
+    runner.recorder.installed = contextlib.nullcontext
     before = runner.row
     monkeypatch.setattr(runner, "row", lambda case: before(case) if case is cases[0] else (_ for _ in ()).throw(
         KeyboardInterrupt))

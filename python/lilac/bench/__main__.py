@@ -88,8 +88,17 @@ def require(compile_only):
         import triton  # noqa: F401
     except ImportError as problem:
         raise Refusal(f"Triton is needed: pip install triton ({problem})") from problem
-    if compile_only:
-        return
+    if not compile_only:
+        require_gpu()
+    from .runner import Compilers
+
+    try:
+        Compilers()
+    except ImportError as problem:
+        raise Refusal(str(problem)) from problem
+
+
+def require_gpu():
     try:
         import torch
     except ImportError as problem:

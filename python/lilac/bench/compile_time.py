@@ -52,6 +52,7 @@ class Recorder:
             "assemble_ms": stages.get("cubin", 0.0), "load_ms": 0.0,
             "library_ms": 1e3 * ((metadata.get("lilac") or {}).get("compile") or 0.0),
             "shared": metadata.get("shared"), "num_warps": metadata.get("num_warps"),
+            "compiler": (metadata.get("lilac") or {}).get("compiler", "triton"),
             "cached": cache_hit})
         if self.keep and self.title:
             for file in metadata_group.values():
@@ -152,7 +153,8 @@ class Recorder:
     def told(self):
         """The kernels since the last `forget`, and what they use."""
         return [{key: value for key, value in kernel.items()
-                 if key in ("name", "registers", "spills", "shared", "num_warps")} for kernel in self.kernels]
+                 if key in ("name", "compiler", "registers", "spills", "shared", "num_warps")}
+                for kernel in self.kernels if "compiler" in kernel]
 
 
 @contextlib.contextmanager

@@ -38,6 +38,9 @@ class Compilers:
         import lilac.triton
 
         self.plugin = lilac.triton
+        self.plugin.disable()  # LILAC_TRITON may have switched it on
+        with self.using("lilac"):
+            pass  # a Triton that the plug-in does not know says so here
 
     @contextlib.contextmanager
     def using(self, name):
@@ -106,6 +109,13 @@ def compare(row):
     return row
 
 
+def stranger(row, name):
+    """A kernel that the other compiler made would be measured under the wrong name."""
+    makers = {kernel["compiler"] for kernel in row[name]["kernels"]} - {name}
+    if makers:
+        row[name]["failure"] = f"compiled by {' and '.join(sorted(makers))}"
+
+
 def alive(row):
     return [name for name in NAMES if "failure" not in row[name]]
 
@@ -166,11 +176,12 @@ class Runner:
         worked = (getattr(case, "operations", None) or 0) / self.arithmetic
         return 1e3 * max(moved, worked)
 
-    def synchronize(self):
+    def synchronize(self, after=""):
+        """Raises Lost when the GPU answers no more, after what is said to have gone wrong."""
         try:
             self.torch.cuda.synchronize()
         except Exception as problem:
-            raise Lost(reason(problem)) from problem
+            raise Lost(after or reason(problem)) from problem
 
     def attempt(self, row, name, function):
         """Runs under one compiler; what goes wrong is noted. The function's result, or None."""
@@ -181,7 +192,7 @@ class Runner:
         except Exception as problem:
             row[name]["failure"] = reason(problem)
             self.log("".join(traceback.format_exception(problem)))
-            self.synchronize()
+            self.synchronize(f"{row['name']} under {name}: {row[name]['failure']}")
             return None
 
     def installed(self):
@@ -201,7 +212,7 @@ class Runner:
             self.log("".join(traceback.format_exception(problem)))
             for name in NAMES:
                 row[name].setdefault("failure", "the case itself: " + reason(problem))
-            self.synchronize()
+            self.synchronize(f"{row['name']}: {reason(problem)}")
         if hasattr(case, "free"):
             case.free()
         gc.collect()
@@ -231,6 +242,8 @@ class Runner:
             self.compilers(name, self.recorder.forget)()
             verdict = self.attempt(row, name, case.check if self.check else case.launch)
             row[name]["kernels"] = self.recorder.told()
+        if "failure" not in row[name]:
+            stranger(row, name)
         if self.check and "failure" not in row[name]:
             row[name]["error"], complaint = judge(verdict)
             if complaint:
@@ -294,6 +307,7 @@ class CompileRunner:
                     row[name]["kernels"] = [{**kernel, "registers": registers,
                                              "spills": None if local is None else local // 4}
                                             for kernel in self.recorder.told()]
+                    stranger(row, name)
                 except Exception as problem:
                     row[name]["failure"] = reason(problem)
                     self.log("".join(traceback.format_exception(problem)))
