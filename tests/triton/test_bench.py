@@ -2,6 +2,8 @@
 case that lilac refuses."""
 
 import json
+import os
+import re
 import subprocess
 import sys
 
@@ -88,3 +90,15 @@ def test_the_built_in_cases_are_listed():
     done = subprocess.run([sys.executable, "-B", "-m", "lilac.bench", "--list"], capture_output=True, text=True,
                           check=False)
     assert done.returncode == 0 and len(done.stdout.split()) >= 100
+
+
+def test_the_page_s_example(tmp_path):
+    """The module that docs/benchmarks.md shows is one."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    with open(os.path.join(root, "docs", "benchmarks.md"), encoding="utf-8") as file:
+        shown = [part for part in re.findall(r"```python\n(.*?)```", file.read(), re.S) if "@triton.jit" in part]
+    assert len(shown) == 1
+    (tmp_path / "shown.py").write_text(shown[0])
+    done = bench(tmp_path / "shown.py", "--first-calls", 1, "--markdown", tmp_path / "r.md")
+    assert done.returncode == 0, done.stderr
+    assert "cases: 2, failed: 0" in (tmp_path / "r.md").read_text()
