@@ -133,6 +133,8 @@ struct lilac_gpu_kernel {
 LILAC_PRINTF(5, 6)
 bool lilac_cuda_refuse(const lilac_cuda *cuda, lilac_context *context, int result, const char *id,
                        const char *format, ...);
+/* Is this an error of a kernel or of the device, after which the driver refuses everything? */
+bool lilac_cuda_is_fatal(int result);
 /* True for a result that is success; otherwise that, and a note of what the GPU is good for now. */
 LILAC_PRINTF(4, 5)
 bool lilac_gpu_check(lilac_gpu *gpu, lilac_context *context, int result, const char *format, ...);

@@ -50,6 +50,11 @@ lilac_gpu *lilac_gpu_open(const lilac_cuda *cuda, lilac_context *context, uint32
     if (result != 0) {
         lilac_cuda_refuse(cuda, context, result, "cuda-error", "no CUDA context on device %u, %s",
                           ordinal, device.name);
+        if (lilac_cuda_is_fatal(result)) {
+            lilac_note(context, (lilac_position){0}, 0,
+                       "a kernel of this process failed so before; the driver gives the process no "
+                       "new context after that");
+        }
         lilac_heap_free(gpu);
         return NULL;
     }
@@ -61,7 +66,6 @@ void lilac_gpu_close(lilac_gpu *gpu) {
     if (gpu == NULL) {
         return;
     }
-    /* A lost context says its error once more here; it goes nevertheless. */
     if (gpu->sharing == LILAC_GPU_OWN) {
         (void)gpu->api->context_destroy(gpu->context);
     } else if (gpu->api->device_get(&handle, (int)gpu->device.ordinal) == 0) {

@@ -44,8 +44,7 @@ bool lilac_cuda_refuse(const lilac_cuda *cuda, lilac_context *context, int resul
     return false;
 }
 
-/* Errors after which the driver refuses everything in that context. */
-static bool is_fatal(int result) {
+bool lilac_cuda_is_fatal(int result) {
     return result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_LAUNCH_TIMEOUT ||
            result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_ASSERT ||
            result == CUDA_ERROR_ECC_UNCORRECTABLE || result == CUDA_ERROR_NVLINK_UNCORRECTABLE ||
@@ -60,13 +59,11 @@ bool lilac_gpu_check(lilac_gpu *gpu, lilac_context *context, int result, const c
     va_start(arguments, format);
     refuse_in_words(gpu->cuda, context, result, "cuda-error", format, arguments);
     va_end(arguments);
-    if (is_fatal(result)) {
+    if (lilac_cuda_is_fatal(result)) {
         if (gpu->at_work.length != 0) {
             lilac_note(context, (lilac_position){0}, 0, "launched since all was last well: %s",
                        lilac_text_get(&gpu->at_work));
         }
-        lilac_note(context, (lilac_position){0}, 0,
-                   "this CUDA context can do nothing more; close it and open another");
         gpu->lost = true;
     }
     return false;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The package as users meet it: installed into a fresh prefix, found by CMake and by pkg-config,
-static and shared; the shared library exports lilac_ names only; the headers compile alone as C17
-(and as C++17 where there is a C++ compiler); a room cannot include a room above it.
+static and shared; the program of docs/c.md, built as that page says; the shared library exports
+lilac_ names only; the headers compile alone as C17 (and as C++17 where there is a C++ compiler); a
+room cannot include a room above it.
 
 usage: package.py BUILD_FOLDER [SANITIZERS]
 """
@@ -32,6 +33,26 @@ def check(what, condition, detail=""):
     if not condition:
         sys.exit(f"{what}: failed\n{detail}")
     print(f"{what}: ok")
+
+
+def build_page_program(folder, prefix, build, flags, libraries, sanitize, cc):
+    """The program of docs/c.md, built as that page says and run on a CUDA driver without a GPU."""
+    with open(os.path.join(ROOT, "docs", "c.md"), encoding="utf-8") as file:
+        line = re.search(r"^cc (.*) \$\(pkg-config --cflags --libs lilac\)$", file.read(), re.M)
+    check("docs/c.md says how to build its program", line)
+    example = os.path.join(ROOT, "examples", "launch")
+    words = [os.path.join(example, word) if word == "launch.c" else
+             os.path.join(folder, word) if word == "launch" else word for word in line.group(1).split()]
+    run(cc, *words, *flags, f"-I{prefix}/include", f"-L{libraries}", *sanitize)
+    environment = dict(os.environ, LD_LIBRARY_PATH=libraries)
+    program, kernel = os.path.join(folder, "launch"), os.path.join(example, "axpy.ttir")
+    fake = os.path.join(build, "tests", "libfake_cuda.so")
+    out = run(program, kernel, "10000", env=dict(environment, LILAC_LIBCUDA=fake))
+    check("docs/c.md's program", "0 of 10000 elements are wrong" in out, out)
+    done = subprocess.run([program, kernel, "16"], stderr=subprocess.PIPE, text=True,
+                          env=dict(environment, LILAC_LIBCUDA=os.path.join(folder, "none.so")))
+    check("docs/c.md's program without a driver",
+          done.returncode == 1 and "[no-cuda-library]" in done.stderr, done.stderr)
 
 
 def main():
@@ -65,6 +86,7 @@ def main():
                 *flags, f"-I{prefix}/include", f"-L{os.path.dirname(library)}", *sanitize)
             run(program, env=dict(os.environ, LD_LIBRARY_PATH=os.path.dirname(library)))
             check("pkg-config", True)
+            build_page_program(folder, prefix, build, flags, os.path.dirname(library), sanitize, cc)
         else:
             print("pkg-config: skipped, there is none")
 

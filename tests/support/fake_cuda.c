@@ -4,8 +4,9 @@
  * It behaves as the real one does where a caller can tell: contexts are pushed and popped, what is
  * made must be destroyed, addresses are checked, a kernel's parameters are read as the .entry in
  * its PTX declares them, shared memory above 48 KiB must have been asked for, an error in a kernel
- * is told by the next call that waits and makes its context unusable. Device memory is the host's.
- * Kernels do nothing, but for two names: `twice` (o = 2 x, n floats) and `axpy` (y = a x + y).
+ * is told by the next call that waits, makes its context unusable, and the process gets no new one.
+ * Device memory is the host's. Kernels do nothing, but for two names: `twice` (o = 2 x, n floats)
+ * and `axpy` (y = a x + y).
  *
  * Rules, from the environment variable FAKE_CUDA or by fake_cuda_reset, separated by blanks:
  *
@@ -82,7 +83,7 @@ static struct {
     char log[LOG_SIZE];
     size_t logged;
     context *stack[MOST];
-    int depth, alive, pending;
+    int depth, alive, pending, ruined;
     context *primary;
     int primary_users;
     allocation allocations[MOST * 4];
@@ -170,7 +171,7 @@ static int enter(const char *name) {
 static int enter_waiting(const char *name) {
     const int error = enter(name);
     if (error == 0 && fake.pending != 0) {
-        current()->dead = fake.pending;
+        current()->dead = fake.ruined = fake.pending;
         fake.pending = 0;
         return current()->dead;
     }
@@ -300,6 +301,9 @@ EXPORT int cuCtxCreate_v2(context **made, unsigned flags, int device) {
     if (error != 0 || device < 7 || flags != 0) {
         return error != 0 ? error : INVALID_VALUE;
     }
+    if (fake.ruined != 0) {
+        return fake.ruined;
+    }
     *made = make_context();
     fake.stack[fake.depth++] = *made;
     return 0;
@@ -318,10 +322,9 @@ static void free_context(context *owner) {
 }
 
 EXPORT int cuCtxDestroy_v2(context *owner) {
-    const int error = owner->dead;
     say("cuCtxDestroy_v2\n");
     free_context(owner);
-    return error;
+    return 0;
 }
 
 EXPORT int cuDevicePrimaryCtxRetain(context **made, int device) {
@@ -329,6 +332,9 @@ EXPORT int cuDevicePrimaryCtxRetain(context **made, int device) {
     say("cuDevicePrimaryCtxRetain\n");
     if (error != 0 || device < 7) {
         return error != 0 ? error : INVALID_DEVICE;
+    }
+    if (fake.ruined != 0) {
+        return fake.ruined;
     }
     if (fake.primary_users++ == 0) {
         fake.primary = make_context();

@@ -277,7 +277,7 @@ static void test_wrong_launches(void **state) {
 }
 
 /* An error in a kernel: told by what waits, with the kernels that were at work; then that context
- * is dead, and a new one works. */
+ * is dead, and there is no other. */
 static void test_error_in_a_kernel(void **state) {
     (void)state;
     machine m = open_machine("");
@@ -286,8 +286,10 @@ static void test_error_in_a_kernel(void **state) {
     const lilac_gpu_launch wide = {.grid = {1, 1, 1}, .arguments = arguments, .argument_count = 6};
     const lilac_gpu_launch narrow = {
         .grid = {1, 1, 1}, .arguments = arguments, .argument_count = 3};
-    assert_true(lilac_gpu_run(second, context, &narrow));
+    assert_true(lilac_gpu_run(first, context, &wide));
     assert_true(lilac_gpu_synchronize(m.gpu, context)); /* all is well up to here */
+    assert_true(lilac_gpu_run(second, context, &narrow));
+    assert_true(lilac_gpu_synchronize(m.gpu, context));
     assert_true(lilac_gpu_run(first, context, &wide));
     assert_true(lilac_gpu_run(first, context, &wide));
     fake.rule("kernel=700");
@@ -298,7 +300,6 @@ static void test_error_in_a_kernel(void **state) {
     assert_says(text, "what was launched on Fake GPU 0 failed: an illegal memory access was "
                       "encountered (CUDA_ERROR_ILLEGAL_ADDRESS)");
     assert_says(text, "launched since all was last well: widths\n");
-    assert_says(text, "close it and open another");
     assert_true(lilac_gpu_is_lost(m.gpu));
     uint64_t address;
     assert_false(lilac_gpu_alloc(m.gpu, context, 1, &address));
@@ -306,15 +307,17 @@ static void test_error_in_a_kernel(void **state) {
     lilac_gpu_unload(second);
     lilac_gpu_unload(first);
     lilac_gpu_close(m.gpu);
-    fake.rule("kernel=0");
-    m.gpu = lilac_gpu_open(m.cuda, context, 0, LILAC_GPU_OWN);
-    assert_non_null(m.gpu);
-    assert_false(lilac_gpu_is_lost(m.gpu));
-    first = load_widths(m.gpu);
-    assert_true(lilac_gpu_run(first, context, &wide));
-    assert_true(lilac_gpu_synchronize(m.gpu, context));
-    lilac_gpu_unload(first);
-    close_machine(&m);
+    for (int sharing = 0; sharing < 2; sharing++) {
+        assert_null(lilac_gpu_open(m.cuda, context, 0, (lilac_gpu_sharing)sharing));
+        text = said("cuda-error");
+        assert_says(text, "no CUDA context on device 0, Fake GPU 0: an illegal memory access");
+        assert_says(text, "the driver gives the process no new context after that");
+    }
+    lilac_cuda_close(m.cuda);
+    /* The process and the rest of the library live on. */
+    lilac_compilation compilation = {0};
+    assert_true(compile(&compilation, twice, "sm_90a"));
+    lilac_compilation_clear(&compilation);
 }
 
 /* ---- loading that is refused ------------------------------------------------------------- */
