@@ -7,21 +7,22 @@ program imports Triton itself.
 
 import os
 import sys
+from typing import Any
 
 
 class _Loader:
     """Triton's own loader, and lilac switched on after it."""
 
-    def __init__(self, loader):
+    def __init__(self, loader: Any) -> None:
         self._loader = loader
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
 
-    def create_module(self, spec):
+    def create_module(self, spec: Any) -> Any:
         return self._loader.create_module(spec)
 
-    def exec_module(self, module):
+    def exec_module(self, module: Any) -> None:
         remove()
         module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
@@ -32,7 +33,7 @@ class _Finder:
     """First in sys.meta_path until Triton is imported. Programs also look for it without that."""
 
     @classmethod
-    def find_spec(cls, name, path=None, target=None):
+    def find_spec(cls, name: str, path: Any = None, target: Any = None) -> Any:
         if name != "triton":
             return None
         for finder in list(sys.meta_path):
@@ -45,7 +46,7 @@ class _Finder:
         return None
 
 
-def switch_on():
+def switch_on() -> None:
     value = os.environ.get("LILAC_TRITON", "")
     if value in ("", "0"):
         return
@@ -63,13 +64,13 @@ def switch_on():
         warnings.warn(f"{problem}: Triton compiles by itself", RuntimeWarning, stacklevel=2)
 
 
-def install():
+def install() -> None:
     if "triton" in sys.modules:
         switch_on()
     elif _Finder not in sys.meta_path:
         sys.meta_path.insert(0, _Finder)
 
 
-def remove():
+def remove() -> None:
     if _Finder in sys.meta_path:
         sys.meta_path.remove(_Finder)

@@ -36,7 +36,7 @@ def forget(module):
         if isinstance(function, JITFunction):
             for store in [one for name, one in vars(function).items() if name.startswith("device_caches")]:
                 store.clear()
-            for store in [one for name, one in vars(value).items() if name.startswith("cache") and name != "cache_results"]:
+            for store in [one for name, one in vars(value).items() if name.startswith("cache")]:
                 if isinstance(store, dict):
                     store.clear()
 

@@ -158,9 +158,8 @@ def test_options_are_refused_by_name(tmp_path):
 def test_switches_are_refused_by_name(monkeypatch):
     from triton import knobs
 
-    consan = "instrumentation_mode" if hasattr(knobs.compilation, "instrumentation_mode") else "enable_experimental_consan"
-    for name, value in ((consan, "consan"), ("enable_asan", True), ("use_ir_loc", "ttgir"),
-                        ("dump_ir_extract_di_local_variables", True)):
+    for name, value in (("instrumentation_mode", "consan"), ("enable_experimental_consan", True), ("enable_asan", True),
+                        ("use_ir_loc", "ttgir"), ("dump_ir_extract_di_local_variables", True)):
         if not hasattr(knobs.compilation, name):
             continue  # this Triton has no such switch
         with monkeypatch.context() as patch:

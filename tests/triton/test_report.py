@@ -42,7 +42,8 @@ def test_registers_are_those_of_ptxas(tmp_path):
     seen = []
     for options in ({}, {"maxnreg": 32}):
         with lilac.triton.enabled():
-            kernel = kernels.row_sums.warmup(Pointer("fp32"), Pointer("fp32"), 64, 256, grid=(1,), num_warps=1, **options)
+            kernel = kernels.row_sums.warmup(Pointer("fp32"), Pointer("fp32"), 64, 256, grid=(1,), num_warps=1,
+                                             **options)
         (tmp_path / "kernel.ptx").write_text(kernel.asm["ptx"])
         said = subprocess.run([knobs.nvidia.ptxas.path, "-v", "--gpu-name=sm_90a", str(tmp_path / "kernel.ptx"), "-o",
                                str(tmp_path / "kernel.cubin")], stderr=subprocess.PIPE, text=True).stderr

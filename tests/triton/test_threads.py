@@ -45,7 +45,7 @@ def test_compiling_lets_other_threads_run():
     assert sum(inside) >= 5
 
 
-def make(n, cache=[0]):
+def make(n):
     arguments = Pointer("fp32"), Pointer("fp32"), 4096, float(n), 1024
     return kernels.scale.warmup(*arguments, grid=(4,)).asm["ptx"]
 

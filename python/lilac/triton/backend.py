@@ -48,7 +48,7 @@ def device_name(capability: int) -> Optional[str]:
 def backend_class(base: type, settings: Any) -> type:
     """The class for these settings, derived from the class that Triton has."""
 
-    class LilacBackend(base):  # type: ignore[misc, valid-type]
+    class LilacBackend(base):  # type: ignore[misc]
         lilac = settings
 
         def hash(self) -> str:

@@ -11,6 +11,8 @@ from typing import Any
 
 
 def _name_kernel(error: BaseException, function: Any) -> None:
+    from triton.runtime.errors import OutOfResources
+
     name = getattr(function, "__name__", "?")
     if f"'{name}'" in str(error) or any(f"'{name}'" in note for note in getattr(error, "__notes__", ())):
         return
@@ -19,6 +21,8 @@ def _name_kernel(error: BaseException, function: Any) -> None:
     note = f"in kernel '{name}'{place}, compiled by lilac"
     if hasattr(error, "add_note"):
         error.add_note(note)
+    elif isinstance(error, OutOfResources):  # makes its text of what is out
+        error.name = f"{error.name} {note}"
     elif error.args and isinstance(error.args[0], str):
         error.args = (f"{error.args[0]}\n{note}", *error.args[1:])
 

@@ -202,7 +202,7 @@ def _tell_torch(key: Optional[str]) -> None:
     """What torch.compile has computed from the compiler so far, it computes again. Modules of torch
     that were not imported yet read the environment."""
     global _torch_tag
-    config = sys.modules.get("torch.compiler.config")
+    config: Any = sys.modules.get("torch.compiler.config")
     if config is not None:
         tag = _without(config.cache_key_tag or "", _torch_tag)
         config.cache_key_tag = tag if key is None else _without(tag, key) + key
@@ -212,18 +212,27 @@ def _tell_torch(key: Optional[str]) -> None:
         clear = getattr(getattr(helpers, name, None), "cache_clear", None)
         if clear is not None:
             clear()
-    workers = sys.modules.get("torch._inductor.async_compile")
-    if workers is not None and getattr(workers, "_pool_set", None):
-        workers.shutdown_compile_workers()
+    _restart_workers(sys.modules.get("torch._inductor.async_compile"))
     if key is not None and importlib.util.find_spec("_lilac_triton") is None:
         _no_workers()
+
+
+def _restart_workers(module: Any) -> None:
+    """Worker processes know the compiler from the environment that they were started with. Those
+    there are leave in the background (it takes them seconds); the next compilation starts others."""
+    pools = list(getattr(module, "_pool_set", ()))
+    if pools:
+        module.AsyncCompile._ready_future = None
+        module.after_fork()  # forgets them
+        for pool in pools:
+            threading.Thread(target=pool.shutdown, daemon=True).start()
 
 
 def _no_workers() -> None:
     """Without the hook that the package installs, worker processes would compile with Triton."""
     if os.environ.get("TORCHINDUCTOR_COMPILE_THREADS") != "1":
         _set("TORCHINDUCTOR_COMPILE_THREADS", "1")
-        config = sys.modules.get("torch._inductor.config")
+        config: Any = sys.modules.get("torch._inductor.config")
         if config is not None:
             config.compile_threads = 1
             warnings.warn("lilac's start-up hook is not installed (pip install of the package puts it into "
