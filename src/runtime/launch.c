@@ -104,7 +104,9 @@ static bool free_scratch(const lilac_gpu_kernel *kernel, lilac_context *context,
 
 /* ---- the call ---------------------------------------------------------------------------- */
 
-/* The names in the list are whole words between ", ". */
+enum { MOST_NAMES = 2000 }; /* bytes of them */
+
+/* Adds a kernel to those that are at work. The names in the list are whole words between ", ". */
 static void remember(lilac_gpu *gpu, const char *name) {
     const size_t length = strlen(name);
     const char *list = lilac_text_get(&gpu->at_work);
@@ -113,6 +115,10 @@ static void remember(lilac_gpu *gpu, const char *name) {
         if (begins && (at[length] == '\0' || at[length] == ',')) {
             return;
         }
+    }
+    if (gpu->at_work.length > MOST_NAMES) { /* the latest are the likelier ones */
+        lilac_text_reset(&gpu->at_work);
+        lilac_text_puts(&gpu->at_work, "…");
     }
     lilac_text_puts(&gpu->at_work, gpu->at_work.length == 0 ? "" : ", ");
     lilac_text_put(&gpu->at_work, name, length);

@@ -320,6 +320,42 @@ static void test_error_in_a_kernel(void **state) {
     lilac_compilation_clear(&compilation);
 }
 
+/* Of very many kernels at work the latest are named, each once. */
+static void test_names_of_kernels_at_work(void **state) {
+    (void)state;
+    enum { COUNT = 60 };
+    machine m = open_machine("");
+    lilac_gpu_kernel *kernels[COUNT];
+    const lilac_gpu_launch launch = {.grid = {1, 1, 1}};
+    char name[64], ptx[256];
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(name, sizeof name, "kernel_with_a_name_that_is_rather_long_number_%d_", i);
+        snprintf(ptx, sizeof ptx, ".version 8.6\n.target sm_90a\n.visible .entry %s()\n{ret;}\n",
+                 name);
+        const lilac_gpu_program program = {.ptx = ptx, .name = name, .num_warps = 1, .num_ctas = 1};
+        kernels[i] = lilac_gpu_load_program(m.gpu, context, &program, NULL);
+        assert_non_null(kernels[i]);
+    }
+    for (int i = 0; i < 3 * COUNT; i++) {
+        if (i == 3 * COUNT - 1) {
+            fake.rule("kernel=700");
+        }
+        assert_true(lilac_gpu_run(kernels[i % COUNT], context, &launch));
+    }
+    assert_false(lilac_gpu_synchronize(m.gpu, context));
+    const char *text = said("cuda-error");
+    assert_in_range(strlen(text), 100, 2500);
+    assert_says(text, "launched since all was last well: …, ");
+    const char *last = strstr(text, "number_59_");
+    assert_non_null(last);
+    assert_null(strstr(last + 1, "number_59_"));
+    assert_says(text, "number_58_, ");
+    for (int i = 0; i < COUNT; i++) {
+        lilac_gpu_unload(kernels[i]);
+    }
+    close_machine(&m);
+}
+
 /* ---- loading that is refused ------------------------------------------------------------- */
 
 static void test_refused_ptx(void **state) {
@@ -476,13 +512,21 @@ static void test_timing_that_fails(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
-        TEST(test_results),         TEST(test_parameters),
-        TEST(test_clusters),        TEST(test_large_shared_memory),
-        TEST(test_scratch_memory),  TEST(test_empty_grids),
-        TEST(test_wrong_launches),  TEST(test_error_in_a_kernel),
-        TEST(test_refused_ptx),     TEST(test_load_options),
-        TEST(test_unknown_kernels), TEST(test_devices_of_code),
-        TEST(test_timing),          TEST(test_timing_that_fails),
+        TEST(test_results),
+        TEST(test_parameters),
+        TEST(test_clusters),
+        TEST(test_large_shared_memory),
+        TEST(test_scratch_memory),
+        TEST(test_empty_grids),
+        TEST(test_wrong_launches),
+        TEST(test_error_in_a_kernel),
+        TEST(test_names_of_kernels_at_work),
+        TEST(test_refused_ptx),
+        TEST(test_load_options),
+        TEST(test_unknown_kernels),
+        TEST(test_devices_of_code),
+        TEST(test_timing),
+        TEST(test_timing_that_fails),
     };
     return cmocka_run_group_tests_name("runtime_launch", tests, find_fake_driver, NULL);
 }
