@@ -258,6 +258,25 @@ LILAC_API uint64_t lilac_movement_price_cycles(const lilac_movement_price *price
                                                lilac_movement_barrier barrier,
                                                const lilac_arch *arch);
 
+/* What tt.gather does in a layout: its registers in a thread, copies left out. */
+typedef struct lilac_movement_gather {
+    uint32_t element_bits, num_warps;
+    uint32_t own, results; /* registers of the source and of the result */
+    uint32_t varying_bits; /* log2 of the source's registers that an index may name */
+    bool moves;            /* whether it may name other lanes */
+} lilac_movement_gather;
+
+/* Log2 of the elements that travel in one word: of those registers. */
+LILAC_API uint32_t lilac_movement_gather_within(const lilac_movement_gather *gather);
+/* The price of all warps' shuffles and permutes; and of stores and loads of shared memory, which the
+ * caller counts. What a thread has no registers for is part of both. */
+LILAC_API uint64_t lilac_movement_price_gather_shuffles(const lilac_movement_gather *gather,
+                                                        const lilac_arch *arch);
+LILAC_API uint64_t lilac_movement_price_gather_memory(const lilac_movement_gather *gather,
+                                                      const lilac_movement_price *accesses,
+                                                      lilac_movement_barrier barrier,
+                                                      const lilac_arch *arch);
+
 /* The least that any trip through shared memory with this device's instructions takes: of all pairs
  * of vectors and matrix instructions that the two layouts allow (section 5.3), the transactions of
  * the pair with the fewest wavefronts, times the conflicts that no memory layout avoids. There are

@@ -33,51 +33,33 @@ static uint32_t fewer(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
 
-static int64_t price_shared(const assignment *a, const stance *s, uint32_t bits, uint32_t axis_bits,
-                            lilac_tile_movement way) {
+static int64_t price_shared(const assignment *a, const lilac_movement_gather *gather,
+                            const stance *s, uint32_t axis_bits, lilac_tile_movement way) {
     const lilac_arch *arch = a->target->arch;
-    uint32_t word = log2_of(arch->bank_bytes), element = log2_of((bits < 8 ? 8 : bits) / 8);
-    uint64_t warps = a->target->num_warps;
-    uint64_t results = warps << (s->registers[0] + s->registers[1]);
+    uint32_t word = log2_of(arch->bank_bytes), element = log2_of(gather->element_bits / 8);
+    uint64_t results = (uint64_t)gather->results * gather->num_warps;
     /* What one transaction's lanes are, and the bits of a bank's number, for elements of this size
      */
-    uint32_t wide = element > word ? element - word : 0;
     uint32_t lanes = log2_of(lilac_movement_transaction_lanes(arch, 1U << element));
-    uint32_t bank_bits = log2_of(arch->banks) - wide, split = 5 > lanes ? 5 - lanes : 0;
+    uint32_t bank_bits = log2_of(arch->banks) - (element > word ? element - word : 0);
+    uint32_t split = log2_of(arch->warp_size) > lanes ? log2_of(arch->warp_size) - lanes : 0;
     uint32_t narrow = word > element ? word - element : 0;
     uint32_t in_word = fewer(narrow, s->registers[0] + s->registers[1]);
     uint32_t axis_words = axis_bits - fewer(fewer(narrow, s->registers[1]), axis_bits);
-    uint32_t apart =
-        way == LILAC_TILE_MOVEMENT_UNSWIZZLED ? 0 : fewer(fewer(s->lanes[0], lanes), bank_bits);
+    bool plain = way == LILAC_TILE_MOVEMENT_UNSWIZZLED;
+    uint32_t apart = plain ? 0 : fewer(fewer(s->lanes[0], lanes), bank_bits);
     uint32_t drawing = fewer(s->lanes[0] + s->lanes[1], lanes) - apart;
-    lilac_movement_price price = {.loads = results, .barriers = warps};
+    lilac_movement_price price = {.loads = results, .barriers = gather->num_warps};
     price.load_wavefronts = (results << split) *
                             lilac_movement_scattered_wavefronts(
                                 drawing, fewer(bank_bits - apart, axis_words), axis_words) /
                             16;
     price.stores = results >> in_word;
     price.store_wavefronts = price.stores << split;
-    bool block = s->warps[1] > 0 || way == LILAC_TILE_MOVEMENT_UNSWIZZLED;
-    return (int64_t)lilac_movement_price_cycles(
-        &price, block ? LILAC_MOVEMENT_BARRIER_BLOCK : LILAC_MOVEMENT_BARRIER_WARP, arch);
-}
-
-static int64_t price_shuffles(const assignment *a, const stance *s, uint32_t bits) {
-    if (s->warps[1] > 0)
-        return PRICE_IMPOSSIBLE;
-    uint64_t warps = a->target->num_warps, words = bits > 32 ? 2 : 1;
-    uint64_t results = warps << (s->registers[0] + s->registers[1]);
-    uint32_t varying = s->registers[1], within = fewer(varying, bits == 16 ? 1 : bits <= 8 ? 2 : 0);
-    uint64_t of_each = words << (varying - within);
-    bool moves = s->lanes[1] > 0;
-    lilac_movement_price price = {
-        .shuffles = moves ? results * of_each : 0,
-        .permutes = results * (within > 0 && varying == within ? 1 : of_each - words),
-        .packs = within > 0           ? results - (results >> within)
-                 : bits < 32 && moves ? results
-                                      : 0};
-    return (int64_t)lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_WARP,
-                                                a->target->arch);
+    return (int64_t)lilac_movement_price_gather_memory(
+        gather, &price,
+        s->warps[1] > 0 || plain ? LILAC_MOVEMENT_BARRIER_BLOCK : LILAC_MOVEMENT_BARRIER_WARP,
+        arch);
 }
 
 int64_t lilac_price_gather(const assignment *a, const lilac_tile_op *op,
@@ -87,13 +69,23 @@ int64_t lilac_price_gather(const assignment *a, const lilac_tile_op *op,
         return 0;
     stance s = stance_of(layout, axis);
     uint32_t bits = lilac_tile_element_bits(op->operands[0].value->type);
+    uint32_t registers = 1U << (s.registers[0] + s.registers[1]);
+    lilac_movement_gather gather = {.element_bits = bits < 8 ? 8 : bits,
+                                    .num_warps = a->target->num_warps,
+                                    .own = registers,
+                                    .results = registers,
+                                    .varying_bits = s.registers[1],
+                                    .moves = s.lanes[1] > 0};
     lilac_tile_movement way = lilac_tile_movement_of(op);
-    int64_t shared = price_shared(a, &s, bits, layout->out[axis].bits, way);
+    int64_t shared = price_shared(a, &gather, &s, layout->out[axis].bits, way);
+    int64_t shuffles =
+        s.warps[1] > 0 ? PRICE_IMPOSSIBLE
+                       : (int64_t)lilac_movement_price_gather_shuffles(&gather, a->target->arch);
     switch (way) {
     case LILAC_TILE_MOVEMENT_SHUFFLES:
-        return price_shuffles(a, &s, bits);
+        return shuffles;
     case LILAC_TILE_MOVEMENT_ANY:
-        return smaller(shared, price_shuffles(a, &s, bits));
+        return smaller(shared, shuffles);
     default:
         return shared;
     }
@@ -110,18 +102,22 @@ uint32_t lilac_gather_candidates(assignment *a, const lilac_tile_op *op, const u
     for (uint32_t i = 0; i < type->rank; i++)
         if (order[i] != axis)
             first[next++] = order[i];
-    /* The lanes along the axis before all else, as many beside it as memory asks for, or (they meet
-     * in no bank then) all of them; warps elsewhere. */
+    /* The lanes along the axis before all else, or as many beside it as memory asks for; warps
+     * elsewhere. Where memory runs along the axis, all lanes beside it as well: they meet in no
+     * bank. */
     uint32_t bits = lilac_tile_element_bits(type);
-    int64_t sector = 32 * 8 / (bits < 8 ? 8 : bits);
+    int64_t sector = (int64_t)a->target->arch->sector_bytes * 8 / (bits < 8 ? 8 : bits);
     for (uint32_t variant = 0; variant < 14 && count < most; variant++) {
         blocked_shape shape = {.order = order, .vector = variant & 1 ? 2 : 1, .slow_warps = true};
         if (variant < 2)
             shape.order = first;
         else if (variant >= 4)
             shape.lanes = INT64_C(1) << (variant / 2 - 2);
-        if (shape.lanes == 1 || shape.lanes == 2)
+        if (shape.lanes == 1 || shape.lanes == 2) {
+            if (order[0] != axis)
+                continue;
             shape.vector = variant & 1 ? sector : larger(sector / 2, 1);
+        }
         if (order[0] != axis)
             shape.slow_warps = variant < 2;
         result[count] = lilac_coalesce_shaped(a, type, &shape);

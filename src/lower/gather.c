@@ -147,12 +147,14 @@ static bool stays(const gather *g) {
     return part_of(all, true) == 0;
 }
 
-/* Elements of one word that travel together: those of the lowest varying registers. */
-static uint32_t packed_bits(const gather *g) {
-    uint32_t bits = lilac_gather_element_bits(g);
-    uint32_t most = bits == 16 ? 1 : bits == 8 ? 2 : 0;
-    uint32_t varying = (uint32_t)__builtin_popcount(varying_registers(g));
-    return most < varying ? most : varying;
+lilac_movement_gather lilac_gather_counts(const gather *g) {
+    return (lilac_movement_gather){
+        .element_bits = lilac_gather_element_bits(g),
+        .num_warps = g->l->target->num_warps,
+        .own = 1U << g->own_bits,
+        .results = 1U << __builtin_popcount(lilac_lower_own_registers(g->to)),
+        .varying_bits = g->by_lanes ? (uint32_t)__builtin_popcount(varying_registers(g)) : 0,
+        .moves = g->by_lanes && !stays(g)};
 }
 
 /* The bits of a value at the places of a mask, next to each other. */
@@ -243,8 +245,9 @@ static lilac_simt_value choose(const gather *g, lilac_simt_value place, uint32_t
 static void by_shuffles(const gather *g) {
     lilac_lowering *l = g->l;
     lilac_simt_builder *b = &l->builder;
-    uint32_t varying = varying_registers(g), within = packed_bits(g);
-    uint32_t bits = (uint32_t)__builtin_popcount(varying), count = 1U << bits;
+    lilac_movement_gather counts = lilac_gather_counts(g);
+    uint32_t varying = varying_registers(g), within = lilac_movement_gather_within(&counts);
+    uint32_t bits = counts.varying_bits, count = 1U << bits;
     bool stay = stays(g);
     lilac_simt_value *each = lilac_arena_array(l->arena, lilac_simt_value, count);
     lilac_simt_value *list = lilac_arena_array(l->arena, lilac_simt_value, count);
@@ -261,8 +264,10 @@ static void by_shuffles(const gather *g) {
         for (uint32_t k = 0; k < count; k++) {
             each[k] = g->values[fixed | lilac_lower_deposit(k, varying)];
         }
-        if (stay && bits == 0) {
-            g->result->base[r] = each[0];
+        if (bits == 0) {
+            g->result->base[r] = stay ? each[0]
+                                      : lilac_lower_shuffle(l, LILAC_SIMT_SHFL_IDX, each[0],
+                                                            place_of(g, true, 0, r));
             continue;
         }
         lilac_lower_words words;
@@ -274,7 +279,7 @@ static void by_shuffles(const gather *g) {
                 words.list[k] = lilac_lower_shuffle(l, LILAC_SIMT_SHFL_IDX, words.list[k], lane);
             }
         }
-        lilac_simt_value place = bits > 0 ? place_of(g, false, varying, r) : 0;
+        lilac_simt_value place = place_of(g, false, varying, r);
         uint32_t parts = words.count >> (bits - within); /* words of an element */
         for (uint32_t part = 0; part < parts; part++) {
             for (uint32_t k = 0; k < words.count / parts; k++) {
@@ -350,23 +355,6 @@ static void through_shared(const gather *g, const lilac_gather_memory *m) {
         lilac_lower_load_vector(l, LILAC_SIMT_OP_LD_SHARED, g->source->simt, 1, address,
                                 immediate + scratch, 0, NULL, &promise, &g->result->base[r]);
     }
-}
-
-/* ---- prices ------------------------------------------------------------------------------- */
-
-static uint64_t price_shuffles(const gather *g) {
-    uint32_t bits = (uint32_t)__builtin_popcount(varying_registers(g)), within = packed_bits(g);
-    uint64_t warps = g->l->target->num_warps, results = lilac_gather_results(g);
-    uint64_t own = warps << g->own_bits, words = lilac_gather_element_bits(g) == 64 ? 2 : 1;
-    uint64_t of_each = words << (bits - within);
-    bool narrow = lilac_gather_element_bits(g) < 32 && !stays(g);
-    lilac_movement_price price = {.shuffles = stays(g) ? 0 : results * of_each,
-                                  .permutes = results *
-                                              (within > 0 && bits == within ? 1 : of_each - words),
-                                  .packs = within > 0 ? own - (own >> within)
-                                           : narrow   ? results
-                                                      : 0};
-    return lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_WARP, g->l->target->arch);
 }
 
 /* ---- the whole ---------------------------------------------------------------------------- */
@@ -455,8 +443,9 @@ bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op) {
         if (!lilac_gather_choose_memory(g, m, &why)) {
             return lilac_lower_unsupported(l, why.text);
         }
-        shuffles =
-            g->by_lanes && g->way == LILAC_TILE_MOVEMENT_ANY && price_shuffles(g) <= m->price;
+        lilac_movement_gather counts = lilac_gather_counts(g);
+        shuffles = g->by_lanes && g->way == LILAC_TILE_MOVEMENT_ANY &&
+                   lilac_movement_price_gather_shuffles(&counts, l->target->arch) <= m->price;
     }
     if (!shuffles && !fits) {
         return lilac_lower_refuse(

@@ -24,6 +24,8 @@ typedef struct lilac_gather {
 uint64_t lilac_gather_beside(const lilac_gather *g, const lilac_lower_view *view,
                              uint64_t coordinate);
 uint64_t lilac_gather_axis_unit(const lilac_gather *g, uint32_t bit);
+/* What its prices are made of. */
+lilac_movement_gather lilac_gather_counts(const lilac_gather *g);
 
 /* ---- gather_memory.c ------------------------------------------------------------------------ */
 
@@ -40,12 +42,6 @@ bool lilac_gather_choose_memory(const lilac_gather *g, lilac_gather_memory *memo
 
 static inline uint32_t lilac_gather_element_bits(const lilac_gather *g) {
     return lilac_lower_carried_bits(lilac_simt_type_bits(g->source->simt));
-}
-
-/* Of all warps together. */
-static inline uint64_t lilac_gather_results(const lilac_gather *g) {
-    return (uint64_t)g->l->target->num_warps
-           << __builtin_popcount(lilac_lower_own_registers(g->to));
 }
 
 #endif

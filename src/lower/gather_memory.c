@@ -206,14 +206,15 @@ static bool price_memory(const lilac_gather *g, lilac_gather_memory *m, lilac_re
                                     g->l->target->arch, why)) {
         return false;
     }
-    uint64_t results = lilac_gather_results(g);
+    lilac_movement_gather counts = lilac_gather_counts(g);
+    uint64_t results = (uint64_t)counts.results * counts.num_warps;
     lilac_movement_price price = {.stores = m->store.instructions,
                                   .store_wavefronts = m->store.wavefronts,
                                   .loads = results,
-                                  .barriers = g->l->target->num_warps};
+                                  .barriers = counts.num_warps};
     price.load_wavefronts = results * load_wavefronts(g, &m->layout) / 16;
-    m->price = lilac_movement_price_cycles(
-        &price, g->in_warp ? LILAC_MOVEMENT_BARRIER_WARP : LILAC_MOVEMENT_BARRIER_BLOCK,
+    m->price = lilac_movement_price_gather_memory(
+        &counts, &price, g->in_warp ? LILAC_MOVEMENT_BARRIER_WARP : LILAC_MOVEMENT_BARRIER_BLOCK,
         g->l->target->arch);
     return true;
 }

@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+"""The paper's Figure 6 (gathers by warp shuffles against shared memory), on this GPU.
+
+    python3 bench/paper/figure6.py LIBLILAC [--json FILE] [--markdown FILE] [--svg FILE]
+    python3 bench/paper/figure6.py --draw JSON --svg FILE          no GPU: draws what was measured
+
+Tensors of 512 rows, gathered along their rows of 2 to 64 elements. One kernel (the corpus' gather_rows,
+a thousand gathers between one load and one store), one launch shape, and of each shape and type:
+
+  rows in order      lilac's gather through shared memory that holds the tensor row after row, with the
+                     block's barriers: what the paper measures its shuffles against
+  shared memory      lilac's through memory laid out so that rows have banks of their own
+  shuffles           lilac's by warp shuffles (the paper's section 5.5)
+  lilac              as lilac chooses by price
+  Triton             Triton 3.6
+
+The first three are asked for by the attribute lilac.movement of tt.gather in the text that goes to
+lilac. Every kernel's result is checked against PyTorch's. Exit status 1 when one is wrong, or when
+lilac's choice takes more than 1.03 times the better of its two ways.
+"""
+
+import argparse
+import importlib.util
+import json
+import pathlib
+import statistics
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import gpu  # noqa: E402
+from launches import gather_rows  # noqa: E402
+
+ROWS, COLUMNS, TIMES, PROGRAMS = 512, (2, 4, 8, 16, 32, 64), 1000, 528
+TYPES = ("float32", "float16", "int8")
+WAYS = {"rows in order": "unswizzled", "shared memory": "shared", "shuffles": "shuffles", "lilac": None}
+NAMES = [*WAYS, "Triton"]
+
+
+def num_warps(columns):
+    """So many that a thread's elements and indices fit into its registers."""
+    return 4 if columns <= 8 else 8 if columns <= 32 else 16
+
+
+def asked(ttir, way):
+    """The text with the attribute on its gathers."""
+    if way is None:
+        return ttir
+    attribute = f'{{axis = 1 : i32, lilac.movement = "{way}"}}'
+    text = ttir.replace("{axis = 1 : i32}", attribute)
+    if attribute not in text:
+        raise SystemExit("the text has no gather that the attribute could be put on")
+    return text
+
+
+def measure(torch, kernels, rounds):
+    """Microseconds of each kernel: the median of rounds, which take turns."""
+    times = {name: [] for name in kernels}
+    for number in range(-1, rounds):
+        for name in list(kernels) if number % 2 else reversed(list(kernels)):
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            kernels[name].launch()
+            end.record()
+            torch.cuda.synchronize()
+            if number >= 0:
+                times[name].append(1e3 * start.elapsed_time(end))
+    return {name: statistics.median(t) for name, t in times.items()}
+
+
+def run_shape(tools, dtype, columns, rounds):
+    torch, driver = tools["torch"], tools["driver"]
+    launch = gather_rows(PROGRAMS, ROWS, columns, 1, TIMES, dtype)._replace(num_warps=num_warps(columns))
+    data = gpu.Data(torch, launch, columns)
+    data.poison()
+    compiled = tools["kernels"].gather_rows[(launch.grid,)](
+        *[data.values[a.name] for a in launch.arguments], num_warps=launch.num_warps)
+    torch.cuda.synchronize()
+    expected, ttir = data.expected(), compiled.asm["ttir"]
+    parameters = gpu.ttir_parameters(ttir)
+    stream = torch.cuda.current_stream().cuda_stream
+    kernels, facts = {}, {}
+
+    def add(name, image, entry, shared, registers, spills):
+        kernels[name] = gpu.Kernel(driver, driver.load(image, entry), parameters, data.values, launch.grid,
+                                   32 * launch.num_warps, shared, stream)
+        facts[name] = {"shared": shared, "registers": registers, "spills": spills}
+
+    for name, way in WAYS.items():
+        ptx, metadata, _ = tools["lilac"].compile("gather.ttir", asked(ttir, way), launch.num_warps, 3)
+        image, registers, spills, _, _ = gpu.assemble(tools["ptxas"], tools["device"], ptx)
+        add(name, image, metadata["name"], metadata["shared"], registers, spills)
+        facts[name]["shuffles"] = ptx.count("shfl.sync.idx")
+    add("Triton", compiled.asm["cubin"], compiled.metadata.name, compiled.metadata.shared,
+        compiled.n_regs, compiled.n_spills)
+    facts["Triton"]["shuffles"] = compiled.asm["ptx"].count("shfl.sync.idx")
+    row = {"type": dtype, "rows": ROWS, "columns": columns, "num_warps": launch.num_warps,
+           "times": TIMES, "wrong": []}
+    for name, kernel in kernels.items():
+        data.poison()
+        kernel.launch()
+        torch.cuda.synchronize()
+        complaint = data.judge(expected)[2]
+        if complaint:
+            row["wrong"].append(f"{name}: {complaint}")
+    for name, us in measure(torch, kernels, rounds).items():
+        row[name] = {"us": us, **facts[name]}
+    return row
+
+
+# ---- the report -----------------------------------------------------------------------------
+
+
+def speedup(row, name):
+    return row["rows in order"]["us"] / row[name]["us"]
+
+
+def table(rows):
+    lines = ["| tensor | warps | " + " | ".join(f"{name}, µs" for name in NAMES) + " | shuffles × "
+             "| shared memory × | lilac × | Triton × | lilac / Triton |",
+             "|---|" + "---:|" * (len(NAMES) + 6)]
+    for row in rows:
+        cells = [f"{row[name]['us']:.1f}" + (f" ({row[name]['spills']} B spilled)"
+                                             if row[name]["spills"] else "") for name in NAMES]
+        cells += [f"{speedup(row, name):.2f}" for name in ("shuffles", "shared memory", "lilac", "Triton")]
+        cells.append(f"{row['lilac']['us'] / row['Triton']['us']:.3f}")
+        lines.append(f"| {row['type']} [{row['rows']}, {row['columns']}] | {row['num_warps']} | "
+                     + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def draw(rows, title):
+    """Speedups over rows in order, a group of bars for each shape, a panel for each type."""
+    bars = [("shuffles", "#7a4fa3"), ("shared memory", "#b8a1cf"), ("lilac", "#2f7d5b"),
+            ("Triton", "#c98a2b")]
+    width, height, left, top, wide = 150, 190, 44, 58, 22
+    types = list(dict.fromkeys(row["type"] for row in rows))
+    columns = list(dict.fromkeys(row["columns"] for row in rows))
+    most = max(speedup(row, name) for row in rows for name, _ in bars)
+    most = int(most) + 1
+    panel = len(columns) * width * 0.72 + 36
+    total = left + panel * len(types)
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total:.0f} {top + height + 46}" '
+           'font-family="sans-serif" font-size="11">',
+           f'<rect width="100%" height="100%" fill="#fff"/><text x="{left}" y="20" font-size="14" '
+           f'font-weight="bold">{title}</text>']
+    for i, (name, colour) in enumerate(bars):
+        out.append(f'<rect x="{left + 130 * i}" y="30" width="11" height="11" fill="{colour}"/>'
+                   f'<text x="{left + 16 + 130 * i}" y="40">{name}</text>')
+
+    def y(value):
+        return top + height * (1 - value / most)
+
+    for p, dtype in enumerate(types):
+        x0 = left + p * panel
+        out.append(f'<text x="{x0 + panel / 2 - 18:.0f}" y="{top + height + 38}" text-anchor="middle" '
+                   f'font-weight="bold">{dtype}</text>')
+        for value in range(0, most + 1, max(1, most // 8)):
+            out.append(f'<line x1="{x0}" x2="{x0 + panel - 30:.0f}" y1="{y(value):.1f}" y2="{y(value):.1f}" '
+                       f'stroke="{"#000" if value == 0 else "#999" if value == 1 else "#ddd"}"/>')
+            if p == 0:
+                out.append(f'<text x="{x0 - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value}×</text>')
+        for c, count in enumerate(columns):
+            row = next(r for r in rows if r["type"] == dtype and r["columns"] == count)
+            at = x0 + 10 + c * width * 0.72
+            for i, (name, colour) in enumerate(bars):
+                value = speedup(row, name)
+                x = at + i * wide
+                out.append(f'<rect x="{x:.1f}" y="{y(value):.1f}" width="{wide - 3}" '
+                           f'height="{y(0) - y(value):.1f}" fill="{colour}"/><text x="{x + wide / 2 - 1:.1f}" '
+                           f'y="{y(value) - 3:.1f}" text-anchor="middle" font-size="8">{value:.1f}</text>')
+            out.append(f'<text x="{at + 2 * wide:.1f}" y="{top + height + 16}" text-anchor="middle">'
+                       f'[{row["rows"]}, {count}]</text>')
+    return "\n".join(out + ["</svg>"]) + "\n"
+
+
+NOTE = """# Figure 6 of the paper: gathers by warp shuffles against shared memory
+
+Times of a thousand gathers of {programs} tensors between one load and one store, in µs, on one {gpu};
+`×` is the speedup over *rows in order*, lilac's gather through memory that holds the tensor row after
+row with the block's barriers, which is what the paper measures against (its largest: 14.20 on a GH200,
+falling as rows grow). *shared memory* is lilac's through memory laid out for the gather, *shuffles* by
+shuffles alone, *lilac* as it chooses by price. Types and shapes: section 6.1, Figure 6.
+
+![speedups](paper_figure6.svg)
+
+"""
+
+
+def title_of(about):
+    return f"Gathers of 512 rows on {about['gpu']}: speedup over shared memory in row order"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("lilac", nargs="?", help="liblilac.so or the lilac command")
+    parser.add_argument("--draw", type=pathlib.Path, help="draw these results again")
+    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--markdown", type=pathlib.Path)
+    parser.add_argument("--svg", type=pathlib.Path)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--commit")
+    parser.add_argument("--ptxas")
+    parser.add_argument("--kernels", type=pathlib.Path,
+                        default=HERE.parent.parent / "tests" / "data" / "corpus" / "kernels.py")
+    options = parser.parse_args()
+    if options.draw:
+        result = json.loads(options.draw.read_text())
+        rows, about = result["rows"], result["environment"]
+    elif options.lilac is None:
+        parser.error("give liblilac.so or the lilac command, or --draw")
+    else:
+        import torch
+        import triton
+        torch.zeros(1, device="cuda")  # the context
+        spec = importlib.util.spec_from_file_location("kernels", options.kernels)
+        kernels = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(kernels)
+        loader = gpu.Library if ".so" in pathlib.Path(options.lilac).name else gpu.Command
+        device = "sm_%d%da" % torch.cuda.get_device_capability()
+        tools = {"torch": torch, "kernels": kernels, "driver": gpu.Driver(), "device": device,
+                 "ptxas": gpu.find_ptxas(options.ptxas), "lilac": loader(options.lilac, device)}
+        rows = [run_shape(tools, dtype, columns, options.rounds) for dtype in TYPES for columns in COLUMNS]
+        about = gpu.environment(torch, triton, options, tools["ptxas"])
+        about["method"] = "median of rounds, all kernels of a shape in turn; CUDA events; warm caches"
+        about.pop("bandwidth_bound", None)
+    print(table(rows))
+    bad = False
+    for row in rows:
+        where = f"{row['type']} [{row['rows']}, {row['columns']}]"
+        for complaint in row["wrong"]:
+            print(f"WRONG {where} {complaint}")
+            bad = True
+        best = min(row["shuffles"]["us"], row["shared memory"]["us"])
+        if row["lilac"]["us"] > 1.03 * best:
+            print(f"{where}: lilac chose {row['lilac']['us']:.1f} µs where {best:.1f} is possible")
+            bad = True
+    if options.json:
+        options.json.write_text(json.dumps({"environment": about, "rows": rows}, indent=1) + "\n")
+    if options.svg:
+        options.svg.write_text(draw(rows, title_of(about)))
+    if options.markdown:
+        facts = "\n".join(f"- {key}: {value}" for key, value in about.items())
+        options.markdown.write_text(NOTE.format(programs=PROGRAMS, gpu=about["gpu"]) + table(rows)
+                                    + f"\n\n{facts}\n")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
