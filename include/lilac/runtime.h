@@ -17,14 +17,14 @@
  * Errors. What can fail returns false or NULL and records a diagnostic in the context that it is
  * given, with the driver's name and words for it:
  *
- *   no-cuda-library     libcuda cannot be opened, or lacks a function
- *   no-cuda-device      there is no device, or none of that number
- *   cuda-error          the driver says no; of kernels, the message names the one at work
- *   ptx-refused         a compiler refused the PTX; a note holds all that it said
- *   no-ptxas            no ptxas where one is looked for, or it cannot be run
- *   wrong-device        compiled for another device
- *   too-much-shared-memory    a kernel wants more than a block of this device may have
- *   unknown-kernel      a module without that kernel
+ *   no-cuda-library           libcuda cannot be opened, or lacks a function
+ *   no-cuda-device            there is no device, or none of that number
+ *   cuda-error                the driver says no; of kernels, with the names of those at work
+ *   ptx-refused               a compiler refused the PTX; a note holds all that it said
+ *   no-ptxas                  no ptxas where one is looked for, or it cannot be run
+ *   wrong-device              compiled for another device
+ *   too-much-shared-memory    more than a block of this device may have
+ *   unknown-kernel            a module without that kernel
  *   argument-count, grid-size, not-device-memory, scratch-memory    a launch that cannot be
  *
  * An error in a running kernel (an address that is not there, a failed assertion) is told by the

@@ -1,12 +1,13 @@
 /* The runtime on a real driver and GPU: what the fake driver of the other tests can only pretend.
  * Without a GPU this is a visible skip (exit status 77); any other error is a failure. */
-#define _POSIX_C_SOURCE 200809L /* posix_spawn */
+#define _POSIX_C_SOURCE 200809L /* posix_spawn, clock_gettime */
 
 #include "runtime_said.h"
 
 #include <spawn.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 
 extern char **environ;
 
@@ -14,6 +15,12 @@ static struct {
     lilac_cuda *cuda;
     lilac_gpu *gpu;
 } real;
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
 
 /* A kernel of the tests: `head` is what stands between its name and its body. */
 static const char ptx_start[] = ".version 8.6\n.target sm_90a\n.address_size 64\n"
@@ -320,8 +327,10 @@ static int find_gpu(void) {
         printf("skipped: %s is none of compute capability 9.0\n", device.name);
         status = 77;
     } else {
+        const double begin = now();
         real.gpu = lilac_gpu_open(real.cuda, context, 0, LILAC_GPU_OWN);
         status = real.gpu != NULL ? 0 : 1;
+        printf("opened in %.0f ms: ", 1e3 * (now() - begin));
         printf("%s, %u multiprocessors, %.1f GiB, %.2f TB/s, L2 %.0f MiB, CUDA %u\n", device.name,
                device.multiprocessors, (double)device.memory_bytes * 0x1p-30,
                1e-12 * device.bandwidth, (double)device.l2_bytes * 0x1p-20,
