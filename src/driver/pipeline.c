@@ -88,6 +88,7 @@ static const pass_row passes[] = {
     {"verify",         verify_source,     NULL,                         NULL},
     {"structure",      NULL,              lilac_engine_structure,       NULL},
     {"inline",         NULL,              lilac_engine_inline,          NULL},
+    {"advance",        NULL,              lilac_engine_advance,         NULL},
     {"simplify",       NULL,              lilac_engine_simplify,        NULL},
     {"assign_layouts", NULL,              lilac_engine_assign_layouts,  NULL},
     {"duplicates",     NULL,              lilac_engine_duplicates,      NULL},

@@ -368,6 +368,7 @@ static bool compile(lilac_compilation *made, lilac_context *context, const progr
     made->context = context;
     made->tile = lilac_tile_read(context, source);
     if (made->tile == NULL || !lilac_tile_verify(made->tile, false) ||
+        !lilac_engine_advance(made->tile, &options.target, &changed) ||
         !lilac_engine_simplify(made->tile, &options.target, &changed)) {
         return false;
     }

@@ -73,7 +73,8 @@ static inline bool harness_try_edited(harness *h, const char *ttir, uint32_t war
         !lilac_engine_inline(h->tile, &target, &changed) || !lilac_tile_verify(h->tile, false)) {
         return false;
     }
-    if (engine && (!lilac_engine_simplify(h->tile, &target, &changed) ||
+    if (engine && (!lilac_engine_advance(h->tile, &target, &changed) ||
+                   !lilac_engine_simplify(h->tile, &target, &changed) ||
                    !lilac_engine_assign_layouts(h->tile, &target, &changed) ||
                    !lilac_engine_duplicates(h->tile, &target, &changed))) {
         return false;
