@@ -175,6 +175,32 @@ static int decided_by_offsets(const lilac_simt_builder *b, const instruction *li
     }
 }
 
+/* (zext p) != y where y is 0 or 1 → p xor (y != 0), as the steps of a bitonic sort compare: the
+ * exclusive or is part of the comparison that made p on the hardware. A y of x ^ 1 flips p. */
+static lilac_simt_value compare_truths(lilac_simt_builder *b, const instruction *like,
+                                       lilac_simt_type type) {
+    for (uint32_t side = 0; side < 2; side++) {
+        const instruction *wide =
+            lilac_simt_defined_by(b, like->operands[side], LILAC_SIMT_OP_ZEXT);
+        lilac_simt_value y = like->operands[!side], rest;
+        uint64_t c;
+        if (wide == NULL || type_of(b, wide->operands[0]) != LILAC_SIMT_I1 ||
+            lilac_simt_possible(b, y) > 1) {
+            continue;
+        }
+        bool flips = like->detail == LILAC_SIMT_EQ;
+        if (lilac_simt_split_bits(b, y, &rest, &c) && c == 1 && lilac_simt_possible(b, rest) <= 1) {
+            y = rest;
+            flips = !flips;
+        }
+        lilac_simt_value p = flips ? opposite(b, wide->operands[0]) : wide->operands[0];
+        lilac_simt_value q =
+            lilac_simt_compare_values(b, LILAC_SIMT_NE, y, lilac_simt_constant(b, type, 0));
+        return lilac_simt_op2(b, LILAC_SIMT_OP_XOR, LILAC_SIMT_I1, p, q);
+    }
+    return 0;
+}
+
 static lilac_simt_value simplify_cmp(lilac_simt_builder *b, instruction *like, bool *again) {
     lilac_simt_compare kind = (lilac_simt_compare)like->detail;
     lilac_simt_value x = like->operands[0];
@@ -218,7 +244,8 @@ static lilac_simt_value simplify_cmp(lilac_simt_builder *b, instruction *like, b
     if (answer >= 0) {
         return truth(b, answer == 1);
     }
-    return compare_narrow(b, like, type);
+    lilac_simt_value narrow = compare_narrow(b, like, type);
+    return narrow == 0 && equality ? compare_truths(b, like, type) : narrow;
 }
 
 /* Is a condition this one (1), its opposite (-1) or neither (0)? */
@@ -255,6 +282,43 @@ static lilac_simt_value chosen(const lilac_simt_builder *b, lilac_simt_value con
     return same == 0 ? arm : inner->operands[holds == (same > 0) ? 1 : 2];
 }
 
+/* select ((x ? y) xor q), x, y of integers, x ? y an order: the same whichever counts as larger
+ * when they are equal. So the comparison takes one form, x > y with x the value made first, and the
+ * two places of an exchange in a bitonic sort share it. True: changed. */
+static bool order_exchange(lilac_simt_builder *b, instruction *like) {
+    const instruction *condition = lilac_simt_defined_by(b, like->operands[0], LILAC_SIMT_OP_XOR);
+    for (uint32_t side = 0; condition != NULL && side < 2; side++) {
+        const instruction *order =
+            lilac_simt_defined_by(b, condition->operands[side], LILAC_SIMT_OP_CMP);
+        if (order == NULL || order->detail < LILAC_SIMT_LT || order->detail > LILAC_SIMT_UGE) {
+            continue;
+        }
+        lilac_simt_value x = order->operands[0], y = order->operands[1];
+        if (!(x == like->operands[1] && y == like->operands[2]) &&
+            !(x == like->operands[2] && y == like->operands[1])) {
+            continue;
+        }
+        lilac_simt_compare kind = (lilac_simt_compare)order->detail;
+        lilac_simt_compare greater = kind < LILAC_SIMT_ULT ? LILAC_SIMT_GT : LILAC_SIMT_UGT;
+        bool less = kind == LILAC_SIMT_LT || kind == LILAC_SIMT_LE || kind == LILAC_SIMT_ULT ||
+                    kind == LILAC_SIMT_ULE;
+        bool same = less == (x > y); /* does the old condition hold where the new one does? */
+        lilac_simt_value made = lilac_simt_compare_values(b, greater, x < y ? x : y, x < y ? y : x);
+        if (made == condition->operands[side]) {
+            return false;
+        }
+        like->operands[0] =
+            lilac_simt_op2(b, LILAC_SIMT_OP_XOR, LILAC_SIMT_I1, made, condition->operands[!side]);
+        if (!same) {
+            lilac_simt_value first = like->operands[1];
+            like->operands[1] = like->operands[2];
+            like->operands[2] = first;
+        }
+        return true;
+    }
+    return false;
+}
+
 static lilac_simt_value simplify_select(lilac_simt_builder *b, instruction *like,
                                         lilac_simt_type type, bool *again) {
     lilac_simt_value condition = like->operands[0];
@@ -282,6 +346,7 @@ static lilac_simt_value simplify_select(lilac_simt_builder *b, instruction *like
         return 0;
     }
     if (type != LILAC_SIMT_I1) {
+        *again = lilac_simt_type_is_integer(type) && order_exchange(b, like);
         return 0;
     }
     bool x_known = constant(b, x, &c);

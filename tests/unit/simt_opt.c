@@ -352,6 +352,47 @@ static const golden choices[] = {
      S X Y "%t = const true : i1\n%c = cmp lt %x, %y : i1\n%d = xor %c, %t : i1\n"
            "st.shared [%s], %d, (%x)\n",
      S X Y "%d = cmp fuge %x, %y : i1\nst.shared [%s], %d, (%x)\n"},
+    {"a truth other than a bit",
+     S N L C("z", "0") C("o", "1") "%b = and %l, %o : i32\n%c = cmp lt %n, %l : i1\n"
+                                   "%w = zext %c : i32\n%d = cmp ne %w, %b : i1\n"
+                                   "st.shared [%s], %d, (%n)\n",
+     S N L C("z", "0") C("o", "1") "%b = and %l, %o : i32\n%c = cmp lt %n, %l : i1\n"
+                                   "%q = cmp ne %b, %z : i1\n%d = xor %c, %q : i1\n"
+                                   "st.shared [%s], %d, (%n)\n"},
+    {"a bit the same as a truth",
+     S N L C("z", "0") C("o", "1") "%b = and %l, %o : i32\n%c = cmp lt %n, %l : i1\n"
+                                   "%w = zext %c : i32\n%d = cmp eq %b, %w : i1\n"
+                                   "st.shared [%s], %d, (%n)\n",
+     S N L C("z", "0") C("o", "1") "%b = and %l, %o : i32\n%c = cmp ge %n, %l : i1\n"
+                                   "%q = cmp ne %b, %z : i1\n%d = xor %c, %q : i1\n"
+                                   "st.shared [%s], %d, (%n)\n"},
+    {"a truth other than the opposite of a bit",
+     S N L C("z", "0") C("o", "1") "%b = and %l, %o : i32\n%e = xor %b, %o : i32\n"
+                                   "%c = cmp lt %n, %l : i1\n"
+                                   "%w = zext %c : i32\n%d = cmp ne %w, %e : i1\n"
+                                   "st.shared [%s], %d, (%n)\n",
+     S N L C("z", "0") C("o", "1") "%b = and %l, %o : i32\n%c = cmp ge %n, %l : i1\n"
+                                   "%q = cmp ne %b, %z : i1\n%d = xor %c, %q : i1\n"
+                                   "st.shared [%s], %d, (%n)\n"},
+    {"a truth other than two bits stays",
+     TWICE(S N L C("o", "3") "%b = and %l, %o : i32\n%c = cmp lt %n, %l : i1\n"
+                             "%w = zext %c : i32\n%d = cmp ne %w, %b : i1\n"
+                             "st.shared [%s], %d, (%n)\n")},
+    {"both places of an exchange",
+     S N X Y L "%q = cmp gt %x, %y : i1\n%c = cmp gt %n, %l : i1\n%d = xor %c, %q : i1\n"
+               "%u = select %d, %l, %n : i32\n%e = cmp le %l, %n : i1\n%f = xor %e, %q : i1\n"
+               "%v = select %f, %n, %l : i32\n" USE("u") USE("v"),
+     S N X Y L "%q = cmp gt %x, %y : i1\n%c = cmp gt %n, %l : i1\n%d = xor %c, %q : i1\n"
+               "%u = select %d, %l, %n : i32\n%v = select %d, %n, %l : i32\n" USE("u") USE("v")},
+    {"both places of an exchange of unsigned numbers",
+     S N X Y L "%q = cmp gt %x, %y : i1\n%c = cmp ule %n, %l : i1\n%d = xor %q, %c : i1\n"
+               "%u = select %d, %l, %n : i32\n%e = cmp uge %l, %n : i1\n%f = xor %q, %e : i1\n"
+               "%v = select %f, %n, %l : i32\n" USE("u") USE("v"),
+     S N X Y L "%q = cmp gt %x, %y : i1\n%c = cmp ugt %n, %l : i1\n%d = xor %c, %q : i1\n"
+               "%u = select %d, %n, %l : i32\n%v = select %d, %l, %n : i32\n" USE("u") USE("v")},
+    {"an exchange of floats stays",
+     TWICE(S N L X Y "%q = cmp gt %n, %l : i1\n%c = cmp lt %x, %y : i1\n%d = xor %c, %q : i1\n"
+                     "%u = select %d, %x, %y : f32\nst.shared [%s], (%u)\n")},
     {"select of equal arms",
      S N L "%c = cmp lt %n, %l : i1\n%r = select %c, %n, %n : i32\n" USE("r"), S N USE("n")},
     {"select in a select by the same",
