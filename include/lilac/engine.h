@@ -99,6 +99,11 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_advance(lilac_tile_module *module,
  * not depend on, and removes what nothing uses. Linear in the size of the module. Never fails. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_simplify(lilac_tile_module *module,
                                                     const lilac_target *target, bool *changed);
+/* Reductions of the same elements along the same axis become one of several operands, where one does
+ * not depend on the other. Never fails. Linear in the size of the module, but for chains of pure
+ * operations that move up with what they make. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_fuse(lilac_tile_module *module,
+                                                const lilac_target *target, bool *changed);
 /* Gives every tensor a layout with inputs register, lane, warp, block, in this order; afterwards
  * lilac_tile_verify(module, true) holds. Functions whose tensors have layouts already keep every
  * one of them. Refused with diagnostics: `unsupported-operation` (an operation on tensors that has

@@ -90,6 +90,7 @@ static const pass_row passes[] = {
     {"inline",         NULL,              lilac_engine_inline,          NULL},
     {"advance",        NULL,              lilac_engine_advance,         NULL},
     {"simplify",       NULL,              lilac_engine_simplify,        NULL},
+    {"fuse",           NULL,              lilac_engine_fuse,            NULL},
     {"assign_layouts", NULL,              lilac_engine_assign_layouts,  NULL},
     {"duplicates",     NULL,              lilac_engine_duplicates,      NULL},
     {"lower",          lower_tile,        NULL,                         NULL},

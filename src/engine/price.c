@@ -101,21 +101,32 @@ static bits_along look_along(const lilac_layout *layout, uint32_t axis) {
     return result;
 }
 
-/* Combining along an axis; `lines` words of a thread go through lanes and warps. */
+/* Combining along an axis; `lines` words of a thread go through lanes and warps. With `gives`, the
+ * lanes of a butterfly share the lines out among them where shared memory brings them together:
+ * each sends half of its lines and keeps the other half. */
 static int64_t combining_price(const assignment *a, const bits_along *bits, uint64_t lines,
-                               uint32_t words, uint32_t lane_steps, uint32_t region) {
+                               uint32_t words, uint32_t lane_steps, uint32_t region, bool gives) {
     const lilac_arch *arch = a->target->arch;
-    uint64_t count = a->target->num_warps, moved = lines * words;
-    lilac_movement_price price = {.shuffles = moved * lane_steps * count};
+    uint64_t count = a->target->num_warps, left = lines, sent = 0, chosen = 0;
+    for (uint32_t i = 0; i < lane_steps; i++) {
+        if (gives && bits->warps > 0 && left > 1) {
+            left /= 2;
+            chosen += 2 * left;
+        }
+        sent += left;
+    }
+    lilac_movement_price price = {.shuffles = sent * words * count,
+                                  .selects = chosen * words * count};
+    uint64_t steps = sent;
     if (bits->warps > 0) {
         uint64_t parts = UINT64_C(1) << bits->warps, loads = parts > 4 ? parts / 4 : 1;
-        price.stores = price.store_wavefronts = moved * count;
-        price.loads = moved * loads * count;
-        price.load_wavefronts = moved * loads * count * (parts < 4 ? parts : 4);
+        price.stores = price.store_wavefronts = left * words * count;
+        price.loads = lines * words * loads * count;
+        price.load_wavefronts = lines * words * loads * count * (parts < 4 ? parts : 4);
         price.barriers = count;
+        steps += lines * (parts - 1);
     }
-    uint64_t steps = lane_steps + (bits->warps > 0 ? (UINT64_C(1) << bits->warps) - 1 : 0);
-    uint64_t again = region * lines * steps * count * arch->costs->issue;
+    uint64_t again = region * steps * count * arch->costs->issue;
     return (int64_t)(lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_BLOCK, arch) +
                      again);
 }
@@ -129,6 +140,6 @@ int64_t lilac_price_along(const assignment *a, const lilac_tile_op *op,
     uint64_t lines = UINT64_C(1) << bits.kept;
     if (op->code == LILAC_TILE_OP_TT_SCAN)
         return combining_price(a, &bits, lines << bits.above, words_of(op),
-                               bits.lanes > 0 ? bits.lanes + 1 : 0, count_region(op));
-    return combining_price(a, &bits, lines, words_of(op), bits.lanes, count_region(op));
+                               bits.lanes > 0 ? bits.lanes + 1 : 0, count_region(op), false);
+    return combining_price(a, &bits, lines, words_of(op), bits.lanes, count_region(op), true);
 }

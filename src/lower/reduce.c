@@ -38,54 +38,59 @@ bool lilac_reduce_combine_tree(lilac_lowering *l, const lilac_tile_op *op,
     return true;
 }
 
-/* Is each result one commutative operation of its own two elements? Then partners in a butterfly
- * get the same bits; otherwise which of them was first may show. */
-static bool is_commutative(const lilac_tile_op *op) {
+/* Is the result one commutative operation of its own two elements? Then partners in a butterfly get
+ * the same bits; otherwise which of them was first may show. */
+static bool is_commutative(const lilac_tile_op *op, uint32_t i) {
     const lilac_tile_block *block = op->regions[0]->first;
     const lilac_tile_op *end = block->last;
-    for (uint32_t i = 0; i < op->operand_count && i < end->operand_count; i++) {
-        const lilac_tile_op *made_by = end->operands[i].value->op;
-        if (made_by == NULL || made_by->parent != block || made_by->operand_count != 2 ||
-            !(lilac_tile_op_info_get(made_by->code)->traits & LILAC_TILE_COMMUTATIVE)) {
-            return false;
-        }
-        const lilac_tile_value *first = made_by->operands[0].value;
-        const lilac_tile_value *second = made_by->operands[1].value;
-        const lilac_tile_value *a = block->arguments[i];
-        const lilac_tile_value *b = block->arguments[i + op->operand_count];
-        if (!(first == a && second == b) && !(first == b && second == a)) {
-            return false;
-        }
+    const lilac_tile_op *made_by = i < end->operand_count ? end->operands[i].value->op : NULL;
+    if (made_by == NULL || made_by->parent != block || made_by->operand_count != 2 ||
+        !(lilac_tile_op_info_get(made_by->code)->traits & LILAC_TILE_COMMUTATIVE)) {
+        return false;
     }
-    return true;
+    const lilac_tile_value *first = made_by->operands[0].value;
+    const lilac_tile_value *second = made_by->operands[1].value;
+    const lilac_tile_value *a = block->arguments[i];
+    const lilac_tile_value *b = block->arguments[i + op->operand_count];
+    return (first == a && second == b) || (first == b && second == a);
 }
 
 /* ---- registers --------------------------------------------------------------------------- */
 
-/* One element for each group. */
+/* One element for each group.
+ *
+ * The tree of lilac_reduce_combine_tree, but in the order in which registers come, all groups side
+ * by side: as a binary counter counts, partials of 2^k registers wait for their neighbours. So what
+ * is loaded first is taken up first, and of a group no more wait than the tree is deep. */
 static lilac_simt_value *fold_registers(lilac_lowering *l, const lilac_tile_op *op,
                                         const lilac_reduce_plan *p) {
     uint32_t groups = 1U << p->group_bits, folds = 1U << p->fold_bits, n = p->operands;
+    uint32_t levels = p->fold_bits + 1;
     lilac_simt_value *results = lilac_arena_array(l->arena, lilac_simt_value, (size_t)groups * n);
-    lilac_simt_value *list = lilac_arena_array(l->arena, lilac_simt_value, (size_t)folds * n);
-    for (uint32_t g = 0; g < groups; g++) {
-        uint32_t start = 0;
-        for (uint32_t i = 0; i < p->group_bits; i++) {
-            start |= (g >> i & 1) << p->group_register[i];
-        }
-        for (uint32_t t = 0; t < folds; t++) {
-            uint32_t r = start;
+    lilac_simt_value *waiting =
+        lilac_arena_array(l->arena, lilac_simt_value, (size_t)groups * levels * n);
+    for (uint32_t t = 0; t < folds; t++) {
+        for (uint32_t g = 0; g < groups; g++) {
+            lilac_simt_value *own = waiting + (size_t)g * levels * n,
+                             *element = results + (size_t)g * n;
+            uint32_t r = 0, level = 0;
+            for (uint32_t i = 0; i < p->group_bits; i++) {
+                r |= (g >> i & 1) << p->group_register[i];
+            }
             for (uint32_t i = 0; i < p->fold_bits; i++) {
                 r ^= t >> i & 1 ? p->fold_masks[i] : 0;
             }
             for (uint32_t i = 0; i < n; i++) {
-                list[(size_t)t * n + i] = lilac_lower_get(l, lilac_lower_operand(l, op, i), r);
+                element[i] = lilac_lower_get(l, lilac_lower_operand(l, op, i), r);
             }
+            for (; t >> level & 1; level++) {
+                if (!lilac_lower_combine(l, op, own + (size_t)level * n, element)) {
+                    return NULL;
+                }
+                memcpy(element, own + (size_t)level * n, n * sizeof *element);
+            }
+            memcpy(own + (size_t)level * n, element, n * sizeof *element);
         }
-        if (!lilac_reduce_combine_tree(l, op, list, folds)) {
-            return NULL;
-        }
-        memcpy(results + (size_t)g * n, list, n * sizeof *list);
     }
     return results;
 }
@@ -162,8 +167,9 @@ static bool fold_lanes(lilac_lowering *l, const lilac_tile_op *op, const lilac_r
     return true;
 }
 
-/* Gives all lanes that combined their values the bits of one of them. */
-static void agree(lilac_lowering *l, const lilac_reduce_plan *p, lilac_simt_value *elements) {
+/* Gives all lanes that combined their values the bits of one of them, where they may differ. */
+static void agree(lilac_lowering *l, const lilac_tile_op *op, const lilac_reduce_plan *p,
+                  lilac_simt_value *elements) {
     uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0};
     for (uint32_t i = 0; i < p->in->lane_bits; i++) {
         columns[i] = 1ULL << i;
@@ -174,6 +180,9 @@ static void agree(lilac_lowering *l, const lilac_reduce_plan *p, lilac_simt_valu
     }
     lilac_simt_value lane = lilac_lower_linear(&l->builder, p->in->lane_bits, columns, 0, NULL);
     for (uint32_t i = 0; i < p->operands; i++) {
+        if (is_commutative(op, i)) {
+            continue;
+        }
         lilac_lower_shuffle_row(l, LILAC_SIMT_SHFL_IDX, lane, 1U << p->group_bits, p->operands,
                                 elements + i, elements + i);
     }
@@ -225,8 +234,8 @@ bool lilac_lower_reduce(lilac_lowering *l, const lilac_tile_op *op) {
             return false;
         }
     } else {
-        if (p.lane_steps > 0 && !is_commutative(op)) {
-            agree(l, &p, elements);
+        if (p.lane_steps > 0) {
+            agree(l, op, &p, elements);
         }
         if (p.moves) {
             lilac_lower_view reduced;

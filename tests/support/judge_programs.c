@@ -369,7 +369,8 @@ static bool compile(lilac_compilation *made, lilac_context *context, const progr
     made->tile = lilac_tile_read(context, source);
     if (made->tile == NULL || !lilac_tile_verify(made->tile, false) ||
         !lilac_engine_advance(made->tile, &options.target, &changed) ||
-        !lilac_engine_simplify(made->tile, &options.target, &changed)) {
+        !lilac_engine_simplify(made->tile, &options.target, &changed) ||
+        !lilac_engine_fuse(made->tile, &options.target, &changed)) {
         return false;
     }
     if (!give_layouts(made->tile, p)) {

@@ -862,12 +862,8 @@ static void region_of_pair(generator *g, const value *v, bool linear, const char
     put(g, "%%k = arith.select %%i, %%b, %%d : %s\n%s %%j, %%k : %s, %s\n", u, leaves, t, u);
 }
 
-static bool fold(generator *g, bool scan, bool several) {
-    const value *picked = pick(g, several ? INTEGERS : INTEGERS | FLOATS, NULL);
-    if (picked == NULL) {
-        return false;
-    }
-    value v[2] = {*picked, *pick_same(g, picked)};
+static bool fold_along(generator *g, bool scan, bool several, const value *first, uint32_t axis) {
+    value v[2] = {*first, *pick_same(g, first)};
     bool linear = several && scan && below(g, 2);
     if (several && !linear) {
         const value *index = pick(g, BIT(LILAC_I32), &v[0].shape);
@@ -876,7 +872,7 @@ static bool fold(generator *g, bool scan, bool several) {
         }
         v[1] = *index;
     }
-    uint32_t axis = below(g, v[0].shape.rank), count = several ? 2 : 1;
+    uint32_t count = several ? 2 : 1;
     shape to = {0, {0}};
     for (uint32_t d = 0; d < v[0].shape.rank; d++) {
         if (d != axis) {
@@ -903,8 +899,32 @@ static bool fold(generator *g, bool scan, bool several) {
     return true;
 }
 
+static bool fold(generator *g, bool scan, bool several) {
+    const value *picked = pick(g, several ? INTEGERS : INTEGERS | FLOATS, NULL);
+    if (picked == NULL) {
+        return false;
+    }
+    value first = *picked;
+    return fold_along(g, scan, several, &first, below(g, first.shape.rank));
+}
+
 static bool gen_reduce(generator *g) {
     return fold(g, false, false);
+}
+
+/* Some of one value along one axis, which become one. */
+static bool gen_reduces(generator *g) {
+    const value *picked = pick(g, INTEGERS | FLOATS, NULL);
+    if (picked == NULL) {
+        return false;
+    }
+    value first = *picked;
+    uint32_t axis = below(g, first.shape.rank), made = 0;
+    for (uint32_t count = 2 + below(g, 2); count > 0; count--) {
+        bool several = !lilac_scalar_is_float(first.scalar) && below(g, 2);
+        made += fold_along(g, false, several, &first, axis);
+    }
+    return made > 0;
 }
 
 static bool gen_reduce_pair(generator *g) {
@@ -1329,6 +1349,7 @@ static const feature features[] = {
     {"split", 3, gen_split},
     {"reduce", 5, gen_reduce},
     {"reduce of two", 2, gen_reduce_pair},
+    {"reduces of one", 2, gen_reduces},
     {"scan", 4, gen_scan},
     {"scan of two", 2, gen_scan_pair},
     {"gather", 3, gen_gather},

@@ -75,6 +75,7 @@ static inline bool harness_try_edited(harness *h, const char *ttir, uint32_t war
     }
     if (engine && (!lilac_engine_advance(h->tile, &target, &changed) ||
                    !lilac_engine_simplify(h->tile, &target, &changed) ||
+                   !lilac_engine_fuse(h->tile, &target, &changed) ||
                    !lilac_engine_assign_layouts(h->tile, &target, &changed) ||
                    !lilac_engine_duplicates(h->tile, &target, &changed))) {
         return false;
