@@ -525,6 +525,11 @@ def test_a_run(monkeypatch, capsys, tmp_path, bench):
     assert os.listdir(tmp_path).count("out.json") == 1 and not list(tmp_path.glob("*.new"))
 
 
+def test_data_has_six_digits():
+    assert command.short({"a": [1 / 3, 2, "x", None, True], "b": 1e-9 / 7}) == {
+        "a": [0.333333, 2, "x", None, True], "b": 1.42857e-10}
+
+
 def test_an_interrupted_run_keeps_what_it_has(monkeypatch, bench, capsys):
     clock, compilers, make = bench
     cases = [FakeCase("one", clock, compilers, {"triton": 0.03, "lilac": 0.02}),

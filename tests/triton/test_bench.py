@@ -9,7 +9,9 @@ import sys
 
 import pytest
 
-pytest.importorskip("triton")
+triton = pytest.importorskip("triton")
+if not hasattr(getattr(getattr(triton, "knobs", None), "runtime", None), "kernel_load_start_hook"):
+    pytest.skip(f"Triton {triton.__version__} does not tell when it loads a kernel", allow_module_level=True)
 
 REFUSED = '''
 import triton
@@ -75,7 +77,7 @@ def test_stages_of_both(run):
     for part in (double["triton"], double["lilac"]):
         assert len(part["kernels"]) == 1 and part["kernels"][0]["registers"] > 0
     assert 0 < lilac["library_ms"] <= lilac["lower_ms"] and triton["library_ms"] == 0
-    assert double["lower_ratio"] == pytest.approx(triton["lower_ms"] / lilac["lower_ms"])
+    assert double["lower_ratio"] == pytest.approx(triton["lower_ms"] / lilac["lower_ms"], rel=1e-4)
 
 
 def test_what_is_kept(run):

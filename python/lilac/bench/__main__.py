@@ -157,6 +157,15 @@ def processor():
         return platform.machine()
 
 
+def short(value):
+    """Data with six digits of each number: no time is known better."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {key: short(one) for key, one in value.items()}
+    return [short(one) for one in value] if isinstance(value, list) else value
+
+
 def write(path, text):
     """Whole or not at all."""
     beside = path.with_name(path.name + ".new")
@@ -215,8 +224,8 @@ def outputs(options, rows, about):
     """Writes the files that were asked for."""
     gpu = not options.compile_only
     if options.json:
-        write(options.json, json.dumps({"environment": about, "summary": table.summary(rows),
-                                        "cases": rows}, indent=1) + "\n")
+        data = {"environment": about, "summary": table.summary(rows), "cases": rows}
+        write(options.json, json.dumps(short(data), indent=1) + "\n")
     if options.markdown:
         write(options.markdown, table.markdown(rows, about, gpu))
     if options.svg:
