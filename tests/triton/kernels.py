@@ -2,6 +2,8 @@
 
 import triton
 import triton.language as tl
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
 
 
 @triton.jit
@@ -54,3 +56,11 @@ def tuned(x, y, n, BLOCK: tl.constexpr):
 def tuned_gather(x, index, y, SIZE: tl.constexpr):
     i = tl.arange(0, SIZE)
     tl.store(y + i, tl.gather(tl.load(x + i), tl.load(index + i), 0))
+
+
+@gluon.jit
+def turned(x, y, BLOCK: gl.constexpr):
+    rows: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    runs: gl.constexpr = gl.BlockedLayout([4], [32], [4], [0])
+    v = gl.convert_layout(gl.load(x + gl.arange(0, BLOCK, layout=rows)), runs)
+    gl.store(y + gl.arange(0, BLOCK, layout=runs), v)

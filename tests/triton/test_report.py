@@ -98,3 +98,15 @@ def test_layouts_given_by_hand(tmp_path):
         kernel = triton.compile(str(source), target=GPUTarget("cuda", 90, 32))
     assert kernel.asm["cubin"][:4] == b"\x7fELF" and kernel.metadata.lilac["compiler"] == "lilac"
     assert kernel.metadata.num_warps == 4
+
+
+def test_gluon():
+    """Kernels whose layouts are written by hand in Gluon."""
+    if not hasattr(kernels.turned, "warmup"):
+        pytest.skip("this Triton compiles no such kernels")
+    lilac.triton.enable()
+    kernel = kernels.turned.warmup(Pointer("fp32"), Pointer("fp32"), 1024, grid=(1,))
+    assert "bar.sync" in kernel.asm["ptx"] and {"ttgir", "ptx", "cubin"} < set(kernel.asm)
+    (row,) = lilac.triton.report().rows
+    assert (row.name, row.compiler, row.file) == ("turned", "lilac", kernels.__file__)
+    assert row.line == kernels.turned.fn.__code__.co_firstlineno + 1 and row.seconds["ttgir"] > 0

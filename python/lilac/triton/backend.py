@@ -14,6 +14,7 @@ same module.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
@@ -30,7 +31,7 @@ from .cubin import resources
 from .options import unsupported
 
 _FUNCTION = re.compile(r"tt\.func public @(?:\"([^\"]+)\"|([\w$.]+))")
-_PLACE = re.compile(r'^#loc = loc\("((?:[^"\\]|\\.)*)":(\d+):', re.MULTILINE)
+_FUNCTION_END = re.compile(r"^  \} loc\((#loc\d*)\)$", re.MULTILINE)
 
 
 class FallbackWarning(UserWarning):
@@ -86,7 +87,7 @@ class Compilation:
             for name, stage in self.stages.items():
                 if name == "llir":
                     break
-                stages[name] = stage
+                stages[name] = functools.partial(self.timed, name, stage)
         else:
             # Before ttir, so that it runs for nothing but a source that is TTGIR already.
             stages["ttgir"] = lambda src, metadata: src
@@ -96,14 +97,21 @@ class Compilation:
 
     # ---- the stages ----------------------------------------------------------------------------
 
-    def ttir(self, src: Any, metadata: dict[str, Any]) -> Any:
+    def timed(self, name: str, stage: Any, src: Any, metadata: dict[str, Any]) -> Any:
+        """A stage of Triton's before lilac."""
         start = perf_counter()
-        begun = getattr(self.backend, "_lilac_start", start)
-        self.record["seconds"]["front end"] = start - begun
-        if src.get_int_attr("ttg.num-warps") is None:
-            src = self.stages["ttir"](src, metadata)
+        seconds = self.record["seconds"]
+        if not seconds:
+            seconds["front end"] = start - getattr(self.backend, "_lilac_start", start)
+        result = stage(src, metadata)
+        seconds[name] = perf_counter() - start
+        return result
+
+    def ttir(self, src: Any, metadata: dict[str, Any]) -> Any:
+        has_layouts = src.get_int_attr("ttg.num-warps") is not None
+        if not has_layouts:
+            src = self.timed("ttir", self.stages["ttir"], src, metadata)
         self.module = src
-        self.record["seconds"]["ttir"] = perf_counter() - start
         if _knobs().compilation.use_ir_loc:
             return src
         start = perf_counter()
@@ -155,7 +163,9 @@ class Compilation:
     # ---- what they are made of -----------------------------------------------------------------
 
     def describe(self, text: str, metadata: dict[str, Any]) -> None:
-        function, place = _FUNCTION.search(text), _PLACE.search(text)
+        function = _FUNCTION.search(text)
+        end = _FUNCTION_END.search(text, function.end()) if function else None
+        place = re.search(rf'^{end.group(1)} = loc\("([^"]*)":(\d+):', text, re.MULTILINE) if end else None
         self.record["name"] = (function.group(1) or function.group(2)) if function else None
         self.record["file"] = place.group(1) if place else None
         self.record["line"] = int(place.group(2)) if place else None

@@ -40,7 +40,8 @@ class Row:
     shared: Optional[int] = None
     """Bytes of dynamic shared memory of a block."""
     seconds: dict[str, float] = field(default_factory=dict)
-    """Of each stage: "front end", "ttir" (Triton's), "print", "lilac", "triton" (after a refusal), "ptxas"."""
+    """Of each stage: "front end", "ttir" (Triton's; of Gluon's kernels "ttgir"), "print", "lilac", "triton"
+    (after a refusal), "ptxas"."""
     compile: Optional[float] = None
     """Seconds inside the library itself, from text to PTX; part of seconds["lilac"]."""
     cached: bool = False
