@@ -312,9 +312,10 @@ LILAC_API int64_t lilac_tile_find_integer(const lilac_tile_attributes *attribute
 /* The text of a KEYWORD or STRING attribute, or NULL. */
 LILAC_API lilac_name lilac_tile_find_text(const lilac_tile_attributes *attributes,
                                           const char *name);
-/* How a ttg.convert_layout is to move its tensor, by its attribute lilac.movement: "shared" or
- * "shuffles", or "unswizzled": through shared memory in row-major order, to be compared with. Which
- * is an order and no hint: what cannot be moved so is refused. */
+/* How a ttg.convert_layout or a tt.gather is to move its elements, by its attribute lilac.movement:
+ * "shared" or "shuffles", or "unswizzled": through shared memory in row-major order (a gather: with
+ * barriers of the block), to be compared with. Which is an order and no hint: layouts are chosen for
+ * it, and what cannot be moved so is refused. */
 typedef enum lilac_tile_movement {
     LILAC_TILE_MOVEMENT_ANY, /* as is best: no attribute */
     LILAC_TILE_MOVEMENT_SHARED,

@@ -965,8 +965,10 @@ static bool gen_gather(generator *g) {
     value index = *i;
     int limit = small_constant(g, index.scalar, &index.shape, source.shape.size[axis] - 1);
     int inside = binary(g, "arith.andi", index.name, limit, index.scalar, &index.shape);
-    put(g, "%%v%d = tt.gather %%v%d[%%v%d] {axis = %u : i32} : (", g->next, source.name, inside,
-        axis);
+    static const char *const ways[] = {"", "", "", "", ", lilac.movement = \"shared\"",
+                                       ", lilac.movement = \"unswizzled\""};
+    put(g, "%%v%d = tt.gather %%v%d[%%v%d] {axis = %u : i32%s} : (", g->next, source.name, inside,
+        axis, ways[below(g, sizeof ways / sizeof *ways)]);
     put_type(g, &source.shape, source.scalar);
     put(g, ", ");
     put_type(g, &index.shape, index.scalar);

@@ -335,6 +335,99 @@ static void ways_of_gathers(void **state) {
     }
 }
 
+/* Rows of a tensor, gathered again and again along an axis between one load and one store. */
+static void make_repeated(lilac_text *text, uint32_t rows, uint32_t columns, const char *type,
+                          uint32_t axis, uint32_t times, const char *way) {
+    char shape[32];
+    snprintf(shape, sizeof shape, "%ux%u", rows, columns);
+    const char *s = shape, *t = type;
+    lilac_text_printf(
+        text,
+        "module {\n  tt.func public @k(%%p: !tt.ptr<%s> {tt.divisibility = 16 : i32}, "
+        "%%q: !tt.ptr<i32> {tt.divisibility = 16 : i32}) {\n"
+        "    %%zero = arith.constant 0 : i32\n    %%one = arith.constant 1 : i32\n"
+        "    %%times = arith.constant %u : i32\n"
+        "    %%n = arith.constant dense<%u> : tensor<%ux1xi32>\n"
+        "    %%r = tt.make_range {end = %u : i32, start = 0 : i32} : tensor<%uxi32>\n"
+        "    %%c = tt.make_range {end = %u : i32, start = 0 : i32} : tensor<%uxi32>\n"
+        "    %%r1 = tt.expand_dims %%r {axis = 1 : i32} : tensor<%uxi32> -> tensor<%ux1xi32>\n"
+        "    %%rn = arith.muli %%r1, %%n : tensor<%ux1xi32>\n",
+        t, times, columns, rows, rows, rows, columns, columns, rows, rows, rows);
+    lilac_text_printf(
+        text,
+        "    %%c1 = tt.expand_dims %%c {axis = 0 : i32} : tensor<%uxi32> -> tensor<1x%uxi32>\n"
+        "    %%rb = tt.broadcast %%rn : tensor<%ux1xi32> -> tensor<%sxi32>\n"
+        "    %%cb = tt.broadcast %%c1 : tensor<1x%uxi32> -> tensor<%sxi32>\n"
+        "    %%o = arith.addi %%rb, %%cb : tensor<%sxi32>\n"
+        "    %%ps = tt.splat %%p : !tt.ptr<%s> -> tensor<%sx!tt.ptr<%s>>\n"
+        "    %%pp = tt.addptr %%ps, %%o : tensor<%sx!tt.ptr<%s>>, tensor<%sxi32>\n"
+        "    %%qs = tt.splat %%q : !tt.ptr<i32> -> tensor<%sx!tt.ptr<i32>>\n"
+        "    %%qq = tt.addptr %%qs, %%o : tensor<%sx!tt.ptr<i32>>, tensor<%sxi32>\n",
+        columns, columns, rows, s, columns, s, s, t, s, t, s, t, s, s, s, s);
+    lilac_text_printf(
+        text,
+        "    %%x = tt.load %%pp : tensor<%sx!tt.ptr<%s>>\n"
+        "    %%i = tt.load %%qq : tensor<%sx!tt.ptr<i32>>\n"
+        "    %%y = scf.for %%k = %%zero to %%times step %%one iter_args(%%a = %%x) -> "
+        "(tensor<%sx%s>) : i32 {\n"
+        "      %%g = tt.gather %%a[%%i] {axis = %u : i32%s%s%s} : (tensor<%sx%s>, tensor<%sxi32>) "
+        "-> tensor<%sx%s>\n      scf.yield %%g : tensor<%sx%s>\n    }\n"
+        "    tt.store %%pp, %%y : tensor<%sx!tt.ptr<%s>>\n    tt.return\n  }\n}\n",
+        s, t, s, s, t, axis, *way ? ", lilac.movement = \"" : "", way, *way ? "\"" : "", s, t, s, s,
+        t, s, t, s, t);
+}
+
+/* What prices choose where an H200 was measured (bench/gather.py, bench/paper/figure6.py): the
+ * faster of the ways, in the layout that it likes. */
+static void chosen_ways(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t rows, columns, axis, times, warps;
+        const char *type, *way;
+        uint32_t shuffles, permutes; /* of the gather; 0: through shared memory */
+    } cases[] = {
+        {64, 32, 1, 4, 4, "f32", "", 16, 0},
+        {128, 8, 1, 4, 4, "f32", "", 8, 0},
+        {32, 64, 0, 4, 4, "f32", "", 16, 0},
+        {64, 64, 1, 1000, 4, "f32", "", 64, 32},
+        {64, 64, 1, 1000, 4, "f16", "", 32, 32},
+        {32, 128, 1, 1000, 4, "f32", "", 0, 0},
+        {32, 128, 1, 1000, 4, "f16", "", 0, 0},
+        {16, 256, 1, 1000, 4, "f32", "", 0, 0},
+        {512, 8, 1, 1000, 4, "f16", "", 32, 0},
+        {512, 8, 1, 1000, 4, "i8", "", 32, 0},
+        {512, 32, 1, 1000, 8, "f16", "", 64, 0},
+        {512, 64, 1, 1000, 16, "f32", "", 0, 0},
+        {512, 2, 1, 1000, 4, "f32", "", 0, 8},
+        {64, 32, 1, 4, 4, "f32", "shared", 0, 0},
+        {32, 128, 1, 4, 4, "f32", "shuffles", 128, 96},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        lilac_text text = {0};
+        harness h;
+        make_repeated(&text, cases[i].rows, cases[i].columns, cases[i].type, cases[i].axis,
+                      cases[i].times, cases[i].way);
+        harness_open(&h, lilac_text_get(&text), cases[i].warps, true);
+        const char *made = lilac_text_get(&h.text), *loop = strstr(made, " loop ");
+        assert_non_null(loop);
+        const char *end = strstr(loop, "yield");
+        assert_non_null(end);
+        lilac_text body = {0};
+        lilac_text_printf(&body, "%.*s", (int)(end - loop), loop);
+        const char *inside = lilac_text_get(&body);
+        print_message("%ux%u %s\n", cases[i].rows, cases[i].columns, cases[i].type);
+        assert_int_equal(count_text(inside, "shuffle"), cases[i].shuffles);
+        bool shared = cases[i].shuffles + cases[i].permutes == 0;
+        assert_int_equal(count_text(inside, "ld.shared") > 0, shared);
+        if (!shared) {
+            assert_int_equal(count_text(inside, "prmt"), cases[i].permutes);
+        }
+        lilac_text_clear(&body);
+        harness_close(&h);
+        lilac_text_clear(&text);
+    }
+}
+
 static void refused_ways(void **state) {
     (void)state;
     static const struct {
@@ -441,6 +534,7 @@ int main(void) {
         cmocka_unit_test(histograms),
         cmocka_unit_test(cats),
         cmocka_unit_test(ways_of_gathers),
+        cmocka_unit_test(chosen_ways),
         cmocka_unit_test(refused_ways),
         cmocka_unit_test(rows_in_banks_of_their_own),
         cmocka_unit_test(scattered_places),
