@@ -58,17 +58,6 @@ def test_survives_other_processes():
         assert str(other) == str(caught.value) and other.diagnostics == caught.value.diagnostics
 
 
-def test_text_that_is_none():
-    """A module that cannot be read has its line too, from the module's own locations."""
-    text = 'module {\n  tt.func public @k() {\n    tt.nothing loc(#loc1)\n    tt.return\n  }\n}\n' \
-           '#loc1 = loc("v"(#loc2))\n#loc2 = loc("some.py":17:4)\n'
-    with pytest.raises(lilac.CompilationError) as caught:
-        lilac.compile(text, file="k.ttir")
-    first = caught.value.diagnostics[0]
-    assert (first.file, first.line, first.column) == ("some.py", 17, 5)
-    assert (first.ir_file, first.ir_line) == ("k.ttir", 3)
-
-
 def test_falls_back():
     lilac.triton.enable(fallback="triton")
     with pytest.warns(lilac.triton.FallbackWarning) as caught:

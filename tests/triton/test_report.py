@@ -1,4 +1,4 @@
-"""The report, and lilac.compile by itself."""
+"""The report, and sources that are not TTIR."""
 
 import json
 import os
@@ -61,28 +61,6 @@ def test_what_is_no_cubin():
 
     for text in (b"", b"\x7fELF", b"\x7fELF" + bytes(100), b"something else"):
         assert resources(text) == Resources(None, None)
-
-
-def test_compile():
-    with open(os.path.join(DATA, "softmax_float16_4096.ttir"), encoding="utf-8") as file:
-        text = file.read()
-    kernel = lilac.compile(text, num_warps=8, tile=True, simt=True)
-    assert (kernel.name, kernel.target, kernel.num_warps, kernel.num_ctas) == ("softmax", "sm_90a", 8, 1)
-    assert ".reqntid 256" in kernel.ptx and kernel.shared > 0
-    assert "#ttg.linear<" in kernel.tile and "kernel @softmax" in kernel.simt
-    assert [one.name for one in kernel.passes][0] == "read" and kernel.seconds > 0
-    assert lilac.compile(text).tile is None and lilac.compile(text).num_warps == 4
-    assert ".loc" not in lilac.compile(text, line_info=False).ptx
-    assert lilac.compile(text, target="sm_80").ptx.count(".target sm_80") == 1
-    with pytest.raises(ValueError, match="sm_1"):
-        lilac.compile(text, target="sm_1")
-    for bad in (0, -1, 1 << 40):
-        with pytest.raises(ValueError):
-            lilac.compile(text, num_warps=bad)
-    with pytest.raises(lilac.CompilationError) as caught:
-        lilac.compile(text, num_warps=3)
-    assert caught.value.ids == ["invalid-target"]
-    assert "sm_90a" in lilac.devices()
 
 
 def test_layouts_given_by_hand(tmp_path):

@@ -1,48 +1,12 @@
 """Two threads compile at once, and what they make is what one thread makes."""
 
 import os
-import sys
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import kernels
 from standin import Pointer
 
-import lilac
 import lilac.triton
-
-DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data", "corpus")
-
-
-def test_compiling_lets_other_threads_run():
-    """No thread is ever made to give up Python's lock here: that another one runs while this one
-    compiles means that the compiler let go of it."""
-    with open(os.path.join(DATA, "histogram_sort.ttir"), encoding="utf-8") as file:
-        text = file.read()
-    spans, ticks = [], []
-    done = threading.Event()
-
-    def compile():
-        for _ in range(10):
-            begin = time.perf_counter()
-            lilac.compile(text)
-            spans.append((begin, time.perf_counter()))
-        done.set()
-
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(60)
-    try:
-        thread = threading.Thread(target=compile)
-        thread.start()
-        while not done.is_set():
-            ticks.append(time.perf_counter())
-            time.sleep(0.0001)
-        thread.join()
-    finally:
-        sys.setswitchinterval(before)
-    inside = [any(begin < tick < end for tick in ticks) for begin, end in spans]
-    assert sum(inside) >= 5
 
 
 def make(n):

@@ -1,0 +1,98 @@
+"""lilac.compile: texts to PTX, refusals, threads."""
+
+import os
+import pickle
+import sys
+import threading
+import time
+
+import pytest
+
+import lilac
+
+DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data", "corpus")
+
+
+def corpus(name):
+    with open(os.path.join(DATA, f"{name}.ttir"), encoding="utf-8") as file:
+        return file.read()
+
+
+def test_compile():
+    text = corpus("softmax_float16_4096")
+    kernel = lilac.compile(text, num_warps=8, tile=True, simt=True)
+    assert (kernel.name, kernel.target, kernel.num_warps, kernel.num_ctas) == ("softmax", "sm_90a", 8, 1)
+    assert ".reqntid 256" in kernel.ptx and kernel.shared > 0
+    assert "#ttg.linear<" in kernel.tile and "kernel @softmax" in kernel.simt
+    assert [one.name for one in kernel.passes][0] == "read" and kernel.seconds > 0
+    assert lilac.compile(text).tile is None and lilac.compile(text).num_warps == 4
+    assert ".loc" not in lilac.compile(text, line_info=False).ptx
+    assert lilac.compile(text, target="sm_80").ptx.count(".target sm_80") == 1
+    with pytest.raises(ValueError, match="sm_1"):
+        lilac.compile(text, target="sm_1")
+    for bad in (0, -1, 1 << 40):
+        with pytest.raises(ValueError):
+            lilac.compile(text, num_warps=bad)
+    with pytest.raises(lilac.CompilationError) as caught:
+        lilac.compile(text, num_warps=3)
+    assert caught.value.ids == ["invalid-target"]
+    assert "sm_90a" in lilac.devices()
+
+
+def test_compiling_lets_other_threads_run():
+    """No thread is ever made to give up Python's lock here: that another one runs while this one
+    compiles means that the compiler let go of it."""
+    text = corpus("histogram_sort")
+    spans, ticks = [], []
+    done = threading.Event()
+
+    def compile():
+        for _ in range(10):
+            begin = time.perf_counter()
+            lilac.compile(text)
+            spans.append((begin, time.perf_counter()))
+        done.set()
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(60)
+    try:
+        thread = threading.Thread(target=compile)
+        thread.start()
+        while not done.is_set():
+            ticks.append(time.perf_counter())
+            time.sleep(0.0001)
+        thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    inside = [any(begin < tick < end for tick in ticks) for begin, end in spans]
+    assert sum(inside) >= 5
+
+
+def test_text_that_is_none():
+    """A module that cannot be read has its line too, from the module's own locations."""
+    text = 'module {\n  tt.func public @k() {\n    tt.nothing loc(#loc1)\n    tt.return\n  }\n}\n' \
+           '#loc1 = loc("v"(#loc2))\n#loc2 = loc("some.py":17:4)\n'
+    with pytest.raises(lilac.CompilationError) as caught:
+        lilac.compile(text, file="k.ttir")
+    first = caught.value.diagnostics[0]
+    assert (first.file, first.line, first.column) == ("some.py", 17, 5)
+    assert (first.ir_file, first.ir_line) == ("k.ttir", 3)
+
+
+def test_refusal_points_at_the_program(tmp_path):
+    """With the user's line and a caret, where the file is there to be read."""
+    program = tmp_path / "kernels.py"
+    program.write_text("".join(f"line {i}\n" for i in range(1, 200)))
+    text = corpus("matmul_f16").replace('"kernels.py"', f'"{program}"')
+    with pytest.raises(lilac.CompilationError) as caught:
+        lilac.compile(text, num_warps=8, file="matmul.ttir")
+    error = caught.value
+    first = error.diagnostics[0]
+    assert first.file == str(program) and f"    line {first.line}\n" in str(error) and "^" in str(error)
+    assert first.ir_file == "matmul.ttir" and "tt.dot" in error.text and first.to_json()["id"] == first.id
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_products_and_sums_apart():
+    text = corpus("rope_f16")
+    assert "fma.rn" in lilac.compile(text).ptx and "fma.rn" not in lilac.compile(text, fuse=False).ptx
