@@ -88,7 +88,7 @@ typedef enum lilac_gpu_sharing {
                          addresses and streams can be used */
 } lilac_gpu_sharing;
 
-/* Puts a device to work; about 0.2 s. NULL: `no-cuda-device`, `cuda-error`. */
+/* Puts a device to work; about 0.1 s. NULL: `no-cuda-device`, `cuda-error`. */
 LILAC_API LILAC_MUST_USE lilac_gpu *lilac_gpu_open(const lilac_cuda *cuda, lilac_context *context,
                                                    uint32_t ordinal, lilac_gpu_sharing sharing);
 /* Closes it, lost or not; all its kernels are to be unloaded before. An own context takes its
@@ -205,7 +205,7 @@ typedef struct lilac_gpu_launch {
 } lilac_gpu_launch;
 
 /* Puts a launch into its stream and returns. Addresses of pointers must be 0 or ones that the
- * device can reach; about 5 µs. False: `argument-count`, `grid-size`, `not-device-memory`,
+ * device can reach. False: `argument-count`, `grid-size`, `not-device-memory`,
  * `cuda-error`; what happens in the kernel itself is told by what waits for it. */
 LILAC_API LILAC_MUST_USE bool lilac_gpu_run(lilac_gpu_kernel *kernel, lilac_context *context,
                                             const lilac_gpu_launch *launch);

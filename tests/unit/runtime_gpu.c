@@ -220,6 +220,12 @@ static void test_time(void **state) {
     assert_true(timing.median < 1e-3);
     print_message("an empty kernel: %.2f µs, %.2f to %.2f\n", 1e6 * timing.median, 1e6 * timing.low,
                   1e6 * timing.high);
+    const double begin = now();
+    for (int i = 0; i < 500; i++) {
+        assert_true(lilac_gpu_run(kernel, context, &launch));
+    }
+    print_message("a launch takes the host %.2f µs\n", 1e6 * (now() - begin) / 500);
+    assert_true(lilac_gpu_stream_synchronize(real.gpu, context, stream));
     lilac_gpu_stream_destroy(real.gpu, stream);
     assert_true(lilac_gpu_free(real.gpu, context, out));
     lilac_gpu_unload(kernel);
