@@ -119,7 +119,16 @@ static bool add_or_subtract(lilac_lowering *l, const lilac_tile_op *op, bool sub
     for (uint32_t r = 0; r < result->count; r++) {
         uint32_t i = lilac_lower_index(a, from_a, r), j = lilac_lower_index(b, from_b, r);
         lilac_simt_value parts[2] = {a->base[i], b->base[j]};
-        if (made == 0 || parts[0] != before[0] || parts[1] != before[1]) {
+        lilac_simt_value step;
+        if (made != 0 && parts[1] == before[1] &&
+            lilac_lower_is_step(l, parts[0], before[0], &step)) {
+            made = lilac_simt_op2(&l->builder, LILAC_SIMT_OP_ADD, result->simt, made, step);
+            memcpy(before, parts, sizeof before);
+        } else if (made != 0 && !subtract && parts[0] == before[0] &&
+                   lilac_lower_is_step(l, parts[1], before[1], &step)) {
+            made = lilac_simt_op2(&l->builder, LILAC_SIMT_OP_ADD, result->simt, made, step);
+            memcpy(before, parts, sizeof before);
+        } else if (made == 0 || parts[0] != before[0] || parts[1] != before[1]) {
             made = lilac_lower_flagged(l, subtract ? LILAC_SIMT_OP_SUB : LILAC_SIMT_OP_ADD,
                                        result->simt, flags, 2, parts);
             memcpy(before, parts, sizeof before);
@@ -175,6 +184,48 @@ static bool multiply_by(lilac_lowering *l, const lilac_tile_op *op, const lilac_
     result->offsets = products;
     result->offset_low = products == NULL ? 0 : offsets.low;
     result->offset_high = products == NULL ? 0 : offsets.high;
+    return true;
+}
+
+/* The same value in all registers, and no offsets. */
+static bool is_shared(const lilac_lower_value *value) {
+    for (uint32_t r = 1; r < value->count; r++) {
+        if (value->base[r] != value->base[0]) {
+            return false;
+        }
+    }
+    return value->offsets == NULL;
+}
+
+/* (base + c) * y, of 64 bits and y the same everywhere: one product, from which the others are a
+ * step away. Right whatever wraps, and nothing is left of the constants.
+ *
+ *     (s + 0) y,  (s + 1) y,  (s + 2) y …    =    s y,  … + y,  … + y … */
+static bool multiply_by_shared(lilac_lowering *l, const lilac_tile_op *op,
+                               const lilac_lower_value *a, const lilac_lower_value *b) {
+    lilac_lower_value *result = lilac_lower_result(l, op, 0);
+    const uint32_t *source;
+    if (result == NULL || !lilac_lower_align(l, a, result->view, &source)) {
+        return false;
+    }
+    lilac_simt_builder *builder = &l->builder;
+    lilac_simt_value before = 0, made = 0;
+    int64_t at = 0;
+    for (uint32_t r = 0; r < result->count; r++) {
+        uint32_t i = lilac_lower_index(a, source, r);
+        if (made == 0 || a->base[i] != before) {
+            made = lilac_simt_op2(builder, LILAC_SIMT_OP_MUL, LILAC_SIMT_I64,
+                                  lilac_lower_get(l, a, i), b->base[0]);
+        } else if (a->offsets[i] != at) {
+            lilac_simt_value step =
+                lilac_simt_op2(builder, LILAC_SIMT_OP_MUL, LILAC_SIMT_I64, b->base[0],
+                               lilac_lower_integer(l, LILAC_SIMT_I64, a->offsets[i] - at));
+            made = lilac_simt_op2(builder, LILAC_SIMT_OP_ADD, LILAC_SIMT_I64, made, step);
+        }
+        before = a->base[i];
+        at = a->offsets[i];
+        result->base[r] = made;
+    }
     return true;
 }
 
@@ -490,6 +541,12 @@ bool lilac_lower_integer_op(lilac_lowering *l, const lilac_tile_op *op) {
         }
         if (lilac_lower_constant(l, a, &factor) && is_small(times(offsets_of(b), factor))) {
             return multiply_by(l, op, b, factor);
+        }
+        if (a->simt == LILAC_SIMT_I64 && a->offsets != NULL && is_shared(b)) {
+            return multiply_by_shared(l, op, a, b);
+        }
+        if (a->simt == LILAC_SIMT_I64 && b->offsets != NULL && is_shared(a)) {
+            return multiply_by_shared(l, op, b, a);
         }
     }
     if (!lilac_lower_elementwise(l, op, compute)) {

@@ -189,6 +189,11 @@ typedef void (*lilac_lower_element)(lilac_lowering *l, const lilac_tile_op *op,
 bool lilac_lower_elementwise(lilac_lowering *l, const lilac_tile_op *op,
                              lilac_lower_element element);
 
+/* Is a number of 64 bits another one and a step? Then so are sums of both with something else, and
+ * one addition leads from register to register. (memory.c) */
+bool lilac_lower_is_step(lilac_lowering *l, lilac_simt_value value, lilac_simt_value from,
+                         lilac_simt_value *step);
+
 /* ---- vectors (memory.c) ------------------------------------------------------------------ */
 
 /* Loads 2^k elements that stand one after another, sub-word ones packed in words. `others`: what a

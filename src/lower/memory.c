@@ -94,6 +94,21 @@ static int64_t steps_to(const lilac_lower_view *view, uint32_t leader, uint32_t 
     return steps;
 }
 
+bool lilac_lower_is_step(lilac_lowering *l, lilac_simt_value value, lilac_simt_value from,
+                         lilac_simt_value *step) {
+    const lilac_simt_instruction *made = l->kernel->values[value].definition;
+    if (made == NULL || made->code != LILAC_SIMT_OP_ADD ||
+        lilac_simt_type_of(l->kernel, value) != LILAC_SIMT_I64) {
+        return false;
+    }
+    uint32_t other = made->operands[0] == from ? 1 : 0;
+    if (made->operands[1 - other] != from) {
+        return false;
+    }
+    *step = made->operands[other];
+    return true;
+}
+
 bool lilac_lower_pointer(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_lower_value *result = lilac_lower_result(l, op, 0);
     if (result == NULL) {
@@ -125,11 +140,18 @@ bool lilac_lower_pointer(lilac_lowering *l, const lilac_tile_op *op) {
         uint32_t j = lilac_lower_index(offset, from_offset, r);
         lilac_simt_value now[2] = {pointer->base[i],
                                    apart ? offset->base[j] : lilac_lower_get(l, offset, j)};
-        if (made == 0 || now[0] != before[0] || now[1] != before[1]) {
+        lilac_simt_value step;
+        if (made != 0 && now[1] == before[1] && lilac_lower_is_step(l, now[0], before[0], &step)) {
+            made = lilac_simt_op2(&l->builder, LILAC_SIMT_OP_ADD, LILAC_SIMT_I64, made, step);
+        } else if (made != 0 && now[0] == before[0] &&
+                   lilac_lower_is_step(l, now[1], before[1], &step)) {
+            made = lilac_simt_op2(&l->builder, LILAC_SIMT_OP_ADD, LILAC_SIMT_I64, made,
+                                  scale(l, step, size));
+        } else if (made == 0 || now[0] != before[0] || now[1] != before[1]) {
             made = lilac_simt_op2(&l->builder, LILAC_SIMT_OP_ADD, LILAC_SIMT_I64, now[0],
                                   scale(l, now[1], size));
-            memcpy(before, now, sizeof before);
         }
+        memcpy(before, now, sizeof before);
         result->base[r] = made;
         if (offsets != NULL) {
             offsets[r] = (pointer->offsets == NULL ? 0 : pointer->offsets[i]) +

@@ -643,9 +643,62 @@ static void refusals(void **state) {
     }
 }
 
+/* ---- rows of any distance ---------------------------------------------------------------- */
+
+/* y[r, c] = x[(s + r) d + c]: one product, and a step from row to row; also where it all wraps:
+ * four bytes times 2^62 + 20 are 80. */
+static void rows_are_steps(void **state) {
+    (void)state;
+    static const char kernel[] =
+        "module {\n  tt.func public @k(%x: !tt.ptr<i32>, %y: !tt.ptr<i32>, %s: i64, %d: i64) {\n"
+        "%r = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>\n"
+        "%w = arith.extsi %r : tensor<16xi32> to tensor<16xi64>\n"
+        "%ss = tt.splat %s : i64 -> tensor<16xi64>\n"
+        "%a = arith.addi %ss, %w : tensor<16xi64>\n"
+        "%ae = tt.expand_dims %a {axis = 1 : i32} : tensor<16xi64> -> tensor<16x1xi64>\n"
+        "%ds = tt.splat %d : i64 -> tensor<16x1xi64>\n"
+        "%m = arith.muli %ae, %ds : tensor<16x1xi64>\n"
+        "%c = tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32>\n"
+        "%ce = tt.expand_dims %c {axis = 0 : i32} : tensor<128xi32> -> tensor<1x128xi32>\n"
+        "%cb = tt.broadcast %ce : tensor<1x128xi32> -> tensor<16x128xi32>\n"
+        "%xs = tt.splat %x : !tt.ptr<i32> -> tensor<16x1x!tt.ptr<i32>>\n"
+        "%p = tt.addptr %xs, %m : tensor<16x1x!tt.ptr<i32>>, tensor<16x1xi64>\n"
+        "%pb = tt.broadcast %p : tensor<16x1x!tt.ptr<i32>> -> tensor<16x128x!tt.ptr<i32>>\n"
+        "%pc = tt.addptr %pb, %cb : tensor<16x128x!tt.ptr<i32>>, tensor<16x128xi32>\n"
+        "%v = tt.load %pc : tensor<16x128x!tt.ptr<i32>>\n"
+        "%k = arith.constant dense<128> : tensor<16x1xi64>\n"
+        "%we = tt.expand_dims %w {axis = 1 : i32} : tensor<16xi64> -> tensor<16x1xi64>\n"
+        "%o = arith.muli %we, %k : tensor<16x1xi64>\n"
+        "%ob = tt.broadcast %o : tensor<16x1xi64> -> tensor<16x128xi64>\n"
+        "%ys = tt.splat %y : !tt.ptr<i32> -> tensor<16x128x!tt.ptr<i32>>\n"
+        "%q = tt.addptr %ys, %ob : tensor<16x128x!tt.ptr<i32>>, tensor<16x128xi64>\n"
+        "%qc = tt.addptr %q, %cb : tensor<16x128x!tt.ptr<i32>>, tensor<16x128xi32>\n"
+        "tt.store %qc, %v : tensor<16x128x!tt.ptr<i32>>\ntt.return\n}\n}\n";
+    static const int64_t distances[] = {200, ((int64_t)1 << 62) + 20, -60};
+    for (size_t i = 0; i < sizeof distances / sizeof *distances; i++) {
+        static int32_t x[16384], y[16 * 128];
+        harness h;
+        harness_open(&h, kernel, 4, true);
+        /* the first row's alone */
+        assert_int_equal(count_text(lilac_text_get(&h.text), "= mul %"), 1);
+        for (int32_t k = 0; k < 16384; k++)
+            x[k] = k;
+        const buffer buffers[] = {{x, sizeof x}, {y, sizeof y}};
+        int64_t first = distances[i] < 0 ? -20 : 3, apart = distances[i] < 0 ? -60 : 20;
+        apart = distances[i] == 200 ? 200 : apart;
+        const int64_t scalars[] = {first, distances[i]};
+        harness_run(&h, 1, buffers, 2, scalars, 2);
+        for (int64_t r = 0; r < 16; r++)
+            for (int64_t c = 0; c < 128; c++)
+                assert_int_equal(y[r * 128 + c], (first + r) * apart + c);
+        harness_close(&h);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(masked_copies),
+        cmocka_unit_test(rows_are_steps),
         cmocka_unit_test(access_widths),
         cmocka_unit_test(addresses_are_immediates),
         cmocka_unit_test(modifiers),
