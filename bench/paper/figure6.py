@@ -2,7 +2,7 @@
 """The paper's Figure 6 (gathers by warp shuffles against shared memory), on this GPU.
 
     python3 bench/paper/figure6.py LIBLILAC [--json FILE] [--markdown FILE] [--svg FILE]
-    python3 bench/paper/figure6.py --draw JSON --svg FILE          no GPU: draws what was measured
+    python3 bench/paper/figure6.py --draw JSON --svg FILE      no GPU: draws what was measured
 
 Tensors of 512 rows, gathered along their rows of 2 to 64 elements. One kernel (the corpus' gather_rows,
 a thousand gathers between one load and one store), one launch shape, and of each shape and type:
@@ -130,47 +130,41 @@ def table(rows):
 
 
 def draw(rows, title):
-    """Speedups over rows in order, a group of bars for each shape, a panel for each type."""
+    """Speedups over rows in order: a panel for each type, in it a group of bars for each shape."""
     bars = [("shuffles", "#7a4fa3"), ("shared memory", "#b8a1cf"), ("lilac", "#2f7d5b"),
             ("Triton", "#c98a2b")]
-    width, height, left, top, wide = 150, 190, 44, 58, 22
+    left, top, height, bar, gap = 96, 54, 120, 24, 18
+    group = len(bars) * bar + gap
     types = list(dict.fromkeys(row["type"] for row in rows))
-    columns = list(dict.fromkeys(row["columns"] for row in rows))
-    most = max(speedup(row, name) for row in rows for name, _ in bars)
-    most = int(most) + 1
-    panel = len(columns) * width * 0.72 + 36
-    total = left + panel * len(types)
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total:.0f} {top + height + 46}" '
-           'font-family="sans-serif" font-size="11">',
-           f'<rect width="100%" height="100%" fill="#fff"/><text x="{left}" y="20" font-size="14" '
-           f'font-weight="bold">{title}</text>']
+    most = int(max(speedup(row, name) for row in rows for name, _ in bars)) + 1
+    width = left + group * len({row["columns"] for row in rows})
+    panel = height + 44
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {top + panel * len(types)}" '
+           'font-family="sans-serif" font-size="11"><rect width="100%" height="100%" fill="#fff"/>',
+           f'<text x="12" y="20" font-size="14" font-weight="bold">{title}</text>']
     for i, (name, colour) in enumerate(bars):
-        out.append(f'<rect x="{left + 130 * i}" y="30" width="11" height="11" fill="{colour}"/>'
-                   f'<text x="{left + 16 + 130 * i}" y="40">{name}</text>')
-
-    def y(value):
-        return top + height * (1 - value / most)
-
+        out.append(f'<rect x="{left + 125 * i}" y="30" width="11" height="11" fill="{colour}"/>'
+                   f'<text x="{left + 16 + 125 * i}" y="40">{name}</text>')
     for p, dtype in enumerate(types):
-        x0 = left + p * panel
-        out.append(f'<text x="{x0 + panel / 2 - 18:.0f}" y="{top + height + 38}" text-anchor="middle" '
-                   f'font-weight="bold">{dtype}</text>')
-        for value in range(0, most + 1, max(1, most // 8)):
-            out.append(f'<line x1="{x0}" x2="{x0 + panel - 30:.0f}" y1="{y(value):.1f}" y2="{y(value):.1f}" '
-                       f'stroke="{"#000" if value == 0 else "#999" if value == 1 else "#ddd"}"/>')
-            if p == 0:
-                out.append(f'<text x="{x0 - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value}×</text>')
-        for c, count in enumerate(columns):
-            row = next(r for r in rows if r["type"] == dtype and r["columns"] == count)
-            at = x0 + 10 + c * width * 0.72
+        base = top + panel * p + height + 14
+        out.append(f'<text x="12" y="{base - height / 2}" font-weight="bold">{dtype}</text>')
+        for value in range(0, most + 1, max(1, most // 6)):
+            y = base - height * value / most
+            colour = "#000" if value == 0 else "#888" if value == 1 else "#ddd"
+            out.append(f'<line x1="{left}" x2="{width - 8}" y1="{y:.1f}" y2="{y:.1f}" '
+                       f'stroke="{colour}"/><text x="{left - 5}" y="{y + 4:.1f}" '
+                       f'text-anchor="end">{value}×</text>')
+        for c, row in enumerate(r for r in rows if r["type"] == dtype):
+            at = left + gap / 2 + c * group
             for i, (name, colour) in enumerate(bars):
                 value = speedup(row, name)
-                x = at + i * wide
-                out.append(f'<rect x="{x:.1f}" y="{y(value):.1f}" width="{wide - 3}" '
-                           f'height="{y(0) - y(value):.1f}" fill="{colour}"/><text x="{x + wide / 2 - 1:.1f}" '
-                           f'y="{y(value) - 3:.1f}" text-anchor="middle" font-size="8">{value:.1f}</text>')
-            out.append(f'<text x="{at + 2 * wide:.1f}" y="{top + height + 16}" text-anchor="middle">'
-                       f'[{row["rows"]}, {count}]</text>')
+                tall = height * value / most
+                out.append(f'<rect x="{at + i * bar:.1f}" y="{base - tall:.1f}" width="{bar - 3}" '
+                           f'height="{tall:.1f}" fill="{colour}"/><text x="{at + i * bar + bar / 2 - 1:.1f}" '
+                           f'y="{base - tall - 3:.1f}" text-anchor="middle" font-size="9">'
+                           f'{value:.2f}</text>')
+            out.append(f'<text x="{at + (group - gap) / 2:.1f}" y="{base + 15}" text-anchor="middle">'
+                       f'[{row["rows"]}, {row["columns"]}]</text>')
     return "\n".join(out + ["</svg>"]) + "\n"
 
 
