@@ -211,7 +211,8 @@ def main():
         kernels = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(kernels)
         loader = gpu.Library if ".so" in pathlib.Path(options.lilac).name else gpu.Command
-        device = "sm_%d%da" % torch.cuda.get_device_capability()
+        major, minor = torch.cuda.get_device_capability()
+        device = f"sm_{major}{minor}{'a' if major >= 9 else ''}"
         tools = {"torch": torch, "kernels": kernels, "driver": gpu.Driver(), "device": device,
                  "ptxas": gpu.find_ptxas(options.ptxas), "lilac": loader(options.lilac, device)}
         rows = [run_shape(tools, dtype, columns, options.rounds) for dtype in TYPES for columns in COLUMNS]

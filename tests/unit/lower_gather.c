@@ -528,6 +528,51 @@ static void scattered_places(void **state) {
     }
 }
 
+/* Prices against the instructions that they count: a shuffle takes as long as a wavefront. */
+static void prices(void **state) {
+    (void)state;
+    const lilac_arch *arch = lilac_arch_find("sm_90a");
+    const lilac_costs *costs = arch->costs;
+    static const struct {
+        uint32_t bits, varying, words, within;
+    } cases[] = {{32, 0, 1, 0}, {32, 1, 2, 0}, {32, 3, 8, 0}, {64, 0, 2, 0}, {64, 2, 8, 0},
+                 {16, 1, 1, 1}, {16, 2, 2, 1}, {8, 1, 1, 1},  {8, 2, 1, 2},  {8, 4, 4, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        lilac_movement_gather gather = {.element_bits = cases[i].bits,
+                                        .num_warps = 4,
+                                        .own = 16,
+                                        .results = 16,
+                                        .varying_bits = cases[i].varying,
+                                        .moves = true};
+        assert_int_equal(lilac_movement_gather_within(&gather), cases[i].within);
+        uint64_t price = lilac_movement_price_gather_shuffles(&gather, arch);
+        uint64_t shuffles = (uint64_t)16 * 4 * cases[i].words * costs->shuffle;
+        assert_in_range(price, shuffles, 2 * shuffles + costs->shuffle_latency);
+        /* Fewer where nothing leaves its lane; more with more results; much more where registers
+         * run out. */
+        gather.moves = false;
+        assert_true(lilac_movement_price_gather_shuffles(&gather, arch) < price);
+        gather.moves = true;
+        gather.results = 32;
+        uint64_t more = lilac_movement_price_gather_shuffles(&gather, arch);
+        assert_true(more > price + shuffles / 2);
+        gather.num_warps = 32;
+        gather.own = 32;
+        assert_true(lilac_movement_price_gather_shuffles(&gather, arch) > 8 * more);
+        gather.num_warps = 4;
+        lilac_movement_price accesses = {.stores = 64,
+                                         .store_wavefronts = 64,
+                                         .loads = 128,
+                                         .load_wavefronts = 128,
+                                         .barriers = 4};
+        uint64_t memory = lilac_movement_price_gather_memory(&gather, &accesses,
+                                                             LILAC_MOVEMENT_BARRIER_WARP, arch);
+        assert_in_range(memory, 192 * costs->wavefront, 2 * 192 * costs->wavefront);
+        assert_true(lilac_movement_price_gather_memory(
+                        &gather, &accesses, LILAC_MOVEMENT_BARRIER_BLOCK, arch) > memory);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gathers),
@@ -538,6 +583,7 @@ int main(void) {
         cmocka_unit_test(refused_ways),
         cmocka_unit_test(rows_in_banks_of_their_own),
         cmocka_unit_test(scattered_places),
+        cmocka_unit_test(prices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
