@@ -178,6 +178,28 @@ def test_hook_on_stages(monkeypatch):
     assert "add_stages_inspection_hook" in str(error) and "ttgir" in str(error)
 
 
+def test_overridden_stages(monkeypatch, tmp_path):
+    """TRITON_KERNEL_OVERRIDE: files of stages that are there take effect, others are refused."""
+    from triton import knobs
+
+    monkeypatch.setenv("TRITON_KERNEL_DUMP", "1")
+    monkeypatch.setenv("TRITON_DUMP_DIR", str(tmp_path / "files"))
+    lilac.triton.enable()
+    scale()
+    monkeypatch.delenv("TRITON_KERNEL_DUMP")
+    (file,) = (tmp_path / "files").glob("*/scale.ptx")
+    file.write_text(file.read_text() + "// by hand\n")
+    monkeypatch.setenv("TRITON_KERNEL_OVERRIDE", "1")
+    monkeypatch.setenv("TRITON_OVERRIDE_DIR", str(tmp_path / "files"))
+    assert knobs.compilation.override
+    monkeypatch.setenv("TRITON_ALWAYS_COMPILE", "1")
+    kernels.scale.device_caches.clear()
+    assert scale().asm["ptx"].endswith("// by hand\n")
+    (file.parent / "scale.ttgir").write_text("")
+    kernels.scale.device_caches.clear()
+    assert "TRITON_KERNEL_OVERRIDE" in str(refusal())
+
+
 def test_other_device_functions(monkeypatch, tmp_path):
     import shutil
 

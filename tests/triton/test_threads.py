@@ -30,6 +30,21 @@ def test_threads_through_the_plug_in():
     assert len(set(alone)) == 8 and len(lilac.triton.report().lilac) == 8
 
 
+def test_asynchronous_compilation():
+    """Triton's own way of compiling on other threads."""
+    import triton
+
+    if not hasattr(triton, "AsyncCompileMode"):
+        import pytest
+
+        pytest.skip("this Triton has none")
+    lilac.triton.enable()
+    with ThreadPoolExecutor(2) as pool, triton.AsyncCompileMode(pool):
+        arguments = Pointer("fp32"), Pointer("fp32"), 4096
+        futures = [kernels.scale.warmup(*arguments, float(n), 1024, grid=(4,)) for n in range(4)]
+    assert {future.result().metadata.lilac["compiler"] for future in futures} == {"lilac"}
+
+
 def test_little_time_in_python():
     """Beside the library's own time, this package takes less than a millisecond a kernel."""
     lilac.triton.enable()

@@ -15,10 +15,8 @@ same module.
 from __future__ import annotations
 
 import functools
-import os
 import re
-import subprocess
-import tempfile
+import types
 import warnings
 from time import perf_counter
 from typing import Any, Optional
@@ -69,7 +67,19 @@ def backend_class(base: type, settings: Any) -> type:
             return super().pack_metadata(metadata)
 
     LilacBackend.__name__ = LilacBackend.__qualname__ = "LilacBackend"
+    if settings.ptxas:
+        LilacBackend.make_cubin = with_ptxas(base.make_cubin, settings.ptxas)  # type: ignore[attr-defined]
     return LilacBackend
+
+
+def with_ptxas(make_cubin: Any, path: str) -> Any:
+    """Triton's own function, flags and all, in which the name `get_ptxas` means another one."""
+    if "get_ptxas" not in make_cubin.__code__.co_names:
+        raise RuntimeError("LILAC_PTXAS is set, and this Triton does not say which ptxas it runs")
+    tool = types.SimpleNamespace(path=path)
+    names = {**make_cubin.__globals__, "get_ptxas": lambda *arguments: tool}
+    return types.FunctionType(make_cubin.__code__, names, make_cubin.__name__, make_cubin.__defaults__,
+                              make_cubin.__closure__)
 
 
 class Compilation:
@@ -148,10 +158,7 @@ class Compilation:
 
     def cubin(self, src: str, metadata: dict[str, Any]) -> bytes:
         start = perf_counter()
-        if self.settings.ptxas:
-            cubin = self.assemble(self.settings.ptxas, src)
-        else:
-            cubin = self.stages["cubin"](src, metadata)
+        cubin = self.stages["cubin"](src, metadata)
         self.record["seconds"]["ptxas"] = perf_counter() - start
         self.record["registers"], local = resources(cubin)
         self.record["spills"] = None if local is None else local // 4
@@ -177,11 +184,9 @@ class Compilation:
 
     def compile(self, text: str, metadata: dict[str, Any]) -> str:
         options, knobs = self.options, _knobs()
-        replaced = {name for name, stage in self.stages.items()
-                    if stage.__module__ != self.base.__module__ and name not in ("ttir", "ptx", "cubin")}
-        messages = list(unsupported(text, options, knobs, self.base, replaced))
-        if self.stages["ptx"].__module__ != self.base.__module__:
-            messages.append("triton.knobs.runtime.add_stages_inspection_hook replaces the stage ptx")
+        replaced = {name for name, stage in self.stages.items() if name not in ("ttir", "cubin")
+                    and getattr(stage, "__module__", None) != self.base.__module__}
+        messages = list(unsupported(self.record["name"], text, options, knobs, self.base, replaced))
         if messages:
             raise self.refuse(messages)
         capability = int(re.sub(r"\D", "", str(options.arch or self.backend.target.arch)))
@@ -234,34 +239,6 @@ class Compilation:
         for name in after[first : after.index("ptx") + 1]:
             result = self.stages[name](result, metadata)
         return result
-
-    def assemble(self, ptxas: str, ptx: str) -> bytes:
-        """The cubin by another ptxas than Triton's, with the flags that Triton gives its own."""
-        from triton.runtime.errors import PTXASError
-
-        options, knobs = self.options, _knobs()
-        command = [ptxas, "-lineinfo", "-v"]
-        if knobs.compilation.disable_line_info:
-            command.append("-suppress-debug-info")
-        if not options.enable_fp_fusion:
-            command.append("--fmad=false")
-        if knobs.nvidia.disable_ptxas_opt:
-            command += ["--opt-level", "0"]
-        command += (options.ptx_options or "").split()
-        found = re.search(r"^\.target (\w+)", ptx, re.MULTILINE)
-        command.append(f"--gpu-name={found.group(1) if found else ''}")
-        with tempfile.TemporaryDirectory(prefix="lilac-") as folder:
-            source, result = os.path.join(folder, "kernel.ptx"), os.path.join(folder, "kernel.cubin")
-            with open(source, "w", encoding="utf-8") as file:
-                file.write(ptx)
-            done = subprocess.run([*command, source, "-o", result], stderr=subprocess.PIPE, text=True,
-                                  close_fds=False, check=False)
-            if getattr(knobs.nvidia, "dump_ptxas_log", False):
-                print(done.stderr)
-            if done.returncode != 0:
-                raise PTXASError(f"`{ptxas}` failed with error code {done.returncode}\n{done.stderr}")
-            with open(result, "rb") as file:
-                return file.read()
 
 
 def _knobs() -> Any:

@@ -18,7 +18,7 @@ def _name_kernel(error: BaseException, function: Any) -> None:
         return
     code = getattr(getattr(function, "fn", None), "__code__", None)
     place = f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
-    note = f"in kernel '{name}'{place}, compiled by lilac"
+    note = f"in kernel '{name}'{place}, with lilac switched on"
     if hasattr(error, "add_note"):
         error.add_note(note)
     elif isinstance(error, OutOfResources):  # makes its text of what is out

@@ -8,6 +8,8 @@ enable_fp_fusion, disable_line_info, dump_nvptx).
 
 from __future__ import annotations
 
+import glob
+import os
 from collections.abc import Iterator
 from typing import Any, Callable
 
@@ -31,7 +33,8 @@ _SWITCHES: tuple[tuple[str, str, Callable[[Any], bool], str], ...] = (
 )
 
 
-def unsupported(text: str, options: Any, knobs: Any, backend: type, replaced: set[str]) -> Iterator[str]:
+def unsupported(kernel: str, text: str, options: Any, knobs: Any, backend: type,
+                replaced: set[str]) -> Iterator[str]:
     """Why a module cannot be compiled with these options, one sentence for each."""
     for name, is_asked, why in _OPTIONS:
         if hasattr(options, name) and is_asked(options):
@@ -50,4 +53,9 @@ def unsupported(text: str, options: Any, knobs: Any, backend: type, replaced: se
         yield "instrumentation of the backend (Proton inside kernels) is not supported"
     if replaced:
         names = ", ".join(sorted(replaced))
-        yield f"triton.knobs.runtime.add_stages_inspection_hook replaces stages that lilac does not have: {names}"
+        yield f"triton.knobs.runtime.add_stages_inspection_hook replaces stages that are lilac's: {names}"
+    if knobs.compilation.override:
+        for stage in SKIPPED_STAGES:
+            files = glob.glob(os.path.join(glob.escape(knobs.cache.override_dir), "*", f"{kernel}.{stage}"))
+            if files:
+                yield f"TRITON_KERNEL_OVERRIDE is not supported for a stage that is not there: {files[0]}"

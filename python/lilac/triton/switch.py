@@ -10,9 +10,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import importlib.util
 import os
 import re
+import site
 import sys
 import threading
 import warnings
@@ -213,8 +213,13 @@ def _tell_torch(key: Optional[str]) -> None:
         if clear is not None:
             clear()
     _restart_workers(sys.modules.get("torch._inductor.async_compile"))
-    if key is not None and importlib.util.find_spec("_lilac_triton") is None:
+    if key is not None and not _hook_is_installed():
         _no_workers()
+
+
+def _hook_is_installed() -> bool:
+    folders = [*site.getsitepackages(), site.getusersitepackages()]
+    return any(os.path.exists(os.path.join(folder, "lilac_triton.pth")) for folder in folders)
 
 
 def _restart_workers(module: Any) -> None:
