@@ -44,6 +44,8 @@ typedef struct memory_access {
     int64_t run;                    /* neighbours in memory along order[0] */
     int64_t vector;                 /* elements of the widest access along it that is legal */
     int64_t across;                 /* where that is all of it: how many along order[1] go on */
+    int64_t thread_run;             /* neighbours that a thread should load: more than a vector has
+                                       where elements are narrow and there is none */
     int64_t bytes;                  /* of an element */
     int64_t weight;                 /* how often it runs, roughly */
     bool writes;

@@ -199,6 +199,41 @@ static void both_sides_of_a_transpose_are_coalesced(void **state) {
     }
 }
 
+/* A line of 16-bit elements behind a mask that no vector takes; `store`: written as well. */
+static void masked_line(program *p, bool store) {
+    static const char load[] =
+        "%r = tt.make_range {end = 4096 : i32, start = 0 : i32} : tensor<4096xi32>\n"
+        "%us = tt.splat %u : i32 -> tensor<4096xi32>\n"
+        "%m1 = arith.cmpi slt, %r, %us : tensor<4096xi32>\n"
+        "%z = arith.constant dense<0.0> : tensor<4096xf16>\n"
+        "%s = tt.splat %q : !tt.ptr<f16> -> tensor<4096x!tt.ptr<f16>>\n"
+        "%x = tt.addptr %s, %r : tensor<4096x!tt.ptr<f16>>, tensor<4096xi32>\n"
+        "%v = tt.load %x, %m1, %z : tensor<4096x!tt.ptr<f16>>\n";
+    static const char sum[] =
+        "%t = \"tt.reduce\"(%v) <{axis = 0 : i32}> ({\n^bb0(%a0: f16, %a1: f16):\n"
+        "%a2 = arith.addf %a0, %a1 : f16\ntt.reduce.return %a2 : f16\n}) : "
+        "(tensor<4096xf16>) -> f16\ntt.store %q, %t : !tt.ptr<f16>\n";
+    static const char back[] = "tt.store %x, %v, %m1 : tensor<4096x!tt.ptr<f16>>\n";
+    char body[2048];
+    snprintf(body, sizeof body, "%s%s", load, store ? back : sum);
+    program_body(p, body, 8);
+    assert_true(program_assign(p, true));
+}
+
+/* Narrow elements that are loaded one by one stand in runs of 8 bytes a thread, so that a warp asks
+ * for whole lines; where they are stored one by one too, side by side, so that stores do. */
+static void narrow_elements_stand_in_runs(void **state) {
+    (void)state;
+    for (int store = 0; store < 2; store++) {
+        program p;
+        masked_line(&p, store != 0);
+        const lilac_layout *loaded = value_named(&p, "x")->type->layout;
+        assert_int_equal(elements_along(loaded, 0, false), store ? 1 : 4);
+        assert_int_equal(elements_along(loaded, 0, true), store ? 32 : 128);
+        program_clear(&p);
+    }
+}
+
 /* A conversion stands where it is cheapest: before elements get wider. */
 static void conversions_move_to_narrow_elements(void **state) {
     (void)state;
@@ -517,6 +552,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conversions),
         cmocka_unit_test(both_sides_of_a_transpose_are_coalesced),
+        cmocka_unit_test(narrow_elements_stand_in_runs),
         cmocka_unit_test(conversions_are_reported),
         cmocka_unit_test(vectors_cross_dimensions),
         cmocka_unit_test(conversions_move_to_narrow_elements),
