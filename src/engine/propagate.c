@@ -30,6 +30,9 @@
 /* Beyond this many memory operations of one component the choice is among the plain layouts: the
  * time to choose stays in proportion to the program. */
 #define MANY_SITES 32
+/* How far a layout is followed over components without memory operations, and how many it meets. */
+#define HANDED_ON  3
+#define MOST_LOOKS 32
 /* Where threads could have fewer elements and no copies: how much dearer the work is than the time
  * to issue it, for there are then few threads to hide that each takes longer. */
 #define LONGER    4
@@ -390,20 +393,28 @@ static int64_t edge_price(propagation *p, const layout_edge *edge, bool forward,
                              p->a->weight[value->id]);
 }
 
-/* What the neighbours of a component lose by its layout, or pay for a conversion. */
-static int64_t neighbours_lose(propagation *p, uint32_t root, const lilac_layout *layout) {
+/* What the neighbours of a component lose by its layout, or pay for a conversion; those without
+ * memory operations hand it on to theirs. `from` is where the layout came from. */
+static int64_t neighbours_lose(propagation *p, uint32_t root, uint32_t from,
+                               const lilac_layout *layout, uint32_t depth, uint32_t *looks) {
     const component *here = &p->components[root];
     int64_t total = 0;
-    for (uint32_t i = 0; i < here->edge_count; i++) {
+    for (uint32_t i = 0; i<here->edge_count && * looks> 0; i++) {
         const layout_edge *edge = &p->a->edges[here->edges[i]];
         bool forward = lilac_propagate_component(p, edge->from) == root;
-        component *there =
-            &p->components[lilac_propagate_component(p, forward ? edge->to : edge->from)];
-        if (there == here || there->best == NULL)
+        uint32_t other = lilac_propagate_component(p, forward ? edge->to : edge->from);
+        component *there = &p->components[other];
+        if (there == here || other == from)
             continue;
         const lilac_layout *moved = carried(p, edge, forward, layout);
         if (moved == NULL || moved == there->best)
             continue;
+        --*looks;
+        if (there->best == NULL) {
+            if (depth > 0)
+                total += neighbours_lose(p, other, root, moved, depth - 1, looks);
+            continue;
+        }
         int64_t loss = lilac_propagate_cost(p, there, moved) - there->cost;
         if (loss > 0)
             loss = smaller(loss, edge_price(p, edge, forward, moved, there->best));
@@ -446,8 +457,9 @@ static void find_best(propagation *p, uint32_t root, bool neighbours) {
     for (uint32_t i = 0; i < count; i++) {
         int64_t cost = lilac_propagate_cost(p, c, candidates[i]);
         int64_t total = cost;
+        uint32_t looks = MOST_LOOKS;
         if (neighbours && (best == NULL || total < least))
-            total += neighbours_lose(p, root, candidates[i]);
+            total += neighbours_lose(p, root, root, candidates[i], HANDED_ON, &looks);
         if (best == NULL || total < least) {
             best = candidates[i];
             least = total;
