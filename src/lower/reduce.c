@@ -167,7 +167,19 @@ static bool fold_lanes(lilac_lowering *l, const lilac_tile_op *op, const lilac_r
     return true;
 }
 
-/* Gives all lanes that combined their values the bits of one of them, where they may differ. */
+void lilac_reduce_agree(lilac_lowering *l, const lilac_tile_op *op, uint32_t lane_bits,
+                        const uint64_t *columns, uint32_t count, lilac_simt_value *elements) {
+    uint32_t n = op->operand_count;
+    lilac_simt_value lane = lilac_lower_linear(&l->builder, lane_bits, columns, 0, NULL);
+    for (uint32_t i = 0; i < n; i++) {
+        if (!is_commutative(op, i)) {
+            lilac_lower_shuffle_row(l, LILAC_SIMT_SHFL_IDX, lane, count, n, elements + i,
+                                    elements + i);
+        }
+    }
+}
+
+/* Of the butterflies' lanes, the one whose pivots are 0. */
 static void agree(lilac_lowering *l, const lilac_tile_op *op, const lilac_reduce_plan *p,
                   lilac_simt_value *elements) {
     uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0};
@@ -178,14 +190,7 @@ static void agree(lilac_lowering *l, const lilac_tile_op *op, const lilac_reduce
         uint32_t pivot = p->lane_pivots[step];
         columns[pivot] = p->lane_masks[step] ^ (1ULL << pivot);
     }
-    lilac_simt_value lane = lilac_lower_linear(&l->builder, p->in->lane_bits, columns, 0, NULL);
-    for (uint32_t i = 0; i < p->operands; i++) {
-        if (is_commutative(op, i)) {
-            continue;
-        }
-        lilac_lower_shuffle_row(l, LILAC_SIMT_SHFL_IDX, lane, 1U << p->group_bits, p->operands,
-                                elements + i, elements + i);
-    }
+    lilac_reduce_agree(l, op, p->in->lane_bits, columns, 1U << p->group_bits, elements);
 }
 
 /* ---- the whole --------------------------------------------------------------------------- */

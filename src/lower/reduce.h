@@ -37,6 +37,9 @@ typedef struct lilac_reduce_plan {
     uint32_t place[LILAC_LAYOUT_MAX_BITS], slot_place[LILAC_REDUCE_MOST];
     uint32_t write_bits, write_group[4]; /* the bits of a vector that is written: groups' bits */
     uint32_t read_bits, read_register[4]; /* … that is read: registers' bits, or …_SLOT + a slot */
+    /* Not 0: the lanes whose numbers differ in these bits want the same elements, and each reads
+     * one partial of them, its bits' slot; butterflies do the rest. */
+    uint32_t reading_lanes;
     /* Otherwise, where the result's registers are among the groups; or `moves`: they stand in other
      * threads. */
     const uint32_t *source;
@@ -59,6 +62,10 @@ void lilac_reduce_view(const lilac_reduce_plan *p, lilac_lower_view *view);
  * known. */
 bool lilac_reduce_combine_tree(lilac_lowering *l, const lilac_tile_op *op,
                                lilac_simt_value *elements, uint32_t count);
+/* Gives lanes the bits of one among them, `columns` of the lane's bits say which, where those that
+ * combined their values may differ. `count` elements of all operands, one after another. */
+void lilac_reduce_agree(lilac_lowering *l, const lilac_tile_op *op, uint32_t lane_bits,
+                        const uint64_t *columns, uint32_t count, lilac_simt_value *elements);
 /* Elements that stand as `from` says, moved where the results want them. */
 bool lilac_reduce_take_results(lilac_lowering *l, const lilac_reduce_plan *p,
                                const lilac_lower_view *from, uint32_t count,

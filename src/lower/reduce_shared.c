@@ -9,6 +9,10 @@
  *        element 0       element 1
  *      | w0 w1 w2 w3 | w0 w1 w2 w3 | …           4 partials of f32: one vector of 16 bytes
  *
+ * Where many warps meet and all lanes of a warp want the same elements, each lane reads one partial
+ * of them, and butterflies combine those: a broadcast of 16 bytes goes over the way from memory to
+ * the registers as 512.
+ *
  * When each element is wanted in so many registers and threads that to read all its partials
  * everywhere takes more, every thread first finishes its share of the elements, and a plan moves
  * those to where they are wanted. */
@@ -177,6 +181,28 @@ static lilac_lower_view *shares(lilac_lowering *l, const lilac_reduce_plan *p) {
     return view;
 }
 
+/* Clocks of a dependent step of a butterfly, which the block waits for once. */
+#define STEP_LATENCY 24
+
+/* Lanes that want the same elements, as many as there are partials of one, or 0: none, or it takes
+ * longer than to read all of them everywhere. Both in clocks of the pipe of shared memory, which
+ * hands 128 bytes a clock to registers. */
+static uint32_t lanes_for_partials(const lilac_lowering *l, const lilac_reduce_plan *p) {
+    uint32_t lanes = 0, found = 0, steps = p->slot_bits;
+    for (uint32_t i = 0; i < p->in->lane_bits && found < steps; i++) {
+        bool copies = p->reader == NULL || p->reader->threads[i] == 0;
+        lanes |= (uint32_t)copies << i;
+        found += copies;
+    }
+    if (found < steps) {
+        return 0;
+    }
+    uint32_t own =
+        p->reader == NULL ? 1 : 1U << __builtin_popcount(lilac_lower_own_registers(p->reader));
+    uint64_t values = (uint64_t)own * p->operands * l->target->num_warps;
+    return values * (1 + steps) + (uint64_t)STEP_LATENCY * steps < values << steps ? lanes : 0;
+}
+
 void lilac_reduce_plan_shared(lilac_lowering *l, lilac_reduce_plan *p, uint32_t size) {
     uint32_t most = lilac_lower_log2(l->target->arch->vector_bytes / size);
     p->reader = p->out;
@@ -187,6 +213,9 @@ void lilac_reduce_plan_shared(lilac_lowering *l, lilac_reduce_plan *p, uint32_t 
         if (reads(own, p->slot_bits, most) > there + SECOND_TRIP) {
             p->reader = few;
         }
+    }
+    if (p->reader == p->out) {
+        p->reading_lanes = lanes_for_partials(l, p);
     }
     plan_giving(p);
     uint32_t groups = (1U << p->group_bits) - 1;
@@ -289,6 +318,56 @@ static void read_partials(lilac_lowering *l, const lilac_reduce_plan *p, uint32_
     }
 }
 
+/* One partial of each of the reader's registers: that of the lane's slot. */
+static void read_own_partials(lilac_lowering *l, const lilac_reduce_plan *p, uint32_t operand,
+                              uint32_t start, lilac_simt_type type,
+                              const lilac_simt_instruction *promise, lilac_simt_value *elements) {
+    uint32_t scale = lilac_lower_log2(lilac_lower_memory_bytes(type));
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0};
+    uint32_t bits = p->in->thread_bits, slot = 0;
+    for (uint32_t i = 0; i < bits; i++) {
+        columns[i] = p->reader == NULL ? 0 : place_of(p, p->reader->threads[i]) << scale;
+        if (p->reading_lanes >> i & 1) {
+            columns[i] = 1ULL << p->slot_place[slot++] << scale;
+        }
+    }
+    lilac_lower_addressing a = lilac_lower_address_threads(l, bits, columns);
+    uint32_t count = p->reader == NULL ? 1 : p->reader->count;
+    for (uint32_t r = 0; r < count; r++) {
+        if (p->reader != NULL && p->reader->canonical[r] != r) {
+            continue;
+        }
+        uint64_t part = p->reader == NULL ? 0 : place_of(p, p->reader->coordinates[r]);
+        int64_t immediate;
+        lilac_simt_value address = lilac_lower_address_of(l, &a, part << scale, &immediate);
+        lilac_lower_load_vector(l, LILAC_SIMT_OP_LD_SHARED, type, 1, address, immediate + start, 0,
+                                NULL, promise, &elements[(size_t)r * p->operands + operand]);
+    }
+}
+
+/* Butterflies over the lanes that read the partials. */
+static bool combine_lanes(lilac_lowering *l, const lilac_tile_op *op, const lilac_reduce_plan *p,
+                          lilac_simt_value *elements) {
+    uint32_t n = p->operands;
+    lilac_simt_value *other = lilac_arena_array(l->arena, lilac_simt_value, n);
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0};
+    for (uint32_t i = 0; i < p->in->lane_bits; i++) {
+        if (!(p->reading_lanes >> i & 1)) {
+            columns[i] = 1ULL << i;
+            continue;
+        }
+        lilac_simt_value mask = lilac_simt_constant(&l->builder, LILAC_SIMT_I32, 1ULL << i);
+        for (uint32_t k = 0; k < n; k++) {
+            other[k] = lilac_lower_shuffle(l, LILAC_SIMT_SHFL_XOR, elements[k], mask);
+        }
+        if (!lilac_lower_combine(l, op, elements, other)) {
+            return false;
+        }
+    }
+    lilac_reduce_agree(l, op, p->in->lane_bits, columns, 1, elements);
+    return true;
+}
+
 bool lilac_reduce_through_shared(lilac_lowering *l, const lilac_tile_op *op,
                                  const lilac_reduce_plan *p, const lilac_simt_value *elements,
                                  lilac_lower_value *const *results) {
@@ -309,16 +388,20 @@ bool lilac_reduce_through_shared(lilac_lowering *l, const lilac_tile_op *op,
     lilac_lower_barrier(l);
     const lilac_lower_view *reader = p->reader;
     uint32_t registers = reader == NULL ? 1 : reader->count;
+    bool by_lanes = p->reading_lanes != 0;
+    slots = by_lanes ? 1 : slots;
     lilac_simt_value *partials =
         lilac_arena_array(l->arena, lilac_simt_value, (size_t)registers * slots * n);
     for (uint32_t i = 0; i < n; i++) {
-        read_partials(l, p, i, starts[i], results[i]->simt, &promise, partials);
+        (by_lanes ? read_own_partials : read_partials)(l, p, i, starts[i], results[i]->simt,
+                                                       &promise, partials);
     }
     lilac_simt_value *ends = lilac_arena_array(l->arena, lilac_simt_value, (size_t)registers * n);
     for (uint32_t r = 0; r < registers; r++) {
         uint32_t same = reader == NULL ? r : reader->canonical[r];
         lilac_simt_value *list = partials + (size_t)r * slots * n;
-        if (same == r && !lilac_reduce_combine_tree(l, op, list, slots)) {
+        if (same == r && !(by_lanes ? combine_lanes(l, op, p, list)
+                                    : lilac_reduce_combine_tree(l, op, list, slots))) {
             return false;
         }
         memcpy(ends + (size_t)r * n, same == r ? list : ends + (size_t)same * n, n * sizeof *ends);

@@ -487,6 +487,52 @@ static void barriers_and_bytes(void **state) {
     }
 }
 
+/* Of many warps' partials each lane reads one, and butterflies combine them; of few, each thread
+ * reads all. */
+static void many_warps(void **state) {
+    (void)state;
+    static const char text[] =
+        "module {\n  tt.func public @k(%p: !tt.ptr<f32>, %m: !tt.ptr<f32>, %w: !tt.ptr<i32>) {\n"
+        "    %r = tt.make_range {end = 4096 : i32, start = 0 : i32} : tensor<4096xi32>\n"
+        "    %s = tt.splat %p : !tt.ptr<f32> -> tensor<4096x!tt.ptr<f32>>\n"
+        "    %q = tt.addptr %s, %r : tensor<4096x!tt.ptr<f32>>, tensor<4096xi32>\n"
+        "    %x = tt.load %q : tensor<4096x!tt.ptr<f32>>\n"
+        "    %v:2 = \"tt.reduce\"(%x, %r) <{axis = 0 : i32}> ({\n"
+        "    ^bb0(%a: f32, %b: i32, %c: f32, %d: i32):\n"
+        "      %e = arith.cmpf oeq, %a, %c : f32\n      %l = arith.cmpi slt, %b, %d : i32\n"
+        "      %t = arith.andi %e, %l : i1\n      %g = arith.cmpf ogt, %a, %c : f32\n"
+        "      %o = arith.ori %g, %t : i1\n      %f = arith.select %o, %a, %c : f32\n"
+        "      %h = arith.select %o, %b, %d : i32\n      tt.reduce.return %f, %h : f32, i32\n"
+        "    }) : (tensor<4096xf32>, tensor<4096xi32>) -> (f32, i32)\n"
+        "    tt.store %m, %v#0 : !tt.ptr<f32>\n    tt.store %w, %v#1 : !tt.ptr<i32>\n"
+        "    tt.return\n  }\n}\n";
+    static const struct {
+        uint32_t warps, loads, shuffles; /* of a thread; 5 steps of two within a warp */
+    } cases[] = {{4, 2, 10}, {8, 4, 10}, {16, 2, 10 + 8 + 2}, {32, 2, 10 + 10 + 2}};
+    static float numbers[4096];
+    lilac_random random;
+    lilac_random_seed(&random, 2);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        float best = -1, got = 0;
+        int32_t place = -1, where = 0;
+        for (int32_t k = 0; k < 4096; k++) {
+            numbers[k] = (float)lilac_random_below(&random, 500);
+            place = numbers[k] > best ? k : place;
+            best = numbers[k] > best ? numbers[k] : best;
+        }
+        harness h;
+        harness_open(&h, text, cases[i].warps, true);
+        const char *made = lilac_text_get(&h.text);
+        assert_int_equal(count_text(made, "ld.shared"), cases[i].loads);
+        assert_int_equal(count_text(made, "shuffle"), cases[i].shuffles);
+        buffer buffers[] = {{numbers, sizeof numbers}, {&got, sizeof got}, {&where, sizeof where}};
+        harness_run(&h, 1, buffers, 3, NULL, 0);
+        assert_true(got == best);
+        assert_int_equal(where, place);
+        harness_close(&h);
+    }
+}
+
 static void too_much_shared_memory(void **state) {
     (void)state;
     /* 2^17 sums of two partials in each of 8 bytes. */
@@ -514,9 +560,10 @@ static void too_much_shared_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(engine_layouts),     cmocka_unit_test(any_layout),
-        cmocka_unit_test(any_result_layout),  cmocka_unit_test(largest_and_its_place),
-        cmocka_unit_test(barriers_and_bytes), cmocka_unit_test(too_much_shared_memory),
+        cmocka_unit_test(engine_layouts),         cmocka_unit_test(any_layout),
+        cmocka_unit_test(any_result_layout),      cmocka_unit_test(largest_and_its_place),
+        cmocka_unit_test(barriers_and_bytes),     cmocka_unit_test(many_warps),
+        cmocka_unit_test(too_much_shared_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
