@@ -236,6 +236,7 @@ FUNCTION(single_exp);
 FUNCTION(single_exp2);
 FUNCTION(single_expm1);
 FUNCTION(single_log);
+FUNCTION(single_log2);
 FUNCTION(single_rsqrt);
 FUNCTION(single_tanh);
 FUNCTION(single_erf);

@@ -29,7 +29,7 @@ static const function_row functions[] = {
     {"cosh", 1, false, lilac_lower_math_cosh, NULL},
     {"tanh", 1, false, lilac_lower_math_tanh, lilac_lower_math_single_tanh},
     {"log", 1, false, lilac_lower_math_log, lilac_lower_math_single_log},
-    {"log2", 1, false, lilac_lower_math_log2, NULL},
+    {"log2", 1, false, lilac_lower_math_log2, lilac_lower_math_single_log2},
     {"log10", 1, false, lilac_lower_math_log10, NULL},
     {"log1p", 1, false, lilac_lower_math_log1p, NULL},
     {"asinh", 1, false, lilac_lower_math_asinh, NULL},

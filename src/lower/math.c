@@ -1,10 +1,11 @@
 /* Functions of one float, computed in f32 (f16 and bf16 go through it) from the machine's
  * approximate instructions:
  *
- *   exp x    ex2(x log2 e)                     log x    lg2(x) ln 2
+ *   exp x    ex2(x log2 e)                     log x    as libdevice's: lg2 has no place right
+ *                                                       where the result is small
  *   sqrt x   approximate; correctly rounded    rsqrt x  approximate
  *            where the program asks for it
- *   sin cos  the machine's
+ *   sin cos  as libdevice's: the machine's are wrong by what rounding a large argument is
  *   tanh x   |x| < 0.6: x + x³ p(x²)           else 1 - 2 / (e^2x + 1)       within 2 ulp
  *   erf x    |x| < 1:   x + x p(x²)            else 1 - 2^q(|x|), |x| ≤ 4    within 2 ulp
  *
@@ -13,7 +14,6 @@
 #include "functions.h"
 
 #define LOG2_E 1.4426950408889634074
-#define LN_2   0.69314718055994530942
 
 static lilac_simt_value one(lilac_lowering *l, lilac_simt_opcode code, lilac_simt_value a) {
     return lilac_simt_op1(&l->builder, code, lilac_simt_type_of(l->kernel, a), a);
@@ -112,9 +112,9 @@ static lilac_simt_value compute_f32(lilac_lowering *l, lilac_tile_opcode code, l
     case LILAC_TILE_OP_MATH_EXP2:
         return one(l, LILAC_SIMT_OP_FEXP2, x);
     case LILAC_TILE_OP_MATH_LOG:
-        return two(l, LILAC_SIMT_OP_FMUL, one(l, LILAC_SIMT_OP_FLOG2, x), number(l, LN_2));
+        return lilac_lower_math_single_log(&(kit){.l = l, .b = &l->builder}, &x);
     case LILAC_TILE_OP_MATH_LOG2:
-        return one(l, LILAC_SIMT_OP_FLOG2, x);
+        return lilac_lower_math_single_log2(&(kit){.l = l, .b = &l->builder}, &x);
     case LILAC_TILE_OP_MATH_SQRT:
         return approximate(l, LILAC_SIMT_OP_FSQRT, 1, &x);
     case LILAC_TILE_OP_TT_PRECISE_SQRT:
@@ -122,9 +122,9 @@ static lilac_simt_value compute_f32(lilac_lowering *l, lilac_tile_opcode code, l
     case LILAC_TILE_OP_MATH_RSQRT:
         return one(l, LILAC_SIMT_OP_FRSQRT, x);
     case LILAC_TILE_OP_MATH_SIN:
-        return one(l, LILAC_SIMT_OP_FSIN, x);
+        return lilac_lower_by_function(l, lilac_lower_math_sin, 1, LILAC_SIMT_F32, &x);
     case LILAC_TILE_OP_MATH_COS:
-        return one(l, LILAC_SIMT_OP_FCOS, x);
+        return lilac_lower_by_function(l, lilac_lower_math_cos, 1, LILAC_SIMT_F32, &x);
     case LILAC_TILE_OP_MATH_FLOOR:
         return one(l, LILAC_SIMT_OP_FFLOOR, x);
     case LILAC_TILE_OP_MATH_CEIL:
