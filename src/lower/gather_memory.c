@@ -16,14 +16,13 @@
  * of random indices. */
 #include "gather.h"
 
-#include <string.h>
-
+/* The directions of the memory's bits, the lowest first. */
 typedef struct memory_plan {
-    uint64_t bank[LILAC_LAYOUT_MAX_BITS], segment[LILAC_LAYOUT_MAX_BITS];
-    uint32_t in_word, banks; /* of `bank`: in a word, and in all */
-    uint32_t axis_banks;     /* of those, which lead along the axis: a mask */
-    uint32_t segments;
-    lilac_lower_basis span; /* of all of them; a bank's tag is its bit */
+    uint64_t vector[LILAC_LAYOUT_MAX_BITS];
+    uint32_t count;
+    uint32_t in_word, banks; /* of them: in a word, and below the segments */
+    uint32_t along;          /* which of the banks lead along the axis: a mask */
+    lilac_lower_basis span;  /* of all; a direction's tag is its bit */
 } memory_plan;
 
 static uint64_t axis_mask(const lilac_gather *g) {
@@ -37,10 +36,28 @@ static uint32_t transaction_bits(const lilac_gather *g) {
     return lanes < g->from->lane_bits ? lanes : g->from->lane_bits;
 }
 
-static void add_bank(const lilac_gather *g, memory_plan *p, uint32_t most, uint64_t vector) {
-    if (p->banks < most && lilac_lower_basis_add(&p->span, vector, UINT64_C(1) << p->banks)) {
-        p->axis_banks |= (vector & ~axis_mask(g)) == 0 ? 1U << p->banks : 0;
-        p->bank[p->banks++] = vector;
+static void add(memory_plan *p, uint32_t most, uint64_t vector) {
+    if (p->count < most && lilac_lower_basis_add(&p->span, vector, UINT64_C(1) << p->count)) {
+        p->vector[p->count++] = vector;
+    }
+}
+
+/* What is left, in this order: the axis, the source's registers and lanes, its warps. So where each
+ * warp has its own elements only, its own part of the memory is told by the highest bits, as in
+ * every trip that stays in the warps: accesses of one may then follow those of another with no
+ * barrier of the block between. */
+static void fill(const lilac_gather *g, memory_plan *p, uint32_t most) {
+    for (uint32_t i = 0; i < g->from->bits[g->axis]; i++) {
+        add(p, most, lilac_gather_axis_unit(g, i));
+    }
+    for (uint32_t i = 0; i < g->from->lane_bits; i++) {
+        add(p, most, g->from->threads[i]);
+    }
+    for (uint32_t i = 0; i < g->from->register_bits; i++) {
+        add(p, most, g->from->registers[i]);
+    }
+    for (uint32_t i = g->from->lane_bits; i < g->from->thread_bits; i++) {
+        add(p, most, g->from->threads[i]);
     }
 }
 
@@ -55,33 +72,28 @@ static void give_banks(const lilac_gather *g, memory_plan *p) {
         for (uint32_t i = 0; i < g->from->register_bits; i++) {
             uint64_t column = g->from->registers[i];
             if ((g->own >> i & 1) && (pass == 1 || (column & ~along) == 0)) {
-                add_bank(g, p, p->in_word, column);
+                add(p, p->in_word, column);
             }
         }
     }
     for (uint32_t i = 0; i < lanes; i++) { /* too few registers: two lanes in a word */
         if ((g->from->threads[i] & ~along) == 0) {
-            add_bank(g, p, p->in_word, g->from->threads[i]);
+            add(p, p->in_word, g->from->threads[i]);
         }
     }
-    p->in_word = p->banks;
-    banks = banks < p->in_word ? p->in_word : banks;
+    p->in_word = p->count;
     for (uint32_t i = 0; i < lanes; i++) {
-        add_bank(g, p, banks, lilac_gather_beside(g, g->to, g->to->threads[i]));
+        add(p, banks, lilac_gather_beside(g, g->to, g->to->threads[i]));
     }
     for (uint32_t i = 0; i < lanes; i++) {
         if ((g->from->threads[i] & ~along) == 0) {
-            add_bank(g, p, banks, g->from->threads[i]);
+            add(p, banks, g->from->threads[i]);
         }
     }
-    for (uint32_t i = 0; i < g->from->bits[g->axis]; i++) {
-        add_bank(g, p, banks, lilac_gather_axis_unit(g, i));
-    }
-    for (uint32_t i = 0; i < g->from->thread_bits; i++) {
-        add_bank(g, p, banks, g->from->threads[i]);
-    }
-    for (uint32_t i = 0; i < g->from->layout->out_bits; i++) {
-        add_bank(g, p, banks, UINT64_C(1) << i);
+    fill(g, p, banks);
+    p->banks = p->count;
+    for (uint32_t k = 0; k < p->banks; k++) {
+        p->along |= (p->vector[k] & ~along) == 0 ? 1U << k : 0;
     }
 }
 
@@ -94,7 +106,8 @@ static bool is_in(const lilac_lower_basis *span, uint64_t vector) {
  * banks that keep the result's lanes apart. */
 static void give_segments(const lilac_gather *g, memory_plan *p, bool any) {
     lilac_lower_basis taken = {0}; /* banks that the source's lanes reach, as far as seen */
-    uint64_t words = ~((UINT64_C(1) << p->in_word) - 1);
+    uint64_t banks = (UINT64_C(1) << p->banks) - 1,
+             words = banks & ~((UINT64_C(1) << p->in_word) - 1);
     uint32_t lanes = transaction_bits(g);
     for (uint32_t i = 0; i < lanes; i++) {
         uint64_t bank = 0;
@@ -102,31 +115,21 @@ static void give_segments(const lilac_gather *g, memory_plan *p, bool any) {
             (void)lilac_lower_basis_add(&taken, bank & words, 0);
             continue;
         }
+        bank &= banks;
         for (uint32_t k = p->in_word; k < p->banks && is_in(&taken, bank & words); k++) {
             uint64_t other = bank ^ UINT64_C(1) << k;
-            bool may = any || (p->axis_banks >> k & 1);
+            bool may = any || (p->along >> k & 1);
             bank = may && !is_in(&taken, other & words) ? other : bank;
         }
         (void)lilac_lower_basis_add(&taken, bank & words, 0);
         /* `bank` is the lane's from now on: what else it differs by is the segment. */
         uint64_t rest = g->from->threads[i];
         for (uint32_t k = 0; k < p->banks; k++) {
-            rest ^= bank >> k & 1 ? p->bank[k] : 0;
+            rest ^= bank >> k & 1 ? p->vector[k] : 0;
         }
-        if (lilac_lower_basis_add(&p->span, rest, 0)) {
-            p->segment[p->segments++] = rest;
-        }
+        add(p, LILAC_LAYOUT_MAX_BITS, rest);
     }
-    for (uint32_t i = 0; i < g->from->bits[g->axis]; i++) {
-        if (lilac_lower_basis_add(&p->span, lilac_gather_axis_unit(g, i), 0)) {
-            p->segment[p->segments++] = lilac_gather_axis_unit(g, i);
-        }
-    }
-    for (uint32_t i = 0; i < g->from->layout->out_bits; i++) {
-        if (lilac_lower_basis_add(&p->span, UINT64_C(1) << i, 0)) {
-            p->segment[p->segments++] = UINT64_C(1) << i;
-        }
-    }
+    fill(g, p, LILAC_LAYOUT_MAX_BITS);
 }
 
 static bool make_layout(const lilac_gather *g, lilac_layout *layout, uint32_t count,
@@ -143,13 +146,10 @@ static bool make_layout(const lilac_gather *g, lilac_layout *layout, uint32_t co
 
 static bool spread_memory(const lilac_gather *g, bool any, lilac_layout *layout,
                           lilac_reason *why) {
-    memory_plan p = {.banks = 0};
-    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
+    memory_plan p = {.count = 0};
     give_banks(g, &p);
     give_segments(g, &p, any);
-    memcpy(columns, p.bank, p.banks * sizeof *columns);
-    memcpy(columns + p.banks, p.segment, p.segments * sizeof *columns);
-    return make_layout(g, layout, p.banks + p.segments, columns, why);
+    return make_layout(g, layout, p.count, p.vector, why);
 }
 
 /* Row-major. */

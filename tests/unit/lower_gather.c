@@ -133,6 +133,51 @@ static void gathers(void **state) {
     lilac_context_destroy(context);
 }
 
+/* The index changes its layout in the warps, and the gather goes through memory in the warps: the
+ * same bytes, and each warp has its own part of them both times. */
+static void after_a_trip(void **state) {
+    (void)state;
+    enum { ROW = 0x100 }; /* of these columns; below it the column's bits */
+    static const uint32_t columns[2][11] = {
+        {16, 1, 4, 4 * ROW, 2, 1 * ROW, 32, 8 * ROW, 16 * ROW, 2 * ROW, 8},
+        {1, 8 * ROW, 16, 32, 16 * ROW, 2, 4, 1 * ROW, 2 * ROW, 4 * ROW, 8}};
+    static const char *const names[] = {"register", "lane", "warp", "block"};
+    static const uint32_t counts[] = {5, 5, 1, 0};
+    lilac_context *context = lilac_context_create();
+    lilac_text text = {0};
+    lilac_random random;
+    lilac_random_seed(&random, 26);
+    named_tensor list[3];
+    for (uint32_t k = 0; k < 3; k++) {
+        list[k] = (named_tensor){.letter = "xiy"[k],
+                                 .scalar = k == 1 ? LILAC_I32 : LILAC_F32,
+                                 .rank = 2,
+                                 .bits = {5, 6}};
+        lilac_layout *layout = &list[k].layout;
+        lilac_layout_init(layout);
+        assert_true(lilac_layout_add_out(layout, "dim0", 5, NULL) &&
+                    lilac_layout_add_out(layout, "dim1", 6, NULL));
+        for (uint32_t i = 0, at = 0; i < 4; at += counts[i], i++) {
+            uint64_t made[5];
+            for (uint32_t bit = 0; bit < counts[i]; bit++) {
+                uint64_t column = columns[k == 2][at + bit];
+                made[bit] = (column / ROW) << lilac_layout_out_start(layout, 0) |
+                            (column % ROW) << lilac_layout_out_start(layout, 1);
+            }
+            assert_true(lilac_layout_add_in(layout, names[i], counts[i], made, NULL));
+        }
+    }
+    make_gather(&text, list, 0, ", lilac.movement = \"shared\"");
+    harness h;
+    named_open(&h, &text, 2, false, list, 3);
+    assert_int_equal(count_text(lilac_text_get(&h.text), "    barrier"), 0);
+    assert_true(count_text(lilac_text_get(&h.text), "    warp_barrier") >= 3);
+    check_gather(&h, list, 0, &random);
+    harness_close(&h);
+    lilac_text_clear(&text);
+    lilac_context_destroy(context);
+}
+
 /* ---- histograms -------------------------------------------------------------------------- */
 
 static void histograms(void **state) {
@@ -575,15 +620,11 @@ static void prices(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gathers),
-        cmocka_unit_test(histograms),
-        cmocka_unit_test(cats),
-        cmocka_unit_test(ways_of_gathers),
-        cmocka_unit_test(chosen_ways),
-        cmocka_unit_test(refused_ways),
-        cmocka_unit_test(rows_in_banks_of_their_own),
-        cmocka_unit_test(scattered_places),
-        cmocka_unit_test(prices),
+        cmocka_unit_test(gathers),          cmocka_unit_test(after_a_trip),
+        cmocka_unit_test(histograms),       cmocka_unit_test(cats),
+        cmocka_unit_test(ways_of_gathers),  cmocka_unit_test(chosen_ways),
+        cmocka_unit_test(refused_ways),     cmocka_unit_test(rows_in_banks_of_their_own),
+        cmocka_unit_test(scattered_places), cmocka_unit_test(prices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
