@@ -37,6 +37,11 @@ def test_on(program, tmp_path):
     assert [row["cached"] for row in rows] == [False, True]
 
 
+def test_report_that_cannot_be_written(program, tmp_path):
+    said = program(PROGRAM, "-Wdefault", LILAC_TRITON="1", LILAC_TRITON_REPORT=str(tmp_path / "nowhere" / "report"))
+    assert said == "cubin ptx source ttir True True\n"
+
+
 def test_refusal(program):
     said = program(PRODUCT, LILAC_TRITON="1", fails=True)
     assert "lilac.errors.CompilationError: lilac cannot compile kernel 'product'" in said

@@ -13,6 +13,7 @@ import json
 import os
 import tempfile
 import threading
+import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Optional
@@ -160,11 +161,14 @@ def _add(row: Row) -> None:
 
 
 def _append(path: str, row: Row, flags: int) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | flags, 0o644)
-    try:  # one write, so that the lines of several processes do not mix
-        os.write(descriptor, (json.dumps(asdict(row)) + "\n").encode())
-    finally:
-        os.close(descriptor)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | flags, 0o644)
+        try:  # one write, so that the lines of several processes do not mix
+            os.write(descriptor, (json.dumps(asdict(row)) + "\n").encode())
+        finally:
+            os.close(descriptor)
+    except OSError as problem:  # no reason for a kernel not to run
+        warnings.warn(f"lilac's report is incomplete: {problem}", RuntimeWarning, stacklevel=2)
 
 
 def compiled(metadata: dict[str, Any]) -> None:
