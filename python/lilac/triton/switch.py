@@ -237,8 +237,9 @@ def _no_workers() -> None:
     """Without the hook that the package installs, worker processes would compile with Triton."""
     if os.environ.get("TORCHINDUCTOR_COMPILE_THREADS") != "1":
         _set("TORCHINDUCTOR_COMPILE_THREADS", "1")
-        config: Any = sys.modules.get("torch._inductor.config")
-        if config is not None:
-            config.compile_threads = 1
-            warnings.warn("lilac's start-up hook is not installed (pip install of the package puts it into "
-                          "site-packages), so torch.compile uses no worker processes", RuntimeWarning, stacklevel=4)
+    config: Any = sys.modules.get("torch._inductor.config")
+    if config is not None and config.compile_threads != 1:
+        before, config.compile_threads = config.compile_threads, 1
+        _undo.append(lambda: setattr(config, "compile_threads", before))
+        warnings.warn("lilac's start-up hook is not installed (pip install of the package puts it into "
+                      "site-packages), so torch.compile uses no worker processes", RuntimeWarning, stacklevel=5)
