@@ -271,7 +271,9 @@ void lilac_lower_network(lilac_simt_builder *b, lilac_arena *arena,
 typedef struct lilac_lower_place {
     uint64_t offset; /* bytes from the beginning of the block's shared memory */
     uint64_t bytes;  /* that the accesses stay within */
-    uint32_t apart;  /* warps that differ in these bits of their number share no byte here */
+    uint32_t apart;  /* warps that differ in these bits of their number share no byte here. Each has
+                        the part that the highest bits of the offset tell, in the order of its own
+                        bits: then other operations may have the same bytes (simt.h) */
     uint32_t copies; /* threads with one of these bits set hold what others hold, who store it */
     uint64_t shift;  /* elements, xored to every offset, before padding */
     lilac_simt_value dynamic; /* bytes, added; 0: none */
