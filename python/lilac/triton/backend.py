@@ -217,7 +217,8 @@ class Compilation:
     def adapt(self, ptx: str) -> str:
         """The PTX as these options and this launcher want it."""
         options = self.options
-        if options.maxnreg is not None:
+        if options.maxnreg is not None:  # which is the user's say, so not the compiler's number of blocks
+            ptx = re.sub(r"^\.minnctapersm \d+\n", "", ptx, count=1, flags=re.MULTILINE)
             ptx = _replace_once(ptx, r"^(\.reqntid [^\n]*)$", rf"\1\n.maxnreg {int(options.maxnreg)}")
         if options.ptx_version is not None:
             written = re.search(r"^\.version (\d+)\.(\d+)$", ptx, re.MULTILINE)
