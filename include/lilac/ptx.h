@@ -1,6 +1,6 @@
 /* target/ptx: SIMT IR → PTX text.
  *
- *   %12: f32 "mean" = fadd %10, %11        add.rn.f32 %f12_mean, %f10, %f11;
+ *   %12: f32 "mean" = fadd %10, %11        add.f32 %f12_mean, %f10, %f11;
  *   loop, if, while                        labels and bra.uni; carried values as parallel copies
  *
  * Readable: a register carries the number and the name of its value (%p i1, %rs i8 i16, %h f16

@@ -908,7 +908,10 @@ static void chosen_instructions(void **state) {
         {LILAC_SIMT_OP_FADD, LILAC_SIMT_BF16, 0, "sm_90a", "add.rn.bf16"},
         {LILAC_SIMT_OP_FADD, LILAC_SIMT_BF16, 0, "sm_80", "fma.rn.bf16"},
         {LILAC_SIMT_OP_FMUL, LILAC_SIMT_BF16X2, 0, "sm_80", "mov.b32 %tr0, 0x80008000;"},
-        {LILAC_SIMT_OP_FADD, LILAC_SIMT_F32, LILAC_SIMT_FTZ, "sm_90a", "add.rn.ftz.f32"},
+        {LILAC_SIMT_OP_FADD, LILAC_SIMT_F32, LILAC_SIMT_FTZ, "sm_90a", "add.ftz.f32"},
+        {LILAC_SIMT_OP_FSUB, LILAC_SIMT_F32, 0, "sm_90a", "\tsub.f32"},
+        {LILAC_SIMT_OP_FMUL, LILAC_SIMT_F32, 0, "sm_90a", "mul.rn.f32"},
+        {LILAC_SIMT_OP_FADD, LILAC_SIMT_F64, 0, "sm_90a", "add.rn.f64"},
         {LILAC_SIMT_OP_FDIV, LILAC_SIMT_F32, LILAC_SIMT_APPROXIMATE, "sm_90a", "div.full.f32"},
         {LILAC_SIMT_OP_FDIV, LILAC_SIMT_F32, 0, "sm_90a", "div.rn.f32"},
         {LILAC_SIMT_OP_FDIV, LILAC_SIMT_F64, LILAC_SIMT_APPROXIMATE, "sm_90a", "div.rn.f64"},
@@ -928,6 +931,25 @@ static void chosen_instructions(void **state) {
         if (!strstr(lilac_text_get(&text), rows[k].expected))
             print_error("no %s in\n%s", rows[k].expected, lilac_text_get(&text));
         assert_non_null(strstr(lilac_text_get(&text), rows[k].expected));
+        lilac_text_clear(&text);
+        close_module(&w);
+    }
+}
+
+/* Where the source wants no fused operations, ptxas makes none of sums either. */
+static void sums_kept_apart(void **state) {
+    (void)state;
+    for (int apart = 0; apart < 2; apart++) {
+        workshop w;
+        open_module(&w, "sm_90a");
+        open_kernel(&w, "one");
+        w.kernel->no_contraction = apart;
+        lilac_simt_type types[2] = {LILAC_SIMT_F32, LILAC_SIMT_F32};
+        apply(&w, (lilac_simt_instruction){.code = LILAC_SIMT_OP_FADD}, 2, types, 1, types);
+        close_kernel(&w);
+        lilac_text text;
+        assert_true(write_text(&text, w.module, false, false));
+        assert_non_null(strstr(lilac_text_get(&text), apart ? "add.rn.f32" : "add.f32"));
         lilac_text_clear(&text);
         close_module(&w);
     }
@@ -1013,7 +1035,7 @@ int main(void) {
         cmocka_unit_test(exchange_text),   cmocka_unit_test(signature),
         cmocka_unit_test(lines_and_names), cmocka_unit_test(control),
         cmocka_unit_test(parallel_copies), cmocka_unit_test(chosen_instructions),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(sums_kept_apart), cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests_name("ptx", tests, NULL, NULL);
 }

@@ -3,7 +3,9 @@
  *   fadd f32, flags ftz   →   stem "add.rn" + ".ftz" + suffix ".f32"
  *
  * Floating-point operations name their rounding (.rn), so that ptxas does not fuse a product with
- * a sum where the SIMT IR did not: the simulator and the device then agree bit by bit.
+ * a sum where the SIMT IR did not: the simulator and the device then agree bit by bit. Sums of f32
+ * do not name it, since all products do: what is left for ptxas to join with them are the products
+ * that end its own approximations (of 2^x, of quotients), which are not bits of ours to agree on.
  *
  * 8-bit integers are computed on 16 bits. What depends on low bits only (sums, products, logic,
  * left shifts) takes them as they are; the rest extends them first.
@@ -196,6 +198,12 @@ static void count_bits(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
                     d, a);
 }
 
+/* A sum or difference of f32 that ptxas may join with products of its own: see the top. */
+static bool may_join(const lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    return (i->code == LILAC_SIMT_OP_FADD || i->code == LILAC_SIMT_OP_FSUB) &&
+           type_of(e, i->result) == LILAC_SIMT_F32 && !e->kernel->no_contraction;
+}
+
 void lilac_ptx_arithmetic(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     lilac_simt_type type = type_of(e, i->result);
     if (i->code == LILAC_SIMT_OP_POPC || i->code == LILAC_SIMT_OP_CLZ) {
@@ -249,7 +257,11 @@ void lilac_ptx_arithmetic(lilac_ptx_emitter *e, const lilac_simt_instruction *i)
 
     bool approximate =
         rule->approximate && (i->flags & LILAC_SIMT_APPROXIMATE) && type == LILAC_SIMT_F32;
-    lilac_ptx_begin(e, approximate ? rule->approximate : rule->stem);
+    const char *stem = approximate ? rule->approximate : rule->stem;
+    if (may_join(e, i)) {
+        stem = i->code == LILAC_SIMT_OP_FADD ? "add" : "sub";
+    }
+    lilac_ptx_begin(e, stem);
     /* As in the simulator, ftz is a word about f32 only. */
     if ((i->flags & LILAC_SIMT_FTZ) && type == LILAC_SIMT_F32 && i->code != LILAC_SIMT_OP_FTANH)
         put_string(&e->code, ".ftz");
