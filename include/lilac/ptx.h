@@ -8,10 +8,11 @@
  * instruction a line, constants as immediates where PTX takes them. The same module gives the same
  * text.
  *
- * Exact: floating-point operations name their rounding, so ptxas fuses nothing that SIMT IR did
- * not; an f64 or a wide integer becomes bf16 with one rounding; a NaN becomes the integer 0 on
- * every path; i1 and i8 arithmetic wrap at their width. What target/sim computes is what the device
- * does, except for the operations that SIMT IR calls approximate.
+ * Exact: products of floats name their rounding, so ptxas fuses nothing that SIMT IR did not (but
+ * the products that end its own approximations, with sums of f32); an f64 or a wide integer
+ * becomes bf16 with one rounding; a NaN becomes the integer 0 on every path; i1 and i8 arithmetic
+ * wrap at their width. What target/sim computes is what the device does, except for the operations
+ * that SIMT IR calls approximate.
  *
  * Kernel ABI as Triton 3.6's launcher calls it: the kernel's parameters in order (pointers
  * .u64 .ptr .global .align 1; i1 and i8 .u8, i16 .u16, i32 .u32, i64 .u64, f32 .f32, f64 .f64, f16
