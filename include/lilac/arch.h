@@ -66,6 +66,7 @@ typedef struct lilac_arch {
     uint32_t shared_bytes; /* most a block may have */
     uint32_t registers;    /* 32-bit registers of a multiprocessor */
     uint32_t max_warps;    /* of a block */
+    uint32_t resident_warps; /* of all blocks that are on a multiprocessor at a time */
     uint32_t vector_bytes; /* widest global or shared access of a thread */
     uint32_t sector_bytes; /* smallest unit of a global transaction */
     uint32_t features;     /* lilac_feature bits */

@@ -435,9 +435,18 @@ LILAC_API bool lilac_simt_opt_contract(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_cse(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_licm(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_dce(lilac_simt_kernel *kernel);
+/* Loads of loops with barriers, an iteration ahead: the next iteration's are issued before this
+ * one's barriers and carried as values. Only in loops without effects on global memory, and only
+ * loads whose address follows from the counter. */
+LILAC_API bool lilac_simt_opt_prefetch(lilac_simt_kernel *kernel);
 /* Barriers for shared memory that order nothing: no accesses before and after that conflict, or
  * others between them that order them already. Relies on what accesses promise. */
 LILAC_API bool lilac_simt_opt_barriers(lilac_simt_kernel *kernel);
+
+/* About how many 32-bit registers a thread needs: the most words that are alive at once when each
+ * value is computed just before it is first needed. `late`: so are loads that all blocks make
+ * alike; else every load stands where the text has it. */
+LILAC_API uint32_t lilac_simt_pressure(const lilac_simt_kernel *kernel, bool late);
 
 LILAC_END
 

@@ -44,7 +44,7 @@
 
 static const lilac_arch devices[] = {
 #define DEVICE(name_, vendor_, capability_, ptx_, warp_, banks_, bank_bytes_, shared_, registers_, \
-               warps_, vector_, sector_, costs_, features_, description_)                          \
+               warps_, resident_, vector_, sector_, costs_, features_, description_)               \
     {                                                                                              \
         .name = name_,                                                                             \
         .description = description_,                                                               \
@@ -57,6 +57,7 @@ static const lilac_arch devices[] = {
         .shared_bytes = shared_,                                                                   \
         .registers = registers_,                                                                   \
         .max_warps = warps_,                                                                       \
+        .resident_warps = resident_,                                                               \
         .vector_bytes = vector_,                                                                   \
         .sector_bytes = sector_,                                                                   \
         .features = features_,                                                                     \

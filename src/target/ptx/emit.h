@@ -75,6 +75,7 @@ typedef struct lilac_ptx_emitter {
     uint32_t forced_count, forced_capacity;
     uint32_t *pending; /* by home: parallel copies that still read it; zero between copies */
     uint32_t labels;
+    uint32_t borders; /* scheduling borders so far */
     bool guarded; /* a guard was written: the line is already begun */
     char *names;  /* room for more names */
     size_t names_left;
@@ -238,5 +239,19 @@ void lilac_ptx_assert(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_control(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 /* All of a body but its terminator. */
 void lilac_ptx_body(lilac_ptx_emitter *e, const lilac_simt_body *body);
+
+/* ---- scheduling borders (borders.c) ------------------------------------------------------ */
+
+/* The load that the next border stands behind, from an instruction on (NULL: none is left), and a
+ * border, here. */
+const lilac_simt_instruction *lilac_ptx_next_border(const lilac_simt_instruction *from);
+void lilac_ptx_border(lilac_ptx_emitter *e);
+
+/* ---- occupancy (occupancy.c) ------------------------------------------------------------- */
+
+/* Does a barrier in it make warps wait for others? */
+bool lilac_ptx_waits(const lilac_simt_body *body);
+/* The blocks a multiprocessor is to hold, for .minnctapersm; 0: as many as there happen to be. */
+uint32_t lilac_ptx_blocks(const lilac_simt_kernel *kernel, const lilac_arch *arch);
 
 #endif

@@ -252,12 +252,18 @@ static void instruction(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
 
 void lilac_ptx_body(lilac_ptx_emitter *e, const lilac_simt_body *body) {
     bool lines = e->options->comments || e->options->line_info;
+    bool bordered = body->parent == NULL && !lilac_ptx_waits(body);
+    const lilac_simt_instruction *border = bordered ? lilac_ptx_next_border(body->first) : NULL;
     for (const lilac_simt_instruction *i = body->first; i != body->last; i = i->next) {
         if (lines && i->location && i->location != e->location && i->code != LILAC_SIMT_OP_CONST)
             source_line(e, i->location);
         instruction(e, i);
         if (!e->ok) /* what a refused instruction defines has no register to name */
             return;
+        if (i == border) {
+            lilac_ptx_border(e);
+            border = lilac_ptx_next_border(i->next);
+        }
     }
 }
 
@@ -380,6 +386,7 @@ static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) 
     e->head.length = e->code.length = e->cold.length = 0;
     e->forced_count = 0;
     e->labels = 0;
+    e->borders = 0;
     e->location = 0;
     e->file = NULL;
     memset(e->numbered, 0, sizeof e->numbered);
@@ -391,6 +398,8 @@ static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) 
     lilac_ptx_body(e, kernel->body);
     if (!e->ok)
         return;
+    if (e->borders > 0)
+        lilac_ptx_label(e, "end", 0);
 
     lilac_text *out = e->out;
     if (e->shared && !e->shared_declared) {
@@ -410,6 +419,11 @@ static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) 
     if (kernel->num_ctas > 1) {
         lilac_text_puts(out, "\n.explicitcluster\n.reqnctapercluster ");
         lilac_text_unsigned(out, kernel->num_ctas);
+    }
+    uint32_t blocks = lilac_ptx_blocks(kernel, e->arch);
+    if (blocks > 0) {
+        lilac_text_puts(out, "\n.minnctapersm ");
+        lilac_text_unsigned(out, blocks);
     }
     lilac_text_puts(out, "\n{\n");
     put_registers(e);

@@ -1,0 +1,59 @@
+/* Scheduling borders: loads that the code puts in a row leave in a row.
+ *
+ *     ld.global %a …                       LDG a                      LDG a
+ *     ld.global %b …                       … long work on a           LDG b
+ *     … long work on a       ptxas  →      LDG b           instead of … work on a
+ *     … long work on b                     … long work on b           … work on b
+ *
+ * In long straight-line code ptxas saves registers by issuing a load only where its value is
+ * wanted; then the thread waits for memory once for each of them. It moves nothing across the end
+ * of a basic block, so one is made behind the last load of a row: a branch on a condition that is
+ * never true and that no assembler can know (a grid has fewer than 2^31 blocks along x).
+ *
+ * A row is at least two loads with fewer than WORK operations between any two. It gets a border
+ * when at least WORK operations follow it before a store or other control. That costs the registers
+ * of the row, so it is done where they are well spent: not in loops, where the loads of one
+ * iteration are short of room already, and not in kernels whose blocks wait at barriers, where
+ * other blocks do more good than loads in a row (occupancy.c). */
+#include "emit.h"
+
+enum { WORK = 100 };
+
+static bool is_border(const lilac_simt_instruction *i) {
+    return lilac_simt_op_info_get((lilac_simt_opcode)i->code)->traits &
+           (LILAC_SIMT_WRITES | LILAC_SIMT_SYNC | LILAC_SIMT_REGIONS | LILAC_SIMT_TERMINATOR);
+}
+
+const lilac_simt_instruction *lilac_ptx_next_border(const lilac_simt_instruction *from) {
+    const lilac_simt_instruction *last = NULL;
+    uint32_t loads = 0, work = 0;
+    for (const lilac_simt_instruction *i = from; i != NULL; i = i->next) {
+        if (is_border(i)) {
+            last = NULL;
+            loads = work = 0;
+        } else if (i->code == LILAC_SIMT_OP_LD_GLOBAL) {
+            last = i;
+            loads++;
+            work = 0;
+        } else if (i->operand_count > 0) {
+            work++;
+            if (work >= WORK && loads > 1) {
+                return last;
+            }
+            loads = work < WORK ? loads : 0;
+        }
+    }
+    return NULL;
+}
+
+/* The number in the condition differs from border to border, or only the first would stay. */
+void lilac_ptx_border(lilac_ptx_emitter *e) {
+    lilac_ptx_piece blocks = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
+    lilac_ptx_piece never = lilac_ptx_temporary(e, LILAC_PTX_PREDICATE);
+    lilac_ptx_line2(e, "mov.u32", blocks, PIECE("%nctaid.x"));
+    lilac_ptx_line3(e, "setp.eq.u32", never, blocks,
+                    lilac_ptx_decimal(e, INT64_C(0x80000001) + e->borders));
+    lilac_ptx_guard(e, never, false);
+    lilac_ptx_branch(e, "end", 0);
+    e->borders++;
+}
