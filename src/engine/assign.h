@@ -49,7 +49,8 @@ typedef struct memory_access {
     int64_t bytes;                  /* of an element */
     int64_t weight;                 /* how often it runs, roughly */
     bool writes;
-    bool once; /* one of the threads that hold copies of an element is enough: so do warps */
+    bool streams; /* not in a loop, and all that is done is to bring data into another order */
+    bool once;    /* one of the threads that hold copies of an element is enough: so do warps */
 } memory_access;
 
 /* A blocked layout: `vector` elements a thread along order[0], then `tile` along order[1], then

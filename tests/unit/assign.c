@@ -179,6 +179,28 @@ static uint32_t elements_along(const lilac_layout *layout, uint32_t dim, bool la
 
 /* Both sides of a transposing copy take vectors of 16 bytes and whole sectors, however many warps
  * there are; whether a conversion stands between is a matter of price. */
+/* Where nothing else is done, a conversion is hidden behind other blocks' accesses; not in a loop.
+ */
+static void copies_between_orders(void **state) {
+    (void)state;
+    program p;
+    program_body(
+        &p, TILE("x", "p", "64", "1") TILE("y", "p", "1", "32") LOAD("v", "x") STORE("y", "v"), 4);
+    assert_true(program_assign(&p, true));
+    assert_int_equal(count_ops(&p, LILAC_TILE_OP_TTG_CONVERT_LAYOUT), 1);
+    program_clear(&p);
+    program_body(
+        &p,
+        TILE("x", "p", "64", "1")
+            TILE("y", "p", "1", "32") "%z = arith.constant 0 : i32\n%o = arith.constant 1 : i32\n"
+                                      "scf.for %i = %z to %u step %o : i32 {\n" LOAD("v", "x")
+                                          STORE("y", "v") "scf.yield\n}\n",
+        4);
+    assert_true(program_assign(&p, true));
+    assert_int_equal(count_ops(&p, LILAC_TILE_OP_TTG_CONVERT_LAYOUT), 0);
+    program_clear(&p);
+}
+
 static void both_sides_of_a_transpose_are_coalesced(void **state) {
     (void)state;
     for (uint32_t warps = 1; warps <= 4; warps *= 2) {
@@ -552,6 +574,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conversions),
         cmocka_unit_test(both_sides_of_a_transpose_are_coalesced),
+        cmocka_unit_test(copies_between_orders),
         cmocka_unit_test(narrow_elements_stand_in_runs),
         cmocka_unit_test(conversions_are_reported),
         cmocka_unit_test(vectors_cross_dimensions),
