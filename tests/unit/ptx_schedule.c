@@ -1,0 +1,252 @@
+/* What the PTX says to ptxas about registers and the order of loads: the pressure it is told from,
+ * the number of blocks, and borders behind rows of loads. */
+#include <lilac/ptx.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+typedef struct writing {
+    lilac_context *context;
+    lilac_simt_module *module;
+    lilac_text ptx;
+} writing;
+
+static void open(writing *w, uint32_t warps, const char *body) {
+    lilac_text text = {0};
+    lilac_text_printf(&text,
+                      "simt.module target \"sm_90a\" {\nkernel @k(%%p: i64 ptr align 16, %%n: i32) "
+                      "warps %u ctas 1 shared 1024 {\n%%p = param 0 : i64\n%%n = param 1 : i32\n"
+                      "%%base = shared_base : i32\n%%t = thread : i32\n%%b = block x : i32\n"
+                      "%%four = const 4 : i32\n%%tw = mulwide_u %%t, %%four : i64\n"
+                      "%%bw = mulwide_u %%b, %%four : i64\n%%all = add %%p, %%tw : i64\n"
+                      "%%own = add %%all, %%bw : i64\n%%zero = const 0 : i32\n"
+                      "%%one = const 1 : i32\n",
+                      warps);
+    lilac_text_puts(&text, body);
+    lilac_text_puts(&text, "return\n}\n}\n");
+    w->context = lilac_context_create();
+    w->ptx = (lilac_text){0};
+    w->module = lilac_simt_read(
+        w->context, lilac_source_add(w->context, "k", lilac_text_get(&text), text.length));
+    const lilac_ptx_options options = {0};
+    if (w->module == NULL || !lilac_simt_verify(w->module) ||
+        !lilac_ptx_write(&w->ptx, w->module, &options)) {
+        lilac_text said = {0};
+        for (const lilac_diagnostic *d = lilac_diagnostics(w->context); d != NULL; d = d->next) {
+            lilac_diagnostic_print(&said, w->context, d, false);
+        }
+        fail_msg("%s%s", text.bytes, lilac_text_get(&said));
+    }
+    lilac_text_clear(&text);
+}
+
+static void close(writing *w) {
+    lilac_text_clear(&w->ptx);
+    lilac_simt_module_destroy(w->module);
+    lilac_context_destroy(w->context);
+}
+
+static uint32_t pressure(const char *body, bool late) {
+    writing w;
+    open(&w, 4, body);
+    uint32_t words = lilac_simt_pressure(w.module->kernels, late);
+    close(&w);
+    return words;
+}
+
+/* count times "line" with %d in it replaced by its number. */
+static void repeat(lilac_text *out, uint32_t from, uint32_t count, const char *line) {
+    for (uint32_t k = from; k < from + count; k++) {
+        for (const char *c = line; *c; c++) {
+            if (*c == '@') {
+                lilac_text_unsigned(out, k);
+            } else {
+                lilac_text_char(out, *c);
+            }
+        }
+    }
+}
+
+/* ---- pressure --------------------------------------------------------------------------- */
+
+#define LOAD2 "%x = ld.global [%own] : i32\n%y = ld.global [%own + 512] : i32\n"
+
+static void words_alive(void **state) {
+    (void)state;
+    /* The address (two words) is wanted by the store; a and b at once, then their sum. */
+    assert_int_equal(pressure(LOAD2 "%z = add %x, %y : i32\nst.global [%own], (%z)\n", false), 4);
+    /* Text order has four words of products; in the order counted each is computed when wanted. */
+    assert_int_equal(pressure(LOAD2 "%a = mul %x, %x : i32\n%c = mul %y, %y : i32\n"
+                                    "%d = add %a, %x : i32\n%e = add %c, %y : i32\n"
+                                    "st.global [%own], (%d)\nst.global [%own + 512], (%e)\n",
+                              false),
+                     5);
+    /* 64 bits take two, predicates, constants, parameters and uniform integers nothing. */
+    assert_int_equal(pressure("%x = ld.global [%own] : i64\n%c = cmp lt %t, %n : i1\n"
+                              "%m = add %n, %b : i32\nst.global [%own], %c, (%x)\n",
+                              false),
+                     4 + 1);
+    /* What a loop uses is alive all through it, also behind its last use there. */
+    assert_int_equal(pressure("%x = ld.global [%own] : i32\n"
+                              "%r = loop %i = %zero to %n step %one (%s = %t) : i32 {\n"
+                              "%u = add %s, %x : i32\nyield %u\n}\nst.global [%own], (%r)\n",
+                              false),
+                     4);
+}
+
+static void late_loads(void **state) {
+    (void)state;
+    lilac_text body = {0};
+    repeat(&body, 0, 8, "%x@ = ld.global [%own + @0000] : i32\n");
+    repeat(&body, 0, 8, "%w@ = ld.global [%all + @0000] : i32\n");
+    repeat(&body, 0, 8, "%y@ = mul %x@, %w@ : i32\n");
+    repeat(&body, 0, 8, "st.global [%own + @0000], (%y@)\n");
+    uint32_t early = pressure(lilac_text_get(&body), false);
+    uint32_t late = pressure(lilac_text_get(&body), true);
+    assert_int_equal(early, 15 + 4);   /* all that was loaded but the last, and two addresses */
+    assert_int_equal(late, 8 + 1 + 4); /* one of the weights at a time; two addresses */
+    /* Not beyond a barrier. */
+    lilac_text_clear(&body);
+    repeat(&body, 0, 8, "%w@ = ld.global [%all + @0000] : i32\n");
+    lilac_text_puts(&body, "barrier\n");
+    repeat(&body, 0, 8, "%x@ = ld.global [%own + @0000] : i32\n%y@ = mul %x@, %w@ : i32\n");
+    repeat(&body, 0, 8, "st.global [%own + @0000], (%y@)\n");
+    assert_int_equal(pressure(lilac_text_get(&body), true), pressure(lilac_text_get(&body), false));
+    lilac_text_clear(&body);
+}
+
+/* ---- blocks ----------------------------------------------------------------------------- */
+
+/* `own` words of the block's and `shared` that all blocks load, behind a barrier or not. */
+static void norm(lilac_text *body, uint32_t own, uint32_t alike, const char *barrier) {
+    repeat(body, 0, own, "%x@ = ld.global [%own + @0000] : i32\n");
+    lilac_text_puts(body, barrier);
+    repeat(body, 0, alike, "%w@ = ld.global [%all + @0000] : i32\n");
+    repeat(body, 0, alike, "%y@ = mul %x@, %w@ : i32\n");
+    repeat(body, 0, alike, "st.global [%own + @0000], (%y@)\n");
+    repeat(body, alike, own - alike, "st.global [%own + @0000], (%x@)\n");
+}
+
+static void blocks_told(void **state) {
+    (void)state;
+    static const struct told {
+        uint32_t warps, own, alike;
+        const char *barrier, *said;
+    } cases[] = {
+        {16, 44, 20, "barrier\n", ".minnctapersm 2\n"}, /* 64 registers or one block */
+        {16, 44, 20, "", NULL},                         /* nothing waits */
+        {16, 44, 4, "barrier\n", NULL},                 /* two blocks either way */
+        {16, 64, 20, "barrier\n", NULL},                /* one block either way */
+        {8, 44, 20, "barrier\n", ".minnctapersm 4\n"},
+        {4, 20, 14, "barrier\n", NULL}, /* near the most that there is room for */
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        const struct told *c = &cases[k];
+        lilac_text body = {0};
+        norm(&body, c->own, c->alike, c->barrier);
+        writing w;
+        open(&w, c->warps, lilac_text_get(&body));
+        const char *said = strstr(lilac_text_get(&w.ptx), ".minnctapersm");
+        if ((said == NULL) != (c->said == NULL) ||
+            (said != NULL && strncmp(said, c->said, strlen(c->said)) != 0)) {
+            fail_msg("case %zu: %.20s, words %u early, %u late", k, said ? said : "nothing",
+                     lilac_simt_pressure(w.module->kernels, false),
+                     lilac_simt_pressure(w.module->kernels, true));
+        }
+        close(&w);
+        lilac_text_clear(&body);
+    }
+}
+
+/* ---- borders ---------------------------------------------------------------------------- */
+
+static uint32_t count_of(const char *text, const char *word) {
+    uint32_t count = 0;
+    for (const char *at = strstr(text, word); at != NULL; at = strstr(at + 1, word)) {
+        count++;
+    }
+    return count;
+}
+
+static uint32_t borders(const char *body) {
+    writing w;
+    open(&w, 4, body);
+    const char *ptx = lilac_text_get(&w.ptx);
+    uint32_t count = count_of(ptx, "bra.uni \t$L_end_0") + count_of(ptx, "bra.uni $L_end_0");
+    assert_int_equal(count_of(ptx, "$L_end_0:"), count > 0);
+    const char *end = strstr(ptx, "$L_end_0:");
+    assert_true(end == NULL || strncmp(end, "$L_end_0:\n\tret;", 14) == 0);
+    /* Behind the last load. */
+    const char *border = strstr(ptx, "bra.uni");
+    if (count == 1) {
+        assert_null(strstr(border, "ld.global"));
+    }
+    close(&w);
+    return count;
+}
+
+static void work(lilac_text *body, uint32_t from, uint32_t count) {
+    lilac_text_printf(body, "%%v%u = add %%x, %%y : i32\n", from);
+    for (uint32_t k = from + 1; k < from + count; k++) {
+        lilac_text_printf(body, "%%v%u = mul %%v%u, %%x : i32\n", k, k - 1);
+    }
+}
+
+static void borders_behind_rows(void **state) {
+    (void)state;
+    lilac_text body = {0};
+    lilac_text_puts(&body, LOAD2);
+    work(&body, 0, 120);
+    lilac_text_puts(&body, "st.global [%own], (%v119)\n");
+    assert_int_equal(borders(lilac_text_get(&body)), 1);
+
+    lilac_text_puts(&body, "barrier\n"); /* blocks wait: occupancy.c */
+    assert_int_equal(borders(lilac_text_get(&body)), 0);
+
+    lilac_text_clear(&body); /* short work */
+    lilac_text_puts(&body, LOAD2);
+    work(&body, 0, 60);
+    lilac_text_puts(&body, "st.global [%own], (%v59)\n");
+    assert_int_equal(borders(lilac_text_get(&body)), 0);
+
+    lilac_text_clear(&body); /* one load is no row */
+    lilac_text_puts(&body, "%x = ld.global [%own] : i32\n%y = add %x, %x : i32\n");
+    work(&body, 0, 120);
+    lilac_text_puts(&body, "st.global [%own], (%v119)\n");
+    assert_int_equal(borders(lilac_text_get(&body)), 0);
+
+    lilac_text_clear(&body); /* two rows; a short way between loads keeps them in one */
+    lilac_text_puts(&body, LOAD2);
+    work(&body, 0, 120);
+    lilac_text_puts(&body, "%z = ld.global [%own + 1024] : i32\n");
+    work(&body, 200, 30);
+    lilac_text_puts(&body, "%z1 = ld.global [%own + 1536] : i32\n");
+    work(&body, 300, 120);
+    lilac_text_puts(&body, "%z2 = add %z, %z1 : i32\n%z3 = add %z2, %v119 : i32\n"
+                           "%z4 = add %z3, %v419 : i32\n%z5 = add %z4, %v229 : i32\n"
+                           "st.global [%own], (%z5)\n");
+    assert_int_equal(borders(lilac_text_get(&body)), 2);
+
+    lilac_text_clear(&body); /* in a loop */
+    lilac_text_puts(&body, "%r = loop %i = %zero to %n step %one (%s = %t) : i32 {\n" LOAD2);
+    work(&body, 0, 120);
+    lilac_text_puts(&body, "%u = add %v119, %s : i32\nyield %u\n}\nst.global [%own], (%r)\n");
+    assert_int_equal(borders(lilac_text_get(&body)), 0);
+    lilac_text_clear(&body);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_alive),
+        cmocka_unit_test(late_loads),
+        cmocka_unit_test(blocks_told),
+        cmocka_unit_test(borders_behind_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
