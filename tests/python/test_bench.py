@@ -50,6 +50,11 @@ def test_host_bound():
     assert not measure.host_bound(0.03, 0.07, 0.01)
 
 
+@pytest.mark.parametrize("host, count", [(0.05, 1), (0.08, 2), (0.15, 3), (9.0, measure.MOST_FLUSHES)])
+def test_the_buffer_is_written_until_the_host_keeps_up(host, count):
+    assert measure.flushes_for(host, once_ms=0.07, kernel_ms=0.01) == count
+
+
 def test_compile_medians_are_taken_number_by_number():
     def account(lower, total, stub=0.0):
         return {"front_ms": 1.0, "lower_ms": lower, "library_ms": 0.1, "assemble_ms": 3.0, "load_ms": 0.0,
@@ -145,6 +150,20 @@ def test_times_without_the_flush(bench):
     # A copy moves 2 GiB in 0.5 ms on this GPU, so these bytes take at least 1/1024 ms.
     assert row["lilac"]["share"] == pytest.approx(0.5 / 512 / 0.020)
     assert case.seed == 7 and case.freed
+
+
+def test_a_slow_host_gets_more_time(bench):
+    clock, compilers, make = bench
+    runner = make()
+    runner.watch.host_time = lambda launch: 0.1
+    row = runner.row(FakeCase("a", clock, compilers, {"triton": 0.002, "lilac": 0.001}))
+    assert row["flushes"] == 2 and row["ratio"] == pytest.approx(2)
+    assert not row["lilac"]["host_bound"] and runner.watch.flush_ms == pytest.approx(0.14)
+    runner.watch.host_time = lambda launch: 1.0
+    row = runner.row(FakeCase("a", clock, compilers, {"triton": 0.002, "lilac": 0.001}))
+    assert row["flushes"] == measure.MOST_FLUSHES and row["lilac"]["host_bound"]
+    runner.watch.host_time = lambda launch: 0.01
+    assert runner.row(FakeCase("a", clock, compilers, {"triton": 1, "lilac": 1}))["flushes"] == 1
 
 
 def test_arithmetic_bounds_too(bench):

@@ -10,7 +10,8 @@ other programs of bench/ take their times in the same way, and tests need none o
 Before every launch a buffer larger than any L2 cache is written, so that a launch finds nothing of
 its inputs there; an event is recorded before the launch and one after it. While the GPU writes the
 buffer, the host runs ahead and has the launch waiting when the buffer is done: what is measured is
-the kernel. Where the host is too slow for that, `host_bound` says so.
+the kernel. Where the host is too slow for that, the buffer is written several times; where that is
+not enough, `host_bound` says so.
 """
 
 import math
@@ -20,6 +21,7 @@ import time
 FLUSH_BYTES = 256 << 20
 MOST_LAUNCHES = 400   # a round and side: enough for any median, few enough for the driver's queue
 LEAST_LAUNCHES = 10
+MOST_FLUSHES = 4
 
 
 def geometric_mean(values):
@@ -55,24 +57,35 @@ def host_bound(host_ms, flush_ms, kernel_ms):
     return host_ms > 0.9 * (flush_ms + kernel_ms)
 
 
+def flushes_for(host_ms, once_ms, kernel_ms):
+    """How often the buffer is written before each launch, `once_ms` a time, so that the host keeps up."""
+    return next((count for count in range(1, MOST_FLUSHES)
+                 if not host_bound(host_ms, count * once_ms, kernel_ms)), MOST_FLUSHES)
+
+
 class Stopwatch:
     """Times launches on the current CUDA device. With `clean` the buffer is read before each launch
     instead of being written: then the cache holds nothing that the kernel's traffic has to write
     back."""
 
     def __init__(self, torch, clean=False):
-        self.torch, self.clean = torch, clean
+        self.torch, self.clean, self.flushes = torch, clean, 1
         self.buffer = torch.zeros(FLUSH_BYTES // 4, dtype=torch.int32, device="cuda")
         self.events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
                        for _ in range(MOST_LAUNCHES)]
         self.time(lambda: None, LEAST_LAUNCHES)
-        self.flush_ms = statistics.median(self.time_bare(self.flush, LEAST_LAUNCHES))
+        self.once_ms = statistics.median(self.time_bare(self.flush, LEAST_LAUNCHES))
 
     def flush(self):
-        if self.clean:
-            self.buffer.max()
-        else:
-            self.buffer.zero_()
+        for _ in range(self.flushes):
+            if self.clean:
+                self.buffer.max()
+            else:
+                self.buffer.zero_()
+
+    @property
+    def flush_ms(self):
+        return self.flushes * self.once_ms
 
     def elapsed(self, count):
         self.torch.cuda.synchronize()
