@@ -2,10 +2,10 @@
  *
  *   nodes        tensors that are computed once, and sites (memory operations, reductions, joins)
  *   groups       nodes that must agree: operands and results of element-wise operations, what loops
- *                and branches carry, a memory operation and its pointers
- *   components   groups that would like to agree: a memory operation and its data and mask. Where
- *                they do not, a conversion stands between
- *   edges        components linked by a shape operation, a reduction, a join or a split
+ *                and branches carry
+ *   components   groups that would like to agree: a memory operation and its pointers, data and
+ * mask. Where they do not, a conversion stands between edges        components linked by a shape
+ * operation, a reduction, a join or a split
  *
  *       load ─ x ─ (x - max) ─ exp ─ store        one component [16, 256]
  *                │        ╲
@@ -30,6 +30,7 @@
 /* Beyond this many memory operations of one component the choice is among the plain layouts: the
  * time to choose stays in proportion to the program. */
 #define MANY_SITES 32
+#define LOOK_BACK  6 /* operations that are done again in another layout */
 /* Measured on an H200: transposes of [128, 64] bf16 and [64, 64] f32 tiles by shared memory, a
  * quarter of the price of their sectors, take 46.9 and 45.2 us; without it, at 64-byte runs on one
  * side, 48.1 to 51, whichever side that is. */
@@ -93,9 +94,7 @@ static void relate_memory(assignment *a, const listed_op *listed) {
     const lilac_tile_op *op = listed->op;
     uint32_t node = listed->site->node;
     listed->site->first_link = a->edge_count;
-    if (is_fixed(a, op->operands[0].value))
-        unite(a->group, op->operands[0].value->id, node);
-    for (uint32_t i = 1; i < op->operand_count; i++)
+    for (uint32_t i = 0; i < op->operand_count; i++)
         if (is_fixed(a, op->operands[i].value))
             link_nodes(a, NULL, op->operands[i].value->id, node);
     for (uint32_t i = 0; i < op->result_count; i++)
@@ -335,6 +334,30 @@ static const lilac_tile_value *value_of_edge(const assignment *a, const layout_e
     return a->value[edge->from < a->value_count ? edge->from : edge->to];
 }
 
+/* Bits of the elements that have to move for a value to be in another layout: pointers and widened
+ * numbers are made again of what they come from (rematerialise.c). */
+static uint32_t narrowest(const assignment *a, const lilac_tile_value *value, uint32_t depth) {
+    const lilac_tile_op *op = value->op;
+    uint32_t bits = lilac_tile_element_bits(value->type);
+    const lilac_tile_value *only = NULL;
+    if (op == NULL || depth == 0 || op->result_count != 1 || op->region_count != 0 ||
+        lilac_assign_is_heavy(op->code) ||
+        (lilac_tile_op_info_get(op->code)->traits & (LILAC_TILE_PURE | LILAC_TILE_ELEMENTWISE)) !=
+            (LILAC_TILE_PURE | LILAC_TILE_ELEMENTWISE))
+        return bits;
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+        if (!is_fixed(a, op->operands[i].value))
+            continue;
+        if (only != NULL && only != op->operands[i].value)
+            return bits;
+        only = op->operands[i].value;
+    }
+    if (only == NULL)
+        return bits;
+    uint32_t before = narrowest(a, only, depth - 1);
+    return before < bits ? before : bits;
+}
+
 /* What conversions beside an access cost, once: where they take far less than its sectors, and the
  * kernel does nothing but bring data from one order into another, other blocks' accesses hide most
  * of it. */
@@ -362,7 +385,8 @@ static int64_t apart(assignment *a, layout_site *site, const lilac_layout *layou
         for (uint32_t k = 0; k < site->link_count && moves < PRICE_IMPOSSIBLE; k++) {
             const layout_edge *link = &a->edges[site->first_link + k];
             bool comes = link->to == site->node;
-            uint32_t bits = lilac_tile_element_bits(value_of_edge(a, link)->type);
+            uint32_t bits = comes ? narrowest(a, value_of_edge(a, link), LOOK_BACK)
+                                  : lilac_tile_element_bits(value_of_edge(a, link)->type);
             moves += lilac_price_conversion(a, comes ? layout : own, comes ? own : layout, bits);
         }
         cost += lilac_price_times(beside(a, &access, moves), site->weight);

@@ -257,6 +257,33 @@ static void narrow_elements_stand_in_runs(void **state) {
 }
 
 /* A conversion stands where it is cheapest: before elements get wider. */
+/* Where a memory operation wants its pointers otherwise than what they are made of, they alone
+ * change: offsets come by rows and are stored by rows, but what they point to runs along columns.
+ */
+static void pointers_change_alone(void **state) {
+    (void)state;
+    program p;
+    program_body(
+        &p,
+        TILE("x", "p", "64", "1") TILE("y", "p", "1", "32") LOAD(
+            "v", "x") "%i = arith.fptosi %v : tensor<32x64xf32> to tensor<32x64xi32>\n"
+                      "%ws = tt.splat %w : !tt.ptr<f32> -> tensor<32x64x!tt.ptr<f32>>\n"
+                      "%at = tt.addptr %ws, %i {tt.contiguity = dense<[32, 1]> : "
+                      "tensor<2xi32>, tt.divisibility = dense<[16, 16]> : tensor<2xi32>} : "
+                      "tensor<32x64x!tt.ptr<f32>>, tensor<32x64xi32>\n" LOAD("g", "at") STORE(
+                          "y",
+                          "g") "%f = arith.sitofp %i : tensor<32x64xi32> to tensor<32x64xf32>\n"
+                               "%e = math.exp %f : tensor<32x64xf32>\n" STORE("x", "e"),
+        4);
+    assert_true(program_assign(&p, true));
+    lilac_conversion_report report;
+    lilac_engine_conversions(&report, p.module->arena, p.module->functions, &p.target);
+    assert_true(report.count <= 1);
+    for (uint32_t i = 0; i < report.count; i++)
+        assert_true(report.conversions[i].element_bits <= 32);
+    program_clear(&p);
+}
+
 static void conversions_move_to_narrow_elements(void **state) {
     (void)state;
     program p;
@@ -578,6 +605,7 @@ int main(void) {
         cmocka_unit_test(narrow_elements_stand_in_runs),
         cmocka_unit_test(conversions_are_reported),
         cmocka_unit_test(vectors_cross_dimensions),
+        cmocka_unit_test(pointers_change_alone),
         cmocka_unit_test(conversions_move_to_narrow_elements),
         cmocka_unit_test(conversions_move_into_branches_and_out_of_loops),
         cmocka_unit_test(sums_of_rows_stay_in_warps),
