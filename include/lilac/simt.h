@@ -435,10 +435,6 @@ LILAC_API bool lilac_simt_opt_contract(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_cse(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_licm(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_dce(lilac_simt_kernel *kernel);
-/* Loads of loops with barriers, an iteration ahead: the next iteration's are issued before this
- * one's barriers and carried as values. Only in loops without effects on global memory, and only
- * loads whose address follows from the counter. */
-LILAC_API bool lilac_simt_opt_prefetch(lilac_simt_kernel *kernel);
 /* Barriers for shared memory that order nothing: no accesses before and after that conflict, or
  * others between them that order them already. Relies on what accesses promise. */
 LILAC_API bool lilac_simt_opt_barriers(lilac_simt_kernel *kernel);
@@ -447,6 +443,8 @@ LILAC_API bool lilac_simt_opt_barriers(lilac_simt_kernel *kernel);
  * value is computed just before it is first needed. `late`: so are loads that all blocks make
  * alike; else every load stands where the text has it. */
 LILAC_API uint32_t lilac_simt_pressure(const lilac_simt_kernel *kernel, bool late);
+/* How many blocks of the kernel a multiprocessor has room for when each thread has that pressure. */
+LILAC_API uint32_t lilac_simt_resident_blocks(const lilac_simt_kernel *kernel, uint32_t pressure);
 
 LILAC_END
 

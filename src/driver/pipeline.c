@@ -7,7 +7,7 @@
  *   tile   %v = tt.load %p : tensor<4096x!tt.ptr<f16>, #ttg.linear<{…}>>
  *    │ lower
  *   simt   %8, %9, %10, %11 = ld.global …
- *    │ fold, cse, licm, prefetch, fold, barriers, dce
+ *    │ fold, cse, licm, fold, barriers, dce
  *   simt   fewer of them
  *    │ ptx
  *   text   ld.global.v4.b32 {%r1, …}, [%rd1];
@@ -97,7 +97,6 @@ static const pass_row passes[] = {
     {"fold",           NULL,              NULL,                         lilac_simt_opt_fold},
     {"cse",            NULL,              NULL,                         lilac_simt_opt_cse},
     {"licm",           NULL,              NULL,                         lilac_simt_opt_licm},
-    {"prefetch",       NULL,              NULL,                         lilac_simt_opt_prefetch},
     {"fold",           NULL,              NULL,                         lilac_simt_opt_fold},
     {"barriers",       NULL,              NULL,                         lilac_simt_opt_barriers},
     {"dce",            NULL,              NULL,                         lilac_simt_opt_dce},

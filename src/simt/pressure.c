@@ -23,6 +23,13 @@
 
 #include <string.h>
 
+enum {
+    ON_TOP = 12,           /* an assembler needs a twelfth more than what is alive: found with ptxas
+                              over the kernels of the benchmark; with less it spills */
+    UNIT = 8,              /* a thread's registers come in as many at a time */
+    RESERVED_SHARED = 1024 /* bytes of shared memory that a block takes besides its own */
+};
+
 typedef lilac_simt_instruction instruction;
 
 typedef struct counter {
@@ -266,4 +273,16 @@ uint32_t lilac_simt_pressure(const lilac_simt_kernel *kernel, bool late) {
     lilac_heap_free(c.order);
     lilac_heap_free(c.stack);
     return c.most;
+}
+
+uint32_t lilac_simt_resident_blocks(const lilac_simt_kernel *kernel, uint32_t pressure) {
+    const lilac_arch *arch = kernel->module->arch;
+    uint32_t need = pressure + (pressure + ON_TOP - 1) / ON_TOP;
+    need = (need + UNIT - 1) / UNIT * UNIT;
+    uint32_t warps = need > 0 ? arch->registers / (arch->warp_size * need) : arch->resident_warps;
+    warps = warps < arch->resident_warps ? warps : arch->resident_warps;
+    uint32_t blocks = warps / kernel->num_warps;
+    uint32_t shared =
+        (arch->shared_bytes + RESERVED_SHARED) / (kernel->shared_bytes + RESERVED_SHARED);
+    return blocks < shared ? blocks : shared;
 }

@@ -391,7 +391,6 @@ static bool compile(lilac_compilation *made, lilac_context *context, const progr
         (void)lilac_simt_opt_fold(k);
         (void)lilac_simt_opt_cse(k);
         (void)lilac_simt_opt_licm(k);
-        (void)lilac_simt_opt_prefetch(k);
         (void)lilac_simt_opt_fold(k);
         (void)lilac_simt_opt_barriers(k);
         (void)lilac_simt_opt_dce(k);

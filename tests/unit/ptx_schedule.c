@@ -191,10 +191,11 @@ static uint32_t borders(const char *body) {
     return count;
 }
 
-static void work(lilac_text *body, uint32_t from, uint32_t count) {
-    lilac_text_printf(body, "%%v%u = add %%x, %%y : i32\n", from);
+/* A chain of operations on what was loaded (%t, the thread: on nothing that was). */
+static void work(lilac_text *body, uint32_t from, uint32_t count, const char *on) {
+    lilac_text_printf(body, "%%v%u = add %s, %s : i32\n", from, on, on);
     for (uint32_t k = from + 1; k < from + count; k++) {
-        lilac_text_printf(body, "%%v%u = mul %%v%u, %%x : i32\n", k, k - 1);
+        lilac_text_printf(body, "%%v%u = mul %%v%u, %s : i32\n", k, k - 1, on);
     }
 }
 
@@ -202,7 +203,7 @@ static void borders_behind_rows(void **state) {
     (void)state;
     lilac_text body = {0};
     lilac_text_puts(&body, LOAD2);
-    work(&body, 0, 120);
+    work(&body, 0, 120, "%x");
     lilac_text_puts(&body, "st.global [%own], (%v119)\n");
     assert_int_equal(borders(lilac_text_get(&body)), 1);
 
@@ -211,23 +212,38 @@ static void borders_behind_rows(void **state) {
 
     lilac_text_clear(&body); /* short work */
     lilac_text_puts(&body, LOAD2);
-    work(&body, 0, 60);
+    work(&body, 0, 60, "%x");
     lilac_text_puts(&body, "st.global [%own], (%v59)\n");
+    assert_int_equal(borders(lilac_text_get(&body)), 0);
+
+    lilac_text_clear(&body); /* work that waits for no load */
+    lilac_text_puts(&body, LOAD2);
+    work(&body, 0, 120, "%t");
+    lilac_text_puts(&body, "%z = add %x, %y : i32\n%z1 = add %z, %v119 : i32\n"
+                           "st.global [%own], (%z1)\n");
+    assert_int_equal(borders(lilac_text_get(&body)), 0);
+
+    lilac_text_clear(&body); /* a shuffle on the way */
+    lilac_text_puts(&body, LOAD2);
+    work(&body, 0, 60, "%x");
+    lilac_text_puts(&body, "%z = shuffle xor %v59, %one : i32\n");
+    work(&body, 200, 120, "%z");
+    lilac_text_puts(&body, "%z1 = add %v319, %y : i32\nst.global [%own], (%z1)\n");
     assert_int_equal(borders(lilac_text_get(&body)), 0);
 
     lilac_text_clear(&body); /* one load is no row */
     lilac_text_puts(&body, "%x = ld.global [%own] : i32\n%y = add %x, %x : i32\n");
-    work(&body, 0, 120);
+    work(&body, 0, 120, "%x");
     lilac_text_puts(&body, "st.global [%own], (%v119)\n");
     assert_int_equal(borders(lilac_text_get(&body)), 0);
 
     lilac_text_clear(&body); /* two rows; a short way between loads keeps them in one */
     lilac_text_puts(&body, LOAD2);
-    work(&body, 0, 120);
+    work(&body, 0, 120, "%x");
     lilac_text_puts(&body, "%z = ld.global [%own + 1024] : i32\n");
-    work(&body, 200, 30);
+    work(&body, 200, 30, "%z");
     lilac_text_puts(&body, "%z1 = ld.global [%own + 1536] : i32\n");
-    work(&body, 300, 120);
+    work(&body, 300, 120, "%z1");
     lilac_text_puts(&body, "%z2 = add %z, %z1 : i32\n%z3 = add %z2, %v119 : i32\n"
                            "%z4 = add %z3, %v419 : i32\n%z5 = add %z4, %v229 : i32\n"
                            "st.global [%own], (%z5)\n");
@@ -235,7 +251,7 @@ static void borders_behind_rows(void **state) {
 
     lilac_text_clear(&body); /* in a loop */
     lilac_text_puts(&body, "%r = loop %i = %zero to %n step %one (%s = %t) : i32 {\n" LOAD2);
-    work(&body, 0, 120);
+    work(&body, 0, 120, "%x");
     lilac_text_puts(&body, "%u = add %v119, %s : i32\nyield %u\n}\nst.global [%own], (%r)\n");
     assert_int_equal(borders(lilac_text_get(&body)), 0);
     lilac_text_clear(&body);

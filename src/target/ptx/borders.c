@@ -10,37 +10,55 @@
  * of a basic block, so one is made behind the last load of a row: a branch on a condition that is
  * never true and that no assembler can know (a grid has fewer than 2^31 blocks along x).
  *
- * A row is at least two loads with fewer than WORK operations between any two. It gets a border
- * when at least WORK operations follow it before a store or other control. That costs the registers
- * of the row, so it is done where they are well spent: not in loops, where the loads of one
- * iteration are short of room already, and not in kernels whose blocks wait at barriers, where
- * other blocks do more good than loads in a row (occupancy.c). */
+ * A row is at least two loads with less than WORK of arithmetic on what they load between any two.
+ * It gets a border when at least WORK operations on what it loads follow before a shuffle, a store
+ * or other control: work that waits for none of it is better left where ptxas wants it. A border
+ * costs the registers of the row, so it is made where they are well spent: not in loops, where the
+ * loads of one iteration are short of room already, and not in kernels whose blocks wait at
+ * barriers, where other blocks do more good than loads in a row (occupancy.c). */
 #include "emit.h"
 
 enum { WORK = 100 };
 
-static bool is_border(const lilac_simt_instruction *i) {
+static bool ends_row(const lilac_simt_instruction *i) {
     return lilac_simt_op_info_get((lilac_simt_opcode)i->code)->traits &
-           (LILAC_SIMT_WRITES | LILAC_SIMT_SYNC | LILAC_SIMT_REGIONS | LILAC_SIMT_TERMINATOR);
+           (LILAC_SIMT_WRITES | LILAC_SIMT_SYNC | LILAC_SIMT_REGIONS | LILAC_SIMT_TERMINATOR |
+            LILAC_SIMT_CONVERGENT);
 }
 
-const lilac_simt_instruction *lilac_ptx_next_border(const lilac_simt_instruction *from) {
+/* Does it work on what the row at hand loads? Then so does what works on its results. */
+static bool works_on_row(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    for (uint32_t k = 0; k < i->operand_count; k++) {
+        if (e->rows[i->operands[k]] == e->row) {
+            for (uint32_t r = 0; r < i->result_count; r++) {
+                e->rows[i->result + r] = e->row;
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
+const lilac_simt_instruction *lilac_ptx_next_border(lilac_ptx_emitter *e,
+                                                    const lilac_simt_instruction *from) {
     const lilac_simt_instruction *last = NULL;
     uint32_t loads = 0, work = 0;
+    e->row++;
     for (const lilac_simt_instruction *i = from; i != NULL; i = i->next) {
-        if (is_border(i)) {
-            last = NULL;
+        bool load = i->code == LILAC_SIMT_OP_LD_GLOBAL;
+        if (ends_row(i) || (load && work >= WORK)) {
             loads = work = 0;
-        } else if (i->code == LILAC_SIMT_OP_LD_GLOBAL) {
+            e->row++;
+        }
+        if (load) {
             last = i;
             loads++;
             work = 0;
-        } else if (i->operand_count > 0) {
-            work++;
-            if (work >= WORK && loads > 1) {
-                return last;
+            for (uint32_t r = 0; r < i->result_count; r++) {
+                e->rows[i->result + r] = e->row;
             }
-            loads = work < WORK ? loads : 0;
+        } else if (works_on_row(e, i) && ++work >= WORK && loads > 1) {
+            return last;
         }
     }
     return NULL;

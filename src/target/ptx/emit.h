@@ -76,6 +76,8 @@ typedef struct lilac_ptx_emitter {
     uint32_t *pending; /* by home: parallel copies that still read it; zero between copies */
     uint32_t labels;
     uint32_t borders; /* scheduling borders so far */
+    uint32_t *rows;   /* of values: the row of loads they were last seen to follow from */
+    uint32_t row;     /* at hand; borders.c */
     bool guarded; /* a guard was written: the line is already begun */
     char *names;  /* room for more names */
     size_t names_left;
@@ -244,7 +246,8 @@ void lilac_ptx_body(lilac_ptx_emitter *e, const lilac_simt_body *body);
 
 /* The load that the next border stands behind, from an instruction on (NULL: none is left), and a
  * border, here. */
-const lilac_simt_instruction *lilac_ptx_next_border(const lilac_simt_instruction *from);
+const lilac_simt_instruction *lilac_ptx_next_border(lilac_ptx_emitter *e,
+                                                    const lilac_simt_instruction *from);
 void lilac_ptx_border(lilac_ptx_emitter *e);
 
 /* ---- occupancy (occupancy.c) ------------------------------------------------------------- */

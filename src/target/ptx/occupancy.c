@@ -14,16 +14,8 @@
  * the larger number, unless that is near the most that a multiprocessor holds, where another block
  * is worth little and a register too few much. Everywhere else it is left alone: being told a
  * number it also takes all the registers that this number allows.
- *
- * The estimates are of what is alive; a twelfth more is what ptxas needs, found over the kernels of
- * the benchmark: with less it spills. */
+ */
 #include "emit.h"
-
-enum {
-    ON_TOP = 12,           /* need: estimate + estimate / ON_TOP */
-    UNIT = 8,              /* a thread's registers come in as many at a time */
-    RESERVED_SHARED = 1024 /* bytes of shared memory that a block takes besides its own */
-};
 
 bool lilac_ptx_waits(const lilac_simt_body *body) {
     for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
@@ -39,24 +31,12 @@ bool lilac_ptx_waits(const lilac_simt_body *body) {
     return false;
 }
 
-/* How many blocks have room when each thread needs so many registers. */
-static uint32_t blocks_with(const lilac_simt_kernel *kernel, const lilac_arch *arch,
-                            uint32_t pressure) {
-    uint32_t need = pressure + (pressure + ON_TOP - 1) / ON_TOP;
-    need = (need + UNIT - 1) / UNIT * UNIT;
-    uint32_t warps = arch->registers / (arch->warp_size * need);
-    warps = warps < arch->resident_warps ? warps : arch->resident_warps;
-    return warps / kernel->num_warps;
-}
-
 uint32_t lilac_ptx_blocks(const lilac_simt_kernel *kernel, const lilac_arch *arch) {
     if (kernel->num_ctas > 1 || !lilac_ptx_waits(kernel->body)) {
         return 0;
     }
-    uint32_t late = blocks_with(kernel, arch, lilac_simt_pressure(kernel, true));
-    uint32_t early = blocks_with(kernel, arch, lilac_simt_pressure(kernel, false));
-    uint32_t most_shared =
-        (arch->shared_bytes + RESERVED_SHARED) / (kernel->shared_bytes + RESERVED_SHARED);
+    uint32_t late = lilac_simt_resident_blocks(kernel, lilac_simt_pressure(kernel, true));
+    uint32_t early = lilac_simt_resident_blocks(kernel, lilac_simt_pressure(kernel, false));
     bool near_most = 4 * late * kernel->num_warps > 3 * arch->resident_warps;
-    return late > early && late > 1 && late <= most_shared && !near_most ? late : 0;
+    return late > early && late > 1 && !near_most ? late : 0;
 }

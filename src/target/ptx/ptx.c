@@ -253,7 +253,7 @@ static void instruction(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
 void lilac_ptx_body(lilac_ptx_emitter *e, const lilac_simt_body *body) {
     bool lines = e->options->comments || e->options->line_info;
     bool bordered = body->parent == NULL && !lilac_ptx_waits(body);
-    const lilac_simt_instruction *border = bordered ? lilac_ptx_next_border(body->first) : NULL;
+    const lilac_simt_instruction *border = bordered ? lilac_ptx_next_border(e, body->first) : NULL;
     for (const lilac_simt_instruction *i = body->first; i != body->last; i = i->next) {
         if (lines && i->location && i->location != e->location && i->code != LILAC_SIMT_OP_CONST)
             source_line(e, i->location);
@@ -262,7 +262,7 @@ void lilac_ptx_body(lilac_ptx_emitter *e, const lilac_simt_body *body) {
             return;
         if (i == border) {
             lilac_ptx_border(e);
-            border = lilac_ptx_next_border(i->next);
+            border = lilac_ptx_next_border(e, i->next);
         }
     }
 }
@@ -386,7 +386,8 @@ static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) 
     e->head.length = e->code.length = e->cold.length = 0;
     e->forced_count = 0;
     e->labels = 0;
-    e->borders = 0;
+    e->borders = e->row = 0;
+    e->rows = lilac_arena_array(e->arena, uint32_t, kernel->value_count + 1);
     e->location = 0;
     e->file = NULL;
     memset(e->numbered, 0, sizeof e->numbered);
