@@ -9,8 +9,7 @@
  *
  * Such a tensor is then made from scalars by a few instructions: each operation that uses it may
  * have it in a layout of its own, nothing is carried for each register, and what registers add to
- * the pointer are constants where offsets are. (carry.c carries a part of it again, once there are
- * layouts, where that is fewer instructions.)
+ * the pointer are constants where offsets are.
  *
  * A carried value is followed from the argument to what is yielded, through additions of uniform
  * steps, branches and loops inside. All that it goes through becomes a scalar in place: arguments,
@@ -511,6 +510,34 @@ static bool is_candidate(const advancing *a, const lilac_tile_value *value) {
              (element->scalar == LILAC_I32 || element->scalar == LILAC_I64)));
 }
 
+/* Pointers all of whose offsets are known but for the thread's part, moved by additions in the body
+ * of a counted loop alone: the lowering carries them as one register and advances it, so there is
+ * nothing to gain. */
+static bool is_one_already(const lilac_tile_op *loop, uint32_t slot) {
+    const lilac_tile_block *body = loop->regions[0]->first;
+    const lilac_tile_value *value = loop->operands[3 + slot].value;
+    const lilac_tile_value *next = end_of(loop->regions[0])->operands[slot].value;
+    if (!lilac_tile_is_pointer(value->type) || next == body->arguments[1 + slot])
+        return false;
+    for (; value->op != NULL && value->op->code != LILAC_TILE_OP_TT_SPLAT;
+         value = value->op->operands[0].value)
+        if (value->op->code == LILAC_TILE_OP_TT_ADDPTR &&
+            !is_of_ranges(value->op->operands[1].value, LOOK_BACK))
+            return false;
+    while (next != body->arguments[1 + slot]) {
+        int64_t number;
+        const lilac_tile_op *op = next->op;
+        if (op == NULL || op->parent != body || op->code != LILAC_TILE_OP_TT_ADDPTR)
+            return false;
+        const lilac_tile_value *step = op->operands[1].value;
+        if (!lilac_engine_constant(step, &number) &&
+            (step->op == NULL || step->op->code != LILAC_TILE_OP_TT_SPLAT))
+            return false;
+        next = op->operands[0].value;
+    }
+    return true;
+}
+
 static void try_slot(advancing *a, lilac_tile_op *loop, uint32_t slot) {
     bool counts = loop->code == LILAC_TILE_OP_SCF_FOR;
     uint32_t index = counts ? 3 + slot : slot;
@@ -522,7 +549,8 @@ static void try_slot(advancing *a, lilac_tile_op *loop, uint32_t slot) {
                                 : loop->regions[0]->first->arguments[slot]) ||
         !split(a, initial, &how, &scalar, NULL) ||
         !(counts ? for_follows(a, loop, slot, MOST_STEPS)
-                 : while_follows(a, loop, slot, MOST_STEPS)))
+                 : while_follows(a, loop, slot, MOST_STEPS)) ||
+        (counts && is_one_already(loop, slot)))
         return;
     recipe *kept = lilac_arena_new(a->arena, recipe);
     (void)split(a, initial, kept, &scalar, loop);

@@ -24,6 +24,9 @@ enum { LINE = 256, PLACES = 4096 };
 #define ADD(to, a, b)    "%" to " = arith.addi %" a ", %" b " : " NUMBERS "\n"
 #define LOAD(to, from)   "%" to " = tt.load %" from " : " POINTERS "\n"
 #define STORE(at, value) "tt.store %" at ", %" value " : " POINTERS "\n"
+#define SPREAD                                                                                     \
+    "%ns = tt.splat %n : i32 -> " NUMBERS "\n%in = arith.muli %i, %ns : " NUMBERS                  \
+    "\n" MOVE("far", "xs", "in")
 #define FOR(arguments)                                                                             \
     "%l:2 = scf.for %k = %zero to %n step %one iter_args(" arguments ") -> (" POINTERS             \
     ", " NUMBERS ") : i32 {\n"
@@ -32,6 +35,14 @@ enum { LINE = 256, PLACES = 4096 };
 /* x[i] = i; n = 4, d = 100: what y[i] must be. */
 static int64_t four_lines(uint32_t i) { /* lines at 0, 100, 200, 300 */
     return 4 * (int64_t)i + 600;
+}
+
+static int64_t spread(uint32_t i) { /* at 4 i, and so on */
+    return 16 * (int64_t)i + 600;
+}
+
+static int64_t spread_and_last(uint32_t i) {
+    return spread(i) + 4 * (int64_t)i + 400;
 }
 
 static int64_t and_the_last(uint32_t i) { /* and what the pointers are at in the end */
@@ -79,24 +90,34 @@ static const struct {
     int64_t (*expected)(uint32_t i);
     uint32_t tensors; /* of pointers or offsets, carried in all loops afterwards */
 } programs[] = {
+    {"pointers at distances that are not known",
+     SPREAD FOR("%at = %far, %sum = %none") LOAD("v", "at") ADD("s", "sum", "v")
+         MOVE("next", "at", "ds") YIELD("next", "s") STORE("q", "l#1"),
+     spread, 0},
+    {"used after the loop, at distances that are not known",
+     SPREAD FOR("%at = %far, %sum = %none") LOAD("v", "at") ADD("s", "sum", "v")
+         MOVE("next", "at", "ds") YIELD("next", "s") LOAD("w", "l#0") ADD("t", "l#1", "w")
+             STORE("q", "t"),
+     spread_and_last, 0},
+    /* these are one register of a thread already */
     {"a loop",
      FOR("%at = %p, %sum = %none") LOAD("v", "at") ADD("s", "sum", "v") MOVE("next", "at", "ds")
          YIELD("next", "s") STORE("q", "l#1"),
-     four_lines, 0},
+     four_lines, 1},
     {"used after the loop",
      FOR("%at = %p, %sum = %none") LOAD("v", "at") ADD("s", "sum", "v") MOVE("next", "at", "ds")
          YIELD("next", "s") LOAD("w", "l#0") ADD("t", "l#1", "w") STORE("q", "t"),
-     and_the_last, 0},
+     and_the_last, 1},
     {"moved before it is used",
      "%m = arith.constant dense<-100> : " NUMBERS "\n" MOVE("before", "p", "m")
          FOR("%at = %before, %sum = %none") MOVE("next", "at", "ds") LOAD("v", "next")
              ADD("s", "sum", "v") YIELD("next", "s") STORE("q", "l#1"),
-     four_lines, 0},
+     four_lines, 1},
     {"steps that change", /* by the loop's counter */
      FOR("%at = %p, %sum = %none") LOAD("v", "at")
          ADD("s", "sum", "v") "%ks = tt.splat %k : i32 -> " NUMBERS "\n" MOVE("next", "at", "ks")
              YIELD("next", "s") STORE("q", "l#1"),
-     changing, 0},
+     changing, 1},
     {"backwards, in steps that are a sum of uniform tensors",
      "%m = arith.constant dense<-300> : " NUMBERS "\n%a = arith.constant dense<1000> : " NUMBERS
      "\n" MOVE("far", "p", "a") FOR("%at = %far, %sum = %none") LOAD("v", "at") ADD("s", "sum", "v")
