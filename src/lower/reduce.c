@@ -57,40 +57,50 @@ static bool is_commutative(const lilac_tile_op *op, uint32_t i) {
 
 /* ---- registers --------------------------------------------------------------------------- */
 
+/* Words of a thread's elements up to which all of them may wait in registers, and from which on
+ * they keep ptxas from reading ahead unless they do. */
+#define MOST_WORDS 128
+#define MANY_WORDS 64
+
 /* One element for each group.
  *
  * The tree of lilac_reduce_combine_tree, but in the order in which registers come, all groups side
  * by side: as a binary counter counts, partials of 2^k registers wait for their neighbours. So what
- * is loaded first is taken up first, and of a group no more wait than the tree is deep. */
+ * is loaded first is taken up first, and of a group no more wait than the tree is deep.
+ *
+ * Of vectors that hold several groups, many of them, ptxas then reads few ahead, to save registers.
+ * As long as there is room for all, one group is finished after the other: the first needs every
+ * vector, and all are on their way at once. */
 static lilac_simt_value *fold_registers(lilac_lowering *l, const lilac_tile_op *op,
                                         const lilac_reduce_plan *p) {
     uint32_t groups = 1U << p->group_bits, folds = 1U << p->fold_bits, n = p->operands;
     uint32_t levels = p->fold_bits + 1;
+    uint32_t words = groups * folds * lilac_tile_element_bits(op->operands[0].value->type) / 32;
+    bool one_by_one = words > MANY_WORDS && words <= MOST_WORDS;
     lilac_simt_value *results = lilac_arena_array(l->arena, lilac_simt_value, (size_t)groups * n);
     lilac_simt_value *waiting =
         lilac_arena_array(l->arena, lilac_simt_value, (size_t)groups * levels * n);
-    for (uint32_t t = 0; t < folds; t++) {
-        for (uint32_t g = 0; g < groups; g++) {
-            lilac_simt_value *own = waiting + (size_t)g * levels * n,
-                             *element = results + (size_t)g * n;
-            uint32_t r = 0, level = 0;
-            for (uint32_t i = 0; i < p->group_bits; i++) {
-                r |= (g >> i & 1) << p->group_register[i];
-            }
-            for (uint32_t i = 0; i < p->fold_bits; i++) {
-                r ^= t >> i & 1 ? p->fold_masks[i] : 0;
-            }
-            for (uint32_t i = 0; i < n; i++) {
-                element[i] = lilac_lower_get(l, lilac_lower_operand(l, op, i), r);
-            }
-            for (; t >> level & 1; level++) {
-                if (!lilac_lower_combine(l, op, own + (size_t)level * n, element)) {
-                    return NULL;
-                }
-                memcpy(element, own + (size_t)level * n, n * sizeof *element);
-            }
-            memcpy(own + (size_t)level * n, element, n * sizeof *element);
+    for (uint32_t k = 0; k < groups * folds; k++) {
+        uint32_t g = one_by_one ? k / folds : k % groups, t = one_by_one ? k % folds : k / groups;
+        lilac_simt_value *own = waiting + (size_t)g * levels * n,
+                         *element = results + (size_t)g * n;
+        uint32_t r = 0, level = 0;
+        for (uint32_t i = 0; i < p->group_bits; i++) {
+            r |= (g >> i & 1) << p->group_register[i];
         }
+        for (uint32_t i = 0; i < p->fold_bits; i++) {
+            r ^= t >> i & 1 ? p->fold_masks[i] : 0;
+        }
+        for (uint32_t i = 0; i < n; i++) {
+            element[i] = lilac_lower_get(l, lilac_lower_operand(l, op, i), r);
+        }
+        for (; t >> level & 1; level++) {
+            if (!lilac_lower_combine(l, op, own + (size_t)level * n, element)) {
+                return NULL;
+            }
+            memcpy(element, own + (size_t)level * n, n * sizeof *element);
+        }
+        memcpy(own + (size_t)level * n, element, n * sizeof *element);
     }
     return results;
 }
