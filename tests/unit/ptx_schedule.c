@@ -231,6 +231,15 @@ static void borders_behind_rows(void **state) {
     lilac_text_puts(&body, "%z1 = add %v319, %y : i32\nst.global [%own], (%z1)\n");
     assert_int_equal(borders(lilac_text_get(&body)), 0);
 
+    lilac_text_clear(&body); /* a very long row, and one as long as it may be */
+    for (uint32_t words = 64; words < 66; words++) {
+        lilac_text_clear(&body);
+        repeat(&body, 0, words, "%x@ = ld.global [%own + @0000] : i32\n");
+        repeat(&body, 0, words, "%y@ = mul %x@, %x@ : i32\n%z@ = add %y@, %t : i32\n");
+        repeat(&body, 0, words, "st.global [%own + @0000], (%z@)\n");
+        assert_int_equal(borders(lilac_text_get(&body)), words == 64);
+    }
+
     lilac_text_clear(&body); /* one load is no row */
     lilac_text_puts(&body, "%x = ld.global [%own] : i32\n%y = add %x, %x : i32\n");
     work(&body, 0, 120, "%x");

@@ -15,10 +15,11 @@
  * or other control: work that waits for none of it is better left where ptxas wants it. A border
  * costs the registers of the row, so it is made where they are well spent: not in loops, where the
  * loads of one iteration are short of room already, and not in kernels whose blocks wait at
- * barriers, where other blocks do more good than loads in a row (occupancy.c). */
+ * barriers, where other blocks do more good than loads in a row (occupancy.c), nor where a row is
+ * very long or all the rows together leave room for one block only. */
 #include "emit.h"
 
-enum { WORK = 100 };
+enum { WORK = 100, MOST_WORDS = 64 };
 
 static bool ends_row(const lilac_simt_instruction *i) {
     return lilac_simt_op_info_get((lilac_simt_opcode)i->code)->traits &
@@ -39,29 +40,39 @@ static bool works_on_row(lilac_ptx_emitter *e, const lilac_simt_instruction *i) 
     return false;
 }
 
+static uint32_t words_of(lilac_ptx_emitter *e, const lilac_simt_instruction *load) {
+    return load->result_count * ((lilac_simt_type_bits(type_of(e, load->result)) + 31) / 32);
+}
+
 const lilac_simt_instruction *lilac_ptx_next_border(lilac_ptx_emitter *e,
                                                     const lilac_simt_instruction *from) {
     const lilac_simt_instruction *last = NULL;
-    uint32_t loads = 0, work = 0;
+    uint32_t loads = 0, words = 0, work = 0;
     e->row++;
     for (const lilac_simt_instruction *i = from; i != NULL; i = i->next) {
         bool load = i->code == LILAC_SIMT_OP_LD_GLOBAL;
         if (ends_row(i) || (load && work >= WORK)) {
-            loads = work = 0;
+            loads = words = work = 0;
             e->row++;
         }
         if (load) {
             last = i;
             loads++;
+            words += words_of(e, i);
             work = 0;
             for (uint32_t r = 0; r < i->result_count; r++) {
                 e->rows[i->result + r] = e->row;
             }
-        } else if (works_on_row(e, i) && ++work >= WORK && loads > 1) {
+        } else if (works_on_row(e, i) && ++work >= WORK && loads > 1 && words <= MOST_WORDS) {
             return last;
         }
     }
     return NULL;
+}
+
+bool lilac_ptx_takes_borders(const lilac_simt_kernel *kernel) {
+    return !lilac_ptx_waits(kernel->body) &&
+           lilac_simt_resident_blocks(kernel, lilac_simt_pressure(kernel, false)) > 1;
 }
 
 /* The number in the condition differs from border to border, or only the first would stay. */

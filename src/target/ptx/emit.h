@@ -244,10 +244,11 @@ void lilac_ptx_body(lilac_ptx_emitter *e, const lilac_simt_body *body);
 
 /* ---- scheduling borders (borders.c) ------------------------------------------------------ */
 
-/* The load that the next border stands behind, from an instruction on (NULL: none is left), and a
- * border, here. */
+/* The load that the next border stands behind, from an instruction on (NULL: none is left); whether
+ * the kernel is one for borders; and a border, here. */
 const lilac_simt_instruction *lilac_ptx_next_border(lilac_ptx_emitter *e,
                                                     const lilac_simt_instruction *from);
+bool lilac_ptx_takes_borders(const lilac_simt_kernel *kernel);
 void lilac_ptx_border(lilac_ptx_emitter *e);
 
 /* ---- occupancy (occupancy.c) ------------------------------------------------------------- */

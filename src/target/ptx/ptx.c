@@ -252,8 +252,10 @@ static void instruction(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
 
 void lilac_ptx_body(lilac_ptx_emitter *e, const lilac_simt_body *body) {
     bool lines = e->options->comments || e->options->line_info;
-    bool bordered = body->parent == NULL && !lilac_ptx_waits(body);
-    const lilac_simt_instruction *border = bordered ? lilac_ptx_next_border(e, body->first) : NULL;
+    const lilac_simt_instruction *border =
+        body->parent == NULL ? lilac_ptx_next_border(e, body->first) : NULL;
+    if (border != NULL && !lilac_ptx_takes_borders(e->kernel))
+        border = NULL;
     for (const lilac_simt_instruction *i = body->first; i != body->last; i = i->next) {
         if (lines && i->location && i->location != e->location && i->code != LILAC_SIMT_OP_CONST)
             source_line(e, i->location);
