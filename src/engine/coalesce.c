@@ -240,17 +240,20 @@ static uint32_t bits_in_use(const lilac_layout *layout, uint32_t input) {
     return count;
 }
 
-/* Lines that one instruction of a warp touches, if every run starts one. */
-static int64_t lines_of(const memory_access *access, const lilac_layout *layout) {
-    uint32_t apart = 0;
+/* Lines that one instruction of a warp touches, if every run starts one. A load of 16 bytes is done
+ * for a quarter of the lanes at a time, so lanes of other quarters that hold copies look lines up
+ * once more. `vector`: elements a lane. */
+static int64_t lines_of(const memory_access *access, const lilac_layout *layout, int64_t vector) {
+    uint32_t lanes = layout->in[1].bits, apart = 0;
+    uint32_t parts = !access->writes && vector * access->bytes >= 16 ? 2 : 0;
     int64_t line = at_least_one(LINE_BYTES / access->bytes), within = smaller(access->run, line);
     uint64_t inside = (uint64_t)(within - 1) << lilac_layout_out_start(layout, access->order[0]);
     if (access->across > 1) /* rows of the line */
         inside |= (uint64_t)(at_least_one(line / access->vector) - 1)
                   << lilac_layout_out_start(layout, access->order[1]);
-    for (uint32_t i = 0; i < layout->in[1].bits; i++) {
+    for (uint32_t i = 0; i < lanes; i++) {
         uint64_t column = layout->columns[layout->in[0].bits + i];
-        apart += (column & ~inside) != 0;
+        apart += (column & ~inside) != 0 || (column == 0 && i + parts >= lanes);
     }
     return INT64_C(1) << apart;
 }
@@ -298,7 +301,7 @@ int64_t lilac_coalesce_cost(const assignment *a, const memory_access *access,
             (sector_bytes(access, bytes, covered_by(access, layout, true, along)) - bytes) / 4;
     int64_t run = larger(vector, smaller(near, access->thread_run));
     int64_t once = (run * access->bytes) << bits_in_use(layout, 1);
-    int64_t lines = lines_of(access, layout) - at_least_one(once / LINE_BYTES);
+    int64_t lines = lines_of(access, layout, vector) - at_least_one(once / LINE_BYTES);
     issues = at_least_one(issues / vector);
     int64_t narrow = left_out(access, layout) * costs->line / (2 * LINE_BYTES);
     return (traffic * costs->sector / SECTOR_BYTES +
