@@ -242,10 +242,11 @@ static uint32_t bits_in_use(const lilac_layout *layout, uint32_t input) {
 
 /* Lines that one instruction of a warp touches, if every run starts one. A load of 16 bytes is done
  * for a quarter of the lanes at a time, so lanes of other quarters that hold copies look lines up
- * once more. `vector`: elements a lane. */
+ * once more, unless all lanes want the same. `vector`: elements a lane. */
 static int64_t lines_of(const memory_access *access, const lilac_layout *layout, int64_t vector) {
     uint32_t lanes = layout->in[1].bits, apart = 0;
-    uint32_t parts = !access->writes && vector * access->bytes >= 16 ? 2 : 0;
+    bool quarters = !access->writes && vector * access->bytes >= 16 && bits_in_use(layout, 1) > 0;
+    uint32_t parts = quarters ? 2 : 0;
     int64_t line = at_least_one(LINE_BYTES / access->bytes), within = smaller(access->run, line);
     uint64_t inside = (uint64_t)(within - 1) << lilac_layout_out_start(layout, access->order[0]);
     if (access->across > 1) /* rows of the line */
