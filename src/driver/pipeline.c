@@ -100,6 +100,7 @@ static const pass_row passes[] = {
     {"fold",           NULL,              NULL,                         lilac_simt_opt_fold},
     {"barriers",       NULL,              NULL,                         lilac_simt_opt_barriers},
     {"dce",            NULL,              NULL,                         lilac_simt_opt_dce},
+    {"order",          NULL,              NULL,                         lilac_simt_opt_order},
     {"ptx",            write_ptx,         NULL,                         NULL},
 };
 /* clang-format on */

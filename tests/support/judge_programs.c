@@ -394,6 +394,7 @@ static bool compile(lilac_compilation *made, lilac_context *context, const progr
         (void)lilac_simt_opt_fold(k);
         (void)lilac_simt_opt_barriers(k);
         (void)lilac_simt_opt_dce(k);
+        (void)lilac_simt_opt_order(k);
     }
     return lilac_simt_verify(made->simt);
 }
