@@ -289,6 +289,8 @@ LILAC_API lilac_tile_op *lilac_tile_op_create(lilac_tile_module *module, lilac_t
 LILAC_API void lilac_tile_append(lilac_tile_block *block, lilac_tile_op *op);
 LILAC_API void lilac_tile_insert_before(lilac_tile_op *place, lilac_tile_op *op);
 LILAC_API void lilac_tile_insert_after(lilac_tile_op *place, lilac_tile_op *op);
+/* Takes it out of its block, to be inserted elsewhere: what it uses and who uses it stay. */
+LILAC_API void lilac_tile_detach(lilac_tile_op *op);
 /* Takes it out of its block and drops its operands' uses. Its results must be unused. */
 LILAC_API void lilac_tile_remove(lilac_tile_op *op);
 /* A deep copy, detached, operands the same values (inner values mapped to the copies). */
@@ -312,6 +314,8 @@ LILAC_API int64_t lilac_tile_find_integer(const lilac_tile_attributes *attribute
 /* The text of a KEYWORD or STRING attribute, or NULL. */
 LILAC_API lilac_name lilac_tile_find_text(const lilac_tile_attributes *attributes,
                                           const char *name);
+/* Integer divisions and remainders: by zero, they have no result. */
+LILAC_API bool lilac_tile_divides(lilac_tile_opcode code);
 /* How a ttg.convert_layout or a tt.gather is to move its elements, by its attribute lilac.movement:
  * "shared" or "shuffles", or "unswizzled": through shared memory in row-major order (a gather: with
  * barriers of the block), to be compared with. Which is an order and no hint: layouts are chosen for

@@ -115,15 +115,9 @@ bool lilac_assign_is_heavy(lilac_tile_opcode code) {
 
 int64_t lilac_assign_issues(const lilac_tile_op *op) {
     int64_t words = op->result_count > 0 && lilac_tile_element_bits(op->results[0].type) > 32;
-    switch (op->code) {
-    case LILAC_TILE_OP_ARITH_DIVSI:
-    case LILAC_TILE_OP_ARITH_DIVUI:
-    case LILAC_TILE_OP_ARITH_REMSI:
-    case LILAC_TILE_OP_ARITH_REMUI:
-    case LILAC_TILE_OP_ARITH_CEILDIVSI:
-    case LILAC_TILE_OP_ARITH_CEILDIVUI:
-    case LILAC_TILE_OP_ARITH_FLOORDIVSI:
+    if (lilac_tile_divides(op->code))
         return 16 << (2 * words);
+    switch (op->code) {
     case LILAC_TILE_OP_TT_FP_TO_FP:
         return 4;
     case LILAC_TILE_OP_TT_EXTERN_ELEMENTWISE:

@@ -66,26 +66,13 @@ static bool can_rise(const lilac_tile_value *value, const lilac_tile_op *place, 
     return true;
 }
 
-static void detach(lilac_tile_op *op) {
-    if (op->previous != NULL)
-        op->previous->next = op->next;
-    else
-        op->parent->first = op->next;
-    if (op->next != NULL)
-        op->next->previous = op->previous;
-    else
-        op->parent->last = op->previous;
-    op->parent = NULL;
-    op->next = op->previous = NULL;
-}
-
 static void rise(const lilac_tile_value *value, lilac_tile_op *place) {
     lilac_tile_op *op = value->op;
     if (value->id < place->results[0].id)
         return;
     for (uint32_t i = 0; i < op->operand_count; i++)
         rise(op->operands[i].value, place);
-    detach(op);
+    lilac_tile_detach(op);
     lilac_tile_insert_before(place, op);
     for (uint32_t i = 0; i < op->result_count; i++)
         op->results[i].id = 0; /* before everything that has results */
@@ -105,7 +92,7 @@ static void take_region(lilac_tile_block *to, const lilac_tile_op *op, uint32_t 
     lilac_tile_remove(end);
     for (lilac_tile_op *inner = from->first, *next; inner != NULL; inner = next) {
         next = inner->next;
-        detach(inner);
+        lilac_tile_detach(inner);
         lilac_tile_append(to, inner);
     }
 }

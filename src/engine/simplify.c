@@ -121,16 +121,7 @@ static uint64_t hash_of(const lilac_tile_op *op) {
 /* ---- folding ---------------------------------------------------------------------------- */
 
 static void move_before(lilac_tile_op *place, lilac_tile_op *op) {
-    if (op->previous != NULL)
-        op->previous->next = op->next;
-    else
-        op->parent->first = op->next;
-    if (op->next != NULL)
-        op->next->previous = op->previous;
-    else
-        op->parent->last = op->previous;
-    op->parent = NULL;
-    op->next = op->previous = NULL;
+    lilac_tile_detach(op);
     lilac_tile_insert_before(place, op);
 }
 
@@ -225,19 +216,9 @@ static lilac_tile_op *fold(simplifier *pass, lilac_tile_op *op, uint32_t depth) 
 /* Not to be computed where the program would not have: divisions that may be by zero. */
 static bool may_run_early(const lilac_tile_op *op) {
     int64_t divisor;
-    switch (op->code) {
-    case LILAC_TILE_OP_ARITH_DIVSI:
-    case LILAC_TILE_OP_ARITH_DIVUI:
-    case LILAC_TILE_OP_ARITH_REMSI:
-    case LILAC_TILE_OP_ARITH_REMUI:
-    case LILAC_TILE_OP_ARITH_CEILDIVSI:
-    case LILAC_TILE_OP_ARITH_CEILDIVUI:
-    case LILAC_TILE_OP_ARITH_FLOORDIVSI:
-        return lilac_engine_constant(op->operands[1].value, &divisor) && divisor != 0 &&
-               divisor != -1;
-    default:
-        return true;
-    }
+    return !lilac_tile_divides(op->code) ||
+           (lilac_engine_constant(op->operands[1].value, &divisor) && divisor != 0 &&
+            divisor != -1);
 }
 
 static uint32_t hoist(simplifier *pass, lilac_tile_op *op, uint32_t depth) {

@@ -312,26 +312,11 @@ static lilac_simt_opcode direct(lilac_tile_opcode code) {
     }
 }
 
-static bool divides(lilac_tile_opcode code) {
-    switch (code) {
-    case LILAC_TILE_OP_ARITH_DIVSI:
-    case LILAC_TILE_OP_ARITH_DIVUI:
-    case LILAC_TILE_OP_ARITH_REMSI:
-    case LILAC_TILE_OP_ARITH_REMUI:
-    case LILAC_TILE_OP_ARITH_CEILDIVSI:
-    case LILAC_TILE_OP_ARITH_CEILDIVUI:
-    case LILAC_TILE_OP_ARITH_FLOORDIVSI:
-        return true;
-    default:
-        return false;
-    }
-}
-
 static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
                     lilac_simt_value *out) {
     lilac_simt_opcode code = direct(op->code);
     lilac_simt_value divisor = in[op->operand_count - 1];
-    if (divides(op->code)) {
+    if (lilac_tile_divides(op->code)) {
         divisor = lilac_lower_divisor(l, divisor);
     }
     if (code != LILAC_SIMT_OP_NONE) {

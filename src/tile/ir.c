@@ -157,6 +157,10 @@ void lilac_tile_remove(lilac_tile_op *op) {
     for (uint32_t i = 0; i < op->result_count; i++)
         assert(!op->results[i].uses && "removed while its results are used");
     drop_operands(op);
+    lilac_tile_detach(op);
+}
+
+void lilac_tile_detach(lilac_tile_op *op) {
     lilac_tile_block *block = op->parent;
     if (!block)
         return;
@@ -398,6 +402,21 @@ static uint32_t number_region(lilac_tile_region *region, uint32_t next) {
         }
     }
     return next;
+}
+
+bool lilac_tile_divides(lilac_tile_opcode code) {
+    switch (code) {
+    case LILAC_TILE_OP_ARITH_DIVSI:
+    case LILAC_TILE_OP_ARITH_DIVUI:
+    case LILAC_TILE_OP_ARITH_REMSI:
+    case LILAC_TILE_OP_ARITH_REMUI:
+    case LILAC_TILE_OP_ARITH_CEILDIVSI:
+    case LILAC_TILE_OP_ARITH_CEILDIVUI:
+    case LILAC_TILE_OP_ARITH_FLOORDIVSI:
+        return true;
+    default:
+        return false;
+    }
 }
 
 lilac_tile_movement lilac_tile_movement_of(const lilac_tile_op *op) {
