@@ -102,6 +102,13 @@ static void widen(const folding *f, uint32_t k, interpreter_cell *cell, uint64_t
     }
     if (f->kind[k] == SUM) {
         cell->error = errors + (double)count * interpreter_ulp(f->scalar[k], mass + errors);
+        /* The largest sum that some association may meet: past the last finite number? */
+        double most = mass + cell->error;
+        if (!isfinite(lilac_scalar_decode(
+                f->scalar[k],
+                lilac_scalar_encode(f->scalar[k], most, LILAC_ROUND_NEAREST_EVEN, false)))) {
+            *cell = OPEN;
+        }
     } else {
         /* `mass` is the product of the magnitudes above one: none underflows before. */
         cell->error += 2 * (double)count * interpreter_ulp(f->scalar[k], value);
