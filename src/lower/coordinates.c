@@ -205,9 +205,11 @@ bool lilac_lower_layout_of(lilac_layout *layout, const lilac_lower_view *shape,
 
 #define DISTANCES (2 * LILAC_LAYOUT_MAX_BITS)
 
-/* xor over the diagonals of (index & mask) shifted; *sum and *possible grow (0: nothing yet). */
-static void add_diagonals(lilac_simt_builder *b, lilac_simt_value index, uint32_t bits,
-                          const uint64_t *columns, lilac_simt_value *sum, uint64_t *possible) {
+/* xor over the diagonals of (index & mask) shifted; *sum and *possible grow (0: nothing yet). The
+ * index has `width` bits, the lower `bits` of which have columns. */
+static void add_diagonals(lilac_simt_builder *b, lilac_simt_value index, uint32_t width,
+                          uint32_t bits, const uint64_t *columns, lilac_simt_value *sum,
+                          uint64_t *possible) {
     uint64_t masks[DISTANCES] = {0};
     uint32_t first = DISTANCES, last = 0;
     for (uint32_t i = 0; i < bits; i++) {
@@ -218,7 +220,7 @@ static void add_diagonals(lilac_simt_builder *b, lilac_simt_value index, uint32_
             last = distance > last ? distance : last;
         }
     }
-    uint64_t all = (1ULL << bits) - 1;
+    uint64_t all = (1ULL << width) - 1;
     for (uint32_t distance = first; distance <= last; distance++) {
         uint64_t mask = masks[distance];
         if (mask == 0) {
@@ -253,6 +255,7 @@ lilac_simt_value lilac_lower_linear(lilac_simt_builder *b, uint32_t bits, const 
     lilac_simt_value sum = 0;
     uint64_t possible = 0;
     uint64_t touched = 0, touched_by_blocks = 0;
+    const lilac_simt_kernel *kernel = b->kernel;
     for (uint32_t i = 0; i < bits; i++) {
         touched |= columns[i];
     }
@@ -263,13 +266,15 @@ lilac_simt_value lilac_lower_linear(lilac_simt_builder *b, uint32_t bits, const 
         lilac_simt_instruction thread = {.code = LILAC_SIMT_OP_THREAD};
         lilac_simt_type type = LILAC_SIMT_I32;
         lilac_simt_value index = lilac_simt_build(b, &thread, 0, NULL, 1, &type);
-        add_diagonals(b, index, bits, columns, &sum, &possible);
+        uint32_t threads = kernel->num_warps * kernel->module->arch->warp_size;
+        add_diagonals(b, index, lilac_lower_log2(threads), bits, columns, &sum, &possible);
     }
     if (touched_by_blocks != 0) {
         lilac_simt_instruction cta = {.code = LILAC_SIMT_OP_CTA};
         lilac_simt_type type = LILAC_SIMT_I32;
         lilac_simt_value index = lilac_simt_build(b, &cta, 0, NULL, 1, &type);
-        add_diagonals(b, index, block_bits, block_columns, &sum, &possible);
+        add_diagonals(b, index, lilac_lower_log2(kernel->num_ctas), block_bits, block_columns, &sum,
+                      &possible);
     }
     return sum != 0 ? sum : lilac_simt_constant(b, LILAC_SIMT_I32, 0);
 }

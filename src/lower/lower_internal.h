@@ -143,8 +143,8 @@ uint32_t lilac_lower_deposit(uint32_t index, uint32_t mask);
 /* A view as a layout of the tensor that `shape` is a view of, with the registers of a mask. */
 bool lilac_lower_layout_of(lilac_layout *layout, const lilac_lower_view *shape,
                            const lilac_lower_view *view, uint32_t registers, lilac_reason *why);
-/* xor of columns[i] over the set bits i of the thread's index (and of block_columns over the
- * block's rank in its cluster). */
+/* xor of columns[i] over the set bits i < bits of the thread's index (and of block_columns over the
+ * block's rank in its cluster); higher bits count for nothing. */
 lilac_simt_value lilac_lower_linear(lilac_simt_builder *b, uint32_t bits, const uint64_t *columns,
                                     uint32_t block_bits, const uint64_t *block_columns);
 /* The predicate that is true in one of the threads that hold copies of an element; 0: no copies. */
