@@ -280,6 +280,53 @@ static void found_before(void **state) {
     }
 }
 
+/* An arg-max in many layouts: of what its lanes then agree on, all warps' copies are used. */
+static void arg_max(void **state) {
+    (void)state;
+    static const char text[] =
+        "module {\n"
+        "  tt.func public @k(%x: !tt.ptr<i32> {tt.divisibility = 16 : i32}, %o: !tt.ptr<i32> "
+        "{tt.divisibility = 16 : i32}) {\n"
+        "    %r = tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<8xi32>\n"
+        "    %c = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32>\n"
+        "    %four = arith.constant dense<4> : tensor<8xi32>\n"
+        "    %s = arith.muli %r, %four : tensor<8xi32>\n"
+        "    %t = tt.expand_dims %s {axis = 1 : i32} : tensor<8xi32> -> tensor<8x1xi32>\n"
+        "    %d = tt.expand_dims %c {axis = 0 : i32} : tensor<4xi32> -> tensor<1x4xi32>\n"
+        "    %u = tt.broadcast %t : tensor<8x1xi32> -> tensor<8x4xi32>\n"
+        "    %e = tt.broadcast %d : tensor<1x4xi32> -> tensor<8x4xi32>\n"
+        "    %i = arith.addi %u, %e : tensor<8x4xi32>\n"
+        "    %p = tt.splat %x : !tt.ptr<i32> -> tensor<8x4x!tt.ptr<i32>>\n"
+        "    %q = tt.addptr %p, %i : tensor<8x4x!tt.ptr<i32>>, tensor<8x4xi32>\n"
+        "    %v = tt.load %q : tensor<8x4x!tt.ptr<i32>>\n"
+        "    %m, %n = \"tt.reduce\"(%v, %i) <{axis = 1 : i32}> ({\n"
+        "    ^bb0(%a: i32, %b: i32, %f: i32, %g: i32):\n"
+        "      %h = arith.cmpi sgt, %a, %f : i32\n"
+        "      %j = arith.cmpi eq, %a, %f : i32\n"
+        "      %k = arith.cmpi slt, %b, %g : i32\n"
+        "      %l = arith.andi %j, %k : i1\n"
+        "      %w = arith.ori %h, %l : i1\n"
+        "      %y = arith.select %w, %a, %f : i32\n"
+        "      %z = arith.select %w, %b, %g : i32\n"
+        "      tt.reduce.return %y, %z : i32, i32\n"
+        "    }) : (tensor<8x4xi32>, tensor<8x4xi32>) -> (tensor<8xi32>, tensor<8xi32>)\n"
+        "    %aa = tt.splat %o : !tt.ptr<i32> -> tensor<8x!tt.ptr<i32>>\n"
+        "    %bb = tt.addptr %aa, %r : tensor<8x!tt.ptr<i32>>, tensor<8xi32>\n"
+        "    tt.store %bb, %n : tensor<8x!tt.ptr<i32>>\n"
+        "    tt.return\n"
+        "  }\n"
+        "}\n";
+    program p;
+    assert_true(program_of_text(&p, text, strlen(text), 2, 256));
+    for (p.layout_seed = 1; p.layout_seed <= 600; p.layout_seed++) {
+        program_judgement j = program_judge(&p, text);
+        if (j.outcome != PROGRAM_SAME) {
+            fail_msg("layouts of seed %llu: %s", (unsigned long long)p.layout_seed, j.why);
+        }
+    }
+    program_clear(&p);
+}
+
 /* ---- samples ----------------------------------------------------------------------------- */
 
 static bool read_file(lilac_text *text, const char *path) {
@@ -362,10 +409,9 @@ static void samples(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_laid_out),
-        cmocka_unit_test(with_random_layouts),
-        cmocka_unit_test(samples),
-        cmocka_unit_test(found_before),
+        cmocka_unit_test(as_laid_out), cmocka_unit_test(with_random_layouts),
+        cmocka_unit_test(samples),     cmocka_unit_test(found_before),
+        cmocka_unit_test(arg_max),
     };
     cmocka_set_test_filter(getenv("LILAC_TEST_ONLY"));
     return cmocka_run_group_tests(tests, NULL, NULL);
