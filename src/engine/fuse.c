@@ -1,8 +1,9 @@
 /* fuse: reductions of the same elements along the same axis become one.
  *
- *     %s   = tt.reduce(%x)      {add}              %s, %m, %i = tt.reduce(%x, %x, %n) {add;
- * arg-max} tt.store … %s                          →     tt.store … %s %m, %i = tt.reduce(%x, %n)
- * {arg-max}         tt.store … %i tt.store … %i
+ *     %s     = tt.reduce(%x)     {add}
+ *     %m, %i = tt.reduce(%x, %n) {arg-max}
+ *
+ *  →  %s, %m, %i = tt.reduce(%x, %x, %n) {add; arg-max}
  *
  * One after the other, each element waits in a register until the last of them has taken it;
  * together an element is done with once it is combined, and what goes between threads goes in one
