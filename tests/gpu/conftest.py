@@ -1,12 +1,16 @@
 """Tests that need an NVIDIA GPU, PyTorch and Triton; without them each is a visible skip.
 
-    LILAC_PACKAGE=DIR python -m pytest -rs tests/gpu      DIR holds the package `lilac` when it is not installed
+    LILAC_PACKAGE=DIR python -m pytest -rs tests/gpu      DIR holds the package when it is not installed
 """
 
 import os
 import shutil
+import subprocess
+import sys
 
 import pytest
+
+IS_ON = "import triton, lilac.triton; print(lilac.triton.is_enabled())"
 
 
 def missing():
@@ -26,11 +30,29 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
+@pytest.fixture(scope="session")
+def started(tmp_path_factory):
+    """What the environment of a program needs so that LILAC_TRITON is heeded. An installed package has
+    a .pth file for that, which Python reads in its own folders only."""
+    made = dict(os.environ)
+    package = made.pop("LILAC_PACKAGE", None)
+    if package:
+        start = tmp_path_factory.mktemp("start")
+        (start / "sitecustomize.py").write_text("import _lilac_triton\n_lilac_triton.install()\n")
+        paths = [str(start), os.path.abspath(package), made.get("PYTHONPATH")]
+        made["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    done = subprocess.run([sys.executable, "-c", IS_ON], env=made | {"LILAC_TRITON": "1"},
+                          capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["True"], "LILAC_TRITON=1 is not heeded: install lilac or set " \
+        f"LILAC_PACKAGE\n{done.stdout}{done.stderr}"
+    return made
+
+
 @pytest.fixture
-def environment(tmp_path):
+def environment(tmp_path, started):
     """The environment of a program: caches of its own; `lilac` says whether its kernels are ours."""
     def make(lilac):
-        made = dict(os.environ)
+        made = dict(started)
         for cache in ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"):
             made[cache] = str(tmp_path / f"{cache}-{'lilac' if lilac else 'triton'}")
             shutil.rmtree(made[cache], ignore_errors=True)
