@@ -9,46 +9,15 @@ Needs an NVIDIA GPU, NumPy and a ptxas (one on PATH, or Triton's). Exit status 1
 import argparse
 import ctypes
 import pathlib
-import shutil
-import subprocess
 import sys
 
 import numpy as np
 
+from driver import SCRATCH, Device, assemble, find_ptxas
+
 THREADS, BLOCK, OPERANDS, RESULTS = 1024, 128, 4, 8
 BITS = {"i1": 32, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "f16": 16, "bf16": 16, "f32": 32,
         "f64": 64, "f16x2": 32, "bf16x2": 32}
-
-
-class Cuda:
-    """PyTorch is not needed: the driver's own context."""
-
-    def __init__(self):
-        self.lib = ctypes.CDLL("libcuda.so.1")
-        device, context = ctypes.c_int(), ctypes.c_void_p()
-        self("cuInit", 0)
-        self("cuDeviceGet", ctypes.byref(device), 0)
-        self("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
-        self("cuCtxSetCurrent", context)
-
-    def __call__(self, name, *arguments):
-        status = getattr(self.lib, name)(*arguments)
-        if status:
-            text = ctypes.c_char_p()
-            self.lib.cuGetErrorString(status, ctypes.byref(text))
-            raise RuntimeError(f"{name}: {(text.value or b'?').decode()}")
-
-    def allocate(self, size):
-        address = ctypes.c_uint64()
-        self("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
-        return address
-
-
-def find_ptxas(given):
-    if given or shutil.which("ptxas"):
-        return given or shutil.which("ptxas")
-    import triton
-    return str(pathlib.Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "ptxas")
 
 
 def halves(words, kind):
@@ -97,18 +66,13 @@ def main():
     parser.add_argument("--ptxas")
     options = parser.parse_args()
     folder = options.folder
-    cubin = pathlib.Path("arithmetic.cubin")
-    subprocess.run([find_ptxas(options.ptxas), "-arch=sm_90a", str(folder / "kernels.ptx"), "-o",
-                    str(cubin)], check=True)
-    cuda = Cuda()
-    module = ctypes.c_void_p()
-    cuda("cuModuleLoadData", ctypes.byref(module), cubin.read_bytes())
-    cubin.unlink()
+    device = Device()
+    cubin = assemble(find_ptxas(options.ptxas), "sm_90a", (folder / "kernels.ptx").read_text())[0]
+    module = device.module(cubin)
     inputs = np.fromfile(folder / "inputs.bin", np.uint64).reshape(THREADS, OPERANDS)
     expected = np.fromfile(folder / "expected.bin", np.uint64)
-    source, target = cuda.allocate(inputs.nbytes), cuda.allocate(THREADS * RESULTS * 8)
-    cuda("cuMemcpyHtoD_v2", source, inputs.ctypes.data_as(ctypes.c_void_p),
-         ctypes.c_size_t(inputs.nbytes))
+    source, target = device.allocate(inputs.nbytes), device.allocate(THREADS * RESULTS * 8)
+    device.upload(source, np.ctypeslib.as_ctypes(inputs))
     got = np.empty((THREADS, RESULTS), np.uint64)
     lines = (folder / "kernels.txt").read_text().splitlines()
     failures = 0
@@ -117,16 +81,9 @@ def main():
         results = int(results)
         want, expected = np.split(expected, [THREADS * results])
         want = want.reshape(THREADS, results)
-        cuda("cuMemsetD8_v2", target, ctypes.c_ubyte(0), ctypes.c_size_t(got.nbytes))
-        function = ctypes.c_void_p()
-        cuda("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
-        storage = [source, target, ctypes.c_uint64(0), ctypes.c_uint64(0)]
-        pointers = (ctypes.c_void_p * 4)(*[ctypes.addressof(s) for s in storage])
-        cuda("cuLaunchKernel", function, THREADS // BLOCK, 1, 1, BLOCK, 1, 1, 0, None, pointers,
-             None)
-        cuda("cuCtxSynchronize")
-        cuda("cuMemcpyDtoH_v2", got.ctypes.data_as(ctypes.c_void_p), target,
-             ctypes.c_size_t(got.nbytes))
+        device.call("cuMemsetD8_v2", target, ctypes.c_ubyte(0), ctypes.c_size_t(got.nbytes))
+        device.launch(device.function(module, name), THREADS // BLOCK, BLOCK, 0, source, target, *SCRATCH)
+        device.download(np.ctypeslib.as_ctypes(got), target)
         bad = wrong(got[:, :results], want, kind, how, inputs[:, 0])
         if bad.any():
             failures += 1

@@ -19,17 +19,16 @@ result.
 
 import argparse
 import collections
-import json
 import pathlib
 import random
 import struct
 import sys
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-from functions import (Compiled, Device, Library, LilacError, assemble_all, environment,  # noqa: E402
-                       find_ptxas)
+import report
+from driver import Device, find_ptxas
+from functions import Simulated, assemble_all, run
+from library import Library, LilacError
 
 INTEGERS = ("i32", "i64")
 FLOATS = ("f16", "bf16", "f32", "f64")
@@ -354,24 +353,21 @@ def main():
     parser.add_argument("lilac", help="liblilac.so")
     parser.add_argument("--launches", type=int, default=420)
     parser.add_argument("--seed", type=int, default=None, help="default: from the clock")
-    parser.add_argument("--json", type=pathlib.Path)
-    parser.add_argument("--markdown", type=pathlib.Path)
+    report.add_options(parser)
     parser.add_argument("--simulator", action="store_true", help="no GPU: judge the simulator")
-    parser.add_argument("--ptxas")
-    parser.add_argument("--commit", help="recorded; default: git's")
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else int(time.time())
     rng = random.Random(seed)
     library = Library(pathlib.Path(options.lilac).resolve(), "sm_90a")
     device = None if options.simulator else Device()
     ptxas = None if options.simulator else find_ptxas(options.ptxas)
-    launches, rows, done = [], [], []
+    rows, done = [], []
     for number in range(options.launches):
         launch = Launch(rng, number)
         row = {"launch": launch.name(), "kind": launch.kind, "type": launch.element}
         rows.append(row)
         try:
-            done.append((launch, row, Compiled(library, "k.ttir", launch.text, launch.num_warps)))
+            done.append((launch, row, Simulated(library, "k.ttir", launch.text, launch.num_warps)))
         except LilacError as error:
             row["complaint"] = str(error)
     cubins = assemble_all(ptxas, [c.ptx for _, _, c in done]) if device else [None] * len(done)
@@ -381,7 +377,7 @@ def main():
             if isinstance(cubin, LilacError):
                 raise cubin
             if device:
-                device.run(cubin, compiled.metadata, launch.blocks, arrays)
+                run(device, cubin, compiled.metadata, launch.blocks, arrays)
             else:
                 compiled.simulate(launch.blocks, arrays)
             complaint = launch.complaint(arrays)
@@ -390,7 +386,7 @@ def main():
         except LilacError as error:
             row["complaint"] = str(error)
         compiled.close()
-    about = environment(options, device, ptxas)
+    about = report.environment(options, device and device.name, ptxas)
     about["seed"] = seed
     wrong = [row for row in rows if "complaint" in row]
     counts = collections.Counter((row["kind"], row["type"]) for row in rows)
@@ -405,12 +401,10 @@ def main():
     print("\n".join(table) + "\n\n" + verdict)
     for row in wrong[:20]:
         print(f"WRONG {row['launch']}: {row['complaint']}")
-    if options.json:
-        options.json.write_text(json.dumps({"environment": about, "launches": rows}, indent=1) + "\n")
+    report.write_json(options.json, about, launches=rows)
     if options.markdown:
-        facts = "\n".join(f"- {k}: {v}" for k, v in about.items())
         options.markdown.write_text(f"# Atomic operations on {about['gpu'] or 'the simulator'}\n\n"
-                                    f"{verdict}.\n\n" + "\n".join(table) + f"\n\n{facts}\n")
+                                    f"{verdict}.\n\n" + "\n".join(table) + f"\n\n{report.facts(about)}\n")
     return 1 if wrong else 0
 
 

@@ -16,9 +16,11 @@ import json
 import os
 import re
 import subprocess
-import sys
+
+from driver import Device
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+
 LIST = os.path.join(HERE, "..", "tests", "data", "conflicts_that_differ.jsonl")
 WARPS, REPEAT, ROUNDS = 16, 64, 64
 
@@ -97,48 +99,28 @@ def write_addresses(lilac, path):
 
 # ---- the GPU --------------------------------------------------------------------------------------
 
-class Gpu:
+class Gpu(Device):
     def __init__(self):
-        self.cuda = ctypes.CDLL("libcuda.so.1")
-        self.call("cuInit", 0)
-        self.context, device = ctypes.c_void_p(), ctypes.c_int()
-        self.call("cuDeviceGet", ctypes.byref(device), 0)
-        name = ctypes.create_string_buffer(100)
-        self.call("cuDeviceGetName", name, 100, device)
-        self.name = name.value.decode()
-        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), device)
-        self.call("cuCtxSetCurrent", self.context)
+        super().__init__()
         self.functions = {}
 
-    def call(self, name, *arguments):
-        status = getattr(self.cuda, name)(*arguments)
-        if status != 0:
-            sys.exit("%s: error %d" % (name, status))
-
-    def function(self, operation, size):
+    def loaded(self, operation, size):
         if (operation, size) not in self.functions:
-            module, function = ctypes.c_void_p(), ctypes.c_void_p()
-            self.call("cuModuleLoadData", ctypes.byref(module), kernel(operation, size).encode())
-            self.call("cuModuleGetFunction", ctypes.byref(function), module, b"time_access")
-            self.functions[operation, size] = function
+            self.functions[operation, size] = self.load(kernel(operation, size).encode(), "time_access")
         return self.functions[operation, size]
 
     def cycles(self, operation, size, lanes):
         """Cycles of one warp's instruction, the best of a few launches."""
         threads = 32 * WARPS
-        buffers = [ctypes.c_uint64(), ctypes.c_uint64()]
-        self.call("cuMemAlloc_v2", ctypes.byref(buffers[0]), ctypes.c_size_t(128))
-        self.call("cuMemAlloc_v2", ctypes.byref(buffers[1]), ctypes.c_size_t(8 * threads))
-        self.call("cuMemcpyHtoD_v2", buffers[0], (ctypes.c_uint32 * 32)(*lanes), ctypes.c_size_t(128))
-        parameters = (ctypes.c_void_p * 2)(*(ctypes.addressof(buffer) for buffer in buffers))
+        addresses, taken = self.allocate(128), self.allocate(8 * threads)
+        self.upload(addresses, (ctypes.c_uint32 * 32)(*lanes))
         result, best = (ctypes.c_uint64 * threads)(), None
         for _ in range(5):
-            self.call("cuLaunchKernel", self.function(operation, size), 1, 1, 1, threads, 1, 1, 48 * 1024, None,
-                      parameters, None)
-            self.call("cuMemcpyDtoH_v2", result, buffers[1], ctypes.c_size_t(8 * threads))
+            self.launch(self.loaded(operation, size), 1, threads, 48 * 1024, addresses, taken)
+            self.download(result, taken)
             best = min(best or max(result), max(result))
-        for buffer in buffers:
-            self.call("cuMemFree_v2", buffer)
+        self.free(addresses)
+        self.free(taken)
         return best / (WARPS * REPEAT * ROUNDS)
 
 

@@ -50,10 +50,12 @@ import tempfile
 import time
 import traceback
 
+import report
+from driver import Driver, assemble
+from gpu import Kernel, environment, find_ptxas
+from library import LilacError, lilac_at
+
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-from gpu import (Command, Driver, Kernel, Library, LilacError, assemble,  # noqa: E402
-                 environment, find_ptxas)
 
 BLOCKS = 528
 GUARD = 1024
@@ -610,7 +612,6 @@ def write_report(options, about, rows):
         options.json.write_text('{"environment": ' + json.dumps(about, indent=1) + ',\n"summary": '
                                 + json.dumps(found, indent=1) + ',\n"pairs": [\n' + lines + "\n]}\n")
     if options.markdown:
-        facts = "\n".join(f"- {key}: {value}" for key, value in about.items())
         families = {}
         for row in rows:
             if "speed" in row.get("lilac", {}):
@@ -625,7 +626,7 @@ def write_report(options, about, rows):
             "shared memory over lilac's; the floor is every byte stored and loaded once at 128 bytes "
             "a clock a multiprocessor, and conversions that stay within warps may take less. "
             "Registers, spills and shared memory are lilac's / Triton's.\n\n"
-            f"| family | pairs | faster | least |\n|---|---:|---:|---:|\n{by_family}\n\n{facts}\n")
+            f"| family | pairs | faster | least |\n|---|---:|---:|---:|\n{by_family}\n\n{report.facts(about)}\n")
     if options.svg and found:
         draw(rows, options.svg)
 
@@ -635,8 +636,7 @@ def main():
     parser.add_argument("lilac", nargs="?", help="liblilac.so or the lilac command")
     parser.add_argument("--pairs", type=pathlib.Path, default=HERE / "conversions.tsv")
     parser.add_argument("--command", help="the lilac command, for the kinds of plan")
-    parser.add_argument("--json", type=pathlib.Path)
-    parser.add_argument("--markdown", type=pathlib.Path)
+    report.add_options(parser)
     parser.add_argument("--svg", type=pathlib.Path)
     parser.add_argument("--draw", type=pathlib.Path, help="a file that --json wrote")
     parser.add_argument("--keep", type=pathlib.Path, help="a folder for the TTGIR and PTX")
@@ -645,8 +645,6 @@ def main():
     parser.add_argument("--repeats", type=int, default=7, help="launches a round")
     parser.add_argument("--milliseconds", type=float, default=0.5, help="of a long launch")
     parser.add_argument("--seed", type=int, default=None, help="default: from the clock")
-    parser.add_argument("--ptxas")
-    parser.add_argument("--commit", help="recorded; default: git's")
     parser.add_argument("--no-timing", action="store_true")
     parser.add_argument("--without-triton", action="store_true", help="right or wrong, no times")
     parser.add_argument("--compile-only", action="store_true")
@@ -677,9 +675,8 @@ def main():
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
     ptxas, device = find_ptxas(options.ptxas), "sm_90a"
-    loader = Library if options.lilac and re.search(r"\.so(\.|$)", options.lilac) else Command
     tools = {"ptxas": ptxas, "device": device, "keep": options.keep, "rounds": options.rounds,
-             "lilac": loader(options.lilac, device) if options.lilac else None,
+             "lilac": lilac_at(options.lilac, device) if options.lilac else None,
              "repeats": options.repeats, "milliseconds": options.milliseconds,
              "no_timing": options.no_timing or options.without_triton,
              "triton": not options.without_triton}
@@ -693,11 +690,9 @@ def main():
         tools.update(torch=torch, driver=Driver(),
                      multiprocessors=torch.cuda.get_device_properties(0).multi_processor_count)
         tools["clock"] = Clock(tools)
-        options.lilac = options.lilac or "none"
         about = environment(torch, triton, options, ptxas)
         del about["bandwidth_bound"]
-        about.update(seed=seed, command="python3 bench/conversions.py " + " ".join(
-            pathlib.Path(a).name for a in sys.argv[1:]),
+        about.update(seed=seed,
                      method=f"{BLOCKS} blocks; events around launches of about "
                             f"{options.milliseconds} ms and of a fifth of the iterations, difference "
                             f"over the conversions; medians of {options.repeats} launches, then of "

@@ -24,11 +24,8 @@ import ctypes
 import json
 import pathlib
 import random
-import re
-import shutil
-import subprocess
-import sys
-import tempfile
+
+from driver import Device, assemble, find_ptxas
 
 COUNTERS = ("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
             "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
@@ -378,53 +375,13 @@ def fact_cases():
 # ---- the GPU ------------------------------------------------------------------------------------
 
 
-class Gpu:
+class Gpu(Device):
     def __init__(self, ptx):
-        self.cuda = ctypes.CDLL("libcuda.so.1")
-        context, device = ctypes.c_void_p(), ctypes.c_int()
-        self.call("cuInit", 0)
-        self.call("cuDeviceGet", ctypes.byref(device), 0)
-        name = ctypes.create_string_buffer(100)
-        self.call("cuDeviceGetName", name, 100, device)
-        self.name = name.value.decode()
-        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
-        self.call("cuCtxSetCurrent", context)
-        count = ctypes.c_int()
-        self.call("cuDeviceGetAttribute", ctypes.byref(count), 16, device)
-        self.multiprocessors = count.value
-        self.module = ctypes.c_void_p()
-        self.call("cuModuleLoadData", ctypes.byref(self.module), assemble(ptx))
+        super().__init__()
+        self.program = self.module(assemble(find_ptxas(), "sm_90a", ptx)[0])
 
-    def call(self, name, *arguments):
-        status = getattr(self.cuda, name)(*arguments)
-        if status:
-            sys.exit(f"{name}: error {status}")
-
-    def function(self, name):
-        function = ctypes.c_void_p()
-        self.call("cuModuleGetFunction", ctypes.byref(function), self.module, name.encode())
-        return function
-
-    def memory(self, size):
-        address = ctypes.c_uint64()
-        self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
-        return address
-
-    def launch(self, function, grid, threads, shared, *arguments):
-        if shared > 48 * 1024:
-            self.call("cuFuncSetAttribute", function, 8, shared)
-        pointers = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(a) for a in arguments))
-        self.call("cuLaunchKernel", function, grid, 1, 1, threads, 1, 1, shared, None, pointers, None)
-        self.call("cuCtxSynchronize")
-
-
-def assemble(ptx):
-    ptxas = shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
-    with tempfile.TemporaryDirectory() as folder:
-        source, cubin = pathlib.Path(folder, "k.ptx"), pathlib.Path(folder, "k.cubin")
-        source.write_text(ptx)
-        subprocess.run([ptxas, "-arch=sm_90a", str(source), "-o", str(cubin)], check=True)
-        return cubin.read_bytes()
+    def kernel(self, name):
+        return self.function(self.program, name)
 
 
 def median(values):
@@ -434,13 +391,13 @@ def median(values):
 def clocks(gpu, function, blocks, warps):
     """Clocks that a multiprocessor takes for one iteration of the loop by all of its warps."""
     count = gpu.multiprocessors * blocks
-    out = gpu.memory(32 * count)
+    out = gpu.allocate(32 * count)
     got = (ctypes.c_uint64 * (4 * count))()
     shared = min(227, 224 // blocks) * 1024
     best = []
     for _ in range(5):
         gpu.launch(function, count, 32 * warps, shared, out, ctypes.c_uint32(0))
-        gpu.call("cuMemcpyDtoH_v2", got, out, ctypes.c_size_t(32 * count))
+        gpu.download(got, out)
         starts, ends = {}, {}
         for block in range(count):
             start, end, place = got[4 * block:4 * block + 3]
@@ -449,7 +406,7 @@ def clocks(gpu, function, blocks, warps):
         full = [max(ends[p]) - min(starts[p]) for p in starts if len(starts[p]) == blocks]
         if full:
             best.append(median(full))
-    gpu.call("cuMemFree_v2", out)
+    gpu.free(out)
     return min(best) / ITERATIONS if best else None
 
 
@@ -463,7 +420,7 @@ def whole_program():
 def measure_programs(gpu):
     rows = []
     for number, (name, (body, count, _)) in enumerate(programs().items()):
-        function = gpu.function(f"k{number}")
+        function = gpu.kernel(f"k{number}")
         row = {"name": name}
         for shape, (blocks, warps) in SHAPES.items():
             if "pair" in name and warps == 1:
@@ -486,14 +443,14 @@ def measure_facts(gpu):
     for number, kind in enumerate(kinds):
         mine = [case for case in cases if case[0] == kind]
         table = (ctypes.c_uint32 * (32 * len(mine)))(*(a for case in mine for a in lanes_of(case[1])))
-        lanes, out = gpu.memory(4 * len(table)), gpu.memory(16 * len(mine))
-        gpu.call("cuMemcpyHtoD_v2", lanes, table, ctypes.c_size_t(4 * len(table)))
+        lanes, out = gpu.allocate(4 * len(table)), gpu.allocate(16 * len(mine))
+        gpu.upload(lanes, table)
         got = (ctypes.c_uint64 * (2 * len(mine)))()
         best = [None] * len(mine)
         for _ in range(4):
-            gpu.launch(gpu.function(f"f{number}"), len(mine), 32 * warps, 160 * 1024, out, lanes,
+            gpu.launch(gpu.kernel(f"f{number}"), len(mine), 32 * warps, 160 * 1024, out, lanes,
                        ctypes.c_uint32(ROUNDS), ctypes.c_uint32(0))
-            gpu.call("cuMemcpyDtoH_v2", got, out, ctypes.c_size_t(16 * len(mine)))
+            gpu.download(got, out)
             best = [min(b or got[2 * i], got[2 * i]) for i, b in enumerate(best)]
         for (_, basis, what), taken in zip(mine, best):
             rows.append({"kind": kind, "lanes": basis, "what": what,
@@ -505,12 +462,11 @@ def measure_facts(gpu):
 
 def run_counted(gpu, path):
     """One launch a case, of one warp, for a profiler to count; the list of them to `path`."""
-    out, lanes = gpu.memory(64), gpu.memory(128)
+    out, lanes = gpu.allocate(64), gpu.allocate(128)
     cases, kinds = fact_cases(), list(FACTS)
     for kind, basis, _ in cases:
-        gpu.call("cuMemcpyHtoD_v2", lanes, (ctypes.c_uint32 * 32)(*lanes_of(basis)),
-                 ctypes.c_size_t(128))
-        gpu.launch(gpu.function(f"f{kinds.index(kind)}"), 1, 32, 160 * 1024, out, lanes,
+        gpu.upload(lanes, (ctypes.c_uint32 * 32)(*lanes_of(basis)))
+        gpu.launch(gpu.kernel(f"f{kinds.index(kind)}"), 1, 32, 160 * 1024, out, lanes,
                    ctypes.c_uint32(1), ctypes.c_uint32(0))
     path.write_text(json.dumps([{"kind": k, "lanes": b, "what": w,
                                  "model": model(k, FACTS[k][1], b)} for k, b, w in cases]))

@@ -9,14 +9,11 @@ FOLDER/NAME.ttir for each launch.
 """
 
 import argparse
-import importlib.util
 import pathlib
 import sys
 import types
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-from launches import CORPUS, LAUNCHES  # noqa: E402
+from launches import CORPUS, KERNELS, LAUNCHES, load_module
 
 TYPES = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16", "int64": "*i64",
          "int32": "*i32", "int8": "*i8"}
@@ -28,10 +25,7 @@ def load_kernels(path):
         import torch  # noqa: F401
     except ImportError:
         sys.modules["torch"] = types.ModuleType("torch")
-    spec = importlib.util.spec_from_file_location("kernels", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module("kernels", path)
 
 
 def ttir(kernels, launch, capability):
@@ -63,8 +57,7 @@ def ttir(kernels, launch, capability):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--kernels", type=pathlib.Path,
-                        default=HERE.parent / "tests" / "data" / "corpus" / "kernels.py")
+    parser.add_argument("--kernels", type=pathlib.Path, default=KERNELS)
     parser.add_argument("--capability", type=int, default=90)
     parser.add_argument("--all-sizes", action="store_true",
                         help="also the other sizes that bench/gpu.py runs, as NAME.1.ttir …")

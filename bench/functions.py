@@ -17,26 +17,23 @@ remainder: not exact), a NaN or a zero's sign is wrong, or a kernel is refused.
 import argparse
 import concurrent.futures
 import ctypes
-import datetime
-import json
 import math
 import os
 import pathlib
-import shutil
 import struct
-import subprocess
 import sys
-import tempfile
+
+import report
+from driver import SCRATCH, Device, assemble, find_ptxas
+from library import Compiled, Library, LilacError
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-from gpu import Compilation, Diagnostic, Driver, Library, LilacError, Target, Text, first_line  # noqa: E402
 
 ALLOWED = 2  # places
 EXACT = ("fmod", "remainder")
 
 
-# ---- compiling and the simulator ------------------------------------------------------------
+# ---- the simulator --------------------------------------------------------------------------
 
 
 class SimBuffer(ctypes.Structure):
@@ -61,42 +58,8 @@ class SimtKernel(ctypes.Structure):  # what lilac_simt_kernel begins with
     _fields_ = [("name", ctypes.c_char_p), ("parameter_count", ctypes.c_uint32)]
 
 
-class Compiled:
-    """A compilation that stays, so that the simulator can run what was made."""
-
-    def __init__(self, library, name, ttir, num_warps):
-        lib = self.lib = library.lib
-        lib.lilac_sim_place.restype, lib.lilac_sim_place.argtypes = None, [ctypes.c_void_p,
-                                                                          ctypes.c_uint32]
-        lib.lilac_sim_run.restype = ctypes.c_bool
-        lib.lilac_sim_run.argtypes = [ctypes.c_void_p] * 3
-        options, self.result = (ctypes.c_uint64 * 512)(), (ctypes.c_uint64 * 8192)()
-        text = ttir.encode()
-        self.context = lib.lilac_context_create()
-        source = lib.lilac_source_add(self.context, name.encode(), text, len(text))
-        lib.lilac_options_init(options)
-        target = Target.from_buffer(options)
-        target.arch, target.num_warps = library.arch, num_warps
-        if not lib.lilac_compile(self.result, self.context, source, options):
-            message = self.said()
-            self.close()
-            raise LilacError(message)
-        compiled = Compilation.from_buffer(self.result)
-        self.ptx = compiled.ptx.bytes.decode()
-        described = Text()
-        lib.lilac_compilation_json(ctypes.byref(described), self.result, options)
-        self.metadata = json.loads(described.bytes.decode())
-        lib.lilac_text_clear(ctypes.byref(described))
-        self.kernel = SimtModule.from_address(compiled.simt).kernels
-
-    def said(self):
-        text, diagnostic = Text(), self.lib.lilac_diagnostics(self.context)
-        while diagnostic:
-            self.lib.lilac_diagnostic_print(ctypes.byref(text), self.context, diagnostic, False)
-            diagnostic = Diagnostic.from_address(diagnostic).next
-        message = (text.bytes or b"no diagnostic").decode()
-        self.lib.lilac_text_clear(ctypes.byref(text))
-        return message
+class Simulated(Compiled):
+    """A compilation that the simulator can run."""
 
     def simulate(self, grid, arrays):
         """Runs the kernel on the simulator; the arrays (bytearray) are its pointers, in order."""
@@ -105,86 +68,42 @@ class Compiled:
             buffer.name, buffer.size = b"argument", len(array)
             buffer.bytes = ctypes.addressof((ctypes.c_char * len(array)).from_buffer(array))
         self.lib.lilac_sim_place(buffers, len(arrays))
-        count = SimtKernel.from_address(self.kernel).parameter_count
+        kernel = SimtModule.from_address(self.simt).kernels
+        count = SimtKernel.from_address(kernel).parameter_count
         arguments = (ctypes.c_uint64 * max(count, 1))(*[b.address for b in buffers])
-        launch = SimLaunch(kernel=self.kernel, grid=(ctypes.c_uint32 * 3)(grid, 1, 1),
+        launch = SimLaunch(kernel=kernel, grid=(ctypes.c_uint32 * 3)(grid, 1, 1),
                            arguments=ctypes.addressof(arguments), argument_count=count,
                            buffers=ctypes.addressof(buffers), buffer_count=len(arrays))
         counters = (ctypes.c_uint64 * 128)()
         if not self.lib.lilac_sim_run(self.context, ctypes.byref(launch), counters):
             raise LilacError("the simulator: " + self.said())
 
-    def close(self):
-        self.lib.lilac_compilation_clear(self.result)
-        self.lib.lilac_context_destroy(self.context)
-
 
 # ---- the GPU --------------------------------------------------------------------------------
-
-
-def find_ptxas(given):
-    found = given or shutil.which("ptxas")
-    if not found:
-        import triton
-        found = str(pathlib.Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "ptxas")
-    return found
-
-
-def assemble(ptxas, ptx):
-    with tempfile.TemporaryDirectory() as folder:
-        source, cubin = pathlib.Path(folder) / "k.ptx", pathlib.Path(folder) / "k.cubin"
-        source.write_text(ptx)
-        run = subprocess.run([ptxas, "-arch=sm_90a", str(source), "-o", str(cubin)],
-                             capture_output=True, text=True)
-        if run.returncode:
-            raise LilacError("ptxas refuses lilac's PTX:\n" + run.stdout + run.stderr)
-        return cubin.read_bytes()
 
 
 def assemble_all(ptxas, texts):
     """Cubins in order; where ptxas refuses one, the error."""
     def one(ptx):
         try:
-            return assemble(ptxas, ptx)
+            return assemble(ptxas, "sm_90a", ptx)[0]
         except LilacError as error:
             return error
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(one, texts))
 
 
-class Device(Driver):
-    """The CUDA driver with its own context: PyTorch is not needed."""
-
-    def __init__(self):
-        super().__init__()
-        device, context = ctypes.c_int(), ctypes.c_void_p()
-        self.call("cuInit", 0)
-        self.call("cuDeviceGet", ctypes.byref(device), 0)
-        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
-        self.call("cuCtxSetCurrent", context)
-        name = ctypes.create_string_buffer(100)
-        self.call("cuDeviceGetName", name, 100, device)
-        self.name = name.value.decode()
-
-    def run(self, cubin, metadata, grid, arrays):
-        """Launches with the arrays (bytearray) in device memory; they then hold what is there."""
-        function = self.load(cubin, metadata["name"])
-        self.allow_shared(function, metadata["shared"])
-        places = []
-        for array in arrays:
-            place = ctypes.c_uint64()
-            self.call("cuMemAlloc_v2", ctypes.byref(place), ctypes.c_size_t(len(array)))
-            host = (ctypes.c_char * len(array)).from_buffer(array)
-            self.call("cuMemcpyHtoD_v2", place, host, ctypes.c_size_t(len(array)))
-            places.append((place, host))
-        storage = [place for place, _ in places] + [ctypes.c_uint64(0), ctypes.c_uint64(0)]
-        pointers = (ctypes.c_void_p * len(storage))(*[ctypes.addressof(s) for s in storage])
-        self.call("cuLaunchKernel", function, grid, 1, 1, 32 * metadata["num_warps"], 1, 1,
-                  metadata["shared"], None, pointers, None)
-        self.call("cuCtxSynchronize")
-        for place, host in places:
-            self.call("cuMemcpyDtoH_v2", host, place, ctypes.c_size_t(len(host)))
-            self.call("cuMemFree_v2", place)
+def run(device, cubin, metadata, grid, arrays):
+    """Launches with the arrays (bytearray) in device memory; they then hold what is there."""
+    function = device.load(cubin, metadata["name"])
+    hosts = [(ctypes.c_char * len(array)).from_buffer(array) for array in arrays]
+    places = [device.allocate(len(array)) for array in arrays]
+    for place, host in zip(places, hosts):
+        device.upload(place, host)
+    device.launch(function, grid, 32 * metadata["num_warps"], metadata["shared"], *places, *SCRATCH)
+    for place, host in zip(places, hosts):
+        device.download(host, place)
+        device.free(place)
 
 
 # ---- the functions --------------------------------------------------------------------------
@@ -264,8 +183,8 @@ def run_functions(library, device, ptxas, path):
             rows.append(rows[-1])
         cases.append((row, rows, operands, None))
         try:
-            compiled = Compiled(library, name + ".ttir", kernel_text(name, kind, operands, len(rows)),
-                                4)
+            compiled = Simulated(library, name + ".ttir", kernel_text(name, kind, operands, len(rows)),
+                                 4)
             cases[-1] = (row, rows, operands, compiled)
         except LilacError as error:
             row["complaint"] = str(error)
@@ -291,7 +210,7 @@ def run_functions(library, device, ptxas, path):
                 if isinstance(cubins[k], LilacError):
                     raise cubins[k]
                 arrays = fresh()
-                device.run(cubins[k], compiled.metadata, 1, arrays)
+                run(device, cubins[k], compiled.metadata, 1, arrays)
                 got = results(arrays)
                 row["simulator_differs"] = sum(not same_bits(a, b, kind)
                                                for a, b in zip(got, simulated))
@@ -329,35 +248,19 @@ def table(rows):
     return "\n".join(lines)
 
 
-def environment(options, device, ptxas):
-    return {
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "command": " ".join(["python3", "bench/" + pathlib.Path(sys.argv[0]).name]
-                            + [pathlib.Path(a).name for a in sys.argv[1:]]),
-        "commit": options.commit or first_line(["git", "-C", str(HERE), "rev-parse", "HEAD"]),
-        "gpu": device.name if device else None,
-        "driver": first_line(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"])
-        if device else None,
-        "ptxas": first_line([ptxas, "--version"]) if ptxas else None,
-    }
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("lilac", help="liblilac.so")
     parser.add_argument("--values", type=pathlib.Path,
                         default=HERE.parent / "tests" / "data" / "functions.txt")
-    parser.add_argument("--json", type=pathlib.Path)
-    parser.add_argument("--markdown", type=pathlib.Path)
+    report.add_options(parser)
     parser.add_argument("--simulator", action="store_true", help="no GPU: judge the simulator")
-    parser.add_argument("--ptxas")
-    parser.add_argument("--commit", help="recorded; default: git's")
     options = parser.parse_args()
     library = Library(pathlib.Path(options.lilac).resolve(), "sm_90a")
     device = None if options.simulator else Device()
     ptxas = None if options.simulator else find_ptxas(options.ptxas)
     rows = run_functions(library, device, ptxas, options.values)
-    about = environment(options, device, ptxas)
+    about = report.environment(options, device and device.name, ptxas)
     wrong = [row for row in rows if not row["good"]]
     same = sum(row.get("simulator_differs") == 0 for row in rows)
     verdict = (f"{len(rows)} functions, {sum(row['arguments'] for row in rows)} arguments: "
@@ -370,15 +273,13 @@ def main():
         print(f"WRONG {row['name']} {row['type']}: " + (row.get("complaint") or
               f"{row['worst']} places off at {row['worst_at']}: {row['worst_got']} for "
               f"{row['worst_want']}"))
-    if options.json:
-        options.json.write_text(json.dumps({"environment": about, "functions": rows}, indent=1,
-                                           default=str) + "\n")
+    report.write_json(options.json, about, functions=rows)
     if options.markdown:
         options.markdown.write_text(
             f"# libdevice's functions on {about['gpu'] or 'the simulator'}\n\n{verdict}.\n\n"
             f"{table(rows)}\n\nPlaces off: how many floats lie between a result and the correctly "
             "rounded one, at worst. Simulator differs at: arguments where GPU and simulator give "
-            "other bits.\n\n" + "\n".join(f"- {k}: {v}" for k, v in about.items()) + "\n")
+            f"other bits.\n\n{report.facts(about)}\n")
     return 1 if wrong else 0
 
 

@@ -19,35 +19,23 @@ times Triton's.
 
 import argparse
 import ctypes
-import datetime
-import importlib.util
-import json
-import os
 import pathlib
 import re
 import shutil
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 import traceback
 
+import report
+from driver import SCRATCH, Driver, assemble, bundled_ptxas, pointers_to
+from launches import KERNELS, LAUNCHES, load_module, reference
+from library import LilacError, lilac_at
+
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-from launches import LAUNCHES, reference  # noqa: E402
 
-
-def load_measure():
-    """How `python -m lilac.bench` takes times; the package need not be built for it."""
-    path = HERE.parent / "python" / "lilac" / "bench" / "measure.py"
-    spec = importlib.util.spec_from_file_location("measure", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-measure = load_measure()
+# How `python -m lilac.bench` takes times; the package need not be built for it.
+measure = load_module("measure", HERE.parent / "python" / "lilac" / "bench" / "measure.py")
 STOPWATCHES = {}
 
 BANDWIDTH = 4.2e12  # bytes a second that an H200 copies at most; the bound of these kernels
@@ -55,182 +43,15 @@ GUARD = 1024        # poisoned elements behind every output
 POISON = -91        # of integers; floats: NaN
 
 
-# ---- lilac ----------------------------------------------------------------------------------
-
-
-class Text(ctypes.Structure):
-    _fields_ = [("bytes", ctypes.c_char_p), ("length", ctypes.c_size_t),
-                ("capacity", ctypes.c_size_t)]
-
-
-class Target(ctypes.Structure):  # the first member of lilac_options
-    _fields_ = [("arch", ctypes.c_void_p), ("num_warps", ctypes.c_uint32),
-                ("num_ctas", ctypes.c_uint32), ("num_stages", ctypes.c_uint32)]
-
-
-class Compilation(ctypes.Structure):  # what lilac_compilation begins with
-    _fields_ = [("context", ctypes.c_void_p), ("tile", ctypes.c_void_p),
-                ("simt", ctypes.c_void_p), ("ptx", Text)]
-
-
-class Diagnostic(ctypes.Structure):
-    _fields_ = [("severity", ctypes.c_int), ("id", ctypes.c_char_p),
-                ("source", ctypes.c_uint32), ("offset", ctypes.c_uint32),
-                ("width", ctypes.c_uint32), ("location", ctypes.c_uint32),
-                ("message", ctypes.c_char_p), ("notes", ctypes.c_void_p),
-                ("next", ctypes.c_void_p)]
-
-
-class LilacError(Exception):
-    pass
-
-
-class Library:
-    """lilac through liblilac.so. Options and results are larger than what is named above: their
-    storage is generous and only the members above are touched."""
-
-    def __init__(self, path, device):
-        lib = self.lib = ctypes.CDLL(str(path))
-        pointer, u32, size = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_size_t
-        for name, result, arguments in (
-                ("lilac_context_create", pointer, []),
-                ("lilac_context_destroy", None, [pointer]),
-                ("lilac_source_add", u32, [pointer, ctypes.c_char_p, ctypes.c_char_p, size]),
-                ("lilac_options_init", None, [pointer]),
-                ("lilac_arch_find", pointer, [ctypes.c_char_p]),
-                ("lilac_compile", ctypes.c_bool, [pointer, pointer, u32, pointer]),
-                ("lilac_compilation_json", None, [pointer, pointer, pointer]),
-                ("lilac_compilation_clear", None, [pointer]),
-                ("lilac_diagnostics", pointer, [pointer]),
-                ("lilac_diagnostic_print", None, [pointer, pointer, pointer, ctypes.c_bool]),
-                ("lilac_text_clear", None, [pointer])):
-            function = getattr(lib, name)
-            function.restype, function.argtypes = result, arguments
-        self.arch = lib.lilac_arch_find(device.encode())
-        if not self.arch:
-            raise SystemExit(f"lilac knows no device {device}")
-
-    def compile(self, name, ttir, num_warps, num_stages):
-        """PTX text, metadata, seconds."""
-        lib = self.lib
-        options = (ctypes.c_uint64 * 512)()
-        result = (ctypes.c_uint64 * 8192)()
-        text = ttir.encode()
-        start = time.perf_counter()
-        context = lib.lilac_context_create()
-        source = lib.lilac_source_add(context, name.encode(), text, len(text))
-        lib.lilac_options_init(options)
-        target = Target.from_buffer(options)
-        target.arch, target.num_warps, target.num_stages = self.arch, num_warps, num_stages
-        good = lib.lilac_compile(result, context, source, options)
-        seconds = time.perf_counter() - start
-        if good:
-            compiled = Compilation.from_buffer(result)
-            ptx = compiled.ptx.bytes.decode()
-            described = Text()
-            lib.lilac_compilation_json(ctypes.byref(described), result, options)
-            metadata = json.loads(described.bytes.decode())
-            lib.lilac_text_clear(ctypes.byref(described))
-        else:
-            said = Text()
-            diagnostic = lib.lilac_diagnostics(context)
-            while diagnostic:
-                lib.lilac_diagnostic_print(ctypes.byref(said), context, diagnostic, False)
-                diagnostic = Diagnostic.from_address(diagnostic).next
-            message = (said.bytes or b"refused with no diagnostic").decode()
-            lib.lilac_text_clear(ctypes.byref(said))
-        lib.lilac_compilation_clear(result)
-        lib.lilac_context_destroy(context)
-        if not good:
-            raise LilacError(message)
-        return ptx, metadata, seconds
-
-
-class Command:
-    """lilac through its command."""
-
-    def __init__(self, path, device):
-        self.path, self.device = str(pathlib.Path(path).resolve()), device
-
-    def compile(self, name, ttir, num_warps, num_stages):
-        with tempfile.TemporaryDirectory() as folder:
-            source = pathlib.Path(folder) / name
-            source.write_text(ttir)
-            outputs = []
-            start = time.perf_counter()
-            for kind in ("ptx", "json"):
-                output = source.with_suffix("." + kind)
-                run = subprocess.run(
-                    [self.path, "compile", str(source), "-o", str(output), "--emit", kind,
-                     "--target", self.device, "--num-warps", str(num_warps), "--num-stages",
-                     str(num_stages)], capture_output=True, text=True)
-                if run.returncode:
-                    raise LilacError(run.stderr or f"exit status {run.returncode}")
-                outputs.append(output.read_text())
-            seconds = time.perf_counter() - start
-        return outputs[0], json.loads(outputs[1]), seconds
-
-
-# ---- assembling and launching ---------------------------------------------------------------
+# ---- launching ------------------------------------------------------------------------------
 
 
 def find_ptxas(given):
     """The one that Triton assembles with, so that both compilers' kernels have the same."""
-    if given:
-        return given
-    import triton
-    bundled = pathlib.Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "ptxas"
-    try:
-        return triton.knobs.nvidia.ptxas.path
-    except AttributeError:
-        pass
-    found = str(bundled) if bundled.exists() else shutil.which("ptxas")
+    found = given or bundled_ptxas() or shutil.which("ptxas")
     if not found:
         raise SystemExit("no ptxas: give one with --ptxas")
     return found
-
-
-def assemble(ptxas, device, ptx):
-    """Cubin, registers, bytes spilled, seconds, what ptxas warned of."""
-    with tempfile.TemporaryDirectory() as folder:
-        source, cubin = pathlib.Path(folder) / "k.ptx", pathlib.Path(folder) / "k.cubin"
-        source.write_text(ptx)
-        start = time.perf_counter()
-        run = subprocess.run([ptxas, f"-arch={device}", "-v", "-lineinfo", str(source), "-o",
-                              str(cubin)], capture_output=True, text=True)
-        seconds = time.perf_counter() - start
-        report = run.stdout + run.stderr
-        if run.returncode:
-            raise LilacError("ptxas refuses lilac's PTX:\n" + report)
-        registers = re.search(r"Used (\d+) registers", report)
-        spills = sum(int(n) for n in re.findall(r"(\d+) bytes spill", report))
-        warnings = [line for line in report.splitlines() if "warning" in line]
-        return (cubin.read_bytes(), int(registers.group(1)) if registers else -1, spills, seconds,
-                warnings)
-
-
-class Driver:
-    """What is used of the CUDA driver, in PyTorch's context."""
-
-    def __init__(self):
-        self.cuda = ctypes.CDLL("libcuda.so.1")
-
-    def call(self, name, *arguments):
-        status = getattr(self.cuda, name)(*arguments)
-        if status:
-            text = ctypes.c_char_p()
-            self.cuda.cuGetErrorString(status, ctypes.byref(text))
-            raise RuntimeError(f"{name}: {(text.value or b'?').decode()}")
-
-    def load(self, cubin, name):
-        module, function = ctypes.c_void_p(), ctypes.c_void_p()
-        self.call("cuModuleLoadData", ctypes.byref(module), cubin)
-        self.call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
-        return function
-
-    def allow_shared(self, function, size):
-        if size > 48 * 1024:  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            self.call("cuFuncSetAttribute", function, 8, size)
 
 
 PARAMETER_TYPES = {"i1": ctypes.c_uint8, "i8": ctypes.c_int8, "i16": ctypes.c_int16,
@@ -243,6 +64,11 @@ def ttir_parameters(ttir):
     line = next(line for line in ttir.splitlines() if "tt.func public" in line)
     head = line[line.index("("):]
     return re.findall(r"%(\w+): (!tt\.ptr<[^>]*>|\w+)", head)
+
+
+def grid_of(grid):
+    """As a tuple: that of a launch may be a number."""
+    return grid if isinstance(grid, tuple) else (grid,)
 
 
 class Kernel:
@@ -258,14 +84,11 @@ class Kernel:
                 self.storage.append(ctypes.c_uint64(value.data_ptr()))
             else:
                 self.storage.append(PARAMETER_TYPES[type_name](value))
-        self.storage += [ctypes.c_uint64(0), ctypes.c_uint64(0)]  # global and profile scratch
-        pointers = (ctypes.c_void_p * len(self.storage))(
-            *[ctypes.addressof(s) for s in self.storage])
+        self.storage += SCRATCH
         u = ctypes.c_uint
-        x, y, z = (tuple(grid) if isinstance(grid, tuple) else (grid,)) + (1,) * (
-            3 - (len(grid) if isinstance(grid, tuple) else 1))
+        x, y, z = (*grid_of(grid), 1, 1)[:3]
         self.arguments = (function, u(x), u(y), u(z), u(threads), u(1), u(1), u(shared),
-                          ctypes.c_void_p(stream), pointers, None)
+                          ctypes.c_void_p(stream), pointers_to(self.storage), None)
 
     def launch(self):
         if self.cuda.cuLaunchKernel(*self.arguments):
@@ -346,6 +169,44 @@ class Data:
         return worst, errors, None
 
 
+class Launched:
+    """A launch that Triton has compiled and run here, and kernels that are launched just as it was:
+    `ttir` is its text, `kernels` are by name."""
+
+    def __init__(self, tools, launch, seed):
+        torch = self.torch = tools["torch"]
+        self.driver, self.launch = tools["driver"], launch
+        self.stream = torch.cuda.current_stream().cuda_stream
+        self.data = Data(torch, launch, seed)
+        self.data.poison()
+        self.compiled = getattr(tools["kernels"], launch.kernel)[grid_of(launch.grid)](
+            *[self.data.values[a.name] for a in launch.arguments], num_warps=launch.num_warps)
+        torch.cuda.synchronize()
+        self.expected = self.data.expected()
+        self.ttir = self.compiled.asm["ttir"]
+        self.parameters = ttir_parameters(self.ttir)
+        self.kernels = {}
+
+    def add(self, name, image, entry, shared, num_warps=None, grid=None):
+        self.kernels[name] = Kernel(self.driver, self.driver.load(image, entry), self.parameters,
+                                    self.data.values, grid or self.launch.grid,
+                                    32 * (num_warps or self.launch.num_warps), shared, self.stream)
+
+    def add_triton(self, name="triton"):
+        """Bytes of shared memory."""
+        metadata = self.compiled.metadata
+        shared = metadata.shared() if callable(metadata.shared) else metadata.shared
+        self.add(name, self.compiled.asm["cubin"], metadata.name, shared, metadata.num_warps)
+        return shared
+
+    def judge(self, name):
+        """As `Data.judge`, of the kernel's results on poisoned outputs."""
+        self.data.poison()
+        self.kernels[name].launch()
+        self.torch.cuda.synchronize()
+        return self.data.judge(self.expected)
+
+
 # ---- measuring ------------------------------------------------------------------------------
 
 
@@ -364,37 +225,21 @@ def time_both(torch, kernels, budget, rounds, clean=False):
 
 
 def run_case(tools, name, launch, seed, timed):
-    torch, driver = tools["torch"], tools["driver"]
     row = {"name": name, "num_warps": launch.num_warps, "grid": launch.grid,
            "bytes": launch.bytes, "arguments": {a.name: a.value for a in launch.arguments
                                                 if a.shape is None}}
-    data = Data(torch, launch, seed)
-    stream = torch.cuda.current_stream().cuda_stream
-    # Triton: its own launch first, which compiles.
-    data.poison()
-    jit = getattr(tools["kernels"], launch.kernel)
-    compiled = jit[launch.grid if isinstance(launch.grid, tuple) else (launch.grid,)](*[data.values[a.name] for a in launch.arguments],
-                                   num_warps=launch.num_warps)
-    torch.cuda.synchronize()
-    expected = data.expected()
-    row["triton_error"], _, complaint = data.judge(expected)
+    launched = Launched(tools, launch, seed)
+    compiled = launched.compiled
+    row["triton_error"], _, complaint = launched.data.judge(launched.expected)
     if complaint:
         row["triton_complaint"] = complaint
-    ttir = compiled.asm["ttir"]
-    parameters = ttir_parameters(ttir)
-    shared = compiled.metadata.shared
-    shared = shared() if callable(shared) else shared
-    function = driver.load(compiled.asm["cubin"], compiled.metadata.name)
-    triton_kernel = Kernel(driver, function, parameters, data.values, launch.grid,
-                           32 * compiled.metadata.num_warps, shared, stream)
     row["triton_registers"] = getattr(compiled, "n_regs", None)
     row["triton_spills"] = getattr(compiled, "n_spills", None)
-    row["triton_shared"] = shared
+    row["triton_shared"] = launched.add_triton()
     if tools["keep"]:
         for kind in ("ttir", "ttgir", "ptx"):
             (tools["keep"] / f"{name}.triton.{kind}").write_text(compiled.asm[kind])
-    # lilac
-    ptx, metadata, seconds = tools["lilac"].compile(name + ".ttir", ttir, launch.num_warps,
+    ptx, metadata, seconds = tools["lilac"].compile(name + ".ttir", launched.ttir, launch.num_warps,
                                                     compiled.metadata.num_stages)
     row["lilac_compile_ms"] = 1e3 * seconds
     if tools["keep"]:
@@ -404,21 +249,14 @@ def run_case(tools, name, launch, seed, timed):
                ptxas_ms=1e3 * seconds)
     if warnings:
         row["ptxas_warnings"] = warnings
-    function = driver.load(cubin, metadata["name"])
-    lilac_kernel = Kernel(driver, function, parameters, data.values, launch.grid,
-                          32 * metadata["num_warps"], metadata["shared"], stream)
-    # Both again, launched the same way, on poisoned outputs.
-    for who, kernel in (("triton", triton_kernel), ("lilac", lilac_kernel)):
-        data.poison()
-        kernel.launch()
-        torch.cuda.synchronize()
-        worst, errors, complaint = data.judge(expected)
-        row[who + "_error"], row[who + "_errors"] = worst, errors
+    launched.add("lilac", cubin, metadata["name"], metadata["shared"], metadata["num_warps"])
+    for who in launched.kernels:
+        row[who + "_error"], row[who + "_errors"], complaint = launched.judge(who)
         if complaint:
             row[who + "_complaint"] = complaint
-    del expected
     if timed:
-        medians, repeats = time_both(torch, (triton_kernel, lilac_kernel), tools["budget"],
+        launched.expected = None
+        medians, repeats = time_both(tools["torch"], launched.kernels.values(), tools["budget"],
                                      tools["rounds"], tools["clean"])
         triton_ms, lilac_ms = (statistics.median(m) for m in medians)
         ratios = [b / a for a, b in zip(*medians)]
@@ -471,25 +309,11 @@ def table(rows):
     return "\n".join([put(lines[0]), rule] + [put(line) for line in lines[1:]])
 
 
-def first_line(command):
-    try:
-        run = subprocess.run(command, capture_output=True, text=True, timeout=20)
-        return run.stdout.strip().splitlines()[-1] if run.stdout.strip() else None
-    except (OSError, subprocess.SubprocessError):
-        return None
-
-
 def environment(torch, triton, options, ptxas):
     return {
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "command": " ".join(["python3", "bench/" + pathlib.Path(sys.argv[0]).name, pathlib.Path(options.lilac).name]
-                            + [pathlib.Path(a).name for a in sys.argv[2:]]),
-        "commit": options.commit or first_line(["git", "-C", str(HERE), "rev-parse", "HEAD"]),
-        "gpu": torch.cuda.get_device_name(),
-        "driver": first_line(["nvidia-smi", "--query-gpu=driver_version",
-                              "--format=csv,noheader"]),
-        "triton": triton.__version__, "torch": torch.__version__, "cuda": torch.version.cuda,
-        "ptxas": first_line([ptxas, "--version"]), "rounds": options.rounds,
+        **report.environment(options, torch.cuda.get_device_name(), ptxas, triton=triton.__version__,
+                             torch=torch.__version__, cuda=torch.version.cuda),
+        "rounds": options.rounds,
         "method": "median over rounds of medians over launches; CUDA events; 256 MiB "
                   + ("read" if getattr(options, "clean", False) else "written") +
                   " before each launch; order alternates; both launched by the same driver call",
@@ -497,45 +321,46 @@ def environment(torch, triton, options, ptxas):
     }
 
 
-def main(launches=LAUNCHES, slower=1.05):
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("lilac", help="liblilac.so or the lilac command")
-    parser.add_argument("--json", type=pathlib.Path)
-    parser.add_argument("--markdown", type=pathlib.Path)
-    parser.add_argument("--keep", type=pathlib.Path, help="a folder for the TTIR and PTX")
-    parser.add_argument("--only", action="append", help="this launch only (may be repeated)")
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--budget", type=float, default=1500, help="ms of timing a launch")
-    parser.add_argument("--clean", action="store_true",
-                        help="read 256 MiB before each launch instead of writing them")
-    parser.add_argument("--seed", type=int, default=None, help="default: from the clock")
-    parser.add_argument("--ptxas")
-    parser.add_argument("--commit", help="recorded; default: git's")
-    parser.add_argument("--kernels", type=pathlib.Path,
-                        default=HERE.parent / "tests" / "data" / "corpus" / "kernels.py")
-    parser.add_argument("--no-timing", action="store_true")
-    parser.add_argument("--check", action="store_true", help="exit 1 when one is slower than it should")
-    options = parser.parse_args()
-    seed = options.seed if options.seed is not None else int(time.time())
+def add_options(parser, rounds, nargs=None):
+    """Those of all programs that measure lilac beside Triton."""
+    parser.add_argument("lilac", nargs=nargs, help="liblilac.so or the lilac command")
+    report.add_options(parser)
+    parser.add_argument("--kernels", type=pathlib.Path, default=KERNELS)
+    parser.add_argument("--rounds", type=int, default=rounds)
 
+
+def begin(options):
+    """PyTorch and Triton, and what measures them: driver, kernels, device, ptxas, lilac."""
     import torch
     import triton
     if not torch.cuda.is_available():
         raise SystemExit("no GPU here")
     torch.zeros(1, device="cuda")  # the context
     major, minor = torch.cuda.get_device_capability()
-    device = {(9, 0): "sm_90a", (10, 0): "sm_100a", (12, 0): "sm_120a"}.get(
-        (major, minor), f"sm_{major}{minor}")
-    spec = importlib.util.spec_from_file_location("kernels", options.kernels)
-    kernels = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(kernels)
+    device = f"sm_{major}{minor}" + ("a" if major >= 9 else "")
+    return torch, triton, {
+        "torch": torch, "kernels": load_module("kernels", options.kernels), "driver": Driver(),
+        "device": device, "ptxas": find_ptxas(options.ptxas), "lilac": lilac_at(options.lilac, device)}
+
+
+def main(launches=LAUNCHES, slower=1.05):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    add_options(parser, rounds=9)
+    parser.add_argument("--keep", type=pathlib.Path, help="a folder for the TTIR and PTX")
+    parser.add_argument("--only", action="append", help="this launch only (may be repeated)")
+    parser.add_argument("--budget", type=float, default=1500, help="ms of timing a launch")
+    parser.add_argument("--clean", action="store_true",
+                        help="read 256 MiB before each launch instead of writing them")
+    parser.add_argument("--seed", type=int, default=None, help="default: from the clock")
+    parser.add_argument("--no-timing", action="store_true")
+    parser.add_argument("--check", action="store_true", help="exit 1 when one is slower than it should")
+    options = parser.parse_args()
+    seed = options.seed if options.seed is not None else int(time.time())
+
+    torch, triton, tools = begin(options)
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
-    ptxas = find_ptxas(options.ptxas)
-    loader = Library if re.search(r"\.so(\.|$)", os.path.basename(options.lilac)) else Command
-    tools = {"torch": torch, "kernels": kernels, "driver": Driver(), "device": device,
-             "ptxas": ptxas, "lilac": loader(options.lilac, device), "keep": options.keep,
-             "rounds": options.rounds, "budget": options.budget, "clean": options.clean}
+    tools.update(keep=options.keep, rounds=options.rounds, budget=options.budget, clean=options.clean)
 
     names = options.only or list(launches)
     rows, odd = [], []
@@ -558,20 +383,17 @@ def main(launches=LAUNCHES, slower=1.05):
     slow = [r for r in rows if r.get("ratio", 0) > slower]
     for row in slow:
         print(f"slow {row['name']}: {row['ratio']:.3f} times Triton's time")
-    about = environment(torch, triton, options, ptxas)
+    about = environment(torch, triton, options, tools["ptxas"])
     about["seed"] = seed
-    if options.json:
-        options.json.write_text(json.dumps({"environment": about, "full_size": rows,
-                                            "other_sizes": odd}, indent=1) + "\n")
+    report.write_json(options.json, about, full_size=rows, other_sizes=odd)
     if options.markdown:
-        facts = "\n".join(f"- {key}: {value}" for key, value in about.items())
         options.markdown.write_text(
             f"# lilac beside Triton on {about['gpu']}\n\n{table(rows)}\n\n"
             "Pairs are lilac's / Triton's. The bound is the launch's least traffic at "
             f"{BANDWIDTH / 1e12:.1f} TB/s; rounds: the least and largest ratio of a round; error: "
             "the largest relative error over what is allowed.\n\n"
             f"Launches of other sizes: {len(odd)}, wrong: "
-            f"{sum('lilac_complaint' in r for r in odd)}.\n\n{facts}\n")
+            f"{sum('lilac_complaint' in r for r in odd)}.\n\n{report.facts(about)}\n")
     return 1 if failed or (options.check and slow) else 0
 
 

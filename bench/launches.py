@@ -4,13 +4,25 @@ No import of Triton or PyTorch here, so that a machine without a GPU can use the
 kernels themselves are those of tests/data/corpus/kernels.py.
 """
 
+import importlib.util
+import pathlib
 from collections import namedtuple
+
+KERNELS = pathlib.Path(__file__).resolve().parent.parent / "tests" / "data" / "corpus" / "kernels.py"
 
 # kind: "input", "output" (buffers of `dtype`, `shape`; the last dimension is used up to `used`),
 # "labels" (an input of numbers below `value`), "sum" (an output that kernels add to, zeros before),
 # "integer", "float", "constexpr" (a `value`). A grid is a number of programs or a tuple of them.
 Argument = namedtuple("Argument", "name kind dtype shape used value")
 Launch = namedtuple("Launch", "kernel grid num_warps arguments bytes tolerance")
+
+
+def load_module(name, path):
+    """A file of Python, as the module `name`."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def buffer(name, kind, dtype, shape, used=None, value=None):

@@ -17,7 +17,6 @@ import ctypes
 import datetime
 import glob
 import importlib.util
-import json
 import pathlib
 import re
 import shutil
@@ -28,7 +27,11 @@ import sys
 import tempfile
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
+import gpu
+from driver import Driver
+from launches import CORPUS, KERNELS, LAUNCHES, load_module
+from library import Library
+from report import facts, write_json
 
 
 class Refused(Exception):
@@ -221,16 +224,12 @@ def find_nvjitlink(given):
 
 def run_launches(options, compilers, report):
     """The corpus's launches with every compiler's machine code: results beside the first's, times."""
-    import gpu  # noqa: E402  (bench/gpu.py: launches, data, lilac's library)
     import torch
-    from launches import CORPUS, LAUNCHES
 
-    driver = gpu.Driver()
+    driver = Driver()
     device = options.device
-    library = gpu.Library(options.launches, device)
-    spec = importlib.util.spec_from_file_location("kernels", HERE.parent / "tests/data/corpus/kernels.py")
-    kernels = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(kernels)
+    library = Library(options.launches, device)
+    kernels = load_module("kernels", KERNELS)
     stream = torch.cuda.current_stream().cuda_stream
     watch = gpu.stopwatch(torch)
     for name, (make, _) in {**LAUNCHES, **CORPUS}.items():
@@ -239,9 +238,9 @@ def run_launches(options, compilers, report):
         launch = make()
         data = gpu.Data(torch, launch, 1)
         data.poison()
-        grid = launch.grid if isinstance(launch.grid, tuple) else (launch.grid,)
         compiled = getattr(kernels, launch.kernel).warmup(
-            *[data.values[a.name] for a in launch.arguments], num_warps=launch.num_warps, grid=grid)
+            *[data.values[a.name] for a in launch.arguments], num_warps=launch.num_warps,
+            grid=gpu.grid_of(launch.grid))
         ttir = compiled.asm["ttir"]
         for who in options.whose.split(","):
             if who == "lilac":
@@ -357,7 +356,6 @@ def main():
     compilers = [Process(path, options.device) for path in find_ptxas(options.ptxas)]
     compilers += [NvJitLink(path, options.device) for path in find_nvjitlink(options.nvjitlink)]
     if options.launches:
-        sys.path.insert(0, str(HERE))
         import torch
 
         torch.zeros(1, device="cuda")  # the context
@@ -393,14 +391,12 @@ def main():
                "same results"], lines)])
     print(text)
     about = environment(options)
-    if options.json:
-        options.json.write_text(json.dumps({"environment": about, "results": results}, indent=1) + "\n")
+    write_json(options.json, about, results=results)
     if options.markdown:
-        facts = "\n".join(f"- {key}: {value}" for key, value in about.items())
         options.markdown.write_text(
             f"# What turns PTX into machine code{', on ' + about['gpu'] if 'gpu' in about else ''}\n\n{text}\n\n"
             "Times are medians, in the upper table geometric means; \"more registers\" and \"same\" compare with "
-            f"{names[0]}. The loader compiles while it loads and gives no cubin.\n\n{facts}\n")
+            f"{names[0]}. The loader compiles while it loads and gives no cubin.\n\n{facts(about)}\n")
     return 0
 
 

@@ -20,7 +20,6 @@ lilac's choice takes more than 1.03 times the better of its two ways.
 """
 
 import argparse
-import importlib.util
 import json
 import pathlib
 import statistics
@@ -29,6 +28,8 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import gpu  # noqa: E402
+import report  # noqa: E402
+from driver import assemble  # noqa: E402
 from launches import gather_rows  # noqa: E402
 
 ROWS, COLUMNS, TIMES, PROGRAMS = 512, (2, 4, 8, 16, 32, 64), 1000, 528
@@ -69,41 +70,25 @@ def measure(torch, kernels, rounds):
 
 
 def run_shape(tools, dtype, columns, rounds):
-    torch, driver = tools["torch"], tools["driver"]
     launch = gather_rows(PROGRAMS, ROWS, columns, 1, TIMES, dtype)._replace(num_warps=num_warps(columns))
-    data = gpu.Data(torch, launch, columns)
-    data.poison()
-    compiled = tools["kernels"].gather_rows[(launch.grid,)](
-        *[data.values[a.name] for a in launch.arguments], num_warps=launch.num_warps)
-    torch.cuda.synchronize()
-    expected, ttir = data.expected(), compiled.asm["ttir"]
-    parameters = gpu.ttir_parameters(ttir)
-    stream = torch.cuda.current_stream().cuda_stream
-    kernels, facts = {}, {}
-
-    def add(name, image, entry, shared, registers, spills):
-        kernels[name] = gpu.Kernel(driver, driver.load(image, entry), parameters, data.values, launch.grid,
-                                   32 * launch.num_warps, shared, stream)
-        facts[name] = {"shared": shared, "registers": registers, "spills": spills}
-
+    launched = gpu.Launched(tools, launch, columns)
+    facts = {}
     for name, way in WAYS.items():
-        ptx, metadata, _ = tools["lilac"].compile("gather.ttir", asked(ttir, way), launch.num_warps, 3)
-        image, registers, spills, _, _ = gpu.assemble(tools["ptxas"], tools["device"], ptx)
-        add(name, image, metadata["name"], metadata["shared"], registers, spills)
-        facts[name]["shuffles"] = ptx.count("shfl.sync.idx")
-    add("Triton", compiled.asm["cubin"], compiled.metadata.name, compiled.metadata.shared,
-        compiled.n_regs, compiled.n_spills)
-    facts["Triton"]["shuffles"] = compiled.asm["ptx"].count("shfl.sync.idx")
+        ptx, metadata, _ = tools["lilac"].compile("gather.ttir", asked(launched.ttir, way), launch.num_warps, 3)
+        image, registers, spills, _, _ = assemble(tools["ptxas"], tools["device"], ptx)
+        launched.add(name, image, metadata["name"], metadata["shared"])
+        facts[name] = {"shared": metadata["shared"], "registers": registers, "spills": spills,
+                       "shuffles": ptx.count("shfl.sync.idx")}
+    compiled = launched.compiled
+    facts["Triton"] = {"shared": launched.add_triton("Triton"), "registers": compiled.n_regs,
+                       "spills": compiled.n_spills, "shuffles": compiled.asm["ptx"].count("shfl.sync.idx")}
     row = {"type": dtype, "rows": ROWS, "columns": columns, "num_warps": launch.num_warps,
            "times": TIMES, "wrong": []}
-    for name, kernel in kernels.items():
-        data.poison()
-        kernel.launch()
-        torch.cuda.synchronize()
-        complaint = data.judge(expected)[2]
+    for name in launched.kernels:
+        complaint = launched.judge(name)[2]
         if complaint:
             row["wrong"].append(f"{name}: {complaint}")
-    for name, us in measure(torch, kernels, rounds).items():
+    for name, us in measure(tools["torch"], launched.kernels, rounds).items():
         row[name] = {"us": us, **facts[name]}
     return row
 
@@ -187,16 +172,9 @@ def title_of(about):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("lilac", nargs="?", help="liblilac.so or the lilac command")
+    gpu.add_options(parser, rounds=9, nargs="?")
     parser.add_argument("--draw", type=pathlib.Path, help="draw these results again")
-    parser.add_argument("--json", type=pathlib.Path)
-    parser.add_argument("--markdown", type=pathlib.Path)
     parser.add_argument("--svg", type=pathlib.Path)
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--commit")
-    parser.add_argument("--ptxas")
-    parser.add_argument("--kernels", type=pathlib.Path,
-                        default=HERE.parent.parent / "tests" / "data" / "corpus" / "kernels.py")
     options = parser.parse_args()
     if options.draw:
         result = json.loads(options.draw.read_text())
@@ -204,17 +182,7 @@ def main():
     elif options.lilac is None:
         parser.error("give liblilac.so or the lilac command, or --draw")
     else:
-        import torch
-        import triton
-        torch.zeros(1, device="cuda")  # the context
-        spec = importlib.util.spec_from_file_location("kernels", options.kernels)
-        kernels = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(kernels)
-        loader = gpu.Library if ".so" in pathlib.Path(options.lilac).name else gpu.Command
-        major, minor = torch.cuda.get_device_capability()
-        device = f"sm_{major}{minor}{'a' if major >= 9 else ''}"
-        tools = {"torch": torch, "kernels": kernels, "driver": gpu.Driver(), "device": device,
-                 "ptxas": gpu.find_ptxas(options.ptxas), "lilac": loader(options.lilac, device)}
+        torch, triton, tools = gpu.begin(options)
         rows = [run_shape(tools, dtype, columns, options.rounds) for dtype in TYPES for columns in COLUMNS]
         about = gpu.environment(torch, triton, options, tools["ptxas"])
         about["method"] = "median of rounds, all kernels of a shape in turn; CUDA events; warm caches"
@@ -230,14 +198,12 @@ def main():
         if row["lilac"]["us"] > 1.03 * best:
             print(f"{where}: lilac chose {row['lilac']['us']:.1f} µs where {best:.1f} is possible")
             bad = True
-    if options.json:
-        options.json.write_text(json.dumps({"environment": about, "rows": rows}, indent=1) + "\n")
+    report.write_json(options.json, about, rows=rows)
     if options.svg:
         options.svg.write_text(draw(rows, title_of(about)))
     if options.markdown:
-        facts = "\n".join(f"- {key}: {value}" for key, value in about.items())
         options.markdown.write_text(NOTE.format(programs=PROGRAMS, gpu=about["gpu"]) + table(rows)
-                                    + f"\n\n{facts}\n")
+                                    + f"\n\n{report.facts(about)}\n")
     return 1 if bad else 0
 
 

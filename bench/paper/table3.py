@@ -18,7 +18,6 @@ import json
 import os
 import pathlib
 import random
-import re
 import sys
 import tempfile
 

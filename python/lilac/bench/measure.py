@@ -91,21 +91,25 @@ class Stopwatch:
         self.torch.cuda.synchronize()
         return [start.elapsed_time(end) for start, end in self.events[:count]]
 
-    def time(self, launch, count):
-        """Milliseconds of each of `count` launches, the cache flushed before each."""
+    def record(self, before, launch, count):
         for start, end in self.events[:count]:
-            self.flush()
+            before()
             start.record()
             launch()
             end.record()
+
+    def time(self, launch, count, before=lambda: None):
+        """Milliseconds of each of `count` launches, the cache flushed before each, and then `before`
+        launched."""
+        def flush_first():
+            self.flush()
+            before()
+        self.record(flush_first, launch, count)
         return self.elapsed(count)
 
     def time_bare(self, launch, count):
         """The same with nothing in between."""
-        for start, end in self.events[:count]:
-            start.record()
-            launch()
-            end.record()
+        self.record(lambda: None, launch, count)
         return self.elapsed(count)
 
     def host_time(self, launch, count=20):
@@ -113,11 +117,7 @@ class Stopwatch:
         them that the driver's queue does not fill and make the host wait."""
         self.torch.cuda.synchronize()
         begin = time.perf_counter()
-        for start, end in self.events[:count]:
-            self.flush()
-            start.record()
-            launch()
-            end.record()
+        self.record(self.flush, launch, count)
         seconds = time.perf_counter() - begin
         self.torch.cuda.synchronize()
         return 1e3 * seconds / count

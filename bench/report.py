@@ -1,0 +1,49 @@
+"""What the programs of bench/ say about where and how their results were made."""
+
+import datetime
+import json
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def add_options(parser):
+    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--markdown", type=pathlib.Path)
+    parser.add_argument("--commit", help="recorded; default: git's")
+    parser.add_argument("--ptxas")
+
+
+def first_line(command):
+    """The last line that it prints, or None."""
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, timeout=20)
+        return run.stdout.strip().splitlines()[-1] if run.stdout.strip() else None
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def environment(options, gpu, ptxas, **versions):
+    return {
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "command": " ".join(["python3", "bench/" + pathlib.Path(sys.argv[0]).name]
+                            + [pathlib.Path(a).name for a in sys.argv[1:]]),
+        "commit": options.commit or first_line(["git", "-C", str(HERE), "rev-parse", "HEAD"]),
+        "gpu": gpu,
+        "driver": first_line(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"])
+        if gpu else None,
+        **versions,
+        "ptxas": first_line([ptxas, "--version"]) if ptxas else None,
+    }
+
+
+def facts(about):
+    return "\n".join(f"- {key}: {value}" for key, value in about.items())
+
+
+def write_json(path, about, **parts):
+    """Where a path was given."""
+    if path:
+        path.write_text(json.dumps({"environment": about, **parts}, indent=1, default=str) + "\n")
