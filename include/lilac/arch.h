@@ -31,6 +31,7 @@ typedef enum lilac_feature {
  *
  *   memory   wavefronts of shared memory (128 bytes each) and shuffles
  *   integer  selects, byte permutes, packing
+ *   special  exp2, log2, reciprocals, roots, sine, cosine, tanh of f32
  *   issue    every instruction
  *
  * The table (src/arch/costs.def) says of each row whether it was measured. */
@@ -39,7 +40,7 @@ typedef struct lilac_costs {
     bool measured; /* by bench/costs.py; else from the vendor's tables */
     uint16_t wavefront, shuffle;
     uint16_t select, permute, pack; /* pack: one element taken out of a word or put into one */
-    uint16_t issue;
+    uint16_t issue, special;
     uint16_t access;  /* an access to shared memory, beside its wavefronts */
     uint16_t remote;  /* a wavefront of another block's shared memory, on top of its own */
     uint16_t overlap; /* sixteenths of the work on all but the busiest pipe that are not hidden */

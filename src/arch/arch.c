@@ -14,9 +14,9 @@
 #define HOPPER                                                                                     \
     (ADA | LILAC_HAS_STMATRIX | LILAC_HAS_TMA | LILAC_HAS_CLUSTERS | LILAC_HAS_BF16_ARITHMETIC)
 
-#define COSTS(name_, measured_, wavefront_, shuffle_, select_, permute_, pack_, issue_, access_,   \
-              remote_, overlap_, warp_, group_, block_, cluster_, trip_, exchange_, sector_,       \
-              global_, line_)                                                                      \
+#define COSTS(name_, measured_, wavefront_, shuffle_, select_, permute_, pack_, issue_, special_,  \
+              access_, remote_, overlap_, warp_, group_, block_, cluster_, trip_, exchange_,       \
+              sector_, global_, line_)                                                             \
     static const lilac_costs name_ = {                                                             \
         .name = #name_,                                                                            \
         .measured = measured_,                                                                     \
@@ -26,6 +26,7 @@
         .permute = permute_,                                                                       \
         .pack = pack_,                                                                             \
         .issue = issue_,                                                                           \
+        .special = special_,                                                                       \
         .access = access_,                                                                         \
         .remote = remote_,                                                                         \
         .overlap = overlap_,                                                                       \

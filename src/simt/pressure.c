@@ -16,9 +16,10 @@
  * wait as pure operations do, but not beyond a barrier, a loop or the next row of stores.
  *
  * One walk backwards over that order counts. A value takes the words of its type; what lives
- * elsewhere takes none: constants, parameters (constant bank), predicates, uniform integers
- * (registers of the warp), values that only rename others. What a loop uses from outside is alive
- * all through it. Both sides of an if are taken to be alive together. */
+ * elsewhere takes none: constants, parameters (constant bank), uniform integers (registers of the
+ * warp), values that only rename others. Predicates have seven registers of their own; those beyond
+ * are kept in others or computed again from what is kept there. What a loop uses from outside is
+ * alive all through it. Both sides of an if are taken to be alive together. */
 #include "internal.h"
 
 #include <string.h>
@@ -26,6 +27,7 @@
 enum {
     ON_TOP = 12,           /* an assembler needs a twelfth more than what is alive: found with ptxas
                               over the kernels of the benchmark; with less it spills */
+    PREDICATES = 7,        /* registers of one bit that a thread has */
     UNIT = 8,              /* a thread's registers come in as many at a time */
     RESERVED_SHARED = 1024 /* bytes of shared memory that a block takes besides its own */
 };
@@ -43,7 +45,7 @@ typedef struct counter {
     uint32_t order_count, order_capacity;
     instruction **stack;
     uint32_t stack_count, stack_capacity;
-    uint32_t words, most;
+    uint32_t words, bits, most;
 } counter;
 
 static uint32_t words_of(const counter *c, lilac_simt_value v) {
@@ -173,10 +175,16 @@ static void put_in_order(counter *c, const lilac_simt_body *body) {
 
 /* ---- counting --------------------------------------------------------------------------- */
 
+static uint32_t bits_of(const counter *c, lilac_simt_value v) {
+    const lilac_simt_value_info *value = &c->kernel->values[v];
+    return value->type == LILAC_SIMT_I1 && !value->uniform ? 1 : 0;
+}
+
 static void use(counter *c, lilac_simt_value v) {
     if (!c->alive[v]) {
         c->alive[v] = 1;
         c->words += words_of(c, v);
+        c->bits += bits_of(c, v);
     }
 }
 
@@ -185,6 +193,7 @@ static void define(counter *c, lilac_simt_value first, uint32_t count) {
         if (c->alive[first + k]) {
             c->alive[first + k] = 0;
             c->words -= words_of(c, first + k);
+            c->bits -= bits_of(c, first + k);
         }
     }
 }
@@ -226,7 +235,8 @@ static void count_body(counter *c, const lilac_simt_body *body) {
         for (uint32_t k = 0; k < i->operand_count; k++) {
             use(c, i->operands[k]);
         }
-        c->most = c->words > c->most ? c->words : c->most;
+        uint32_t words = c->words + (c->bits > PREDICATES ? c->bits - PREDICATES : 0);
+        c->most = words > c->most ? words : c->most;
     }
     c->order_count = begin;
 }

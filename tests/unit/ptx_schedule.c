@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -92,6 +93,13 @@ static void words_alive(void **state) {
                               "%m = add %n, %b : i32\nst.global [%own], %c, (%x)\n",
                               false),
                      4 + 1);
+    /* Ten at once are three more than have a place of their own. */
+    lilac_text body = {0};
+    repeat(&body, 0, 10, "%k@ = const @ : i32\n%c@ = cmp lt %t, %k@ : i1\n");
+    repeat(&body, 0, 10, "st.global [%own + @00], %c@, (%t)\n");
+    repeat(&body, 0, 10, "st.global [%own + @0000], %c@, (%t)\n");
+    assert_int_equal(pressure(lilac_text_get(&body), false), 3 + 3);
+    lilac_text_clear(&body);
     /* What a loop uses is alive all through it, also behind its last use there. */
     assert_int_equal(pressure("%x = ld.global [%own] : i32\n"
                               "%r = loop %i = %zero to %n step %one (%s = %t) : i32 {\n"
@@ -158,6 +166,64 @@ static void blocks_told(void **state) {
             fail_msg("case %zu: %.20s, words %u early, %u late", k, said ? said : "nothing",
                      lilac_simt_pressure(w.module->kernels, false),
                      lilac_simt_pressure(w.module->kernels, true));
+        }
+        close(&w);
+        lilac_text_clear(&body);
+    }
+}
+
+/* A loop that loads `loads` words a turn and does `work` with each, between `alive` words that are
+ * loaded before it and used in it. */
+static void stream(lilac_text *body, uint32_t alive, uint32_t loads, uint32_t work,
+                   const char *barrier) {
+    repeat(body, 0, alive, "%a@ = ld.global [%own + @00] : i32\n");
+    lilac_text_puts(body, "%r = loop %i = %zero to %n step %one (%s = %t) : i32 {\n");
+    repeat(body, 0, loads, "%x@ = ld.global [%own + @0000] : i32\n");
+    lilac_text_printf(body, "%s%%s0 = add %%s, %%x0 : i32\n", barrier);
+    uint32_t sum = 0;
+    for (uint32_t k = 0; k < loads; k++) {
+        for (uint32_t w = 0; w < work; w++, sum++) {
+            lilac_text_printf(body, "%%s%u = %s %%s%u, %%x%u : i32\n", sum + 1,
+                              w & 1 ? "mul" : "add", sum, k);
+        }
+    }
+    for (uint32_t k = 0; k < alive; k++, sum++) {
+        lilac_text_printf(body, "%%s%u = add %%s%u, %%a%u : i32\n", sum + 1, sum, k);
+    }
+    lilac_text_printf(body, "yield %%s%u\n}\nst.global [%%own], (%%r)\n", sum);
+}
+
+static void streams_told(void **state) {
+    (void)state;
+    static const struct told {
+        uint32_t warps, alive, loads, work;
+        const char *barrier;
+        uint32_t blocks;
+    } cases[] = {
+        {4, 0, 44, 2, "", 9},          /* 56 registers */
+        {4, 0, 90, 2, "", 4},          /* 104 */
+        {8, 0, 90, 2, "", 2},          /* the same threads in larger blocks */
+        {4, 0, 44, 2, "barrier\n", 0}, /* warps wait in the loop */
+        {4, 0, 44, 24, "", 9},         /* arithmetic for three quarters of the time */
+        {4, 0, 44, 40, "", 0},         /* for longer than the loads */
+        {4, 0, 90, 24, "", 0},         /* for three quarters, with 16 warps */
+        {4, 0, 30, 2, "", 10},         /* 40 registers: more than enough warps */
+        {8, 0, 30, 2, "", 5},          /* the same */
+        {4, 0, 12, 2, "", 0},          /* near the most that there is room for */
+        {4, 40, 4, 2, "", 9},          /* a row of loads, and other values */
+        {4, 40, 3, 2, "", 0},          /* no row */
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        const struct told *c = &cases[k];
+        lilac_text body = {0};
+        stream(&body, c->alive, c->loads, c->work, c->barrier);
+        writing w;
+        open(&w, c->warps, lilac_text_get(&body));
+        const char *said = strstr(lilac_text_get(&w.ptx), ".minnctapersm ");
+        uint32_t blocks = said ? (uint32_t)strtoul(said + 14, NULL, 10) : 0;
+        if (blocks != c->blocks) {
+            fail_msg("case %zu: %u blocks, not %u, of %u words", k, blocks, c->blocks,
+                     lilac_simt_pressure(w.module->kernels, false));
         }
         close(&w);
         lilac_text_clear(&body);
@@ -268,9 +334,8 @@ static void borders_behind_rows(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_alive),
-        cmocka_unit_test(late_loads),
-        cmocka_unit_test(blocks_told),
+        cmocka_unit_test(words_alive),         cmocka_unit_test(late_loads),
+        cmocka_unit_test(blocks_told),         cmocka_unit_test(streams_told),
         cmocka_unit_test(borders_behind_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -256,6 +256,6 @@ void lilac_ptx_border(lilac_ptx_emitter *e);
 /* Does a barrier in it make warps wait for others? */
 bool lilac_ptx_waits(const lilac_simt_body *body);
 /* The blocks a multiprocessor is to hold, for .minnctapersm; 0: as many as there happen to be. */
-uint32_t lilac_ptx_blocks(const lilac_simt_kernel *kernel, const lilac_arch *arch);
+uint32_t lilac_ptx_blocks(const lilac_simt_kernel *kernel);
 
 #endif

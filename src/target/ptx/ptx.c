@@ -423,7 +423,7 @@ static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) 
         lilac_text_puts(out, "\n.explicitcluster\n.reqnctapercluster ");
         lilac_text_unsigned(out, kernel->num_ctas);
     }
-    uint32_t blocks = lilac_ptx_blocks(kernel, e->arch);
+    uint32_t blocks = lilac_ptx_blocks(kernel);
     if (blocks > 0) {
         lilac_text_puts(out, "\n.minnctapersm ");
         lilac_text_unsigned(out, blocks);
