@@ -16,11 +16,12 @@
  *     + for writes a quarter of the sectors more that single instructions touch, where registers do
  *                  not count: the cache behind merges the parts, but each is sent
  *     + each instruction of a warp, and the lines that it touches beyond the fewest
- *     + for loads of narrow elements that no vector takes, what their lanes leave out of two lines:
- * such elements stand in runs of 8 bytes a thread all the same. The first load of a run then asks
- * for all of two lines and the others find them in the cache; side by side, lanes ask for 64 bytes
- * at a time (H200, a sum of 16-bit elements with a mask: 74.8 us; runs of 4 and 8 bytes 70.6 and
- * 68.5; runs of 16 69.8)
+ *     + for loads of narrow elements that no vector takes, what their lanes leave out of two lines,
+ *                  as so many lines beyond the fewest: such elements stand in runs of 8 bytes a
+ * thread all the same. The first load of a run then asks for all of two lines and the others find
+ * them in the cache; side by side, lanes ask for 64 bytes at a time (H200: a sum of 16-bit elements
+ * with a mask 74.8 us, in runs of 4, 8 and 16 bytes 70.6, 68.5 and 69.8; two loads and a store of
+ * each place, 114 us, with runs of 8 for the loads and a conversion before the store 102)
  */
 #include "assign.h"
 
@@ -240,13 +241,17 @@ static uint32_t bits_in_use(const lilac_layout *layout, uint32_t input) {
     return count;
 }
 
-/* Lines that one instruction of a warp touches, if every run starts one. A load of 16 bytes is done
- * for a quarter of the lanes at a time, so lanes of other quarters that hold copies look lines up
- * once more, unless all lanes want the same. `vector`: elements a lane. */
+/* A load of 16 bytes is done for a quarter of the lanes at a time, unless all lanes want the same.
+ */
+static bool in_quarters(const memory_access *access, const lilac_layout *layout, int64_t vector) {
+    return !access->writes && vector * access->bytes >= 16 && bits_in_use(layout, 1) > 0;
+}
+
+/* Lines that one instruction of a warp touches, if every run starts one; lanes of other quarters
+ * that hold copies look lines up once more. `vector`: elements a lane. */
 static int64_t lines_of(const memory_access *access, const lilac_layout *layout, int64_t vector) {
     uint32_t lanes = layout->in[1].bits, apart = 0;
-    bool quarters = !access->writes && vector * access->bytes >= 16 && bits_in_use(layout, 1) > 0;
-    uint32_t parts = quarters ? 2 : 0;
+    uint32_t parts = in_quarters(access, layout, vector) ? 2 : 0;
     int64_t line = at_least_one(LINE_BYTES / access->bytes), within = smaller(access->run, line);
     uint64_t inside = (uint64_t)(within - 1) << lilac_layout_out_start(layout, access->order[0]);
     if (access->across > 1) /* rows of the line */
@@ -302,9 +307,10 @@ int64_t lilac_coalesce_cost(const assignment *a, const memory_access *access,
             (sector_bytes(access, bytes, covered_by(access, layout, true, along)) - bytes) / 4;
     int64_t run = larger(vector, smaller(near, access->thread_run));
     int64_t once = (run * access->bytes) << bits_in_use(layout, 1);
-    int64_t lines = lines_of(access, layout, vector) - at_least_one(once / LINE_BYTES);
+    int64_t fewest = larger(once / LINE_BYTES, in_quarters(access, layout, vector) ? 4 : 1);
+    int64_t lines = lines_of(access, layout, vector) - fewest;
     issues = at_least_one(issues / vector);
-    int64_t narrow = left_out(access, layout) * costs->line / (2 * LINE_BYTES);
+    int64_t narrow = left_out(access, layout) * costs->line / LINE_BYTES;
     return (traffic * costs->sector / SECTOR_BYTES +
             issues * (costs->global + larger(lines, 0) * costs->line + narrow) + choosing) *
            access->weight;
@@ -359,6 +365,17 @@ static void add(const lilac_layout **list, uint32_t *count, uint32_t most,
 /* Lanes along order[0] that cover so many bytes. */
 static int64_t lanes_for(int64_t bytes, const memory_access *access, int64_t vector) {
     return at_least_one(bytes / (vector * access->bytes));
+}
+
+/* Rows of order[0] that a thread takes beside one another, `most` at most: no more than leave whole
+ * rows to the registers and so many lanes, so that no other warp has a part of them. */
+static int64_t rows_for(const assignment *a, const memory_access *access, int64_t most,
+                        int64_t vector, int64_t lanes) {
+    int64_t threads = (int64_t)a->target->arch->warp_size * a->target->num_warps;
+    int64_t each = lilac_tile_element_count(access->type) / threads;
+    int64_t row = at_least_one(access->type->shape[access->order[0]]);
+    int64_t wide = smaller(row, vector * (lanes > 0 ? lanes : row));
+    return between(each / larger(row * vector / wide, vector), 1, most);
 }
 
 void lilac_coalesce_own(assignment *a, layout_site *site) {
@@ -418,7 +435,7 @@ uint32_t lilac_coalesce_candidates(assignment *a, const layout_site *first, uint
             shape.lanes = variant / 4 == 0
                               ? 0
                               : lanes_for(SECTOR_BYTES << (variant / 4 - 1), access, shape.vector);
-            shape.tile = variant & 2 ? tile : 0;
+            shape.tile = variant & 2 ? rows_for(a, access, tile, shape.vector, shape.lanes) : 0;
             shape.slow_warps = variant & 1;
             add(result, &count, most, lilac_coalesce_shaped(a, access->type, &shape));
         }
