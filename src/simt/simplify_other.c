@@ -201,6 +201,15 @@ static lilac_simt_value compare_truths(lilac_simt_builder *b, const instruction 
     return 0;
 }
 
+/* Is x the counter of a loop and y its upper bound? Then x < y: both are known in the body only. */
+static bool counts_to(const lilac_simt_builder *b, lilac_simt_value x, lilac_simt_value y) {
+    const lilac_simt_value_info *info = &b->kernel->values[x];
+    const instruction *loop =
+        info->definition == NULL && info->body != NULL ? info->body->parent : NULL;
+    return loop != NULL && loop->code == LILAC_SIMT_OP_LOOP && info->body->argument == x &&
+           loop->operands[1] == y;
+}
+
 static lilac_simt_value simplify_cmp(lilac_simt_builder *b, instruction *like, bool *again) {
     lilac_simt_compare kind = (lilac_simt_compare)like->detail;
     lilac_simt_value x = like->operands[0];
@@ -213,6 +222,9 @@ static lilac_simt_value simplify_cmp(lilac_simt_builder *b, instruction *like, b
     if (x == like->operands[1]) {
         return truth(b, kind == LILAC_SIMT_EQ || kind == LILAC_SIMT_LE || kind == LILAC_SIMT_GE ||
                             kind == LILAC_SIMT_ULE || kind == LILAC_SIMT_UGE);
+    }
+    if ((kind == LILAC_SIMT_LT || kind == LILAC_SIMT_GE) && counts_to(b, x, like->operands[1])) {
+        return truth(b, kind == LILAC_SIMT_LT);
     }
     bool is_constant = constant(b, like->operands[1], &c);
     if (is_constant && type == LILAC_SIMT_I1 && equality) {

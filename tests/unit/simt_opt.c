@@ -518,6 +518,10 @@ static const golden structure[] = {
                      "%d = fadd %c, %e : f32\nyield %d, %e\n}\n" USE("r") USE("t"),
      S N X Y C("a", "0") C("o", "1") "%r = loop %i = %a to %n step %o (%c = %x) : f32 {\n"
                                      "%d = fadd %c, %y : f32\nyield %d\n}\n" USE("r") USE("y")},
+    {"a counter below its bound",
+     S N C("a", "0") C("o", "1") "loop %i = %a to %n step %o {\n%m = cmp lt %i, %n : i1\n"
+                                 "%w = zext %m : i32\n" USE("w") "yield\n}\n",
+     S N C("a", "0") C("o", "1") "loop %i = %a to %n step %o {\n" USE("o") "yield\n}\n"},
 };
 
 static const golden merges[] = {

@@ -1,0 +1,165 @@
+/* What is left of a loop: the masks of rows from one difference.
+ *
+ *     loop %i = %l to %u step 16 {             loop %i = %l to %u step 16 {
+ *       %1 = add %i, 1                           %d = sub %u, %i
+ *       %m1 = cmp lt %1, %u             →        %n = min_u %d, 16
+ *       …                                        %m1 = cmp gt %n, 1
+ *       %15 = add %i, 15                         …
+ *       %m15 = cmp lt %15, %u                    %m15 = cmp gt %n, 15
+ *
+ * A sum and a comparison each become a comparison with a constant, of 32 bits even where the loop
+ * counts in 64, and only %n is alive for all the masks. What all the sums have in them beside the
+ * counter and constants, as the thread's number, is taken off %n once.
+ *
+ * In the body %i < %u, so their difference is right as an unsigned number whatever they are; where
+ * %l is a constant that is not negative it has room as a signed one too. The rest of a sum is not
+ * negative and less than the step, so the sums wrap only in a loop whose counter does, which never
+ * ends. It is done where LEAST instructions go: fewer are lost in how assemblers schedule. */
+#include "internal.h"
+
+typedef lilac_simt_instruction instruction;
+
+enum { MOST_PARTS = 4, LEAST = 8 };
+
+typedef struct sum {
+    bool counts;           /* the counter is in it */
+    lilac_simt_value part; /* and this, from outside the loop; 0: nothing */
+    int64_t constant;
+} sum;
+
+typedef struct rest {
+    lilac_simt_builder *b;
+    const lilac_simt_body *body;
+    lilac_simt_value counter, upper;
+    lilac_simt_type type;
+    int64_t step;
+    lilac_simt_value parts[MOST_PARTS]; /* 0 too */
+    lilac_simt_value left[MOST_PARTS];  /* what is left with each of them taken off */
+    uint32_t part_count;
+} rest;
+
+static bool add_up(const rest *r, lilac_simt_value x, uint32_t depth, sum *s) {
+    uint64_t bits;
+    if (x == r->counter) {
+        bool first = !s->counts;
+        s->counts = true;
+        return first;
+    }
+    if (lilac_simt_constant_bits(r->b->kernel, x, &bits)) {
+        return !__builtin_add_overflow(s->constant, lilac_simt_signed(r->type, bits), &s->constant);
+    }
+    if (r->b->kernel->values[x].body != r->body) {
+        bool first = s->part == 0;
+        s->part = x;
+        return first;
+    }
+    const instruction *d = lilac_simt_defined_by(r->b, x, LILAC_SIMT_OP_ADD);
+    return d != NULL && depth > 0 && add_up(r, d->operands[0], depth - 1, s) &&
+           add_up(r, d->operands[1], depth - 1, s);
+}
+
+/* Is it the mask of a row? Not of the counter's own, which is always below the bound. */
+static bool is_mask(const rest *r, const instruction *i, sum *s) {
+    *s = (sum){0};
+    if (i->code != LILAC_SIMT_OP_CMP || i->detail != LILAC_SIMT_LT || i->operands[1] != r->upper ||
+        i->operands[0] == r->counter || !add_up(r, i->operands[0], 4, s) || !s->counts ||
+        s->constant < 0 || s->constant >= r->step) {
+        return false;
+    }
+    uint64_t most = s->part == 0 ? 0 : lilac_simt_possible(r->b, s->part);
+    return most < (uint64_t)(r->step - s->constant);
+}
+
+static uint32_t part_of(rest *r, lilac_simt_value part) {
+    uint32_t k = 0;
+    while (k < r->part_count && r->parts[k] != part) {
+        k++;
+    }
+    if (k == r->part_count && k < MOST_PARTS) {
+        r->parts[r->part_count++] = part;
+    }
+    return k;
+}
+
+/* How many instructions go, less those that come. A mask of 64 bits is two instructions, of which
+ * assemblers repeat the second for each mask that it is combined with. */
+static int64_t gain(rest *r, bool positive, const uint32_t *uses, uint32_t count) {
+    bool wide = r->type == LILAC_SIMT_I64;
+    int64_t gained = wide ? -5 : positive ? -1 : -2;
+    sum s;
+    for (const instruction *i = r->body->first; i != NULL; i = i->next) {
+        if (!is_mask(r, i, &s)) {
+            continue;
+        }
+        if (part_of(r, s.part) == MOST_PARTS) {
+            return 0;
+        }
+        bool goes = i->operands[0] < count && uses[i->operands[0]] == 1;
+        uint32_t used = i->result < count ? uses[i->result] : 0;
+        gained += wide ? used + (goes ? 2 : 0) : goes;
+    }
+    for (uint32_t k = 0; k < r->part_count; k++) {
+        gained -= r->parts[k] != 0;
+    }
+    return gained;
+}
+
+/* How many rows there are from the counter on, or a step when there are more. */
+static lilac_simt_value rows_left(const rest *r, bool positive) {
+    lilac_simt_builder *b = r->b;
+    lilac_simt_value n = lilac_simt_op2(b, LILAC_SIMT_OP_SUB, r->type, r->upper, r->counter);
+    if (r->type == LILAC_SIMT_I64 || !positive) {
+        lilac_simt_value step = lilac_simt_constant(b, r->type, (uint64_t)r->step);
+        n = lilac_simt_op2(b, LILAC_SIMT_OP_MIN_U, r->type, n, step);
+    }
+    return r->type == LILAC_SIMT_I64 ? lilac_simt_op1(b, LILAC_SIMT_OP_TRUNC, LILAC_SIMT_I32, n)
+                                     : n;
+}
+
+static lilac_simt_value less(const rest *r, lilac_simt_value n, lilac_simt_value part) {
+    if (part == 0) {
+        return n;
+    }
+    if (r->type == LILAC_SIMT_I64) {
+        part = lilac_simt_op1(r->b, LILAC_SIMT_OP_TRUNC, LILAC_SIMT_I32, part);
+    }
+    return lilac_simt_op2(r->b, LILAC_SIMT_OP_SUB, LILAC_SIMT_I32, n, part);
+}
+
+bool lilac_simt_count_rest(lilac_simt_builder *b, lilac_simt_body *body, const uint32_t *uses,
+                           uint32_t count) {
+    const instruction *loop = body->parent;
+    uint64_t step, lower;
+    if (loop == NULL || loop->code != LILAC_SIMT_OP_LOOP ||
+        !lilac_simt_constant_bits(b->kernel, loop->operands[2], &step)) {
+        return false;
+    }
+    rest r = {.b = b,
+              .body = body,
+              .counter = body->argument,
+              .upper = loop->operands[1],
+              .type = lilac_simt_type_of(b->kernel, body->argument)};
+    r.step = lilac_simt_signed(r.type, step);
+    bool positive = lilac_simt_constant_bits(b->kernel, loop->operands[0], &lower) &&
+                    lilac_simt_signed(r.type, lower) >= 0;
+    if (r.step <= 0 || r.step > INT32_MAX || gain(&r, positive, uses, count) < LEAST) {
+        return false;
+    }
+    instruction *first = body->first;
+    b->body = body;
+    b->location = loop->location;
+    b->memo->before = first;
+    lilac_simt_value n = rows_left(&r, positive);
+    for (uint32_t k = 0; k < r.part_count; k++) {
+        r.left[k] = less(&r, n, r.parts[k]);
+    }
+    sum s;
+    for (instruction *i = first; i != NULL; i = i->next) {
+        if (is_mask(&r, i, &s)) {
+            i->detail = LILAC_SIMT_GT;
+            i->operands[0] = r.left[part_of(&r, s.part)];
+            i->operands[1] = lilac_simt_constant(b, LILAC_SIMT_I32, (uint64_t)s.constant);
+        }
+    }
+    return true;
+}
