@@ -1,5 +1,5 @@
 /* What the PTX says to ptxas about registers and the order of loads: the pressure it is told from,
- * the number of blocks, and borders behind rows of loads. */
+ * the number of blocks, borders behind rows of loads, and masks compared again. */
 #include <lilac/ptx.h>
 
 #include <setjmp.h>
@@ -332,11 +332,92 @@ static void borders_behind_rows(void **state) {
     lilac_text_clear(&body);
 }
 
+/* ---- masks ------------------------------------------------------------------------------ */
+
+static uint32_t occurrences(const char *text, const char *what) {
+    uint32_t count = 0;
+    for (const char *at = strstr(text, what); at != NULL; at = strstr(at + 1, what)) {
+        count++;
+    }
+    return count;
+}
+
+#define MASK   "%a@ = add %i, %c@ : i32\n%m@ = cmp lt %a@, %n : i1\n"
+#define BOTH   "%b@ = and %m@, %all_of : i1\n"
+#define LOAD   "%x@ = ld.global [%own + @0000], %m@ : i32\n"
+#define STORE  "st.global [%own + @0000], %m@, (%x@)\n"
+#define LOADB  "%x@ = ld.global [%own + @0000], %b@ : i32\n"
+#define STOREB "st.global [%own + @0000], %b@, (%x@)\n"
+#define ROUND  "loop %i = %zero to %n step %one {\n"
+
+/* Comparisons by < in a kernel of `count` such masks, and how often an operand gets a second name:
+ * it is added to a register that starts as the number of blocks. */
+static uint32_t compared(const char *open_loop, uint32_t count, const char *const lines[4],
+                         const char *close_loop, uint32_t *names) {
+    writing w;
+    lilac_text body = {0};
+    lilac_text_puts(&body, "%all_of = cmp lt %t, %n : i1\n");
+    repeat(&body, 0, count, "%c@ = const @ : i32\n");
+    lilac_text_puts(&body, open_loop);
+    for (uint32_t k = 0; k < 4; k++) {
+        repeat(&body, 0, count, lines[k]);
+    }
+    lilac_text_puts(&body, close_loop);
+    open(&w, 4, lilac_text_get(&body));
+    const char *ptx = lilac_text_get(&w.ptx);
+    char sum[64] = "";
+    const char *zero = strstr(ptx, ", %nctaid.x;");
+    if (zero != NULL) {
+        const char *from = zero;
+        while (from[-1] != ' ') {
+            from--;
+        }
+        snprintf(sum, sizeof sum, ", %.*s;\n\tsetp.lt", (int)(zero - from), from);
+    }
+    *names = zero != NULL ? occurrences(ptx, sum) : 0;
+    uint32_t comparisons = occurrences(ptx, "setp.lt.s32 %p");
+    lilac_text_clear(&body);
+    close(&w);
+    return comparisons - 1; /* %all_of */
+}
+
+static void masks_again(void **state) {
+    (void)state;
+    uint32_t names;
+    const char *const plain[4] = {MASK, LOAD, STORE, ""};
+    assert_int_equal(compared(ROUND, 8, plain, "yield\n}\n", &names), 8);
+    assert_int_equal(names, 0);
+    assert_int_equal(compared(ROUND, 9, plain, "yield\n}\n", &names), 18);
+    assert_int_equal(names, 1);
+    const char *const both[4] = {MASK, BOTH, LOADB, STOREB};
+    assert_int_equal(compared(ROUND, 12, both, "yield\n}\n", &names), 24);
+    assert_int_equal(names, 1);
+    const char *const loads[4] = {MASK, LOAD, "", ""};
+    assert_int_equal(compared(ROUND, 12, loads, "yield\n}\n", &names), 12);
+    const char *const first[4] = {MASK, "st.global [%own + @0000], %m@, (%t)\n", LOAD, ""};
+    assert_int_equal(compared(ROUND, 12, first, "yield\n}\n", &names), 12);
+    /* in straight code; in a branch within a loop */
+    assert_int_equal(compared("%i = add %zero, %n : i32\n", 12, plain, "", &names), 12);
+    assert_int_equal(compared(ROUND "%q = cmp gt %n, %four : i1\nif %q {\n", 12, plain,
+                              "yield\n}\nyield\n}\n", &names),
+                     12);
+    /* a name computed in a loop is none in the next, for the first may not run */
+    lilac_text two = {0};
+    lilac_text_puts(&two, "yield\n}\nloop %j = %four to %n step %one {\n");
+    repeat(&two, 0, 9, "%d@ = add %j, %c@ : i32\n%e@ = cmp lt %d@, %n : i1\n");
+    repeat(&two, 0, 9, "%y@ = ld.global [%own + @0000], %e@ : i32\n");
+    repeat(&two, 0, 9, "st.global [%own + @0000], %e@, (%y@)\n");
+    lilac_text_puts(&two, "yield\n}\n");
+    assert_int_equal(compared(ROUND, 9, plain, lilac_text_get(&two), &names), 36);
+    assert_int_equal(names, 2);
+    lilac_text_clear(&two);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_alive),         cmocka_unit_test(late_loads),
         cmocka_unit_test(blocks_told),         cmocka_unit_test(streams_told),
-        cmocka_unit_test(borders_behind_rows),
+        cmocka_unit_test(borders_behind_rows), cmocka_unit_test(masks_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -228,6 +228,8 @@ static lilac_ptx_piece name_register(lilac_ptx_emitter *e, lilac_simt_value valu
 
 lilac_ptx_piece lilac_ptx_define(lilac_ptx_emitter *e, lilac_simt_value value) {
     lilac_ptx_place *place = &e->places[value];
+    if (place->home == value && place->text.bytes != NULL)
+        return place->text;
     place->text = name_register(e, value);
     place->home = value;
     return place->text;

@@ -54,6 +54,12 @@ typedef enum lilac_ptx_class {
 
 #define LILAC_PTX_PREFIX_COUNT 7
 
+/* Another register with a value in it, and the body in which it is (masks.c). */
+typedef struct lilac_ptx_second_name {
+    lilac_ptx_piece name;
+    const lilac_simt_body *body;
+} lilac_ptx_second_name;
+
 typedef struct lilac_ptx_emitter {
     const lilac_simt_module *module;
     const lilac_arch *arch;
@@ -78,8 +84,11 @@ typedef struct lilac_ptx_emitter {
     uint32_t borders; /* scheduling borders so far */
     uint32_t *rows;   /* of values: the row of loads they were last seen to follow from */
     uint32_t row;     /* at hand; borders.c */
-    bool guarded; /* a guard was written: the line is already begun */
-    char *names;  /* room for more names */
+    uint8_t *guards;  /* of values: which accesses they guard; masks.c */
+    lilac_ptx_second_name *seconds; /* of values */
+    lilac_ptx_piece zero[2]; /* of 32 and 64 bits, when one that no assembler knows is used */
+    bool guarded;            /* a guard was written: the line is already begun */
+    char *names;             /* room for more names */
     size_t names_left;
 
     /* source lines */
@@ -171,7 +180,7 @@ static inline lilac_simt_type type_of(const lilac_ptx_emitter *e, lilac_simt_val
     return (lilac_simt_type)e->kernel->values[value].type;
 }
 
-/* Gives a value its own register. */
+/* Gives a value its own register; one that is computed again keeps it. */
 lilac_ptx_piece lilac_ptx_define(lilac_ptx_emitter *e, lilac_simt_value value);
 /* Says that it is another name of `of`, of the same class. */
 void lilac_ptx_rename(lilac_ptx_emitter *e, lilac_simt_value value, lilac_simt_value of);
@@ -250,6 +259,14 @@ const lilac_simt_instruction *lilac_ptx_next_border(lilac_ptx_emitter *e,
                                                     const lilac_simt_instruction *from);
 bool lilac_ptx_takes_borders(const lilac_simt_kernel *kernel);
 void lilac_ptx_border(lilac_ptx_emitter *e);
+
+/* ---- masks of stores (masks.c) ----------------------------------------------------------- */
+
+/* Finds the masks of a body's stores that are better compared again; computes the mask of a store
+ * again if it is one of those; writes the kernel's first lines for that. */
+void lilac_ptx_find_masks(lilac_ptx_emitter *e, const lilac_simt_body *body);
+void lilac_ptx_mask_again(lilac_ptx_emitter *e, const lilac_simt_instruction *store);
+void lilac_ptx_put_zero(lilac_ptx_emitter *e);
 
 /* ---- occupancy (occupancy.c) ------------------------------------------------------------- */
 

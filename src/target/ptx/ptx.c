@@ -252,6 +252,7 @@ static void instruction(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
 
 void lilac_ptx_body(lilac_ptx_emitter *e, const lilac_simt_body *body) {
     bool lines = e->options->comments || e->options->line_info;
+    lilac_ptx_find_masks(e, body);
     const lilac_simt_instruction *border =
         body->parent == NULL ? lilac_ptx_next_border(e, body->first) : NULL;
     if (border != NULL && !lilac_ptx_takes_borders(e->kernel))
@@ -390,6 +391,9 @@ static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) 
     e->labels = 0;
     e->borders = e->row = 0;
     e->rows = lilac_arena_array(e->arena, uint32_t, kernel->value_count + 1);
+    e->guards = lilac_arena_array(e->arena, uint8_t, kernel->value_count + 1);
+    e->seconds = lilac_arena_array(e->arena, lilac_ptx_second_name, kernel->value_count + 1);
+    memset(e->zero, 0, sizeof e->zero);
     e->location = 0;
     e->file = NULL;
     memset(e->numbered, 0, sizeof e->numbered);
@@ -431,6 +435,7 @@ static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) 
     lilac_text_puts(out, "\n{\n");
     put_registers(e);
     put_constants(e);
+    lilac_ptx_put_zero(e);
     if (e->code.length)
         lilac_text_put(out, e->code.bytes, e->code.length);
     lilac_text_puts(out, "\tret;\n");
