@@ -94,6 +94,13 @@ static inline void look(generator *g, int name, int looks) {
     g->looks[name] = (char)looks;
 }
 
+/* The end of an operation: its result's type; the result is known. */
+static inline void end(generator *g, int shape, int element, int looks) {
+    put_type(g, shape, element);
+    look(g, g->next, looks);
+    add(g, shape, element, g->next++);
+}
+
 /* Few shapes most of the time, so that values of one shape meet. */
 static inline int some_shape(generator *g) {
     static const int usual[] = {V16, V16, V16, V64, M4x16, M4x16};
@@ -123,9 +130,7 @@ static inline void gen_constant(generator *g) {
         lilac_text_printf(&g->text, "%lld : ", (long long)value);
     else
         lilac_text_printf(&g->text, "dense<%lld> : ", (long long)value);
-    put_type(g, shape, element);
-    look(g, g->next, UNIFORM);
-    add(g, shape, element, g->next++);
+    end(g, shape, element, UNIFORM);
 }
 
 static inline void gen_range(generator *g) {
@@ -135,9 +140,7 @@ static inline void gen_range(generator *g) {
     lilac_text_printf(&g->text,
                       "%%v%d = tt.make_range {end = %d : i32, start = %d : i32} : ", g->next,
                       start + size, start);
-    put_type(g, shape, I32);
-    look(g, g->next, RUN);
-    add(g, shape, I32, g->next++);
+    end(g, shape, I32, RUN);
 }
 
 static inline bool gen_splat(generator *g) {
@@ -147,9 +150,7 @@ static inline bool gen_splat(generator *g) {
         return false;
     lilac_text_printf(&g->text, "%%v%d = tt.splat %%v%d : %s -> ", g->next, from,
                       elements[element]);
-    put_type(g, shape, element);
-    look(g, g->next, UNIFORM);
-    add(g, shape, element, g->next++);
+    end(g, shape, element, UNIFORM);
     return true;
 }
 
@@ -166,10 +167,8 @@ static inline bool gen_binary(generator *g) {
     pick_pair(g, shape, element, pair);
     lilac_text_printf(&g->text, "%%v%d = arith.%s %%v%d, %%v%d : ", g->next, ops[op], pair[0],
                       pair[1]);
-    put_type(g, shape, element);
-    if (strcmp(ops[op], "addi") == 0)
-        look(g, g->next, g->looks[pair[0]] == RUN ? RUN : g->looks[pair[1]]);
-    add(g, shape, element, g->next++);
+    int sum = g->looks[pair[0]] == RUN ? RUN : g->looks[pair[1]];
+    end(g, shape, element, strcmp(ops[op], "addi") == 0 ? sum : ANY);
     return true;
 }
 
@@ -196,14 +195,14 @@ static inline bool gen_select(generator *g) {
     int which = pick(g, scalar ? SCALAR : shape, I1);
     if (which < 0)
         return false;
-    lilac_text_printf(&g->text, "%%v%d = arith.select %%v%d, %%v%d, %%v%d : ", g->next, which,
-                      pick(g, shape, element), pick(g, shape, element));
+    int no = pick(g, shape, element), yes = pick(g, shape, element);
+    lilac_text_printf(&g->text, "%%v%d = arith.select %%v%d, %%v%d, %%v%d : ", g->next, which, yes,
+                      no);
     if (!scalar) {
         put_type(g, shape, I1);
         lilac_text_puts(&g->text, ", ");
     }
-    put_type(g, shape, element);
-    add(g, shape, element, g->next++);
+    end(g, shape, element, ANY);
     return true;
 }
 
@@ -216,12 +215,10 @@ static inline bool gen_cast(generator *g) {
         return false;
     const char *op = pair[1] < pair[0] ? "trunci" : (below(g, 2) ? "extsi" : "extui");
     int from = pick(g, shape, pair[0]);
-    look(g, g->next, g->looks[from]);
     lilac_text_printf(&g->text, "%%v%d = arith.%s %%v%d : ", g->next, op, from);
     put_type(g, shape, pair[0]);
     lilac_text_puts(&g->text, " to ");
-    put_type(g, shape, pair[1]);
-    add(g, shape, pair[1], g->next++);
+    end(g, shape, pair[1], g->looks[from]);
     return true;
 }
 
@@ -242,13 +239,11 @@ static inline bool gen_shape(generator *g) {
     int from = pick(g, moves[m].from, element);
     if (from < 0)
         return false;
-    look(g, g->next, g->looks[from]);
     lilac_text_printf(&g->text, "%%v%d = tt.%s %%v%d%s : ", g->next, moves[m].op, from,
                       moves[m].attribute);
     put_type(g, moves[m].from, element);
     lilac_text_puts(&g->text, " -> ");
-    put_type(g, moves[m].to, element);
-    add(g, moves[m].to, element, g->next++);
+    end(g, moves[m].to, element, g->looks[from]);
     return true;
 }
 
@@ -305,10 +300,10 @@ static inline bool gen_loop(generator *g, int depth) {
     if (shape < 0 || step < 0)
         return false;
     int result = g->next++, counter = g->next++, carried = g->next++;
+    int first = pick(g, shape, element), high = pick(g, SCALAR, I32), low = pick(g, SCALAR, I32);
     lilac_text_printf(
         &g->text, "%%v%d = scf.for %%v%d = %%v%d to %%v%d step %%v%d iter_args(%%v%d = %%v%d) -> (",
-        result, counter, pick(g, SCALAR, I32), pick(g, SCALAR, I32), step, carried,
-        pick(g, shape, element));
+        result, counter, low, high, step, carried, first);
     put_type(g, shape, element);
     lilac_text_puts(&g->text, ") : i32 {\n");
     int count[SHAPES][ELEMENTS];

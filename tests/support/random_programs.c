@@ -117,6 +117,45 @@ static int add(generator *g, lilac_scalar scalar, const shape *s) {
     return g->next++;
 }
 
+/* The name is taken already. */
+static void add_named(generator *g, int name, lilac_scalar scalar, const shape *s) {
+    int next = g->next;
+    g->next = name;
+    (void)add(g, scalar, s);
+    g->next = next;
+}
+
+/* The end of an operation's line: the type of its operands and result; the result is known. */
+static int end(generator *g, lilac_scalar scalar, const shape *s) {
+    put_type(g, s, scalar);
+    put(g, "\n");
+    return add(g, scalar, s);
+}
+
+/* The same where the result's type is another one: "FROM -> TO" or "FROM to TO". */
+static int end_as(generator *g, const value *from, const char *to, lilac_scalar scalar,
+                  const shape *s) {
+    put_type(g, &from->shape, from->scalar);
+    put(g, " %s ", to);
+    return end(g, scalar, s);
+}
+
+static void put_types(generator *g, const value *v, uint32_t count) {
+    for (uint32_t k = 0; k < count; k++) {
+        put(g, k > 0 ? ", " : "");
+        put_type(g, &v[k].shape, v[k].scalar);
+    }
+}
+
+/* And where it is spelled as a function's: "(FROM, FROM) -> TO". */
+static int end_function(generator *g, const value *from, uint32_t count, lilac_scalar scalar,
+                        const shape *s) {
+    put(g, "(");
+    put_types(g, from, count);
+    put(g, ") -> ");
+    return end(g, scalar, s);
+}
+
 /* A value that fits, later ones more often. `s` NULL: any tensor's shape. */
 static const value *pick(generator *g, uint32_t scalars, const shape *s) {
     uint32_t found[MOST_VALUES], count = 0;
@@ -141,6 +180,27 @@ static const value *pick_same(generator *g, const value *like) {
     return v != NULL ? v : like;
 }
 
+/* The same for a generator, which leaves off where there is none: any tensor … */
+static bool take_tensor(generator *g, uint32_t scalars, value *taken) {
+    const value *v = pick(g, scalars, NULL);
+    if (v != NULL) {
+        *taken = *v;
+    }
+    return v != NULL;
+}
+
+/* … or, more rarely, a scalar. */
+static bool take(generator *g, uint32_t scalars, value *taken) {
+    if (below(g, 7) && take_tensor(g, scalars, taken)) {
+        return true;
+    }
+    const value *v = pick(g, scalars, &scalar_shape);
+    if (v != NULL) {
+        *taken = *v;
+    }
+    return v != NULL;
+}
+
 /* ---- sources ----------------------------------------------------------------------------- */
 
 static shape random_shape(generator *g, uint32_t bits) {
@@ -163,16 +223,15 @@ static int small_constant(generator *g, lilac_scalar scalar, const shape *s, int
     if (scalar == LILAC_I1) {
         number = number & 1;
         put(g, s->rank > 0 ? "dense<%s> : " : "%s", number ? "true" : "false");
-        if (s->rank > 0)
-            put_type(g, s, scalar);
+        if (s->rank > 0) {
+            return end(g, scalar, s);
+        }
         put(g, "\n");
         return add(g, scalar, s);
     }
     put(g, s->rank > 0 ? "dense<%lld%s> : " : "%lld%s : ", (long long)number,
         lilac_scalar_is_float(scalar) ? ".0" : "");
-    put_type(g, s, scalar);
-    put(g, "\n");
-    return add(g, scalar, s);
+    return end(g, scalar, s);
 }
 
 static bool gen_constant(generator *g) {
@@ -180,61 +239,60 @@ static bool gen_constant(generator *g) {
     static const lilac_scalar kinds[] = {LILAC_I8,  LILAC_I16,  LILAC_I32, LILAC_I64, LILAC_I1,
                                          LILAC_F16, LILAC_BF16, LILAC_F32, LILAC_F64, LILAC_I32};
     shape s = some_shape(g);
-    (void)small_constant(g, kinds[below(g, 10)], below(g, 3) ? &s : &scalar_shape,
-                         numbers[below(g, 14)]);
+    int number = numbers[below(g, 14)];
+    bool is_tensor = below(g, 3);
+    (void)small_constant(g, kinds[below(g, 10)], is_tensor ? &s : &scalar_shape, number);
     return true;
+}
+
+static int move(generator *g, const char *op, const value *v, const char *attributes,
+                const shape *to) {
+    value from = *v;
+    shape result = *to;
+    put(g, "%%v%d = tt.%s %%v%d%s : ", g->next, op, from.name, attributes);
+    return end_as(g, &from, "->", from.scalar, &result);
+}
+
+static value expand(generator *g, const value *v, uint32_t axis) {
+    shape wider = {v->shape.rank + 1, {0}};
+    for (uint32_t d = 0, from = 0; d < wider.rank; d++) {
+        wider.size[d] = d == axis ? 1 : v->shape.size[from++];
+    }
+    char attribute[] = " {axis = 0 : i32}";
+    attribute[9] = (char)('0' + axis);
+    return (value){move(g, "expand_dims", v, attribute, &wider), v->scalar, wider};
 }
 
 /* 0 … n - 1 along dimension d, of the whole shape; an i32 value's name. */
 static int along(generator *g, const shape *s, uint32_t d) {
     shape now = {1, {s->size[d], 0, 0, 0}};
     put(g, "%%v%d = tt.make_range {end = %u : i32, start = 0 : i32} : ", g->next, s->size[d]);
-    put_type(g, &now, LILAC_I32);
-    put(g, "\n");
-    int name = add(g, LILAC_I32, &now);
+    value range = {end(g, LILAC_I32, &now), LILAC_I32, now};
     for (uint32_t k = 0; k < s->rank; k++) {
-        if (k == d) {
-            continue;
+        if (k != d) {
+            range = expand(g, &range, k);
         }
-        shape wider = {now.rank + 1, {0}};
-        uint32_t axis = k;
-        for (uint32_t i = 0, j = 0; i < wider.rank; i++) {
-            wider.size[i] = i == axis ? 1 : now.size[j++];
-        }
-        put(g, "%%v%d = tt.expand_dims %%v%d {axis = %u : i32} : ", g->next, name, axis);
-        put_type(g, &now, LILAC_I32);
-        put(g, " -> ");
-        put_type(g, &wider, LILAC_I32);
-        put(g, "\n");
-        name = add(g, LILAC_I32, &wider);
-        now = wider;
     }
-    if (!same_shape(&now, s)) {
-        put(g, "%%v%d = tt.broadcast %%v%d : ", g->next, name);
-        put_type(g, &now, LILAC_I32);
-        put(g, " -> ");
-        put_type(g, s, LILAC_I32);
-        put(g, "\n");
-        name = add(g, LILAC_I32, s);
-    }
-    return name;
+    return same_shape(&range.shape, s) ? range.name : move(g, "broadcast", &range, "", s);
 }
 
 static int binary(generator *g, const char *op, int a, int b, lilac_scalar scalar, const shape *s) {
     put(g, "%%v%d = %s %%v%d, %%v%d : ", g->next, op, a, b);
-    put_type(g, s, scalar);
-    put(g, "\n");
-    return add(g, scalar, s);
+    return end(g, scalar, s);
+}
+
+static int cast(generator *g, const char *op, const value *a, const char *to, lilac_scalar scalar) {
+    value from = *a;
+    put(g, "%%v%d = %s %%v%d : ", g->next, op, from.name);
+    return end_as(g, &from, to, scalar, &from.shape);
 }
 
 static int splat(generator *g, int from, lilac_scalar scalar, const shape *s) {
     if (s->rank == 0) {
         return from;
     }
-    put(g, "%%v%d = tt.splat %%v%d : %s -> ", g->next, from, lilac_scalar_name(scalar));
-    put_type(g, s, scalar);
-    put(g, "\n");
-    return add(g, scalar, s);
+    put(g, "%%v%d = tt.splat %%v%d : ", g->next, from);
+    return end_as(g, &(value){from, scalar, scalar_shape}, "->", scalar, s);
 }
 
 /* The row-major index of every element times `scale`, in i32. */
@@ -245,13 +303,8 @@ static int flat_index(generator *g, const shape *s, uint32_t scale) {
     int sum = -1;
     if (s->rank > 1 && below(g, 4) == 0) { /* a reshaped range */
         shape line = {1, {elements(s), 0, 0, 0}};
-        int range = along(g, &line, 0);
-        put(g, "%%v%d = tt.reshape %%v%d : ", g->next, range);
-        put_type(g, &line, LILAC_I32);
-        put(g, " -> ");
-        put_type(g, s, LILAC_I32);
-        put(g, "\n");
-        sum = add(g, LILAC_I32, s);
+        value range = {along(g, &line, 0), LILAC_I32, line};
+        sum = move(g, "reshape", &range, "", s);
     } else {
         uint32_t stride = elements(s);
         for (uint32_t d = 0; d < s->rank; d++) {
@@ -347,16 +400,31 @@ static bool gen_load(generator *g) {
     }
     put_pointer_type(g, &s, scalar);
     put(g, "\n");
-    int name = add(g, scalar, &s);
+    value loaded = {add(g, scalar, &s), scalar, s};
     if (scalar == LILAC_F8E5M2) {
-        put(g, "%%v%d = tt.fp_to_fp %%v%d : ", g->next, name);
-        put_type(g, &s, scalar);
-        put(g, " -> ");
-        put_type(g, &s, LILAC_F16);
-        put(g, "\n");
-        (void)add(g, LILAC_F16, &s);
+        (void)cast(g, "tt.fp_to_fp", &loaded, "->", LILAC_F16);
     }
     return true;
+}
+
+/* A buffer for what the program computes; its parameter. */
+static int output(generator *g, lilac_scalar scalar, uint32_t count) {
+    uint32_t p = INPUTS + g->stores++;
+    g->program->parameters[p] =
+        (program_parameter){.scalar = scalar,
+                            .is_buffer = true,
+                            .is_output = true,
+                            .count = (uint64_t)count * g->program->programs};
+    return (int)p;
+}
+
+/* The index, behind those of the programs before this one. */
+static int own_offset(generator *g, int index, const shape *s) {
+    put(g, "%%v%d = tt.get_program_id x : i32\n", g->next);
+    int id = add(g, LILAC_I32, &scalar_shape);
+    int size = small_constant(g, LILAC_I32, &scalar_shape, elements(s));
+    id = binary(g, "arith.muli", id, size, LILAC_I32, &scalar_shape);
+    return binary(g, "arith.addi", index, splat(g, id, LILAC_I32, s), LILAC_I32, s);
 }
 
 static void store_value(generator *g, const value *v, bool masked) {
@@ -367,29 +435,11 @@ static void store_value(generator *g, const value *v, bool masked) {
     const shape *s = &from.shape;
     lilac_scalar scalar = from.scalar;
     if (scalar == LILAC_I1) {
-        put(g, "%%v%d = arith.extui %%v%d : ", g->next, from.name);
-        put_type(g, s, LILAC_I1);
-        put(g, " to ");
-        put_type(g, s, LILAC_I8);
-        put(g, "\n");
         scalar = LILAC_I8;
-        from.name = add(g, scalar, s);
+        from.name = cast(g, "arith.extui", &from, "to", scalar);
     }
-    uint32_t total = elements(s);
-    int index = flat_index(g, s, 1), offset = index;
-    put(g, "%%v%d = tt.get_program_id x : i32\n", g->next);
-    int id = add(g, LILAC_I32, &scalar_shape);
-    int size = small_constant(g, LILAC_I32, &scalar_shape, total);
-    id = binary(g, "arith.muli", id, size, LILAC_I32, &scalar_shape);
-    id = splat(g, id, LILAC_I32, s);
-    offset = binary(g, "arith.addi", offset, id, LILAC_I32, s);
-    uint32_t p = INPUTS + g->stores++;
-    int pointer = pointers(g, (int)p, scalar, s, offset);
-    g->program->parameters[p] =
-        (program_parameter){.scalar = scalar,
-                            .is_buffer = true,
-                            .is_output = true,
-                            .count = (uint64_t)total * g->program->programs};
+    int index = flat_index(g, s, 1), offset = own_offset(g, index, s);
+    int pointer = pointers(g, output(g, scalar, elements(s)), scalar, s, offset);
     if (masked) {
         int mask = some_mask(g, s, index);
         put(g, "tt.store %%v%d, %%v%d, %%v%d : ", pointer, from.name, mask);
@@ -428,45 +478,63 @@ static bool gen_program_id(generator *g) {
 
 /* ---- arithmetic -------------------------------------------------------------------------- */
 
-static const value *pick_any_shape(generator *g, uint32_t scalars) {
-    const value *v = below(g, 7) ? pick(g, scalars, NULL) : NULL;
-    return v != NULL ? v : pick(g, scalars, &scalar_shape);
-}
+/* Operations on values of one type that give one of it. */
+typedef struct elementwise {
+    uint32_t scalars, operands, count;
+    const char *ops[10];
+} elementwise;
 
-static bool gen_integer(generator *g) {
-    static const char *const ops[] = {"arith.addi",  "arith.subi", "arith.muli",  "arith.andi",
-                                      "arith.ori",   "arith.xori", "arith.minsi", "arith.maxsi",
-                                      "arith.minui", "arith.maxui"};
-    const value *v = pick_any_shape(g, INTEGERS);
-    if (v == NULL) {
+static const elementwise integer_ops = {INTEGERS,
+                                        2,
+                                        10,
+                                        {"arith.addi", "arith.subi", "arith.muli", "arith.andi",
+                                         "arith.ori", "arith.xori", "arith.minsi", "arith.maxsi",
+                                         "arith.minui", "arith.maxui"}};
+static const elementwise mulhi_ops = {BIT(LILAC_I32) | BIT(LILAC_I64), 2, 1, {"tt.mulhiui"}};
+static const elementwise absi_ops = {INTEGERS, 1, 1, {"math.absi"}};
+static const elementwise float_ops = {FLOATS,
+                                      2,
+                                      10,
+                                      {"arith.addf", "arith.subf", "arith.mulf", "arith.addf",
+                                       "arith.mulf", "arith.minnumf", "arith.maxnumf",
+                                       "arith.minimumf", "arith.maximumf", "arith.divf"}};
+static const elementwise fma_ops = {FLOATS, 3, 1, {"math.fma"}};
+static const elementwise math_ops = {BIT(LILAC_F32),
+                                     1,
+                                     10,
+                                     {"math.exp", "math.exp2", "math.log", "math.log2", "math.sqrt",
+                                      "math.rsqrt", "math.sin", "math.cos", "math.tanh",
+                                      "math.erf"}};
+static const elementwise math_f64_ops = {
+    BIT(LILAC_F64), 1, 4, {"math.exp", "math.log", "math.sin", "math.sqrt"}};
+static const elementwise float_bits_ops = {BIT(LILAC_F32) | BIT(LILAC_F16) | BIT(LILAC_BF16),
+                                           1,
+                                           4,
+                                           {"math.absf", "arith.negf", "math.floor", "math.ceil"}};
+static const elementwise precise_sqrt = {BIT(LILAC_F32), 1, 1, {"tt.precise_sqrt"}};
+static const elementwise precise_div = {BIT(LILAC_F32), 2, 1, {"tt.precise_divf"}};
+static const elementwise remf_ops = {BIT(LILAC_F32) | BIT(LILAC_F64), 2, 1, {"arith.remf"}};
+
+static bool gen_elementwise(generator *g, const elementwise *kind) {
+    value a;
+    if (!take(g, kind->scalars, &a)) {
         return false;
     }
-    value a = *v;
-    (void)binary(g, ops[below(g, 10)], a.name, pick_same(g, &a)->name, a.scalar, &a.shape);
+    int operands[3] = {a.name};
+    for (uint32_t k = 1; k < kind->operands; k++) {
+        operands[k] = pick_same(g, &a)->name;
+    }
+    put(g, "%%v%d = %s ", g->next, kind->ops[kind->count > 1 ? below(g, kind->count) : 0]);
+    for (uint32_t k = 0; k < kind->operands; k++) {
+        put(g, k > 0 ? ", %%v%d" : "%%v%d", operands[k]);
+    }
+    put(g, " : ");
+    (void)end(g, a.scalar, &a.shape);
     return true;
 }
 
-static bool gen_mulhi(generator *g) {
-    const value *v = pick_any_shape(g, BIT(LILAC_I32) | BIT(LILAC_I64));
-    if (v == NULL) {
-        return false;
-    }
-    value a = *v;
-    (void)binary(g, "tt.mulhiui", a.name, pick_same(g, &a)->name, a.scalar, &a.shape);
-    return true;
-}
-
-static bool gen_absi(generator *g) {
-    const value *v = pick_any_shape(g, INTEGERS);
-    if (v == NULL) {
-        return false;
-    }
-    value a = *v;
-    put(g, "%%v%d = math.absi %%v%d : ", g->next, a.name);
-    put_type(g, &a.shape, a.scalar);
-    put(g, "\n");
-    (void)add(g, a.scalar, &a.shape);
-    return true;
+static bool gen_precise(generator *g) {
+    return gen_elementwise(g, below(g, 2) ? &precise_sqrt : &precise_div);
 }
 
 /* Division by what is not zero, shifts by less than the width. */
@@ -474,11 +542,11 @@ static bool gen_division(generator *g) {
     static const char *const ops[] = {
         "arith.divsi",     "arith.divui",     "arith.remsi", "arith.remui", "arith.floordivsi",
         "arith.ceildivsi", "arith.ceildivui", "arith.shli",  "arith.shrsi", "arith.shrui"};
-    const value *v = pick_any_shape(g, INTEGERS);
-    if (v == NULL) {
+    value a;
+    if (!take(g, INTEGERS, &a)) {
         return false;
     }
-    value a = *v, b = *pick_same(g, &a);
+    value b = *pick_same(g, &a);
     uint32_t which = below(g, 10);
     if (which >= 7) {
         int mask = small_constant(g, a.scalar, &a.shape, lilac_scalar_bits(a.scalar) - 1);
@@ -493,97 +561,16 @@ static bool gen_division(generator *g) {
     return true;
 }
 
-static bool gen_float(generator *g) {
-    static const char *const ops[] = {
-        "arith.addf",    "arith.subf",    "arith.mulf",     "arith.addf",     "arith.mulf",
-        "arith.minnumf", "arith.maxnumf", "arith.minimumf", "arith.maximumf", "arith.divf"};
-    const value *v = pick_any_shape(g, FLOATS);
-    if (v == NULL) {
-        return false;
-    }
-    value a = *v;
-    (void)binary(g, ops[below(g, 10)], a.name, pick_same(g, &a)->name, a.scalar, &a.shape);
-    return true;
-}
-
-static bool gen_fma(generator *g) {
-    const value *v = pick_any_shape(g, FLOATS);
-    if (v == NULL) {
-        return false;
-    }
-    value a = *v;
-    int b = pick_same(g, &a)->name, c = pick_same(g, &a)->name;
-    put(g, "%%v%d = math.fma %%v%d, %%v%d, %%v%d : ", g->next, a.name, b, c);
-    put_type(g, &a.shape, a.scalar);
-    put(g, "\n");
-    (void)add(g, a.scalar, &a.shape);
-    return true;
-}
-
-static bool one_float(generator *g, uint32_t scalars, const char *const *ops, uint32_t count) {
-    const value *v = pick_any_shape(g, scalars);
-    if (v == NULL) {
-        return false;
-    }
-    value a = *v;
-    put(g, "%%v%d = %s %%v%d : ", g->next, ops[below(g, count)], a.name);
-    put_type(g, &a.shape, a.scalar);
-    put(g, "\n");
-    (void)add(g, a.scalar, &a.shape);
-    return true;
-}
-
-static bool gen_math(generator *g) {
-    static const char *const ops[] = {"math.exp",  "math.exp2",  "math.log", "math.log2",
-                                      "math.sqrt", "math.rsqrt", "math.sin", "math.cos",
-                                      "math.tanh", "math.erf"};
-    return one_float(g, BIT(LILAC_F32), ops, 10);
-}
-
-static bool gen_math_f64(generator *g) {
-    static const char *const ops[] = {"math.exp", "math.log", "math.sin", "math.sqrt"};
-    return one_float(g, BIT(LILAC_F64), ops, 4);
-}
-
-static bool gen_float_bits(generator *g) {
-    static const char *const ops[] = {"math.absf", "arith.negf", "math.floor", "math.ceil"};
-    return one_float(g, BIT(LILAC_F32) | BIT(LILAC_F16) | BIT(LILAC_BF16), ops, 4);
-}
-
-static bool gen_precise(generator *g) {
-    static const char *const ops[] = {"tt.precise_sqrt"};
-    const value *v = pick_any_shape(g, BIT(LILAC_F32));
-    if (v == NULL || below(g, 2)) {
-        return one_float(g, BIT(LILAC_F32), ops, 1);
-    }
-    value a = *v;
-    (void)binary(g, "tt.precise_divf", a.name, pick_same(g, &a)->name, a.scalar, &a.shape);
-    return true;
-}
-
-static bool gen_remf(generator *g) {
-    const value *v = pick_any_shape(g, BIT(LILAC_F32) | BIT(LILAC_F64));
-    if (v == NULL) {
-        return false;
-    }
-    value a = *v;
-    (void)binary(g, "arith.remf", a.name, pick_same(g, &a)->name, a.scalar, &a.shape);
-    return true;
-}
-
 static bool gen_clamp(generator *g) {
-    const value *v = pick_any_shape(g, BIT(LILAC_F32) | BIT(LILAC_F16));
-    if (v == NULL) {
+    value a;
+    if (!take(g, BIT(LILAC_F32) | BIT(LILAC_F16), &a)) {
         return false;
     }
-    value a = *v;
     int low = small_constant(g, a.scalar, &a.shape, -1);
     int high = small_constant(g, a.scalar, &a.shape, 2);
     put(g, "%%v%d = tt.clampf %%v%d, %%v%d, %%v%d, propagateNan = %s : ", g->next, a.name, low,
         high, below(g, 2) ? "all" : "none");
-    put_type(g, &a.shape, a.scalar);
-    put(g, "\n");
-    (void)add(g, a.scalar, &a.shape);
+    (void)end(g, a.scalar, &a.shape);
     return true;
 }
 
@@ -592,15 +579,14 @@ static bool gen_compare(generator *g) {
                                               "sge", "ult", "ule", "ugt", "uge"};
     static const char *const of_floats[] = {"oeq", "ogt", "oge", "olt", "ole", "one", "ord",
                                             "ueq", "ugt", "uge", "ult", "ule", "une", "uno"};
-    const value *v = pick_any_shape(g, INTEGERS | FLOATS);
-    if (v == NULL) {
+    value a;
+    if (!take(g, INTEGERS | FLOATS, &a)) {
         return false;
     }
-    value a = *v;
     bool is_float = lilac_scalar_is_float(a.scalar);
+    int b = pick_same(g, &a)->name;
     put(g, "%%v%d = arith.cmp%s %s, %%v%d, %%v%d : ", g->next, is_float ? "f" : "i",
-        is_float ? of_floats[below(g, 14)] : of_integers[below(g, 10)], a.name,
-        pick_same(g, &a)->name);
+        is_float ? of_floats[below(g, 14)] : of_integers[below(g, 10)], a.name, b);
     put_type(g, &a.shape, a.scalar);
     put(g, "\n");
     (void)add(g, LILAC_I1, &a.shape);
@@ -608,45 +594,32 @@ static bool gen_compare(generator *g) {
 }
 
 static bool gen_select(generator *g) {
-    const value *c = pick_any_shape(g, BIT(LILAC_I1));
-    const value *v = c != NULL ? pick(g, ANYTHING, below(g, 3) ? &c->shape : NULL) : NULL;
-    if (v == NULL || !(same_shape(&c->shape, &v->shape) || c->shape.rank == 0)) {
+    value condition;
+    if (!take(g, BIT(LILAC_I1), &condition)) {
         return false;
     }
-    value a = *v, condition = *c;
-    put(g, "%%v%d = arith.select %%v%d, %%v%d, %%v%d : ", g->next, condition.name, a.name,
-        pick_same(g, &a)->name);
-    if (condition.shape.rank > 0) {
+    const value *v = pick(g, ANYTHING, below(g, 3) ? &condition.shape : NULL);
+    if (v == NULL || !(same_shape(&condition.shape, &v->shape) || condition.shape.rank == 0)) {
+        return false;
+    }
+    value a = *v;
+    int other = pick_same(g, &a)->name;
+    put(g, "%%v%d = arith.select %%v%d, %%v%d, %%v%d : ", g->next, condition.name, a.name, other);
+    if (a.shape.rank > 0) {
         put_type(g, &condition.shape, LILAC_I1);
         put(g, ", ");
-    } else if (a.shape.rank > 0) {
-        put(g, "i1, ");
     }
-    put_type(g, &a.shape, a.scalar);
-    put(g, "\n");
-    (void)add(g, a.scalar, &a.shape);
+    (void)end(g, a.scalar, &a.shape);
     return true;
-}
-
-static void cast(generator *g, const char *op, const value *a, const char *to,
-                 lilac_scalar scalar) {
-    value from = *a;
-    put(g, "%%v%d = %s %%v%d : ", g->next, op, from.name);
-    put_type(g, &from.shape, from.scalar);
-    put(g, " %s ", to);
-    put_type(g, &from.shape, scalar);
-    put(g, "\n");
-    (void)add(g, scalar, &from.shape);
 }
 
 static bool gen_cast(generator *g) {
     static const lilac_scalar integers[] = {LILAC_I8, LILAC_I16, LILAC_I32, LILAC_I64};
     static const lilac_scalar floats[] = {LILAC_F16, LILAC_BF16, LILAC_F32, LILAC_F64};
-    const value *v = pick_any_shape(g, ANYTHING);
-    if (v == NULL) {
+    value a;
+    if (!take(g, ANYTHING, &a)) {
         return false;
     }
-    value a = *v;
     bool to_float = below(g, 2);
     lilac_scalar to = to_float ? floats[below(g, 4)] : integers[below(g, 4)];
     uint32_t from_bits = lilac_scalar_bits(a.scalar), bits = lilac_scalar_bits(to);
@@ -655,83 +628,66 @@ static bool gen_cast(generator *g) {
         if (bits == from_bits) {
             return false;
         }
-        cast(g,
-             bits < from_bits ? "arith.trunci"
-             : below(g, 2)    ? "arith.extsi"
-                              : "arith.extui",
-             &a, "to", to);
+        (void)cast(g,
+                   bits < from_bits ? "arith.trunci"
+                   : below(g, 2)    ? "arith.extsi"
+                                    : "arith.extui",
+                   &a, "to", to);
     } else if (!from_float) {
-        cast(g, below(g, 2) ? "arith.sitofp" : "arith.uitofp", &a, "to", to);
+        (void)cast(g, below(g, 2) ? "arith.sitofp" : "arith.uitofp", &a, "to", to);
     } else if (!to_float) {
         if (bits == from_bits && below(g, 2)) {
-            cast(g, "tt.bitcast", &a, "->", to);
+            (void)cast(g, "tt.bitcast", &a, "->", to);
         } else {
-            cast(g, below(g, 2) ? "arith.fptosi" : "arith.fptoui", &a, "to", to);
+            (void)cast(g, below(g, 2) ? "arith.fptosi" : "arith.fptoui", &a, "to", to);
         }
     } else if (bits == from_bits) {
         return false;
     } else {
-        cast(g, bits < from_bits ? "arith.truncf" : "arith.extf", &a, "to", to);
+        (void)cast(g, bits < from_bits ? "arith.truncf" : "arith.extf", &a, "to", to);
     }
     return true;
 }
 
 /* To a type of 8 bits and back. */
 static bool gen_float8(generator *g) {
-    const value *v = pick(g, BIT(LILAC_F32) | BIT(LILAC_F16) | BIT(LILAC_BF16), NULL);
-    if (v == NULL) {
+    value a;
+    if (!take_tensor(g, BIT(LILAC_F32) | BIT(LILAC_F16) | BIT(LILAC_BF16), &a)) {
         return false;
     }
-    value a = *v;
     lilac_scalar narrow = below(g, 2) ? LILAC_F8E5M2 : LILAC_F8E4M3FN;
     put(g, "%%v%d = tt.fp_to_fp %%v%d, rounding = rtne : ", g->next, a.name);
-    put_type(g, &a.shape, a.scalar);
-    put(g, " -> ");
-    put_type(g, &a.shape, narrow);
-    put(g, "\n");
-    value b = {add(g, narrow, &a.shape), narrow, a.shape};
-    cast(g, "tt.fp_to_fp", &b, "->", below(g, 2) ? LILAC_F16 : LILAC_F32);
+    value b = {end_as(g, &a, "->", narrow, &a.shape), narrow, a.shape};
+    (void)cast(g, "tt.fp_to_fp", &b, "->", below(g, 2) ? LILAC_F16 : LILAC_F32);
     return true;
 }
 
 /* ---- shapes ------------------------------------------------------------------------------ */
 
-static int move(generator *g, const char *op, const value *v, const char *attributes,
-                const shape *to) {
-    value from = *v;
-    shape result = *to;
-    put(g, "%%v%d = tt.%s %%v%d%s : ", g->next, op, from.name, attributes);
-    put_type(g, &from.shape, from.scalar);
-    put(g, " -> ");
-    put_type(g, &result, from.scalar);
-    put(g, "\n");
-    return add(g, from.scalar, &result);
-}
-
 static bool gen_reshape(generator *g) {
-    const value *v = pick(g, ANYTHING, NULL);
-    if (v == NULL) {
+    value a;
+    if (!take_tensor(g, ANYTHING, &a)) {
         return false;
     }
     uint32_t bits = 0;
-    while (1U << bits < elements(&v->shape)) {
+    while (1U << bits < elements(&a.shape)) {
         bits++;
     }
     shape to = below(g, 2) ? some_shape(g) : random_shape(g, bits);
-    if (elements(&to) != elements(&v->shape)) {
+    if (elements(&to) != elements(&a.shape)) {
         to = random_shape(g, bits);
     }
-    (void)move(g, "reshape", v, "", &to);
+    (void)move(g, "reshape", &a, "", &to);
     return true;
 }
 
 static bool gen_trans(generator *g) {
-    const value *v = pick(g, ANYTHING, NULL);
-    if (v == NULL || v->shape.rank < 2) {
+    value a;
+    if (!take_tensor(g, ANYTHING, &a) || a.shape.rank < 2) {
         return false;
     }
     uint32_t order[MOST_RANK] = {0, 1, 2, 3};
-    shape to = {v->shape.rank, {0}};
+    shape to = {a.shape.rank, {0}};
     for (uint32_t i = to.rank; i > 1; i--) {
         uint32_t j = below(g, i), kept = order[i - 1];
         order[i - 1] = order[j];
@@ -740,31 +696,24 @@ static bool gen_trans(generator *g) {
     lilac_text attribute = {0};
     lilac_text_puts(&attribute, " {order = array<i32: ");
     for (uint32_t d = 0; d < to.rank; d++) {
-        to.size[d] = v->shape.size[order[d]];
+        to.size[d] = a.shape.size[order[d]];
         lilac_text_printf(&attribute, "%s%u", d > 0 ? ", " : "", order[d]);
     }
     lilac_text_puts(&attribute, ">}");
-    (void)move(g, "trans", v, lilac_text_get(&attribute), &to);
+    (void)move(g, "trans", &a, lilac_text_get(&attribute), &to);
     lilac_text_clear(&attribute);
     return true;
 }
 
 static bool gen_expand(generator *g) {
-    const value *v = pick(g, ANYTHING, NULL);
-    if (v == NULL || v->shape.rank == MOST_RANK) {
+    value a;
+    if (!take_tensor(g, ANYTHING, &a) || a.shape.rank == MOST_RANK) {
         return false;
     }
-    uint32_t axis = below(g, v->shape.rank + 1);
-    shape to = {v->shape.rank + 1, {0}};
-    for (uint32_t d = 0, from = 0; d < to.rank; d++) {
-        to.size[d] = d == axis ? 1 : v->shape.size[from++];
-    }
-    char attribute[32];
-    memcpy(attribute, " {axis = 0 : i32}", sizeof " {axis = 0 : i32}");
-    attribute[9] = (char)('0' + axis);
-    value from = *v;
-    value wide = {move(g, "expand_dims", &from, attribute, &to), from.scalar, to};
-    if (below(g, 2) && elements(&to) * 2 <= g->most_elements) {
+    uint32_t axis = below(g, a.shape.rank + 1);
+    value wide = expand(g, &a, axis);
+    if (below(g, 2) && elements(&wide.shape) * 2 <= g->most_elements) {
+        shape to = wide.shape;
         to.size[axis] = 2U << below(g, 2);
         if (elements(&to) <= g->most_elements) {
             (void)move(g, "broadcast", &wide, "", &to);
@@ -774,36 +723,28 @@ static bool gen_expand(generator *g) {
 }
 
 static bool gen_join(generator *g) {
-    const value *v = pick(g, ANYTHING, NULL);
-    if (v == NULL || v->shape.rank == MOST_RANK || 2 * elements(&v->shape) > g->most_elements) {
+    value a;
+    if (!take_tensor(g, ANYTHING, &a) || a.shape.rank == MOST_RANK ||
+        2 * elements(&a.shape) > g->most_elements) {
         return false;
     }
-    value a = *v, b = *pick_same(g, &a);
+    int b = pick_same(g, &a)->name;
     shape to = a.shape;
     to.size[to.rank++] = 2;
-    put(g, "%%v%d = tt.join %%v%d, %%v%d : ", g->next, a.name, b.name);
-    put_type(g, &a.shape, a.scalar);
-    put(g, " -> ");
-    put_type(g, &to, a.scalar);
-    put(g, "\n");
-    (void)add(g, a.scalar, &to);
+    put(g, "%%v%d = tt.join %%v%d, %%v%d : ", g->next, a.name, b);
+    (void)end_as(g, &a, "->", a.scalar, &to);
     return true;
 }
 
 static bool gen_split(generator *g) {
-    const value *v = pick(g, ANYTHING, NULL);
-    if (v == NULL || v->shape.rank < 2 || v->shape.size[v->shape.rank - 1] != 2) {
+    value a;
+    if (!take_tensor(g, ANYTHING, &a) || a.shape.rank < 2 || a.shape.size[a.shape.rank - 1] != 2) {
         return false;
     }
-    value a = *v;
     shape to = a.shape;
     to.rank--;
     put(g, "%%v%d, %%v%d = tt.split %%v%d : ", g->next, g->next + 1, a.name);
-    put_type(g, &a.shape, a.scalar);
-    put(g, " -> ");
-    put_type(g, &to, a.scalar);
-    put(g, "\n");
-    (void)add(g, a.scalar, &to);
+    (void)end_as(g, &a, "->", a.scalar, &to);
     (void)add(g, a.scalar, &to);
     return true;
 }
@@ -819,30 +760,16 @@ static const char *combiner(generator *g, lilac_scalar scalar) {
     return lilac_scalar_is_float(scalar) ? of_floats[below(g, 6)] : of_integers[below(g, 9)];
 }
 
-static void fold_types(generator *g, const value *v, uint32_t count, const shape *to, bool scan) {
+/* The types of a fold; the results, which have one name each, are known. */
+static void end_fold(generator *g, const value *from, const value *to, uint32_t count) {
     put(g, "}) : (");
-    for (uint32_t k = 0; k < count; k++) {
-        put(g, k > 0 ? ", " : "");
-        put_type(g, &v[k].shape, v[k].scalar);
-    }
-    put(g, ") -> ");
-    put(g, count > 1 ? "(" : "");
-    for (uint32_t k = 0; k < count; k++) {
-        put(g, k > 0 ? ", " : "");
-        put_type(g, scan ? &v[k].shape : to, v[k].scalar);
-    }
+    put_types(g, from, count);
+    put(g, count > 1 ? ") -> (" : ") -> ");
+    put_types(g, to, count);
     put(g, count > 1 ? ")\n" : "\n");
     for (uint32_t k = 0; k < count; k++) {
-        (void)add(g, v[k].scalar, scan ? &v[k].shape : to);
+        (void)add(g, to[k].scalar, &to[k].shape);
     }
-}
-
-static void fold_results(generator *g, uint32_t count) {
-    /* Results have one name each: %vA, %vB = … */
-    for (uint32_t k = 0; k < count; k++) {
-        put(g, "%s%%v%d", k > 0 ? ", " : "", g->next + (int)k);
-    }
-    put(g, " = ");
 }
 
 /* The region's own values have names of their own. */
@@ -873,14 +800,13 @@ static bool fold_along(generator *g, bool scan, bool several, const value *first
         v[1] = *index;
     }
     uint32_t count = several ? 2 : 1;
-    shape to = {0, {0}};
-    for (uint32_t d = 0; d < v[0].shape.rank; d++) {
-        if (d != axis) {
-            to.size[to.rank++] = v[0].shape.size[d];
-        }
+    value to[2] = {v[0], v[1]};
+    for (uint32_t k = 0; k < count && !scan; k++) {
+        shape *s = &to[k].shape;
+        memmove(s->size + axis, s->size + axis + 1, (--s->rank - axis) * sizeof *s->size);
     }
     const char *leaves = scan ? "tt.scan.return" : "tt.reduce.return";
-    fold_results(g, count);
+    put(g, count > 1 ? "%%v%d, %%v%d = " : "%%v%d = ", g->next, g->next + 1);
     put(g, "\"%s\"(%%v%d", scan ? "tt.scan" : "tt.reduce", v[0].name);
     if (several)
         put(g, ", %%v%d", v[1].name);
@@ -895,16 +821,15 @@ static bool fold_along(generator *g, bool scan, bool several, const value *first
         put(g, "^bb0(%%a: %s, %%b: %s):\n%%c = %s %%a, %%b : %s\n%s %%c : %s\n", t, t,
             combiner(g, v[0].scalar), t, leaves, t);
     }
-    fold_types(g, v, count, &to, scan);
+    end_fold(g, v, to, count);
     return true;
 }
 
 static bool fold(generator *g, bool scan, bool several) {
-    const value *picked = pick(g, several ? INTEGERS : INTEGERS | FLOATS, NULL);
-    if (picked == NULL) {
+    value first;
+    if (!take_tensor(g, several ? INTEGERS : INTEGERS | FLOATS, &first)) {
         return false;
     }
-    value first = *picked;
     return fold_along(g, scan, several, &first, below(g, first.shape.rank));
 }
 
@@ -914,11 +839,10 @@ static bool gen_reduce(generator *g) {
 
 /* Some of one value along one axis, which become one. */
 static bool gen_reduces(generator *g) {
-    const value *picked = pick(g, INTEGERS | FLOATS, NULL);
-    if (picked == NULL) {
+    value first;
+    if (!take_tensor(g, INTEGERS | FLOATS, &first)) {
         return false;
     }
-    value first = *picked;
     uint32_t axis = below(g, first.shape.rank), made = 0;
     for (uint32_t count = 2 + below(g, 2); count > 0; count--) {
         bool several = !lilac_scalar_is_float(first.scalar) && below(g, 2);
@@ -940,11 +864,10 @@ static bool gen_scan_pair(generator *g) {
 }
 
 static bool gen_gather(generator *g) {
-    const value *v = pick(g, INTEGERS | FLOATS, NULL);
-    if (v == NULL) {
+    value source;
+    if (!take_tensor(g, INTEGERS | FLOATS, &source)) {
         return false;
     }
-    value source = *v;
     const value *i = NULL;
     for (int attempt = 0; attempt < 6 && i == NULL; attempt++) {
         i = pick(g, BIT(LILAC_I32) | BIT(LILAC_I64), below(g, 2) ? NULL : &source.shape);
@@ -965,26 +888,19 @@ static bool gen_gather(generator *g) {
     value index = *i;
     int limit = small_constant(g, index.scalar, &index.shape, source.shape.size[axis] - 1);
     int inside = binary(g, "arith.andi", index.name, limit, index.scalar, &index.shape);
-    static const char *const ways[] = {"", "", "", "", ", lilac.movement = \"shared\"",
-                                       ", lilac.movement = \"unswizzled\""};
-    put(g, "%%v%d = tt.gather %%v%d[%%v%d] {axis = %u : i32%s} : (", g->next, source.name, inside,
+    static const char *const ways[] = {
+        "", "", "", "", ", lilac.movement = \"shared\"", ", lilac.movement = \"unswizzled\""};
+    put(g, "%%v%d = tt.gather %%v%d[%%v%d] {axis = %u : i32%s} : ", g->next, source.name, inside,
         axis, ways[below(g, sizeof ways / sizeof *ways)]);
-    put_type(g, &source.shape, source.scalar);
-    put(g, ", ");
-    put_type(g, &index.shape, index.scalar);
-    put(g, ") -> ");
-    put_type(g, &index.shape, source.scalar);
-    put(g, "\n");
-    (void)add(g, source.scalar, &index.shape);
+    (void)end_function(g, (value[]){source, index}, 2, source.scalar, &index.shape);
     return true;
 }
 
 static bool gen_histogram(generator *g) {
-    const value *v = pick(g, BIT(LILAC_I32), NULL);
-    if (v == NULL || v->shape.rank != 1) {
+    value a;
+    if (!take_tensor(g, BIT(LILAC_I32), &a) || a.shape.rank != 1) {
         return false;
     }
-    value a = *v;
     shape bins = {1, {8U << below(g, 5), 0, 0, 0}};
     int limit = small_constant(g, LILAC_I32, &a.shape, bins.size[0] - 1);
     int inside = binary(g, "arith.andi", a.name, limit, LILAC_I32, &a.shape);
@@ -993,34 +909,28 @@ static bool gen_histogram(generator *g) {
     if (mask != NULL)
         put(g, ", %%v%d", mask->name);
     put(g, " : ");
-    put_type(g, &a.shape, LILAC_I32);
-    put(g, " -> ");
-    put_type(g, &bins, LILAC_I32);
-    put(g, "\n");
-    (void)add(g, LILAC_I32, &bins);
+    (void)end_as(g, &a, "->", LILAC_I32, &bins);
     return true;
 }
 
 /* Concatenation may come in any order, so it is looked at through a sum. */
 static bool gen_cat(generator *g) {
-    const value *v = pick(g, INTEGERS, NULL);
-    if (v == NULL || v->shape.rank != 1 || 2 * elements(&v->shape) > g->most_elements) {
+    value a;
+    if (!take_tensor(g, INTEGERS, &a) || a.shape.rank != 1 ||
+        2 * elements(&a.shape) > g->most_elements) {
         return false;
     }
-    value a = *v, b = *pick_same(g, &a);
-    shape to = {1, {2 * a.shape.size[0], 0, 0, 0}};
+    int b = pick_same(g, &a)->name, name = g->next++;
+    value to = {name, a.scalar, {1, {2 * a.shape.size[0], 0, 0, 0}}};
     const char *t = lilac_scalar_name(a.scalar);
-    int name = g->next++;
-    put(g, "%%v%d = tt.cat %%v%d, %%v%d : ", name, a.name, b.name);
+    put(g, "%%v%d = tt.cat %%v%d, %%v%d : ", name, a.name, b);
     put_type(g, &a.shape, a.scalar);
     put(g, " -> ");
-    put_type(g, &to, a.scalar);
+    put_type(g, &to.shape, a.scalar);
     put(g, "\n%%v%d = \"tt.reduce\"(%%v%d) <{axis = 0 : i32}> ({\n", g->next, name);
     put(g, "^bb0(%%a: %s, %%b: %s):\n%%c = arith.addi %%a, %%b : %s\n", t, t, t);
-    put(g, "tt.reduce.return %%c : %s\n}) : (", t);
-    put_type(g, &to, a.scalar);
-    put(g, ") -> %s\n", t);
-    (void)add(g, a.scalar, &scalar_shape);
+    put(g, "tt.reduce.return %%c : %s\n", t);
+    end_fold(g, &to, &(value){.scalar = a.scalar}, 1);
     return true;
 }
 
@@ -1032,31 +942,20 @@ static bool gen_atomic(generator *g) {
     if (g->stores >= MOST_STORES - 3 || g->depth > 0) {
         return false;
     }
-    const value *v = pick(g, BIT(LILAC_I32) | BIT(LILAC_I64) | BIT(LILAC_F32), NULL);
-    if (v == NULL) {
+    value a;
+    if (!take_tensor(g, BIT(LILAC_I32) | BIT(LILAC_I64) | BIT(LILAC_F32), &a)) {
         return false;
     }
-    value a = *v;
     bool is_float = lilac_scalar_is_float(a.scalar), meet = below(g, 2);
-    uint32_t total = elements(&a.shape), p = INPUTS + g->stores++;
-    g->program->parameters[p] =
-        (program_parameter){.scalar = a.scalar,
-                            .is_buffer = true,
-                            .is_output = true,
-                            .count = (uint64_t)total * g->program->programs};
+    int p = output(g, a.scalar, elements(&a.shape));
     int index = flat_index(g, &a.shape, 1), offset;
     if (meet) { /* several elements at an address; what was there is not looked at */
         int few = small_constant(g, LILAC_I32, &a.shape, 7);
         offset = binary(g, "arith.andi", index, few, LILAC_I32, &a.shape);
     } else {
-        put(g, "%%v%d = tt.get_program_id x : i32\n", g->next);
-        int id = add(g, LILAC_I32, &scalar_shape);
-        int size = small_constant(g, LILAC_I32, &scalar_shape, total);
-        id = binary(g, "arith.muli", id, size, LILAC_I32, &scalar_shape);
-        id = splat(g, id, LILAC_I32, &a.shape);
-        offset = binary(g, "arith.addi", index, id, LILAC_I32, &a.shape);
+        offset = own_offset(g, index, &a.shape);
     }
-    int pointer = pointers(g, (int)p, a.scalar, &a.shape, offset);
+    int pointer = pointers(g, p, a.scalar, &a.shape, offset);
     int mask =
         below(g, 2) ? some_mask(g, &a.shape, index) : small_constant(g, LILAC_I1, &a.shape, 1);
     int name = g->next++;
@@ -1075,9 +974,7 @@ static bool gen_atomic(generator *g) {
         put(g, "%%v%d = arith.select %%v%d, %%v%d, %%v%d : ", g->next, mask, name, none);
         put_type(g, &a.shape, LILAC_I1);
         put(g, ", ");
-        put_type(g, &a.shape, a.scalar);
-        put(g, "\n");
-        (void)add(g, a.scalar, &a.shape);
+        (void)end(g, a.scalar, &a.shape);
     }
     return true;
 }
@@ -1108,11 +1005,26 @@ static void yield(generator *g, const char *op, const value *carried, uint32_t c
         put(g, "%s%%v%d", k > 0 ? ", " : " ", names[k]);
     }
     put(g, " : ");
-    for (uint32_t k = 0; k < count; k++) {
-        put(g, k > 0 ? ", " : "");
-        put_type(g, &carried[k].shape, carried[k].scalar);
-    }
+    put_types(g, carried, count);
     put(g, "\n");
+}
+
+/* What is known where a region begins is what is known behind it. */
+typedef struct scope {
+    uint32_t count;
+    value values[MOST_VALUES];
+} scope;
+
+static void enter(generator *g, scope *outside) {
+    outside->count = g->count;
+    memcpy(outside->values, g->values, sizeof g->values);
+    g->depth++;
+}
+
+static void leave(generator *g, const scope *outside) {
+    g->count = outside->count;
+    memcpy(g->values, outside->values, sizeof g->values);
+    g->depth--;
 }
 
 static bool gen_if(generator *g) {
@@ -1128,22 +1040,15 @@ static bool gen_if(generator *g) {
     put(g, "%%v%d = scf.if %%v%d -> (", name, condition);
     put_type(g, &carried.shape, carried.scalar);
     put(g, ") {\n");
-    uint32_t count = g->count;
-    value kept[MOST_VALUES];
-    memcpy(kept, g->values, sizeof kept);
     for (int side = 0; side < 2; side++) {
-        g->depth++;
+        scope outside;
+        enter(g, &outside);
         block(g, 1 + below(g, 4));
-        g->depth--;
         yield(g, "scf.yield", &carried, 1);
         put(g, side == 0 ? "} else {\n" : "}\n");
-        memcpy(g->values, kept, sizeof kept);
-        g->count = count;
+        leave(g, &outside);
     }
-    int next = g->next;
-    g->next = name;
-    (void)add(g, carried.scalar, &carried.shape);
-    g->next = next;
+    add_named(g, name, carried.scalar, &carried.shape);
     return true;
 }
 
@@ -1176,35 +1081,21 @@ static bool gen_for(generator *g) {
         put(g, "%s%%v%d = %%v%d", k > 0 ? ", " : "", inner + (int)k, carried[k].name);
     }
     put(g, ") -> (");
-    for (uint32_t k = 0; k < n; k++) {
-        put(g, k > 0 ? ", " : "");
-        put_type(g, &carried[k].shape, carried[k].scalar);
-    }
+    put_types(g, carried, n);
     put(g, ") : i32 {\n");
-    uint32_t count = g->count;
-    value kept[MOST_VALUES];
-    memcpy(kept, g->values, sizeof kept);
-    int next = g->next;
-    g->next = counter;
-    (void)add(g, LILAC_I32, &scalar_shape);
+    scope outside;
+    enter(g, &outside);
+    add_named(g, counter, LILAC_I32, &scalar_shape);
     for (uint32_t k = 0; k < n; k++) {
-        g->next = inner + (int)k;
-        (void)add(g, carried[k].scalar, &carried[k].shape);
+        add_named(g, inner + (int)k, carried[k].scalar, &carried[k].shape);
     }
-    g->next = next;
-    g->depth++;
     block(g, 1 + below(g, 6));
-    g->depth--;
     yield(g, "scf.yield", carried, n);
     put(g, "}\n");
-    memcpy(g->values, kept, sizeof kept);
-    g->count = count;
-    next = g->next;
+    leave(g, &outside);
     for (uint32_t k = 0; k < n; k++) {
-        g->next = result + (int)k;
-        (void)add(g, carried[k].scalar, &carried[k].shape);
+        add_named(g, result + (int)k, carried[k].scalar, &carried[k].shape);
     }
-    g->next = next;
     return true;
 }
 
@@ -1212,11 +1103,10 @@ static bool gen_while(generator *g) {
     if (g->depth >= 2) {
         return false;
     }
-    const value *a = pick(g, ANYTHING, NULL);
-    if (a == NULL) {
+    value carried;
+    if (!take_tensor(g, ANYTHING, &carried)) {
         return false;
     }
-    value carried = *a;
     int zero = small_constant(g, LILAC_I32, &scalar_shape, 0);
     int limit = small_constant(g, LILAC_I32, &scalar_shape, below(g, 4));
     int one = small_constant(g, LILAC_I32, &scalar_shape, 1);
@@ -1233,85 +1123,57 @@ static bool gen_while(generator *g) {
     put(g, "\n} do {\n^bb0(%%v%d: i32, %%v%d: ", n + 5, n + 6);
     put_type(g, &carried.shape, carried.scalar);
     put(g, "):\n");
-    uint32_t count = g->count;
-    value kept[MOST_VALUES];
-    memcpy(kept, g->values, sizeof kept);
-    int next = g->next;
-    g->next = n + 6;
-    (void)add(g, carried.scalar, &carried.shape);
-    g->next = next;
-    g->depth++;
+    scope outside;
+    enter(g, &outside);
+    add_named(g, n + 6, carried.scalar, &carried.shape);
     block(g, 1 + below(g, 5));
-    g->depth--;
     put(g, "%%v%d = arith.addi %%v%d, %%v%d : i32\n", n + 7, n + 5, one);
     int last = pick_same(g, &carried)->name;
     put(g, "scf.yield %%v%d, %%v%d : i32, ", n + 7, last);
     put_type(g, &carried.shape, carried.scalar);
     put(g, "\n}\n");
-    memcpy(g->values, kept, sizeof kept);
-    g->count = count;
-    next = g->next;
-    g->next = n + 1;
-    (void)add(g, carried.scalar, &carried.shape);
-    g->next = next;
+    leave(g, &outside);
+    add_named(g, n + 1, carried.scalar, &carried.shape);
     return true;
 }
 
 /* A function that is not inlined: a few operations on one type. */
 static bool gen_call(generator *g) {
-    const value *v = pick_any_shape(g, INTEGERS);
-    if (v == NULL) {
+    value a;
+    if (!take(g, INTEGERS, &a)) {
         return false;
     }
-    value a = *v, b = *pick_same(g, &a);
+    value b = *pick_same(g, &a);
     uint32_t which = g->helpers++;
-    lilac_text *out = g->out;
+    lilac_text *out = g->out, type = {0};
+    g->out = &type;
+    put_type(g, &a.shape, a.scalar);
+    const char *t = lilac_text_get(&type);
     g->out = &g->functions;
-    put(g, "tt.func private @helper%u(%%a: ", which);
-    put_type(g, &a.shape, a.scalar);
-    put(g, ", %%b: ");
-    put_type(g, &a.shape, a.scalar);
-    put(g, ") -> ");
-    put_type(g, &a.shape, a.scalar);
-    put(g, " attributes {noinline = true} {\n%%c = arith.muli %%a, %%b : ");
-    put_type(g, &a.shape, a.scalar);
-    put(g, "\n%%d = arith.xori %%c, %%a : ");
-    put_type(g, &a.shape, a.scalar);
-    put(g, "\ntt.return %%d : ");
-    put_type(g, &a.shape, a.scalar);
-    put(g, "\n}\n");
+    put(g, "tt.func private @helper%u(%%a: %s, %%b: %s) -> %s", which, t, t, t);
+    put(g, " attributes {noinline = true} {\n%%c = arith.muli %%a, %%b : %s\n", t);
+    put(g, "%%d = arith.xori %%c, %%a : %s\ntt.return %%d : %s\n}\n", t, t);
+    lilac_text_clear(&type);
     g->out = out;
-    put(g, "%%v%d = tt.call @helper%u(%%v%d, %%v%d) : (", g->next, which, a.name, b.name);
-    put_type(g, &a.shape, a.scalar);
-    put(g, ", ");
-    put_type(g, &a.shape, a.scalar);
-    put(g, ") -> ");
-    put_type(g, &a.shape, a.scalar);
-    put(g, "\n");
-    (void)add(g, a.scalar, &a.shape);
+    put(g, "%%v%d = tt.call @helper%u(%%v%d, %%v%d) : ", g->next, which, a.name, b.name);
+    (void)end_function(g, (value[]){a, b}, 2, a.scalar, &a.shape);
     return true;
 }
 
 static bool gen_map(generator *g) {
-    const value *v = pick(g, INTEGERS, NULL);
-    if (v == NULL) {
+    value a;
+    if (!take_tensor(g, INTEGERS, &a)) {
         return false;
     }
-    value a = *v, b = *pick_same(g, &a);
+    value b = *pick_same(g, &a);
     const char *t = lilac_scalar_name(a.scalar);
     put(g, "%%v%d = \"tt.map_elementwise\"(%%v%d, %%v%d) <{pack = 1 : i32}> ({\n", g->next, a.name,
         b.name);
     put(g, "^bb0(%%a: %s, %%b: %s):\n%%c = arith.cmpi slt, %%a, %%b : %s\n", t, t, t);
     put(g, "%%d = scf.if %%c -> (%s) {\n%%e = arith.subi %%b, %%a : %s\nscf.yield %%e : %s\n", t, t,
         t);
-    put(g, "} else {\nscf.yield %%b : %s\n}\ntt.map_elementwise.return %%d : %s\n}) : (", t, t);
-    put_type(g, &a.shape, a.scalar);
-    put(g, ", ");
-    put_type(g, &a.shape, a.scalar);
-    put(g, ") -> ");
-    put_type(g, &a.shape, a.scalar);
-    put(g, "\n");
-    (void)add(g, a.scalar, &a.shape);
+    put(g, "} else {\nscf.yield %%b : %s\n}\ntt.map_elementwise.return %%d : %s\n}) : ", t, t);
+    (void)end_function(g, (value[]){a, b}, 2, a.scalar, &a.shape);
     return true;
 }
 
@@ -1320,50 +1182,51 @@ static bool gen_map(generator *g) {
 typedef struct feature {
     const char *name;
     uint32_t weight;
-    bool (*generate)(generator *g);
+    bool (*generate)(generator *g); /* or */
+    const elementwise *kind;
 } feature;
 
 static const feature features[] = {
-    {"load", 8, gen_load},
-    {"constant", 3, gen_constant},
-    {"splat", 3, gen_splat},
-    {"program id", 1, gen_program_id},
-    {"integer", 12, gen_integer},
-    {"division and shift", 4, gen_division},
-    {"mulhiui", 1, gen_mulhi},
-    {"absi", 1, gen_absi},
-    {"float", 10, gen_float},
-    {"fma", 2, gen_fma},
-    {"math", 2, gen_math},
-    {"math of f64", 1, gen_math_f64},
-    {"signs and roundings", 2, gen_float_bits},
-    {"precise", 1, gen_precise},
-    {"remf", 1, gen_remf},
-    {"clampf", 1, gen_clamp},
-    {"compare", 4, gen_compare},
-    {"select", 4, gen_select},
-    {"cast", 6, gen_cast},
-    {"float of 8 bits", 1, gen_float8},
-    {"reshape", 4, gen_reshape},
-    {"trans", 4, gen_trans},
-    {"expand and broadcast", 4, gen_expand},
-    {"join", 3, gen_join},
-    {"split", 3, gen_split},
-    {"reduce", 5, gen_reduce},
-    {"reduce of two", 2, gen_reduce_pair},
-    {"reduces of one", 2, gen_reduces},
-    {"scan", 4, gen_scan},
-    {"scan of two", 2, gen_scan_pair},
-    {"gather", 3, gen_gather},
-    {"histogram", 2, gen_histogram},
-    {"cat", 1, gen_cat},
-    {"atomic", 2, gen_atomic},
-    {"if", 3, gen_if},
-    {"for", 3, gen_for},
-    {"while", 2, gen_while},
-    {"call", 1, gen_call},
-    {"map_elementwise", 1, gen_map},
-    {"store", 2, gen_store},
+    {"load", 8, gen_load, NULL},
+    {"constant", 3, gen_constant, NULL},
+    {"splat", 3, gen_splat, NULL},
+    {"program id", 1, gen_program_id, NULL},
+    {"integer", 12, NULL, &integer_ops},
+    {"division and shift", 4, gen_division, NULL},
+    {"mulhiui", 1, NULL, &mulhi_ops},
+    {"absi", 1, NULL, &absi_ops},
+    {"float", 10, NULL, &float_ops},
+    {"fma", 2, NULL, &fma_ops},
+    {"math", 2, NULL, &math_ops},
+    {"math of f64", 1, NULL, &math_f64_ops},
+    {"signs and roundings", 2, NULL, &float_bits_ops},
+    {"precise", 1, gen_precise, NULL},
+    {"remf", 1, NULL, &remf_ops},
+    {"clampf", 1, gen_clamp, NULL},
+    {"compare", 4, gen_compare, NULL},
+    {"select", 4, gen_select, NULL},
+    {"cast", 6, gen_cast, NULL},
+    {"float of 8 bits", 1, gen_float8, NULL},
+    {"reshape", 4, gen_reshape, NULL},
+    {"trans", 4, gen_trans, NULL},
+    {"expand and broadcast", 4, gen_expand, NULL},
+    {"join", 3, gen_join, NULL},
+    {"split", 3, gen_split, NULL},
+    {"reduce", 5, gen_reduce, NULL},
+    {"reduce of two", 2, gen_reduce_pair, NULL},
+    {"reduces of one", 2, gen_reduces, NULL},
+    {"scan", 4, gen_scan, NULL},
+    {"scan of two", 2, gen_scan_pair, NULL},
+    {"gather", 3, gen_gather, NULL},
+    {"histogram", 2, gen_histogram, NULL},
+    {"cat", 1, gen_cat, NULL},
+    {"atomic", 2, gen_atomic, NULL},
+    {"if", 3, gen_if, NULL},
+    {"for", 3, gen_for, NULL},
+    {"while", 2, gen_while, NULL},
+    {"call", 1, gen_call, NULL},
+    {"map_elementwise", 1, gen_map, NULL},
+    {"store", 2, gen_store, NULL},
 };
 enum { FEATURES = sizeof features / sizeof *features };
 
@@ -1385,7 +1248,8 @@ static void block(generator *g, uint32_t length) {
             }
             at -= weight;
         }
-        if (features[k].generate(g)) {
+        const feature *f = &features[k];
+        if (f->kind != NULL ? gen_elementwise(g, f->kind) : f->generate(g)) {
             g->program->used |= 1ULL << k;
             i++;
         }
