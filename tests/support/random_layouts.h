@@ -85,7 +85,7 @@ static inline bool random_build(lilac_layout *result, const random_space *space,
     static const char *const inputs[4] = {"register", "lane", "warp", "block"};
     lilac_layout_init(result);
     for (uint32_t d = 0; d < space->rank; d++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "dim%u", d);
         if (!lilac_layout_add_out(result, name, space->bits[d], NULL)) {
             return false;
