@@ -49,6 +49,8 @@ typedef struct lilac_layout {
 typedef struct lilac_reason {
     char text[160];
 } lilac_reason;
+/* Fills it in where one is wanted; always false, so `return` it. */
+LILAC_API bool lilac_layout_refuse(lilac_reason *why, const char *format, ...) LILAC_PRINTF(2, 3);
 
 /* ---- building --------------------------------------------------------------------------- */
 

@@ -20,18 +20,6 @@
 
 enum { MAX_OFFSET_BITS = 62 };
 
-static bool refuse(lilac_reason *why, const char *format, ...) LILAC_PRINTF(2, 3);
-
-static bool refuse(lilac_reason *why, const char *format, ...) {
-    if (why != NULL) {
-        va_list arguments;
-        va_start(arguments, format);
-        vsnprintf(why->text, sizeof why->text, format, arguments);
-        va_end(arguments);
-    }
-    return false;
-}
-
 static uint32_t bit_length(uint64_t value) {
     return value == 0 ? 0 : 64U - (uint32_t)__builtin_clzll(value);
 }
@@ -80,7 +68,7 @@ uint64_t lilac_cute_offset(const lilac_cute *cute, const uint64_t *coordinates) 
 /* ---- padding ---------------------------------------------------------------------------- */
 
 static bool too_many(lilac_reason *why) {
-    return refuse(why, "more than %d sizes", LILAC_CUTE_MAX_LEAVES);
+    return lilac_layout_refuse(why, "more than %d sizes", LILAC_CUTE_MAX_LEAVES);
 }
 
 /* Cuts the leaves that straddle multiples of the interval. */
@@ -93,10 +81,11 @@ static bool cut(lilac_cute *cute, uint64_t interval, lilac_reason *why) {
         if (leaf->size * leaf->stride > interval) {
             const uint64_t low = interval / leaf->stride;
             if (interval % leaf->stride != 0 || leaf->size % low != 0)
-                return refuse(why,
-                              "padding every %" PRIu64 " elements cuts dimension %u, %" PRIu64
-                              " elements at a stride of %" PRIu64 ", where no stride says it",
-                              interval, leaf->mode, leaf->size, leaf->stride);
+                return lilac_layout_refuse(
+                    why,
+                    "padding every %" PRIu64 " elements cuts dimension %u, %" PRIu64
+                    " elements at a stride of %" PRIu64 ", where no stride says it",
+                    interval, leaf->mode, leaf->size, leaf->stride);
             if (cute->leaf_count == LILAC_CUTE_MAX_LEAVES)
                 return too_many(why);
             memmove(leaf + 1, leaf, (cute->leaf_count - i) * sizeof *leaf);
@@ -107,11 +96,11 @@ static bool cut(lilac_cute *cute, uint64_t interval, lilac_reason *why) {
         }
         within += (leaf->size - 1) * leaf->stride;
         if (within >= interval)
-            return refuse(why,
-                          "padding every %" PRIu64
-                          " elements: dimension %u does not stay below it, "
-                          "and no stride says it",
-                          interval, leaf->mode);
+            return lilac_layout_refuse(why,
+                                       "padding every %" PRIu64
+                                       " elements: dimension %u does not stay below it, "
+                                       "and no stride says it",
+                                       interval, leaf->mode);
     }
     return true;
 }
@@ -141,10 +130,10 @@ bool lilac_cute_pad(lilac_cute *cute, uint32_t count, const uint64_t *interval,
     lilac_cute made = *cute;
     uint64_t largest = 0;
     if (count != 0 && cute->swizzle_bits != 0)
-        return refuse(why, "padding after a swizzle: a CuTe layout swizzles last");
+        return lilac_layout_refuse(why, "padding after a swizzle: a CuTe layout swizzles last");
     for (uint32_t i = 0; i < count; i++) {
         if (interval[i] == 0)
-            return refuse(why, "padding every 0 elements");
+            return lilac_layout_refuse(why, "padding every 0 elements");
         if (!cut(&made, interval[i], why))
             return false;
     }
@@ -159,7 +148,7 @@ bool lilac_cute_pad(lilac_cute *cute, uint32_t count, const uint64_t *interval,
                !__builtin_add_overflow(largest, reach, &largest) &&
                largest <= UINT64_C(1) << MAX_OFFSET_BITS && sum <= UINT64_C(1) << MAX_OFFSET_BITS;
         if (!fits)
-            return refuse(why, "offsets beyond 2^%d", MAX_OFFSET_BITS);
+            return lilac_layout_refuse(why, "offsets beyond 2^%d", MAX_OFFSET_BITS);
         made.leaf[i].stride = sum;
     }
     join(&made);
@@ -194,15 +183,17 @@ static bool check_steps(const lilac_cute *cute, const step_list *steps, lilac_re
         const lilac_cute_leaf *a = &cute->leaf[steps->at[j].leaf];
         const lilac_cute_leaf *b = &cute->leaf[steps->at[i].leaf];
         if (a == b)
-            return refuse(why,
-                          "stride %" PRIu64 " is not a power of two: in mode %u, %" PRIu64
-                          " + %" PRIu64 " carries and is not their xor",
-                          b->stride, b->mode, steps->at[j].offset, steps->at[i].offset);
-        return refuse(why,
-                      "segments overlap: %" PRIu64 ":%" PRIu64 " of mode %u and %" PRIu64
-                      ":%" PRIu64 " of mode %u both move bit %u of the offset",
-                      a->size, a->stride, a->mode, b->size, b->stride, b->mode,
-                      (uint32_t)__builtin_ctzll(steps->at[j].offset & steps->at[i].offset));
+            return lilac_layout_refuse(
+                why,
+                "stride %" PRIu64 " is not a power of two: in mode %u, %" PRIu64 " + %" PRIu64
+                " carries and is not their xor",
+                b->stride, b->mode, steps->at[j].offset, steps->at[i].offset);
+        return lilac_layout_refuse(
+            why,
+            "segments overlap: %" PRIu64 ":%" PRIu64 " of mode %u and %" PRIu64 ":%" PRIu64
+            " of mode %u both move bit %u of the offset",
+            a->size, a->stride, a->mode, b->size, b->stride, b->mode,
+            (uint32_t)__builtin_ctzll(steps->at[j].offset & steps->at[i].offset));
     }
     return true;
 }
@@ -212,11 +203,11 @@ static bool find_steps(step_list *steps, const lilac_cute *cute, lilac_reason *w
     for (uint32_t i = 0; i < cute->leaf_count; i++) {
         const lilac_cute_leaf *leaf = &cute->leaf[i];
         if (!is_power(leaf->size))
-            return refuse(why, "size %" PRIu64 " of mode %u is not a power of two", leaf->size,
-                          leaf->mode);
+            return lilac_layout_refuse(why, "size %" PRIu64 " of mode %u is not a power of two",
+                                       leaf->size, leaf->mode);
         for (uint64_t k = 1; k < leaf->size; k *= 2) {
             if (steps->count == LILAC_LAYOUT_MAX_BITS)
-                return refuse(why, "more than %d bits", LILAC_LAYOUT_MAX_BITS);
+                return lilac_layout_refuse(why, "more than %d bits", LILAC_LAYOUT_MAX_BITS);
             steps->at[steps->count++] = (step){leaf->stride * k, i};
         }
     }
@@ -275,18 +266,19 @@ bool lilac_cute_memory(lilac_layout *result, const lilac_cute *cute, lilac_reaso
         return false;
     for (uint32_t i = 0; i < steps.count; i++) {
         if (steps.at[i].offset == 0)
-            return refuse(why,
-                          "not injective, so it has no inverse: mode %u has %" PRIu64
-                          " elements at a stride of 0",
-                          cute->leaf[steps.at[i].leaf].mode, cute->leaf[steps.at[i].leaf].size);
+            return lilac_layout_refuse(why,
+                                       "not injective, so it has no inverse: mode %u has %" PRIu64
+                                       " elements at a stride of 0",
+                                       cute->leaf[steps.at[i].leaf].mode,
+                                       cute->leaf[steps.at[i].leaf].size);
     }
     /* What is reached is a subspace, so the first offset that is not is a power of two. */
     for (uint32_t k = 0; k < made.out_bits; k++) {
         const uint64_t offset = UINT64_C(1) << k;
         if (!is_reached(cute, &steps, offset))
-            return refuse(why,
-                          "nothing is at offset %" PRIu64 ", so not every offset has an element",
-                          offset);
+            return lilac_layout_refuse(
+                why, "nothing is at offset %" PRIu64 ", so not every offset has an element",
+                offset);
     }
     const uint64_t none[1] = {0};
     if (!lilac_layout_invert(&made, &made, why) ||
@@ -347,11 +339,12 @@ static bool refuse_xor(const lilac_layout *map, lilac_reason *why) {
         for (dim[i] = 0, bit[i] = bits[i]; bit[i] >= map->in[dim[i]].bits; dim[i]++)
             bit[i] -= map->in[dim[i]].bits;
     }
-    return refuse(why,
-                  "this xor is not a Swizzle<B,M,S>: %s=%" PRIu64 " and %s=%" PRIu64
-                  " both move bit %u of the offset, and no swizzle undoes that",
-                  map->in[dim[0]].name, UINT64_C(1) << bit[0], map->in[dim[1]].name,
-                  UINT64_C(1) << bit[1], (uint32_t)__builtin_ctzll(shared & map->columns[first]));
+    return lilac_layout_refuse(why,
+                               "this xor is not a Swizzle<B,M,S>: %s=%" PRIu64 " and %s=%" PRIu64
+                               " both move bit %u of the offset, and no swizzle undoes that",
+                               map->in[dim[0]].name, UINT64_C(1) << bit[0], map->in[dim[1]].name,
+                               UINT64_C(1) << bit[1],
+                               (uint32_t)__builtin_ctzll(shared & map->columns[first]));
 }
 
 /* One step more on a mode's last leaf where it continues it, otherwise on a leaf of its own. */
@@ -366,9 +359,9 @@ static void add_step(lilac_cute *cute, uint32_t mode, uint64_t offset) {
 
 bool lilac_cute_of_map(lilac_cute *result, const lilac_layout *map, lilac_reason *why) {
     if (map->in_count == 0)
-        return refuse(why, "a layout of no dimensions has no shape to write");
+        return lilac_layout_refuse(why, "a layout of no dimensions has no shape to write");
     if (map->in_bits > MAX_OFFSET_BITS || map->out_bits > MAX_OFFSET_BITS)
-        return refuse(why, "more than %d bits", MAX_OFFSET_BITS);
+        return lilac_layout_refuse(why, "more than %d bits", MAX_OFFSET_BITS);
     lilac_cute made = {.rank = map->in_count};
     if (!find_swizzle(&made, map))
         return refuse_xor(map, why);
@@ -389,13 +382,15 @@ static bool of_memory(lilac_cute *result, const lilac_layout *layout, lilac_reas
     static const char *const offset_only[] = {"offset", NULL};
     for (uint32_t i = 0; i < layout->in_count; i++) {
         if (layout->in[i].bits != 0 && strcmp(layout->in[i].name, "offset") != 0)
-            return refuse(why, "this memory has %u bits of '%s'; a CuTe layout has an offset only",
-                          layout->in[i].bits, layout->in[i].name);
+            return lilac_layout_refuse(
+                why, "this memory has %u bits of '%s'; a CuTe layout has an offset only",
+                layout->in[i].bits, layout->in[i].name);
     }
     const uint64_t copies = lilac_layout_free_bits(layout, "offset");
     if (copies != 0)
-        return refuse(why, "not injective, so it has no inverse: bit %u of the offset holds copies",
-                      (uint32_t)__builtin_ctzll(copies));
+        return lilac_layout_refuse(
+            why, "not injective, so it has no inverse: bit %u of the offset holds copies",
+            (uint32_t)__builtin_ctzll(copies));
     lilac_layout map;
     return lilac_layout_sublayout(&map, layout, offset_only, NULL, why) &&
            lilac_layout_invert(&map, &map, why) && lilac_cute_of_map(result, &map, why);
@@ -412,7 +407,7 @@ static bool of_threads(lilac_cute *result, const lilac_layout *layout, lilac_rea
                 known = known || strcmp(layout->in[i].name, modes[m][j]) == 0;
         }
         if (!known)
-            return refuse(why, "a CuTe layout has no input '%s'", layout->in[i].name);
+            return lilac_layout_refuse(why, "a CuTe layout has no input '%s'", layout->in[i].name);
     }
     lilac_layout map;
     lilac_layout_init(&map);

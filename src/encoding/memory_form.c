@@ -12,20 +12,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
-
-static bool refuse(lilac_reason *why, const char *format, ...) LILAC_PRINTF(2, 3);
-
-static bool refuse(lilac_reason *why, const char *format, ...) {
-    if (why != NULL) {
-        va_list arguments;
-        va_start(arguments, format);
-        vsnprintf(why->text, sizeof why->text, format, arguments);
-        va_end(arguments);
-    }
-    return false;
-}
 
 /* ---- addresses -------------------------------------------------------------------------- */
 
@@ -139,8 +126,8 @@ bool lilac_memory_form_is_injective(const lilac_memory_form *form, lilac_reason 
     if (!find_difference(&search, 0, 0, false)) {
         if (search.tries < MAX_TRIES)
             return true;
-        return refuse(why, "not known to be injective: %d differences were tried in vain",
-                      MAX_TRIES);
+        return lilac_layout_refuse(
+            why, "not known to be injective: %d differences were tried in vain", MAX_TRIES);
     }
     uint64_t place[LILAC_LAYOUT_MAX_DIMS];
     lilac_text text = {0};
@@ -151,7 +138,7 @@ bool lilac_memory_form_is_injective(const lilac_memory_form *form, lilac_reason 
     put_element(&text, search.delta, form->rank, -1);
     lilac_text_printf(&text, " are both at offset %" PRIu64,
                       lilac_memory_form_address(form, place));
-    refuse(why, "not injective: %s", lilac_text_get(&text));
+    lilac_layout_refuse(why, "not injective: %s", lilac_text_get(&text));
     lilac_text_clear(&text);
     return false;
 }
@@ -159,14 +146,14 @@ bool lilac_memory_form_is_injective(const lilac_memory_form *form, lilac_reason 
 /* ---- layouts ---------------------------------------------------------------------------- */
 
 static bool too_many(lilac_reason *why) {
-    return refuse(why, "more than %d pieces", LILAC_CUTE_MAX_LEAVES);
+    return lilac_layout_refuse(why, "more than %d pieces", LILAC_CUTE_MAX_LEAVES);
 }
 
 /* Pieces of each dimension, lowest divisor first. */
 static bool cute_before_padding(lilac_cute *result, const lilac_memory_form *form,
                                 lilac_reason *why) {
     if (form->rank == 0)
-        return refuse(why, "a layout of no dimensions has no shape to write");
+        return lilac_layout_refuse(why, "a layout of no dimensions has no shape to write");
     *result = (lilac_cute){.rank = form->rank};
     for (uint32_t d = 0; d < form->rank; d++) {
         const uint32_t start = result->leaf_count;
@@ -209,8 +196,9 @@ bool lilac_memory_form_cute(lilac_cute *result, const lilac_memory_form *form, l
 static bool check_shape(const lilac_memory_form *form, lilac_reason *why) {
     for (uint32_t d = 0; d < form->rank; d++) {
         if ((form->shape[d] & (form->shape[d] - 1)) != 0)
-            return refuse(why, "dimension %u has %" PRIu64 " elements, which is not a power of two",
-                          d, form->shape[d]);
+            return lilac_layout_refuse(
+                why, "dimension %u has %" PRIu64 " elements, which is not a power of two", d,
+                form->shape[d]);
     }
     return true;
 }

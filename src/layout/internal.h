@@ -7,9 +7,6 @@
 
 #include <string.h>
 
-/* Fills in the reason, when one is wanted, and returns false. */
-bool lilac_layout_refuse(lilac_reason *why, const char *format, ...) LILAC_PRINTF(2, 3);
-
 /* Copies what is in use; the arrays' tails are left as they are. */
 void lilac_layout_copy(lilac_layout *result, const lilac_layout *layout);
 

@@ -11,24 +11,10 @@
  */
 #include "plan.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 const lilac_layout_dim lilac_movement_levels[LEVELS] = {
     {"register", 0}, {"lane", 0}, {"warp", 0}, {"block", 0}};
-
-static bool refuse(lilac_reason *why, const char *format, ...) LILAC_PRINTF(2, 3);
-
-static bool refuse(lilac_reason *why, const char *format, ...) {
-    if (why != NULL) {
-        va_list arguments;
-        va_start(arguments, format);
-        vsnprintf(why->text, sizeof why->text, format, arguments);
-        va_end(arguments);
-    }
-    return false;
-}
 
 static unsigned long long size_of(uint32_t bits) {
     return 1ULL << bits;
@@ -40,25 +26,28 @@ static bool check_elements(uint32_t bits, const lilac_arch *arch, lilac_reason *
     if (bits == 1 || bits == 8 || bits == 16 || bits == 32 || bits == 64 || bits == 128) {
         return true;
     }
-    return refuse(why, "elements of %u bits: %s moves 1, 8, 16, 32, 64 or 128", bits, arch->name);
+    return lilac_layout_refuse(why, "elements of %u bits: %s moves 1, 8, 16, 32, 64 or 128", bits,
+                               arch->name);
 }
 
 static bool check_tensors(const lilac_layout *source, const lilac_layout *target,
                           lilac_reason *why) {
     if (source->out_count != target->out_count) {
-        return refuse(why, "the source is a tensor of rank %u and the target of rank %u",
-                      source->out_count, target->out_count);
+        return lilac_layout_refuse(why,
+                                   "the source is a tensor of rank %u and the target of rank %u",
+                                   source->out_count, target->out_count);
     }
     for (uint32_t i = 0; i < source->out_count; i++) {
         const lilac_layout_dim *dim = &source->out[i];
         const int there = lilac_layout_out(target, dim->name);
         if (there < 0) {
-            return refuse(why, "the source has a dimension '%s' and the target none of that name",
-                          dim->name);
+            return lilac_layout_refuse(
+                why, "the source has a dimension '%s' and the target none of that name", dim->name);
         }
         if (target->out[there].bits != dim->bits) {
-            return refuse(why, "%s is of size %llu in the source and %llu in the target", dim->name,
-                          size_of(dim->bits), size_of(target->out[there].bits));
+            return lilac_layout_refuse(
+                why, "%s is of size %llu in the source and %llu in the target", dim->name,
+                size_of(dim->bits), size_of(target->out[there].bits));
         }
     }
     return true;
@@ -80,30 +69,32 @@ static bool check_inputs(const lilac_layout *layout, const char *what, const lil
     for (uint32_t i = 0; i < layout->in_count; i++) {
         const uint32_t level = level_of(&layout->in[i]);
         if (level == LEVELS) {
-            return refuse(why, "the %s has an input '%s': a plan is between layouts of registers",
-                          what, layout->in[i].name);
+            return lilac_layout_refuse(
+                why, "the %s has an input '%s': a plan is between layouts of registers", what,
+                layout->in[i].name);
         }
         bits[level] = layout->in[i].bits;
     }
     if (bits[REGISTER] > LILAC_MOVEMENT_MAX_REGISTER_BITS) {
-        return refuse(why, "the %s has %llu registers a thread; a plan takes at most %llu", what,
-                      size_of(bits[REGISTER]), size_of(LILAC_MOVEMENT_MAX_REGISTER_BITS));
+        return lilac_layout_refuse(
+            why, "the %s has %llu registers a thread; a plan takes at most %llu", what,
+            size_of(bits[REGISTER]), size_of(LILAC_MOVEMENT_MAX_REGISTER_BITS));
     }
     if (bits[LANE] > LILAC_MOVEMENT_MAX_LANE_BITS || size_of(bits[LANE]) != arch->warp_size) {
-        return refuse(why, "the %s has %llu lanes a warp, and %s has %u", what, size_of(bits[LANE]),
-                      arch->name, arch->warp_size);
+        return lilac_layout_refuse(why, "the %s has %llu lanes a warp, and %s has %u", what,
+                                   size_of(bits[LANE]), arch->name, arch->warp_size);
     }
     if (bits[WARP] > LILAC_MOVEMENT_MAX_WARP_BITS || size_of(bits[WARP]) > arch->max_warps) {
-        return refuse(why, "the %s has %llu warps, and a block of %s at most %u", what,
-                      size_of(bits[WARP]), arch->name, arch->max_warps);
+        return lilac_layout_refuse(why, "the %s has %llu warps, and a block of %s at most %u", what,
+                                   size_of(bits[WARP]), arch->name, arch->max_warps);
     }
     if (bits[BLOCK] > LILAC_MOVEMENT_MAX_BLOCK_BITS) {
-        return refuse(why, "the %s has %llu blocks, and a cluster at most %llu", what,
-                      size_of(bits[BLOCK]), size_of(LILAC_MOVEMENT_MAX_BLOCK_BITS));
+        return lilac_layout_refuse(why, "the %s has %llu blocks, and a cluster at most %llu", what,
+                                   size_of(bits[BLOCK]), size_of(LILAC_MOVEMENT_MAX_BLOCK_BITS));
     }
     if (bits[BLOCK] > 0 && !lilac_arch_has(arch, LILAC_HAS_CLUSTERS)) {
-        return refuse(why, "the %s has %llu blocks, and %s has no clusters of them", what,
-                      size_of(bits[BLOCK]), arch->name);
+        return lilac_layout_refuse(why, "the %s has %llu blocks, and %s has no clusters of them",
+                                   what, size_of(bits[BLOCK]), arch->name);
     }
     return true;
 }
@@ -115,8 +106,8 @@ static bool check_alike(const lilac_layout *source, const lilac_layout *target, 
         const uint32_t from = lilac_layout_in_bits(source, name);
         const uint32_t to = lilac_layout_in_bits(target, name);
         if (from != to) {
-            return refuse(why, "the source has %llu %s and the target %llu", size_of(from),
-                          plural[level], size_of(to));
+            return lilac_layout_refuse(why, "the source has %llu %s and the target %llu",
+                                       size_of(from), plural[level], size_of(to));
         }
     }
     return true;
@@ -140,8 +131,9 @@ static bool check_surjective(const lilac_layout *layout, const char *what, lilac
     while (bit >= lilac_layout_out_start(layout, out) + layout->out[out].bits) {
         out++;
     }
-    return refuse(why, "the %s lacks elements of the tensor: nothing holds the one at %s=%llu",
-                  what, layout->out[out].name, size_of(bit - lilac_layout_out_start(layout, out)));
+    return lilac_layout_refuse(
+        why, "the %s lacks elements of the tensor: nothing holds the one at %s=%llu", what,
+        layout->out[out].name, size_of(bit - lilac_layout_out_start(layout, out)));
 }
 
 static bool check(const lilac_layout *source, const lilac_layout *target, uint32_t element_bits,

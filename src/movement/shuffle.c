@@ -24,25 +24,11 @@
  */
 #include "factors.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 typedef lilac_movement_echelon echelon;
 typedef lilac_movement_origins origins;
 typedef lilac_movement_factors factors;
-
-static bool refuse(lilac_reason *why, const char *format, ...) LILAC_PRINTF(2, 3);
-
-static bool refuse(lilac_reason *why, const char *format, ...) {
-    if (why != NULL) {
-        va_list arguments;
-        va_start(arguments, format);
-        vsnprintf(why->text, sizeof why->text, format, arguments);
-        va_end(arguments);
-    }
-    return false;
-}
 
 /* ---- where everything comes from: D ------------------------------------------------------ */
 
@@ -93,7 +79,7 @@ static bool find_origins(origins *d, const side *a, const side *b, lilac_reason 
     }
     for (uint32_t i = 0; i < d->to_bits; i++) {
         if (lilac_movement_reduce(&all, b->column[REGISTER][i], &used) != 0) {
-            return refuse(why, "register bit %u comes from another warp", i);
+            return lilac_layout_refuse(why, "register bit %u comes from another warp", i);
         }
         d->reg[i] = (uint32_t)used;
     }
@@ -106,7 +92,7 @@ static bool find_origins(origins *d, const side *a, const side *b, lilac_reason 
             lilac_movement_reduce(&registers, a->column[LANE][i] ^ b->column[LANE][i], &taken);
         if (rest != 0 && lilac_movement_insert(&moved, rest, taken | own)) {
             if (lilac_movement_reduce(&all, b->column[LANE][i], &used) != 0) {
-                return refuse(why, "lane bit %u comes from another warp", i);
+                return lilac_layout_refuse(why, "lane bit %u comes from another warp", i);
             }
             d->thread[i] = (uint32_t)used;
             continue;
@@ -121,7 +107,7 @@ static bool find_origins(origins *d, const side *a, const side *b, lilac_reason 
     }
     for (uint32_t i = 0; i < a->bits[WARP]; i++) {
         if (lilac_movement_reduce(&all, a->column[WARP][i] ^ b->column[WARP][i], &used) != 0) {
-            return refuse(why, "warp bit %u: elements move between warps", i);
+            return lilac_layout_refuse(why, "warp bit %u: elements move between warps", i);
         }
         d->thread[d->lane_bits + i] = (uint32_t)used;
     }
@@ -132,16 +118,17 @@ static bool check_sides(const side *a, const side *b, const lilac_layout *source
                         const lilac_layout *target, lilac_reason *why) {
     if (source->out_bits != target->out_bits || a->bits[LANE] != b->bits[LANE] ||
         a->bits[WARP] != b->bits[WARP] || a->bits[BLOCK] != b->bits[BLOCK]) {
-        return refuse(why, "the layouts differ in elements, lanes, warps or blocks");
+        return lilac_layout_refuse(why, "the layouts differ in elements, lanes, warps or blocks");
     }
     if (a->bits[REGISTER] > MOST_REGISTERS || b->bits[REGISTER] > MOST_REGISTERS ||
         a->bits[LANE] > MOST_LANES || a->bits[WARP] > LILAC_MOVEMENT_MAX_WARP_BITS) {
-        return refuse(why, "more than 2^%d registers of a thread, 2^%d lanes or 2^%d warps",
-                      MOST_REGISTERS, MOST_LANES, LILAC_MOVEMENT_MAX_WARP_BITS);
+        return lilac_layout_refuse(why,
+                                   "more than 2^%d registers of a thread, 2^%d lanes or 2^%d warps",
+                                   MOST_REGISTERS, MOST_LANES, LILAC_MOVEMENT_MAX_WARP_BITS);
     }
     for (uint32_t i = 0; i < a->bits[BLOCK]; i++) {
         if (a->column[BLOCK][i] != b->column[BLOCK][i]) {
-            return refuse(why, "block bit %u: elements move between blocks", i);
+            return lilac_layout_refuse(why, "block bit %u: elements move between blocks", i);
         }
     }
     return true;
@@ -262,7 +249,8 @@ static bool find_receivers(factors *f, origins *d, lilac_reason *why) {
             continue;
         }
         if (d->to_bits + f->extra_count == MOST_REGISTERS) {
-            return refuse(why, "more than 2^%d registers between shuffles", MOST_REGISTERS);
+            return lilac_layout_refuse(why, "more than 2^%d registers between shuffles",
+                                       MOST_REGISTERS);
         }
         f->extra[f->extra_count] = lilac_movement_reg_of(lilac_movement_sum(d->thread, n.x[k]));
         add_where(f->receive, n.only[k], UINT32_C(1) << (d->to_bits + f->extra_count++));
@@ -375,7 +363,7 @@ bool lilac_movement_shuffle_init(lilac_movement_shuffle *result, lilac_movement_
         return true;
     }
     return lilac_movement_put_cheapest(result, &f, &d, element_bits, arch) ||
-           refuse(why, "more than 2^%d registers between shuffles", MOST_REGISTERS);
+           lilac_layout_refuse(why, "more than 2^%d registers between shuffles", MOST_REGISTERS);
 }
 
 uint32_t lilac_movement_split_exchange(lilac_layout *between, const lilac_layout *source,

@@ -22,25 +22,11 @@
 #include <lilac/f2.h>
 #include <lilac/movement.h>
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 /* More than any memory has, and few enough that nothing below overflows. */
 enum { MOST_OFFSET_BITS = 30 };
 enum { MATRIX_ROWS = 8, MATRIX_ROW_BYTES = 16 };
-
-static bool refuse(lilac_reason *why, const char *format, ...) LILAC_PRINTF(2, 3);
-
-static bool refuse(lilac_reason *why, const char *format, ...) {
-    if (why != NULL) {
-        va_list arguments;
-        va_start(arguments, format);
-        vsnprintf(why->text, sizeof why->text, format, arguments);
-        va_end(arguments);
-    }
-    return false;
-}
 
 static uint32_t log2_of(uint64_t power) {
     return (uint32_t)__builtin_ctzll(power);
@@ -114,8 +100,9 @@ static uint64_t most_elements(const lilac_movement_padding *padding) {
 static bool check_padding(const lilac_movement_padding *padding, lilac_reason *why) {
     for (uint32_t i = 0; i < padding->count; i++) {
         if (!is_power_of_two(padding->interval[i]) || !is_power_of_two(padding->padding[i])) {
-            return refuse(why, "a padding of %u after each %u elements is not of powers of two",
-                          padding->padding[i], padding->interval[i]);
+            return lilac_layout_refuse(
+                why, "a padding of %u after each %u elements is not of powers of two",
+                padding->padding[i], padding->interval[i]);
         }
     }
     return true;
@@ -265,10 +252,11 @@ static bool only_inputs(const lilac_layout *layout, const char *const *names, co
             known = known || strcmp(*name, layout->in[i].name) == 0;
         }
         if (!known) {
-            return refuse(why,
-                          "%s has an input '%s', and shared memory is reached by ld.shared and "
-                          "st.shared through offsets only",
-                          what, layout->in[i].name);
+            return lilac_layout_refuse(
+                why,
+                "%s has an input '%s', and shared memory is reached by ld.shared and "
+                "st.shared through offsets only",
+                what, layout->in[i].name);
         }
     }
     return true;
@@ -280,12 +268,13 @@ static bool read_places(lilac_movement_access *access, uint64_t *registers, uint
     const uint32_t lane_bits = lilac_layout_in_bits(places, "lane");
     const uint32_t warp_bits = lilac_layout_in_bits(places, "warp");
     if (lane_bits > LILAC_MOVEMENT_MAX_LANE_BITS || 1U << lane_bits != arch->warp_size) {
-        return refuse(why, "the tensor's layout has 2^%u lanes a warp, and %s has %u", lane_bits,
-                      arch->name, arch->warp_size);
+        return lilac_layout_refuse(why, "the tensor's layout has 2^%u lanes a warp, and %s has %u",
+                                   lane_bits, arch->name, arch->warp_size);
     }
     if (warp_bits > LILAC_MOVEMENT_MAX_WARP_BITS || 1U << warp_bits > arch->max_warps) {
-        return refuse(why, "the tensor's layout has 2^%u warps, and a block of %s at most %u",
-                      warp_bits, arch->name, arch->max_warps);
+        return lilac_layout_refuse(
+            why, "the tensor's layout has 2^%u warps, and a block of %s at most %u", warp_bits,
+            arch->name, arch->max_warps);
     }
     uint64_t foreign = 0, blocks[LILAC_LAYOUT_MAX_BITS], elsewhere = 0;
     *count = offset_columns(registers, &foreign, places, "register");
@@ -302,7 +291,8 @@ static bool read_places(lilac_movement_access *access, uint64_t *registers, uint
         }
     }
     if (foreign != 0) {
-        return refuse(why, "some elements of the tensor are in the shared memory of another block");
+        return lilac_layout_refuse(
+            why, "some elements of the tensor are in the shared memory of another block");
     }
     return true;
 }
@@ -311,7 +301,7 @@ static bool element_size(lilac_movement_access *access, uint32_t bits, const lil
                          lilac_reason *why) {
     const uint32_t bytes = bits == 1 ? 1 : bits / 8;
     if ((bits != 1 && bits % 8 != 0) || !is_power_of_two(bytes) || bytes > arch->vector_bytes) {
-        return refuse(
+        return lilac_layout_refuse(
             why,
             "elements of %u bits: an access takes elements of whole bytes, a power of two "
             "of at most %u",
@@ -381,25 +371,26 @@ static bool split_matrices(lilac_movement_access *access, register_bits *registe
     uint32_t next = 0;
     for (uint32_t i = 0; i < before; i++) {
         if (!take_register(access, registers, UINT64_C(1) << i)) {
-            return refuse(why, "no register bit is the row's element bit %u", i);
+            return lilac_layout_refuse(why, "no register bit is the row's element bit %u", i);
         }
     }
     for (uint32_t i = 0; i < rows; i++) {
         if (access->lane[first + i] != UINT64_C(1) << (before + i)) {
-            return refuse(why, "lane bit %u is not the row's element bit %u", first + i,
-                          before + i);
+            return lilac_layout_refuse(why, "lane bit %u is not the row's element bit %u",
+                                       first + i, before + i);
         }
         access->lane[first + i] = 0;
     }
     if (!keeps_aligned(registers->offset, registers->count, before + rows, false) ||
         !keeps_aligned(access->lane, access->lane_bits, before + rows, false) ||
         !keeps_aligned(access->warp, access->warp_bits, before + rows, false)) {
-        return refuse(why, "other bits of registers, lanes or warps move within a row of %u bytes",
-                      MATRIX_ROW_BYTES);
+        return lilac_layout_refuse(
+            why, "other bits of registers, lanes or warps move within a row of %u bytes",
+            MATRIX_ROW_BYTES);
     }
     if (transposed) {
         if (registers->count == 0) {
-            return refuse(why, "no register bit is left for the halves of words");
+            return lilac_layout_refuse(why, "no register bit is left for the halves of words");
         }
         address[next++] = registers->offset[0];
         (void)take_register(access, registers, registers->offset[0]);
@@ -426,11 +417,12 @@ static bool check_matrices(lilac_movement_instruction instruction, uint32_t elem
                            const lilac_arch *arch, lilac_reason *why) {
     const uint32_t most = instruction == LILAC_MOVEMENT_MATRIX ? 4 : 2;
     if (!lilac_arch_has(arch, LILAC_HAS_LDMATRIX) && !lilac_arch_has(arch, LILAC_HAS_STMATRIX)) {
-        return refuse(why, "%s has no matrix instructions", arch->name);
+        return lilac_layout_refuse(why, "%s has no matrix instructions", arch->name);
     }
     if (element_bytes > most) {
-        return refuse(why, "elements of %u bits: a row of this matrix takes at most %u",
-                      8 * element_bytes, 8 * most);
+        return lilac_layout_refuse(why,
+                                   "elements of %u bits: a row of this matrix takes at most %u",
+                                   8 * element_bytes, 8 * most);
     }
     return true;
 }
@@ -453,14 +445,15 @@ static bool start_access(lilac_movement_access *access, uint64_t *columns, uint3
         return false;
     }
     if (offset_bits > MOST_OFFSET_BITS) {
-        return refuse(why, "the memory's layout spans 2^%u elements, which no memory has",
-                      offset_bits);
+        return lilac_layout_refuse(
+            why, "the memory's layout spans 2^%u elements, which no memory has", offset_bits);
     }
     const uint64_t last = padded(&access->padding, low_mask(offset_bits));
     access->memory_bytes = (last + 1) * access->element_bytes;
     if (access->memory_bytes > arch->shared_bytes) {
-        return refuse(why, "the memory is of %llu bytes, and a block of %s has %u",
-                      (unsigned long long)access->memory_bytes, arch->name, arch->shared_bytes);
+        return lilac_layout_refuse(why, "the memory is of %llu bytes, and a block of %s has %u",
+                                   (unsigned long long)access->memory_bytes, arch->name,
+                                   arch->shared_bytes);
     }
     return true;
 }
