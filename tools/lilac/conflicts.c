@@ -11,11 +11,9 @@
 #include <string.h>
 
 typedef struct conflicts_answers {
+    pair_answers all; /* they disagree: a simulation with its formula */
     bool json;
-    bool refused;           /* any of them */
-    bool disagree;          /* any simulation with its formula */
     const lilac_arch *arch; /* NULL: by the tensor's lanes */
-    lilac_text text;
 } conflicts_answers;
 
 typedef struct conflicts_pair {
@@ -205,28 +203,14 @@ static void answer(void *data, lilac_context *context, const type_pair *types) {
     conflicts_answers *answers = data;
     conflicts_pair pair = {.types = types};
     if (types == NULL || !work_out(answers, context, &pair)) {
-        lilac_text_puts(&answers->text, "null\n");
-        answers->refused = true;
+        pair_refused(&answers->all);
         return;
     }
-    if (answers->json) {
-        put_json(&answers->text, &pair);
-    } else {
-        put_table(&answers->text, &pair);
-    }
+    (answers->json ? put_json : put_table)(&answers->all.text, &pair);
     if (!agrees(&pair)) {
         put_disagreement(&pair);
-        answers->disagree = true;
+        answers->all.disagree = true;
     }
-}
-
-static int answer_all(conflicts_answers *answers, const string_list *types) {
-    bool good = pairs_answer(types, answer, answers);
-    good &= file_write(NULL, lilac_text_get(&answers->text), answers->text.length);
-    if (answers->disagree) {
-        return STATUS_CHECK;
-    }
-    return good && !answers->refused ? STATUS_DONE : STATUS_REFUSED;
 }
 
 static int conflicts_run(const subcommand *command, int argc, char **argv) {
@@ -242,17 +226,15 @@ static int conflicts_run(const subcommand *command, int argc, char **argv) {
         {0},
     };
     int status = options_read(command, table, argc, argv, &types);
-    if (status < 0 && target != NULL && (answers.arch = lilac_arch_find(target)) == NULL) {
-        status = usage_error(command, "--target: there is no device '%s'", target);
+    if (status < 0) {
+        status = device_find(command, &answers.arch, target);
     }
     if (status < 0) {
-        status = pairs_check(command, &types, "a tensor type and a layout of memory");
-    }
-    if (status < 0) {
-        status = answer_all(&answers, &types);
+        status =
+            pairs_run(command, &types, "a tensor type and a layout of memory", answer, &answers);
     }
     strings_clear(&types);
-    lilac_text_clear(&answers.text);
+    lilac_text_clear(&answers.all.text);
     return status;
 }
 

@@ -16,13 +16,10 @@
 typedef enum convert_form { CONVERT_TEXT, CONVERT_JSON, CONVERT_SIMT, CONVERT_PTX } convert_form;
 
 typedef struct convert_answers {
+    pair_answers all; /* they disagree: a simulation with its plan */
     convert_form form;
-    bool a_line;   /* each answer takes one */
-    bool refused;  /* any of them */
-    bool disagree; /* any simulation with its plan */
     conversion_device device;
     lilac_movement_options options;
-    lilac_text text;
 } convert_answers;
 
 /* ---- answers ---------------------------------------------------------------------------- */
@@ -88,7 +85,7 @@ static void put_line(lilac_text *out, const conversion *c) {
 }
 
 static bool put_answer(convert_answers *answers, conversion *c) {
-    lilac_text *out = &answers->text;
+    lilac_text *out = &answers->all.text;
     if (answers->form == CONVERT_SIMT || answers->form == CONVERT_PTX) {
         conversion_improve(c);
     }
@@ -104,7 +101,7 @@ static bool put_answer(convert_answers *answers, conversion *c) {
     case CONVERT_TEXT:
         break;
     }
-    (answers->a_line ? put_line : put_text)(out, c);
+    (answers->all.a_line ? put_line : put_text)(out, c);
     return true;
 }
 
@@ -114,23 +111,13 @@ static void answer(void *data, lilac_context *context, const type_pair *types) {
     bool good =
         types != NULL && conversion_make(&c, context, types, &answers->options, &answers->device);
     if (good) {
-        answers->disagree |= !conversion_judge(&c, context);
+        answers->all.disagree |= !conversion_judge(&c, context);
         good = c.judged.ran && put_answer(answers, &c);
     }
     if (!good) {
-        lilac_text_puts(&answers->text, "null\n");
-        answers->refused = true;
+        pair_refused(&answers->all);
     }
     conversion_clear(&c);
-}
-
-static int answer_all(convert_answers *answers, const string_list *types) {
-    bool good = pairs_answer(types, answer, answers);
-    good &= file_write(NULL, lilac_text_get(&answers->text), answers->text.length);
-    if (answers->disagree) {
-        return STATUS_CHECK;
-    }
-    return good && !answers->refused ? STATUS_DONE : STATUS_REFUSED;
 }
 
 /* ---- the command line ------------------------------------------------------------------- */
@@ -166,7 +153,7 @@ static int read_emit(const subcommand *command, convert_answers *answers,
     if (words->json) {
         answers->form = CONVERT_JSON;
     }
-    if (answers->a_line && answers->form > CONVERT_JSON) {
+    if (answers->all.a_line && answers->form > CONVERT_JSON) {
         return usage_error(command, "--emit %s takes one pair, not standard input", words->emit);
     }
     return -1;
@@ -180,8 +167,9 @@ static int read_words(const subcommand *command, convert_answers *answers,
         [LILAC_MOVEMENT_BY_SHARED] = "shared",
         [LILAC_MOVEMENT_UNSWIZZLED] = "unswizzled",
     };
-    if (words->target != NULL && (answers->device.arch = lilac_arch_find(words->target)) == NULL) {
-        return usage_error(command, "--target: there is no device '%s'", words->target);
+    int status = device_find(command, &answers->device.arch, words->target);
+    if (status >= 0) {
+        return status;
     }
     if (words->through != NULL) {
         const int way = find_word(words->through, ways, 4);
@@ -192,7 +180,7 @@ static int read_words(const subcommand *command, convert_answers *answers,
         }
         answers->options.way = (lilac_movement_way)way;
     }
-    const int status = conversion_scratch(command, &answers->options, words->scratch);
+    status = conversion_scratch(command, &answers->options, words->scratch);
     return status < 0 ? read_emit(command, answers, words) : status;
 }
 
@@ -216,18 +204,15 @@ static int convert_run(const subcommand *command, int argc, char **argv) {
         {0},
     };
     int status = options_read(command, table, argc, argv, &types);
-    answers.a_line = types.count == 1;
+    answers.all.a_line = types.count == 1;
     if (status < 0) {
         status = read_words(command, &answers, &words);
     }
     if (status < 0) {
-        status = pairs_check(command, &types, "two tensor types");
-    }
-    if (status < 0) {
-        status = answer_all(&answers, &types);
+        status = pairs_run(command, &types, "two tensor types", answer, &answers);
     }
     strings_clear(&types);
-    lilac_text_clear(&answers.text);
+    lilac_text_clear(&answers.all.text);
     return status;
 }
 

@@ -79,7 +79,7 @@ static bool is_standard_input(const string_list *operands) {
     return operands->count == 1 && strcmp(operands->list[0], "-") == 0;
 }
 
-bool pairs_answer(const string_list *operands, pair_answer *answer, void *data) {
+static bool answer_all(const string_list *operands, pair_answer *answer, void *data) {
     if (is_standard_input(operands)) {
         return each_line(&(line_answers){answer_line, refuse_rest}, &(line_pairs){answer, data});
     }
@@ -87,11 +87,30 @@ bool pairs_answer(const string_list *operands, pair_answer *answer, void *data) 
     return true;
 }
 
-int pairs_check(const subcommand *command, const string_list *operands, const char *what) {
-    if (operands->count == 2 || is_standard_input(operands)) {
+int pairs_run(const subcommand *command, const string_list *operands, const char *what,
+              pair_answer *answer, void *data) {
+    pair_answers *answers = data;
+    answers->a_line = is_standard_input(operands);
+    if (operands->count != 2 && !answers->a_line) {
+        return usage_error(command, "%s, or - for pairs of them", what);
+    }
+    bool good = answer_all(operands, answer, data);
+    good &= file_write(NULL, lilac_text_get(&answers->text), answers->text.length);
+    return answers->disagree           ? STATUS_CHECK
+           : good && !answers->refused ? STATUS_DONE
+                                       : STATUS_REFUSED;
+}
+
+void pair_refused(pair_answers *answers) {
+    lilac_text_puts(&answers->text, "null\n");
+    answers->refused = true;
+}
+
+int device_find(const subcommand *command, const lilac_arch **arch, const char *name) {
+    if (name == NULL || (*arch = lilac_arch_find(name)) != NULL) {
         return -1;
     }
-    return usage_error(command, "%s, or - for pairs of them", what);
+    return usage_error(command, "--target: there is no device '%s'", name);
 }
 
 bool pair_refuse(lilac_context *context, const type_pair *pair, uint32_t side, const char *id,

@@ -11,13 +11,10 @@
 #include <string.h>
 
 typedef struct swizzle_answers {
+    pair_answers all; /* they disagree: a simulation with its plan */
     bool json;
-    bool a_line;   /* each answer takes one */
-    bool refused;  /* any of them */
-    bool disagree; /* any simulation with its plan */
     conversion_device device;
     lilac_movement_options options;
-    lilac_text text;
 } swizzle_answers;
 
 /* What is known of one memory layout. */
@@ -139,14 +136,14 @@ static bool work_out(swizzle_answers *answers, lilac_context *context, const typ
         return pair_refuse(context, types, 1, "no-trip",
                            "nothing of this tensor has to go through shared memory");
     }
-    answers->disagree |= !conversion_judge(&s->best, context);
+    answers->all.disagree |= !conversion_judge(&s->best, context);
     if (!s->best.judged.ran) {
         return false;
     }
     options.way = LILAC_MOVEMENT_UNSWIZZLED;
     s->has_plain = conversion_make(&s->plain, context, types, &options, &answers->device);
     if (s->has_plain) {
-        answers->disagree |= !conversion_judge(&s->plain, context);
+        answers->all.disagree |= !conversion_judge(&s->plain, context);
     } else {
         lilac_diagnostics_reset(context); /* such as too much memory: there is no comparison */
     }
@@ -338,25 +335,17 @@ static void answer(void *data, lilac_context *context, const type_pair *types) {
     swizzle_answers *answers = data;
     swizzle s = {0};
     if (types == NULL || !work_out(answers, context, types, &s)) {
-        lilac_text_puts(&answers->text, "null\n");
-        answers->refused = true;
+        pair_refused(&answers->all);
     } else {
-        (answers->json ? put_json : answers->a_line ? put_line : put_text)(&answers->text, &s);
+        (answers->json         ? put_json
+         : answers->all.a_line ? put_line
+                               : put_text)(&answers->all.text, &s);
     }
     conversion_clear(&s.best);
     conversion_clear(&s.plain);
     lilac_text_clear(&s.named);
     lilac_text_clear(&s.cute);
     lilac_text_clear(&s.formula);
-}
-
-static int answer_all(swizzle_answers *answers, const string_list *types) {
-    bool good = pairs_answer(types, answer, answers);
-    good &= file_write(NULL, lilac_text_get(&answers->text), answers->text.length);
-    if (answers->disagree) {
-        return STATUS_CHECK;
-    }
-    return good && !answers->refused ? STATUS_DONE : STATUS_REFUSED;
 }
 
 /* ---- the command line ------------------------------------------------------------------- */
@@ -379,9 +368,8 @@ static int swizzle_run(const subcommand *command, int argc, char **argv) {
         {0},
     };
     int status = options_read(command, table, argc, argv, &types);
-    answers.a_line = types.count == 1;
-    if (status < 0 && target != NULL && (answers.device.arch = lilac_arch_find(target)) == NULL) {
-        status = usage_error(command, "--target: there is no device '%s'", target);
+    if (status < 0) {
+        status = device_find(command, &answers.device.arch, target);
     }
     if (status < 0 && (answers.device.vector_bytes & (answers.device.vector_bytes - 1)) != 0) {
         status = usage_error(command, "--vector takes a power of two of bytes");
@@ -390,13 +378,10 @@ static int swizzle_run(const subcommand *command, int argc, char **argv) {
         status = conversion_scratch(command, &answers.options, scratch);
     }
     if (status < 0) {
-        status = pairs_check(command, &types, "two tensor types");
-    }
-    if (status < 0) {
-        status = answer_all(&answers, &types);
+        status = pairs_run(command, &types, "two tensor types", answer, &answers);
     }
     strings_clear(&types);
-    lilac_text_clear(&answers.text);
+    lilac_text_clear(&answers.all.text);
     return status;
 }
 

@@ -37,15 +37,27 @@ typedef struct type_pair {
     laid_out_type type[2];
 } type_pair;
 
+/* What becomes of all pairs: the answers, and the exit status. */
+typedef struct pair_answers {
+    lilac_text text;
+    bool a_line;   /* each on a line of its own: the pairs come from standard input */
+    bool refused;  /* one at least */
+    bool disagree; /* one at least is not as it was predicted */
+} pair_answers;
+
 /* What to do with a pair; NULL when one of its types was refused or is missing, and diagnostics say
- * why. What it reports itself is printed when it returns. */
+ * why. What it reports itself is printed when it returns. `data` begins with pair_answers. */
 typedef void pair_answer(void *data, lilac_context *context, const type_pair *pair);
 
 /* Answers the pair that two operands are, or for "-" each line of standard input, a pair with a tab
- * between the two. False when standard input cannot be read, which is reported. */
-bool pairs_answer(const string_list *operands, pair_answer *answer, void *data);
-/* -1, or STATUS_USAGE when the operands are neither, which is reported as `what` and "or - …". */
-int pairs_check(const subcommand *command, const string_list *operands, const char *what);
+ * between the two, and prints the answers. STATUS_USAGE when the operands are neither, which is
+ * reported as `what` and "or - …"; otherwise what the answers say. */
+int pairs_run(const subcommand *command, const string_list *operands, const char *what,
+              pair_answer *answer, void *data);
+/* "null" for a pair that is refused. */
+void pair_refused(pair_answers *answers);
+/* Reads --target (NULL: not given); -1 to go on, or STATUS_USAGE, reported. */
+int device_find(const subcommand *command, const lilac_arch **arch, const char *name);
 /* Reports an error at one of the pair's types; always false, so `return` it. */
 bool pair_refuse(lilac_context *context, const type_pair *pair, uint32_t side, const char *id,
                  const char *text);
