@@ -1,4 +1,4 @@
-/* Masks: in loops, what guards many loads and then stores is compared again for the stores.
+/* Masks: what guards many loads and then stores is compared again for the stores.
  *
  *     setp %p0, %a0, %n … setp %p15 …          setp %p0, %a0, %n … setp %p15 …
  *     @%p0 ld … @%p15 ld                       @%p0 ld … @%p15 ld
@@ -14,8 +14,7 @@
  * one operand has a second name: the same number and a zero that no assembler can know for one (a
  * grid has fewer than 2^31 blocks along x).
  *
- * Up to MOST masks stay: ptxas keeps those it has no predicates for in a register, and issues as
- * many loads as before. Only loops: straight code has scheduling borders (borders.c). */
+ * Up to MOST masks are left alone: so few cost ptxas little, and more comparisons would. */
 #include "emit.h"
 
 enum { MOST = 8 };
@@ -48,8 +47,6 @@ static bool is_guarded(const lilac_ptx_emitter *e, const lilac_simt_instruction 
 
 void lilac_ptx_find_masks(lilac_ptx_emitter *e, const lilac_simt_body *body) {
     uint32_t both = 0;
-    if (body->parent == NULL || body->parent->code == LILAC_SIMT_OP_IF)
-        return;
     for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
         if (is_guarded(e, i, LILAC_SIMT_OP_LD_GLOBAL)) {
             uint8_t *guards = &e->guards[i->operands[1]];
