@@ -109,13 +109,7 @@ bool lilac_encoding_amd_mfma(lilac_encoding *result, uint32_t rank, uint32_t ver
     memcpy(made.as.amd_mfma.instr_shape, instr_shape, sizeof made.as.amd_mfma.instr_shape);
     memcpy(made.as.amd_mfma.warps_per_cta, warps_per_cta, rank * sizeof *warps_per_cta);
     lilac_encoding_fill_ones(made.as.amd_mfma.tiles_per_warp);
-    if (!check_mfma(&made, &fault)) {
-        if (why != NULL)
-            *why = fault.why;
-        return false;
-    }
-    *result = made;
-    return true;
+    return lilac_encoding_give(result, &made, check_mfma(&made, &fault) ? NULL : &fault, why);
 }
 
 void lilac_encoding_amd_mfma_print(lilac_text *out, const lilac_encoding *encoding) {

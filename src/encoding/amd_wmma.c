@@ -182,13 +182,7 @@ bool lilac_encoding_amd_wmma(lilac_encoding *result, uint32_t rank, uint32_t ver
     memcpy(made.as.amd_wmma.instr_shape, instr_shape, sizeof made.as.amd_wmma.instr_shape);
     memcpy(made.as.amd_wmma.warps_per_cta, warps_per_cta, rank * sizeof *warps_per_cta);
     lilac_encoding_fill_ones(made.as.amd_wmma.tiles_per_warp);
-    if (!check_wmma(&made, &fault)) {
-        if (why != NULL)
-            *why = fault.why;
-        return false;
-    }
-    *result = made;
-    return true;
+    return lilac_encoding_give(result, &made, check_wmma(&made, &fault) ? NULL : &fault, why);
 }
 
 /* ---- printing --------------------------------------------------------------------------- */

@@ -137,13 +137,8 @@ bool lilac_encoding_intel_dpas(lilac_encoding *result, uint32_t rank, uint32_t r
     made.as.intel_dpas.threads_per_warp = threads_per_warp;
     memcpy(made.as.intel_dpas.warps_per_cta, warps_per_cta, rank * sizeof *warps_per_cta);
     memcpy(made.as.intel_dpas.rep_cluster, rep_cluster, rank * sizeof *rep_cluster);
-    if (!check_instruction(&made, &fault)) {
-        if (why != NULL)
-            *why = fault.why;
-        return false;
-    }
-    *result = made;
-    return true;
+    return lilac_encoding_give(result, &made, check_instruction(&made, &fault) ? NULL : &fault,
+                               why);
 }
 
 void lilac_encoding_intel_dpas_print(lilac_text *out, const lilac_encoding *encoding) {

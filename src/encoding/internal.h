@@ -8,6 +8,12 @@
 
 #include <lilac/encoding.h>
 
+#include <string.h>
+
+static inline bool text_is(const char *bytes, size_t length, const char *string) {
+    return strlen(string) == length && memcmp(bytes, string, length) == 0;
+}
+
 /* ---- the table -------------------------------------------------------------------------- */
 
 typedef struct lilac_encoding_reader {
@@ -15,6 +21,10 @@ typedef struct lilac_encoding_reader {
     const lilac_encoding_aliases *aliases;
     uint32_t depth;
 } lilac_encoding_reader;
+
+static inline lilac_position here(const lilac_encoding_reader *r) {
+    return lilac_scanner_position(r->scanner);
+}
 
 /* A shape in bits, log2 of each size. */
 typedef struct lilac_encoding_shape {

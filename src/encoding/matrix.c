@@ -36,6 +36,15 @@ bool lilac_encoding_refuse_fault(lilac_encoding_reader *r, const lilac_encoding 
                                 fault->id, "%s", fault->why.text);
 }
 
+bool lilac_encoding_give(lilac_encoding *result, const lilac_encoding *made,
+                         const lilac_encoding_fault *fault, lilac_reason *why) {
+    if (fault == NULL)
+        *result = *made;
+    else if (why != NULL)
+        *why = fault->why;
+    return fault == NULL;
+}
+
 bool lilac_encoding_is_matrix(const lilac_encoding *encoding, lilac_encoding_fault *fault) {
     if (encoding->rank == 2 || encoding->rank == 3)
         return true;

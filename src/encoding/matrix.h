@@ -23,6 +23,10 @@ bool lilac_encoding_refuse_fault(lilac_encoding_reader *r, const lilac_encoding 
                                  const lilac_encoding_param *params,
                                  const lilac_encoding_fault *fault);
 
+/* The encoding that was made, or the reason where it has a fault; false then. */
+bool lilac_encoding_give(lilac_encoding *result, const lilac_encoding *made,
+                         const lilac_encoding_fault *fault, lilac_reason *why);
+
 /* Whether it has 2 dimensions (m, n) or 3 (batch, m, n). */
 LILAC_MUST_USE bool lilac_encoding_is_matrix(const lilac_encoding *encoding,
                                              lilac_encoding_fault *fault);

@@ -11,8 +11,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-static bool text_is(const lilac_scanner *s, const char *string) {
-    return strlen(string) == s->word_length && memcmp(s->word, string, s->word_length) == 0;
+static bool word_is(const lilac_scanner *s, const char *string) {
+    return text_is(s->word, s->word_length, string);
 }
 
 /* #ttg.shared_memory, #ttng.tensor_memory, or the aliases that Triton gives them. */
@@ -20,8 +20,8 @@ static bool read_space(lilac_encoding_reader *r, const lilac_encoding *encoding)
     lilac_scanner *s = r->scanner;
     if (s->kind != LILAC_TOKEN_HASH)
         return lilac_scanner_expected(s, "a memory space");
-    bool shared = text_is(s, "ttg.shared_memory") || text_is(s, "smem");
-    bool tensor = text_is(s, "ttng.tensor_memory") || text_is(s, "tmem");
+    bool shared = word_is(s, "ttg.shared_memory") || word_is(s, "smem");
+    bool tensor = word_is(s, "ttng.tensor_memory") || word_is(s, "tmem");
     lilac_position position = lilac_scanner_position(s);
     if (!shared && !tensor)
         return lilac_scanner_refuse(r->scanner, position, "memory-space-unknown",
@@ -180,7 +180,7 @@ bool lilac_encoding_read_memory(lilac_scanner *scanner, const lilac_encoding_ali
 
 bool lilac_encoding_read_memdesc(lilac_scanner *scanner, const lilac_encoding_aliases *aliases,
                                  lilac_encoding_memdesc *result) {
-    if (scanner->kind != LILAC_TOKEN_BANG || !text_is(scanner, "ttg.memdesc"))
+    if (scanner->kind != LILAC_TOKEN_BANG || !word_is(scanner, "ttg.memdesc"))
         return lilac_scanner_expected(scanner, "!ttg.memdesc");
     lilac_scanner_next(scanner);
     return lilac_encoding_read_memory(scanner, aliases, false, result);

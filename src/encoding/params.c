@@ -13,14 +13,6 @@
 
 typedef lilac_encoding_reader reader;
 
-static lilac_position here(const reader *r) {
-    return lilac_scanner_position(r->scanner);
-}
-
-static bool text_is(const char *bytes, size_t length, const char *string) {
-    return strlen(string) == length && memcmp(bytes, string, length) == 0;
-}
-
 /* ---- numbers ---------------------------------------------------------------------------- */
 
 /* One number of a list; checks what kind of number it has to be. */
@@ -233,30 +225,28 @@ bool lilac_encoding_read_blocks(reader *r, lilac_encoding_rank *rank, void *into
     return true;
 }
 
-bool lilac_encoding_read_parent(reader *r, lilac_encoding_rank *rank, void *into) {
-    (void)rank;
+static bool read_parent(reader *r, lilac_encoding_place place, const char *id, const char *refusal,
+                        void *into) {
     lilac_position position = here(r);
     const lilac_encoding *parent = lilac_encoding_read_any(r);
     if (parent == NULL)
         return false;
-    if (lilac_encoding_place_of(parent) != LILAC_ENCODING_OF_TENSOR)
-        return lilac_scanner_refuse(r->scanner, position, "layout-of-memory",
-                                    "a layout of memory cannot be the parent of a tensor's");
+    if (lilac_encoding_place_of(parent) != place)
+        return lilac_scanner_refuse(r->scanner, position, id, "%s", refusal);
     *(const lilac_encoding **)into = parent;
     return true;
 }
 
+bool lilac_encoding_read_parent(reader *r, lilac_encoding_rank *rank, void *into) {
+    (void)rank;
+    return read_parent(r, LILAC_ENCODING_OF_TENSOR, "layout-of-memory",
+                       "a layout of memory cannot be the parent of a tensor's", into);
+}
+
 bool lilac_encoding_read_memory_parent(reader *r, lilac_encoding_rank *rank, void *into) {
     (void)rank;
-    lilac_position position = here(r);
-    const lilac_encoding *parent = lilac_encoding_read_any(r);
-    if (parent == NULL)
-        return false;
-    if (lilac_encoding_place_of(parent) != LILAC_ENCODING_OF_SHARED_MEMORY)
-        return lilac_scanner_refuse(r->scanner, position, "layout-of-tensor",
-                                    "this is no layout of shared memory");
-    *(const lilac_encoding **)into = parent;
-    return true;
+    return read_parent(r, LILAC_ENCODING_OF_SHARED_MEMORY, "layout-of-tensor",
+                       "this is no layout of shared memory", into);
 }
 
 /* ---- the parameters of an attribute ----------------------------------------------------- */

@@ -14,14 +14,6 @@ enum { MAX_DEPTH = LILAC_MAX_RANK };
 
 typedef lilac_encoding_reader reader;
 
-static lilac_position here(const reader *r) {
-    return lilac_scanner_position(r->scanner);
-}
-
-static bool text_is(const char *bytes, size_t length, const char *string) {
-    return strlen(string) == length && memcmp(bytes, string, length) == 0;
-}
-
 static const lilac_encoding *read_alias(reader *r) {
     const lilac_scanner *s = r->scanner;
     const lilac_encoding *encoding =
