@@ -271,10 +271,9 @@ static bool chosen(uint32_t *mask, const lilac_layout_dim *dims, uint32_t count,
                    const char *const *names, const char *what, lilac_reason *why) {
     *mask = names == NULL ? (uint32_t)low_bits(count) : 0;
     for (; names != NULL && *names != NULL; names++) {
-        lilac_layout_dim key;
-        int i = lilac_layout_key(&key, *names) ? find_dim(dims, count, &key) : -1;
+        int i = find_named(dims, count, *names, what, why);
         if (i < 0)
-            return lilac_layout_refuse(why, "there is no %s '%.14s'", what, *names);
+            return false;
         *mask |= UINT32_C(1) << i;
     }
     return true;

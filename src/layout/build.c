@@ -106,6 +106,17 @@ static bool add_named_in(lilac_layout *layout, const lilac_layout_dim *dim, cons
     return lilac_layout_add_in(layout, name, dim->bits, columns, why);
 }
 
+/* The inputs, to a layout that has its outputs. */
+static bool finish(lilac_layout *layout, lilac_layout *made, uint32_t in_count,
+                   const lilac_layout_dim *ins, const uint64_t *columns, lilac_reason *why) {
+    for (uint32_t i = 0, at = 0; i < in_count; at += ins[i++].bits) {
+        if (!add_named_in(made, &ins[i], columns + at, why))
+            return false;
+    }
+    lilac_layout_copy(layout, made);
+    return true;
+}
+
 /* Bits that hold all of the coordinates along one output. */
 static uint32_t bits_needed(const uint64_t *coordinates, uint32_t count, uint32_t stride) {
     uint64_t all = 0;
@@ -140,12 +151,7 @@ bool lilac_layout_from_bases(lilac_layout *layout, uint32_t in_count, const lila
                 columns[i] |= coordinate << start;
         }
     }
-    for (uint32_t i = 0, at = 0; i < in_count; at += ins[i++].bits) {
-        if (!add_named_in(&made, &ins[i], columns + at, why))
-            return false;
-    }
-    lilac_layout_copy(layout, &made);
-    return true;
+    return finish(layout, &made, in_count, ins, columns, why);
 }
 
 /* Rows from columns and columns from rows. */
@@ -178,12 +184,7 @@ bool lilac_layout_from_masks(lilac_layout *layout, uint32_t in_count, const lila
         if (!add_named_out(&made, &outs[i], outs[i].bits, why))
             return false;
     }
-    for (uint32_t i = 0, at = 0; i < in_count; at += ins[i++].bits) {
-        if (!add_named_in(&made, &ins[i], columns + at, why))
-            return false;
-    }
-    lilac_layout_copy(layout, &made);
-    return true;
+    return finish(layout, &made, in_count, ins, columns, why);
 }
 
 void lilac_layout_masks(uint64_t *masks, const lilac_layout *layout) {

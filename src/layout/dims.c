@@ -43,10 +43,9 @@ static bool order_of(uint32_t *order, const lilac_layout_dim *dims, uint32_t cou
                      const char *const *names, const char *what, lilac_reason *why) {
     uint32_t used = 0, seen = 0;
     for (; *names != NULL; names++) {
-        lilac_layout_dim key;
-        int i = lilac_layout_key(&key, *names) ? find_dim(dims, count, &key) : -1;
+        int i = find_named(dims, count, *names, what, why);
         if (i < 0)
-            return lilac_layout_refuse(why, "there is no %s '%.14s'", what, *names);
+            return false;
         if (seen >> i & 1)
             return lilac_layout_refuse(why, "%s '%s' is named twice", what, dims[i].name);
         seen |= UINT32_C(1) << i;

@@ -28,6 +28,16 @@ static inline int find_dim(const lilac_layout_dim *dims, uint32_t count,
     return -1;
 }
 
+/* By its name; -1 with a reason for none. */
+static inline int find_named(const lilac_layout_dim *dims, uint32_t count, const char *name,
+                             const char *what, lilac_reason *why) {
+    lilac_layout_dim key;
+    int i = lilac_layout_key(&key, name) ? find_dim(dims, count, &key) : -1;
+    if (i < 0)
+        (void)lilac_layout_refuse(why, "there is no %s '%.14s'", what, name);
+    return i;
+}
+
 static inline uint64_t low_bits(uint32_t count) {
     return count >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << count) - 1;
 }

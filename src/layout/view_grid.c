@@ -52,6 +52,12 @@ uint32_t lilac_view_characters(const char *text) {
     return count;
 }
 
+void lilac_view_end_line(lilac_text *out) {
+    while (out->length != 0 && out->bytes[out->length - 1] == ' ')
+        out->bytes[--out->length] = '\0';
+    lilac_text_char(out, '\n');
+}
+
 /* ---- axes ------------------------------------------------------------------------------- */
 
 uint64_t lilac_view_axis_size(const view_grid *grid, view_axis_name name) {

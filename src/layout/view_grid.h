@@ -136,5 +136,7 @@ uint32_t lilac_view_digits_of(uint64_t most);
 uint32_t lilac_view_digits(uint32_t bits);
 /* Characters (code points) of a text. */
 uint32_t lilac_view_characters(const char *text);
+/* No line ends in spaces. */
+void lilac_view_end_line(lilac_text *out);
 
 #endif

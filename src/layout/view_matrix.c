@@ -56,12 +56,6 @@ static uint32_t all_width(const matrix_text *matrix) {
     return width;
 }
 
-static void end_line(lilac_text *out) {
-    while (out->length != 0 && out->bytes[out->length - 1] == ' ')
-        out->bytes[--out->length] = '\0';
-    lilac_text_char(out, '\n');
-}
-
 typedef enum line_kind { LINE_NAMES, LINE_TENS, LINE_UNITS, LINE_BITS } line_kind;
 
 static void put_entry(lilac_text *out, const matrix_text *matrix, line_kind kind, uint32_t input,
@@ -101,7 +95,7 @@ static void put_line(lilac_text *out, const matrix_text *matrix, line_kind kind,
         }
         lilac_text_repeat(out, ' ', width - used);
     }
-    end_line(out);
+    lilac_view_end_line(out);
 }
 
 static void put_rows(lilac_text *out, const matrix_text *matrix, uint32_t first, uint32_t end) {

@@ -33,13 +33,6 @@ static void put_padded(lilac_text *out, const char *text, uint32_t width) {
     lilac_text_repeat(out, ' ', width > count ? width - count : 0);
 }
 
-/* No line ends in spaces. */
-static void end_line(lilac_text *out) {
-    while (out->length != 0 && out->bytes[out->length - 1] == ' ')
-        out->bytes[--out->length] = '\0';
-    lilac_text_char(out, '\n');
-}
-
 static const char *index_label(text_table *table, view_axis_name axis, uint64_t index) {
     lilac_text_reset(&table->word);
     lilac_view_index_label(&table->word, table->grid, axis, index);
@@ -71,7 +64,7 @@ static void put_header(lilac_text *out, text_table *table, uint64_t first, uint6
     if (*name != '\0') {
         lilac_text_repeat(out, ' ', table->label_width + GAP);
         lilac_text_puts(out, name);
-        end_line(out);
+        lilac_view_end_line(out);
     }
     put_padded(out, axis_label(table, VIEW_ROWS), table->label_width);
     for (uint64_t c = first; c < first + count; c++) {
@@ -80,7 +73,7 @@ static void put_header(lilac_text *out, text_table *table, uint64_t first, uint6
         lilac_text_repeat(out, ' ', GAP);
         put_padded(out, index_label(table, VIEW_COLUMNS, c), table->cell_width);
     }
-    end_line(out);
+    lilac_view_end_line(out);
 }
 
 static void put_cell(lilac_text *out, text_table *table, uint64_t word) {
@@ -115,7 +108,7 @@ static void put_panel(lilac_text *out, text_table *table, uint64_t slice, uint64
             lilac_text_repeat(out, ' ', GAP);
             put_cell(out, table, lilac_view_word(table->grid, (uint64_t[]){slice, row, c}));
         }
-        end_line(out);
+        lilac_view_end_line(out);
     }
 }
 
