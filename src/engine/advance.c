@@ -93,20 +93,26 @@ static void put_id(advancing *a, lilac_tile_op *op) {
 
 /* ---- uniform tensors -------------------------------------------------------------------- */
 
-/* The same number in every element, by what defines it? */
-static bool is_uniform(const lilac_tile_value *value, uint32_t depth) {
+/* Added up and reshaped from constants and these two operations alone? */
+static bool is_made_of(const lilac_tile_value *value, lilac_tile_opcode first,
+                       lilac_tile_opcode second, uint32_t depth) {
     const lilac_tile_op *op = value->op;
     int64_t number;
     if (op == NULL || depth == 0)
         return false;
-    if (op->code == LILAC_TILE_OP_TT_SPLAT || lilac_engine_constant(value, &number))
+    if (op->code == first || op->code == second || lilac_engine_constant(value, &number))
         return true;
     if (!is_integer_sum(op->code) && !is_shape(op->code))
         return false;
     for (uint32_t i = 0; i < op->operand_count; i++)
-        if (!is_uniform(op->operands[i].value, depth - 1))
+        if (!is_made_of(op->operands[i].value, first, second, depth - 1))
             return false;
     return true;
+}
+
+/* The same number in every element, by what defines it? */
+static bool is_uniform(const lilac_tile_value *value) {
+    return is_made_of(value, LILAC_TILE_OP_TT_SPLAT, LILAC_TILE_OP_TT_SPLAT, LOOK_BACK);
 }
 
 /* That number: made beside the tensor. */
@@ -167,12 +173,12 @@ static bool follows(advancing *a, const lilac_tile_value *value, uint32_t mark, 
     switch (op->code) {
     case LILAC_TILE_OP_TT_ADDPTR:
     case LILAC_TILE_OP_ARITH_SUBI:
-        return is_uniform(op->operands[1].value, LOOK_BACK) &&
+        return is_uniform(op->operands[1].value) &&
                follows(a, op->operands[0].value, mark, depth - 1);
     case LILAC_TILE_OP_ARITH_ADDI:
-        return (is_uniform(op->operands[1].value, LOOK_BACK) &&
+        return (is_uniform(op->operands[1].value) &&
                 follows(a, op->operands[0].value, mark, depth - 1)) ||
-               (is_uniform(op->operands[0].value, LOOK_BACK) &&
+               (is_uniform(op->operands[0].value) &&
                 follows(a, op->operands[1].value, mark, depth - 1));
     case LILAC_TILE_OP_SCF_IF: {
         for (uint32_t r = 0; r < 2; r++) {
@@ -222,36 +228,13 @@ static bool while_follows(advancing *a, const lilac_tile_op *loop, uint32_t slot
 /* ---- what it begins with ---------------------------------------------------------------- */
 
 /* Made of ranges and constants alone: what it adds is known, but for the thread's part. */
-static bool is_of_ranges(const lilac_tile_value *value, uint32_t depth) {
-    const lilac_tile_op *op = value->op;
-    int64_t number;
-    if (op == NULL || depth == 0)
-        return false;
-    if (op->code == LILAC_TILE_OP_TT_MAKE_RANGE || lilac_engine_constant(value, &number))
-        return true;
-    if (!is_integer_sum(op->code) && !is_shape(op->code))
-        return false;
-    for (uint32_t i = 0; i < op->operand_count; i++)
-        if (!is_of_ranges(op->operands[i].value, depth - 1))
-            return false;
-    return true;
+static bool is_of_ranges(const lilac_tile_value *value) {
+    return is_made_of(value, LILAC_TILE_OP_TT_MAKE_RANGE, LILAC_TILE_OP_TT_MAKE_RANGE, LOOK_BACK);
 }
 
 /* Computed from scalars by a few instructions. */
-static bool is_cheap(const lilac_tile_value *value, uint32_t depth) {
-    const lilac_tile_op *op = value->op;
-    int64_t number;
-    if (op == NULL || depth == 0)
-        return false;
-    if (op->code == LILAC_TILE_OP_TT_SPLAT || op->code == LILAC_TILE_OP_TT_MAKE_RANGE ||
-        lilac_engine_constant(value, &number))
-        return true;
-    if (!is_integer_sum(op->code) && !is_shape(op->code))
-        return false;
-    for (uint32_t i = 0; i < op->operand_count; i++)
-        if (!is_cheap(op->operands[i].value, depth - 1))
-            return false;
-    return true;
+static bool is_cheap(const lilac_tile_value *value) {
+    return is_made_of(value, LILAC_TILE_OP_TT_SPLAT, LILAC_TILE_OP_TT_MAKE_RANGE, LOOK_BACK);
 }
 
 /* The pointer and the offsets of a tensor of pointers; false: not such a sum. With `place` the
@@ -292,9 +275,8 @@ static bool split_pointers(advancing *a, lilac_tile_value *value, recipe *how,
         }
     }
     for (uint32_t i = 1; place != NULL && i < how->count; i++) /* stable */
-        for (uint32_t k = i; k > 0 && is_of_ranges(how->offsets[k], LOOK_BACK) &&
-                             !is_of_ranges(how->offsets[k - 1], LOOK_BACK);
-             k--) {
+        for (uint32_t k = i;
+             k > 0 && is_of_ranges(how->offsets[k]) && !is_of_ranges(how->offsets[k - 1]); k--) {
             lilac_tile_value *later = how->offsets[k];
             how->offsets[k] = how->offsets[k - 1];
             how->offsets[k - 1] = later;
@@ -320,15 +302,15 @@ static bool split_integers(advancing *a, lilac_tile_value *value, recipe *how,
                            lilac_tile_value **scalar, lilac_tile_op *place) {
     lilac_tile_op *op = value->op;
     how->count = 0;
-    if (op == NULL || has_hints(op) || !is_cheap(value, LOOK_BACK))
+    if (op == NULL || has_hints(op) || !is_cheap(value))
         return false;
-    if (is_uniform(value, LOOK_BACK)) {
+    if (is_uniform(value)) {
         if (place != NULL)
             *scalar = number_of(a, value);
         return true;
     }
     for (uint32_t i = 0; i < 2 && op->code == LILAC_TILE_OP_ARITH_ADDI; i++) {
-        if (!is_uniform(op->operands[i].value, LOOK_BACK))
+        if (!is_uniform(op->operands[i].value))
             continue;
         if (place != NULL)
             *scalar = number_of(a, op->operands[i].value);
@@ -416,9 +398,8 @@ static lilac_tile_value *scalar_of(advancing *a, lilac_tile_value *value) {
     default:
         break;
     }
-    bool second = op->code == LILAC_TILE_OP_ARITH_ADDI &&
-                  is_uniform(op->operands[0].value, LOOK_BACK) &&
-                  !is_uniform(op->operands[1].value, LOOK_BACK);
+    bool second = op->code == LILAC_TILE_OP_ARITH_ADDI && is_uniform(op->operands[0].value) &&
+                  !is_uniform(op->operands[1].value);
     lilac_tile_value *from = op->operands[second].value, *step = op->operands[!second].value;
     lilac_tile_value *values[2] = {scalar_of(a, from), number_of(a, step)};
     lilac_tile_op *made =
@@ -522,7 +503,7 @@ static bool is_one_already(const lilac_tile_op *loop, uint32_t slot) {
     for (; value->op != NULL && value->op->code != LILAC_TILE_OP_TT_SPLAT;
          value = value->op->operands[0].value)
         if (value->op->code == LILAC_TILE_OP_TT_ADDPTR &&
-            !is_of_ranges(value->op->operands[1].value, LOOK_BACK))
+            !is_of_ranges(value->op->operands[1].value))
             return false;
     while (next != body->arguments[1 + slot]) {
         int64_t number;

@@ -79,6 +79,14 @@ static uint32_t integer_bits(const lilac_tile_type *type) {
                : 0;
 }
 
+/* What is known along one of a's dimensions. */
+static void take_dim(lilac_axis_facts *result, uint32_t d, const lilac_axis_facts *a,
+                     uint32_t from) {
+    result->contiguity[d] = a->contiguity[from];
+    result->divisibility[d] = a->divisibility[from];
+    result->constancy[d] = a->constancy[from];
+}
+
 static void set_constant(lilac_axis_facts *facts, const lilac_tile_type *type, int64_t value) {
     lilac_axis_unknown(facts, rank_of(type));
     for (uint32_t d = 0; d < facts->rank; d++) {
@@ -150,6 +158,15 @@ static void guard_narrow(lilac_axis_facts *result, const lilac_tile_type *type) 
     result->non_negative = false;
 }
 
+/* Every element a multiple of v, equal neighbours where both sides have them. */
+static void multiples(lilac_axis_facts *result, const lilac_axis_facts *a,
+                      const lilac_axis_facts *b, int64_t v) {
+    for (uint32_t d = 0; d < result->rank; d++) {
+        result->divisibility[d] = v;
+        result->constancy[d] = smaller(a->constancy[d], b->constancy[d]);
+    }
+}
+
 /* ---- products, quotients, shifts -------------------------------------------------------- */
 
 static void product(lilac_axis_facts *result, const lilac_axis_facts *a,
@@ -160,11 +177,7 @@ static void product(lilac_axis_facts *result, const lilac_axis_facts *a,
     } else if (b->constant && b->value == 1) {
         *result = *a;
     } else {
-        int64_t v = times(every(a, 1), every(b, 1));
-        for (uint32_t d = 0; d < result->rank; d++) {
-            result->divisibility[d] = v;
-            result->constancy[d] = smaller(a->constancy[d], b->constancy[d]);
-        }
+        multiples(result, a, b, times(every(a, 1), every(b, 1)));
     }
     result->non_negative = non_negative;
 }
@@ -187,13 +200,9 @@ static void quotient(lilac_axis_facts *result, const lilac_tile_op *op, const li
     }
     bool power = b->constant && b->value > 1 && power_of_two_in(b->value) == b->value;
     /* a power of two that divides every element shifts its divisibility down */
-    int64_t v = power && every(a, 1) >= b->value ? every(a, 1) / b->value : 1;
-    for (uint32_t d = 0; d < result->rank; d++) {
-        result->divisibility[d] = v;
-        result->constancy[d] = smaller(a->constancy[d], b->constancy[d]);
-        if (down)
-            result->constancy[d] = larger(result->constancy[d], quotient_block(a, b, d));
-    }
+    multiples(result, a, b, power && every(a, 1) >= b->value ? every(a, 1) / b->value : 1);
+    for (uint32_t d = 0; d < result->rank && down; d++)
+        result->constancy[d] = larger(result->constancy[d], quotient_block(a, b, d));
     result->non_negative = a->non_negative && (is_unsigned || b->non_negative);
 }
 
@@ -215,11 +224,7 @@ static void shift_left(lilac_axis_facts *result, const lilac_axis_facts *a,
         *result = *a;
         return;
     }
-    int64_t v = times(every(a, 1), known ? INT64_C(1) << b->value : 1);
-    for (uint32_t d = 0; d < result->rank; d++) {
-        result->divisibility[d] = v;
-        result->constancy[d] = smaller(a->constancy[d], b->constancy[d]);
-    }
+    multiples(result, a, b, times(every(a, 1), known ? INT64_C(1) << b->value : 1));
     result->non_negative = a->non_negative;
 }
 
@@ -231,12 +236,10 @@ static void shift_right(lilac_axis_facts *result, bool is_unsigned, const lilac_
         return;
     }
     int64_t step = known ? INT64_C(1) << b->value : 1;
-    int64_t v = known ? larger(1, every(a, 1) / step) : 1;
-    for (uint32_t d = 0; d < result->rank; d++) {
-        result->divisibility[d] = v;
-        result->constancy[d] = larger(smaller(a->constancy[d], b->constancy[d]),
+    multiples(result, a, b, known ? larger(1, every(a, 1) / step) : 1);
+    for (uint32_t d = 0; d < result->rank; d++)
+        result->constancy[d] = larger(result->constancy[d],
                                       smaller(smaller(aligned_run(a, d), step), b->constancy[d]));
-    }
     result->non_negative = a->non_negative || (is_unsigned && known);
 }
 
@@ -282,11 +285,7 @@ static void bits_merge(lilac_axis_facts *result, const lilac_axis_facts *a,
 
 static void extreme(lilac_axis_facts *result, const lilac_tile_op *op, const lilac_axis_facts *a,
                     const lilac_axis_facts *b) {
-    int64_t v = smaller(every(a, 1), every(b, 1));
-    for (uint32_t d = 0; d < result->rank; d++) {
-        result->divisibility[d] = v;
-        result->constancy[d] = smaller(a->constancy[d], b->constancy[d]);
-    }
+    multiples(result, a, b, smaller(every(a, 1), every(b, 1)));
     bool both = a->non_negative && b->non_negative, one = a->non_negative || b->non_negative;
     /* of the unsigned ones the larger may be a negative's bits */
     bool either = op->code == LILAC_TILE_OP_ARITH_MAXSI || op->code == LILAC_TILE_OP_ARITH_MINUI;
@@ -384,9 +383,7 @@ static void expand(lilac_axis_facts *result, const lilac_tile_op *op, const lila
         uint32_t from = d < axis ? d : d - 1;
         if (from >= a->rank)
             continue;
-        result->contiguity[d] = a->contiguity[from];
-        result->divisibility[d] = a->divisibility[from];
-        result->constancy[d] = a->constancy[from];
+        take_dim(result, d, a, from);
     }
     result->non_negative = a->non_negative;
 }
@@ -409,9 +406,7 @@ static void transpose(lilac_axis_facts *result, const lilac_tile_op *op,
         uint64_t from = (uint64_t)order->integers[d];
         if (from >= a->rank)
             return;
-        result->contiguity[d] = a->contiguity[from];
-        result->divisibility[d] = a->divisibility[from];
-        result->constancy[d] = a->constancy[from];
+        take_dim(result, d, a, (uint32_t)from);
     }
     result->non_negative = a->non_negative;
 }
