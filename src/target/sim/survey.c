@@ -103,30 +103,46 @@ static void mark_all(lilac_sim_decoder *d, lilac_simt_value first, const lilac_s
         mark(d, first + k, varies(d, sources[k]));
 }
 
+/* Who takes the values of whom, over an operation with bodies. */
+typedef void take(lilac_sim_decoder *d, lilac_simt_value first, const lilac_simt_value *sources,
+                  uint32_t count);
+
+static void each_transfer(lilac_sim_decoder *d, const lilac_simt_instruction *i, take *visit) {
+    lilac_simt_body *const *bodies = i->bodies;
+    switch (i->code) {
+    case LILAC_SIMT_OP_LOOP:
+        visit(d, bodies[0]->argument + 1, i->operands + 3, i->operand_count - 3u);
+        visit(d, bodies[0]->argument + 1, bodies[0]->last->operands, i->operand_count - 3u);
+        break;
+    case LILAC_SIMT_OP_IF:
+        visit(d, i->result, bodies[0]->last->operands, i->result_count);
+        visit(d, i->result, bodies[1]->last->operands, i->result_count);
+        break;
+    case LILAC_SIMT_OP_WHILE:
+        visit(d, bodies[0]->argument, i->operands, i->operand_count);
+        visit(d, bodies[0]->argument, bodies[1]->last->operands, i->operand_count);
+        visit(d, bodies[1]->argument, bodies[0]->last->operands + 1, i->result_count);
+        visit(d, i->result, bodies[0]->last->operands + 1, i->result_count);
+        break;
+    default:
+        break;
+    }
+}
+
 static void find_varying(lilac_sim_decoder *d, const lilac_simt_body *body) {
     for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
         lilac_simt_body *const *bodies = i->bodies;
         for (uint32_t k = 0; k < i->body_count; k++)
             find_varying(d, bodies[k]);
         switch (i->code) {
-        case LILAC_SIMT_OP_LOOP: {
-            lilac_simt_value carried = bodies[0]->argument + 1;
-            uint32_t count = i->operand_count - 3u;
-            mark_all(d, carried, i->operands + 3, count);
-            mark_all(d, carried, bodies[0]->last->operands, count);
-            for (uint32_t k = 0; k < count; k++)
-                mark(d, i->result + k, varies(d, carried + k));
+        case LILAC_SIMT_OP_LOOP:
+            each_transfer(d, i, mark_all);
+            for (uint32_t k = 0; k + 3u < i->operand_count; k++)
+                mark(d, i->result + k, varies(d, bodies[0]->argument + 1 + k));
             break;
-        }
         case LILAC_SIMT_OP_IF:
-            mark_all(d, i->result, bodies[0]->last->operands, i->result_count);
-            mark_all(d, i->result, bodies[1]->last->operands, i->result_count);
-            break;
         case LILAC_SIMT_OP_WHILE:
-            mark_all(d, bodies[0]->argument, i->operands, i->operand_count);
-            mark_all(d, bodies[0]->argument, bodies[1]->last->operands, i->operand_count);
-            mark_all(d, bodies[1]->argument, bodies[0]->last->operands + 1, i->result_count);
-            mark_all(d, i->result, bodies[0]->last->operands + 1, i->result_count);
+            each_transfer(d, i, mark_all);
             break;
         case LILAC_SIMT_OP_THREAD:
         case LILAC_SIMT_OP_LANE:
@@ -170,18 +186,9 @@ static void find_fills(lilac_sim_decoder *d, const lilac_simt_body *body) {
             find_fills(d, bodies[k]);
         switch (i->code) {
         case LILAC_SIMT_OP_LOOP:
-            fill_all(d, bodies[0]->argument + 1, i->operands + 3, i->operand_count - 3u);
-            fill_all(d, bodies[0]->argument + 1, bodies[0]->last->operands, i->operand_count - 3u);
-            break;
         case LILAC_SIMT_OP_IF:
-            fill_all(d, i->result, bodies[0]->last->operands, i->result_count);
-            fill_all(d, i->result, bodies[1]->last->operands, i->result_count);
-            break;
         case LILAC_SIMT_OP_WHILE:
-            fill_all(d, bodies[0]->argument, i->operands, i->operand_count);
-            fill_all(d, bodies[0]->argument, bodies[1]->last->operands, i->operand_count);
-            fill_all(d, bodies[1]->argument, bodies[0]->last->operands + 1, i->result_count);
-            fill_all(d, i->result, bodies[0]->last->operands + 1, i->result_count);
+            each_transfer(d, i, fill_all);
             break;
         case LILAC_SIMT_OP_YIELD:
         case LILAC_SIMT_OP_CONDITION:
