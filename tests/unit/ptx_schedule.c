@@ -131,6 +131,17 @@ static void late_loads(void **state) {
 
 /* ---- blocks ----------------------------------------------------------------------------- */
 
+/* The assembler is told of so many blocks; 0: of none. */
+static void check_told(const writing *w, size_t number, uint32_t blocks) {
+    const char *said = strstr(w->ptx.bytes, ".minnctapersm ");
+    uint32_t told = said ? (uint32_t)strtoul(said + 14, NULL, 10) : 0;
+    if (told != blocks) {
+        fail_msg("case %zu: %u blocks, not %u, with words %u early, %u late", number, told, blocks,
+                 lilac_simt_pressure(w->module->kernels, false),
+                 lilac_simt_pressure(w->module->kernels, true));
+    }
+}
+
 /* `own` words of the block's and `shared` that all blocks load, behind a barrier or not. */
 static void norm(lilac_text *body, uint32_t own, uint32_t alike, const char *barrier) {
     repeat(body, 0, own, "%x@ = ld.global [%own + @0000] : i32\n");
@@ -143,30 +154,24 @@ static void norm(lilac_text *body, uint32_t own, uint32_t alike, const char *bar
 
 static void blocks_told(void **state) {
     (void)state;
-    static const struct told {
+    static const struct {
         uint32_t warps, own, alike;
-        const char *barrier, *said;
+        const char *barrier;
+        uint32_t blocks;
     } cases[] = {
-        {16, 44, 20, "barrier\n", ".minnctapersm 2\n"}, /* 64 registers or one block */
-        {16, 44, 20, "", NULL},                         /* nothing waits */
-        {16, 44, 4, "barrier\n", NULL},                 /* two blocks either way */
-        {16, 64, 20, "barrier\n", NULL},                /* one block either way */
-        {8, 44, 20, "barrier\n", ".minnctapersm 4\n"},
-        {4, 20, 14, "barrier\n", NULL}, /* near the most that there is room for */
+        {16, 44, 20, "barrier\n", 2}, /* 64 registers or one block */
+        {16, 44, 20, "", 0},          /* nothing waits */
+        {16, 44, 4, "barrier\n", 0},  /* two blocks either way */
+        {16, 64, 20, "barrier\n", 0}, /* one block either way */
+        {8, 44, 20, "barrier\n", 4},
+        {4, 20, 14, "barrier\n", 0}, /* near the most that there is room for */
     };
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
-        const struct told *c = &cases[k];
         lilac_text body = {0};
-        norm(&body, c->own, c->alike, c->barrier);
+        norm(&body, cases[k].own, cases[k].alike, cases[k].barrier);
         writing w;
-        open(&w, c->warps, lilac_text_get(&body));
-        const char *said = strstr(lilac_text_get(&w.ptx), ".minnctapersm");
-        if ((said == NULL) != (c->said == NULL) ||
-            (said != NULL && strncmp(said, c->said, strlen(c->said)) != 0)) {
-            fail_msg("case %zu: %.20s, words %u early, %u late", k, said ? said : "nothing",
-                     lilac_simt_pressure(w.module->kernels, false),
-                     lilac_simt_pressure(w.module->kernels, true));
-        }
+        open(&w, cases[k].warps, lilac_text_get(&body));
+        check_told(&w, k, cases[k].blocks);
         close(&w);
         lilac_text_clear(&body);
     }
@@ -195,7 +200,7 @@ static void stream(lilac_text *body, uint32_t alive, uint32_t loads, uint32_t wo
 
 static void streams_told(void **state) {
     (void)state;
-    static const struct told {
+    static const struct {
         uint32_t warps, alive, loads, work;
         const char *barrier;
         uint32_t blocks;
@@ -214,17 +219,46 @@ static void streams_told(void **state) {
         {4, 40, 3, 2, "", 0},          /* no row */
     };
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
-        const struct told *c = &cases[k];
         lilac_text body = {0};
-        stream(&body, c->alive, c->loads, c->work, c->barrier);
+        stream(&body, cases[k].alive, cases[k].loads, cases[k].work, cases[k].barrier);
         writing w;
-        open(&w, c->warps, lilac_text_get(&body));
-        const char *said = strstr(lilac_text_get(&w.ptx), ".minnctapersm ");
-        uint32_t blocks = said ? (uint32_t)strtoul(said + 14, NULL, 10) : 0;
-        if (blocks != c->blocks) {
-            fail_msg("case %zu: %u blocks, not %u, of %u words", k, blocks, c->blocks,
-                     lilac_simt_pressure(w.module->kernels, false));
+        open(&w, cases[k].warps, lilac_text_get(&body));
+        check_told(&w, k, cases[k].blocks);
+        close(&w);
+        lilac_text_clear(&body);
+    }
+}
+
+/* `own` words, an exchange of their sum, and `more` words behind it. */
+static void behind_exchanges(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t own, more;
+        const char *between;
+        uint32_t blocks;
+    } cases[] = {
+        {40, 8, "%e = shuffle xor %s40, %one : i32\n", 8},
+        {40, 4, "%e = shuffle xor %s40, %one : i32\n", 9},
+        {40, 3, "%e = shuffle xor %s40, %one : i32\n", 0},
+        {40, 8, "%e = add %s40, %one : i32\n", 0},
+        {40, 8, "barrier\n%e = shuffle xor %s40, %one : i32\n", 0},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        lilac_text body = {0};
+        repeat(&body, 0, cases[k].own, "%x@ = ld.global [%own + @0000] : i32\n");
+        lilac_text_puts(&body, "%s0 = add %t, %t : i32\n");
+        for (uint32_t x = 0; x < cases[k].own; x++) {
+            lilac_text_printf(&body, "%%s%u = add %%s%u, %%x%u : i32\n", x + 1, x, x);
         }
+        lilac_text_puts(&body, cases[k].between);
+        repeat(&body, 0, cases[k].more, "%w@ = ld.global [%own + @00] : i32\n");
+        repeat(&body, 0, cases[k].more, "%y@ = mul %w@, %e : i32\n%z@ = mul %x@, %y@ : i32\n");
+        repeat(&body, 0, cases[k].more, "st.global [%own + @0000], (%z@)\n");
+        repeat(&body, cases[k].more, cases[k].own - cases[k].more,
+               "st.global [%own + @0000], (%x@)\n");
+        writing w;
+        open(&w, 4, lilac_text_get(&body));
+        check_told(&w, k, cases[k].blocks);
         close(&w);
         lilac_text_clear(&body);
     }
@@ -416,9 +450,10 @@ static void masks_again(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_alive),         cmocka_unit_test(late_loads),
-        cmocka_unit_test(blocks_told),         cmocka_unit_test(streams_told),
-        cmocka_unit_test(borders_behind_rows), cmocka_unit_test(masks_again),
+        cmocka_unit_test(words_alive),      cmocka_unit_test(late_loads),
+        cmocka_unit_test(blocks_told),      cmocka_unit_test(streams_told),
+        cmocka_unit_test(behind_exchanges), cmocka_unit_test(borders_behind_rows),
+        cmocka_unit_test(masks_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,10 @@
  * eighths of the most to have no gaps: if its pipes are to be busy for a share of the time that
  * memory is, the warps may not fall below that share of five eighths. Near the most that a
  * multiprocessor holds nothing is said, as above.
+ *
+ * The same goes for code without loops and barriers in which a row of loads stands behind exchanges
+ * between lanes, as of weights behind the sums of a row: with registers for it the assembler issues
+ * the row first, and nobody waits for it then (H200: a Welford norm of short rows 5 percent).
  */
 #include "emit.h"
 
@@ -142,6 +146,18 @@ static void find_busiest(turn *busiest, const lilac_simt_kernel *kernel,
     }
 }
 
+/* Loads that stand behind the first exchange between lanes. */
+static uint32_t loads_behind_exchanges(const lilac_simt_body *body) {
+    uint32_t loads = 0;
+    bool behind = false;
+    for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
+        behind |= (lilac_simt_op_info_get((lilac_simt_opcode)i->code)->traits &
+                   LILAC_SIMT_CONVERGENT) != 0;
+        loads += behind && i->code == LILAC_SIMT_OP_LD_GLOBAL;
+    }
+    return loads;
+}
+
 static bool is_near_most(const lilac_simt_kernel *kernel, uint32_t blocks) {
     return 4 * blocks * kernel->num_warps > 3 * kernel->module->arch->resident_warps;
 }
@@ -156,6 +172,10 @@ static uint32_t with_whole_loads(const lilac_simt_kernel *kernel) {
     uint32_t full = 5 * kernel->module->arch->resident_warps / 8; /* warps that fill the pipes */
     turn busiest = {0, 0, 0};
     find_busiest(&busiest, kernel, kernel->body);
+    if (busiest.memory == 0 && !lilac_ptx_waits(kernel->body) &&
+        loads_behind_exchanges(kernel->body) >= ROW) {
+        add_body(&busiest, kernel, kernel->body);
+    }
     uint32_t blocks = lilac_simt_resident_blocks(kernel, lilac_simt_pressure(kernel, false));
     if (busiest.loads < ROW || is_near_most(kernel, blocks)) {
         return 0;
