@@ -237,7 +237,7 @@ static void behind_exchanges(void **state) {
         const char *between;
         uint32_t blocks;
     } cases[] = {
-        {40, 8, "%e = shuffle xor %s40, %one : i32\n", 8},
+        {40, 8, "%e = shuffle xor %s40, %one : i32\n", 9},
         {40, 4, "%e = shuffle xor %s40, %one : i32\n", 9},
         {40, 3, "%e = shuffle xor %s40, %one : i32\n", 0},
         {40, 8, "%e = add %s40, %one : i32\n", 0},
