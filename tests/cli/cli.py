@@ -473,7 +473,9 @@ class Compile(CommandTest):
         self.assertIn("<stdin>:9:", done.stderr)
 
 
-class Run(CommandTest):
+class TwiceTest(CommandTest):
+    """Those of a kernel that doubles: its file, its operand and its answer."""
+
     def setUp(self):
         super().setUp()
         self.file = self.write("twice.ttir", TWICE)
@@ -481,6 +483,8 @@ class Run(CommandTest):
         npy.write(self.path("x.npy"), "f4", self.values)
         npy.write(self.path("twice.npy"), "f4", [2 * value for value in self.values], (10, 10))
 
+
+class Run(TwiceTest):
     def twice(self, *words, status=DONE, x="@x.npy", o="zeros:f32:10x10", n=100):
         given = []
         for name, value in (("x", x), ("o", o), ("n", n)):

@@ -17,14 +17,7 @@ FAKE = None
 KEEP = ("PATH", "HOME", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TMPDIR")
 
 
-class GpuTest(cli.CommandTest):
-    def setUp(self):
-        super().setUp()
-        self.file = self.write("twice.ttir", TWICE)
-        self.values = [0.25 * i - 7 for i in range(100)]
-        npy.write(self.path("x.npy"), "f4", self.values)
-        npy.write(self.path("twice.npy"), "f4", [2 * value for value in self.values], (10, 10))
-
+class GpuTest(cli.TwiceTest):
     def on_gpu(self, subcommand, *words, status=DONE, rules="", x="@x.npy", n=100, **variables):
         """The command on the fake driver, with rules for it; what the driver was told is in
         self.told."""

@@ -28,40 +28,12 @@ static columns project(const columns *c, uint32_t drop, bool sliced) {
     return p;
 }
 
-typedef struct assignment {
-    lilac_tile_module *module;
-    columns choices[5];
-} assignment;
-
-static void assign_op(void *data, lilac_tile_op *op) {
-    const assignment *a = data;
-    for (uint32_t i = 0; i < op->result_count; i++) {
-        const lilac_tile_type *type = op->results[i].type;
-        for (int k = 0; k < 5 && type->kind == LILAC_TILE_TENSOR; k++) {
-            const columns *c = &a->choices[k];
-            bool fits = c->rank == type->rank;
-            for (uint32_t d = 0; d < type->rank && fits; d++) {
-                fits = type->shape[d] == (int64_t)1 << c->bits[d];
-            }
-            if (fits) {
-                lilac_layout *layout = lilac_arena_new(a->module->arena, lilac_layout);
-                *layout = layout_of(c);
-                op->results[i].type = lilac_tile_with_layout(a->module, type, layout);
-                break;
-            }
-        }
-    }
-}
-
 static void assign_layouts(lilac_tile_module *module, const void *data) {
-    const kernel *k = data;
-    assignment a = {.module = module};
-    a.choices[0] = k->layout;
-    a.choices[1] = project(&k->layout, 1, true);
-    a.choices[2] = project(&k->layout, 0, true);
-    a.choices[3] = project(&k->layout, 1, false);
-    a.choices[4] = project(&k->layout, 0, false);
-    lilac_tile_walk(module->functions->body, assign_op, &a);
+    const columns *layout = &((const kernel *)data)->layout;
+    lay_out(&(layouts_of_shapes){module,
+                                 5,
+                                 {*layout, project(layout, 1, true), project(layout, 0, true),
+                                  project(layout, 1, false), project(layout, 0, false)}});
 }
 
 /* o[i, k] = x[i, k] + x[i, k], where i < rows and k < cols; 1 + 1 beyond the columns. */

@@ -49,6 +49,14 @@ static inline uint64_t run_element(const lilac_layout *layout, uint32_t reg, uin
     return element;
 }
 
+/* The same by the thread's number in all blocks. */
+static inline uint64_t run_element_of(const run_state *state, const lilac_layout *layout,
+                                      uint32_t reg, uint32_t thread) {
+    return run_element(layout, reg, thread & ((1U << state->lane_bits) - 1),
+                       thread >> state->lane_bits & ((1U << state->warp_bits) - 1),
+                       thread >> (state->lane_bits + state->warp_bits));
+}
+
 static inline void run_start(run_state *state, const lilac_movement_plan *plan,
                              const lilac_layout *source) {
     *state = (run_state){
@@ -57,11 +65,8 @@ static inline void run_start(run_state *state, const lilac_movement_plan *plan,
         malloc(((size_t)run_threads(state) << state->register_bits) * sizeof *state->element);
     uint32_t *next = state->element;
     for (uint32_t thread = 0; thread < run_threads(state); thread++) {
-        const uint32_t lane = thread & ((1U << state->lane_bits) - 1);
-        const uint32_t warp = thread >> state->lane_bits & ((1U << state->warp_bits) - 1);
-        const uint32_t block = thread >> (state->lane_bits + state->warp_bits);
         for (uint32_t reg = 0; reg >> state->register_bits == 0; reg++) {
-            *next++ = (uint32_t)run_element(source, reg, lane, warp, block);
+            *next++ = (uint32_t)run_element_of(state, source, reg, thread);
         }
     }
 }
@@ -255,11 +260,8 @@ static inline void run_step(run_state *state, const lilac_movement_plan *plan, u
 static inline bool run_holds(const run_state *state, const lilac_layout *layout) {
     const uint32_t *next = state->element;
     for (uint32_t thread = 0; thread < run_threads(state); thread++) {
-        const uint32_t lane = thread & ((1U << state->lane_bits) - 1);
-        const uint32_t warp = thread >> state->lane_bits & ((1U << state->warp_bits) - 1);
-        const uint32_t block = thread >> (state->lane_bits + state->warp_bits);
         for (uint32_t reg = 0; reg >> state->register_bits == 0; reg++) {
-            if (*next++ != run_element(layout, reg, lane, warp, block)) {
+            if (*next++ != run_element_of(state, layout, reg, thread)) {
                 return false;
             }
         }

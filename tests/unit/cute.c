@@ -1,21 +1,12 @@
 /* cute: texts read and printed, the linear map equal to the integer definition at every coordinate,
  * maps back to CuTe, and every refusal by its id or reason. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "scanned.h"
 
 #include <lilac/cute.h>
 #include <lilac/encoding.h>
 
 #include <stdio.h>
 #include <string.h>
-
-static void scan(lilac_scanner *scanner, lilac_context *context, const char *text) {
-    lilac_scanner_init(scanner, context, lilac_source_add(context, "test", text, strlen(text)));
-}
 
 static bool read_text(lilac_cute *cute, const char *text) {
     lilac_context *context = lilac_context_create();
@@ -76,9 +67,7 @@ static void expect_refused(const char *text, const char *id) {
     lilac_cute cute;
     scan(&scanner, context, text);
     assert_false(lilac_cute_read(&scanner, &cute));
-    assert_non_null(lilac_diagnostics(context));
-    if (strcmp(lilac_diagnostics(context)->id, id) != 0)
-        fail_msg("%s: %s, not %s", text, lilac_diagnostics(context)->id, id);
+    expect_id(context, text, id);
     lilac_context_destroy(context);
 }
 

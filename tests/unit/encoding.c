@@ -1,10 +1,5 @@
 /* encoding: attributes read, printed and refused, each refusal by its id and its place. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "scanned.h"
 
 #include <lilac/encoding.h>
 
@@ -14,10 +9,6 @@
 #define BLOCKED_16                                                                                 \
     "#ttg.blocked<{sizePerThread = [2, 2], threadsPerWarp = [4, 8], warpsPerCTA = [2, 1], "        \
     "order = [1, 0]}>"
-
-static void scan(lilac_scanner *scanner, lilac_context *context, const char *text) {
-    lilac_scanner_init(scanner, context, lilac_source_add(context, "test", text, strlen(text)));
-}
 
 static bool read_type(lilac_context *context, const char *text, lilac_encoding_tensor *tensor) {
     lilac_scanner scanner;
@@ -196,13 +187,7 @@ static void refused(const char *type, const char *id, const char *at) {
     if (read_type(context, type, &tensor))
         fail_msg("accepted: %s", type);
     assert_memory_equal(&tensor, &before, sizeof tensor);
-    assert_int_equal(lilac_error_count(context), 1);
-    const lilac_diagnostic *diagnostic = lilac_diagnostics(context);
-    const char *place = *at == '\0' ? type + strlen(type) : strstr(type, at);
-    assert_non_null(place);
-    if (strcmp(diagnostic->id, id) != 0 || diagnostic->position.offset != (uint32_t)(place - type))
-        fail_msg("%s: %s [%s] at %u", type, diagnostic->message, diagnostic->id,
-                 diagnostic->position.offset);
+    expect_error_at(context, type, id, at);
     lilac_context_destroy(context);
 }
 

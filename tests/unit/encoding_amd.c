@@ -1,11 +1,6 @@
 /* encoding: AMD's and Intel's layouts: worked examples, what holds for all of them, refusals.
  * Equality with Triton over the parameter space is the business of goldens.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "scanned.h"
 
 #include <lilac/encoding.h>
 
@@ -16,10 +11,6 @@
 #define DPAS_32                                                                                    \
     "#ttig.dpas<{repeatCount = 8, systolicDepth = 8, executionSize = 16, opsPerChan = 2, "         \
     "threadsPerWarp = 32, warpsPerCTA = [1, 1], repCluster = [1, 1]}>"
-
-static void scan(lilac_scanner *scanner, lilac_context *context, const char *text) {
-    lilac_scanner_init(scanner, context, lilac_source_add(context, "test", text, strlen(text)));
-}
 
 static bool read_type(lilac_context *context, const char *text, lilac_encoding_tensor *tensor) {
     lilac_scanner scanner;
@@ -690,13 +681,7 @@ static void refused(const char *type, const char *id, const char *at) {
     lilac_encoding_tensor tensor;
     if (read_type(context, type, &tensor))
         fail_msg("accepted: %s", type);
-    assert_int_equal(lilac_error_count(context), 1);
-    const lilac_diagnostic *diagnostic = lilac_diagnostics(context);
-    const char *place = strstr(type, at);
-    assert_non_null(place);
-    if (strcmp(diagnostic->id, id) != 0 || diagnostic->position.offset != (uint32_t)(place - type))
-        fail_msg("%s: %s [%s] at %u", type, diagnostic->message, diagnostic->id,
-                 diagnostic->position.offset);
+    expect_error_at(context, type, id, at);
     lilac_context_destroy(context);
 }
 

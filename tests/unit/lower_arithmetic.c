@@ -57,6 +57,7 @@ static void make_kernel(lilac_text *out, uint32_t operands, lilac_scalar in, lil
 typedef struct element_test {
     uint32_t operands;
     lilac_scalar in, result;
+    const char *op, *end; /* "%x = OP %a, %b END: tensor<256xIN>"; or */
     const char *line;
     /* Changes operands that are not allowed (a zero divisor). */
     void (*prepare)(lilac_scalar in, uint64_t *operands);
@@ -66,8 +67,16 @@ typedef struct element_test {
 } element_test;
 
 static void run_element_test(const element_test *t, uint64_t seed) {
+    static const char *const operand_lists[] = {"", "%a", "%a, %b", "%a, %b, %c"};
     lilac_text text = {0};
-    make_kernel(&text, t->operands, t->in, t->result, t->line);
+    char line[160];
+    if (t->op != NULL) {
+        snprintf(line, sizeof line, "%%x = %s %s%s : tensor<%dx%s>", t->op,
+                 operand_lists[t->operands], t->end != NULL ? t->end : "", N,
+                 lilac_scalar_name(t->in));
+    }
+    const char *wanted = t->op != NULL ? line : t->line;
+    make_kernel(&text, t->operands, t->in, t->result, wanted);
     harness h;
     harness_open(&h, lilac_text_get(&text), 4, true);
     uint8_t arrays[3][N * 8], out[N * 8];
@@ -99,8 +108,8 @@ static void run_element_test(const element_test *t, uint64_t seed) {
         }
         uint64_t got = get_element(out, t->result, i);
         if (!t->check(t, operands, got)) {
-            print_message("%s\n%s\n", t->line, lilac_text_get(&h.text));
-            fail_msg("%s %s: element %u of %llx %llx %llx is %llx", t->line,
+            print_message("%s\n%s\n", wanted, lilac_text_get(&h.text));
+            fail_msg("%s %s: element %u of %llx %llx %llx is %llx", wanted,
                      lilac_scalar_name(t->in), i, (unsigned long long)operands[0],
                      (unsigned long long)operands[1], (unsigned long long)operands[2],
                      (unsigned long long)got);
@@ -258,14 +267,11 @@ static void integer_operations(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof integer_ops / sizeof *integer_ops; k++) {
         for (size_t i = 0; i < sizeof integers / sizeof *integers; i++) {
-            char line[128];
-            snprintf(line, sizeof line, "%%x = %s %%a, %%b : tensor<%dx%s>", integer_ops[k].name, N,
-                     lilac_scalar_name(integers[i]));
             integer_op op = integer_ops[k].op;
             element_test t = {.operands = 2,
                               .in = integers[i],
                               .result = integers[i],
-                              .line = line,
+                              .op = integer_ops[k].name,
                               .check = check_integer,
                               .data = &op};
             t.prepare = op >= DIVS && op <= FLOORS ? nonzero_divisor
@@ -276,8 +282,9 @@ static void integer_operations(void **state) {
     }
 }
 
-static const char *const integer_predicates[] = {"eq",  "ne",  "slt", "sle", "sgt",
-                                                 "sge", "ult", "ule", "ugt", "uge"};
+static const char *const integer_predicates[] = {
+    "arith.cmpi eq,",  "arith.cmpi ne,",  "arith.cmpi slt,", "arith.cmpi sle,", "arith.cmpi sgt,",
+    "arith.cmpi sge,", "arith.cmpi ult,", "arith.cmpi ule,", "arith.cmpi ugt,", "arith.cmpi uge,"};
 
 static bool check_cmpi(const element_test *t, const uint64_t *in, uint64_t got) {
     uint64_t a = in[0], b = in[1];
@@ -300,13 +307,10 @@ static void integer_comparisons(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof integer_predicates / sizeof *integer_predicates; k++) {
         for (size_t i = 0; i < sizeof integers / sizeof *integers; i++) {
-            char line[128];
-            snprintf(line, sizeof line, "%%x = arith.cmpi %s, %%a, %%b : tensor<%dx%s>",
-                     integer_predicates[k], N, lilac_scalar_name(integers[i]));
             element_test t = {.operands = 2,
                               .in = integers[i],
                               .result = LILAC_I1,
-                              .line = line,
+                              .op = integer_predicates[k],
                               .prepare = mostly_equal,
                               .check = check_cmpi,
                               .data = &k};
@@ -328,20 +332,18 @@ static bool check_mul_high(const element_test *t, const uint64_t *in, uint64_t g
 static void integer_functions(void **state) {
     (void)state;
     for (size_t i = 1; i < sizeof integers / sizeof *integers; i++) {
-        char line[128];
-        const char *name = lilac_scalar_name(integers[i]);
-        snprintf(line, sizeof line, "%%x = math.absi %%a : tensor<%dx%s>", N, name);
         element_test absolute = {.operands = 1,
                                  .in = integers[i],
                                  .result = integers[i],
-                                 .line = line,
+                                 .op = "math.absi",
                                  .check = check_absi};
         run_element_test(&absolute, i);
         if (integers[i] == LILAC_I64) {
             continue;
         }
+        char line[128];
         snprintf(line, sizeof line, "%%l, %%x = arith.mulsi_extended %%a, %%b : tensor<%dx%s>", N,
-                 name);
+                 lilac_scalar_name(integers[i]));
         element_test product = {.operands = 2,
                                 .in = integers[i],
                                 .result = integers[i],
@@ -445,14 +447,11 @@ static void float_operations(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof float_ops / sizeof *float_ops; k++) {
         for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
-            char line[128];
-            snprintf(line, sizeof line, "%%x = %s %%a, %%b : tensor<%dx%s>", float_ops[k].name, N,
-                     lilac_scalar_name(floats[i]));
             float_op op = float_ops[k].op;
             element_test t = {.operands = 2,
                               .in = floats[i],
                               .result = floats[i],
-                              .line = line,
+                              .op = float_ops[k].name,
                               .prepare = some_nans,
                               .check = check_float,
                               .data = &op};
@@ -461,9 +460,11 @@ static void float_operations(void **state) {
     }
 }
 
-static const char *const float_predicates[] = {"false", "oeq", "ogt", "oge", "olt", "ole",
-                                               "one",   "ord", "ueq", "ugt", "uge", "ult",
-                                               "ule",   "une", "uno", "true"};
+static const char *const float_predicates[] = {
+    "arith.cmpf false,", "arith.cmpf oeq,", "arith.cmpf ogt,", "arith.cmpf oge,",
+    "arith.cmpf olt,",   "arith.cmpf ole,", "arith.cmpf one,", "arith.cmpf ord,",
+    "arith.cmpf ueq,",   "arith.cmpf ugt,", "arith.cmpf uge,", "arith.cmpf ult,",
+    "arith.cmpf ule,",   "arith.cmpf une,", "arith.cmpf uno,", "arith.cmpf true,"};
 
 static bool check_cmpf(const element_test *t, const uint64_t *in, uint64_t got) {
     double a = lilac_scalar_decode(t->in, in[0]), b = lilac_scalar_decode(t->in, in[1]);
@@ -479,13 +480,10 @@ static void float_comparisons(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof float_predicates / sizeof *float_predicates; k++) {
         for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
-            char line[128];
-            snprintf(line, sizeof line, "%%x = arith.cmpf %s, %%a, %%b : tensor<%dx%s>",
-                     float_predicates[k], N, lilac_scalar_name(floats[i]));
             element_test t = {.operands = 2,
                               .in = floats[i],
                               .result = LILAC_I1,
-                              .line = line,
+                              .op = float_predicates[k],
                               .prepare = some_nans,
                               .check = check_cmpf,
                               .data = &k};
@@ -522,12 +520,8 @@ static void bf16_through_f32(void **state) {
     lilac_text_clear(&text);
 }
 
-typedef struct three_floats {
-    int which; /* 0 fma, 1 clamp, 2 clamp that propagates NaN, 3 select */
-} three_floats;
-
 static bool check_three(const element_test *t, const uint64_t *in, uint64_t got) {
-    int which = ((const three_floats *)t->data)->which;
+    int which = *(const int *)t->data; /* 0 fma, 1 clamp, 2 clamp that propagates NaN */
     double x = lilac_scalar_decode(t->in, in[0]);
     double low = lilac_scalar_decode(t->in, in[1]), high = lilac_scalar_decode(t->in, in[2]);
     if (which == 0) {
@@ -552,23 +546,17 @@ static void ordered_bounds(lilac_scalar in, uint64_t *operands) {
 
 static void three_operands(void **state) {
     (void)state;
-    static const char *const lines[] = {
-        "%%x = math.fma %%a, %%b, %%c : tensor<%dx%s>",
-        "%%x = tt.clampf %%a, %%b, %%c, propagateNan = none : tensor<%dx%s>",
-        "%%x = tt.clampf %%a, %%b, %%c, propagateNan = all : tensor<%dx%s>",
-    };
+    static const char *const ends[] = {"", ", propagateNan = none", ", propagateNan = all"};
     for (int k = 0; k < 3; k++) {
         for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
-            char line[128];
-            snprintf(line, sizeof line, lines[k], N, lilac_scalar_name(floats[i]));
-            three_floats which = {k};
             element_test t = {.operands = 3,
                               .in = floats[i],
                               .result = floats[i],
-                              .line = line,
+                              .op = k == 0 ? "math.fma" : "tt.clampf",
+                              .end = ends[k],
                               .prepare = k == 0 ? NULL : ordered_bounds,
                               .check = check_three,
-                              .data = &which};
+                              .data = &k};
             run_element_test(&t, 17 * (size_t)k + i);
         }
     }
@@ -589,14 +577,11 @@ static void signs_and_selects(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
         for (int k = 0; k < 2; k++) {
-            char line[128];
-            snprintf(line, sizeof line, "%%x = %s %%a : tensor<%dx%s>",
-                     k ? "arith.negf" : "math.absf", N, lilac_scalar_name(floats[i]));
             bool negate = k;
             element_test t = {.operands = 1,
                               .in = floats[i],
                               .result = floats[i],
-                              .line = line,
+                              .op = negate ? "arith.negf" : "math.absf",
                               .check = check_sign,
                               .data = &negate};
             run_element_test(&t, i);
@@ -812,13 +797,10 @@ static void float_functions(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof functions / sizeof *functions; k++) {
         for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
-            char line[128];
-            snprintf(line, sizeof line, "%%x = %s %%a : tensor<%dx%s>", functions[k].name, N,
-                     lilac_scalar_name(floats[i]));
             element_test t = {.operands = 1,
                               .in = floats[i],
                               .result = floats[i],
-                              .line = line,
+                              .op = functions[k].name,
                               .prepare = functions[k].positive ? positive : moderate,
                               .check = check_function,
                               .data = &functions[k]};
@@ -846,12 +828,10 @@ static void hard_arguments(void **state) {
         while (strcmp(f->name, names[n]) != 0) {
             f++;
         }
-        char line[128];
-        snprintf(line, sizeof line, "%%x = %s %%a : tensor<%dxf32>", f->name, N);
         element_test t = {.operands = 1,
                           .in = LILAC_F32,
                           .result = LILAC_F32,
-                          .line = line,
+                          .op = f->name,
                           .prepare = f->positive ? near_one : large,
                           .check = check_function,
                           .data = f};
@@ -877,13 +857,10 @@ static void remainders(void **state) {
     (void)state;
     for (size_t i = 0; i < 2 * (sizeof floats / sizeof *floats); i++) {
         lilac_scalar type = floats[i / 2];
-        char line[128];
-        snprintf(line, sizeof line, "%%x = arith.remf %%a, %%b : tensor<%dx%s>", N,
-                 lilac_scalar_name(type));
         element_test t = {.operands = 2,
                           .in = type,
                           .result = type,
-                          .line = line,
+                          .op = "arith.remf",
                           .prepare = i % 2 == 0 ? NULL : far_apart,
                           .check = check_remainder};
         run_element_test(&t, 100 + i);

@@ -91,4 +91,35 @@ static inline columns random_columns(lilac_random *random, uint32_t rank, const 
     return c;
 }
 
+/* Layouts for all of a module's tensors: each takes the first of its shape. */
+typedef struct layouts_of_shapes {
+    lilac_tile_module *module;
+    uint32_t count;
+    columns choices[5];
+} layouts_of_shapes;
+
+static inline void lay_out_op(void *data, lilac_tile_op *op) {
+    const layouts_of_shapes *all = data;
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        const lilac_tile_type *type = op->results[i].type;
+        for (uint32_t k = 0; k < all->count && type->kind == LILAC_TILE_TENSOR; k++) {
+            const columns *c = &all->choices[k];
+            bool fits = c->rank == type->rank;
+            for (uint32_t d = 0; d < type->rank && fits; d++) {
+                fits = type->shape[d] == (int64_t)1 << c->bits[d];
+            }
+            if (fits) {
+                lilac_layout *layout = lilac_arena_new(all->module->arena, lilac_layout);
+                *layout = layout_of(c);
+                op->results[i].type = lilac_tile_with_layout(all->module, type, layout);
+                break;
+            }
+        }
+    }
+}
+
+static inline void lay_out(layouts_of_shapes *all) {
+    lilac_tile_walk(all->module->functions->body, lay_out_op, all);
+}
+
 #endif

@@ -170,43 +170,10 @@ static void print_operand_type(lilac_text *out, const tensor *t, lilac_scalar sc
 
 /* Every tensor's layout follows from its shape: the operands' and the results', and their
  * row-major forms in one dimension. */
-typedef struct assignment {
-    lilac_tile_module *module;
-    const tensor *tensor;
-    columns choices[4];
-} assignment;
-
-static void assign_value(const assignment *a, lilac_tile_value *value) {
-    const lilac_tile_type *type = value->type;
-    for (int i = 0; i < 4 && type->kind == LILAC_TILE_TENSOR; i++) {
-        const columns *c = &a->choices[i];
-        bool fits = c->rank == type->rank;
-        for (uint32_t d = 0; d < type->rank && fits; d++) {
-            fits = type->shape[d] == (int64_t)1 << c->bits[d];
-        }
-        if (fits) {
-            lilac_layout *layout = lilac_arena_new(a->module->arena, lilac_layout);
-            *layout = layout_of(c);
-            value->type = lilac_tile_with_layout(a->module, type, layout);
-            return;
-        }
-    }
-}
-
-static void assign_op(void *data, lilac_tile_op *op) {
-    for (uint32_t i = 0; i < op->result_count; i++) {
-        assign_value(data, &op->results[i]);
-    }
-}
-
 static void assign_layouts(lilac_tile_module *module, const void *data) {
     const tensor *t = data;
-    assignment a = {.module = module, .tensor = t};
-    a.choices[0] = *t->layout;
-    a.choices[1] = flat(t->layout);
-    a.choices[2] = t->out_layout != NULL ? *t->out_layout : without(t->layout, t->axis);
-    a.choices[3] = flat(&a.choices[2]);
-    lilac_tile_walk(module->functions->body, assign_op, &a);
+    columns out = t->out_layout != NULL ? *t->out_layout : without(t->layout, t->axis);
+    lay_out(&(layouts_of_shapes){module, 4, {*t->layout, flat(t->layout), out, flat(&out)}});
 }
 
 static bool try_tensor(harness *h, const char *text, uint32_t warps, const tensor *t) {

@@ -1,10 +1,5 @@
 /* Types of memory: read, with their layouts, and refused, each refusal by its id and its place. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "scanned.h"
 
 #include <lilac/encoding.h>
 
@@ -14,7 +9,7 @@
 
 static bool read_type(lilac_context *context, const char *text, lilac_encoding_memdesc *memdesc) {
     lilac_scanner scanner;
-    lilac_scanner_init(&scanner, context, lilac_source_add(context, "test", text, strlen(text)));
+    scan(&scanner, context, text);
     return lilac_encoding_read_memdesc(&scanner, NULL, memdesc) && scanner.kind == LILAC_TOKEN_END;
 }
 
@@ -189,13 +184,7 @@ static void refused(const char *type, const char *id, const char *at) {
     if (read_type(context, type, &memdesc))
         fail_msg("accepted: %s", type);
     assert_memory_equal(&memdesc, &before, sizeof memdesc);
-    assert_int_equal(lilac_error_count(context), 1);
-    const lilac_diagnostic *diagnostic = lilac_diagnostics(context);
-    const char *place = strstr(type, at);
-    assert_non_null(place);
-    if (strcmp(diagnostic->id, id) != 0 || diagnostic->position.offset != (uint32_t)(place - type))
-        fail_msg("%s: %s [%s] at %u", type, diagnostic->message, diagnostic->id,
-                 diagnostic->position.offset);
+    expect_error_at(context, type, id, at);
     lilac_context_destroy(context);
 }
 

@@ -1,11 +1,6 @@
 /* memory_form: texts read back, linear and CuTe layouts equal the integer definition at every
  * coordinate, injectivity equals a count of addresses, and every refusal. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "scanned.h"
 
 #include <lilac/memory_form.h>
 
@@ -17,7 +12,7 @@
 static bool read_text(lilac_memory_form *form, const char *text) {
     lilac_context *context = lilac_context_create();
     lilac_scanner scanner;
-    lilac_scanner_init(&scanner, context, lilac_source_add(context, "test", text, strlen(text)));
+    scan(&scanner, context, text);
     const bool good = lilac_memory_form_read(&scanner, form) && scanner.kind == LILAC_TOKEN_END;
     if (!good && lilac_diagnostics(context) != NULL)
         print_message("%s: %s\n", text, lilac_diagnostics(context)->message);
@@ -68,11 +63,9 @@ static void expect_refused(const char *text, const char *id) {
     lilac_context *context = lilac_context_create();
     lilac_scanner scanner;
     lilac_memory_form form;
-    lilac_scanner_init(&scanner, context, lilac_source_add(context, "test", text, strlen(text)));
+    scan(&scanner, context, text);
     assert_false(lilac_memory_form_read(&scanner, &form));
-    assert_non_null(lilac_diagnostics(context));
-    if (strcmp(lilac_diagnostics(context)->id, id) != 0)
-        fail_msg("%s: %s, not %s", text, lilac_diagnostics(context)->id, id);
+    expect_id(context, text, id);
     lilac_context_destroy(context);
 }
 

@@ -23,6 +23,12 @@ static void give_out(rig *r, uint32_t out, lilac_simt_value value) {
     store(r, GLOBAL_STORE, value, element(r, out, thread(r), 4));
 }
 
+/* The same for row `row` of 32 in an array of them. */
+static void give_row(rig *r, uint32_t out, uint32_t row, lilac_simt_value value) {
+    lilac_simt_value at = op2(r, LILAC_SIMT_OP_ADD, thread(r), word(r, 32 * row));
+    store(r, GLOBAL_STORE, value, element(r, out, at, 4));
+}
+
 /* A condition that differs between threads. */
 static lilac_simt_value odd_thread(rig *r) {
     return lilac_simt_compare_values(&r->b, LILAC_SIMT_EQ,
@@ -113,10 +119,8 @@ static void rotation(void **state) {
         lilac_simt_loop_begin(&r.b, word(&r, 0), upper, word(&r, 2), 5, inits, &i);
     lilac_simt_value next[5] = {i + 2, i + 3, i + 1, i + 5, op2(&r, LILAC_SIMT_OP_ADD, i + 4, i)};
     lilac_simt_value results = lilac_simt_loop_end(&r.b, loop, next);
-    for (uint32_t k = 0; k < 5; k++) {
-        lilac_simt_value at = op2(&r, LILAC_SIMT_OP_ADD, thread(&r), word(&r, 32 * k));
-        store(&r, GLOBAL_STORE, results + k, element(&r, 0, at, 4));
-    }
+    for (uint32_t k = 0; k < 5; k++)
+        give_row(&r, 0, k, results + k);
     give(&r, 0, "out", out, sizeof out);
     give(&r, 1, "count", &count, sizeof count);
     assert_true(rig_run(&r));
@@ -180,9 +184,8 @@ static void branches(void **state) {
         lilac_simt_if_else(&r.b, branch, (lilac_simt_value[]){thread(&r), word(&r, 1)});
         lilac_simt_value results =
             lilac_simt_if_end(&r.b, branch, (lilac_simt_value[]){word(&r, 5), loaded});
-        give_out(&r, 0, results);
-        lilac_simt_value at = op2(&r, LILAC_SIMT_OP_ADD, thread(&r), word(&r, 32));
-        store(&r, GLOBAL_STORE, results + 1, element(&r, 0, at, 4));
+        give_row(&r, 0, 0, results);
+        give_row(&r, 0, 1, results + 1);
         give(&r, 0, "out", out, sizeof out);
         give(&r, 1, "n", &given, sizeof given);
         assert_true(rig_run(&r));
@@ -217,10 +220,8 @@ static void collatz(void **state) {
         lilac_simt_op3(&r.b, LILAC_SIMT_OP_SELECT, LILAC_SIMT_I32, odd, up, down),
         op2(&r, LILAC_SIMT_OP_ADD, first, word(&r, 1)), op2(&r, LILAC_SIMT_OP_XOR, first + 2, n)};
     lilac_simt_value results = lilac_simt_while_end(&r.b, loop, next);
-    for (uint32_t k = 0; k < 3; k++) {
-        lilac_simt_value at = op2(&r, LILAC_SIMT_OP_ADD, thread(&r), word(&r, 32 * k));
-        store(&r, GLOBAL_STORE, results + k, element(&r, 0, at, 4));
-    }
+    for (uint32_t k = 0; k < 3; k++)
+        give_row(&r, 0, k, results + k);
     give(&r, 0, "out", out, sizeof out);
     assert_true(rig_run(&r));
     for (uint32_t t = 0; t < 32; t++) {
