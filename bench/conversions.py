@@ -38,7 +38,6 @@ than 0.97 times Triton's speed.
 """
 
 import argparse
-import csv
 import json
 import math
 import pathlib
@@ -462,17 +461,12 @@ def run_counted(tools, pairs, path):
 
 def join_counted(csv_path, order_path, command):
     """Rows: the pair, wavefronts (stores, loads) planned and counted, of one block."""
-    lines = csv_path.read_text().splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith('"ID"'))
-    launches = {}
-    for row in csv.DictReader(lines[start:]):
-        launches.setdefault(int(row["ID"]), {})[row["Metric Name"]] = float(
-            row["Metric Value"].replace(",", ""))
+    launches = report.read_counters(csv_path)
     order = json.loads(order_path.read_text())
     if len(order) != len(launches):
         raise SystemExit(f"{len(launches)} launches counted, {len(order)} expected")
     rows = {}
-    for launch, counted in zip(order, (launches[k] for k in sorted(launches))):
+    for launch, counted in zip(order, launches):
         row = rows.setdefault("\t".join(launch["types"]), {"types": launch["types"]})
         now = [counted[name] for name in COUNTERS]
         row[launch["who"]] = list(map(min, now, row.get(launch["who"], now)))
@@ -529,15 +523,7 @@ def table(rows):
             except (KeyError, ZeroDivisionError):
                 cells.append("-")
         lines.append(cells)
-    widths = [max(len(line[k]) for line in lines) for k in range(len(COLUMNS))]
-
-    def put(cells):
-        return "| " + " | ".join(c.ljust(w) if k in (0, 2) else c.rjust(w)
-                                 for k, (c, w) in enumerate(zip(cells, widths))) + " |"
-
-    rule = "|" + "|".join("-" * (w + 2) if k in (0, 2) else "-" * (w + 1) + ":"
-                          for k, w in enumerate(widths)) + "|"
-    return "\n".join([put(lines[0]), rule] + [put(line) for line in lines[1:]])
+    return report.table(lines, words=(0, 2))
 
 
 def summary(rows):

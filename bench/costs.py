@@ -19,12 +19,12 @@ every lane l has the address of lane l ^ 1, or every one that of l ^ 2, which is
 """
 
 import argparse
-import csv
 import ctypes
 import json
 import pathlib
 import random
 
+import report
 from driver import Device, assemble, find_ptxas
 
 COUNTERS = ("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
@@ -472,17 +472,6 @@ def run_counted(gpu, path):
                                  "model": model(k, FACTS[k][1], b)} for k, b, w in cases]))
 
 
-def read_counters(path):
-    """A list, in the order of launches, of counter -> value."""
-    lines = path.read_text().splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith('"ID"'))
-    launches = {}
-    for row in csv.DictReader(lines[start:]):
-        launches.setdefault(int(row["ID"]), {})[row["Metric Name"]] = float(
-            row["Metric Value"].replace(",", ""))
-    return [launches[number] for number in sorted(launches)]
-
-
 def join(counters, cases, timed):
     """The cases with what was counted; with the clocks too, of cases that were timed."""
     rows = []
@@ -520,7 +509,7 @@ def main():
         for row in result["costs"]:
             print(row["name"].ljust(52), *(f"{row.get(s, float('nan')):9.3f}" for s in SHAPES))
     if options.join:
-        counters, cases = read_counters(options.join[0]), json.loads(options.join[1].read_text())
+        counters, cases = report.read_counters(options.join[0]), json.loads(options.join[1].read_text())
         result["wavefronts"] = join(counters, cases, result.get("wavefronts", []))
     for by in ("clocks", "counted"):
         rows = [row for row in result.get("wavefronts", []) if by in row]

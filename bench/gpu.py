@@ -298,15 +298,7 @@ def table(rows):
             except (KeyError, TypeError, ValueError):
                 cells.append("-")
         lines.append(cells)
-    widths = [max(len(line[k]) for line in lines) for k in range(len(COLUMNS))]
-
-    def put(cells):
-        return "| " + " | ".join(c.ljust(w) if k == 0 else c.rjust(w)
-                                 for k, (c, w) in enumerate(zip(cells, widths))) + " |"
-
-    rule = "|" + "|".join("-" * (w + 2) if k == 0 else "-" * (w + 1) + ":"
-                          for k, w in enumerate(widths)) + "|"
-    return "\n".join([put(lines[0]), rule] + [put(line) for line in lines[1:]])
+    return report.table(lines)
 
 
 def environment(torch, triton, options, ptxas):

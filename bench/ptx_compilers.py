@@ -31,7 +31,7 @@ import gpu
 from driver import Driver
 from launches import CORPUS, KERNELS, LAUNCHES, load_module
 from library import Library
-from report import facts, write_json
+from report import facts, table, write_json
 
 
 class Refused(Exception):
@@ -323,12 +323,6 @@ def environment(options):
     return about
 
 
-def table(titles, lines):
-    widths = [max(len(str(line[k])) for line in [titles] + lines) for k in range(len(titles))]
-    put = lambda cells: "| " + " | ".join(str(c).ljust(w) for c, w in zip(cells, widths)) + " |"  # noqa: E731
-    return "\n".join([put(titles), "|" + "|".join("-" * (w + 2) for w in widths) + "|"] + [put(x) for x in lines])
-
-
 def cell(row, key, form):
     return form.format(row[key]) if row.get(key) is not None else "–"
 
@@ -385,10 +379,10 @@ def main():
              for name, rows in results.items() for title, row in rows.items()]
     names = [compiler.name for compiler in compilers]
     text = "\n\n".join([
-        table(["compiler", "compile ms", "load ms", f"run time over {names[0]}'s", "same code", "more registers",
-               "same results"], summary(names, results)),
-        table(["PTX", "compiler", "compile ms", "load ms", "run ms", "registers", "stack", "same code",
-               "same results"], lines)])
+        table([["compiler", "compile ms", "load ms", f"run time over {names[0]}'s", "same code", "more registers",
+                "same results"]] + summary(names, results), words=range(7)),
+        table([["PTX", "compiler", "compile ms", "load ms", "run ms", "registers", "stack", "same code",
+                "same results"]] + lines, words=range(9))])
     print(text)
     about = environment(options)
     write_json(options.json, about, results=results)

@@ -1,5 +1,6 @@
 """What the programs of bench/ say about where and how their results were made."""
 
+import csv
 import datetime
 import json
 import pathlib
@@ -47,3 +48,27 @@ def write_json(path, about, **parts):
     """Where a path was given."""
     if path:
         path.write_text(json.dumps({"environment": about, **parts}, indent=1, default=str) + "\n")
+
+
+def read_counters(path):
+    """What ncu wrote as CSV: a list, in the order of launches, of counter -> value."""
+    lines = path.read_text().splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith('"ID"'))
+    launches = {}
+    for row in csv.DictReader(lines[start:]):
+        launches.setdefault(int(row["ID"]), {})[row["Metric Name"]] = float(
+            row["Metric Value"].replace(",", ""))
+    return [launches[number] for number in sorted(launches)]
+
+
+def table(lines, words=(0,)):
+    """Markdown of lines of cells, the titles first; columns of words to the left, others to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines)]
+
+    def put(cells):
+        return "| " + " | ".join(c.ljust(w) if k in words else c.rjust(w)
+                                 for k, (c, w) in enumerate(zip(cells, widths))) + " |"
+
+    rule = "|" + "|".join("-" * (w + 2) if k in words else "-" * (w + 1) + ":"
+                          for k, w in enumerate(widths)) + "|"
+    return "\n".join([put(lines[0]), rule] + [put(line) for line in lines[1:]])
