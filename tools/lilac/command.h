@@ -63,6 +63,9 @@ void command_help(const subcommand *command, const option_row *table, lilac_text
 int usage_error(const subcommand *command, const char *format, ...) LILAC_PRINTF(2, 3);
 /* A whole string as a decimal number of at most `most`. */
 bool read_number(const char *string, uint64_t most, uint64_t *value);
+/* Is there one operand? -1 to go on, or STATUS_USAGE. `done` is what happens to the file:
+ * "compiled". */
+int check_one_file(const subcommand *command, const string_list *operands, const char *done);
 /* The name of the table nearest to one that is not in it, or NULL when none is near. */
 const char *nearest_name(const char *wanted, const char *const *names, size_t count);
 
@@ -105,6 +108,8 @@ typedef struct target_options {
 /* clang-format on */
 
 void target_options_init(target_options *target);
+/* The device of that name (NULL: not given, and left as it is); -1, or STATUS_USAGE. */
+int device_find(const subcommand *command, const lilac_arch **arch, const char *name);
 /* Into the library's options; -1, or STATUS_USAGE when no device has that shape. */
 int target_options_apply(const subcommand *command, const target_options *target,
                          lilac_options *options);
@@ -115,6 +120,9 @@ int target_options_apply(const subcommand *command, const target_options *target
 bool file_error(const char *format, ...) LILAC_PRINTF(1, 2);
 /* The whole of a file, or of standard input for "-". False when it cannot be read: reported. */
 bool file_read(const char *path, lilac_text *contents);
+/* The same as a source of the context, by the name that diagnostics give it; 0: reported, or
+ * recorded as a diagnostic. */
+uint32_t source_read(lilac_context *context, const char *path);
 /* Replaces a file in one step (a device or a pipe is written to directly); NULL is standard output.
  * False when that failed: reported, and what was there before is still there. */
 bool file_write(const char *path, const void *bytes, size_t size);

@@ -116,17 +116,14 @@ static bool write_results(const compile_job *request, const lilac_options *optio
     return good;
 }
 
-static int compile_text(const compile_job *request, const lilac_options *options,
-                        lilac_context *context, const lilac_text *contents) {
-    const char *path = request->operands.list[0];
-    const char *name = strcmp(path, "-") == 0 ? "<stdin>" : path;
-    const uint32_t source =
-        lilac_source_add(context, name, lilac_text_get(contents), contents->length);
+static int compile_file(const compile_job *request, const lilac_options *options) {
+    lilac_context *context = lilac_context_create();
+    const uint32_t source = source_read(context, request->operands.list[0]);
     lilac_compilation compilation = {0};
     bool good = source != 0 && lilac_compile(&compilation, context, source, options);
     fwrite(lilac_text_get(options->printed), 1, options->printed->length, stderr);
     print_diagnostics(context);
-    if (request->time) {
+    if (request->time && source != 0) {
         lilac_text times;
         lilac_text_init(&times);
         put_times(&times, &compilation);
@@ -139,22 +136,8 @@ static int compile_text(const compile_job *request, const lilac_options *options
         (void)file_write(NULL, "null\n", 5);
     }
     lilac_compilation_clear(&compilation);
+    lilac_context_destroy(context);
     return good ? STATUS_DONE : STATUS_REFUSED;
-}
-
-static int compile_file(const compile_job *request, const lilac_options *options) {
-    lilac_text contents;
-    lilac_text_init(&contents);
-    int status = STATUS_REFUSED;
-    if (file_read(request->operands.list[0], &contents)) {
-        lilac_context *context = lilac_context_create();
-        status = compile_text(request, options, context, &contents);
-        lilac_context_destroy(context);
-    } else if (request->json) {
-        (void)file_write(NULL, "null\n", 5);
-    }
-    lilac_text_clear(&contents);
-    return status;
 }
 
 static int compile_request(const subcommand *command, compile_job *request) {
@@ -167,10 +150,8 @@ static int compile_request(const subcommand *command, compile_job *request) {
     if (status < 0) {
         status = target_options_apply(command, &request->target, &options);
     }
-    if (status < 0 && request->operands.count != 1) {
-        status = usage_error(command, request->operands.count == 0
-                                          ? "which file is to be compiled?"
-                                          : "one file at a time can be compiled");
+    if (status < 0) {
+        status = check_one_file(command, &request->operands, "compiled");
     }
     if (status >= 0) {
         return status;

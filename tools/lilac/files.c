@@ -47,6 +47,18 @@ bool file_read(const char *path, lilac_text *contents) {
     return good;
 }
 
+uint32_t source_read(lilac_context *context, const char *path) {
+    uint32_t source = 0;
+    lilac_text contents;
+    lilac_text_init(&contents);
+    if (file_read(path, &contents)) {
+        source = lilac_source_add(context, strcmp(path, "-") == 0 ? "<stdin>" : path,
+                                  lilac_text_get(&contents), contents.length);
+    }
+    lilac_text_clear(&contents);
+    return source;
+}
+
 static bool write_stream(FILE *file, const char *name, const void *bytes, size_t size) {
     if (fwrite(bytes, 1, size, file) != size || fflush(file) != 0) {
         return file_error("cannot write %s: %s", name, strerror(errno));

@@ -43,11 +43,8 @@ int check_pairs(const subcommand *command, const string_list *pairs, const char 
 int launch_request_check(const subcommand *command, launch_request *request, lilac_options *options,
                          const char *doing) {
     int status = target_options_apply(command, &request->target, options);
-    if (status < 0 && request->operands.count != 1) {
-        status = usage_error(command,
-                             request->operands.count == 0 ? "which file is to be %s?"
-                                                          : "one file at a time can be %s",
-                             doing);
+    if (status < 0) {
+        status = check_one_file(command, &request->operands, doing);
     }
     if (status < 0 && request->grid == NULL) {
         status = usage_error(command, "--grid X[,Y[,Z]] is needed: how many blocks are to run");
@@ -72,17 +69,9 @@ void launch_request_clear(launch_request *request) {
 /* ---- the kernel -------------------------------------------------------------------------- */
 
 bool launch_read(prepared_launch *prepared, const launch_request *request) {
-    const char *path = request->operands.list[0];
-    lilac_text contents;
     *prepared = (prepared_launch){.request = request, .context = lilac_context_create()};
-    lilac_text_init(&contents);
-    if (file_read(path, &contents)) {
-        prepared->source =
-            lilac_source_add(prepared->context, strcmp(path, "-") == 0 ? "<stdin>" : path,
-                             lilac_text_get(&contents), contents.length);
-        print_diagnostics(prepared->context);
-    }
-    lilac_text_clear(&contents);
+    prepared->source = source_read(prepared->context, request->operands.list[0]);
+    print_diagnostics(prepared->context);
     return prepared->source != 0;
 }
 

@@ -21,6 +21,15 @@ void strings_clear(string_list *strings) {
     strings->count = 0;
 }
 
+int check_one_file(const subcommand *command, const string_list *operands, const char *done) {
+    if (operands->count == 1) {
+        return -1;
+    }
+    return usage_error(
+        command, operands->count == 0 ? "which file is to be %s?" : "one file at a time can be %s",
+        done);
+}
+
 bool read_number(const char *string, uint64_t most, uint64_t *value) {
     uint64_t sum = 0;
     if (*string == '\0') {
@@ -259,8 +268,11 @@ static bool is_power_of_two(uint32_t value) {
     return value != 0 && (value & (value - 1)) == 0;
 }
 
-static int unknown_target(const subcommand *command, const char *name) {
+int device_find(const subcommand *command, const lilac_arch **arch, const char *name) {
     lilac_text known;
+    if (name == NULL || (*arch = lilac_arch_find(name)) != NULL) {
+        return -1;
+    }
     lilac_text_init(&known);
     for (size_t i = 0; lilac_arch_at(i) != NULL; i++) {
         lilac_text_printf(&known, "%s%s", i == 0 ? "" : ", ", lilac_arch_at(i)->name);
@@ -273,9 +285,10 @@ static int unknown_target(const subcommand *command, const char *name) {
 
 int target_options_apply(const subcommand *command, const target_options *target,
                          lilac_options *options) {
-    const lilac_arch *arch = target->target != NULL ? lilac_arch_find(target->target) : NULL;
-    if (arch == NULL && target->target != NULL) {
-        return unknown_target(command, target->target);
+    const lilac_arch *arch = NULL;
+    const int status = device_find(command, &arch, target->target);
+    if (status >= 0) {
+        return status;
     }
     const uint32_t most = arch != NULL ? arch->max_warps : 32;
     const bool warps = target->num_warps != OPTION_NOT_GIVEN;

@@ -106,13 +106,6 @@ void pair_refused(pair_answers *answers) {
     answers->refused = true;
 }
 
-int device_find(const subcommand *command, const lilac_arch **arch, const char *name) {
-    if (name == NULL || (*arch = lilac_arch_find(name)) != NULL) {
-        return -1;
-    }
-    return usage_error(command, "--target: there is no device '%s'", name);
-}
-
 bool pair_refuse(lilac_context *context, const type_pair *pair, uint32_t side, const char *id,
                  const char *text) {
     lilac_error(context, pair->position[side], 0, id, "%s", text);

@@ -56,8 +56,6 @@ int pairs_run(const subcommand *command, const string_list *operands, const char
               pair_answer *answer, void *data);
 /* "null" for a pair that is refused. */
 void pair_refused(pair_answers *answers);
-/* Reads --target (NULL: not given); -1 to go on, or STATUS_USAGE, reported. */
-int device_find(const subcommand *command, const lilac_arch **arch, const char *name);
 /* Reports an error at one of the pair's types; always false, so `return` it. */
 bool pair_refuse(lilac_context *context, const type_pair *pair, uint32_t side, const char *id,
                  const char *text);
