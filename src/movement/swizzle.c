@@ -102,6 +102,24 @@ static bool is_low_lane(const builder *b, uint32_t lane) {
     return false;
 }
 
+/* As offset bit i's, where the choice allows it. */
+static bool take(builder *b, choice *c, uint32_t i, uint32_t vector) {
+    const bool chosen = choose(c, vector);
+    if (chosen) {
+        b->direction[i] = vector;
+    }
+    return chosen;
+}
+
+static bool take_register(builder *b, choice *c, uint32_t i) {
+    for (uint32_t left = b->pair->registers; left != 0; left &= left - 1) {
+        if (take(b, c, i, left & -left)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Directions beyond a word that only the owner uses: its lowest registers if that will do; else the
  * other side's lanes, but those that are a word's own registers last; then its other threads. */
 static bool choose_high(builder *b, choice *c, uint32_t i) {
@@ -113,37 +131,22 @@ static bool choose_high(builder *b, choice *c, uint32_t i) {
         for (uint32_t j = 0; j < count; j++) {
             const uint32_t vector =
                 (pass < 2 ? b->other->within[j] : b->other->thread[j]) & FRAME_REGISTERS;
-            if ((pass > 0 || vector >> b->scale->word_bits != 0) && choose(c, vector)) {
-                b->direction[i] = vector;
+            if ((pass > 0 || vector >> b->scale->word_bits != 0) && take(b, c, i, vector)) {
                 return true;
             }
         }
     }
-    for (uint32_t left = b->pair->registers; left != 0; left &= left - 1) {
-        if (choose(c, left & -left)) {
-            b->direction[i] = left & -left;
-            return true;
-        }
-    }
-    return false;
+    return take_register(b, c, i);
 }
 
 /* Directions within a word: the register that the layout itself has there, if possible. */
 static bool choose_in_word(builder *b, choice *c, uint32_t i) {
     const uint32_t natural = b->pair->registers & 1U << i;
-    if (natural != 0 && choose(c, natural)) {
-        b->direction[i] = natural;
+    if ((natural != 0 && take(b, c, i, natural)) || take_register(b, c, i)) {
         return true;
     }
-    for (uint32_t left = b->pair->registers; left != 0; left &= left - 1) {
-        if (choose(c, left & -left)) {
-            b->direction[i] = left & -left;
-            return true;
-        }
-    }
     for (uint32_t j = 0; j < b->other->thread_bits; j++) {
-        if (choose(c, b->other->thread[j] & FRAME_REGISTERS)) {
-            b->direction[i] = b->other->thread[j] & FRAME_REGISTERS;
+        if (take(b, c, i, b->other->thread[j] & FRAME_REGISTERS)) {
             return true;
         }
     }
