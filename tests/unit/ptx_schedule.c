@@ -212,8 +212,8 @@ static void streams_told(void **state) {
         {4, 0, 44, 24, "", 9},         /* arithmetic for three quarters of the time */
         {4, 0, 44, 40, "", 0},         /* for longer than the loads */
         {4, 0, 90, 24, "", 0},         /* for three quarters, with 16 warps */
-        {4, 0, 30, 2, "", 10},         /* 40 registers: more than enough warps */
-        {8, 0, 30, 2, "", 5},          /* the same */
+        {4, 0, 30, 2, "", 12},         /* 40 registers */
+        {8, 0, 30, 2, "", 6},          /* the same */
         {4, 0, 12, 2, "", 0},          /* near the most that there is room for */
         {4, 40, 4, 2, "", 9},          /* a row of loads, and other values */
         {4, 40, 3, 2, "", 0},          /* no row */

@@ -180,8 +180,6 @@ static uint32_t with_whole_loads(const lilac_simt_kernel *kernel) {
     if (busiest.loads < ROW || is_near_most(kernel, blocks)) {
         return 0;
     }
-    uint32_t most = full / kernel->num_warps;
-    blocks = blocks < most ? blocks : most;
     uint64_t warps = (uint64_t)blocks * kernel->num_warps;
     return warps * busiest.memory >= full * busiest.work ? blocks : 0;
 }
