@@ -160,6 +160,8 @@ LILAC_API LILAC_MUST_USE bool lilac_scanner_expect(lilac_scanner *scanner, char 
 LILAC_API LILAC_MUST_USE bool lilac_scanner_expect_word(lilac_scanner *scanner, const char *word);
 /* An integer with optional minus; decimal or 0x. Refuses what does not fit 64 bits. */
 LILAC_API LILAC_MUST_USE bool lilac_scanner_integer(lilac_scanner *scanner, int64_t *value);
+/* What a hexadecimal digit counts; -1: the character is none. */
+LILAC_API int lilac_hex_digit(char c);
 /* "16x32x" before an element type: reads the dimensions and stops at the element type, also where
  * the scanner would see "x32xf16" as a word. Refuses more than `max` dimensions, dimensions below 1
  * and '?'. Rank 0 (no dimension) is allowed. */

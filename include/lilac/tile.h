@@ -332,6 +332,8 @@ LILAC_API void lilac_tile_number(lilac_tile_function *function);
 /* Visits every op of a region and of the regions inside, parents before children, in order. */
 LILAC_API void lilac_tile_walk(lilac_tile_region *region, void (*visit)(void *, lilac_tile_op *),
                                void *data);
+/* Is the value made in a region of the op, however deep, or an argument of one? */
+LILAC_API bool lilac_tile_is_inside(const lilac_tile_value *value, const lilac_tile_op *op);
 
 /* Operands of ops whose operands come in groups. Named once here so that no pass counts by hand:
  *   tt.load   pointer [mask [other]]        tt.store  pointer value [mask]

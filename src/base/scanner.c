@@ -255,14 +255,17 @@ bool lilac_scanner_expect_word(lilac_scanner *scanner, const char *word) {
     return lilac_scanner_expected(scanner, word);
 }
 
-static bool digit_value(char c, unsigned base, unsigned *value) {
+int lilac_hex_digit(char c) {
     if (c >= '0' && c <= '9')
-        *value = (unsigned)(c - '0');
-    else if (base == 16 && ((c | 32) >= 'a' && (c | 32) <= 'f'))
-        *value = (unsigned)((c | 32) - 'a' + 10);
-    else
-        return false;
-    return true;
+        return c - '0';
+    c |= 32; /* lower case */
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool digit_value(char c, unsigned base, unsigned *value) {
+    int digit = lilac_hex_digit(c);
+    *value = (unsigned)digit;
+    return digit >= 0 && *value < base;
 }
 
 /* Magnitude of digits; false when it needs more than 64 bits. */

@@ -202,18 +202,6 @@ static void move_operations(lilac_tile_block *from, lilac_tile_block *into) {
     }
 }
 
-/* Is the value made inside the operation? */
-static bool is_inside(const lilac_tile_value *value, const lilac_tile_op *op) {
-    const lilac_tile_block *block = value->op != NULL ? value->op->parent : value->block;
-    while (block != NULL && block->parent != NULL && block->parent->parent != NULL) {
-        if (block->parent->parent == op) {
-            return true;
-        }
-        block = block->parent->parent->parent;
-    }
-    return false;
-}
-
 /* ---- outcomes ---------------------------------------------------------------------------- */
 
 static const way *find_way(const outcome *o, uint32_t target) {
@@ -285,7 +273,7 @@ static lilac_tile_value *either(structuring *s, conditional *c, lilac_tile_value
     lilac_tile_value *values[2] = {a, b};
     if (a == b || b == NULL || a == NULL) {
         lilac_tile_value *value = a != NULL ? a : b;
-        if (!is_inside(value, c->op)) {
+        if (!lilac_tile_is_inside(value, c->op)) {
             return value;
         }
     }

@@ -29,22 +29,11 @@ typedef struct survey {
     bool effects, tensors, differs;
 } survey;
 
-static bool is_inside(const lilac_tile_value *value, const lilac_tile_op *op) {
-    const lilac_tile_block *block = value->op != NULL ? value->op->parent : value->block;
-    while (block != NULL && block->parent != NULL && block->parent->parent != NULL) {
-        if (block->parent->parent == op) {
-            return true;
-        }
-        block = block->parent->parent->parent;
-    }
-    return false;
-}
-
 static void look_at_operands(survey *s, const lilac_tile_op *op) {
     for (uint32_t i = 0; i < op->operand_count; i++) {
         const lilac_tile_value *value = op->operands[i].value;
         s->tensors |= lilac_tile_is_tensor(value->type);
-        if (!lilac_tile_is_tensor(value->type) && !is_inside(value, s->around)) {
+        if (!lilac_tile_is_tensor(value->type) && !lilac_tile_is_inside(value, s->around)) {
             const lilac_lower_value *lowered = &s->l->values[value->id];
             s->differs |= lowered->base != NULL && !is_uniform(s->l, lowered->base[0]);
         }

@@ -9,13 +9,6 @@
 
 enum { MOST_RANK = 4 }; /* a print takes 8 values: the program's place, the element's, itself */
 
-static int hex_digit(char c) {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                  : -1;
-}
-
 lilac_name lilac_lower_text(lilac_lowering *l, const lilac_tile_op *op, const char *name) {
     lilac_name raw = lilac_tile_find_text(&op->attributes, name);
     if (raw == NULL) {
@@ -28,7 +21,7 @@ lilac_name lilac_lower_text(lilac_lowering *l, const lilac_tile_op *op, const ch
             continue;
         }
         at++;
-        int high = hex_digit(at[0]), low = high < 0 ? -1 : hex_digit(at[1]);
+        int high = lilac_hex_digit(at[0]), low = high < 0 ? -1 : lilac_hex_digit(at[1]);
         if (low >= 0 && high + low > 0) { /* a zero byte would end the text */
             lilac_text_char(&text, (char)(high * 16 + low));
             at++;

@@ -390,6 +390,16 @@ void lilac_tile_walk(lilac_tile_region *region, void (*visit)(void *, lilac_tile
     }
 }
 
+bool lilac_tile_is_inside(const lilac_tile_value *value, const lilac_tile_op *op) {
+    const lilac_tile_block *block = value->op ? value->op->parent : value->block;
+    while (block && block->parent && block->parent->parent) {
+        if (block->parent->parent == op)
+            return true;
+        block = block->parent->parent->parent;
+    }
+    return false;
+}
+
 static uint32_t number_region(lilac_tile_region *region, uint32_t next) {
     for (lilac_tile_block *block = region->first; block; block = block->next) {
         for (uint32_t i = 0; i < block->argument_count; i++)

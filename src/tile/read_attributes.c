@@ -59,8 +59,7 @@ static bool is_hex(const literal *value) {
 static bool literal_magnitude(const literal *value, uint64_t *magnitude) {
     uint64_t sum = 0, base = is_hex(value) ? 16 : 10;
     for (uint32_t i = base == 16 ? 2 : 0; i < value->length; i++) {
-        char c = value->text[i];
-        uint64_t digit = (uint64_t)(c <= '9' ? c - '0' : (c | 32) - 'a' + 10);
+        uint64_t digit = (uint64_t)lilac_hex_digit(value->text[i]);
         if (sum > (UINT64_MAX - digit) / base)
             return false;
         sum = sum * base + digit;
@@ -213,13 +212,6 @@ static bool read_dense_list(tile_reader *reader, dense *all, uint32_t depth) {
     return lilac_scanner_expect(scan, ']');
 }
 
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 32;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* dense<"0x0A0B…">: the elements' bytes, lowest first. */
 static bool read_dense_bytes(tile_reader *reader, const literal *text,
                              lilac_tile_attribute *attribute) {
@@ -240,7 +232,7 @@ static bool read_dense_bytes(tile_reader *reader, const literal *text,
         uint64_t value = 0;
         for (uint32_t b = 0; b < width; b++) {
             const char *at = text->text + 2 + (i * width + b) * 2;
-            int high = hex_digit(at[0]), low = hex_digit(at[1]);
+            int high = lilac_hex_digit(at[0]), low = lilac_hex_digit(at[1]);
             if (high < 0 || low < 0)
                 return tile_fail(reader, text->position, "bad-literal", "not hexadecimal digits");
             value |= (uint64_t)(high << 4 | low) << (8 * b);
