@@ -106,6 +106,8 @@ void lilac_simt_move(lilac_simt_kernel *kernel, lilac_simt_instruction *instruct
                      lilac_simt_instruction *where);
 /* The results of a replaced instruction were known uniform by a mark: so is what replaces them. */
 void lilac_simt_inherit(lilac_simt_kernel *kernel, lilac_simt_value from, lilac_simt_value to);
+/* uses[v] += how often the value v is an operand in a body and the bodies inside. */
+void lilac_simt_count_uses(const lilac_simt_body *body, uint32_t *uses);
 
 /* ---- uniformity (uniform.c) ------------------------------------------------------------- */
 
@@ -182,18 +184,6 @@ bool lilac_simt_evaluate(const lilac_simt_instruction *like, const lilac_simt_ty
  * it, or 0 after rewriting *like (operands in place, never more of them) as far as possible. */
 lilac_simt_value lilac_simt_simplify(lilac_simt_builder *b, lilac_simt_instruction *like,
                                      lilac_simt_type type);
-/* Its parts; *again is set when *like was rewritten and deserves another look. */
-lilac_simt_value lilac_simt_simplify_integer(lilac_simt_builder *b, lilac_simt_instruction *like,
-                                             lilac_simt_type type, bool *again);
-lilac_simt_value lilac_simt_simplify_bits(lilac_simt_builder *b, lilac_simt_instruction *like,
-                                          lilac_simt_type type, bool *again);
-/* Is value = *rest ^ *c for a constant c (a sum of numbers with no common bit counts)? */
-bool lilac_simt_split_bits(const lilac_simt_builder *b, lilac_simt_value value,
-                           lilac_simt_value *rest, uint64_t *c);
-lilac_simt_value lilac_simt_simplify_width(lilac_simt_builder *b, lilac_simt_instruction *like,
-                                           lilac_simt_type type, bool *again);
-lilac_simt_value lilac_simt_simplify_other(lilac_simt_builder *b, lilac_simt_instruction *like,
-                                           lilac_simt_type type, bool *again);
 /* Simplify, look it up, and only then build: the way every pure operation is built. */
 lilac_simt_value lilac_simt_emit(lilac_simt_builder *b, lilac_simt_instruction *like,
                                  lilac_simt_type type);

@@ -181,3 +181,14 @@ void lilac_simt_mark_uniform(lilac_simt_kernel *kernel, lilac_simt_value value) 
     kernel->values[value].marked = true;
     kernel->values[value].uniform = true;
 }
+
+void lilac_simt_count_uses(const lilac_simt_body *body, uint32_t *uses) {
+    for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
+        for (uint32_t k = 0; k < i->operand_count; k++) {
+            uses[i->operands[k]]++;
+        }
+        for (uint32_t k = 0; k < i->body_count; k++) {
+            lilac_simt_count_uses(i->bodies[k], uses);
+        }
+    }
+}

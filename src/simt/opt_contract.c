@@ -11,17 +11,6 @@
 
 #include <string.h>
 
-static void count_uses(const lilac_simt_body *body, uint32_t *uses) {
-    for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
-        for (uint32_t k = 0; k < i->operand_count; k++) {
-            uses[i->operands[k]]++;
-        }
-        for (uint32_t k = 0; k < i->body_count; k++) {
-            count_uses(i->bodies[k], uses);
-        }
-    }
-}
-
 /* The product that operand `side` is, when nothing else needs it. */
 static lilac_simt_instruction *own_product(const lilac_simt_kernel *kernel,
                                            const lilac_simt_instruction *sum, uint32_t side,
@@ -89,7 +78,7 @@ bool lilac_simt_opt_contract(lilac_simt_kernel *kernel) {
     size_t size = sizeof(uint32_t) * kernel->value_count;
     uint32_t *uses = lilac_heap_grow(NULL, size);
     memset(uses, 0, size);
-    count_uses(kernel->body, uses);
+    lilac_simt_count_uses(kernel->body, uses);
     lilac_simt_builder b = {.kernel = kernel};
     bool changed = contract_body(&b, kernel->body, uses);
     lilac_simt_builder_clear(&b);

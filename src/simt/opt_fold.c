@@ -299,17 +299,6 @@ static void fold_body(folder *f, lilac_simt_body *body) {
     lilac_simt_memo_close(f->b.memo, mark);
 }
 
-static void count_uses(uint32_t *uses, const lilac_simt_body *body) {
-    for (const instruction *i = body->first; i != NULL; i = i->next) {
-        for (uint32_t k = 0; k < i->operand_count; k++) {
-            uses[i->operands[k]]++;
-        }
-        for (uint32_t k = 0; k < i->body_count; k++) {
-            count_uses(uses, i->bodies[k]);
-        }
-    }
-}
-
 bool lilac_simt_opt_fold(lilac_simt_kernel *kernel) {
     folder f = {.count = kernel->value_count, .use_count = kernel->value_count};
     size_t size = sizeof *f.replacement * f.count;
@@ -317,7 +306,7 @@ bool lilac_simt_opt_fold(lilac_simt_kernel *kernel) {
     memset(f.replacement, 0, size);
     f.uses = lilac_heap_grow(NULL, sizeof *f.uses * f.use_count);
     memset(f.uses, 0, sizeof *f.uses * f.use_count);
-    count_uses(f.uses, kernel->body);
+    lilac_simt_count_uses(kernel->body, f.uses);
     lilac_simt_builder_init(&f.b, kernel);
     fold_body(&f, kernel->body);
     lilac_simt_builder_clear(&f.b);

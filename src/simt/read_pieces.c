@@ -166,13 +166,6 @@ bool lilac_simt_read_types(reader *r) {
 
 /* ---- strings, numbers, locations -------------------------------------------------------- */
 
-static int hex_digit(char c) {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                  : -1;
-}
-
 /* The text between quotes with \HH, \n, \t, \", \\ undone. */
 lilac_name lilac_simt_read_unescape(reader *r, const char *bytes, size_t length) {
     char *copy = lilac_heap_grow(NULL, length + 1);
@@ -181,8 +174,8 @@ lilac_name lilac_simt_read_unescape(reader *r, const char *bytes, size_t length)
         char c = bytes[k];
         if (c == '\\' && k + 1 < length) {
             char next = bytes[++k];
-            int high = hex_digit(next);
-            int low = k + 1 < length ? hex_digit(bytes[k + 1]) : -1;
+            int high = lilac_hex_digit(next);
+            int low = k + 1 < length ? lilac_hex_digit(bytes[k + 1]) : -1;
             if (high >= 0 && low >= 0) {
                 c = (char)(high * 16 + low);
                 k++;
@@ -262,7 +255,7 @@ static bool integer_value(const written_number *literal, bool *hex, uint64_t *va
     *value = 0;
     for (at = *hex ? 2 : 0; at < literal->length; at++) {
         uint64_t base = *hex ? 16 : 10;
-        uint64_t digit = (uint64_t)hex_digit(literal->word[at]);
+        uint64_t digit = (uint64_t)lilac_hex_digit(literal->word[at]);
         if (__builtin_mul_overflow(*value, base, value) ||
             __builtin_add_overflow(*value, digit, value)) {
             return false;
@@ -347,6 +340,14 @@ static bool read_scalar(reader *r, uint8_t *choice) {
 
 static bool read_modifier(reader *r, lilac_simt_instruction *like) {
     lilac_scanner *s = &r->scanner;
+    const struct {
+        const char *word, *const *names;
+        uint8_t *choice;
+    } choices[] = {{"cache", lilac_simt_cache_names, &like->cache},
+                   {"evict", lilac_simt_evict_names, &like->evict},
+                   {"order", lilac_simt_order_names, &like->order},
+                   {"scope", lilac_simt_scope_names, &like->scope},
+                   {"round", lilac_simt_rounding_names, &like->detail}};
     uint32_t count = 0;
     for (uint32_t k = 0; lilac_simt_flag_names[k].name != NULL; k++) {
         if (lilac_scanner_accept_word(s, lilac_simt_flag_names[k].name)) {
@@ -354,25 +355,11 @@ static bool read_modifier(reader *r, lilac_simt_instruction *like) {
             return true;
         }
     }
-    if (lilac_scanner_accept_word(s, "cache")) {
-        return lilac_scanner_expect(s, '=') &&
-               lilac_simt_read_choice(r, lilac_simt_cache_names, &like->cache);
-    }
-    if (lilac_scanner_accept_word(s, "evict")) {
-        return lilac_scanner_expect(s, '=') &&
-               lilac_simt_read_choice(r, lilac_simt_evict_names, &like->evict);
-    }
-    if (lilac_scanner_accept_word(s, "order")) {
-        return lilac_scanner_expect(s, '=') &&
-               lilac_simt_read_choice(r, lilac_simt_order_names, &like->order);
-    }
-    if (lilac_scanner_accept_word(s, "scope")) {
-        return lilac_scanner_expect(s, '=') &&
-               lilac_simt_read_choice(r, lilac_simt_scope_names, &like->scope);
-    }
-    if (lilac_scanner_accept_word(s, "round")) {
-        return lilac_scanner_expect(s, '=') &&
-               lilac_simt_read_choice(r, lilac_simt_rounding_names, &like->detail);
+    for (size_t k = 0; k < sizeof choices / sizeof *choices; k++) {
+        if (lilac_scanner_accept_word(s, choices[k].word)) {
+            return lilac_scanner_expect(s, '=') &&
+                   lilac_simt_read_choice(r, choices[k].names, choices[k].choice);
+        }
     }
     if (lilac_scanner_accept_word(s, "scalar")) {
         return lilac_scanner_expect(s, '=') && read_scalar(r, &like->scalar);

@@ -11,9 +11,7 @@
  *
  * A rule that needs operations of its own emits them, which simplifies them in turn; as operands
  * are in normal form already, that goes a few steps deep at most. */
-#include "internal.h"
-
-typedef lilac_simt_instruction instruction;
+#include "simplify.h"
 
 static bool evaluate(lilac_simt_builder *b, const instruction *like, lilac_simt_type type,
                      lilac_simt_value *value) {

@@ -1,8 +1,6 @@
 /* Simplification of and, or, xor. A sum of numbers that have no bit in common counts as their xor,
  * so that constants leave the expressions of linear layouts whichever of the two joined them. */
-#include "internal.h"
-
-typedef lilac_simt_instruction instruction;
+#include "simplify.h"
 
 bool lilac_simt_split_bits(const lilac_simt_builder *b, lilac_simt_value value,
                            lilac_simt_value *rest, uint64_t *c) {
@@ -13,16 +11,6 @@ bool lilac_simt_split_bits(const lilac_simt_builder *b, lilac_simt_value value,
     }
     *rest = d->operands[0];
     return d->code == LILAC_SIMT_OP_XOR || (lilac_simt_possible(b, *rest) & *c) == 0;
-}
-
-static lilac_simt_value rewrite(instruction *like, lilac_simt_opcode code, lilac_simt_value a,
-                                lilac_simt_value c, uint32_t flags, bool *again) {
-    like->code = (uint16_t)code;
-    like->operands[0] = a;
-    like->operands[1] = c;
-    like->flags = (uint8_t)flags;
-    *again = true;
-    return 0;
 }
 
 /* x > y or x = y: one comparison; the same of less. */

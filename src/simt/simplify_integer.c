@@ -1,14 +1,5 @@
 /* Simplification of integer sums, products, shifts, divisions and extremes; see simplify.c. */
-#include "internal.h"
-
-#define NSW LILAC_SIMT_NO_SIGNED_WRAP
-#define NUW LILAC_SIMT_NO_UNSIGNED_WRAP
-
-typedef lilac_simt_instruction instruction;
-
-static bool constant(const lilac_simt_builder *b, lilac_simt_value value, uint64_t *bits) {
-    return lilac_simt_constant_bits(b->kernel, value, bits);
-}
+#include "simplify.h"
 
 static bool is_power(uint64_t x) {
     return x != 0 && (x & (x - 1)) == 0;
@@ -19,16 +10,6 @@ static const instruction *with_constant(const lilac_simt_builder *b, lilac_simt_
                                         lilac_simt_opcode code, uint64_t *c) {
     const instruction *d = lilac_simt_defined_by(b, value, code);
     return d != NULL && constant(b, d->operands[1], c) ? d : NULL;
-}
-
-static lilac_simt_value rewrite(instruction *like, lilac_simt_opcode code, lilac_simt_value a,
-                                lilac_simt_value c, uint32_t flags, bool *again) {
-    like->code = (uint16_t)code;
-    like->operands[0] = a;
-    like->operands[1] = c;
-    like->flags = (uint8_t)flags;
-    *again = true;
-    return 0;
 }
 
 /* ---- sums ------------------------------------------------------------------------------- */

@@ -5,17 +5,7 @@
  * Of float algebra only what gives the same number for every operand: x + (-0), x - 0, x * 1, x /
  * 1, signs that cancel, division by a power of two as the exact product. (What the bits of a NaN
  * are is not a number; hardware does not promise them.) */
-#include "internal.h"
-
-typedef lilac_simt_instruction instruction;
-
-static bool constant(const lilac_simt_builder *b, lilac_simt_value value, uint64_t *bits) {
-    return lilac_simt_constant_bits(b->kernel, value, bits);
-}
-
-static lilac_simt_type type_of(const lilac_simt_builder *b, lilac_simt_value value) {
-    return lilac_simt_type_of(b->kernel, value);
-}
+#include "simplify.h"
 
 static lilac_simt_value truth(lilac_simt_builder *b, bool answer) {
     return lilac_simt_constant(b, LILAC_SIMT_I1, answer);

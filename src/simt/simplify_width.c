@@ -4,20 +4,7 @@
  * A widening steps over operations that promise not to wrap, so that the constants of an address
  * computed in 32 bits reach the 64-bit address's offset. Packing and unpacking undo each other, and
  * byte permutes by constants become one where its bytes come from two words. */
-#include "internal.h"
-
-#define NSW LILAC_SIMT_NO_SIGNED_WRAP
-#define NUW LILAC_SIMT_NO_UNSIGNED_WRAP
-
-typedef lilac_simt_instruction instruction;
-
-static bool constant(const lilac_simt_builder *b, lilac_simt_value value, uint64_t *bits) {
-    return lilac_simt_constant_bits(b->kernel, value, bits);
-}
-
-static lilac_simt_type type_of(const lilac_simt_builder *b, lilac_simt_value value) {
-    return lilac_simt_type_of(b->kernel, value);
-}
+#include "simplify.h"
 
 /* ---- widening and narrowing ------------------------------------------------------------- */
 
