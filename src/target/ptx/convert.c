@@ -342,8 +342,17 @@ static void join_words(lilac_ptx_emitter *e, lilac_simt_value result, uint32_t b
         lilac_ptx_line2(e, bits == 32 ? "mov.b32" : "cvt.u16.u32", d, words[0]);
 }
 
-static bool equal_parts(uint32_t whole, uint32_t part, uint32_t count) {
-    return part >= 8 && whole == part * count;
+/* Nothing to write: one part is the whole, or parts of other sizes are refused. */
+static bool settles_parts(lilac_ptx_emitter *e, const lilac_simt_instruction *i, uint32_t whole,
+                          uint32_t part, uint32_t count) {
+    if (count == 1 && whole == part) {
+        lilac_ptx_rename(e, i->result, i->operands[0]);
+        return true;
+    }
+    if (part >= 8 && whole == part * count)
+        return false;
+    refuse_conversion(e, i);
+    return true;
 }
 
 void lilac_ptx_pack(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
@@ -351,14 +360,8 @@ void lilac_ptx_pack(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     uint32_t bits = lilac_simt_type_bits(type_of(e, i->result));
     uint32_t part_bits = lilac_simt_type_bits(part);
     uint32_t count = i->operand_count;
-    if (count == 1 && bits == part_bits) {
-        lilac_ptx_rename(e, i->result, i->operands[0]);
+    if (settles_parts(e, i, bits, part_bits, count))
         return;
-    }
-    if (!equal_parts(bits, part_bits, count)) {
-        refuse_conversion(e, i);
-        return;
-    }
     if (part_bits == 8) {
         lilac_ptx_piece words[2];
         uint32_t each = bits > 32 ? count / 2 : count;
@@ -379,14 +382,8 @@ void lilac_ptx_unpack(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     uint32_t bits = lilac_simt_type_bits(whole);
     uint32_t part_bits = lilac_simt_type_bits(type_of(e, i->result));
     uint32_t count = i->result_count;
-    if (count == 1 && bits == part_bits) {
-        lilac_ptx_rename(e, i->result, i->operands[0]);
+    if (settles_parts(e, i, bits, part_bits, count))
         return;
-    }
-    if (!equal_parts(bits, part_bits, count)) {
-        refuse_conversion(e, i);
-        return;
-    }
     lilac_ptx_piece source = lilac_ptx_register(e, i->operands[0]);
     const char *mov = bits == 64 ? "mov.b64" : "mov.b32";
     lilac_ptx_piece parts[4];

@@ -115,18 +115,10 @@ void lilac_ptx_put_zero(lilac_ptx_emitter *e) {
     const lilac_ptx_piece *narrow = &e->zero[0], *wide = &e->zero[1];
     if (narrow->bytes == NULL)
         return;
-    lilac_text_puts(e->out, "\tmov.u32 ");
-    lilac_text_put(e->out, narrow->bytes, narrow->length);
-    lilac_text_puts(e->out, ", %nctaid.x;\n\tshr.u32 ");
-    lilac_text_put(e->out, narrow->bytes, narrow->length);
-    lilac_text_puts(e->out, ", ");
-    lilac_text_put(e->out, narrow->bytes, narrow->length);
-    lilac_text_puts(e->out, ", 31;\n");
-    if (wide->bytes == NULL)
-        return;
-    lilac_text_puts(e->out, "\tcvt.u64.u32 ");
-    lilac_text_put(e->out, wide->bytes, wide->length);
-    lilac_text_puts(e->out, ", ");
-    lilac_text_put(e->out, narrow->bytes, narrow->length);
-    lilac_text_puts(e->out, ";\n");
+    int length = (int)narrow->length;
+    lilac_text_printf(e->out, "\tmov.u32 %.*s, %%nctaid.x;\n\tshr.u32 %.*s, %.*s, 31;\n", length,
+                      narrow->bytes, length, narrow->bytes, length, narrow->bytes);
+    if (wide->bytes != NULL)
+        lilac_text_printf(e->out, "\tcvt.u64.u32 %.*s, %.*s;\n", (int)wide->length, wide->bytes,
+                          length, narrow->bytes);
 }
