@@ -15,11 +15,6 @@
 
 /* ---- copies ------------------------------------------------------------------------------ */
 
-static uint32_t memory_bytes(lilac_simt_type type) {
-    uint32_t bits = lilac_simt_type_bits(type);
-    return bits < 8 ? 1 : bits / 8;
-}
-
 /* For each lane the one that has its elements right, as columns; false when it is no lane of the
  * same warp that has them, or has them in other registers. */
 static bool lane_of_copies(const lilac_lower_view *view, uint64_t *columns) {
@@ -44,7 +39,7 @@ static void through_shared(lilac_lowering *l, const lilac_lower_view *view,
                            lilac_simt_value *registers) {
     lilac_simt_builder *b = &l->builder;
     lilac_simt_type type = lilac_simt_type_of(l->kernel, registers[0]);
-    uint32_t scale = lilac_lower_log2(memory_bytes(type)), bits = 0;
+    uint32_t scale = lilac_lower_log2(lilac_lower_memory_bytes(type)), bits = 0;
     uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0}, of_threads = 0;
     uint32_t thread_bits = view == NULL ? 0 : view->thread_bits;
     for (uint32_t d = 0; view != NULL && d < view->rank; d++) {
@@ -268,10 +263,7 @@ bool lilac_lower_atomic(lilac_lowering *l, const lilac_tile_op *op) {
         lilac_simt_instruction barrier = {.code = LILAC_SIMT_OP_BARRIER};
         (void)lilac_simt_build(b, &barrier, 0, NULL, 0, NULL);
     }
-    uint32_t threads = l->target->num_warps * l->target->arch->warp_size;
-    lilac_simt_value one_copy =
-        lilac_lower_one_copy(l, view == NULL ? threads - 1 : view->free_threads,
-                             view == NULL ? l->target->num_ctas - 1 : view->free_blocks);
+    lilac_simt_value one_copy = lilac_lower_one_copy_of(l, view);
     lilac_lower_vector v = choose(l, op, &q, view);
     for (uint32_t r = 0; r < pointer->count; r++) {
         if ((view != NULL && view->canonical[r] != r) || (r & v.mask) != 0) {
@@ -279,10 +271,8 @@ bool lilac_lower_atomic(lilac_lowering *l, const lilac_tile_op *op) {
         }
         int64_t immediate;
         lilac_simt_value address = lilac_lower_address(l, pointer, r, &immediate);
-        lilac_simt_value predicate = mask.value != NULL ? get(l, &mask, r) : one_copy;
-        if (mask.value != NULL && one_copy != 0) {
-            predicate = lilac_simt_op2(b, LILAC_SIMT_OP_AND, LILAC_SIMT_I1, predicate, one_copy);
-        }
+        lilac_simt_value predicate = mask.value != NULL ? get(l, &mask, r) : 0;
+        predicate = lilac_lower_both(l, predicate, one_copy);
         act(l, &q, &v, r, address, immediate, predicate, &first, &second, result->base);
     }
     if (!q.wanted) {
@@ -291,8 +281,8 @@ bool lilac_lower_atomic(lilac_lowering *l, const lilac_tile_op *op) {
     if (!lilac_lower_broadcast_copies(l, view, result->base)) {
         return false;
     }
-    for (uint32_t r = 0; view != NULL && r < result->count; r++) {
-        result->base[r] = result->base[view->canonical[r]];
+    if (view != NULL) {
+        lilac_lower_give_copies(view, result->base);
     }
     return true;
 }

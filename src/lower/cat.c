@@ -23,20 +23,6 @@ static const lilac_lower_view *whole_view(lilac_lowering *l, const lilac_lower_v
     return view;
 }
 
-/* An operand's registers as the first one's layout has them. */
-static bool read_half(lilac_lowering *l, const lilac_lower_value *from,
-                      const lilac_lower_view *view, lilac_simt_value *to) {
-    lilac_simt_value *values = lilac_arena_array(l->arena, lilac_simt_value, from->count);
-    for (uint32_t r = 0; r < from->count; r++) {
-        values[r] = lilac_lower_get(l, from, from->view->canonical[r]);
-    }
-    if (from->view == view) {
-        memcpy(to, values, from->count * sizeof *values);
-        return true;
-    }
-    return lilac_lower_move(l, from->simt, from->view, view, LILAC_MOVEMENT_ANY, values, to);
-}
-
 bool lilac_lower_cat(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_lower_value *to = lilac_lower_result(l, op, 0);
     if (to == NULL) {
@@ -50,8 +36,8 @@ bool lilac_lower_cat(lilac_lowering *l, const lilac_tile_op *op) {
     }
     const lilac_lower_view *whole = whole_view(l, half, to->view);
     lilac_simt_value *values = lilac_arena_array(l->arena, lilac_simt_value, whole->count);
-    if (!read_half(l, halves[0], half, values) ||
-        !read_half(l, halves[1], half, values + half->count)) {
+    if (!lilac_lower_read_as(l, halves[0], half, values) ||
+        !lilac_lower_read_as(l, halves[1], half, values + half->count)) {
         return false;
     }
     return lilac_lower_move(l, to->simt, whole, to->view, LILAC_MOVEMENT_ANY, values, to->base);

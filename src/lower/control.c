@@ -496,7 +496,7 @@ static bool lower_assert(lilac_lowering *l, const lilac_tile_op *op) {
             value = lilac_simt_compare_values(b, LILAC_SIMT_NE, value,
                                               lilac_lower_integer(l, condition->simt, 0));
         }
-        all = all == 0 ? value : lilac_simt_op2(b, LILAC_SIMT_OP_AND, LILAC_SIMT_I1, all, value);
+        all = lilac_lower_both(l, all, value);
     }
     lilac_name message =
         lilac_lower_text(l, op, op->code == LILAC_TILE_OP_TT_ASSERT ? "message" : "msg");

@@ -81,10 +81,21 @@ bool lilac_lower_move(lilac_lowering *l, lilac_simt_type type, const lilac_lower
     for (uint32_t i = 0; i < made_count; i++) {
         results[lilac_lower_deposit(i, registers[1])] = made[i];
     }
-    for (uint32_t r = 0; r < to->count; r++) {
-        results[r] = results[to->canonical[r]];
-    }
+    lilac_lower_give_copies(to, results);
     return true;
+}
+
+bool lilac_lower_read_as(lilac_lowering *l, const lilac_lower_value *from,
+                         const lilac_lower_view *view, lilac_simt_value *registers) {
+    bool stays = from->view == view;
+    lilac_simt_value *values =
+        stays ? registers : lilac_arena_array(l->arena, lilac_simt_value, from->count);
+    for (uint32_t r = 0; r < from->count; r++) {
+        uint32_t same = from->view->canonical[r];
+        values[r] = same == r ? lilac_lower_get(l, from, r) : values[same];
+    }
+    return stays ||
+           lilac_lower_move(l, from->simt, from->view, view, LILAC_MOVEMENT_ANY, values, registers);
 }
 
 /* ---- values ------------------------------------------------------------------------------ */

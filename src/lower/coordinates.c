@@ -304,11 +304,23 @@ lilac_simt_value lilac_lower_one_copy(lilac_lowering *l, uint32_t free_threads,
     if (free_blocks != 0) {
         lilac_simt_value first =
             bits_are_zero(l, LILAC_SIMT_OP_CTA, free_blocks, lilac_lower_log2(l->target->num_ctas));
-        predicate = predicate == 0 ? first
-                                   : lilac_simt_op2(&l->builder, LILAC_SIMT_OP_AND, LILAC_SIMT_I1,
-                                                    predicate, first);
+        predicate = lilac_lower_both(l, predicate, first);
     }
     return predicate;
+}
+
+lilac_simt_value lilac_lower_one_copy_of(lilac_lowering *l, const lilac_lower_view *view) {
+    if (view != NULL) {
+        return lilac_lower_one_copy(l, view->free_threads, view->free_blocks);
+    }
+    uint32_t threads = l->target->num_warps * l->target->arch->warp_size;
+    return lilac_lower_one_copy(l, threads - 1, l->target->num_ctas - 1);
+}
+
+void lilac_lower_give_copies(const lilac_lower_view *view, lilac_simt_value *registers) {
+    for (uint32_t r = 0; r < view->count; r++) {
+        registers[r] = registers[view->canonical[r]];
+    }
 }
 
 /* ---- renamings --------------------------------------------------------------------------- */

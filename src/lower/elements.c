@@ -16,9 +16,7 @@ static bool is_uniform(const lilac_lowering *l, lilac_simt_value value) {
 }
 
 static lilac_simt_value and_active(lilac_lowering *l, lilac_simt_value condition) {
-    return l->active == 0 ? condition
-                          : lilac_simt_op2(&l->builder, LILAC_SIMT_OP_AND, LILAC_SIMT_I1, l->active,
-                                           condition);
+    return lilac_lower_both(l, l->active, condition);
 }
 
 /* ---- which operations ---------------------------------------------------------------------- */
@@ -364,9 +362,7 @@ bool lilac_lower_elements(lilac_lowering *l, const lilac_tile_op *op) {
         }
     }
     for (uint32_t i = 0; i < op->result_count; i++) {
-        for (uint32_t r = 0; r < view->count; r++) {
-            results[i]->base[r] = results[i]->base[view->canonical[r]];
-        }
+        lilac_lower_give_copies(view, results[i]->base);
     }
     return true;
 }

@@ -10,13 +10,6 @@ static lilac_simt_value word(lilac_lowering *l, int64_t number) {
     return lilac_lower_integer(l, LILAC_SIMT_I32, number);
 }
 
-static lilac_simt_value both(lilac_lowering *l, lilac_simt_value a, lilac_simt_value b) {
-    if (a == 0 || b == 0) {
-        return a == 0 ? b : a;
-    }
-    return lilac_simt_op2(&l->builder, LILAC_SIMT_OP_AND, LILAC_SIMT_I1, a, b);
-}
-
 static lilac_simt_value shared_base(lilac_lowering *l) {
     lilac_simt_instruction like = {.code = LILAC_SIMT_OP_SHARED_BASE};
     lilac_simt_type type = LILAC_SIMT_I32;
@@ -66,25 +59,6 @@ static lilac_simt_value bin_of(lilac_lowering *l, lilac_simt_value number, uint3
     return bits == 64 ? lilac_simt_op1(b, LILAC_SIMT_OP_TRUNC, LILAC_SIMT_I32, number) : number;
 }
 
-/* The mask's registers as the numbers' are. */
-static bool read_mask(lilac_lowering *l, const lilac_lower_value *mask,
-                      const lilac_lower_view *view, lilac_simt_value *masks) {
-    if (mask == NULL) {
-        return true;
-    }
-    lilac_simt_value *values = lilac_arena_array(l->arena, lilac_simt_value, mask->view->count);
-    for (uint32_t r = 0; r < mask->view->count; r++) {
-        values[r] = mask->view->canonical[r] == r ? lilac_lower_get(l, mask, r) : 0;
-    }
-    if (mask->view != view) {
-        return lilac_lower_move(l, mask->simt, mask->view, view, LILAC_MOVEMENT_ANY, values, masks);
-    }
-    for (uint32_t r = 0; r < view->count; r++) {
-        masks[r] = values[view->canonical[r]];
-    }
-    return true;
-}
-
 static void count(lilac_lowering *l, const lilac_lower_value *numbers,
                   const lilac_simt_value *masks, uint32_t bins, uint32_t scratch,
                   const lilac_simt_instruction *promise) {
@@ -104,9 +78,9 @@ static void count(lilac_lowering *l, const lilac_lower_value *numbers,
             lilac_simt_op2(b, LILAC_SIMT_OP_SHL, LILAC_SIMT_I32, bin, word(l, 2));
         lilac_simt_value address =
             lilac_simt_op2(b, LILAC_SIMT_OP_ADD, LILAC_SIMT_I32, shared_base(l), offset);
-        (void)lilac_simt_atomic_op(b, LILAC_SIMT_OP_ATOMIC_SHARED, LILAC_SIMT_ATOMIC_ADD, 1, &one,
-                                   address, scratch, both(l, both(l, own, masks[r]), inside), false,
-                                   &adds);
+        (void)lilac_simt_atomic_op(
+            b, LILAC_SIMT_OP_ATOMIC_SHARED, LILAC_SIMT_ATOMIC_ADD, 1, &one, address, scratch,
+            lilac_lower_both(l, lilac_lower_both(l, own, masks[r]), inside), false, &adds);
     }
 }
 
@@ -153,8 +127,9 @@ bool lilac_lower_histogram(lilac_lowering *l, const lilac_tile_op *op) {
                                   to->view->layout->out_bits);
     }
     uint32_t bins = 1U << to->view->layout->out_bits;
+    const lilac_lower_value *mask = lilac_lower_operand(l, op, 1);
     lilac_simt_value *masks = lilac_arena_array(l->arena, lilac_simt_value, numbers->view->count);
-    if (!read_mask(l, lilac_lower_operand(l, op, 1), numbers->view, masks)) {
+    if (mask != NULL && !lilac_lower_read_as(l, mask, numbers->view, masks)) {
         return false;
     }
     uint32_t scratch = lilac_lower_scratch(l, 4ULL * bins);

@@ -122,19 +122,6 @@ static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt
     out[0] = operation->build(&k, operation, in);
 }
 
-static lilac_simt_type type_named(char letter) {
-    switch (letter) {
-    case 'f':
-        return LILAC_SIMT_F32;
-    case 'd':
-        return LILAC_SIMT_F64;
-    case 'i':
-        return LILAC_SIMT_I32;
-    default:
-        return LILAC_SIMT_I64;
-    }
-}
-
 bool lilac_lower_extern(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_name symbol = lilac_tile_find_text(&op->attributes, "symbol");
     const char *name = symbol_of(op);
@@ -159,9 +146,9 @@ bool lilac_lower_extern(lilac_lowering *l, const lilac_tile_op *op) {
     if (!lilac_lower_type(l, op->results[0].type, &type)) {
         return false;
     }
-    right = right && type == type_named(types[0]);
+    right = right && type == lilac_lower_type_named(types[0]);
     for (uint32_t i = 0; right && i < op->operand_count; i++) {
-        right = lilac_lower_operand(l, op, i)->simt == type_named(types[i + 1]);
+        right = lilac_lower_operand(l, op, i)->simt == lilac_lower_type_named(types[i + 1]);
     }
     if (!right) {
         return lilac_lower_refuse(l, "unsupported-type", "%s has other operands or another result",

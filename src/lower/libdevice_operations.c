@@ -14,16 +14,7 @@ typedef lilac_simt_value value;
 #define BUILD(name) static value name(kit *k, const operation *row, const value *in)
 
 static lilac_simt_type result_type(const operation *row) {
-    switch (row->types[0]) {
-    case 'f':
-        return LILAC_SIMT_F32;
-    case 'd':
-        return LILAC_SIMT_F64;
-    case 'i':
-        return LILAC_SIMT_I32;
-    default:
-        return LILAC_SIMT_I64;
-    }
+    return lilac_lower_type_named(row->types[0]);
 }
 
 /* A number of the type of a. */
@@ -419,6 +410,11 @@ BUILD(fast_tan) {
 
 #define OP(name) LILAC_SIMT_OP_##name
 #define NEAREST  LILAC_ROUND_NEAREST_EVEN
+/* A name with an f, of f32, and without, of f64. */
+#define FLOATS(name, types, wide, build, code, detail)                                             \
+    {name "f", types, build, code, detail}, {                                                      \
+        name, wide, build, code, detail                                                            \
+    }
 /* A name with each of the directions. */
 #define DIRECTIONS(name, types, build, code)                                                       \
     {name "_rz", types, build, code, LILAC_ROUND_ZERO},                                            \
@@ -461,34 +457,21 @@ static const operation operations[] = {
     {"ffs", "ii", find_first, 0, 0},
     {"ffsll", "il", find_first, 0, 0},
 
-    {"fabsf", "ff", instruction, OP(FABS), 0},
-    {"fabs", "dd", instruction, OP(FABS), 0},
-    {"floorf", "ff", instruction, OP(FFLOOR), 0},
-    {"floor", "dd", instruction, OP(FFLOOR), 0},
-    {"ceilf", "ff", instruction, OP(FCEIL), 0},
-    {"ceil", "dd", instruction, OP(FCEIL), 0},
-    {"truncf", "ff", instruction, OP(FTRUNC), 0},
-    {"trunc", "dd", instruction, OP(FTRUNC), 0},
-    {"rintf", "ff", instruction, OP(FRINT), 0},
-    {"rint", "dd", instruction, OP(FRINT), 0},
-    {"nearbyintf", "ff", instruction, OP(FRINT), 0},
-    {"nearbyint", "dd", instruction, OP(FRINT), 0},
-    {"roundf", "ff", round_away, 0, 0},
-    {"round", "dd", round_away, 0, 0},
-    {"llroundf", "lf", round_away, 0, 0},
-    {"llround", "ld", round_away, 0, 0},
-    {"llrintf", "lf", to_integer, OP(F2S), NEAREST},
-    {"llrint", "ld", to_integer, OP(F2S), NEAREST},
-    {"fmaf", "ffff", instruction, OP(FFMA), 0},
-    {"fma", "dddd", instruction, OP(FFMA), 0},
+    FLOATS("fabs", "ff", "dd", instruction, OP(FABS), 0),
+    FLOATS("floor", "ff", "dd", instruction, OP(FFLOOR), 0),
+    FLOATS("ceil", "ff", "dd", instruction, OP(FCEIL), 0),
+    FLOATS("trunc", "ff", "dd", instruction, OP(FTRUNC), 0),
+    FLOATS("rint", "ff", "dd", instruction, OP(FRINT), 0),
+    FLOATS("nearbyint", "ff", "dd", instruction, OP(FRINT), 0),
+    FLOATS("round", "ff", "dd", round_away, 0, 0),
+    FLOATS("llround", "lf", "ld", round_away, 0, 0),
+    FLOATS("llrint", "lf", "ld", to_integer, OP(F2S), NEAREST),
+    FLOATS("fma", "ffff", "dddd", instruction, OP(FFMA), 0),
     {"fmaf_rn", "ffff", instruction, OP(FFMA), 0},
     {"fma_rn", "dddd", instruction, OP(FFMA), 0},
-    {"fminf", "fff", instruction, OP(FMIN), 0},
-    {"fmin", "ddd", instruction, OP(FMIN), 0},
-    {"fmaxf", "fff", instruction, OP(FMAX), 0},
-    {"fmax", "ddd", instruction, OP(FMAX), 0},
-    {"sqrtf", "ff", instruction, OP(FSQRT), 0},
-    {"sqrt", "dd", instruction, OP(FSQRT), 0},
+    FLOATS("fmin", "fff", "ddd", instruction, OP(FMIN), 0),
+    FLOATS("fmax", "fff", "ddd", instruction, OP(FMAX), 0),
+    FLOATS("sqrt", "ff", "dd", instruction, OP(FSQRT), 0),
     {"fsqrt_rn", "ff", instruction, OP(FSQRT), 0},
     {"dsqrt_rn", "dd", instruction, OP(FSQRT), 0},
     {"fdiv_rn", "fff", instruction, OP(FDIV), 0},
@@ -520,21 +503,14 @@ static const operation operations[] = {
     {"isfinited", "id", ask_finite, 0, 0},
     {"signbitf", "if", ask_sign, 0, 0},
     {"signbitd", "id", ask_sign, 0, 0},
-    {"copysignf", "fff", copy_sign, 0, 0},
-    {"copysign", "ddd", copy_sign, 0, 0},
-    {"fdimf", "fff", positive_difference, 0, 0},
-    {"fdim", "ddd", positive_difference, 0, 0},
-    {"nextafterf", "fff", next_after, 0, 0},
-    {"nextafter", "ddd", next_after, 0, 0},
+    FLOATS("copysign", "fff", "ddd", copy_sign, 0, 0),
+    FLOATS("fdim", "fff", "ddd", positive_difference, 0, 0),
+    FLOATS("nextafter", "fff", "ddd", next_after, 0, 0),
     {"saturatef", "ff", saturate, 0, 0},
-    {"ldexpf", "ffi", load_exponent, 0, 0},
-    {"ldexp", "ddi", load_exponent, 0, 0},
-    {"scalbnf", "ffi", load_exponent, 0, 0},
-    {"scalbn", "ddi", load_exponent, 0, 0},
-    {"logbf", "ff", exponent_float, 0, 0},
-    {"logb", "dd", exponent_float, 0, 0},
-    {"ilogbf", "if", exponent_integer, 0, 0},
-    {"ilogb", "id", exponent_integer, 0, 0},
+    FLOATS("ldexp", "ffi", "ddi", load_exponent, 0, 0),
+    FLOATS("scalbn", "ffi", "ddi", load_exponent, 0, 0),
+    FLOATS("logb", "ff", "dd", exponent_float, 0, 0),
+    FLOATS("ilogb", "if", "id", exponent_integer, 0, 0),
 
     ROUNDINGS("double2float", "fd", narrow_float, 0),
     ROUNDINGS("float2int", "if", to_integer, OP(F2S)),

@@ -425,9 +425,7 @@ static bool load(lilac_lowering *l, const lilac_tile_op *op) {
     for (uint32_t i = 0; i >> bits == 0; i++) {
         value->base[lilac_lower_deposit(i, t.registers)] = values[i];
     }
-    for (uint32_t r = 0; r < value->count; r++) {
-        value->base[r] = value->base[value->view->canonical[r]];
-    }
+    lilac_lower_give_copies(value->view, value->base);
     return true;
 }
 

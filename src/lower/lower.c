@@ -178,6 +178,13 @@ lilac_simt_value lilac_lower_not(lilac_lowering *l, lilac_simt_value predicate) 
                           lilac_simt_constant(b, LILAC_SIMT_I1, 1));
 }
 
+lilac_simt_value lilac_lower_both(lilac_lowering *l, lilac_simt_value a, lilac_simt_value b) {
+    if (a == 0 || b == 0) {
+        return a == 0 ? b : a;
+    }
+    return lilac_simt_op2(&l->builder, LILAC_SIMT_OP_AND, LILAC_SIMT_I1, a, b);
+}
+
 /* Predicates have no select of their own in PTX: logic does it. */
 lilac_simt_value lilac_lower_select(lilac_lowering *l, lilac_simt_value condition,
                                     lilac_simt_value yes, lilac_simt_value no) {

@@ -105,6 +105,8 @@ lilac_simt_value lilac_lower_integer(lilac_lowering *l, lilac_simt_type type, in
 /* A floating-point constant of any float type, rounded to nearest. */
 lilac_simt_value lilac_lower_float(lilac_lowering *l, lilac_simt_type type, double number);
 lilac_simt_value lilac_lower_not(lilac_lowering *l, lilac_simt_value predicate);
+/* Two predicates at once; 0 is true. */
+lilac_simt_value lilac_lower_both(lilac_lowering *l, lilac_simt_value a, lilac_simt_value b);
 lilac_simt_value lilac_lower_select(lilac_lowering *l, lilac_simt_value condition,
                                     lilac_simt_value yes, lilac_simt_value no);
 /* Between f16, bf16, f32 and f64, rounded once. */
@@ -150,6 +152,10 @@ lilac_simt_value lilac_lower_linear(lilac_simt_builder *b, uint32_t bits, const 
 /* The predicate that is true in one of the threads that hold copies of an element; 0: no copies. */
 lilac_simt_value lilac_lower_one_copy(lilac_lowering *l, uint32_t free_threads,
                                       uint32_t free_blocks);
+/* The same for a tensor's view; NULL: for a scalar, which every thread has. */
+lilac_simt_value lilac_lower_one_copy_of(lilac_lowering *l, const lilac_lower_view *view);
+/* registers[r] is given for the canonical r: gives the others. */
+void lilac_lower_give_copies(const lilac_lower_view *view, lilac_simt_value *registers);
 
 /* Where the elements of a result stand in an operand: bit j of the operand's coordinate is bit
  * bits[j] of the result's, or `constant`'s where that is -1. */
@@ -317,6 +323,9 @@ uint32_t lilac_lower_scratch_again(lilac_lowering *l, uint64_t bytes);
 bool lilac_lower_move(lilac_lowering *l, lilac_simt_type type, const lilac_lower_view *from,
                       const lilac_lower_view *to, lilac_movement_way way,
                       const lilac_simt_value *values, lilac_simt_value *results);
+/* All registers of a tensor, in its own layout or another one of it. */
+bool lilac_lower_read_as(lilac_lowering *l, const lilac_lower_value *from,
+                         const lilac_lower_view *view, lilac_simt_value *registers);
 /* Gives a value the elements that it has of `from` by the map, wherever they stand; or two values
  * of the same layout, the second one's elements map->constant further on. */
 bool lilac_lower_move_value(lilac_lowering *l, const lilac_lower_value *from,

@@ -180,11 +180,6 @@ lilac_simt_value lilac_lower_address(lilac_lowering *l, const lilac_lower_value 
 
 /* ---- packed words ------------------------------------------------------------------------ */
 
-static uint32_t memory_bytes(lilac_simt_type type) {
-    uint32_t bits = lilac_simt_type_bits(type);
-    return bits < 8 ? 1 : bits / 8;
-}
-
 static lilac_simt_type integer_of(uint32_t bytes) {
     return bytes == 1 ? LILAC_SIMT_I8 : bytes == 2 ? LILAC_SIMT_I16 : LILAC_SIMT_I32;
 }
@@ -196,7 +191,7 @@ typedef struct carriage {
 } carriage;
 
 static carriage carriage_of(lilac_simt_type type, uint32_t count) {
-    uint32_t size = memory_bytes(type);
+    uint32_t size = lilac_lower_memory_bytes(type);
     if (size >= 4 || count == 1) {
         return (carriage){type == LILAC_SIMT_I1 ? LILAC_SIMT_I8 : type, count, 1};
     }
@@ -420,18 +415,14 @@ static bool memory_type(lilac_lowering *l, const lilac_tile_type *pointers, lila
     return lilac_lower_type(l, lilac_tile_element(pointers)->element, type);
 }
 
-/* Two predicates at once; 0 is true. */
-static lilac_simt_value both(lilac_lowering *l, lilac_simt_value a, lilac_simt_value b) {
-    if (a == 0 || b == 0) {
-        return a == 0 ? b : a;
-    }
-    return lilac_simt_op2(&l->builder, LILAC_SIMT_OP_AND, LILAC_SIMT_I1, a, b);
+static bool has_block_pointer(const lilac_tile_op *op) {
+    const lilac_tile_attribute *checks = lilac_tile_find(&op->attributes, "boundaryCheck");
+    return checks != NULL && checks->count != 0;
 }
 
 bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_lower_value *pointer = lilac_lower_operand(l, op, 0);
-    if (lilac_tile_find(&op->attributes, "boundaryCheck") != NULL &&
-        lilac_tile_find(&op->attributes, "boundaryCheck")->count != 0) {
+    if (has_block_pointer(op)) {
         return lilac_lower_unsupported(l, "block pointers");
     }
     lilac_lower_value *result = lilac_lower_result(l, op, 0);
@@ -468,7 +459,7 @@ bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
         }
         lilac_simt_value predicate = mask.value != NULL ? of_companion(l, &mask, r) : 0;
         bool need_others = predicate != 0 && other.value != NULL;
-        predicate = both(l, predicate, some);
+        predicate = lilac_lower_both(l, predicate, some);
         lilac_lower_load_vector(l, LILAC_SIMT_OP_LD_GLOBAL, type, elements, address, immediate,
                                 predicate, need_others ? others : NULL, &modifiers, loaded);
         for (uint32_t e = 0; e < elements; e++) {
@@ -483,8 +474,7 @@ bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
 
 bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_lower_value *pointer = lilac_lower_operand(l, op, 0);
-    if (lilac_tile_find(&op->attributes, "boundaryCheck") != NULL &&
-        lilac_tile_find(&op->attributes, "boundaryCheck")->count != 0) {
+    if (has_block_pointer(op)) {
         return lilac_lower_unsupported(l, "block pointers");
     }
     const lilac_lower_view *view = pointer->view;
@@ -496,14 +486,10 @@ bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op) {
         return false;
     }
     vector v = {0};
-    uint32_t free_threads = l->target->num_warps * l->target->arch->warp_size - 1;
-    uint32_t free_blocks = l->target->num_ctas - 1;
     if (view != NULL) {
         v = lilac_lower_choose_vector(l, op, view, lilac_tile_operand(op, 2));
-        free_threads = view->free_threads;
-        free_blocks = view->free_blocks;
     }
-    lilac_simt_value one_copy = lilac_lower_one_copy(l, free_threads, free_blocks);
+    lilac_simt_value one_copy = lilac_lower_one_copy_of(l, view);
     uint32_t elements = 1U << v.log2_size;
     for (uint32_t r = 0; r < pointer->count; r++) {
         if ((view != NULL && view->canonical[r] != r) || (r & v.mask) != 0) {
@@ -516,7 +502,7 @@ bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op) {
             values[e] = of_companion(l, &value, lilac_lower_register_at(&v, r, e));
         }
         lilac_simt_value predicate = mask.value != NULL ? of_companion(l, &mask, r) : 0;
-        predicate = both(l, predicate, one_copy);
+        predicate = lilac_lower_both(l, predicate, one_copy);
         lilac_lower_store_vector(l, LILAC_SIMT_OP_ST_GLOBAL, type, elements, values, address,
                                  immediate, predicate, &modifiers);
     }

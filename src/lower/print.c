@@ -164,8 +164,7 @@ static bool print_element(lilac_lowering *l, const lilac_tile_op *op, uint32_t i
 }
 
 bool lilac_lower_print(lilac_lowering *l, const lilac_tile_op *op) {
-    uint32_t threads = l->target->num_warps * l->target->arch->warp_size;
-    lilac_simt_value once = lilac_lower_one_copy(l, threads - 1, l->target->num_ctas - 1);
+    lilac_simt_value once = lilac_lower_one_copy_of(l, NULL);
     lilac_text format = {0};
     bool good = true;
     if (op->operand_count == 0) {
@@ -183,8 +182,7 @@ bool lilac_lower_print(lilac_lowering *l, const lilac_tile_op *op) {
             good = lilac_lower_unsupported(l, "tensors of more than 4 dimensions");
             break;
         }
-        lilac_simt_value predicate =
-            view == NULL ? once : lilac_lower_one_copy(l, view->free_threads, view->free_blocks);
+        lilac_simt_value predicate = view == NULL ? once : lilac_lower_one_copy_of(l, view);
         for (uint32_t r = 0; good && r < operand->count; r++) {
             if (view == NULL || view->canonical[r] == r) {
                 good = print_element(l, op, k, r, predicate, &format);

@@ -111,16 +111,7 @@ static bool read_operands(const lilac_scan *s, lilac_simt_value *to) {
     uint32_t count = 1U << __builtin_popcount(own);
     lilac_simt_value *made = lilac_arena_array(s->l->arena, lilac_simt_value, s->view->count);
     for (uint32_t i = 0; i < n; i++) {
-        const lilac_lower_value *from = lilac_lower_operand(s->l, s->op, i);
-        lilac_simt_value *values =
-            lilac_arena_array(s->l->arena, lilac_simt_value, from->view->count);
-        for (uint32_t r = 0; r < from->view->count; r++) {
-            values[r] = from->view->canonical[r] == r ? lilac_lower_get(s->l, from, r) : 0;
-        }
-        if (from->view == s->view) {
-            made = values;
-        } else if (!lilac_lower_move(s->l, from->simt, from->view, s->view, LILAC_MOVEMENT_ANY,
-                                     values, made)) {
+        if (!lilac_lower_read_as(s->l, lilac_lower_operand(s->l, s->op, i), s->view, made)) {
             return false;
         }
         for (uint32_t k = 0; k < count; k++) {

@@ -157,17 +157,21 @@ void lilac_scan_shuffle_all(const lilac_scan *s, lilac_simt_shuffle kind, lilac_
 
 /* ---- registers ---------------------------------------------------------------------------- */
 
+/* The item at a position of the block that `item` is in. */
+static uint32_t item_at(const lilac_scan *s, const lilac_scan_run *r, uint32_t item,
+                        uint32_t position) {
+    return (item & ~lilac_scan_run_items(r)) | lilac_scan_item_of(s, r, position);
+}
+
 bool lilac_scan_registers(const lilac_scan *s, const lilac_scan_run *r, lilac_scan_level *at) {
-    uint32_t mask = lilac_scan_run_items(r), n = s->operands;
+    uint32_t n = s->operands;
     for (uint32_t item = 0; item < at->count; item++) {
-        if ((item & mask) != lilac_scan_item_of(s, r, 0)) {
+        if (item != item_at(s, r, item, 0)) {
             continue;
         }
-        uint32_t rest = item & ~mask;
         for (uint32_t i = 1; i < 1U << r->count; i++) {
-            lilac_simt_value *own = at->scanned + (size_t)(rest | lilac_scan_item_of(s, r, i)) * n;
-            const lilac_simt_value *before =
-                at->scanned + (size_t)(rest | lilac_scan_item_of(s, r, i - 1)) * n;
+            lilac_simt_value *own = at->scanned + (size_t)item_at(s, r, item, i) * n;
+            const lilac_simt_value *before = at->scanned + (size_t)item_at(s, r, item, i - 1) * n;
             if (!lilac_scan_put_before(s, before, LILAC_SCAN_ALWAYS, own, own)) {
                 return false;
             }
@@ -178,19 +182,19 @@ bool lilac_scan_registers(const lilac_scan *s, const lilac_scan_run *r, lilac_sc
 
 bool lilac_scan_finish_registers(const lilac_scan *s, const lilac_scan_run *r, lilac_scan_level *at,
                                  const lilac_scan_prefix *before) {
-    uint32_t mask = lilac_scan_run_items(r), n = s->operands;
+    uint32_t n = s->operands;
     for (uint32_t item = 0; item < at->count; item++) {
-        if ((item & mask) != lilac_scan_item_of(s, r, 0)) {
+        if (item != item_at(s, r, item, 0)) {
             continue;
         }
-        uint32_t rest = item & ~mask, block = lilac_scan_block_of(r, item);
+        uint32_t block = lilac_scan_block_of(r, item);
         lilac_simt_value valid = before->valid[block];
         if (valid == LILAC_SCAN_NEVER) {
             continue;
         }
         const lilac_simt_value *front = before->values + (size_t)block * n;
         for (uint32_t i = 0; i < 1U << r->count; i++) {
-            size_t place = (size_t)(rest | lilac_scan_item_of(s, r, i)) * n;
+            size_t place = (size_t)item_at(s, r, item, i) * n;
             bool again = valid != LILAC_SCAN_ALWAYS && i > 0;
             const lilac_simt_value *own = valid == LILAC_SCAN_ALWAYS ? at->scanned : at->values;
             if (!lilac_scan_put_before(s, front, again ? LILAC_SCAN_ALWAYS : valid, own + place,
@@ -206,18 +210,17 @@ bool lilac_scan_finish_registers(const lilac_scan *s, const lilac_scan_run *r, l
 void lilac_scan_before_registers(const lilac_scan *s, const lilac_scan_run *r,
                                  const lilac_scan_level *at, const lilac_scan_prefix *before,
                                  lilac_scan_prefix *result) {
-    uint32_t mask = lilac_scan_run_items(r), n = s->operands;
+    uint32_t n = s->operands;
     for (uint32_t item = 0; item < at->count; item++) {
-        if ((item & mask) != lilac_scan_item_of(s, r, 0)) {
+        if (item != item_at(s, r, item, 0)) {
             continue;
         }
-        uint32_t rest = item & ~mask, block = lilac_scan_block_of(r, item);
+        uint32_t block = lilac_scan_block_of(r, item);
         memcpy(result->values + (size_t)item * n, before->values + (size_t)block * n,
                n * sizeof *result->values);
         result->valid[item] = before->valid[block];
         for (uint32_t i = 1; i < 1U << r->count; i++) {
-            uint32_t here = rest | lilac_scan_item_of(s, r, i),
-                     there = rest | lilac_scan_item_of(s, r, i - 1);
+            uint32_t here = item_at(s, r, item, i), there = item_at(s, r, item, i - 1);
             memcpy(result->values + (size_t)here * n, at->scanned + (size_t)there * n,
                    n * sizeof *result->values);
             result->valid[here] = LILAC_SCAN_ALWAYS;

@@ -71,6 +71,17 @@ static const uint64_t two_over_pi[WORDS] = {
     0x56033046fc7b6bab,
 };
 
+/* M of a float's bits, of which `digits` are its fraction's, and its exponent as it is encoded, in
+ * the range where the window is wanted. */
+static lilac_simt_value split(kit *k, lilac_simt_value bits, int64_t digits, int64_t bias,
+                              lilac_simt_value *exponent) {
+    *exponent = with(k, LILAC_SIMT_OP_SHR_U, bits, digits);
+    *exponent = with(k, LILAC_SIMT_OP_MAX_U, *exponent, bias - 1);
+    *exponent = with(k, LILAC_SIMT_OP_MIN_U, *exponent, 2 * bias);
+    lilac_simt_value fraction = with(k, LILAC_SIMT_OP_AND, bits, (1LL << digits) - 1);
+    return with(k, LILAC_SIMT_OP_OR, fraction, 1LL << digits);
+}
+
 /* M F mod 1 of f32: 24 bits times 96, of which 64 are kept. */
 static lilac_simt_value fraction_f32(kit *k, lilac_simt_value a) {
     uint64_t known[8] = {0};
@@ -80,11 +91,7 @@ static lilac_simt_value fraction_f32(kit *k, lilac_simt_value a) {
     }
     lilac_simt_value bits = cast(
         k, LILAC_SIMT_I32, lilac_lower_convert(k->l, a, LILAC_SIMT_F32, LILAC_ROUND_NEAREST_EVEN));
-    lilac_simt_value exponent = with(k, LILAC_SIMT_OP_SHR_U, bits, 23);
-    exponent = with(k, LILAC_SIMT_OP_MAX_U, exponent, 126);
-    exponent = with(k, LILAC_SIMT_OP_MIN_U, exponent, 254);
-    lilac_simt_value m =
-        with(k, LILAC_SIMT_OP_OR, with(k, LILAC_SIMT_OP_AND, bits, 0x7FFFFF), 1 << 23);
+    lilac_simt_value exponent, m = split(k, bits, 23, 127, &exponent);
     lilac_simt_value f[3];
     window(k, with(k, LILAC_SIMT_OP_SUB, exponent, 127 - 7), known, 8, 4, f);
     lilac_simt_value sum = lilac_simt_op2(k->b, LILAC_SIMT_OP_MULWIDE_U, LILAC_SIMT_I64, m, f[1]);
@@ -98,11 +105,7 @@ static lilac_simt_value fraction_f32(kit *k, lilac_simt_value a) {
 /* The same of f64: 53 bits times 192, of which 128 are kept. */
 static lilac_simt_value fraction_f64(kit *k, lilac_simt_value a, lilac_simt_value *low) {
     lilac_simt_value bits = cast(k, LILAC_SIMT_I64, a);
-    lilac_simt_value exponent = with(k, LILAC_SIMT_OP_SHR_U, bits, 52);
-    exponent = with(k, LILAC_SIMT_OP_MAX_U, exponent, 1022);
-    exponent = with(k, LILAC_SIMT_OP_MIN_U, exponent, 2046);
-    lilac_simt_value m =
-        with(k, LILAC_SIMT_OP_OR, with(k, LILAC_SIMT_OP_AND, bits, 0xFFFFFFFFFFFFF), 1LL << 52);
+    lilac_simt_value exponent, m = split(k, bits, 52, 1023, &exponent);
     lilac_simt_value f[3];
     window(k, with(k, LILAC_SIMT_OP_SUB, exponent, 1023 - 10), two_over_pi, WORDS, 16, f);
     lilac_simt_value first = op2(k, LILAC_SIMT_OP_MUL, m, f[1]);
