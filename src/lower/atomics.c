@@ -166,21 +166,7 @@ static bool read_request(lilac_lowering *l, const lilac_tile_op *op, request *q)
 
 /* ---- acting ------------------------------------------------------------------------------ */
 
-typedef struct operand {
-    const lilac_lower_value *value; /* NULL: there is none */
-    const uint32_t *source;
-} operand;
-
-static bool align(lilac_lowering *l, const lilac_tile_op *op, uint32_t index,
-                  const lilac_lower_view *view, operand *o) {
-    o->value = index < op->operand_count ? lilac_lower_operand(l, op, index) : NULL;
-    o->source = NULL;
-    return o->value == NULL || lilac_lower_align(l, o->value, view, &o->source);
-}
-
-static lilac_simt_value get(lilac_lowering *l, const operand *o, uint32_t r) {
-    return lilac_lower_get(l, o->value, lilac_lower_index(o->value, o->source, r));
-}
+typedef lilac_lower_companion companion;
 
 /* How many elements go in one instruction. */
 static lilac_lower_vector choose(lilac_lowering *l, const lilac_tile_op *op, const request *q,
@@ -207,10 +193,11 @@ static lilac_lower_vector choose(lilac_lowering *l, const lilac_tile_op *op, con
 /* One instruction for the elements of register r and those of its vector. */
 static void act(lilac_lowering *l, const request *q, const lilac_lower_vector *v, uint32_t r,
                 lilac_simt_value address, int64_t immediate, lilac_simt_value predicate,
-                const operand *first, const operand *second, lilac_simt_value *olds) {
+                const companion *first, const companion *second, lilac_simt_value *olds) {
     lilac_simt_builder *b = &l->builder;
     if (q->swaps) {
-        olds[r] = lilac_simt_compare_and_swap(b, get(l, first, r), get(l, second, r), address,
+        olds[r] = lilac_simt_compare_and_swap(b, lilac_lower_of_companion(l, first, r),
+                                              lilac_lower_of_companion(l, second, r), address,
                                               immediate, predicate, q->wanted, &q->modifiers);
         return;
     }
@@ -219,7 +206,7 @@ static void act(lilac_lowering *l, const request *q, const lilac_lower_vector *v
     lilac_simt_type pair = q->type == LILAC_SIMT_F16 ? LILAC_SIMT_F16X2 : LILAC_SIMT_BF16X2;
     lilac_simt_value values[8];
     for (uint32_t e = 0; e < elements; e++) {
-        values[e] = get(l, first, lilac_lower_register_at(v, r, e));
+        values[e] = lilac_lower_of_companion(l, first, lilac_lower_register_at(v, r, e));
     }
     for (uint32_t e = 0; pairs && e < elements; e += 2) {
         values[e / 2] = lilac_simt_pack(b, pair, 2, &values[e]);
@@ -245,9 +232,10 @@ bool lilac_lower_atomic(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_lower_view *view = pointer->view;
     lilac_lower_value *result = lilac_lower_result(l, op, 0);
     request q;
-    operand first, second, mask = {0};
-    if (result == NULL || !read_request(l, op, &q) || !align(l, op, 1, view, &first) ||
-        !align(l, op, 2, view, &second)) {
+    companion first, second, mask = {0};
+    if (result == NULL || !read_request(l, op, &q) ||
+        !lilac_lower_accompany(l, op, 1, view, &first) ||
+        !lilac_lower_accompany(l, op, 2, view, &second)) {
         return false;
     }
     if (result->view != view) {
@@ -271,7 +259,7 @@ bool lilac_lower_atomic(lilac_lowering *l, const lilac_tile_op *op) {
         }
         int64_t immediate;
         lilac_simt_value address = lilac_lower_address(l, pointer, r, &immediate);
-        lilac_simt_value predicate = mask.value != NULL ? get(l, &mask, r) : 0;
+        lilac_simt_value predicate = mask.value != NULL ? lilac_lower_of_companion(l, &mask, r) : 0;
         predicate = lilac_lower_both(l, predicate, one_copy);
         act(l, &q, &v, r, address, immediate, predicate, &first, &second, result->base);
     }

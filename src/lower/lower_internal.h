@@ -182,6 +182,18 @@ static inline uint32_t lilac_lower_index(const lilac_lower_value *operand, const
     return operand->count == 1 ? 0 : source != NULL ? source[r] : r;
 }
 
+/* An operand beside others (memory.c): its value (NULL: it is not there), and which of its
+ * registers stands for register r of theirs. */
+typedef struct lilac_lower_companion {
+    const lilac_lower_value *value;
+    const uint32_t *source;
+} lilac_lower_companion;
+
+bool lilac_lower_accompany(lilac_lowering *l, const lilac_tile_op *op, uint32_t index,
+                           const lilac_lower_view *view, lilac_lower_companion *companion);
+lilac_simt_value lilac_lower_of_companion(lilac_lowering *l, const lilac_lower_companion *companion,
+                                          uint32_t r);
+
 /* Mask of the register bits that never change the value, by the facts known of it. */
 uint32_t lilac_lower_constant_bits(lilac_lowering *l, const lilac_tile_value *value,
                                    const lilac_lower_view *view);

@@ -394,20 +394,16 @@ static bool read_modifiers(lilac_lowering *l, const lilac_tile_op *op,
 
 /* ---- loads and stores -------------------------------------------------------------------- */
 
-/* Which registers of an operand stand for the accesses' registers, and is it there at all? */
-typedef struct companion {
-    const lilac_lower_value *value; /* NULL: no such operand */
-    const uint32_t *source;
-} companion;
+typedef lilac_lower_companion companion;
 
-static bool accompany(lilac_lowering *l, const lilac_tile_op *op, uint32_t index,
-                      const lilac_lower_view *view, companion *c) {
+bool lilac_lower_accompany(lilac_lowering *l, const lilac_tile_op *op, uint32_t index,
+                           const lilac_lower_view *view, companion *c) {
     c->value = lilac_lower_operand(l, op, index);
     c->source = NULL;
     return c->value == NULL || lilac_lower_align(l, c->value, view, &c->source);
 }
 
-static lilac_simt_value of_companion(lilac_lowering *l, const companion *c, uint32_t r) {
+lilac_simt_value lilac_lower_of_companion(lilac_lowering *l, const companion *c, uint32_t r) {
     return lilac_lower_get(l, c->value, lilac_lower_index(c->value, c->source, r));
 }
 
@@ -430,8 +426,10 @@ bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_simt_type type;
     companion place, mask, other;
     if (result == NULL || !memory_type(l, pointer->type, &type) ||
-        !read_modifiers(l, op, &modifiers) || !accompany(l, op, 0, result->view, &place) ||
-        !accompany(l, op, 1, result->view, &mask) || !accompany(l, op, 2, result->view, &other)) {
+        !read_modifiers(l, op, &modifiers) ||
+        !lilac_lower_accompany(l, op, 0, result->view, &place) ||
+        !lilac_lower_accompany(l, op, 1, result->view, &mask) ||
+        !lilac_lower_accompany(l, op, 2, result->view, &other)) {
         return false;
     }
     const lilac_lower_view *view = result->view;
@@ -455,9 +453,9 @@ bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
             l, pointer, lilac_lower_index(pointer, place.source, r), &immediate);
         lilac_simt_value others[16], loaded[16];
         for (uint32_t e = 0; e < elements && other.value != NULL; e++) {
-            others[e] = of_companion(l, &other, lilac_lower_register_at(&v, r, e));
+            others[e] = lilac_lower_of_companion(l, &other, lilac_lower_register_at(&v, r, e));
         }
-        lilac_simt_value predicate = mask.value != NULL ? of_companion(l, &mask, r) : 0;
+        lilac_simt_value predicate = mask.value != NULL ? lilac_lower_of_companion(l, &mask, r) : 0;
         bool need_others = predicate != 0 && other.value != NULL;
         predicate = lilac_lower_both(l, predicate, some);
         lilac_lower_load_vector(l, LILAC_SIMT_OP_LD_GLOBAL, type, elements, address, immediate,
@@ -482,7 +480,8 @@ bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_simt_type type;
     companion value, mask;
     if (!memory_type(l, pointer->type, &type) || !read_modifiers(l, op, &modifiers) ||
-        !accompany(l, op, 1, view, &value) || !accompany(l, op, 2, view, &mask)) {
+        !lilac_lower_accompany(l, op, 1, view, &value) ||
+        !lilac_lower_accompany(l, op, 2, view, &mask)) {
         return false;
     }
     vector v = {0};
@@ -499,9 +498,9 @@ bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op) {
         lilac_simt_value address = lilac_lower_address(l, pointer, r, &immediate);
         lilac_simt_value values[16];
         for (uint32_t e = 0; e < elements; e++) {
-            values[e] = of_companion(l, &value, lilac_lower_register_at(&v, r, e));
+            values[e] = lilac_lower_of_companion(l, &value, lilac_lower_register_at(&v, r, e));
         }
-        lilac_simt_value predicate = mask.value != NULL ? of_companion(l, &mask, r) : 0;
+        lilac_simt_value predicate = mask.value != NULL ? lilac_lower_of_companion(l, &mask, r) : 0;
         predicate = lilac_lower_both(l, predicate, one_copy);
         lilac_lower_store_vector(l, LILAC_SIMT_OP_ST_GLOBAL, type, elements, values, address,
                                  immediate, predicate, &modifiers);
