@@ -11,8 +11,6 @@
  * of a tensor order the accesses of the thread that holds them, and no others. */
 #include "lower_internal.h"
 
-#include <string.h>
-
 /* ---- copies ------------------------------------------------------------------------------ */
 
 /* For each lane the one that has its elements right, as columns; false when it is no lane of the
@@ -118,17 +116,6 @@ typedef struct request {
     lilac_simt_instruction modifiers; /* order and scope */
 } request;
 
-static bool find_word(lilac_lowering *l, const lilac_tile_op *op, const char *attribute,
-                      const char *const *words, uint32_t count, uint32_t *index) {
-    lilac_name text = lilac_tile_find_text(&op->attributes, attribute);
-    for (*index = 0; *index < count; ++*index) {
-        if (text != NULL && strcmp(text, words[*index]) == 0) {
-            return true;
-        }
-    }
-    return lilac_lower_unsupported(l, "its kind, memory order or scope is unknown");
-}
-
 static bool read_request(lilac_lowering *l, const lilac_tile_op *op, request *q) {
     static const char *const kinds[] = {"and", "or",  "xor",  "add",  "fadd",
                                         "max", "min", "umax", "umin", "exch"};
@@ -139,15 +126,17 @@ static bool read_request(lilac_lowering *l, const lilac_tile_op *op, request *q)
                                       LILAC_SIMT_ATOMIC_MIN_U, LILAC_SIMT_ATOMIC_EXCHANGE};
     static const char *const orders[] = {"relaxed", "acquire", "release", "acq_rel"};
     static const char *const scopes[] = {"gpu", "cta", "sys"};
-    uint32_t kind = 0, order = 0, scope = 0;
     *q = (request){.swaps = op->code == LILAC_TILE_OP_TT_ATOMIC_CAS,
                    .wanted = op->results[0].uses != NULL};
     const lilac_tile_type *pointers = lilac_tile_operand(op, 0)->type;
-    if (!lilac_lower_type(l, lilac_tile_element(pointers)->element, &q->type) ||
-        (!q->swaps && !find_word(l, op, "atomic_rmw_op", kinds, 10, &kind)) ||
-        !find_word(l, op, "sem", orders, 4, &order) ||
-        !find_word(l, op, "scope", scopes, 3, &scope)) {
+    if (!lilac_lower_type(l, lilac_tile_element(pointers)->element, &q->type)) {
         return false;
+    }
+    int kind = q->swaps ? 0 : lilac_lower_word(op, "atomic_rmw_op", 10, kinds, -1);
+    int order = lilac_lower_word(op, "sem", 4, orders, -1);
+    int scope = lilac_lower_word(op, "scope", 3, scopes, -1);
+    if (kind < 0 || order < 0 || scope < 0) {
+        return lilac_lower_unsupported(l, "its kind, memory order or scope is unknown");
     }
     q->kind = kind_of[kind];
     q->modifiers.order = (uint8_t)order;

@@ -101,23 +101,14 @@ bool lilac_lower_read_as(lilac_lowering *l, const lilac_lower_value *from,
 /* ---- values ------------------------------------------------------------------------------ */
 
 static bool read_way(lilac_lowering *l, const lilac_tile_op *op, lilac_movement_way *way) {
-    static const struct {
-        const char *name;
-        lilac_movement_way way;
-    } ways[] = {{"any", LILAC_MOVEMENT_ANY},
-                {"shuffles", LILAC_MOVEMENT_BY_SHUFFLES},
-                {"shared", LILAC_MOVEMENT_BY_SHARED},
-                {"unswizzled", LILAC_MOVEMENT_UNSWIZZLED}};
-    lilac_name text = lilac_tile_find_text(&op->attributes, "lilac.movement");
-    *way = LILAC_MOVEMENT_ANY;
-    for (size_t i = 0; text != NULL && i < sizeof ways / sizeof *ways; i++) {
-        if (strcmp(text, ways[i].name) == 0) {
-            *way = ways[i].way;
-            return true;
-        }
-    }
-    return text == NULL || lilac_lower_unsupported(l, "its lilac.movement is none of any, "
-                                                      "shuffles, shared and unswizzled");
+    static const char *const ways[] = {[LILAC_MOVEMENT_ANY] = "any",
+                                       [LILAC_MOVEMENT_BY_SHUFFLES] = "shuffles",
+                                       [LILAC_MOVEMENT_BY_SHARED] = "shared",
+                                       [LILAC_MOVEMENT_UNSWIZZLED] = "unswizzled"};
+    int found = lilac_lower_word(op, "lilac.movement", 4, ways, LILAC_MOVEMENT_ANY);
+    *way = found < 0 ? LILAC_MOVEMENT_ANY : (lilac_movement_way)found;
+    return found >= 0 || lilac_lower_unsupported(l, "its lilac.movement is none of any, shuffles, "
+                                                    "shared and unswizzled");
 }
 
 /* The layout of the operand in which a register of the result finds its element in its own thread.

@@ -87,6 +87,18 @@ const lilac_lower_value *lilac_lower_operand(lilac_lowering *l, const lilac_tile
     return value == NULL ? NULL : &l->values[value->id];
 }
 
+int lilac_lower_word(const lilac_tile_op *op, const char *attribute, int count,
+                     const char *const *words, int otherwise) {
+    lilac_name text = lilac_tile_find_text(&op->attributes, attribute);
+    if (text == NULL) {
+        return otherwise;
+    }
+    while (count > 0 && strcmp(text, words[count - 1]) != 0) {
+        count--;
+    }
+    return count - 1;
+}
+
 static void full_range(lilac_lower_value *value) {
     uint32_t bits = lilac_simt_type_bits(value->simt);
     value->low = bits == 64 ? INT64_MIN : -((int64_t)1 << (bits - 1));

@@ -94,6 +94,9 @@ const lilac_tile_op *lilac_lower_block(lilac_lowering *l, const lilac_tile_block
 /* The text of an attribute with its escapes (\\HH, \\n, \\t …) undone; NULL when there is none
  * (print.c). */
 lilac_name lilac_lower_text(lilac_lowering *l, const lilac_tile_op *op, const char *name);
+/* Which of the words an attribute is; `otherwise` where there is none, -1 where it is another. */
+int lilac_lower_word(const lilac_tile_op *op, const char *attribute, int count,
+                     const char *const *words, int otherwise);
 
 /* ---- building ---------------------------------------------------------------------------- */
 

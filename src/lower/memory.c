@@ -351,45 +351,27 @@ lilac_lower_vector lilac_lower_choose_vector(lilac_lowering *l, const lilac_tile
 
 static bool read_modifiers(lilac_lowering *l, const lilac_tile_op *op,
                            lilac_simt_instruction *modifiers) {
-    static const struct {
-        const char *name;
-        lilac_simt_cache cache;
-    } caches[] = {
-        {"none", LILAC_SIMT_CACHE_NONE}, {"ca", LILAC_SIMT_CACHE_CA}, {"cg", LILAC_SIMT_CACHE_CG},
-        {"cs", LILAC_SIMT_CACHE_CS},     {"cv", LILAC_SIMT_CACHE_CV}, {"wb", LILAC_SIMT_CACHE_WB},
-        {"wt", LILAC_SIMT_CACHE_WT},
+    static const char *const caches[] = {
+        [LILAC_SIMT_CACHE_NONE] = "none", [LILAC_SIMT_CACHE_CA] = "ca",
+        [LILAC_SIMT_CACHE_CG] = "cg",     [LILAC_SIMT_CACHE_CS] = "cs",
+        [LILAC_SIMT_CACHE_CV] = "cv",     [LILAC_SIMT_CACHE_WB] = "wb",
+        [LILAC_SIMT_CACHE_WT] = "wt",
     };
-    static const struct {
-        const char *name;
-        lilac_simt_evict evict;
-    } policies[] = {
-        {"normal", LILAC_SIMT_EVICT_NORMAL},
-        {"evict_first", LILAC_SIMT_EVICT_FIRST},
-        {"evict_last", LILAC_SIMT_EVICT_LAST},
-    };
+    static const char *const policies[] = {[LILAC_SIMT_EVICT_NORMAL] = "normal",
+                                           [LILAC_SIMT_EVICT_FIRST] = "evict_first",
+                                           [LILAC_SIMT_EVICT_LAST] = "evict_last"};
+    int cache = lilac_lower_word(op, "cache", 7, caches, LILAC_SIMT_CACHE_NONE);
+    int evict = lilac_lower_word(op, "evict", 3, policies, LILAC_SIMT_EVICT_NORMAL);
+    if (cache < 0 || evict < 0) {
+        return lilac_lower_unsupported(l, "its cache modifier or eviction policy is unknown");
+    }
     memset(modifiers, 0, sizeof *modifiers);
-    lilac_name cache = lilac_tile_find_text(&op->attributes, "cache");
-    lilac_name evict = lilac_tile_find_text(&op->attributes, "evict");
-    bool known = cache == NULL;
-    for (size_t i = 0; cache != NULL && i < sizeof caches / sizeof caches[0]; i++) {
-        if (strcmp(cache, caches[i].name) == 0) {
-            modifiers->cache = (uint8_t)caches[i].cache;
-            known = true;
-        }
-    }
-    bool known_policy = evict == NULL;
-    for (size_t i = 0; evict != NULL && i < sizeof policies / sizeof policies[0]; i++) {
-        if (strcmp(evict, policies[i].name) == 0) {
-            modifiers->evict = (uint8_t)policies[i].evict;
-            known_policy = true;
-        }
-    }
+    modifiers->cache = (uint8_t)cache;
+    modifiers->evict = (uint8_t)evict;
     if (lilac_tile_find_integer(&op->attributes, "isVolatile", 0) != 0) {
         modifiers->flags |= LILAC_SIMT_VOLATILE;
     }
-    return known && known_policy
-               ? true
-               : lilac_lower_unsupported(l, "its cache modifier or eviction policy is unknown");
+    return true;
 }
 
 /* ---- loads and stores -------------------------------------------------------------------- */
