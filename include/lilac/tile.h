@@ -318,8 +318,8 @@ LILAC_API lilac_name lilac_tile_find_text(const lilac_tile_attributes *attribute
 LILAC_API bool lilac_tile_divides(lilac_tile_opcode code);
 /* How a ttg.convert_layout or a tt.gather is to move its elements, by its attribute lilac.movement:
  * "shared" or "shuffles", or "unswizzled": through shared memory in row-major order (a gather: with
- * barriers of the block), to be compared with. Which is an order and no hint: layouts are chosen for
- * it, and what cannot be moved so is refused. */
+ * barriers of the block), to be compared with. Which is an order and no hint: layouts are chosen
+ * for it, and what cannot be moved so is refused. */
 typedef enum lilac_tile_movement {
     LILAC_TILE_MOVEMENT_ANY, /* as is best: no attribute */
     LILAC_TILE_MOVEMENT_SHARED,

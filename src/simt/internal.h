@@ -206,7 +206,8 @@ bool lilac_simt_known_parts(lilac_simt_builder *b, lilac_simt_value value, lilac
 /* ---- loops (opt_rest.c) ------------------------------------------------------------------ */
 
 /* Masks of a loop's last rows from the number of rows left, when that is shorter; the builder is at
- * the start of the body. uses[v], v < count: how often a value is an operand. Whether it changed. */
+ * the start of the body. uses[v], v < count: how often a value is an operand. Whether it changed.
+ */
 bool lilac_simt_count_rest(lilac_simt_builder *b, lilac_simt_body *body, const uint32_t *uses,
                            uint32_t count);
 
