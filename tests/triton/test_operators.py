@@ -7,6 +7,9 @@ from lilac.bench import operators
 
 CASES = operators.cases()
 
+# Words of local memory that ptxas may need beside registers; Triton's kernel needs 124 here.
+SPILLS = {"cumsum_time_f32_64x512x1024": 16}
+
 
 def test_there_are_many():
     assert len(CASES) >= 100
@@ -18,4 +21,6 @@ def test_compiles(case):
     with lilac.triton.enabled():
         kernel = case.launch.compile()
     assert kernel.asm["cubin"][:4] == b"\x7fELF"
-    assert [row.compiler for row in lilac.triton.report()] == ["lilac"]
+    (row,) = lilac.triton.report()
+    assert row.compiler == "lilac"
+    assert row.spills <= SPILLS.get(case.name, 0)
