@@ -32,6 +32,10 @@ static uint32_t scratch_limit(const lilac_lowering *l) {
     return shared / 16 * (warps < 4 ? warps : 4);
 }
 
+static void count(lilac_lowering *l, uint64_t end) {
+    l->shared_bytes = end > l->shared_bytes ? (uint32_t)end : l->shared_bytes;
+}
+
 uint32_t lilac_lower_scratch(lilac_lowering *l, uint64_t bytes) {
     uint64_t start = l->scratch_next;
     if (start + bytes > (uint64_t)l->scratch_begin + scratch_limit(l)) {
@@ -40,7 +44,7 @@ uint32_t lilac_lower_scratch(lilac_lowering *l, uint64_t bytes) {
     uint64_t end = start + bytes;
     l->scratch_next =
         (uint32_t)((end + SCRATCH_ALIGNMENT - 1) / SCRATCH_ALIGNMENT * SCRATCH_ALIGNMENT);
-    l->shared_bytes = end > l->shared_bytes ? (uint32_t)end : l->shared_bytes;
+    count(l, end);
     return (uint32_t)start;
 }
 
@@ -49,6 +53,7 @@ uint32_t lilac_lower_scratch_again(lilac_lowering *l, uint64_t bytes) {
         /* The last interval, which may grow. */
         l->scratch_next = l->again_begin;
     } else if (bytes <= l->again_end - l->again_begin) {
+        count(l, l->again_begin + bytes); /* the interval ends aligned: this may need more of it */
         return l->again_begin;
     }
     l->again_begin = lilac_lower_scratch(l, bytes);
