@@ -1,6 +1,8 @@
 """Tests that need an NVIDIA GPU, PyTorch and Triton; without them each is a visible skip.
 
     LILAC_PACKAGE=DIR python -m pytest -rs tests/gpu      DIR holds the package when it is not installed
+
+Installed, it is tested in torch.compile's worker processes too; from DIR there are none (docs/triton.md).
 """
 
 import os

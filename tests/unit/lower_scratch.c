@@ -9,26 +9,23 @@
     "#r = #ttg.blocked<{sizePerThread = [2, 1], threadsPerWarp = [1, 32], "                        \
     "warpsPerCTA = [1, 2], order = [1, 0]}>\n"                                                     \
     "#s = #ttg.slice<{dim = 1, parent = #r}>\n"
-/* COUNT elements from x on, moved from #a to #b, to where they are in o. */
+/* %<to>: pointers to COUNT elements of %<of>, from FROM on. */
+#define PLACES(to, of, count, from, layout)                                                        \
+    "%" to "r = tt.make_range {start = 0 : i32, end = " count " : i32} : tensor<" count            \
+    "xi32, " layout ">\n"                                                                          \
+    "%" to "f = arith.constant dense<" from "> : tensor<" count "xi32, " layout ">\n"              \
+    "%" to "i = arith.addi %" to "r, %" to "f : tensor<" count "xi32, " layout ">\n"               \
+    "%" to "s = tt.splat %" of " : !tt.ptr<i32> -> tensor<" count "x!tt.ptr<i32>, " layout ">\n"   \
+    "%" to " = tt.addptr %" to "s, %" to "i : tensor<" count "x!tt.ptr<i32>, " layout              \
+    ">, tensor<" count "xi32, " layout ">\n"
+/* COUNT elements of x, moved from #a to #b, to where they are in o. */
 #define MOVE(n, count, from)                                                                       \
-    "%r" n " = tt.make_range {start = 0 : i32, end = " count " : i32} : tensor<" count             \
-    "xi32, #a>\n"                                                                                  \
-    "%f" n " = arith.constant dense<" from "> : tensor<" count "xi32, #a>\n"                       \
-    "%i" n " = arith.addi %r" n ", %f" n " : tensor<" count "xi32, #a>\n"                          \
-    "%p" n " = tt.splat %x : !tt.ptr<i32> -> tensor<" count "x!tt.ptr<i32>, #a>\n"                 \
-    "%q" n " = tt.addptr %p" n ", %i" n " : tensor<" count "x!tt.ptr<i32>, #a>, tensor<" count     \
-    "xi32, #a>\n"                                                                                  \
-    "%v" n " = tt.load %q" n " : tensor<" count "x!tt.ptr<i32>, #a>\n"                             \
+    PLACES("x" n, "x", count, from, "#a")                                                          \
+    PLACES("o" n, "o", count, from, "#b")                                                          \
+    "%v" n " = tt.load %x" n " : tensor<" count "x!tt.ptr<i32>, #a>\n"                             \
     "%m" n " = ttg.convert_layout %v" n " : tensor<" count "xi32, #a> -> tensor<" count            \
     "xi32, #b>\n"                                                                                  \
-    "%t" n " = tt.make_range {start = 0 : i32, end = " count " : i32} : tensor<" count             \
-    "xi32, #b>\n"                                                                                  \
-    "%g" n " = arith.constant dense<" from "> : tensor<" count "xi32, #b>\n"                       \
-    "%j" n " = arith.addi %t" n ", %g" n " : tensor<" count "xi32, #b>\n"                          \
-    "%o" n " = tt.splat %o : !tt.ptr<i32> -> tensor<" count "x!tt.ptr<i32>, #b>\n"                 \
-    "%w" n " = tt.addptr %o" n ", %j" n " : tensor<" count "x!tt.ptr<i32>, #b>, tensor<" count     \
-    "xi32, #b>\n"                                                                                  \
-    "tt.store %w" n ", %m" n " : tensor<" count "x!tt.ptr<i32>, #b>\n"
+    "tt.store %o" n ", %m" n " : tensor<" count "x!tt.ptr<i32>, #b>\n"
 #define SUM(to, from, axis, type, result)                                                          \
     "%" to " = \"tt.reduce\"(%" from ") <{axis = " axis " : i32}> ({\n^bb0(%a0: i32, %a1: i32):\n" \
     "%a2 = arith.addi %a0, %a1 : i32\ntt.reduce.return %a2 : i32\n}) : (" type ") -> " result "\n"
@@ -43,7 +40,7 @@ static void larger_partials_than_before(void **state) {
         "module attributes {\"ttg.num-warps\" = 2 : i32} {\n"
         "tt.func public @k(%x: !tt.ptr<i32>, %o: !tt.ptr<i32>, %s: !tt.ptr<i32>) {\n" MOVE(
             "0", "1024", "0") MOVE("1", "512", "1024")
-            SUM("one", "r1", "0", "tensor<512xi32, #a>",
+            SUM("one", "x1r", "0", "tensor<512xi32, #a>",
                 "i32") "tt.store %s, %one : "
                        "!tt.ptr<i32>\n" MOVE(
                            "2", "1024",
@@ -55,17 +52,10 @@ static void larger_partials_than_before(void **state) {
                                    "parent = #r}>> -> tensor<1x64xi32, #r>\n"
                                    "%h = tt.broadcast %e : tensor<1x64xi32, #r> -> "
                                    "tensor<2x64xi32, #r>\n" SUM(
-                                       "two", "h", "1", "tensor<2x64xi32, #r>",
-                                       "tensor<2xi32, #s>") "%k = tt.make_range {start = 1 : i32, "
-                                                            "end = 3 : i32} : tensor<2xi32, #s>\n"
-                                                            "%l = tt.splat %s : !tt.ptr<i32> -> "
-                                                            "tensor<2x!tt.ptr<i32>, #s>\n"
-                                                            "%z = tt.addptr %l, %k : "
-                                                            "tensor<2x!tt.ptr<i32>, #s>, "
-                                                            "tensor<2xi32, #s>\n"
-                                                            "tt.store %z, %two : "
-                                                            "tensor<2x!tt.ptr<i32>, "
-                                                            "#s>\ntt.return\n}\n}\n";
+                                       "two", "h", "1", "tensor<2x64xi32, #r>", "tensor<2xi32, #s>")
+                                       PLACES("z", "s", "2", "1", "#s") "tt.store %z, %two : "
+                                                                        "tensor<2x!tt.ptr<i32>, "
+                                                                        "#s>\ntt.return\n}\n}\n";
     static int32_t x[MOVED], o[MOVED], sums[3];
     for (int32_t i = 0; i < MOVED; i++) {
         x[i] = 7 * i + 1;

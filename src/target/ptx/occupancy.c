@@ -1,8 +1,8 @@
 /* How many blocks a multiprocessor is to hold: .minnctapersm.
  *
  * Told nothing, an assembler weighs registers against blocks by rules of its own; told a number, it
- * takes the registers that this number allows, if the schedule gets shorter by them. Two kinds of
- * kernels are told one, everything else is left alone.
+ * takes the registers that this number allows, if the schedule gets shorter by them. These kinds of
+ * kernels are told one, everything else is left alone; clusters are, too.
  *
  * Kernels with barriers. The assembler may take one register more than leaves room for another
  * block:
@@ -185,9 +185,9 @@ static uint32_t with_whole_loads(const lilac_simt_kernel *kernel) {
 }
 
 uint32_t lilac_ptx_blocks(const lilac_simt_kernel *kernel) {
-    uint32_t blocks = 0;
-    if (kernel->num_ctas == 1 && lilac_ptx_waits(kernel->body)) {
-        blocks = with_barriers(kernel);
+    if (kernel->num_ctas > 1) {
+        return 0;
     }
-    return blocks > 0 || kernel->num_ctas > 1 ? blocks : with_whole_loads(kernel);
+    uint32_t blocks = lilac_ptx_waits(kernel->body) ? with_barriers(kernel) : 0;
+    return blocks > 0 ? blocks : with_whole_loads(kernel);
 }
