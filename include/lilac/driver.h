@@ -23,6 +23,7 @@ typedef struct lilac_options {
      * ttg.target); what is given here must agree with that. Not given, NULL and 0, is what the
      * module says, or else sm_90a, 4 warps, 1 block a cluster. */
     lilac_target target;
+    const char *kernel;       /* compile this kernel and what it calls only; NULL: the module */
     bool verify;              /* check the IR after each pass, not only what was read */
     const char *print_after;  /* a pass's name, "all", or NULL */
     lilac_text *printed;      /* where print_after goes; not NULL when that is given */
@@ -57,7 +58,7 @@ typedef struct lilac_compilation {
  * before the error is still there. Call clear in either case. Ids of its own: `unknown-pass`
  * (print_after or stop_after names none), `invalid-target` (a launch shape that the device does not
  * have, or a module that is for another one or another device), `no-kernel` (no public function
- * with a body). */
+ * with a body), `unknown-kernel` (none of the name that the options give). */
 LILAC_API LILAC_MUST_USE bool lilac_compile(lilac_compilation *result, lilac_context *context,
                                             uint32_t source, const lilac_options *options);
 /* Frees what a compilation owns; the context is the caller's. */
@@ -67,7 +68,8 @@ LILAC_API void lilac_compilation_clear(lilac_compilation *compilation);
  *   {"name": "softmax", "target": "sm_90a", "num_warps": 8, …, "parameters": [{"name": "o",
  *    "type": "!tt.ptr<f16>"}, …], "conversions": {"count": 1, "cycles": 138.5, "each": [{"source":
  *    ["kernels.py", 12, 8], "made_by": "tt.load", "wanted_by": "tt.store", "from":
- * "#ttg.linear<…>", "to": …, "bits": 16, "loops": 0, "kind": "shared", "cycles": 138.5}]}, "passes":
+ * "#ttg.linear<…>", "to": …, "bits": 16, "loops": 0, "kind": "shared", "cycles": 138.5}]},
+ * "passes":
  * [{"name": "read", "seconds": 1.2e-05, "operations": 24}, …]}
  *
  * The kernel is the module's first; others, when there are any, stand in "more_kernels". What is

@@ -41,6 +41,8 @@ static bool read_source(pipeline *run) {
     run->changed = true;
     run->result->tile = lilac_tile_read(run->result->context, run->source);
     return run->result->tile != NULL &&
+           (run->options->kernel == NULL ||
+            lilac_kernel_select(run->result->tile, run->source, run->options->kernel)) &&
            lilac_target_take(&run->result->target, run->result->tile, run->source);
 }
 

@@ -316,7 +316,7 @@ class Layout(CommandTest):
         self.assertEqual(self.lilac("layout", "--as", "cute", xor).stdout,
                          "Sw<1,1,-1> o 0 o (2,(2,2)):(2,(1,4))\n")
         done = self.lilac("layout", "--as", "text", BLOCKED, status=USAGE)
-        self.assertIn("--as takes layout, cute or offsets", done.stderr)
+        self.assertIn("--as takes layout, linear, cute or offsets", done.stderr)
 
     def test_nothing(self):
         self.assertEqual(self.lilac("layout", "-", input="").stdout, "")

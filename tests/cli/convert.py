@@ -86,7 +86,7 @@ class MovementTest(cli.CommandTest):
 
     def check_usage(self, subcommand):
         for words, hint in [
-                ([], "two tensor types, or - for pairs of them"), ([ROW], "two tensor types"),
+                ([], "two tensor types, or a file or - with pairs of them"), ([ROW], "two tensor types"),
                 ([ROW, COLUMN, ROW], "two tensor types"), (["-", "-", "-"], "two tensor types"),
                 ([ROW, COLUMN, "--target", "sm_1"], "no device 'sm_1'"),
                 ([ROW, COLUMN, "--scratch", "many"], "a number of bytes, not 'many'"),

@@ -66,22 +66,18 @@ bool read_number(const char *string, uint64_t most, uint64_t *value);
 /* Is there one operand? -1 to go on, or STATUS_USAGE. `done` is what happens to the file:
  * "compiled". */
 int check_one_file(const subcommand *command, const string_list *operands, const char *done);
+/* A word of a fixed list; a row without a name ends it. */
+typedef struct choice {
+    const char *name;
+    int value;
+} choice;
+
+/* The value of the word given to an option. -1 to go on, or STATUS_USAGE: the message lists the
+ * words and suggests one. At most 16 words. */
+int choice_read(const subcommand *command, const char *option, const char *word,
+                const choice *choices, int *value);
 /* The name of the table nearest to one that is not in it, or NULL when none is near. */
 const char *nearest_name(const char *wanted, const char *const *names, size_t count);
-
-/* ---- a question a line (lines.c) --------------------------------------------------------- */
-
-/* What to do with each line of standard input: answer it (bytes start … end of the scanner's text;
- * the scanner stands anywhere), or refuse all that is left when the input cannot be taken in. */
-typedef struct line_answers {
-    void (*answer)(void *data, lilac_scanner *scanner, size_t start, size_t end);
-    void (*refuse)(void *data, lilac_context *context);
-} line_answers;
-
-/* False when standard input cannot be read, which is reported. */
-bool each_line(const line_answers *answers, void *data);
-/* Puts the scanner at byte `start` of its text and lets it see no further than `end`. */
-void scanner_hold(lilac_scanner *scanner, size_t start, size_t end);
 
 extern const subcommand bench_command, compile_command, conflicts_command, convert_command,
     layout_command, run_command, swizzle_command, view_command;
@@ -108,6 +104,9 @@ typedef struct target_options {
 /* clang-format on */
 
 void target_options_init(target_options *target);
+/* What --list-devices and --list-passes print; the exit status. */
+int list_devices(void);
+int list_passes(void);
 /* The device of that name (NULL: not given, and left as it is); -1, or STATUS_USAGE. */
 int device_find(const subcommand *command, const lilac_arch **arch, const char *name);
 /* Into the library's options; -1, or STATUS_USAGE when no device has that shape. */
@@ -126,6 +125,8 @@ uint32_t source_read(lilac_context *context, const char *path);
 /* Replaces a file in one step (a device or a pipe is written to directly); NULL is standard output.
  * False when that failed: reported, and what was there before is still there. */
 bool file_write(const char *path, const void *bytes, size_t size);
+/* Do two paths name one regular file? */
+bool is_same_file(const char *a, const char *b);
 /* Prints the context's diagnostics on standard error, and forgets them. */
 void print_diagnostics(lilac_context *context);
 

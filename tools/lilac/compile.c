@@ -1,38 +1,35 @@
 /* lilac compile: a TTIR file to PTX, or to what stands on the way there. */
 #include "command.h"
 
+#include <lilac/engine.h>
+
 #include <stdio.h>
 #include <string.h>
 
-/* What --emit can ask for, the pass after which it is there, and what it is called in the help. */
-typedef enum emission { EMIT_PTX, EMIT_SIMT, EMIT_TILE, EMIT_JSON, EMIT_COUNT } emission;
+/* What --emit can ask for, and the pass after which it is there; NULL: the last. */
+typedef enum emission { EMIT_TILE, EMIT_SIMT, EMIT_PTX, EMIT_JSON, EMIT_COUNT } emission;
 
-static const struct {
-    const char *name;
-    const char *stop_after; /* NULL: runs to the end */
-} emissions[EMIT_COUNT] = {
-    [EMIT_PTX] = {"ptx", NULL},
-    [EMIT_SIMT] = {"simt", "dce"},
-    [EMIT_TILE] = {"tile", "assign_layouts"},
-    [EMIT_JSON] = {"json", NULL},
+static const char *const last_pass[EMIT_COUNT] = {
+    [EMIT_TILE] = "assign_layouts",
+    [EMIT_SIMT] = "dce",
 };
 
 typedef struct compile_job {
     string_list operands;
     target_options target;
     const char *output, *emit, *print_after;
-    bool time, json, line_info, verify;
+    const char *kernel;
+    bool time, json, line_info, verify, verbose, list_devices, list_passes;
     emission emission;
 } compile_job;
 
 static int read_emission(const subcommand *command, compile_job *request) {
-    for (int e = 0; e < EMIT_COUNT; e++) {
-        if (strcmp(request->emit, emissions[e].name) == 0) {
-            request->emission = (emission)e;
-            return -1;
-        }
-    }
-    return usage_error(command, "--emit takes tile, simt, ptx or json, not '%s'", request->emit);
+    static const choice kinds[] = {
+        {"tile", EMIT_TILE}, {"simt", EMIT_SIMT}, {"ptx", EMIT_PTX}, {"json", EMIT_JSON}, {0}};
+    int kind = 0;
+    const int status = choice_read(command, "--emit", request->emit, kinds, &kind);
+    request->emission = (emission)kind;
+    return status;
 }
 
 static int check_pass(const subcommand *command, const char *name) {
@@ -116,6 +113,36 @@ static bool write_results(const compile_job *request, const lilac_options *optio
     return good;
 }
 
+/* What ptxas -v says of machine code, of the PTX: on standard error, a line a kernel. */
+static void print_summary(const lilac_compilation *compilation) {
+    double seconds = 0;
+    lilac_arena *arena = lilac_arena_create();
+    for (uint32_t i = 0; i < compilation->pass_count; i++) {
+        seconds += compilation->passes[i].seconds;
+    }
+    for (const lilac_tile_function *f = compilation->tile->functions; f != NULL; f = f->next) {
+        if (!f->is_public || f->body == NULL) {
+            continue;
+        }
+        lilac_conversion_report report;
+        lilac_engine_conversions(&report, arena, f, &compilation->target);
+        fprintf(stderr, "lilac: kernel '%s' for %s: %u warps, %u layout conversion%s", f->name,
+                compilation->target.arch->name, compilation->target.num_warps, report.count,
+                report.count == 1 ? "" : "s");
+        const lilac_simt_kernel *kernel =
+            compilation->simt != NULL ? compilation->simt->kernels : NULL;
+        while (kernel != NULL && strcmp(kernel->name, f->name) != 0) {
+            kernel = kernel->next;
+        }
+        if (kernel != NULL) {
+            fprintf(stderr, ", %u bytes of shared memory", kernel->shared_bytes);
+        }
+        fputc('\n', stderr);
+    }
+    fprintf(stderr, "lilac: compiled in %.1f µs\n", 1e6 * seconds);
+    lilac_arena_destroy(arena);
+}
+
 static int compile_file(const compile_job *request, const lilac_options *options) {
     lilac_context *context = lilac_context_create();
     const uint32_t source = source_read(context, request->operands.list[0]);
@@ -123,6 +150,9 @@ static int compile_file(const compile_job *request, const lilac_options *options
     bool good = source != 0 && lilac_compile(&compilation, context, source, options);
     fwrite(lilac_text_get(options->printed), 1, options->printed->length, stderr);
     print_diagnostics(context);
+    if (request->verbose && good) {
+        print_summary(&compilation);
+    }
     if (request->time && source != 0) {
         lilac_text times;
         lilac_text_init(&times);
@@ -153,14 +183,19 @@ static int compile_request(const subcommand *command, compile_job *request) {
     if (status < 0) {
         status = check_one_file(command, &request->operands, "compiled");
     }
+    if (status < 0 && request->output != NULL &&
+        is_same_file(request->operands.list[0], request->output)) {
+        status = usage_error(command, "-o %s is the file that is compiled", request->output);
+    }
     if (status >= 0) {
         return status;
     }
     lilac_text printed;
     lilac_text_init(&printed);
+    options.kernel = request->kernel;
     options.print_after = request->print_after;
     options.printed = &printed;
-    options.stop_after = emissions[request->emission].stop_after;
+    options.stop_after = last_pass[request->emission];
     options.verify = request->verify;
     options.line_info = request->line_info;
     options.comments = request->line_info;
@@ -180,8 +215,17 @@ static int compile_run(const subcommand *command, int argc, char **argv) {
          "kernel with its layouts) or json (what a launcher must\n"
          "know, and each pass's time and operations)"},
         TARGET_OPTION_ROWS(request.target),
+        {"--kernel", NULL, OPTION_TEXT, &request.kernel, "NAME",
+         "compile this kernel alone, when the file has several"},
         {"--print-after", NULL, OPTION_TEXT, &request.print_after, "PASS",
          "print the program after that pass, or after all, on\nstandard error"},
+        {"--list-passes", NULL, OPTION_FLAG, &request.list_passes, NULL,
+         "print the names of the passes, in order, and exit"},
+        {"--list-devices", NULL, OPTION_FLAG, &request.list_devices, NULL,
+         "print the names and facts of the devices, and exit"},
+        {"--verbose", "-v", OPTION_FLAG, &request.verbose, NULL,
+         "print each kernel's warps, shared memory, conversions and\n"
+         "the time on standard error"},
         {"--verify", NULL, OPTION_FLAG, &request.verify, NULL,
          "check the program after every pass"},
         {"--time", NULL, OPTION_FLAG, &request.time, NULL,
@@ -194,7 +238,9 @@ static int compile_run(const subcommand *command, int argc, char **argv) {
         {0},
     };
     int status = options_read(command, table, argc, argv, &request.operands);
-    if (status < 0) {
+    if (status < 0 && (request.list_devices || request.list_passes)) {
+        status = (request.list_devices ? list_devices : list_passes)();
+    } else if (status < 0) {
         status = compile_request(command, &request);
     }
     strings_clear(&request.operands);

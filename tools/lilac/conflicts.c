@@ -144,6 +144,7 @@ static void put_table(lilac_text *out, const conflicts_pair *pair) {
     const lilac_movement_access *a = &pair->access;
     const uint64_t least = a->instructions * a->transactions;
     const uint32_t elements = 1U << a->vector_bits;
+    put_pair_place(out, pair->types);
     lilac_text_put(out, pair->types->text[0], pair->types->length[0]);
     lilac_text_puts(out, "\nin ");
     lilac_text_put(out, pair->types->text[1], pair->types->length[1]);
@@ -213,14 +214,36 @@ static void answer(void *data, lilac_context *context, const type_pair *types) {
     }
 }
 
+/* The tensor and the memory of an access to shared memory. */
+static bool pair_of_access(const lilac_tile_op *op, const lilac_tile_type *types[2]) {
+    switch (op->code) {
+    case LILAC_TILE_OP_TTG_LOCAL_ALLOC:
+        types[0] = op->operand_count > 0 ? op->operands[0].value->type : NULL;
+        types[1] = op->results[0].type;
+        return types[0] != NULL;
+    case LILAC_TILE_OP_TTG_LOCAL_LOAD:
+        types[0] = op->results[0].type;
+        types[1] = op->operands[0].value->type;
+        return true;
+    case LILAC_TILE_OP_TTG_LOCAL_STORE:
+        types[0] = op->operands[0].value->type;
+        types[1] = op->operands[1].value->type;
+        return true;
+    default:
+        return false;
+    }
+}
+
 static int conflicts_run(const subcommand *command, int argc, char **argv) {
     conflicts_answers answers = {0};
     const char *target = NULL;
+    type_scope scope = {0};
     string_list types = {0};
     const option_row table[] = {
         {"--json", NULL, OPTION_FLAG, &answers.json, NULL,
          "one JSON value a pair: {\"instructions\": n, \"wavefronts\": n,\n"
          "\"conflicts\": n, \"simulated_wavefronts\": n}"},
+        TYPE_SCOPE_ROWS(scope),
         {"--target", NULL, OPTION_TEXT, &target, "DEVICE",
          "whose shared memory (sm_90a; gfx942 for tensors with 64 lanes a warp)"},
         {0},
@@ -230,26 +253,33 @@ static int conflicts_run(const subcommand *command, int argc, char **argv) {
         status = device_find(command, &answers.arch, target);
     }
     if (status < 0) {
-        status =
-            pairs_run(command, &types, "a tensor type and a layout of memory", answer, &answers);
+        status = type_scope_check(command, &scope);
+    }
+    if (status < 0) {
+        const pair_source source = {"a tensor type and a layout of memory", pair_of_access, &scope};
+        status = pairs_run(command, &types, &source, answer, &answers);
     }
     strings_clear(&types);
+    type_scope_clear(&scope);
     lilac_text_clear(&answers.all.text);
     return status;
 }
 
 const subcommand conflicts_command = {
     .name = "conflicts",
-    .usage = "TYPE MEMORY [--json] [--target DEVICE]",
+    .usage = "TYPE MEMORY|FILE [--json] [--target DEVICE]",
     .summary = "bank conflicts of a tensor in shared memory",
-    .help = "Counts the wavefronts of storing a tensor in shared memory, which are also those of\n"
-            "loading it, by formula and on the simulator. Instructions and wavefronts are of all\n"
-            "the warps of a block; conflicts are the wavefronts of a transaction (a whole\n"
-            "instruction, unless its lanes take more than one word a bank) beyond the first.\n"
-            "MEMORY is a memdesc type, a CuTe layout such as (32,32):(32,1), or a form of memory\n"
-            "such as row_major, as `lilac layout` takes them.\n"
-            "- instead of the types stands for standard input, one pair a line with a tab between\n"
-            "the two. A pair that is refused answers null, and the exit status is 1; it is 3 when\n"
-            "the simulation of a pair and the formula disagree.",
+    .help =
+        "Counts the wavefronts of storing a tensor in shared memory, which are also those of\n"
+        "loading it, by formula and on the simulator. Instructions and wavefronts are of all\n"
+        "the warps of a block; conflicts are the wavefronts of a transaction (a whole\n"
+        "instruction, unless its lanes take more than one word a bank) beyond the first.\n"
+        "MEMORY is a memdesc type, a CuTe layout such as (32,32):(32,1), or a form of memory\n"
+        "such as row_major, as `lilac layout` takes them.\n"
+        "Instead of the types a file, or - for standard input, gives one pair a line with a tab\n"
+        "between the two, or is a TTGIR module, each of whose accesses to shared memory\n"
+        "(ttg.local_alloc with a value, ttg.local_load, ttg.local_store) is a pair. A pair that\n"
+        "is refused answers null, and the exit status is 1; it is 3 when\n"
+        "the simulation of a pair and the formula disagree.",
     .run = conflicts_run,
 };

@@ -70,6 +70,7 @@ static void put_text(lilac_text *out, const conversion *c) {
 }
 
 static void put_line(lilac_text *out, const conversion *c) {
+    put_pair_place(out, c->types);
     lilac_text_puts(out, lilac_movement_kind_name(c->plan.kind));
     const char *separator = ": ";
     for (uint32_t i = 0; i < JUDGED_COUNTS; i++) {
@@ -122,15 +123,6 @@ static void answer(void *data, lilac_context *context, const type_pair *types) {
 
 /* ---- the command line ------------------------------------------------------------------- */
 
-static int find_word(const char *word, const char *const *words, int count) {
-    for (int i = 0; i < count; i++) {
-        if (strcmp(words[i], word) == 0) {
-            return i;
-        }
-    }
-    return -1;
-}
-
 typedef struct convert_words {
     const char *target, *emit, *through, *scratch;
     bool json;
@@ -138,14 +130,15 @@ typedef struct convert_words {
 
 static int read_emit(const subcommand *command, convert_answers *answers,
                      const convert_words *words) {
-    static const char *const emits[] = {"json", "simt", "ptx"};
-    static const convert_form forms[] = {CONVERT_JSON, CONVERT_SIMT, CONVERT_PTX};
+    static const choice forms[] = {
+        {"ptx", CONVERT_PTX}, {"simt", CONVERT_SIMT}, {"json", CONVERT_JSON}, {0}};
     if (words->emit != NULL) {
-        const int emit = find_word(words->emit, emits, 3);
-        if (emit < 0) {
-            return usage_error(command, "--emit takes ptx, simt or json, not '%s'", words->emit);
+        int form = 0;
+        const int status = choice_read(command, "--emit", words->emit, forms, &form);
+        if (status >= 0) {
+            return status;
         }
-        answers->form = forms[emit];
+        answers->form = (convert_form)form;
     }
     if (words->json && answers->form != CONVERT_TEXT && answers->form != CONVERT_JSON) {
         return usage_error(command, "--json and --emit %s cannot both be", words->emit);
@@ -154,31 +147,26 @@ static int read_emit(const subcommand *command, convert_answers *answers,
         answers->form = CONVERT_JSON;
     }
     if (answers->all.a_line && answers->form > CONVERT_JSON) {
-        return usage_error(command, "--emit %s takes one pair, not standard input", words->emit);
+        return usage_error(command, "--emit %s takes one pair, not a file of them", words->emit);
     }
     return -1;
 }
 
 static int read_words(const subcommand *command, convert_answers *answers,
                       const convert_words *words) {
-    static const char *const ways[] = {
-        [LILAC_MOVEMENT_ANY] = "any",
-        [LILAC_MOVEMENT_BY_SHUFFLES] = "shuffles",
-        [LILAC_MOVEMENT_BY_SHARED] = "shared",
-        [LILAC_MOVEMENT_UNSWIZZLED] = "unswizzled",
-    };
+    static const choice strategies[] = {{"any", LILAC_MOVEMENT_ANY},
+                                        {"shuffles", LILAC_MOVEMENT_BY_SHUFFLES},
+                                        {"shared", LILAC_MOVEMENT_BY_SHARED},
+                                        {"unswizzled", LILAC_MOVEMENT_UNSWIZZLED},
+                                        {0}};
     int status = device_find(command, &answers->device.arch, words->target);
+    if (status < 0 && words->through != NULL) {
+        int strategy = 0;
+        status = choice_read(command, "--through", words->through, strategies, &strategy);
+        answers->options.way = (lilac_movement_way)strategy;
+    }
     if (status >= 0) {
         return status;
-    }
-    if (words->through != NULL) {
-        const int way = find_word(words->through, ways, 4);
-        if (way < 0) {
-            return usage_error(command,
-                               "--through takes any, shuffles, shared or unswizzled, not '%s'",
-                               words->through);
-        }
-        answers->options.way = (lilac_movement_way)way;
     }
     status = conversion_scratch(command, &answers->options, words->scratch);
     return status < 0 ? read_emit(command, answers, words) : status;
@@ -187,6 +175,7 @@ static int read_words(const subcommand *command, convert_answers *answers,
 static int convert_run(const subcommand *command, int argc, char **argv) {
     convert_answers answers = {0};
     convert_words words = {0};
+    type_scope scope = {0};
     string_list types = {0};
     const option_row table[] = {
         {"--json", NULL, OPTION_FLAG, &words.json, NULL,
@@ -199,26 +188,32 @@ static int convert_run(const subcommand *command, int argc, char **argv) {
          "unswizzled (row-major memory)"},
         {"--scratch", NULL, OPTION_TEXT, &words.scratch, "BYTES",
          "shared memory that it may take (a quarter of what a block can have)"},
+        TYPE_SCOPE_ROWS(scope),
         {"--target", NULL, OPTION_TEXT, &words.target, "DEVICE",
          "whose prices and instructions (sm_90a; gfx942 for 64 lanes a warp)"},
         {0},
     };
     int status = options_read(command, table, argc, argv, &types);
-    answers.all.a_line = types.count == 1;
+    answers.all.a_line = pairs_are_lines(&types);
     if (status < 0) {
         status = read_words(command, &answers, &words);
     }
     if (status < 0) {
-        status = pairs_run(command, &types, "two tensor types", answer, &answers);
+        status = type_scope_check(command, &scope);
+    }
+    if (status < 0) {
+        const pair_source source = {"two tensor types", pair_of_conversion, &scope};
+        status = pairs_run(command, &types, &source, answer, &answers);
     }
     strings_clear(&types);
+    type_scope_clear(&scope);
     lilac_text_clear(&answers.all.text);
     return status;
 }
 
 const subcommand convert_command = {
     .name = "convert",
-    .usage = "SRC DST [--through WAY] [--emit FORM] [--json] …",
+    .usage = "SRC DST|FILE [--through WAY] [--emit FORM] [--json] …",
     .summary = "moving a tensor between two layouts: the plan, its price, a check",
     .help =
         "Plans how the registers of all threads get from one layout of a tensor to another: by\n"
@@ -226,9 +221,10 @@ const subcommand convert_command = {
         "bits go where and why, what that takes and what the least possible is. The kernel\n"
         "runs on the simulator every time; each register of each thread is compared, and\n"
         "what was counted with what was planned.\n"
-        "SRC and DST are tensor types with layouts, as `lilac layout` takes them. - instead of\n"
-        "them stands for standard input, one pair a line with a tab between the two; each is\n"
-        "answered on a line. A pair that is refused answers null, and the exit status is 1; it\n"
-        "is 3 when the simulation of a pair and its plan disagree.",
+        "SRC and DST are tensor types with layouts, as `lilac layout` takes them. Instead of them\n"
+        "a file, or - for standard input, gives one pair a line with a tab between the two, or is\n"
+        "a TTGIR module, each of whose ttg.convert_layout operations is a pair; each is answered\n"
+        "on a line. A pair that is refused answers null, and the exit status is 1; it is 3 when\n"
+        "the simulation of a pair and its plan disagree.",
     .run = convert_run,
 };

@@ -59,6 +59,13 @@ uint32_t source_read(lilac_context *context, const char *path) {
     return source;
 }
 
+bool is_same_file(const char *a, const char *b) {
+    struct stat first, second;
+    return strcmp(a, "-") != 0 && strcmp(b, "-") != 0 && stat(a, &first) == 0 &&
+           stat(b, &second) == 0 && S_ISREG(first.st_mode) && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
 static bool write_stream(FILE *file, const char *name, const void *bytes, size_t size) {
     if (fwrite(bytes, 1, size, file) != size || fflush(file) != 0) {
         return file_error("cannot write %s: %s", name, strerror(errno));

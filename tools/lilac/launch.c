@@ -58,6 +58,7 @@ int launch_request_check(const subcommand *command, launch_request *request, lil
         status = check_pairs(command, &request->arguments, "--arg", "NAME=VALUE");
     }
     options->verify = request->verify;
+    options->kernel = request->kernel;
     return status;
 }
 
@@ -75,32 +76,6 @@ bool launch_read(prepared_launch *prepared, const launch_request *request) {
     return prepared->source != 0;
 }
 
-static const lilac_simt_kernel *find_kernel(const prepared_launch *prepared) {
-    const lilac_simt_kernel *kernels = prepared->compilation.simt->kernels;
-    const char *wanted = prepared->request->kernel;
-    if (wanted == NULL && kernels->next == NULL) {
-        return kernels;
-    }
-    for (const lilac_simt_kernel *k = kernels; k != NULL && wanted != NULL; k = k->next) {
-        if (strcmp(k->name, wanted) == 0) {
-            return k;
-        }
-    }
-    const lilac_position position = prepared->compilation.tile->functions->position;
-    if (wanted == NULL) {
-        lilac_error(prepared->context, position, 0, "unknown-kernel",
-                    "there are several kernels here: say which with --kernel NAME");
-    } else {
-        lilac_error(prepared->context, position, 0, "unknown-kernel",
-                    "there is no kernel '%s' here", wanted);
-    }
-    for (const lilac_simt_kernel *k = kernels; k != NULL; k = k->next) {
-        lilac_note(prepared->context, (lilac_position){0, 0}, k->location, "there is '%s'",
-                   k->name);
-    }
-    return NULL;
-}
-
 static const lilac_tile_function *find_function(const lilac_compilation *compilation,
                                                 const char *name) {
     const lilac_tile_function *function = compilation->tile->functions;
@@ -108,6 +83,20 @@ static const lilac_tile_function *find_function(const lilac_compilation *compila
         function = function->next;
     }
     return function;
+}
+
+static const lilac_simt_kernel *find_kernel(const prepared_launch *prepared) {
+    const lilac_simt_kernel *kernels = prepared->compilation.simt->kernels;
+    if (kernels->next == NULL) {
+        return kernels;
+    }
+    lilac_error(prepared->context, prepared->compilation.tile->functions->position, 0,
+                "unknown-kernel", "this module has several kernels: choose one with --kernel NAME");
+    for (const lilac_simt_kernel *k = kernels; k != NULL; k = k->next) {
+        lilac_note(prepared->context, find_function(&prepared->compilation, k->name)->position,
+                   k->location, "kernel '%s' is here", k->name);
+    }
+    return NULL;
 }
 
 bool launch_prepare(prepared_launch *prepared, const lilac_options *options) {

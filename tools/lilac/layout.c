@@ -16,17 +16,14 @@ typedef struct layout_answers {
     bool json;
     bool refused; /* any of them */
     lilac_text text;
+    type_scope scope;
 } layout_answers;
 
-static bool answer_layout(layout_answers *answers, lilac_scanner *scanner) {
-    laid_out_type type;
-    if (!type_read(scanner, &type)) {
-        return false;
-    }
+static bool put_layout(layout_answers *answers, const laid_out_type *type) {
     if (answers->json) {
-        lilac_layout_json(&answers->text, &type.layout);
+        lilac_layout_json(&answers->text, &type->layout);
     } else {
-        lilac_layout_print(&answers->text, &type.layout);
+        lilac_layout_print(&answers->text, &type->layout);
     }
     return true;
 }
@@ -68,72 +65,84 @@ static bool pad_cute(lilac_cute *cute, const laid_out_type *type, lilac_reason *
            lilac_cute_pad(cute, type->padding_count, interval, padding, why);
 }
 
-static bool read_cute(lilac_scanner *scanner, lilac_cute *cute) {
-    if (form_at(scanner)) {
-        layout_form form;
-        return form_read(scanner, &form) && form_cute(scanner->context, cute, &form);
-    }
-    const lilac_position position = lilac_scanner_position(scanner);
-    laid_out_type type;
-    lilac_reason why = {""};
-    if (!type_read(scanner, &type)) {
-        return false;
-    }
-    if (!lilac_cute_of_layout(cute, &type.layout, &why) || !pad_cute(cute, &type, &why)) {
-        lilac_error(scanner->context, position, 0, "no-cute-layout", "%s", why.text);
-        return false;
-    }
-    return true;
-}
-
-static bool answer_cute(layout_answers *answers, lilac_scanner *scanner) {
-    lilac_cute cute;
-    if (!read_cute(scanner, &cute)) {
-        return false;
-    }
+static void put_cute(layout_answers *answers, const lilac_cute *cute) {
     if (answers->json) {
-        put_cute_json(&answers->text, &cute);
+        put_cute_json(&answers->text, cute);
     } else {
-        lilac_cute_print(&answers->text, &cute);
+        lilac_cute_print(&answers->text, cute);
     }
-    return true;
 }
 
-static bool read_offsets(lilac_scanner *scanner, lilac_layout *map) {
-    if (form_at(scanner)) {
-        layout_form form;
-        return form_read(scanner, &form) && form_offsets(scanner->context, map, &form);
-    }
-    const lilac_position position = lilac_scanner_position(scanner);
-    laid_out_type type;
-    lilac_reason why = {"a tensor spread over registers, lanes and warps has no offsets"};
-    if (!type_read(scanner, &type)) {
-        return false;
-    }
-    if (lilac_layout_in(&type.layout, "register") >= 0 ||
-        !lilac_layout_invert(map, &type.layout, &why)) {
-        lilac_error(scanner->context, position, 0, "no-offsets", "%s", why.text);
-        return false;
-    }
-    return true;
-}
-
-static bool answer_offsets(layout_answers *answers, lilac_scanner *scanner) {
+/* Answers with a form of a type's layout. False, with the reason and a diagnostic's id: it has no
+ * such form. */
+static bool put_type(layout_answers *answers, const laid_out_type *type, lilac_reason *why,
+                     const char **id) {
+    lilac_cute cute;
     lilac_layout map;
-    if (!read_offsets(scanner, &map)) {
+    switch (answers->form) {
+    case ANSWER_LAYOUT:
+        return put_layout(answers, type);
+    case ANSWER_CUTE:
+        *id = "no-cute-layout";
+        if (!lilac_cute_of_layout(&cute, &type->layout, why) || !pad_cute(&cute, type, why)) {
+            return false;
+        }
+        put_cute(answers, &cute);
+        return true;
+    case ANSWER_OFFSETS:
+        *id = "no-offsets";
+        *why = (lilac_reason){"a tensor spread over registers, lanes and warps has no offsets"};
+        if (type_is_distributed(type) || !lilac_layout_invert(&map, &type->layout, why)) {
+            return false;
+        }
+        lilac_layout_json(&answers->text, &map);
+        return true;
+    }
+    return false;
+}
+
+/* A layout that is written out may have a CuTe layout or offsets although it has no inverse. */
+static bool answer_form_of(layout_answers *answers, lilac_scanner *scanner) {
+    layout_form form;
+    lilac_cute cute;
+    lilac_layout map;
+    if (!form_read(scanner, &form)) {
+        return false;
+    }
+    if (answers->form == ANSWER_CUTE) {
+        if (!form_cute(scanner->context, &cute, &form)) {
+            return false;
+        }
+        put_cute(answers, &cute);
+        return true;
+    }
+    if (!form_offsets(scanner->context, &map, &form)) {
         return false;
     }
     lilac_layout_json(&answers->text, &map);
     return true;
 }
 
+static bool answer_one(layout_answers *answers, lilac_scanner *scanner) {
+    if (answers->form != ANSWER_LAYOUT && form_at(scanner)) {
+        return answer_form_of(answers, scanner);
+    }
+    const lilac_position position = lilac_scanner_position(scanner);
+    laid_out_type type;
+    lilac_reason why = {""};
+    const char *id = NULL;
+    if (!type_read(scanner, &answers->scope, &type)) {
+        return false;
+    }
+    if (!put_type(answers, &type, &why, &id)) {
+        lilac_error(scanner->context, position, 0, id, "%s", why.text);
+        return false;
+    }
+    return true;
+}
+
 static void answer(layout_answers *answers, lilac_scanner *scanner) {
-    static bool (*const by_form[])(layout_answers *, lilac_scanner *) = {
-        [ANSWER_LAYOUT] = answer_layout,
-        [ANSWER_CUTE] = answer_cute,
-        [ANSWER_OFFSETS] = answer_offsets,
-    };
-    if (!by_form[answers->form](answers, scanner)) {
+    if (!answer_one(answers, scanner)) {
         lilac_text_puts(&answers->text, "null");
         answers->refused = true;
     }
@@ -152,6 +161,7 @@ static void answer_argument(layout_answers *answers, const char *type, uint32_t 
     lilac_context *context = lilac_context_create();
     char name[32];
     snprintf(name, sizeof name, "<argument %u>", number);
+    type_scope_enter(&answers->scope, context);
     const uint32_t source = lilac_source_add(context, name, type, strlen(type));
     if (source == 0) {
         refuse(answers, context);
@@ -168,61 +178,170 @@ static void answer_line(void *data, lilac_scanner *scanner, size_t start, size_t
     answer(data, scanner);
 }
 
+/* ---- modules ---------------------------------------------------------------------------- */
+
+/* The types of a module, each once, in the order in which they appear. */
+typedef struct module_types {
+    layout_answers *answers;
+    lilac_context *context;
+    const lilac_tile_type **seen;
+    uint32_t count;
+} module_types;
+
+static bool is_new(module_types *types, const lilac_tile_type *type) {
+    for (uint32_t i = 0; i < types->count; i++) {
+        if (types->seen[i] == type) {
+            return false;
+        }
+    }
+    if ((types->count & (types->count - 1)) == 0) {
+        const size_t capacity = types->count == 0 ? 1 : 2 * (size_t)types->count;
+        types->seen = lilac_heap_grow(types->seen, capacity * sizeof *types->seen);
+    }
+    types->seen[types->count++] = type;
+    return true;
+}
+
+/* {"type": …, "layout": …}, or the type, a tab and the layout. */
+static void answer_type(module_types *types, const lilac_tile_type *tile, lilac_position position) {
+    layout_answers *answers = types->answers;
+    laid_out_type type;
+    lilac_text name;
+    lilac_reason why = {""};
+    const char *id = NULL;
+    if (!type_of_tile(types->context, tile, &type) || !is_new(types, tile)) {
+        return;
+    }
+    lilac_text_init(&name);
+    lilac_tile_print_type(&name, tile);
+    if (answers->json) {
+        lilac_text_puts(&answers->text, "{\"type\": ");
+        lilac_text_json(&answers->text, lilac_text_get(&name), name.length);
+        lilac_text_puts(&answers->text, ", \"layout\": ");
+    } else {
+        lilac_text_printf(&answers->text, "%s\t", lilac_text_get(&name));
+    }
+    if (!put_type(answers, &type, &why, &id)) {
+        lilac_error(types->context, position, 0, id, "%s", why.text);
+        lilac_text_puts(&answers->text, "null");
+        answers->refused = true;
+    }
+    lilac_text_puts(&answers->text, answers->json ? "}\n" : "\n");
+    lilac_text_clear(&name);
+}
+
+static void answer_op(void *data, const lilac_tile_op *op) {
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+        answer_type(data, op->operands[i].value->type, op->position);
+    }
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        answer_type(data, op->results[i].type, op->position);
+    }
+}
+
+static void answer_module(layout_answers *answers, const char *name, const lilac_text *input) {
+    module_types types = {.answers = answers, .context = lilac_context_create()};
+    const uint32_t source =
+        lilac_source_add(types.context, name, lilac_text_get(input), input->length);
+    if (source == 0 || !module_each_op(types.context, source, answer_op, &types)) {
+        refuse(answers, types.context);
+    } else if (types.count == 0) {
+        lilac_error(types.context, (lilac_position){source, 0}, 0, "no-layouts",
+                    "no type of this module has a layout; lilac compile --emit tile gives the "
+                    "tensors of TTIR layouts");
+        refuse(answers, types.context);
+    }
+    print_diagnostics(types.context);
+    lilac_heap_free(types.seen);
+    lilac_context_destroy(types.context);
+}
+
+static bool answer_file(layout_answers *answers, const char *path) {
+    lilac_text input;
+    lilac_text_init(&input);
+    const bool read = file_read(path, &input);
+    const char *name = strcmp(path, "-") == 0 ? "<stdin>" : path;
+    if (read && module_at(lilac_text_get(&input), input.length)) {
+        answer_module(answers, name, &input);
+    } else if (read) {
+        each_line(name, &input, &(line_answers){answer_line, refuse}, answers, &answers->scope);
+    }
+    lilac_text_clear(&input);
+    return read;
+}
+
+/* ---- all of them ------------------------------------------------------------------------ */
+
 static int answer_all(layout_answers *answers, const string_list *types) {
     bool good = true;
     for (uint32_t i = 0; i < types->count; i++) {
-        if (strcmp(types->list[i], "-") == 0) {
-            good &= each_line(&(line_answers){answer_line, refuse}, answers);
+        const char *type = types->list[i];
+        if (strcmp(type, "-") == 0 || operand_is_file(type)) {
+            good &= answer_file(answers, type);
         } else {
-            answer_argument(answers, types->list[i], i + 1);
+            answer_argument(answers, type, i + 1);
         }
     }
     good &= file_write(NULL, lilac_text_get(&answers->text), answers->text.length);
     return good && !answers->refused ? STATUS_DONE : STATUS_REFUSED;
 }
 
-static int read_form(const subcommand *command, const char *name, answer_form *form) {
-    static const char *const names[] = {"layout", "cute", "offsets"};
-    for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            *form = (answer_form)i;
-            return -1;
-        }
+static int answer_operands(const subcommand *command, layout_answers *answers,
+                           const string_list *operands) {
+    string_list types = {0};
+    int status = STATUS_REFUSED;
+    if (type_scope_take(&answers->scope, operands, &types)) {
+        status = types.count == 0 ? usage_error(command, "which type's layout?")
+                                  : answer_all(answers, &types);
     }
-    return usage_error(command, "--as takes layout, cute or offsets, not '%s'", name);
+    strings_clear(&types);
+    return status;
 }
 
 static int layout_run(const subcommand *command, int argc, char **argv) {
+    static const choice forms[] = {
+        {"layout", ANSWER_LAYOUT},
+        {"linear", ANSWER_LAYOUT},
+        {"cute", ANSWER_CUTE},
+        {"offsets", ANSWER_OFFSETS},
+        {0},
+    };
     layout_answers answers = {0};
-    string_list types = {0};
+    string_list operands = {0};
     const char *form = "layout";
+    int chosen = ANSWER_LAYOUT;
     const option_row table[] = {
         {"--as", NULL, OPTION_TEXT, &form, "FORM",
-         "layout (the default), Triton's linear or shared_linear;\n"
-         "cute, as CuTe writes it: memory as (dim0,dim1,…):(strides),\n"
-         "tensors as (thread,value); a swizzle is found where one is;\n"
-         "offsets, JSON of the inverse: coordinates to offsets,\n"
-         "padding left out"},
+         "layout or linear (the default), Triton's linear or\n"
+         "shared_linear; cute, as CuTe writes it: memory as\n"
+         "(dim0,dim1,…):(strides), tensors as (thread,value); a\n"
+         "swizzle is found where one is; offsets, JSON of the\n"
+         "inverse: coordinates to offsets, padding left out"},
+        TYPE_SCOPE_ROWS(answers.scope),
         {"--json", NULL, OPTION_FLAG, &answers.json, NULL,
          "one JSON value a line: {\"register\": [[0,1],…], …}"},
         {0},
     };
-    int status = options_read(command, table, argc, argv, &types);
+    int status = options_read(command, table, argc, argv, &operands);
     if (status < 0) {
-        status = read_form(command, form, &answers.form);
+        status = choice_read(command, "--as", form, forms, &chosen);
     }
     if (status < 0) {
-        status = types.count == 0 ? usage_error(command, "which type's layout?")
-                                  : answer_all(&answers, &types);
+        answers.form = (answer_form)chosen;
+        status = type_scope_check(command, &answers.scope);
     }
-    strings_clear(&types);
+    if (status < 0) {
+        status = answer_operands(command, &answers, &operands);
+    }
+    strings_clear(&operands);
+    type_scope_clear(&answers.scope);
     lilac_text_clear(&answers.text);
     return status;
 }
 
 const subcommand layout_command = {
     .name = "layout",
-    .usage = "TYPE… [--as FORM] [--json]",
+    .usage = "TYPE… [--as FORM] [--shape SIZES] [--json]",
     .summary = "the linear layout of a type, of CuTe, of memory",
     .help =
         "Prints the linear layout of each TYPE: of a tensor, of memory, or written out:\n"
@@ -239,7 +358,10 @@ const subcommand layout_command = {
         "  'tiled(1x64x8x8, NC/32HW32)'                the same; or NCHW_VECT_C 32, NHWC …\n"
         "  'padded(16x32, 32:+4)'                      after every 32 elements 4 of padding,\n"
         "   which strides of --as cute have and linear layouts do not\n"
-        "TYPE may be - for standard input, one type a line. A type that is refused answers null,\n"
-        "and the exit status is 1.",
+        "  '#ttg.blocked<{…}>' --shape 16x16           a layout alone\n"
+        "  '#b = #ttg.blocked<{…}>' 'tensor<16x16xf32, #b>'   a name first, as in TTGIR\n"
+        "TYPE may also be a file, or - for standard input: one type or definition of a name a\n"
+        "line; or a TTGIR module, each of whose types is answered once, after the type and a tab.\n"
+        "A type that is refused answers null, and the exit status is 1.",
     .run = layout_run,
 };

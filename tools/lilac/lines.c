@@ -1,9 +1,10 @@
-/* Standard input, one question a line: what `-` means to the subcommands that answer a line each.
+/* A file or standard input, one question a line, for the subcommands that answer a line each.
  *
- * The whole input is one source of each context, so that diagnostics name the right line, and a
- * scanner is held to one line after another. What a context keeps of lines that are done would
- * grow without bound, so every few lines a fresh one begins. */
-#include "command.h"
+ * A line that defines the name of a layout ("#blocked = …") is no question: the lines below it may
+ * use the name. The whole input is one source of each context, so that diagnostics name the right
+ * line, and a scanner is held to one line after another. What a context keeps of lines that are
+ * done would grow without bound, so every few lines a fresh one begins. */
+#include "types.h"
 
 #include <string.h>
 
@@ -14,35 +15,42 @@ void scanner_hold(lilac_scanner *scanner, size_t start, size_t end) {
     lilac_scanner_seek(scanner, (uint32_t)start);
 }
 
-bool each_line(const line_answers *answers, void *data) {
-    lilac_text input;
-    lilac_text_init(&input);
-    if (!file_read("-", &input)) {
-        lilac_text_clear(&input);
-        return false;
+/* Answers or defines what bytes start … end of the scanner's text say. */
+static void take_line(const line_answers *answers, void *data, type_scope *scope,
+                      lilac_scanner *scanner, size_t start, size_t end) {
+    if (!type_scope_defines(scanner->text + start, end - start)) {
+        answers->answer(data, scanner, start, end);
+        return;
     }
-    const char *bytes = lilac_text_get(&input);
+    scanner_hold(scanner, start, end);
+    if (!type_scope_define(scope, scanner)) {
+        answers->refuse(data, scanner->context);
+    }
+}
+
+void each_line(const char *name, const lilac_text *input, const line_answers *answers, void *data,
+               type_scope *scope) {
+    const char *bytes = lilac_text_get(input);
     lilac_context *context = NULL;
     lilac_scanner scanner;
     uint32_t line = 0;
-    for (size_t start = 0; start < input.length; line++) {
-        const char *newline = memchr(bytes + start, '\n', input.length - start);
-        const size_t end = newline != NULL ? (size_t)(newline - bytes) : input.length;
+    for (size_t start = 0; start < input->length; line++) {
+        const char *newline = memchr(bytes + start, '\n', input->length - start);
+        const size_t end = newline != NULL ? (size_t)(newline - bytes) : input->length;
         if (line % LINES_A_CONTEXT == 0) {
             lilac_context_destroy(context);
             context = lilac_context_create();
-            const uint32_t source = lilac_source_add(context, "<stdin>", bytes, input.length);
+            type_scope_enter(scope, context);
+            const uint32_t source = lilac_source_add(context, name, bytes, input->length);
             if (source == 0) {
                 answers->refuse(data, context);
                 break;
             }
             lilac_scanner_init(&scanner, context, source);
-            lilac_diagnostics_reset(context); /* the first token is read again in its turn */
+            lilac_diagnostics_reset(context); /* the first token is read again with its line */
         }
-        answers->answer(data, &scanner, start, end);
+        take_line(answers, data, scope, &scanner, start, end);
         start = end + 1;
     }
     lilac_context_destroy(context);
-    lilac_text_clear(&input);
-    return true;
 }

@@ -39,7 +39,8 @@ static int print_help(void) {
     }
     lilac_text_puts(
         &text, "\n  lilac SUBCOMMAND --help  says what it takes; so does lilac help SUBCOMMAND\n"
-               "  lilac --version          prints the version\n\n"
+               "  lilac --version, -v      prints the version\n"
+               "  lilac --list-devices     prints the devices; --list-passes, the passes\n\n"
                "exit status: 0 done; 1 the input was refused (why is on standard error);\n"
                "             2 wrong usage; 3 a check that the command makes itself failed\n");
     const int status = print_text(lilac_text_get(&text));
@@ -79,8 +80,14 @@ int main(int argc, char **argv) {
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         return print_help();
     }
-    if (strcmp(argv[1], "--version") == 0) {
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-v") == 0) {
         return print_text("lilac " LILAC_VERSION "\n");
+    }
+    if (strcmp(argv[1], "--list-devices") == 0) {
+        return list_devices();
+    }
+    if (strcmp(argv[1], "--list-passes") == 0) {
+        return list_passes();
     }
     if (strcmp(argv[1], "help") == 0) {
         return help_on(argc, argv);

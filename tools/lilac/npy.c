@@ -20,6 +20,10 @@ void npy_type_name(lilac_text *out, char kind, uint32_t bytes) {
         lilac_text_puts(out, "bool");
         return;
     }
+    if (kind == 'V') {
+        lilac_text_printf(out, "elements of %u bytes without a type (ml_dtypes)", bytes);
+        return;
+    }
     const char *word = kind == 'f' ? "float" : kind == 'i' ? "int" : "uint";
     lilac_text_printf(out, "%s%u", word, 8 * bytes);
 }
@@ -48,6 +52,9 @@ bool npy_holds(const npy *array, lilac_scalar scalar) {
     npy own;
     if (!npy_type_for(&own, scalar) || own.bytes != array->bytes) {
         return false;
+    }
+    if (array->kind == 'V') { /* raw bits: element types that numpy does not have */
+        return lilac_scalar_is_float(scalar) && !is_numpy_float(scalar);
     }
     const bool integer = array->kind == 'i' || array->kind == 'u';
     return own.kind == 'i' || own.kind == 'u' ? integer : array->kind == own.kind;
@@ -152,7 +159,10 @@ static bool read_descr(npy_header *header, npy *array) {
     const bool known = (type[0] == 'f' && (bytes == 2 || bytes == 4 || bytes == 8)) ||
                        (strchr("iu", type[0]) != NULL && type[0] != '\0' &&
                         (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8)) ||
-                       (type[0] == 'b' && bytes == 1);
+                       (type[0] == 'b' && bytes == 1) ||
+                       /* what ml_dtypes' bfloat16 and 8-bit floats are saved as */
+                       (type[0] == 'V' && (bytes == 1 || bytes == 2)) ||
+                       (type[0] == 'f' && bytes == 1);
     if (!known) {
         lilac_text_printf(header->why, "it holds elements of type '%s'", descr);
         lilac_text_puts(header->why, "; floats, integers and bool are supported");
@@ -163,7 +173,7 @@ static bool read_descr(npy_header *header, npy *array) {
         lilac_text_puts(header->why, "; only little-endian files are supported");
         return false;
     }
-    array->kind = type[0];
+    array->kind = type[0] == 'f' && bytes == 1 ? 'V' : type[0];
     array->bytes = (uint32_t)bytes;
     return true;
 }

@@ -3,6 +3,7 @@
  */
 #include "command.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,32 @@ const char *nearest_name(const char *wanted, const char *const *names, size_t co
     return nearest;
 }
 
+int choice_read(const subcommand *command, const char *option, const char *word,
+                const choice *choices, int *value) {
+    enum { MOST = 16 };
+    const char *names[MOST];
+    uint32_t count = 0;
+    lilac_text list;
+    for (; choices[count].name != NULL; count++) {
+        if (strcmp(word, choices[count].name) == 0) {
+            *value = choices[count].value;
+            return -1;
+        }
+        assert(count < MOST);
+        names[count] = choices[count].name;
+    }
+    lilac_text_init(&list);
+    for (uint32_t i = 0; i < count; i++) {
+        lilac_text_printf(&list, "%s%s", i == 0 ? "" : i + 1 == count ? " or " : ", ", names[i]);
+    }
+    const char *near = nearest_name(word, names, count);
+    const int status = usage_error(
+        command, "%s takes %s, not '%s'%s%s%s", option, lilac_text_get(&list), word,
+        near != NULL ? "; did you mean '" : "", near != NULL ? near : "", near != NULL ? "'?" : "");
+    lilac_text_clear(&list);
+    return status;
+}
+
 /* ---- help ------------------------------------------------------------------------------- */
 
 enum { HELP_COLUMN = 28 };
@@ -174,6 +201,20 @@ static int unknown_option(const subcommand *command, const option_row *table, co
     return usage_error(command, "unknown option '%s'", wanted);
 }
 
+/* Other spellings of a whole number get the spelling that is accepted. */
+static int number_error(const subcommand *command, const char *option, const char *value) {
+    char *end;
+    const double number = strtod(value, &end);
+    const bool whole = end != value && *end == '\0' && number >= 0 && number < 4294967295.0 &&
+                       number == (double)(uint32_t)number;
+    if (whole) {
+        return usage_error(command, "%s takes a number in decimal digits: %u, not '%s'", option,
+                           (uint32_t)number, value);
+    }
+    return usage_error(command, "%s takes a number from 0 to %u in decimal digits, not '%s'",
+                       option, OPTION_NOT_GIVEN - 1, value);
+}
+
 static int store_value(const subcommand *command, const option_row *option, const char *value) {
     uint64_t number = 0;
     switch (option->kind) {
@@ -189,12 +230,23 @@ static int store_value(const subcommand *command, const option_row *option, cons
         break;
     case OPTION_NUMBER:
         if (!read_number(value, OPTION_NOT_GIVEN - 1, &number)) {
-            return usage_error(command, "%s takes a number, not '%s'", option->name, value);
+            return number_error(command, option->name, value);
         }
         *(uint32_t *)option->where = (uint32_t)number;
         break;
     }
     return -1;
+}
+
+/* The option of "-oFILE", whose value follows its letter; NULL: there is none. */
+static const option_row *find_attached(const option_row *table, const char *string) {
+    for (const option_row *row = table; row->name != NULL; row++) {
+        const bool flag = row->kind == OPTION_FLAG || row->kind == OPTION_FLAG_OFF;
+        if (!flag && row->brief != NULL && string[1] == row->brief[1] && string[2] != '\0') {
+            return row;
+        }
+    }
+    return NULL;
 }
 
 /* The option at argv[*index]; advances over its value. */
@@ -208,7 +260,9 @@ static int read_option(const subcommand *command, const option_row *table, int a
         row++;
     }
     if (row->name == NULL) {
-        return unknown_option(command, table, string, length);
+        row = find_attached(table, string);
+        return row != NULL ? store_value(command, row, string + 2)
+                           : unknown_option(command, table, string, length);
     }
     const bool flag = row->kind == OPTION_FLAG || row->kind == OPTION_FLAG_OFF;
     if (flag && equals != NULL) {

@@ -320,6 +320,7 @@ static void put_json(lilac_text *out, const swizzle *s) {
 /* The layout in short: what a line has room for. */
 static void put_line(lilac_text *out, const swizzle *s) {
     const lilac_movement_price *price = &s->best.plan.price;
+    put_pair_place(out, s->best.types);
     lilac_text_printf(out, "offset = %s, %llu + %llu wavefronts", lilac_text_get(&s->formula),
                       (unsigned long long)price->store_wavefronts,
                       (unsigned long long)price->load_wavefronts);
@@ -353,6 +354,7 @@ static void answer(void *data, lilac_context *context, const type_pair *types) {
 static int swizzle_run(const subcommand *command, int argc, char **argv) {
     swizzle_answers answers = {0};
     const char *target = NULL, *scratch = NULL;
+    type_scope scope = {0};
     string_list types = {0};
     const option_row table[] = {
         {"--json", NULL, OPTION_FLAG, &answers.json, NULL,
@@ -363,6 +365,7 @@ static int swizzle_run(const subcommand *command, int argc, char **argv) {
          "instructions: 4 gives the swizzles of textbooks"},
         {"--scratch", NULL, OPTION_TEXT, &scratch, "BYTES",
          "shared memory that it may take (a quarter of what a block can have)"},
+        TYPE_SCOPE_ROWS(scope),
         {"--target", NULL, OPTION_TEXT, &target, "DEVICE",
          "whose shared memory (sm_90a; gfx942 for 64 lanes a warp)"},
         {0},
@@ -378,16 +381,21 @@ static int swizzle_run(const subcommand *command, int argc, char **argv) {
         status = conversion_scratch(command, &answers.options, scratch);
     }
     if (status < 0) {
-        status = pairs_run(command, &types, "two tensor types", answer, &answers);
+        status = type_scope_check(command, &scope);
+    }
+    if (status < 0) {
+        const pair_source source = {"two tensor types", pair_of_conversion, &scope};
+        status = pairs_run(command, &types, &source, answer, &answers);
     }
     strings_clear(&types);
+    type_scope_clear(&scope);
     lilac_text_clear(&answers.all.text);
     return status;
 }
 
 const subcommand swizzle_command = {
     .name = "swizzle",
-    .usage = "SRC DST [--vector BYTES] [--scratch BYTES] [--target DEVICE] [--json]",
+    .usage = "SRC DST|FILE [--vector BYTES] [--scratch BYTES] [--target DEVICE] [--json]",
     .summary = "the memory layout that two layouts of a tensor meet in",
     .help =
         "Finds the layout of shared memory through which a tensor gets from one layout to\n"
@@ -396,9 +404,10 @@ const subcommand swizzle_command = {
         "the element at (i), (m, n), (l, m, n) or (d0, d1, …), and by the coordinates' bits\n"
         "that make each bit of the offset. Then what storing and loading take, the least that\n"
         "any layout takes, and what row-major memory does. Both are simulated.\n"
-        "SRC and DST are tensor types with layouts, as `lilac layout` takes them. - instead of\n"
-        "them stands for standard input, one pair a line with a tab between the two; each is\n"
-        "answered on a line. A pair that is refused answers null, and the exit status is 1; it\n"
-        "is 3 when a simulation is not as planned.",
+        "SRC and DST are tensor types with layouts, as `lilac layout` takes them. Instead of them\n"
+        "a file, or - for standard input, gives one pair a line with a tab between the two, or is\n"
+        "a TTGIR module, each of whose ttg.convert_layout operations is a pair; each is answered\n"
+        "on a line. A pair that is refused answers null, and the exit status is 1; it is 3 when\n"
+        "a simulation is not as planned.",
     .run = swizzle_run,
 };

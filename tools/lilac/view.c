@@ -1,42 +1,59 @@
 /* lilac view: a layout to look at: its tensor's cells, the hardware's slots, or the bit matrix, as
  * text on a terminal, as an SVG file, or as JSON.
  */
+#define _DEFAULT_SOURCE /* struct winsize */
+
 #include "types.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 typedef struct view_request {
     lilac_view_options options;
     const char *kind, *colour, *svg, *rows, *columns, *slices;
+    type_scope scope;
     bool json;
 } view_request;
 
 static int read_kind(const subcommand *command, view_request *request) {
-    static const char *const names[] = {"cells", "hardware", "matrix"};
-    for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(request->kind, names[i]) == 0) {
-            request->options.kind = (lilac_view_kind)i;
-            return -1;
-        }
-    }
-    return usage_error(command, "--as takes cells, hardware or matrix, not '%s'", request->kind);
+    static const choice kinds[] = {
+        {"cells", LILAC_VIEW_CELLS},
+        {"hardware", LILAC_VIEW_HARDWARE},
+        {"matrix", LILAC_VIEW_MATRIX},
+        {0},
+    };
+    int kind = 0;
+    const int status = choice_read(command, "--as", request->kind, kinds, &kind);
+    request->options.kind = (lilac_view_kind)kind;
+    return status;
 }
 
-/* Like most commands, no colour by itself where NO_COLOR is set. */
+/* No colour by default where NO_COLOR is set. */
+static bool colour_by_default(void) {
+    const char *no_colour = getenv("NO_COLOR");
+    return isatty(STDOUT_FILENO) == 1 && (no_colour == NULL || *no_colour == '\0');
+}
+
 static int read_colour(const subcommand *command, view_request *request) {
-    if (strcmp(request->colour, "auto") == 0) {
-        const char *no_colour = getenv("NO_COLOR");
-        request->options.colour =
-            isatty(STDOUT_FILENO) == 1 && (no_colour == NULL || *no_colour == '\0');
-    } else if (strcmp(request->colour, "always") == 0) {
-        request->options.colour = true;
-    } else if (strcmp(request->colour, "never") != 0) {
-        return usage_error(command, "--colour takes auto, always or never, not '%s'",
-                           request->colour);
+    enum { NEVER, ALWAYS, AUTO };
+    static const choice words[] = {{"auto", AUTO}, {"always", ALWAYS}, {"never", NEVER}, {0}};
+    int colour = NEVER;
+    const int status = choice_read(command, "--colour", request->colour, words, &colour);
+    request->options.colour = colour == ALWAYS || (colour == AUTO && colour_by_default());
+    return status;
+}
+
+/* The columns of the terminal that standard output is, or 0: the default width. */
+static uint32_t terminal_width(void) {
+    enum { LEAST = 40, MOST = 400 };
+    struct winsize size = {0};
+    if (isatty(STDOUT_FILENO) != 1 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 ||
+        size.ws_col < LEAST) {
+        return 0;
     }
-    return -1;
+    return size.ws_col < MOST ? size.ws_col : MOST;
 }
 
 /* FIRST:END, either of which may be left out; or one number. */
@@ -111,7 +128,8 @@ static int answer(view_request *request, const char *argument) {
     laid_out_type type;
     lilac_text text;
     lilac_text_init(&text);
-    bool good = type_read_argument(context, argument, 1, &type);
+    type_scope_enter(&request->scope, context);
+    bool good = type_read_argument(context, &request->scope, argument, 1, &type);
     print_diagnostics(context);
     if (good) {
         lilac_reason why;
@@ -135,7 +153,7 @@ static int answer(view_request *request, const char *argument) {
 
 static int view_run(const subcommand *command, int argc, char **argv) {
     view_request request = {.kind = "cells", .colour = "auto"};
-    string_list types = {0};
+    string_list operands = {0}, types = {0};
     const option_row table[] = {
         {"--as", NULL, OPTION_TEXT, &request.kind, "VIEW",
          "cells: the tensor, and who holds each element (default)\n"
@@ -146,7 +164,8 @@ static int view_run(const subcommand *command, int argc, char **argv) {
         {"--title", NULL, OPTION_TEXT, &request.options.title, "TEXT", "over the figure"},
         {"--json", NULL, OPTION_FLAG, &request.json, NULL, "one JSON value, with every cell"},
         {"--width", NULL, OPTION_NUMBER, &request.options.width, "N",
-         "characters a line of text may have (default 100)"},
+         "characters a line of text may have (default: the terminal's\nwidth; 100 elsewhere)"},
+        TYPE_SCOPE_ROWS(request.scope),
         {"--rows", NULL, OPTION_TEXT, &request.rows, "A:B",
          "rows A up to B, B not included, in place of what fits"},
         {"--columns", NULL, OPTION_TEXT, &request.columns, "A:B", "columns"},
@@ -158,16 +177,27 @@ static int view_run(const subcommand *command, int argc, char **argv) {
          "register, lane, warp or block"},
         {0},
     };
-    int status = options_read(command, table, argc, argv, &types);
+    int status = options_read(command, table, argc, argv, &operands);
+    if (status < 0) {
+        status = type_scope_check(command, &request.scope);
+    }
+    if (status < 0 && !type_scope_take(&request.scope, &operands, &types)) {
+        status = STATUS_REFUSED;
+    }
     if (status < 0) {
         status = types.count == 0  ? usage_error(command, "which type's layout?")
                  : types.count > 1 ? usage_error(command, "one type at a time")
                                    : read_request(command, &request);
     }
     if (status < 0) {
+        if (request.options.width == 0 && request.svg == NULL && !request.json) {
+            request.options.width = terminal_width();
+        }
         status = answer(&request, types.list[0]);
     }
     strings_clear(&types);
+    strings_clear(&operands);
+    type_scope_clear(&request.scope);
     return status;
 }
 
