@@ -11,5 +11,22 @@ configure_package_config_file(cmake/lilac-config.cmake.in lilac-config.cmake
 write_basic_package_version_file(lilac-config-version.cmake COMPATIBILITY SameMajorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/lilac-config.cmake
               ${PROJECT_BINARY_DIR}/lilac-config-version.cmake DESTINATION ${package_folder})
+# The prefix is found from where the file is, so that `cmake --install --prefix` and moved trees work.
+# Folders that were configured as absolute paths stay where they are.
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  set(lilac_pc_prefix "${CMAKE_INSTALL_PREFIX}")
+else()
+  file(RELATIVE_PATH lilac_pc_up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+  string(REGEX REPLACE "/$" "" lilac_pc_up "${lilac_pc_up}")
+  set(lilac_pc_prefix "\${pcfiledir}/${lilac_pc_up}")
+endif()
+foreach(folder libdir includedir)
+  string(TOUPPER ${folder} upper)
+  if(IS_ABSOLUTE "${CMAKE_INSTALL_${upper}}")
+    set(lilac_pc_${folder} "${CMAKE_INSTALL_${upper}}")
+  else()
+    set(lilac_pc_${folder} "\${prefix}/${CMAKE_INSTALL_${upper}}")
+  endif()
+endforeach()
 configure_file(cmake/lilac.pc.in lilac.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/lilac.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -745,6 +745,21 @@ class Npy(CommandTest):
         self.copy("bf16", o="@y.npy")
         self.assertEqual(npy.read(self.path("o.npy")), (list(range(16)), "u2", (2, 1, 8)))
 
+    def test_files_of_ml_dtypes(self):
+        """numpy saves ml_dtypes' bfloat16 and 8-bit floats as bytes without a type, or as 'f1'."""
+        for type, descr, size in (("bf16", "<V2", 2), ("f8E4M3FN", "<V1", 1), ("f8E5M2", "<f1", 1)):
+            data = bytes(range(16 * size))
+            self.header("{'descr': '%s', 'fortran_order': False, 'shape': (16,), }" % descr, data)
+            self.copy(type)
+            self.lilac("run", self.path("copy.ttir"), "--grid", 1, "--arg", "x=@x.npy", "--arg", "o=@x.npy",
+                       "--save", "o=o.npy")
+            with open(self.path("o.npy"), "rb") as file:
+                saved = file.read()
+            self.assertTrue(saved.endswith(data))
+            self.assertIn(b"V%d'" % size, saved)
+        self.header("{'descr': '<V2', 'fortran_order': False, 'shape': (16,), }", bytes(32))
+        self.assertIn("elements of 2 bytes without a type", self.copy("f16", status=REFUSED).stderr)
+
     def header(self, text, data=b"\0" * 64, version=1):
         text = text.encode()
         length = struct.pack("<H" if version == 1 else "<I", len(text))

@@ -35,7 +35,23 @@ def check(what, condition, detail=""):
     print(f"{what}: ok")
 
 
-def build_page_program(folder, prefix, build, flags, libraries, sanitize, cc):
+def build_readme_program(folder, flags, libraries, sanitize, cc):
+    """The program that the README shows a part of: PTX for a kernel, diagnostics for a bad one."""
+    example = os.path.join(ROOT, "examples", "compile", "compile.c")
+    program = os.path.join(folder, "compile")
+    run(cc, "-std=c17", "-Wall", "-Wextra", "-Werror", example, "-o", program, *flags, *sanitize)
+    environment = dict(os.environ, LD_LIBRARY_PATH=libraries)
+    out = run(program, os.path.join(ROOT, "examples", "launch", "axpy.ttir"), env=environment)
+    check("the README's program", ".entry axpy" in out and ".reqntid 256" in out, out)
+    bad = os.path.join(folder, "bad.ttir")
+    with open(bad, "w", encoding="utf-8") as file:
+        file.write("module {\n  tt.func @k() {\n    tt.lod\n  }\n}\n")
+    done = subprocess.run([program, bad], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    check("the README's program on a bad kernel", done.returncode == 1 and done.stdout == "" and
+          "bad.ttir:3:5: error: unknown operation 'tt.lod'" in done.stderr, done.stderr)
+
+
+def build_page_program(folder, build, flags, libraries, sanitize, cc):
     """The program of docs/c.md, built as that page says and run on a CUDA driver without a GPU."""
     with open(os.path.join(ROOT, "docs", "c.md"), encoding="utf-8") as file:
         line = re.search(r"^cc (.*) \$\(pkg-config --cflags --libs lilac\)$", file.read(), re.M)
@@ -43,7 +59,7 @@ def build_page_program(folder, prefix, build, flags, libraries, sanitize, cc):
     example = os.path.join(ROOT, "examples", "launch")
     words = [os.path.join(example, word) if word == "launch.c" else
              os.path.join(folder, word) if word == "launch" else word for word in line.group(1).split()]
-    run(cc, *words, *flags, f"-I{prefix}/include", f"-L{libraries}", *sanitize)
+    run(cc, *words, *flags, *sanitize)
     environment = dict(os.environ, LD_LIBRARY_PATH=libraries)
     program, kernel = os.path.join(folder, "launch"), os.path.join(example, "axpy.ttir")
     fake = os.path.join(build, "tests", "libfake_cuda.so")
@@ -80,13 +96,16 @@ def main():
             configs = os.path.join(os.path.dirname(library), "pkgconfig")
             environment = dict(os.environ, PKG_CONFIG_PATH=configs)
             flags = run("pkg-config", "--cflags", "--libs", "lilac", env=environment)
-            flags = flags.replace("/usr/local", prefix).split()
+            flags = flags.split()
+            check("lilac.pc names the folders of --prefix",
+                  {os.path.realpath(flag[2:]) for flag in flags if flag[:2] in ("-I", "-L")} ==
+                  {os.path.realpath(path) for path in (f"{prefix}/include", os.path.dirname(library))}, flags)
             program = os.path.join(folder, "by_pkg_config")
-            run(cc, "-std=c17", os.path.join(HERE, "consumer", "consumer.c"), "-o", program,
-                *flags, f"-I{prefix}/include", f"-L{os.path.dirname(library)}", *sanitize)
+            run(cc, "-std=c17", os.path.join(HERE, "consumer", "consumer.c"), "-o", program, *flags, *sanitize)
             run(program, env=dict(os.environ, LD_LIBRARY_PATH=os.path.dirname(library)))
             check("pkg-config", True)
-            build_page_program(folder, prefix, build, flags, os.path.dirname(library), sanitize, cc)
+            build_page_program(folder, build, flags, os.path.dirname(library), sanitize, cc)
+            build_readme_program(folder, flags, os.path.dirname(library), sanitize, cc)
         else:
             print("pkg-config: skipped, there is none")
 
