@@ -101,6 +101,18 @@ LILAC_API void lilac_text_json(lilac_text *text, const char *bytes, size_t lengt
 /* The contents, never NULL. */
 LILAC_API const char *lilac_text_get(const lilac_text *text);
 
+/* ---- suggestions ------------------------------------------------------------------------ */
+
+/* The name nearest to a misspelt one of `length` bytes, by insertions, deletions and replacements;
+ * NULL when more than a third of the bytes differ. Cost: length times the length of each name. */
+LILAC_API const char *lilac_nearest_name(const char *wanted, size_t length,
+                                         const char *const *names, size_t count);
+/* Three string arguments for "%s%s%s" at the end of a message: "; did you mean 'NAME'?", or nothing
+ * when `near` is NULL. */
+#define LILAC_DID_YOU_MEAN(near)                                                                   \
+    (near) != NULL ? "; did you mean '" : "", (near) != NULL ? (near) : "",                        \
+        (near) != NULL ? "'?" : ""
+
 /* ---- hashing and random numbers --------------------------------------------------------- */
 
 /* 64-bit hash of bytes; the same on every machine. */

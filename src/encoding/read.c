@@ -38,18 +38,30 @@ static bool is_known_elsewhere(const char *name, size_t length) {
     return false;
 }
 
+static void refuse_kind(reader *r) {
+    const lilac_scanner *s = r->scanner;
+    const int length = (int)(s->word_length < 64 ? s->word_length : 64);
+    if (is_known_elsewhere(s->word, s->word_length)) {
+        (void)lilac_scanner_refuse(r->scanner, here(r), "layout-not-supported",
+                                   "layouts of kind '#%.*s' are not supported", length, s->word);
+        return;
+    }
+    const char *spellings[LILAC_ENCODING_KIND_COUNT];
+    for (uint32_t k = 0; k < LILAC_ENCODING_KIND_COUNT; k++)
+        spellings[k] = lilac_encoding_row_of((lilac_encoding_kind)k)->spelling;
+    const char *near =
+        lilac_nearest_name(s->word, s->word_length, spellings, LILAC_ENCODING_KIND_COUNT);
+    (void)lilac_scanner_refuse(r->scanner, here(r), "layout-unknown",
+                               "there is no kind of layout '#%.*s'%s%s%s", length, s->word,
+                               LILAC_DID_YOU_MEAN(near));
+}
+
 static const lilac_encoding *read_named(reader *r) {
     lilac_scanner *s = r->scanner;
     lilac_encoding *encoding = lilac_arena_new(lilac_context_arena(s->context), lilac_encoding);
     encoding->position = here(r);
-    bool known = lilac_encoding_kind_named(&encoding->kind, s->word, s->word_length);
-    if (!known) {
-        known = is_known_elsewhere(s->word, s->word_length);
-        (void)lilac_scanner_refuse(r->scanner, here(r),
-                                   known ? "layout-not-supported" : "layout-unknown",
-                                   known ? "layouts of kind '#%.*s' are not supported"
-                                         : "there is no kind of layout '#%.*s'",
-                                   (int)(s->word_length < 64 ? s->word_length : 64), s->word);
+    if (!lilac_encoding_kind_named(&encoding->kind, s->word, s->word_length)) {
+        refuse_kind(r);
         return NULL;
     }
     lilac_scanner_next(s);

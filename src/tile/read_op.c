@@ -244,6 +244,23 @@ static void locate_implicit_yields(tile_reader *reader, const lilac_tile_op *op)
                 tile_share_location(reader, &op->location, &block->last->location);
 }
 
+/* Suggestions take microseconds, and a text may be full of unknown operations. */
+enum { MOST_SUGGESTIONS = 64 };
+
+static bool refuse_operation(tile_reader *reader, lilac_position position) {
+    const lilac_scanner *scan = &reader->scan;
+    const char *names[LILAC_TILE_OP_COUNT];
+    uint32_t count = 0;
+    for (uint32_t code = LILAC_TILE_OP_NONE + 1; code < LILAC_TILE_OP_COUNT; code++)
+        names[count++] = lilac_tile_op_info_get((lilac_tile_opcode)code)->name;
+    const char *near = lilac_error_count(reader->context) < MOST_SUGGESTIONS
+                           ? lilac_nearest_name(scan->word, scan->word_length, names, count)
+                           : NULL;
+    return tile_fail(reader, position, "unknown-operation", "unknown operation '%.*s'%s%s%s",
+                     (int)(scan->word_length > 80 ? 80 : scan->word_length), scan->word,
+                     LILAC_DID_YOU_MEAN(near));
+}
+
 static bool read_named_op(tile_reader *reader, tile_draft *draft) {
     lilac_scanner *scan = &reader->scan;
     bool generic = scan->kind == LILAC_TOKEN_STRING;
@@ -252,8 +269,7 @@ static bool read_named_op(tile_reader *reader, tile_draft *draft) {
         return lilac_scanner_expected(scan, "an operation");
     draft->code = find_opcode(reader);
     if (draft->code == LILAC_TILE_OP_NONE)
-        return tile_fail(reader, draft->position, "unknown-operation", "unknown operation '%.*s'",
-                         (int)(scan->word_length > 80 ? 80 : scan->word_length), scan->word);
+        return refuse_operation(reader, draft->position);
     const lilac_tile_op_info *info = lilac_tile_op_info_get(draft->code);
     lilac_scanner_next(scan);
     if (generic)

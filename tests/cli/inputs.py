@@ -262,7 +262,8 @@ class Compile(InputTest):
                             (["convert", "x", "y", "--through", "share"], "shared"),
                             (["convert", "x", "y", "--emit", "ptxx"], "ptx")]:
             self.assertIn("did you mean '%s'?" % near, self.lilac(*words, status=USAGE).stderr)
-        for word, near in [("row_mayor(16x32)", "row_major"), ("tensr<16xf32>", "tensor"), ("padd(1x2)", "padded")]:
+        for word, near in [("row_mayor(16x32)", "row_major"), ("tensr<16xf32>", "tensor"), ("padd(1x2)", "padded"),
+                           (TENSOR % "#ttg.bloked<{}>", "ttg.blocked")]:
             self.assertIn("did you mean '%s'" % near, self.lilac("layout", word, status=REFUSED).stderr)
 
 

@@ -76,8 +76,6 @@ typedef struct choice {
  * words and suggests one. At most 16 words. */
 int choice_read(const subcommand *command, const char *option, const char *word,
                 const choice *choices, int *value);
-/* The name of the table nearest to one that is not in it, or NULL when none is near. */
-const char *nearest_name(const char *wanted, const char *const *names, size_t count);
 
 extern const subcommand bench_command, compile_command, conflicts_command, convert_command,
     layout_command, run_command, swizzle_command, view_command;

@@ -49,7 +49,7 @@ static int check_pass(const subcommand *command, const char *name) {
     for (uint32_t i = 0; i < count; i++) {
         lilac_text_printf(&list, "%s%s", i == 0 ? "" : ", ", names[i]);
     }
-    const char *near = nearest_name(name, names, count);
+    const char *near = lilac_nearest_name(name, strlen(name), names, count);
     const int status =
         near != NULL
             ? usage_error(command, "--print-after: there is no pass '%s'; did you mean '%s'?", name,

@@ -53,7 +53,7 @@ static int unknown_command(const char *name) {
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         names[i] = commands[i]->name;
     }
-    const char *near = nearest_name(name, names, COMMAND_COUNT);
+    const char *near = lilac_nearest_name(name, strlen(name), names, COMMAND_COUNT);
     if (near != NULL) {
         return usage_error(NULL, "unknown subcommand '%s'; did you mean '%s'?", name, near);
     }

@@ -52,46 +52,6 @@ bool read_number(const char *string, uint64_t most, uint64_t *value) {
 
 /* ---- hints ------------------------------------------------------------------------------ */
 
-static uint32_t least(uint32_t a, uint32_t b) {
-    return a < b ? a : b;
-}
-
-/* Insertions, deletions and replacements that make one string the other (Wagner and Fischer). */
-static uint32_t edit_distance(const char *a, const char *b) {
-    enum { LONGEST = 63 };
-    uint32_t row[LONGEST + 1];
-    const size_t length = strlen(b);
-    if (length > LONGEST) {
-        return UINT32_MAX;
-    }
-    for (uint32_t j = 0; j <= length; j++) {
-        row[j] = j;
-    }
-    for (uint32_t i = 1; *a != '\0'; a++, i++) {
-        uint32_t diagonal = row[0];
-        row[0] = i;
-        for (uint32_t j = 1; j <= length; j++) {
-            const uint32_t replaced = diagonal + (*a != b[j - 1]);
-            diagonal = row[j];
-            row[j] = least(replaced, least(row[j], row[j - 1]) + 1);
-        }
-    }
-    return row[length];
-}
-
-const char *nearest_name(const char *wanted, const char *const *names, size_t count) {
-    const char *nearest = NULL;
-    uint32_t best = (uint32_t)strlen(wanted) / 3 + 1; /* further away is no help */
-    for (size_t i = 0; i < count; i++) {
-        const uint32_t distance = edit_distance(wanted, names[i]);
-        if (distance <= best && (nearest == NULL || distance < best)) {
-            best = distance;
-            nearest = names[i];
-        }
-    }
-    return nearest;
-}
-
 int choice_read(const subcommand *command, const char *option, const char *word,
                 const choice *choices, int *value) {
     enum { MOST = 16 };
@@ -110,10 +70,9 @@ int choice_read(const subcommand *command, const char *option, const char *word,
     for (uint32_t i = 0; i < count; i++) {
         lilac_text_printf(&list, "%s%s", i == 0 ? "" : i + 1 == count ? " or " : ", ", names[i]);
     }
-    const char *near = nearest_name(word, names, count);
-    const int status = usage_error(
-        command, "%s takes %s, not '%s'%s%s%s", option, lilac_text_get(&list), word,
-        near != NULL ? "; did you mean '" : "", near != NULL ? near : "", near != NULL ? "'?" : "");
+    const char *near = lilac_nearest_name(word, strlen(word), names, count);
+    const int status = usage_error(command, "%s takes %s, not '%s'%s%s%s", option,
+                                   lilac_text_get(&list), word, LILAC_DID_YOU_MEAN(near));
     lilac_text_clear(&list);
     return status;
 }
@@ -194,7 +153,7 @@ static int unknown_option(const subcommand *command, const option_row *table, co
     const size_t kept = length < sizeof wanted ? length : sizeof wanted - 1;
     memcpy(wanted, string, kept);
     wanted[kept] = '\0';
-    const char *near = nearest_name(wanted, names, count);
+    const char *near = lilac_nearest_name(wanted, strlen(wanted), names, count);
     if (near != NULL) {
         return usage_error(command, "unknown option '%s'; did you mean '%s'?", wanted, near);
     }

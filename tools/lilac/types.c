@@ -80,13 +80,12 @@ static bool read_attribute(lilac_scanner *scanner, const type_scope *scope, laid
 static bool refuse_word(lilac_scanner *scanner) {
     static const char *const words[] = {"tensor",  "row_major", "column_major", "order",
                                         "strided", "tiled",     "padded"};
-    char word[64];
-    snprintf(word, sizeof word, "%.*s", (int)scanner->word_length, scanner->word);
-    const char *near = nearest_name(word, words, sizeof words / sizeof words[0]);
-    const char *hint = near != NULL ? "; did you mean '" : "";
+    const char *near = lilac_nearest_name(scanner->word, scanner->word_length, words,
+                                          sizeof words / sizeof words[0]);
     return lilac_scanner_refuse(scanner, lilac_scanner_position(scanner), "type-unknown",
-                                "'%s' begins neither a type nor a form of memory%s%s%s", word, hint,
-                                near != NULL ? near : "", near != NULL ? "'" : "");
+                                "'%.*s' begins neither a type nor a form of memory%s%s%s",
+                                (int)(scanner->word_length < 64 ? scanner->word_length : 64),
+                                scanner->word, LILAC_DID_YOU_MEAN(near));
 }
 
 static bool read_any(lilac_scanner *scanner, const type_scope *scope, laid_out_type *type) {
