@@ -13,8 +13,10 @@
  * The spellings of Triton 3.6 and of its main branch are both read (CTASplitM or CGALayout of
  * tensor memory, warpsPerCTA or ctaLayout of wmma), and each is printed as it was read. Where one
  * spelling means two things, it means what it does in main: an nvmma_shared that is not swizzled is
- * transposed when it says so (3.6 ignores it). tensor_memory_linear, and a partition of
- * shared_linear, are there so that every layout of memory has a text that reads back.
+ * transposed when it says so (3.6 ignores it); operands of an nvidia_mma of version 2 with 8 rows
+ * have 8 rows (16 in 3.6); twoCTAs with blockM = 64 is of two blocks also where CTASplitM does not
+ * say so. Everything else that 3.6 reads has 3.6's layout, bit for bit. tensor_memory_linear, and a
+ * partition of shared_linear, are there so that every layout of memory has a text that reads back.
  *
  * Diagnostics of reading: layout-unknown, layout-not-supported (a kind of Triton's that is not read
  * here), layout-alias-undefined, layout-field-unknown, -twice, -missing, layout-older-form
@@ -25,8 +27,8 @@
  * -dot-k-width, layout-swizzle, layout-element-width, layout-fp4-padded, layout-padding,
  * layout-partition, layout-tensor-memory, element-type-unknown, address-space; the scanner's own
  * are syntax and integer-too-large. Of a shape: shape-not-power-of-two, shape-too-large,
- * layout-rank, layout-does-not-cover, layout-shape (one that this kind cannot have),
- * layout-dot-operand, layout-dot-k-width, layout-too-large.
+ * layout-rank, layout-shape (one that this kind cannot have), layout-dot-operand,
+ * layout-dot-k-width, layout-too-large.
  */
 #ifndef LILAC_ENCODING_H
 #define LILAC_ENCODING_H
@@ -173,11 +175,13 @@ typedef struct lilac_encoding {
 LILAC_API lilac_encoding_place lilac_encoding_place_of(const lilac_encoding *encoding);
 
 /* The layout of a tensor of this shape (powers of two): inputs as the kind's place says, outputs
- * dim0 …, surjective. A blocked layout is repeated by registers to cover a larger tensor
- * (Proposition 4.6). One that is larger than the tensor holds copies: zero columns; a linear
- * layout's registers that so become copies are dropped, as slices drop theirs. Refused, with a
- * diagnostic at the encoding's position: wrong rank, sizes that are not powers of two, a linear
- * layout that does not cover the tensor, more than 64 bits. */
+ * dim0 …, surjective. On a tensor larger than the layout, registers repeat it (Proposition 4.6): a
+ * named layout along its own order, a linear one along the dimensions in the order in which its
+ * registers first move along them, then the others from the last to the first, as Triton does. On a
+ * smaller tensor the layout holds copies: zero columns; a linear layout's registers that so become
+ * copies are dropped, as slices drop theirs. A memory layout given by its bases is of one shape
+ * only, as in Triton. Refused, with a diagnostic at the encoding's position: wrong rank, sizes that
+ * are not powers of two, another shape than that of the bases of memory, more than 64 bits. */
 LILAC_API LILAC_MUST_USE bool lilac_encoding_layout(lilac_context *context, lilac_layout *result,
                                                     const lilac_encoding *encoding, uint32_t rank,
                                                     const int64_t *shape);

@@ -90,6 +90,11 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_structure(lilac_tile_module *module,
  * only declared), `too-many-calls` (a quarter of a million operations copied). */
 LILAC_API LILAC_MUST_USE bool lilac_engine_inline(lilac_tile_module *module,
                                                   const lilac_target *target, bool *changed);
+/* Memory descriptors and tokens that loops and conditionals pass on, and that are the same value on
+ * every path, become uses of that value, and the loops and conditionals lose them. Others stay; the
+ * lowering refuses them. Never fails. Linear in the size of the module. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_buffers(lilac_tile_module *module,
+                                                   const lilac_target *target, bool *changed);
 /* Tensors of pointers, and of 32 and 64-bit offsets, that loops carry and advance by the same step
  * everywhere become scalars that advance and tensors that do not change; what used them is made of
  * both where it is used. Never fails. Linear in the size of the module, but for loops in loops. */

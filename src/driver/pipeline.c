@@ -90,6 +90,7 @@ static const pass_row passes[] = {
     {"verify",         verify_source,     NULL,                         NULL},
     {"structure",      NULL,              lilac_engine_structure,       NULL},
     {"inline",         NULL,              lilac_engine_inline,          NULL},
+    {"buffers",        NULL,              lilac_engine_buffers,         NULL},
     {"advance",        NULL,              lilac_engine_advance,         NULL},
     {"simplify",       NULL,              lilac_engine_simplify,        NULL},
     {"fuse",           NULL,              lilac_engine_fuse,            NULL},

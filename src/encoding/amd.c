@@ -12,7 +12,9 @@
  * last dimension is the fastest), then registers again; an operand's waves along K hold copies.
  *
  * Rotating shared memory is swizzled shared memory whose phase is xored with the number of the
- * group of perPhase × maxPhase rows that a row is in, modulo maxPhase.
+ * group of perPhase × maxPhase rows that a row is in, modulo maxPhase. Offsets count the tensor of
+ * all blocks: as in Triton, an offset bit that leads to another block's part moves nothing. (A
+ * tensor of one dimension has no such bits.)
  */
 #include "matrix.h"
 
@@ -222,8 +224,10 @@ bool lilac_encoding_amd_rotating_shared_layout(lilac_context *context, lilac_lay
     bool added = lilac_encoding_outs(&made, shape, NULL);
     for (uint32_t i = 0; added && i < shape->rank; i++) {
         uint32_t d = order[i];
-        for (uint32_t b = 0; b < shape->bits[d] - taken[d]; b++) {
-            columns[bits] = UINT64_C(1) << (start[d] + b);
+        uint32_t available = shape->bits[d] - taken[d];
+        for (uint32_t b = 0; b < (shape->rank == 1 ? available : shape->bits[d]); b++) {
+            bool other_block = b >= available;
+            columns[bits] = other_block ? 0 : UINT64_C(1) << (start[d] + b);
             if (i == 1) {
                 uint64_t cells = UINT64_C(1) << (shape->bits[order[0]] - taken[order[0]]);
                 columns[bits] |= (rotation(encoding, UINT64_C(1) << b) & (cells - 1))

@@ -21,7 +21,7 @@ enum { WMMA_LANE_BITS = 5, WMMA_TILE_BITS = 4 };
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
-/* The bits of a level of a ctaLayout, named as Triton names them. */
+/* The bases of a ctaLayout, in units of tiles. */
 typedef struct cta_layout {
     lilac_encoding_bases registers, warps;
 } cta_layout;
@@ -29,61 +29,25 @@ typedef struct cta_layout {
 static bool read_cta_layout(lilac_encoding_reader *r, lilac_encoding_rank *rank, void *into) {
     cta_layout *cta = into;
     lilac_encoding_param params[] = {
-        LILAC_ENCODING_OPTIONAL("register", lilac_encoding_read_bases, &cta->registers),
-        LILAC_ENCODING_REQUIRED("warp", lilac_encoding_read_bases, &cta->warps),
+        LILAC_ENCODING_OPTIONAL("register", lilac_encoding_read_mixed_bases, &cta->registers),
+        LILAC_ENCODING_REQUIRED("warp", lilac_encoding_read_mixed_bases, &cta->warps),
     };
     lilac_position position = lilac_scanner_position(r->scanner);
     cta->registers.count = cta->warps.count = 0;
     return lilac_encoding_read_params(r, position, params, 2, rank);
 }
 
-/* Which bits of each dimension the tiles take: each one is taken once, from the lowest on. */
-static bool take_tiles(lilac_encoding_reader *r, lilac_position position, uint64_t *taken,
-                       const lilac_encoding_bases *bases, uint32_t rank) {
-    for (uint32_t i = 0; i < bases->count; i++) {
-        for (uint32_t d = 0; d < rank; d++) {
-            uint64_t step = bases->at[i][d];
-            if ((step & (step - 1)) != 0 || (step & taken[d]) != 0)
-                return lilac_scanner_refuse(r->scanner, position, "layout-basis",
-                                            "%" PRIu64 " along dimension %u is not a power of "
-                                            "two or is here twice",
-                                            step, d);
-            taken[d] |= step;
-        }
-    }
-    return true;
-}
-
-static bool add_level(lilac_layout *layout, const char *name, const lilac_encoding_bases *bases,
-                      lilac_reason *why) {
-    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
-    for (uint32_t i = 0; i < bases->count; i++)
-        columns[i] = lilac_layout_pack(layout, bases->at[i]);
-    return lilac_layout_add_in(layout, name, bases->count, columns, why);
-}
-
+/* Any map onto the tiles; a basis may move along several dimensions at once. */
 static bool build_cta_layout(lilac_encoding_reader *r, lilac_position position,
                              lilac_encoding *encoding, const cta_layout *cta) {
-    uint64_t taken[LILAC_MAX_RANK] = {0};
-    lilac_layout *layout = &encoding->as.amd_wmma.cta;
+    static const char *const names[] = {"register", "warp"};
+    const lilac_encoding_bases *const lists[] = {&cta->registers, &cta->warps};
+    lilac_layout *layout = &encoding->as.amd_wmma.cta, inverse;
     lilac_reason why;
-    if (!take_tiles(r, position, taken, &cta->registers, encoding->rank) ||
-        !take_tiles(r, position, taken, &cta->warps, encoding->rank))
-        return false;
-    lilac_layout_init(layout);
-    bool added = true;
-    for (uint32_t d = 0; added && d < encoding->rank; d++) {
-        if ((taken[d] & (taken[d] + 1)) != 0)
-            return lilac_scanner_refuse(r->scanner, position, "layout-not-surjective",
-                                        "no tile goes to %" PRIu64 " along dimension %u",
-                                        (taken[d] + 1) & ~taken[d], d);
-        added = lilac_layout_add_out(layout, lilac_encoding_dim_name(d),
-                                     lilac_encoding_log2(taken[d] + 1), &why);
-    }
-    added = added && add_level(layout, "register", &cta->registers, &why) &&
-            add_level(layout, "warp", &cta->warps, &why);
-    if (!added)
+    if (!lilac_encoding_bases_layout(layout, encoding->rank, 2, names, lists, &why))
         return lilac_scanner_refuse(r->scanner, position, "layout-too-large", "%s", why.text);
+    if (!lilac_layout_pseudoinvert(&inverse, layout, &why))
+        return lilac_scanner_refuse(r->scanner, position, "layout-not-surjective", "%s", why.text);
     return true;
 }
 
@@ -244,23 +208,22 @@ static bool is_tall(const lilac_encoding *wmma) {
     return wmma->as.amd_wmma.instr_shape[0] == 32;
 }
 
-/* The tiles of one level of a ctaLayout, above what the instruction takes. What is along `k` (-1:
- * nothing) is left out of registers and is copies on waves. */
+/* The tiles of one level of a ctaLayout, above what the instruction takes. Steps along `k` (-1:
+ * none) are removed: registers that then do not move are left out, waves hold copies. */
 static void place_level(lilac_encoding_tile *tile, lilac_encoding_level level,
                         const lilac_layout *cta, const char *name, const uint32_t *instruction,
                         int k) {
     for (uint32_t i = 0; i < lilac_layout_in_bits(cta, name); i++) {
-        uint64_t column = lilac_layout_column(cta, name, i);
-        uint32_t d = 0;
-        while (d < tile->rank && lilac_layout_coordinate(cta, column, d) == 0)
-            d++;
-        bool copy = d == tile->rank || (int)d == k;
-        if (copy && (k < 0 || level != LILAC_ENCODING_REGISTER))
+        uint64_t column = lilac_layout_column(cta, name, i), place[LILAC_MAX_RANK], moves = 0;
+        for (uint32_t d = 0; d < tile->rank; d++) {
+            uint64_t steps = (int)d == k ? 0 : lilac_layout_coordinate(cta, column, d);
+            place[d] = steps << instruction[d];
+            moves |= steps;
+        }
+        if (moves != 0)
+            lilac_encoding_tile_place(tile, level, place);
+        else if (k < 0 || level != LILAC_ENCODING_REGISTER)
             lilac_encoding_tile_copies(tile, level, 1);
-        else if (!copy)
-            lilac_encoding_tile_bit_at(
-                tile, level, d,
-                instruction[d] + lilac_encoding_log2(lilac_layout_coordinate(cta, column, d)));
     }
 }
 

@@ -233,14 +233,9 @@ LILAC_MUST_USE bool lilac_encoding_of_shape(lilac_context *context, lilac_layout
                                             const lilac_encoding_shape *shape);
 /* "register = [[0, 1], …]" */
 void lilac_encoding_put_bases(lilac_text *out, const lilac_layout *layout, uint32_t input);
-/* A layout by bases for a shape: modulo the shape; refused when it does not cover it. */
-LILAC_MUST_USE bool lilac_encoding_wrap_linear(lilac_context *context, lilac_layout *result,
-                                               const lilac_encoding *encoding,
-                                               const lilac_layout *linear,
-                                               const lilac_encoding_shape *shape);
-
 /* The tile of a distributed layout as it is put together, before it meets a tensor: each bit of
- * register, lane and warp goes to one bit of one dimension or is a copy. */
+ * register, lane and warp goes to one bit of one dimension, or to a place of several such bits, or
+ * is a copy. */
 typedef enum lilac_encoding_level {
     LILAC_ENCODING_REGISTER,
     LILAC_ENCODING_LANE,
@@ -248,10 +243,16 @@ typedef enum lilac_encoding_level {
     LILAC_ENCODING_LEVELS
 } lilac_encoding_level;
 
-enum { LILAC_ENCODING_TILE_BITS = 256, LILAC_ENCODING_TILE_COPY = 0xFF };
+enum {
+    LILAC_ENCODING_TILE_BITS = 256,
+    LILAC_ENCODING_TILE_PLACES = 16,
+    LILAC_ENCODING_TILE_COPY = 0xFF,
+    LILAC_ENCODING_TILE_PLACE = 0xFE
+};
 
 typedef struct lilac_encoding_tile_bit {
-    uint8_t dim; /* LILAC_ENCODING_TILE_COPY: a copy */
+    uint8_t
+        dim; /* LILAC_ENCODING_TILE_COPY: a copy; LILAC_ENCODING_TILE_PLACE: `bit` is of places */
     uint8_t bit;
 } lilac_encoding_tile_bit;
 
@@ -260,6 +261,8 @@ typedef struct lilac_encoding_tile {
     uint32_t used[LILAC_MAX_RANK]; /* bits of each dimension that the tile has */
     bool full;                     /* more bits came than there is room for: a refusal later */
     uint32_t count[LILAC_ENCODING_LEVELS];
+    uint32_t place_count;
+    uint64_t places[LILAC_ENCODING_TILE_PLACES][LILAC_MAX_RANK];
     lilac_encoding_tile_bit at[LILAC_ENCODING_LEVELS][LILAC_ENCODING_TILE_BITS];
 } lilac_encoding_tile;
 
@@ -270,6 +273,9 @@ void lilac_encoding_tile_step(lilac_encoding_tile *tile, lilac_encoding_level le
 /* One more bit of the level: a given bit of the dimension. */
 void lilac_encoding_tile_bit_at(lilac_encoding_tile *tile, lilac_encoding_level level, uint32_t dim,
                                 uint32_t bit);
+/* One more bit of the level, which moves to a place of several bits: a coordinate a dimension. */
+void lilac_encoding_tile_place(lilac_encoding_tile *tile, lilac_encoding_level level,
+                               const uint64_t *place);
 /* `count` copies. */
 void lilac_encoding_tile_copies(lilac_encoding_tile *tile, lilac_encoding_level level,
                                 uint32_t count);

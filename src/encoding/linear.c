@@ -2,12 +2,18 @@
  *
  * Linear: each bit moves along one dimension at most. Generic linear: any bases that reach all.
  *
- * The columns as they are; when the layout spreads over more than the tensor, coordinates are
- * taken modulo the shape, and registers that this makes copies are dropped.
+ * The layout has a shape of its own, that of the coordinates that its bases reach. Along a
+ * dimension in which the tensor is smaller, coordinates are taken modulo the tensor's size, and
+ * registers whose basis becomes zero are removed. Along a dimension in which the tensor is larger,
+ * registers are added that repeat the layout:
+ *
+ *     register = [[1]], lane = [[2], [4]]          on 32 elements: register = [[1], [8], [16]]
+ *
+ * The added registers are the highest bits. They cover the dimensions in the order in which the
+ * layout's own registers first move along them; the other dimensions follow, the last one first.
  */
 #include "internal.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -127,57 +133,87 @@ bool lilac_encoding_of_shape(lilac_context *context, lilac_layout *result,
                              const lilac_encoding_shape *shape) {
     for (uint32_t d = 0; d < shape->rank; d++) {
         if (linear->out[d].bits != shape->bits[d])
-            return lilac_encoding_refuse(
-                context, encoding, "layout-shape",
-                "this layout is of %" PRIu64 " elements along dimension %u, the tensor of %" PRIu64,
-                UINT64_C(1) << linear->out[d].bits, d, UINT64_C(1) << shape->bits[d]);
+            return lilac_encoding_refuse(context, encoding, "layout-shape",
+                                         "this layout has %" PRIu64
+                                         " elements along dimension %u and the memory has %" PRIu64
+                                         "; a memory layout given by its bases does not repeat",
+                                         UINT64_C(1) << linear->out[d].bits, d,
+                                         UINT64_C(1) << shape->bits[d]);
     }
     *result = *linear;
     return true;
 }
 
-bool lilac_encoding_wrap_linear(lilac_context *context, lilac_layout *result,
-                                const lilac_encoding *encoding, const lilac_layout *linear,
-                                const lilac_encoding_shape *shape) {
-    for (uint32_t d = 0; d < encoding->rank; d++) {
-        if (linear->out[d].bits < shape->bits[d])
-            return lilac_encoding_refuse(context, encoding, "layout-does-not-cover",
-                                         "this layout covers %" PRIu64 " of the tensor's %" PRIu64
-                                         " elements along dimension %u",
-                                         UINT64_C(1) << linear->out[d].bits,
-                                         UINT64_C(1) << shape->bits[d], d);
-    }
-    lilac_layout made;
-    bool added = lilac_encoding_outs(&made, shape, NULL);
-    uint32_t at = 0;
-    for (uint32_t i = 0; added && i < linear->in_count; i++) {
-        uint64_t columns[LILAC_LAYOUT_MAX_BITS];
-        uint32_t count = 0;
-        for (uint32_t k = 0; k < linear->in[i].bits; k++, at++) {
-            uint64_t place[LILAC_MAX_RANK];
-            for (uint32_t d = 0; d < encoding->rank; d++) {
-                place[d] = lilac_layout_coordinate(linear, linear->columns[at], d);
-                if (shape->bits[d] < 64)
-                    place[d] &= (UINT64_C(1) << shape->bits[d]) - 1;
-            }
-            uint64_t column = lilac_layout_pack(&made, place);
-            bool copy = column == 0 && linear->columns[at] != 0;
-            if (!copy || strcmp(linear->in[i].name, "register") != 0)
-                columns[count++] = column;
+/* The dimensions in the order in which registers cover a larger tensor. */
+static void repetition_order(uint32_t *order, const lilac_layout *linear) {
+    uint32_t rank = linear->out_count, count = 0, seen = 0;
+    for (uint32_t k = 0; k < lilac_layout_in_bits(linear, "register"); k++) {
+        uint64_t column = lilac_layout_column(linear, "register", k);
+        uint32_t d = 0;
+        while (d < rank && lilac_layout_coordinate(linear, column, d) == 0)
+            d++;
+        if (d < rank && (seen >> d & 1) == 0) {
+            order[count++] = d;
+            seen |= UINT32_C(1) << d;
         }
-        added = lilac_layout_add_in(&made, linear->in[i].name, count, columns, NULL);
     }
-    /* Nothing grew, so nothing can have become too large. */
-    assert(added);
-    if (added)
-        *result = made;
-    return added;
+    for (uint32_t d = rank; d-- > 0;)
+        if ((seen >> d & 1) == 0)
+            order[count++] = d;
+}
+
+/* Appends the register columns that repeat the layout over a larger tensor. */
+static uint32_t repeat(uint64_t *columns, uint32_t count, const lilac_layout *linear,
+                       const lilac_layout *made) {
+    uint32_t order[LILAC_MAX_RANK];
+    repetition_order(order, linear);
+    for (uint32_t i = 0; i < linear->out_count; i++) {
+        uint64_t place[LILAC_MAX_RANK] = {0};
+        uint32_t d = order[i];
+        for (uint32_t bit = linear->out[d].bits; bit < made->out[d].bits; bit++) {
+            place[d] = UINT64_C(1) << bit;
+            columns[count++] = lilac_layout_pack(made, place);
+        }
+    }
+    return count;
+}
+
+/* The columns of an input, modulo the shape; registers whose column becomes zero are left out. */
+static uint32_t wrap(uint64_t *columns, const lilac_layout *linear, uint32_t input,
+                     const lilac_layout *made) {
+    uint32_t first = lilac_layout_in_start(linear, input), count = 0;
+    bool registers = strcmp(linear->in[input].name, "register") == 0;
+    for (uint32_t k = 0; k < linear->in[input].bits; k++) {
+        uint64_t place[LILAC_MAX_RANK];
+        for (uint32_t d = 0; d < linear->out_count; d++) {
+            place[d] = lilac_layout_coordinate(linear, linear->columns[first + k], d);
+            if (made->out[d].bits < 64)
+                place[d] &= (UINT64_C(1) << made->out[d].bits) - 1;
+        }
+        uint64_t column = lilac_layout_pack(made, place);
+        if (!registers || column != 0 || linear->columns[first + k] == 0)
+            columns[count++] = column;
+    }
+    return registers ? repeat(columns, count, linear, made) : count;
 }
 
 bool lilac_encoding_linear_layout(lilac_context *context, lilac_layout *result,
                                   const lilac_encoding *encoding,
                                   const lilac_encoding_shape *shape) {
-    return lilac_encoding_wrap_linear(context, result, encoding, &encoding->as.linear, shape);
+    const lilac_layout *linear = &encoding->as.linear;
+    lilac_layout made;
+    bool added = lilac_encoding_outs(&made, shape, NULL);
+    for (uint32_t i = 0; added && i < linear->in_count; i++) {
+        uint64_t columns[2 * LILAC_LAYOUT_MAX_BITS];
+        uint32_t count = wrap(columns, linear, i, &made);
+        added = lilac_layout_add_in(&made, linear->in[i].name, count, columns, NULL);
+    }
+    if (!added)
+        return lilac_encoding_refuse(context, encoding, "layout-too-large",
+                                     "on a tensor of this shape this layout has more than %d bits",
+                                     LILAC_LAYOUT_MAX_BITS);
+    *result = made;
+    return true;
 }
 
 void lilac_encoding_generic_linear_print(lilac_text *out, const lilac_encoding *encoding) {
@@ -187,5 +223,5 @@ void lilac_encoding_generic_linear_print(lilac_text *out, const lilac_encoding *
 bool lilac_encoding_generic_linear_layout(lilac_context *context, lilac_layout *result,
                                           const lilac_encoding *encoding,
                                           const lilac_encoding_shape *shape) {
-    return lilac_encoding_wrap_linear(context, result, encoding, &encoding->as.linear, shape);
+    return lilac_encoding_linear_layout(context, result, encoding, shape);
 }

@@ -10,6 +10,9 @@
  *
  * then further rows of one copy (at most 256 along a dimension), and then copy after copy. With fp4
  * padding each 16 bytes hold 8 bytes of values: offset bit 3 moves nothing.
+ * Transposed, the first dimension is the fastest. Of three dimensions and more, Triton then takes
+ * as many rows as the last dimension has, and the rest of the copy, the first dimension fastest, as
+ * columns (copy_matrix).
  *
  * Linear: by bases. Padded: linear, with gaps that the map does not show. Partitioned: pieces of
  * the tensor go to partitions in turn, each of which lays its pieces one behind the other.
@@ -182,45 +185,85 @@ static uint64_t swizzle_of_row(const lilac_encoding *encoding, uint32_t row) {
     return encoding->as.nvmma_shared.fp4_padded ? moved / 2 : moved;
 }
 
+enum { COPY_BITS = 8 }; /* a copy has at most 256 elements along a dimension */
+
+/* One TMA copy as a matrix. Its elements are numbered along `order`, fastest first; the lowest
+ * `columns` bits of the number are the column and the others are the row. Triton's collapsed matrix
+ * of a transposed layout has as many rows as the last dimension has elements, of any rank. */
+typedef struct copy_matrix {
+    uint32_t order[LILAC_MAX_RANK];
+    uint32_t bits[LILAC_MAX_RANK]; /* of each dimension */
+    uint32_t columns, rows;
+} copy_matrix;
+
+static void copy_matrix_init(copy_matrix *copy, const lilac_encoding *encoding, const offsets *o,
+                             uint32_t width_bits) {
+    uint32_t rank = encoding->rank, sum = 0;
+    bool transposed = encoding->as.nvmma_shared.transposed;
+    /* [n-1, …, 0], or [0, n-1, …, 1] */
+    for (uint32_t i = 0; i < rank; i++) {
+        uint32_t d = transposed ? (i == 0 ? 0 : rank - i) : rank - 1 - i;
+        uint32_t most = i == 0 && width_bits < COPY_BITS ? width_bits : COPY_BITS;
+        copy->order[i] = d;
+        copy->bits[d] = o->available[d] < most ? o->available[d] : most;
+        sum += copy->bits[d];
+    }
+    copy->rows = transposed ? copy->bits[rank - 1] : sum - copy->bits[rank - 1];
+    copy->columns = sum - copy->rows;
+}
+
+/* The next offset bit goes to this bit of an element's number. */
+static void copy_matrix_bit(const copy_matrix *copy, offsets *o, uint32_t bit) {
+    uint32_t i = 0;
+    for (; bit >= copy->bits[copy->order[i]]; i++)
+        bit -= copy->bits[copy->order[i]];
+    uint32_t d = copy->order[i];
+    o->columns[o->count++] = UINT64_C(1) << (o->start[d] + bit);
+    if (o->used[d] <= bit)
+        o->used[d] = bit + 1;
+}
+
+static void swizzled_copy(const copy_matrix *copy, const lilac_encoding *encoding, offsets *o,
+                          uint32_t width_bits) {
+    enum { CORE_ROW_BITS = 3 };
+    uint32_t fastest = copy->order[0];
+    for (uint32_t bit = 0; bit < width_bits; bit++) {
+        if (encoding->as.nvmma_shared.fp4_padded && bit == 3)
+            o->columns[o->count++] = 0;
+        copy_matrix_bit(copy, o, bit);
+    }
+    for (uint32_t row = 0; row < copy->rows; row++) {
+        copy_matrix_bit(copy, o, copy->columns + row);
+        if (row < CORE_ROW_BITS)
+            o->columns[o->count - 1] |= swizzle_of_row(encoding, row) << o->start[fastest];
+    }
+    for (uint32_t bit = width_bits; bit < copy->columns; bit++)
+        copy_matrix_bit(copy, o, bit);
+}
+
 bool lilac_encoding_nvmma_shared_layout(lilac_context *context, lilac_layout *result,
                                         const lilac_encoding *encoding,
                                         const lilac_encoding_shape *shape) {
-    uint32_t rank = encoding->rank, order[LILAC_MAX_RANK], fastest;
-    uint32_t width = encoding->as.nvmma_shared.swizzling_byte_width;
-    bool transposed = encoding->as.nvmma_shared.transposed;
-    bool padded = encoding->as.nvmma_shared.fp4_padded;
-    /* [n-1, …, 0], or [0, n-1, …, 1] */
-    for (uint32_t i = 0; i < rank; i++)
-        order[i] = transposed ? (i == 0 ? 0 : rank - i) : rank - 1 - i;
-    fastest = order[0];
-
+    uint32_t width = encoding->as.nvmma_shared.swizzling_byte_width, width_bits = COPY_BITS;
     offsets o;
+    copy_matrix copy;
     offsets_init(&o, encoding, shape);
-    enum { COPY_BITS = 8 }; /* a copy has at most 256 elements along a dimension */
-    uint32_t columns = COPY_BITS;
-    if (width != 0) {
-        columns = lilac_encoding_log2(8 * width / encoding->as.nvmma_shared.element_bits) - padded;
-        uint32_t rows = 0;
-        for (uint32_t i = 1; i < rank; i++)
-            rows += o.available[order[i]] < COPY_BITS ? o.available[order[i]] : COPY_BITS;
-        if (o.available[fastest] < columns || rows < 3)
-            return lilac_encoding_refuse(
-                context, encoding, "layout-shape",
-                "one block has %" PRIu64 " rows of %" PRIu64
-                " elements; with this swizzle it has 8 rows of %" PRIu64 " at least",
-                UINT64_C(1) << rows, UINT64_C(1) << o.available[fastest], UINT64_C(1) << columns);
-    }
-    if (padded) {
-        offsets_fill(&o, fastest, 3);
-        o.columns[o.count++] = 0;
-    }
-    offsets_fill(&o, fastest, columns);
-    uint32_t first_row = o.count;
-    for (uint32_t i = 1; i < rank; i++)
-        offsets_fill(&o, order[i], COPY_BITS);
-    for (uint32_t row = 0; width != 0 && row < 3; row++)
-        o.columns[first_row + row] |= swizzle_of_row(encoding, row) << o.start[fastest];
-    for (uint32_t d = 0; d < rank; d++)
+    if (width != 0)
+        width_bits = lilac_encoding_log2(8 * width / encoding->as.nvmma_shared.element_bits) -
+                     encoding->as.nvmma_shared.fp4_padded;
+    copy_matrix_init(&copy, encoding, &o, width_bits);
+    if (width != 0 && (copy.bits[copy.order[0]] < width_bits || copy.rows < 3))
+        return lilac_encoding_refuse(
+            context, encoding, "layout-shape",
+            "one copy has %" PRIu64 " rows of %" PRIu64
+            " elements; with this swizzle it has 8 rows of %" PRIu64 " at least",
+            UINT64_C(1) << copy.rows, UINT64_C(1) << copy.bits[copy.order[0]],
+            UINT64_C(1) << width_bits);
+    if (width != 0)
+        swizzled_copy(&copy, encoding, &o, width_bits);
+    for (uint32_t i = 0; width == 0 && i < encoding->rank; i++)
+        offsets_fill(&o, copy.order[i], COPY_BITS);
+    for (uint32_t d = 0; d < encoding->rank; d++)
         offsets_fill(&o, d, UINT32_MAX);
     return offsets_finish(context, result, encoding, &o);
 }

@@ -8,7 +8,7 @@
  *
  * Tiles follow one another in columns, those along M first. Columns of zero below a tile's are
  * between elements (colStride, padded fp4). With two blocks at work on one tile of 64 rows, the
- * tile's highest column bit is the row bit 6.
+ * tile's highest column bit is the row bit 6; in a tile of one column that is a column of zero.
  *
  * Scales: chunks of 32 rows by 4 columns, twice (or four times) along M, repeated in all four
  * quarters.
@@ -168,6 +168,11 @@ void lilac_encoding_tensor_memory_print(lilac_text *out, const lilac_encoding *e
     lilac_text_char(out, '>');
 }
 
+static bool too_narrow(lilac_context *context, const lilac_encoding *encoding) {
+    return lilac_encoding_refuse(context, encoding, "layout-shape",
+                                 "two blocks cannot share a tile of one column");
+}
+
 bool lilac_encoding_tensor_memory_layout(lilac_context *context, lilac_layout *result,
                                          const lilac_encoding *encoding,
                                          const lilac_encoding_shape *shape) {
@@ -193,7 +198,6 @@ bool lilac_encoding_tensor_memory_layout(lilac_context *context, lilac_layout *r
     memory_tile tile = {{0, 0}, 0, 0, {{0, 0, false}}, {{0, 0, false}}};
     column_nothing(&tile, lilac_encoding_log2(encoding->as.tensor_memory.col_stride) +
                               encoding->as.tensor_memory.fp4_padded);
-    uint32_t empty = tile.columns;
     for (uint32_t bit = 0; bit < 4; bit++)
         row_bit(&tile, 0, bit);
     column_step(&tile, 1, n);
@@ -207,9 +211,8 @@ bool lilac_encoding_tensor_memory_layout(lilac_context *context, lilac_layout *r
     }
     for (uint32_t bit = 4; bit < m + shared; bit++)
         row_bit(&tile, 0, bit);
-    if (two_of_64 && tile.columns == empty)
-        return lilac_encoding_refuse(context, encoding, "layout-shape",
-                                     "two blocks cannot share a tile of one column");
+    if (two_of_64 && !shared && tile.columns == 0)
+        return too_narrow(context, encoding);
     if (two_of_64 && !shared)
         tile.row[tile.rows++] = tile.column[--tile.columns];
     for (uint32_t d = 0; d < 2; d++)
@@ -217,6 +220,8 @@ bool lilac_encoding_tensor_memory_layout(lilac_context *context, lilac_layout *r
     for (uint32_t d = 0; d < 2; d++) {
         column_step(&tile, d, split[d]);
         available[d] += split[d];
+        if (d == 0 && shared && tile.columns == 0)
+            return too_narrow(context, encoding);
         if (d == 0 && shared) {
             memory_bit last = tile.row[tile.rows - 1];
             tile.row[tile.rows - 1] = tile.column[tile.columns - 1];

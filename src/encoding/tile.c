@@ -41,7 +41,7 @@ bool lilac_encoding_outs(lilac_layout *layout, const lilac_encoding_shape *shape
 /* ---- putting together ------------------------------------------------------------------- */
 
 void lilac_encoding_tile_init(lilac_encoding_tile *tile, uint32_t rank) {
-    memset(tile, 0, offsetof(lilac_encoding_tile, at));
+    memset(tile, 0, offsetof(lilac_encoding_tile, places));
     tile->rank = rank;
 }
 
@@ -61,6 +61,21 @@ void lilac_encoding_tile_bit_at(lilac_encoding_tile *tile, lilac_encoding_level 
     append(tile, level, dim, bit);
     if (tile->used[dim] <= bit)
         tile->used[dim] = bit + 1;
+}
+
+void lilac_encoding_tile_place(lilac_encoding_tile *tile, lilac_encoding_level level,
+                               const uint64_t *place) {
+    if (tile->place_count == LILAC_ENCODING_TILE_PLACES) {
+        tile->full = true;
+        return;
+    }
+    memcpy(tile->places[tile->place_count], place, tile->rank * sizeof *place);
+    append(tile, level, LILAC_ENCODING_TILE_PLACE, tile->place_count++);
+    for (uint32_t d = 0; d < tile->rank; d++) {
+        uint32_t bits = place[d] == 0 ? 0 : 64U - (uint32_t)__builtin_clzll(place[d]);
+        if (tile->used[d] < bits)
+            tile->used[d] = bits;
+    }
 }
 
 void lilac_encoding_tile_step(lilac_encoding_tile *tile, lilac_encoding_level level, uint32_t dim,
@@ -113,6 +128,22 @@ void lilac_encoding_block_columns(uint64_t *columns, const lilac_encoding_blocks
     }
 }
 
+/* A bit of the tile as a column; what is beyond `available` bits of a dimension is removed. */
+static uint64_t column_of(const lilac_encoding_tile *tile, lilac_encoding_tile_bit at,
+                          const uint32_t *start, const uint32_t *available) {
+    uint64_t column = 0;
+    if (at.dim == LILAC_ENCODING_TILE_COPY)
+        return 0;
+    if (at.dim != LILAC_ENCODING_TILE_PLACE)
+        return at.bit >= available[at.dim] ? 0 : UINT64_C(1) << (start[at.dim] + at.bit);
+    for (uint32_t d = 0; d < tile->rank; d++) {
+        uint64_t mask = available[d] < 64 ? (UINT64_C(1) << available[d]) - 1 : UINT64_MAX;
+        if ((tile->places[at.bit][d] & mask) != 0)
+            column |= (tile->places[at.bit][d] & mask) << start[d];
+    }
+    return column;
+}
+
 bool lilac_encoding_tile_fit(lilac_context *context, lilac_layout *result,
                              const lilac_encoding *encoding, const lilac_encoding_tile *tile,
                              const lilac_encoding_shape *shape, const uint32_t *order,
@@ -139,11 +170,8 @@ bool lilac_encoding_tile_fit(lilac_context *context, lilac_layout *result,
     uint64_t columns[LILAC_ENCODING_TILE_BITS];
     bool added = !whole.full && lilac_encoding_outs(&made, shape, NULL);
     for (uint32_t l = 0; added && l < LILAC_ENCODING_LEVELS; l++) {
-        for (uint32_t k = 0; k < whole.count[l]; k++) {
-            lilac_encoding_tile_bit at = whole.at[l][k];
-            bool copy = at.dim == LILAC_ENCODING_TILE_COPY || at.bit >= available[at.dim];
-            columns[k] = copy ? 0 : UINT64_C(1) << (start[at.dim] + at.bit);
-        }
+        for (uint32_t k = 0; k < whole.count[l]; k++)
+            columns[k] = column_of(&whole, whole.at[l][k], start, available);
         added = lilac_layout_add_in(&made, level_names[l], whole.count[l], columns, NULL);
     }
     lilac_encoding_block_columns(columns, blocks, shape);

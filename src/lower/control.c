@@ -6,6 +6,7 @@
  * in the regions of single elements (elements.c). */
 #include "lower_internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- what is carried --------------------------------------------------------------------- */
@@ -200,10 +201,34 @@ static void receive_all(lilac_lowering *l, const bundle *b, lilac_lower_value *c
     }
 }
 
+/* Buffers and tokens that are the same on every path are gone before (engine/buffers.c). */
+static bool refuse_reference(lilac_lowering *l, const lilac_tile_value *tile) {
+    lilac_text type = {0};
+    lilac_tile_print_type(&type, tile->type);
+    const char *operation = lilac_tile_op_info_get(l->op->code)->name;
+    const char *format = "'%s' passes on %s%s of type %s; loops and conditionals pass on a buffer "
+                         "or a token only if it is the same value on every path";
+    char number[32];
+    (void)snprintf(number, sizeof number, "value number %u", tile->index);
+    (void)lilac_lower_refuse(l, "unsupported-type", format, operation,
+                             tile->name != NULL ? "%" : "",
+                             tile->name != NULL ? tile->name : number, lilac_text_get(&type));
+    lilac_text_clear(&type);
+    return false;
+}
+
+static lilac_lower_value *define_passed(lilac_lowering *l, const lilac_tile_value *tile) {
+    if (tile->type->kind == LILAC_TILE_MEMDESC || tile->type->kind == LILAC_TILE_TOKEN) {
+        (void)refuse_reference(l, tile);
+        return NULL;
+    }
+    return lilac_lower_define(l, tile);
+}
+
 static bool define_all(lilac_lowering *l, uint32_t count, lilac_tile_value *const *tiles,
                        lilac_lower_value **values) {
     for (uint32_t i = 0; i < count; i++) {
-        values[i] = lilac_lower_define(l, tiles[i]);
+        values[i] = define_passed(l, tiles[i]);
         if (values[i] == NULL) {
             return false;
         }
@@ -213,7 +238,7 @@ static bool define_all(lilac_lowering *l, uint32_t count, lilac_tile_value *cons
 
 static bool define_results(lilac_lowering *l, const lilac_tile_op *op, lilac_lower_value **values) {
     for (uint32_t i = 0; i < op->result_count; i++) {
-        values[i] = lilac_lower_result(l, op, i);
+        values[i] = define_passed(l, &op->results[i]);
         if (values[i] == NULL) {
             return false;
         }

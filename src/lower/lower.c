@@ -69,12 +69,15 @@ bool lilac_lower_type(lilac_lowering *l, const lilac_tile_type *type, lilac_simt
         *result = LILAC_SIMT_I64;
         return true;
     }
-    *result = element->kind == LILAC_TILE_SCALAR ? scalar_type(element->scalar) : LILAC_SIMT_VOID;
+    /* The element of memory is not its value: a descriptor is no value of SIMT IR. */
+    bool memory = type->kind == LILAC_TILE_MEMDESC;
+    *result = element->kind == LILAC_TILE_SCALAR && !memory ? scalar_type(element->scalar)
+                                                            : LILAC_SIMT_VOID;
     if (*result != LILAC_SIMT_VOID) {
         return true;
     }
     lilac_text text = {0};
-    lilac_tile_print_type(&text, element);
+    lilac_tile_print_type(&text, memory ? type : element);
     (void)lilac_lower_refuse(l, "unsupported-type", "values of type %s cannot be lowered",
                              lilac_text_get(&text));
     lilac_text_clear(&text);
@@ -455,6 +458,27 @@ static bool is_unused(const lilac_tile_op *op) {
     return true;
 }
 
+/* Buffers and tokens are operands only of operations on memory; control flow that passes them on is
+ * refused where it is lowered. */
+static bool check_operands(lilac_lowering *l, const lilac_tile_op *op, family lower) {
+    bool takes_memory =
+        lower == lilac_lower_local || lower == lilac_lower_control || lower == refuse_operation;
+    for (uint32_t i = 0; i < op->operand_count && !takes_memory; i++) {
+        const lilac_tile_type *type = op->operands[i].value->type;
+        if (type->kind != LILAC_TILE_MEMDESC && type->kind != LILAC_TILE_TOKEN) {
+            continue;
+        }
+        lilac_text text = {0};
+        lilac_tile_print_type(&text, type);
+        (void)lilac_lower_refuse(l, "unsupported-type",
+                                 "'%s' cannot be lowered: operand %u is of type %s",
+                                 lilac_tile_op_info_get(op->code)->name, i, lilac_text_get(&text));
+        lilac_text_clear(&text);
+        return false;
+    }
+    return true;
+}
+
 /* Values are printed under the names they have in the tile IR. */
 static void name_results(lilac_lowering *l, const lilac_tile_op *op) {
     for (uint32_t i = 0; i < op->result_count; i++) {
@@ -484,7 +508,8 @@ const lilac_tile_op *lilac_lower_block(lilac_lowering *l, const lilac_tile_block
         if (is_unused(op)) {
             continue;
         }
-        if (!family_of(op->code)(l, op) || l->failed) {
+        family lower = family_of(op->code);
+        if (!check_operands(l, op, lower) || !lower(l, op) || l->failed) {
             return NULL;
         }
         name_results(l, op);

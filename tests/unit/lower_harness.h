@@ -70,7 +70,8 @@ static inline bool harness_try_edited(harness *h, const char *ttir, uint32_t war
         return false;
     }
     if (!lilac_engine_structure(h->tile, &target, &changed) ||
-        !lilac_engine_inline(h->tile, &target, &changed) || !lilac_tile_verify(h->tile, false)) {
+        !lilac_engine_inline(h->tile, &target, &changed) ||
+        !lilac_engine_buffers(h->tile, &target, &changed) || !lilac_tile_verify(h->tile, false)) {
         return false;
     }
     if (engine && (!lilac_engine_advance(h->tile, &target, &changed) ||

@@ -75,17 +75,18 @@ static void blocks(void **state) {
                   "\"block\": [[0,32]]}");
 }
 
-/* Three dimensions: the rows of the swizzle are those of the last two but the contiguous one. */
+/* Three dimensions: the rows of the swizzle go along all dimensions but the contiguous one. */
 static void nvmma_of_rank_three(void **state) {
     (void)state;
     expect_layout("!ttg.memdesc<2x4x16xf16, #ttg.nvmma_shared<{swizzlingByteWidth = 32, transposed "
                   "= false, elementBitWidth = 16, rank = 3}>, #smem>",
                   "{\"offset\": [[0,0,1],[0,0,2],[0,0,4],[0,0,8],[0,1,0],[0,2,0],[1,0,8]], "
                   "\"block\": []}");
-    expect_layout("!ttg.memdesc<16x4x2xf16, #ttg.nvmma_shared<{swizzlingByteWidth = 32, transposed "
+    /* Transposed, Triton has as many rows as the last dimension, numbered above the columns. */
+    expect_layout("!ttg.memdesc<32x4x8xf16, #ttg.nvmma_shared<{swizzlingByteWidth = 32, transposed "
                   "= true, elementBitWidth = 16, rank = 3}>, #smem>",
-                  "{\"offset\": [[1,0,0],[2,0,0],[4,0,0],[8,0,0],[0,0,1],[0,1,0],[8,2,0]], "
-                  "\"block\": []}");
+                  "{\"offset\": [[1,0,0],[2,0,0],[4,0,0],[8,0,0],[0,0,4],[0,1,0],[8,2,0],[0,0,1],"
+                  "[0,0,2],[16,0,0]], \"block\": []}");
 }
 
 static void tensor_memory(void **state) {
@@ -108,6 +109,16 @@ static void tensor_memory(void **state) {
                   "colStride = 1, CTASplitM = 2, twoCTAs = true>, #tmem>",
                   "{\"row\": [[1,0],[2,0],[4,0],[8,0],[16,0],[32,0],[0,2]], "
                   "\"col\": [[0,1],[64,0]], \"block\": []}");
+    /* A tile of one column: the highest column is one between elements. */
+    expect_layout("!ttg.memdesc<64x1xi8, #ttng.tensor_memory_encoding<blockM = 64, blockN = 1, "
+                  "colStride = 1, twoCTAs = true, fp4Padded = true>, #tmem>",
+                  "{\"row\": [[1,0],[2,0],[4,0],[8,0],[16,0],[32,0],[0,0]], \"col\": [], "
+                  "\"block\": []}");
+    /* Of CTASplitM, the two blocks share what tiles and parts there are. */
+    expect_layout("!ttg.memdesc<256x1xf32, #ttng.tensor_memory_encoding<blockM = 64, blockN = 1, "
+                  "colStride = 1, CTASplitM = 4, twoCTAs = true>, #tmem>",
+                  "{\"row\": [[1,0],[2,0],[4,0],[8,0],[16,0],[32,0],[128,0]], "
+                  "\"col\": [[64,0]], \"block\": []}");
     expect_layout("!ttg.memdesc<128x8xi8, #ttng.tensor_memory_scales_encoding<>, #tmem>",
                   "{\"row\": [[1,0],[2,0],[4,0],[8,0],[16,0],[0,0],[0,0]], "
                   "\"col\": [[0,1],[0,2],[32,0],[64,0],[0,4]], \"block\": []}");
@@ -304,6 +315,9 @@ static void tensor_memory_is_refused(void **state) {
             "layout-shape", "#ttng");
     refused(TENSOR("64x1", "blockM = 64, blockN = 1, colStride = 1, twoCTAs = true"),
             "layout-shape", "#ttng");
+    refused(
+        TENSOR("128x1", "blockM = 64, blockN = 1, colStride = 1, CTASplitM = 2, twoCTAs = true"),
+        "layout-shape", "#ttng");
     refused(TENSOR("128x8", "blockM = 128, blockN = 8, colStride = 1, CTASplitM = 2, CGALayout = "
                             "[[1, 0]]"),
             "layout-two-forms", "[[1, 0]]");
