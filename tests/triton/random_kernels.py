@@ -3,11 +3,11 @@
 
 usage: random_kernels.py --lilac COMMAND --source FOLDER --work FOLDER [--count N] [--first SEED] …
 
-Kernel number k is compiled for row k of the table of devices (src/arch/devices.def), counted round.
-LILAC_TEST_LONG=1 in the environment tries 5,000 kernels, LILAC_TEST_SEED=N the one of that seed. A
-kernel that fails is made as small as it gets and printed with the command that runs it. Needs NumPy
-and Triton; without them Triton from PyPI goes into the environment of the other tests of this
-folder, or the test is skipped.
+The kernel of seed k is compiled for row k (modulo their number) of the table of devices,
+src/arch/devices.def. With LILAC_TEST_LONG=1 in the environment there are 5,000 kernels; LILAC_TEST_SEED=N
+runs one. A failing kernel is reduced and printed with the command that runs it. NumPy and Triton are
+needed. Where they are missing, the environment of the other tests of this folder is used; the test
+is skipped if that environment cannot be made.
 """
 
 import argparse
@@ -28,11 +28,9 @@ def parse_arguments():
     parser.add_argument("--work", required=True, help="a folder for files")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--first", type=int, default=1, help="the first seed")
-    parser.add_argument("--every", type=int, default=1, help="one seed of so many, for several processes")
+    parser.add_argument("--every", type=int, default=1, help="the step from one seed to the next, to divide a run among processes")
     parser.add_argument("--device", help="this device only")
-    parser.add_argument("--no-raw-divisions", action="store_true",
-                        help="no divisions by zero, not even in elements that are not used")
-    parser.add_argument("--keep", action="store_true", help="no smallest part of what fails")
+    parser.add_argument("--keep", action="store_true", help="do not reduce failing kernels, and do not stop after five")
     arguments = parser.parse_args()
     if os.environ.get("LILAC_TEST_LONG"):
         arguments.count = 5000
@@ -43,7 +41,7 @@ def parse_arguments():
 
 
 def in_environment():
-    """Runs this again in the environment of run.py when Triton is not here."""
+    """Runs this script again in the environment of run.py."""
     sys.path.insert(0, os.path.join(HERE, "..", "support"))
     import python_package
     import run
@@ -71,7 +69,7 @@ class Session:
         from generate import generate
 
         device, lanes = self.rows[seed % len(self.rows)]
-        return generate(seed, device, lanes, not self.arguments.no_raw_divisions)
+        return generate(seed, device, lanes)
 
     def failure_of(self, program, folder):
         from launch import Failure, check

@@ -1,8 +1,8 @@
 """Random programs. The same seed gives the same program everywhere.
 
-Values live in a scope; each step draws an operation and operands of the types that it takes. What
-no rule determines never reaches memory: elements of a load that its mask leaves out, and quotients
-by zero, go through a tl.where that selects something else.
+Values are in a scope. Each step draws an operation, and operands of types that the operation
+accepts. An undetermined value never reaches memory: elements that the mask of a load leaves out,
+and quotients by zero, go through a tl.where that selects another value.
 """
 
 import random
@@ -15,7 +15,7 @@ from types_of_triton import (INTEGERS, Type, bits, compared, greatest, is_signed
                              numpy_type, promoted, summed)
 
 MOST_ELEMENTS = 4096
-MOST_WORK = 1 << 17  # elements of all statements together, those of loops once an iteration
+MOST_WORK = 1 << 17  # results of all statements in elements, times the iterations of their loops
 MOST_SORTED = 128  # the front end takes long over sorts
 ELEMENT_BY_ELEMENT = ("add", "sub", "mul", "and", "or", "xor", "min", "max")
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
@@ -34,10 +34,9 @@ def random_data(numbers, element, count):
 
 
 class Generator:
-    def __init__(self, seed, device, lanes, raw_divisions=True):
+    def __init__(self, seed, device, lanes):
         self.random = random.Random(seed)
         self.numbers = np.random.default_rng(seed)
-        self.raw_divisions = raw_divisions
         warps = self.random.choice([w for w in (1, 2, 4, 4, 8, 16, 32) if w * lanes <= 1024])
         self.program = Program(seed=seed, device=device, warps=warps, grid=self.random.choice([1, 1, 1, 2, 3]))
         wide = self.random.choice(["int64", "uint32", "uint64"])
@@ -50,7 +49,7 @@ class Generator:
         self.body = self.program.body
         self.count = 0
         self.work = 0
-        self.times = 1  # how often the statements that are made now are run
+        self.times = 1  # iterations of the enclosing loops
         self.depth = 0
         self.elements = self.random.sample(INTEGERS, 2) + ["int32"]
         self.shapes = self.draw_shapes()
@@ -72,7 +71,7 @@ class Generator:
         return shapes
 
     def pick(self, accept):
-        """A value of the scope, late ones more often."""
+        """A value of the scope. Later values are more likely."""
         found = [v for v in self.scope if accept(v[1])]
         if not found:
             return None
@@ -98,7 +97,7 @@ class Generator:
         return f"v{self.count}"
 
     def let(self, op, args, type, hidden=False, **more):
-        """A new variable, with its type; `hidden`: not for other operations to use."""
+        """A new variable. `hidden`: later steps do not use it."""
         types = type if isinstance(type, tuple) else (type,)
         names = tuple(self.name() for _ in types)
         self.body.append(Statement("let", op, names, tuple(args), types, **more))
@@ -112,13 +111,16 @@ class Generator:
 
     # ---- memory ----
 
-    def input_buffer(self, element):
+    def input_buffer(self, element, positive=False):
+        name = f"{'positive' if positive else 'x'}_{element}"
         for b in self.program.buffers:
-            if b.element == element and not b.is_output:
+            if b.name == name:
                 return b
-        b = Buffer(f"x_{element}", element, random_data(self.numbers, element, 5000 + self.random.randrange(4000)))
-        self.program.buffers.append(b)
-        return b
+        count = 5000 + self.random.randrange(4000)
+        data = self.numbers.integers(1, 120, count).astype(element) if positive else random_data(
+            self.numbers, element, count)
+        self.program.buffers.append(Buffer(name, element, data))
+        return self.program.buffers[-1]
 
     def draw_place(self, shape, reach):
         """A random (base, span, dimensions) that reaches at most `reach` elements."""
@@ -144,7 +146,7 @@ class Generator:
                 return None
 
     def draw_mask(self, shape):
-        """A predicate of this shape: bounds along the dimensions, or one computed from data."""
+        """A predicate of this shape: bounds along the dimensions, or a predicate computed from data."""
         found = self.pick(lambda t: t.element == "int1" and t.shape == shape)
         if found and self.chance(2):
             return found[0]
@@ -190,8 +192,8 @@ class Generator:
                 return n.types[n.names.index(name)]
         return dict(self.scope)[name]
 
-    def store(self, name, type):
-        """Stores a value to a buffer of its own."""
+    def store(self, name, type, mask=""):
+        """Stores a value to a buffer of its own; `mask`: where it is determined."""
         element = memory_type(type.element)
         if type.element == "int1":
             name = self.let("cast", (name,), type.of("int8"))
@@ -204,8 +206,10 @@ class Generator:
         index = self.let("index", (), Type("int32", type.shape), place=(PAD + base, span, dimensions)) \
             if type.shape else self.let("add", ("pid", PAD), Type("int32"), computed="int32")
         size = size if type.shape else PAD + self.program.grid
-        mask, end = "", PAD
-        if type.shape and self.chance(3):
+        end = PAD
+        if mask:
+            pass
+        elif type.shape and self.chance(3):
             mask = self.draw_mask(type.shape)
         elif type.shape and self.chance(3):  # the buffer ends where the mask does
             size -= self.random.randrange(max(1, min(reach, size - PAD)))
@@ -215,7 +219,8 @@ class Generator:
         self.body.append(Statement("store", args=(index, name), buffer=b.name, mask=mask))
 
     def atomic(self):
-        """Elements that meet in few places; or in places of their own, and what was there before."""
+        """Many elements to few addresses, without results; or each element to its own address, with the old
+        value as result."""
         value = self.pick_tensor(lambda t: bits(t.element) >= 32)
         if value is None or value[1].size > 1024:
             return False
@@ -254,7 +259,7 @@ class Generator:
     # ---- element by element ----
 
     def partner(self, a):
-        """A second operand: (its text, element type of the result, shape of the result)."""
+        """A second operand: (its name or number, element type of the result, shape of the result)."""
         name, type = a
         if self.chance(4):
             return self.literal(type.element), type.element, type.shape
@@ -307,13 +312,32 @@ class Generator:
             self.let(op, (a[0], self.random.choice(("n0", "n2"))), a[1].of(element), computed=element)
             return True
         b = self.pick(lambda t: t == a[1])
-        if kind == 2 or not self.raw_divisions:
+        if kind == 2:
             divisor = self.let("positive", (b[0],), a[1], number=3, computed=element)
             self.let(op, (a[0], divisor), a[1], computed=element)
             return True
         quotient = self.let(op, (a[0], b[0]), a[1], computed=element, hidden=True)
         usable = self.let("usable", (b[0],), a[1].of("int1"), computed=element)
         self.let("where", (usable, quotient, self.constant(a[1])), a[1])
+        return True
+
+    def divide_by_loaded(self):
+        """The divisors are loaded with a mask. Where it is false they are zero or undetermined."""
+        a = self.pick_tensor()
+        b = self.input_buffer(a[1].element, positive=True) if a else None
+        place = self.draw_place(a[1].shape, len(b.data)) if a else None
+        if place is None:
+            return False
+        op, type, element = self.random.choice(("div", "rem")), a[1], a[1].element
+        index = self.let("index", (), type.of("int32"), place=place[:3])
+        mask = self.draw_mask(type.shape)
+        divisor = self.let("load", (index,), type, buffer=b.name, mask=mask, hidden=True,
+                           other=self.random.choice([None, 0]))
+        quotient = self.let(op, (a[0], divisor), type, computed=element, hidden=True)
+        if self.depth == 0 and self.chance(3):
+            self.store(quotient, type, mask)
+        else:
+            self.let("where", (mask, quotient, self.constant(type)), type)
         return True
 
     def shift(self):
@@ -503,7 +527,7 @@ class Generator:
     # ---- control ----
 
     def inner(self, steps, times):
-        """A block of its own: (its statements, the values made in it)."""
+        """A nested block: (its statements, the scope before it)."""
         outer, kept, self.body = self.body, list(self.scope), []
         outer_times, self.times = self.times, self.times * times
         self.depth += 1
@@ -515,7 +539,7 @@ class Generator:
         return made, kept
 
     def carried(self):
-        """Copies of values, for a block to assign to."""
+        """Variables that a block assigns to."""
         found = []
         for _ in range(self.random.randint(1, 3)):
             a = self.pick(lambda t: t.element != "int1")
@@ -523,7 +547,7 @@ class Generator:
         return found
 
     def assignments(self, carried, made):
-        """At a block's end: new values of the same types for what it carries."""
+        """At the end of a block: new values for the carried variables."""
         for name, type in carried:
             new = [v for v in self.values_inside if v[1] == type]
             if new:
@@ -581,9 +605,10 @@ class Generator:
 
     # ---- programs ----
 
-    STEPS = (("load", 4), ("binary", 8), ("compare", 3), ("divide", 5), ("shift", 2), ("unary", 2), ("cast", 2),
-             ("predicate", 1), ("where", 3), ("high_product", 1), ("fold", 5), ("scan", 4), ("sort", 2), ("flip", 1),
-             ("gather", 2), ("histogram", 2), ("shape", 6), ("loop", 2), ("condition", 1), ("atomic", 2))
+    STEPS = (("load", 4), ("binary", 8), ("compare", 3), ("divide", 5), ("divide_by_loaded", 2), ("shift", 2),
+             ("unary", 2), ("cast", 2), ("predicate", 1), ("where", 3), ("high_product", 1), ("fold", 5), ("scan", 4),
+             ("sort", 2), ("flip", 1), ("gather", 2), ("histogram", 2), ("shape", 6), ("loop", 2), ("condition", 1),
+             ("atomic", 2))
 
     def steps(self, count):
         names = [name for name, weight in self.STEPS for _ in range(weight)]
@@ -612,5 +637,5 @@ def walk(body):
         yield from walk(n.otherwise)
 
 
-def generate(seed, device, lanes, raw_divisions=True):
-    return Generator(seed, device, lanes, raw_divisions).generate()
+def generate(seed, device, lanes):
+    return Generator(seed, device, lanes).generate()

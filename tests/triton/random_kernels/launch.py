@@ -76,8 +76,8 @@ def check(program, front_end, lilac, folder):
     with open(os.path.join(folder, "kernel.ttir"), "w", encoding="utf-8") as file:
         file.write(ttir)
     write_inputs(program, folder)
-    done = subprocess.run(command_of(program, lilac, folder), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True, timeout=300)
+    done = subprocess.run(command_of(program, lilac, folder), cwd=folder, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=300)
     if done.returncode != 0:
         kind = "crashed" if done.returncode < 0 else "trapped" if "trap" in done.stderr else "refused"
         raise Failure(kind, f"exit status {done.returncode}\n{done.stderr}")

@@ -11,7 +11,7 @@ from types_of_triton import bits, is_signed, numpy_type
 
 
 def quotient(a, b):
-    """Rounded toward zero. Where b is 0 the result is unspecified: the generator selects it away."""
+    """Rounded toward zero. Where b is 0 the result is undetermined, and no kernel uses it."""
     nonzero = np.where(b == 0, np.ones_like(b), b)
     return (a - np.fmod(a, nonzero)) // nonzero
 
@@ -39,7 +39,7 @@ def high_product(a, b):
 # ---- folds and scans: functions of pairs of tuples of arrays -------------------------------
 
 def fold_pairs(combine, operands, axis):
-    """Combines along the axis as a tree of neighbours; any order gives the same result."""
+    """Combines neighbours along the axis until one element is left. The order does not matter."""
     parts = [np.moveaxis(x, axis, 0) for x in operands]
     while parts[0].shape[0] > 1:
         parts = list(combine([x[0::2] for x in parts], [x[1::2] for x in parts]))
@@ -95,7 +95,7 @@ def fold(function):
 
 
 def place_of(function):
-    """The first place of the greatest or the smallest value: NumPy's argmax takes the first."""
+    """The first index of the greatest or the smallest value, as NumPy's argmax and argmin define it."""
     return lambda x, n: function(x[0], axis=n.axis).astype(np.int32)
 
 
@@ -131,7 +131,7 @@ def along(n):
 
 
 def with_place(function, place):
-    """A fold that gives the first place of its result too."""
+    """A fold with a second result: the first index of the first result."""
     return lambda x, n: [function(x[0], axis=n.axis), place(x[0], axis=n.axis).astype(np.int32)]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from operations import COMBINES, OPERATIONS
-from types_of_triton import Type, memory_type, numpy_type, pointer_type, promoted
+from types_of_triton import numpy_type, pointer_type
 
 PAD = 32  # elements before and after what a program may write
 
@@ -110,7 +110,7 @@ def check_text(name, type):
     return f"tl.static_assert({name}.dtype == tl.{type.element})"
 
 
-OBVIOUS = ("index", "inside", "full", "again", "cast")  # what has the type that the text says
+OBVIOUS = ("index", "inside", "full", "again", "cast")  # operations whose text states the type
 
 
 def lines_of(body, indent):
@@ -176,7 +176,7 @@ def signature_of(program):
 # ---- meaning ---------------------------------------------------------------------------------
 
 class Machine:
-    """One program of the grid at a time; `garbage` stands for what no rule determines."""
+    """Runs one program of the grid after the other. `garbage` is the value of undetermined elements."""
 
     def __init__(self, program, garbage):
         self.program = program
@@ -302,8 +302,8 @@ ATOMICS = {
 
 
 def expected(program):
-    """The buffers after the launch, and which of their elements are determined: all that are the
-    same whatever the undetermined values are."""
+    """The buffers after the launch, and for each element whether it is determined: it does not depend
+    on the value of undetermined elements."""
     first = Machine(program, 0x5A5A5A5A5A5A5A5A).run()
     second = Machine(program, -77).run()
     return first, {name: first[name] == second[name] for name in first}

@@ -1,7 +1,7 @@
-"""The smallest part of a program that fails in the same way.
+"""Reduces a failing program to a smaller one that fails in the same way.
 
-A change drops a store, an atomic operation, a loop or a condition, unrolls nothing, or replaces a
-value by a constant of its type; statements whose results are then unused go too.
+One step removes a store, an atomic operation, a loop or a condition, or replaces a value by a
+constant of its type. Then it removes the statements whose results are unused.
 """
 
 from dataclasses import replace
@@ -52,7 +52,7 @@ def count(body):
 
 
 def addresses(body):
-    """Names of indices and masks, which keep accesses inside their buffers."""
+    """Names of indices and masks: they keep accesses inside the buffers, so they are not replaced."""
     found = set()
     for n in body:
         if n.kind in ("store", "atomic") or n.op == "load":
@@ -83,8 +83,8 @@ def changed(body, at, fixed):
 
 
 def constants(n):
-    """What stands for a statement: constants for its results. Predicates are false, so that what
-    they guard stays unused."""
+    """Constants that replace the results of a statement. Predicates are false, so that the values
+    that they guard stay unused."""
     if n.kind in ("let", "atomic"):
         return [Statement("let", "full", (name,), (), (type,), number=int(type.element != "int1"))
                 for name, type in zip(n.names, n.types)]
@@ -92,7 +92,7 @@ def constants(n):
 
 
 def shrink(program, fails, budget=300):
-    """`fails(program)`: whether it fails as the first one did."""
+    """`fails(program)`: whether it fails in the same way as the first program."""
     program = clean(program)
     progress = True
     while progress and budget > 0:
