@@ -156,7 +156,7 @@ LILAC_API uint32_t lilac_movement_transaction_wavefronts(const lilac_arch *arch,
 /* Wavefronts to be expected, in sixteenths, of a transaction of 2^lane_bits lanes that each load one
  * of 2^word_bits words, which stand in 2^bank_bits banks, as good as at random (as tt.gather's do).
  * Lanes that load the same word do it once. Of several such groups in one transaction, each in banks
- * of its own, the worst: 32 lanes are reckoned with. */
+ * of its own, the worst: a transaction is taken to have 32 lanes, or 64 where lane_bits is 6. */
 LILAC_API uint32_t lilac_movement_scattered_wavefronts(uint32_t lane_bits, uint32_t bank_bits,
                                                        uint32_t word_bits);
 /* Consecutive lanes that one transaction takes when each accesses `bytes`: arch->banks over the

@@ -48,9 +48,27 @@
  *   group-barrier        a number that is above 14, differs within a warp or among those that the
  *                        barrier says meet, or that not exactly as many threads give as it says
  *   assertion-failed     a failed assert, with its text
- *   division-by-zero     of integers
+ *   division-by-zero     the result of an integer division or remainder by zero decides what the
+ *                        launch does (below); a note has the place where it does
  *   loop-step            a loop whose step is not positive
  *   instruction-limit    a block that ran longer than the launch allows
+ *
+ * An integer division by zero is no trap by itself, as it is none on a device: threads that hold
+ * copies of elements, or elements that a mask leaves out, divide what no one looks at. The bits of
+ * the result are followed through arithmetic, selections, exchanges between threads, registers that
+ * loops carry and shared memory. The launch ends when one of them reaches, in an active thread,
+ *
+ *   - an address, a predicate or a stored value of global memory, or an atomic's operand there
+ *   - the address or predicate of a store, an atomic or a matrix access in shared memory; the
+ *     address of a load from shared memory, when it is not a legal one (else what is loaded depends
+ *     on the division as a quotient does)
+ *   - the condition of a branch, a loop or an assertion, a loop's bounds or step, the number of a
+ *     group barrier, the predicate of print
+ *
+ * A selection takes them from its condition and from the chosen side only; a bit operation, product,
+ * sum, shift, minimum or comparison passes on only bits that the other operand does not settle. The
+ * result itself has all bits set (a quotient) or is the dividend (a remainder); print shows that.
+ * The least integer divided by minus one wraps and is no division by zero.
  *
  * Findings are warnings, and the launch goes on:
  *

@@ -114,14 +114,19 @@ lilac_simt_value lilac_scan_is_later(const lilac_scan *s, uint32_t mask) {
                                      lilac_scan_constant(s, s->reverse ? mask : 0));
 }
 
+/* All bits of a lane's number: 31 on devices with 32 lanes a warp, 63 on those with 64. */
+static uint32_t lane_bits(const lilac_scan *s) {
+    return s->l->target->arch->warp_size - 1;
+}
+
 lilac_simt_value lilac_scan_last_lane(const lilac_scan *s, lilac_simt_value lane, uint32_t mask) {
-    return s->reverse ? lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, ~mask & 31U)
+    return s->reverse ? lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, lane_bits(s) & ~mask)
                       : lilac_scan_bits_of(s, LILAC_SIMT_OP_OR, lane, mask);
 }
 
 static lilac_simt_value first_lane(const lilac_scan *s, lilac_simt_value lane, uint32_t mask) {
     return s->reverse ? lilac_scan_bits_of(s, LILAC_SIMT_OP_OR, lane, mask)
-                      : lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, ~mask & 31U);
+                      : lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, lane_bits(s) & ~mask);
 }
 
 bool lilac_scan_put_before(const lilac_scan *s, const lilac_simt_value *before,
@@ -278,13 +283,13 @@ static lilac_simt_value lane_before(const lilac_scan *s, const lilac_scan_run *r
         ascending &= r->where[i] > r->where[i - 1];
     }
     if (ascending) { /* one less, or more, among these bits */
-        lilac_simt_value bits = s->reverse
-                                    ? lilac_scan_bits_of(s, LILAC_SIMT_OP_OR, lane, ~mask & 31U)
-                                    : lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, mask);
+        lilac_simt_value bits =
+            s->reverse ? lilac_scan_bits_of(s, LILAC_SIMT_OP_OR, lane, lane_bits(s) & ~mask)
+                       : lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, mask);
         bits = lilac_scan_bits_of(s, s->reverse ? LILAC_SIMT_OP_ADD : LILAC_SIMT_OP_SUB, bits, 1);
         bits = lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, bits, mask);
         return lilac_simt_op2(b, LILAC_SIMT_OP_OR, LILAC_SIMT_I32, bits,
-                              lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, ~mask & 31U));
+                              lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, lane_bits(s) & ~mask));
     }
     lilac_simt_value change = lilac_scan_constant(s, mask);
     for (uint32_t i = r->count - 1; i-- > 0;) {

@@ -105,8 +105,9 @@ static void any_layout(void **state) {
         kernel k;
         k.bits[0] = (uint32_t)lilac_random_below(&random, 6);
         k.bits[1] = k.bits[0] + 1 + (uint32_t)lilac_random_below(&random, 11 - 2 * k.bits[0]);
-        uint32_t warp_bits = (uint32_t)lilac_random_below(&random, 4);
-        k.layout = random_columns(&random, 2, k.bits, warp_bits, run % 2);
+        const lilac_arch *device = harness_device(run);
+        uint32_t warp_bits = random_warp_bits(&random, device, 3);
+        k.layout = random_columns(&random, 2, k.bits, device, warp_bits, run % 2);
         size_t t = lilac_random_below(&random, sizeof types / sizeof *types);
         lilac_scalar scalar = types[t].scalar;
         bool aligned = lilac_random_below(&random, 2);
@@ -121,7 +122,7 @@ static void any_layout(void **state) {
         lilac_text text = {0};
         print_kernel(&text, &k, lilac_scalar_name(scalar), types[t].add, aligned);
         harness h;
-        if (!harness_try_edited(&h, lilac_text_get(&text), 1U << warp_bits, false, NULL,
+        if (!harness_try_edited(&h, lilac_text_get(&text), 1U << warp_bits, false, device->name,
                                 assign_layouts, &k)) {
             print_message("%s\n", lilac_text_get(&text));
             harness_print(&h);

@@ -58,7 +58,8 @@ static void find_shape(void *found, lilac_tile_op *op) {
 }
 
 static random_space space_of(const lilac_tile_type *type, lilac_random *random) {
-    random_space space = {.rank = type->rank, .lane_bits = 5, .register_limit = 9};
+    random_space space = {.rank = type->rank, .register_limit = 9};
+    space.lane_bits = 5 + random_below(random, 2);
     space.warp_bits = random_below(random, 4);
     for (uint32_t d = 0; d < type->rank; d++)
         space.bits[d] = (uint32_t)__builtin_ctzll((uint64_t)type->shape[d]);

@@ -39,6 +39,7 @@ typedef struct generator {
     uint32_t count;
     uint32_t next;
     uint32_t depth;
+    uint32_t lanes; /* of a warp: 32 or 64 */
 } generator;
 
 static uint32_t below(generator *g, uint32_t bound) {
@@ -496,12 +497,12 @@ static void words(generator *g) {
 
 static void exchange(generator *g) {
     static const char *const kinds[] = {"idx", "xor", "up", "down"};
-    if (below(g, 3) == 0) {
+    if (below(g, 3) == 0 && g->lanes == 32) { /* its result has 32 bits */
         unary(g, "ballot", pick(g, LILAC_SIMT_I1), LILAC_SIMT_I32)->uniform = false;
         return;
     }
     item a = pick(g, below(g, 2) ? LILAC_SIMT_I32 : LILAC_SIMT_F32);
-    item c = *constant(g, LILAC_SIMT_I32, below(g, 32));
+    item c = *constant(g, LILAC_SIMT_I32, below(g, g->lanes));
     item *r = add_item(g, a.type);
     EMIT("%%%u = shuffle %s %%%u, %%%u : %s\n", r->name, kinds[below(g, 4)], a.name, c.name,
          name_of(a.type));
@@ -743,20 +744,21 @@ static void generate(lilac_text *out, uint64_t seed) {
     generator *g = calloc(1, sizeof *g);
     g->out = out;
     lilac_random_seed(&g->random, seed);
-    EMIT("simt.module target \"sm_90a\" {\nkernel @k(%%i: i64 ptr align 16, %%n: i32, "
-         "%%o: i64 ptr align 16) warps 2 ctas 1 shared %d no_contraction {\n"
+    g->lanes = seed % 4 == 3 ? 64 : 32;
+    EMIT("simt.module target \"%s\" {\nkernel @k(%%i: i64 ptr align 16, %%n: i32, "
+         "%%o: i64 ptr align 16) warps %u ctas 1 shared %d no_contraction {\n"
          "%%base_in = param 0 : i64\n%%1 = param 1 : i32\n%%base_out = param 2 : i64\n"
          "%%0 = thread : i32\n%%2 = lane : i32\n%%3 = warp : i32\n%%shared = shared_base : i32\n"
          "%%4 = const %d : i32\n%%5 = mul %%0, %%4 : i32\n%%6 = sext %%5 : i64\n"
          "%%in = add %%base_in, %%6 : i64\n%%7 = const %d : i32\n%%8 = mulwide_u %%0, %%7 : i64\n"
          "%%out = add %%base_out, %%8 : i64\n"
          "%%slot = add %%shared, %%5 : i32\n",
-         THREADS * SLOT, SLOT, OUT);
+         g->lanes == 64 ? "gfx942" : "sm_90a", THREADS / g->lanes, THREADS * SLOT, SLOT, OUT);
     g->next = 9;
     g->pool[0] = (item){0, LILAC_SIMT_I32, true, false, 0, THREADS - 1};
     g->pool[1] = (item){1, LILAC_SIMT_I32, true, true, 0, 5};
-    g->pool[2] = (item){2, LILAC_SIMT_I32, true, false, 0, 31};
-    g->pool[3] = (item){3, LILAC_SIMT_I32, true, false, 0, 1};
+    g->pool[2] = (item){2, LILAC_SIMT_I32, true, false, 0, g->lanes - 1};
+    g->pool[3] = (item){3, LILAC_SIMT_I32, true, false, 0, THREADS / g->lanes - 1};
     g->count = 4;
     for (uint32_t k = 0; k < SLOT; k += 16) { /* fill the slot in shared memory */
         EMIT("%%f%u, %%g%u = ld.global [%%in + %u] : i64, i64\n", k, k, k);

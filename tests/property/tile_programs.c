@@ -83,8 +83,8 @@ static void complain(const program *p, const program_judgement *j, const char *w
     lilac_text small = {0}, laid_out = {0};
     program_minimise(&small, p, lilac_text_get(&p->text));
     program_judgement again = program_judge(p, lilac_text_get(&small));
-    print_message("%s: %s\n%u warps, %u programs; the smallest part (%s):\n", which, j->why,
-                  p->warps, p->programs, again.why);
+    print_message("%s: %s\n%s, %u warps, %u programs; the smallest part (%s):\n", which, j->why,
+                  p->device != NULL ? p->device->name : "sm_90a", p->warps, p->programs, again.why);
     print_long(lilac_text_get(&small));
     if (p->layout_seed != 0) {
         print_message("with random layouts of seed %llu:\n", (unsigned long long)p->layout_seed);
@@ -156,6 +156,7 @@ static void try_programs(bool layouts, uint32_t count, const char *what) {
         program_choices_seed(&choices, seed);
         program_generate(&p, &choices, features, MOST_OPERATIONS);
         p.layout_seed = layouts ? seed : 0;
+        program_set_device(&p, seed);
         program_judgement j = program_judge(&p, lilac_text_get(&p.text));
         note(&t, &j);
         if (one != NULL) {

@@ -96,13 +96,28 @@ static void memory_clear(memory *m) {
     }
 }
 
+/* ---- devices ----------------------------------------------------------------------------- */
+
+void program_set_device(program *p, uint64_t row) {
+    size_t count = 0;
+    while (lilac_arch_at(count) != NULL) {
+        count++;
+    }
+    p->device = lilac_arch_at(row % count);
+    p->warps = p->warps < p->device->max_warps ? p->warps : p->device->max_warps;
+}
+
+static const lilac_arch *device_of(const program *p) {
+    return p->device != NULL ? p->device : lilac_arch_find("sm_90a");
+}
+
 /* ---- random layouts ---------------------------------------------------------------------- */
 
 typedef struct assignment {
     lilac_tile_module *module;
     program_choices choices; /* of the operation at hand */
     uint64_t seed;
-    uint32_t warp_bits;
+    uint32_t lane_bits, warp_bits;
     bool good;
 } assignment;
 
@@ -124,7 +139,7 @@ static const lilac_tile_type *with_random_layout(assignment *a, const lilac_tile
     program_choices *c = &a->choices;
     uint64_t columns[40] = {0};
     lilac_layout *layout = lilac_arena_new(a->module->arena, lilac_layout);
-    uint32_t total = 0, places = 5 + a->warp_bits;
+    uint32_t total = 0, places = a->lane_bits + a->warp_bits;
     lilac_layout_init(layout);
     for (uint32_t d = 0; d < type->rank; d++) {
         char name[] = "dim0";
@@ -141,7 +156,7 @@ static const lilac_tile_type *with_random_layout(assignment *a, const lilac_tile
     }
     uint32_t copies = program_below(c, 3) == 0 ? program_below(c, 3) : 0;
     uint32_t registers = total + copies > places ? total + copies - places : 0;
-    uint32_t count[4] = {registers, 5, a->warp_bits, 0}, all = registers + places;
+    uint32_t count[4] = {registers, a->lane_bits, a->warp_bits, 0}, all = registers + places;
     for (uint32_t i = all; i > 1; i--) {
         uint32_t k = program_below(c, i);
         uint64_t kept = columns[i - 1];
@@ -293,8 +308,11 @@ static void walk(assignment *a, lilac_tile_region *region) {
 
 /* False: it has operations whose layouts this does not know. */
 static bool give_layouts(lilac_tile_module *module, const program *p) {
-    assignment a = {
-        .module = module, .seed = p->layout_seed, .warp_bits = log2_of(p->warps), .good = true};
+    assignment a = {.module = module,
+                    .seed = p->layout_seed,
+                    .lane_bits = log2_of(device_of(p)->warp_size),
+                    .warp_bits = log2_of(p->warps),
+                    .good = true};
     if (module->functions->next != NULL) {
         return false;
     }
@@ -357,9 +375,10 @@ static bool compile(lilac_compilation *made, lilac_context *context, const progr
                     const char *text) {
     lilac_options options;
     lilac_options_init(&options);
-    options.target = (lilac_target){lilac_arch_find("sm_90a"), p->warps, 1, 1};
+    options.target = (lilac_target){device_of(p), p->warps, 1, 1};
     options.verify = true;
     uint32_t source = lilac_source_add(context, "program.ttir", text, strlen(text));
+    options.stop_after = options.target.arch->vendor == LILAC_NVIDIA ? NULL : "order";
     if (p->layout_seed == 0) {
         return lilac_compile(made, context, source, &options);
     }

@@ -5,6 +5,7 @@ What that needs from outside (pip, the network, Python's headers) may be missing
 and a line with the reason. A package that does not build is a failure.
 """
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -29,7 +30,14 @@ def run(*command, **options):
 
 def environment(folder, needed):
     """The environment's python; `needed` are requirements by the names of what they install. Made,
-    and filled, when something is missing."""
+    and filled, when something is missing, by one test at a time."""
+    os.makedirs(os.path.dirname(folder), exist_ok=True)
+    with open(folder + ".lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return filled_environment(folder, needed)
+
+
+def filled_environment(folder, needed):
     header = os.path.join(sysconfig.get_paths()["include"], "Python.h")
     if not os.path.exists(header):
         skip(f"there is no {header} (python3-dev)")

@@ -32,6 +32,7 @@ typedef struct program_parameter {
 
 typedef struct program {
     lilac_text text;
+    const lilac_arch *device; /* NULL: sm_90a */
     uint32_t warps, programs; /* in the grid, along x */
     uint64_t data_seed;       /* of what is in the buffers */
     bool plain_data;          /* no NaN, no infinity, no zero among the integers */
@@ -46,6 +47,10 @@ const char *program_feature(uint32_t index);
 /* `features`: a bit for each that may be used; `most`: about how many operations. */
 void program_generate(program *p, program_choices *choices, uint64_t features, uint32_t most);
 void program_clear(program *p);
+
+/* Compiles for this row of the table of devices, of which a block has at most `max_warps` warps.
+ * The rows repeat: any index is valid. */
+void program_set_device(program *p, uint64_t row);
 
 /* The parameters of a kernel as buffers of `elements` elements and small scalars, for kernels that
  * come as text. False: it has parameters of other kinds. */

@@ -104,13 +104,18 @@ static const struct kind_row {
     {"fadd", {LILAC_F16, LILAC_BF16, LILAC_F32, LILAC_F64}, 4},
 };
 
+typedef struct configuration {
+    const char *device;
+    uint32_t warps;
+} configuration;
+
 /* Each element has a place of its own, so that the order does not matter. */
 static void check_tensor(const char *how, lilac_scalar scalar, const char *layout, uint32_t size,
-                         uint32_t warps, uint32_t n, bool wanted) {
+                         configuration on, uint32_t n, bool wanted) {
     lilac_text text = {0}, ptx = {0};
     tensor_kernel(&text, how, lilac_scalar_name(scalar), layout, size, size, wanted, "acq_rel");
     harness h;
-    harness_open(&h, lilac_text_get(&text), warps, layout[0] == 0);
+    harness_open_for(&h, lilac_text_get(&text), on.warps, layout[0] == 0, on.device);
     uint32_t bytes = bytes_of(scalar);
     uint8_t *x = calloc(size, bytes), *v = calloc(size, bytes), *o = calloc(size, bytes);
     uint8_t *want = calloc(size, bytes), *old = calloc(size, bytes);
@@ -134,8 +139,10 @@ static void check_tensor(const char *how, lilac_scalar scalar, const char *layou
         assert_int_equal(get_element(o, scalar, i), get_element(old, scalar, i));
     }
     assert_true(n == 0 || h.counters.atomics > 0);
-    write_ptx(&h, &ptx);
-    assert_true(strstr(lilac_text_get(&ptx), "atom.acq_rel.gpu.global") != NULL);
+    if (h.simt->arch->vendor == LILAC_NVIDIA) {
+        write_ptx(&h, &ptx);
+        assert_true(strstr(lilac_text_get(&ptx), "atom.acq_rel.gpu.global") != NULL);
+    }
     free(x), free(v), free(o), free(want), free(old);
     harness_close(&h);
     lilac_text_clear(&text);
@@ -147,8 +154,12 @@ static void every_kind(void **state) {
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         for (uint32_t t = 0; t < kinds[k].count; t++) {
             for (int wanted = 0; wanted < 2; wanted++) {
-                check_tensor(kinds[k].how, kinds[k].types[t], "", 512, 4, 512, wanted);
-                check_tensor(kinds[k].how, kinds[k].types[t], "", 256, 2, 208, wanted);
+                check_tensor(kinds[k].how, kinds[k].types[t], "", 512, (configuration){"sm_90a", 4},
+                             512, wanted);
+                check_tensor(kinds[k].how, kinds[k].types[t], "", 256, (configuration){"sm_90a", 2},
+                             208, wanted);
+                check_tensor(kinds[k].how, kinds[k].types[t], "", 512, (configuration){"gfx942", 4},
+                             400, wanted);
             }
         }
     }
@@ -175,13 +186,12 @@ static void copies(void **state) {
         {LINEAR("[[1], [2], [4]]", "[[8], [16], [32], [64], [128]]", "[[256], [512]]"), 1024, 4},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        configuration on = {"sm_90a", rows[k].warps};
         for (int wanted = 0; wanted < 2; wanted++) {
-            check_tensor("add", LILAC_I32, rows[k].layout, rows[k].size, rows[k].warps,
-                         rows[k].size, wanted);
-            check_tensor("fadd", LILAC_F16, rows[k].layout, rows[k].size, rows[k].warps,
-                         rows[k].size, wanted);
-            check_tensor("xor", LILAC_I64, rows[k].layout, rows[k].size, rows[k].warps,
-                         rows[k].size * 3 / 4, wanted);
+            check_tensor("add", LILAC_I32, rows[k].layout, rows[k].size, on, rows[k].size, wanted);
+            check_tensor("fadd", LILAC_F16, rows[k].layout, rows[k].size, on, rows[k].size, wanted);
+            check_tensor("xor", LILAC_I64, rows[k].layout, rows[k].size, on, rows[k].size * 3 / 4,
+                         wanted);
         }
     }
 }
@@ -189,8 +199,8 @@ static void copies(void **state) {
 /* ", #ttg.linear<{…}>" of 2^bits elements: unit columns in some of the slots, anything in the
  * others, all of them through an invertible map. */
 static void random_layout(lilac_random *random, lilac_text *out, uint32_t bits, uint32_t registers,
-                          uint32_t warps) {
-    uint32_t slots = registers + 5 + warps, columns[24], taken[24] = {0};
+                          uint32_t lanes, uint32_t warps) {
+    uint32_t slots = registers + lanes + warps, columns[24], taken[24] = {0};
     assert_true(bits <= slots && slots <= 24);
     for (uint32_t s = 0; s < slots; s++) {
         bool zero = lilac_random_below(random, 3) == 0;
@@ -214,10 +224,10 @@ static void random_layout(lilac_random *random, lilac_text *out, uint32_t bits, 
     lilac_text_reset(out);
     lilac_text_puts(out, ", #ttg.linear<{register = [");
     for (uint32_t s = 0; s < slots; s++) {
-        lilac_text_puts(out, s == registers       ? "], lane = ["
-                             : s == registers + 5 ? "], warp = ["
-                                                  : "");
-        bool first = s == 0 || s == registers || s == registers + 5;
+        lilac_text_puts(out, s == registers           ? "], lane = ["
+                             : s == registers + lanes ? "], warp = ["
+                                                      : "");
+        bool first = s == 0 || s == registers || s == registers + lanes;
         lilac_text_printf(out, "%s[%u]", first ? "" : ", ", columns[s]);
     }
     lilac_text_printf(out, "%s], block = []}>", warps == 0 ? "], warp = [" : "");
@@ -227,17 +237,20 @@ static void random_layouts(void **state) {
     (void)state;
     lilac_random random;
     lilac_random_seed(&random, 17);
+    static const char *const devices[] = {"sm_90a", "gfx942", "sm_90a", "gfx950", "gfx1201"};
     for (uint32_t k = 0; k < 150; k++) {
+        const lilac_arch *device = lilac_arch_find(devices[k % (sizeof devices / sizeof *devices)]);
         lilac_text layout = {0};
         uint32_t registers = 1 + (uint32_t)lilac_random_below(&random, 4);
         uint32_t warps = (uint32_t)lilac_random_below(&random, 4);
         uint32_t bits = 4 + (uint32_t)lilac_random_below(&random, registers + warps + 2);
-        random_layout(&random, &layout, bits, registers, warps);
+        random_layout(&random, &layout, bits, registers, log2_of(device->warp_size), warps);
         const struct kind_row *row =
             &kinds[lilac_random_below(&random, sizeof kinds / sizeof *kinds)];
         lilac_scalar scalar = row->types[lilac_random_below(&random, row->count)];
         uint32_t n = 16 * (uint32_t)lilac_random_below(&random, (1U << bits) / 16 + 1);
-        check_tensor(row->how, scalar, lilac_text_get(&layout), 1U << bits, 1U << warps, n,
+        check_tensor(row->how, scalar, lilac_text_get(&layout), 1U << bits,
+                     (configuration){device->name, 1U << warps}, n,
                      lilac_random_below(&random, 3) != 0);
         lilac_text_clear(&layout);
     }

@@ -1,7 +1,7 @@
 /* Control flow as Triton's front end writes it, from files that Triton 3.6 made
  * (tests/data/control): calls, early returns, loops of every kind, values that go round and through
- * them, and maps of elements; on the simulator, against the same computation in C, at 1 to 32
- * warps. */
+ * them, and maps of elements; on the simulator, against the same computation in C, with 1 to
+ * 32 warps of 32 lanes and with 2 and 16 of 64. */
 #include "lower_harness.h"
 
 enum { MOST = 4096 };
@@ -26,9 +26,18 @@ static char *read_file(const char *name) {
     return text;
 }
 
-static void open_file(run *r, const char *name, uint32_t warps) {
+typedef struct configuration {
+    const char *device;
+    uint32_t warps;
+} configuration;
+
+static const configuration configurations[] = {{"sm_90a", 1},  {"sm_90a", 2}, {"sm_90a", 4},
+                                               {"sm_90a", 32}, {"gfx942", 2}, {"gfx950", 16}};
+enum { CONFIGURATIONS = sizeof configurations / sizeof *configurations };
+
+static void open_file(run *r, const char *name, configuration on) {
     char *text = read_file(name);
-    harness_open(&r->h, text, warps, true);
+    harness_open_for(&r->h, text, on.warps, true, on.device);
     free(text);
 }
 
@@ -41,26 +50,24 @@ static void fill(run *r, uint32_t seed) {
     }
 }
 
-static const uint32_t all_warps[] = {1, 2, 4, 32};
-enum { WARP_CHOICES = sizeof all_warps / sizeof *all_warps };
-
 /* One or two buffers of integers, and scalars. */
 static void compare(run *r, const char *name, uint32_t grid, uint32_t buffers,
                     const int64_t *scalars, uint32_t count) {
     static int32_t x[MOST], y[MOST];
     memcpy(x, r->x, sizeof x);
     memcpy(y, r->y, sizeof y);
-    for (uint32_t w = 0; w < WARP_CHOICES; w++) {
+    for (uint32_t w = 0; w < CONFIGURATIONS; w++) {
         memcpy(r->x, x, sizeof x);
         memcpy(r->y, y, sizeof y);
-        open_file(r, name, all_warps[w]);
+        open_file(r, name, configurations[w]);
         const buffer list[] = {{r->x, sizeof r->x}, {r->y, sizeof r->y}};
         harness_run(&r->h, grid, list, buffers, scalars, count);
         for (uint32_t i = 0; i < MOST; i++) {
             if (r->x[i] != r->wx[i] || r->y[i] != r->wy[i]) {
                 print_message("%s\n", lilac_text_get(&r->h.text));
-                fail_msg("%s, %u warps, element %u: %d %d, not %d %d", name, all_warps[w], i,
-                         r->x[i], r->y[i], r->wx[i], r->wy[i]);
+                fail_msg("%s, %s, %u warps, element %u: %d %d, not %d %d", name,
+                         configurations[w].device, configurations[w].warps, i, r->x[i], r->y[i],
+                         r->wx[i], r->wy[i]);
             }
         }
         harness_close(&r->h);
@@ -72,10 +79,10 @@ static void compare_floats(run *r, const char *name, uint32_t grid, uint32_t buf
     static float x[MOST], y[MOST];
     memcpy(x, r->fx, sizeof x);
     memcpy(y, r->fy, sizeof y);
-    for (uint32_t w = 0; w < WARP_CHOICES; w++) {
+    for (uint32_t w = 0; w < CONFIGURATIONS; w++) {
         memcpy(r->fx, x, sizeof x);
         memcpy(r->fy, y, sizeof y);
-        open_file(r, name, all_warps[w]);
+        open_file(r, name, configurations[w]);
         const buffer list[] = {{r->fx, sizeof r->fx}, {r->fy, sizeof r->fy}};
         harness_run(&r->h, grid, list, buffers, scalars, count);
         for (uint32_t i = 0; i < MOST; i++) {
@@ -83,8 +90,9 @@ static void compare_floats(run *r, const char *name, uint32_t grid, uint32_t buf
                         fabsf(r->fy[i] - r->wfy[i]) <= 1e-5F * fabsf(r->wfy[i]);
             bool unlike = (isnan(r->fy[i]) && isnan(r->wfy[i])) || same;
             if (!unlike) {
-                fail_msg("%s, %u warps, element %u: %g %g, not %g %g", name, all_warps[w], i,
-                         (double)r->fx[i], (double)r->fy[i], (double)r->wfx[i], (double)r->wfy[i]);
+                fail_msg("%s, %s, %u warps, element %u: %g %g, not %g %g", name,
+                         configurations[w].device, configurations[w].warps, i, (double)r->fx[i],
+                         (double)r->fy[i], (double)r->wfx[i], (double)r->wfy[i]);
             }
         }
         harness_close(&r->h);
@@ -282,11 +290,11 @@ static void counted_loops(void **state) {
 /* Bounds past 32 bits. */
 static void wide_loops(void **state) {
     (void)state;
-    for (uint32_t w = 0; w < WARP_CHOICES; w++) {
+    for (uint32_t w = 0; w < CONFIGURATIONS; w++) {
         run *r = fresh(1);
         const int64_t step = INT64_C(5) << 33;
         const int64_t scalars[] = {7, step};
-        open_file(r, "loop64", all_warps[w]);
+        open_file(r, "loop64", configurations[w]);
         const buffer list[] = {{r->wide, sizeof r->wide}};
         harness_run(&r->h, 1, list, 1, scalars, 2);
         for (int64_t i = 0; i < 128; i++) {
@@ -382,7 +390,7 @@ static void mixtures(void **state) {
 static void carried_predicates(void **state) {
     (void)state;
     for (int32_t n = 0; n < 8; n++) {
-        for (uint32_t w = 0; w < WARP_CHOICES; w++) {
+        for (uint32_t w = 0; w < CONFIGURATIONS; w++) {
             run *r = fresh(1);
             uint8_t in[128] = {0}, out[128], want[128];
             for (int32_t i = 0; i < 128; i++) {
@@ -396,7 +404,7 @@ static void carried_predicates(void **state) {
                 out[i] = 99;
                 want[i] = m ? k : 99;
             }
-            open_file(r, "i1carry", all_warps[w]);
+            open_file(r, "i1carry", configurations[w]);
             const buffer list[] = {{in, sizeof in}, {out, sizeof out}};
             const int64_t scalars[] = {n};
             harness_run(&r->h, 1, list, 2, scalars, 1);
@@ -408,7 +416,7 @@ static void carried_predicates(void **state) {
                 half[i] = (uint16_t)lilac_scalar_encode(LILAC_F16, (double)i,
                                                         LILAC_ROUND_NEAREST_EVEN, false);
             }
-            open_file(r, "f16carry", all_warps[w]);
+            open_file(r, "f16carry", configurations[w]);
             const buffer halves[] = {{half, sizeof half}, {made, sizeof made}};
             harness_run(&r->h, 1, halves, 2, scalars, 1);
             for (uint32_t i = 0; i < 128; i++) {
@@ -449,9 +457,9 @@ static void combined_by_loops(void **state) {
         "    }) : (tensor<256xi32>) -> i32\n"
         "    tt.store %y, %r : !tt.ptr<i32>\n"
         "    tt.return\n  }\n}\n";
-    for (uint32_t w = 0; w < WARP_CHOICES; w++) {
+    for (uint32_t w = 0; w < CONFIGURATIONS; w++) {
         run *r = fresh(w);
-        harness_open(&r->h, text, all_warps[w], true);
+        harness_open_for(&r->h, text, configurations[w].warps, true, configurations[w].device);
         for (int32_t i = 0; i < 256; i++) {
             r->x[i] = 42 * (i * 7 % 91 + 1);
         }
@@ -522,7 +530,7 @@ static void maps(void **state) {
         r->x[i] |= 1;
         r->y[i] = -r->x[i];
     }
-    open_file(r, "map_pack", 4);
+    open_file(r, "map_pack", configurations[2]);
     const buffer list[] = {{r->x, sizeof r->x}, {r->y, sizeof r->y}};
     harness_run(&r->h, 1, list, 2, NULL, 0);
     uint32_t added = 0;
@@ -582,9 +590,9 @@ static void element_control(void **state) {
         "    %d = tt.addptr %c, %o : tensor<256x!tt.ptr<i32>>, tensor<256xi32>\n"
         "    tt.store %d, %r : tensor<256x!tt.ptr<i32>>\n"
         "    tt.return\n  }\n}\n";
-    for (uint32_t w = 0; w < WARP_CHOICES; w++) {
+    for (uint32_t w = 0; w < CONFIGURATIONS; w++) {
         run *r = fresh(w);
-        harness_open(&r->h, text, all_warps[w], true);
+        harness_open_for(&r->h, text, configurations[w].warps, true, configurations[w].device);
         for (int32_t i = 0; i < 256; i++) {
             r->x[i] = i % 3 == 0 ? -i : i % 50;
             int32_t n = r->x[i] > 0 ? 0 : r->x[i];

@@ -251,7 +251,7 @@ static void plans(void **state) {
     (void)state;
     static const uint32_t widths[] = {1, 8, 16, 32, 64, 128};
     lilac_context *context = lilac_context_create();
-    const lilac_arch *arch = lilac_arch_find("sm_90a");
+    static const char *const devices[] = {"sm_90a", "sm_90a", "gfx942", "sm_90a", "gfx950"};
     lilac_random random;
     lilac_random_seed(&random, 11);
     uint32_t kinds[5] = {0}, refused = 0;
@@ -259,7 +259,9 @@ static void plans(void **state) {
         random_space space;
         random_pair pair;
         uint32_t width = widths[i % 6];
-        random_space_init(&space, &random, 5, i % 4, i % 29 == 0 ? 1 : 0, width, 4);
+        const lilac_arch *arch = lilac_arch_find(devices[i % (sizeof devices / sizeof *devices)]);
+        bool clusters = lilac_arch_has(arch, LILAC_HAS_CLUSTERS) && i % 29 == 0;
+        random_space_init(&space, &random, log2_of(arch->warp_size), i % 4, clusters, width, 4);
         random_pair_init(&pair, &random, context, &space);
         lilac_movement_options options = {.way = (lilac_movement_way)(i % 4)};
         lilac_movement_plan plan;

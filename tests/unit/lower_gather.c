@@ -96,7 +96,8 @@ static void gathers(void **state) {
     uint32_t by_lanes = 0, by_memory = 0;
     for (uint32_t i = 0; i < 500; i++) {
         uint32_t s = random_below(&random, sizeof shapes / sizeof *shapes);
-        uint32_t warp_bits = random_below(&random, 5), axis = shapes[s].axis;
+        const lilac_arch *device = harness_device(i);
+        uint32_t warp_bits = random_warp_bits(&random, device, 4), axis = shapes[s].axis;
         named_tensor list[3] = {{.letter = 'x', .rank = shapes[s].rank}};
         list[0].scalar = scalars[random_below(&random, sizeof scalars / sizeof *scalars)];
         memcpy(list[0].bits, shapes[s].source, sizeof list[0].bits);
@@ -107,22 +108,22 @@ static void gathers(void **state) {
         list[2] = list[1];
         list[2].letter = 'y';
         list[2].scalar = list[0].scalar;
-        named_random(&list[0], &random, context, warp_bits);
+        named_random(&list[0], &random, context, device, warp_bits);
         bool alike = memcmp(list[0].bits, list[1].bits, sizeof list[0].bits) == 0;
         if (alike && i % 2 == 0) {
             list[1].layout = list[0].layout;
         } else {
-            named_random(&list[1], &random, context, warp_bits);
+            named_random(&list[1], &random, context, device, warp_bits);
         }
         list[2].layout = list[1].layout;
         if (i % 7 == 0) {
-            named_random(&list[2], &random, context, warp_bits);
+            named_random(&list[2], &random, context, device, warp_bits);
         }
         static const char *const ways[] = {"", ", lilac.movement = \"shared\"", "",
                                            ", lilac.movement = \"unswizzled\"", ""};
         make_gather(&text, list, axis, ways[i % 5]);
         harness h;
-        named_open(&h, &text, 1U << warp_bits, i % 4 == 3, list, 3);
+        named_open(&h, &text, device, 1U << warp_bits, i % 4 == 3, list, 3);
         check_gather(&h, list, axis, &random);
         by_lanes += h.simt->kernels->shared_bytes == 0;
         by_memory += h.simt->kernels->shared_bytes != 0;
@@ -169,7 +170,7 @@ static void after_a_trip(void **state) {
     }
     make_gather(&text, list, 0, ", lilac.movement = \"shared\"");
     harness h;
-    named_open(&h, &text, 2, false, list, 3);
+    named_open(&h, &text, lilac_arch_find("sm_90a"), 2, false, list, 3);
     assert_int_equal(count_text(lilac_text_get(&h.text), "    barrier"), 0);
     assert_true(count_text(lilac_text_get(&h.text), "    warp_barrier") >= 3);
     check_gather(&h, list, 0, &random);
@@ -188,7 +189,8 @@ static void histograms(void **state) {
     lilac_random random;
     lilac_random_seed(&random, 22);
     for (uint32_t i = 0; i < 200; i++) {
-        uint32_t warp_bits = random_below(&random, 5);
+        const lilac_arch *device = harness_device(i);
+        uint32_t warp_bits = random_warp_bits(&random, device, 4);
         bool masked = i % 2 == 0;
         named_tensor list[3] = {{.letter = 'x', .rank = 1}};
         list[0].scalar = indices[random_below(&random, sizeof indices / sizeof *indices)];
@@ -199,7 +201,7 @@ static void histograms(void **state) {
         list[2].letter = 'm';
         list[2].scalar = LILAC_I1;
         for (uint32_t k = 0; k < 3; k++) {
-            named_random(&list[k], &random, context, warp_bits);
+            named_random(&list[k], &random, context, device, warp_bits);
         }
         named_parameters(&text, list, 3);
         named_load(&text, &list[0]);
@@ -212,7 +214,7 @@ static void histograms(void **state) {
         named_store(&text, &list[1], "%y");
         lilac_text_puts(&text, "    tt.return\n  }\n}\n");
         harness h;
-        named_open(&h, &text, 1U << warp_bits, i % 4 == 3, list, 3);
+        named_open(&h, &text, device, 1U << warp_bits, i % 4 == 3, list, 3);
         uint32_t bits = list[0].bits[0], bins = 1U << list[1].bits[0];
         uint32_t want[1 << 10] = {0};
         for (uint32_t k = 0; k < 1U << bits; k++) {
@@ -253,7 +255,8 @@ static void cats(void **state) {
     lilac_random random;
     lilac_random_seed(&random, 23);
     for (uint32_t i = 0; i < 150; i++) {
-        uint32_t warp_bits = random_below(&random, 4);
+        const lilac_arch *device = harness_device(i);
+        uint32_t warp_bits = random_warp_bits(&random, device, 3);
         named_tensor list[3] = {{.letter = 'x', .rank = 1}};
         list[0].scalar = scalars[random_below(&random, sizeof scalars / sizeof *scalars)];
         list[0].bits[0] = random_below(&random, 10);
@@ -262,7 +265,7 @@ static void cats(void **state) {
         list[2].letter = 'z';
         list[2].bits[0]++;
         for (uint32_t k = 0; k < 3; k++) {
-            named_random(&list[k], &random, context, warp_bits);
+            named_random(&list[k], &random, context, device, warp_bits);
         }
         if (i % 2 == 0) {
             list[1].layout = list[0].layout;
@@ -278,7 +281,7 @@ static void cats(void **state) {
         named_store(&text, &list[2], "%z");
         lilac_text_puts(&text, "    tt.return\n  }\n}\n");
         harness h;
-        named_open(&h, &text, 1U << warp_bits, i % 4 == 3, list, 3);
+        named_open(&h, &text, device, 1U << warp_bits, i % 4 == 3, list, 3);
         uint32_t size = 1U << list[0].bits[0];
         lilac_scalar scalar = list[0].scalar;
         for (uint32_t k = 0; k < 2 * size; k++) {
@@ -536,13 +539,14 @@ static void scattered_places(void **state) {
     enum { DRAWINGS = 400 };
     lilac_random random;
     lilac_random_seed(&random, 25);
-    for (uint32_t lanes = 0; lanes <= 5; lanes++) {
+    for (uint32_t lanes = 0; lanes <= 6; lanes++) {
+        uint32_t groups = lanes < 5 ? 32U >> lanes : 1;
         for (uint32_t words = lanes; words <= 10; words++) {
             uint64_t sum = 0;
             for (uint32_t k = 0; k < DRAWINGS; k++) {
                 uint32_t most = 0;
-                for (uint32_t group = 0; group < 32U >> lanes; group++) {
-                    uint32_t drawn[32], bank[32] = {0};
+                for (uint32_t group = 0; group < groups; group++) {
+                    uint32_t drawn[64], bank[64] = {0};
                     for (uint32_t lane = 0; lane < 1U << lanes; lane++) {
                         drawn[lane] = random_below(&random, 1U << words);
                         bool is_new = true;
@@ -562,8 +566,8 @@ static void scattered_places(void **state) {
         }
     }
     /* Never more than there are words in a bank, or lanes. */
-    for (uint32_t lanes = 0; lanes <= 5; lanes++) {
-        for (uint32_t banks = 0; banks <= 5; banks++) {
+    for (uint32_t lanes = 0; lanes <= 6; lanes++) {
+        for (uint32_t banks = 0; banks <= 6; banks++) {
             for (uint32_t words = banks; words <= 12; words++) {
                 uint32_t wavefronts = lilac_movement_scattered_wavefronts(lanes, banks, words);
                 assert_in_range(wavefronts, 16, 16U << lanes);

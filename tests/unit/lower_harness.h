@@ -52,6 +52,27 @@ static inline void harness_close(harness *h) {
     lilac_context_destroy(h->context);
 }
 
+/* The rows of the table of devices in turn, which have 32 or 64 lanes a warp: a random test takes
+ * one for each kernel. */
+static inline const lilac_arch *harness_device(uint32_t number) {
+    uint32_t count = 0;
+    while (lilac_arch_at(count) != NULL) {
+        count++;
+    }
+    return lilac_arch_at(number % count);
+}
+
+static inline uint32_t log2_of(uint32_t power) {
+    return (uint32_t)__builtin_ctz(power);
+}
+
+/* Up to 2^most warps, as many as a block of the device has at most. */
+static inline uint32_t random_warp_bits(lilac_random *random, const lilac_arch *device,
+                                        uint32_t most) {
+    uint32_t bits = (uint32_t)lilac_random_below(random, most + 1);
+    return bits < log2_of(device->max_warps) ? bits : log2_of(device->max_warps);
+}
+
 /* Changes a module between reading and lowering. */
 typedef void (*harness_edit)(lilac_tile_module *module, const void *data);
 
@@ -101,13 +122,18 @@ static inline bool harness_try(harness *h, const char *ttir, uint32_t warps, boo
     return harness_try_edited(h, ttir, warps, engine, device, NULL, NULL);
 }
 
-static inline void harness_open(harness *h, const char *ttir, uint32_t warps, bool engine) {
-    if (!harness_try(h, ttir, warps, engine, NULL)) {
+static inline void harness_open_for(harness *h, const char *ttir, uint32_t warps, bool engine,
+                                    const char *device) {
+    if (!harness_try(h, ttir, warps, engine, device)) {
         print_message("%s\n", ttir);
         harness_print(h);
         print_message("%s\n", lilac_text_get(&h->text));
         fail_msg("the kernel was refused");
     }
+}
+
+static inline void harness_open(harness *h, const char *ttir, uint32_t warps, bool engine) {
+    harness_open_for(h, ttir, warps, engine, NULL);
 }
 
 typedef struct buffer {

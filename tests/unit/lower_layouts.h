@@ -37,7 +37,7 @@ static inline lilac_layout layout_of(const columns *c) {
 /* Unit vectors dealt to registers, lanes and warps in any order, zero columns where there are more
  * places; `mixed` adds columns that stand before to some. */
 static inline columns random_columns(lilac_random *random, uint32_t rank, const uint32_t *bits,
-                                     uint32_t warp_bits, bool mixed) {
+                                     const lilac_arch *device, uint32_t warp_bits, bool mixed) {
     columns c = {.rank = rank};
     uint32_t units[MAX_BITS][3] = {{0}}, total = 0, sum = 0;
     for (uint32_t d = 0; d < rank; d++) {
@@ -56,13 +56,14 @@ static inline columns random_columns(lilac_random *random, uint32_t rank, const 
         memcpy(units[j], units[i - 1], sizeof other);
         memcpy(units[i - 1], other, sizeof other);
     }
-    c.count[1] = 5;
+    uint32_t lane_bits = log2_of(device->warp_size);
+    c.count[1] = lane_bits;
     c.count[2] = warp_bits;
-    uint32_t next = 0, places = 5 + warp_bits;
+    uint32_t next = 0, places = lane_bits + warp_bits;
     uint32_t copies = (uint32_t)lilac_random_below(random, 3);
     for (uint32_t p = 0; p < places; p++) {
-        int input = p < 5 ? 1 : 2;
-        uint32_t k = p < 5 ? p : p - 5;
+        int input = p < lane_bits ? 1 : 2;
+        uint32_t k = p < lane_bits ? p : p - lane_bits;
         bool copy = copies > 0 && lilac_random_below(random, 4) == 0;
         copies -= copy;
         if (!copy && next < total) {

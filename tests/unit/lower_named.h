@@ -33,11 +33,12 @@ static inline uint32_t named_bits(const named_tensor *t) {
 
 /* Any layout of the tensor: of the kinds of random_layouts.h, without blocks. */
 static inline void named_random(named_tensor *t, lilac_random *random, lilac_context *context,
-                                uint32_t warp_bits) {
-    random_space space = {.rank = t->rank, .lane_bits = 5, .warp_bits = warp_bits};
+                                const lilac_arch *device, uint32_t warp_bits) {
+    uint32_t lane_bits = log2_of(device->warp_size), places = lane_bits + warp_bits;
+    random_space space = {.rank = t->rank, .lane_bits = lane_bits, .warp_bits = warp_bits};
     memcpy(space.bits, t->bits, sizeof space.bits);
     uint32_t bits = named_bits(t);
-    space.register_limit = (bits > 5 + warp_bits ? bits - 5 - warp_bits : 0) + 3;
+    space.register_limit = (bits > places ? bits - places : 0) + 3;
     while (!random_layout(&t->layout, random, context,
                           (random_kind)random_below(random, RANDOM_KINDS), &space)) {
     }
@@ -150,14 +151,16 @@ static inline void named_assign(lilac_tile_module *module, const void *data) {
 }
 
 /* With the tensors' layouts, or (engine) the engine's. */
-static inline void named_open(harness *h, const lilac_text *text, uint32_t warps, bool engine,
-                              const named_tensor *list, uint32_t count) {
+static inline void named_open(harness *h, const lilac_text *text, const lilac_arch *device,
+                              uint32_t warps, bool engine, const named_tensor *list,
+                              uint32_t count) {
     named_tensors all = {.count = count, .list = list};
     const char *ttir = lilac_text_get(text);
-    bool good = engine ? harness_try(h, ttir, warps, true, NULL)
-                       : harness_try_edited(h, ttir, warps, false, NULL, named_assign, &all);
+    bool good = engine
+                    ? harness_try(h, ttir, warps, true, device->name)
+                    : harness_try_edited(h, ttir, warps, false, device->name, named_assign, &all);
     if (!good) {
-        print_message("%s\n", ttir);
+        print_message("%s, %u warps:\n%s\n", device->name, warps, ttir);
         for (uint32_t i = 0; i < count && !engine; i++) {
             lilac_text layout = {0};
             lilac_layout_print(&layout, &list[i].layout);

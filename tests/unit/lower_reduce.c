@@ -176,14 +176,17 @@ static void assign_layouts(lilac_tile_module *module, const void *data) {
     lay_out(&(layouts_of_shapes){module, 4, {*t->layout, flat(t->layout), out, flat(&out)}});
 }
 
-static bool try_tensor(harness *h, const char *text, uint32_t warps, const tensor *t) {
-    return t->layout == NULL ? harness_try(h, text, warps, true, NULL)
-                             : harness_try_edited(h, text, warps, false, NULL, assign_layouts, t);
+static bool try_tensor(harness *h, const char *text, const lilac_arch *device, uint32_t warps,
+                       const tensor *t) {
+    return t->layout == NULL
+               ? harness_try(h, text, warps, true, device->name)
+               : harness_try_edited(h, text, warps, false, device->name, assign_layouts, t);
 }
 
-static void open_tensor(harness *h, const char *text, uint32_t warps, const tensor *t) {
-    if (!try_tensor(h, text, warps, t)) {
-        print_message("%s\n", text);
+static void open_tensor(harness *h, const char *text, const lilac_arch *device, uint32_t warps,
+                        const tensor *t) {
+    if (!try_tensor(h, text, device, warps, t)) {
+        print_message("%s, %u warps:\n%s\n", device->name, warps, text);
         harness_print(h);
         fail_msg("the kernel was refused");
     }
@@ -260,9 +263,10 @@ static void engine_layouts(void **state) {
     lilac_text text = {0};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         for (size_t r = 0; r < sizeof reductions / sizeof *reductions; r++) {
+            const lilac_arch *device = harness_device((uint32_t)(s + 2 * r));
             harness h;
             make_reduction(&text, &shapes[s], &reductions[r]);
-            open_tensor(&h, lilac_text_get(&text), 1U << (s + r) % 4, &shapes[s]);
+            open_tensor(&h, lilac_text_get(&text), device, 1U << (s + r) % 4, &shapes[s]);
             check_reduction(&h, &shapes[s], &reductions[r], s * 100 + r);
             harness_close(&h);
         }
@@ -278,14 +282,15 @@ static void any_layout(void **state) {
     lilac_random_seed(&random, 42);
     for (uint32_t i = 0; i < 400; i++) {
         tensor t = shapes[lilac_random_below(&random, sizeof shapes / sizeof *shapes)];
-        uint32_t warp_bits = (uint32_t)lilac_random_below(&random, 4);
-        columns c = random_columns(&random, t.rank, t.bits, warp_bits, i % 2);
+        const lilac_arch *device = harness_device(i);
+        uint32_t warp_bits = random_warp_bits(&random, device, 3);
+        columns c = random_columns(&random, t.rank, t.bits, device, warp_bits, i % 2);
         t.layout = &c;
         const combine *r =
             &reductions[lilac_random_below(&random, sizeof reductions / sizeof *reductions)];
         make_reduction(&text, &t, r);
         harness h;
-        open_tensor(&h, lilac_text_get(&text), 1U << warp_bits, &t);
+        open_tensor(&h, lilac_text_get(&text), device, 1U << warp_bits, &t);
         check_reduction(&h, &t, r, i);
         harness_close(&h);
     }
@@ -306,16 +311,17 @@ static void any_result_layout(void **state) {
                 kept[n++] = t.bits[d];
             }
         }
-        uint32_t warp_bits = (uint32_t)lilac_random_below(&random, 4);
-        columns in = random_columns(&random, t.rank, t.bits, warp_bits, false);
-        columns out = random_columns(&random, t.rank - 1, kept, warp_bits, i % 2);
+        const lilac_arch *device = harness_device(i);
+        uint32_t warp_bits = random_warp_bits(&random, device, 3);
+        columns in = random_columns(&random, t.rank, t.bits, device, warp_bits, false);
+        columns out = random_columns(&random, t.rank - 1, kept, device, warp_bits, i % 2);
         t.layout = &in;
         t.out_layout = &out;
         const combine *r =
             &reductions[lilac_random_below(&random, sizeof reductions / sizeof *reductions)];
         make_reduction(&text, &t, r);
         harness h;
-        open_tensor(&h, lilac_text_get(&text), 1U << warp_bits, &t);
+        open_tensor(&h, lilac_text_get(&text), device, 1U << warp_bits, &t);
         check_reduction(&h, &t, r, i);
         harness_close(&h);
     }
@@ -338,8 +344,9 @@ static void largest_and_its_place(void **state) {
     lilac_random_seed(&random, 3);
     for (uint32_t i = 0; i < 60; i++) {
         tensor t = shapes[lilac_random_below(&random, sizeof shapes / sizeof *shapes)];
-        uint32_t warp_bits = (uint32_t)lilac_random_below(&random, 4);
-        columns c = random_columns(&random, t.rank, t.bits, warp_bits, false);
+        const lilac_arch *device = harness_device(i);
+        uint32_t warp_bits = random_warp_bits(&random, device, 3);
+        columns c = random_columns(&random, t.rank, t.bits, device, warp_bits, false);
         bool engine = i % 3 == 0;
         uint32_t which = i / 3 % 2;
         t.layout = engine ? NULL : &c;
@@ -366,7 +373,7 @@ static void largest_and_its_place(void **state) {
         print_store(&text, &t, 'y', "%v#1", LILAC_I32);
         lilac_text_puts(&text, "    tt.return\n  }\n}\n");
         harness h;
-        open_tensor(&h, lilac_text_get(&text), 1U << warp_bits, &t);
+        open_tensor(&h, lilac_text_get(&text), device, 1U << warp_bits, &t);
         uint32_t bits = total_bits(&t), results = 1U << (bits - t.bits[t.axis]);
         for (uint32_t k = 0; k < 1U << bits; k++) {
             double value = (double)lilac_random_below(&random, 12);

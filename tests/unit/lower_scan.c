@@ -106,19 +106,20 @@ static void any_layout(void **state) {
     for (uint32_t i = 0; i < 700; i++) {
         uint32_t s = random_below(&random, sizeof shapes / sizeof *shapes);
         const combine *r = &kinds[random_below(&random, sizeof kinds / sizeof *kinds)];
-        uint32_t warp_bits = random_below(&random, 6);
+        const lilac_arch *device = harness_device(i);
+        uint32_t warp_bits = random_warp_bits(&random, device, 5);
         bool reverse = random_below(&random, 2) == 1, engine = i % 5 == 0;
         named_tensor list[2] = {{.letter = 'x', .scalar = r->scalar, .rank = shapes[s].rank}};
         memcpy(list[0].bits, shapes[s].bits, sizeof list[0].bits);
-        named_random(&list[0], &random, context, warp_bits);
+        named_random(&list[0], &random, context, device, warp_bits);
         list[1] = list[0];
         list[1].letter = 'y';
         if (i % 3 == 0) {
-            named_random(&list[1], &random, context, warp_bits);
+            named_random(&list[1], &random, context, device, warp_bits);
         }
         make_scan(&text, list, shapes[s].axis, reverse, r);
         harness h;
-        named_open(&h, &text, 1U << warp_bits, engine, list, 2);
+        named_open(&h, &text, device, 1U << warp_bits, engine, list, 2);
         check_scan(&h, &list[0], shapes[s].axis, reverse, r, i);
         harness_close(&h);
     }
@@ -135,11 +136,12 @@ static void linear_recurrence(void **state) {
     lilac_random_seed(&random, 12);
     for (uint32_t i = 0; i < 150; i++) {
         uint32_t s = random_below(&random, sizeof shapes / sizeof *shapes);
-        uint32_t warp_bits = random_below(&random, 4), axis = shapes[s].axis;
+        const lilac_arch *device = harness_device(i);
+        uint32_t warp_bits = random_warp_bits(&random, device, 3), axis = shapes[s].axis;
         bool reverse = random_below(&random, 2) == 1;
         named_tensor list[4] = {{.letter = 'x', .scalar = LILAC_I64, .rank = shapes[s].rank}};
         memcpy(list[0].bits, shapes[s].bits, sizeof list[0].bits);
-        named_random(&list[0], &random, context, warp_bits);
+        named_random(&list[0], &random, context, device, warp_bits);
         list[1] = list[2] = list[0];
         list[1].letter = 'y';
         list[2].letter = 'v';
@@ -167,7 +169,7 @@ static void linear_recurrence(void **state) {
         named_store(&text, &list[3], "%1v#1");
         lilac_text_puts(&text, "    tt.return\n  }\n}\n");
         harness h;
-        named_open(&h, &text, 1U << warp_bits, i % 4 == 0, list, 4);
+        named_open(&h, &text, device, 1U << warp_bits, i % 4 == 0, list, 4);
         static uint8_t made[2][(1 << 12) * 8];
         uint32_t bits = named_bits(&list[0]), length = 1U << list[0].bits[axis];
         for (uint32_t k = 0; k < 1U << bits; k++) {

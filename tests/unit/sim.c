@@ -1083,24 +1083,6 @@ static void assertions(void **state) {
     }
 }
 
-static void divisions_by_zero(void **state) {
-    rig r;
-    (void)state;
-    for (uint32_t code = LILAC_SIMT_OP_DIV_S; code <= LILAC_SIMT_OP_REM_U; code++) {
-        for (lilac_simt_type type = LILAC_SIMT_I8; type <= LILAC_SIMT_I64; type++) {
-            rig_init(&r, 1, 0, 0);
-            at_line(&r, 8);
-            lilac_simt_value divisor = op2(&r, LILAC_SIMT_OP_XOR, thread(&r), word(&r, 6));
-            if (type != LILAC_SIMT_I32)
-                divisor = lilac_simt_op1(
-                    &r.b, type > LILAC_SIMT_I32 ? LILAC_SIMT_OP_ZEXT : LILAC_SIMT_OP_TRUNC, type,
-                    divisor);
-            lilac_simt_op2(&r.b, (lilac_simt_opcode)code, type, constant(&r, type, 100), divisor);
-            expect_failure(&r, "division-by-zero", 8, "thread 6");
-        }
-    }
-}
-
 static void endless_loops(void **state) {
     lilac_simt_value first;
     rig r;
@@ -1393,7 +1375,6 @@ int main(void) {
         cmocka_unit_test(divergence),
         cmocka_unit_test(agreement),
         cmocka_unit_test(assertions),
-        cmocka_unit_test(divisions_by_zero),
         cmocka_unit_test(endless_loops),
         cmocka_unit_test(refused_launches),
         cmocka_unit_test(unsupported),

@@ -139,6 +139,8 @@ bool lilac_sim_access_atomic(lilac_sim_worker *w, const lilac_sim_step *step) {
         }
         if (!lilac_sim_resolve_shared(w, step, access, &lanes, size))
             return false;
+        if (w->poison.live)
+            lilac_sim_poison_shared(w, step, access, &lanes, false);
         act(w, step, access, &lanes, true);
         lilac_sim_account_shared(w, step, &lanes, size, false);
     }

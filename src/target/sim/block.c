@@ -30,57 +30,6 @@ void lilac_sim_worker_find(lilac_sim_worker *w, lilac_sim_finding finding) {
     w->findings[w->finding_count++] = finding;
 }
 
-/* Entry 0 in all n entries. */
-static void fill(uint8_t *array, uint32_t entry_bytes, uint32_t n) {
-    switch (entry_bytes) {
-    case 1:
-        memset(array, array[0], n);
-        break;
-    case 2:
-        for (uint32_t t = 1; t < n; t++)
-            ((lane_u16 *)(void *)array)[t] = ((lane_u16 *)(void *)array)[0];
-        break;
-    case 4:
-        for (uint32_t t = 1; t < n; t++)
-            ((lane_u32 *)(void *)array)[t] = ((lane_u32 *)(void *)array)[0];
-        break;
-    default:
-        for (uint32_t t = 1; t < n; t++)
-            ((lane_u64 *)(void *)array)[t] = ((lane_u64 *)(void *)array)[0];
-        break;
-    }
-}
-
-static uint64_t read_entry(const uint8_t *array, uint32_t entry_bytes, uint32_t thread) {
-    switch (entry_bytes) {
-    case 1:
-        return array[thread];
-    case 2:
-        return ((const lane_u16 *)(const void *)array)[thread];
-    case 4:
-        return ((const lane_u32 *)(const void *)array)[thread];
-    default:
-        return ((const lane_u64 *)(const void *)array)[thread];
-    }
-}
-
-static void write_entry(uint8_t *array, uint32_t entry_bytes, uint32_t thread, uint64_t bits) {
-    switch (entry_bytes) {
-    case 1:
-        array[thread] = (uint8_t)bits;
-        break;
-    case 2:
-        ((lane_u16 *)(void *)array)[thread] = (uint16_t)bits;
-        break;
-    case 4:
-        ((lane_u32 *)(void *)array)[thread] = (uint32_t)bits;
-        break;
-    default:
-        ((lane_u64 *)(void *)array)[thread] = bits;
-        break;
-    }
-}
-
 /* ---- presets ---------------------------------------------------------------------------- */
 
 static void apply_preset(lilac_sim_worker *w, const lilac_sim_preset *preset) {
@@ -107,7 +56,7 @@ static void apply_preset(lilac_sim_worker *w, const lilac_sim_preset *preset) {
         write_entry(array, preset->entry_bytes, 0, preset->bits);
         break;
     }
-    fill(array, preset->entry_bytes, p->threads);
+    fill_entries(array, preset->entry_bytes, p->threads);
 }
 
 static bool is_for_each_block(const lilac_sim_preset *preset) {
@@ -137,6 +86,7 @@ void lilac_sim_worker_clear(lilac_sim_worker *w) {
     lilac_heap_free(w->printed);
     lilac_text_clear(&w->text);
     lilac_sim_shared_clear(&w->shared);
+    lilac_sim_poison_clear(&w->poison);
 }
 
 /* ---- steps ------------------------------------------------------------------------------ */
@@ -145,7 +95,7 @@ static void run_lanes(const lilac_sim_worker *w, const lilac_sim_step *s) {
     uint8_t *r = w->registers;
     s->loop(s->n, s->immediate, r + s->out, r + s->a, r + s->b, r + s->c);
     if (s->fill)
-        fill(r + s->out, s->entry_bytes, w->program->threads);
+        fill_entries(r + s->out, s->entry_bytes, w->program->threads);
 }
 
 static void run_flushed(const lilac_sim_worker *w, const lilac_sim_step *s) {
@@ -168,20 +118,20 @@ static void run_flushed(const lilac_sim_worker *w, const lilac_sim_step *s) {
         s->loop(s->n, s->immediate, r + s->out, operands[0], operands[1], operands[2]);
     }
     if (s->fill)
-        fill(r + s->out, s->entry_bytes, p->threads);
+        fill_entries(r + s->out, s->entry_bytes, p->threads);
 }
 
-static bool run_divide(lilac_sim_worker *w, const lilac_sim_step *s) {
-    for (uint32_t t = 0; t < s->n; t++)
-        if (read_entry(w->registers + s->b, s->entry_bytes, t) == 0)
-            return lilac_sim_worker_trap(w, TRAP_DIVISION, s, t);
+static void run_divide(lilac_sim_worker *w, const lilac_sim_step *s) {
+    for (uint32_t t = 0; t < s->n; t++) {
+        if (read_entry(w->registers + s->b, s->entry_bytes, t) == 0) {
+            lilac_sim_poison_divide(w, s);
+            return;
+        }
+    }
     run_lanes(w, s);
-    return true;
 }
 
-/* The lane that a lane reads from, as PTX's shfl with all lanes and no segments; a lane whose
- * partner lies outside its warp reads itself. The lane operand counts modulo the warp. */
-static uint32_t partner(uint64_t kind, uint32_t lane, uint32_t operand, uint32_t warp_size) {
+uint32_t lilac_sim_partner(uint64_t kind, uint32_t lane, uint32_t operand, uint32_t warp_size) {
     operand &= warp_size - 1;
     switch (kind) {
     case LILAC_SIMT_SHFL_IDX:
@@ -203,7 +153,7 @@ static void run_shuffle(lilac_sim_worker *w, const lilac_sim_step *s) {
     for (uint32_t first = 0; first < w->program->threads; first += size)
         for (uint32_t lane = 0; lane < size; lane++)
             out[first + lane] =
-                values[first + partner(s->immediate, lane, operands[first + lane], size)];
+                values[first + lilac_sim_partner(s->immediate, lane, operands[first + lane], size)];
     w->counters.shuffles += w->program->warps;
 }
 
@@ -251,7 +201,7 @@ static bool set_counter(const lilac_sim_worker *w, const lilac_sim_step *s, uint
     uint32_t entry_bytes = (uint32_t)s->immediate;
     write_entry(w->registers + s->out, entry_bytes, 0, value);
     if (s->fill)
-        fill(w->registers + s->out, entry_bytes, w->program->threads);
+        fill_entries(w->registers + s->out, entry_bytes, w->program->threads);
     return read_signed(w, s->out, entry_bytes) < read_signed(w, s->b, entry_bytes);
 }
 
@@ -326,6 +276,8 @@ static outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **at) {
         w->issued += s->issues;
         w->tally[s->tally]++;
         bool runs = true;
+        if (w->poison.live && !lilac_sim_poison_step(w, s))
+            return TRAPPED;
         switch ((lilac_sim_step_kind)s->kind) {
         case STEP_LANES:
             run_lanes(w, s);
@@ -334,8 +286,7 @@ static outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **at) {
             run_flushed(w, s);
             break;
         case STEP_DIVIDE:
-            if (!run_divide(w, s))
-                return TRAPPED;
+            run_divide(w, s);
             break;
         case STEP_LOAD_GLOBAL:
         case STEP_STORE_GLOBAL:
@@ -369,7 +320,7 @@ static outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **at) {
             break;
         case STEP_TIMER:
             write_entry(w->registers + s->out, 8, 0, w->issued * p->warps);
-            fill(w->registers + s->out, 8, p->threads);
+            fill_entries(w->registers + s->out, 8, p->threads);
             break;
         case STEP_SHUFFLE:
             run_shuffle(w, s);
@@ -497,6 +448,7 @@ bool lilac_sim_worker_run(lilac_sim_worker *w, uint64_t cluster) {
     w->phase = 0;
     memset(w->tally, 0, sizeof w->tally);
     lilac_sim_shared_forget(&w->shared);
+    lilac_sim_poison_forget(w);
     for (uint32_t rank = 0; rank < blocks; rank++)
         begin_block(w, cluster, rank);
     do {

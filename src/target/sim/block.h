@@ -8,6 +8,7 @@
 #ifndef LILAC_SIM_BLOCK_H
 #define LILAC_SIM_BLOCK_H
 
+#include "poison.h"
 #include "shared.h"
 
 #include <pthread.h>
@@ -38,6 +39,10 @@ typedef struct lilac_sim_trap {
     uint64_t address; /* within the block of that rank */
     uint32_t size;    /* bytes of the access; of a group: its warps */
     uint32_t rank;    /* whose shared memory */
+    const lilac_simt_instruction
+        *use; /* TRAP_DIVISION: what the result reached, in which thread, */
+    uint32_t use_thread;
+    const char *what; /* and as what */
 } lilac_sim_trap;
 
 typedef enum lilac_sim_finding_kind {
@@ -97,6 +102,7 @@ typedef struct lilac_sim_worker {
     const lilac_sim_buffer *last_buffer; /* hit by the access before */
     uint8_t *register_files;             /* one a block of the cluster */
     lilac_sim_shared shared;
+    lilac_sim_poison poison;
     lilac_sim_block *blocks; /* of the cluster, by rank */
     uint32_t phase;          /* cluster barriers passed */
     uint8_t *registers;      /* of the block in execution */
@@ -128,6 +134,9 @@ uint64_t lilac_sim_combine(uint64_t kind, lilac_simt_type type, uint64_t old, ui
                            bool flush);
 
 /* block.c */
+/* The lane that a lane reads from, as PTX's shfl with all lanes and no segments; a lane whose
+ * partner lies outside its warp reads itself. The lane operand counts modulo the warp. */
+uint32_t lilac_sim_partner(uint64_t kind, uint32_t lane, uint32_t operand, uint32_t warp_size);
 void lilac_sim_worker_init(lilac_sim_worker *worker, const lilac_sim_program *program,
                            const lilac_sim_launch *launch, const lilac_sim_memory *memory);
 void lilac_sim_worker_clear(lilac_sim_worker *worker);

@@ -12,6 +12,7 @@
 #define LILAC_SIM_LANES_H
 
 #include <lilac/simt.h>
+#include <string.h>
 
 /* The same bytes are read as integers and as floats. */
 #if defined(__GNUC__)
@@ -25,6 +26,59 @@ typedef uint32_t LILAC_SIM_ALIAS lane_u32;
 typedef uint64_t LILAC_SIM_ALIAS lane_u64;
 typedef float LILAC_SIM_ALIAS lane_f32;
 typedef double LILAC_SIM_ALIAS lane_f64;
+
+/* Entry 0 in all n entries. */
+static inline void fill_entries(uint8_t *array, uint32_t entry_bytes, uint32_t n) {
+    switch (entry_bytes) {
+    case 1:
+        memset(array, array[0], n);
+        break;
+    case 2:
+        for (uint32_t t = 1; t < n; t++)
+            ((lane_u16 *)(void *)array)[t] = ((lane_u16 *)(void *)array)[0];
+        break;
+    case 4:
+        for (uint32_t t = 1; t < n; t++)
+            ((lane_u32 *)(void *)array)[t] = ((lane_u32 *)(void *)array)[0];
+        break;
+    default:
+        for (uint32_t t = 1; t < n; t++)
+            ((lane_u64 *)(void *)array)[t] = ((lane_u64 *)(void *)array)[0];
+        break;
+    }
+}
+
+/* The entry of one thread, as bits. */
+static inline uint64_t read_entry(const uint8_t *array, uint32_t entry_bytes, uint32_t thread) {
+    switch (entry_bytes) {
+    case 1:
+        return array[thread];
+    case 2:
+        return ((const lane_u16 *)(const void *)array)[thread];
+    case 4:
+        return ((const lane_u32 *)(const void *)array)[thread];
+    default:
+        return ((const lane_u64 *)(const void *)array)[thread];
+    }
+}
+
+static inline void write_entry(uint8_t *array, uint32_t entry_bytes, uint32_t thread,
+                               uint64_t bits) {
+    switch (entry_bytes) {
+    case 1:
+        array[thread] = (uint8_t)bits;
+        break;
+    case 2:
+        ((lane_u16 *)(void *)array)[thread] = (uint16_t)bits;
+        break;
+    case 4:
+        ((lane_u32 *)(void *)array)[thread] = (uint32_t)bits;
+        break;
+    default:
+        ((lane_u64 *)(void *)array)[thread] = bits;
+        break;
+    }
+}
 
 typedef void lane_loop(uint32_t n, uint64_t immediate, void *restrict out, const void *x,
                        const void *y, const void *z);

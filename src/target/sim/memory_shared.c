@@ -234,7 +234,11 @@ bool lilac_sim_access_shared(lilac_sim_worker *w, const lilac_sim_step *step) {
         if (lanes.count == 0)
             continue;
         if (!lilac_sim_resolve_shared(w, step, access, &lanes, size))
-            return false;
+            return lilac_sim_poison_blame(w, step, access);
+        if (w->poison.live)
+            lilac_sim_poison_shared(w, step, access, &lanes, load);
+        if (lanes.count == 0)
+            continue;
         *(load ? &c->shared_loads : &c->shared_stores) += 1;
         *(load ? &c->shared_load_wavefronts : &c->shared_store_wavefronts) +=
             cluster ? count_cluster_wavefronts(&lanes, size, w, load)
@@ -260,17 +264,21 @@ static uint8_t *half_of(uint8_t *const *rows, uint32_t lane, uint32_t half, bool
                       : rows[lane / 4] + 4 * (lane % 4) + 2 * half;
 }
 
-static void move_matrices(uint8_t *registers, const lilac_sim_access *access,
+static void move_matrices(lilac_sim_worker *w, const lilac_sim_access *access,
                           const lilac_sim_active *lanes, uint32_t first, bool load,
                           bool transposed) {
     for (uint32_t k = 0; k < access->count; k++) {
-        lane_u16 *halves = (lane_u16 *)(void *)(registers + access->values[k]) + 2 * (size_t)first;
+        lane_u16 *halves =
+            (lane_u16 *)(void *)(w->registers + access->values[k]) + 2 * (size_t)first;
         for (uint32_t h = 0; h < 64; h++) {
             uint8_t *place = half_of(lanes->host + ROWS * k, h / 2, h % 2, transposed);
             if (load)
                 memcpy(&halves[h], place, sizeof *halves);
             else
                 memcpy(place, &halves[h], sizeof *halves);
+            if (w->poison.live)
+                lilac_sim_poison_half(w, access->values[k], h % 2, first + h / 2,
+                                      (uint64_t)(place - w->shared.bytes), load);
         }
     }
 }
@@ -310,7 +318,7 @@ bool lilac_sim_access_matrix(lilac_sim_worker *w, const lilac_sim_step *step) {
             count_wavefronts(&lanes, ROW_BYTES, w->program->arch, false);
         *(load ? &c->shared_load_bytes : &c->shared_store_bytes) +=
             (uint64_t)lanes.count * ROW_BYTES;
-        move_matrices(w->registers, access, &lanes, first, load, step->immediate != 0);
+        move_matrices(w, access, &lanes, first, load, step->immediate != 0);
         lilac_sim_account_shared(w, step, &lanes, ROW_BYTES, load);
     }
     return true;

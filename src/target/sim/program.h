@@ -18,7 +18,7 @@
 typedef enum lilac_sim_step_kind {
     STEP_LANES,   /* loop(n, immediate, out, a, b, c) */
     STEP_FLUSHED, /* the same with f32 operands and result flushed; varies: which are f32 */
-    STEP_DIVIDE,  /* the same after a check that b has no zero */
+    STEP_DIVIDE,  /* the same; where b is zero the result is poison (poison.h) */
     STEP_LOAD_GLOBAL,
     STEP_STORE_GLOBAL,
     STEP_LOAD_SHARED,

@@ -163,7 +163,8 @@ void lilac_sim_report_trap(lilac_context *context, const lilac_sim_launch *launc
                           trap->at->text ? trap->at->text : "(no message)");
         break;
     case TRAP_DIVISION:
-        lilac_text_printf(&text, "%s by zero", name);
+        lilac_text_printf(&text, "%s by zero reaches the %s of %s in thread %u", name, trap->what,
+                          name_of(trap->use), trap->use_thread);
         break;
     case TRAP_STEP:
         lilac_text_puts(&text, "the loop's step is not positive");
@@ -176,6 +177,9 @@ void lilac_sim_report_trap(lilac_context *context, const lilac_sim_launch *launc
     }
     lilac_error(context, NOWHERE, trap->at->location, trap_id(trap->kind), "%s",
                 lilac_text_get(&text));
+    if (trap->use)
+        lilac_note(context, NOWHERE, trap->use->location, "%s uses the result here, in thread %u",
+                   name_of(trap->use), trap->use_thread);
     lilac_text_clear(&text);
 }
 
