@@ -164,6 +164,11 @@ ALL(fsqrt, float, f, of_f, sqrtf(a))
 ALL(ffma, float, f, of_f, fmaf(a, b, c))
 ALL(dadd, double, d, of_d, a + b)
 ALL(dsub, double, d, of_d, a - b)
+ALL(dmul, double, d, of_d, a *b)
+ALL(ddiv, double, d, of_d, a / b)
+ALL(drcp, double, d, of_d, 1.0 / a)
+ALL(dsqrt, double, d, of_d, sqrt(a))
+ALL(dfma, double, d, of_d, fma(a, b, c))
 #define CONVERTS(stem, from, get, to, out)                                                         \
     static uint64_t stem##_in(const uint64_t *in, int mode) {                                      \
         volatile from a = get;                                                                     \
@@ -265,6 +270,11 @@ static const struct {
     THREE("fmaf", "ffff", ffma),
     THREE("dadd", "ddd", dadd),
     THREE("dsub", "ddd", dsub),
+    THREE("dmul", "ddd", dmul),
+    THREE("ddiv", "ddd", ddiv),
+    THREE("drcp", "dd", drcp),
+    THREE("dsqrt", "dd", dsqrt),
+    THREE("fma", "dddd", dfma),
     THREE("double2float", "fd", d2f),
     THREE("int2float", "fi", i2f),
     THREE("ll2float", "fl", ll2f),
