@@ -406,6 +406,31 @@ static void operations_are_right(void **state) {
     assert_int_equal(wrong, 0);
 }
 
+/* tests/data/libdevice.txt has every function and overload of Triton 3.6's libdevice module;
+ * tests/triton/test_libdevice.py compares it with the installed one. */
+static void every_function_is_known(void **state) {
+    (void)state;
+    FILE *file = fopen(LILAC_TEST_DATA "/libdevice.txt", "r");
+    assert_non_null(file);
+    char name[32], types[6];
+    uint32_t functions = 0, unknown = 0;
+    while (fscanf(file, "%31s %5s", name, types) == 2) {
+        lilac_text text = {0};
+        put_kernel(&text, name, types);
+        harness h;
+        if (!harness_try(&h, lilac_text_get(&text), 4, true, NULL)) {
+            print_message("%s %s: %s\n", name, types, lilac_diagnostics(h.context)->id);
+            unknown++;
+        }
+        lilac_text_clear(&text);
+        harness_close(&h);
+        functions++;
+    }
+    fclose(file);
+    assert_int_equal(functions, 313);
+    assert_int_equal(unknown, 0);
+}
+
 static void refuses(const char *name, const char *types, const char *id) {
     lilac_text text = {0};
     put_kernel(&text, name, types);
@@ -419,8 +444,9 @@ static void refuses(const char *name, const char *types, const char *id) {
 static void what_is_refused(void **state) {
     (void)state;
     refuses("no_such_function", "ff", "unknown-function");
-    refuses("jn", "did", "unknown-function");
-    refuses("dmul_rz", "ddd", "unknown-function");
+    refuses("jn", "ddd", "unsupported-type");
+    refuses("jn", "ddi", "unsupported-type");
+    refuses("dmul_rz", "fff", "unsupported-type");
     refuses("sinf", "dd", "unsupported-type");
     refuses("sin", "dl", "unsupported-type");
     refuses("hypotf", "ff", "unsupported-type");
@@ -430,6 +456,7 @@ static void what_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operations_are_right),
+        cmocka_unit_test(every_function_is_known),
         cmocka_unit_test(what_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
