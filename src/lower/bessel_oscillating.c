@@ -18,6 +18,7 @@
 #define PAIRS      2
 #define FAR        8.0
 #define TWO_BY_PI  lilac_lower_pair_number(k, 0x1.45f306dc9c883p-1, -0x1.6b01ec5417056p-55)
+#define PI         0x1.921fb54442d18p+1
 #define ROOT_BY_PI 0x1.20dd750429b6dp-1 /* 1 / √π */
 
 /* An interval of a function of the first or second kind. */
@@ -88,15 +89,16 @@ static lilac_simt_value j1_below(kit *k, lilac_simt_value x) {
     return choose(k, below(k, x, j1_intervals[0].end), near, middle);
 }
 
-/* log(x / z), accurate next to z. A tiny x is scaled up first, since log v needs the low part of v;
- * the scaled v is not next to 1. */
+/* log(x / z) of the zero z of Y0, accurate next to z. A tiny x is scaled up first, since log v
+ * needs the low part of v; the scaled v is not next to 1. */
 static pair log_by_zero(kit *k, lilac_simt_value x, const interval *i) {
-    pair zero = lilac_lower_pair_number(k, i->zero, i->zero_low);
-    pair distance = lilac_lower_pair_add(k, single(x), lilac_lower_pair_negate(k, zero));
+    pair inverse = lilac_lower_pair_number(k, 0x1.1e7d3131dd6bap+0, 0x1.e5197d7b65facp-54);
+    pair distance =
+        lilac_lower_pair_add(k, single(x), lilac_lower_pair_number(k, -i->zero, -i->zero_low));
     lilac_simt_value tiny = k->wide ? below(k, x, 0x1p-500) : 0;
     lilac_simt_value scaled = k->wide ? choose(k, tiny, mul(k, x, num(k, 0x1p400)), x) : x;
-    pair log = lilac_lower_log_near(k, lilac_lower_pair_divide(k, single(scaled), zero),
-                                    lilac_lower_pair_divide(k, distance, zero));
+    pair log = lilac_lower_log_near(k, lilac_lower_pair_multiply(k, single(scaled), inverse),
+                                    lilac_lower_pair_multiply(k, distance, inverse));
     if (!k->wide) {
         return log;
     }
@@ -123,10 +125,11 @@ static lilac_simt_value y1_below(kit *k, lilac_simt_value x) {
     pair square = lilac_lower_product(k, x, x);
     pair rest = lilac_lower_polynomial_pair(k, &lilac_lower_y1_near_polynomial, square, PAIRS);
     near = lilac_lower_pair_add(k, near, lilac_lower_pair_multiply(k, single(x), rest));
-    /* Where x is tiny, the parts of the pairs overflow or underflow. */
-    lilac_simt_value tiny = quotient(k, num(k, -0x1.45f306dc9c883p-1), x);
-    lilac_simt_value value =
-        choose(k, below(k, x, 0x1p-900), tiny, lilac_lower_pair_value(k, near));
+    lilac_simt_value value = lilac_lower_pair_value(k, near);
+    if (k->wide) { /* where x is tiny, the parts of the pairs overflow or underflow */
+        lilac_simt_value tiny = quotient(k, num(k, -0x1.45f306dc9c883p-1), x);
+        value = choose(k, below(k, x, 0x1p-900), tiny, value);
+    }
     lilac_simt_value middle =
         choose(k, below(k, x, y1_intervals[0].end),
                lilac_lower_pair_value(k, on_interval(k, x, &y1_intervals[0])),
@@ -136,9 +139,23 @@ static lilac_simt_value y1_below(kit *k, lilac_simt_value x) {
 
 /* ---- from 8 on ------------------------------------------------------------------------------ */
 
-/* P a - Q b, or P a + Q b, over √πx. */
+/* 1 / √πx. For f32: from the approximation of f32 by one step of Newton's method. */
+static lilac_simt_value amplitude(kit *k, lilac_simt_value x) {
+    if (k->wide) {
+        return quotient(k, num(k, ROOT_BY_PI), root_of(k, x));
+    }
+    lilac_simt_value rough = lilac_lower_convert(k->l, x, LILAC_SIMT_F32, LILAC_ROUND_NEAREST_EVEN);
+    rough = op1(k, LILAC_SIMT_OP_FRSQRT, rough);
+    rough = lilac_lower_convert(k->l, rough, LILAC_SIMT_F64, LILAC_ROUND_NEAREST_EVEN);
+    lilac_simt_value half = mul(k, x, num(k, -0.5));
+    lilac_simt_value step = fma3(k, mul(k, half, rough), rough, num(k, 1.5));
+    return mul(k, mul(k, rough, num(k, ROOT_BY_PI)), step);
+}
+
+/* P a + Q b over √πx. */
 static lilac_simt_value wave(kit *k, lilac_simt_value x, uint32_t order, pair a, pair b) {
-    lilac_simt_value inverse = quotient(k, num(k, 1.0), x);
+    lilac_simt_value size = amplitude(k, x);
+    lilac_simt_value inverse = mul(k, mul(k, size, size), num(k, PI));
     lilac_simt_value square = mul(k, inverse, inverse);
     lilac_simt_value p = lilac_lower_polynomial_at(
         k, order == 0 ? &lilac_lower_hankel_p0_polynomial : &lilac_lower_hankel_p1_polynomial,
@@ -148,7 +165,6 @@ static lilac_simt_value wave(kit *k, lilac_simt_value x, uint32_t order, pair a,
         square);
     lilac_simt_value second = mul(k, mul(k, inverse, q), lilac_lower_pair_value(k, b));
     lilac_simt_value sum = fma3(k, p, lilac_lower_pair_value(k, a), second);
-    lilac_simt_value size = quotient(k, num(k, ROOT_BY_PI), root_of(k, x));
     return choose(k, equals(k, x, INFINITE), num(k, 0.0), mul(k, sum, size));
 }
 
