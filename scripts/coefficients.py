@@ -127,6 +127,83 @@ def bessel_far(order):
     return function
 
 
+def zero_of(function, low, high):
+    with mp.workdps(80):
+        return mp.findroot(function, (mpf(low), mpf(high)), solver="anderson", tol=mpf(10) ** -150)
+
+
+def first_kind(order):
+    return lambda x: mp.besselj(order, x)
+
+
+def second_kind(order):
+    return lambda x: mp.bessely(order, x)
+
+
+# The zeros that src/lower/bessel_oscillating.c has as pairs of doubles.
+ZEROS = {name: zero_of(function, low, high) for name, function, low, high in [
+    ("j0_near", first_kind(0), 2.3, 2.5), ("j0_middle", first_kind(0), 5.4, 5.6),
+    ("j1_near", first_kind(1), 3.7, 3.9), ("j1_middle", first_kind(1), 6.9, 7.1),
+    ("y0_near", second_kind(0), 0.8, 1.0), ("y0_low", second_kind(0), 3.9, 4.0),
+    ("y0_middle", second_kind(0), 7.0, 7.2), ("y1_low", second_kind(1), 2.1, 2.3),
+    ("y1_middle", second_kind(1), 5.4, 5.5)]}
+
+
+def by_square(name, function, order, center):
+    """f(x) / (x^order (x² - zero²)) of x² - center, for an entire function"""
+    def result(t):
+        with mp.workdps(100):
+            x = mp.sqrt(max(t + center, TINY))
+            return function(x) / (x**order * (x * x - ZEROS[name] ** 2))
+    return result
+
+
+def by_zero(name, function, center):
+    """f(x) / (x - zero) of x - center"""
+    def result(t):
+        x = t + mpf(center)
+        x = x if abs(x - ZEROS[name]) > TINY else ZEROS[name] + TINY
+        with mp.workdps(100):
+            return function(x) / (x - ZEROS[name])
+    return result
+
+
+def y0_rest(t):
+    """(Y0(x) - 2/π log(x / zero) J0(x)) / (x² - zero²) of x² - 2"""
+    zero = ZEROS["y0_near"]
+    x = mp.sqrt(max(t + 2, mpf(10) ** -40))
+    x = x if abs(x - zero) > TINY else zero + TINY
+    with mp.workdps(100):
+        first = 2 / mp.pi * mp.log(x / zero) * mp.besselj(0, x)
+        return (mp.bessely(0, x) - first) / (x * x - zero * zero)
+
+
+def y1_rest(z):
+    """(Y1(x) - 2/π (log x J1(x) - 1/x)) / x of x²"""
+    x = mp.sqrt(max(z, mpf(10) ** -30))
+    with mp.workdps(120):
+        return (mp.bessely(1, x) - 2 / mp.pi * (mp.log(x) * mp.besselj(1, x) - 1 / x)) / x
+
+
+def hankel(order, imaginary):
+    """P or x Q of 1 / x², (J + iY)(x) = √(2 / πx) e^iχ (P + iQ), χ = x - (2 order + 1) π/4
+    (DLMF 10.17)"""
+    m = 4 * order * order
+
+    def result(t):
+        if t < mpf(10) ** -14:
+            if imaginary:
+                return mpf(m - 1) / 8 - t * (m - 1) * (m - 9) * (m - 25) / 3072
+            return (1 - t * (m - 1) * (m - 9) / 128
+                    + t * t * (m - 1) * (m - 9) * (m - 25) * (m - 49) / 98304)
+        with mp.workdps(90):
+            x = 1 / mp.sqrt(t)
+            turned = mp.expj((2 * order + 1) * mp.pi / 4 - x) * mp.sqrt(mp.pi * x / 2)
+            both = (mp.besselj(order, x) + 1j * mp.bessely(order, x)) * turned
+            return both.imag * x if imaginary else both.real
+    return result
+
+
 def inverse_erfc(y):
     """By Newton's method on log erfc, which is nearly a parabola."""
     x = mp.sqrt(-mp.log(y)) * mpf("0.9") if y < mpf("0.3") else (1 - y) * mpf("0.886")
@@ -204,6 +281,27 @@ TABLES = [
      lambda v: inverse_far(8 / v), 8 / mpf(28), 1.01, 1, 0),
     ("log1p_single", "(log(1 + f) - f + f² / 2) / f³, in f32", away(log1p_tail), mpf("-0.2929"),
      mpf("0.4143"), mpf("16"), 0),
+    ("j0_near", "J0 x / (x² - zero²), of x² - 8", by_square("j0_near", first_kind(0), 0, 8), -8, 8, 30,
+     1),
+    ("j0_middle", "J0 x / (x - zero), of x - 6", by_zero("j0_middle", first_kind(0), 6), -2, 2, 10, 1),
+    ("j1_near", "J1 x / (x (x² - zero²)), of x² - 12.5",
+     by_square("j1_near", first_kind(1), 1, mpf(12.5)), -12.5, 12.5, 100, 1),
+    ("j1_middle", "J1 x / (x - zero), of x - 6.5", by_zero("j1_middle", first_kind(1), 6.5), -1.5, 1.5,
+     6, 1),
+    ("y0_near", "(Y0 x - 2/π log(x / zero) J0 x) / (x² - zero²), of x² - 2", y0_rest, -2, 2.85, 10, 1),
+    ("y0_low", "Y0 x / (x - zero), of x - 3.375", by_zero("y0_low", second_kind(0), 3.375), -1.18, 1.25,
+     5, 1),
+    ("y0_middle", "Y0 x / (x - zero), of x - 6.25", by_zero("y0_middle", second_kind(0), 6.25), -1.65,
+     1.75, 8, 1),
+    ("y1_near", "(Y1 x - 2/π (log x J1 x - 1/x)) / x, of x²", y1_rest, 0, 2, 4, 1),
+    ("y1_low", "Y1 x / (x - zero), of x - 2.375", by_zero("y1_low", second_kind(1), 2.375), -0.98, 1.03,
+     3, 1),
+    ("y1_middle", "Y1 x / (x - zero), of x - 5.75", by_zero("y1_middle", second_kind(1), 5.75), -2.36,
+     2.25, 10, 1),
+    ("hankel_p0", "P of order 0, of 1 / x²", hankel(0, False), 0, mpf(1) / 64, 1, 1),
+    ("hankel_q0", "x Q of order 0, of 1 / x²", hankel(0, True), 0, mpf(1) / 64, 0.125, 1),
+    ("hankel_p1", "P of order 1, of 1 / x²", hankel(1, False), 0, mpf(1) / 64, 1, 1),
+    ("hankel_q1", "x Q of order 1, of 1 / x²", hankel(1, True), 0, mpf(1) / 64, 0.125, 1),
 ]
 
 

@@ -4,8 +4,8 @@
     python3 scripts/function_values.py [COUNT [SEED]] > tests/data/functions.txt
 
 COUNT values of each function and type: special ones first, then random bits and random numbers from
-where the function does something. A line `NAME TYPE OPERANDS COUNT` opens a function, the lines below it
-have the bits of the operands and of the result rounded to nearest.
+where the function does something. A line `NAME TYPE OPERANDS COUNT` opens a function, OPERANDS being a
+letter for each operand (f d i: f32 f64 i32); the lines below it have the bits of the operands and of the result rounded to nearest.
 """
 
 import math
@@ -149,6 +149,51 @@ def erfcinv(y):
     return inverse_erfc(y) if y < 1 else mpf(0) if y == 1 else -inverse_erfc(2 - y)
 
 
+def bessel(function, n, x, second):
+    """J or Y of any order n ≥ 0, x > 0; for large x by Hankel's expansion (DLMF 10.17)"""
+    if x < 2**16:
+        with mp.workprec(300):
+            return +function(n, x)
+    with mp.workprec(300 + mp.mag(x)):
+        chi = x - (2 * n + 1) * mp.pi / 4
+        total, term = mp.mpc(0), mp.mpc(1)
+        for j in range(1, 60):
+            total += term
+            term *= 1j * (4 * n * n - (2 * j - 1) ** 2) / (8 * j * x)
+            if abs(term) < mpf(2) ** -250:
+                break
+        wave = total * mp.expj(chi) * mp.sqrt(2 / (mp.pi * x))
+        return wave.imag if second else wave.real
+
+
+def first_kind(n):
+    return lambda x: (-1 if x < 0 and n % 2 else 1) * bessel(mp.besselj, n, abs(x), False)
+
+
+def second_kind(n):
+    return lambda x: bessel(mp.bessely, n, x, True)
+
+
+def jn(n, x):
+    if n < 0 or math.isnan(x):
+        return NAN
+    if math.isinf(x) or (x == 0 and n > 0):
+        return math.copysign(0.0, x) if n % 2 else 0.0
+    if n > 4 * abs(x) + 800:
+        return mpf(0)
+    return first_kind(n)(mpf(x)) if x else 1.0
+
+
+def yn(n, x):
+    if n < 0 or math.isnan(x) or x < 0:
+        return NAN
+    if math.isinf(x) or x == 0:
+        return 0.0 if x else -INF
+    if n > 20000 and x < 1000:
+        return -INF
+    return second_kind(n)(mpf(x))
+
+
 EVERY = (-1e3, 1e3)
 ONE = {
     "exp": (limits(limited_exp(mp.exp, -800, 800, mpf(0)), 1.0, 0.0, INF), (-760, 720)),
@@ -274,6 +319,43 @@ MORE = {
 }
 
 
+OSCILLATING = {
+    "j0": (limits(first_kind(0), 1.0, 0.0, 0.0), (-20, 20)),
+    "j1": (limits(first_kind(1), None, -0.0, 0.0), (-20, 20)),
+    "y0": (limits(second_kind(0), -INF, NAN, 0.0, lambda x: x > 0), (0, 20)),
+    "y1": (limits(second_kind(1), -INF, NAN, 0.0, lambda x: x > 0), (0, 20)),
+}
+ZEROS = {"j0": (2.4, 5.5), "j1": (3.8, 7.0), "y0": (0.9, 4.0, 7.1), "y1": (2.2, 5.4)}
+
+
+def next_to_zeros(name, kind):
+    """The numbers of the kind on both sides of each zero below 8"""
+    function = OSCILLATING[name][0]
+    for guess in ZEROS[name]:
+        with mp.workprec(300):
+            zero = mp.findroot(lambda x: function(x), mpf(guess))
+        word = bits(float(zero), kind)
+        yield from ((from_bits(word + step, kind),) for step in (-1, 0, 1))
+
+
+# The first operand is an i32.
+ORDERS = {"jn": jn, "yn": yn}
+
+
+def orders(function, kind, count, randomness):
+    points = [(n, x) for n in (0, 1, 2, 3, -1, 7) for x in (0.0, -0.0, INF, -INF, NAN, 1.0, -2.5)]
+    points += [(2**31 - 1, 3.0), (-2**31, 3.0), (128, 128.0), (127, 128.0), (128, 1e-3), (5, 1e-30),
+               (2, 1e-20), (2, 1e-170 if kind == "d" else 1e-20), (1500, 1500.0), (1000, 180.0),
+               (900, 20.0), (60, 1.0), (3, 1e9)]
+    while len(points) < count:
+        n = int(2 ** randomness.uniform(0, 8))
+        x = n * 2 ** randomness.uniform(-3, 3) if randomness.random() < 0.8 else (
+            10 ** randomness.uniform(-12, 6))
+        x = -x if randomness.random() < 0.2 and function is jn else x
+        points.append((n, x))
+    return [(n, from_bits(bits(x, kind), kind)) for n, x in points[:count]]
+
+
 def specials(kind):
     least, tiny, top = ((5e-324, 2.0**-1022, sys.float_info.max) if kind == "d" else
                         (2.0**-149, 2.0**-126, (2 - 2.0**-23) * 2.0**127))
@@ -300,13 +382,19 @@ def main():
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 128
     randomness = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
     wanted = sys.argv[3].split(",") if len(sys.argv) > 3 else None
-    for name in list(ONE) + list(MORE):
+    for name in [*ONE, *MORE, *OSCILLATING, *ORDERS]:
         if wanted and name not in wanted:
             continue
         for kind in "fd":
-            operands = 1 if name in ONE else MORE[name][0]
+            operands = MORE[name][0] if name in MORE else 2 if name in ORDERS else 1
             points = []
-            if operands == 1:
+            if name in OSCILLATING:
+                function, (low, high) = OSCILLATING[name]
+                points = [*next_to_zeros(name, kind), *((v,) for v in specials(kind))]
+            elif name in ORDERS:
+                function = ORDERS[name]
+                points = orders(function, kind, count, randomness)
+            elif operands == 1:
                 function, (low, high) = ONE[name]
                 points = [(v,) for v in specials(kind)]
             else:
@@ -320,12 +408,14 @@ def main():
                 if name == "pow" and randomness.random() < 0.7:
                     point[0] = abs(point[0])
                 points.append(tuple(point))
-            print(f"{name}{'f' if kind == 'f' else ''} {kind} {operands} {count}")
+            types = "i" + kind if name in ORDERS else kind * operands
+            print(f"{name}{'f' if kind == 'f' else ''} {kind} {types} {count}")
             for point in points:
                 result = function(*point)
                 if result is None:
                     point, result = (1.0,), 0.0
-                words = [bits(v, kind) for v in point] + [bits(rounded(result, kind), kind)]
+                words = [v & 0xFFFFFFFF if type(v) is int else bits(v, kind) for v in point]
+                words.append(bits(rounded(result, kind), kind))
                 print(" ".join(f"{w:x}" for w in words))
 
 

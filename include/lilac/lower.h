@@ -9,8 +9,8 @@
  *   tt.scan      in the thread, by shuffles, then one barrier; any region, axis, layout, direction
  *   tt.gather    by shuffles, in the warp's part of shared memory or in the block's, by price
  *   functions    math.* and tt.extern_elementwise of libdevice's names: f32 by the machine's
- *                approximations where Triton takes them, else within 2 ulp; what is not known by
- *                name is refused
+ *                approximations where Triton takes them, else within 2 ulp (the Bessel functions
+ *                J and Y of f64: see libdevice.c); what is not known by name is refused
  *   histograms   by atomics in shared memory; tt.cat as a renaming
  *   atomics      of several copies one acts, all get what was there; adjacent floats at once
  *   tt.print     a line an element, by one of the threads that hold it

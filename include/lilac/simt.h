@@ -86,6 +86,8 @@ typedef struct lilac_simt_op_info {
 
 /* The row of the table; never NULL. */
 LILAC_API const lilac_simt_op_info *lilac_simt_op_info_get(lilac_simt_opcode code);
+/* Is `detail` of this operation a lilac_rounding? 0 is the nearest number, ties to even. */
+LILAC_API bool lilac_simt_op_rounds(lilac_simt_opcode code);
 
 /* Comparisons. Integers: eq … ge, unsigned with U. Floats: ordered eq … ge (false on NaN), UNE and
  * other unordered ones (true on NaN), ORD, UNO. */
@@ -446,7 +448,8 @@ LILAC_API bool lilac_simt_opt_order(lilac_simt_kernel *kernel);
  * value is computed just before it is first needed. `late`: so are loads that all blocks make
  * alike; else every load stands where the text has it. */
 LILAC_API uint32_t lilac_simt_pressure(const lilac_simt_kernel *kernel, bool late);
-/* How many blocks of the kernel a multiprocessor has room for when each thread has that pressure. */
+/* How many blocks of the kernel a multiprocessor has room for when each thread has that pressure.
+ */
 LILAC_API uint32_t lilac_simt_resident_blocks(const lilac_simt_kernel *kernel, uint32_t pressure);
 
 LILAC_END

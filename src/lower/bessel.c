@@ -4,6 +4,9 @@
  *   x > 8    e^x / √x r(16 / x - 1) */
 #include "functions.h"
 
+/* Where x² is large, no term of p is small compared with the sum. */
+#define PAIRS 4
+
 static lilac_simt_value far(kit *k, lilac_simt_value a, const lilac_lower_polynomial *p) {
     lilac_simt_value b = op2(k, LILAC_SIMT_OP_FMAX, a, num(k, 8.0));
     b = op2(k, LILAC_SIMT_OP_FMIN, b, num(k, 800.0));
@@ -25,25 +28,12 @@ static lilac_simt_value far(kit *k, lilac_simt_value a, const lilac_lower_polyno
     return lilac_lower_scale(k, lilac_lower_pair_value(k, result), n);
 }
 
-/* p(z). Where z is large no term is small beside the sum: what the first ones add is added, and
- * what z.hi lacks multiplied, as pairs. */
-static pair near(kit *k, pair z, const lilac_lower_polynomial *p) {
-    enum { PAIRS = 4 };
-    lilac_lower_polynomial rest = {p->wide + PAIRS, p->wide_count - PAIRS, NULL, 0};
-    pair sum = single(lilac_lower_polynomial_at(k, &rest, z.hi));
-    for (uint32_t i = PAIRS; i-- > 0;) {
-        sum = lilac_lower_pair_add(k, single(num(k, p->wide[i])),
-                                   lilac_lower_pair_multiply(k, z, sum));
-    }
-    return sum;
-}
-
 lilac_simt_value lilac_lower_math_i0(kit *k, const lilac_simt_value *in) {
     lilac_simt_value a = magnitude(k, in[0]);
     lilac_simt_value b = op2(k, LILAC_SIMT_OP_FMIN, a, num(k, 8.0));
     pair z = lilac_lower_product(k, b, b);
     const lilac_lower_polynomial *all = &lilac_lower_i0_near_polynomial;
-    pair p = k->wide ? near(k, z, all) : single(lilac_lower_polynomial_at(k, all, z.hi));
+    pair p = lilac_lower_polynomial_pair(k, all, z, PAIRS);
     pair sum = lilac_lower_pair_add(k, single(num(k, 1.0)), lilac_lower_pair_multiply(k, z, p));
     lilac_simt_value result = choose(k, above(k, a, 8.0), far(k, a, &lilac_lower_i0_far_polynomial),
                                      lilac_lower_pair_value(k, sum));
@@ -55,7 +45,8 @@ lilac_simt_value lilac_lower_math_i1(kit *k, const lilac_simt_value *in) {
     lilac_simt_value b = op2(k, LILAC_SIMT_OP_FMIN, a, num(k, 8.0));
     lilac_simt_value value;
     if (k->wide) {
-        pair sum = near(k, lilac_lower_product(k, b, b), &lilac_lower_i1_near_polynomial);
+        pair sum = lilac_lower_polynomial_pair(k, &lilac_lower_i1_near_polynomial,
+                                               lilac_lower_product(k, b, b), PAIRS);
         value = lilac_lower_pair_value(k, lilac_lower_pair_multiply(k, sum, single(b)));
     } else {
         value =

@@ -112,9 +112,9 @@ static lilac_simt_value zero(lilac_lowering *l, lilac_simt_type type) {
     return lilac_simt_constant(&l->builder, type, 0);
 }
 
-/* Does any lane of the warp? All of them agree on the answer, so they go the same way; it harms no
- * warp to go round as often as another. */
-static lilac_simt_value any_lane(lilac_lowering *l, lilac_simt_value predicate) {
+/* All lanes have the same answer, so they take the same way. It does no harm if a warp repeats a
+ * loop as often as another warp. */
+lilac_simt_value lilac_lower_any_lane(lilac_lowering *l, lilac_simt_value predicate) {
     lilac_simt_instruction vote = {.code = LILAC_SIMT_OP_VOTE, .detail = 2};
     lilac_simt_type type = LILAC_SIMT_I1;
     return lilac_simt_build(&l->builder, &vote, 1, &predicate, 1, &type);
@@ -203,7 +203,7 @@ bool lilac_lower_while_elements(lilac_lowering *l, const lilac_tile_op *op) {
         values[passed + 1 + i] =
             lilac_lower_select(l, l->active, values[i], first + carried + 1 + i);
     }
-    lilac_simt_while_condition(b, loop, any_lane(l, goes_on), values, &first);
+    lilac_simt_while_condition(b, loop, lilac_lower_any_lane(l, goes_on), values, &first);
     for (uint32_t i = 0; i < passed; i++) {
         if (!define_scalar(l, after->arguments[i], first + i)) {
             return false;
@@ -263,7 +263,7 @@ bool lilac_lower_for_elements(lilac_lowering *l, const lilac_tile_op *op) {
         values[i] = first + i;
     }
     values[carried + 1] = goes_on;
-    lilac_simt_while_condition(b, loop, any_lane(l, goes_on), values, &first);
+    lilac_simt_while_condition(b, loop, lilac_lower_any_lane(l, goes_on), values, &first);
     for (uint32_t i = 0; i <= carried; i++) {
         if (!define_scalar(l, block->arguments[i], first + i)) {
             return false;

@@ -6,7 +6,8 @@
  *   divisions    f16 and bf16 through f32; f32 with the full-range approximate division (2 ulp),
  *                exactly rounded where the program asks for it; f64 exactly rounded
  *
- * Arithmetic on 8-bit floats does not exist: programs convert first. */
+ * Arithmetic on 8-bit floats does not exist: programs convert first. Their absolute value does: the
+ * sign bit is cleared, NaN stays NaN. */
 #include "lower_internal.h"
 
 #include <string.h>
@@ -172,11 +173,21 @@ static void compute_select(lilac_lowering *l, const lilac_tile_op *op, const lil
     out[0] = lilac_lower_select(l, in[0], in[1], in[2]);
 }
 
+static void compute_magnitude_of_byte(lilac_lowering *l, const lilac_tile_op *op,
+                                      const lilac_simt_value *in, lilac_simt_value *out) {
+    (void)op;
+    out[0] = lilac_simt_op2(&l->builder, LILAC_SIMT_OP_AND, LILAC_SIMT_I8, in[0],
+                            lilac_lower_integer(l, LILAC_SIMT_I8, 0x7F));
+}
+
 bool lilac_lower_float_op(lilac_lowering *l, const lilac_tile_op *op) {
     if (op->code == LILAC_TILE_OP_ARITH_SELECT) {
         return lilac_lower_elementwise(l, op, compute_select);
     }
     const lilac_lower_value *a = lilac_lower_operand(l, op, 0);
+    if (!lilac_simt_type_is_float(a->simt) && op->code == LILAC_TILE_OP_MATH_ABSF) {
+        return lilac_lower_elementwise(l, op, compute_magnitude_of_byte);
+    }
     if (!lilac_simt_type_is_float(a->simt)) {
         return lilac_lower_refuse(l, "unsupported-type", "there is no %s on 8-bit floats",
                                   lilac_tile_op_info_get(op->code)->name);

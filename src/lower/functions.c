@@ -142,6 +142,19 @@ pair lilac_lower_pair_choose(kit *k, lilac_simt_value condition, pair yes, pair 
     return result;
 }
 
+pair lilac_lower_polynomial_pair(kit *k, const lilac_lower_polynomial *p, pair x, uint32_t pairs) {
+    if (!k->wide) {
+        return single(lilac_lower_polynomial_at(k, p, x.hi));
+    }
+    lilac_lower_polynomial rest = {p->wide + pairs, p->wide_count - pairs, NULL, 0};
+    pair sum = single(lilac_lower_polynomial_at(k, &rest, x.hi));
+    for (uint32_t i = pairs; i-- > 0;) {
+        sum = lilac_lower_pair_add(k, single(num(k, p->wide[i])),
+                                   lilac_lower_pair_multiply(k, x, sum));
+    }
+    return sum;
+}
+
 lilac_simt_value lilac_lower_pair_value(kit *k, pair a) {
     return a.lo == 0 ? a.hi : add(k, a.hi, a.lo);
 }

@@ -39,7 +39,13 @@ extern const lilac_lower_polynomial lilac_lower_exp_polynomial, lilac_lower_log_
     lilac_lower_stirling_polynomial, lilac_lower_lgamma_polynomial, lilac_lower_i0_near_polynomial,
     lilac_lower_i0_far_polynomial, lilac_lower_i1_near_polynomial, lilac_lower_i1_far_polynomial,
     lilac_lower_inverse_near_polynomial, lilac_lower_inverse_middle_polynomial,
-    lilac_lower_inverse_far_polynomial, lilac_lower_log1p_single_polynomial;
+    lilac_lower_inverse_far_polynomial, lilac_lower_log1p_single_polynomial,
+    lilac_lower_j0_near_polynomial, lilac_lower_j0_middle_polynomial,
+    lilac_lower_j1_near_polynomial, lilac_lower_j1_middle_polynomial,
+    lilac_lower_y0_near_polynomial, lilac_lower_y0_low_polynomial, lilac_lower_y0_middle_polynomial,
+    lilac_lower_y1_near_polynomial, lilac_lower_y1_low_polynomial, lilac_lower_y1_middle_polynomial,
+    lilac_lower_hankel_p0_polynomial, lilac_lower_hankel_q0_polynomial,
+    lilac_lower_hankel_p1_polynomial, lilac_lower_hankel_q1_polynomial;
 
 /* ---- doubles, integers, predicates --------------------------------------------------------- */
 
@@ -150,6 +156,8 @@ pair lilac_lower_pair_root(kit *k, pair a);
 pair lilac_lower_pair_negate(kit *k, pair a);
 pair lilac_lower_pair_choose(kit *k, lilac_simt_value condition, pair yes, pair no);
 lilac_simt_value lilac_lower_pair_value(kit *k, pair a); /* rounded */
+/* A polynomial whose last `pairs` steps of Horner's rule are computed in pairs, in wide code. */
+pair lilac_lower_polynomial_pair(kit *k, const lilac_lower_polynomial *p, pair x, uint32_t pairs);
 static inline pair single(lilac_simt_value a) {
     return (pair){a, 0};
 }
@@ -159,12 +167,19 @@ pair lilac_lower_exp_pair(kit *k, pair a, lilac_simt_value *n);
 pair lilac_lower_expm1_pair(kit *k, pair a);
 /* logarithm.c: log of a positive pair; log Γ needs it and pow does. */
 pair lilac_lower_log_pair(kit *k, pair a);
-/* trigonometric.c: sin and cos of πa for a double. */
+/* log v of a positive pair, from u = v - 1 where v is next to 1; v at least 2^-1000. */
+pair lilac_lower_log_near(kit *k, pair v, pair u);
+/* trigonometric.c: sin and cos of |a| and of πa for a double. */
+void lilac_lower_sincos_pair(kit *k, lilac_simt_value a, pair *sine, pair *cosine);
 void lilac_lower_sincospi_pair(kit *k, lilac_simt_value a, pair *sine, pair *cosine);
 
 /* special.c: erf a for 0 ≤ a ≤ 1; erfc a = result 2^n for a ≥ 0, with e^(-a²) = power 2^n. */
 pair lilac_lower_erf_pair(kit *k, pair a);
 pair lilac_lower_erfc_pair(kit *k, pair a, pair *power, lilac_simt_value *n);
+
+/* bessel_oscillating.c: J0 and J1, Y0 and Y1; of the first kind x is not negative. */
+void lilac_lower_bessel_first(kit *k, lilac_simt_value x, lilac_simt_value *values);
+void lilac_lower_bessel_second(kit *k, lilac_simt_value x, lilac_simt_value *values);
 
 /* Functions of doubles: from one, two … operands, to one result. `in` and the result are f64. */
 typedef lilac_simt_value (*lilac_lower_function)(kit *k, const lilac_simt_value *in);
@@ -231,6 +246,14 @@ FUNCTION(lgamma);
 /* bessel.c */
 FUNCTION(i0);
 FUNCTION(i1);
+/* bessel_oscillating.c */
+FUNCTION(j0);
+FUNCTION(j1);
+FUNCTION(y0);
+FUNCTION(y1);
+/* bessel_order.c: the order, then the argument */
+FUNCTION(jn);
+FUNCTION(yn);
 /* single.c, math.c: of f32, in f32 */
 FUNCTION(single_exp);
 FUNCTION(single_exp2);

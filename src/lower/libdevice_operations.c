@@ -1,9 +1,10 @@
 /* libdevice's operations on integers and bits, roundings, conversions and fast approximations.
  *
- * Directed roundings (of f64 only sums, the other ones are refused): the exact result as a double
- * and the sign of what it lacks, made odd where it lacks something (Boldo and Melquiond, "Emulation
- * of FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008), and rounded
- * once to f32. The same for f64 moves the double by one place. */
+ * Arithmetic in a directed rounding is one instruction. Conversions of 64-bit integers in a
+ * directed rounding compute a double and the rounding error of it. The double is rounded to odd
+ * (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using
+ * rounding to odd", 2008) and then once to f32; for f64 it moves by one place where the direction
+ * requires it. */
 #include "libdevice.h"
 
 #include <string.h>
@@ -301,64 +302,11 @@ BUILD(narrow_float) {
     return lilac_lower_convert(k->l, in[0], LILAC_SIMT_F32, (lilac_rounding)row->detail);
 }
 
-/* Arithmetic rounded in a direction; code: the operation. f32, and sums of f64, which are exact as
- * pairs down to the smallest numbers. */
-BUILD(directed_arithmetic) {
-    value a = as_double(k, in[0]);
-    value b = row->types[2] != 0 ? as_double(k, in[1]) : 0;
-    value hi, lack = num(k, 0.0);
-    pair all;
-    switch (row->code) {
-    case LILAC_SIMT_OP_FMUL:
-        hi = mul(k, a, b);
-        break;
-    case LILAC_SIMT_OP_FADD:
-    case LILAC_SIMT_OP_FSUB:
-        all = lilac_lower_sum(k, a, row->code == LILAC_SIMT_OP_FSUB ? minus(k, b) : b);
-        hi = all.hi, lack = all.lo;
-        if (result_type(row) == LILAC_SIMT_F64) { /* beyond the largest number: that is next */
-            value most = num(k, 1.0 / 0.0);
-            value over = both(k, below(k, magnitude(k, a), 1.0 / 0.0),
-                              compare(k, LILAC_SIMT_LT, magnitude(k, b), most));
-            over = both(k, over, compare(k, LILAC_SIMT_EQ, magnitude(k, hi), most));
-            lack = choose(k, over, lilac_lower_sign_from(k, minus(k, hi), num(k, 1.0)), lack);
-        }
-        break;
-    case LILAC_SIMT_OP_FFMA:
-        all = lilac_lower_sum(k, mul(k, a, b), as_double(k, in[2]));
-        hi = all.hi, lack = all.lo;
-        break;
-    case LILAC_SIMT_OP_FSQRT:
-        hi = root_of(k, a);
-        lack = fma3(k, minus(k, hi), hi, a);
-        break;
-    default: /* FDIV, FRCP */
-        if (row->code == LILAC_SIMT_OP_FRCP) {
-            b = a;
-            a = num(k, 1.0);
-        }
-        hi = quotient(k, a, b);
-        lack = fma3(k, minus(k, hi), b, a);
-        lack = choose(k, below(k, b, 0.0), minus(k, lack), lack);
-        break;
-    }
-    value result = directed(k, result_type(row), row->detail, hi, lack);
-    if (row->detail != LILAC_ROUND_DOWN || row->code == LILAC_SIMT_OP_FMUL) {
-        return result;
-    }
-    /* A sum that is exactly zero of numbers that are not both +0 is -0 when rounded down. */
-    bool sums = row->code == LILAC_SIMT_OP_FADD || row->code == LILAC_SIMT_OP_FSUB ||
-                row->code == LILAC_SIMT_OP_FFMA;
-    if (!sums) {
-        return result;
-    }
-    value first = row->code == LILAC_SIMT_OP_FFMA ? mul(k, a, b) : a;
-    value second = row->code == LILAC_SIMT_OP_FFMA   ? as_double(k, in[2])
-                   : row->code == LILAC_SIMT_OP_FSUB ? minus(k, b)
-                                                     : b;
-    value signs = either(k, cast(k, LILAC_SIMT_I64, first), cast(k, LILAC_SIMT_I64, second));
-    value minus_zero = cast(k, LILAC_SIMT_F64, with(k, LILAC_SIMT_OP_AND, signs, INT64_MIN));
-    return choose(k, equals(k, hi, 0.0), as_result(k, row, minus_zero), result);
+/* One operation in the rounding `detail`. */
+BUILD(rounded_arithmetic) {
+    lilac_simt_type type = result_type(row);
+    lilac_simt_instruction like = {.code = row->code, .detail = (uint8_t)row->detail};
+    return lilac_simt_build(k->b, &like, (uint32_t)strlen(row->types) - 1, in, 1, &type);
 }
 
 BUILD(root_inverse) {
@@ -421,6 +369,10 @@ BUILD(fast_tan) {
         {name "_rd", types, build, code, LILAC_ROUND_DOWN}, {                                      \
         name "_ru", types, build, code, LILAC_ROUND_UP                                             \
     }
+/* Arithmetic of f32 and of f64 in each of the directions. */
+#define DIRECTED(single, wide, types, wide_types, code)                                            \
+    DIRECTIONS(single, types, rounded_arithmetic, code),                                           \
+        DIRECTIONS(wide, wide_types, rounded_arithmetic, code)
 #define ROUNDINGS(name, types, build, code)                                                        \
     {name "_rn", types, build, code, NEAREST}, DIRECTIONS(name, types, build, code)
 
@@ -485,15 +437,13 @@ static const operation operations[] = {
     {"fsub_rn", "fff", sum, 0, true},
     {"dsub_rn", "ddd", sum, 0, true},
     {"frsqrt_rn", "ff", root_inverse, 0, 0},
-    DIRECTIONS("fadd", "fff", directed_arithmetic, OP(FADD)),
-    DIRECTIONS("fsub", "fff", directed_arithmetic, OP(FSUB)),
-    DIRECTIONS("dadd", "ddd", directed_arithmetic, OP(FADD)),
-    DIRECTIONS("dsub", "ddd", directed_arithmetic, OP(FSUB)),
-    DIRECTIONS("fmul", "fff", directed_arithmetic, OP(FMUL)),
-    DIRECTIONS("fdiv", "fff", directed_arithmetic, OP(FDIV)),
-    DIRECTIONS("frcp", "ff", directed_arithmetic, OP(FRCP)),
-    DIRECTIONS("fsqrt", "ff", directed_arithmetic, OP(FSQRT)),
-    DIRECTIONS("fmaf", "ffff", directed_arithmetic, OP(FFMA)),
+    DIRECTED("fadd", "dadd", "fff", "ddd", OP(FADD)),
+    DIRECTED("fsub", "dsub", "fff", "ddd", OP(FSUB)),
+    DIRECTED("fmul", "dmul", "fff", "ddd", OP(FMUL)),
+    DIRECTED("fdiv", "ddiv", "fff", "ddd", OP(FDIV)),
+    DIRECTED("frcp", "drcp", "ff", "dd", OP(FRCP)),
+    DIRECTED("fsqrt", "dsqrt", "ff", "dd", OP(FSQRT)),
+    DIRECTED("fmaf", "fma", "ffff", "dddd", OP(FFMA)),
 
     {"isnanf", "if", ask_nan, 0, 0},
     {"isnand", "id", ask_nan, 0, 0},

@@ -62,6 +62,10 @@ pair lilac_lower_log_pair(kit *k, pair a) {
     return log_of(k, a, NULL);
 }
 
+pair lilac_lower_log_near(kit *k, pair v, pair u) {
+    return log_of(k, v, &u);
+}
+
 /* log(1 + u). */
 static pair log1p_pair(kit *k, pair u) {
     pair v = lilac_lower_pair_add(k, single(num(k, 1.0)), u);

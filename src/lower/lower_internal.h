@@ -110,6 +110,8 @@ lilac_simt_value lilac_lower_float(lilac_lowering *l, lilac_simt_type type, doub
 lilac_simt_value lilac_lower_not(lilac_lowering *l, lilac_simt_value predicate);
 /* Two predicates at once; 0 is true. */
 lilac_simt_value lilac_lower_both(lilac_lowering *l, lilac_simt_value a, lilac_simt_value b);
+/* elements.c: does a lane of the warp have the predicate? A condition for if and while. */
+lilac_simt_value lilac_lower_any_lane(lilac_lowering *l, lilac_simt_value predicate);
 lilac_simt_value lilac_lower_select(lilac_lowering *l, lilac_simt_value condition,
                                     lilac_simt_value yes, lilac_simt_value no);
 /* Between f16, bf16, f32 and f64, rounded once. */

@@ -4,7 +4,8 @@
  *   pid (0, 0, 0) prefix                          without operands
  *
  * Of the threads that hold copies of an element one prints; a scalar is printed once a program.
- * Narrow numbers are printed as 32-bit ones, in hexadecimal all bits of the element. */
+ * Narrow numbers are printed as 32-bit ones, in hexadecimal all bits of the element. 8-bit floats
+ * are printed as the unsigned integers of their bits. */
 #include "lower_internal.h"
 
 enum { MOST_RANK = 4 }; /* a print takes 8 values: the program's place, the element's, itself */
@@ -58,10 +59,6 @@ static bool element(lilac_lowering *l, const lilac_tile_type *type, bool hex, bo
     if (scalar->kind == LILAC_TILE_POINTER) {
         lilac_text_puts(conversion, "%p");
         return true;
-    }
-    bool narrow_float = lilac_scalar_is_float(scalar->scalar) && bits == 8;
-    if (narrow_float && !hex) {
-        return lilac_lower_unsupported(l, "8-bit floats print in hexadecimal only");
     }
     if (lilac_simt_type_is_float(simt)) {
         if (!hex) {

@@ -209,7 +209,7 @@ static void by_quadrant(kit *k, pair r, lilac_simt_value quadrant, pair *sine, p
         turned(k, op2(k, LILAC_SIMT_OP_XOR, odd, upper), lilac_lower_pair_choose(k, odd, s, c));
 }
 
-static void both_of(kit *k, lilac_simt_value x, pair *sine, pair *cosine) {
+void lilac_lower_sincos_pair(kit *k, lilac_simt_value x, pair *sine, pair *cosine) {
     lilac_simt_value quadrant;
     pair r = reduced(k, x, &quadrant);
     by_quadrant(k, r, quadrant, sine, cosine);
@@ -224,19 +224,19 @@ static lilac_simt_value odd_function(kit *k, lilac_simt_value x, lilac_simt_valu
 
 lilac_simt_value lilac_lower_math_sin(kit *k, const lilac_simt_value *in) {
     pair s, c;
-    both_of(k, in[0], &s, &c);
+    lilac_lower_sincos_pair(k, in[0], &s, &c);
     return odd_function(k, in[0], lilac_lower_pair_value(k, s));
 }
 
 lilac_simt_value lilac_lower_math_cos(kit *k, const lilac_simt_value *in) {
     pair s, c;
-    both_of(k, in[0], &s, &c);
+    lilac_lower_sincos_pair(k, in[0], &s, &c);
     return lilac_lower_pair_value(k, c);
 }
 
 lilac_simt_value lilac_lower_math_tan(kit *k, const lilac_simt_value *in) {
     pair s, c;
-    both_of(k, in[0], &s, &c);
+    lilac_lower_sincos_pair(k, in[0], &s, &c);
     lilac_simt_value a = magnitude(k, in[0]);
     lilac_simt_value result = lilac_lower_pair_value(k, lilac_lower_pair_divide(k, s, c));
     result = choose(k, below(k, a, 0x1p-30), a, result);

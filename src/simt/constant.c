@@ -4,7 +4,7 @@
  * f32 the double result is either exact or so much finer that rounding it again gives the correctly
  * rounded answer (53 >= 2 * 24 + 2 bits), and f64 is the host's own. What the hardware may answer
  * in more than one way is left to it: NaN results, approximate functions, flushed subnormals, a
- * division by zero. */
+ * division by zero. Arithmetic in a directed rounding is not folded either. */
 #include "internal.h"
 
 #include <math.h>
@@ -160,6 +160,10 @@ static bool float_operation(const instruction *like, lilac_scalar scalar, const 
     double a = lilac_scalar_decode(scalar, bits[0]);
     double b = like->operand_count > 1 ? lilac_scalar_decode(scalar, bits[1]) : 0;
     double r;
+    if (lilac_simt_op_rounds((lilac_simt_opcode)like->code) &&
+        like->detail != LILAC_ROUND_NEAREST_EVEN) {
+        return false;
+    }
     switch (like->code) {
     case LILAC_SIMT_OP_FADD:
         r = a + b;

@@ -29,6 +29,22 @@ const lilac_simt_op_info *lilac_simt_op_info_get(lilac_simt_opcode code) {
     return &lilac_simt_op_infos[(uint32_t)code < LILAC_SIMT_OP_COUNT ? code : LILAC_SIMT_OP_NONE];
 }
 
+bool lilac_simt_op_rounds(lilac_simt_opcode code) {
+    switch (code) {
+    case LILAC_SIMT_OP_FADD:
+    case LILAC_SIMT_OP_FSUB:
+    case LILAC_SIMT_OP_FMUL:
+    case LILAC_SIMT_OP_FDIV:
+    case LILAC_SIMT_OP_FFMA:
+    case LILAC_SIMT_OP_FSQRT:
+    case LILAC_SIMT_OP_FRCP:
+    case LILAC_SIMT_OP_FCVT:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static const struct type_row {
     const char *name;
     bool is_float;

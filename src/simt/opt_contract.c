@@ -18,7 +18,8 @@ static lilac_simt_instruction *own_product(const lilac_simt_kernel *kernel,
     lilac_simt_value value = sum->operands[side];
     lilac_simt_instruction *d = kernel->values[value].definition;
     bool fits = d != NULL && d->code == LILAC_SIMT_OP_FMUL && d->flags == 0 &&
-                d->parent == sum->parent && uses[value] == 1;
+                d->detail == LILAC_ROUND_NEAREST_EVEN && d->parent == sum->parent &&
+                uses[value] == 1;
     return fits ? d : NULL;
 }
 
@@ -53,7 +54,8 @@ static bool contract_body(lilac_simt_builder *b, lilac_simt_body *body, const ui
         for (uint32_t k = 0; k < i->body_count; k++) {
             changed |= contract_body(b, i->bodies[k], uses);
         }
-        if ((i->code != LILAC_SIMT_OP_FADD && i->code != LILAC_SIMT_OP_FSUB) || i->flags != 0) {
+        if ((i->code != LILAC_SIMT_OP_FADD && i->code != LILAC_SIMT_OP_FSUB) || i->flags != 0 ||
+            i->detail != LILAC_ROUND_NEAREST_EVEN) {
             continue;
         }
         for (uint32_t side = 0; side < 2; side++) {

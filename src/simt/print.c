@@ -342,7 +342,8 @@ static void put_modifiers(printer *p, const lilac_simt_instruction *i, bool deta
     if (i->scalar != 0) {
         put_modifier(p, &any, "scalar", lilac_scalar_name((lilac_scalar)i->scalar));
     }
-    if (i->code == LILAC_SIMT_OP_FCVT && i->detail > 0 && i->detail <= LILAC_ROUND_UP) {
+    if (lilac_simt_op_rounds((lilac_simt_opcode)i->code) && i->detail > 0 &&
+        i->detail <= LILAC_ROUND_UP) {
         put_modifier(p, &any, "round", lilac_simt_rounding_names[i->detail]);
     } else if (i->detail != 0 && !detail_said) {
         put_number_modifier(p, &any, "detail", i->detail);

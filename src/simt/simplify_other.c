@@ -411,7 +411,8 @@ static lilac_simt_value simplify_float(lilac_simt_builder *b, instruction *like,
     const instruction *nx = negation(b, x);
     const instruction *ny = y != 0 ? negation(b, y) : NULL;
     lilac_simt_value reciprocal;
-    if (like->flags & (LILAC_SIMT_FTZ | LILAC_SIMT_SATURATE)) {
+    if ((like->flags & (LILAC_SIMT_FTZ | LILAC_SIMT_SATURATE)) ||
+        like->detail != LILAC_ROUND_NEAREST_EVEN) { /* rounded down, 0 + -0 is -0 */
         return 0;
     }
     switch (like->code) {

@@ -352,6 +352,22 @@ static void check_detail(verifier *v, const instruction *i, uint32_t count) {
     }
 }
 
+/* A directed rounding is for f32 and f64, and for correctly rounded results. */
+static void check_rounding(verifier *v, const instruction *i) {
+    check_detail(v, i, 4);
+    if (i->detail == LILAC_ROUND_NEAREST_EVEN) {
+        return;
+    }
+    if (!is_fine_float(type_of(v, i->result))) {
+        fail(v, "simt-operand-type", "a directed rounding is for f32 and f64, not %s",
+             lilac_simt_type_name(type_of(v, i->result)));
+    }
+    if (i->flags & (LILAC_SIMT_APPROXIMATE | LILAC_SIMT_SATURATE)) {
+        fail(v, "simt-detail", "an approximate or saturated %s has no directed rounding",
+             lilac_simt_op_info_get((lilac_simt_opcode)i->code)->name);
+    }
+}
+
 static void check_float_type(verifier *v, lilac_simt_value value, bool f64_too) {
     lilac_simt_type type = type_of(v, value);
     if (f64_too ? !is_fine_float(type) : type != LILAC_SIMT_F32) {
@@ -422,10 +438,19 @@ static void check_one(verifier *v, const instruction *i) {
                  lilac_simt_type_name(type));
         }
         break;
+    case LILAC_SIMT_OP_FADD:
+    case LILAC_SIMT_OP_FSUB:
+    case LILAC_SIMT_OP_FMUL:
+    case LILAC_SIMT_OP_FFMA:
+        check_rounding(v, i);
+        break;
     case LILAC_SIMT_OP_FDIV:
     case LILAC_SIMT_OP_FSQRT:
-    case LILAC_SIMT_OP_FRSQRT:
     case LILAC_SIMT_OP_FRCP:
+        check_rounding(v, i);
+        check_float_type(v, i->result, true);
+        break;
+    case LILAC_SIMT_OP_FRSQRT:
         check_float_type(v, i->result, true);
         break;
     case LILAC_SIMT_OP_FEXP2:

@@ -4,6 +4,7 @@ import triton
 import triton.language as tl
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
+from triton.language.extra.cuda import libdevice
 
 
 @triton.jit
@@ -64,3 +65,27 @@ def turned(x, y, BLOCK: gl.constexpr):
     runs: gl.constexpr = gl.BlockedLayout([4], [32], [4], [0])
     v = gl.convert_layout(gl.load(x + gl.arange(0, BLOCK, layout=rows)), runs)
     gl.store(y + gl.arange(0, BLOCK, layout=runs), v)
+
+
+@triton.jit
+def bessel(n, x, y, SIZE: tl.constexpr):
+    i = tl.arange(0, SIZE)
+    v, order = tl.load(x + i), tl.load(n + i)
+    first = libdevice.j0(v) + libdevice.j1(v) + libdevice.jn(order, v)
+    tl.store(y + i, first + libdevice.y0(v) + libdevice.y1(v) + libdevice.yn(order, v))
+
+
+@triton.jit
+def directed(x, y, SIZE: tl.constexpr):
+    i = tl.arange(0, SIZE)
+    v = tl.load(x + i)
+    w = libdevice.fma_rz(libdevice.mul_rd(v, v), libdevice.div_ru(v, v), libdevice.rcp_rz(v))
+    tl.store(y + i, libdevice.sub_rd(libdevice.add_ru(libdevice.sqrt_rz(w), v), w))
+
+
+@triton.jit
+def byte_floats(x, y, SIZE: tl.constexpr):
+    i = tl.arange(0, SIZE)
+    v = tl.abs(tl.load(x + i))
+    tl.device_print("v", v)
+    tl.store(y + i, tl.where(i < 7, v, tl.load(y + i)))

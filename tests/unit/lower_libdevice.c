@@ -164,6 +164,11 @@ ALL(fsqrt, float, f, of_f, sqrtf(a))
 ALL(ffma, float, f, of_f, fmaf(a, b, c))
 ALL(dadd, double, d, of_d, a + b)
 ALL(dsub, double, d, of_d, a - b)
+ALL(dmul, double, d, of_d, a *b)
+ALL(ddiv, double, d, of_d, a / b)
+ALL(drcp, double, d, of_d, 1.0 / a)
+ALL(dsqrt, double, d, of_d, sqrt(a))
+ALL(dfma, double, d, of_d, fma(a, b, c))
 #define CONVERTS(stem, from, get, to, out)                                                         \
     static uint64_t stem##_in(const uint64_t *in, int mode) {                                      \
         volatile from a = get;                                                                     \
@@ -265,6 +270,11 @@ static const struct {
     THREE("fmaf", "ffff", ffma),
     THREE("dadd", "ddd", dadd),
     THREE("dsub", "ddd", dsub),
+    THREE("dmul", "ddd", dmul),
+    THREE("ddiv", "ddd", ddiv),
+    THREE("drcp", "dd", drcp),
+    THREE("dsqrt", "dd", dsqrt),
+    THREE("fma", "dddd", dfma),
     THREE("double2float", "fd", d2f),
     THREE("int2float", "fi", i2f),
     THREE("ll2float", "fl", ll2f),
@@ -396,6 +406,31 @@ static void operations_are_right(void **state) {
     assert_int_equal(wrong, 0);
 }
 
+/* tests/data/libdevice.txt has every function and overload of Triton 3.6's libdevice module;
+ * tests/triton/test_libdevice.py compares it with the installed one. */
+static void every_function_is_known(void **state) {
+    (void)state;
+    FILE *file = fopen(LILAC_TEST_DATA "/libdevice.txt", "r");
+    assert_non_null(file);
+    char name[32], types[6];
+    uint32_t functions = 0, unknown = 0;
+    while (fscanf(file, "%31s %5s", name, types) == 2) {
+        lilac_text text = {0};
+        put_kernel(&text, name, types);
+        harness h;
+        if (!harness_try(&h, lilac_text_get(&text), 4, true, NULL)) {
+            print_message("%s %s: %s\n", name, types, lilac_diagnostics(h.context)->id);
+            unknown++;
+        }
+        lilac_text_clear(&text);
+        harness_close(&h);
+        functions++;
+    }
+    fclose(file);
+    assert_int_equal(functions, 313);
+    assert_int_equal(unknown, 0);
+}
+
 static void refuses(const char *name, const char *types, const char *id) {
     lilac_text text = {0};
     put_kernel(&text, name, types);
@@ -409,8 +444,9 @@ static void refuses(const char *name, const char *types, const char *id) {
 static void what_is_refused(void **state) {
     (void)state;
     refuses("no_such_function", "ff", "unknown-function");
-    refuses("jn", "did", "unknown-function");
-    refuses("dmul_rz", "ddd", "unknown-function");
+    refuses("jn", "ddd", "unsupported-type");
+    refuses("jn", "ddi", "unsupported-type");
+    refuses("dmul_rz", "fff", "unsupported-type");
     refuses("sinf", "dd", "unsupported-type");
     refuses("sin", "dl", "unsupported-type");
     refuses("hypotf", "ff", "unsupported-type");
@@ -420,6 +456,7 @@ static void what_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operations_are_right),
+        cmocka_unit_test(every_function_is_known),
         cmocka_unit_test(what_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -936,6 +936,47 @@ static void chosen_instructions(void **state) {
     }
 }
 
+/* Every operation that has a rounding, in every rounding, of f32 and f64. */
+static void directed_roundings(void **state) {
+    (void)state;
+    static const struct {
+        lilac_simt_opcode code;
+        uint32_t operands;
+        const char *stem;
+    } rows[] = {
+        {LILAC_SIMT_OP_FADD, 2, "add"}, {LILAC_SIMT_OP_FSUB, 2, "sub"},
+        {LILAC_SIMT_OP_FMUL, 2, "mul"}, {LILAC_SIMT_OP_FDIV, 2, "div"},
+        {LILAC_SIMT_OP_FFMA, 3, "fma"}, {LILAC_SIMT_OP_FSQRT, 1, "sqrt"},
+        {LILAC_SIMT_OP_FRCP, 1, "rcp"},
+    };
+    static const char *const modes[] = {
+        [LILAC_ROUND_ZERO] = "rz", [LILAC_ROUND_DOWN] = "rm", [LILAC_ROUND_UP] = "rp"};
+    workshop w;
+    open_module(&w, "sm_90a");
+    open_kernel(&w, "one");
+    for (size_t k = 0; k < 6 * sizeof rows / sizeof rows[0]; k++) {
+        lilac_simt_type type = k % 2 ? LILAC_SIMT_F64 : LILAC_SIMT_F32;
+        lilac_simt_type types[3] = {type, type, type};
+        apply(&w,
+              (lilac_simt_instruction){.code = (uint16_t)rows[k / 6].code,
+                                       .detail = (uint8_t)(LILAC_ROUND_ZERO + k / 2 % 3)},
+              rows[k / 6].operands, types, 1, types);
+    }
+    close_kernel(&w);
+    lilac_text text;
+    assert_true(write_text(&text, w.module, false, false));
+    for (size_t k = 0; k < 6 * sizeof rows / sizeof rows[0]; k++) {
+        char expected[32];
+        snprintf(expected, sizeof expected, "\t%s.%s.%s ", rows[k / 6].stem,
+                 modes[LILAC_ROUND_ZERO + k / 2 % 3], k % 2 ? "f64" : "f32");
+        if (!strstr(lilac_text_get(&text), expected))
+            print_error("no %s in\n%s", expected, lilac_text_get(&text));
+        assert_non_null(strstr(lilac_text_get(&text), expected));
+    }
+    lilac_text_clear(&text);
+    close_module(&w);
+}
+
 /* Where the source wants no fused operations, ptxas makes none of sums either. */
 static void sums_kept_apart(void **state) {
     (void)state;
@@ -1030,12 +1071,19 @@ static void refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arithmetic),      cmocka_unit_test(other_values),
-        cmocka_unit_test(memory),          cmocka_unit_test(exchanges),
-        cmocka_unit_test(exchange_text),   cmocka_unit_test(signature),
-        cmocka_unit_test(lines_and_names), cmocka_unit_test(control),
-        cmocka_unit_test(parallel_copies), cmocka_unit_test(chosen_instructions),
-        cmocka_unit_test(sums_kept_apart), cmocka_unit_test(refusals),
+        cmocka_unit_test(arithmetic),
+        cmocka_unit_test(other_values),
+        cmocka_unit_test(memory),
+        cmocka_unit_test(exchanges),
+        cmocka_unit_test(exchange_text),
+        cmocka_unit_test(signature),
+        cmocka_unit_test(lines_and_names),
+        cmocka_unit_test(control),
+        cmocka_unit_test(parallel_copies),
+        cmocka_unit_test(chosen_instructions),
+        cmocka_unit_test(directed_roundings),
+        cmocka_unit_test(sums_kept_apart),
+        cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests_name("ptx", tests, NULL, NULL);
 }

@@ -511,6 +511,9 @@ static const struct refusal {
     {"simt-detail", "%a = const 1.0 : f32\n%b = cmp ult %a, %a : i1\n"},
     {"simt-detail", "%a = const 0x0 : f16x2\n%b = cmp eq %a, %a : i1\n"},
     {"simt-detail", "%a = const 1.0 : f32\n%b = fcvt %a : f16 {detail = 7}\n"},
+    {"simt-detail", "%a = const 1.0 : f32\n%b = fadd %a, %a : f32 {detail = 7}\n"},
+    {"simt-detail", "%a = const 1.0 : f32\n%b = fdiv %a, %a : f32 {approximate, round = up}\n"},
+    {"simt-operand-type", "%a = const 1.0 : f16\n%b = fmul %a, %a : f16 {round = up}\n"},
     {"simt-detail", "%a = const 1 : i16\n%b = f8_unpack %a : f16x2 {scalar = f16}\n"},
     {"simt-carried-type", "%a = const 1 : i32\n%x = const 1.0 : f32\n"
                           "%r = loop %i = %a to %a step %a (%c = %x) : f32 {\nyield %i\n}\n"},

@@ -37,6 +37,7 @@ static const char everything[] =
     "    %16 = add %n, %7 : i32 {nsw, nuw}\n"
     "    %17 = cmp ult %16, %n : i1\n"
     "    %18 = fdiv %0, %10 : f32 {approximate, ftz}\n"
+    "    %rounded = fdiv %0, %10 : f32 {round = down}\n"
     "    %19 = fmin %0, %18 : f32 {nan}\n"
     "    %20 = fcvt %0 : f16 {saturate, round = zero}\n"
     "    %21 = trunc %16 : i16\n"

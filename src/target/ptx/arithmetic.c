@@ -201,7 +201,19 @@ static void count_bits(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
 /* A sum or difference of f32 that ptxas may join with products of its own: see the top. */
 static bool may_join(const lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     return (i->code == LILAC_SIMT_OP_FADD || i->code == LILAC_SIMT_OP_FSUB) &&
-           type_of(e, i->result) == LILAC_SIMT_F32 && !e->kernel->no_contraction;
+           i->detail == LILAC_ROUND_NEAREST_EVEN && type_of(e, i->result) == LILAC_SIMT_F32 &&
+           !e->kernel->no_contraction;
+}
+
+/* "add.rn" in another rounding: "add.rz" … */
+static void begin_directed(lilac_ptx_emitter *e, const char *stem, lilac_rounding rounding) {
+    static const char modes[] = {
+        [LILAC_ROUND_ZERO] = 'z', [LILAC_ROUND_DOWN] = 'm', [LILAC_ROUND_UP] = 'p'};
+    char text[16] = {0};
+    size_t length = strlen(stem);
+    memcpy(text, stem, length);
+    text[length - 1] = modes[rounding];
+    lilac_ptx_begin(e, text);
 }
 
 void lilac_ptx_arithmetic(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
@@ -261,7 +273,11 @@ void lilac_ptx_arithmetic(lilac_ptx_emitter *e, const lilac_simt_instruction *i)
     if (may_join(e, i)) {
         stem = i->code == LILAC_SIMT_OP_FADD ? "add" : "sub";
     }
-    lilac_ptx_begin(e, stem);
+    if (lilac_simt_op_rounds((lilac_simt_opcode)i->code) && i->detail != LILAC_ROUND_NEAREST_EVEN) {
+        begin_directed(e, stem, (lilac_rounding)i->detail);
+    } else {
+        lilac_ptx_begin(e, stem);
+    }
     /* As in the simulator, ftz is a word about f32 only. */
     if ((i->flags & LILAC_SIMT_FTZ) && type == LILAC_SIMT_F32 && i->code != LILAC_SIMT_OP_FTANH)
         put_string(&e->code, ".ftz");

@@ -3,9 +3,13 @@
  * One expression a type is enough: f32 and f64 compute in their own type. f16 and bf16 compute in
  * double and round once (number.h): their sums, products, minima and roundings to an integral value
  * are exact there or differ from the exact result only where that does not reach the narrow
- * format's rounding; fma is rounded to odd first. Every NaN result is the canonical one. */
+ * format's rounding; fma is rounded to odd first. Every NaN result is the canonical one.
+ *
+ * Arithmetic in a directed rounding is the host's in that rounding mode. */
 #include "lanes.h"
 #include "number.h"
+
+#include <fenv.h>
 
 #define PARAMETERS                                                                                 \
     (uint32_t n, uint64_t immediate, void *restrict out, const void *x, const void *y,             \
@@ -56,6 +60,38 @@ F16_LOOP(fused, odd_fused(a, b, c))
 BF16_LOOP(fused, odd_fused(a, b, c))
 F32_LOOP(fused, (float)odd_fused((double)a, (double)b, (double)c))
 F64_LOOP(fused, fma(a, b, c))
+
+/* `immediate` is the lilac_rounding. The operands and the result are volatile, so that the compiler
+ * does not move the operation across the changes of the rounding mode. */
+static int host_rounding(uint64_t rounding) {
+    return rounding == LILAC_ROUND_ZERO   ? FE_TOWARDZERO
+           : rounding == LILAC_ROUND_DOWN ? FE_DOWNWARD
+                                          : FE_UPWARD;
+}
+#define DIRECTED_LOOP(name, number, clean, expression)                                             \
+    static void name PARAMETERS {                                                                  \
+        number *d = out;                                                                           \
+        const number *p = x, *q = y, *r = z;                                                       \
+        const int before = fegetround();                                                           \
+        (void)fesetround(host_rounding(immediate));                                                \
+        for (uint32_t i = 0; i < n; i++) {                                                         \
+            const volatile number a = p[i], b = q[i], c = r[i];                                    \
+            const volatile number result = (expression);                                           \
+            (void)a, (void)b, (void)c;                                                             \
+            d[i] = clean(result);                                                                  \
+        }                                                                                          \
+        (void)fesetround(before);                                                                  \
+    }
+#define DIRECTED_LOOPS(name, expression, expression_f32)                                           \
+    DIRECTED_LOOP(directed_##name##_f32, lane_f32, clean_float, expression_f32)                    \
+    DIRECTED_LOOP(directed_##name##_f64, lane_f64, clean_double, expression)
+DIRECTED_LOOPS(add, a + b, a + b)
+DIRECTED_LOOPS(sub, a - b, a - b)
+DIRECTED_LOOPS(mul, a *b, a *b)
+DIRECTED_LOOPS(div, a / b, a / b)
+DIRECTED_LOOPS(fused, fma(a, b, c), fmaf(a, b, c))
+DIRECTED_LOOPS(root, sqrt(a), sqrtf(a))
+DIRECTED_LOOPS(inverse, 1.0 / a, 1.0f / a)
 
 F16_LOOP(least, smaller(a, b))
 BF16_LOOP(least, smaller(a, b))
@@ -177,6 +213,12 @@ static loops_by_type arithmetic[LILAC_SIMT_OP_COUNT] = {
     [LILAC_SIMT_OP_FTRUNC] = BY_TYPE(chop),
     [LILAC_SIMT_OP_FRINT] = BY_TYPE(near_even),
 };
+static loops_by_type directed[LILAC_SIMT_OP_COUNT] = {
+    [LILAC_SIMT_OP_FADD] = WIDE(directed_add),     [LILAC_SIMT_OP_FSUB] = WIDE(directed_sub),
+    [LILAC_SIMT_OP_FMUL] = WIDE(directed_mul),     [LILAC_SIMT_OP_FDIV] = WIDE(directed_div),
+    [LILAC_SIMT_OP_FFMA] = WIDE(directed_fused),   [LILAC_SIMT_OP_FSQRT] = WIDE(directed_root),
+    [LILAC_SIMT_OP_FRCP] = WIDE(directed_inverse),
+};
 static loops_by_type least_with_nan = BY_TYPE(least_nan);
 static loops_by_type most_with_nan = BY_TYPE(most_nan);
 
@@ -208,6 +250,11 @@ lane_loop *lilac_sim_float_loop(const lilac_simt_instruction *instruction, lilac
     }
     if (from != to)
         return NULL;
+    if (lilac_simt_op_rounds((lilac_simt_opcode)instruction->code) &&
+        instruction->detail != LILAC_ROUND_NEAREST_EVEN) {
+        *immediate = instruction->detail;
+        return directed[instruction->code][column];
+    }
     if (instruction->flags & LILAC_SIMT_PROPAGATE_NAN) {
         if (instruction->code == LILAC_SIMT_OP_FMIN)
             return least_with_nan[column];
