@@ -325,7 +325,7 @@ class Layout(CommandTest):
         for type in ("tensor<3x4xf32, #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [4, 8],"
                      " warpsPerCTA = [1, 1], order = [1, 0]}>>",
                      "tensor<16x16xf32>", "f32", "", "tensor<16x16xf32, #ttg.nonsense<{}>>",
-                     "tensor<16x16xf32, #ttg.linear<{register = [], lane = [[1, 0]], warp = [], "
+                     "tensor<16x16xf32, #ttg.linear<{register = [], lane = [[2, 0]], warp = [], "
                      "block = []}>>"):
             done = self.lilac("layout", type, BLOCKED, status=REFUSED)
             self.assertEqual(done.stdout.splitlines()[0], "null", type)
@@ -426,9 +426,9 @@ class Compile(CommandTest):
     def test_bad_input(self):
         """Each kind: the text, the diagnostic's id, its line."""
         truncated = TWICE[:TWICE.index("%v = tt.load") + 14]
-        uncovered = TWICE.replace(
+        not_onto = TWICE.replace(
             "tensor<128xi32>", "tensor<128xi32, #ttg.linear<{register = [], lane = [[1], [2], [4], "
-            "[8], [16]], warp = [[0], [0]], block = []}>>", 1)
+            "[8], [32]], warp = [[0], [0]], block = []}>>", 1)
         for text, id, line, words in [
                 (truncated, None, 8, None),
                 (TWICE.replace("tt.load", "tt.lod"), "unknown-operation", 8, "tt.lod"),
@@ -437,7 +437,7 @@ class Compile(CommandTest):
                  None, 9, None),
                 (TWICE.replace("addf %v, %v", "addf %v, %n"), None, 9, None),
                 (TWICE.replace("128", "96"), None, 3, "96"),
-                (uncovered, None, 3, None),
+                (not_onto, None, 3, None),
                 ("", None, None, None),
                 ("module {", None, 1, None),
                 ("module {\n}\n", "no-kernel", 1, None),
