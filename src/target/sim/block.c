@@ -72,6 +72,7 @@ void lilac_sim_worker_init(lilac_sim_worker *w, const lilac_sim_program *program
     memset(w->register_files, 0, bytes);
     w->blocks = lilac_heap_grow(NULL, sizeof *w->blocks * blocks);
     lilac_sim_shared_init(&w->shared, program);
+    lilac_sim_order_init(&w->order, program, memory->races->synchronises);
     for (uint32_t rank = 0; rank < blocks; rank++) {
         w->registers = w->register_files + program->register_bytes * rank;
         for (uint32_t k = 0; k < program->preset_count; k++)
@@ -87,6 +88,7 @@ void lilac_sim_worker_clear(lilac_sim_worker *w) {
     lilac_text_clear(&w->text);
     lilac_sim_shared_clear(&w->shared);
     lilac_sim_poison_clear(&w->poison);
+    lilac_sim_order_clear(&w->order);
 }
 
 /* ---- steps ------------------------------------------------------------------------------ */
@@ -230,6 +232,7 @@ static void run_barrier(lilac_sim_worker *w) {
     for (uint32_t k = 0; k < count; k++)
         warps[k] = w->rank * count + k;
     lilac_sim_shared_order(&w->shared, warps, count);
+    lilac_sim_order_join(w, warps, count);
     w->counters.barriers++;
 }
 
@@ -252,8 +255,10 @@ static bool run_group_barrier(lilac_sim_worker *w, const lilac_sim_step *s) {
             w->trap.size = members[k];
             return lilac_sim_worker_trap(w, TRAP_GROUP_SIZE, s, warps[k][0] % count * size);
         }
-        if (members[k])
-            lilac_sim_shared_order(&w->shared, warps[k], members[k]);
+        if (!members[k])
+            continue;
+        lilac_sim_shared_order(&w->shared, warps[k], members[k]);
+        lilac_sim_order_join(w, warps[k], members[k]);
     }
     w->counters.group_barriers += count;
     return true;
@@ -435,6 +440,7 @@ static void pass_cluster_barrier(lilac_sim_worker *w) {
             warps[count++] = rank * each + k;
     }
     lilac_sim_shared_order(&w->shared, warps, count);
+    lilac_sim_order_join(w, warps, count);
     w->phase++;
 }
 
@@ -449,6 +455,7 @@ bool lilac_sim_worker_run(lilac_sim_worker *w, uint64_t cluster) {
     memset(w->tally, 0, sizeof w->tally);
     lilac_sim_shared_forget(&w->shared);
     lilac_sim_poison_forget(w);
+    lilac_sim_order_forget(w);
     for (uint32_t rank = 0; rank < blocks; rank++)
         begin_block(w, cluster, rank);
     do {

@@ -9,6 +9,7 @@
 #define LILAC_SIM_BLOCK_H
 
 #include "poison.h"
+#include "races.h"
 #include "shared.h"
 
 #include <pthread.h>
@@ -53,6 +54,7 @@ typedef enum lilac_sim_finding_kind {
     FINDING_WRITE_AFTER_WRITE,
     FINDING_NOT_BEGUN, /* shared memory of a block that may not run yet, or not any more */
     FINDING_ENDED,
+    FINDING_GLOBAL_RACE,
     FINDING_KINDS
 } lilac_sim_finding_kind;
 
@@ -63,7 +65,9 @@ typedef struct lilac_sim_finding {
     uint64_t address; /* of the first byte concerned */
     uint32_t rank;    /* whose shared memory that is */
     uint32_t thread;
-    uint32_t warp, other_warp; /* of all the warps of the cluster */
+    uint32_t warp, other_warp;    /* of all the warps of the cluster */
+    uint64_t other_block;         /* of a race in global memory */
+    uint32_t other_thread, width; /* bytes of an element */
 } lilac_sim_finding;
 
 /* Findings that differ in kind or lines, kept for each kind; later ones are counted only. */
@@ -74,6 +78,7 @@ typedef struct lilac_sim_memory {
     pthread_mutex_t *atomics; /* held by the warp's instruction that is at it */
     const lilac_sim_buffer **buffers;
     uint32_t count;
+    lilac_sim_races *races;
 } lilac_sim_memory;
 
 /* The buffer that holds all of [address, address + size), or NULL. */
@@ -103,6 +108,7 @@ typedef struct lilac_sim_worker {
     uint8_t *register_files;             /* one a block of the cluster */
     lilac_sim_shared shared;
     lilac_sim_poison poison;
+    lilac_sim_order order;
     lilac_sim_block *blocks; /* of the cluster, by rank */
     uint32_t phase;          /* cluster barriers passed */
     uint8_t *registers;      /* of the block in execution */

@@ -263,12 +263,16 @@ bool lilac_sim_run(lilac_context *context, const lilac_sim_launch *launch,
         return false;
     uint64_t clusters = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     pthread_mutex_t atomics = PTHREAD_MUTEX_INITIALIZER;
-    lilac_sim_memory memory = {.atomics = &atomics};
+    lilac_sim_races races = {0};
+    lilac_sim_memory memory = {.atomics = &atomics, .races = &races};
     lilac_sim_program program = {0};
-    bool done =
-        collect_buffers(context, launch, &memory) &&
-        lilac_sim_program_init(&program, context, launch) &&
-        (clusters == 0 || run_program(context, launch, &program, &memory, clusters, counters));
+    bool done = collect_buffers(context, launch, &memory) &&
+                lilac_sim_program_init(&program, context, launch);
+    if (done && clusters) {
+        lilac_sim_races_init(&races, &program, launch, &memory, choose_threads(launch, clusters));
+        done = run_program(context, launch, &program, &memory, clusters, counters);
+        lilac_sim_races_clear(&races, launch);
+    }
     lilac_sim_program_clear(&program);
     lilac_heap_free(memory.buffers);
     return done;

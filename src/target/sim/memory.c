@@ -193,6 +193,28 @@ bool lilac_sim_resolve_global(lilac_sim_worker *w, const lilac_sim_step *step,
     return true;
 }
 
+/* Moves a warp's data, with the accounts of who wrote and read what. */
+static void move(lilac_sim_worker *w, const lilac_sim_step *step, lilac_sim_active *lanes,
+                 const lilac_sim_buffer *const *buffers, uint32_t size) {
+    const lilac_sim_access *access = &w->program->accesses[step->access];
+    bool load = step->kind == STEP_LOAD_GLOBAL;
+    uint64_t stripes;
+    bool watched = lilac_sim_races_open(w, lanes, buffers, size, &stripes);
+    if (watched && load)
+        lilac_sim_races_load(w, step, lanes, buffers, size);
+    if (watched && !load)
+        lilac_sim_races_store(w, step, lanes, buffers, size);
+    else
+        lilac_sim_move(w->registers, access, lanes, load);
+    if (load)
+        lilac_sim_check_global_written(w, step, lanes, buffers, size);
+    for (uint32_t l = 0; l < lanes->count && !load; l++)
+        if (buffers[l]->written)
+            memset(buffers[l]->written + (lanes->address[l] - buffers[l]->address), 1, size);
+    if (watched)
+        lilac_sim_races_close(w, step, stripes);
+}
+
 bool lilac_sim_access_global(lilac_sim_worker *w, const lilac_sim_step *step) {
     const lilac_sim_access *access = &w->program->accesses[step->access];
     const lilac_sim_buffer *buffers[MAX_LANES];
@@ -213,14 +235,7 @@ bool lilac_sim_access_global(lilac_sim_worker *w, const lilac_sim_step *step) {
         *(load ? &c->global_load_sectors : &c->global_store_sectors) += sectors;
         *(load ? &c->global_load_bytes : &c->global_store_bytes) += (uint64_t)lanes.count * size;
         c->access_bits[__builtin_ctz(size)]++;
-        lilac_sim_move(w->registers, access, &lanes, load);
-        if (load) {
-            lilac_sim_check_global_written(w, step, &lanes, buffers, size);
-            continue;
-        }
-        for (uint32_t l = 0; l < lanes.count; l++)
-            if (buffers[l]->written)
-                memset(buffers[l]->written + (lanes.address[l] - buffers[l]->address), 1, size);
+        move(w, step, &lanes, buffers, size);
     }
     return true;
 }

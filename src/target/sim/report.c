@@ -236,6 +236,33 @@ static void report_race(lilac_context *context, const lilac_sim_launch *launch,
     note_other(context, launch, finding, after_read ? "read" : "written");
 }
 
+/* What an access to global memory does to it. */
+static const char *verb_of(const lilac_simt_instruction *instruction) {
+    return instruction->code == LILAC_SIMT_OP_LD_GLOBAL   ? "reads"
+           : instruction->code == LILAC_SIMT_OP_ST_GLOBAL ? "writes"
+                                                          : "changes";
+}
+
+static void report_global_race(lilac_context *context, const lilac_sim_launch *launch,
+                               const lilac_sim_memory *memory, const lilac_sim_finding *finding,
+                               lilac_text *text) {
+    const lilac_sim_buffer *buffer = lilac_sim_memory_find(memory, finding->address, 1);
+    uint64_t offset = finding->address - buffer->address;
+    const char *name = buffer->name ? buffer->name : "?";
+    lilac_text_printf(text, ": %s %s ", name_of(finding->at), verb_of(finding->at));
+    if (offset % finding->width == 0)
+        lilac_text_printf(text, "element %llu of '%s'",
+                          (unsigned long long)(offset / finding->width), name);
+    else
+        put_address(text, memory, finding->address);
+    lilac_text_printf(text, ", which %s in ", name_of(finding->other));
+    put_place(text, launch, finding->other_block, finding->other_thread);
+    lilac_warning(context, NOWHERE, finding->at->location, "global-race",
+                  "%s %s; nothing orders the two", lilac_text_get(text), verb_of(finding->other));
+    lilac_note(context, NOWHERE, finding->other->location, "%s %s it here", name_of(finding->other),
+               verb_of(finding->other));
+}
+
 void lilac_sim_report_finding(lilac_context *context, const lilac_sim_launch *launch,
                               const lilac_sim_memory *memory, const lilac_sim_finding *finding) {
     lilac_text text = {0};
@@ -248,6 +275,9 @@ void lilac_sim_report_finding(lilac_context *context, const lilac_sim_launch *la
     case FINDING_NOT_BEGUN:
     case FINDING_ENDED:
         report_lifetime(context, finding, &text);
+        break;
+    case FINDING_GLOBAL_RACE:
+        report_global_race(context, launch, memory, finding, &text);
         break;
     default:
         report_race(context, launch, finding, &text);
