@@ -139,6 +139,19 @@ static void split(lilac_sim_page *page, uint32_t shift) {
     lilac_heap_free(releases);
 }
 
+static const lilac_simt_instruction *source_of(const visit *v, const lilac_sim_record *record) {
+    return v->worker->program->steps[lilac_sim_step_of(record)].source;
+}
+
+static bool is_load(const lilac_simt_instruction *i) {
+    return i->code == LILAC_SIMT_OP_LD_GLOBAL;
+}
+
+static bool is_atomic(const lilac_simt_instruction *i) {
+    return i->code == LILAC_SIMT_OP_ATOMIC_GLOBAL || i->code == LILAC_SIMT_OP_CAS_GLOBAL ||
+           (i->flags & LILAC_SIMT_VOLATILE);
+}
+
 /* ---- sets ------------------------------------------------------------------------------- */
 
 /* The members of a set, one after another: begin with *at = 0 and go on while it is true. */
@@ -179,11 +192,23 @@ static bool same_warp(const visit *v, const lilac_sim_record *record) {
            lilac_sim_thread_of(record) / size == lilac_sim_thread_of(&v->now) / size;
 }
 
+/* Does every later access that races with the member, if it is ordered before the access, race
+ * with the access too? An atomic access races with less than a plain one, and the scope of a block
+ * makes a difference between blocks. */
+static bool stands_for(const visit *v, const lilac_sim_record *member) {
+    const lilac_simt_instruction *other = source_of(v, member);
+    if (!is_atomic(v->source))
+        return true;
+    return is_atomic(other) && (!v->worker->memory->races->scoped ||
+                                (member->block == v->now.block && other->scope == v->source->scope));
+}
+
 /* Does a member stay when the access is added? One that it comes after need not: what comes after
  * the access comes after both. `elsewhere`: the members of other clusters so far. */
 static bool stays(const visit *v, const lilac_sim_record *member, uint32_t *elsewhere,
                   uint32_t most) {
-    if (same_warp(v, member) || lilac_sim_is_ordered(v->worker, member, &v->now))
+    bool after = same_warp(v, member) || lilac_sim_is_ordered(v->worker, member, &v->now);
+    if (after && stands_for(v, member))
         return false;
     return cluster_of(v, member) == cluster_of(v, &v->now) || (*elsewhere)++ < most;
 }
@@ -216,19 +241,6 @@ static void add(const visit *v, set_kind kind) {
 }
 
 /* ---- rules ------------------------------------------------------------------------------ */
-
-static const lilac_simt_instruction *source_of(const visit *v, const lilac_sim_record *record) {
-    return v->worker->program->steps[lilac_sim_step_of(record)].source;
-}
-
-static bool is_load(const lilac_simt_instruction *i) {
-    return i->code == LILAC_SIMT_OP_LD_GLOBAL;
-}
-
-static bool is_atomic(const lilac_simt_instruction *i) {
-    return i->code == LILAC_SIMT_OP_ATOMIC_GLOBAL || i->code == LILAC_SIMT_OP_CAS_GLOBAL ||
-           (i->flags & LILAC_SIMT_VOLATILE);
-}
 
 /* Do both take part in atomic accesses of the other's scope? */
 static bool are_atomic(const visit *v, const lilac_sim_record *record) {
@@ -430,12 +442,18 @@ static bool each_place(lilac_sim_worker *w, const lilac_sim_step *step,
     return found;
 }
 
-static void act_load(visit *v, uint8_t *memory, const uint8_t *data, uint32_t bytes) {
-    (void)memory, (void)data, (void)bytes;
-    load_place(v);
+/* What an acquire reads is ordered before the acquire itself. */
+static void acquire_place(const visit *v) {
     if (v->page->releases && acquires(v->source))
         lilac_sim_acquire(v->worker, v->page->releases[v->granule], lilac_sim_thread_of(&v->now),
-                          false);
+                          v->source->scope == LILAC_SIMT_SCOPE_BLOCK);
+}
+
+/* Also of a compare-and-swap that fails. */
+static void act_load(visit *v, uint8_t *memory, const uint8_t *data, uint32_t bytes) {
+    (void)memory, (void)data, (void)bytes;
+    acquire_place(v);
+    load_place(v);
 }
 
 static void act_store(visit *v, uint8_t *memory, const uint8_t *data, uint32_t bytes) {
@@ -485,33 +503,20 @@ void lilac_sim_races_store(lilac_sim_worker *w, const lilac_sim_step *step, lila
 /* ---- atomic operations ------------------------------------------------------------------ */
 
 static void act_atomic(visit *v, uint8_t *memory, const uint8_t *data, uint32_t bytes) {
-    bool scoped = v->source->scope == LILAC_SIMT_SCOPE_BLOCK;
-    uint32_t thread = lilac_sim_thread_of(&v->now);
     lilac_sim_page *page = v->page;
     (void)memory, (void)data, (void)bytes;
+    acquire_place(v);
     check(v, WRITES, false);
     check(v, ATOMICS, false);
     check(v, READS, false);
     add(v, ATOMICS);
-    if (!v->worker->memory->races->synchronises)
+    if (!v->worker->memory->races->synchronises || !releases(v->source))
         return;
     if (!page->releases)
         page->releases = zeroed(sizeof(void *) * granules_of(page));
-    if (acquires(v->source))
-        lilac_sim_acquire(v->worker, page->releases[v->granule], thread, scoped);
-    if (releases(v->source))
-        page->releases[v->granule] =
-            lilac_sim_publish(v->worker, page->releases[v->granule], thread, scoped);
-}
-
-/* A compare-and-swap that fails is an atomic load. */
-static void act_failed(visit *v, uint8_t *memory, const uint8_t *data, uint32_t bytes) {
-    bool scoped = v->source->scope == LILAC_SIMT_SCOPE_BLOCK;
-    (void)memory, (void)data, (void)bytes;
-    load_place(v);
-    if (v->page->releases && acquires(v->source))
-        lilac_sim_acquire(v->worker, v->page->releases[v->granule], lilac_sim_thread_of(&v->now),
-                          scoped);
+    page->releases[v->granule] =
+        lilac_sim_publish(v->worker, page->releases[v->granule], lilac_sim_thread_of(&v->now),
+                          v->source->scope == LILAC_SIMT_SCOPE_BLOCK);
 }
 
 void lilac_sim_races_atomic(lilac_sim_worker *w, const lilac_sim_step *step,
@@ -520,7 +525,7 @@ void lilac_sim_races_atomic(lilac_sim_worker *w, const lilac_sim_step *step,
     uint32_t width = w->program->accesses[step->access].width;
     if (places_of(w, buffers[l])->pages &&
         each_place(w, step, buffers[l], address, width, lanes->thread[l], NULL,
-                   writes ? act_atomic : act_failed, true))
+                   writes ? act_atomic : act_load, true))
         w->counters.races++;
 }
 
