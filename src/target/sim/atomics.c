@@ -79,8 +79,8 @@ static uint64_t read_bytes(const uint8_t *at, uint32_t width) {
     return bits;
 }
 
-static void act(const lilac_sim_worker *w, const lilac_sim_step *step,
-                const lilac_sim_access *access, const lilac_sim_active *lanes, bool shared) {
+static void act(lilac_sim_worker *w, const lilac_sim_step *step, const lilac_sim_access *access,
+                const lilac_sim_active *lanes, bool shared) {
     uint32_t width = access->width;
     lilac_simt_type type = (lilac_simt_type)access->type;
     for (uint32_t l = 0; l < lanes->count; l++) {
@@ -95,6 +95,7 @@ static void act(const lilac_sim_worker *w, const lilac_sim_step *step,
             } else {
                 value = lilac_sim_combine(step->immediate, type, old, value, !shared);
             }
+            w->changed |= !shared && memcmp(place, &value, width) != 0;
             memcpy(place, &value, width);
             if (access->values[k] != LILAC_SIM_NONE)
                 memcpy(w->registers + access->values[k] + entry, &old, width);
@@ -111,6 +112,7 @@ static bool act_global(lilac_sim_worker *w, const lilac_sim_step *step,
         lilac_sim_check_global_written(w, step, lanes, buffers, size);
     pthread_mutex_lock(w->memory->atomics);
     act(w, step, access, lanes, false);
+    lilac_sim_worker_publish(w);
     pthread_mutex_unlock(w->memory->atomics);
     for (uint32_t l = 0; l < lanes->count; l++)
         if (buffers[l]->written)
