@@ -171,8 +171,10 @@ typedef struct lilac_sim_counters {
  * counters, and the arrays that have entries are not NULL. */
 LILAC_API LILAC_MUST_USE bool lilac_sim_run(lilac_context *context, const lilac_sim_launch *launch,
                                             lilac_sim_counters *counters);
-/* One aligned line a counter. */
-LILAC_API void lilac_sim_counters_print(lilac_text *out, const lilac_sim_counters *counters);
+/* One aligned line a counter: findings (races, uninitialised_reads) first, then the others; without
+ * `zeros`, only counters that are not 0. */
+LILAC_API void lilac_sim_counters_print(lilac_text *out, const lilac_sim_counters *counters,
+                                        bool zeros);
 /* One JSON object with the fields' names; access_bits is an object keyed by the width. */
 LILAC_API void lilac_sim_counters_json(lilac_text *out, const lilac_sim_counters *counters);
 

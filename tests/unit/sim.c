@@ -1330,11 +1330,19 @@ static void counter_texts(void **state) {
     lilac_text text = {0}, json = {0};
     (void)state;
     c.access_bits[4] = 9;
-    lilac_sim_counters_print(&text, &c);
+    lilac_sim_counters_print(&text, &c, false);
+    assert_string_equal(lilac_text_get(&text), "races                               7\n"
+                                               "blocks                              4\n"
+                                               "global load sectors      1234567890123\n"
+                                               "accesses of 128 bits                9\n");
+    lilac_text_clear(&text);
+    lilac_sim_counters_print(&text, &c, true);
+    assert_int_equal(strncmp(lilac_text_get(&text), "races  ", 7), 0);
+    assert_non_null(strstr(lilac_text_get(&text), "\nuninitialised reads                 0\n"));
     assert_non_null(strstr(lilac_text_get(&text), "blocks                              4\n"));
     assert_non_null(strstr(lilac_text_get(&text), "global load sectors      1234567890123\n"));
     assert_non_null(strstr(lilac_text_get(&text), "accesses of 128 bits                9\n"));
-    assert_null(strstr(lilac_text_get(&text), "of  64 bits"));
+    assert_non_null(strstr(lilac_text_get(&text), "accesses of  64 bits                0\n"));
     lilac_sim_counters_json(&json, &c);
     assert_string_equal(
         lilac_text_get(&json),

@@ -30,7 +30,8 @@ typedef enum option_kind {
     OPTION_FLAG_OFF, /* bool: false when given */
     OPTION_TEXT,     /* const char *: the last one counts */
     OPTION_TEXTS,    /* strings: all of them, in order */
-    OPTION_NUMBER    /* uint32_t, decimal */
+    OPTION_NUMBER,   /* uint32_t, decimal */
+    OPTION_COUNT     /* uint64_t, decimal */
 } option_kind;
 
 typedef struct option_row {

@@ -1,7 +1,7 @@
 /* The turns of blocks in while loops: when a block lets others run, and when it repeats itself.
  *
  * At the back edge of a while loop, the block's registers and shared memory are all its state. A
- * snapshot is taken at every 8th, 16th, 32nd … back edge of a turn and compared at the next ones:
+ * snapshot is taken at every 2nd, 4th, 8th … back edge of a turn and compared at the next ones:
  *
  *     back edge   8    9   10   11 …   16   17 …
  *                 snapshot, compared with each of the next 64 at the same place
@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-enum { FIRST_VISIT = 8, COMPARES = 64, LOOK = 1 << 14 };
+enum { FIRST_VISIT = 2, COMPARES = 64, LOOK = 1 << 14 };
 
 /* ---- time ------------------------------------------------------------------------------- */
 
