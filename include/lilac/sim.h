@@ -53,6 +53,7 @@
  *   out-of-bounds        an access outside every buffer, outside the block's shared memory, or to a
  *                        block that the cluster does not have
  *   outside-interval     an access to shared bytes other than those it promises
+ *   null-pointer         an access within 4 GiB of address 0, and no buffer near
  *   misaligned-access    an address that is no multiple of the access's whole size
  *   read-only            a store to a read-only buffer
  *   divergent-branch     a branch or loop condition that differs between threads of the block

@@ -124,10 +124,27 @@ static bool save_buffers(const run_request *request, const bound_arguments *argu
     for (uint32_t i = 0; i < request->saves.count; i++) {
         const char *save = request->saves.list[i];
         const size_t length = strcspn(save, "=");
-        const int32_t parameter = arguments_find(arguments, save, length);
-        good &= npy_write(&arguments->arrays[parameter], save + length + 1);
+        const npy view =
+            arguments_view(arguments, (uint32_t)arguments_find(arguments, save, length));
+        good &= npy_write(&view, save + length + 1);
     }
     return good;
+}
+
+static const char *why_no_contents(const bound_arguments *arguments, int32_t found) {
+    const bound_name *name = found < 0 ? NULL : &arguments->names[found];
+    if (name == NULL || !name->is_pointer) {
+        return "";
+    }
+    if (name->target.buffer == POINTER_NULL) {
+        return ": it is null";
+    }
+    for (uint32_t i = 0; i < arguments->entry_count; i++) {
+        if (arguments->entries[i].buffer == (uint32_t)name->target.buffer) {
+            return " with contents to compare or keep: it holds pointers";
+        }
+    }
+    return NULL;
 }
 
 /* Before anything runs: do the names that --save and --expect give exist? */
@@ -136,12 +153,12 @@ static bool check_buffers(lilac_context *context, const bound_arguments *argumen
     bool good = true;
     for (uint32_t i = 0; i < names->count; i++) {
         const size_t length = strcspn(names->list[i], "=");
-        const int32_t parameter = arguments_find(arguments, names->list[i], length);
-        if (parameter < 0 ||
-            arguments->function->parameters[parameter]->type->kind != LILAC_TILE_POINTER) {
+        const char *why =
+            why_no_contents(arguments, arguments_find(arguments, names->list[i], length));
+        if (why != NULL) {
             lilac_error(context, arguments->function->position, 0, "unknown-argument",
-                        "%s: kernel '%s' has no buffer '%.*s'", what, arguments->function->name,
-                        (int)length, names->list[i]);
+                        "%s: kernel '%s' has no buffer '%.*s'%s", what, arguments->function->name,
+                        (int)length, names->list[i], why);
             good = false;
         }
     }
@@ -239,7 +256,7 @@ static int run_simulator(const run_request *request, prepared_launch *prepared,
     launch_outcome outcome = {.prepared = prepared};
     options->stop_after = "dce"; /* the simulator runs SIMT IR */
     if (!prepare(request, prepared, options)) {
-        return STATUS_REFUSED;
+        return arguments->misused ? STATUS_USAGE : STATUS_REFUSED;
     }
     lilac_sim_launch launch = {
         .kernel = prepared->kernel,
@@ -278,7 +295,7 @@ static int run_gpu(const run_request *request, prepared_launch *prepared, lilac_
         status = report(request, prepared, &outcome);
     }
     gpu_close(&gpu);
-    return status;
+    return prepared->arguments.misused ? STATUS_USAGE : status;
 }
 
 static int run_file(const run_request *request, lilac_options *options) {
@@ -288,7 +305,7 @@ static int run_file(const run_request *request, lilac_options *options) {
         status = (request->on_gpu ? run_gpu : run_simulator)(request, &prepared, options);
         print_diagnostics(prepared.context);
     }
-    if (status == STATUS_REFUSED && request->launch.json) {
+    if ((status == STATUS_REFUSED || status == STATUS_USAGE) && request->launch.json) {
         (void)file_write(NULL, "null\n", 5);
     }
     launch_clear(&prepared);

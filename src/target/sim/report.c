@@ -2,8 +2,9 @@
  * much. The diagnostic's location is the instruction's, so its line is the user's. */
 #include "report.h"
 
-#define NOWHERE ((lilac_position){0})
-#define NEAR    (UINT64_C(1) << 35) /* half of what lilac_sim_place leaves between buffers */
+#define NOWHERE    ((lilac_position){0})
+#define NEAR       (UINT64_C(1) << 35) /* half of what lilac_sim_place leaves between buffers */
+#define NULL_REACH (INT64_C(1) << 32)
 
 static const char *name_of(const lilac_simt_instruction *instruction) {
     return lilac_simt_op_info_get((lilac_simt_opcode)instruction->code)->name;
@@ -33,15 +34,48 @@ static uint64_t distance(const lilac_sim_buffer *buffer, uint64_t address) {
     return offset > buffer->size ? offset - buffer->size : 0;
 }
 
-/* "it begins 12 bytes past the end of 'x' (4096 bytes)"; a buffer far away says nothing. */
-static void put_nearest(lilac_text *out, const lilac_sim_memory *memory, uint64_t address,
-                        uint32_t size) {
+/* The buffer next to an address, or NULL when all are far away. */
+static const lilac_sim_buffer *find_nearest(const lilac_sim_memory *memory, uint64_t address) {
     const lilac_sim_buffer *nearest = NULL;
     for (uint32_t k = 0; k < memory->count; k++)
         if (!nearest || distance(memory->buffers[k], address) < distance(nearest, address))
             nearest = memory->buffers[k];
-    if (!nearest || distance(nearest, address) > NEAR) {
-        lilac_text_puts(out, address < 4096 ? "; it is null or next to it" : "; none is near");
+    return nearest && distance(nearest, address) <= NEAR ? nearest : NULL;
+}
+
+/* Is the address a null pointer, or one with an offset? */
+static bool is_null(const lilac_sim_memory *memory, uint64_t address) {
+    int64_t offset = (int64_t)address;
+    return offset > -NULL_REACH && offset < NULL_REACH && !find_nearest(memory, address);
+}
+
+/* "ld.global of 4 bytes through a null pointer, 16 bytes behind it", and the parameters that are
+ * null. */
+static void report_null(lilac_context *context, const lilac_sim_launch *launch,
+                        const lilac_sim_trap *trap) {
+    const lilac_simt_kernel *kernel = launch->kernel;
+    int64_t offset = (int64_t)trap->address;
+    lilac_text text = {0};
+    put_place(&text, launch, trap->block, trap->thread);
+    lilac_text_printf(&text, ": %s of %u bytes through a null pointer", name_of(trap->at),
+                      trap->size);
+    if (offset)
+        lilac_text_printf(&text, ", %lld bytes %s it", (long long)(offset < 0 ? -offset : offset),
+                          offset < 0 ? "before" : "past");
+    lilac_error(context, NOWHERE, trap->at->location, "null-pointer", "%s", lilac_text_get(&text));
+    for (uint32_t k = 0; k < kernel->parameter_count; k++)
+        if (kernel->parameters[k].is_pointer && launch->arguments[k] == 0)
+            lilac_note(context, NOWHERE, 0, "parameter '%s' is null",
+                       kernel->parameters[k].name ? kernel->parameters[k].name : "?");
+    lilac_text_clear(&text);
+}
+
+/* "it begins 12 bytes past the end of 'x' (4096 bytes)"; a buffer far away says nothing. */
+static void put_nearest(lilac_text *out, const lilac_sim_memory *memory, uint64_t address,
+                        uint32_t size) {
+    const lilac_sim_buffer *nearest = find_nearest(memory, address);
+    if (!nearest) {
+        lilac_text_puts(out, "; none is near");
         return;
     }
     const char *name = nearest->name ? nearest->name : "?";
@@ -226,6 +260,10 @@ void lilac_sim_report_trap(lilac_context *context, const lilac_sim_launch *launc
     unsigned long long address = trap->address;
     if (trap->kind == TRAP_LIMIT || trap->kind == TRAP_LIMIT_IN_LOOP) {
         report_limit(context, launch, trap);
+        return;
+    }
+    if (trap->kind == TRAP_GLOBAL_BOUNDS && is_null(memory, trap->address)) {
+        report_null(context, launch, trap);
         return;
     }
     put_place(&text, launch, trap->block, trap->thread);
