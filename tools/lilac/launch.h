@@ -31,7 +31,8 @@ typedef struct launch_request {
      "buffer of 64-bit pointers, written like those of same:"},                                    \
     {"--buffer", NULL, OPTION_TEXTS, &(to).buffers, "NAME=VALUE",                                  \
      "a buffer that is no parameter, for same: and pointers: to\n"                                 \
-     "name; its value is a buffer as in --arg"},                                                   \
+     "name; its value is a buffer as in --arg, and a file's\n"                                     \
+     "elements have the file's type"},                                                             \
     {"--kernel", NULL, OPTION_TEXT, &(to).kernel, "NAME",                                          \
      "which kernel, when the file has several"},                                                   \
     {"--verify", NULL, OPTION_FLAG, &(to).verify, NULL, "check the program after every pass"},     \
