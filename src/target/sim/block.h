@@ -143,7 +143,8 @@ typedef struct lilac_sim_worker {
     uint64_t look_rest;           /* instructions up to then, between turns */
     bool changed;                 /* a byte of global memory, since this was last false */
     bool progressed;              /* since the clock was read */
-    uint32_t fruitless;           /* turns since there was progress */
+    uint32_t fruitless;           /* turns since the last look that found progress */
+    uint64_t alive_seen;          /* when that progress was made */
     atomic_uint_fast64_t version; /* changes of global memory by this worker; grows */
     lilac_sim_snapshot snapshot;
     lilac_sim_cluster **residents; /* that have begun and not ended, in turn */

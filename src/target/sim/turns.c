@@ -28,13 +28,15 @@ bool lilac_sim_turn_look(lilac_sim_worker *w, bool in_while) {
         w->snapshot.disturbed = true;
         w->progressed = true;
     }
-    if (w->progressed || !in_while) {
+    if (w->progressed || !in_while)
         lilac_sim_schedule_alive(s, now);
+    uint64_t alive = atomic_load(&s->alive);
+    if (alive != w->alive_seen) { /* by whichever worker: all residents get turns after it */
+        w->alive_seen = alive;
         w->fruitless = 0;
-    } else if (!w->launch->instruction_limit && w->fruitless >= w->resident_count &&
-               now > atomic_load(&s->alive) + patience) {
-        lilac_sim_schedule_stall(w);
     }
+    if (!w->launch->instruction_limit && w->fruitless > w->resident_count && now > alive + patience)
+        lilac_sim_schedule_stall(w);
     w->progressed = false;
     lilac_sim_schedule_report(s, now);
     return atomic_load(&s->stall) == STALL_NONE;
