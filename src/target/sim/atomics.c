@@ -100,6 +100,7 @@ static void act(lilac_sim_worker *w, const lilac_sim_step *step, const lilac_sim
             } else {
                 value = lilac_sim_combine(step->immediate, type, old, value, !shared);
             }
+            w->changed |= !shared && memcmp(place, &value, width) != 0;
             memcpy(place, &value, width);
             if (buffers)
                 lilac_sim_races_atomic(w, step, lanes, buffers, l,
@@ -121,6 +122,7 @@ static bool act_global(lilac_sim_worker *w, const lilac_sim_step *step, lilac_si
     bool watched = lilac_sim_races_open(w, lanes, buffers, size, &stripes);
     pthread_mutex_lock(w->memory->atomics);
     act(w, step, lanes, watched ? buffers : NULL);
+    lilac_sim_worker_publish(w);
     pthread_mutex_unlock(w->memory->atomics);
     for (uint32_t l = 0; l < lanes->count; l++)
         if (buffers[l]->written)

@@ -54,19 +54,17 @@ static void unlock(lilac_sim_worker *w) {
 
 /* ---- what warps know -------------------------------------------------------------------- */
 
-void lilac_sim_order_init(lilac_sim_order *o, const lilac_sim_program *program, bool synchronises) {
-    uint32_t warps = program->warps * program->kernel->num_ctas;
-    *o = (lilac_sim_order){0};
-    if (!synchronises)
-        return;
-    o->known = lilac_heap_grow(NULL, sizeof *o->known * warps);
-    memset(o->known, 0, sizeof *o->known * warps);
+lilac_sim_knowledge **lilac_sim_order_create(const lilac_sim_worker *w) {
+    if (!w->memory->races->synchronises)
+        return NULL;
+    lilac_sim_knowledge **known = lilac_heap_grow(NULL, sizeof *known * warps_of(w));
+    memset(known, 0, sizeof *known * warps_of(w));
+    return known;
 }
 
 void lilac_sim_order_clear(lilac_sim_order *o) {
     for (uint32_t k = 0; k < LILAC_SIM_REACHES; k++)
         lilac_heap_free(o->reaches[k].epochs);
-    lilac_heap_free(o->known);
     lilac_heap_free(o->stack);
     *o = (lilac_sim_order){0};
 }

@@ -88,14 +88,15 @@ enum { LILAC_SIM_REACHES = 64 };
 
 /* A worker's part: what the warps of the cluster in execution know. */
 typedef struct lilac_sim_order {
-    lilac_sim_knowledge **known; /* by warp; NULL: the kernel does not synchronise blocks */
+    lilac_sim_knowledge **known; /* of the cluster in execution, by warp; NULL: the kernel does not
+                                    synchronise blocks */
     lilac_sim_reach reaches[LILAC_SIM_REACHES];
     void **stack; /* of a search */
     uint32_t stack_capacity;
 } lilac_sim_order;
 
-void lilac_sim_order_init(lilac_sim_order *order, const lilac_sim_program *program,
-                          bool synchronises);
+/* What the warps of a new cluster know; NULL: the kernel does not synchronise blocks. Of the heap. */
+lilac_sim_knowledge **lilac_sim_order_create(const struct lilac_sim_worker *worker);
 void lilac_sim_order_clear(lilac_sim_order *order);
 /* At the start of a cluster. */
 void lilac_sim_order_forget(struct lilac_sim_worker *worker);
