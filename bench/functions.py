@@ -46,7 +46,8 @@ class SimLaunch(ctypes.Structure):
                 ("arguments", ctypes.c_void_p), ("argument_count", ctypes.c_uint32),
                 ("buffers", ctypes.c_void_p), ("buffer_count", ctypes.c_uint32),
                 ("threads", ctypes.c_uint32), ("printed", ctypes.c_void_p),
-                ("instruction_limit", ctypes.c_uint64)]
+                ("instruction_limit", ctypes.c_uint64), ("stall_seconds", ctypes.c_double),
+                ("progress", ctypes.c_void_p), ("progress_data", ctypes.c_void_p)]
 
 
 class SimtModule(ctypes.Structure):

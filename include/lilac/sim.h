@@ -4,6 +4,18 @@
  * all of them at a time; the blocks of a cluster take turns between its barriers; clusters are
  * spread over the machine's cores.
  *
+ * Clusters begin in ascending order. One that repeats the same state in a while loop until others
+ * change global memory sleeps until then, and one that stays long in while loops is interrupted at
+ * their back edges; others run in between, or begin. So a kernel whose blocks wait for each other
+ * ends with one host thread too. The clusters that have begun take at most a gibibyte together, or
+ * four for each host thread. Kernels without while loops are never interrupted.
+ *
+ * Progress is a cluster that ends, a byte of global memory that changes, or an iteration of a
+ * counted loop that is in no while loop. A launch without an instruction limit ends when every
+ * block that has begun repeats its state (this is exact), or when there is no progress for
+ * stall_seconds of wall-clock time. A while loop that computes for longer than that without a store
+ * looks like an endless one: give it an instruction limit.
+ *
  * Arithmetic is exact: add, sub, mul, fma, div, sqrt, rcp, conversions and roundings to an integral
  * value are rounded once as the PTX manual says, subnormals are kept unless the instruction says
  * ftz, and a NaN result is the canonical one of scalar.h (a bitwise change of sign keeps its bits).
@@ -15,8 +27,8 @@
  * Atomics are sequentially consistent, whatever order and scope they name: a warp's instruction is
  * done whole before another one on the same memory begins, its threads in ascending order; the
  * warps of a block take turns in ascending order. Between blocks the order is that of the host's
- * threads; with one of them, ascending. f32 in global memory is added with subnormals taken as
- * zero, as devices do.
+ * threads; with one of them, ascending, but for blocks that are interrupted in while loops. f32 in
+ * global memory is added with subnormals taken as zero, as devices do.
  *
  * print gives the text that C's printf would, threads in ascending order, blocks in ascending order
  * up to the first that traps; a cluster's text ends after a mebibyte.
@@ -41,6 +53,7 @@
  *   out-of-bounds        an access outside every buffer, outside the block's shared memory, or to a
  *                        block that the cluster does not have
  *   outside-interval     an access to shared bytes other than those it promises
+ *   null-pointer         an access within 4 GiB of address 0, and no buffer near
  *   misaligned-access    an address that is no multiple of the access's whole size
  *   read-only            a store to a read-only buffer
  *   divergent-branch     a branch or loop condition that differs between threads of the block
@@ -51,7 +64,9 @@
  *   division-by-zero     the result of an integer division or remainder by zero decides what the
  *                        launch does (below); a note has the place where it does
  *   loop-step            a loop whose step is not positive
- *   instruction-limit    a block that ran longer than the launch allows
+ *   instruction-limit    a block that would issue more instructions than the launch allows
+ *   endless-loop         no block can go on, or, without an instruction limit, there was no
+ * progress for stall_seconds. The first such block's innermost loop is named
  *
  * An integer division by zero is no trap by itself, as it is none on a device: threads that hold
  * copies of elements, or elements that a mask leaves out, divide what no one looks at. The bits of
@@ -108,6 +123,19 @@ typedef struct lilac_sim_buffer {
  * the host. */
 LILAC_API void lilac_sim_place(lilac_sim_buffer *buffers, uint32_t count);
 
+/* How far a launch is. */
+typedef struct lilac_sim_progress {
+    uint64_t blocks_ended, blocks;
+    double seconds; /* since the launch began */
+} lilac_sim_progress;
+
+/* Called by one of the launch's host threads at a time, at most every tenth of a second: when a
+ * block ends, and in loops. */
+typedef void (*lilac_sim_progress_function)(void *data, const lilac_sim_progress *progress);
+
+#define LILAC_SIM_LIMIT (UINT64_C(1) << 36)
+enum { LILAC_SIM_STALL_SECONDS = 10 };
+
 typedef struct lilac_sim_launch {
     const lilac_simt_kernel *kernel; /* of a verified module, which names the device */
     uint32_t grid[3]; /* programs along x, y, z; a zero: nothing runs. A program of a kernel with
@@ -119,7 +147,12 @@ typedef struct lilac_sim_launch {
     uint32_t threads; /* host threads; 0: one a core */
     lilac_text
         *printed; /* what the kernel prints is appended; NULL: it is a warning, id `printed` */
-    uint64_t instruction_limit; /* warp instructions of a block; 0: 2^36. Ends endless loops */
+    uint64_t instruction_limit; /* that a block's warps may issue together, as the counter of
+                                   instructions counts them; 0: LILAC_SIM_LIMIT, and launches
+                                   without progress end (endless-loop) */
+    double stall_seconds;       /* without progress, after which such a launch ends; 0: 10 */
+    lilac_sim_progress_function progress; /* NULL: none */
+    void *progress_data;
 } lilac_sim_launch;
 
 enum { LILAC_SIM_WIDTHS = 6 };
@@ -157,8 +190,10 @@ typedef struct lilac_sim_counters {
  * counters, and the arrays that have entries are not NULL. */
 LILAC_API LILAC_MUST_USE bool lilac_sim_run(lilac_context *context, const lilac_sim_launch *launch,
                                             lilac_sim_counters *counters);
-/* One aligned line a counter. */
-LILAC_API void lilac_sim_counters_print(lilac_text *out, const lilac_sim_counters *counters);
+/* One aligned line a counter: findings (races, uninitialised_reads) first, then the others; without
+ * `zeros`, only counters that are not 0. */
+LILAC_API void lilac_sim_counters_print(lilac_text *out, const lilac_sim_counters *counters,
+                                        bool zeros);
 /* One JSON object with the fields' names; access_bits is an object keyed by the width. */
 LILAC_API void lilac_sim_counters_json(lilac_text *out, const lilac_sim_counters *counters);
 

@@ -685,12 +685,13 @@ class Scalars(CommandTest):
 
     def test_what_has_no_value(self):
         file = self.write("pointer.ttir", """module {
-  tt.func public @pointer(%p: !tt.ptr<!tt.ptr<f32>>) {
+  tt.func public @pointer(%p: !tt.ptr<i128>) {
     tt.return
   }
 }
 """)
-        done = self.lilac("run", file, "--grid", 1, "--arg", "p=7", status=REFUSED)
+        done = self.lilac("run", file, "--grid", 1, "--arg", "p=zeros:i128:4",
+                          status=REFUSED)
         self.assertLocated(done, "<argument 1>", "unsupported-parameter", 1)
 
 

@@ -5,8 +5,8 @@
  * made must be destroyed, addresses are checked, a kernel's parameters are read as the .entry in
  * its PTX declares them, shared memory above 48 KiB must have been asked for, an error in a kernel
  * is told by the next call that waits, makes its context unusable, and the process gets no new one.
- * Device memory is the host's. Kernels do nothing, but for two names: `twice` (o = 2 x, n floats)
- * and `axpy` (y = a x + y).
+ * Device memory is the host's. Kernels do nothing, but for three names: `twice` (o = 2 x, n floats),
+ * `axpy` (y = a x + y) and `gather` (o[block] = *p[block]).
  *
  * Rules, from the environment variable FAKE_CUDA or by fake_cuda_reset, separated by blanks:
  *
@@ -625,9 +625,13 @@ static float float_of(uint64_t bits) {
     return value;
 }
 
-/* twice(x, o, n) and axpy(x, y, n, a). */
-static void compute(const function *run, void **parameters) {
+/* twice(x, o, n), axpy(x, y, n, a) and gather(p, o). */
+static void compute(const function *run, void **parameters, unsigned blocks) {
     const int twice = strcmp(run->name, "twice") == 0;
+    for (unsigned i = 0; i < blocks && strcmp(run->name, "gather") == 0; i++) {
+        const float *const *p = (const float *const *)(uintptr_t)parameter(run, parameters, 0);
+        ((float *)(uintptr_t)parameter(run, parameters, 1))[i] = *p[i];
+    }
     if (!twice && strcmp(run->name, "axpy") != 0) {
         return;
     }
@@ -663,7 +667,7 @@ EXPORT int cuLaunchKernelEx(const launch_config *config, function *run, void **p
     }
     fake.pending = number("kernel", 0);
     if (fake.pending == 0) {
-        compute(run, parameters);
+        compute(run, parameters, config->grid[0]);
     }
     fake.clock += 10 + fake.launches++ % 5;
     return 0;

@@ -128,6 +128,7 @@ static void views(void **state) {
         "    %%v = ttg.local_load %%t : !ttg.memdesc<64x64xf16, #trans, #smem> -> "
         "tensor<64x64xf16, #row>\n");
     put_store(&text, "b", "v", "#row", "f16", ROWS, COLUMNS);
+    lilac_text_puts(&text, "    gpu.barrier\n"); /* the same rows by other threads */
     /* rows 1, 3, … of the transposed array become rows 1 and 3 of x */
     static const uint32_t parts[] = {1, 3, 62};
     for (size_t i = 0; i < 3; i++) {

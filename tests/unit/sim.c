@@ -647,9 +647,13 @@ static void global_traps(void **state) {
     faulty_load(&r, bytes, LILAC_SIMT_I64, 36, false);
     expect_failure(&r, "out-of-bounds", 12, "runs 4 bytes past the end of 'rows'");
     faulty_load(&r, bytes, LILAC_SIMT_I32, 0, true);
-    expect_failure(&r, "out-of-bounds", 12, "null");
+    expect_failure(&r, "null-pointer", 12, "ld.global of 4 bytes through a null pointer");
+    faulty_load(&r, bytes, LILAC_SIMT_I64, 4096, true);
+    expect_failure(&r, "null-pointer", 12, "through a null pointer, 4096 bytes past it");
     faulty_load(&r, bytes, LILAC_SIMT_I64, -4, true);
-    expect_failure(&r, "out-of-bounds", 12, "outside every buffer");
+    expect_failure(&r, "null-pointer", 12, "through a null pointer, 4 bytes before it");
+    faulty_load(&r, bytes, LILAC_SIMT_I64, INT64_C(1) << 33, true);
+    expect_failure(&r, "out-of-bounds", 12, "outside every buffer; none is near");
     faulty_load(&r, bytes, LILAC_SIMT_I32, 6, false);
     expect_failure(&r, "misaligned-access", 12, "'rows' + 6 is misaligned by 2");
 
@@ -673,7 +677,7 @@ static void trap_names_the_thread(void **state) {
     expect_failure(&r, "out-of-bounds", 0, "block (0, 0, 0), thread 40: ld.global of 4 bytes");
 
     rig_init(&r, 1, 0, 0);
-    load(&r, GLOBAL_LOAD, LILAC_SIMT_I32, constant(&r, LILAC_SIMT_I64, 1 << 20));
+    load(&r, GLOBAL_LOAD, LILAC_SIMT_I32, constant(&r, LILAC_SIMT_I64, UINT64_C(1) << 33));
     expect_failure(&r, "out-of-bounds", 0, "none is near");
 }
 
@@ -1312,11 +1316,19 @@ static void counter_texts(void **state) {
     lilac_text text = {0}, json = {0};
     (void)state;
     c.access_bits[4] = 9;
-    lilac_sim_counters_print(&text, &c);
+    lilac_sim_counters_print(&text, &c, false);
+    assert_string_equal(lilac_text_get(&text), "races                               7\n"
+                                               "blocks                              4\n"
+                                               "global load sectors      1234567890123\n"
+                                               "accesses of 128 bits                9\n");
+    lilac_text_clear(&text);
+    lilac_sim_counters_print(&text, &c, true);
+    assert_int_equal(strncmp(lilac_text_get(&text), "races  ", 7), 0);
+    assert_non_null(strstr(lilac_text_get(&text), "\nuninitialised reads                 0\n"));
     assert_non_null(strstr(lilac_text_get(&text), "blocks                              4\n"));
     assert_non_null(strstr(lilac_text_get(&text), "global load sectors      1234567890123\n"));
     assert_non_null(strstr(lilac_text_get(&text), "accesses of 128 bits                9\n"));
-    assert_null(strstr(lilac_text_get(&text), "of  64 bits"));
+    assert_non_null(strstr(lilac_text_get(&text), "accesses of  64 bits                0\n"));
     lilac_sim_counters_json(&json, &c);
     assert_string_equal(
         lilac_text_get(&json),

@@ -1,4 +1,5 @@
-/* A kernel's arguments: NAME=VALUE strings bound to the parameters of a function.
+/* A kernel's arguments: NAME=VALUE strings bound to the parameters of a function, and to buffers
+ * that only pointers reach.
  *
  *   cols=4096                 a number, by the parameter's type, in its range
  *   x=@x.npy                  a buffer: the contents of a numpy file
@@ -6,27 +7,19 @@
  *   o=empty:f16:4x4096        a buffer that nothing has written: reading it is reported
  *   x=random:f16:4x4096       floats from -1 to 1; i=random:i32:4096:10, integers from 0 to 9: the
  *                             same ones in every run, others for every parameter
+ *   p=null, y=same:x+128, ptrs=pointers:a,b+16,null (pointers.c)
  *
  * Every string is a source text of its own ("<argument 3>"), so a diagnostic can point into it;
  * a note points at the parameter in the kernel's text. All that is wrong is recorded in one go.
  */
-#include "command.h"
+#include "arguments.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* One string that is being bound. */
-typedef struct value_binding {
-    lilac_context *context;
-    bound_arguments *arguments;
-    uint32_t source; /* the string as a text */
-    uint32_t offset; /* of the value in it */
-    const char *value;
-    uint32_t parameter;
-} value_binding;
 
 /* ---- places for diagnostics -------------------------------------------------------------- */
 
@@ -63,25 +56,40 @@ static const char *parameter_name(const lilac_tile_function *function, uint32_t 
 
 static void note_parameter(const value_binding *binding) {
     const lilac_tile_function *function = binding->arguments->function;
-    const lilac_tile_value *parameter = function->parameters[binding->parameter];
+    if (binding->name >= binding->arguments->count) {
+        return;
+    }
+    const lilac_tile_value *parameter = function->parameters[binding->name];
     lilac_text type;
     lilac_text_init(&type);
     lilac_tile_print_type(&type, parameter->type);
-    lilac_note(binding->context, parameter_position(binding->context, function, binding->parameter),
-               0, "parameter '%s' has type %s", parameter_name(function, binding->parameter),
+    lilac_note(binding->context, parameter_position(binding->context, function, binding->name), 0,
+               "parameter '%s' has type %s", parameter_name(function, binding->name),
                lilac_text_get(&type));
     lilac_text_clear(&type);
 }
 
-/* Records an error at the value, and a note at the parameter. Always false. */
-LILAC_PRINTF(3, 4)
-static bool refuse(const value_binding *binding, const char *id, const char *format, ...) {
+bool argument_refuse(const value_binding *binding, size_t at, const char *id, const char *format,
+                     ...) {
     va_list arguments;
     va_start(arguments, format);
-    lilac_verror(binding->context, (lilac_position){binding->source, binding->offset}, 0, id,
-                 format, arguments);
+    lilac_verror(binding->context,
+                 (lilac_position){binding->source, binding->offset + (uint32_t)at}, 0, id, format,
+                 arguments);
     va_end(arguments);
     note_parameter(binding);
+    return false;
+}
+
+bool argument_misuse(const value_binding *binding, size_t at, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    lilac_verror(binding->context,
+                 (lilac_position){binding->source, binding->offset + (uint32_t)at}, 0,
+                 "argument-pointer", format, arguments);
+    va_end(arguments);
+    note_parameter(binding);
+    binding->arguments->misused = true;
     return false;
 }
 
@@ -111,15 +119,15 @@ static bool bind_integer(const value_binding *binding, lilac_scalar scalar, uint
         magnitude = 0;
     } else if (strspn(string + negative, "0123456789abcdefABCDEFxX") != strlen(string + negative) ||
                string[negative] < '0' || string[negative] > '9') {
-        return refuse(binding, "argument-type", "'%s' is no integer", string);
+        return argument_refuse(binding, 0, "argument-type", "'%s' is no integer", string);
     } else if (!read_magnitude(string + negative, &magnitude)) {
-        return refuse(binding, "argument-range", "'%s' does not fit %s", string,
-                      lilac_scalar_name(scalar));
+        return argument_refuse(binding, 0, "argument-range", "'%s' does not fit %s", string,
+                               lilac_scalar_name(scalar));
     }
     const uint64_t most = negative ? UINT64_C(1) << (bits - 1) : UINT64_MAX >> (64 - bits);
     if (magnitude > most) {
-        return refuse(binding, "argument-range", "%s does not fit %s", string,
-                      lilac_scalar_name(scalar));
+        return argument_refuse(binding, 0, "argument-range", "%s does not fit %s", string,
+                               lilac_scalar_name(scalar));
     }
     *result = lilac_scalar_mask(scalar, negative ? 0 - magnitude : magnitude);
     return true;
@@ -129,228 +137,85 @@ static bool bind_float(const value_binding *binding, lilac_scalar scalar, uint64
     char *end;
     const double value = strtod(binding->value, &end);
     if (end == binding->value || *end != '\0') {
-        return refuse(binding, "argument-type", "'%s' is no number", binding->value);
+        return argument_refuse(binding, 0, "argument-type", "'%s' is no number", binding->value);
     }
     *result = lilac_scalar_encode(scalar, value, LILAC_ROUND_NEAREST_EVEN, false);
     const bool named = strpbrk(binding->value, "nN") != NULL; /* inf, nan: meant as such */
     if (!named && !isfinite(lilac_scalar_decode(scalar, *result))) {
-        return refuse(binding, "argument-range", "%s does not fit %s", binding->value,
-                      lilac_scalar_name(scalar));
+        return argument_refuse(binding, 0, "argument-range", "%s does not fit %s", binding->value,
+                               lilac_scalar_name(scalar));
     }
     return true;
 }
 
+int64_t argument_divisor(const bound_arguments *arguments, uint32_t name) {
+    return name >= arguments->count
+               ? 1
+               : lilac_tile_find_integer(&arguments->function->parameter_attributes[name],
+                                         "tt.divisibility", 1);
+}
+
 /* The kernel was compiled for multiples of this: another value would give wrong results. */
 static bool check_divisibility(const value_binding *binding, lilac_scalar scalar, uint64_t bits) {
-    const int64_t divisor = lilac_tile_find_integer(
-        &binding->arguments->function->parameter_attributes[binding->parameter], "tt.divisibility",
-        1);
+    const int64_t divisor = argument_divisor(binding->arguments, binding->name);
     if (divisor > 1 && lilac_scalar_signed(scalar, bits) % divisor != 0) {
-        return refuse(binding, "argument-not-divisible",
-                      "%s is no multiple of %" PRId64 ", for which this kernel is specialised "
-                      "(tt.divisibility)",
-                      binding->value, divisor);
+        return argument_refuse(binding, 0, "argument-not-divisible",
+                               "%s is no multiple of %" PRId64
+                               ", for which this kernel is specialised (tt.divisibility)",
+                               binding->value, divisor);
     }
     return true;
 }
 
 static bool bind_number(const value_binding *binding, lilac_scalar scalar) {
-    uint64_t *result = &binding->arguments->bits[binding->parameter];
-    if (strchr("@", binding->value[0]) != NULL && binding->value[0] != '\0') {
-        return refuse(binding, "argument-type", "a number is needed here, not a file");
+    uint64_t *result = &binding->arguments->bits[binding->name];
+    if (binding->value[0] == '@') {
+        return argument_refuse(binding, 0, "argument-type", "a number is needed here, not a file");
+    }
+    if (pointer_is(binding->value)) {
+        return argument_refuse(binding, 0, "argument-type",
+                               "a number is needed here, not a pointer");
     }
     if (lilac_scalar_is_float(scalar)) {
         return bind_float(binding, scalar, result);
     }
     if (lilac_scalar_bits(scalar) > 64) {
-        return refuse(binding, "unsupported-parameter", "arguments of this type are not supported");
+        return argument_refuse(binding, 0, "unsupported-parameter",
+                               "arguments of this type are not supported");
     }
     return bind_integer(binding, scalar, result) && check_divisibility(binding, scalar, *result);
 }
 
-/* ---- buffers ---------------------------------------------------------------------------- */
-
-static bool bind_file(const value_binding *binding, lilac_scalar scalar, npy *array) {
-    const char *path = binding->value + 1;
-    lilac_text text;
-    lilac_text_init(&text);
-    bool good = npy_read(array, path, &text);
-    if (!good) {
-        refuse(binding, "invalid-npy", "%s: %s", path, lilac_text_get(&text));
-    } else if (!npy_holds(array, scalar)) {
-        npy needed;
-        npy_type_name(&text, array->kind, array->bytes);
-        lilac_text_puts(&text, ", but the parameter points to ");
-        lilac_text_puts(&text, lilac_scalar_name(scalar));
-        if (npy_type_for(&needed, scalar)) {
-            lilac_text_puts(&text, ", which needs ");
-            npy_type_name(&text, needed.kind, needed.bytes);
-        }
-        good = refuse(binding, "argument-type", "%s holds %s", path, lilac_text_get(&text));
-    }
-    lilac_text_clear(&text);
-    return good;
-}
-
-/* "4x4096", up to `end`. */
-static bool read_shape(npy *array, const char *string, const char *end) {
-    array->count = 1;
-    for (;;) {
-        uint64_t size = 0;
-        const char *start = string;
-        for (; *string >= '0' && *string <= '9'; string++) {
-            size = 10 * size + (uint64_t)(*string - '0');
-            if (size > UINT32_MAX) {
-                return false;
-            }
-        }
-        if (string == start || array->rank == NPY_MAX_RANK) {
-            return false;
-        }
-        array->shape[array->rank++] = size;
-        if (size != 0 && array->count > (UINT64_C(1) << 29) / size) {
-            return false;
-        }
-        array->count *= size;
-        if (string == end) {
-            return true;
-        }
-        if (*string++ != 'x') {
-            return false;
-        }
-    }
-}
-
-/* Random elements; of long buffers the first million and more are repeated. */
-static void fill_random(npy *array, lilac_scalar scalar, uint64_t bound, uint32_t seed) {
-    const uint64_t distinct = array->count < 1 << 20 ? array->count : (1 << 20) + 7;
-    lilac_random random;
-    lilac_random_seed(&random, seed);
-    for (uint64_t i = 0; i < distinct && i < array->count; i++) {
-        const double value = (double)(lilac_random_next(&random) >> 11) * 0x1p-52 - 1;
-        const uint64_t bits =
-            lilac_scalar_is_float(scalar)
-                ? lilac_scalar_encode(scalar, value, LILAC_ROUND_NEAREST_EVEN, false)
-                : lilac_random_below(&random, bound);
-        for (uint32_t b = 0; b < array->bytes; b++) {
-            array->data[i * array->bytes + b] = (uint8_t)(bits >> 8 * b);
-        }
-    }
-    for (uint64_t at = distinct; at < array->count; at += distinct) {
-        const uint64_t left = array->count - at;
-        memcpy(array->data + at * array->bytes, array->data,
-               (left < distinct ? left : distinct) * array->bytes);
-    }
-}
-
-/* The bound after the shape of random integers, or, for floats, nothing. */
-static bool read_bound(const value_binding *binding, lilac_scalar scalar, const char *shape,
-                       uint64_t *bound) {
-    const char *colon = strchr(shape, ':');
-    const uint32_t bits = lilac_scalar_bits(scalar);
-    *bound = 1;
-    if (lilac_scalar_is_float(scalar)) {
-        return colon == NULL || refuse(binding, "argument-type", "random floats take no bound");
-    }
-    if (colon == NULL) {
-        return refuse(binding, "argument-type",
-                      "random integers need a bound: random:i32:4x16:100");
-    }
-    const uint64_t most = bits == 1 ? 2 : UINT64_C(1) << (bits - 1);
-    return (read_number(colon + 1, most, bound) && *bound != 0) ||
-           refuse(binding, "argument-range", "'%s' is no bound of %s", colon + 1,
-                  lilac_scalar_name(scalar));
-}
-
-/* "zeros:f16:4x4096", "empty:…" and "random:…", past the colon. */
-static bool bind_made(const value_binding *binding, lilac_scalar scalar, const char *type,
-                      npy *array) {
-    const char *colon = strchr(type, ':');
-    lilac_scalar written;
-    if (colon == NULL || !lilac_scalar_read(type, (size_t)(colon - type), &written)) {
-        return refuse(binding, "argument-type",
-                      "'%s' does not name an element type: zeros:f16:4x16", binding->value);
-    }
-    if (written != scalar) {
-        return refuse(binding, "argument-type", "a buffer of %s, but the parameter points to %s",
-                      lilac_scalar_name(written), lilac_scalar_name(scalar));
-    }
-    *array = (npy){0};
-    if (!npy_type_for(array, scalar)) {
-        return refuse(binding, "unsupported-parameter", "buffers of %s are not supported",
-                      lilac_scalar_name(scalar));
-    }
-    const bool random = binding->value[0] == 'r';
-    uint64_t bound = 1;
-    const char *end = colon + 1 + strcspn(colon + 1, random ? ":" : "");
-    if (!read_shape(array, colon + 1, end)) {
-        return refuse(binding, "argument-type",
-                      "'%s' is no shape of at most 2^29 elements: zeros:f16:4x16", colon + 1);
-    }
-    if (random && !read_bound(binding, scalar, colon + 1, &bound)) {
-        return false;
-    }
-    const size_t size = array->count * array->bytes;
-    array->data = lilac_heap_grow(NULL, size + 1);
-    if (random) {
-        fill_random(array, scalar, bound, binding->parameter);
-    } else {
-        memset(array->data, binding->value[0] == 'e' ? 0xFF : 0, size);
-    }
-    return true;
-}
-
-static bool bind_buffer(const value_binding *binding, lilac_scalar scalar) {
-    bound_arguments *arguments = binding->arguments;
-    npy *array = &arguments->arrays[binding->parameter];
-    const char *value = binding->value;
-    const bool empty = strncmp(value, "empty:", 6) == 0;
-    bool good;
-    if (value[0] == '@') {
-        good = bind_file(binding, scalar, array);
-    } else if (empty || strncmp(value, "zeros:", 6) == 0 || strncmp(value, "random:", 7) == 0) {
-        good = bind_made(binding, scalar, strchr(value, ':') + 1, array);
-    } else {
-        good = refuse(binding, "argument-type",
-                      "a buffer is needed here: @file.npy, or zeros:, empty: or "
-                      "random:TYPE:SHAPE");
-    }
-    if (!good) {
-        return false;
-    }
-    const uint64_t size = array->count * array->bytes;
-    lilac_sim_buffer *buffer = &arguments->buffers[arguments->buffer_count];
-    *buffer = (lilac_sim_buffer){
-        .name = parameter_name(arguments->function, binding->parameter),
-        .bytes = array->data,
-        .size = size,
-    };
-    if (empty) {
-        buffer->written = lilac_heap_grow(NULL, size + 1);
-        memset(buffer->written, 0, size + 1);
-    }
-    arguments->scalars[binding->parameter] = scalar;
-    arguments->buffer_of[binding->parameter] = (int32_t)arguments->buffer_count++;
-    return true;
-}
-
 /* ---- binding ---------------------------------------------------------------------------- */
 
+/* A value for what points to `scalar` (NULL: to anything). */
+static bool bind_pointer(const value_binding *binding, const lilac_scalar *scalar) {
+    binding->arguments->names[binding->name].is_pointer = true;
+    return (pointer_is(binding->value) ? pointer_bind : buffer_bind)(binding, scalar);
+}
+
 static bool bind_value(const value_binding *binding) {
-    const lilac_tile_type *type =
-        binding->arguments->function->parameters[binding->parameter]->type;
+    static const lilac_scalar address = LILAC_I64;
+    if (binding->name >= binding->arguments->count) {
+        return bind_pointer(binding, NULL);
+    }
+    const lilac_tile_type *type = binding->arguments->function->parameters[binding->name]->type;
     if (type->kind == LILAC_TILE_SCALAR) {
         return bind_number(binding, type->scalar);
     }
     if (type->kind == LILAC_TILE_POINTER && type->element->kind == LILAC_TILE_SCALAR) {
-        return bind_buffer(binding, type->element->scalar);
+        return bind_pointer(binding, &type->element->scalar);
     }
-    return refuse(binding, "unsupported-parameter", "arguments of this type are not supported");
+    if (type->kind == LILAC_TILE_POINTER && type->element->kind == LILAC_TILE_POINTER) {
+        return bind_pointer(binding, &address);
+    }
+    return argument_refuse(binding, 0, "unsupported-parameter",
+                           "arguments of this type are not supported");
 }
 
 int32_t arguments_find(const bound_arguments *arguments, const char *name, size_t length) {
-    for (uint32_t i = 0; i < arguments->count; i++) {
-        const char *candidate = parameter_name(arguments->function, i);
+    for (uint32_t i = 0; i < arguments->name_count; i++) {
+        const char *candidate = arguments->names[i].name;
         if (strlen(candidate) == length && memcmp(candidate, name, length) == 0) {
             return (int32_t)i;
         }
@@ -358,44 +223,72 @@ int32_t arguments_find(const bound_arguments *arguments, const char *name, size_
     return -1;
 }
 
-static bool refuse_name(const value_binding *binding, const char *name) {
-    const lilac_tile_function *function = binding->arguments->function;
-    lilac_error(binding->context, (lilac_position){binding->source, 0}, 0, "unknown-argument",
-                "kernel '%s' has no parameter '%s'", function->name, name);
-    lilac_note(binding->context, function->position, 0, "the kernel is declared here");
-    return false;
-}
-
-static bool bind_string(bound_arguments *arguments, lilac_context *context, const char *string,
-                        uint32_t number, bool *bound) {
+/* The string as a source of its own, "<argument 3>"; source 0: it does not fit. */
+static value_binding binding_of(bound_arguments *arguments, lilac_context *context,
+                                const char *string, const char *what, uint32_t number) {
     const size_t length = strcspn(string, "=");
-    char *name = lilac_arena_copy(lilac_context_arena(context), string, length);
     char title[32];
-    const int32_t parameter = arguments_find(arguments, name, length);
-    lilac_text text;
-    lilac_text_init(&text);
-    lilac_text_printf(&text, "<argument %u>", number);
-    memcpy(title, lilac_text_get(&text), text.length + 1);
-    lilac_text_clear(&text);
-    const value_binding binding = {
+    (void)snprintf(title, sizeof title, "<%s %u>", what, number);
+    return (value_binding){
         .context = context,
         .arguments = arguments,
         .source = lilac_source_add(context, title, string, strlen(string)),
         .offset = (uint32_t)length + 1,
         .value = string + length + 1,
-        .parameter = parameter >= 0 ? (uint32_t)parameter : 0,
     };
+}
+
+static bool bind_argument(bound_arguments *arguments, lilac_context *context, const char *string,
+                          uint32_t number) {
+    const size_t length = strcspn(string, "=");
+    const lilac_tile_function *function = arguments->function;
+    const int32_t found = arguments_find(arguments, string, length);
+    value_binding binding = binding_of(arguments, context, string, "argument", number);
     if (binding.source == 0) {
         return false;
     }
-    if (parameter < 0) {
-        return refuse_name(&binding, name);
+    if (found < 0 || (uint32_t)found >= arguments->count) {
+        lilac_error(context, (lilac_position){binding.source, 0}, 0, "unknown-argument",
+                    "kernel '%s' has no parameter '%.*s'", function->name, (int)length, string);
+        lilac_note(context, function->position, 0, "the kernel is declared here");
+        return false;
     }
-    if (bound[parameter]) {
-        return refuse(&binding, "duplicate-argument", "'%s' has been given a value before", name);
+    binding.name = (uint32_t)found;
+    bound_name *name = &arguments->names[found];
+    if (name->bound) {
+        return argument_refuse(&binding, 0, "duplicate-argument",
+                               "'%s' has been given a value before", name->name);
     }
-    bound[parameter] = true;
-    return bind_value(&binding);
+    name->bound = true;
+    name->failed = !bind_value(&binding);
+    return !name->failed;
+}
+
+/* What --buffer gives: a name of its own. */
+static bool bind_buffer(bound_arguments *arguments, lilac_context *context, const char *string,
+                        uint32_t number) {
+    const size_t length = strcspn(string, "=");
+    value_binding binding = binding_of(arguments, context, string, "buffer", number);
+    if (binding.source == 0) {
+        return false;
+    }
+    const int32_t found = arguments_find(arguments, string, length);
+    if (found >= 0 || (length == 4 && memcmp(string, "null", length) == 0)) {
+        lilac_error(context, (lilac_position){binding.source, 0}, 0, "duplicate-argument",
+                    found < 0 ? "a buffer cannot have the name '%.*s'"
+                    : (uint32_t)found < arguments->count
+                        ? "'%.*s' is a parameter: give its value with --arg"
+                        : "there is a buffer '%.*s' already",
+                    (int)length, string);
+        return false;
+    }
+    binding.name = arguments->name_count++;
+    bound_name *name = &arguments->names[binding.name];
+    *name = (bound_name){.name = lilac_arena_copy(lilac_context_arena(context), string, length),
+                         .bound = true,
+                         .target.buffer = POINTER_NULL};
+    name->failed = !bind_value(&binding);
+    return !name->failed;
 }
 
 static bool refuse_missing(bound_arguments *arguments, lilac_context *context, uint32_t index) {
@@ -410,54 +303,57 @@ static bool refuse_missing(bound_arguments *arguments, lilac_context *context, u
                 parameter_name(function, index),
                 lilac_tile_is_pointer(parameter->type) ? "@file.npy" : "NUMBER");
     lilac_text_clear(&type);
+    arguments->names[index].failed = true;
     return false;
 }
 
-static void place_buffers(bound_arguments *arguments) {
-    lilac_sim_place(arguments->buffers, arguments->buffer_count);
-    for (uint32_t i = 0; i < arguments->count; i++) {
-        if (arguments->buffer_of[i] >= 0) {
-            arguments->bits[i] = arguments->buffers[arguments->buffer_of[i]].address;
-        }
-    }
-}
-
 bool arguments_bind(bound_arguments *arguments, lilac_context *context,
-                    const lilac_tile_function *function, const string_list *given) {
-    const uint32_t count = function->parameter_count;
+                    const lilac_tile_function *function, const string_list *given,
+                    const string_list *buffers) {
+    const uint32_t count = function->parameter_count, most = count + buffers->count;
     lilac_arena *arena = lilac_context_arena(context);
     *arguments = (bound_arguments){
         .count = count,
+        .name_count = count,
         .function = function,
         .bits = lilac_arena_array(arena, uint64_t, count),
-        .arrays = lilac_arena_array(arena, npy, count),
-        .buffers = lilac_arena_array(arena, lilac_sim_buffer, count),
-        .buffer_of = lilac_arena_array(arena, int32_t, count),
-        .scalars = lilac_arena_array(arena, lilac_scalar, count),
+        .names = lilac_arena_array(arena, bound_name, most),
+        .contents = lilac_arena_array(arena, npy, most),
+        .buffers = lilac_arena_array(arena, lilac_sim_buffer, most),
     };
     for (uint32_t i = 0; i < count; i++) {
-        arguments->buffer_of[i] = -1;
+        arguments->names[i] =
+            (bound_name){.name = parameter_name(function, i), .target.buffer = POINTER_NULL};
     }
-    bool *bound = lilac_arena_array(arena, bool, count);
     bool good = true;
     for (uint32_t i = 0; i < given->count; i++) {
-        good &= bind_string(arguments, context, given->list[i], i + 1, bound);
+        good &= bind_argument(arguments, context, given->list[i], i + 1);
+    }
+    for (uint32_t i = 0; i < buffers->count; i++) {
+        good &= bind_buffer(arguments, context, buffers->list[i], i + 1);
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (!bound[i]) {
+        if (!arguments->names[i].bound) {
             good = refuse_missing(arguments, context, i);
         }
     }
-    place_buffers(arguments);
+    good &= pointers_resolve(arguments);
+    if (good) {
+        lilac_sim_place(arguments->buffers, arguments->buffer_count);
+        uint64_t *addresses = lilac_arena_array(arena, uint64_t, arguments->buffer_count + 1);
+        for (uint32_t i = 0; i < arguments->buffer_count; i++) {
+            addresses[i] = arguments->buffers[i].address;
+        }
+        arguments_place(arguments, addresses);
+    }
     return good;
 }
 
 void arguments_clear(bound_arguments *arguments) {
-    for (uint32_t i = 0; i < arguments->count; i++) {
-        npy_clear(&arguments->arrays[i]);
-    }
     for (uint32_t i = 0; i < arguments->buffer_count; i++) {
+        npy_clear(&arguments->contents[i]);
         lilac_heap_free(arguments->buffers[i].written);
     }
+    pointers_clear(arguments);
     *arguments = (bound_arguments){0};
 }

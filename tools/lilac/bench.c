@@ -261,9 +261,12 @@ static int bench_file(const bench_request *request, lilac_options *options) {
             status =
                 file_write(NULL, lilac_text_get(&text), text.length) ? STATUS_DONE : STATUS_REFUSED;
         }
+        if (prepared.arguments.misused) {
+            status = STATUS_USAGE;
+        }
         print_diagnostics(prepared.context);
     }
-    if (status == STATUS_REFUSED && request->launch.json) {
+    if ((status == STATUS_REFUSED || status == STATUS_USAGE) && request->launch.json) {
         (void)file_write(NULL, "null\n", 5);
     }
     lilac_gpu_unload(result.driver.kernel);

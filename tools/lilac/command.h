@@ -30,7 +30,8 @@ typedef enum option_kind {
     OPTION_FLAG_OFF, /* bool: false when given */
     OPTION_TEXT,     /* const char *: the last one counts */
     OPTION_TEXTS,    /* strings: all of them, in order */
-    OPTION_NUMBER    /* uint32_t, decimal */
+    OPTION_NUMBER,   /* uint32_t, decimal */
+    OPTION_COUNT     /* uint64_t, decimal */
 } option_kind;
 
 typedef struct option_row {
@@ -156,25 +157,62 @@ bool npy_type_for(npy *array, lilac_scalar scalar);
 
 /* ---- a kernel's arguments (arguments.c) -------------------------------------------------- */
 
-/* Everything a launch needs for the parameters of one function. Arrays have `count` entries. */
+enum { POINTER_NULL = -1 };
+
+/* Where a pointer points: `offset` bytes into a buffer, or nowhere. */
+typedef struct pointer_target {
+    int32_t buffer; /* POINTER_NULL: nowhere */
+    uint64_t offset;
+} pointer_target;
+
+/* A parameter, or a buffer of --buffer. */
+typedef struct bound_name {
+    const char *name;
+    lilac_scalar scalar; /* of what a pointer points to; i64 for addresses */
+    bool is_pointer, bound, failed;
+    pointer_target target;
+} bound_name;
+
+/* A pointer that stands in a buffer. */
+typedef struct pointer_entry {
+    uint32_t buffer;
+    uint64_t index;
+    pointer_target target;
+} pointer_entry;
+
+typedef struct pointer_reference pointer_reference;
+
+/* Everything a launch needs for the parameters of one function. */
 typedef struct bound_arguments {
-    uint32_t count;
+    uint32_t count; /* of parameters */
     const lilac_tile_function *function;
-    uint64_t *bits;            /* what the kernel gets */
-    npy *arrays;               /* of pointers: contents; data NULL otherwise */
-    lilac_sim_buffer *buffers; /* one for each pointer, in order */
+    uint64_t *bits;    /* `count` of them: what the kernel gets */
+    bound_name *names; /* parameters, then buffers of --buffer */
+    uint32_t name_count;
+    npy *contents; /* one for each buffer */
+    lilac_sim_buffer *buffers;
     uint32_t buffer_count;
-    int32_t *buffer_of;    /* index into buffers, -1 for scalars */
-    lilac_scalar *scalars; /* what a pointer points to */
+    pointer_entry *entries;
+    uint32_t entry_count;
+    pointer_reference *references; /* while names are bound */
+    uint32_t reference_count;
+    bool misused; /* the command line names buffers wrongly: STATUS_USAGE */
 } bound_arguments;
 
-/* Binds NAME=VALUE strings to the function's parameters. Everything that is wrong is recorded as
- * diagnostics, all in one go; false when there was any. Clear in either case. */
+/* Binds NAME=VALUE strings to the function's parameters and to buffers beside them. Everything that
+ * is wrong is recorded as diagnostics, all in one go; false when there was any. Clear in either
+ * case. Pointers are those of the simulator. */
 bool arguments_bind(bound_arguments *arguments, lilac_context *context,
-                    const lilac_tile_function *function, const string_list *given);
+                    const lilac_tile_function *function, const string_list *given,
+                    const string_list *buffers);
 void arguments_clear(bound_arguments *arguments);
-/* The parameter of that name, or -1. */
+/* Sets the pointers, among the arguments and in buffers, for buffers at these addresses. */
+void arguments_place(bound_arguments *arguments, const uint64_t *addresses);
+/* The index of that name, or -1. */
 int32_t arguments_find(const bound_arguments *arguments, const char *name, size_t length);
+/* What a name points to, up to its buffer's end, as an array of the name's own element type; its
+ * data stay the buffer's. */
+npy arguments_view(const bound_arguments *arguments, uint32_t name);
 
 /* ---- comparing (expect.c) ---------------------------------------------------------------- */
 

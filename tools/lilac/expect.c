@@ -127,7 +127,7 @@ static bool compare_file(comparison *result, lilac_context *context, lilac_posit
 bool expect_compare(comparison *result, lilac_context *context, const bound_arguments *arguments,
                     const char *request, uint32_t index) {
     const size_t length = strcspn(request, "=");
-    const int32_t parameter = arguments_find(arguments, request, length);
+    const int32_t found = arguments_find(arguments, request, length);
     lilac_text name;
     lilac_text_init(&name);
     lilac_text_printf(&name, "<expectation %u>", index);
@@ -137,17 +137,12 @@ bool expect_compare(comparison *result, lilac_context *context, const bound_argu
     if (source == 0) {
         return false;
     }
-    if (parameter < 0 || arguments->buffer_of[parameter] < 0) {
-        lilac_error(context, (lilac_position){source, 0}, 0, "unknown-argument",
-                    "kernel '%s' has no buffer of this name", arguments->function->name);
-        return false;
-    }
-    const lilac_scalar scalar = arguments->scalars[parameter];
+    const bound_name *bound = &arguments->names[found]; /* checked before the launch */
+    const npy view = arguments_view(arguments, (uint32_t)found);
     const char *rest = request + length + 1;
     char *path = lilac_arena_copy(lilac_context_arena(context), rest, strlen(rest));
-    *result = (comparison){.name = arguments->function->parameters[parameter]->name,
-                           .tolerance = usual_tolerance(scalar)};
+    *result = (comparison){.name = bound->name, .tolerance = usual_tolerance(bound->scalar)};
     (void)read_tolerance(path, &result->tolerance);
     return compare_file(result, context, (lilac_position){source, (uint32_t)length + 1}, path,
-                        scalar, &arguments->arrays[parameter]);
+                        bound->scalar, &view);
 }

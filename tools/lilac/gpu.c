@@ -64,16 +64,18 @@ bool gpu_open(gpu_launch *gpu, prepared_launch *prepared, const gpu_options *opt
 
 static bool copy_buffers(gpu_launch *gpu, prepared_launch *prepared) {
     lilac_context *context = prepared->context;
-    const bound_arguments *arguments = &prepared->arguments;
-    for (uint32_t i = 0; i < arguments->count; i++) {
-        gpu->arguments[i] = arguments->bits[i];
-        if (arguments->buffer_of[i] < 0) {
-            continue;
+    bound_arguments *arguments = &prepared->arguments;
+    gpu->addresses = lilac_arena_array(lilac_context_arena(prepared->context), uint64_t,
+                                       arguments->buffer_count + 1);
+    for (uint32_t i = 0; i < arguments->buffer_count; i++) {
+        if (!lilac_gpu_alloc(gpu->gpu, context, arguments->buffers[i].size, &gpu->addresses[i])) {
+            return false;
         }
-        const lilac_sim_buffer *buffer = &arguments->buffers[arguments->buffer_of[i]];
-        gpu->arguments[i] = 0;
-        if (!lilac_gpu_alloc(gpu->gpu, context, buffer->size, &gpu->arguments[i]) ||
-            !lilac_gpu_write(gpu->gpu, context, gpu->arguments[i], buffer->bytes, buffer->size)) {
+    }
+    arguments_place(arguments, gpu->addresses);
+    for (uint32_t i = 0; i < arguments->buffer_count; i++) {
+        const lilac_sim_buffer *buffer = &arguments->buffers[i];
+        if (!lilac_gpu_write(gpu->gpu, context, gpu->addresses[i], buffer->bytes, buffer->size)) {
             return false;
         }
     }
@@ -87,21 +89,18 @@ bool gpu_load(gpu_launch *gpu, prepared_launch *prepared, const gpu_options *opt
     if (gpu->kernel == NULL) {
         return false;
     }
-    gpu->arguments =
-        lilac_arena_array(lilac_context_arena(prepared->context), uint64_t, arguments->count + 1);
     gpu->launch =
-        (lilac_gpu_launch){.arguments = gpu->arguments, .argument_count = arguments->count};
+        (lilac_gpu_launch){.arguments = arguments->bits, .argument_count = arguments->count};
     memcpy(gpu->launch.grid, prepared->request->blocks, sizeof gpu->launch.grid);
     return copy_buffers(gpu, prepared);
 }
 
 bool gpu_fetch(gpu_launch *gpu, prepared_launch *prepared) {
     const bound_arguments *arguments = &prepared->arguments;
-    for (uint32_t i = 0; i < arguments->count; i++) {
-        const lilac_sim_buffer *buffer =
-            arguments->buffer_of[i] < 0 ? NULL : &arguments->buffers[arguments->buffer_of[i]];
-        if (buffer != NULL && !lilac_gpu_read(gpu->gpu, prepared->context, buffer->bytes,
-                                              gpu->arguments[i], buffer->size)) {
+    for (uint32_t i = 0; i < arguments->buffer_count; i++) {
+        const lilac_sim_buffer *buffer = &arguments->buffers[i];
+        if (!lilac_gpu_read(gpu->gpu, prepared->context, buffer->bytes, gpu->addresses[i],
+                            buffer->size)) {
             return false;
         }
     }

@@ -57,6 +57,9 @@ int launch_request_check(const subcommand *command, launch_request *request, lil
     if (status < 0) {
         status = check_pairs(command, &request->arguments, "--arg", "NAME=VALUE");
     }
+    if (status < 0) {
+        status = check_pairs(command, &request->buffers, "--buffer", "NAME=VALUE");
+    }
     options->verify = request->verify;
     options->kernel = request->kernel;
     return status;
@@ -65,6 +68,7 @@ int launch_request_check(const subcommand *command, launch_request *request, lil
 void launch_request_clear(launch_request *request) {
     strings_clear(&request->operands);
     strings_clear(&request->arguments);
+    strings_clear(&request->buffers);
 }
 
 /* ---- the kernel -------------------------------------------------------------------------- */
@@ -108,7 +112,7 @@ bool launch_prepare(prepared_launch *prepared, const lilac_options *options) {
     return prepared->kernel != NULL &&
            arguments_bind(&prepared->arguments, prepared->context,
                           find_function(compilation, prepared->kernel->name),
-                          &prepared->request->arguments);
+                          &prepared->request->arguments, &prepared->request->buffers);
 }
 
 void launch_clear(prepared_launch *prepared) {

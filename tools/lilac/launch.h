@@ -8,7 +8,7 @@
 /* ---- what the command line asks for (launch.c) ------------------------------------------- */
 
 typedef struct launch_request {
-    string_list operands, arguments;
+    string_list operands, arguments, buffers;
     target_options target;
     const char *grid, *kernel;
     bool json, verify;
@@ -24,7 +24,15 @@ typedef struct launch_request {
      "or random:TYPE:SHAPE, floats from -1 to 1, for integers\n"                                   \
      "random:TYPE:SHAPE:BOUND, from 0 to below BOUND; reading\n"                                   \
      "what is empty before it is written is reported.\n"                                           \
-     "bf16 and 8-bit floats are integers of their bits in .npy"},                                  \
+     "bf16 and 8-bit floats are integers of their bits in .npy.\n"                                 \
+     "Or a pointer: null; same:NAME, where another parameter or\n"                                 \
+     "buffer points; same:NAME+128, 128 of its elements further\n"                                 \
+     "on, same:NAME+512B, 512 bytes. pointers:a,b+16,null is a\n"                                  \
+     "buffer of 64-bit pointers, written like those of same:"},                                    \
+    {"--buffer", NULL, OPTION_TEXTS, &(to).buffers, "NAME=VALUE",                                  \
+     "a buffer that is no parameter, for same: and pointers: to\n"                                 \
+     "name; its value is a buffer as in --arg, and a file's\n"                                     \
+     "elements have the file's type"},                                                             \
     {"--kernel", NULL, OPTION_TEXT, &(to).kernel, "NAME",                                          \
      "which kernel, when the file has several"},                                                   \
     {"--verify", NULL, OPTION_FLAG, &(to).verify, NULL, "check the program after every pass"},     \
@@ -80,7 +88,7 @@ typedef struct gpu_launch {
     lilac_cuda *cuda;
     lilac_gpu *gpu;
     lilac_gpu_kernel *kernel;
-    uint64_t *arguments; /* as the kernel gets them; of pointers, what was allocated */
+    uint64_t *addresses; /* of the buffers */
     lilac_gpu_launch launch;
 } gpu_launch;
 

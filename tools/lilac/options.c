@@ -193,6 +193,12 @@ static int store_value(const subcommand *command, const option_row *option, cons
         }
         *(uint32_t *)option->where = (uint32_t)number;
         break;
+    case OPTION_COUNT:
+        if (!read_number(value, UINT64_MAX, &number)) {
+            return usage_error(command, "%s takes a number, not '%s'", option->name, value);
+        }
+        *(uint64_t *)option->where = number;
+        break;
     }
     return -1;
 }

@@ -1,22 +1,26 @@
 /* lilac run: a kernel on the simulator or on a GPU, with buffers from numpy files.
  *
  * Compiles, binds the arguments, runs, prints what it did, compares what --expect names and writes
- * what --save names. The simulator gives counters, and what it finds (races, reads of memory that
- * nothing wrote) are warnings on standard error and numbers among them; a GPU gives the time, and
- * what the machine code takes.
+ * what --save names. The simulator gives counters; what it finds (races, reads of memory that
+ * nothing wrote) are warnings on standard error, and their numbers come first. Long launches show
+ * on standard error how far they are. A GPU gives the time, and what the machine code takes.
  */
+#define _POSIX_C_SOURCE 200809L /* isatty */
+
 #include "launch.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct run_request {
     launch_request launch;
     gpu_options gpu;
     string_list saves, expectations;
-    uint32_t threads, limit;
-    bool on_gpu;
+    uint32_t threads;
+    uint64_t limit;
+    bool on_gpu, all_counters;
 } run_request;
 
 /* What one launch gave. */
@@ -93,7 +97,7 @@ static void put_table(lilac_text *out, const run_request *request, const launch_
         lilac_text_printf(
             out, "%s: %u × %u × %u blocks of %u warps, %u bytes of shared memory each\n",
             kernel->name, blocks[0], blocks[1], blocks[2], kernel->num_warps, kernel->shared_bytes);
-        lilac_sim_counters_print(out, &outcome->counters);
+        lilac_sim_counters_print(out, &outcome->counters, request->all_counters);
     }
     for (uint32_t i = 0; i < request->expectations.count; i++) {
         const comparison *result = &outcome->comparisons[i];
@@ -120,10 +124,27 @@ static bool save_buffers(const run_request *request, const bound_arguments *argu
     for (uint32_t i = 0; i < request->saves.count; i++) {
         const char *save = request->saves.list[i];
         const size_t length = strcspn(save, "=");
-        const int32_t parameter = arguments_find(arguments, save, length);
-        good &= npy_write(&arguments->arrays[parameter], save + length + 1);
+        const npy view =
+            arguments_view(arguments, (uint32_t)arguments_find(arguments, save, length));
+        good &= npy_write(&view, save + length + 1);
     }
     return good;
+}
+
+static const char *why_no_contents(const bound_arguments *arguments, int32_t found) {
+    const bound_name *name = found < 0 ? NULL : &arguments->names[found];
+    if (name == NULL || !name->is_pointer) {
+        return "";
+    }
+    if (name->target.buffer == POINTER_NULL) {
+        return ": it is null";
+    }
+    for (uint32_t i = 0; i < arguments->entry_count; i++) {
+        if (arguments->entries[i].buffer == (uint32_t)name->target.buffer) {
+            return " with contents to compare or keep: it holds pointers";
+        }
+    }
+    return NULL;
 }
 
 /* Before anything runs: do the names that --save and --expect give exist? */
@@ -132,12 +153,12 @@ static bool check_buffers(lilac_context *context, const bound_arguments *argumen
     bool good = true;
     for (uint32_t i = 0; i < names->count; i++) {
         const size_t length = strcspn(names->list[i], "=");
-        const int32_t parameter = arguments_find(arguments, names->list[i], length);
-        if (parameter < 0 ||
-            arguments->function->parameters[parameter]->type->kind != LILAC_TILE_POINTER) {
+        const char *why =
+            why_no_contents(arguments, arguments_find(arguments, names->list[i], length));
+        if (why != NULL) {
             lilac_error(context, arguments->function->position, 0, "unknown-argument",
-                        "%s: kernel '%s' has no buffer '%.*s'", what, arguments->function->name,
-                        (int)length, names->list[i]);
+                        "%s: kernel '%s' has no buffer '%.*s'%s", what, arguments->function->name,
+                        (int)length, names->list[i], why);
             good = false;
         }
     }
@@ -191,6 +212,43 @@ static bool prepare(const run_request *request, prepared_launch *prepared,
     return good;
 }
 
+/* When the next line about a long launch is due, in its seconds. */
+typedef struct progress_line {
+    double due;
+    bool terminal, shown;
+} progress_line;
+
+/* On a terminal one line that is written over, from the first second on; elsewhere a line every ten
+ * seconds. */
+static void show_progress(void *data, const lilac_sim_progress *progress) {
+    progress_line *line = data;
+    if (progress->seconds < line->due) {
+        return;
+    }
+    line->due = progress->seconds + (line->terminal ? 0.1 : 10);
+    line->shown = true;
+    fprintf(stderr, "%slilac: %llu of %llu blocks have ended after %.0f s%s",
+            line->terminal ? "\r\033[K" : "", (unsigned long long)progress->blocks_ended,
+            (unsigned long long)progress->blocks, progress->seconds, line->terminal ? "" : "\n");
+    fflush(stderr);
+}
+
+static bool simulate(const run_request *request, prepared_launch *prepared,
+                     lilac_sim_launch *launch, lilac_sim_counters *counters) {
+    progress_line line = {.terminal = isatty(STDERR_FILENO) == 1};
+    line.due = line.terminal ? 1 : 10;
+    launch->progress = show_progress;
+    launch->progress_data = &line;
+    launch->threads = request->threads;
+    launch->instruction_limit = request->limit;
+    const bool done = lilac_sim_run(prepared->context, launch, counters);
+    if (line.shown && line.terminal) {
+        fputs("\r\033[K", stderr);
+        fflush(stderr);
+    }
+    return done;
+}
+
 static int run_simulator(const run_request *request, prepared_launch *prepared,
                          lilac_options *options) {
     const uint32_t *blocks = request->launch.blocks;
@@ -198,19 +256,17 @@ static int run_simulator(const run_request *request, prepared_launch *prepared,
     launch_outcome outcome = {.prepared = prepared};
     options->stop_after = "dce"; /* the simulator runs SIMT IR */
     if (!prepare(request, prepared, options)) {
-        return STATUS_REFUSED;
+        return arguments->misused ? STATUS_USAGE : STATUS_REFUSED;
     }
-    const lilac_sim_launch launch = {
+    lilac_sim_launch launch = {
         .kernel = prepared->kernel,
         .grid = {blocks[0], blocks[1], blocks[2]},
         .arguments = arguments->bits,
         .argument_count = arguments->count,
         .buffers = arguments->buffers,
         .buffer_count = arguments->buffer_count,
-        .threads = request->threads,
-        .instruction_limit = request->limit,
     };
-    return lilac_sim_run(prepared->context, &launch, &outcome.counters)
+    return simulate(request, prepared, &launch, &outcome.counters)
                ? report(request, prepared, &outcome)
                : STATUS_REFUSED;
 }
@@ -239,7 +295,7 @@ static int run_gpu(const run_request *request, prepared_launch *prepared, lilac_
         status = report(request, prepared, &outcome);
     }
     gpu_close(&gpu);
-    return status;
+    return prepared->arguments.misused ? STATUS_USAGE : status;
 }
 
 static int run_file(const run_request *request, lilac_options *options) {
@@ -249,7 +305,7 @@ static int run_file(const run_request *request, lilac_options *options) {
         status = (request->on_gpu ? run_gpu : run_simulator)(request, &prepared, options);
         print_diagnostics(prepared.context);
     }
-    if (status == STATUS_REFUSED && request->launch.json) {
+    if ((status == STATUS_REFUSED || status == STATUS_USAGE) && request->launch.json) {
         (void)file_write(NULL, "null\n", 5);
     }
     launch_clear(&prepared);
@@ -271,8 +327,9 @@ static int check_device(const subcommand *command, run_request *request) {
     if (!request->on_gpu && request->gpu.compiler != NULL) {
         return usage_error(command, "--compiler is of --device cuda: the simulator needs none");
     }
-    if (request->on_gpu && (request->threads != 0 || request->limit != 0)) {
-        return usage_error(command, "--threads and --limit are the simulator's");
+    if (request->on_gpu &&
+        (request->threads != 0 || request->limit != 0 || request->all_counters)) {
+        return usage_error(command, "--threads, --limit and --counters are the simulator's");
     }
     return -1;
 }
@@ -311,8 +368,15 @@ static int run_run(const subcommand *command, int argc, char **argv) {
         GPU_COMPILER_ROW(request.gpu),
         {"--threads", NULL, OPTION_NUMBER, &request.threads, "N",
          "threads of this machine that the simulator uses: one a\ncore unless said otherwise"},
-        {"--limit", NULL, OPTION_NUMBER, &request.limit, "N",
-         "instructions that a block may run before the simulator\nstops it"},
+        {"--limit", NULL, OPTION_COUNT, &request.limit, "N",
+         "most instructions of a block, summed over its warps as the\n"
+         "counter 'instructions' is; a block that would run more is\n"
+         "stopped. Without --limit, a launch is stopped when no block\n"
+         "can go on, or when for 10 s no block has ended, no byte of\n"
+         "global memory has changed, and all blocks that run are in\n"
+         "while loops"},
+        {"--counters", NULL, OPTION_FLAG, &request.all_counters, NULL,
+         "print all counters, also those that are 0"},
         {"--json", NULL, OPTION_FLAG, &request.launch.json, NULL,
          "print counters, findings and comparisons, or what the GPU\n"
          "says, as one JSON value"},
@@ -335,8 +399,12 @@ const subcommand run_command = {
     .help =
         "Compiles a kernel in TTIR and runs it on the simulator: prints what it did "
         "(instructions,\n"
-        "global accesses by width, sectors, wavefronts of shared memory, barriers) and what was\n"
-        "found (races, reads of memory that nothing wrote). With --device cuda it runs on a GPU,\n"
-        "which says its time, registers and spilled bytes. FILE may be - for standard input.",
+        "global accesses by width, sectors, wavefronts of shared memory, barriers) after what was\n"
+        "found (races, reads of memory that nothing wrote). Counters that are 0 are left out. "
+        "Blocks\n"
+        "that wait for each other run in turn, whatever --threads is. With --device cuda it runs "
+        "on\n"
+        "a GPU, which says its time, registers and spilled bytes. FILE may be - for standard "
+        "input.",
     .run = run_run,
 };

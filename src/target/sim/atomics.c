@@ -79,8 +79,11 @@ static uint64_t read_bytes(const uint8_t *at, uint32_t width) {
     return bits;
 }
 
-static void act(const lilac_sim_worker *w, const lilac_sim_step *step,
-                const lilac_sim_access *access, const lilac_sim_active *lanes, bool shared) {
+/* `buffers`: of each lane, in global memory that is watched for races; else NULL. */
+static void act(lilac_sim_worker *w, const lilac_sim_step *step, const lilac_sim_active *lanes,
+                const lilac_sim_buffer *const *buffers) {
+    const lilac_sim_access *access = &w->program->accesses[step->access];
+    bool shared = step->kind == STEP_ATOMIC_SHARED;
     uint32_t width = access->width;
     lilac_simt_type type = (lilac_simt_type)access->type;
     for (uint32_t l = 0; l < lanes->count; l++) {
@@ -88,33 +91,44 @@ static void act(const lilac_sim_worker *w, const lilac_sim_step *step,
         for (uint32_t k = 0; k < access->count; k++) {
             uint8_t *place = lanes->host[l] + (size_t)k * width;
             uint64_t old = read_bytes(place, width);
+            bool writes = true;
             uint64_t value = read_bytes(w->registers + access->others[k] + entry, width);
             if (step->immediate == LILAC_SIMT_ATOMIC_COUNT) {
                 uint64_t put = read_bytes(w->registers + access->others[1] + entry, width);
-                value = old == value ? put : old;
+                writes = old == value;
+                value = writes ? put : old;
             } else {
                 value = lilac_sim_combine(step->immediate, type, old, value, !shared);
             }
+            w->changed |= !shared && memcmp(place, &value, width) != 0;
             memcpy(place, &value, width);
+            if (buffers)
+                lilac_sim_races_atomic(w, step, lanes, buffers, l,
+                                       lanes->address[l] + (uint64_t)k * width, writes);
             if (access->values[k] != LILAC_SIM_NONE)
                 memcpy(w->registers + access->values[k] + entry, &old, width);
         }
     }
 }
 
-static bool act_global(lilac_sim_worker *w, const lilac_sim_step *step,
-                       const lilac_sim_access *access, lilac_sim_active *lanes, uint32_t size) {
+static bool act_global(lilac_sim_worker *w, const lilac_sim_step *step, lilac_sim_active *lanes,
+                       uint32_t size) {
     const lilac_sim_buffer *buffers[MAX_LANES];
     if (!lilac_sim_resolve_global(w, step, lanes, buffers, size, false))
         return false;
     if (step->immediate != LILAC_SIMT_ATOMIC_EXCHANGE)
         lilac_sim_check_global_written(w, step, lanes, buffers, size);
+    uint64_t stripes;
+    bool watched = lilac_sim_races_open(w, lanes, buffers, size, &stripes);
     pthread_mutex_lock(w->memory->atomics);
-    act(w, step, access, lanes, false);
+    act(w, step, lanes, watched ? buffers : NULL);
+    lilac_sim_worker_publish(w);
     pthread_mutex_unlock(w->memory->atomics);
     for (uint32_t l = 0; l < lanes->count; l++)
         if (buffers[l]->written)
             memset(buffers[l]->written + (lanes->address[l] - buffers[l]->address), 1, size);
+    if (watched)
+        lilac_sim_races_close(w, step, stripes);
     return true;
 }
 
@@ -133,7 +147,7 @@ bool lilac_sim_access_atomic(lilac_sim_worker *w, const lilac_sim_step *step) {
             continue;
         w->counters.atomics++;
         if (!shared) {
-            if (!act_global(w, step, access, &lanes, size))
+            if (!act_global(w, step, &lanes, size))
                 return false;
             continue;
         }
@@ -141,7 +155,7 @@ bool lilac_sim_access_atomic(lilac_sim_worker *w, const lilac_sim_step *step) {
             return false;
         if (w->poison.live)
             lilac_sim_poison_shared(w, step, access, &lanes, false);
-        act(w, step, access, &lanes, true);
+        act(w, step, &lanes, NULL);
         lilac_sim_account_shared(w, step, &lanes, size, false);
     }
     return true;

@@ -2,12 +2,11 @@
  *
  * Control flow is the same for all threads, so there is one place in the program and no mask; a
  * condition is compared over the threads where it may differ. */
-#include "block.h"
+#include "schedule.h"
 
 #include <string.h>
 
-#define DEFAULT_LIMIT (UINT64_C(1) << 36)
-enum { GROUPS = 15, MOST_WARPS = 64 };
+enum { GROUPS = 15, MOST_WARPS = 64, TURN = 1 << 14 /* instructions of each warp */ };
 
 bool lilac_sim_worker_trap(lilac_sim_worker *w, lilac_sim_trap_kind kind,
                            const lilac_sim_step *step, uint32_t thread) {
@@ -18,15 +17,39 @@ bool lilac_sim_worker_trap(lilac_sim_worker *w, lilac_sim_trap_kind kind,
     return false;
 }
 
+static bool same_finding(const lilac_sim_finding *a, const lilac_sim_finding *b) {
+    return a->kind == b->kind && a->at == b->at && a->other == b->other;
+}
+
+/* Clusters need not come in order: of equal findings the first cluster's is kept, and of too many
+ * those of the first clusters. */
 void lilac_sim_worker_find(lilac_sim_worker *w, lilac_sim_finding finding) {
-    if (w->kept[finding.kind] == LILAC_SIM_FINDINGS)
-        return;
+    uint32_t ctas = w->program->kernel->num_ctas, replaced = w->finding_count;
+    uint64_t cluster = finding.block / ctas, last = cluster;
+    bool full = w->kept[finding.kind] == LILAC_SIM_FINDINGS;
     for (uint32_t k = 0; k < w->finding_count; k++) {
         const lilac_sim_finding *f = &w->findings[k];
-        if (f->kind == finding.kind && f->at == finding.at && f->other == finding.other)
-            return;
+        if (same_finding(f, &finding)) {
+            if (f->block / ctas <= cluster)
+                return;
+            replaced = k;
+            full = false;
+            break;
+        }
+        if (full && f->kind == finding.kind && f->block / ctas > last) {
+            last = f->block / ctas;
+            replaced = k;
+        }
     }
-    w->kept[finding.kind]++;
+    if (full && replaced == w->finding_count)
+        return;
+    if (replaced < w->finding_count) {
+        w->finding_count--;
+        memmove(w->findings + replaced, w->findings + replaced + 1,
+                sizeof *w->findings * (w->finding_count - replaced));
+    } else {
+        w->kept[finding.kind]++;
+    }
     w->findings[w->finding_count++] = finding;
 }
 
@@ -63,30 +86,51 @@ static bool is_for_each_block(const lilac_sim_preset *preset) {
     return preset->kind == PRESET_BLOCK || preset->kind == PRESET_CTA;
 }
 
-void lilac_sim_worker_init(lilac_sim_worker *w, const lilac_sim_program *program,
-                           const lilac_sim_launch *launch, const lilac_sim_memory *memory) {
+lilac_sim_cluster *lilac_sim_cluster_create(lilac_sim_worker *w) {
+    const lilac_sim_program *program = w->program;
     uint32_t blocks = program->kernel->num_ctas;
     size_t bytes = (size_t)program->register_bytes * blocks;
-    *w = (lilac_sim_worker){.program = program, .launch = launch, .memory = memory};
-    w->register_files = lilac_heap_grow(NULL, bytes + 1);
-    memset(w->register_files, 0, bytes);
-    w->blocks = lilac_heap_grow(NULL, sizeof *w->blocks * blocks);
-    lilac_sim_shared_init(&w->shared, program);
+    lilac_sim_cluster *c = lilac_heap_grow(NULL, sizeof *c);
+    *c = (lilac_sim_cluster){.register_files = lilac_heap_grow(NULL, bytes + 1),
+                             .blocks = lilac_heap_grow(NULL, sizeof *c->blocks * blocks)};
+    memset(c->register_files, 0, bytes);
+    lilac_sim_shared_init(&c->shared, program);
+    c->known = lilac_sim_order_create(w);
     for (uint32_t rank = 0; rank < blocks; rank++) {
-        w->registers = w->register_files + program->register_bytes * rank;
+        w->registers = c->register_files + program->register_bytes * rank;
         for (uint32_t k = 0; k < program->preset_count; k++)
             if (!is_for_each_block(&program->presets[k]))
                 apply_preset(w, &program->presets[k]);
     }
+    return c;
+}
+
+void lilac_sim_cluster_destroy(lilac_sim_cluster *cluster) {
+    lilac_heap_free(cluster->register_files);
+    lilac_heap_free(cluster->blocks);
+    lilac_heap_free(cluster->known);
+    lilac_sim_shared_clear(&cluster->shared);
+    lilac_sim_poison_clear(&cluster->poison);
+    lilac_heap_free(cluster);
+}
+
+void lilac_sim_worker_init(lilac_sim_worker *w, const lilac_sim_program *program,
+                           const lilac_sim_launch *launch, const lilac_sim_memory *memory) {
+    *w = (lilac_sim_worker){.program = program, .launch = launch, .memory = memory};
+    atomic_init(&w->version, 0);
 }
 
 void lilac_sim_worker_clear(lilac_sim_worker *w) {
-    lilac_heap_free(w->register_files);
-    lilac_heap_free(w->blocks);
+    for (uint32_t k = 0; k < w->resident_count; k++)
+        lilac_sim_cluster_destroy(w->residents[k]);
+    for (uint32_t k = 0; k < w->spare_count; k++)
+        lilac_sim_cluster_destroy(w->spares[k]);
+    lilac_heap_free(w->residents);
+    lilac_heap_free(w->spares);
+    lilac_heap_free(w->snapshot.bytes);
     lilac_heap_free(w->printed);
     lilac_text_clear(&w->text);
-    lilac_sim_shared_clear(&w->shared);
-    lilac_sim_poison_clear(&w->poison);
+    lilac_sim_order_clear(&w->order);
 }
 
 /* ---- steps ------------------------------------------------------------------------------ */
@@ -230,6 +274,7 @@ static void run_barrier(lilac_sim_worker *w) {
     for (uint32_t k = 0; k < count; k++)
         warps[k] = w->rank * count + k;
     lilac_sim_shared_order(&w->shared, warps, count);
+    lilac_sim_order_join(w, warps, count);
     w->counters.barriers++;
 }
 
@@ -252,32 +297,57 @@ static bool run_group_barrier(lilac_sim_worker *w, const lilac_sim_step *s) {
             w->trap.size = members[k];
             return lilac_sim_worker_trap(w, TRAP_GROUP_SIZE, s, warps[k][0] % count * size);
         }
-        if (members[k])
-            lilac_sim_shared_order(&w->shared, warps[k], members[k]);
+        if (!members[k])
+            continue;
+        lilac_sim_shared_order(&w->shared, warps[k], members[k]);
+        lilac_sim_order_join(w, warps[k], members[k]);
     }
     w->counters.group_barriers += count;
     return true;
 }
 
-typedef enum outcome { TRAPPED, ENDED, WAITS /* at a cluster barrier */ } outcome;
+/* The innermost loop around a step, or NULL. */
+static const lilac_sim_step *innermost_loop(const lilac_sim_program *p, const lilac_sim_step *s) {
+    uint32_t number = (uint32_t)(s - p->steps);
+    for (uint32_t k = number; k < p->step_count; k++) {
+        const lilac_sim_step *back = &p->steps[k];
+        if ((back->kind == STEP_JUMP_BACK || back->kind == STEP_LOOP_NEXT) &&
+            back->target <= number)
+            return back;
+    }
+    return NULL;
+}
 
-static outcome stop_at_limit(lilac_sim_worker *w, const lilac_sim_step *s) {
-    lilac_sim_worker_trap(w, TRAP_LIMIT, s, 0);
-    return TRAPPED;
+static lilac_sim_outcome stop_at_limit(lilac_sim_worker *w, const lilac_sim_step *s) {
+    const lilac_sim_step *loop = innermost_loop(w->program, s);
+    lilac_sim_worker_trap(w, loop ? TRAP_LIMIT_IN_LOOP : TRAP_LIMIT, loop ? loop : s, 0);
+    return OUTCOME_TRAPPED;
+}
+
+/* The turn ends after a loop's back edge; the block goes on after step s. */
+static lilac_sim_outcome pause_after(lilac_sim_worker *w, const lilac_sim_step *back,
+                                     const lilac_sim_step *s, const lilac_sim_step **at,
+                                     lilac_sim_outcome outcome) {
+    w->blocks[w->rank].loop = back->source;
+    *at = s + 1;
+    return outcome;
 }
 
 /* Goes on with the block in execution; *at is where. */
-static outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **at) {
+static lilac_sim_outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **at) {
     const lilac_sim_program *p = w->program;
     uint64_t limit =
-        (w->launch->instruction_limit ? w->launch->instruction_limit : DEFAULT_LIMIT) / p->warps;
-    const lilac_sim_step *s = *at;
+        (w->launch->instruction_limit ? w->launch->instruction_limit : LILAC_SIM_LIMIT) / p->warps;
+    const lilac_sim_step *s = *at, *back;
+    lilac_sim_outcome turn;
     for (;; s++) {
         w->issued += s->issues;
+        if (w->issued > limit)
+            return stop_at_limit(w, s);
         w->tally[s->tally]++;
         bool runs = true;
         if (w->poison.live && !lilac_sim_poison_step(w, s))
-            return TRAPPED;
+            return OUTCOME_TRAPPED;
         switch ((lilac_sim_step_kind)s->kind) {
         case STEP_LANES:
             run_lanes(w, s);
@@ -291,24 +361,24 @@ static outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **at) {
         case STEP_LOAD_GLOBAL:
         case STEP_STORE_GLOBAL:
             if (!lilac_sim_access_global(w, s))
-                return TRAPPED;
+                return OUTCOME_TRAPPED;
             break;
         case STEP_LOAD_SHARED:
         case STEP_STORE_SHARED:
         case STEP_LOAD_CLUSTER:
         case STEP_STORE_CLUSTER:
             if (!lilac_sim_access_shared(w, s))
-                return TRAPPED;
+                return OUTCOME_TRAPPED;
             break;
         case STEP_LOAD_MATRIX:
         case STEP_STORE_MATRIX:
             if (!lilac_sim_access_matrix(w, s))
-                return TRAPPED;
+                return OUTCOME_TRAPPED;
             break;
         case STEP_ATOMIC_GLOBAL:
         case STEP_ATOMIC_SHARED:
             if (!lilac_sim_access_atomic(w, s))
-                return TRAPPED;
+                return OUTCOME_TRAPPED;
             break;
         case STEP_VOTE:
         case STEP_MATCH:
@@ -317,8 +387,10 @@ static outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **at) {
             break;
         case STEP_PRINT:
             lilac_sim_print(w, s);
+            w->snapshot.disturbed = true;
             break;
         case STEP_TIMER:
+            w->snapshot.disturbed = true;
             write_entry(w->registers + s->out, 8, 0, w->issued * p->warps);
             fill_entries(w->registers + s->out, 8, p->threads);
             break;
@@ -336,30 +408,32 @@ static outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **at) {
             break;
         case STEP_GROUP_BARRIER:
             if (!run_group_barrier(w, s))
-                return TRAPPED;
+                return OUTCOME_TRAPPED;
             break;
         case STEP_CLUSTER_BARRIER:
             *at = s + 1;
-            return WAITS;
+            return OUTCOME_WAITS;
         case STEP_ASSERT:
             if (!run_assert(w, s))
-                return TRAPPED;
+                return OUTCOME_TRAPPED;
             break;
         case STEP_LOOP_BEGIN:
             if (!begin_loop(w, s, &runs))
-                return TRAPPED;
+                return OUTCOME_TRAPPED;
             if (!runs)
                 s = p->steps + s->target - 1;
             break;
         case STEP_LOOP_NEXT:
-            if (w->issued > limit)
-                return stop_at_limit(w, s);
+            runs = w->issued < w->look_at || lilac_sim_turn_look(w, s->in_while);
+            back = s;
             if (next_iteration(w, s))
                 s = p->steps + s->target - 1;
+            if (!runs)
+                return pause_after(w, back, s, at, OUTCOME_YIELDS);
             break;
         case STEP_BRANCH:
             if (!check_agreement(w, s, 0, s->a, 1))
-                return TRAPPED;
+                return OUTCOME_TRAPPED;
             if (!w->registers[s->a])
                 s = p->steps + s->target - 1;
             break;
@@ -367,12 +441,14 @@ static outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **at) {
             s = p->steps + s->target - 1;
             break;
         case STEP_JUMP_BACK:
-            if (w->issued > limit)
-                return stop_at_limit(w, s);
+            back = s;
             s = p->steps + s->target - 1;
+            turn = lilac_sim_turn_back(w, back);
+            if (turn != OUTCOME_GOES_ON)
+                return pause_after(w, back, s, at, turn);
             break;
         case STEP_END:
-            return ENDED;
+            return OUTCOME_ENDED;
         }
     }
 }
@@ -394,22 +470,31 @@ static void begin_block(lilac_sim_worker *w, uint64_t cluster, uint32_t rank) {
             apply_preset(w, &p->presets[k]);
 }
 
-/* Runs all blocks up to their next cluster barrier or their end. */
-static bool run_phase(lilac_sim_worker *w, uint64_t cluster, uint32_t *waiting) {
-    *waiting = 0;
+/* Gives every block that is not at the cluster barrier a turn. ENDED: all blocks have ended or are
+ * at the barrier. */
+static lilac_sim_outcome run_phase(lilac_sim_worker *w, uint64_t cluster) {
+    lilac_sim_outcome all = OUTCOME_ENDED;
     for (uint32_t rank = 0; rank < w->program->kernel->num_ctas; rank++) {
         lilac_sim_block *block = &w->blocks[rank];
-        if (block->ended)
+        if (block->ended || block->waits)
             continue;
         enter(w, cluster, rank);
-        outcome end = run_steps(w, &block->at);
+        w->turn_end = w->issued + TURN;
+        w->look_at = w->issued + w->look_rest;
+        w->snapshot.visits = 0;
+        w->snapshot.at = NULL;
+        block->loop = NULL;
+        lilac_sim_outcome end = run_steps(w, &block->at);
+        w->look_rest = w->look_at > w->issued ? w->look_at - w->issued : 0;
         block->issued = w->issued;
-        block->ended = end != WAITS;
-        *waiting += end == WAITS;
-        if (end == TRAPPED)
-            return false;
+        block->ended = end == OUTCOME_ENDED;
+        block->waits = end == OUTCOME_WAITS;
+        if (end == OUTCOME_TRAPPED)
+            return end;
+        if (end == OUTCOME_YIELDS || end == OUTCOME_SLEEPS)
+            all = end;
     }
-    return true;
+    return all;
 }
 
 /* Blocks that have ended while others still reached into their memory. */
@@ -424,45 +509,87 @@ static void check_reached(lilac_sim_worker *w) {
     }
 }
 
-/* The cluster barrier, of the blocks that have not ended. */
-static void pass_cluster_barrier(lilac_sim_worker *w) {
+/* The cluster barrier, of the blocks that have not ended; false when all have. */
+static bool pass_cluster_barrier(lilac_sim_worker *w) {
     uint32_t warps[LILAC_SIM_MOST_BLOCKS * MOST_WARPS], count = 0, each = w->program->warps;
     for (uint32_t rank = 0; rank < w->program->kernel->num_ctas; rank++) {
         if (w->blocks[rank].ended)
             continue;
+        w->blocks[rank].waits = false;
         w->counters.cluster_barriers++;
         for (uint32_t k = 0; k < each; k++)
             warps[count++] = rank * each + k;
     }
+    if (count == 0)
+        return false;
     lilac_sim_shared_order(&w->shared, warps, count);
+    lilac_sim_order_join(w, warps, count);
     w->phase++;
+    return true;
 }
 
-bool lilac_sim_worker_run(lilac_sim_worker *w, uint64_t cluster) {
+/* ---- clusters --------------------------------------------------------------------------- */
+
+/* The worker holds the cluster's values, and gives them back. */
+static void resume(lilac_sim_worker *w, const lilac_sim_cluster *c) {
     const uint32_t *grid = w->launch->grid;
+    w->place[0] = (uint32_t)(c->number % grid[0]);
+    w->place[1] = (uint32_t)(c->number / grid[0] % grid[1]);
+    w->place[2] = (uint32_t)(c->number / grid[0] / grid[1]);
+    w->register_files = c->register_files;
+    w->shared = c->shared;
+    w->poison = c->poison;
+    w->order.known = c->known;
+    w->blocks = c->blocks;
+    w->phase = c->phase;
+    w->printed_bytes = c->printed;
+    memcpy(w->tally, c->tally, sizeof w->tally);
+}
+
+static void suspend(const lilac_sim_worker *w, lilac_sim_cluster *c) {
+    c->shared = w->shared;
+    c->poison = w->poison;
+    c->phase = w->phase;
+    c->printed = w->printed_bytes;
+    memcpy(c->tally, w->tally, sizeof c->tally);
+}
+
+static void count_cluster(lilac_sim_worker *w) {
     const lilac_sim_program *p = w->program;
-    uint32_t blocks = p->kernel->num_ctas, waiting = 0;
-    w->place[0] = (uint32_t)(cluster % grid[0]);
-    w->place[1] = (uint32_t)(cluster / grid[0] % grid[1]);
-    w->place[2] = (uint32_t)(cluster / grid[0] / grid[1]);
-    w->phase = 0;
-    memset(w->tally, 0, sizeof w->tally);
-    lilac_sim_shared_forget(&w->shared);
-    lilac_sim_poison_forget(w);
-    for (uint32_t rank = 0; rank < blocks; rank++)
-        begin_block(w, cluster, rank);
-    do {
-        if (!run_phase(w, cluster, &waiting))
-            return false;
-        if (blocks > 1)
-            check_reached(w);
-        if (waiting)
-            pass_cluster_barrier(w);
-    } while (waiting);
-    w->counters.blocks += blocks;
-    for (uint32_t rank = 0; rank < blocks; rank++)
+    w->counters.blocks += p->kernel->num_ctas;
+    for (uint32_t rank = 0; rank < p->kernel->num_ctas; rank++)
         w->counters.instructions += w->blocks[rank].issued * p->warps;
     w->counters.selects += w->tally[TALLY_SELECT] * p->warps;
     w->counters.permutes += w->tally[TALLY_PERMUTE] * p->warps;
-    return true;
+}
+
+void lilac_sim_cluster_begin(lilac_sim_worker *w, lilac_sim_cluster *c, uint64_t number) {
+    c->number = number;
+    c->phase = 0;
+    c->printed = 0;
+    c->sleeps = false;
+    memset(c->tally, 0, sizeof c->tally);
+    lilac_sim_shared_forget(&c->shared);
+    resume(w, c);
+    lilac_sim_poison_forget(w);
+    lilac_sim_order_forget(w);
+    for (uint32_t rank = 0; rank < w->program->kernel->num_ctas; rank++)
+        begin_block(w, number, rank);
+    suspend(w, c);
+}
+
+lilac_sim_outcome lilac_sim_cluster_run(lilac_sim_worker *w, lilac_sim_cluster *c) {
+    lilac_sim_outcome outcome;
+    resume(w, c);
+    do {
+        outcome = run_phase(w, c->number);
+        if (outcome == OUTCOME_ENDED && w->program->kernel->num_ctas > 1)
+            check_reached(w);
+    } while (outcome == OUTCOME_ENDED && pass_cluster_barrier(w));
+    if (outcome == OUTCOME_ENDED)
+        count_cluster(w);
+    suspend(w, c);
+    c->sleeps = outcome == OUTCOME_SLEEPS;
+    c->version = w->snapshot.version;
+    return outcome;
 }

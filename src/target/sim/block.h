@@ -1,17 +1,20 @@
-/* A cluster in execution, and the worker that runs one cluster after another.
+/* A cluster in execution, and the worker that runs it.
  *
  * A worker owns registers, shared memory and counters; global memory is everybody's. The blocks of
- * a cluster take turns: each runs up to its next cluster barrier, then the next block does. What a
- * worker finds it keeps as records, in order; launch.c makes diagnostics of them when all workers
- * are done.
+ * a cluster take turns: each runs up to its next cluster barrier or the end of its turn, then the
+ * next block does. A cluster that waits for others is set aside, and the worker runs another one
+ * (schedule.c). What a worker finds it keeps as records; launch.c makes diagnostics of them when
+ * all workers are done.
  */
 #ifndef LILAC_SIM_BLOCK_H
 #define LILAC_SIM_BLOCK_H
 
 #include "poison.h"
+#include "races.h"
 #include "shared.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 typedef enum lilac_sim_trap_kind {
     TRAP_NONE,
@@ -24,6 +27,7 @@ typedef enum lilac_sim_trap_kind {
     TRAP_DIVISION,
     TRAP_STEP,
     TRAP_LIMIT,
+    TRAP_LIMIT_IN_LOOP,
     TRAP_INTERVAL,  /* of the access's promise */
     TRAP_RANK,      /* no such block in the cluster */
     TRAP_PREDICATE, /* differs within a warp where it must not */
@@ -53,6 +57,7 @@ typedef enum lilac_sim_finding_kind {
     FINDING_WRITE_AFTER_WRITE,
     FINDING_NOT_BEGUN, /* shared memory of a block that may not run yet, or not any more */
     FINDING_ENDED,
+    FINDING_GLOBAL_RACE,
     FINDING_KINDS
 } lilac_sim_finding_kind;
 
@@ -63,7 +68,9 @@ typedef struct lilac_sim_finding {
     uint64_t address; /* of the first byte concerned */
     uint32_t rank;    /* whose shared memory that is */
     uint32_t thread;
-    uint32_t warp, other_warp; /* of all the warps of the cluster */
+    uint32_t warp, other_warp;    /* of all the warps of the cluster */
+    uint64_t other_block;         /* of a race in global memory */
+    uint32_t other_thread, width; /* bytes of an element */
 } lilac_sim_finding;
 
 /* Findings that differ in kind or lines, kept for each kind; later ones are counted only. */
@@ -74,6 +81,7 @@ typedef struct lilac_sim_memory {
     pthread_mutex_t *atomics; /* held by the warp's instruction that is at it */
     const lilac_sim_buffer **buffers;
     uint32_t count;
+    lilac_sim_races *races;
 } lilac_sim_memory;
 
 /* The buffer that holds all of [address, address + size), or NULL. */
@@ -82,12 +90,42 @@ const lilac_sim_buffer *lilac_sim_memory_find(const lilac_sim_memory *memory, ui
 
 /* A block of the cluster that a worker runs. */
 typedef struct lilac_sim_block {
-    const lilac_sim_step *at; /* where it goes on */
-    uint64_t issued;          /* instructions of each of its warps */
+    const lilac_sim_step *at;           /* where it goes on */
+    const lilac_simt_instruction *loop; /* where its last turn ended; NULL: not in a loop */
+    uint64_t issued;                    /* instructions of each of its warps */
     bool ended;
+    bool waits;                /* at a cluster barrier */
     lilac_sim_finding reached; /* the first access to its memory by another block since the last
                                   cluster barrier; at: NULL when there was none */
 } lilac_sim_block;
+
+/* A cluster that has begun and not ended. While it runs, the worker holds these values. */
+typedef struct lilac_sim_cluster {
+    uint64_t number;
+    uint8_t *register_files; /* one a block */
+    lilac_sim_shared shared;
+    lilac_sim_poison poison;
+    struct lilac_sim_knowledge **known; /* of lilac_sim_order */
+    lilac_sim_block *blocks;            /* by rank */
+    uint32_t phase;          /* cluster barriers passed */
+    uint64_t tally[3];       /* steps of each lilac_sim_tally */
+    uint64_t printed;        /* bytes */
+    bool sleeps;             /* repeats the same state until global memory changes */
+    uint64_t version;        /* of global memory, at which it began to repeat */
+} lilac_sim_cluster;
+
+/* The state of a block at a back edge, to recognise it again (turns.c). */
+typedef struct lilac_sim_snapshot {
+    const lilac_sim_step *at;
+    uint8_t *bytes;
+    size_t capacity;
+    uint64_t visits;   /* back edges of the block in this turn */
+    uint32_t compares; /* comparisons left */
+    uint64_t version;  /* of global memory */
+    bool disturbed;    /* since then the block had an effect */
+} lilac_sim_snapshot;
+
+typedef struct lilac_sim_schedule lilac_sim_schedule;
 
 /* What a cluster printed: of the worker's text. */
 typedef struct lilac_sim_printed {
@@ -99,18 +137,38 @@ typedef struct lilac_sim_worker {
     const lilac_sim_program *program;
     const lilac_sim_launch *launch;
     const lilac_sim_memory *memory;
+    lilac_sim_schedule *schedule;
     const lilac_sim_buffer *last_buffer; /* hit by the access before */
-    uint8_t *register_files;             /* one a block of the cluster */
+    uint8_t *register_files;             /* these: of the cluster in execution */
     lilac_sim_shared shared;
     lilac_sim_poison poison;
-    lilac_sim_block *blocks; /* of the cluster, by rank */
-    uint32_t phase;          /* cluster barriers passed */
-    uint8_t *registers;      /* of the block in execution */
-    uint64_t block;          /* linear number, its program's place, its rank in the cluster */
+    lilac_sim_order order; /* what its warps know: the cluster's */
+    lilac_sim_block *blocks;
+    uint32_t phase;
+    uint8_t *registers; /* of the block in execution */
+    uint64_t block;     /* linear number, its program's place, its rank in the cluster */
     uint32_t place[3];
     uint32_t rank;
-    uint64_t issued;   /* instructions of each warp of the block */
-    uint64_t tally[3]; /* steps of each lilac_sim_tally */
+    uint64_t issued;              /* instructions of each warp of the block */
+    uint64_t tally[3];            /* of the cluster */
+    uint64_t printed_bytes;       /* of the cluster */
+    uint64_t turn_end;            /* value of issued at which the block's turn ends */
+    uint64_t look_at;             /* value of issued at which the clock is read next */
+    uint64_t look_rest;           /* instructions up to then, between turns */
+    bool changed;                 /* a byte of global memory, since this was last false */
+    bool progressed;              /* since the clock was read */
+    uint32_t fruitless;           /* turns since the last look that found progress */
+    uint64_t alive_seen;          /* when that progress was made */
+    atomic_uint_fast64_t version; /* changes of global memory by this worker; grows */
+    lilac_sim_snapshot snapshot;
+    lilac_sim_cluster **residents; /* that have begun and not ended, in turn */
+    uint32_t resident_count, resident_capacity;
+    uint32_t next_resident;
+    lilac_sim_cluster **spares; /* storage of clusters that have ended */
+    uint32_t spare_count, spare_capacity;
+    /* Under the schedule's lock: */
+    bool idle, spins, gone;
+    uint64_t idle_version; /* of global memory, when it became idle */
     lilac_sim_counters counters;
     lilac_text text; /* printed */
     lilac_sim_printed *printed;
@@ -133,15 +191,46 @@ void lilac_sim_print(lilac_sim_worker *worker, const lilac_sim_step *step);
 uint64_t lilac_sim_combine(uint64_t kind, lilac_simt_type type, uint64_t old, uint64_t value,
                            bool flush);
 
-/* block.c */
 /* The lane that a lane reads from, as PTX's shfl with all lanes and no segments; a lane whose
  * partner lies outside its warp reads itself. The lane operand counts modulo the warp. */
 uint32_t lilac_sim_partner(uint64_t kind, uint32_t lane, uint32_t operand, uint32_t warp_size);
+
+/* Global memory has changed: blocks that wait for it look again. */
+static inline void lilac_sim_worker_publish(lilac_sim_worker *worker) {
+    if (worker->changed) {
+        uint64_t version = atomic_load_explicit(&worker->version, memory_order_relaxed);
+        atomic_store_explicit(&worker->version, version + 1, memory_order_release);
+    }
+}
+
+/* ---- turns.c ---------------------------------------------------------------------------- */
+
+typedef enum lilac_sim_outcome {
+    OUTCOME_GOES_ON,
+    OUTCOME_TRAPPED,
+    OUTCOME_ENDED,
+    OUTCOME_WAITS, /* a block: at a cluster barrier */
+    OUTCOME_YIELDS,
+    OUTCOME_SLEEPS
+} lilac_sim_outcome;
+
+/* At the back edge of a while loop: does the block's turn end? */
+lilac_sim_outcome lilac_sim_turn_back(lilac_sim_worker *worker, const lilac_sim_step *step);
+/* At the back edge of a counted loop, when issued has reached look_at. False: the launch stops. */
+bool lilac_sim_turn_look(lilac_sim_worker *worker, bool in_while);
+
+/* ---- block.c ---------------------------------------------------------------------------- */
+
 void lilac_sim_worker_init(lilac_sim_worker *worker, const lilac_sim_program *program,
                            const lilac_sim_launch *launch, const lilac_sim_memory *memory);
 void lilac_sim_worker_clear(lilac_sim_worker *worker);
-/* Runs one cluster; false after a trap, which is in worker->trap. */
-LILAC_MUST_USE bool lilac_sim_worker_run(lilac_sim_worker *worker, uint64_t cluster);
+/* Storage for a cluster, which begins with lilac_sim_cluster_begin. */
+lilac_sim_cluster *lilac_sim_cluster_create(lilac_sim_worker *worker);
+void lilac_sim_cluster_destroy(lilac_sim_cluster *cluster);
+void lilac_sim_cluster_begin(lilac_sim_worker *worker, lilac_sim_cluster *cluster, uint64_t number);
+/* Goes on with a cluster up to its end, a trap (in worker->trap) or the end of its turn: the
+ * outcome is never GOES_ON or WAITS. */
+lilac_sim_outcome lilac_sim_cluster_run(lilac_sim_worker *worker, lilac_sim_cluster *cluster);
 /* Always false. */
 bool lilac_sim_worker_trap(lilac_sim_worker *worker, lilac_sim_trap_kind kind,
                            const lilac_sim_step *step, uint32_t thread);

@@ -7,10 +7,13 @@
 typedef struct counter_name {
     const char *name; /* of the field, spaces for underlines in text */
     size_t offset;
+    bool finding; /* not 0: something is wrong */
 } counter_name;
 
 #define COUNTER(field)                                                                             \
-    { #field, offsetof(lilac_sim_counters, field) }
+    { #field, offsetof(lilac_sim_counters, field), false }
+#define FINDING(field)                                                                             \
+    { #field, offsetof(lilac_sim_counters, field), true }
 
 static const counter_name names[] = {
     COUNTER(blocks),
@@ -40,8 +43,8 @@ static const counter_name names[] = {
     COUNTER(group_barriers),
     COUNTER(cluster_barriers),
     COUNTER(atomics),
-    COUNTER(races),
-    COUNTER(uninitialised_reads),
+    FINDING(races),
+    FINDING(uninitialised_reads),
 };
 enum { NAMES = sizeof names / sizeof *names };
 
@@ -57,11 +60,15 @@ static void print_line(lilac_text *out, const char *name, uint64_t value) {
     lilac_text_clear(&line);
 }
 
-void lilac_sim_counters_print(lilac_text *out, const lilac_sim_counters *counters) {
+void lilac_sim_counters_print(lilac_text *out, const lilac_sim_counters *counters, bool zeros) {
     for (size_t k = 0; k < NAMES; k++)
-        print_line(out, names[k].name, value_of(counters, &names[k]));
+        if (names[k].finding && (zeros || value_of(counters, &names[k])))
+            print_line(out, names[k].name, value_of(counters, &names[k]));
+    for (size_t k = 0; k < NAMES; k++)
+        if (!names[k].finding && (zeros || value_of(counters, &names[k])))
+            print_line(out, names[k].name, value_of(counters, &names[k]));
     for (uint32_t k = 0; k < LILAC_SIM_WIDTHS; k++)
-        if (counters->access_bits[k])
+        if (zeros || counters->access_bits[k])
             lilac_text_printf(out, "accesses of %3u bits     %12llu\n", 8u << k,
                               (unsigned long long)counters->access_bits[k]);
 }

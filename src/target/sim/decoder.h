@@ -31,6 +31,7 @@ typedef struct lilac_sim_decoder {
     lilac_sim_span *loops; /* around the place of the walk */
     uint32_t loop_depth;   /* of the walk */
     uint32_t depth;        /* deepest */
+    uint32_t whiles;       /* while loops around the place of the walk */
     bool changed;
     bool failed;
     uint32_t *free_arrays[4]; /* by size class */

@@ -93,13 +93,14 @@ void lilac_sim_print(lilac_sim_worker *w, const lilac_sim_step *s) {
             w->printed = lilac_heap_grow(w->printed, sizeof *w->printed * w->printed_capacity);
         }
         w->printed[w->printed_count++] =
-            (lilac_sim_printed){.cluster = cluster, .begin = w->text.length};
+            (lilac_sim_printed){.cluster = cluster, .begin = w->text.length, .end = w->text.length};
     }
     lilac_sim_printed *printed = &w->printed[w->printed_count - 1];
     for (uint32_t t = 0; t < w->program->threads; t++) {
         bool active = access->predicate == LILAC_SIM_NONE || w->registers[access->predicate + t];
-        if (active && w->text.length - printed->begin < MOST_TEXT)
+        if (active && w->printed_bytes + w->text.length - printed->end < MOST_TEXT)
             print_thread(w, s, t);
     }
+    w->printed_bytes += w->text.length - printed->end;
     printed->end = w->text.length;
 }

@@ -5,10 +5,10 @@
  * a cluster traps, every one before it is still run, so that the first one to trap is the same each
  * time. */
 #include "report.h"
+#include "schedule.h"
 
 #include <assert.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -92,50 +92,6 @@ static bool collect_buffers(lilac_context *context, const lilac_sim_launch *laun
 
 /* ---- workers ---------------------------------------------------------------------------- */
 
-typedef struct schedule {
-    lilac_sim_worker *workers;
-    uint64_t clusters;
-    atomic_uint_fast64_t next;  /* cluster to take */
-    atomic_uint_fast64_t first; /* to trap so far; clusters: none */
-} schedule;
-
-typedef struct job {
-    schedule *schedule;
-    lilac_sim_worker *worker;
-    pthread_t thread;
-} job;
-
-static void *run_clusters(void *argument) {
-    job *j = argument;
-    schedule *s = j->schedule;
-    for (;;) {
-        uint64_t cluster = atomic_fetch_add(&s->next, 1);
-        if (cluster >= s->clusters || cluster > atomic_load(&s->first))
-            return NULL;
-        if (lilac_sim_worker_run(j->worker, cluster))
-            continue;
-        uint_fast64_t first = atomic_load(&s->first);
-        while (cluster < first && !atomic_compare_exchange_weak(&s->first, &first, cluster))
-            ;
-        return NULL; /* later clusters are of no interest, earlier ones are taken */
-    }
-}
-
-/* Runs all on `count` threads, this one included; on fewer when the system has no more. */
-static void run_workers(schedule *s, uint32_t count) {
-    job *jobs = lilac_heap_grow(NULL, sizeof *jobs * count);
-    uint32_t started = 1;
-    for (uint32_t k = 0; k < count; k++)
-        jobs[k] = (job){.schedule = s, .worker = &s->workers[k]};
-    while (started < count &&
-           pthread_create(&jobs[started].thread, NULL, run_clusters, &jobs[started]) == 0)
-        started++;
-    run_clusters(&jobs[0]);
-    for (uint32_t k = 1; k < started; k++)
-        pthread_join(jobs[k].thread, NULL);
-    lilac_heap_free(jobs);
-}
-
 static uint32_t choose_threads(const lilac_sim_launch *launch, uint64_t clusters) {
     uint64_t threads = launch->threads;
     if (threads == 0) {
@@ -158,14 +114,36 @@ static void add_counters(lilac_sim_counters *sum, const lilac_sim_counters *part
     memcpy(sum, to, sizeof to);
 }
 
+static int by_cluster(const void *a, const void *b) {
+    const lilac_sim_printed *x = a, *y = b;
+    if (x->cluster != y->cluster)
+        return x->cluster < y->cluster ? -1 : 1;
+    return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
 static bool same_finding(const lilac_sim_finding *a, const lilac_sim_finding *b) {
     return a->kind == b->kind && a->at == b->at && a->other == b->other;
 }
 
-/* The launch's first findings: each worker's are in order of clusters, and no cluster has two
- * workers, so the least cluster among their heads is next. */
+/* A worker's findings and texts in order of clusters; those of one cluster stay in their order. */
+static void sort_records(lilac_sim_worker *w) {
+    uint32_t ctas = w->program->kernel->num_ctas;
+    for (uint32_t k = 1; k < w->finding_count; k++) {
+        lilac_sim_finding finding = w->findings[k];
+        uint32_t at = k;
+        for (; at > 0 && w->findings[at - 1].block / ctas > finding.block / ctas; at--)
+            w->findings[at] = w->findings[at - 1];
+        w->findings[at] = finding;
+    }
+    if (w->printed_count > 1)
+        qsort(w->printed, w->printed_count, sizeof *w->printed, by_cluster);
+}
+
+/* The launch's first findings: no cluster has two workers, so the least cluster among the heads of
+ * their sorted lists is next. */
 static void report_findings(lilac_context *context, const lilac_sim_launch *launch,
-                            const lilac_sim_memory *memory, const schedule *s, uint32_t count) {
+                            const lilac_sim_memory *memory, const lilac_sim_schedule *s,
+                            uint32_t count) {
     lilac_sim_finding told[FINDING_KINDS * LILAC_SIM_FINDINGS];
     uint32_t told_count = 0, told_of[FINDING_KINDS] = {0};
     uint32_t *head = lilac_heap_grow(NULL, sizeof *head * count);
@@ -196,8 +174,8 @@ static void report_findings(lilac_context *context, const lilac_sim_launch *laun
 }
 
 /* What the clusters printed, in their order, up to the first that trapped. */
-static void give_printed(lilac_context *context, const lilac_sim_launch *launch, const schedule *s,
-                         uint32_t count) {
+static void give_printed(lilac_context *context, const lilac_sim_launch *launch,
+                         const lilac_sim_schedule *s, uint32_t count) {
     lilac_text gathered = {0}, *out = launch->printed ? launch->printed : &gathered;
     uint32_t *head = lilac_heap_grow(NULL, sizeof *head * count);
     memset(head, 0, sizeof *head * count);
@@ -224,33 +202,64 @@ static void give_printed(lilac_context *context, const lilac_sim_launch *launch,
     lilac_heap_free(head);
 }
 
+/* How many clusters a worker holds at most: together they take a gibibyte. */
+static uint32_t most_residents(const lilac_sim_program *program, uint32_t workers) {
+    enum { STATE = 27, LEAST = 4, MOST = 1 << 16 }; /* bytes for a byte of shared memory */
+    uint64_t each = program->register_bytes + (uint64_t)program->kernel->shared_bytes * STATE + 1;
+    uint64_t most = (UINT64_C(1) << 30) / workers / (each * program->kernel->num_ctas);
+    return most < LEAST ? LEAST : most > MOST ? MOST : (uint32_t)most;
+}
+
+/* The traps, or the loops that do not end; false when the launch has failed. */
+static bool report_end(lilac_context *context, const lilac_sim_launch *launch,
+                       const lilac_sim_memory *memory, const lilac_sim_schedule *s) {
+    uint64_t first = atomic_load(&s->first);
+    for (uint32_t k = 0; k < s->count; k++) {
+        const lilac_sim_worker *w = &s->workers[k];
+        if (w->trap.kind != TRAP_NONE && w->trap.block / launch->kernel->num_ctas == first)
+            lilac_sim_report_trap(context, launch, memory, &w->trap);
+    }
+    if (first == s->clusters && atomic_load(&s->stall) != STALL_NONE)
+        lilac_sim_report_stall(context, launch, s);
+    return first == s->clusters && atomic_load(&s->stall) == STALL_NONE;
+}
+
 static bool run_program(lilac_context *context, const lilac_sim_launch *launch,
                         const lilac_sim_program *program, const lilac_sim_memory *memory,
                         uint64_t clusters, lilac_sim_counters *counters) {
-    uint32_t count = choose_threads(launch, clusters);
-    schedule s = {.clusters = clusters};
+    lilac_sim_schedule s = {.launch = launch,
+                            .count = choose_threads(launch, clusters),
+                            .clusters = clusters,
+                            .started = lilac_sim_now()};
+    s.most_residents = most_residents(program, s.count);
     atomic_init(&s.next, 0);
     atomic_init(&s.first, clusters);
-    s.workers = lilac_heap_grow(NULL, sizeof *s.workers * count);
-    for (uint32_t k = 0; k < count; k++)
+    atomic_init(&s.ended, 0);
+    atomic_init(&s.alive, s.started);
+    atomic_init(&s.report_at, s.started);
+    atomic_init(&s.stall, STALL_NONE);
+    pthread_mutex_init(&s.lock, NULL);
+    s.workers = lilac_heap_grow(NULL, sizeof *s.workers * s.count);
+    for (uint32_t k = 0; k < s.count; k++) {
         lilac_sim_worker_init(&s.workers[k], program, launch, memory);
-    run_workers(&s, count);
-
-    uint64_t first = atomic_load(&s.first);
-    give_printed(context, launch, &s, count);
-    report_findings(context, launch, memory, &s, count);
-    for (uint32_t k = 0; k < count; k++) {
-        const lilac_sim_worker *w = &s.workers[k];
-        if (w->trap.kind != TRAP_NONE && w->trap.block / program->kernel->num_ctas == first)
-            lilac_sim_report_trap(context, launch, memory, &w->trap);
-        add_counters(counters, &w->counters);
+        s.workers[k].schedule = &s;
     }
-    for (uint32_t k = 0; k < count; k++)
+    lilac_sim_schedule_run(&s);
+
+    for (uint32_t k = 0; k < s.count; k++) {
+        sort_records(&s.workers[k]);
+        add_counters(counters, &s.workers[k].counters);
+    }
+    give_printed(context, launch, &s, s.count);
+    report_findings(context, launch, memory, &s, s.count);
+    bool done = report_end(context, launch, memory, &s);
+    for (uint32_t k = 0; k < s.count; k++)
         lilac_sim_worker_clear(&s.workers[k]);
     lilac_heap_free(s.workers);
-    if (first < clusters)
+    pthread_mutex_destroy(&s.lock);
+    if (!done)
         *counters = (lilac_sim_counters){0};
-    return first == clusters;
+    return done;
 }
 
 bool lilac_sim_run(lilac_context *context, const lilac_sim_launch *launch,
@@ -263,12 +272,16 @@ bool lilac_sim_run(lilac_context *context, const lilac_sim_launch *launch,
         return false;
     uint64_t clusters = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     pthread_mutex_t atomics = PTHREAD_MUTEX_INITIALIZER;
-    lilac_sim_memory memory = {.atomics = &atomics};
+    lilac_sim_races races = {0};
+    lilac_sim_memory memory = {.atomics = &atomics, .races = &races};
     lilac_sim_program program = {0};
-    bool done =
-        collect_buffers(context, launch, &memory) &&
-        lilac_sim_program_init(&program, context, launch) &&
-        (clusters == 0 || run_program(context, launch, &program, &memory, clusters, counters));
+    bool done = collect_buffers(context, launch, &memory) &&
+                lilac_sim_program_init(&program, context, launch);
+    if (done && clusters) {
+        lilac_sim_races_init(&races, &program, launch, &memory, choose_threads(launch, clusters));
+        done = run_program(context, launch, &program, &memory, clusters, counters);
+        lilac_sim_races_clear(&races, launch);
+    }
     lilac_sim_program_clear(&program);
     lilac_heap_free(memory.buffers);
     return done;

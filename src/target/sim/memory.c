@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+enum { MAX_ACCESS = 64 }; /* bytes */
+
 static void note_address(lilac_sim_active *lanes, uint32_t thread, uint64_t address) {
     uint32_t k = lanes->count++;
     lanes->thread[k] = thread;
@@ -193,6 +195,66 @@ bool lilac_sim_resolve_global(lilac_sim_worker *w, const lilac_sim_step *step,
     return true;
 }
 
+/* Does a lane store other bytes than memory holds? */
+static bool stores_change(const uint8_t *registers, const lilac_sim_access *access,
+                          const lilac_sim_active *lanes) {
+    uint32_t width = access->width;
+    for (uint32_t l = 0; l < lanes->count; l++)
+        for (uint32_t k = 0; k < access->count; k++)
+            if (memcmp(lanes->host[l] + (size_t)k * width,
+                       registers + access->values[k] + (size_t)lanes->thread[l] * width, width))
+                return true;
+    return false;
+}
+
+/* What all lanes load from one address: one value, also when another block stores there meanwhile,
+ * and the same for all warps of a step. */
+typedef struct uniform_load {
+    uint64_t address;
+    bool valid;
+    uint8_t bytes[MAX_ACCESS];
+} uniform_load;
+
+static void load_once(uniform_load *load, lilac_sim_active *lanes, uint32_t size) {
+    if (lanes->least != lanes->greatest)
+        return;
+    if (!load->valid || load->address != lanes->least) {
+        memcpy(load->bytes, lanes->host[0], size);
+        load->address = lanes->least;
+        load->valid = true;
+    }
+    for (uint32_t l = 0; l < lanes->count; l++)
+        lanes->host[l] = load->bytes;
+}
+
+/* Moves a warp's data, with the accounts of who wrote and read what. */
+static void move(lilac_sim_worker *w, const lilac_sim_step *step, lilac_sim_active *lanes,
+                 const lilac_sim_buffer *const *buffers, uint32_t size, uniform_load *once) {
+    const lilac_sim_access *access = &w->program->accesses[step->access];
+    bool load = step->kind == STEP_LOAD_GLOBAL;
+    uint64_t stripes;
+    bool watched = lilac_sim_races_open(w, lanes, buffers, size, &stripes);
+    if (watched && load)
+        lilac_sim_races_load(w, step, lanes, buffers, size);
+    if (load)
+        load_once(once, lanes, size);
+    else
+        w->changed = w->changed || stores_change(w->registers, access, lanes);
+    if (watched && !load)
+        lilac_sim_races_store(w, step, lanes, buffers, size);
+    else
+        lilac_sim_move(w->registers, access, lanes, load);
+    if (load)
+        lilac_sim_check_global_written(w, step, lanes, buffers, size);
+    for (uint32_t l = 0; l < lanes->count && !load; l++)
+        if (buffers[l]->written)
+            memset(buffers[l]->written + (lanes->address[l] - buffers[l]->address), 1, size);
+    if (!load)
+        lilac_sim_worker_publish(w);
+    if (watched)
+        lilac_sim_races_close(w, step, stripes);
+}
+
 bool lilac_sim_access_global(lilac_sim_worker *w, const lilac_sim_step *step) {
     const lilac_sim_access *access = &w->program->accesses[step->access];
     const lilac_sim_buffer *buffers[MAX_LANES];
@@ -200,6 +262,7 @@ bool lilac_sim_access_global(lilac_sim_worker *w, const lilac_sim_step *step) {
     uint32_t size = access->count * access->width;
     lilac_sim_counters *c = &w->counters;
     lilac_sim_active lanes;
+    uniform_load once = {.valid = false};
     if (load)
         lilac_sim_give_others(w, access);
     for (uint32_t warp = 0; warp < w->program->warps; warp++) {
@@ -213,14 +276,7 @@ bool lilac_sim_access_global(lilac_sim_worker *w, const lilac_sim_step *step) {
         *(load ? &c->global_load_sectors : &c->global_store_sectors) += sectors;
         *(load ? &c->global_load_bytes : &c->global_store_bytes) += (uint64_t)lanes.count * size;
         c->access_bits[__builtin_ctz(size)]++;
-        lilac_sim_move(w->registers, access, &lanes, load);
-        if (load) {
-            lilac_sim_check_global_written(w, step, &lanes, buffers, size);
-            continue;
-        }
-        for (uint32_t l = 0; l < lanes.count; l++)
-            if (buffers[l]->written)
-                memset(buffers[l]->written + (lanes.address[l] - buffers[l]->address), 1, size);
+        move(w, step, &lanes, buffers, size, &once);
     }
     return true;
 }

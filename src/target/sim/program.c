@@ -380,6 +380,7 @@ static void emit_loop(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     *next = bounds;
     next->kind = STEP_LOOP_NEXT;
     next->target = first;
+    next->in_while = d->whiles > 0;
     bounds.target = p->step_count;
     p->steps[begin] = bounds;
     place(d, i->result, i->result_count);
@@ -426,6 +427,7 @@ static void emit_while(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     place(d, i->result, i->result_count);
     add_copies(d, i, before->argument, i->operands, i->operand_count);
     uint32_t first = p->step_count;
+    d->whiles++;
     emit_body(d, before);
     const lilac_simt_instruction *condition = before->last;
     add_copies(d, condition, i->result, condition->operands + 1, i->result_count);
@@ -435,6 +437,7 @@ static void emit_while(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     emit_body(d, after);
     add_copies(d, after->last, before->argument, after->last->operands, i->operand_count);
     release(d, d->number - 1);
+    d->whiles--;
     add_step(d, STEP_JUMP_BACK, i)->target = first;
     p->steps[branch].target = p->step_count;
     d->number++;

@@ -47,7 +47,7 @@ typedef enum lilac_sim_step_kind {
     STEP_LOOP_NEXT,  /* the same operands; to target when there is another iteration */
     STEP_BRANCH,     /* to target when condition a is false */
     STEP_JUMP,
-    STEP_JUMP_BACK, /* checks the instruction limit */
+    STEP_JUMP_BACK, /* of a while loop */
     STEP_END
 } lilac_sim_step_kind;
 
@@ -74,7 +74,8 @@ typedef struct lilac_sim_step {
     uint8_t varies;      /* bit k: operand k may differ between threads; and see STEP_FLUSHED */
     uint8_t entry_bytes; /* of the result, for fill */
     uint8_t tally;
-    bool fill; /* copy entry 0 of the result to all */
+    bool fill;     /* copy entry 0 of the result to all */
+    bool in_while; /* of STEP_LOOP_NEXT: in a while loop */
     uint32_t n;
     uint32_t out, a, b, c;
     uint32_t target; /* step to go to */

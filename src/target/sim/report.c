@@ -2,23 +2,29 @@
  * much. The diagnostic's location is the instruction's, so its line is the user's. */
 #include "report.h"
 
-#define NOWHERE ((lilac_position){0})
-#define NEAR    (UINT64_C(1) << 35) /* half of what lilac_sim_place leaves between buffers */
+#define NOWHERE    ((lilac_position){0})
+#define NEAR       (UINT64_C(1) << 35) /* half of what lilac_sim_place leaves between buffers */
+#define NULL_REACH (INT64_C(1) << 32)
 
 static const char *name_of(const lilac_simt_instruction *instruction) {
     return lilac_simt_op_info_get((lilac_simt_opcode)instruction->code)->name;
 }
 
-/* "block (3, 0, 0), thread 17", with the rank where a program has several blocks. */
-static void put_place(lilac_text *out, const lilac_sim_launch *launch, uint64_t block,
-                      uint32_t thread) {
+/* "block (3, 0, 0)", with the rank where a program has several blocks. */
+static void put_block(lilac_text *out, const lilac_sim_launch *launch, uint64_t block) {
     uint32_t ctas = launch->kernel->num_ctas;
     uint64_t program = block / ctas, x = launch->grid[0], y = launch->grid[1];
-    lilac_text_printf(out, "block (%llu, %llu, %llu), ", (unsigned long long)(program % x),
+    lilac_text_printf(out, "block (%llu, %llu, %llu)", (unsigned long long)(program % x),
                       (unsigned long long)(program / x % y), (unsigned long long)(program / x / y));
     if (ctas > 1)
-        lilac_text_printf(out, "rank %llu, ", (unsigned long long)(block % ctas));
-    lilac_text_printf(out, "thread %u", thread);
+        lilac_text_printf(out, ", rank %llu", (unsigned long long)(block % ctas));
+}
+
+/* "block (3, 0, 0), thread 17" */
+static void put_place(lilac_text *out, const lilac_sim_launch *launch, uint64_t block,
+                      uint32_t thread) {
+    put_block(out, launch, block);
+    lilac_text_printf(out, ", thread %u", thread);
 }
 
 static uint64_t distance(const lilac_sim_buffer *buffer, uint64_t address) {
@@ -28,15 +34,48 @@ static uint64_t distance(const lilac_sim_buffer *buffer, uint64_t address) {
     return offset > buffer->size ? offset - buffer->size : 0;
 }
 
-/* "it begins 12 bytes past the end of 'x' (4096 bytes)"; a buffer far away says nothing. */
-static void put_nearest(lilac_text *out, const lilac_sim_memory *memory, uint64_t address,
-                        uint32_t size) {
+/* The buffer next to an address, or NULL when all are far away. */
+static const lilac_sim_buffer *find_nearest(const lilac_sim_memory *memory, uint64_t address) {
     const lilac_sim_buffer *nearest = NULL;
     for (uint32_t k = 0; k < memory->count; k++)
         if (!nearest || distance(memory->buffers[k], address) < distance(nearest, address))
             nearest = memory->buffers[k];
-    if (!nearest || distance(nearest, address) > NEAR) {
-        lilac_text_puts(out, address < 4096 ? "; it is null or next to it" : "; none is near");
+    return nearest && distance(nearest, address) <= NEAR ? nearest : NULL;
+}
+
+/* Is the address a null pointer, or one with an offset? */
+static bool is_null(const lilac_sim_memory *memory, uint64_t address) {
+    int64_t offset = (int64_t)address;
+    return offset > -NULL_REACH && offset < NULL_REACH && !find_nearest(memory, address);
+}
+
+/* "ld.global of 4 bytes through a null pointer, 16 bytes behind it", and the parameters that are
+ * null. */
+static void report_null(lilac_context *context, const lilac_sim_launch *launch,
+                        const lilac_sim_trap *trap) {
+    const lilac_simt_kernel *kernel = launch->kernel;
+    int64_t offset = (int64_t)trap->address;
+    lilac_text text = {0};
+    put_place(&text, launch, trap->block, trap->thread);
+    lilac_text_printf(&text, ": %s of %u bytes through a null pointer", name_of(trap->at),
+                      trap->size);
+    if (offset)
+        lilac_text_printf(&text, ", %lld bytes %s it", (long long)(offset < 0 ? -offset : offset),
+                          offset < 0 ? "before" : "past");
+    lilac_error(context, NOWHERE, trap->at->location, "null-pointer", "%s", lilac_text_get(&text));
+    for (uint32_t k = 0; k < kernel->parameter_count; k++)
+        if (kernel->parameters[k].is_pointer && launch->arguments[k] == 0)
+            lilac_note(context, NOWHERE, 0, "parameter '%s' is null",
+                       kernel->parameters[k].name ? kernel->parameters[k].name : "?");
+    lilac_text_clear(&text);
+}
+
+/* "it begins 12 bytes past the end of 'x' (4096 bytes)"; a buffer far away says nothing. */
+static void put_nearest(lilac_text *out, const lilac_sim_memory *memory, uint64_t address,
+                        uint32_t size) {
+    const lilac_sim_buffer *nearest = find_nearest(memory, address);
+    if (!nearest) {
+        lilac_text_puts(out, "; none is near");
         return;
     }
     const char *name = nearest->name ? nearest->name : "?";
@@ -95,6 +134,7 @@ static const char *trap_id(lilac_sim_trap_kind kind) {
         [TRAP_DIVISION] = "division-by-zero",
         [TRAP_STEP] = "loop-step",
         [TRAP_LIMIT] = "instruction-limit",
+        [TRAP_LIMIT_IN_LOOP] = "instruction-limit",
         [TRAP_INTERVAL] = "outside-interval",
         [TRAP_RANK] = "out-of-bounds",
         [TRAP_PREDICATE] = "divergent-predicate",
@@ -104,11 +144,128 @@ static const char *trap_id(lilac_sim_trap_kind kind) {
     return ids[kind];
 }
 
+static void report_limit(lilac_context *context, const lilac_sim_launch *launch,
+                         const lilac_sim_trap *trap) {
+    lilac_text text = {0};
+    put_block(&text, launch, trap->block);
+    if (trap->kind == TRAP_LIMIT_IN_LOOP)
+        lilac_text_puts(&text, ": this loop still runs when the block reaches its limit of ");
+    else
+        lilac_text_printf(&text, ": the block reaches %s with its limit of ", name_of(trap->at));
+    lilac_text_printf(&text, "%llu instructions",
+                      (unsigned long long)(launch->instruction_limit ? launch->instruction_limit
+                                                                     : LILAC_SIM_LIMIT));
+    lilac_error(context, NOWHERE, trap->at->location, trap_id(trap->kind), "%s",
+                lilac_text_get(&text));
+    lilac_note(context, NOWHERE, 0,
+               "the limit counts instructions of all warps of the block; --limit N sets it");
+    lilac_text_clear(&text);
+}
+
+/* ---- loops that do not end -------------------------------------------------------------- */
+
+/* The resident cluster with the least number that is at least `from`, or NULL. */
+static const lilac_sim_cluster *next_resident(const lilac_sim_schedule *s, uint64_t from) {
+    const lilac_sim_cluster *least = NULL;
+    for (uint32_t k = 0; k < s->count; k++) {
+        for (uint32_t r = 0; r < s->workers[k].resident_count; r++) {
+            const lilac_sim_cluster *c = s->workers[k].residents[r];
+            if (c->number >= from && (!least || c->number < least->number))
+                least = c;
+        }
+    }
+    return least;
+}
+
+/* The first block of the cluster that is in a loop; num_ctas: none. */
+static uint32_t looping_rank(const lilac_sim_cluster *cluster, uint32_t ctas) {
+    uint32_t rank = 0;
+    while (rank < ctas && (cluster->blocks[rank].ended || !cluster->blocks[rank].loop))
+        rank++;
+    return rank;
+}
+
+static void put_stall(lilac_text *out, const lilac_sim_launch *launch, lilac_sim_stall stall) {
+    if (stall == STALL_REPEATS)
+        lilac_text_puts(out, ": this loop does not end: it repeats the same state, and no block "
+                             "that has begun changes global memory any more");
+    else
+        lilac_text_printf(out,
+                          ": this loop does not seem to end: for %g s, no block has ended and no "
+                          "byte of global memory has changed",
+                          launch->stall_seconds > 0 ? launch->stall_seconds
+                                                    : (double)LILAC_SIM_STALL_SECONDS);
+}
+
+/* One note a further loop, for the first few. */
+static void note_loops(lilac_context *context, const lilac_sim_launch *launch,
+                       const lilac_sim_schedule *s, const lilac_sim_cluster *cluster,
+                       uint64_t *stuck) {
+    enum { MOST = 4 };
+    const lilac_simt_instruction *seen[MOST + 1];
+    uint32_t count = 0, ctas = launch->kernel->num_ctas;
+    for (*stuck = 0; cluster; cluster = next_resident(s, cluster->number + 1)) {
+        uint32_t rank = looping_rank(cluster, ctas), k = 0;
+        ++*stuck;
+        if (rank == ctas || count > MOST)
+            continue;
+        const lilac_simt_instruction *loop = cluster->blocks[rank].loop;
+        while (k < count && seen[k] != loop)
+            k++;
+        if (k < count)
+            continue;
+        seen[count++] = loop;
+        if (count == 1) /* the diagnostic itself */
+            continue;
+        lilac_text text = {0};
+        put_block(&text, launch, cluster->number * ctas + rank);
+        lilac_note(context, NOWHERE, loop->location, "%s is in this loop", lilac_text_get(&text));
+        lilac_text_clear(&text);
+    }
+}
+
+void lilac_sim_report_stall(lilac_context *context, const lilac_sim_launch *launch,
+                            const lilac_sim_schedule *s) {
+    uint32_t ctas = launch->kernel->num_ctas, rank = ctas;
+    uint64_t stuck, next = atomic_load(&s->next);
+    const lilac_sim_cluster *cluster = next_resident(s, 0);
+    while (cluster && (rank = looping_rank(cluster, ctas)) == ctas)
+        cluster = next_resident(s, cluster->number + 1);
+    lilac_text text = {0};
+    if (cluster)
+        put_block(&text, launch, cluster->number * ctas + rank);
+    put_stall(&text, launch, (lilac_sim_stall)atomic_load(&s->stall));
+    lilac_error(context, NOWHERE,
+                cluster ? cluster->blocks[rank].loop->location : launch->kernel->location,
+                "endless-loop", "%s", lilac_text_get(&text));
+    note_loops(context, launch, s, cluster, &stuck);
+    if (stuck > 1)
+        lilac_note(context, NOWHERE, 0, "%llu blocks have begun and not ended",
+                   (unsigned long long)stuck);
+    if (next < s->clusters)
+        lilac_note(context, NOWHERE, 0,
+                   "%llu blocks have not begun: the simulator holds at most %u at a time",
+                   (unsigned long long)(s->clusters - next), s->most_residents * s->count);
+    lilac_note(context, NOWHERE, 0,
+               "--limit N runs every block for up to N instructions, whatever time that takes");
+    lilac_text_clear(&text);
+}
+
+/* ---- traps ------------------------------------------------------------------------------ */
+
 void lilac_sim_report_trap(lilac_context *context, const lilac_sim_launch *launch,
                            const lilac_sim_memory *memory, const lilac_sim_trap *trap) {
     lilac_text text = {0};
     const char *name = name_of(trap->at);
     unsigned long long address = trap->address;
+    if (trap->kind == TRAP_LIMIT || trap->kind == TRAP_LIMIT_IN_LOOP) {
+        report_limit(context, launch, trap);
+        return;
+    }
+    if (trap->kind == TRAP_GLOBAL_BOUNDS && is_null(memory, trap->address)) {
+        report_null(context, launch, trap);
+        return;
+    }
     put_place(&text, launch, trap->block, trap->thread);
     lilac_text_puts(&text, ": ");
     switch (trap->kind) {
@@ -170,9 +327,6 @@ void lilac_sim_report_trap(lilac_context *context, const lilac_sim_launch *launc
         lilac_text_puts(&text, "the loop's step is not positive");
         break;
     default:
-        lilac_text_printf(&text, "the block ran longer than the limit of %llu instructions",
-                          (unsigned long long)(launch->instruction_limit ? launch->instruction_limit
-                                                                         : UINT64_C(1) << 36));
         break;
     }
     lilac_error(context, NOWHERE, trap->at->location, trap_id(trap->kind), "%s",
@@ -236,6 +390,33 @@ static void report_race(lilac_context *context, const lilac_sim_launch *launch,
     note_other(context, launch, finding, after_read ? "read" : "written");
 }
 
+/* What an access to global memory does to it. */
+static const char *verb_of(const lilac_simt_instruction *instruction) {
+    return instruction->code == LILAC_SIMT_OP_LD_GLOBAL   ? "reads"
+           : instruction->code == LILAC_SIMT_OP_ST_GLOBAL ? "writes"
+                                                          : "changes";
+}
+
+static void report_global_race(lilac_context *context, const lilac_sim_launch *launch,
+                               const lilac_sim_memory *memory, const lilac_sim_finding *finding,
+                               lilac_text *text) {
+    const lilac_sim_buffer *buffer = lilac_sim_memory_find(memory, finding->address, 1);
+    uint64_t offset = finding->address - buffer->address;
+    const char *name = buffer->name ? buffer->name : "?";
+    lilac_text_printf(text, ": %s %s ", name_of(finding->at), verb_of(finding->at));
+    if (offset % finding->width == 0)
+        lilac_text_printf(text, "element %llu of '%s'",
+                          (unsigned long long)(offset / finding->width), name);
+    else
+        put_address(text, memory, finding->address);
+    lilac_text_printf(text, ", which %s in ", name_of(finding->other));
+    put_place(text, launch, finding->other_block, finding->other_thread);
+    lilac_warning(context, NOWHERE, finding->at->location, "global-race",
+                  "%s %s; nothing orders the two", lilac_text_get(text), verb_of(finding->other));
+    lilac_note(context, NOWHERE, finding->other->location, "%s %s it here", name_of(finding->other),
+               verb_of(finding->other));
+}
+
 void lilac_sim_report_finding(lilac_context *context, const lilac_sim_launch *launch,
                               const lilac_sim_memory *memory, const lilac_sim_finding *finding) {
     lilac_text text = {0};
@@ -248,6 +429,9 @@ void lilac_sim_report_finding(lilac_context *context, const lilac_sim_launch *la
     case FINDING_NOT_BEGUN:
     case FINDING_ENDED:
         report_lifetime(context, finding, &text);
+        break;
+    case FINDING_GLOBAL_RACE:
+        report_global_race(context, launch, memory, finding, &text);
         break;
     default:
         report_race(context, launch, finding, &text);

@@ -88,6 +88,10 @@ static void advance(lilac_sim_shared *s) {
     s->epoch = 1;
 }
 
+void lilac_sim_shared_tick(lilac_sim_shared *s) {
+    advance(s);
+}
+
 static void raise_floor(lilac_sim_shared *s) {
     s->floor = s->epoch;
     s->reader_count = 1;

@@ -65,6 +65,9 @@ void lilac_sim_shared_forget(lilac_sim_shared *shared);
 /* A barrier of `count` warps, numbered over the cluster. */
 void lilac_sim_shared_order(lilac_sim_shared *shared, const uint32_t *warps, uint32_t count);
 
+/* Begins an epoch without ordering anything. */
+void lilac_sim_shared_tick(lilac_sim_shared *shared);
+
 /* The accounts of an access of a warp to `size` bytes from `at` on; `conflict` (NULL: not wanted)
  * is set to the first conflict with another warp's access, if there is one. */
 void lilac_sim_shared_read(lilac_sim_shared *shared, uint64_t at, uint32_t size, uint32_t warp,

@@ -1,0 +1,404 @@
+"""run in use: loops that do not end, blocks that wait for each other, limits, the summary, progress, and
+pointers among the arguments, on the simulator and on a CUDA driver that has no GPU.
+
+usage: run.py --lilac LILAC --data DATA FAKE_DRIVER
+"""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import unittest
+
+import cli
+from cli import CHECK, DONE, REFUSED, TWICE, USAGE, command, npy
+
+FAKE = None
+
+# The loop is on line 4.
+ENDLESS = """module {
+  tt.func public @k(%p: !tt.ptr<i32>) {
+    %true = arith.constant true
+    scf.while : () -> () {
+      scf.condition(%true)
+    } do {
+      scf.yield
+    } loc("endless.py":7:5)
+    tt.return
+  }
+}
+"""
+
+# The last block sets the flag, the others wait for it; the loop is on line 8.
+WAIT = """module {
+  tt.func public @k(%flag: !tt.ptr<i32>, %last: i32) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %pid = tt.get_program_id x : i32
+    %waits = arith.cmpi ne, %pid, %last : i32
+    scf.if %waits {
+      scf.while : () -> () {
+        %v = tt.load %flag {isVolatile = true} : !tt.ptr<i32>
+        %c = arith.cmpi eq, %v, %c0 : i32
+        scf.condition(%c)
+      } do {
+        scf.yield
+      } loc("wait.py":9:3)
+    } else {
+      tt.store %flag, %c1 : !tt.ptr<i32>
+    }
+    tt.return
+  }
+}
+"""
+
+# Block 0 waits for block 1, whose data it triples.
+PRODUCER_CONSUMER = """module {
+  tt.func public @pc(%flag: !tt.ptr<i32>, %data: !tt.ptr<i32>, %o: !tt.ptr<i32>) {
+    %c1_i32 = arith.constant 1 : i32
+    %cst = arith.constant dense<100> : tensor<64xi32>
+    %cst_0 = arith.constant dense<3> : tensor<64xi32>
+    %true = arith.constant true
+    %c0_i32 = arith.constant 0 : i32
+    %i = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+    %0 = tt.get_program_id x : i32
+    %1 = arith.cmpi eq, %0, %c0_i32 : i32
+    %2 = tt.splat %data : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>
+    %3 = tt.addptr %2, %i : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
+    scf.if %1 {
+      scf.while : () -> () {
+        %8 = tt.atomic_rmw add, acquire, gpu, %flag, %c0_i32, %true : (!tt.ptr<i32>, i32, i1) -> i32
+        %9 = arith.cmpi eq, %8, %c0_i32 : i32
+        scf.condition(%9)
+      } do {
+        scf.yield
+      }
+      %4 = tt.splat %o : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>
+      %5 = tt.addptr %4, %i : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
+      %6 = tt.load %3 : tensor<64x!tt.ptr<i32>>
+      %7 = arith.muli %6, %cst_0 : tensor<64xi32>
+      tt.store %5, %7 : tensor<64x!tt.ptr<i32>>
+    } else {
+      %4 = arith.addi %i, %cst : tensor<64xi32>
+      tt.store %3, %4 : tensor<64x!tt.ptr<i32>>
+      gpu.barrier
+      %5 = tt.atomic_rmw exch, release, gpu, %flag, %c1_i32, %true : (!tt.ptr<i32>, i32, i1) -> i32
+    }
+    tt.return
+  }
+}
+"""
+
+# Counts for longer than anybody waits.
+LONG = """module {
+  tt.func public @k(%p: !tt.ptr<i32>) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %n = arith.constant 2147483647 : i32
+    %s = scf.for %i = %c0 to %n step %c1 iter_args(%a = %c0) -> (i32) : i32 {
+      %b = arith.muli %a, %i : i32
+      %c = arith.addi %b, %i : i32
+      scf.yield %c : i32
+    }
+    tt.store %p, %s : !tt.ptr<i32>
+    tt.return
+  }
+}
+"""
+
+# o[pid] = *ptrs[pid], the addresses being integers or pointers.
+GATHER = """module {
+  tt.func public @gather(%%ptrs: !tt.ptr<%(type)s>, %%o: !tt.ptr<f32>) {
+    %%pid = tt.get_program_id x : i32
+    %%pp = tt.addptr %%ptrs, %%pid : !tt.ptr<%(type)s>, i32
+    %(load)s
+    %%v = tt.load %%p : !tt.ptr<f32>
+    %%q = tt.addptr %%o, %%pid : !tt.ptr<f32>, i32
+    tt.store %%q, %%v : !tt.ptr<f32>
+    tt.return
+  }
+}
+"""
+INTEGERS = GATHER % {"type": "i64", "load": "%a = tt.load %pp : !tt.ptr<i64>\n"
+                     "    %p = tt.int_to_ptr %a : i64 -> !tt.ptr<f32>"}
+POINTERS = GATHER % {"type": "!tt.ptr<f32>", "load": "%p = tt.load %pp : !tt.ptr<!tt.ptr<f32>>"}
+
+
+class RunTest(cli.TwiceTest):
+    def run_text(self, text, *words, status=DONE, grid=1, **options):
+        self.file = self.write("kernel.ttir", text)
+        return self.lilac("run", self.file, "--grid", grid, *words, status=status, **options)
+
+
+class Loops(RunTest):
+    def test_endless_loop(self):
+        for threads in (1, 2):
+            done = self.run_text(ENDLESS, "--arg", "p=zeros:i32:1", "--threads", threads, grid=3,
+                                 status=REFUSED, timeout=8)
+            self.assertRegex(done.stderr, r"endless\.py:7:5: error: block \(0, 0, 0\): this loop "
+                                          r"does not end.* \[endless-loop\]")
+            self.assertIn("note: 3 blocks have begun and not ended", done.stderr)
+            self.assertIn("--limit N", done.stderr)
+
+    def test_nobody_sets_the_flag(self):
+        done = self.run_text(WAIT, "--arg", "flag=zeros:i32:1", "--arg", "last=9", "--json", grid=4,
+                             status=REFUSED, timeout=8)
+        self.assertEqual(done.stdout, "null\n")
+        self.assertRegex(done.stderr, r"wait\.py:9:3: error: .* \[endless-loop\]")
+
+    def test_blocks_that_wait(self):
+        for threads in (1, 2):
+            self.run_text(WAIT, "--arg", "flag=zeros:i32:1", "--arg", "last=39", "--threads",
+                          threads, grid=40, timeout=8)
+
+    def test_producer_and_consumer(self):
+        for words in (["--threads", 1], ["--threads", 2], ["--threads", 1, "--limit", 100000]):
+            self.run_text(PRODUCER_CONSUMER, "--arg", "flag=zeros:i32:1", "--arg",
+                          "data=zeros:i32:64", "--arg", "o=zeros:i32:64", "--save", "o=o.npy",
+                          *words, grid=2, timeout=8)
+            self.assertEqual(npy.read(self.path("o.npy"))[0], [3 * (100 + i) for i in range(64)])
+
+    def test_limit(self):
+        for limit in (1, 1000, 1003, 5000000000):
+            words = ["--arg", "p=zeros:i32:1", "--limit", limit, "--num-warps", 1]
+            if limit < 10000:
+                done = self.run_text(ENDLESS, *words, status=REFUSED)
+                self.assertRegex(done.stderr, r"endless\.py:7:5: error: block \(0, 0, 0\): this loop "
+                                 r"still runs .* limit of %d instructions \[instruction-limit\]" % limit)
+            else:  # more than 32 bits
+                self.run_text(TWICE, *words[2:], "--arg", "x=@x.npy", "--arg", "o=zeros:f32:100",
+                              "--arg", "n=100")
+
+    def test_limit_counts_instructions(self):
+        words = ["--arg", "x=@x.npy", "--arg", "o=zeros:f32:100", "--arg", "n=100"]
+        report = json.loads(self.run_text(TWICE, *words, "--json").stdout)
+        count = report["counters"]["instructions"]
+        self.run_text(TWICE, *words, "--limit", count)
+        done = self.run_text(TWICE, *words, "--limit", count - 1, status=REFUSED)
+        self.assertIn("limit of %d instructions [instruction-limit]" % (count - 1), done.stderr)
+        self.assertIn("takes a number", self.run_text(TWICE, *words, "--limit", "1e6",
+                                                      status=USAGE).stderr)
+
+    def test_progress_on_a_terminal(self):
+        file = self.write("long.ttir", LONG)
+        master, slave = pty.openpty()
+        process = subprocess.Popen([cli.OPTIONS.lilac, "run", file, "--grid", "7", "--arg",
+                                    "p=zeros:i32:1"], stderr=slave, stdout=subprocess.DEVNULL)
+        os.close(slave)
+        shown = b""
+        try:
+            while b"ended after 1 s" not in shown:
+                part = os.read(master, 1000)
+                if not part:
+                    break
+                shown += part
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            os.close(master)
+        self.assertIn(b"\r\x1b[Klilac: 0 of 7 blocks have ended after 1 s", shown)
+        self.assertNotIn(b"\n", shown)
+
+
+class Summary(RunTest):
+    WORDS = ["--arg", "o=zeros:f32:100", "--arg", "n=100"]
+
+    def test_findings_first_and_no_zeros(self):
+        done = self.run_text(TWICE, *self.WORDS, "--arg", "x=empty:f32:100")
+        lines = done.stdout.splitlines()
+        self.assertRegex(lines[1], r"^uninitialised reads +[1-9]\d*$")
+        self.assertRegex(lines[2], r"^blocks +1$")
+        for line in lines[1:]:
+            self.assertNotRegex(line, r" 0$")
+        done = self.run_text(TWICE, *self.WORDS, "--arg", "x=@x.npy")
+        self.assertNotIn("uninitialised", done.stdout)
+        self.assertNotIn("races", done.stdout)
+
+    def test_all_counters(self):
+        done = self.run_text(TWICE, *self.WORDS, "--arg", "x=@x.npy", "--counters")
+        report = json.loads(self.run_text(TWICE, *self.WORDS, "--arg", "x=@x.npy", "--json").stdout)
+        shown = dict(re.findall(r"(?m)^([a-z ]+?) +(\d+)$", done.stdout))
+        for name, value in report["counters"].items():
+            if name != "access_bits":
+                self.assertEqual(int(shown[name.replace("_", " ")]), value, name)
+        self.assertTrue(done.stdout.splitlines()[1].startswith("races "))
+
+
+class Pointers(RunTest):
+    def gather(self, pointers, *words, status=DONE, grid=3, text=INTEGERS):
+        return self.run_text(text, "--arg", "ptrs=%s" % pointers, *words, status=status, grid=grid)
+
+    def twice(self, *words, status=DONE, n=50):
+        done = self.run_text(TWICE, "--arg", "n=%d" % n, *words, status=status)
+        return done
+
+    def assertMisused(self, done, source, column, words):
+        found = self.assertLocated(done, source, "argument-pointer", 1, words)
+        self.assertEqual(int(found.group(2)), column, done.stderr)
+
+    def test_null(self):
+        self.twice("--arg", "x=null", "--arg", "o=null", n=0)
+        done = self.twice("--arg", "x=null", "--arg", "o=zeros:f32:100", status=REFUSED)
+        self.assertRegex(done.stderr, r"error: .*ld\.global of \d+ bytes through a null pointer "
+                                      r"\[null-pointer\]")
+        self.assertIn("note: parameter 'x' is null", done.stderr)
+        self.assertNotIn("'o' is null", done.stderr)
+        done = self.twice("--arg", "x=@x.npy", "--arg", "o=null", status=REFUSED)
+        self.assertRegex(done.stderr, r"st\.global of \d+ bytes through a null pointer")
+
+    def test_one_buffer_for_two(self):
+        self.twice("--arg", "o=same:x", "--arg", "x=@x.npy", "--save", "o=o.npy", "--save", "x=x2.npy")
+        wanted = [2 * value for value in self.values[:50]] + self.values[50:]
+        for name in ("o.npy", "x2.npy"):
+            self.assertEqual(npy.read(self.path(name))[0], wanted)
+        self.assertEqual(npy.read(self.path("o.npy"))[2], npy.read(self.path("x.npy"))[2])
+
+    def test_into_a_buffer(self):
+        for offset in ("+32", "+128B"):
+            self.twice("--arg", "x=@x.npy", "--arg", "o=same:x" + offset, "--save", "o=o.npy",
+                       "--save", "x=x2.npy", n=8)
+            wanted = list(self.values)
+            wanted[32:40] = [2 * value for value in self.values[:8]]
+            self.assertEqual(npy.read(self.path("x2.npy"))[0], wanted)
+            values, _, shape = npy.read(self.path("o.npy"))
+            self.assertEqual((values, shape), (wanted[32:], (68,)))
+        npy.write(self.path("tail.npy"), "f4", wanted[32:])
+        self.twice("--arg", "x=@x.npy", "--arg", "o=same:x+32", "--expect", "o=tail.npy", n=8)
+        self.twice("--arg", "x=@x.npy", "--arg", "o=same:x+32", "--expect", "o=tail.npy", n=9,
+                   status=CHECK)
+
+    def test_through_another(self):
+        self.run_text(TWICE.replace("%n: i32", "%n: i32, %y: !tt.ptr<f32>"), "--arg", "n=4",
+                      "--arg", "o=same:y+16", "--arg", "y=same:x+16", "--arg", "x=@x.npy",
+                      "--save", "x=x2.npy")
+        self.assertEqual(npy.read(self.path("x2.npy"))[0][32:36],
+                         [2 * value for value in self.values[:4]])
+
+    def test_unwritten_parts_are_shared(self):
+        done = self.twice("--arg", "x=same:o+64", "--arg", "o=empty:f32:128", n=4)
+        self.assertIn("reads 'o' + 256, which nothing has written", done.stderr)
+
+    def test_pointers_in_a_buffer(self):
+        for text in (INTEGERS, POINTERS):
+            self.gather("pointers:x,x+3,y+8B", "--buffer", "x=@x.npy", "--buffer",
+                        "y=random:f32:2x2", "--arg", "o=empty:f32:4", "--save", "o=o.npy", "--save",
+                        "y=y.npy", text=text)
+            y, _, shape = npy.read(self.path("y.npy"))
+            self.assertEqual(shape, (2, 2))
+            self.assertEqual(npy.read(self.path("o.npy"))[0][:3],
+                             [self.values[0], self.values[3], y[2]])
+
+    def test_buffers_are_written_through_pointers(self):
+        self.gather("pointers:o,x", "--buffer", "x=@x.npy", "--arg", "o=same:x+1",
+                    "--save", "x=x2.npy", grid=2)
+        self.assertEqual(npy.read(self.path("x2.npy"))[0][1:3], [self.values[1], self.values[0]])
+
+    def test_null_in_a_buffer(self):
+        done = self.gather("pointers:o,null,o", "--arg", "o=zeros:f32:4", status=REFUSED)
+        self.assertRegex(done.stderr, r"block \(1, 0, 0\).* through a null pointer \[null-pointer\]")
+
+    def test_wrong_pointers(self):
+        o = ["--arg", "o=zeros:f32:4"]
+        for value, column, words in [
+                ("pointers:o,z", 17, "no parameter or buffer 'z'"),
+                ("pointers:", 15, "no parameter or buffer ''"),
+                ("pointers:o,o+4,o+5", 23, "20 bytes into 'o' is beyond its end"),
+                ("same:o+17B", 13, "17 bytes into 'o' is beyond its end"),
+                ("same:o+2x", 13, "'2x' is no offset"),
+                ("same:o+", 13, "'' is no offset"),
+                ("same:o+99999999999999999999", 13, "is no offset"),
+                ("same:ptrs", 11, "'ptrs' points to itself"),
+        ]:
+            done = self.gather(value, *o, "--json", status=USAGE)
+            self.assertEqual(done.stdout, "null\n")
+            self.assertMisused(done, "<argument 1>", column, words)
+        done = self.gather("same:o", "--arg", "o=same:ptrs", status=USAGE)
+        self.assertEqual(done.stderr.count("points to itself"), 1)
+        done = self.gather("null", "--arg", "o=same:ptrs+1", status=USAGE)
+        self.assertMisused(done, "<argument 2>", 13, "'ptrs' is null")
+        done = self.twice("--arg", "x=same:n", "--arg", "o=null", status=USAGE)
+        self.assertMisused(done, "<argument 2>", 8, "'n' is no pointer")
+
+    def test_wrong_values(self):
+        done = self.twice("--arg", "x=pointers:o", "--arg", "o=zeros:f32:4", status=REFUSED)
+        self.assertLocated(done, "<argument 2>", "argument-type", 1, "must point to i64 or to pointers")
+        done = self.twice("--arg", "x=@x.npy", "--arg", "o=same:x+1", status=REFUSED)
+        self.assertLocated(done, "<argument 3>", "argument-not-divisible", 1, "4 bytes into a buffer")
+        self.file = self.write("kernel.ttir", TWICE)
+        done = self.lilac("run", self.file, "--grid", 1, "--arg", "n=null", "--arg", "x=null", "--arg",
+                          "o=null", status=REFUSED)
+        self.assertLocated(done, "<argument 1>", "argument-type", 1, "a number is needed here")
+        for value, words in [("b=null", "takes what has contents"), ("b=same:x", "takes what has"),
+                             ("x=zeros:f32:4", "'x' is a parameter"), ("null=zeros:f32:4", "cannot"),
+                             ("b=zeros:q:4", "does not name an element type"),
+                             ("b=@none.npy", "cannot be read")]:
+            done = self.twice("--arg", "x=null", "--arg", "o=null", "--buffer", value,
+                              status=REFUSED)
+            self.assertIn(words, done.stderr)
+        done = self.twice("--arg", "x=null", "--arg", "o=null", "--buffer", "b=zeros:i8:4",
+                          "--buffer", "b=zeros:i8:4", status=REFUSED)
+        self.assertLocated(done, "<buffer 2>", "duplicate-argument", 1, "a buffer 'b' already")
+        self.assertIn("--buffer takes NAME=VALUE", self.twice("--buffer", "b", status=USAGE).stderr)
+
+    def test_what_cannot_be_kept(self):
+        for option in ("--save", "--expect"):
+            done = self.twice("--arg", "x=null", "--arg", "o=zeros:f32:4", option, "x=y.npy", n=0,
+                              status=REFUSED)
+            self.assertIn("has no buffer 'x': it is null", done.stderr)
+            done = self.gather("pointers:o", "--arg", "o=zeros:f32:4", option, "ptrs=y.npy", grid=1,
+                               status=REFUSED)
+            self.assertIn("it holds pointers", done.stderr)
+
+
+class OnGpu(RunTest):
+    """The same on the fake driver, whose kernels `twice` and `gather` compute."""
+
+    def on_gpu(self, text, *words, status=DONE):
+        environment = {key: os.environ[key] for key in ("PATH", "HOME", "ASAN_OPTIONS", "LSAN_OPTIONS",
+                                                        "UBSAN_OPTIONS") if key in os.environ}
+        environment.update(LILAC_LIBCUDA=FAKE, LILAC_PTXAS=self.path("no-ptxas"),
+                           FAKE_CUDA_LOG=self.path("log"))
+        done = self.run_text(text, "--device", "cuda", *words, status=status, env=environment, grid=3)
+        if os.path.exists(self.path("log")):
+            with open(self.path("log"), encoding="utf-8") as file:
+                self.told = file.read()
+        return done
+
+    def test_same(self):
+        self.on_gpu(TWICE, "--arg", "x=@x.npy", "--arg", "o=same:x+32", "--arg", "n=8", "--save",
+                    "x=x2.npy", "--save", "o=o.npy")
+        wanted = list(self.values)
+        wanted[32:40] = [2 * value for value in self.values[:8]]
+        self.assertEqual(npy.read(self.path("x2.npy"))[0], wanted)
+        self.assertEqual(npy.read(self.path("o.npy"))[0], wanted[32:])
+        self.assertEqual(len(re.findall(r"(?m)^cuMemAlloc", self.told)), 1, self.told)
+
+    def test_null(self):
+        self.on_gpu(TWICE, "--arg", "x=null", "--arg", "o=null", "--arg", "n=0")
+        self.assertRegex(self.told, r"\(0{16}, 0{16}, 0{8}, ")
+
+    def test_pointers(self):
+        self.on_gpu(POINTERS, "--arg", "ptrs=pointers:x,x+3,y+8B", "--buffer", "x=@x.npy", "--buffer",
+                    "y=random:f32:2x2", "--arg", "o=zeros:f32:3", "--save", "o=o.npy", "--save",
+                    "y=y.npy")
+        y = npy.read(self.path("y.npy"))[0]
+        self.assertEqual(npy.read(self.path("o.npy"))[0], [self.values[0], self.values[3], y[2]])
+
+    def test_misuse(self):
+        done = self.on_gpu(TWICE, "--arg", "x=same:z", "--arg", "o=null", "--arg", "n=0", status=USAGE)
+        self.assertIn("no parameter or buffer 'z'", done.stderr)
+        self.assertIn("are the simulator's", self.on_gpu(TWICE, "--counters", status=USAGE).stderr)
+
+
+def main():
+    global FAKE
+    cli.OPTIONS = command.parse_arguments(__doc__)
+    FAKE = os.path.abspath(cli.OPTIONS.names[0])
+    unittest.main(argv=sys.argv[:1], verbosity=2)
+
+
+if __name__ == "__main__":
+    main()

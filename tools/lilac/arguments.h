@@ -1,0 +1,44 @@
+/* What the files that bind a kernel's arguments share (arguments.c, buffers.c, pointers.c). */
+#ifndef LILAC_ARGUMENTS_H
+#define LILAC_ARGUMENTS_H
+
+#include "command.h"
+
+/* One string NAME=VALUE that is being bound. */
+typedef struct value_binding {
+    lilac_context *context;
+    bound_arguments *arguments;
+    uint32_t source; /* the string as a text */
+    uint32_t offset; /* of the value in it */
+    const char *value;
+    uint32_t name; /* index of arguments->names; below arguments->count: a parameter */
+} value_binding;
+
+/* Records an error at byte `at` of the value, and a note at the parameter. Always false. */
+bool argument_refuse(const value_binding *binding, size_t at, const char *id, const char *format,
+                     ...) LILAC_PRINTF(4, 5);
+/* The same for a value that names other values of the command line wrongly: status 2. */
+bool argument_misuse(const value_binding *binding, size_t at, const char *format, ...)
+    LILAC_PRINTF(3, 4);
+/* The alignment that a parameter's specialisation promises; 1: none. */
+int64_t argument_divisor(const bound_arguments *arguments, uint32_t name);
+
+/* ---- contents (buffers.c) ---------------------------------------------------------------- */
+
+/* Adds the buffer that is the name's own. `array` and `written` (or NULL) become the arguments'. */
+void buffer_add(bound_arguments *arguments, uint32_t name, const npy *array, uint8_t *written);
+/* Binds @file, zeros:, empty: or random:. `scalar` is what the parameter points to; NULL: what the
+ * value says. */
+bool buffer_bind(const value_binding *binding, const lilac_scalar *scalar);
+
+/* ---- pointers (pointers.c) --------------------------------------------------------------- */
+
+/* Is the value null, same: or pointers:? */
+bool pointer_is(const char *value);
+/* Binds such a value; names in it are looked up by pointers_resolve. */
+bool pointer_bind(const value_binding *binding, const lilac_scalar *scalar);
+/* Finds what same: and pointers: name, when all names are bound. */
+bool pointers_resolve(bound_arguments *arguments);
+void pointers_clear(bound_arguments *arguments);
+
+#endif
