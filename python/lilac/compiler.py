@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import operator
+import os
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional, Union
 
 from . import _core
-from .errors import CompilationError, diagnostics_of
+from .errors import CompilationError, Error, diagnostics_of, object_of
 
 # The flags of _core.compile (python/src/compile.c).
 _LINE_INFO, _NO_CONTRACTION, _TILE, _SIMT = 1, 2, 4, 8
+
+_SUFFIXES = (".ttir", ".ttgir", ".mlir")
+
+Text = Union[str, "os.PathLike[str]"]
 
 
 @dataclass(frozen=True)
@@ -23,83 +28,200 @@ class Pass:
     operations: int
 
 
+class Source(NamedTuple):
+    """A module's text and what it is compiled for: all that the simulator needs of a kernel."""
+
+    text: str
+    file: str
+    target: Optional[str]
+    num_warps: int
+    num_ctas: int
+    num_stages: int
+    flags: int
+
+
 class Kernel:
-    """A compiled kernel: `ptx`, and what a launcher must know of it."""
+    """A compiled kernel: an immutable, hashable value. `compile` makes it.
 
-    def __init__(self, ptx: str, metadata: str, tile: str, simt: str) -> None:
-        self.ptx = ptx
-        self._metadata = metadata
-        self.tile = tile or None
-        """The kernel with its layouts, as text (TTGIR); None unless it was asked for."""
-        self.simt = simt or None
-        """What one thread does, as text; None unless it was asked for."""
+    Kernels are equal when their PTX, their metadata but for the compiler's times, and the texts that they
+    keep are equal."""
 
-    @cached_property
+    __slots__ = ("_facts", "_metadata", "_ptx", "_simt", "_source", "_tile")
+
+    def __init__(self, ptx: str, metadata: str, tile: str = "", simt: str = "",
+                 source: Optional[Source] = None) -> None:
+        fields = {"_ptx": ptx, "_metadata": metadata, "_tile": tile or None, "_simt": simt or None,
+                  "_source": source, "_facts": json.loads(metadata)}
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a Kernel does not change: {name} cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a Kernel does not change: {name} cannot be deleted")
+
+    @property
+    def ptx(self) -> str:
+        """The PTX text."""
+        return str(self._ptx)
+
+    @property
+    def tile(self) -> Optional[str]:
+        """The kernel with its layouts, as text (TTGIR); None unless `compile` was asked for it."""
+        return self._tile  # type: ignore[no-any-return]
+
+    @property
+    def simt(self) -> Optional[str]:
+        """What one thread does, as text; None unless `compile` was asked for it."""
+        return self._simt  # type: ignore[no-any-return]
+
+    @property
     def metadata(self) -> dict[str, Any]:
-        """All that the compiler says of the kernel, as `lilac compile --emit json` prints it."""
+        """All that the compiler reports of the kernel, as `lilac compile --emit json` prints it; a new dict
+        each time."""
         return dict(json.loads(self._metadata))
 
     @property
     def name(self) -> str:
-        return str(self.metadata["name"])
+        """The kernel's name, as the launch needs it."""
+        return str(self._facts["name"])
 
     @property
     def target(self) -> str:
-        return str(self.metadata["target"])
+        """The device that it is compiled for: "sm_90a"."""
+        return str(self._facts["target"])
 
     @property
     def shared(self) -> int:
         """Bytes of dynamic shared memory that a launch must give it."""
-        return int(self.metadata["shared"])
+        return int(self._facts["shared"])
 
     @property
     def num_warps(self) -> int:
-        return int(self.metadata["num_warps"])
+        """Warps of a block."""
+        return int(self._facts["num_warps"])
 
     @property
     def num_ctas(self) -> int:
-        return int(self.metadata["num_ctas"])
+        """Blocks of a cluster."""
+        return int(self._facts["num_ctas"])
 
     @property
     def passes(self) -> list[Pass]:
-        return [Pass(one["name"], one["seconds"], one["operations"]) for one in self.metadata["passes"]]
+        """The passes of the compiler, in order."""
+        return [Pass(one["name"], one["seconds"], one["operations"]) for one in self._facts["passes"]]
 
     @property
     def seconds(self) -> float:
         """The compiler's own time, from text to text."""
-        return float(sum(one["seconds"] for one in self.metadata["passes"]))
+        return float(sum(one["seconds"] for one in self._facts["passes"]))
 
     @property
     def conversions(self) -> list[dict[str, Any]]:
         """The conversions between layouts that are left, with their kinds and prices."""
         return list(self.metadata["conversions"]["each"])
 
+    def to_json(self) -> str:
+        """The kernel as JSON text; `from_json` is the inverse."""
+        return json.dumps({"ptx": self._ptx, "metadata": self.metadata, "tile": self._tile,
+                           "simt": self._simt, "source": self._source and self._source._asdict()})
+
+    @classmethod
+    def from_json(cls, text: Any) -> Kernel:
+        """The inverse of `to_json`, without compiling. Raises Error for other texts."""
+        fields = object_of(text, "a kernel")
+        try:
+            source = fields["source"] and Source(**fields["source"])
+            return cls(fields["ptx"], json.dumps(fields["metadata"]), fields["tile"], fields["simt"], source)
+        except (KeyError, TypeError) as problem:
+            raise Error(f"no kernel: {problem!r}") from None
+
+    def _key(self) -> tuple[Any, ...]:
+        facts = {**self._facts, "passes": [[one["name"], one["operations"]] for one in self._facts["passes"]]}
+        return self._ptx, json.dumps(facts, sort_keys=True), self._tile, self._simt
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == other._key() if isinstance(other, Kernel) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._ptx)
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._ptx, self._metadata, self._tile, self._simt, self._source)
+
     def __repr__(self) -> str:
         return (f"<lilac.Kernel {self.name} for {self.target}: {self.num_warps} warps, "
                 f"{self.shared} bytes of shared memory>")
 
 
-def compile(ttir: str, *, target: Optional[str] = "sm_90a", num_warps: Optional[int] = None,
+def read_module(module: Text, file: Optional[str]) -> tuple[str, str]:
+    """A module's text and its name in diagnostics."""
+    path = isinstance(module, os.PathLike) or (
+        isinstance(module, str) and "\n" not in module and module.endswith(_SUFFIXES))
+    if path:
+        with open(module, encoding="utf-8") as opened:
+            return opened.read(), file or os.fspath(module)
+    if not isinstance(module, str):
+        raise TypeError(f"a module is its text, or the path of a {' or '.join(_SUFFIXES)} file, not {module!r}")
+    return module, file or "<ttir>"
+
+
+def count(name: str, value: Any, least: int = 1) -> int:
+    """An integer option; 0 for None."""
+    if value is None:
+        return 0
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is an integer, not {value!r}") from None
+    if not least <= number < 1 << 31:
+        raise Error(f"{name} is an integer from {least} to {(1 << 31) - 1}, not {number}")
+    return number
+
+
+def device(target: Any) -> Optional[str]:
+    """A device's name, or None."""
+    if target is None or isinstance(target, str):
+        return target
+    raise TypeError(f"target is a device's name or None, not {target!r}")
+
+
+def source_of(module: Text, file: Optional[str], target: Any, num_warps: Any, num_ctas: Any, num_stages: Any,
+              flags: int) -> Source:
+    text, name = read_module(module, file)
+    return Source(text, name, device(target), count("num_warps", num_warps), count("num_ctas", num_ctas),
+                  count("num_stages", num_stages), flags)
+
+
+def compile(ttir: Text, *, target: Optional[str] = None, num_warps: Optional[int] = None,  # noqa: A001
             num_ctas: Optional[int] = None, num_stages: Optional[int] = None, line_info: bool = True,
             fuse: bool = True, file: Optional[str] = None, tile: bool = False,
             simt: bool = False) -> Kernel:
-    """Compiles a module's text (`kernel.asm["ttir"]` under Triton, or a `.ttir` file's contents).
+    """Compiles a module to PTX.
 
-    What is not given (None) is what the module says, or else sm_90a, 4 warps, 1 block a cluster and
-    3 stages. `fuse=False` keeps products and sums apart, each rounded. `file` is the module's name in
-    diagnostics. With `tile` or `simt` the kernel also keeps those texts.
+    ttir: the text of a module in TTIR or TTGIR (`kernel.asm["ttir"]` under Triton); or a file: a path
+        object, or a str that ends in .ttir, .ttgir or .mlir.
+    target, num_warps, num_ctas, num_stages: the device (see `devices`), warps of a block, blocks of a
+        cluster, depth of software pipelines. None: what the module specifies, or else sm_90a, 4 warps,
+        1 block and 3 stages.
+    line_info: whether the PTX has the lines of the user's program.
+    fuse: whether products and sums become fused multiply-adds; False rounds each.
+    file: the module's name in diagnostics; None: the path, or "<ttir>".
+    tile, simt: whether the kernel also keeps these texts.
 
-    Raises CompilationError for what the compiler refuses. Other threads run meanwhile."""
-    for name, value in (("num_warps", num_warps), ("num_ctas", num_ctas), ("num_stages", num_stages)):
-        if value is not None and not 1 <= value < 1 << 31:
-            raise ValueError(f"{name} is a positive number, not {value!r}")
-    flags = (line_info and _LINE_INFO) | (not fuse and _NO_CONTRACTION) | (tile and _TILE) | (simt and _SIMT)
-    result = _core.compile(ttir, file or "<ttir>", target, num_warps or 0, num_ctas or 0, num_stages or 0, flags)
+    Raises CompilationError for a module that the compiler refuses, Error for an option outside its range,
+    TypeError for one of another type, OSError for a file that cannot be read. Other Python threads run
+    during the compilation."""
+    flags = (_LINE_INFO if line_info else 0) | (0 if fuse else _NO_CONTRACTION) | (_TILE if tile else 0) \
+        | (_SIMT if simt else 0)
+    source = source_of(ttir, file, target, num_warps, num_ctas, num_stages, flags)
+    result = _core.compile(*source)
     if result[0] is None:
-        raise CompilationError(diagnostics_of(ttir, result[1], result[2]))
-    return Kernel(*result)
+        raise CompilationError(diagnostics_of(source.text, result[1], result[2]))
+    return Kernel(*result, source)
 
 
 def devices() -> list[str]:
-    """The devices that the compiler has a row for."""
+    """The names of the devices that the compiler has a row for: ["sm_80", …]."""
     return _core.devices()

@@ -1,4 +1,7 @@
-"""Refusals of the compiler, as exceptions that point at the user's line."""
+"""Exceptions: `Error` for every input that lilac refuses, with the diagnostics that say why and where.
+
+Input of the right Python type that lilac refuses raises `Error`, a ValueError, or a class derived from it:
+`LayoutError`, `CompilationError`, `SimulationError`. An object of a wrong Python type raises TypeError."""
 
 from __future__ import annotations
 
@@ -12,7 +15,9 @@ from typing import Any, Optional
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """What the compiler has to say about one place.
+    """One message about one place, immutable.
+
+    `id` is the kebab-case name of what is wrong, `severity` "error" or "warning".
 
     `file`, `line` and `column` (from 1) are the user's Python where the module says it, and the
     module's own otherwise; `ir_file`, `ir_line` and `ir_column` are always the module's, None where
@@ -31,7 +36,19 @@ class Diagnostic:
     text: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """The fields, for json.dumps; `from_json` is the inverse."""
+        return {**asdict(self), "notes": list(self.notes)}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Diagnostic:
+        """The inverse of `to_json`: from its dict, or from that dict as JSON text.
+
+        Raises Error for anything else."""
+        fields = object_of(data, "a diagnostic")
+        try:
+            return cls(**{**fields, "notes": tuple(fields.get("notes", ()))})
+        except TypeError as problem:
+            raise Error(f"no diagnostic: {problem}") from None
 
     def __str__(self) -> str:
         lines = [_header(self.file, self.line, self.column, f"{self.severity}: {self.message} [{self.id}]")]
@@ -67,9 +84,35 @@ def _excerpt(file: Optional[str], line: Optional[int], column: Optional[int]) ->
     return shown
 
 
-class CompilationError(Exception):
-    """The compiler refuses a module. `diagnostics` says what and where, `kernel` is the kernel's name
-    where it is known."""
+class Error(ValueError):
+    """Input that lilac refuses; `str()` of it says why.
+
+    `diagnostics` is a tuple of `Diagnostic`, empty where the message has no identifier and no place."""
+
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    def __init__(self, message: str = "", diagnostics: Sequence[Diagnostic] = ()) -> None:
+        ValueError.__init__(self, message)
+        self.diagnostics = tuple(diagnostics)
+
+    @property
+    def ids(self) -> list[str]:
+        """The identifiers of the diagnostics, in order: ["shape-not-power-of-two"]."""
+        return [diagnostic.id for diagnostic in self.diagnostics]
+
+    @property
+    def text(self) -> str:
+        """The diagnostics as the command `lilac` prints them."""
+        return "".join(diagnostic.text for diagnostic in self.diagnostics)
+
+
+class LayoutError(Error):
+    """An operation on layouts, or the text of a layout, that lilac refuses."""
+
+
+class CompilationError(Error):
+    """A module that the compiler refuses. `diagnostics` says what and where; `kernel` is the kernel's name
+    where it is known, else None."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic], kernel: Optional[str] = None) -> None:
         self.diagnostics = tuple(diagnostics)
@@ -84,15 +127,6 @@ class CompilationError(Exception):
         return type(self), (self.diagnostics, self.kernel)
 
     @property
-    def ids(self) -> list[str]:
-        return [diagnostic.id for diagnostic in self.diagnostics]
-
-    @property
-    def text(self) -> str:
-        """What the command `lilac` prints."""
-        return "".join(diagnostic.text for diagnostic in self.diagnostics)
-
-    @property
     def summary(self) -> str:
         """One line: the first diagnostic's place and message."""
         if not self.diagnostics:
@@ -101,7 +135,43 @@ class CompilationError(Exception):
         return _header(first.file, first.line, first.column, f"{first.message} [{first.id}]")
 
 
+class SimulationError(Error):
+    """A launch that the simulator refuses or that traps. `diagnostics` says what and where, `printed` is
+    what the kernel printed before."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic], printed: str = "") -> None:
+        Error.__init__(self, "\n".join(str(diagnostic) for diagnostic in diagnostics), diagnostics)
+        self.printed = printed
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.diagnostics, self.printed)
+
+
+# As a user imports them, in tracebacks and pickles.
+for _class in (Error, LayoutError, SimulationError):
+    _class.__module__ = "lilac"
+
+
 # ---- from what the library says ----------------------------------------------------------------
+
+
+def object_of(data: Any, what: str) -> dict[str, Any]:
+    """A JSON object, given as a dict or as text."""
+    if isinstance(data, (str, bytes)):
+        try:
+            data = json.loads(data)
+        except ValueError as problem:
+            raise Error(f"{what} in JSON is expected: {problem}") from None
+        if not isinstance(data, dict):
+            raise Error(f"{what} in JSON is an object, not {data!r}")
+    if not isinstance(data, dict):
+        raise TypeError(f"{what} is a dict or JSON text, not {data!r}")
+    return data
+
+
+def refused_text(as_json: Sequence[str], as_printed: Sequence[str]) -> LayoutError:
+    """The exception for a text that the library refuses; its message is what the command prints."""
+    return LayoutError("".join(as_printed).rstrip("\n"), diagnostics_of("", as_json, as_printed))
 
 
 def diagnostics_of(module: str, as_json: Sequence[str], as_printed: Sequence[str]) -> list[Diagnostic]:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _core
-from ._core import LayoutBase, LayoutError
+from ._core import LayoutBase
+from .errors import Diagnostic, LayoutError, object_of, refused_text
 
 if TYPE_CHECKING:
     import numpy
@@ -34,6 +35,24 @@ def _pairs(table: Any) -> list[tuple[str, Any]]:
     pairs = list(table.items() if isinstance(table, Mapping) else table)
     _once(name for name, _ in pairs)
     return pairs
+
+
+def _coordinates(row: Any) -> list[Any]:
+    """The coordinates of a basis: a sequence or an array of them, or a number alone."""
+    return [row] if hasattr(row, "__index__") and not getattr(row, "shape", ()) else list(row)
+
+
+def _read(cls: Any, text: str, spelling: str, shape: Any, offsets: bool) -> Any:
+    made = _core.read(cls, text, spelling, shape, offsets)
+    if isinstance(made, tuple):
+        raise refused_text(*made)
+    return made
+
+
+def _text(given: Any, what: str) -> str:
+    if isinstance(given, str):
+        return given
+    raise TypeError(f"{what} is expected, not {given!r}")
 
 
 def _part(chosen: Optional[range]) -> Optional[tuple[int, int]]:
@@ -80,12 +99,15 @@ class Layout(LayoutBase):
             that bit moves to, one for each output (a bare number when there is one output).
         outs: {output name: size}; or names, whose sizes are then the smallest that hold the bases;
             or None for dim0, dim1 … of such sizes.
+        Sequences may be NumPy arrays: {"lane": numpy.array([[1, 0], [2, 0]])}.
+
+        Raises LayoutError for coordinates outside their output, more than 64 bits on a side and names given
+        twice.
 
         >>> Layout.from_bases({"register": [[0, 1]], "lane": [[1, 0], [2, 0]]})
         <Layout #ttg.linear<{register = [[0, 1]], lane = [[1, 0], [2, 0]]}> dim0=4 dim1=2>
         """
-        table = {name: [[row] if hasattr(row, "__index__") else list(row) for row in rows]
-                 for name, rows in _pairs(bases)}
+        table = {name: [_coordinates(row) for row in rows] for name, rows in _pairs(bases)}
         if outs is None:
             rank = next((len(rows[0]) for rows in table.values() if rows), 0)
             outs = [f"dim{i}" for i in range(rank)]
@@ -107,6 +129,8 @@ class Layout(LayoutBase):
             the flattened input index.
         ins: {input name: size}.
 
+        Raises LayoutError for a mask of bits that the inputs do not have.
+
         >>> Layout.from_masks({"bank": [0b01, 0b11]}, {"offset": 4}).columns  # bank = x ^ (x << 1)
         (3, 2)
         """
@@ -116,24 +140,27 @@ class Layout(LayoutBase):
 
     @classmethod
     def identity(cls, size: int, input: str, output: str) -> Layout:  # noqa: A002
-        """x ↦ x for x below `size`, a power of two."""
+        """x ↦ x for x below `size`, a power of two. Raises LayoutError for other sizes."""
         return cls._strided(size, 1, input, output)
 
     @classmethod
     def zeros(cls, size: int, input: str, output: str, output_size: int = 1) -> Layout:  # noqa: A002
-        """x ↦ 0 for x below `size`: copies. The output has `output_size`; both powers of two."""
+        """x ↦ 0 for x below `size`: copies. The output has `output_size`; both powers of two. Raises
+        LayoutError for other sizes."""
         return cls._zeros(size, input, output, output_size)
 
     @classmethod
     def strided(cls, size: int, stride: int, input: str, output: str) -> Layout:  # noqa: A002
-        """x ↦ stride · x for x below `size`, into an output of size · stride; powers of two."""
+        """x ↦ stride · x for x below `size`, into an output of size · stride; powers of two. Raises LayoutError
+        for other sizes and strides."""
         return cls._strided(size, stride, input, output)
 
     @classmethod
     def standard(cls, shape: Sequence[int], order: Optional[Sequence[int]] = None,
                  input: str = "offset") -> Layout:  # noqa: A002
         """The elements of a tensor numbered one after another, into dim0, dim1 … of the sizes in
-        `shape`. `order` lists the dimensions, fastest first; None: the last one fastest (row-major).
+        `shape`, powers of two. `order` lists the dimensions, fastest first; None: the last one fastest
+        (row-major). Raises LayoutError for other sizes and for an order that is no permutation.
         """
         return cls._standard(shape, order, input)
 
@@ -147,7 +174,14 @@ class Layout(LayoutBase):
         row, col, block. Raises LayoutError, whose message shows the place in the text and whose `ids`
         lists the identifiers of what is wrong: ["shape-not-power-of-two"].
         """
-        return _core.read(cls, text, "triton", None if shape is None else tuple(shape), False)
+        given = _text(text, "the text of a type, such as 'tensor<16x16xf32, #ttg.blocked<{…}>>', or with shape=, "
+                            "of an attribute, '#ttg.blocked<{…}>',")
+        if shape is None and given.lstrip().startswith("#"):
+            message = (f"{given.strip()[:60]!r} is an attribute, which has no shape: give shape=(16, 16), or a type, "
+                       f"'tensor<16x16xf32, #ttg.blocked<{{…}}>>'")
+            raise LayoutError(message, [Diagnostic("shape-missing", message)])
+        sizes = None if shape is None else tuple(shape)
+        return _read(cls, given, "triton", sizes, False)  # type: ignore[no-any-return]
 
     @classmethod
     def from_cute(cls, text: str, offsets: bool = False) -> Layout:
@@ -159,7 +193,8 @@ class Layout(LayoutBase):
         >>> Layout.from_cute("(4,2):(2,1)")
         <Layout #ttg.shared_linear<{offset = [[0, 1], [1, 0], [2, 0]], block = []}> dim0=4 dim1=2>
         """
-        return _core.read(cls, text, "cute", None, offsets)
+        given = _text(text, "the text of a CuTe layout, such as '(8,64):(64,1)',")
+        return _read(cls, given, "cute", None, bool(offsets))  # type: ignore[no-any-return]
 
     @classmethod
     def from_memory(cls, text: str, offsets: bool = False) -> Layout:
@@ -168,17 +203,42 @@ class Layout(LayoutBase):
         "strided(16x32, [64, 1])", "tiled(1x64x8x8, NC/32HW32)", "padded(16x32, 32:+4)", padding left
         out; with `offsets`, the map from the dims to the offset. Errors as of `from_cute`.
         """
-        return _core.read(cls, text, "memory", None, offsets)
+        given = _text(text, "the text of a form of memory, such as 'row_major(16x32)',")
+        return _read(cls, given, "memory", None, bool(offsets))  # type: ignore[no-any-return]
 
     @classmethod
     def from_json(cls, text: str, outs: Sizes = None) -> Layout:
-        """The inverse of `to_json`; outputs as for `from_bases`."""
-        bases = json.loads(text)
-        if not isinstance(bases, dict) or not all(isinstance(rows, list) for rows in bases.values()):
+        """The inverse of `to_json`. With `outs`, outputs of those names and sizes, as for `from_bases`.
+
+        Raises LayoutError for other texts."""
+        try:
+            read = object_of(_text(text, "the text of a layout in JSON"), "a layout")
+        except LayoutError:
+            raise
+        except ValueError as problem:
+            raise LayoutError(str(problem)) from None
+        bases = read
+        if set(read) == {"bases", "outs"} and isinstance(read["bases"], dict) and isinstance(read["outs"], dict):
+            bases, outs = read["bases"], read["outs"] if outs is None else outs
+        if not all(isinstance(rows, list) for rows in bases.values()):
             raise LayoutError('a layout in JSON is {"input": [[coordinate, …], …], …}')
-        return cls.from_bases(bases, outs)
+        try:
+            return cls.from_bases(bases, outs)
+        except TypeError as problem:
+            raise LayoutError(f"no layout: {problem}") from None
 
     # ---- looking ----------------------------------------------------------------------------
+
+    def to_json(self) -> str:
+        """The layout as JSON text; `from_json` is the inverse.
+
+        '{"register": [[0,1], …], "lane": …}', coordinates in output order, as `lilac layout --json` prints it.
+        Where the bases do not imply the names and sizes of the outputs:
+        '{"bases": {…}, "outs": {"dim0": 8, …}}'."""
+        bases = self._bases_json()
+        if type(self).from_json(bases) == self:
+            return bases
+        return f'{{"bases": {bases}, "outs": {json.dumps(self.out_dims)}}}'
 
     @property
     def bases(self) -> dict[str, list[list[int]]]:
@@ -233,9 +293,11 @@ class Layout(LayoutBase):
             start += size.bit_length() - 1
         return result
 
-    def _apply_array(self, index: Any) -> numpy.ndarray:
+    def _apply_array(self, index: Any) -> Any:
         import numpy
 
+        if isinstance(index, Mapping):
+            return self.apply(dict(index))
         given = numpy.asarray(index)
         if given.size and given.dtype.kind not in "iu":
             raise TypeError(f"indices are integers, not {given.dtype}")
@@ -316,7 +378,7 @@ class Layout(LayoutBase):
         element_bits, banks, bank_bytes: the hardware of a memory layout's hardware view.
         """
         return self._view("text", view, width, colour, colour_by, _part(slices), _part(rows),
-                          _part(columns), element_bits, banks, bank_bytes, None)
+                          _part(columns), element_bits, banks, bank_bytes, None, [])
 
     def svg(self, view: str = "cells", *, colour_by: Optional[str] = None,
             title: Optional[str] = None, slices: Optional[range] = None,
@@ -325,27 +387,25 @@ class Layout(LayoutBase):
         """The same views as an SVG document. At most 64 rows and columns unless the ranges ask for
         more. title: drawn above the figure."""
         return self._view("svg", view, 0, False, colour_by, _part(slices), _part(rows),
-                          _part(columns), element_bits, banks, bank_bytes, title)
+                          _part(columns), element_bits, banks, bank_bytes, title, [])
 
     def view(self, view: str = "cells", *, slices: Optional[range] = None,
              rows: Optional[range] = None, columns: Optional[range] = None) -> dict[str, Any]:
         """What the views draw, as data: {"view": "cells", "shape": […], "inputs": […], "copies": …,
         "cells": [{"element": […], "owners": [[…], …]}, …]} and the like; all of it by default."""
         drawn: dict[str, Any] = json.loads(self._view("json", view, 0, False, None, _part(slices),
-                                                      _part(rows), _part(columns), 0, 0, 0, None))
+                                                      _part(rows), _part(columns), 0, 0, 0, None, []))
         return drawn
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """What a notebook shows: the cells as a figure, or where there are too many the matrix."""
-        bundle = {"text/plain": repr(self)}
-        for view in ("cells", "matrix"):
-            try:
-                bundle = {"text/plain": f"{self!r}\n\n{self.text(view)}".rstrip("\n"),
-                          "image/svg+xml": self.svg(view)}
-                break
-            except LayoutError:  # no outputs, or too many cells: then in plain words only
-                continue
-        return bundle
+        """What a notebook shows, a picture of at most 50 kB: the cells, or where they take more the matrix."""
+        from . import pictures
+
+        drawn = pictures.layout(self)
+        if drawn is None:
+            return {"text/plain": repr(self)}
+        view, picture = drawn
+        return {"text/plain": f"{self!r}\n\n{self.text(view)}".rstrip("\n"), "image/svg+xml": picture}
 
     def __repr__(self) -> str:
         sizes = "".join(f" {name}={size}" for name, size in self.out_dims.items())

@@ -4,6 +4,19 @@
 
 #include <string.h>
 
+PyObject *one_argument(PyObject *arguments, PyObject *words, const char *method, const char *name) {
+    const Py_ssize_t count = PyTuple_Size(arguments);
+    const Py_ssize_t named = words == NULL ? 0 : PyDict_Size(words);
+    PyObject *argument = NULL;
+    if (count == 1 && named == 0)
+        argument = PyTuple_GetItem(arguments, 0);
+    else if (count == 0 && named == 1)
+        argument = PyDict_GetItemString(words, name);
+    if (argument == NULL && !PyErr_Occurred())
+        PyErr_Format(PyExc_TypeError, "%s() takes one argument, '%s'", method, name);
+    return argument;
+}
+
 bool expect_layout(PyObject *object) {
     if (is_layout(object))
         return true;
@@ -153,11 +166,7 @@ bool read_sizes(uint32_t *bits, uint32_t *count, PyObject *sequence) {
     return true;
 }
 
-bool read_dims(dim_list *dims, PyObject *mapping, bool infer) {
-    if (!PyDict_Check(mapping)) {
-        PyErr_Format(PyExc_TypeError, "expected a dict from names to sizes, not %R", mapping);
-        return false;
-    }
+static bool read_dict(dim_list *dims, PyObject *mapping, bool infer) {
     dims->count = 0;
     PyObject *key, *value;
     Py_ssize_t place = 0;
@@ -177,6 +186,20 @@ bool read_dims(dim_list *dims, PyObject *mapping, bool infer) {
         dim->bits = (uint8_t)bits;
     }
     return true;
+}
+
+bool read_dims(dim_list *dims, PyObject *mapping, bool infer) {
+    if (PyDict_Check(mapping))
+        return read_dict(dims, mapping, infer);
+    if (!PyObject_HasAttrString(mapping, "keys")) {
+        PyErr_Format(PyExc_TypeError, "expected a dict from names to sizes, not %R", mapping);
+        return false;
+    }
+    PyObject *copy = PyDict_New();
+    const bool good =
+        copy != NULL && PyDict_Update(copy, mapping) == 0 && read_dict(dims, copy, infer);
+    Py_XDECREF(copy);
+    return good;
 }
 
 bool read_dim(uint32_t *index, const lilac_layout_dim *dims, uint32_t count, PyObject *object) {

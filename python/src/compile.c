@@ -22,34 +22,19 @@ typedef struct job {
     Py_ssize_t length;
     lilac_options options;
     uint32_t flags;
+    lilac_context *context;
     bool compiled;
     lilac_text ptx, metadata, tile, simt;
-    uint32_t count; /* of diagnostics, when it was refused */
-    lilac_text *as_json, *as_printed;
 } job;
-
-static void take_diagnostics(job *work, lilac_context *context) {
-    uint32_t count = 0;
-    for (const lilac_diagnostic *d = lilac_diagnostics(context); d != NULL; d = d->next)
-        count++;
-    work->as_json = lilac_heap_grow(NULL, count * sizeof *work->as_json);
-    work->as_printed = lilac_heap_grow(NULL, count * sizeof *work->as_printed);
-    for (const lilac_diagnostic *d = lilac_diagnostics(context); d != NULL; d = d->next) {
-        lilac_text_init(&work->as_json[work->count]);
-        lilac_text_init(&work->as_printed[work->count]);
-        lilac_diagnostic_json(&work->as_json[work->count], context, d);
-        lilac_diagnostic_print(&work->as_printed[work->count], context, d, false);
-        work->count++;
-    }
-}
 
 /* Runs without Python's lock. */
 static void run(job *work) {
-    lilac_context *context = lilac_context_create();
     lilac_compilation compilation = {0};
+    work->context = lilac_context_create();
     const uint32_t source =
-        lilac_source_add(context, work->file, work->text, (size_t)work->length);
-    work->compiled = source != 0 && lilac_compile(&compilation, context, source, &work->options);
+        lilac_source_add(work->context, work->file, work->text, (size_t)work->length);
+    work->compiled =
+        source != 0 && lilac_compile(&compilation, work->context, source, &work->options);
     if (work->compiled) {
         work->ptx = compilation.ptx; /* taken */
         lilac_text_init(&compilation.ptx);
@@ -58,39 +43,8 @@ static void run(job *work) {
             lilac_tile_print(&work->tile, compilation.tile, true);
         if (work->flags & SIMT)
             lilac_simt_print(&work->simt, compilation.simt);
-    } else {
-        take_diagnostics(work, context);
     }
     lilac_compilation_clear(&compilation);
-    lilac_context_destroy(context);
-}
-
-static PyObject *take_list(lilac_text *texts, uint32_t count) {
-    PyObject *list = PyList_New((Py_ssize_t)count);
-    for (uint32_t i = 0; i < count; i++) {
-        PyObject *item = take_text(&texts[i]);
-        if (item == NULL || list == NULL || PyList_SetItem(list, (Py_ssize_t)i, item) < 0) {
-            if (list == NULL)
-                Py_XDECREF(item);
-            Py_CLEAR(list);
-        }
-    }
-    lilac_heap_free(texts);
-    return list;
-}
-
-/* A tuple of new references; lets go of them when one is missing. */
-static PyObject *tuple_of(PyObject **items, Py_ssize_t count) {
-    PyObject *result = PyTuple_New(count);
-    for (Py_ssize_t i = 0; i < count; i++) {
-        if (result == NULL || items[i] == NULL) {
-            Py_XDECREF(items[i]);
-            Py_CLEAR(result);
-        } else if (PyTuple_SetItem(result, i, items[i]) < 0) {
-            Py_CLEAR(result);
-        }
-    }
-    return result;
 }
 
 static PyObject *outcome(job *work) {
@@ -98,8 +52,7 @@ static PyObject *outcome(job *work) {
     if (!work->compiled) {
         Py_INCREF(Py_None);
         items[0] = Py_None;
-        items[1] = take_list(work->as_json, work->count);
-        items[2] = take_list(work->as_printed, work->count);
+        (void)diagnostic_lists(&items[1], work->context);
         return tuple_of(items, 3);
     }
     lilac_text *const texts[] = {&work->ptx, &work->metadata, &work->tile, &work->simt};
@@ -108,35 +61,44 @@ static PyObject *outcome(job *work) {
     return tuple_of(items, 4);
 }
 
+/* The fields that compile() and prepare() have in common. Error for a device that there is not. */
+bool read_options(lilac_options *options, const char *target, const unsigned launch[3],
+                  uint32_t flags) {
+    lilac_options_init(options);
+    options->line_info = options->comments = (flags & LINE_INFO) != 0;
+    options->no_contraction = (flags & NO_CONTRACTION) != 0;
+    options->target.arch = target != NULL ? lilac_arch_find(target) : NULL;
+    options->target.num_warps = launch[0];
+    options->target.num_ctas = launch[1];
+    if (launch[2] != 0)
+        options->target.num_stages = launch[2];
+    if (target != NULL && options->target.arch == NULL) {
+        PyErr_Format(input_error, "there is no device '%s'; lilac.devices() lists them", target);
+        return false;
+    }
+    if (flags & ~(uint32_t)ALL_FLAGS) {
+        PyErr_Format(input_error, "flags %u", flags);
+        return false;
+    }
+    return true;
+}
+
 static PyObject *compile(PyObject *Py_UNUSED(module), PyObject *arguments) {
     job work = {0};
     const char *target;
-    unsigned num_warps, num_ctas, num_stages;
+    unsigned launch[3];
     if (!PyArg_ParseTuple(arguments, "s#szIIII:compile", &work.text, &work.length, &work.file,
-                          &target, &num_warps, &num_ctas, &num_stages, &work.flags))
+                          &target, &launch[0], &launch[1], &launch[2], &work.flags) ||
+        !read_options(&work.options, target, launch, work.flags))
         return NULL;
-    lilac_options_init(&work.options);
-    work.options.line_info = work.options.comments = (work.flags & LINE_INFO) != 0;
-    work.options.no_contraction = (work.flags & NO_CONTRACTION) != 0;
-    work.options.target.arch = target != NULL ? lilac_arch_find(target) : NULL;
-    work.options.target.num_warps = num_warps;
-    work.options.target.num_ctas = num_ctas;
-    if (num_stages != 0)
-        work.options.target.num_stages = num_stages;
-    if (target != NULL && work.options.target.arch == NULL) {
-        PyErr_Format(PyExc_ValueError, "there is no device '%s'", target);
-        return NULL;
-    }
-    if (work.flags & ~(uint32_t)ALL_FLAGS) {
-        PyErr_Format(PyExc_ValueError, "flags %u", work.flags);
-        return NULL;
-    }
     /* clang-format off */
     Py_BEGIN_ALLOW_THREADS
     run(&work);
     Py_END_ALLOW_THREADS
-    /* clang-format on */
-    return outcome(&work);
+        /* clang-format on */
+        PyObject *result = outcome(&work);
+    lilac_context_destroy(work.context);
+    return result;
 }
 
 /* The names of the devices, in the order of the table. */
@@ -152,7 +114,8 @@ static PyObject *devices(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 }
 
 PyMethodDef compile_functions[] = {
-    {"compile", compile, METH_VARARGS, NULL},
-    {"devices", devices, METH_NOARGS, NULL},
+    {"compile", compile, METH_VARARGS,
+     "compile($module, text, file, target, num_warps, num_ctas, num_stages, flags, /)\n--\n\n"},
+    {"devices", devices, METH_NOARGS, "devices($module)\n--\n\n"},
     {NULL, NULL, 0, NULL},
 };

@@ -32,18 +32,20 @@ PyObject *layout_additive_bits(PyObject *self, PyObject *arguments, PyObject *wo
     PyObject *input, *mask = NULL;
     dim_name name;
     uint64_t touched = 0;
-    if (!PyArg_ParseTupleAndKeywords(arguments, words, "O|O", keys, &input, &mask) ||
+    if (!PyArg_ParseTupleAndKeywords(arguments, words, "O|O:additive_bits", keys, &input, &mask) ||
         !read_input(&name, self, input) || (mask != NULL && !read_word(&touched, mask)))
         return NULL;
     return PyLong_FromUnsignedLongLong(
         lilac_layout_additive_bits(layout_of(self), name.text, touched));
 }
 
-/* is_zero_over(ins, outs) */
-PyObject *layout_is_zero_over(PyObject *self, PyObject *arguments) {
-    PyObject *in_sequence, *out_sequence;
+/* is_zero_over(ins=None, outs=None) */
+PyObject *layout_is_zero_over(PyObject *self, PyObject *arguments, PyObject *words) {
+    static char *keys[] = {"ins", "outs", NULL};
+    PyObject *in_sequence = Py_None, *out_sequence = Py_None;
     name_list ins, outs;
-    if (!PyArg_ParseTuple(arguments, "OO", &in_sequence, &out_sequence) ||
+    if (!PyArg_ParseTupleAndKeywords(arguments, words, "|OO:is_zero_over", keys, &in_sequence,
+                                     &out_sequence) ||
         !read_names(&ins, in_sequence) || !read_names(&outs, out_sequence))
         return NULL;
     return PyBool_FromLong(lilac_layout_is_zero_over(layout_of(self), ins.list, outs.list));
@@ -70,7 +72,8 @@ PyObject *layout_consecutive(PyObject *self, PyObject *arguments, PyObject *word
     uint32_t order[LILAC_LAYOUT_MAX_DIMS];
     PyObject *sequence = Py_None, *input = NULL;
     dim_name name = {"register"};
-    if (!PyArg_ParseTupleAndKeywords(arguments, words, "|OO", keys, &sequence, &input) ||
+    if (!PyArg_ParseTupleAndKeywords(arguments, words, "|OO:consecutive", keys, &sequence,
+                                     &input) ||
         (input != NULL && !read_input(&name, self, input)) ||
         (sequence != Py_None && !read_order(order, layout->out, layout->out_count, sequence)))
         return NULL;

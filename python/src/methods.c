@@ -109,14 +109,16 @@ static PyObject *division_order(PyObject *self, PyObject *arguments) {
 }
 
 /* permute_bits(input, order) */
-static PyObject *permute_bits(PyObject *self, PyObject *arguments) {
+static PyObject *permute_bits(PyObject *self, PyObject *arguments, PyObject *words_given) {
+    static char *keys[] = {"input", "order", NULL};
     PyObject *input, *sequence;
     dim_name name;
     uint64_t words[LILAC_LAYOUT_MAX_BITS], seen = 0;
     uint8_t order[LILAC_LAYOUT_MAX_BITS];
     uint32_t count;
-    if (!PyArg_ParseTuple(arguments, "OO", &input, &sequence) || !read_name(&name, input) ||
-        !read_words(words, LILAC_LAYOUT_MAX_BITS, &count, sequence))
+    if (!PyArg_ParseTupleAndKeywords(arguments, words_given, "OO:permute_bits", keys, &input,
+                                     &sequence) ||
+        !read_name(&name, input) || !read_words(words, LILAC_LAYOUT_MAX_BITS, &count, sequence))
         return NULL;
     const uint32_t bits = lilac_layout_in_bits(layout_of(self), name.text);
     for (uint32_t i = 0; i < count && words[i] < LILAC_LAYOUT_MAX_BITS; i++) {
@@ -139,7 +141,8 @@ static PyObject *sublayout(PyObject *self, PyObject *arguments, PyObject *words)
     static char *keys[] = {"ins", "outs", NULL};
     PyObject *in_sequence = Py_None, *out_sequence = Py_None;
     name_list ins, outs;
-    if (!PyArg_ParseTupleAndKeywords(arguments, words, "|OO", keys, &in_sequence, &out_sequence) ||
+    if (!PyArg_ParseTupleAndKeywords(arguments, words, "|OO:sublayout", keys, &in_sequence,
+                                     &out_sequence) ||
         !read_names(&ins, in_sequence) || !read_names(&outs, out_sequence))
         return NULL;
     layout_object *result = layout_new(Py_TYPE(self));
@@ -228,11 +231,13 @@ static PyObject *transpose(PyObject *self, PyObject *sequence) {
 typedef bool renaming(lilac_layout *, const lilac_layout *, const char *, const char *,
                       lilac_reason *);
 
-static PyObject *rename_dim(PyObject *self, PyObject *arguments, renaming *operation) {
+static PyObject *rename_dim(PyObject *self, PyObject *arguments, PyObject *words, const char *form,
+                            renaming *operation) {
+    static char *keys[] = {"old", "new", NULL};
     PyObject *old, *new;
     dim_name from, to;
-    if (!PyArg_ParseTuple(arguments, "OO", &old, &new) || !read_name(&from, old) ||
-        !read_name(&to, new))
+    if (!PyArg_ParseTupleAndKeywords(arguments, words, form, keys, &old, &new) ||
+        !read_name(&from, old) || !read_name(&to, new))
         return NULL;
     layout_object *result = layout_new(Py_TYPE(self));
     if (result == NULL)
@@ -242,22 +247,24 @@ static PyObject *rename_dim(PyObject *self, PyObject *arguments, renaming *opera
     return layout_done(result, done, &why);
 }
 
-static PyObject *rename_in(PyObject *self, PyObject *arguments) {
-    return rename_dim(self, arguments, lilac_layout_rename_in);
+static PyObject *rename_in(PyObject *self, PyObject *arguments, PyObject *words) {
+    return rename_dim(self, arguments, words, "OO:rename_in", lilac_layout_rename_in);
 }
 
-static PyObject *rename_out(PyObject *self, PyObject *arguments) {
-    return rename_dim(self, arguments, lilac_layout_rename_out);
+static PyObject *rename_out(PyObject *self, PyObject *arguments, PyObject *words) {
+    return rename_dim(self, arguments, words, "OO:rename_out", lilac_layout_rename_out);
 }
 
 typedef bool resizing(lilac_layout *, const lilac_layout *, const char *, uint32_t, lilac_reason *);
 
-static PyObject *resize(PyObject *self, PyObject *arguments, resizing *operation) {
+static PyObject *resize(PyObject *self, PyObject *arguments, PyObject *words, const char *form,
+                        resizing *operation) {
+    static char *keys[] = {"name", "size", NULL};
     PyObject *text, *size;
     dim_name name;
     uint32_t bits;
-    if (!PyArg_ParseTuple(arguments, "OO", &text, &size) || !read_name(&name, text) ||
-        !read_size(&bits, size))
+    if (!PyArg_ParseTupleAndKeywords(arguments, words, form, keys, &text, &size) ||
+        !read_name(&name, text) || !read_size(&bits, size))
         return NULL;
     layout_object *result = layout_new(Py_TYPE(self));
     if (result == NULL)
@@ -267,12 +274,12 @@ static PyObject *resize(PyObject *self, PyObject *arguments, resizing *operation
     return layout_done(result, done, &why);
 }
 
-static PyObject *resize_in(PyObject *self, PyObject *arguments) {
-    return resize(self, arguments, lilac_layout_resize_in);
+static PyObject *resize_in(PyObject *self, PyObject *arguments, PyObject *words) {
+    return resize(self, arguments, words, "OO:resize_in", lilac_layout_resize_in);
 }
 
-static PyObject *resize_out(PyObject *self, PyObject *arguments) {
-    return resize(self, arguments, lilac_layout_resize_out);
+static PyObject *resize_out(PyObject *self, PyObject *arguments, PyObject *words) {
+    return resize(self, arguments, words, "OO:resize_out", lilac_layout_resize_out);
 }
 
 typedef bool cutting(lilac_layout *, const lilac_layout *, uint32_t, const lilac_layout_dim *,
@@ -373,9 +380,32 @@ static PyObject *fit(PyObject *self, PyObject *arguments) {
 
 /* ---- the table -------------------------------------------------------------------------- */
 
-/* A method that takes names of arguments has another type than the table's rows say. */
-#define BY_KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
+BY_NAME(compose, "compose", "outer")
+BY_NAME(invert_and_compose, "invert_and_compose", "other")
+BY_NAME(divide_left, "divide_left", "tile")
+BY_NAME(divide_right, "divide_right", "tile")
+BY_NAME(concat_ins, "concat_ins", "other")
+BY_NAME(concat_outs, "concat_outs", "other")
+BY_NAME(slice, "slice", "dim")
+BY_NAME(drop_free, "drop_free", "input")
+BY_NAME(quotient, "quotient", "names")
+BY_NAME(permute_ins, "permute_ins", "order")
+BY_NAME(permute_outs, "permute_outs", "order")
+BY_NAME(transpose, "transpose", "order")
+BY_NAME(reshape_ins, "reshape_ins", "dims")
+BY_NAME(reshape_outs, "reshape_outs", "dims")
+BY_NAME(flatten_ins, "flatten_ins", "name")
+BY_NAME(flatten_outs, "flatten_outs", "name")
+BY_NAME(reshape, "reshape", "shape")
+BY_NAME(expand, "expand", "axis")
+BY_NAME(layout_apply, "apply", "index")
+BY_NAME(layout_equivalent, "equivalent", "other")
+BY_NAME(layout_free_bits, "free_bits", "input")
+BY_NAME(layout_is_identity_over, "is_identity_over", "names")
+BY_NAME(layout_is_trivial_over, "is_trivial_over", "names")
 
+/* The first line of each text is the signature that inspect.signature reads. */
+/* clang-format off */
 PyMethodDef layout_methods[] = {
     {"_from_bases", layout_from_bases, METH_VARARGS | METH_CLASS, NULL},
     {"_from_masks", layout_from_masks, METH_VARARGS | METH_CLASS, NULL},
@@ -388,117 +418,182 @@ PyMethodDef layout_methods[] = {
     {"_division_order", division_order, METH_VARARGS, NULL},
     {"_fit", fit, METH_VARARGS, NULL},
     {"_view", layout_view, METH_VARARGS, NULL},
-    {"apply", layout_apply, METH_O,
-     "apply(index)\n\n"
-     "The element at an index, which may be\n"
-     "  an int           the flattened inputs, first input lowest: the flattened outputs, an int;\n"
-     "  a dict           {input name: index}, 0 for those not named: {output name: coordinate};\n"
-     "  an array of ints flattened inputs: flattened outputs, uint64 of the same shape;\n"
-     "  a dict of arrays which broadcast together: {output name: int64 array}.\n"
-     "LayoutError for an index outside its input and for a name that is none."},
+    {"apply", BY_KEYWORDS(layout_apply_by_name),
+     "apply($self, index)\n--\n\n"
+     "The element at an index.\n\n"
+     "index: an int, the flattened inputs with the first input in the lowest bits; or a dict\n"
+     "    {input name: index}, 0 for inputs that it does not name; or an array of ints, of flattened\n"
+     "    inputs; or a dict of arrays, which broadcast together.\n"
+     "Returns an int, the flattened outputs; or {output name: coordinate}; or a uint64 array of the\n"
+     "index's shape; or {output name: int64 array}.\n"
+     "Raises LayoutError for an index outside its input and for a name that is not an input's."},
     {"inverse", inverse, METH_NOARGS,
-     "inverse()\n\nThe inverse of a bijective layout; also ~layout. LayoutError for others."},
+     "inverse($self)\n--\n\n"
+     "The inverse of a bijective layout; also ~layout.\n\n"
+     "Raises LayoutError for a layout that is not bijective."},
     {"pseudoinverse", pseudoinverse, METH_NOARGS,
-     "pseudoinverse()\n\n"
-     "The right inverse of a surjective layout (Definition 4.5) that never sets a free bit:\n"
-     "layout @ layout.pseudoinverse() is the identity."},
-    {"compose", compose, METH_O,
-     "compose(outer)\n\nouter @ self: this layout and then `outer`, which must have its outputs "
-     "as inputs."},
-    {"invert_and_compose", invert_and_compose, METH_O,
-     "invert_and_compose(other)\n\n"
-     "other^-1 after self (section 5.4): from self's inputs to other's, where self's element is "
-     "in\n"
-     "other, so that other @ result == self. The identity on every input whose columns are the "
-     "same\n"
-     "in both, and otherwise the smallest index that holds the element. The outputs must agree, "
-     "and\n"
-     "other be surjective."},
-    {"divide_left", divide_left, METH_O,
-     "divide_left(tile)\n\nThe layout c with tile * c == self; also self / tile (Definition 4.4)."},
-    {"divide_right", divide_right, METH_O,
-     "divide_right(tile)\n\nThe layout c with c * tile == self."},
-    {"permute_bits", permute_bits, METH_VARARGS,
-     "permute_bits(input, order)\n\n"
-     "With the bits of one input in another order: bit i of the result is bit order[i]."},
-    {"concat_ins", concat_ins, METH_O,
-     "concat_ins(other)\n\n(x, y) -> self(x) xor other(y); the outputs must be the same."},
-    {"concat_outs", concat_outs, METH_O,
-     "concat_outs(other)\n\nx -> (self(x), other(x)); the inputs must be the same."},
+     "pseudoinverse($self)\n--\n\n"
+     "The right inverse of a surjective layout (Definition 4.5) that never sets a free bit.\n\n"
+     "layout @ layout.pseudoinverse() is the identity.\n"
+     "Raises LayoutError for a layout that is not surjective."},
+    {"compose", BY_KEYWORDS(compose_by_name),
+     "compose($self, outer)\n--\n\n"
+     "outer @ self: this layout, then `outer`.\n\n"
+     "outer: a Layout whose inputs are this layout's outputs.\n"
+     "Raises LayoutError when names or sizes differ."},
+    {"invert_and_compose", BY_KEYWORDS(invert_and_compose_by_name),
+     "invert_and_compose($self, other)\n--\n\n"
+     "other^-1 @ self (section 5.4): from this layout's inputs to the inputs of `other`.\n\n"
+     "The result is where `other` holds each element of this layout: other @ result == self. It is the\n"
+     "identity on each input whose columns are the same in both, and otherwise the smallest index that\n"
+     "holds the element.\n"
+     "Raises LayoutError when the outputs differ or `other` is not surjective."},
+    {"divide_left", BY_KEYWORDS(divide_left_by_name),
+     "divide_left($self, tile)\n--\n\n"
+     "The layout c with tile * c == self; also self / tile (Definition 4.4).\n\n"
+     "Raises LayoutError when there is none."},
+    {"divide_right", BY_KEYWORDS(divide_right_by_name),
+     "divide_right($self, tile)\n--\n\n"
+     "The layout c with c * tile == self.\n\n"
+     "Raises LayoutError when there is none."},
+    {"permute_bits", BY_KEYWORDS(permute_bits),
+     "permute_bits($self, input, order)\n--\n\n"
+     "The layout with the bits of one input in another order.\n\n"
+     "order: a permutation of the input's bit numbers; bit i of the result is bit order[i] of this\n"
+     "    layout.\n"
+     "Raises LayoutError when `order` is not a permutation."},
+    {"concat_ins", BY_KEYWORDS(concat_ins_by_name),
+     "concat_ins($self, other)\n--\n\n"
+     "(x, y) -> self(x) xor other(y).\n\n"
+     "Raises LayoutError when the outputs differ or an input has a name of the other layout's."},
+    {"concat_outs", BY_KEYWORDS(concat_outs_by_name),
+     "concat_outs($self, other)\n--\n\n"
+     "x -> (self(x), other(x)).\n\n"
+     "Raises LayoutError when the inputs differ or an output has a name of the other layout's."},
     {"sublayout", BY_KEYWORDS(sublayout),
-     "sublayout(ins=None, outs=None)\n\nOnly the named inputs and outputs; None: all of that "
-     "side."},
-    {"slice", slice, METH_O,
-     "slice(dim)\n\n"
-     "Without one output, given by number or name, those above it renamed dim0, dim1 ...; zero\n"
-     "register bases are dropped: the layout of a #ttg.slice."},
-    {"drop_free", drop_free, METH_O, "drop_free(input)\n\nWithout the zero bases of an input."},
-    {"quotient", quotient, METH_O,
-     "quotient(names)\n\n"
-     "Without the named dimensions on both sides; the layout must be the identity over them and\n"
-     "nothing else touch them."},
+     "sublayout($self, ins=None, outs=None)\n--\n\n"
+     "The layout restricted to the named inputs and outputs.\n\n"
+     "ins, outs: sequences of names, in any order; None: all of that side.\n"
+     "Raises LayoutError for a name that the layout does not have."},
+    {"slice", BY_KEYWORDS(slice_by_name),
+     "slice($self, dim)\n--\n\n"
+     "The layout without one output: the layout of a #ttg.slice.\n\n"
+     "dim: the output's number (negative: from the end) or name. Outputs above it are renamed\n"
+     "    dim0, dim1 ...; register bases that become zero are removed.\n"
+     "Raises LayoutError when there is no such output."},
+    {"drop_free", BY_KEYWORDS(drop_free_by_name),
+     "drop_free($self, input)\n--\n\n"
+     "The layout without the zero bases of an input.\n\n"
+     "Raises LayoutError when there is no such input."},
+    {"quotient", BY_KEYWORDS(quotient_by_name),
+     "quotient($self, names)\n--\n\n"
+     "The layout without the named dimensions on both sides.\n\n"
+     "Raises LayoutError unless the layout is the identity over these dimensions and no other\n"
+     "dimension maps to or from them."},
     {"drop_empty", drop_empty, METH_NOARGS,
-     "drop_empty()\n\nWithout the dimensions of size one, on both sides."},
-    {"permute_ins", permute_ins, METH_O,
-     "permute_ins(order)\n\nThe inputs in another order, by numbers or names."},
-    {"permute_outs", permute_outs, METH_O,
-     "permute_outs(order)\n\nThe outputs in another order, by numbers or names; names stay."},
-    {"transpose", transpose, METH_O,
-     "transpose(order)\n\n"
-     "The layout of the transposed tensor: output i is output order[i], named dim0, dim1 ... "
-     "anew."},
-    {"rename_in", rename_in, METH_VARARGS, "rename_in(old, new)\n\nWith an input renamed."},
-    {"rename_out", rename_out, METH_VARARGS, "rename_out(old, new)\n\nWith an output renamed."},
-    {"resize_in", resize_in, METH_VARARGS,
-     "resize_in(name, size)\n\n"
-     "With an input of another size: its low bits, or new bits that move nothing."},
-    {"resize_out", resize_out, METH_VARARGS,
-     "resize_out(name, size)\n\n"
-     "With an output of another size: coordinates modulo it, or room above."},
-    {"reshape_ins", reshape_ins, METH_O,
-     "reshape_ins(dims)\n\nThe flattened inputs cut into {name: size}, lowest bits first."},
-    {"reshape_outs", reshape_outs, METH_O,
-     "reshape_outs(dims)\n\nThe flattened outputs cut into {name: size}, lowest bits first."},
-    {"flatten_ins", flatten_ins, METH_O, "flatten_ins(name)\n\nAll inputs as one of this name."},
-    {"flatten_outs", flatten_outs, METH_O,
-     "flatten_outs(name)\n\nAll outputs as one of this name."},
-    {"reshape", reshape, METH_O,
-     "reshape(shape)\n\n"
-     "The layout after a row-major reshape of the tensor: outputs dim0, dim1 ... of these sizes, "
-     "the\n"
-     "last one fastest."},
-    {"expand", expand, METH_O,
-     "expand(axis)\n\nWith a new output of size 1 at a place among them, all named dim0, dim1 ..."},
-    {"equivalent", layout_equivalent, METH_O,
-     "equivalent(other)\n\nEqual once the dimensions are put in the same order?"},
-    {"free_bits", layout_free_bits, METH_O,
-     "free_bits(input)\n\n"
-     "The bits of an input that do not change the element, as a mask: each element is held once "
-     "by\n"
-     "the indices whose free bits are 0."},
+     "drop_empty($self)\n--\n\n"
+     "The layout without the dimensions of size 1, on both sides."},
+    {"permute_ins", BY_KEYWORDS(permute_ins_by_name),
+     "permute_ins($self, order)\n--\n\n"
+     "The layout with its inputs in another order.\n\n"
+     "order: numbers or names of all inputs.\n"
+     "Raises LayoutError when `order` is not a permutation."},
+    {"permute_outs", BY_KEYWORDS(permute_outs_by_name),
+     "permute_outs($self, order)\n--\n\n"
+     "The layout with its outputs in another order; the outputs keep their names.\n\n"
+     "order: numbers or names of all outputs.\n"
+     "Raises LayoutError when `order` is not a permutation."},
+    {"transpose", BY_KEYWORDS(transpose_by_name),
+     "transpose($self, order)\n--\n\n"
+     "The layout of the transposed tensor.\n\n"
+     "order: numbers or names of all outputs; output i of the result is output order[i] of this\n"
+     "    layout, and the outputs are renamed dim0, dim1 ...\n"
+     "Raises LayoutError when `order` is not a permutation."},
+    {"rename_in", BY_KEYWORDS(rename_in),
+     "rename_in($self, old, new)\n--\n\n"
+     "The layout with an input renamed.\n\n"
+     "Raises LayoutError when there is no input `old` or there is one named `new`. A name has 1 to 14\n"
+     "characters."},
+    {"rename_out", BY_KEYWORDS(rename_out),
+     "rename_out($self, old, new)\n--\n\n"
+     "The layout with an output renamed.\n\n"
+     "Raises LayoutError when there is no output `old` or there is one named `new`. A name has 1 to 14\n"
+     "characters."},
+    {"resize_in", BY_KEYWORDS(resize_in),
+     "resize_in($self, name, size)\n--\n\n"
+     "The layout with an input of another size.\n\n"
+     "size: a power of two. A smaller size keeps the low bits; a larger size adds bits with zero bases.\n"
+     "Raises LayoutError for other sizes and when there is no such input."},
+    {"resize_out", BY_KEYWORDS(resize_out),
+     "resize_out($self, name, size)\n--\n\n"
+     "The layout with an output of another size.\n\n"
+     "size: a power of two. A smaller size takes coordinates modulo the size; a larger size adds\n"
+     "    coordinates that no index maps to.\n"
+     "Raises LayoutError for other sizes and when there is no such output."},
+    {"reshape_ins", BY_KEYWORDS(reshape_ins_by_name),
+     "reshape_ins($self, dims)\n--\n\n"
+     "The layout with the flattened inputs split anew.\n\n"
+     "dims: {name: size}, lowest bits first; the sizes are powers of two whose product is the number of\n"
+     "    indices.\n"
+     "Raises LayoutError when the product differs."},
+    {"reshape_outs", BY_KEYWORDS(reshape_outs_by_name),
+     "reshape_outs($self, dims)\n--\n\n"
+     "The layout with the flattened outputs split anew.\n\n"
+     "dims: {name: size}, lowest bits first; the sizes are powers of two whose product is the number of\n"
+     "    elements.\n"
+     "Raises LayoutError when the product differs."},
+    {"flatten_ins", BY_KEYWORDS(flatten_ins_by_name),
+     "flatten_ins($self, name)\n--\n\n"
+     "The layout with all inputs flattened to one of this name."},
+    {"flatten_outs", BY_KEYWORDS(flatten_outs_by_name),
+     "flatten_outs($self, name)\n--\n\n"
+     "The layout with all outputs flattened to one of this name."},
+    {"reshape", BY_KEYWORDS(reshape_by_name),
+     "reshape($self, shape)\n--\n\n"
+     "The layout after a row-major reshape of the tensor.\n\n"
+     "shape: a sequence of powers of two, the last dimension fastest; the outputs become dim0, dim1 ...\n"
+     "Raises LayoutError when the number of elements differs."},
+    {"expand", BY_KEYWORDS(expand_by_name),
+     "expand($self, axis)\n--\n\n"
+     "The layout with a new output of size 1 at position `axis`; the outputs become dim0, dim1 ...\n\n"
+     "Raises LayoutError for a position below -rank - 1 or above rank."},
+    {"equivalent", BY_KEYWORDS(layout_equivalent_by_name),
+     "equivalent($self, other)\n--\n\n"
+     "Whether the two layouts are equal once their dimensions are in the same order."},
+    {"free_bits", BY_KEYWORDS(layout_free_bits_by_name),
+     "free_bits($self, input)\n--\n\n"
+     "The bits of an input that do not change the element, as a mask.\n\n"
+     "The indices whose free bits are 0 hold each element once.\n"
+     "Raises LayoutError when there is no such input."},
     {"additive_bits", BY_KEYWORDS(layout_additive_bits),
-     "additive_bits(input, touched=0)\n\n"
-     "The bits of an input, as a mask, that may be added instead of xored: layout(x) is\n"
-     "layout(rest of x) + layout(these bits of x) as flattened numbers. `touched`: output bits "
-     "that\n"
-     "an offset from elsewhere may set."},
-    {"is_zero_over", layout_is_zero_over, METH_VARARGS,
-     "is_zero_over(ins, outs)\n\nDo these inputs move nothing along these outputs? None: all."},
-    {"is_identity_over", layout_is_identity_over, METH_O,
-     "is_identity_over(names)\n\nAre these dimensions of both sides mapped to themselves?"},
-    {"is_trivial_over", layout_is_trivial_over, METH_O,
-     "is_trivial_over(names)\n\nAnd does nothing else move along them, nor they along others?"},
+     "additive_bits($self, input, touched=0)\n--\n\n"
+     "The bits of an input, as a mask, that may be added instead of xored.\n\n"
+     "layout(x) is layout(x without these bits) + layout(these bits of x), as flattened numbers.\n"
+     "touched: a mask of the output bits that an offset from elsewhere may set.\n"
+     "Raises LayoutError when there is no such input."},
+    {"is_zero_over", BY_KEYWORDS(layout_is_zero_over),
+     "is_zero_over($self, ins=None, outs=None)\n--\n\n"
+     "Whether these inputs change no coordinate of these outputs.\n\n"
+     "ins, outs: sequences of names; None: all of that side."},
+    {"is_identity_over", BY_KEYWORDS(layout_is_identity_over_by_name),
+     "is_identity_over($self, names)\n--\n\n"
+     "Whether the layout maps each of the named dimensions of its inputs to the output of that name,\n"
+     "bit by bit. None: all."},
+    {"is_trivial_over", BY_KEYWORDS(layout_is_trivial_over_by_name),
+     "is_trivial_over($self, names)\n--\n\n"
+     "Whether `is_identity_over` holds, and no other dimension maps to or from the named ones."},
     {"consecutive", BY_KEYWORDS(layout_consecutive),
-     "consecutive(order=None, input='register')\n\n"
-     "How many consecutive elements indices 0, 1, 2 ... of an input hold, wherever the rest "
-     "starts\n"
-     "(section 5.1). `order` lists the outputs, fastest first; None: the last one fastest."},
-    {"to_json", layout_json, METH_NOARGS,
-     "to_json()\n\n'{\"register\": [[0,1], ...], \"lane\": ...}', coordinates in output order."},
+     "consecutive($self, order=None, input='register')\n--\n\n"
+     "The number of consecutive elements that indices 0, 1, 2 ... of an input hold, whatever the other\n"
+     "inputs are (section 5.1).\n\n"
+     "order: numbers or names of all outputs, fastest first; None: the last one fastest."},
+    {"_bases_json", layout_json, METH_NOARGS, NULL},
     {"to_cute", layout_cute, METH_NOARGS,
-     "to_cute()\n\n"
-     "The CuTe layout, as text: of memory, of its dims to the offset; of a distributed layout, of\n"
-     "(thread, value) to the number of the element, first dim fastest. LayoutError when there is\n"
-     "none, with the reason."},
+     "to_cute($self)\n--\n\n"
+     "The CuTe layout, as text.\n\n"
+     "A memory layout: from its dimensions to the offset. A distributed layout: from (thread, value) to\n"
+     "the number of the element, first dimension fastest.\n"
+     "Raises LayoutError, with the reason, when there is none."},
     {NULL, NULL, 0, NULL},
 };
+/* clang-format on */

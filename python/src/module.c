@@ -1,5 +1,5 @@
 /* The extension module lilac._core: the class LayoutBase, whose objects hold an lilac_layout by
- * value, with its operators; and the compiler (compile.c).
+ * value, with its operators; the compiler (compile.c), the simulator (run.c) and plans (plan.c).
  *
  * lilac.Layout derives from it in Python and adds what need not be fast. An operator's result is of
  * its left operand's class. A refusal of the library becomes LayoutError with the library's reason.
@@ -9,7 +9,7 @@
 #include <string.h>
 
 PyTypeObject *layout_type;
-PyObject *layout_error;
+PyObject *input_error, *layout_error;
 
 /* ---- helpers ---------------------------------------------------------------------------- */
 
@@ -68,6 +68,44 @@ PyObject *tuple_of_words(const uint64_t *words, uint32_t count) {
             Py_CLEAR(result);
     }
     return result;
+}
+
+PyObject *tuple_of(PyObject **items, Py_ssize_t count) {
+    PyObject *result = PyTuple_New(count);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (result == NULL || items[i] == NULL) {
+            Py_XDECREF(items[i]);
+            Py_CLEAR(result);
+        } else if (PyTuple_SetItem(result, i, items[i]) < 0) {
+            Py_CLEAR(result);
+        }
+    }
+    return result;
+}
+
+static bool append_text(PyObject *list, lilac_text *text) {
+    PyObject *item = take_text(text);
+    const bool good = item != NULL && PyList_Append(list, item) == 0;
+    Py_XDECREF(item);
+    return good;
+}
+
+bool diagnostic_lists(PyObject *lists[2], lilac_context *context) {
+    lists[0] = PyList_New(0);
+    lists[1] = PyList_New(0);
+    bool good = lists[0] != NULL && lists[1] != NULL;
+    for (const lilac_diagnostic *d = lilac_diagnostics(context); good && d != NULL; d = d->next) {
+        lilac_text as_json = {0}, as_printed = {0};
+        lilac_diagnostic_json(&as_json, context, d);
+        lilac_diagnostic_print(&as_printed, context, d, false);
+        good = append_text(lists[0], &as_json);
+        good &= append_text(lists[1], &as_printed);
+    }
+    if (!good) {
+        Py_CLEAR(lists[0]);
+        Py_CLEAR(lists[1]);
+    }
+    return good;
 }
 
 /* ---- the class -------------------------------------------------------------------------- */
@@ -143,6 +181,7 @@ static PyObject *invert(PyObject *self) {
 }
 
 static PyType_Slot layout_slots[] = {
+    {Py_tp_doc, "LayoutBase()\n--\n\nA linear layout; lilac.Layout derives from it."},
     {Py_tp_new, create},
     {Py_tp_dealloc, destroy},
     {Py_tp_richcompare, compare},
@@ -179,20 +218,21 @@ PyMODINIT_FUNC PyInit__core(void) {
     PyObject *module = PyModule_Create(&module_definition);
     if (module == NULL)
         return NULL;
-    layout_error = PyErr_NewExceptionWithDoc(
-        "lilac.LayoutError",
-        "An operation on layouts, or a text, that the library refuses; the message says why.\n\n"
-        "For texts, `ids` lists the diagnostics' identifiers.",
-        PyExc_ValueError, NULL);
-    layout_type = (PyTypeObject *)PyType_FromSpec(&layout_spec);
-    if (layout_error == NULL || layout_type == NULL)
+    PyObject *errors = PyImport_ImportModule("lilac.errors");
+    if (errors == NULL)
         return NULL;
-    Py_INCREF(layout_error);
+    input_error = PyObject_GetAttrString(errors, "Error");
+    layout_error = PyObject_GetAttrString(errors, "LayoutError");
+    Py_DECREF(errors);
+    layout_type = (PyTypeObject *)PyType_FromSpec(&layout_spec);
+    if (input_error == NULL || layout_error == NULL || layout_type == NULL)
+        return NULL;
     Py_INCREF(layout_type);
-    if (PyModule_AddObject(module, "LayoutError", layout_error) < 0 ||
-        PyModule_AddObject(module, "LayoutBase", (PyObject *)layout_type) < 0 ||
+    if (PyModule_AddObject(module, "LayoutBase", (PyObject *)layout_type) < 0 ||
         PyModule_AddStringConstant(module, "version", LILAC_VERSION) < 0 ||
-        PyModule_AddFunctions(module, compile_functions) < 0)
+        PyModule_AddFunctions(module, compile_functions) < 0 ||
+        PyModule_AddFunctions(module, run_functions) < 0 ||
+        PyModule_AddFunctions(module, plan_functions) < 0)
         return NULL;
     return module;
 }

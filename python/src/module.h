@@ -6,6 +6,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <lilac/driver.h>
 #include <lilac/layout.h>
 
 /* An immutable layout. The names of its dimensions are made into Python strings once, when they are
@@ -16,7 +17,8 @@ typedef struct layout_object {
 } layout_object;
 
 extern PyTypeObject *layout_type; /* the base class of lilac.Layout */
-extern PyObject *layout_error;    /* lilac.LayoutError */
+extern PyObject *input_error;     /* lilac.Error (lilac/errors.py) */
+extern PyObject *layout_error;    /* lilac.LayoutError, which derives from it */
 
 static inline bool is_layout(PyObject *object) {
     return PyObject_TypeCheck(object, layout_type);
@@ -42,6 +44,19 @@ PyObject *layout_out_names(layout_object *self);
 
 /* ---- arguments (arguments.c): false with an exception when they are not what is expected ---- */
 
+/* The only argument of a method that takes it by place or by name, borrowed; NULL with a TypeError
+ * for anything else. */
+PyObject *one_argument(PyObject *arguments, PyObject *words, const char *method, const char *name);
+
+/* A function for the method table that takes its one argument by place or by name. */
+#define BY_NAME(function, method, name)                                                            \
+    static PyObject *function##_by_name(PyObject *self, PyObject *arguments, PyObject *words) {    \
+        PyObject *argument = one_argument(arguments, words, method, name);                         \
+        return argument == NULL ? NULL : function(self, argument);                                 \
+    }
+/* A method that takes names of arguments has another type than the rows of a method table. */
+#define BY_KEYWORDS(function) (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
+
 /* A dimension's name from a str. Longer ones are cut to 15 characters, which the library refuses.
  */
 typedef struct dim_name {
@@ -65,7 +80,7 @@ bool read_words(uint64_t *words, uint32_t max, uint32_t *count, PyObject *sequen
 bool read_size(uint32_t *bits, PyObject *object);
 /* A sequence of them. */
 bool read_sizes(uint32_t *bits, uint32_t *count, PyObject *sequence);
-/* A dict from names to sizes; with `infer`, a size of None is LILAC_LAYOUT_INFER. */
+/* A mapping from names to sizes; with `infer`, a size of None is LILAC_LAYOUT_INFER. */
 typedef struct dim_list {
     uint32_t count;
     lilac_layout_dim dims[LILAC_LAYOUT_MAX_DIMS];
@@ -89,11 +104,24 @@ PyObject *take_text(lilac_text *text);
 /* A tuple of integers. */
 PyObject *tuple_of_words(const uint64_t *words, uint32_t count);
 
+/* The options of a compilation (compile.c): a device's name or NULL; warps, blocks of a cluster and
+ * stages, each 0 when not given; flags as lilac/compiler.py has them. Error for an unknown device.
+ */
+bool read_options(lilac_options *options, const char *target, const unsigned launch[3],
+                  uint32_t flags);
+/* A tuple of new references; releases them when one is NULL. */
+PyObject *tuple_of(PyObject **items, Py_ssize_t count);
+/* The context's diagnostics as two lists: each as JSON, and each as the command prints it. False
+ * with an exception. lilac/errors.py makes an exception of them. */
+bool diagnostic_lists(PyObject *lists[2], lilac_context *context);
+
 /* The rows of the class, by file. */
-extern PyMethodDef layout_methods[]; /* methods.c */
-extern PyGetSetDef layout_getters[]; /* facts.c */
-extern PyMethodDef read_functions[]; /* read.c */
+extern PyMethodDef layout_methods[];    /* methods.c */
+extern PyGetSetDef layout_getters[];    /* facts.c */
+extern PyMethodDef read_functions[];    /* read.c */
 extern PyMethodDef compile_functions[]; /* compile.c */
+extern PyMethodDef run_functions[];     /* run.c */
+extern PyMethodDef plan_functions[];    /* plan.c */
 
 #define METHOD(name) PyObject *name(PyObject *self, PyObject *argument)
 METHOD(layout_from_bases); /* build.c */
@@ -106,13 +134,13 @@ METHOD(layout_bulk);
 METHOD(layout_coordinates);
 METHOD(layout_equivalent); /* facts.c */
 METHOD(layout_free_bits);
-METHOD(layout_is_zero_over);
 METHOD(layout_is_identity_over);
 METHOD(layout_is_trivial_over);
 METHOD(layout_json);
 METHOD(layout_view); /* view.c */
 METHOD(layout_cute); /* read.c */
 PyObject *layout_additive_bits(PyObject *self, PyObject *arguments, PyObject *words);
+PyObject *layout_is_zero_over(PyObject *self, PyObject *arguments, PyObject *words);
 PyObject *layout_consecutive(PyObject *self, PyObject *arguments, PyObject *words);
 PyObject *layout_call(PyObject *self, PyObject *arguments, PyObject *words); /* apply.c */
 

@@ -31,20 +31,45 @@ static bool read_kind(lilac_view_kind *kind, const char *name) {
     return false;
 }
 
+/* [(interval, padding), …] in elements; at most as many as there is room for. */
+static bool read_paddings(lilac_view_padding *paddings, uint32_t room, uint32_t *count,
+                          PyObject *list) {
+    const Py_ssize_t given = PyList_Size(list);
+    if (given < 0)
+        return false;
+    if (given > (Py_ssize_t)room) {
+        PyErr_Format(layout_error, "more than %d paddings", (int)room);
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < given; i++) {
+        unsigned long long interval, padding;
+        if (!PyArg_ParseTuple(PyList_GetItem(list, i), "KK", &interval, &padding))
+            return false;
+        paddings[i] = (lilac_view_padding){interval, padding};
+    }
+    *count = (uint32_t)given;
+    return true;
+}
+
+enum { MAX_PADDINGS = 16 };
+
 /* _view(form, kind, width, colour, colour_by, slices, rows, columns, element_bits, banks,
- * bank_bytes, title) */
+ * bank_bytes, title, paddings) */
 PyObject *layout_view(PyObject *self, PyObject *arguments) {
     const char *form, *kind, *colour_by, *title;
-    PyObject *slices, *rows, *columns;
+    PyObject *slices, *rows, *columns, *paddings;
     int colour;
     lilac_view_options options;
+    lilac_view_padding padding[MAX_PADDINGS];
     memset(&options, 0, sizeof options);
-    if (!PyArg_ParseTuple(arguments, "ssIpzOOOIIIz", &form, &kind, &options.width, &colour,
+    if (!PyArg_ParseTuple(arguments, "ssIpzOOOIIIzO!", &form, &kind, &options.width, &colour,
                           &colour_by, &slices, &rows, &columns, &options.element_bits,
-                          &options.banks, &options.bank_bytes, &title) ||
+                          &options.banks, &options.bank_bytes, &title, &PyList_Type, &paddings) ||
         !read_kind(&options.kind, kind) || !read_range(&options.slices, slices) ||
-        !read_range(&options.rows, rows) || !read_range(&options.columns, columns))
+        !read_range(&options.rows, rows) || !read_range(&options.columns, columns) ||
+        !read_paddings(padding, MAX_PADDINGS, &options.padding_count, paddings))
         return NULL;
+    options.paddings = padding;
     options.colour = colour != 0;
     options.colour_by = colour_by;
     options.title = title;

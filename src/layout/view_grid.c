@@ -220,14 +220,24 @@ void lilac_view_merge(view_grid *grid) {
     grid->field_width[field] += 1 + lilac_view_digits_of(last);
 }
 
-/* An owner is made of the inputs that the reduction kept: the others are always 0. */
-bool lilac_view_key_used(const view_grid *grid, uint64_t key) {
+/* The bits that a key can have. An owner is made of the inputs that the reduction kept: the others
+ * are always 0. */
+static uint64_t used_bits(const view_grid *grid) {
     uint64_t used = 0;
     if (grid->options.kind == LILAC_VIEW_HARDWARE || grid->options.padding_count != 0)
-        return true;
+        return low_bits(grid->key_bits);
     for (uint32_t i = 0; i < grid->owners.rank; i++)
         used |= grid->owners.combination[i];
-    return (key & ~(used >> (grid->key_shift & 63))) == 0;
+    return used >> (grid->key_shift & 63) & low_bits(grid->key_bits);
+}
+
+bool lilac_view_key_used(const view_grid *grid, uint64_t key) {
+    return (key & ~used_bits(grid)) == 0;
+}
+
+uint64_t lilac_view_key_next(const view_grid *grid, uint64_t key) {
+    const uint64_t used = used_bits(grid);
+    return ((key | ~used) + 1) & used;
 }
 
 uint32_t lilac_view_cell_width(const view_grid *grid) {

@@ -77,6 +77,8 @@ void lilac_view_cell_get(view_cell *cell, const view_grid *grid, uint64_t word);
 void lilac_view_merge(view_grid *grid);
 /* Can this key be that of a cell? */
 bool lilac_view_key_used(const view_grid *grid, uint64_t key);
+/* The next such key above this one; 0 after the last. */
+uint64_t lilac_view_key_next(const view_grid *grid, uint64_t key);
 uint32_t lilac_view_cell_width(const view_grid *grid);
 
 /* "16×16 tensor: …", one line, and what stands under the table, a line each. */

@@ -343,10 +343,9 @@ static uint32_t put_legend(lilac_text *out, grid_figure *figure, uint32_t y) {
         return y;
     const uint64_t keys = UINT64_C(1) << (grid->key_bits & 63);
     uint32_t x = MARGIN, shown = 0;
+    uint64_t key = 0;
     lilac_text_puts(out, "<g font-size=\"11\">\n");
-    for (uint64_t key = 0; key < keys && shown <= MOST_SWATCHES; key++) {
-        if (!lilac_view_key_used(grid, key))
-            continue;
+    do {
         lilac_text_reset(&figure->word);
         const bool rest = shown++ == MOST_SWATCHES;
         if (rest) {
@@ -369,7 +368,8 @@ static uint32_t put_legend(lilac_text *out, grid_figure *figure, uint32_t y) {
         }
         lilac_view_svg_text(out, x + box, y + 10, "", lilac_text_get(&figure->word));
         x += box + width;
-    }
+        key = lilac_view_key_next(grid, key);
+    } while (key != 0 && shown <= MOST_SWATCHES);
     lilac_text_puts(out, "</g>\n");
     return y + SWATCH + 7;
 }

@@ -11,7 +11,7 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PAGES = [os.path.join(ROOT, "docs", "layouts.md")]
+PAGES = [os.path.join(ROOT, "docs", name) for name in ("layouts.md", "python.md")]
 BLOCK = re.compile(r"```pycon\n(.*?)```", re.S)
 
 

@@ -504,6 +504,26 @@ def test_what_is_missing(monkeypatch, capsys, module, here, only, words):
     assert words in capsys.readouterr().err
 
 
+def test_wrong_usage_is_reported_before_what_is_missing(monkeypatch, capsys, module):
+    """A filter of nothing and a module that is not there exit with 2 where PyTorch is missing too."""
+    monkeypatch.setitem(sys.modules, "triton", object())
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert command.main([module, "--filter", "zebra"]) == 2
+    assert capsys.readouterr().err == "lilac.bench: no case matches zebra\n"
+    assert command.main(["no_such_file.py"]) == 2
+    assert capsys.readouterr().err == "lilac.bench: no_such_file.py: no such file\n"
+
+
+def test_a_module_that_needs_what_is_missing(monkeypatch, capsys, tmp_path):
+    """The reason is given, not the import that fails for it."""
+    path = tmp_path / "mine.py"
+    path.write_text("import torch\n")
+    monkeypatch.setitem(sys.modules, "triton", object())
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert command.main([str(path)]) == 1
+    assert "PyTorch is needed" in capsys.readouterr().err
+
+
 def test_a_triton_that_the_plugin_does_not_know(monkeypatch, capsys, module):
     def unknown():
         raise ImportError("this is Triton 9.9")

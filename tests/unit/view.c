@@ -635,6 +635,13 @@ static void large_layouts(void **state) {
         "copies: each element is held 18446744073709551616 times; another is at lane ^ 1 or "
         "lane ^ 2 or lane ^ 4 or lane ^ 8 or lane ^ 16 or lane ^ 32 or lane ^ 64 or "
         "lane ^ 128 or …\n");
+    /* The legend of a figure lists the colours in use; it does not search 2^60 of them. */
+    lilac_layout_zeros(&layout, 60, "lane", "dim0", 0);
+    lilac_text text = {0};
+    assert_true(lilac_view_svg(&text, &layout, NULL, NULL));
+    assert_well_formed(text.bytes);
+    assert_true(text.length < 5000);
+    lilac_text_clear(&text);
 }
 
 int main(void) {

@@ -236,12 +236,24 @@ def outputs(options, rows, about):
             "time of lilac's, both in one run"))
 
 
+def chosen_cases(options):
+    """The cases to run. Wrong usage is reported first, since it needs neither a GPU nor PyTorch; what is
+    missing here is reported before a module that cannot be imported for that reason."""
+    try:
+        cases = discover.discover(options.modules, options.filter)
+    except discover.Broken:
+        if not options.list:
+            require(options.compile_only)
+        raise
+    if not options.list:
+        require(options.compile_only)
+    return cases
+
+
 def main(argv=None):
     options = arguments(argv)
     try:
-        if not options.list:
-            require(options.compile_only)
-        cases = discover.discover(options.modules, options.filter)
+        cases = chosen_cases(options)
     except discover.Usage as problem:
         say(f"lilac.bench: {problem}")
         return USAGE

@@ -1,0 +1,354 @@
+"""The simulator: kernels run without a GPU, on NumPy arrays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+from . import _core
+from .compiler import _NO_CONTRACTION, Kernel, Text, count, source_of
+from .errors import CompilationError, Diagnostic, Error, SimulationError, diagnostics_of, object_of
+
+if TYPE_CHECKING:
+    import numpy
+
+Grid = Union[int, Sequence[int]]
+
+# What NumPy, or ml_dtypes where it is installed, calls the elements that a pointer points to. Types that
+# NumPy lacks may also be held as raw bits, in integers of their width.
+_FLOATS = {"f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn",
+           "f8E5M2": "float8_e5m2", "f8E4M3FNUZ": "float8_e4m3fnuz", "f8E5M2FNUZ": "float8_e5m2fnuz",
+           "f8E4M3B11FNUZ": "float8_e4m3b11fnuz"}
+_IN_NUMPY = ("f16", "f32", "f64")
+_BITS = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a launch on the simulator reports. `run` makes it.
+
+    `counters` are those of `lilac run --json`, summed over all blocks: instructions of warps, sectors of
+    global memory, wavefronts of shared memory, bytes, barriers … `findings` are races, reads of memory that
+    nothing wrote and warnings of the compiler, each a `Diagnostic`; `printed` is what the kernel printed."""
+
+    kernel: str
+    target: str
+    grid: tuple[int, int, int]
+    num_warps: int
+    shared: int
+    """Bytes of shared memory of a block."""
+    counters: dict[str, Any] = field(hash=False)
+    findings: tuple[Diagnostic, ...]
+    printed: str
+
+    @property
+    def races(self) -> int:
+        """Instructions of warps that raced."""
+        return int(self.counters["races"])
+
+    @property
+    def uninitialised_reads(self) -> int:
+        """Instructions of warps that read memory that nothing wrote."""
+        return int(self.counters["uninitialised_reads"])
+
+    def to_json(self) -> str:
+        """The fields as JSON text; `from_json` is the inverse."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: Any) -> Run:
+        """The inverse of `to_json`. Raises Error for other texts."""
+        fields = object_of(text, "a run")
+        try:
+            findings = tuple(Diagnostic.from_json(one) for one in fields["findings"])
+            return cls(**{**fields, "grid": tuple(fields["grid"]), "findings": findings})
+        except (KeyError, TypeError) as problem:
+            raise Error(f"no run: {problem!r}") from None
+
+    def _rows(self) -> list[tuple[str, int]]:
+        """The counters that are not zero."""
+        rows = [(name.replace("_", " "), value) for name, value in self.counters.items() if name != "access_bits"]
+        rows += [(f"accesses of {bits} bits", value) for bits, value in self.counters["access_bits"].items()]
+        return [(name, value) for name, value in rows if value]
+
+    def _title(self) -> str:
+        x, y, z = self.grid
+        return (f"{self.kernel} on {self.target}: {x} × {y} × {z} blocks of {self.num_warps} warps, "
+                f"{self.shared} bytes of shared memory each")
+
+    def __str__(self) -> str:
+        lines = [self._title(), *(str(one) for one in self.findings)]
+        lines += [f"{name:<26} {value:>13}" for name, value in self._rows()]
+        return "\n".join(lines + ([self.printed.rstrip("\n")] if self.printed else []))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the findings, the counters that are not zero, what was printed."""
+        from html import escape
+
+        rows = "".join(f"<tr><td>{escape(name)}</td><td>{value}</td></tr>" for name, value in self._rows())
+        said = "".join(f"<pre>{escape(str(one))}</pre>" for one in self.findings)
+        shown = f"<pre>{escape(self.printed)}</pre>" if self.printed else ""
+        return f"<p>{escape(self._title())}</p>{said}<table>{rows}</table>{shown}"
+
+
+def run(kernel: Union[Text, Kernel], grid: Grid, *arguments: Any, num_warps: Optional[int] = None,
+        num_ctas: Optional[int] = None, target: Optional[str] = None, name: Optional[str] = None,
+        fuse: bool = True, empty: Iterable[str] = (), threads: int = 0, limit: int = 0,
+        file: Optional[str] = None, **named: Any) -> Run:
+    """Runs a kernel on the simulator, which needs no GPU. Arrays change in place.
+
+    kernel: a module in TTIR or TTGIR, as `compile` takes it, or a `Kernel`, with which the options of
+        compilation (num_warps, num_ctas, target, fuse, file) are not given again.
+    grid: the number of programs: an int, or one to three of them, (x, y, z).
+    arguments, named: the kernel's arguments, by position or by the names of its parameters. A parameter
+        whose name is also an option's is given by position, or with the others in one dict:
+        ``run(module, 4, {"x": x, "grid": 7})``.
+        For a pointer: an array whose elements are of the parameter's type, or None for a null pointer. The
+        pointer is the address of the array's first element; strides are arguments of the kernel's own.
+        Arrays may overlap. Of bfloat16 and 8-bit floats: arrays of ml_dtypes' types, or raw bits in integers
+        of that width. An array that is not writeable is read-only memory.
+        For a number: an int, float or bool, or a NumPy scalar.
+    num_warps, num_ctas, target: as for `compile`.
+    name: which kernel of the module; None: the first.
+    fuse: as for `compile`.
+    empty: names of pointer parameters whose arrays hold nothing yet, so that reading them is a finding.
+    threads: threads of this machine that simulate; 0: one for each core.
+    limit: instructions that a block may run before the simulator stops it; 0: the simulator's own limit.
+    file: the module's name in diagnostics.
+
+    Returns a `Run`. Raises CompilationError for a module that the compiler refuses; SimulationError for a
+    trap (an access outside an array, a failed assertion, …; the arrays' contents are then undefined) and for
+    a launch that the simulator refuses; Error for an argument of a wrong element type or outside its range;
+    TypeError for a missing or surplus argument and for objects of other types. Races and reads of memory that
+    nothing wrote are findings and raise nothing.
+
+    >>> import numpy
+    >>> ttir = '''
+    ... tt.func public @double(%x: !tt.ptr<i32>) {
+    ...   %range = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+    ...   %base = tt.splat %x : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>
+    ...   %at = tt.addptr %base, %range : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
+    ...   %old = tt.load %at : tensor<64x!tt.ptr<i32>>
+    ...   %new = arith.addi %old, %old : tensor<64xi32>
+    ...   tt.store %at, %new : tensor<64x!tt.ptr<i32>>
+    ...   tt.return
+    ... }
+    ... '''
+    >>> x = numpy.arange(64, dtype="int32")
+    >>> done = run(ttir, 1, x, num_warps=1)
+    >>> x[:4].tolist(), done.counters["global_load_sectors"], done.findings
+    ([0, 2, 4, 6], 8, ())
+    """
+    if isinstance(kernel, Kernel):
+        source = _source_of_kernel(kernel, (num_warps, num_ctas, target, file), fuse)
+        name = kernel.name if name is None else name
+    else:
+        source = source_of(kernel, file, target, num_warps, num_ctas, None, 0 if fuse else _NO_CONTRACTION)
+    prepared = _core.prepare(*source, name)
+    if prepared[0] is None:
+        raise CompilationError(diagnostics_of(source.text, prepared[1], prepared[2]))
+    program, metadata, parameters = prepared
+    facts = _facts(json.loads(metadata), name)
+    binding = _Binding(facts["name"], parameters, empty)
+    binding.bind(arguments, named)
+    blocks = _grid(grid)
+    completed, counters, printed, as_json, as_printed = _core.simulate(
+        program, blocks, binding.values, binding.buffers(), count("threads", threads, 0), _limit(limit))
+    findings = tuple(diagnostics_of(source.text, as_json, as_printed))
+    if not completed:
+        raise SimulationError(findings, printed)
+    return Run(facts["name"], facts["target"], blocks, facts["num_warps"], facts["shared"] or 0,
+               json.loads(counters), findings, printed)
+
+
+def _source_of_kernel(kernel: Kernel, options: tuple[Any, ...], fuse: bool) -> Any:
+    if any(option is not None for option in options) or not fuse:
+        raise TypeError("a Kernel is compiled already: give num_warps, num_ctas, target, fuse and file to compile()")
+    if kernel._source is None:
+        raise Error("this Kernel does not have the text that it was compiled from; give run() that text")
+    return kernel._source._replace(flags=kernel._source.flags & _NO_CONTRACTION)
+
+
+def _facts(metadata: dict[str, Any], name: Optional[str]) -> dict[str, Any]:
+    kernels = [metadata, *metadata.get("more_kernels", ())]
+    return next(one for one in kernels if name is None or one["name"] == name)
+
+
+def _grid(grid: Grid) -> tuple[int, int, int]:
+    sizes = [grid] if hasattr(grid, "__index__") and not getattr(grid, "shape", ()) else list(grid)  # type: ignore
+    if not 1 <= len(sizes) <= 3:
+        raise Error(f"a grid has one to three sizes, not {len(sizes)}")
+    x, y, z = [count("a size of the grid", size) for size in sizes] + [1] * (3 - len(sizes))
+    return x, y, z
+
+
+def _limit(limit: Any) -> int:
+    if not hasattr(limit, "__index__"):
+        raise TypeError(f"limit is an integer, not {limit!r}")
+    if not 0 <= limit < 1 << 64:
+        raise Error(f"limit is an integer from 0 to 2^64 - 1, not {limit}")
+    return int(limit)
+
+
+class _Memory:
+    """Bytes of the process that several arrays may share: one buffer of the simulator."""
+
+    def __init__(self, low: int, high: int, name: str, writeable: bool) -> None:
+        self.low, self.high, self.name, self.writeable = low, high, name, writeable
+        self.written: Optional[numpy.ndarray] = None
+
+
+class _Binding:
+    """The values of a launch: a kernel's parameters, and what they get."""
+
+    def __init__(self, kernel: str, parameters: Sequence[tuple[str, str, int]], empty: Iterable[str]) -> None:
+        self.kernel = kernel
+        self.parameters = parameters
+        self.names = [parameter[0] for parameter in parameters]
+        self.empty = {empty} if isinstance(empty, str) else set(empty)
+        self.values: list[Any] = []
+        self.memory: list[_Memory] = []
+        self.arrays: dict[int, numpy.ndarray] = {}
+
+    def bind(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+        if len(arguments) == 1 and isinstance(arguments[0], Mapping):
+            arguments, named = (), {**arguments[0], **named}
+        if len(arguments) > len(self.parameters):
+            raise TypeError(f"{self.kernel} has {len(self.parameters)} parameters "
+                            f"({', '.join(self.names)}), not {len(arguments)}")
+        given = dict(zip(self.names, arguments))
+        for name, value in named.items():
+            if name not in self.names:
+                raise TypeError(f"{self.kernel} has no parameter {name!r}, and run() no such option; its "
+                                f"parameters are {', '.join(self.names)}")
+            if name in given:
+                raise TypeError(f"{self.kernel}: two values for {name!r}")
+            given[name] = value
+        missing = [f"{name}: {kind}" for name, kind, _ in self.parameters if name not in given]
+        if missing:
+            raise TypeError(f"{self.kernel}: no value for {', '.join(missing)}")
+        unknown = self.empty - {name for name, kind, _ in self.parameters if kind.startswith("!tt.ptr")}
+        if unknown:
+            raise Error(f"{self.kernel} has no pointer parameter {sorted(unknown)[0]!r}, which `empty` names")
+        self.values = [self._value(i, *parameter, given[parameter[0]])
+                       for i, parameter in enumerate(self.parameters)]
+        self._place()
+
+    def _value(self, number: int, name: str, kind: str, divisor: int, value: Any) -> Any:
+        if kind.startswith("!tt.ptr<"):
+            return self._pointer(number, name, kind[len("!tt.ptr<"):].split(">")[0].split(",")[0], value)
+        if kind[:1] == "i" and kind[1:].isdigit() and int(kind[1:]) <= 64:
+            return _integer(name, kind, divisor, value)
+        if kind[:1] in "fb":
+            return _core.encode(kind, _number(name, kind, value))
+        raise Error(f"{name}: parameters of type {kind} are not supported on the simulator")
+
+    # ---- memory ---------------------------------------------------------------------------
+
+    def _pointer(self, number: int, name: str, element: str, value: Any) -> int:
+        import numpy
+
+        if value is None:
+            return 0
+        if not isinstance(value, numpy.ndarray):
+            raise TypeError(f"{name} is a pointer to {element}: give a NumPy array, not {type(value).__name__}; "
+                            "results are written into it")
+        if not _holds(value.dtype, element):
+            raise Error(f"{name} is a pointer to {element}, which needs {_needed(element)}, "
+                        f"not an array of {value.dtype}")
+        self.arrays[number] = value
+        return 0
+
+    def _place(self) -> None:
+        """Gives each pointer a buffer and an offset; arrays that overlap share a buffer."""
+        import numpy
+
+        bounds = getattr(numpy, "lib").array_utils.byte_bounds if hasattr(numpy.lib, "array_utils") \
+            else numpy.byte_bounds  # type: ignore[attr-defined]
+        spans = {number: bounds(array) if array.size else (array.ctypes.data, array.ctypes.data)
+                 for number, array in self.arrays.items()}
+        of: dict[int, int] = {}
+        for number, (low, high) in sorted(spans.items(), key=lambda item: item[1]):
+            name, writeable = self.names[number], bool(self.arrays[number].flags.writeable)
+            last = self.memory[-1] if self.memory else None
+            if last is not None and low < last.high:
+                last.high = max(last.high, high)
+                last.name += f", {name}"
+                last.writeable |= writeable
+            else:
+                self.memory.append(_Memory(low, high, name, writeable))
+            of[number] = len(self.memory) - 1
+        for number, array in self.arrays.items():
+            offset = array.ctypes.data - self.memory[of[number]].low
+            divisor = self.parameters[number][2]
+            if divisor > 1 and offset % divisor:
+                raise Error(f"{self.names[number]} is compiled for addresses that are multiples of {divisor} bytes "
+                            f"(tt.divisibility); this array begins {offset} bytes into memory of another one")
+            self.values[number] = (of[number], offset)
+        for name in self.empty:
+            number = self.names.index(name)
+            if number in of:
+                self._mark_empty(self.memory[of[number]], spans[number])
+
+    @staticmethod
+    def _mark_empty(memory: _Memory, span: tuple[int, int]) -> None:
+        import numpy
+
+        if memory.written is None:
+            memory.written = numpy.ones(max(memory.high - memory.low, 1), dtype=numpy.uint8)
+        memory.written[span[0] - memory.low:span[1] - memory.low] = 0
+
+    def buffers(self) -> list[tuple[Any, ...]]:
+        return [(one.name, one.low, one.high - one.low, 0 if one.written is None else one.written.ctypes.data,
+                 not one.writeable) for one in self.memory]
+
+
+def _holds(dtype: Any, element: str) -> bool:
+    """Whether elements of that type are what a pointer to `element` points to."""
+    if element == "i1":
+        return dtype.kind == "b"
+    if element[:1] == "i":
+        return dtype.kind in "iu" and dtype.itemsize * 8 == int(element[1:])
+    if element in _IN_NUMPY:
+        return bool(dtype.name == _FLOATS[element])
+    raw = dtype.kind in "iu" and dtype.itemsize * 8 == _BITS.get(element, 8)
+    return element in _FLOATS and (raw or dtype.name == _FLOATS[element])
+
+
+def _needed(element: str) -> str:
+    if element == "i1":
+        return "an array of bool"
+    if element[:1] == "i":
+        return f"an array of int{element[1:]} or uint{element[1:]}"
+    if element in _IN_NUMPY:
+        return f"an array of {_FLOATS[element]}"
+    if element in _FLOATS:
+        width = _BITS.get(element, 8)
+        return f"an array of ml_dtypes.{_FLOATS[element]}, or of its bits as uint{width}"
+    return "elements that NumPy does not have"
+
+
+def _integer(name: str, kind: str, divisor: int, value: Any) -> int:
+    bits = int(kind[1:])
+    if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
+        value = int(value)
+    if not hasattr(value, "__index__") or getattr(value, "shape", ()):
+        raise TypeError(f"{name} is {kind}: give an integer, not {value!r}")
+    number = value.__index__()
+    if not -(1 << bits - 1) <= number < 1 << bits:
+        raise Error(f"{name} is {kind}: {number} is outside its range")
+    if divisor > 1 and number % divisor:
+        raise Error(f"{name}: the kernel is specialised for multiples of {divisor} (tt.divisibility); "
+                    f"{number} is none")
+    return int(number & (1 << bits) - 1)
+
+
+def _number(name: str, kind: str, value: Any) -> float:
+    if not hasattr(value, "__float__") or getattr(value, "shape", ()):
+        raise TypeError(f"{name} is {kind}: give a number, not {value!r}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise Error(f"{name} is {kind}: {value} is outside its range") from None

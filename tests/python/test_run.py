@@ -1,0 +1,280 @@
+"""lilac.run: kernels on the simulator, on NumPy arrays; arguments, results, findings, traps."""
+
+import os
+import pathlib
+import pickle
+import sys
+
+import numpy
+import pytest
+
+import lilac
+
+DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data", "corpus")
+COUNT = 128
+
+# Copies COUNT elements of any type.
+COPY = """
+tt.func public @copy(%dst: !tt.ptr<TYPE>, %src: !tt.ptr<TYPE>) {
+  %range = tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32>
+  %from = tt.splat %src : !tt.ptr<TYPE> -> tensor<128x!tt.ptr<TYPE>>
+  %a = tt.addptr %from, %range : tensor<128x!tt.ptr<TYPE>>, tensor<128xi32>
+  %value = tt.load %a : tensor<128x!tt.ptr<TYPE>>
+  %to = tt.splat %dst : !tt.ptr<TYPE> -> tensor<128x!tt.ptr<TYPE>>
+  %b = tt.addptr %to, %range : tensor<128x!tt.ptr<TYPE>>, tensor<128xi32>
+  tt.store %b, %value : tensor<128x!tt.ptr<TYPE>>
+  tt.return
+}
+"""
+
+# Stores one scalar of any type.
+SCALAR = """
+tt.func public @scalar(%out: !tt.ptr<TYPE>, %value: TYPE ATTRIBUTES) {
+  tt.store %out, %value : !tt.ptr<TYPE>
+  tt.return
+}
+"""
+
+# out[i * step] = i
+STEPS = """
+tt.func public @steps(%out: !tt.ptr<i32>, %step: i32) {
+  %range = tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<8xi32>
+  %steps = tt.splat %step : i32 -> tensor<8xi32>
+  %offsets = arith.muli %range, %steps : tensor<8xi32>
+  %base = tt.splat %out : !tt.ptr<i32> -> tensor<8x!tt.ptr<i32>>
+  %at = tt.addptr %base, %offsets : tensor<8x!tt.ptr<i32>>, tensor<8xi32>
+  tt.store %at, %range : tensor<8x!tt.ptr<i32>>
+  tt.return
+}
+"""
+
+# A loop of n iterations.
+LOOP = """
+tt.func public @loop(%out: !tt.ptr<i32>, %n: i32) {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  scf.for %i = %zero to %n step %one : i32 {
+    tt.store %out, %i : !tt.ptr<i32>
+  }
+  tt.return
+}
+"""
+
+
+def copy(element):
+    return COPY.replace("TYPE", element)
+
+
+def scalar(element, attributes=""):
+    return SCALAR.replace("TYPE", element).replace("ATTRIBUTES", attributes)
+
+
+def corpus(name):
+    return os.path.join(DATA, f"{name}.ttir")
+
+
+def test_a_softmax_in_place():
+    x = numpy.random.default_rng(1).standard_normal((4, 4096)).astype("float16")
+    out = numpy.zeros_like(x)
+    done = lilac.run(corpus("softmax_float16_4096"), 4, out, x, 4096, 4096, 4, 4096, num_warps=8)
+    power = numpy.exp(x.astype("float64") - x.max(1, keepdims=True))
+    assert numpy.allclose(out, power / power.sum(1, keepdims=True), rtol=2e-3, atol=1e-7)
+    assert (done.kernel, done.target, done.grid, done.num_warps) == ("softmax", "sm_90a", (4, 1, 1), 8)
+    assert done.counters["blocks"] == 4 and done.counters["global_loads"] == 64 and done.shared == 32
+    assert (done.races, done.uninitialised_reads, done.findings, done.printed) == (0, 0, (), "")
+    assert "global loads" in str(done) and "atomics" not in str(done)
+    assert "<table>" in done._repr_html_()
+    assert lilac.Run.from_json(done.to_json()) == done and pickle.loads(pickle.dumps(done)) == done
+
+
+def test_every_way_to_give_a_kernel(tmp_path):
+    x = numpy.arange(COUNT, dtype="int32")
+    path = tmp_path / "copy.ttir"
+    path.write_text(copy("i32"))
+    kernel = lilac.compile(path, num_warps=1)
+    for given in (copy("i32"), path, str(path), kernel, lilac.Kernel.from_json(kernel.to_json()),
+                  pickle.loads(pickle.dumps(kernel))):
+        out = numpy.zeros_like(x)
+        lilac.run(given, 1, out, x)
+        assert (out == x).all()
+    assert lilac.run(kernel, 1, out, x).num_warps == 1
+    ttgir = lilac.compile(path, tile=True, num_warps=2).tile
+    assert lilac.run(ttgir, 1, out, x, num_warps=2).num_warps == 2
+    with pytest.raises(TypeError, match="compiled already"):
+        lilac.run(kernel, 1, out, x, num_warps=2)
+    with pytest.raises(FileNotFoundError):
+        lilac.run("nothing.ttir", 1)
+    with pytest.raises(TypeError, match="a module is its text"):
+        lilac.run(3, 1)
+    with pytest.raises(lilac.CompilationError) as caught:
+        lilac.run("nonsense", 1)
+    assert caught.value.diagnostics
+
+
+def test_every_way_to_give_arguments():
+    x, out = numpy.arange(COUNT, dtype="int32"), numpy.zeros(COUNT, dtype="int32")
+    for call in (lambda: lilac.run(copy("i32"), 1, out, x), lambda: lilac.run(copy("i32"), 1, out, src=x),
+                 lambda: lilac.run(copy("i32"), grid=(1, 1, 1), dst=out, src=x),
+                 lambda: lilac.run(copy("i32"), numpy.int64(1), {"dst": out, "src": x}),
+                 lambda: lilac.run(copy("i32"), numpy.array([1, 1]), {"dst": out}, src=x)):
+        out[:] = 0
+        call()
+        assert (out == x).all()
+    for bad, words in (((out,), "no value for src: !tt.ptr<i32>"), ((out, x, 3), "has 2 parameters"),
+                       ((out, [1] * COUNT), "NumPy array, not list"), ((out, 3), "NumPy array, not int")):
+        with pytest.raises(TypeError, match=words):
+            lilac.run(copy("i32"), 1, *bad)
+    with pytest.raises(TypeError, match="two values for 'dst'"):
+        lilac.run(copy("i32"), 1, out, x, dst=out)
+    with pytest.raises(TypeError, match="no parameter 'other'.*dst, src"):
+        lilac.run(copy("i32"), 1, out, other=x)
+    for grid in (0, -1, (), (1, 1, 1, 1), 1 << 40):
+        with pytest.raises(lilac.Error, match="grid"):
+            lilac.run(copy("i32"), grid, out, x)
+    for grid in ("x", 1.5, None):
+        with pytest.raises(TypeError):
+            lilac.run(copy("i32"), grid, out, x)
+
+
+@pytest.mark.parametrize("element, dtypes, others", [
+    ("i8", ["int8", "uint8"], ["int16", "bool"]), ("i16", ["int16", "uint16"], ["float16"]),
+    ("i32", ["int32", "uint32"], ["int64", "float32"]), ("i64", ["int64", "uint64"], ["int32"]),
+    ("f16", ["float16"], ["float32", "uint16"]), ("bf16", ["uint16", "int16", "bfloat16"], ["float16"]),
+    ("f32", ["float32"], ["float64", "int32"]), ("f64", ["float64"], ["float32"]),
+    ("f8E4M3FN", ["uint8", "float8_e4m3fn"], ["float16", "float8_e5m2"]),
+    ("f8E5M2", ["uint8", "int8", "float8_e5m2"], ["float8_e4m3fn", "uint16"])])
+def test_element_types(element, dtypes, others):
+    def array(name):
+        if not hasattr(numpy, name):
+            name = getattr(pytest.importorskip("ml_dtypes"), name)
+        return numpy.arange(COUNT).astype(name)
+
+    for name in dtypes:
+        x = array(name)
+        out = numpy.zeros_like(x)
+        lilac.run(copy(element), 1, out, x)
+        assert (out.view("uint8") == x.view("uint8")).all() and x[3] == 3
+    for name in others:
+        with pytest.raises(lilac.Error, match=f"src is a pointer to {element}, which needs an array of"):
+            lilac.run(copy(element), 1, array(dtypes[0]), array(name))
+
+
+def test_without_ml_dtypes(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    x = numpy.arange(COUNT, dtype="uint16")
+    out = numpy.zeros_like(x)
+    lilac.run(copy("bf16"), 1, out, x)
+    assert (out == x).all()
+
+
+def test_scalars():
+    for element, dtype, good, bad in (
+            ("i32", "int32", [5, -5, numpy.int8(-3), numpy.uint64(7), True, numpy.bool_(True)],
+             [1 << 32, -(1 << 31) - 1]),
+            ("i64", "int64", [-(1 << 63), (1 << 63) - 1], [1 << 64]), ("i8", "int8", [127, -128], [256, -129]),
+            ("f32", "float32", [1.5, 3, numpy.float64(2.5), numpy.float16(-1), float("inf")], [1e39, 10**400]),
+            ("f64", "float64", [1e300], []), ("f16", "float16", [0.5], [1e6])):
+        out = numpy.zeros(1, dtype=dtype)
+        for value in good:
+            lilac.run(scalar(element), 1, out, value)
+            assert out[0] == value, (element, value)
+        for value in bad:
+            with pytest.raises(lilac.Error, match="range"):
+                lilac.run(scalar(element), 1, out, value)
+        for value in ("3", None, numpy.zeros(2, dtype), out):
+            with pytest.raises(TypeError, match=f"value is {element}"):
+                lilac.run(scalar(element), 1, out, value)
+    with pytest.raises(TypeError):
+        lilac.run(scalar("i32"), 1, numpy.zeros(1, "int32"), 1.0)
+    unsigned = numpy.zeros(1, dtype="uint32")
+    lilac.run(scalar("i32"), 1, unsigned, 0xFFFFFFFF)
+    assert unsigned[0] == 0xFFFFFFFF
+    with pytest.raises(lilac.Error, match="multiples of 16"):
+        lilac.run(scalar("i32", "{tt.divisibility = 16 : i32}"), 1, unsigned, 24)
+
+
+def test_strides_and_memory_that_is_shared():
+    """A pointer is the address of the first element; views of one array are one memory."""
+    base = numpy.zeros(64, dtype="int32")
+    lilac.run(STEPS, 1, base[3::4], 4)
+    assert base[3:35:4].tolist() == list(range(8)) and base.sum() == 28
+    base[:] = 0
+    lilac.run(STEPS, 1, base[::-1], -2)
+    assert base[::-2][:8].tolist() == list(range(8))
+    x = numpy.arange(2 * COUNT, dtype="int32")
+    lilac.run(copy("i32"), 1, x[COUNT:], x[:COUNT])
+    assert x.tolist() == list(range(COUNT)) * 2
+    lilac.run(copy("i32"), 1, x, x)
+    with pytest.raises(lilac.SimulationError) as caught:
+        lilac.run(STEPS, 1, base[3::4], 16)
+    assert caught.value.ids == ["out-of-bounds"]
+
+
+def test_traps_say_where():
+    x = numpy.arange(COUNT, dtype="int32")
+    with pytest.raises(lilac.SimulationError) as caught:
+        lilac.run(copy("i32"), 1, numpy.zeros(100, "int32"), x, file="copy.ttir")
+    error = caught.value
+    assert isinstance(error, lilac.Error) and isinstance(error, ValueError)
+    assert error.ids == ["out-of-bounds"] and "thread" in str(error) and "dst" in str(error)
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.diagnostics, again.printed) == (str(error), error.diagnostics, "")
+    frozen = numpy.zeros(COUNT, "int32")
+    frozen.flags.writeable = False
+    with pytest.raises(lilac.SimulationError) as caught:
+        lilac.run(copy("i32"), 1, frozen, x)
+    assert caught.value.ids == ["read-only"] and not frozen.any()
+    with pytest.raises(lilac.SimulationError) as caught:
+        lilac.run(copy("i32"), 1, None, x)
+    assert caught.value.ids == ["out-of-bounds"]
+    empty = numpy.zeros(0, "int32")
+    with pytest.raises(lilac.SimulationError):
+        lilac.run(copy("i32"), 1, empty, x)
+
+
+def test_findings():
+    x, out = numpy.arange(COUNT, dtype="int32"), numpy.zeros(COUNT, dtype="int32")
+    done = lilac.run(copy("i32"), 1, out, x, empty=["src"])
+    assert done.uninitialised_reads > 0 and (out == x).all()
+    assert {one.id for one in done.findings} == {"uninitialised-read"}
+    assert all(one.severity == "warning" for one in done.findings)
+    assert "uninitialised" in str(done) and "uninitialised" in done._repr_html_()
+    assert lilac.Run.from_json(done.to_json()) == done
+    assert lilac.run(copy("i32"), 1, out, x, empty=["dst"]).findings == ()
+    with pytest.raises(lilac.Error, match="'none', which `empty` names"):
+        lilac.run(copy("i32"), 1, out, x, empty=["none"])
+
+
+def test_prints():
+    text = """
+    tt.func public @say(%x: i32) {
+      tt.print " x: " {hex = false, isSigned = array<i32: 1>} : %x : i32
+      tt.return
+    }
+    """
+    done = lilac.run(text, 2, 42, num_warps=1)
+    assert done.printed.count("42") >= 2 and "42" in str(done)
+
+
+def test_the_simulators_options():
+    x, out = numpy.arange(COUNT, dtype="int32"), numpy.zeros(COUNT, dtype="int32")
+    assert lilac.run(copy("i32"), 1, out, x, target="gfx942", threads=1).target == "gfx942"
+    with pytest.raises(lilac.SimulationError) as caught:
+        lilac.run(LOOP, 1, out, 1 << 20, limit=100, num_warps=1)
+    assert caught.value.ids == ["instruction-limit"]
+    for bad in (-1, 1 << 64):
+        with pytest.raises(lilac.Error):
+            lilac.run(copy("i32"), 1, out, x, limit=bad)
+    with pytest.raises(lilac.Error, match="no device 'sm_1'"):
+        lilac.run(copy("i32"), 1, out, x, target="sm_1")
+    two = copy("i32") + STEPS
+    assert lilac.run("module {" + two + "}", 1, out, 1, name="steps").kernel == "steps"
+    assert lilac.run("module {" + two + "}", 1, out, x).kernel == "copy"
+    with pytest.raises(lilac.CompilationError) as caught:
+        lilac.run("module {" + two + "}", 1, out, x, name="none")
+    assert caught.value.ids == ["unknown-kernel"]
+
+
+def test_paths_of_other_kinds():
+    kernel = lilac.compile(pathlib.Path(corpus("softmax_float16_4096")), num_warps=8)
+    assert kernel.name == "softmax"
