@@ -222,7 +222,7 @@ struct lilac_tile_module {
  * when there was an error; all that could be found in one run are recorded as diagnostics at their
  * places. Whatever the bytes, it terminates without crashing.
  *
- * Refused, because limits keep bad input harmless: regions nested deeper than 64, types than 8,
+ * Refused, because limits keep bad input harmless: regions nested deeper than lilac_nesting_limit(), types than 8,
  * attributes than 16, locations than 200; more than 1024 blocks in a region or results of an
  * operation, 64 attributes in one place, 2^20 elements of a tensor; a use before the definition in
  * the text (MLIR prints none where blocks stand in the order of dominance). Not supported, and so

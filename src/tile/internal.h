@@ -4,9 +4,8 @@
 
 #include <lilac/tile.h>
 
-/* Nesting that the reader and the builder accept; deeper input is refused, so that walks may recur.
- */
-enum { TILE_MAX_REGION_DEPTH = 64, TILE_MAX_TYPE_DEPTH = 8, TILE_MAX_ATTRIBUTE_DEPTH = 16 };
+/* Nesting of types and attributes that the reader accepts. That of regions: lilac_nesting_limit. */
+enum { TILE_MAX_TYPE_DEPTH = 8, TILE_MAX_ATTRIBUTE_DEPTH = 16 };
 /* Elements of a tensor, as in Triton. */
 #define TILE_MAX_ELEMENTS (INT64_C(1) << 20)
 
@@ -253,9 +252,9 @@ struct tile_reader {
     lilac_arena *scratch;
     lilac_encoding_aliases encodings;
     lilac_tile_function *function;
-    uint32_t depth;                                        /* of regions */
-    tile_table opcodes;                                    /* name → opcode */
-    tile_table types;                                      /* text → type */
+    uint32_t depth, deepest; /* of regions: how many are open, and the limit where it is known */
+    tile_table opcodes;      /* name → opcode */
+    tile_table types;        /* text → type */
     const tile_signature *signatures[LILAC_TILE_OP_COUNT]; /* of operations met so far */
     tile_table values;                                     /* name → struct binding */
     tile_table functions, encoding_names;                  /* to refuse second definitions */
