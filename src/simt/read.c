@@ -276,6 +276,10 @@ static bool read_structured(reader *r, lilac_simt_body *body, const lilac_simt_i
     if (i == NULL) {
         return false;
     }
+    if (like->code != LILAC_SIMT_OP_IF &&
+        lilac_scanner_accept_word(&r->scanner, "keep_invariants")) {
+        i->detail = LILAC_SIMT_KEEP_INVARIANTS;
+    }
     bool is_loop = like->code == LILAC_SIMT_OP_LOOP;
     i->body_count = is_loop ? 1 : 2;
     i->bodies = lilac_arena_array(r->module->arena, lilac_simt_body *, 2);
