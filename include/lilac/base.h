@@ -148,6 +148,19 @@ typedef const char *lilac_name;
 LILAC_API lilac_name lilac_intern(lilac_context *context, const char *bytes, size_t length);
 LILAC_API lilac_name lilac_intern_string(lilac_context *context, const char *string);
 
+/* ---- nesting ---------------------------------------------------------------------------- */
+
+/* Regions within regions that every thread may have, and that any thread may have. */
+#define LILAC_MIN_NESTING 64
+#define LILAC_MAX_NESTING 4096
+
+/* The number of regions that a program may nest when the calling thread reads and compiles it.
+ * Readers and passes recur on regions, so it follows from the stack that the thread has left: one
+ * region for each 1024 bytes (2048 without optimization, 6144 under a sanitizer), but at least
+ * LILAC_MIN_NESTING and at most LILAC_MAX_NESTING. 8 MB of stack allow the most, 512 KB about 440.
+ * Deeper programs are refused with the diagnostic nested-too-deep. Costs some microseconds. */
+LILAC_API uint32_t lilac_nesting_limit(void);
+
 LILAC_END
 
 #endif

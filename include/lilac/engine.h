@@ -81,13 +81,14 @@ LILAC_API uint32_t lilac_axis_vector_across(const lilac_axis_analysis *analysis,
 
 /* Branches between blocks (cf.br, cf.cond_br, as early returns leave them) become scf.if: every
  * region is one block afterwards. Refused with `unsupported-control-flow`: branches that go back,
- * conditions nested deeper than 48. Linear in the size of the module, but for many targets that are
+ * conditions nested deeper than half of lilac_nesting_limit(). Linear in the size of the module, but for many targets that are
  * still open at once. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_structure(lilac_tile_module *module,
                                                      const lilac_target *target, bool *changed);
 /* Calls become the bodies of what they call, and functions that were only called are dropped.
  * Bodies must be one block. Refused: `recursive-call`, `unsupported-call` (of a function that is
- * only declared), `too-many-calls` (a quarter of a million operations copied). */
+ * only declared), `too-many-calls` (a quarter of a million operations copied), `nested-too-deep`
+ * (more regions within regions than lilac_nesting_limit()). */
 LILAC_API LILAC_MUST_USE bool lilac_engine_inline(lilac_tile_module *module,
                                                   const lilac_target *target, bool *changed);
 /* Memory descriptors and tokens that loops and conditionals pass on, and that are the same value on

@@ -161,6 +161,10 @@ typedef enum lilac_simt_evict {
     LILAC_SIMT_EVICT_LAST
 } lilac_simt_evict;
 
+/* The detail of a loop or while: what does not change in it is computed in it all the same. Written
+ * "keep_invariants" before the body. */
+enum { LILAC_SIMT_KEEP_INVARIANTS = 1 };
+
 /* Modifiers; which an opcode uses is said in the table. */
 enum {
     LILAC_SIMT_NO_SIGNED_WRAP = 1 << 0, /* add sub mul shl */

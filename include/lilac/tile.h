@@ -77,7 +77,9 @@ typedef enum lilac_tile_attribute_kind {
     LILAC_TILE_ATTR_ARRAY,    /* […] of attributes */
     LILAC_TILE_ATTR_DENSE,    /* dense<…>: one element (a splat) or all, as bits */
     LILAC_TILE_ATTR_DICTIONARY,
-    LILAC_TILE_ATTR_FUNCTION /* (types) -> types: two arrays of types, in elements */
+    LILAC_TILE_ATTR_FUNCTION, /* (types) -> types: two arrays of types, in elements */
+    LILAC_TILE_ATTR_LLVM /* #llvm.loop_annotation<…>: text, with the module's aliases; the first
+                            element's text has their definitions instead */
 } lilac_tile_attribute_kind;
 
 typedef struct lilac_tile_attribute {
@@ -222,12 +224,12 @@ struct lilac_tile_module {
  * when there was an error; all that could be found in one run are recorded as diagnostics at their
  * places. Whatever the bytes, it terminates without crashing.
  *
- * Refused, because limits keep bad input harmless: regions nested deeper than 64, types than 8,
- * attributes than 16, locations than 200; more than 1024 blocks in a region or results of an
- * operation, 64 attributes in one place, 2^20 elements of a tensor; a use before the definition in
- * the text (MLIR prints none where blocks stand in the order of dominance). Not supported, and so
- * refused: attributes of dialects other than #arith flags and layouts, attributes of results, types
- * other than those above.
+ * Refused, because limits keep bad input harmless: regions nested deeper than
+ * lilac_nesting_limit(), types than 8, attributes than 16, locations than 200; more than 1024
+ * blocks in a region or results of an operation, 64 attributes in one place, 2^20 elements of a
+ * tensor; a use before the definition in the text (MLIR prints none where blocks stand in the order
+ * of dominance). Not supported, and so refused: attributes of dialects other than #arith flags,
+ * layouts and #llvm.loop_…, attributes of results, types other than those above.
  *
  * Cost: linear in the text, some 7 nanoseconds a byte. The module is not verified. */
 LILAC_API LILAC_MUST_USE lilac_tile_module *lilac_tile_read(lilac_context *context,
@@ -327,6 +329,9 @@ typedef enum lilac_tile_movement {
     LILAC_TILE_MOVEMENT_UNSWIZZLED
 } lilac_tile_movement;
 LILAC_API lilac_tile_movement lilac_tile_movement_of(const lilac_tile_op *op);
+/* Must values that do not change in the loop be computed in it? So says
+ * {llvm.loop_annotation = #llvm.loop_annotation<licm = #llvm.loop_licm<disable = true>>}. */
+LILAC_API bool lilac_tile_keeps_invariants(const lilac_tile_op *loop);
 /* Gives every value of a function a dense id. */
 LILAC_API void lilac_tile_number(lilac_tile_function *function);
 /* Visits every op of a region and of the regions inside, parents before children, in order. */

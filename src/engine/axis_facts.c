@@ -31,6 +31,7 @@ typedef struct sweep {
     uint8_t *visited;                              /* by value id */
     uint32_t round;
     bool changed;
+    lilac_axis_facts scratch; /* of one operation: not in the frames of functions that recur */
 } sweep;
 
 static bool is_tracked(const lilac_tile_type *type) {
@@ -132,14 +133,14 @@ static void carry(sweep *run, const lilac_tile_value *value, const lilac_tile_va
         return;
     }
     const lilac_axis_facts *old = facts_or_ones(run, value);
-    lilac_axis_facts joined;
-    lilac_axis_join(&joined, old, in, lilac_axis_unit(value->type));
-    if (is_equal(&joined, old))
+    lilac_axis_facts *joined = &run->scratch;
+    lilac_axis_join(joined, old, in, lilac_axis_unit(value->type));
+    if (is_equal(joined, old))
         return;
     run->changed = true;
     if (run->round >= PRECISE_SWEEPS)
-        lilac_axis_unknown(&joined, joined.rank);
-    set(run, value, &joined);
+        lilac_axis_unknown(joined, joined->rank);
+    set(run, value, joined);
 }
 
 static void copy_facts(sweep *run, const lilac_tile_value *to, const lilac_tile_value *from) {
@@ -163,12 +164,12 @@ static void sweep_for(sweep *run, lilac_tile_op *op) {
     uint32_t carried = body->argument_count - 1;
     const lilac_axis_facts *lower = facts_or_ones(run, op->operands[0].value);
     const lilac_axis_facts *step = facts_or_ones(run, op->operands[2].value);
-    lilac_axis_facts counter;
-    lilac_axis_unknown(&counter, 1);
-    counter.divisibility[0] = smaller(lower->divisibility[0], step->divisibility[0]);
-    counter.non_negative =
+    lilac_axis_facts *counter = &run->scratch;
+    lilac_axis_unknown(counter, 1);
+    counter->divisibility[0] = smaller(lower->divisibility[0], step->divisibility[0]);
+    counter->non_negative =
         lower->non_negative && lilac_tile_find(&op->attributes, "unsignedCmp") == NULL;
-    set(run, body->arguments[0], &counter);
+    set(run, body->arguments[0], counter);
     for (uint32_t i = 0; i < carried && 3 + i < op->operand_count; i++)
         carry(run, body->arguments[1 + i], op->operands[3 + i].value);
     sweep_region(run, op->regions[0]);
@@ -211,11 +212,10 @@ static void sweep_if(sweep *run, lilac_tile_op *op) {
         if (!is_tracked(op->results[i].type) || yes == NULL || no == NULL ||
             i >= yes->operand_count || i >= no->operand_count)
             continue;
-        lilac_axis_facts joined;
-        lilac_axis_join(&joined, facts_or_ones(run, yes->operands[i].value),
+        lilac_axis_join(&run->scratch, facts_or_ones(run, yes->operands[i].value),
                         facts_or_ones(run, no->operands[i].value),
                         lilac_axis_unit(op->results[i].type));
-        set(run, &op->results[i], &joined);
+        set(run, &op->results[i], &run->scratch);
     }
 }
 
@@ -224,8 +224,6 @@ static void sweep_if(sweep *run, lilac_tile_op *op) {
 static void sweep_plain(sweep *run, lilac_tile_op *op) {
     const lilac_axis_facts *operands[MANY_OPERANDS];
     bool few = op->operand_count <= MANY_OPERANDS;
-    for (uint32_t r = 0; r < op->region_count; r++)
-        sweep_region(run, op->regions[r]);
     for (uint32_t i = 0; few && i < op->operand_count; i++)
         operands[i] = facts_or_ones(run, op->operands[i].value);
     for (uint32_t i = 0; i < op->result_count; i++) {
@@ -235,12 +233,18 @@ static void sweep_plain(sweep *run, lilac_tile_op *op) {
             set_unknown(run, &op->results[i]);
             continue;
         }
-        lilac_axis_facts facts;
-        lilac_axis_transfer(&facts, op, i, operands);
-        promises(&facts, &op->attributes, op->results[i].type);
-        lilac_axis_strides(&facts, op, i, operands);
-        set(run, &op->results[i], &facts);
+        lilac_axis_facts *facts = &run->scratch;
+        lilac_axis_transfer(facts, op, i, operands);
+        promises(facts, &op->attributes, op->results[i].type);
+        lilac_axis_strides(facts, op, i, operands);
+        set(run, &op->results[i], facts);
     }
+}
+
+static void sweep_other(sweep *run, lilac_tile_op *op) {
+    for (uint32_t r = 0; r < op->region_count; r++)
+        sweep_region(run, op->regions[r]);
+    sweep_plain(run, op);
 }
 
 static void sweep_region(sweep *run, lilac_tile_region *region) {
@@ -253,7 +257,7 @@ static void sweep_region(sweep *run, lilac_tile_region *region) {
             else if (op->code == LILAC_TILE_OP_SCF_IF)
                 sweep_if(run, op);
             else
-                sweep_plain(run, op);
+                sweep_other(run, op);
         }
     }
 }

@@ -20,6 +20,7 @@ typedef struct entry {
     lilac_tile_function *function;
     progress progress;
     bool called;
+    uint32_t depth; /* regions within regions, once all calls are inlined */
 } entry;
 
 typedef struct inlining {
@@ -27,7 +28,7 @@ typedef struct inlining {
     lilac_arena *arena;
     uint32_t count;
     entry *entries;
-    uint32_t copied;
+    uint32_t copied, deepest; /* deepest: the nesting limit */
     bool changed, failed;
 } inlining;
 
@@ -138,6 +139,46 @@ static entry *find(inlining *n, const lilac_tile_op *call) {
     return NULL;
 }
 
+/* Regions within regions. */
+static uint32_t depth_of(const lilac_tile_region *region) {
+    uint32_t most = 0;
+    for (const lilac_tile_block *block = region->first; block != NULL; block = block->next) {
+        for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
+            for (uint32_t r = 0; r < op->region_count; r++) {
+                uint32_t depth = depth_of(op->regions[r]);
+                most = depth > most ? depth : most;
+            }
+        }
+    }
+    return most + 1;
+}
+
+/* Regions around an operation. */
+static uint32_t depth_at(const lilac_tile_op *op) {
+    uint32_t depth = 0;
+    while (op != NULL && op->parent != NULL && op->parent->parent != NULL) {
+        depth++;
+        op = op->parent->parent->parent;
+    }
+    return depth;
+}
+
+/* Passes recur on regions, so that the bodies that calls bring in must not nest too deep either. */
+static bool check_depth(inlining *n, const lilac_tile_op *call, entry *caller, entry *callee) {
+    callee->depth = callee->depth ? callee->depth : depth_of(callee->function->body);
+    uint32_t depth = depth_at(call) + callee->depth - 1;
+    if (depth > n->deepest) {
+        lilac_error(n->module->context, call->position, call->location, "nested-too-deep",
+                    "with the body of '@%s' here, regions nest %u deep; %u levels are the most for "
+                    "the stack of this thread",
+                    callee->function->name, depth, n->deepest);
+        n->failed = true;
+        return false;
+    }
+    caller->depth = depth > caller->depth ? depth : caller->depth;
+    return true;
+}
+
 /* `depth` is at most the number of functions, and limited for the stack's sake. */
 enum { MOST_DEEP = 256 };
 
@@ -148,6 +189,7 @@ static bool finish(inlining *n, entry *e, uint32_t depth) {
     e->progress = OPEN;
     calls found = {.arena = n->arena};
     lilac_tile_walk(e->function->body, collect, &found);
+    e->depth = found.count > 0 ? depth_of(e->function->body) : 0;
     for (uint32_t i = 0; i < found.count; i++) {
         lilac_tile_op *call = found.list[i];
         entry *callee = find(n, call);
@@ -161,7 +203,8 @@ static bool finish(inlining *n, entry *e, uint32_t depth) {
             return refuse(n, call, "unsupported-call", "stands in calls nested too deep");
         }
         callee->called = true;
-        if (!finish(n, callee, depth + 1) || !put_body(n, call, callee->function)) {
+        if (!finish(n, callee, depth + 1) || !check_depth(n, call, e, callee) ||
+            !put_body(n, call, callee->function)) {
             return false;
         }
     }
@@ -172,6 +215,7 @@ static bool finish(inlining *n, entry *e, uint32_t depth) {
 bool lilac_engine_inline(lilac_tile_module *module, const lilac_target *target, bool *changed) {
     (void)target;
     inlining n = {.module = module, .arena = lilac_arena_create()};
+    n.deepest = lilac_nesting_limit();
     for (lilac_tile_function *f = module->functions; f != NULL; f = f->next) {
         n.count++;
     }

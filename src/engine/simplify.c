@@ -70,6 +70,7 @@ static bool equal_attributes(const lilac_tile_attribute *a, const lilac_tile_att
             break;
         case LILAC_TILE_ATTR_ARRAY:
         case LILAC_TILE_ATTR_DICTIONARY:
+        case LILAC_TILE_ATTR_LLVM:
             if (!equal_attributes(a[i].elements, b[i].elements, a[i].count))
                 return false;
             break;
@@ -284,7 +285,8 @@ static void open_block(simplifier *pass, const lilac_tile_block *block, lilac_ti
                       owner->code == LILAC_TILE_OP_SCF_WHILE;
     if (!structured) /* a region that is applied element by element keeps to itself */
         here->barrier = depth;
-    else if (owner->code != LILAC_TILE_OP_SCF_IF && block->next == NULL)
+    else if (owner->code != LILAC_TILE_OP_SCF_IF && block->next == NULL &&
+             !lilac_tile_keeps_invariants(owner))
         here->floor = pass->scopes[depth - 1].floor;
 }
 

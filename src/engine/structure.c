@@ -21,9 +21,6 @@
  * the sides made itself. */
 #include "internal.h"
 
-/* Conditionals in conditionals that come out; the reader's limit is 64 regions. */
-enum { MOST_NESTED = 48 };
-
 typedef struct node {
     lilac_tile_block *block;
     uint32_t ways_in; /* edges from what is reached */
@@ -41,6 +38,7 @@ typedef struct structuring {
     uint32_t count;
     node *nodes;      /* in reverse postorder once that is known */
     uint32_t reached; /* of them */
+    uint32_t deepest; /* conditionals in conditionals that may come out */
     lilac_name value_name, predicate_name;
     lilac_tile_op leave; /* like the last of the operations that leave the region */
     bool leaves;
@@ -372,7 +370,7 @@ static outcome put_end(structuring *s, lilac_tile_op *end, lilac_tile_block *int
         s->leaves = true;
         return single(s, s->count, end, 0, end->operand_count);
     }
-    if (depth >= MOST_NESTED) {
+    if (depth >= s->deepest) {
         refuse(s, end, "conditions are nested too deep");
         return (outcome){0};
     }
@@ -393,7 +391,7 @@ static outcome put_meet(structuring *s, uint32_t number, const outcome *before,
         bind(&s->nodes[number], here);
         return put_block(s, number, into, depth);
     }
-    if (depth >= MOST_NESTED) {
+    if (depth >= s->deepest) {
         refuse(s, at, "conditions are nested too deep");
         return *before;
     }
@@ -503,6 +501,7 @@ bool lilac_engine_structure(lilac_tile_module *module, const lilac_target *targe
     (void)target;
     visit v = {.s = {.module = module}};
     v.s.arena = lilac_arena_create();
+    v.s.deepest = lilac_nesting_limit() / 2;
     v.s.value_name = lilac_intern_string(module->context, "value");
     v.s.predicate_name = lilac_intern_string(module->context, "predicate");
     for (lilac_tile_function *f = module->functions; f != NULL && !v.s.failed; f = f->next) {

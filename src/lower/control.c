@@ -382,6 +382,7 @@ static bool lower_for(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_simt_instruction *loop =
         lilac_simt_loop_begin(&l->builder, counter(l, lower), counter(l, upper), counter(l, step),
                               b.width, b.values, &variable);
+    loop->detail = lilac_tile_keeps_invariants(op) ? LILAC_SIMT_KEEP_INVARIANTS : 0;
     define_counter(l, lower, upper, variable, inside[0]);
     receive_all(l, &b, inside + 1, variable + 1);
     const lilac_tile_op *end = lilac_lower_block(l, block);
@@ -481,6 +482,7 @@ static bool lower_while(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_simt_value arguments;
     lilac_simt_instruction *loop = lilac_simt_while_begin(&l->builder, inits.width, inits.values,
                                                           out.width, out.types, &arguments);
+    loop->detail = lilac_tile_keeps_invariants(op) ? LILAC_SIMT_KEEP_INVARIANTS : 0;
     receive_all(l, &inits, first, arguments);
     const lilac_tile_op *end = lilac_lower_block(l, before);
     if (end == NULL) {

@@ -11,63 +11,11 @@
  * way (control.c). */
 #include "lower_internal.h"
 
-static bool is_uniform(const lilac_lowering *l, lilac_simt_value value) {
-    return l->kernel->values[value].uniform;
-}
-
 static lilac_simt_value and_active(lilac_lowering *l, lilac_simt_value condition) {
     return lilac_lower_both(l, l->active, condition);
 }
 
 /* ---- which operations ---------------------------------------------------------------------- */
-
-typedef struct survey {
-    lilac_lowering *l;
-    const lilac_tile_op *around;
-    bool effects, tensors, differs;
-} survey;
-
-static void look_at_operands(survey *s, const lilac_tile_op *op) {
-    for (uint32_t i = 0; i < op->operand_count; i++) {
-        const lilac_tile_value *value = op->operands[i].value;
-        s->tensors |= lilac_tile_is_tensor(value->type);
-        if (!lilac_tile_is_tensor(value->type) && !lilac_tile_is_inside(value, s->around)) {
-            const lilac_lower_value *lowered = &s->l->values[value->id];
-            s->differs |= lowered->base != NULL && !is_uniform(s->l, lowered->base[0]);
-        }
-    }
-}
-
-static void look_at(void *data, lilac_tile_op *op) {
-    survey *s = (survey *)data;
-    uint32_t traits = lilac_tile_op_info_get(op->code)->traits;
-    bool promise = op->code == LILAC_TILE_OP_LLVM_INTR_ASSUME;
-    s->effects |= !promise && (traits & (LILAC_TILE_READS | LILAC_TILE_WRITES)) != 0;
-    look_at_operands(s, op);
-}
-
-static survey look_into(lilac_lowering *l, const lilac_tile_op *op) {
-    survey s = {.l = l, .around = op};
-    look_at_operands(&s, op);
-    for (uint32_t i = 0; i < op->region_count; i++) {
-        lilac_tile_walk(op->regions[i], look_at, &s);
-    }
-    return s;
-}
-
-/* Is it in a region that is computed for each element? */
-static bool is_of_elements(const lilac_tile_op *op) {
-    const lilac_tile_block *block = op->parent;
-    while (block != NULL && block->parent != NULL && block->parent->parent != NULL) {
-        const lilac_tile_op *around = block->parent->parent;
-        if (around->code == LILAC_TILE_OP_TT_MAP_ELEMENTWISE ||
-            around->code == LILAC_TILE_OP_TT_REDUCE || around->code == LILAC_TILE_OP_TT_SCAN) {
-            return true;
-        }
-        block = around->parent;
-    }
-    return false;
-}
 
 /* In a loop that is still open, a carried element counts as uniform when its initial value is; its
  * next value may show otherwise. */
@@ -82,9 +30,8 @@ static bool in_open_loop(const lilac_lowering *l) {
 }
 
 bool lilac_lower_differs(lilac_lowering *l, const lilac_tile_op *op) {
-    survey s = look_into(l, op);
-    bool differs = s.differs || l->active != 0 || (in_open_loop(l) && is_of_elements(op));
-    return differs && !s.effects && !s.tensors;
+    return lilac_lower_is_scalar(l, op) && (l->active != 0 || lilac_lower_uses_differ(l, op) ||
+                                            (lilac_lower_is_of_elements(l, op) && in_open_loop(l)));
 }
 
 /* ---- scalars ------------------------------------------------------------------------------- */
@@ -328,8 +275,7 @@ static bool map_group(lilac_lowering *l, const lilac_tile_op *op, uint32_t own, 
 bool lilac_lower_elements(lilac_lowering *l, const lilac_tile_op *op) {
     uint32_t pack = (uint32_t)lilac_tile_find_integer(&op->attributes, "pack", 1);
     const lilac_tile_block *block = op->regions[0]->first;
-    survey s = look_into(l, op);
-    if (s.effects) {
+    if (lilac_lower_touches_memory(l, op)) {
         return lilac_lower_unsupported(l, "its region touches memory");
     }
     if (block == NULL || block->next != NULL || block->argument_count != pack * op->operand_count ||

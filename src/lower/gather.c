@@ -15,6 +15,7 @@
  *              warp's barrier, loads
  *   block      the same with a barrier of the block
  *
+ * A source that is larger than shared memory goes through it in rounds, a part at a time.
  * gather_memory.c says how the memory is laid out. "unswizzled" is memory in rows and a barrier of
  * the block, for comparisons. An index is cut to the bits of the axis: one out of range reads some
  * element. */
@@ -32,11 +33,11 @@ uint64_t lilac_gather_beside(const gather *g, const lilac_lower_view *view, uint
         uint64_t part = coordinate >> view->start[d] & ((1ULL << view->bits[d]) - 1);
         place |= d == g->axis ? 0 : part << g->from->start[d];
     }
-    return place;
+    return lilac_gather_in_round(g, place);
 }
 
 uint64_t lilac_gather_axis_unit(const gather *g, uint32_t bit) {
-    return 1ULL << (g->from->start[g->axis] + bit);
+    return lilac_gather_in_round(g, 1ULL << (g->from->start[g->axis] + bit));
 }
 
 /* ---- where elements stand ----------------------------------------------------------------- */
@@ -295,66 +296,262 @@ static void by_shuffles(const gather *g) {
 
 /* ---- shared memory ------------------------------------------------------------------------ */
 
-static void through_shared(const gather *g, const lilac_gather_memory *m) {
-    lilac_lowering *l = g->l;
-    lilac_lower_basis offsets = {0};
+/* The memory of one round, and how the lanes of the result address it. */
+typedef struct round_memory {
+    const lilac_gather_memory *memory;
+    lilac_lower_basis offsets;
+    uint32_t scratch, scale;
+    uint64_t bytes;
+    lilac_simt_instruction promise;
+    uint64_t along[LILAC_LAYOUT_MAX_BITS], by_thread;
+    lilac_lower_addressing threads;
+} round_memory;
+
+static void open_memory(const gather *g, const lilac_gather_memory *m, round_memory *shared) {
     uint32_t bits = lilac_layout_in_bits(&m->layout, "offset");
-    uint32_t scale = lilac_lower_log2(lilac_gather_element_bits(g) / 8);
+    *shared = (round_memory){.memory = m};
+    shared->scale = lilac_lower_log2(lilac_gather_element_bits(g) / 8);
     for (uint32_t i = 0; i < bits; i++) {
-        (void)lilac_lower_basis_add(&offsets, lilac_layout_column(&m->layout, "offset", i),
+        (void)lilac_lower_basis_add(&shared->offsets, lilac_layout_column(&m->layout, "offset", i),
                                     1ULL << i);
     }
+    shared->bytes = 1ULL << bits << shared->scale;
+    shared->scratch = lilac_lower_scratch(g->l, shared->bytes);
+}
+
+/* Stores the source's elements of one round. */
+static void store_source(const gather *g, const round_memory *shared,
+                         const lilac_simt_value *values) {
+    lilac_lowering *l = g->l;
     uint32_t warp_bits = g->from->thread_bits - g->from->lane_bits;
-    uint64_t bytes = 1ULL << bits << scale;
-    uint32_t scratch = lilac_lower_scratch(l, bytes);
-    lilac_lower_place place = {.offset = scratch,
-                               .bytes = bytes,
+    lilac_lower_place place = {.offset = shared->scratch,
+                               .bytes = shared->bytes,
                                .apart = g->in_warp ? (1U << warp_bits) - 1 : 0,
                                .copies = g->from->free_threads};
     lilac_lower_words words = {0};
     lilac_lower_pack_words(&l->builder, l->arena, g->source->simt, g->own_bits,
-                           lilac_gather_element_bits(g), g->values, &words);
+                           lilac_gather_element_bits(g), values, &words);
     lilac_lower_barrier(l);
     if (g->in_warp) {
         lilac_simt_warp_barrier(&l->builder);
     }
-    lilac_lower_store_access(&l->builder, l->arena, &m->store, &place, &words);
+    lilac_lower_store_access(&l->builder, l->arena, &shared->memory->store, &place, &words);
     if (g->in_warp) {
         lilac_simt_warp_barrier(&l->builder);
     } else {
         lilac_lower_barrier(l);
     }
-    lilac_simt_instruction promise = {.shared_begin = scratch,
-                                      .shared_end = (uint32_t)(scratch + bytes),
-                                      .shared_apart = place.apart};
-    uint64_t threads[LILAC_LAYOUT_MAX_BITS], along[LILAC_LAYOUT_MAX_BITS];
-    uint64_t by_thread = 0, by_index;
+}
+
+static void address_threads(const gather *g, round_memory *shared) {
+    uint64_t threads[LILAC_LAYOUT_MAX_BITS];
+    uint32_t warp_bits = g->from->thread_bits - g->from->lane_bits;
+    shared->promise =
+        (lilac_simt_instruction){.shared_begin = shared->scratch,
+                                 .shared_end = (uint32_t)(shared->scratch + shared->bytes),
+                                 .shared_apart = g->in_warp ? (1U << warp_bits) - 1 : 0};
     for (uint32_t i = 0; i < g->to->thread_bits; i++) {
-        (void)solve(&offsets, lilac_gather_beside(g, g->to, g->to->threads[i]), &threads[i]);
-        threads[i] <<= scale;
+        (void)solve(&shared->offsets, lilac_gather_beside(g, g->to, g->to->threads[i]),
+                    &threads[i]);
+        threads[i] <<= shared->scale;
+        shared->by_thread |= threads[i];
+    }
+    for (uint32_t i = 0; i < g->from->bits[g->axis]; i++) {
+        (void)solve(&shared->offsets, lilac_gather_axis_unit(g, i), &shared->along[i]);
+        shared->along[i] <<= shared->scale;
+    }
+    shared->threads = lilac_lower_address_threads(g->l, g->to->thread_bits, threads);
+}
+
+/* The element that register r of the result names, where it is in this round. */
+static lilac_simt_value load_element(const gather *g, const round_memory *shared, uint32_t r) {
+    lilac_lowering *l = g->l;
+    lilac_lower_addressing a = shared->threads;
+    uint64_t part, by_index;
+    int64_t immediate;
+    lilac_simt_value value;
+    lilac_simt_value index =
+        linear(l, g->index[r], g->from->bits[g->axis], shared->along, &by_index);
+    (void)solve(&shared->offsets, lilac_gather_beside(g, g->to, g->to->coordinates[r]), &part);
+    a.thread = join(l, a.thread, index, (shared->by_thread & by_index) == 0);
+    a.thread_bits = shared->by_thread | by_index;
+    lilac_simt_value address = lilac_lower_address_of(l, &a, part << shared->scale, &immediate);
+    lilac_lower_load_vector(l, LILAC_SIMT_OP_LD_SHARED, g->source->simt, 1, address,
+                            immediate + shared->scratch, 0, NULL, &shared->promise, &value);
+    return value;
+}
+
+static void through_shared(const gather *g, const lilac_gather_memory *m) {
+    round_memory shared;
+    open_memory(g, m, &shared);
+    store_source(g, &shared, g->values);
+    address_threads(g, &shared);
+    for (uint32_t r = 0; r < g->to->count; r++) {
+        uint32_t same = g->to->canonical[r];
+        g->result->base[r] = same != r ? g->result->base[same] : load_element(g, &shared, r);
+    }
+}
+
+/* ---- rounds ------------------------------------------------------------------------------- */
+
+uint64_t lilac_gather_in_round(const gather *g, uint64_t coordinate) {
+    uint64_t result = 0;
+    if (g->rounds == 0) {
+        return coordinate;
+    }
+    for (uint32_t i = 0, at = 0; i < LILAC_LAYOUT_MAX_BITS; i++) {
+        if (!(g->rounds >> i & 1)) {
+            result |= (coordinate >> i & 1) << at++;
+        }
+    }
+    return result;
+}
+
+/* The number of the round in which a coordinate of the source is in memory. */
+static uint32_t round_of(uint64_t rounds, uint64_t coordinate) {
+    uint32_t number = 0;
+    for (uint32_t at = 0; rounds != 0; rounds &= rounds - 1, at++) {
+        number |= (uint32_t)(coordinate >> __builtin_ctzll(rounds) & 1) << at;
+    }
+    return number;
+}
+
+/* The register of the source that alone has this bit of the coordinate, and no other bit; -1: there
+ * is none. */
+static int register_of(const gather *g, uint32_t bit) {
+    int found = -1;
+    for (uint32_t i = 0; i < g->from->thread_bits; i++) {
+        if (g->from->threads[i] >> bit & 1) {
+            return -1;
+        }
+    }
+    for (uint32_t i = 0; i < g->from->register_bits; i++) {
+        if (!(g->own >> i & 1) || !(g->from->registers[i] >> bit & 1)) {
+            continue;
+        }
+        if (found >= 0 || g->from->registers[i] != UINT64_C(1) << bit) {
+            return -1;
+        }
+        found = (int)i;
+    }
+    return found;
+}
+
+/* What a bit costs that numbers the rounds: 0 where each register of the result needs one round, 1
+ * where that differs between threads, 2 where the index says it. */
+static int round_cost(const gather *g, uint32_t bit) {
+    uint64_t start = g->from->start[g->axis];
+    if (bit >= start && bit < start + g->from->bits[g->axis]) {
+        return 2;
+    }
+    for (uint32_t i = 0; i < g->to->thread_bits; i++) {
+        if (lilac_gather_beside(g, g->to, g->to->threads[i]) >> bit & 1) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* The bits that number the rounds, so that one takes at most `most` bytes; 0: there are too few. */
+static uint64_t choose_rounds(const gather *g, uint64_t bytes, uint64_t most) {
+    uint64_t rounds = 0;
+    for (int cost = 0; cost < 3; cost++) {
+        for (uint32_t bit = g->from->layout->out_bits; bit-- > 0 && bytes > most;) {
+            if (round_cost(g, bit) == cost && register_of(g, bit) >= 0) {
+                rounds |= UINT64_C(1) << bit;
+                bytes /= 2;
+            }
+        }
+    }
+    return bytes > most ? 0 : rounds;
+}
+
+/* For one register of the result: the rounds that it may need, and which of them it is. */
+typedef struct wanted_round {
+    uint32_t fixed, varying; /* bits of the number that the register says; the others' mask */
+    lilac_simt_value number;
+} wanted_round;
+
+static wanted_round find_round(const gather *g, const gather *whole, uint32_t r) {
+    lilac_lowering *l = g->l;
+    uint64_t threads[LILAC_LAYOUT_MAX_BITS], along[LILAC_LAYOUT_MAX_BITS], by_thread = 0, by_index;
+    wanted_round w = {0};
+    w.fixed = round_of(g->rounds, lilac_gather_beside(whole, g->to, g->to->coordinates[r]));
+    for (uint32_t i = 0; i < g->to->thread_bits; i++) {
+        threads[i] = round_of(g->rounds, lilac_gather_beside(whole, g->to, g->to->threads[i]));
         by_thread |= threads[i];
     }
     for (uint32_t i = 0; i < g->from->bits[g->axis]; i++) {
-        (void)solve(&offsets, lilac_gather_axis_unit(g, i), &along[i]);
-        along[i] <<= scale;
+        along[i] = round_of(g->rounds, lilac_gather_axis_unit(whole, i));
     }
-    lilac_lower_addressing a = lilac_lower_address_threads(l, g->to->thread_bits, threads);
-    lilac_simt_value thread = a.thread;
+    lilac_simt_value thread = lilac_lower_linear(&l->builder, g->to->thread_bits, threads, 0, NULL);
+    lilac_simt_value index = linear(l, g->index[r], g->from->bits[g->axis], along, &by_index);
+    w.varying = (uint32_t)(by_thread | by_index);
+    w.number = join(l, thread, index, (by_thread & by_index) == 0);
+    return w;
+}
+
+/* Takes from memory what this round has for register r: the others keep what they have. */
+static void take_element(const gather *g, const round_memory *shared, const wanted_round *w,
+                         uint32_t round, uint32_t r) {
+    lilac_lowering *l = g->l;
+    if (((round ^ w->fixed) & ~w->varying) != 0) {
+        return;
+    }
+    lilac_simt_value value = load_element(g, shared, r);
+    if (g->result->base[r] != 0) {
+        lilac_simt_value here = lilac_simt_compare_values(
+            &l->builder, LILAC_SIMT_EQ, w->number,
+            lilac_lower_integer(l, LILAC_SIMT_I32, (int64_t)((round ^ w->fixed) & w->varying)));
+        value = lilac_lower_select(l, here, value, g->result->base[r]);
+    }
+    g->result->base[r] = value;
+}
+
+/* Several rounds through a memory that holds a part of the source at a time:
+ *
+ *     for each round s     store the registers whose coordinates number s; load; select
+ *
+ * The bits that number the rounds are each of one register of the source. Beside the axis they cost
+ * nothing where they are of the result's registers as well. */
+static bool in_rounds(gather *g, lilac_gather_memory *m, uint64_t rounds, lilac_reason *why) {
+    gather *whole = lilac_arena_new(g->l->arena, gather);
+    *whole = *g;
+    for (uint64_t rest = rounds; rest != 0; rest &= rest - 1) {
+        g->own &= ~(1U << register_of(whole, (uint32_t)__builtin_ctzll(rest)));
+    }
+    g->rounds = rounds;
+    g->values = lilac_arena_array(g->l->arena, lilac_simt_value, (size_t)1 << whole->own_bits);
+    g->own_bits = (uint32_t)__builtin_popcount(g->own);
+    if (!lilac_gather_choose_memory(g, m, why)) {
+        return false;
+    }
+    wanted_round *wanted = lilac_arena_array(g->l->arena, wanted_round, g->to->count);
     for (uint32_t r = 0; r < g->to->count; r++) {
-        if (g->to->canonical[r] != r) {
-            g->result->base[r] = g->result->base[g->to->canonical[r]];
-            continue;
-        }
-        lilac_simt_value index = linear(l, g->index[r], g->from->bits[g->axis], along, &by_index);
-        uint64_t part;
-        int64_t immediate;
-        (void)solve(&offsets, lilac_gather_beside(g, g->to, g->to->coordinates[r]), &part);
-        a.thread = join(l, thread, index, (by_thread & by_index) == 0);
-        a.thread_bits = by_thread | by_index;
-        lilac_simt_value address = lilac_lower_address_of(l, &a, part << scale, &immediate);
-        lilac_lower_load_vector(l, LILAC_SIMT_OP_LD_SHARED, g->source->simt, 1, address,
-                                immediate + scratch, 0, NULL, &promise, &g->result->base[r]);
+        wanted[r] = find_round(g, whole, r);
+        g->result->base[r] = 0;
     }
+    round_memory shared;
+    open_memory(g, m, &shared);
+    address_threads(g, &shared);
+    for (uint32_t round = 0; round < 1U << (whole->own_bits - g->own_bits); round++) {
+        for (uint32_t k = 0, at = 0; k < 1U << whole->own_bits; k++) {
+            uint32_t r = lilac_lower_deposit(k, whole->own);
+            if (round_of(rounds, g->from->coordinates[r]) == round) {
+                g->values[at++] = whole->values[k];
+            }
+        }
+        store_source(g, &shared, g->values);
+        for (uint32_t r = 0; r < g->to->count; r++) {
+            if (g->to->canonical[r] == r) {
+                take_element(g, &shared, &wanted[r], round, r);
+            }
+        }
+    }
+    for (uint32_t r = 0; r < g->to->count; r++) {
+        g->result->base[r] = g->result->base[g->to->canonical[r]];
+    }
+    return true;
 }
 
 /* ---- the whole ---------------------------------------------------------------------------- */
@@ -435,7 +632,8 @@ bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op) {
                                        "index may name are in several warps");
     }
     uint64_t bytes = (UINT64_C(1) << g->from->layout->out_bits) * lilac_gather_element_bits(g) / 8;
-    bool fits = bytes <= l->target->arch->shared_bytes - l->scratch_begin;
+    uint32_t available = l->target->arch->shared_bytes - l->scratch_begin;
+    bool fits = bytes <= available;
     bool shuffles = g->by_lanes &&
                     (g->way == LILAC_TILE_MOVEMENT_ANY || g->way == LILAC_TILE_MOVEMENT_SHUFFLES);
     lilac_reason why = {0};
@@ -448,11 +646,15 @@ bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op) {
                    lilac_movement_price_gather_shuffles(&counts, l->target->arch) <= m->price;
     }
     if (!shuffles && !fits) {
-        return lilac_lower_refuse(
-            l, "too-much-shared-memory",
-            "a gather from this tensor takes %llu bytes of shared memory, and "
-            "%s has %u",
-            (unsigned long long)bytes, l->target->arch->name, l->target->arch->shared_bytes);
+        uint64_t rounds = choose_rounds(g, bytes, available);
+        if (rounds == 0) {
+            return lilac_lower_refuse(
+                l, "too-much-shared-memory",
+                "a gather from this tensor takes %llu bytes of shared memory, %s has %u left for "
+                "it, and the layout has no registers by which its elements come in parts",
+                (unsigned long long)bytes, l->target->arch->name, available);
+        }
+        return in_rounds(g, m, rounds, &why) || lilac_lower_unsupported(l, why.text);
     }
     if (shuffles) {
         by_shuffles(g);

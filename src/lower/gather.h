@@ -18,9 +18,16 @@ typedef struct lilac_gather {
     bool by_lanes;
     uint64_t of_register[LILAC_LAYOUT_MAX_BITS], of_thread[LILAC_LAYOUT_MAX_BITS];
     uint64_t of_index[LILAC_LAYOUT_MAX_BITS];
+    /* Coordinate bits of the source that number the rounds, when its elements go through memory in
+     * several; coordinates in memory lack them. */
+    uint64_t rounds;
 } lilac_gather;
 
-/* A coordinate of a view (the source's or the result's) in the source's bits, without the axis. */
+/* A coordinate of the source without the bits that number the rounds. */
+uint64_t lilac_gather_in_round(const lilac_gather *g, uint64_t coordinate);
+
+/* A coordinate of a view (the source's or the result's) in the source's bits, without the axis, and
+ * a bit of the axis; both within a round. */
 uint64_t lilac_gather_beside(const lilac_gather *g, const lilac_lower_view *view,
                              uint64_t coordinate);
 uint64_t lilac_gather_axis_unit(const lilac_gather *g, uint32_t bit);

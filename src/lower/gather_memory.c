@@ -26,7 +26,22 @@ typedef struct memory_plan {
 } memory_plan;
 
 static uint64_t axis_mask(const lilac_gather *g) {
-    return ((UINT64_C(1) << g->from->bits[g->axis]) - 1) << g->from->start[g->axis];
+    uint64_t mask = ((UINT64_C(1) << g->from->bits[g->axis]) - 1) << g->from->start[g->axis];
+    return lilac_gather_in_round(g, mask);
+}
+
+static uint64_t of_thread(const lilac_gather *g, uint32_t bit) {
+    return lilac_gather_in_round(g, g->from->threads[bit]);
+}
+
+static uint64_t of_register(const lilac_gather *g, uint32_t bit) {
+    return lilac_gather_in_round(g, g->from->registers[bit]);
+}
+
+/* Bits of a dimension within a round. */
+static uint32_t dimension_bits(const lilac_gather *g, uint32_t d) {
+    uint64_t mask = ((UINT64_C(1) << g->from->bits[d]) - 1) << g->from->start[d];
+    return (uint32_t)__builtin_popcountll(mask & ~g->rounds);
 }
 
 /* Lanes of one transaction. */
@@ -51,13 +66,13 @@ static void fill(const lilac_gather *g, memory_plan *p, uint32_t most) {
         add(p, most, lilac_gather_axis_unit(g, i));
     }
     for (uint32_t i = 0; i < g->from->lane_bits; i++) {
-        add(p, most, g->from->threads[i]);
+        add(p, most, of_thread(g, i));
     }
     for (uint32_t i = 0; i < g->from->register_bits; i++) {
-        add(p, most, g->from->registers[i]);
+        add(p, most, of_register(g, i));
     }
     for (uint32_t i = g->from->lane_bits; i < g->from->thread_bits; i++) {
-        add(p, most, g->from->threads[i]);
+        add(p, most, of_thread(g, i));
     }
 }
 
@@ -70,15 +85,15 @@ static void give_banks(const lilac_gather *g, memory_plan *p) {
     p->in_word = word > element ? word - element : 0;
     for (uint32_t pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < g->from->register_bits; i++) {
-            uint64_t column = g->from->registers[i];
+            uint64_t column = of_register(g, i);
             if ((g->own >> i & 1) && (pass == 1 || (column & ~along) == 0)) {
                 add(p, p->in_word, column);
             }
         }
     }
     for (uint32_t i = 0; i < lanes; i++) { /* too few registers: two lanes in a word */
-        if ((g->from->threads[i] & ~along) == 0) {
-            add(p, p->in_word, g->from->threads[i]);
+        if ((of_thread(g, i) & ~along) == 0) {
+            add(p, p->in_word, of_thread(g, i));
         }
     }
     p->in_word = p->count;
@@ -86,8 +101,8 @@ static void give_banks(const lilac_gather *g, memory_plan *p) {
         add(p, banks, lilac_gather_beside(g, g->to, g->to->threads[i]));
     }
     for (uint32_t i = 0; i < lanes; i++) {
-        if ((g->from->threads[i] & ~along) == 0) {
-            add(p, banks, g->from->threads[i]);
+        if ((of_thread(g, i) & ~along) == 0) {
+            add(p, banks, of_thread(g, i));
         }
     }
     fill(g, p, banks);
@@ -111,7 +126,7 @@ static void give_segments(const lilac_gather *g, memory_plan *p, bool any) {
     uint32_t lanes = transaction_bits(g);
     for (uint32_t i = 0; i < lanes; i++) {
         uint64_t bank = 0;
-        if (lilac_lower_basis_reduce(&p->span, g->from->threads[i], &bank) == 0) {
+        if (lilac_lower_basis_reduce(&p->span, of_thread(g, i), &bank) == 0) {
             (void)lilac_lower_basis_add(&taken, bank & words, 0);
             continue;
         }
@@ -123,7 +138,7 @@ static void give_segments(const lilac_gather *g, memory_plan *p, bool any) {
         }
         (void)lilac_lower_basis_add(&taken, bank & words, 0);
         /* `bank` is the lane's from now on: what else it differs by is the segment. */
-        uint64_t rest = g->from->threads[i];
+        uint64_t rest = of_thread(g, i);
         for (uint32_t k = 0; k < p->banks; k++) {
             rest ^= bank >> k & 1 ? p->vector[k] : 0;
         }
@@ -136,7 +151,8 @@ static bool make_layout(const lilac_gather *g, lilac_layout *layout, uint32_t co
                         const uint64_t *columns, lilac_reason *why) {
     lilac_layout_init(layout);
     for (uint32_t d = 0; d < g->from->rank; d++) {
-        if (!lilac_layout_add_out(layout, g->from->layout->out[d].name, g->from->bits[d], why)) {
+        if (!lilac_layout_add_out(layout, g->from->layout->out[d].name, dimension_bits(g, d),
+                                  why)) {
             return false;
         }
     }
@@ -158,7 +174,10 @@ static bool plain_memory(const lilac_gather *g, lilac_layout *layout, lilac_reas
     uint32_t count = 0;
     for (uint32_t d = g->from->rank; d-- > 0;) {
         for (uint32_t i = 0; i < g->from->bits[d]; i++) {
-            columns[count++] = 1ULL << (g->from->start[d] + i);
+            uint64_t unit = lilac_gather_in_round(g, 1ULL << (g->from->start[d] + i));
+            if (unit != 0) {
+                columns[count++] = unit;
+            }
         }
     }
     return make_layout(g, layout, count, columns, why);
@@ -219,9 +238,29 @@ static bool price_memory(const lilac_gather *g, lilac_gather_memory *m, lilac_re
     return true;
 }
 
+/* The source's own registers of one round, as a layout. */
+static bool make_source(const lilac_gather *g, lilac_layout *layout, lilac_reason *why) {
+    const lilac_lower_view *from = g->from;
+    if (g->rounds == 0) {
+        return lilac_lower_layout_of(layout, from, from, g->own, why);
+    }
+    lilac_lower_view *view = lilac_arena_new(g->l->arena, lilac_lower_view);
+    *view = *from;
+    for (uint32_t d = 0; d < from->rank; d++) {
+        view->bits[d] = dimension_bits(g, d);
+    }
+    for (uint32_t i = 0; i < from->register_bits; i++) {
+        view->registers[i] = of_register(g, i);
+    }
+    for (uint32_t i = 0; i < from->thread_bits; i++) {
+        view->threads[i] = of_thread(g, i);
+    }
+    return lilac_lower_layout_of(layout, view, view, g->own, why);
+}
+
 bool lilac_gather_choose_memory(const lilac_gather *g, lilac_gather_memory *memory,
                                 lilac_reason *why) {
-    if (!lilac_lower_layout_of(&memory->source, g->from, g->from, g->own, why)) {
+    if (!make_source(g, &memory->source, why)) {
         return false;
     }
     if (g->way == LILAC_TILE_MOVEMENT_UNSWIZZLED) {

@@ -561,6 +561,7 @@ static bool lower_function(lilac_simt_module *module, lilac_tile_function *funct
     l.kernel->location = function->location;
     lilac_simt_builder_init(&l.builder, l.kernel);
     l.builder.location = function->location;
+    lilac_lower_find_scalars(&l);
     bool done = lilac_lower_place_memory(&l) && lower_parameters(&l);
     const lilac_tile_op *end = done ? lilac_lower_block(&l, function->body->first) : NULL;
     if (end != NULL && end->operand_count != 0) {

@@ -66,6 +66,7 @@ typedef struct lilac_lowering {
     uint32_t scratch_begin, scratch_next;
     uint32_t again_begin, again_end; /* what lilac_lower_scratch_again gave last */
     lilac_simt_value active; /* lanes that are meant, where control differs between them; 0: all */
+    const struct lilac_lower_scalars *scalars; /* see scalars.c */
     bool failed;
 } lilac_lowering;
 
@@ -390,6 +391,17 @@ lilac_simt_value lilac_lower_address_of(lilac_lowering *l, const lilac_lower_add
 
 /* Does control in this operation differ from thread to thread, and can it: scalars, no memory? */
 bool lilac_lower_differs(lilac_lowering *l, const lilac_tile_op *op);
+/* Finds the operations with regions that only compute scalars (scalars.c). */
+void lilac_lower_find_scalars(lilac_lowering *l);
+/* Do the regions of the operation read or write memory? */
+bool lilac_lower_touches_memory(const lilac_lowering *l, const lilac_tile_op *op);
+/* Does the operation, which has regions, use scalars only and touch no memory? */
+bool lilac_lower_is_scalar(const lilac_lowering *l, const lilac_tile_op *op);
+/* Is it in a region that is computed for each element (of a map, a reduction, a scan)? */
+bool lilac_lower_is_of_elements(const lilac_lowering *l, const lilac_tile_op *op);
+/* Does a value differ between threads that the regions of this operation use from outside, and that
+ * no scalar operation around it uses from its outside? */
+bool lilac_lower_uses_differ(const lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_if_elements(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_while_elements(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_for_elements(lilac_lowering *l, const lilac_tile_op *op);

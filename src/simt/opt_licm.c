@@ -8,7 +8,7 @@
  * Inner loops first, so that what leaves one is looked at again in the next; each body in text
  * order, so that chains leave in one walk. Memory reads stay (another thread may write), divisions
  * that could trap stay (the loop may not run at all), and what stands in an if within the loop
- * stays (it may be rare). */
+ * stays (it may be rare). A loop that keeps its invariants is left as it is. */
 #include "internal.h"
 
 static bool is_invariant(const lilac_simt_kernel *kernel, const lilac_simt_instruction *i) {
@@ -32,7 +32,8 @@ static bool hoist(lilac_simt_kernel *kernel, lilac_simt_body *body) {
         }
     }
     lilac_simt_instruction *owner = body->parent;
-    if (owner == NULL || owner->code == LILAC_SIMT_OP_IF) {
+    if (owner == NULL || owner->code == LILAC_SIMT_OP_IF ||
+        owner->detail == LILAC_SIMT_KEEP_INVARIANTS) {
         return changed;
     }
     lilac_simt_instruction *next;

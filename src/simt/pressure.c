@@ -22,6 +22,7 @@
  * alive all through it. Both sides of an if are taken to be alive together. */
 #include "internal.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -34,6 +35,18 @@ enum {
 
 typedef lilac_simt_instruction instruction;
 
+/* A value that is used within an instruction with bodies and defined outside of it. */
+typedef struct inner_use {
+    const instruction *around;
+    uint32_t sequence; /* of the use, in the order of the text */
+    lilac_simt_value value;
+} inner_use;
+
+typedef struct inner_uses {
+    inner_use *list; /* sorted by `around`, then by `sequence` */
+    uint32_t count, capacity;
+} inner_uses;
+
 typedef struct counter {
     const lilac_simt_kernel *kernel;
     uint8_t *placed; /* of values: their instruction has its place in the order */
@@ -45,6 +58,9 @@ typedef struct counter {
     uint32_t order_count, order_capacity;
     instruction **stack;
     uint32_t stack_count, stack_capacity;
+    /* Each use is listed once: at the instruction that stands in the body of the value, and at the
+     * outermost loop that contains the use and not the value. */
+    inner_uses inside, outside;
     uint32_t words, bits, most;
 } counter;
 
@@ -68,6 +84,130 @@ static uint32_t words_of(const counter *c, lilac_simt_value v) {
                    ? 0
                    : words;
     }
+}
+
+/* ---- uses within bodies ------------------------------------------------------------------ */
+
+/* The walk that lists them. */
+typedef struct use_walk {
+    counter *c;
+    uint32_t *depths;         /* of values: instructions around the body that has them */
+    const instruction **path; /* the instructions around, outermost first */
+    uint32_t *loops;          /* their depths, of those that are loops */
+    uint32_t depth, loop_count, capacity, sequence;
+} use_walk;
+
+static void list_use(inner_uses *uses, const instruction *around, uint32_t sequence,
+                     lilac_simt_value value) {
+    if (uses->count == uses->capacity) {
+        uses->capacity = uses->capacity ? uses->capacity * 2 : 256;
+        uses->list = lilac_heap_grow(uses->list, sizeof *uses->list * (size_t)uses->capacity);
+    }
+    uses->list[uses->count++] = (inner_use){around, sequence, value};
+}
+
+static void list_operand(use_walk *w, lilac_simt_value value) {
+    uint32_t depth = w->depths[value];
+    if (depth >= w->depth) {
+        return;
+    }
+    w->sequence++;
+    if (w->c->kernel->values[value].definition != NULL) {
+        list_use(&w->c->inside, w->path[depth], w->sequence, value);
+    }
+    uint32_t low = 0, high = w->loop_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (w->loops[middle] >= depth) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    if (low < w->loop_count) {
+        list_use(&w->c->outside, w->path[w->loops[low]], w->sequence, value);
+    }
+}
+
+static void open_body(use_walk *w, const instruction *i) {
+    if (w->depth == w->capacity) {
+        w->capacity = w->capacity ? w->capacity * 2 : 16;
+        w->path = lilac_heap_grow(w->path, sizeof *w->path * (size_t)w->capacity);
+        w->loops = lilac_heap_grow(w->loops, sizeof *w->loops * (size_t)w->capacity);
+    }
+    if (i->code == LILAC_SIMT_OP_LOOP || i->code == LILAC_SIMT_OP_WHILE) {
+        w->loops[w->loop_count++] = w->depth;
+    }
+    w->path[w->depth++] = i;
+}
+
+static void close_body(use_walk *w) {
+    w->depth--;
+    if (w->loop_count > 0 && w->loops[w->loop_count - 1] == w->depth) {
+        w->loop_count--;
+    }
+}
+
+static void list_body(use_walk *w, const lilac_simt_body *body) {
+    for (uint32_t k = 0; k < body->argument_count; k++) {
+        w->depths[body->argument + k] = w->depth;
+    }
+    for (const instruction *i = body->first; i != NULL; i = i->next) {
+        for (uint32_t k = 0; k < i->result_count; k++) {
+            w->depths[i->result + k] = w->depth;
+        }
+        for (uint32_t k = 0; k < i->operand_count; k++) {
+            list_operand(w, i->operands[k]);
+        }
+        if (i->body_count > 0) {
+            open_body(w, i);
+            for (uint32_t b = 0; b < i->body_count; b++) {
+                list_body(w, i->bodies[b]);
+            }
+            close_body(w);
+        }
+    }
+}
+
+static int compare_uses(const void *a, const void *b) {
+    const inner_use *x = a, *y = b;
+    uintptr_t i = (uintptr_t)x->around, k = (uintptr_t)y->around;
+    return i != k ? (i > k) - (i < k) : (x->sequence > y->sequence) - (x->sequence < y->sequence);
+}
+
+static void list_uses(counter *c) {
+    use_walk w = {.c = c};
+    w.depths = lilac_heap_grow(NULL, sizeof *w.depths * ((size_t)c->kernel->value_count + 1));
+    list_body(&w, c->kernel->body);
+    if (c->inside.count > 0) {
+        qsort(c->inside.list, c->inside.count, sizeof *c->inside.list, compare_uses);
+    }
+    if (c->outside.count > 0) {
+        qsort(c->outside.list, c->outside.count, sizeof *c->outside.list, compare_uses);
+    }
+    lilac_heap_free(w.depths);
+    lilac_heap_free(w.path);
+    lilac_heap_free(w.loops);
+}
+
+/* The first of the uses listed at an instruction, and the one after `u`; NULL: no more. */
+static const inner_use *first_use(const inner_uses *uses, const instruction *around) {
+    uint32_t low = 0, high = around->body_count > 0 ? uses->count : 0;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if ((uintptr_t)uses->list[middle].around >= (uintptr_t)around) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    bool found = around->body_count > 0 && low < uses->count && uses->list[low].around == around;
+    return found ? &uses->list[low] : NULL;
+}
+
+static const inner_use *next_use(const inner_uses *uses, const inner_use *u) {
+    const inner_use *next = u + 1;
+    return next < uses->list + uses->count && next->around == u->around ? next : NULL;
 }
 
 /* ---- the order -------------------------------------------------------------------------- */
@@ -127,10 +267,8 @@ static void place_operands(counter *c, const lilac_simt_body *body, const instru
     for (uint32_t k = 0; k < i->operand_count; k++) {
         place(c, body, i->operands[k]);
     }
-    for (uint32_t b = 0; b < i->body_count; b++) {
-        for (const instruction *inner = i->bodies[b]->first; inner; inner = inner->next) {
-            place_operands(c, body, inner);
-        }
+    for (const inner_use *u = first_use(&c->inside, i); u != NULL; u = next_use(&c->inside, u)) {
+        place(c, body, u->value);
     }
 }
 
@@ -198,34 +336,14 @@ static void define(counter *c, lilac_simt_value first, uint32_t count) {
     }
 }
 
-/* What a loop's bodies use from outside of them. */
-static void use_outside(counter *c, const instruction *loop, const lilac_simt_body *body) {
-    for (const instruction *i = body->first; i != NULL; i = i->next) {
-        for (uint32_t k = 0; k < i->operand_count; k++) {
-            const lilac_simt_body *at = c->kernel->values[i->operands[k]].body;
-            while (at != NULL && at->parent != loop) {
-                at = at->parent != NULL ? at->parent->parent : NULL;
-            }
-            if (at == NULL) {
-                use(c, i->operands[k]);
-            }
-        }
-        for (uint32_t b = 0; b < i->body_count; b++) {
-            use_outside(c, loop, i->bodies[b]);
-        }
-    }
-}
-
 static void count_body(counter *c, const lilac_simt_body *body) {
     uint32_t begin = c->order_count;
     put_in_order(c, body);
     for (uint32_t at = c->order_count; at > begin; at--) {
         instruction *i = c->order[at - 1];
         define(c, i->result, i->result_count);
-        if (i->code == LILAC_SIMT_OP_LOOP || i->code == LILAC_SIMT_OP_WHILE) {
-            for (uint32_t b = 0; b < i->body_count; b++) {
-                use_outside(c, i, i->bodies[b]);
-            }
+        for (const inner_use *u = first_use(&c->outside, i); u; u = next_use(&c->outside, u)) {
+            use(c, u->value);
         }
         for (uint32_t b = i->body_count; b > 0; b--) {
             count_body(c, i->bodies[b - 1]);
@@ -278,10 +396,13 @@ uint32_t lilac_simt_pressure(const lilac_simt_kernel *kernel, bool late) {
                  .apart = memory + 2 * (size_t)kernel->value_count};
     find_apart(&c, kernel->body);
     c.late &= c.blocks;
+    list_uses(&c);
     count_body(&c, kernel->body);
     lilac_heap_free(memory);
     lilac_heap_free(c.order);
     lilac_heap_free(c.stack);
+    lilac_heap_free(c.inside.list);
+    lilac_heap_free(c.outside.list);
     return c.most;
 }
 

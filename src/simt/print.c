@@ -452,6 +452,7 @@ static void put_line(printer *p, const lilac_simt_instruction *i) {
     put(p, lilac_simt_op_info_get((lilac_simt_opcode)i->code)->name);
     if (i->body_count > 0) {
         put_head(p, i);
+        put(p, i->detail == LILAC_SIMT_KEEP_INVARIANTS ? " keep_invariants" : "");
         return;
     }
     bool detail_said = put_kind(p, i);

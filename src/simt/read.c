@@ -276,6 +276,10 @@ static bool read_structured(reader *r, lilac_simt_body *body, const lilac_simt_i
     if (i == NULL) {
         return false;
     }
+    if (like->code != LILAC_SIMT_OP_IF &&
+        lilac_scanner_accept_word(&r->scanner, "keep_invariants")) {
+        i->detail = LILAC_SIMT_KEEP_INVARIANTS;
+    }
     bool is_loop = like->code == LILAC_SIMT_OP_LOOP;
     i->body_count = is_loop ? 1 : 2;
     i->bodies = lilac_arena_array(r->module->arena, lilac_simt_body *, 2);
@@ -337,10 +341,13 @@ static void skip_line(reader *r, uint32_t start) {
 }
 
 static bool read_body(reader *r, lilac_simt_body *body) {
-    if (++r->depth > DEEPEST) {
-        r->depth--;
+    if (r->depth >= LILAC_MIN_NESTING && r->deepest == 0) {
+        r->deepest = lilac_nesting_limit() + LILAC_MIN_NESTING / 2;
+    }
+    if (r->depth >= LILAC_MIN_NESTING && r->depth >= r->deepest) {
         return lilac_simt_read_fail_here(r, "too-deep", "bodies are nested too deep at");
     }
+    r->depth++;
     while (r->scanner.kind != LILAC_TOKEN_END && !lilac_scanner_is(&r->scanner, '}')) {
         uint32_t start = r->scanner.offset;
         uint32_t operands = r->operand_count;

@@ -5,7 +5,6 @@
 #include "internal.h"
 
 enum {
-    DEEPEST = 200,        /* bodies within bodies */
     MOST_OPERANDS = 4096, /* of one instruction, and results and arguments */
     OPCODE_SLOTS = 512
 };
@@ -35,7 +34,7 @@ typedef struct reader {
     lilac_simt_type types[MOST_OPERANDS]; /* the list read last */
     uint32_t type_count;
     uint16_t opcodes[OPCODE_SLOTS];
-    uint32_t depth;
+    uint32_t depth, deepest; /* bodies that are open, and the limit where it is known */
 } reader;
 
 typedef struct written_number {

@@ -54,56 +54,53 @@ static bool sweep_bodies(lilac_simt_kernel *kernel, lilac_simt_instruction *inst
     return changed;
 }
 
-static bool sweep_loop(lilac_simt_kernel *kernel, lilac_simt_instruction *loop) {
-    lilac_simt_body *body = loop->bodies[0];
-    bool bounds = all_uniform(kernel, loop->operands, 3);
-    bool changed = lower_to(kernel, body->argument, bounds);
-    for (bool again = true; again;) {
-        again = sweep_bodies(kernel, loop);
-        for (uint32_t k = 0; k + 1 < body->argument_count; k++) {
-            again |= lower_to(kernel, body->argument + 1 + k,
-                              operand_uniform(kernel, loop, 3 + k) &&
-                                  operand_uniform(kernel, body->last, k));
-        }
-        changed |= again;
+/* What a loop's arguments receive at its beginning and at its end. */
+static bool lower_arguments(lilac_simt_kernel *kernel, const lilac_simt_instruction *loop) {
+    lilac_simt_body *first = loop->bodies[0], *last = loop->bodies[loop->body_count - 1];
+    bool counts = loop->code == LILAC_SIMT_OP_LOOP;
+    bool changed =
+        counts && lower_to(kernel, first->argument, all_uniform(kernel, loop->operands, 3));
+    for (uint32_t k = 0; k + counts < first->argument_count; k++) {
+        changed |= lower_to(kernel, first->argument + counts + k,
+                            operand_uniform(kernel, loop, (counts ? 3 : 0) + k) &&
+                                operand_uniform(kernel, last->last, k));
     }
-    for (uint32_t k = 0; k < loop->result_count; k++) {
-        bool uniform = bounds && kernel->values[body->argument + 1 + k].uniform;
-        changed |= lower_to(kernel, loop->result + k, uniform);
+    for (uint32_t k = 0; !counts && k < last->argument_count; k++) {
+        changed |=
+            lower_to(kernel, last->argument + k, operand_uniform(kernel, first->last, 1 + k));
     }
     return changed;
 }
 
-static bool sweep_while(lilac_simt_kernel *kernel, lilac_simt_instruction *loop) {
-    lilac_simt_body *before = loop->bodies[0];
-    lilac_simt_body *after = loop->bodies[1];
+static bool result_uniform(const lilac_simt_kernel *kernel, const lilac_simt_instruction *i,
+                           uint32_t k) {
+    const lilac_simt_body *first = i->bodies[0];
+    switch (i->code) {
+    case LILAC_SIMT_OP_LOOP:
+        return all_uniform(kernel, i->operands, 3) &&
+               kernel->values[first->argument + 1 + k].uniform;
+    case LILAC_SIMT_OP_WHILE:
+        return operand_uniform(kernel, first->last, 1 + k);
+    default:
+        return operand_uniform(kernel, i, 0) && operand_uniform(kernel, first->last, k) &&
+               operand_uniform(kernel, i->bodies[1]->last, k);
+    }
+}
+
+static bool lower_results(lilac_simt_kernel *kernel, const lilac_simt_instruction *i) {
     bool changed = false;
-    for (bool again = true; again;) {
-        again = sweep_bodies(kernel, loop);
-        for (uint32_t k = 0; k < before->argument_count; k++) {
-            again |= lower_to(kernel, before->argument + k,
-                              operand_uniform(kernel, loop, k) &&
-                                  operand_uniform(kernel, after->last, k));
-        }
-        for (uint32_t k = 0; k < after->argument_count; k++) {
-            again |=
-                lower_to(kernel, after->argument + k, operand_uniform(kernel, before->last, 1 + k));
-        }
-        changed |= again;
-    }
-    for (uint32_t k = 0; k < loop->result_count; k++) {
-        changed |= lower_to(kernel, loop->result + k, operand_uniform(kernel, before->last, 1 + k));
+    for (uint32_t k = 0; k < i->result_count; k++) {
+        changed |= lower_to(kernel, i->result + k, result_uniform(kernel, i, k));
     }
     return changed;
 }
 
-static bool sweep_if(lilac_simt_kernel *kernel, lilac_simt_instruction *branch) {
-    bool changed = sweep_bodies(kernel, branch);
-    bool condition = operand_uniform(kernel, branch, 0);
-    for (uint32_t k = 0; k < branch->result_count; k++) {
-        changed |= lower_to(kernel, branch->result + k,
-                            condition && operand_uniform(kernel, branch->bodies[0]->last, k) &&
-                                operand_uniform(kernel, branch->bodies[1]->last, k));
+static bool sweep_loop(lilac_simt_kernel *kernel, lilac_simt_instruction *loop) {
+    bool changed = lower_arguments(kernel, loop);
+    for (bool again = true; again;) {
+        again = sweep_bodies(kernel, loop);
+        again |= lower_arguments(kernel, loop);
+        changed |= again;
     }
     return changed;
 }
@@ -113,13 +110,13 @@ static bool sweep(lilac_simt_kernel *kernel, lilac_simt_body *body) {
     for (lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
         switch (i->code) {
         case LILAC_SIMT_OP_LOOP:
-            changed |= sweep_loop(kernel, i);
-            break;
         case LILAC_SIMT_OP_WHILE:
-            changed |= sweep_while(kernel, i);
+            changed |= sweep_loop(kernel, i);
+            changed |= lower_results(kernel, i);
             break;
         case LILAC_SIMT_OP_IF:
-            changed |= sweep_if(kernel, i);
+            changed |= sweep_bodies(kernel, i);
+            changed |= lower_results(kernel, i);
             break;
         default:
             if (i->result_count > 0 && !lilac_simt_is_uniform(kernel, i)) {
@@ -132,17 +129,13 @@ static bool sweep(lilac_simt_kernel *kernel, lilac_simt_body *body) {
     return changed;
 }
 
+/* What the bodies contain was settled when it was built. It has to be looked at again only where an
+ * argument turns out not to be uniform, so that nested instructions cost no more than others. */
 void lilac_simt_settle_uniform(lilac_simt_kernel *kernel, lilac_simt_instruction *instruction) {
-    switch (instruction->code) {
-    case LILAC_SIMT_OP_LOOP:
-        sweep_loop(kernel, instruction);
-        break;
-    case LILAC_SIMT_OP_WHILE:
-        sweep_while(kernel, instruction);
-        break;
-    default:
-        sweep_if(kernel, instruction);
+    if (instruction->code != LILAC_SIMT_OP_IF && lower_arguments(kernel, instruction)) {
+        (void)sweep_loop(kernel, instruction);
     }
+    (void)lower_results(kernel, instruction);
 }
 
 void lilac_simt_infer_uniform(lilac_simt_kernel *kernel) {

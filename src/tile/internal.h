@@ -4,9 +4,8 @@
 
 #include <lilac/tile.h>
 
-/* Nesting that the reader and the builder accept; deeper input is refused, so that walks may recur.
- */
-enum { TILE_MAX_REGION_DEPTH = 64, TILE_MAX_TYPE_DEPTH = 8, TILE_MAX_ATTRIBUTE_DEPTH = 16 };
+/* Nesting of types and attributes that the reader accepts. That of regions: lilac_nesting_limit. */
+enum { TILE_MAX_TYPE_DEPTH = 8, TILE_MAX_ATTRIBUTE_DEPTH = 16 };
 /* Elements of a tensor, as in Triton. */
 #define TILE_MAX_ELEMENTS (INT64_C(1) << 20)
 
@@ -50,6 +49,8 @@ struct lilac_tile_alias {
     struct lilac_tile_alias *next;
 };
 
+/* A text of an attribute with the module's aliases in it. */
+lilac_name tile_alias_abbreviate(const lilac_tile_module *module, const char *text);
 void tile_alias_define(lilac_tile_module *module, lilac_name name, const char *text);
 const tile_spelling *tile_spelling_intern(lilac_tile_module *module,
                                           const lilac_encoding *encoding);
@@ -253,12 +254,13 @@ struct tile_reader {
     lilac_arena *scratch;
     lilac_encoding_aliases encodings;
     lilac_tile_function *function;
-    uint32_t depth;                                        /* of regions */
-    tile_table opcodes;                                    /* name → opcode */
-    tile_table types;                                      /* text → type */
+    uint32_t depth, deepest; /* of regions: how many are open, and the limit where it is known */
+    tile_table opcodes;      /* name → opcode */
+    tile_table types;        /* text → type */
     const tile_signature *signatures[LILAC_TILE_OP_COUNT]; /* of operations met so far */
     tile_table values;                                     /* name → struct binding */
     tile_table functions, encoding_names;                  /* to refuse second definitions */
+    tile_table llvm_names; /* name of an alias → text of its attribute of the LLVM dialect */
     lilac_name *log; /* names defined, in order, so that a scope can be undone */
     uint32_t log_count, log_capacity;
     struct tile_label *labels; /* blocks of the regions now open */
@@ -292,6 +294,11 @@ bool tile_read_parenthesized_types(tile_reader *reader, tile_type_list *list);
 bool tile_read_function_results(tile_reader *reader, tile_type_list *list);
 /* { … } when there; nothing otherwise. */
 bool tile_read_dictionary(tile_reader *reader, lilac_tile_attributes *attributes);
+/* #llvm.loop_annotation<…> or an alias of it (read_llvm.c). */
+bool tile_read_llvm(tile_reader *reader, lilac_tile_attribute *attribute);
+/* #name = #llvm.loop_licm<…>, from behind the "=". */
+bool tile_define_llvm(tile_reader *reader, lilac_name name);
+bool tile_is_llvm(const lilac_scanner *scan);
 bool tile_read_attribute_value(tile_reader *reader, lilac_tile_attribute *attribute);
 /* loc(…) when there. `slot` gets it, now or when all of the text has been read. */
 bool tile_read_location(tile_reader *reader, lilac_location *slot);

@@ -442,6 +442,17 @@ lilac_tile_movement lilac_tile_movement_of(const lilac_tile_op *op) {
     return LILAC_TILE_MOVEMENT_ANY;
 }
 
+bool lilac_tile_keeps_invariants(const lilac_tile_op *loop) {
+    const lilac_tile_attribute *found = lilac_tile_find(&loop->attributes, "llvm.loop_annotation");
+    if (!found || found->kind != LILAC_TILE_ATTR_LLVM)
+        return false;
+    const char *licm = strstr(found->elements[0].text, "licm = #llvm.loop_licm<");
+    const char *disable = licm ? strstr(licm, "<disable = true") : NULL;
+    const char *other = licm ? strstr(licm, ", disable = true") : NULL;
+    const char *end = licm ? strchr(licm, '>') : NULL;
+    return (disable && disable < end) || (other && other < end);
+}
+
 void lilac_tile_number(lilac_tile_function *function) {
     function->value_count = function->body ? number_region(function->body, 0) : 0;
 }

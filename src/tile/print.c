@@ -155,6 +155,7 @@ static void print_value(lilac_text *out, const lilac_tile_attribute *attribute, 
         lilac_text_char(out, '"');
         return;
     case LILAC_TILE_ATTR_KEYWORD:
+    case LILAC_TILE_ATTR_LLVM:
         lilac_text_puts(out, attribute->text);
         return;
     case LILAC_TILE_ATTR_SYMBOL:

@@ -316,10 +316,20 @@ static bool read_blocks(tile_reader *reader, lilac_tile_region *region, lilac_ti
     return lilac_scanner_expect(scan, '}');
 }
 
+/* The limit, asked for when `depth` regions are open, which have taken some of the stack. */
+static uint32_t nesting_limit(uint32_t depth) {
+    uint32_t limit = lilac_nesting_limit() + depth / 2;
+    return limit < LILAC_MAX_NESTING ? limit : LILAC_MAX_NESTING;
+}
+
 bool tile_read_region(tile_reader *reader, lilac_tile_region *region, lilac_tile_block *entry) {
-    if (reader->depth >= TILE_MAX_REGION_DEPTH)
+    if (reader->depth >= LILAC_MIN_NESTING && reader->deepest == 0)
+        reader->deepest = nesting_limit(reader->depth);
+    if (reader->depth >= LILAC_MIN_NESTING && reader->depth >= reader->deepest)
         return tile_fail(reader, lilac_scanner_position(&reader->scan), "nested-too-deep",
-                         "regions are nested too deep here");
+                         "this region is inside %u others; %u levels are the most for the stack of "
+                         "this thread",
+                         reader->depth, reader->deepest);
     if (!lilac_scanner_expect(&reader->scan, '{'))
         return false;
     uint32_t mark, labels = reader->label_count, base = reader->label_base;

@@ -407,6 +407,8 @@ static bool read_value(tile_reader *reader, lilac_tile_attribute *attribute, uin
         lilac_scanner_next(scan);
         return true;
     case LILAC_TOKEN_HASH:
+        if (tile_is_llvm(scan) || !memchr(scan->word, '.', scan->word_length))
+            return tile_read_llvm(reader, attribute);
         return read_keywords(reader, attribute);
     case LILAC_TOKEN_PUNCTUATION:
         if (scan->punctuation == '-')

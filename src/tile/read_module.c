@@ -299,6 +299,8 @@ static bool read_definition(tile_reader *reader) {
     if (scan->kind == LILAC_TOKEN_HASH &&
         (tile_token_is(scan, "ttg.shared_memory") || tile_token_is(scan, "ttng.tensor_memory")))
         return read_space_definition(reader, position, name);
+    if (tile_is_llvm(scan))
+        return tile_define_llvm(reader, name);
     if (strcmp(name, "smem") == 0 || strcmp(name, "tmem") == 0)
         return tile_fail(reader, position, "memory-space", "'#%s' is the name of a memory space",
                          name);
@@ -370,6 +372,7 @@ lilac_tile_module *lilac_tile_read(lilac_context *context, uint32_t source) {
     tile_table_clear(&reader.values);
     tile_table_clear(&reader.functions);
     tile_table_clear(&reader.encoding_names);
+    tile_table_clear(&reader.llvm_names);
     tile_table_clear(&reader.locations);
     lilac_heap_free(reader.log);
     lilac_heap_free(reader.labels);

@@ -230,6 +230,10 @@ static lilac_name abbreviate(const lilac_tile_module *module, const char *text, 
     return name;
 }
 
+lilac_name tile_alias_abbreviate(const lilac_tile_module *module, const char *text) {
+    return abbreviate(module, text, true);
+}
+
 void tile_alias_define(lilac_tile_module *module, lilac_name name, const char *text) {
     struct lilac_tile_types *types = module->types;
     struct lilac_tile_alias *alias = lilac_arena_new(module->arena, struct lilac_tile_alias);

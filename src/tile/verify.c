@@ -210,15 +210,17 @@ static uint32_t ordinal(const tile_verifier *verifier, const lilac_tile_op *op) 
     return (uint32_t)(uintptr_t)tile_table_get(&verifier->ordinals, op);
 }
 
-static bool is_visible(const tile_verifier *verifier, const lilac_tile_value *value,
-                       const lilac_tile_op *use) {
+/* The blocks of the regions that are open have their depths in a table; the path has, for each
+ * depth, the operation there that contains the one being checked, or is it. */
+static bool is_visible(const tile_verifier *verifier, const lilac_tile_value *value) {
     const lilac_tile_block *home = value->op ? value->op->parent : value->block;
     if (!home || !home->parent)
         return false;
-    const lilac_tile_op *at = use;
-    while (at && at->parent && at->parent->parent != home->parent)
-        at = at->parent->parent ? at->parent->parent->parent : NULL;
-    if (!at || !at->parent)
+    uint32_t depth = (uint32_t)(uintptr_t)tile_table_get(&verifier->depths, home->parent);
+    if (depth == 0 || depth > verifier->depth)
+        return false;
+    const lilac_tile_op *at = verifier->path[depth - 1];
+    if (!at->parent || at->parent->parent != home->parent)
         return false;
     if (at->parent != home)
         return dominates(verifier, home, at->parent);
@@ -234,7 +236,7 @@ static bool check_operands(tile_verifier *verifier, const lilac_tile_op *op) {
                           lilac_tile_op_info_get(op->code)->name);
             return false;
         }
-        if (!is_visible(verifier, use->value, op)) {
+        if (!is_visible(verifier, use->value)) {
             tile_op_error(verifier->module, op, "not-visible",
                           "operand %u of '%s'%s%s is not defined on every way here", i + 1,
                           lilac_tile_op_info_get(op->code)->name, use->value->name ? ", %" : "",
@@ -367,6 +369,7 @@ static void check_op(tile_verifier *verifier, const lilac_tile_op *op) {
 
 static void check_block(tile_verifier *verifier, const lilac_tile_block *block) {
     for (const lilac_tile_op *op = block->first; op; op = op->next) {
+        verifier->path[verifier->depth - 1] = op;
         bool terminator = (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_TERMINATOR) != 0;
         if (terminator && op->next) {
             tile_op_error(verifier->module, op, "bad-terminator",
@@ -381,8 +384,15 @@ static void check_block(tile_verifier *verifier, const lilac_tile_block *block) 
 static void check_region(tile_verifier *verifier, const lilac_tile_region *region) {
     if (region->first && region->first->next)
         find_dominators(verifier, region);
+    if (verifier->depth == verifier->path_capacity) {
+        verifier->path_capacity = verifier->path_capacity ? verifier->path_capacity * 2 : 16;
+        verifier->path = lilac_heap_grow(verifier->path,
+                                         sizeof *verifier->path * (size_t)verifier->path_capacity);
+    }
+    *tile_table_at(&verifier->depths, region) = (void *)(uintptr_t)++verifier->depth;
     for (const lilac_tile_block *block = region->first; block; block = block->next)
         check_block(verifier, block);
+    verifier->depth--;
 }
 
 static void function_error(tile_verifier *verifier, const lilac_tile_function *function,
@@ -452,6 +462,8 @@ bool lilac_tile_verify(const lilac_tile_module *module, bool layouts) {
         check_body(&verifier, f);
     tile_table_clear(&verifier.ordinals);
     tile_table_clear(&verifier.blocks);
+    tile_table_clear(&verifier.depths);
+    lilac_heap_free(verifier.path);
     tile_table_clear(&verifier.types);
     tile_table_clear(&verifier.functions);
     lilac_arena_destroy(verifier.scratch);

@@ -8,10 +8,13 @@ typedef struct tile_verifier {
     lilac_tile_module *module;
     bool layouts;
     bool good;
-    tile_table ordinals;  /* operation → its number in order of the text, from 1 */
-    tile_table blocks;    /* block → struct block_info, of regions with several blocks */
-    tile_table types;     /* types already looked at */
-    tile_table functions; /* name → function */
+    tile_table ordinals;        /* operation → its number in order of the text, from 1 */
+    tile_table blocks;          /* block → struct block_info, of regions with several blocks */
+    tile_table types;           /* types already looked at */
+    tile_table functions;       /* name → function */
+    tile_table depths;          /* region → its depth, from 1, of the regions being checked */
+    const lilac_tile_op **path; /* by depth: the operation being checked */
+    uint32_t depth, path_capacity;
     uint32_t next_ordinal;
     lilac_arena *scratch;
 } tile_verifier;

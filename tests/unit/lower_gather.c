@@ -476,6 +476,63 @@ static void chosen_ways(void **state) {
     }
 }
 
+/* A device with too little shared memory for the source takes it in rounds. */
+static void gathers_in_rounds(void **state) {
+    (void)state;
+    lilac_context *context = lilac_context_create();
+    lilac_text text = {0};
+    lilac_random random;
+    lilac_random_seed(&random, 27);
+    uint32_t done = 0, refused = 0;
+    for (uint32_t i = 0; i < 600; i++) {
+        uint32_t s = random_below(&random, sizeof shapes / sizeof *shapes);
+        uint32_t warp_bits = random_below(&random, 4), axis = shapes[s].axis;
+        named_tensor list[3] = {{.letter = 'x', .rank = shapes[s].rank}};
+        list[0].scalar = scalars[random_below(&random, sizeof scalars / sizeof *scalars)];
+        memcpy(list[0].bits, shapes[s].source, sizeof list[0].bits);
+        list[1] = list[0];
+        list[1].letter = 'i';
+        list[1].scalar = indices[random_below(&random, sizeof indices / sizeof *indices)];
+        memcpy(list[1].bits, shapes[s].index, sizeof list[1].bits);
+        named_random(&list[0], &random, context, warp_bits);
+        named_random(&list[1], &random, context, warp_bits);
+        list[2] = list[1];
+        list[2].letter = 'y';
+        list[2].scalar = list[0].scalar;
+        lilac_arch small = *lilac_arch_find("sm_90a");
+        uint32_t bytes = bytes_of(list[0].scalar) << named_bits(&list[0]);
+        small.shared_bytes = bytes >> (1 + random_below(&random, 3));
+        make_gather(&text, list, axis, ", lilac.movement = \"shared\"");
+        harness h;
+        harness_arch = &small;
+        named_tensors all = {.count = 3, .list = list};
+        bool good = harness_try_edited(&h, lilac_text_get(&text), 1U << warp_bits, false, NULL,
+                                       named_assign, &all);
+        harness_arch = NULL;
+        lilac_text_reset(&text);
+        if (good) {
+            assert_true(h.simt->kernels->shared_bytes <= small.shared_bytes);
+            check_gather(&h, list, axis, &random);
+        } else {
+            const lilac_diagnostic *first = lilac_diagnostics(h.context);
+            assert_string_equal(first->id, "too-much-shared-memory");
+            assert_non_null(strstr(first->message, "bytes of shared memory"));
+        }
+        done += good;
+        refused += !good;
+        harness_close(&h);
+    }
+    assert_true(done > 100 && refused > 10);
+    /* 256 KB of source: half at a time, as many bytes as Triton takes. */
+    harness h;
+    make_whole(&text, BLOCKED("[1, 4]", "[2, 16]", "[32, 1]"), "1024x64", "i32", 0, "");
+    harness_open(&h, lilac_text_get(&text), 32, false);
+    assert_int_equal(h.simt->kernels->shared_bytes, 131072);
+    harness_close(&h);
+    lilac_text_clear(&text);
+    lilac_context_destroy(context);
+}
+
 static void refused_ways(void **state) {
     (void)state;
     static const struct {
@@ -483,8 +540,6 @@ static void refused_ways(void **state) {
     } cases[] = {
         {BLOCKED("[1, 1]", "[32, 1]", "[1, 4]"), "64x32", "shuffles", "unsupported-operation"},
         {BLOCKED("[1, 1]", "[32, 1]", "[1, 4]"), "64x32", "telepathy", "bad-attribute"},
-        {BLOCKED("[1, 1]", "[32, 1]", "[1, 4]"), "256x256", "shared", "too-much-shared-memory"},
-        {BLOCKED("[1, 1]", "[32, 1]", "[1, 4]"), "256x256", "", "too-much-shared-memory"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         lilac_text text = {0};
@@ -624,11 +679,17 @@ static void prices(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gathers),          cmocka_unit_test(after_a_trip),
-        cmocka_unit_test(histograms),       cmocka_unit_test(cats),
-        cmocka_unit_test(ways_of_gathers),  cmocka_unit_test(chosen_ways),
-        cmocka_unit_test(refused_ways),     cmocka_unit_test(rows_in_banks_of_their_own),
-        cmocka_unit_test(scattered_places), cmocka_unit_test(prices),
+        cmocka_unit_test(gathers_in_rounds),
+        cmocka_unit_test(gathers),
+        cmocka_unit_test(after_a_trip),
+        cmocka_unit_test(histograms),
+        cmocka_unit_test(cats),
+        cmocka_unit_test(ways_of_gathers),
+        cmocka_unit_test(chosen_ways),
+        cmocka_unit_test(refused_ways),
+        cmocka_unit_test(rows_in_banks_of_their_own),
+        cmocka_unit_test(scattered_places),
+        cmocka_unit_test(prices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

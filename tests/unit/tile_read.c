@@ -323,7 +323,7 @@ static void nesting_has_a_limit(void **state) {
     for (int deep = 0; deep < 2; deep++) {
         bool good = !deep;
         const char *id = "nested-too-deep";
-        check_nesting(head, "scf.if %c {\n", "", "}\n", tail, good, deep ? 100000 : 60, id);
+        check_nesting(head, "scf.if %c {\n", "", "}\n", tail, good, deep ? 100000 : 1000, id);
         check_nesting("module attributes {a = ", "[", "1", "]", "} {}", good, deep ? 100000 : 16,
                       id);
         check_nesting("module attributes {a = ", "{b = ", "1", "}", "} {}", good,

@@ -40,9 +40,13 @@
  */
 #include "emit.h"
 
+static bool is_barrier(const lilac_simt_instruction *i) {
+    return i->code == LILAC_SIMT_OP_BARRIER || i->code == LILAC_SIMT_OP_GROUP_BARRIER;
+}
+
 bool lilac_ptx_waits(const lilac_simt_body *body) {
     for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
-        if (i->code == LILAC_SIMT_OP_BARRIER || i->code == LILAC_SIMT_OP_GROUP_BARRIER) {
+        if (is_barrier(i)) {
             return true;
         }
         for (uint32_t k = 0; k < i->body_count; k++) {
@@ -110,32 +114,34 @@ static uint64_t bytes_of(const lilac_simt_kernel *kernel, const lilac_simt_instr
     return bits / 8;
 }
 
-static void add_body(turn *t, const lilac_simt_kernel *kernel, const lilac_simt_body *body) {
+static void add(turn *t, const lilac_simt_kernel *kernel, const lilac_simt_instruction *i) {
     const lilac_arch *arch = kernel->module->arch;
-    for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
-        t->work += work_of(kernel, i);
-        t->loads += i->code == LILAC_SIMT_OP_LD_GLOBAL;
-        t->memory +=
-            bytes_of(kernel, i) * arch->warp_size * arch->costs->sector / arch->sector_bytes;
-        for (uint32_t k = 0; k < i->body_count && !is_loop(i); k++) {
-            add_body(t, kernel, i->bodies[k]);
-        }
-    }
+    t->work += work_of(kernel, i);
+    t->loads += i->code == LILAC_SIMT_OP_LD_GLOBAL;
+    t->memory += bytes_of(kernel, i) * arch->warp_size * arch->costs->sector / arch->sector_bytes;
 }
 
 /* Over the loops in which no barrier is and something is loaded or stored: the most loads of a
- * turn, and the work and the traffic of the turn in which work is most beside traffic. */
-static void find_busiest(turn *busiest, const lilac_simt_kernel *kernel,
+ * turn, and the work and the traffic of the turn in which work is most beside traffic. Adds to
+ * `all` what one run of the body costs, loops within it left out. Is there a barrier in it? */
+static bool find_busiest(turn *busiest, turn *all, const lilac_simt_kernel *kernel,
                          const lilac_simt_body *body) {
+    bool any = false;
     for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
         turn t = {0, 0, 0};
-        bool waits = false;
+        bool waits = is_barrier(i);
         for (uint32_t k = 0; k < i->body_count; k++) {
-            find_busiest(busiest, kernel, i->bodies[k]);
-            add_body(&t, kernel, i->bodies[k]);
-            waits |= lilac_ptx_waits(i->bodies[k]);
+            waits |= find_busiest(busiest, &t, kernel, i->bodies[k]);
         }
-        if (!is_loop(i) || waits || t.memory == 0) {
+        any |= waits;
+        add(all, kernel, i);
+        if (!is_loop(i)) {
+            all->work += t.work;
+            all->memory += t.memory;
+            all->loads += t.loads;
+            continue;
+        }
+        if (waits || t.memory == 0) {
             continue;
         }
         if (busiest->memory == 0 || t.work * busiest->memory > busiest->work * t.memory) {
@@ -144,6 +150,7 @@ static void find_busiest(turn *busiest, const lilac_simt_kernel *kernel,
         }
         busiest->loads = t.loads > busiest->loads ? t.loads : busiest->loads;
     }
+    return any;
 }
 
 /* Loads that stand behind the first exchange between lanes. */
@@ -170,11 +177,12 @@ static uint32_t with_barriers(const lilac_simt_kernel *kernel) {
 
 static uint32_t with_whole_loads(const lilac_simt_kernel *kernel) {
     uint32_t full = 5 * kernel->module->arch->resident_warps / 8; /* warps that fill the pipes */
-    turn busiest = {0, 0, 0};
-    find_busiest(&busiest, kernel, kernel->body);
-    if (busiest.memory == 0 && !lilac_ptx_waits(kernel->body) &&
-        loads_behind_exchanges(kernel->body) >= ROW) {
-        add_body(&busiest, kernel, kernel->body);
+    turn busiest = {0, 0, 0}, all = {0, 0, 0};
+    bool waits = find_busiest(&busiest, &all, kernel, kernel->body);
+    if (busiest.memory == 0 && !waits && loads_behind_exchanges(kernel->body) >= ROW) {
+        busiest.work += all.work;
+        busiest.memory += all.memory;
+        busiest.loads += all.loads;
     }
     uint32_t blocks = lilac_simt_resident_blocks(kernel, lilac_simt_pressure(kernel, false));
     if (busiest.loads < ROW || is_near_most(kernel, blocks)) {
