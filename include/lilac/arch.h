@@ -60,7 +60,8 @@ typedef struct lilac_arch {
     const char *description; /* "Hopper (H100, H200)" */
     lilac_vendor vendor;
     uint32_t capability;   /* 90 for sm_90a; 0 for AMD */
-    uint32_t ptx_version;  /* to write, times ten: 86 for PTX ISA 8.6; 0 for AMD */
+    uint32_t ptx_version;  /* oldest with this device, times ten: 80 for PTX ISA 8.0; 0 for AMD */
+    uint32_t ptx_assembly; /* for kernels with inline assembly where the assembler is not known */
     uint32_t warp_size;    /* lanes of a warp: 32 or 64 */
     uint32_t banks;        /* of shared memory */
     uint32_t bank_bytes;   /* width of one */

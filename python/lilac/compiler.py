@@ -82,19 +82,23 @@ class Kernel:
 def compile(ttir: str, *, target: Optional[str] = "sm_90a", num_warps: Optional[int] = None,
             num_ctas: Optional[int] = None, num_stages: Optional[int] = None, line_info: bool = True,
             fuse: bool = True, file: Optional[str] = None, tile: bool = False,
-            simt: bool = False) -> Kernel:
+            simt: bool = False, newest_ptx: Optional[int] = None) -> Kernel:
     """Compiles a module's text (`kernel.asm["ttir"]` under Triton, or a `.ttir` file's contents).
 
     What is not given (None) is what the module says, or else sm_90a, 4 warps, 1 block a cluster and
     3 stages. `fuse=False` keeps products and sums apart, each rounded. `file` is the module's name in
-    diagnostics. With `tile` or `simt` the kernel also keeps those texts.
+    diagnostics. With `tile` or `simt` the kernel also keeps those texts. The PTX is written in the
+    oldest PTX ISA version that the kernel needs; `newest_ptx` is the newest that the assembler reads,
+    times ten (86 for 8.6), and a kernel that needs a newer one is refused.
 
     Raises CompilationError for what the compiler refuses. Other threads run meanwhile."""
-    for name, value in (("num_warps", num_warps), ("num_ctas", num_ctas), ("num_stages", num_stages)):
+    for name, value in (("num_warps", num_warps), ("num_ctas", num_ctas), ("num_stages", num_stages),
+                        ("newest_ptx", newest_ptx)):
         if value is not None and not 1 <= value < 1 << 31:
             raise ValueError(f"{name} is a positive number, not {value!r}")
     flags = (line_info and _LINE_INFO) | (not fuse and _NO_CONTRACTION) | (tile and _TILE) | (simt and _SIMT)
-    result = _core.compile(ttir, file or "<ttir>", target, num_warps or 0, num_ctas or 0, num_stages or 0, flags)
+    result = _core.compile(ttir, file or "<ttir>", target, num_warps or 0, num_ctas or 0, num_stages or 0, flags,
+                           newest_ptx or 0)
     if result[0] is None:
         raise CompilationError(diagnostics_of(ttir, result[1], result[2]))
     return Kernel(*result)

@@ -1,6 +1,6 @@
 /* The compiler: a module's text to PTX, and what a launcher must know of it, as text.
  *
- *   compile(text, file, target, num_warps, num_ctas, num_stages, flags)
+ *   compile(text, file, target, num_warps, num_ctas, num_stages, flags, newest_ptx)
  *       → (ptx, metadata, None)                      compiled
  *       → (None, [diagnostics as JSON], [as printed]) refused
  *
@@ -47,8 +47,7 @@ static void take_diagnostics(job *work, lilac_context *context) {
 static void run(job *work) {
     lilac_context *context = lilac_context_create();
     lilac_compilation compilation = {0};
-    const uint32_t source =
-        lilac_source_add(context, work->file, work->text, (size_t)work->length);
+    const uint32_t source = lilac_source_add(context, work->file, work->text, (size_t)work->length);
     work->compiled = source != 0 && lilac_compile(&compilation, context, source, &work->options);
     if (work->compiled) {
         work->ptx = compilation.ptx; /* taken */
@@ -111,14 +110,15 @@ static PyObject *outcome(job *work) {
 static PyObject *compile(PyObject *Py_UNUSED(module), PyObject *arguments) {
     job work = {0};
     const char *target;
-    unsigned num_warps, num_ctas, num_stages;
-    if (!PyArg_ParseTuple(arguments, "s#szIIII:compile", &work.text, &work.length, &work.file,
-                          &target, &num_warps, &num_ctas, &num_stages, &work.flags))
+    unsigned num_warps, num_ctas, num_stages, newest_ptx;
+    if (!PyArg_ParseTuple(arguments, "s#szIIIII:compile", &work.text, &work.length, &work.file,
+                          &target, &num_warps, &num_ctas, &num_stages, &work.flags, &newest_ptx))
         return NULL;
     lilac_options_init(&work.options);
     work.options.line_info = work.options.comments = (work.flags & LINE_INFO) != 0;
     work.options.no_contraction = (work.flags & NO_CONTRACTION) != 0;
     work.options.target.arch = target != NULL ? lilac_arch_find(target) : NULL;
+    work.options.newest_ptx = newest_ptx;
     work.options.target.num_warps = num_warps;
     work.options.target.num_ctas = num_ctas;
     if (num_stages != 0)
@@ -135,8 +135,8 @@ static PyObject *compile(PyObject *Py_UNUSED(module), PyObject *arguments) {
     Py_BEGIN_ALLOW_THREADS
     run(&work);
     Py_END_ALLOW_THREADS
-    /* clang-format on */
-    return outcome(&work);
+        /* clang-format on */
+        return outcome(&work);
 }
 
 /* The names of the devices, in the order of the table. */
@@ -151,8 +151,17 @@ static PyObject *devices(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
     return list;
 }
 
+/* The newest PTX ISA version, times ten, of a CUDA release; 0: too old. */
+static PyObject *ptx_version_of_cuda(PyObject *Py_UNUSED(module), PyObject *arguments) {
+    unsigned cuda;
+    if (!PyArg_ParseTuple(arguments, "I:ptx_version_of_cuda", &cuda))
+        return NULL;
+    return PyLong_FromUnsignedLong(lilac_ptx_version_of_cuda(cuda));
+}
+
 PyMethodDef compile_functions[] = {
     {"compile", compile, METH_VARARGS, NULL},
     {"devices", devices, METH_NOARGS, NULL},
+    {"ptx_version_of_cuda", ptx_version_of_cuda, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -44,7 +44,7 @@
 #undef COSTS
 
 static const lilac_arch devices[] = {
-#define DEVICE(name_, vendor_, capability_, ptx_, warp_, banks_, bank_bytes_, shared_, registers_, \
+#define DEVICE(name_, vendor_, capability_, ptx_, assembly_, warp_, banks_, bank_bytes_, shared_, registers_, \
                warps_, resident_, vector_, sector_, costs_, features_, description_)               \
     {                                                                                              \
         .name = name_,                                                                             \
@@ -52,6 +52,7 @@ static const lilac_arch devices[] = {
         .vendor = LILAC_##vendor_,                                                                 \
         .capability = capability_,                                                                 \
         .ptx_version = ptx_,                                                                       \
+        .ptx_assembly = assembly_,                                                                 \
         .warp_size = warp_,                                                                        \
         .banks = banks_,                                                                           \
         .bank_bytes = bank_bytes_,                                                                 \

@@ -90,6 +90,8 @@ void lilac_ptx_atomic(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
                          count > 1 ? "vectors of " : "", lilac_simt_type_name(type));
         return;
     }
+    if (count > 1)
+        lilac_ptx_need(e, LILAC_PTX_VECTOR_ATOMICS);
     lilac_ptx_piece olds[4], elements[4];
     for (uint32_t k = 0; k < i->result_count; k++)
         olds[k] = lilac_ptx_define(e, i->result + k);
