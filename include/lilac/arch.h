@@ -23,7 +23,8 @@ typedef enum lilac_feature {
     LILAC_HAS_CLUSTERS = 1 << 6,
     LILAC_HAS_BF16_ARITHMETIC = 1 << 7, /* add/sub/mul.bf16; fma.bf16 is older */
     LILAC_HAS_F8_CONVERSIONS = 1 << 8,  /* cvt to and from e4m3x2, e5m2x2 */
-    LILAC_HAS_TENSOR_MEMORY = 1 << 9
+    LILAC_HAS_TENSOR_MEMORY = 1 << 9,
+    LILAC_HAS_BF16_ATOMICS = 1 << 10 /* atom and red .add.noftz.bf16, .bf16x2 */
 } lilac_feature;
 
 /* What a warp's instructions take on a multiprocessor, in 1/16 clocks. Work goes through pipes side

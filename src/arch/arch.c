@@ -12,7 +12,8 @@
 #define AMPERE (LILAC_HAS_LDMATRIX | LILAC_HAS_CP_ASYNC | LILAC_HAS_MMA_SYNC)
 #define ADA    (AMPERE | LILAC_HAS_F8_CONVERSIONS)
 #define HOPPER                                                                                     \
-    (ADA | LILAC_HAS_STMATRIX | LILAC_HAS_TMA | LILAC_HAS_CLUSTERS | LILAC_HAS_BF16_ARITHMETIC)
+    (ADA | LILAC_HAS_STMATRIX | LILAC_HAS_TMA | LILAC_HAS_CLUSTERS | LILAC_HAS_BF16_ARITHMETIC |   \
+     LILAC_HAS_BF16_ATOMICS)
 
 #define COSTS(name_, measured_, wavefront_, shuffle_, select_, permute_, pack_, issue_, special_,  \
               access_, remote_, overlap_, warp_, group_, block_, cluster_, trip_, exchange_,       \
