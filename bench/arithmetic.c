@@ -396,7 +396,7 @@ int main(int argc, char **argv) {
     comparisons_and_conversions(&w);
     lilac_text text;
     lilac_text_init(&text);
-    lilac_ptx_options options = {false, false};
+    lilac_ptx_options options = {0};
     if (!lilac_ptx_write(&text, w.module, &options)) {
         fprintf(stderr, "%s\n", lilac_diagnostics(w.context)->message);
         w.good = false;

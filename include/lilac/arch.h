@@ -23,7 +23,8 @@ typedef enum lilac_feature {
     LILAC_HAS_CLUSTERS = 1 << 6,
     LILAC_HAS_BF16_ARITHMETIC = 1 << 7, /* add/sub/mul.bf16; fma.bf16 is older */
     LILAC_HAS_F8_CONVERSIONS = 1 << 8,  /* cvt to and from e4m3x2, e5m2x2 */
-    LILAC_HAS_TENSOR_MEMORY = 1 << 9
+    LILAC_HAS_TENSOR_MEMORY = 1 << 9,
+    LILAC_HAS_BF16_ATOMICS = 1 << 10 /* atom and red .add.noftz.bf16, .bf16x2 */
 } lilac_feature;
 
 /* What a warp's instructions take on a multiprocessor, in 1/16 clocks. Work goes through pipes side
@@ -60,7 +61,8 @@ typedef struct lilac_arch {
     const char *description; /* "Hopper (H100, H200)" */
     lilac_vendor vendor;
     uint32_t capability;   /* 90 for sm_90a; 0 for AMD */
-    uint32_t ptx_version;  /* to write, times ten: 86 for PTX ISA 8.6; 0 for AMD */
+    uint32_t ptx_version;  /* oldest with this device, times ten: 80 for PTX ISA 8.0; 0 for AMD */
+    uint32_t ptx_assembly; /* for kernels with inline assembly where the assembler is not known */
     uint32_t warp_size;    /* lanes of a warp: 32 or 64 */
     uint32_t banks;        /* of shared memory */
     uint32_t bank_bytes;   /* width of one */

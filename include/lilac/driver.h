@@ -29,6 +29,7 @@ typedef struct lilac_options {
     lilac_text *printed;      /* where print_after goes; not NULL when that is given */
     const char *stop_after;   /* run nothing after the last pass of this name; NULL: run all */
     bool comments, line_info; /* of the PTX */
+    uint32_t newest_ptx;      /* PTX ISA version, times ten, that may be written at most; 0: any */
     bool no_contraction;      /* no fused multiply-add is made of the source's products and sums */
 } lilac_options;
 
@@ -58,7 +59,8 @@ typedef struct lilac_compilation {
  * before the error is still there. Call clear in either case. Ids of its own: `unknown-pass`
  * (print_after or stop_after names none), `invalid-target` (a launch shape that the device does not
  * have, or a module that is for another one or another device), `no-kernel` (no public function
- * with a body), `unknown-kernel` (none of the name that the options give). */
+ * with a body), `unknown-kernel` (none of the name that the options give). Those of
+ * lilac_ptx_write: `unsupported-on-target`, `ptx-version`. */
 LILAC_API LILAC_MUST_USE bool lilac_compile(lilac_compilation *result, lilac_context *context,
                                             uint32_t source, const lilac_options *options);
 /* Frees what a compilation owns; the context is the caller's. */
@@ -72,7 +74,8 @@ LILAC_API void lilac_compilation_clear(lilac_compilation *compilation);
  * "passes":
  * [{"name": "read", "seconds": 1.2e-05, "operations": 24}, …]}
  *
- * The kernel is the module's first; others, when there are any, stand in "more_kernels". What is
+ * The name is the one in the PTX (lilac_ptx_kernel_name), by which a launcher finds the kernel. The
+ * kernel is the module's first; others, when there are any, stand in "more_kernels". What is
  * not known yet (the shared bytes of a module that was not lowered) is null. Needs a module that
  * was read. */
 LILAC_API void lilac_compilation_json(lilac_text *out, const lilac_compilation *compilation,

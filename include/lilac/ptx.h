@@ -26,6 +26,10 @@
  *
  * A failed assert calls __assertfail with its message, file, line and kernel, then traps.
  *
+ * The module is written in the lowest PTX ISA version that its device and its instructions need. A
+ * module with inline assembly, whose instructions are not known, is written in the newest version
+ * that the options allow or, if they name none, in one that the device's row in arch names.
+ *
  * Used by driver and by tools; it knows SIMT IR and arch only.
  */
 #ifndef LILAC_PTX_H
@@ -38,15 +42,26 @@ LILAC_BEGIN
 typedef struct lilac_ptx_options {
     bool comments;  /* source places and parameters' names as comments */
     bool line_info; /* .file and .loc */
+    /* The newest PTX ISA version, times ten, that the assembler or driver reads; 0: any. */
+    uint32_t newest_version;
 } lilac_ptx_options;
 
 /* Appends the module's PTX to `out`. The module must be one that lilac_simt_verify accepts. False,
  * with `out` as it was and a diagnostic of id `unsupported-on-target`, for what the device's PTX
- * does not have: an operation of a type (division of f16, say), 8-bit floats before sm_89, clusters
- * before sm_90, a launch shape or a name that PTX cannot say, a device that is not NVIDIA's. Linear
- * in the number of instructions, about 50 ns each. */
+ * does not have: an operation of a type (division of f16, say), f8_pack before sm_89, clusters
+ * before sm_90, a launch shape or a name that PTX cannot say, more than 32,764 bytes of parameters, a
+ * device that is not NVIDIA's; and with the id `ptx-version` where the module needs a newer PTX ISA
+ * version than the options allow. Linear in the number of instructions, about 50 ns each. */
 LILAC_API LILAC_MUST_USE bool lilac_ptx_write(lilac_text *out, const lilac_simt_module *module,
                                               const lilac_ptx_options *options);
+
+/* Appends the name that a kernel has in PTX: `name` itself, or "kernel_" and `name` where no entry
+ * can have that name (WARP_SZ) or the module declares it (vprintf, global_smem). */
+LILAC_API void lilac_ptx_kernel_name(lilac_text *out, const char *name);
+
+/* The newest PTX ISA version, times ten, that a CUDA toolkit or driver reads: 87 for `cuda` 12080
+ * (major · 1000 + minor · 10, as cuDriverGetVersion counts). 0 for versions before 11.0. */
+LILAC_API uint32_t lilac_ptx_version_of_cuda(uint32_t cuda);
 
 LILAC_END
 

@@ -197,7 +197,7 @@ def source_of(module: Text, file: Optional[str], target: Any, num_warps: Any, nu
 def compile(ttir: Text, *, target: Optional[str] = None, num_warps: Optional[int] = None,  # noqa: A001
             num_ctas: Optional[int] = None, num_stages: Optional[int] = None, line_info: bool = True,
             fuse: bool = True, file: Optional[str] = None, tile: bool = False,
-            simt: bool = False) -> Kernel:
+            simt: bool = False, newest_ptx: Optional[int] = None) -> Kernel:
     """Compiles a module to PTX.
 
     ttir: the text of a module in TTIR or TTGIR (`kernel.asm["ttir"]` under Triton); or a file: a path
@@ -208,6 +208,9 @@ def compile(ttir: Text, *, target: Optional[str] = None, num_warps: Optional[int
     line_info: whether the PTX has the lines of the user's program.
     fuse: whether products and sums become fused multiply-adds; False rounds each.
     file: the module's name in diagnostics; None: the path, or "<ttir>".
+    newest_ptx: the newest PTX ISA version that the assembler reads, times ten (86 for 8.6). The PTX is
+        written in the oldest version that the kernel needs; a kernel that needs a newer one is refused.
+        None: any.
     tile, simt: whether the kernel also keeps these texts.
 
     Raises CompilationError for a module that the compiler refuses, Error for an option outside its range,
@@ -216,7 +219,7 @@ def compile(ttir: Text, *, target: Optional[str] = None, num_warps: Optional[int
     flags = (_LINE_INFO if line_info else 0) | (0 if fuse else _NO_CONTRACTION) | (_TILE if tile else 0) \
         | (_SIMT if simt else 0)
     source = source_of(ttir, file, target, num_warps, num_ctas, num_stages, flags)
-    result = _core.compile(*source)
+    result = _core.compile(*source, count("newest_ptx", newest_ptx))
     if result[0] is None:
         raise CompilationError(diagnostics_of(source.text, result[1], result[2]))
     return Kernel(*result, source)

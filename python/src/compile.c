@@ -1,6 +1,6 @@
 /* The compiler: a module's text to PTX, and what a launcher must know of it, as text.
  *
- *   compile(text, file, target, num_warps, num_ctas, num_stages, flags)
+ *   compile(text, file, target, num_warps, num_ctas, num_stages, flags, newest_ptx)
  *       → (ptx, metadata, None)                      compiled
  *       → (None, [diagnostics as JSON], [as printed]) refused
  *
@@ -86,11 +86,12 @@ bool read_options(lilac_options *options, const char *target, const unsigned lau
 static PyObject *compile(PyObject *Py_UNUSED(module), PyObject *arguments) {
     job work = {0};
     const char *target;
-    unsigned launch[3];
-    if (!PyArg_ParseTuple(arguments, "s#szIIII:compile", &work.text, &work.length, &work.file,
-                          &target, &launch[0], &launch[1], &launch[2], &work.flags) ||
+    unsigned launch[3], newest_ptx;
+    if (!PyArg_ParseTuple(arguments, "s#szIIIII:compile", &work.text, &work.length, &work.file,
+                          &target, &launch[0], &launch[1], &launch[2], &work.flags, &newest_ptx) ||
         !read_options(&work.options, target, launch, work.flags))
         return NULL;
+    work.options.newest_ptx = newest_ptx;
     /* clang-format off */
     Py_BEGIN_ALLOW_THREADS
     run(&work);
@@ -113,9 +114,19 @@ static PyObject *devices(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
     return list;
 }
 
+/* The newest PTX ISA version, times ten, of a CUDA release; 0: too old. */
+static PyObject *ptx_version_of_cuda(PyObject *Py_UNUSED(module), PyObject *arguments) {
+    unsigned cuda;
+    if (!PyArg_ParseTuple(arguments, "I:ptx_version_of_cuda", &cuda))
+        return NULL;
+    return PyLong_FromUnsignedLong(lilac_ptx_version_of_cuda(cuda));
+}
+
 PyMethodDef compile_functions[] = {
     {"compile", compile, METH_VARARGS,
-     "compile($module, text, file, target, num_warps, num_ctas, num_stages, flags, /)\n--\n\n"},
+     "compile($module, text, file, target, num_warps, num_ctas, num_stages, flags, newest_ptx, /)\n--\n\n"},
     {"devices", devices, METH_NOARGS, "devices($module)\n--\n\n"},
+    {"ptx_version_of_cuda", ptx_version_of_cuda, METH_VARARGS,
+     "ptx_version_of_cuda($module, cuda, /)\n--\n\n"},
     {NULL, NULL, 0, NULL},
 };

@@ -12,7 +12,8 @@
 #define AMPERE (LILAC_HAS_LDMATRIX | LILAC_HAS_CP_ASYNC | LILAC_HAS_MMA_SYNC)
 #define ADA    (AMPERE | LILAC_HAS_F8_CONVERSIONS)
 #define HOPPER                                                                                     \
-    (ADA | LILAC_HAS_STMATRIX | LILAC_HAS_TMA | LILAC_HAS_CLUSTERS | LILAC_HAS_BF16_ARITHMETIC)
+    (ADA | LILAC_HAS_STMATRIX | LILAC_HAS_TMA | LILAC_HAS_CLUSTERS | LILAC_HAS_BF16_ARITHMETIC |   \
+     LILAC_HAS_BF16_ATOMICS)
 
 #define COSTS(name_, measured_, wavefront_, shuffle_, select_, permute_, pack_, issue_, special_,  \
               access_, remote_, overlap_, warp_, group_, block_, cluster_, trip_, exchange_,       \
@@ -44,7 +45,7 @@
 #undef COSTS
 
 static const lilac_arch devices[] = {
-#define DEVICE(name_, vendor_, capability_, ptx_, warp_, banks_, bank_bytes_, shared_, registers_, \
+#define DEVICE(name_, vendor_, capability_, ptx_, assembly_, warp_, banks_, bank_bytes_, shared_, registers_, \
                warps_, resident_, vector_, sector_, costs_, features_, description_)               \
     {                                                                                              \
         .name = name_,                                                                             \
@@ -52,6 +53,7 @@ static const lilac_arch devices[] = {
         .vendor = LILAC_##vendor_,                                                                 \
         .capability = capability_,                                                                 \
         .ptx_version = ptx_,                                                                       \
+        .ptx_assembly = assembly_,                                                                 \
         .warp_size = warp_,                                                                        \
         .banks = banks_,                                                                           \
         .bank_bytes = bank_bytes_,                                                                 \

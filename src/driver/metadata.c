@@ -110,8 +110,12 @@ static void put_conversions(lilac_text *out, const lilac_context *context,
 static void put_kernel(lilac_text *out, const lilac_context *context,
                        const lilac_tile_function *function, const lilac_simt_kernel *kernel,
                        const lilac_target *target) {
+    lilac_text name;
+    lilac_text_init(&name);
+    lilac_ptx_kernel_name(&name, function->name);
     lilac_text_puts(out, "\"name\": ");
-    put_string(out, function->name);
+    lilac_text_json(out, lilac_text_get(&name), name.length);
+    lilac_text_clear(&name);
     lilac_text_puts(out, ", \"target\": ");
     put_string(out, target->arch->name);
     if (kernel != NULL) {

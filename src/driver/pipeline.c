@@ -69,7 +69,8 @@ static bool lower_tile(pipeline *run) {
 
 static bool write_ptx(pipeline *run) {
     const lilac_ptx_options options = {.comments = run->options->comments,
-                                       .line_info = run->options->line_info};
+                                       .line_info = run->options->line_info,
+                                       .newest_version = run->options->newest_ptx};
     run->written = true;
     return lilac_ptx_write(&run->result->ptx, run->result->simt, &options);
 }

@@ -127,15 +127,23 @@ static const lilac_tile_value *mask_of(const lilac_tile_op *op) {
     return NULL;
 }
 
-/* Additions of floats have instructions for vectors since sm_90; other atomics take one element. */
-static bool is_single(const lilac_tile_op *op, const lilac_arch *arch) {
-    lilac_name kind = lilac_tile_find_text(&op->attributes, "atomic_rmw_op");
+/* The most elements of an access that one instruction takes; 0: as many as fit. Additions of floats
+ * have instructions for vectors since sm_90; before, compare-and-swap adds a pair of bf16. Other
+ * atomics take one element. */
+static int64_t most_elements(const lilac_tile_op *op, const lilac_arch *arch) {
     if (op->code == LILAC_TILE_OP_TT_ATOMIC_CAS)
-        return true;
+        return 1;
     if (op->code != LILAC_TILE_OP_TT_ATOMIC_RMW)
-        return false;
-    return arch->vendor != LILAC_NVIDIA || arch->capability < 90 || kind == NULL ||
-           strcmp(kind, "fadd") != 0 || lilac_tile_element_bits(op->operands[1].value->type) > 32;
+        return 0;
+    lilac_name kind = lilac_tile_find_text(&op->attributes, "atomic_rmw_op");
+    const lilac_tile_type *type = op->operands[1].value->type;
+    if (arch->vendor != LILAC_NVIDIA || kind == NULL || strcmp(kind, "fadd") != 0 ||
+        lilac_tile_element_bits(type) > 32)
+        return 1;
+    if (arch->capability >= 90)
+        return 0;
+    bool bf16 = lilac_tile_element(type)->scalar == LILAC_BF16;
+    return bf16 && !lilac_arch_has(arch, LILAC_HAS_BF16_ATOMICS) ? 2 : 1;
 }
 
 /* Where rows are short and stand one after another, a vector takes several of them. */
@@ -188,8 +196,9 @@ void lilac_coalesce_access(const assignment *a, memory_access *access, const lis
     if (mask != NULL)
         access->vector =
             smaller(access->vector, lilac_axis_facts_of(&a->axis, mask)->constancy[fast]);
-    if (is_single(op, a->target->arch))
-        access->vector = 1;
+    const int64_t most = most_elements(op, a->target->arch);
+    if (most != 0)
+        access->vector = smaller(access->vector, most);
     else
         go_across(a, access, pointer, mask);
     access->thread_run = access->vector;

@@ -6,6 +6,20 @@
  * Floats that stand one after another are added several at a time: f32 by 2 or 4, f16 and bf16 in
  * pairs and pairs by 2 or 4, at most 16 bytes.
  *
+ * Devices without additions of bf16 (before sm_90) compare and swap an element, or a pair as a
+ * word:
+ *
+ *     expected = 0, pending = the predicate
+ *     while any lane of the warp is pending:
+ *         old = cas [address], expected, expected + value       where pending
+ *         pending = pending and old ≠ expected
+ *         expected = old                                        where it was pending
+ *
+ * The first swap succeeds where nothing was added yet; elsewhere it reads the element. An ordinary
+ * load would do that too, but races with the other threads' swaps. `expected` ends as the old
+ * value. A swap of 16 bits does not touch the other half of its word (ptxas makes it a loop of
+ * swaps of the word).
+ *
  * A scalar that releases stands behind a barrier of the block: what any thread wrote before is
  * released with it. One that acquires reaches the other threads through a barrier anyway. Elements
  * of a tensor order the accesses of the thread that holds them, and no others. */
@@ -111,6 +125,7 @@ bool lilac_lower_broadcast_copies(lilac_lowering *l, const lilac_lower_view *vie
 
 typedef struct request {
     bool swaps, wanted;
+    bool by_swaps; /* additions that the device does not have */
     uint32_t kind; /* lilac_simt_atomic */
     lilac_simt_type type;
     lilac_simt_instruction modifiers; /* order and scope */
@@ -148,9 +163,47 @@ static bool read_request(lilac_lowering *l, const lilac_tile_op *op, request *q)
     bool fine = q->swaps     ? bits >= 16
                 : bits >= 32 ? adds || bitwise || !is_float
                              : adds && is_float;
+    q->by_swaps = q->type == LILAC_SIMT_BF16 && adds && !q->swaps &&
+                  !lilac_arch_has(l->target->arch, LILAC_HAS_BF16_ATOMICS);
     return fine || lilac_lower_refuse(l, "unsupported-type",
                                       "no device has '%s' of this kind on elements of %u bits",
                                       lilac_tile_op_info_get(op->code)->name, bits);
+}
+
+/* ---- additions by compare-and-swap -------------------------------------------------------- */
+
+static lilac_simt_value any_lane(lilac_simt_builder *b, lilac_simt_value predicate) {
+    lilac_simt_instruction vote = {.code = LILAC_SIMT_OP_VOTE, .detail = 2};
+    lilac_simt_type type = LILAC_SIMT_I1;
+    return lilac_simt_build(b, &vote, 1, &predicate, 1, &type);
+}
+
+/* Adds a bf16 or a bf16x2; what was there, 0 where the predicate does not hold. */
+static lilac_simt_value add_by_swaps(lilac_lowering *l, const request *q, lilac_simt_value value,
+                                     lilac_simt_value address, int64_t immediate,
+                                     lilac_simt_value predicate) {
+    lilac_simt_builder *b = &l->builder;
+    const lilac_simt_type type = lilac_simt_type_of(l->kernel, value);
+    const lilac_simt_type bits = type == LILAC_SIMT_BF16 ? LILAC_SIMT_I16 : LILAC_SIMT_I32;
+    const lilac_simt_type types[2] = {bits, LILAC_SIMT_I1};
+    const lilac_simt_value all = lilac_simt_constant(b, LILAC_SIMT_I1, 1);
+    const lilac_simt_value starts[2] = {lilac_simt_constant(b, bits, 0),
+                                        predicate != 0 ? predicate : all};
+    lilac_simt_value first;
+    lilac_simt_instruction *loop = lilac_simt_while_begin(b, 2, starts, 2, types, &first);
+    const lilac_simt_value before[2] = {first, first + 1};
+    lilac_simt_while_condition(b, loop, any_lane(b, before[1]), before, &first);
+    const lilac_simt_value expected = first, pending = first + 1;
+    lilac_simt_value sum =
+        lilac_simt_op2(b, LILAC_SIMT_OP_FADD, type,
+                       lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, type, expected), value);
+    sum = lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, bits, sum);
+    lilac_simt_value old = lilac_simt_compare_and_swap(b, expected, sum, address, immediate,
+                                                       pending, true, &q->modifiers);
+    lilac_simt_value differs = lilac_simt_compare_values(b, LILAC_SIMT_NE, old, expected);
+    const lilac_simt_value next[2] = {lilac_lower_select(l, pending, old, expected),
+                                      lilac_lower_both(l, pending, differs)};
+    return lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, type, lilac_simt_while_end(b, loop, next));
 }
 
 /* ---- acting ------------------------------------------------------------------------------ */
@@ -168,7 +221,7 @@ static lilac_lower_vector choose(lilac_lowering *l, const lilac_tile_op *op, con
     } else if (view != NULL && adds && q->type == LILAC_SIMT_F16) {
         most = capability >= 90 ? 3 : 1;
     } else if (view != NULL && adds && q->type == LILAC_SIMT_BF16) {
-        most = capability >= 90 ? 3 : 0;
+        most = capability >= 90 ? 3 : 1;
     }
     if (most > 0) {
         v = lilac_lower_choose_vector(l, op, view, lilac_tile_operand(op, 2));
@@ -202,8 +255,10 @@ static void act(lilac_lowering *l, const request *q, const lilac_lower_vector *v
     }
     uint32_t count = pairs ? elements / 2 : elements;
     lilac_simt_value old =
-        lilac_simt_atomic_op(b, LILAC_SIMT_OP_ATOMIC_GLOBAL, (lilac_simt_atomic)q->kind, count,
-                             values, address, immediate, predicate, q->wanted, &q->modifiers);
+        q->by_swaps ? add_by_swaps(l, q, values[0], address, immediate, predicate)
+                    : lilac_simt_atomic_op(b, LILAC_SIMT_OP_ATOMIC_GLOBAL,
+                                           (lilac_simt_atomic)q->kind, count, values, address,
+                                           immediate, predicate, q->wanted, &q->modifiers);
     for (uint32_t k = 0; q->wanted && k < count; k++) {
         lilac_simt_value parts[2] = {old + k};
         if (pairs) {

@@ -4,7 +4,8 @@
  *   floats        one rounding always. f64 to a type narrower than f32 goes through f32 rounded to
  *                 odd: cut off towards zero, and the lowest bit set when something was lost, which
  *                 leaves the second rounding the information that it needs
- *   8-bit floats  to f16 exactly, two at a time; from f32, rounded to nearest and saturating
+ *   8-bit floats  to f16 exactly, two at a time; from f32, rounded to nearest and saturating; by
+ *                 integer instructions where the device has no conversions (f8.c)
  *   bits          no instruction, or a move
  */
 #include "lower_internal.h"
@@ -102,7 +103,9 @@ static void widen_pair(lilac_lowering *l, lilac_scalar scalar, lilac_simt_type t
     lilac_simt_type pair = LILAC_SIMT_F16X2;
     lilac_simt_value packed = lilac_simt_pack(&l->builder, LILAC_SIMT_I16, 2, in);
     lilac_simt_instruction widen = {.code = LILAC_SIMT_OP_F8_UNPACK, .scalar = (uint8_t)scalar};
-    lilac_simt_value halves = lilac_simt_build(&l->builder, &widen, 1, &packed, 1, &pair);
+    lilac_simt_value halves = lilac_arch_has(l->target->arch, LILAC_HAS_F8_CONVERSIONS)
+                                  ? lilac_simt_build(&l->builder, &widen, 1, &packed, 1, &pair)
+                                  : lilac_lower_f8_unpack(l, scalar, packed);
     lilac_simt_value parts[2];
     lilac_simt_unpack(&l->builder, LILAC_SIMT_F16, halves, 2, parts);
     for (uint32_t i = 0; i < 2; i++) {
@@ -131,10 +134,15 @@ static void narrow_pair(lilac_lowering *l, lilac_scalar scalar, lilac_rounding r
                       ? to_odd(l, in[i])
                       : lilac_lower_convert(l, in[i], LILAC_SIMT_F32, LILAC_ROUND_NEAREST_EVEN);
     }
-    lilac_simt_type word = LILAC_SIMT_I16;
-    lilac_simt_instruction narrow = {.code = LILAC_SIMT_OP_F8_PACK, .scalar = (uint8_t)scalar};
-    lilac_simt_value packed = lilac_simt_build(&l->builder, &narrow, 2, wide, 1, &word);
-    lilac_simt_unpack(&l->builder, LILAC_SIMT_I8, packed, 2, out);
+    if (lilac_arch_has(l->target->arch, LILAC_HAS_F8_CONVERSIONS)) {
+        lilac_simt_type word = LILAC_SIMT_I16;
+        lilac_simt_instruction narrow = {.code = LILAC_SIMT_OP_F8_PACK, .scalar = (uint8_t)scalar};
+        lilac_simt_value packed = lilac_simt_build(&l->builder, &narrow, 2, wide, 1, &word);
+        lilac_simt_unpack(&l->builder, LILAC_SIMT_I8, packed, 2, out);
+    } else {
+        out[0] = lilac_lower_f8_round(l, scalar, wide[0]);
+        out[1] = lilac_lower_f8_round(l, scalar, wide[1]);
+    }
     if (rounding == LILAC_ROUND_ZERO) {
         lilac_simt_value back[2];
         widen_pair(l, scalar, LILAC_SIMT_F32, out, back);
@@ -152,10 +160,6 @@ static bool convert_f8(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_rounding rounding;
     if (to == NULL || !lilac_lower_align(l, from, to->view, &source)) {
         return false;
-    }
-    if (!lilac_arch_has(l->target->arch, LILAC_HAS_F8_CONVERSIONS)) {
-        return lilac_lower_refuse(l, "unsupported-type", "%s has no conversions of 8-bit floats",
-                                  l->target->arch->name);
     }
     if (!rounding_of(op, &rounding) ||
         (rounding != LILAC_ROUND_NEAREST_EVEN && rounding != LILAC_ROUND_ZERO)) {
@@ -207,12 +211,8 @@ static void integer_to_float(lilac_lowering *l, const lilac_tile_op *op, const l
         value = one(l, code, LILAC_SIMT_F32, value);
     } else if (from == LILAC_SIMT_I32) {
         value = to_odd(l, one(l, code, LILAC_SIMT_F64, value));
-    } else if (lilac_arch_has(l->target->arch, LILAC_HAS_BF16_ARITHMETIC)) {
+    } else { /* 64 bits: in f32 rounded to odd, which the writer of PTX does on every device */
         out[0] = one(l, code, type, value);
-        return;
-    } else {
-        (void)lilac_lower_refuse(l, "unsupported-type",
-                                 "64-bit integers to bf16 need a device with bf16 arithmetic");
         return;
     }
     out[0] = lilac_lower_convert(l, value, type, LILAC_ROUND_NEAREST_EVEN);

@@ -291,12 +291,25 @@ lilac_gpu_kernel *lilac_gpu_load(lilac_gpu *gpu, lilac_context *context,
     if (!check_device(gpu, context, kernel->name, compilation->target.arch)) {
         return NULL;
     }
+    lilac_text entry;
+    lilac_text_init(&entry);
+    lilac_ptx_kernel_name(&entry, kernel->name);
     const lilac_gpu_program program = {.ptx = lilac_text_get(&compilation->ptx),
-                                       .name = kernel->name,
+                                       .name = lilac_text_get(&entry),
                                        .parameter_count = kernel->parameter_count,
                                        .parameters = kernel->parameters,
                                        .num_warps = kernel->num_warps,
                                        .num_ctas = kernel->num_ctas,
                                        .shared_bytes = kernel->shared_bytes};
-    return lilac_gpu_load_program(gpu, context, &program, options);
+    lilac_gpu_kernel *loaded = lilac_gpu_load_program(gpu, context, &program, options);
+    lilac_text_clear(&entry);
+    return loaded;
+}
+
+uint32_t lilac_gpu_newest_ptx(const lilac_gpu *gpu, const lilac_gpu_load_options *options) {
+    uint32_t cuda = lilac_cuda_version(gpu->cuda);
+    if (options != NULL && options->compiler == LILAC_GPU_PTXAS) {
+        cuda = lilac_ptxas_version(options->ptxas);
+    }
+    return lilac_ptx_version_of_cuda(cuda);
 }

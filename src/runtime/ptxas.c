@@ -317,6 +317,38 @@ static bool choose(lilac_text *chosen, lilac_context *context, const char *path)
                   "it");
 }
 
+/* After "release " stand the numbers: Cuda compilation tools, release 12.8, V12.8.93 */
+static uint32_t read_release(const char *said) {
+    static const char word[] = "release ";
+    const char *at = strstr(said, word);
+    char *end = NULL;
+    if (at == NULL) {
+        return 0;
+    }
+    const unsigned long major = strtoul(at + sizeof word - 1, &end, 10);
+    const unsigned long minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
+    return major < 1000 && minor < 100 ? (uint32_t)(1000 * major + 10 * minor) : 0;
+}
+
+uint32_t lilac_ptxas_version(const char *path) {
+    lilac_text found = {0}, said = {0};
+    uint32_t version = 0;
+    int status = 0;
+    if (path != NULL) {
+        lilac_text_puts(&found, path);
+    } else {
+        (void)lilac_ptxas_find(&found);
+    }
+    if (found.length != 0) {
+        char *words[] = {found.bytes, (char *)"--version", NULL};
+        const int error = run_program(found.bytes, words, &said, &status);
+        version = error == 0 && status == 0 ? read_release(lilac_text_get(&said)) : 0;
+    }
+    lilac_text_clear(&found);
+    lilac_text_clear(&said);
+    return version;
+}
+
 bool lilac_ptxas_run(lilac_context *context, const char *path, const char *device, const char *ptx,
                      const lilac_gpu_load_options *options, lilac_text *cubin, lilac_text *log) {
     ptxas_run run = {0};

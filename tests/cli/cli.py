@@ -113,6 +113,8 @@ class Usage(CommandTest):
                 (["compile", "a", "--num-warps", "3"], "power of two"),
                 (["compile", "a", "--num-warps", "64"], "power of two from 1 to 32"),
                 (["compile", "a", "--num-warps=99999999999"], "takes a number"),
+                (["compile", "a", "--newest-ptx", "86"], "a PTX ISA version from 7.0 to 9.9"),
+                (["compile", "a", "--newest-ptx", "8.61"], "a PTX ISA version from 7.0 to 9.9"),
                 (["compile", "a", "--num-ctas", "0"], "power of two"),
                 (["compile", "a", "--num-stages", "0"], "at least one"),
                 (["compile", "a", "--target", "sm_1"], "known are"),
@@ -342,6 +344,10 @@ class Compile(CommandTest):
         self.assertIn(".visible .entry twice(", self.lilac("compile", self.file).stdout)
         self.assertIn("#ttg.linear<", self.lilac("compile", self.file, "--emit", "tile").stdout)
         self.assertIn("ld.global", self.lilac("compile", self.file, "--emit", "simt").stdout)
+        done = self.lilac("compile", "-", "--newest-ptx", "8.0", input=TWICE)
+        self.assertTrue(done.stdout.startswith(".version 8.0\n"))
+        done = self.lilac("compile", "-", "--newest-ptx", "7.8", input=TWICE, status=REFUSED)
+        self.assertIn("sm_90a needs PTX ISA version 8.0", done.stderr)
         done = self.lilac("compile", "-", "--emit", "json", "--num-warps=2", input=TWICE)
         self.assertEqual(len(done.stdout.splitlines()), 1)
         report = json.loads(done.stdout)

@@ -105,10 +105,22 @@ class Run(GpuTest):
         done = self.on_gpu("run", "--compiler", "ptxas", status=REFUSED)
         self.assertIn("LILAC_PTXAS names no program [no-ptxas]", done.stderr)
 
+    def test_ptx_version(self):
+        """What the chosen compiler cannot read is refused before it is asked."""
+        done = self.on_gpu("run", rules="version=11080", status=REFUSED)
+        self.assertIn("sm_90a needs PTX ISA version 8.0, and the newest that may be written is 7.8 "
+                      "[ptx-version]", done.stderr)
+        self.on_gpu("run", rules="version=12000")
+        release = "[ \"$1\" = --version ] && echo 'Cuda compilation tools, release %s' && exit 0\n"
+        path = self.ptxas(release % "11.8" + COPY)
+        done = self.on_gpu("run", "--compiler", "ptxas", status=REFUSED, LILAC_PTXAS=path)
+        self.assertIn("is 7.8 [ptx-version]", done.stderr)
+        self.on_gpu("run", "--compiler", "ptxas", LILAC_PTXAS=self.ptxas(release % "12.8" + COPY))
+
     def test_targets(self):
         """What nobody says is the device's own; what is said must run there."""
         for rules, words, target in [("", [], "sm_90a"), ("capability=80", [], "sm_80"),
-                                     ("capability=103", [], "sm_90"),
+                                     ("capability=103", [], "sm_103a"), ("capability=110", [], "sm_90"),
                                      ("", ["--target", "sm_80"], "sm_80")]:
             done = self.on_gpu("run", "--json", *words, rules=rules)
             self.assertEqual(json.loads(done.stdout)["target"], target)

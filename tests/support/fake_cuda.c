@@ -205,7 +205,7 @@ EXPORT int cuInit(unsigned flags) {
 }
 
 EXPORT int cuDriverGetVersion(int *version) {
-    *version = 13000;
+    *version = (int)number("version", 13000);
     return ruled("cuDriverGetVersion");
 }
 

@@ -59,6 +59,20 @@ def tuned_gather(x, index, y, SIZE: tl.constexpr):
     tl.store(y + i, tl.gather(tl.load(x + i), tl.load(index + i), 0))
 
 
+@triton.autotune([triton.Config({}, num_warps=4), triton.Config({}, num_warps=2)], key=[])
+@triton.jit
+def tuned_warps(x):
+    i = tl.arange(0, 128)
+    tl.store(x + i, tl.load(x + i) + 1)
+
+
+@triton.jit
+def assembly(x, y, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.inline_asm_elementwise("{ .reg .pred p; testp.normal.f32 p, $1; selp.f32 $0, $1, 0f00000000, p; }", "=f,f", [tl.load(x + i)], tl.float32, True, 1)
+    tl.store(y + i, v)
+
+
 @gluon.jit
 def turned(x, y, BLOCK: gl.constexpr):
     rows: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])

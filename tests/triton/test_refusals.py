@@ -99,7 +99,7 @@ def test_other_fallbacks_are_refused():
     assert not lilac.triton.is_enabled()
 
 
-@pytest.mark.parametrize("capability", [75, 103])
+@pytest.mark.parametrize("capability", [75, 110])
 def test_unknown_device(capability):
     standin.use(capability)
     with lilac.triton.enabled(), pytest.raises(lilac.CompilationError, match=f"no device sm_{capability}"):
@@ -124,6 +124,123 @@ def test_autotuner_goes_on():
     assert best.kwargs["SIZE"] == 1024
 
 
+# ---- ptxas -------------------------------------------------------------------------------------
+
+
+def own_ptxas(path, release=None, refuses=None):
+    """A ptxas that says another release, or refuses PTX with a word in it."""
+    from triton import knobs
+
+    lines = ["#!/bin/sh"]
+    if release:
+        lines.append(f'[ "$1" = --version ] && echo "Cuda compilation tools, release {release}, V{release}.1" && exit 0')
+    if refuses:
+        lines.append(f'for file; do if [ "${{file%.ptx}}" != "$file" ] && grep -q "{refuses}" "$file"; then '
+                     'echo "ptxas $file, line 1; error   : not today" >&2; exit 255; fi; done')
+    path.write_text("\n".join([*lines, f'exec "{knobs.nvidia.ptxas.path}" "$@"', ""]))
+    path.chmod(0o755)
+    return str(path)
+
+
+REFUSED = "parameter_0"  # a word of lilac's PTX and not of Triton's
+
+
+def test_what_ptxas_refuses(monkeypatch, tmp_path, capsys):
+    """It is lilac's PTX, and Triton's exception too, with all that ptxas said."""
+    from triton.runtime.errors import PTXASError
+
+    monkeypatch.setenv("LILAC_PTXAS", own_ptxas(tmp_path / "ptxas", refuses=REFUSED))
+    with lilac.triton.enabled(), pytest.raises(PTXASError) as caught:
+        scale()
+    error = caught.value
+    assert isinstance(error, lilac.CompilationError) and error.ids == ["ptx-refused"]
+    assert "'scale'" in str(error) and "ptxas refuses the PTX: not today" in str(error)
+    assert "share the reproducer" not in capsys.readouterr().out
+    assert error.diagnostics[0].file == kernels.__file__
+    assert error.diagnostics[0].line == line_of(kernels.scale, "def scale")[0]
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    (row,) = lilac.triton.report().refused
+    assert "not today" in row.reason
+
+
+def test_falls_back_from_ptxas(monkeypatch, tmp_path, capsys):
+    """Triton's PTX and machine code, a warning that says why, and nothing of lilac's left."""
+    from conftest import forget
+
+    alone = scale()
+    monkeypatch.setenv("LILAC_PTXAS", own_ptxas(tmp_path / "ptxas", refuses=REFUSED))
+    for _ in ("compiled", "from the disk"):
+        forget(kernels)
+        with lilac.triton.enabled("triton"), pytest.warns(lilac.triton.FallbackWarning) as caught:
+            kernel = scale()
+        assert len(caught) == 1 and caught[0].filename == kernels.__file__
+        assert "ptxas refuses lilac's PTX: not today [ptx-refused]" in str(caught[0].message)
+        assert kernel.asm["ptx"] == alone.asm["ptx"] and kernel.asm["cubin"][:4] == b"\x7fELF"
+        for key in ("shared", "num_warps", "name", "tensordesc_meta", "global_scratch_size", "tmem_size"):
+            assert getattr(alone.metadata, key) == getattr(kernel.metadata, key)
+    assert "share the reproducer" not in capsys.readouterr().out
+    (row,) = lilac.triton.report().triton
+    assert row.seconds["triton"] > 0 and row.seconds["ptxas"] > 0 and row.registers > 0
+
+
+def test_what_ptxas_refuses_of_tritons(monkeypatch, tmp_path, capsys):
+    """Of a kernel that was handed back, that is Triton's own error, printed as ever."""
+    from triton.runtime.errors import PTXASError
+
+    monkeypatch.setenv("LILAC_PTXAS", own_ptxas(tmp_path / "ptxas", refuses="version"))
+    with lilac.triton.enabled("triton"), pytest.raises(PTXASError) as caught:
+        scale()
+    assert not isinstance(caught.value, lilac.CompilationError)
+    assert capsys.readouterr().out.count("share the reproducer") == 1
+
+
+def test_autotuner_goes_on_after_ptxas(monkeypatch, tmp_path):
+    monkeypatch.setenv("LILAC_PTXAS", own_ptxas(tmp_path / "ptxas", refuses="reqntid 128"))
+    lilac.triton.enable()
+    kernels.tuned_warps.run(Pointer("fp32"), grid=(1,), warmup=False)
+    (best,) = kernels.tuned_warps.cache.values()
+    assert best.num_warps == 2
+
+
+VERSION = {90: "8.0", 100: "8.6", 103: "8.8", 120: "8.7", 121: "8.8"}
+
+
+@pytest.mark.parametrize("capability", VERSION)
+def test_every_device(capability):
+    """The ptxas that Triton has for it takes what lilac writes, in the oldest version with the device."""
+    standin.use(capability)
+    lilac.triton.enable()
+    try:
+        kernel = scale()
+    except lilac.CompilationError as error:
+        if error.ids != ["ptx-version"]:
+            raise
+        pytest.skip(f"the ptxas of this Triton is too old: {error.diagnostics[0].message}")
+    assert f".version {VERSION[capability]}\n.target sm_{capability}a\n" in kernel.asm["ptx"]
+    assert kernel.asm["cubin"][:4] == b"\x7fELF"
+
+
+def test_version_of_ptxas(monkeypatch, tmp_path):
+    """What ptxas cannot read is refused with both versions and the program's name."""
+    from conftest import forget
+
+    own = own_ptxas(tmp_path / "ptxas", release="12.6")
+    monkeypatch.setenv("LILAC_PTXAS", own)
+    standin.use(100)
+    with lilac.triton.enabled(), pytest.raises(lilac.CompilationError) as caught:
+        scale()
+    assert caught.value.ids == ["ptx-version"]
+    message = caught.value.diagnostics[0].message
+    assert "sm_100a needs PTX ISA version 8.6" in message and "8.5" in message and f"{own}, release 12.6" in message
+    standin.use(90)
+    forget(kernels)  # with the device that they were compiled for
+    with lilac.triton.enabled():
+        assert ".version 8.0\n" in scale().asm["ptx"]
+        # The compiler does not read the instructions of assembly: it may use all that ptxas has.
+        made = kernels.assembly.warmup(Pointer("fp32"), Pointer("fp32"), 128, grid=(1,))
+        assert ".version 8.5\n" in made.asm["ptx"]
+
+
 # ---- options -----------------------------------------------------------------------------------
 
 
@@ -141,7 +258,8 @@ def test_options_are_refused_by_name(tmp_path):
     assert error.ids == ["unsupported-option"] and "ir_override" in str(error)
     assert error.diagnostics[0].file == kernels.__file__
     assert error.diagnostics[0].line == line_of(kernels.scale, "def scale")[0]
-    assert "ptx_version=70" in str(refusal(ptx_version=70))
+    error = refusal(ptx_version=70)
+    assert error.ids == ["ptx-version"] and "option ptx_version=70" in str(error)
 
 
 def test_switches_are_refused_by_name(monkeypatch):

@@ -20,9 +20,9 @@ static bool is_power_of_two(uint32_t value) {
 
 static void rows_are_found_by_name(void **state) {
     (void)state;
-    static const char *const expected[] = {"sm_80",  "sm_86",   "sm_89",   "sm_90",
-                                           "sm_90a", "sm_100a", "sm_120a", "gfx90a",
-                                           "gfx942", "gfx950",  "gfx1201"};
+    static const char *const expected[] = {"sm_80",   "sm_86",   "sm_89",   "sm_90",   "sm_90a",
+                                           "sm_100a", "sm_103a", "sm_120a", "sm_121a", "gfx90a",
+                                           "gfx942",  "gfx950",  "gfx1201"};
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         assert_non_null(lilac_arch_find(expected[i]));
         assert_string_equal(lilac_arch_find(expected[i])->name, expected[i]);
@@ -47,6 +47,7 @@ static void rows_make_sense(void **state) {
         bool nvidia = arch->vendor == LILAC_NVIDIA;
         assert_true(nvidia == (strncmp(arch->name, "sm_", 3) == 0));
         assert_true(nvidia == (arch->capability != 0) && nvidia == (arch->ptx_version != 0));
+        assert_true(arch->ptx_assembly >= arch->ptx_version && arch->ptx_assembly < 100);
         if (nvidia)
             assert_int_equal(arch->capability, strtoul(arch->name + 3, NULL, 10));
     }
@@ -103,11 +104,12 @@ static const struct {
     {LILAC_HAS_BF16_ARITHMETIC, "add.bf16 h, h, h; sub.bf16 h, h, h; mul.bf16 h, h, h;"},
     {LILAC_HAS_F8_CONVERSIONS, "cvt.rn.satfinite.e4m3x2.f32 h, f, f; "
                                "cvt.rn.satfinite.e5m2x2.f32 h, f, f;"},
+    {LILAC_HAS_BF16_ATOMICS, "red.relaxed.gpu.global.add.noftz.bf16 [g], h;"},
     {LILAC_HAS_TENSOR_MEMORY, "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [s], 32;"},
 };
 
 static bool ptxas_accepts(const char *ptxas, const char *path, const lilac_arch *arch,
-                          const char *body) {
+                          uint32_t version, const char *body) {
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fprintf(file,
@@ -115,7 +117,7 @@ static bool ptxas_accepts(const char *ptxas, const char *path, const lilac_arch 
             ".reg .b32 r; .reg .b16 h; .reg .f32 f; .reg .b64 g;\n"
             ".shared .align 16 .b8 s[512]; .shared .align 8 .b64 m;\n"
             "mov.b32 r, 0; mov.b16 h, 0; mov.f32 f, 0f00000000; mov.b64 g, 0;\n%s\nret;\n}\n",
-            arch->ptx_version / 10, arch->ptx_version % 10, arch->name, body);
+            version / 10, version % 10, arch->name, body);
     fclose(file);
     char command[512];
     snprintf(command, sizeof command, "%s -arch=%s %s -o /dev/null >/dev/null 2>&1", ptxas,
@@ -146,13 +148,18 @@ static void ptxas_agrees(void **state) {
     for (size_t i = 0; (arch = lilac_arch_at(i)) != NULL; i++) {
         if (arch->vendor != LILAC_NVIDIA)
             continue;
-        if (!ptxas_accepts(ptxas, path, arch, "")) {
+        if (!ptxas_accepts(ptxas, path, arch, arch->ptx_assembly, "")) {
             print_message("skipped: %s, which this ptxas does not know\n", arch->name);
             continue;
         }
         asked++;
+        /* The row's version is the oldest with the device: 8.0 follows 7.8, and 9.0 follows 8.8. */
+        const uint32_t oldest = arch->ptx_version;
+        const uint32_t before = oldest % 10 != 0 ? oldest - 1 : oldest == 70 ? 65 : oldest - 2;
+        assert_true(ptxas_accepts(ptxas, path, arch, oldest, ""));
+        assert_false(ptxas_accepts(ptxas, path, arch, before, ""));
         for (size_t k = 0; k < sizeof probes / sizeof probes[0]; k++) {
-            bool accepted = ptxas_accepts(ptxas, path, arch, probes[k].body);
+            bool accepted = ptxas_accepts(ptxas, path, arch, arch->ptx_assembly, probes[k].body);
             if (accepted != lilac_arch_has(arch, probes[k].feature))
                 print_error("%s: %s\n", arch->name, probes[k].body);
             assert_true(accepted == lilac_arch_has(arch, probes[k].feature));

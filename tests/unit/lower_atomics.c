@@ -104,18 +104,41 @@ static const struct kind_row {
     {"fadd", {LILAC_F16, LILAC_BF16, LILAC_F32, LILAC_F64}, 4},
 };
 
-typedef struct configuration {
-    const char *device;
-    uint32_t warps;
-} configuration;
+/* Opens a kernel for a device. */
+static void open_on(harness *h, const lilac_arch *device, const char *ttir, uint32_t warps,
+                    bool engine) {
+    if (!harness_try(h, ttir, warps, engine, device->name)) {
+        print_message("%s\n", ttir);
+        harness_print(h);
+        fail_msg("the kernel was refused for %s", device->name);
+    }
+}
+
+/* The devices in order; of `lanes` in a warp, unless that is 0. NULL past the end. */
+static const lilac_arch *next_device(size_t *at, uint32_t lanes) {
+    const lilac_arch *device;
+    while ((device = lilac_arch_at((*at)++)) != NULL) {
+        if (lanes == 0 || device->warp_size == lanes) {
+            return device;
+        }
+    }
+    return NULL;
+}
+
+/* Does the device add bf16 by compare-and-swap? */
+static bool swaps_bf16(const lilac_arch *device, const char *how, lilac_scalar scalar) {
+    return scalar == LILAC_BF16 && strcmp(how, "fadd") == 0 &&
+           !lilac_arch_has(device, LILAC_HAS_BF16_ATOMICS);
+}
 
 /* Each element has a place of its own, so that the order does not matter. */
-static void check_tensor(const char *how, lilac_scalar scalar, const char *layout, uint32_t size,
-                         configuration on, uint32_t n, bool wanted) {
+static void check_tensor(const lilac_arch *device, const char *how, lilac_scalar scalar,
+                         const char *layout, uint32_t size, uint32_t warps, uint32_t n,
+                         bool wanted) {
     lilac_text text = {0}, ptx = {0};
     tensor_kernel(&text, how, lilac_scalar_name(scalar), layout, size, size, wanted, "acq_rel");
     harness h;
-    harness_open_for(&h, lilac_text_get(&text), on.warps, layout[0] == 0, on.device);
+    open_on(&h, device, lilac_text_get(&text), warps, layout[0] == 0);
     uint32_t bytes = bytes_of(scalar);
     uint8_t *x = calloc(size, bytes), *v = calloc(size, bytes), *o = calloc(size, bytes);
     uint8_t *want = calloc(size, bytes), *old = calloc(size, bytes);
@@ -139,9 +162,11 @@ static void check_tensor(const char *how, lilac_scalar scalar, const char *layou
         assert_int_equal(get_element(o, scalar, i), get_element(old, scalar, i));
     }
     assert_true(n == 0 || h.counters.atomics > 0);
-    if (h.simt->arch->vendor == LILAC_NVIDIA) {
+    if (device->vendor == LILAC_NVIDIA) {
         write_ptx(&h, &ptx);
-        assert_true(strstr(lilac_text_get(&ptx), "atom.acq_rel.gpu.global") != NULL);
+        assert_true(strstr(lilac_text_get(&ptx), swaps_bf16(device, how, scalar)
+                                                     ? "atom.acq_rel.gpu.global.cas.b"
+                                                     : "atom.acq_rel.gpu.global") != NULL);
     }
     free(x), free(v), free(o), free(want), free(old);
     harness_close(&h);
@@ -151,15 +176,14 @@ static void check_tensor(const char *how, lilac_scalar scalar, const char *layou
 
 static void every_kind(void **state) {
     (void)state;
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-        for (uint32_t t = 0; t < kinds[k].count; t++) {
-            for (int wanted = 0; wanted < 2; wanted++) {
-                check_tensor(kinds[k].how, kinds[k].types[t], "", 512, (configuration){"sm_90a", 4},
-                             512, wanted);
-                check_tensor(kinds[k].how, kinds[k].types[t], "", 256, (configuration){"sm_90a", 2},
-                             208, wanted);
-                check_tensor(kinds[k].how, kinds[k].types[t], "", 512, (configuration){"gfx942", 4},
-                             400, wanted);
+    const lilac_arch *device;
+    for (size_t at = 0; (device = next_device(&at, 0)) != NULL;) {
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+            for (uint32_t t = 0; t < kinds[k].count; t++) {
+                for (int wanted = 0; wanted < 2; wanted++) {
+                    check_tensor(device, kinds[k].how, kinds[k].types[t], "", 512, 4, 512, wanted);
+                    check_tensor(device, kinds[k].how, kinds[k].types[t], "", 256, 2, 208, wanted);
+                }
             }
         }
     }
@@ -185,13 +209,17 @@ static void copies(void **state) {
         {LINEAR("[]", "[[0], [0], [0], [0], [0]]", "[[0], [0], [0]]"), 1, 8},
         {LINEAR("[[1], [2], [4]]", "[[8], [16], [32], [64], [128]]", "[[256], [512]]"), 1024, 4},
     };
-    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-        configuration on = {"sm_90a", rows[k].warps};
-        for (int wanted = 0; wanted < 2; wanted++) {
-            check_tensor("add", LILAC_I32, rows[k].layout, rows[k].size, on, rows[k].size, wanted);
-            check_tensor("fadd", LILAC_F16, rows[k].layout, rows[k].size, on, rows[k].size, wanted);
-            check_tensor("xor", LILAC_I64, rows[k].layout, rows[k].size, on, rows[k].size * 3 / 4,
-                         wanted);
+    const lilac_arch *device;
+    for (size_t at = 0; (device = next_device(&at, 32)) != NULL;) {
+        for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+            for (int wanted = 0; wanted < 2; wanted++) {
+                const char *layout = rows[k].layout;
+                uint32_t size = rows[k].size, warps = rows[k].warps;
+                check_tensor(device, "add", LILAC_I32, layout, size, warps, size, wanted);
+                check_tensor(device, "fadd", LILAC_F16, layout, size, warps, size, wanted);
+                check_tensor(device, "fadd", LILAC_BF16, layout, size, warps, size, wanted);
+                check_tensor(device, "xor", LILAC_I64, layout, size, warps, size * 3 / 4, wanted);
+            }
         }
     }
 }
@@ -237,7 +265,7 @@ static void random_layouts(void **state) {
     (void)state;
     lilac_random random;
     lilac_random_seed(&random, 17);
-    static const char *const devices[] = {"sm_90a", "gfx942", "sm_90a", "gfx950", "gfx1201"};
+    static const char *const devices[] = {"sm_90a", "gfx942", "sm_80", "gfx950", "gfx1201"};
     for (uint32_t k = 0; k < 150; k++) {
         const lilac_arch *device = lilac_arch_find(devices[k % (sizeof devices / sizeof *devices)]);
         lilac_text layout = {0};
@@ -249,8 +277,7 @@ static void random_layouts(void **state) {
             &kinds[lilac_random_below(&random, sizeof kinds / sizeof *kinds)];
         lilac_scalar scalar = row->types[lilac_random_below(&random, row->count)];
         uint32_t n = 16 * (uint32_t)lilac_random_below(&random, (1U << bits) / 16 + 1);
-        check_tensor(row->how, scalar, lilac_text_get(&layout), 1U << bits,
-                     (configuration){device->name, 1U << warps}, n,
+        check_tensor(device, row->how, scalar, lilac_text_get(&layout), 1U << bits, 1U << warps, n,
                      lilac_random_below(&random, 3) != 0);
         lilac_text_clear(&layout);
     }
@@ -281,6 +308,105 @@ static void collisions(void **state) {
     }
     harness_close(&h);
     lilac_text_clear(&text);
+}
+
+/* Blocks on several host threads add to five neighbouring elements of 16 bits, some of which share
+ * a word with one that nobody touches: sums are exact, old values are those of some order, and the
+ * neighbours stay. */
+static void collisions_in_words(void **state) {
+    (void)state;
+    enum { SIZE = 256, PERIOD = 5, GRID = 4 };
+    static const struct {
+        const char *type;
+        lilac_scalar scalar;
+    } types[] = {{"f16", LILAC_F16}, {"bf16", LILAC_BF16}};
+    const lilac_arch *device;
+    for (size_t at = 0; (device = next_device(&at, 0)) != NULL;) {
+        for (size_t t = 0; t < 2; t++) {
+            lilac_scalar scalar = types[t].scalar;
+            lilac_text text = {0};
+            tensor_kernel(&text, "fadd", types[t].type, "", SIZE, PERIOD, true, "relaxed");
+            /* Programs write their old values over one another's: only the sums are looked at. */
+            harness h;
+            open_on(&h, device, lilac_text_get(&text), 4, true);
+            uint16_t x[PERIOD + 3], v[SIZE], o[SIZE];
+            uint64_t one = lilac_scalar_encode(scalar, 1.0, LILAC_ROUND_NEAREST_EVEN, false);
+            for (uint32_t i = 0; i < SIZE; i++) {
+                v[i] = (uint16_t)one;
+            }
+            memset(x, 0, sizeof x);
+            x[PERIOD] = 0x1234;
+            x[1] = 0x8000; /* -0 is not 0 to a swap, and counts as 0 */
+            lilac_sim_buffer places[] = {{.name = "x", .bytes = (uint8_t *)x, .size = sizeof x},
+                                         {.name = "v", .bytes = (uint8_t *)v, .size = sizeof v},
+                                         {.name = "o", .bytes = (uint8_t *)o, .size = sizeof o}};
+            lilac_sim_place(places, 3);
+            uint64_t arguments[] = {places[0].address, places[1].address, places[2].address, SIZE};
+            lilac_sim_launch launch = {.kernel = h.simt->kernels,
+                                       .grid = {1, 1, 1},
+                                       .arguments = arguments,
+                                       .argument_count = 4,
+                                       .buffers = places,
+                                       .buffer_count = 3,
+                                       .threads = 1,
+                                       .instruction_limit = 1 << 22};
+            bool seen[PERIOD][GRID * SIZE] = {{false}};
+            for (uint32_t program = 0; program < GRID; program++) {
+                assert_true(lilac_sim_run(h.context, &launch, &h.counters));
+                for (uint32_t i = 0; i < SIZE; i++) {
+                    double old = lilac_scalar_decode(scalar, o[i]);
+                    assert_true(old >= 0 && old < GRID * SIZE && old == (uint32_t)old);
+                    assert_false(seen[i % PERIOD][(uint32_t)old]);
+                    seen[i % PERIOD][(uint32_t)old] = true;
+                }
+            }
+            for (uint32_t i = 0; i < PERIOD; i++) {
+                uint32_t count = GRID * (SIZE / PERIOD + (i < SIZE % PERIOD));
+                assert_true(lilac_scalar_decode(scalar, x[i]) == count);
+            }
+            assert_int_equal(x[PERIOD], 0x1234);
+            harness_close(&h);
+            lilac_text_clear(&text);
+        }
+    }
+}
+
+/* The same sums from blocks that run side by side on several host threads; nobody wants old values.
+ */
+static void collisions_of_blocks(void **state) {
+    (void)state;
+    enum { SIZE = 128, PERIOD = 3, GRID = 5 };
+    static const char *const devices[] = {"sm_80", "sm_90a", "gfx942"};
+    for (size_t d = 0; d < 3; d++) {
+        lilac_text text = {0};
+        tensor_kernel(&text, "fadd", "bf16", "", SIZE, PERIOD, false, "relaxed");
+        harness h;
+        open_on(&h, lilac_arch_find(devices[d]), lilac_text_get(&text), 2, true);
+        uint16_t x[PERIOD + 1] = {0, 0, 0, 0x7777}, v[SIZE], o[SIZE];
+        for (uint32_t i = 0; i < SIZE; i++) {
+            v[i] = 0x3F80;
+        }
+        lilac_sim_buffer places[] = {{.name = "x", .bytes = (uint8_t *)x, .size = sizeof x},
+                                     {.name = "v", .bytes = (uint8_t *)v, .size = sizeof v},
+                                     {.name = "o", .bytes = (uint8_t *)o, .size = sizeof o}};
+        lilac_sim_place(places, 3);
+        uint64_t arguments[] = {places[0].address, places[1].address, places[2].address, SIZE};
+        lilac_sim_launch launch = {.kernel = h.simt->kernels,
+                                   .grid = {GRID, 1, 1},
+                                   .arguments = arguments,
+                                   .argument_count = 4,
+                                   .buffers = places,
+                                   .buffer_count = 3,
+                                   .threads = 4};
+        assert_true(lilac_sim_run(h.context, &launch, &h.counters));
+        for (uint32_t i = 0; i < PERIOD; i++) {
+            uint32_t count = GRID * (SIZE / PERIOD + (i < SIZE % PERIOD));
+            assert_true(lilac_scalar_decode(LILAC_BF16, x[i]) == count);
+        }
+        assert_int_equal(x[PERIOD], 0x7777);
+        harness_close(&h);
+        lilac_text_clear(&text);
+    }
 }
 
 #define FOURS  LINEAR("[[1], [2], [512]]", "[[4], [8], [16], [32], [64]]", "[[128], [256]]")
@@ -325,10 +451,37 @@ static void vectors(void **state) {
     }
 }
 
+/* Where bf16 has no additions, pairs are swapped as words, and elements that do not stand one after
+ * another by themselves. */
+static void swapped_bf16(void **state) {
+    (void)state;
+    static const struct {
+        const char *layout, *what;
+        uint32_t count;
+    } rows[] = {{EIGHTS, "global.cas.b32 ", 4},
+                {FOURS, "global.cas.b32 ", 4},
+                {LINEAR("[[512], [256], [128]]", "[[1], [2], [4], [8], [16]]", "[[32], [64]]"),
+                 "global.cas.b16 ", 8}};
+    static const char *const devices[] = {"sm_80", "sm_86", "sm_89"};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        for (size_t d = 0; d < 3; d++) {
+            lilac_text text = {0}, ptx = {0};
+            tensor_kernel(&text, "fadd", "bf16", rows[k].layout, 1024, 1024, false, "release");
+            harness h;
+            assert_true(harness_try(&h, lilac_text_get(&text), 4, false, devices[d]));
+            write_ptx(&h, &ptx);
+            assert_int_equal(count_text(lilac_text_get(&ptx), rows[k].what), rows[k].count);
+            assert_int_equal(count_text(lilac_text_get(&ptx), "atom.release.gpu."), rows[k].count);
+            harness_close(&h);
+            lilac_text_clear(&text);
+            lilac_text_clear(&ptx);
+        }
+    }
+}
+
 /* ---- compare and swap -------------------------------------------------------------------- */
 
-static void swaps(void **state) {
-    (void)state;
+static void swaps_on(const lilac_arch *device) {
     static const lilac_scalar types[] = {LILAC_I16, LILAC_F16, LILAC_BF16, LILAC_I32,
                                          LILAC_F32, LILAC_I64, LILAC_F64};
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
@@ -351,7 +504,7 @@ static void swaps(void **state) {
             type, type, is_float ? "0.0" : "0", type, is_float ? "3.0" : "3", type, type, type,
             type, type, type, type, type, type, type, type, type);
         harness h;
-        harness_open(&h, lilac_text_get(&text), 4, true);
+        open_on(&h, device, lilac_text_get(&text), 4, true);
         uint8_t x[128 * 8], o[128 * 8], before[128 * 8];
         uint32_t bytes = bytes_of(types[t]);
         uint64_t three = is_float ? lilac_scalar_encode(types[t], 3.0, LILAC_ROUND_ZERO, false) : 3;
@@ -367,11 +520,21 @@ static void swaps(void **state) {
             uint64_t old = get_element(before, types[t], i);
             assert_int_equal(get_element(x, types[t], i), old == 0 ? three : old);
         }
-        write_ptx(&h, &ptx);
-        assert_true(strstr(lilac_text_get(&ptx), "atom.acquire.sys.global.cas.b") != NULL);
+        if (device->vendor == LILAC_NVIDIA) {
+            write_ptx(&h, &ptx);
+            assert_true(strstr(lilac_text_get(&ptx), "atom.acquire.sys.global.cas.b") != NULL);
+        }
         harness_close(&h);
         lilac_text_clear(&text);
         lilac_text_clear(&ptx);
+    }
+}
+
+static void swaps(void **state) {
+    (void)state;
+    const lilac_arch *device;
+    for (size_t at = 0; (device = next_device(&at, 0)) != NULL;) {
+        swaps_on(device);
     }
 }
 
@@ -413,6 +576,53 @@ static void scalars(void **state) {
             assert_int_equal(o[i], i / 256 % 2 == 1 ? i / 256 : 0);
         }
         harness_close(&h);
+    }
+}
+
+/* Every program adds a float to one element once, and all its threads get what was there. */
+static void scalar_floats(void **state) {
+    (void)state;
+    static const lilac_scalar types[] = {LILAC_F16, LILAC_BF16, LILAC_F32, LILAC_F64};
+    enum { GRID = 6 };
+    const lilac_arch *device;
+    for (size_t at = 0; (device = next_device(&at, 0)) != NULL;) {
+        for (size_t t = 0; t < 4; t++) {
+            const char *type = lilac_scalar_name(types[t]);
+            lilac_text text = {0};
+            lilac_text_printf(
+                &text,
+                "module {\n  tt.func public @k(%%x: !tt.ptr<%s>, %%o: !tt.ptr<%s>, %%n: i32) {\n"
+                "    %%one = arith.constant 1.0 : %s\n"
+                "    %%p = tt.get_program_id x : i32\n"
+                "    %%m = arith.cmpi slt, %%p, %%n : i32\n"
+                "    %%v = tt.atomic_rmw fadd, acq_rel, gpu, %%x, %%one, %%m : (!tt.ptr<%s>, %s, "
+                "i1) "
+                "-> %s\n"
+                "    %%i = tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32>\n"
+                "    %%c = arith.constant 128 : i32\n"
+                "    %%b = arith.muli %%p, %%c : i32\n"
+                "    %%q = tt.addptr %%o, %%b : !tt.ptr<%s>, i32\n"
+                "    %%s = tt.splat %%q : !tt.ptr<%s> -> tensor<128x!tt.ptr<%s>>\n"
+                "    %%a = tt.addptr %%s, %%i : tensor<128x!tt.ptr<%s>>, tensor<128xi32>\n"
+                "    %%w = tt.splat %%v : %s -> tensor<128x%s>\n"
+                "    tt.store %%a, %%w : tensor<128x!tt.ptr<%s>>\n    tt.return\n  }\n}\n",
+                type, type, type, type, type, type, type, type, type, type, type, type, type);
+            harness h;
+            open_on(&h, device, lilac_text_get(&text), 4, true);
+            uint8_t x[2 * 8] = {0}, o[GRID * 128 * 8];
+            set_element(x, types[t], 1, 0x77); /* a neighbour */
+            buffer buffers[] = {{x, sizeof x}, {o, GRID * 128 * (size_t)bytes_of(types[t])}};
+            int64_t scalars[] = {GRID - 1};
+            harness_run(&h, GRID, buffers, 2, scalars, 1);
+            assert_true(lilac_scalar_decode(types[t], get_element(x, types[t], 0)) == GRID - 1);
+            assert_int_equal(get_element(x, types[t], 1), 0x77);
+            for (uint32_t i = 0; i < GRID * 128; i++) {
+                double old = lilac_scalar_decode(types[t], get_element(o, types[t], i));
+                assert_true(old == (i / 128 < GRID - 1 ? i / 128 : 0));
+            }
+            harness_close(&h);
+            lilac_text_clear(&text);
+        }
     }
 }
 
@@ -485,9 +695,18 @@ static void refusals(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind),     cmocka_unit_test(copies),  cmocka_unit_test(collisions),
-        cmocka_unit_test(random_layouts), cmocka_unit_test(vectors), cmocka_unit_test(swaps),
-        cmocka_unit_test(scalars),        cmocka_unit_test(locks),   cmocka_unit_test(refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_kind),
+                                       cmocka_unit_test(copies),
+                                       cmocka_unit_test(collisions),
+                                       cmocka_unit_test(collisions_in_words),
+                                       cmocka_unit_test(collisions_of_blocks),
+                                       cmocka_unit_test(swapped_bf16),
+                                       cmocka_unit_test(random_layouts),
+                                       cmocka_unit_test(vectors),
+                                       cmocka_unit_test(swaps),
+                                       cmocka_unit_test(scalars),
+                                       cmocka_unit_test(scalar_floats),
+                                       cmocka_unit_test(locks),
+                                       cmocka_unit_test(refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

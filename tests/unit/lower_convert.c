@@ -246,12 +246,24 @@ static void compare_price(const lilac_movement_plan *plan, const lilac_sim_count
     assert_int_equal(barriers, price->barriers << plan->block_bits);
 }
 
-/* Pairs of every kind, every width, every way. */
+/* The devices in turn: all, or those of 32 lanes. */
+static const lilac_arch *device_in_turn(uint32_t turn, bool any) {
+    size_t count = 0;
+    for (size_t i = 0; lilac_arch_at(i) != NULL; i++) {
+        count += any || lilac_arch_at(i)->warp_size == 32;
+    }
+    for (size_t i = 0, at = turn % count;; i++) {
+        if ((any || lilac_arch_at(i)->warp_size == 32) && at-- == 0) {
+            return lilac_arch_at(i);
+        }
+    }
+}
+
+/* Pairs of every kind, every width, every way, on every device. */
 static void plans(void **state) {
     (void)state;
     static const uint32_t widths[] = {1, 8, 16, 32, 64, 128};
     lilac_context *context = lilac_context_create();
-    static const char *const devices[] = {"sm_90a", "sm_90a", "gfx942", "sm_90a", "gfx950"};
     lilac_random random;
     lilac_random_seed(&random, 11);
     uint32_t kinds[5] = {0}, refused = 0;
@@ -259,9 +271,10 @@ static void plans(void **state) {
         random_space space;
         random_pair pair;
         uint32_t width = widths[i % 6];
-        const lilac_arch *arch = lilac_arch_find(devices[i % (sizeof devices / sizeof *devices)]);
-        bool clusters = lilac_arch_has(arch, LILAC_HAS_CLUSTERS) && i % 29 == 0;
-        random_space_init(&space, &random, log2_of(arch->warp_size), i % 4, clusters, width, 4);
+        const lilac_arch *arch = device_in_turn(i / 4, true);
+        bool clusters = i % 7 == 0 && lilac_arch_has(arch, LILAC_HAS_CLUSTERS);
+        random_space_init(&space, &random, arch->warp_size == 64 ? 6 : 5, i % 4, clusters ? 1 : 0,
+                          width, 4);
         random_pair_init(&pair, &random, context, &space);
         lilac_movement_options options = {.way = (lilac_movement_way)(i % 4)};
         lilac_movement_plan plan;
@@ -345,7 +358,7 @@ static void named_pairs(void **state) {
             put_store(&text, "b", "v", second, type, ROWS, COLUMNS);
             put_tail(&text);
             harness h;
-            open_text(&h, &text);
+            open_text_on(&h, &text, device_in_turn(number, false));
             run_kernel(&h, &random, x, bytes, o, bytes, 0);
             assert_memory_equal(x, o, bytes);
             harness_close(&h);
@@ -401,7 +414,7 @@ static void around_a_loop(void **state) {
             put_store(&text, "b", "r", "#row", type, ROWS, COLUMNS);
             put_tail(&text);
             harness h;
-            open_text(&h, &text);
+            open_text_on(&h, &text, device_in_turn((uint32_t)b, false));
             uint32_t bytes = sizes[t] * COUNT;
             run_kernel(&h, &random, x, bytes, o, bytes, 3);
             assert_memory_equal(x, o, bytes);
@@ -475,7 +488,7 @@ static void shapes(void **state) {
         lilac_text_printf(&whole, "%s", lilac_text_get(&text));
         lilac_text_clear(&text);
         harness h;
-        open_text(&h, &whole);
+        open_text_on(&h, &whole, device_in_turn((uint32_t)a, false));
         run_kernel(&h, &random, x, COUNT * 2, o, COUNT * 2, 0);
         for (uint32_t i = 0; i < COUNT; i++) {
             uint32_t transposed = i % COLUMNS * ROWS + i / COLUMNS;

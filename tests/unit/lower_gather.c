@@ -494,8 +494,8 @@ static void gathers_in_rounds(void **state) {
         list[1].letter = 'i';
         list[1].scalar = indices[random_below(&random, sizeof indices / sizeof *indices)];
         memcpy(list[1].bits, shapes[s].index, sizeof list[1].bits);
-        named_random(&list[0], &random, context, warp_bits);
-        named_random(&list[1], &random, context, warp_bits);
+        named_random(&list[0], &random, context, lilac_arch_find("sm_90a"), warp_bits);
+        named_random(&list[1], &random, context, lilac_arch_find("sm_90a"), warp_bits);
         list[2] = list[1];
         list[2].letter = 'y';
         list[2].scalar = list[0].scalar;

@@ -78,9 +78,17 @@ static inline void run_kernel(harness *h, lilac_random *random, uint8_t *x, size
 }
 
 /* Opens this kernel's text, of four warps, and clears it. */
-static inline void open_text(harness *h, lilac_text *text) {
-    harness_open(h, lilac_text_get(text), 4, false);
+static inline void open_text_on(harness *h, lilac_text *text, const lilac_arch *device) {
+    if (!harness_try(h, lilac_text_get(text), 4, false, device->name)) {
+        print_message("%s\n%s\n", device->name, lilac_text_get(text));
+        harness_print(h);
+        fail_msg("the kernel was refused");
+    }
     lilac_text_clear(text);
+}
+
+static inline void open_text(harness *h, lilac_text *text) {
+    open_text_on(h, text, lilac_arch_find("sm_90a"));
 }
 
 #endif

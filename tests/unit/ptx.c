@@ -11,13 +11,16 @@
 
 #include <lilac/ptx.h>
 
+#include "assemble.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static const char *const devices[] = {"sm_80", "sm_89", "sm_90a", "sm_100a"};
+static const char *const devices[] = {"sm_80",   "sm_86",   "sm_89",   "sm_90",  "sm_90a",
+                                      "sm_100a", "sm_103a", "sm_120a", "sm_121a"};
 enum { DEVICES = sizeof devices / sizeof devices[0] };
 
 static const lilac_simt_type all_types[] = {LILAC_SIMT_I1,    LILAC_SIMT_I8,    LILAC_SIMT_I16,
@@ -110,58 +113,12 @@ static lilac_simt_value apply(workshop *w, lilac_simt_instruction like, uint32_t
 
 static bool write_text(lilac_text *text, const lilac_simt_module *module, bool comments,
                        bool line_info) {
-    lilac_ptx_options options = {comments, line_info};
+    lilac_ptx_options options = {.comments = comments, .line_info = line_info};
     lilac_text_init(text);
     return lilac_ptx_write(text, module, &options);
 }
 
 /* ---- judging text ----------------------------------------------------------------------- */
-
-static const char *find_ptxas(void) {
-    static const char *const places[] = {"ptxas", "/usr/local/cuda/bin/ptxas"};
-    for (size_t k = 0; k < 2; k++) {
-        char command[128];
-        snprintf(command, sizeof command, "%s --version >/dev/null 2>&1", places[k]);
-        if (system(command) == 0)
-            return places[k];
-    }
-    return NULL;
-}
-
-/* Assembles; what ptxas has to say is printed when it is not content. */
-static bool assembles(const char *ptxas, const char *device, const char *ptx, const char *flags) {
-    char path[] = "lilac-ptx-XXXXXX";
-    int handle = mkstemp(path);
-    assert_true(handle >= 0);
-    FILE *file = fdopen(handle, "w");
-    assert_non_null(file);
-    fputs(ptx, file);
-    fclose(file);
-    char command[256], line[512];
-    snprintf(command, sizeof command, "%s -arch=%s %s -o /dev/null %s 2>&1", ptxas, device, flags,
-             path);
-    FILE *said = popen(command, "r");
-    assert_non_null(said);
-    bool content = true;
-    while (fgets(line, sizeof line, said)) {
-        if (strstr(line, "error") || strstr(line, "warning") || strstr(line, "fatal")) {
-            unsigned number = 0;
-            const char *at = strstr(line, "line ");
-            print_error("%s: %s", device, line);
-            if (at && sscanf(at, "line %u", &number) == 1) {
-                const char *text = ptx;
-                for (unsigned k = 1; k < number && text; k++)
-                    text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL;
-                if (text)
-                    print_error("    %.*s\n", (int)strcspn(text, "\n"), text);
-            }
-            content = false;
-        }
-    }
-    int status = pclose(said);
-    remove(path);
-    return content && status == 0;
-}
 
 static bool name_char(char c) {
     return isalnum((unsigned char)c) || c == '_' || c == '$';

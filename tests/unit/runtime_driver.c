@@ -98,11 +98,11 @@ static void test_targets(void **state) {
     (void)state;
     const struct {
         const char *rules, *target;
-    } rows[] = {{"capability=80", "sm_80"},  {"capability=86", "sm_86"},
-                {"capability=87", "sm_86"},  {"capability=89", "sm_89"},
-                {"capability=90", "sm_90a"}, {"capability=100", "sm_100a"},
-                {"capability=103", "sm_90"}, {"capability=120", "sm_120a"},
-                {"capability=121", "sm_90"}, {"capability=75", NULL}};
+    } rows[] = {
+        {"capability=80", "sm_80"},    {"capability=86", "sm_86"},  {"capability=87", "sm_86"},
+        {"capability=89", "sm_89"},    {"capability=90", "sm_90a"}, {"capability=100", "sm_100a"},
+        {"capability=103", "sm_103a"}, {"capability=110", "sm_90"}, {"capability=120", "sm_120a"},
+        {"capability=121", "sm_121a"}, {"capability=75", NULL}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         lilac_cuda *cuda = open_cuda(rows[i].rules);
         lilac_cuda_device device;

@@ -434,6 +434,22 @@ static void test_devices_of_code(void **state) {
     }
 }
 
+/* A kernel whose name PTX reserves is found under the one that it has there. */
+static void test_reserved_name(void **state) {
+    (void)state;
+    machine m = open_machine("");
+    lilac_compilation compilation = {0};
+    assert_true(compile(&compilation,
+                        "module {\n  tt.func public @WARP_SZ() {\n    tt.return\n  }\n}\n",
+                        "sm_90a"));
+    lilac_gpu_kernel *kernel = lilac_gpu_load(m.gpu, context, &compilation, "WARP_SZ", NULL);
+    assert_non_null(kernel);
+    assert_string_equal(lilac_gpu_kernel_facts_get(kernel)->name, "kernel_WARP_SZ");
+    lilac_gpu_unload(kernel);
+    lilac_compilation_clear(&compilation);
+    close_machine(&m);
+}
+
 /* ---- time -------------------------------------------------------------------------------- */
 
 static double last_progress;
@@ -525,6 +541,7 @@ int main(void) {
         TEST(test_load_options),
         TEST(test_unknown_kernels),
         TEST(test_devices_of_code),
+        TEST(test_reserved_name),
         TEST(test_timing),
         TEST(test_timing_that_fails),
     };

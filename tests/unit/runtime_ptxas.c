@@ -136,6 +136,31 @@ static void test_none(void **state) {
     assert_int_equal(cubin.length, 0);
 }
 
+static void test_version(void **state) {
+    (void)state;
+    const struct {
+        const char *body;
+        uint32_t version;
+    } rows[] = {{"echo 'Cuda compilation tools, release 12.8, V12.8.93'\n", 12080},
+                {"echo one\necho 'x, release 13.0, V13.0.88'\necho three\n", 13000},
+                {"echo 'release 12.8'\nexit 1\n", 0},
+                {"echo no number\n", 0},
+                {"exit 0\n", 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(lilac_ptxas_version(script("says", rows[i].body)), rows[i].version);
+    }
+    assert_int_equal(lilac_ptxas_version("/no/such/ptxas"), 0);
+    setenv("LILAC_PTXAS", script("named", "echo release 12.4, V12.4.1\n"), 1);
+    assert_int_equal(lilac_ptxas_version(NULL), 12040);
+    unsetenv("LILAC_PTXAS");
+    machine m = open_machine("");
+    const lilac_gpu_load_options options = {.compiler = LILAC_GPU_PTXAS,
+                                            .ptxas = script("old", "echo release 12.4\n")};
+    assert_int_equal(lilac_gpu_newest_ptx(m.gpu, &options), 84);
+    assert_int_equal(lilac_gpu_newest_ptx(m.gpu, NULL), 90); /* the driver is 13.0 */
+    close_machine(&m);
+}
+
 /* ---- what it gets and gives -------------------------------------------------------------- */
 
 /* Keeps the words it is called with, and copies its source to its result. */
@@ -280,8 +305,8 @@ static void test_real(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folders, remove_folders)
     const struct CMUnitTest tests[] = {
-        TEST(test_find), TEST(test_none),          TEST(test_run),  TEST(test_refused),
-        TEST(test_load), TEST(test_device_of_ptx), TEST(test_real),
+        TEST(test_find),    TEST(test_none), TEST(test_version),       TEST(test_run),
+        TEST(test_refused), TEST(test_load), TEST(test_device_of_ptx), TEST(test_real),
     };
     return cmocka_run_group_tests_name("runtime_ptxas", tests, find_fake_driver, NULL);
 }

@@ -17,8 +17,7 @@ static const char *const last_pass[EMIT_COUNT] = {
 typedef struct compile_job {
     string_list operands;
     target_options target;
-    const char *output, *emit, *print_after;
-    const char *kernel;
+    const char *output, *emit, *print_after, *kernel, *newest_ptx;
     bool time, json, line_info, verify, verbose, list_devices, list_passes;
     emission emission;
 } compile_job;
@@ -58,6 +57,21 @@ static int check_pass(const subcommand *command, const char *name) {
                           name, lilac_text_get(&list));
     lilac_text_clear(&list);
     return status;
+}
+
+/* "8.6" as 86. */
+static int read_version(const subcommand *command, const char *text, uint32_t *version) {
+    if (text == NULL) {
+        return -1;
+    }
+    const bool good = text[0] >= '7' && text[0] <= '9' && text[1] == '.' && text[2] >= '0' &&
+                      text[2] <= '9' && text[3] == '\0';
+    if (!good) {
+        return usage_error(command,
+                           "--newest-ptx takes a PTX ISA version from 7.0 to 9.9, not '%s'", text);
+    }
+    *version = 10 * (uint32_t)(text[0] - '0') + (uint32_t)(text[2] - '0');
+    return -1;
 }
 
 static void put_times(lilac_text *out, const lilac_compilation *compilation) {
@@ -181,6 +195,9 @@ static int compile_request(const subcommand *command, compile_job *request) {
         status = target_options_apply(command, &request->target, &options);
     }
     if (status < 0) {
+        status = read_version(command, request->newest_ptx, &options.newest_ptx);
+    }
+    if (status < 0) {
         status = check_one_file(command, &request->operands, "compiled");
     }
     if (status < 0 && request->output != NULL &&
@@ -217,6 +234,9 @@ static int compile_run(const subcommand *command, int argc, char **argv) {
         TARGET_OPTION_ROWS(request.target),
         {"--kernel", NULL, OPTION_TEXT, &request.kernel, "NAME",
          "compile this kernel alone, when the file has several"},
+        {"--newest-ptx", NULL, OPTION_TEXT, &request.newest_ptx, "V",
+         "the newest PTX ISA version that the assembler reads, as\n"
+         "8.6; a kernel is written in the oldest that it needs"},
         {"--print-after", NULL, OPTION_TEXT, &request.print_after, "PASS",
          "print the program after that pass, or after all, on\nstandard error"},
         {"--list-passes", NULL, OPTION_FLAG, &request.list_passes, NULL,

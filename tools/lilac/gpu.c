@@ -59,6 +59,7 @@ bool gpu_open(gpu_launch *gpu, prepared_launch *prepared, const gpu_options *opt
     if (compile->target.arch == NULL && !names_a_device(prepared)) {
         compile->target.arch = device->arch;
     }
+    compile->newest_ptx = lilac_gpu_newest_ptx(gpu->gpu, &options->load);
     return true;
 }
 

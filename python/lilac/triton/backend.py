@@ -9,22 +9,23 @@ ptxas, launcher. Triton makes a backend for each compilation, so what belongs to
 lives in the stages' closure, and threads do not meet.
 
 Where a kernel is refused and `fallback="triton"`, the stage `ptx` runs Triton's own stages on the
-same module.
+same module. So that this includes PTX of lilac's that ptxas refuses, the stage `ptx` then assembles
+it at once, and the stage `cubin` returns the result.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-import types
 import warnings
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, Optional
 
 from .. import _core
 from ..compiler import compile
 from ..errors import CompilationError, Diagnostic
-from . import rows
+from . import assembler, rows
 from .cubin import resources
 from .options import unsupported
 
@@ -33,7 +34,7 @@ _FUNCTION_END = re.compile(r"^  \} loc\((#loc\d*)\)$", re.MULTILINE)
 
 
 class FallbackWarning(UserWarning):
-    """A kernel that lilac refuses was compiled by Triton."""
+    """A kernel that lilac, or ptxas after it, refuses was compiled by Triton."""
 
 
 def device_name(capability: int) -> Optional[str]:
@@ -67,19 +68,8 @@ def backend_class(base: type, settings: Any) -> type:
             return super().pack_metadata(metadata)
 
     LilacBackend.__name__ = LilacBackend.__qualname__ = "LilacBackend"
-    if settings.ptxas:
-        LilacBackend.make_cubin = with_ptxas(base.make_cubin, settings.ptxas)  # type: ignore[attr-defined]
+    LilacBackend.make_cubin = assembler.adapted(base.make_cubin, settings.ptxas)  # type: ignore[attr-defined]
     return LilacBackend
-
-
-def with_ptxas(make_cubin: Any, path: str) -> Any:
-    """Triton's own function, flags and all, in which the name `get_ptxas` means another one."""
-    if "get_ptxas" not in make_cubin.__code__.co_names:
-        raise RuntimeError("LILAC_PTXAS is set, and this Triton does not say which ptxas it runs")
-    tool = types.SimpleNamespace(path=path)
-    names = {**make_cubin.__globals__, "get_ptxas": lambda *arguments: tool}
-    return types.FunctionType(make_cubin.__code__, names, make_cubin.__name__, make_cubin.__defaults__,
-                              make_cubin.__closure__)
 
 
 class Compilation:
@@ -89,6 +79,8 @@ class Compilation:
         self.backend, self.base, self.settings, self.options = backend, base, settings, options
         self.stages = stages  # Triton's own, with what a hook of the user's made of them
         self.module: Any = None
+        self.written: Optional[str] = None  # the PTX, where it is lilac's
+        self.assembled: Optional[bytes] = None  # what ptxas made of it, where that is known already
         self.record: dict[str, Any] = {"compiler": "lilac", "version": _core.version, "seconds": {}}
 
     def put_stages(self, stages: dict[str, Any], language: Any) -> None:
@@ -137,29 +129,38 @@ class Compilation:
             self.module = src
             text = str(src)
         self.describe(text, metadata)
+        seconds = self.record["seconds"]
         try:
-            ptx = self.compile(text, metadata)
-            self.record["seconds"]["lilac"] = perf_counter() - start
+            try:
+                ptx = self.written = self.compile(text, metadata)
+            finally:
+                seconds["lilac"] = perf_counter() - start
+            if self.settings.fallback:
+                self.assembled = self.assemble(ptx, metadata)
         except CompilationError as refusal:
-            self.record["diagnostics"] = [one.to_json() for one in refusal.diagnostics]
-            self.record["seconds"]["lilac"] = perf_counter() - start
-            self.record["compiler"] = "triton" if self.settings.fallback else "refused"
             if not self.settings.fallback:
-                metadata["lilac"] = self.record
-                rows.refused(metadata)
+                self.refused(refusal, metadata)
                 raise
+            self.record["diagnostics"] = [one.to_json() for one in refusal.diagnostics]
+            self.record["compiler"] = "triton"
+            self.written = None
+            seconds.pop("ptxas", None)
             start = perf_counter()
             ptx = self.by_triton(metadata)
-            self.record["seconds"]["triton"] = perf_counter() - start
+            seconds["triton"] = perf_counter() - start
         if _knobs().nvidia.dump_nvptx and self.record["compiler"] == "lilac":
             print("// -----// PTX of lilac //----- //")
             print(ptx)
         return ptx
 
     def cubin(self, src: str, metadata: dict[str, Any]) -> bytes:
-        start = perf_counter()
-        cubin = self.stages["cubin"](src, metadata)
-        self.record["seconds"]["ptxas"] = perf_counter() - start
+        cubin = self.assembled
+        if cubin is None or src != self.written:  # which a file of TRITON_KERNEL_OVERRIDE replaces
+            try:
+                cubin = self.assemble(src, metadata)
+            except CompilationError as refusal:
+                self.refused(refusal, metadata)
+                raise
         self.record["registers"], local = resources(cubin)
         self.record["spills"] = None if local is None else local // 4
         metadata["lilac"] = self.record
@@ -168,6 +169,33 @@ class Compilation:
         return bytes(cubin)
 
     # ---- what they are made of -----------------------------------------------------------------
+
+    def refused(self, refusal: CompilationError, metadata: dict[str, Any]) -> None:
+        """Puts a refusal that is not handed back to Triton into the report."""
+        self.record["diagnostics"] = [one.to_json() for one in refusal.diagnostics]
+        self.record["compiler"] = "refused"
+        metadata["lilac"] = self.record
+        rows.refused(metadata)
+
+    def assemble(self, ptx: str, metadata: dict[str, Any]) -> Any:
+        """The stage of Triton's that runs ptxas. If ptxas refuses lilac's PTX, that is a refusal of lilac's."""
+        from triton.runtime.errors import PTXASError
+
+        start = perf_counter()
+        try:
+            if ptx != self.written:
+                return self.stages["cubin"](ptx, metadata)
+            with assembler.held_output():
+                return self.stages["cubin"](ptx, metadata)
+        except PTXASError as error:
+            if ptx != self.written:
+                raise
+            first, said = assembler.refusal_of(error)
+            where = {key: self.record[key] for key in ("file", "line")}
+            diagnostic = Diagnostic("ptx-refused", f"ptxas refuses the PTX: {first}", notes=said, **where)
+            raise self.settings.refusal([diagnostic], self.record["name"]) from error
+        finally:
+            self.record["seconds"]["ptxas"] = perf_counter() - start
 
     def describe(self, text: str, metadata: dict[str, Any]) -> None:
         function = _FUNCTION.search(text)
@@ -194,13 +222,19 @@ class Compilation:
         if target is None:
             known = ", ".join(name for name in _core.devices() if name.startswith("sm_"))
             raise self.refuse([f"there is no device sm_{capability}; there are {known}"], "unknown-device")
+        architecture = self.backend.target.arch
+        ptxas, newest = assembler.ptxas_of(self.base.make_cubin, architecture, self.settings.ptxas, self.settings.key)
+        if options.ptx_version is not None:
+            ptxas, newest = f"option ptx_version={options.ptx_version}", options.ptx_version
         try:
             kernel = compile(text, target=target, num_warps=options.num_warps, num_ctas=options.num_ctas,
                              num_stages=options.num_stages, fuse=options.enable_fp_fusion,
-                             line_info=not knobs.compilation.disable_line_info,
+                             line_info=not knobs.compilation.disable_line_info, newest_ptx=newest,
                              file=f"{self.record['name']}.ttir")
         except CompilationError as error:
-            raise self.settings.refusal(error.diagnostics, self.record["name"]) from None
+            diagnostics = [replace(one, message=f"{one.message} ({ptxas})") if one.id == "ptx-version" else one
+                           for one in error.diagnostics]
+            raise self.settings.refusal(diagnostics, self.record["name"]) from None
         said = kernel.metadata
         self.record["compile"] = sum(one["seconds"] for one in said["passes"])
         metadata["name"] = said["name"]
@@ -221,11 +255,6 @@ class Compilation:
             ptx = re.sub(r"^\.minnctapersm \d+\n", "", ptx, count=1, flags=re.MULTILINE)
             ptx = _replace_once(ptx, r"^(\.reqntid [^\n]*)$", rf"\1\n.maxnreg {int(options.maxnreg)}")
         if options.ptx_version is not None:
-            written = re.search(r"^\.version (\d+)\.(\d+)$", ptx, re.MULTILINE)
-            least = 10 * int(written.group(1)) + int(written.group(2)) if written else 0
-            if options.ptx_version < least:
-                raise self.refuse([f"option ptx_version={options.ptx_version} is not supported: "
-                                   f"this kernel is written in version {least}"])
             version = f"{options.ptx_version // 10}.{options.ptx_version % 10}"
             ptx = _replace_once(ptx, r"^\.version [\d.]+$", f".version {version}")
         if not self.settings.profile_scratch:
@@ -259,6 +288,8 @@ def warn_of_fallback(record: dict[str, Any]) -> None:
     """At the kernel's line; once for each kernel compiled or loaded."""
     first = record["diagnostics"][0]
     where = f"{first['file']}:{first['line']}: " if first["file"] else ""
-    warnings.warn_explicit(f"kernel '{record['name']}' is compiled by Triton; lilac refuses it: "
-                           f"{where}{first['message']} [{first['id']}]", FallbackWarning,
-                           record["file"] or "<kernel>", record["line"] or 1)
+    by_ptxas = first["id"] == "ptx-refused"  # lilac compiled it, and that is where the kernel begins
+    reason = first["message"] if by_ptxas else f"lilac refuses it: {where}{first['message']}"
+    reason = reason.replace("the PTX", "lilac's PTX", 1) if by_ptxas else reason
+    warnings.warn_explicit(f"kernel '{record['name']}' is compiled by Triton; {reason} [{first['id']}]",
+                           FallbackWarning, record["file"] or "<kernel>", record["line"] or 1)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from triton.runtime.errors import OutOfResources
+from triton.runtime.errors import OutOfResources, PTXASError
 
 from ..errors import CompilationError, Diagnostic
 
@@ -25,6 +25,20 @@ class OutOfSharedMemory(CompilationError, OutOfResources):  # type: ignore[misc]
         # Triton's own words first, where the numbers are known.
         own = f"{OutOfResources.__str__(self)}\n" if self.required is not None else "out of resource: shared memory\n"
         return own + self._message()
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.diagnostics, self.kernel)
+
+
+class PTXRefused(CompilationError, PTXASError):  # type: ignore[misc]
+    """ptxas refuses what lilac wrote. Triton's autotuner goes on with the next configuration."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic], kernel: Optional[str] = None) -> None:
+        PTXASError.__init__(self, "\n".join(note for one in diagnostics for note in one.notes))
+        CompilationError.__init__(self, diagnostics, kernel)
+
+    def __str__(self) -> str:
+        return self._message()
 
     def __reduce__(self) -> Any:
         return type(self), (self.diagnostics, self.kernel)

@@ -71,12 +71,15 @@ def _file_key(path: str) -> str:
 
 def _refusal_class() -> Callable[..., CompilationError]:
     """Makes exceptions of diagnostics. A kernel that needs too much shared memory is out of
-    resources as well, which Triton's autotuner catches to go on with the next configuration."""
-    from .errors import OutOfSharedMemory
+    resources as well, and one whose PTX ptxas refuses is Triton's error of that: Triton's autotuner
+    catches both to go on with the next configuration."""
+    from .errors import OutOfSharedMemory, PTXRefused
 
     def refusal(diagnostics: Any, kernel: Optional[str]) -> CompilationError:
         if any(one.id == "too-much-shared-memory" for one in diagnostics):
             return OutOfSharedMemory(diagnostics, kernel)
+        if any(one.id == "ptx-refused" for one in diagnostics):
+            return PTXRefused(diagnostics, kernel)
         return CompilationError(diagnostics, kernel)
 
     return refusal

@@ -85,11 +85,14 @@ void lilac_ptx_atomic(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     uint32_t count = swaps ? 1 : i->operand_count - 1u - predicated;
     lilac_simt_type type = type_of(e, values[0]);
     bool bfloat = type == LILAC_SIMT_BF16 || type == LILAC_SIMT_BF16X2;
-    if ((count > 1 || (bfloat && !swaps)) && e->arch->capability < 90) {
+    if ((count > 1 && e->arch->capability < 90) ||
+        (bfloat && !swaps && !lilac_arch_has(e->arch, LILAC_HAS_BF16_ATOMICS))) {
         lilac_ptx_refuse(e, i, "%s has no atomics of %s%s", e->arch->name,
                          count > 1 ? "vectors of " : "", lilac_simt_type_name(type));
         return;
     }
+    if (count > 1)
+        lilac_ptx_need(e, LILAC_PTX_VECTOR_ATOMICS);
     lilac_ptx_piece olds[4], elements[4];
     for (uint32_t k = 0; k < i->result_count; k++)
         olds[k] = lilac_ptx_define(e, i->result + k);

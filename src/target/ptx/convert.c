@@ -101,6 +101,8 @@ void lilac_ptx_float_convert(lilac_ptx_emitter *e, const lilac_simt_instruction 
         bool subnormal = from == LILAC_SIMT_BF16 && (i->flags & LILAC_SIMT_FTZ);
         lilac_ptx_piece d = lilac_ptx_define(e, i->result);
         lilac_ptx_piece wide = subnormal ? lilac_ptx_temporary(e, LILAC_PTX_BITS32) : d;
+        if (from == LILAC_SIMT_BF16)
+            lilac_ptx_need(e, LILAC_PTX_BF16_TO_F32);
         cvt(e, "", float_suffix[to], float_suffix[from], wide, a);
         if (subnormal)
             lilac_ptx_line3(e, "mul.rn.ftz.f32", d, wide, PIECE("0f3F800000"));
@@ -300,6 +302,8 @@ void lilac_ptx_f8(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
                          lilac_scalar_name((lilac_scalar)i->scalar));
         return;
     }
+    if (e->arch->capability < 90)
+        lilac_ptx_need(e, LILAC_PTX_F8_ON_ADA);
     lilac_ptx_piece a = lilac_ptx_register(e, i->operands[0]);
     if (i->code == LILAC_SIMT_OP_F8_UNPACK) {
         lilac_ptx_line2(e, e5m2 ? "cvt.rn.f16x2.e5m2x2" : "cvt.rn.f16x2.e4m3x2",

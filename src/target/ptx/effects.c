@@ -102,6 +102,7 @@ void lilac_ptx_assembly(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         places[i->result_count + k] = lilac_ptx_register(e, i->operands[k]);
     for (uint32_t k = 0; k < i->result_count; k++)
         places[k] = lilac_ptx_define(e, i->result + k);
+    lilac_ptx_need_assembly(e);
     lilac_ptx_append(&e->code, "\t{\n\t");
     for (const char *at = i->text; *at;) {
         lilac_ptx_reserve(&e->code, LILAC_PTX_LINE);

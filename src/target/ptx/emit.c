@@ -335,6 +335,8 @@ lilac_ptx_piece lilac_ptx_extended(lilac_ptx_emitter *e, lilac_simt_value value,
 
 void lilac_ptx_widen(lilac_ptx_emitter *e, lilac_simt_type type, lilac_ptx_piece d,
                      lilac_ptx_piece a) {
+    if (type == LILAC_SIMT_BF16)
+        lilac_ptx_need(e, LILAC_PTX_BF16_TO_F32);
     lilac_ptx_line2(e, type == LILAC_SIMT_F16 ? "cvt.f32.f16" : "cvt.f32.bf16", d, a);
 }
 

@@ -98,6 +98,10 @@ typedef struct lilac_ptx_emitter {
     lilac_name *files; /* by .file number - 1 */
     uint32_t file_count, file_capacity;
 
+    uint32_t version;  /* PTX ISA version that is needed so far, times ten; version.c */
+    size_t version_at; /* where its digits stand in `out` */
+    lilac_location at; /* of the instruction that is written, or of the kernel */
+
     uint32_t assertions, prints;
     bool shared, shared_declared; /* global_smem is named; is declared */
     bool ok;
@@ -217,6 +221,26 @@ void lilac_ptx_widen(lilac_ptx_emitter *e, lilac_simt_type type, lilac_ptx_piece
 /* The f32 `a`, subnormals flushed to zero, when the instruction says ftz; else `a`. */
 lilac_ptx_piece lilac_ptx_flushed(lilac_ptx_emitter *e, const lilac_simt_instruction *i,
                                   lilac_ptx_piece a);
+
+/* ---- PTX ISA versions (version.c) ---------------------------------------------------------- */
+
+typedef enum lilac_ptx_feature {
+#define FEATURE(name, version, device, what, sample) LILAC_PTX_##name,
+#include "features.def"
+#undef FEATURE
+} lilac_ptx_feature;
+
+/* Says that the module uses a feature, its device, or inline assembly: the version becomes at least
+ * theirs. An error of id ptx-version when that is above the newest one allowed. */
+void lilac_ptx_need(lilac_ptx_emitter *e, lilac_ptx_feature feature);
+void lilac_ptx_need_device(lilac_ptx_emitter *e);
+void lilac_ptx_need_assembly(lilac_ptx_emitter *e);
+/* The directive .version, whose number is filled in by the second of these. */
+void lilac_ptx_begin_version(lilac_ptx_emitter *e);
+void lilac_ptx_end_version(lilac_ptx_emitter *e);
+
+/* Can this name a kernel in PTX, apart from reserved names? (names.c) */
+bool lilac_ptx_is_identifier(const char *name);
 
 /* ---- families of operations: each writes one instruction or refuses it ------------------- */
 

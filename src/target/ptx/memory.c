@@ -28,6 +28,8 @@ static bool put_modifiers(lilac_ptx_emitter *e, const lilac_simt_instruction *i,
         return false;
     bool is_default = i->cache == LILAC_SIMT_CACHE_CA || i->cache == LILAC_SIMT_CACHE_WB;
     bool prefer_evict = i->evict && (!i->cache || is_default);
+    if (prefer_evict)
+        lilac_ptx_need(e, load ? LILAC_PTX_EVICT_LOAD : LILAC_PTX_EVICT_STORE);
     put_string(&e->code, prefer_evict ? evict_text[i->evict] : cache_text[i->cache]);
     return true;
 }
@@ -227,6 +229,7 @@ void lilac_ptx_exchange(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
             lilac_ptx_refuse(e, i, "%s has no clusters", e->arch->name);
             return;
         }
+        lilac_ptx_need(e, LILAC_PTX_CLUSTER_BARRIER);
         lilac_ptx_begin(e, "barrier.cluster.arrive.release.aligned;\n");
         lilac_ptx_begin(e, "barrier.cluster.wait.acquire.aligned;\n");
         return;

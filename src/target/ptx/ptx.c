@@ -260,6 +260,7 @@ void lilac_ptx_body(lilac_ptx_emitter *e, const lilac_simt_body *body) {
     for (const lilac_simt_instruction *i = body->first; i != body->last; i = i->next) {
         if (lines && i->location && i->location != e->location && i->code != LILAC_SIMT_OP_CONST)
             source_line(e, i->location);
+        e->at = i->location;
         instruction(e, i);
         if (!e->ok) /* what a refused instruction defines has no register to name */
             return;
@@ -350,24 +351,52 @@ static void put_constants(lilac_ptx_emitter *e) {
     }
 }
 
-/* PTX: a letter and then letters, digits, _ and $; or one of _ $ % and at least one of those. */
-static bool is_identifier(const char *name) {
-    size_t length = strlen(name);
-    for (size_t k = 0; k < length; k++) {
-        char c = name[k];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        bool sign = c == '_' || c == '$', digit = c >= '0' && c <= '9';
-        if (!letter && !(sign && length > 1) && !(digit && k > 0))
-            return false;
+/* Bytes of an entry's parameters: each is aligned to its size, the two scratch pointers follow. */
+static uint64_t parameter_bytes(const lilac_simt_kernel *kernel) {
+    uint64_t bytes = 0;
+    for (uint32_t k = 0; k <= kernel->parameter_count; k++) {
+        uint32_t size = k < kernel->parameter_count
+                            ? lilac_simt_type_bits(kernel->parameters[k].type) / 8
+                            : 8;
+        size = size == 0 ? 1 : size; /* i1 */
+        bytes = (bytes + size - 1) / size * size + size;
     }
-    return length > 0;
+    return bytes + 8;
+}
+
+static void check_parameters(lilac_ptx_emitter *e) {
+    enum { USUAL = 4352, MOST = 32764 }; /* bytes; before and from PTX ISA 8.1 on */
+    const uint64_t bytes = parameter_bytes(e->kernel);
+    if (bytes > MOST)
+        lilac_ptx_refuse(e, NULL,
+                         "%u parameters of %llu bytes, two pointers to scratch memory included; a "
+                         "kernel has at most %d bytes of parameters",
+                         e->kernel->parameter_count, (unsigned long long)bytes, MOST);
+    else if (bytes > USUAL)
+        lilac_ptx_need(e, LILAC_PTX_PARAMETERS);
+}
+
+/* The kernel's name can be written, and no other kernel has it. */
+static void check_name(lilac_ptx_emitter *e) {
+    lilac_text name;
+    lilac_text_init(&name);
+    lilac_ptx_kernel_name(&name, e->kernel->name);
+    if (!lilac_ptx_is_identifier(lilac_text_get(&name)))
+        lilac_ptx_refuse(e, NULL, "'%s' is no name of a kernel in PTX", e->kernel->name);
+    for (const lilac_simt_kernel *k = e->module->kernels; k; k = k->next)
+        if (k != e->kernel && strcmp(k->name, lilac_text_get(&name)) == 0)
+            lilac_ptx_refuse(e, NULL,
+                             "the name '%s' is reserved in PTX, and '%s', which would replace it, "
+                             "is another kernel's",
+                             e->kernel->name, k->name);
+    lilac_text_clear(&name);
 }
 
 static bool check_launch(lilac_ptx_emitter *e) {
     const lilac_simt_kernel *kernel = e->kernel;
     const lilac_arch *arch = e->arch;
-    if (!is_identifier(kernel->name))
-        lilac_ptx_refuse(e, NULL, "'%s' is no name of a kernel in PTX", kernel->name);
+    check_name(e);
+    check_parameters(e);
     if (kernel->num_warps < 1 || kernel->num_warps > arch->max_warps)
         lilac_ptx_refuse(e, NULL, "%u warps; a block of %s has 1 to %u", kernel->num_warps,
                          arch->name, arch->max_warps);
@@ -382,6 +411,7 @@ static bool check_launch(lilac_ptx_emitter *e) {
 
 static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) {
     e->kernel = kernel;
+    e->at = kernel->location;
     if (!check_launch(e))
         return;
     e->places = lilac_arena_array(e->arena, lilac_ptx_place, kernel->value_count + 1);
@@ -418,7 +448,7 @@ static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) 
         lilac_text_put(out, e->head.bytes, e->head.length);
     }
     lilac_text_puts(out, "\n.visible .entry ");
-    lilac_text_puts(out, kernel->name);
+    lilac_ptx_kernel_name(out, kernel->name);
     lilac_text_puts(out, "(\n");
     put_parameters(e);
     lilac_text_puts(out, ".reqntid ");
@@ -449,16 +479,15 @@ static void write_module(lilac_ptx_emitter *e) {
         lilac_ptx_refuse(e, NULL, "PTX is for devices from sm_80 on, not for %s", e->arch->name);
         return;
     }
-    lilac_text_puts(e->out, ".version ");
-    lilac_text_unsigned(e->out, e->arch->ptx_version / 10);
-    lilac_text_char(e->out, '.');
-    lilac_text_unsigned(e->out, e->arch->ptx_version % 10);
-    lilac_text_puts(e->out, "\n.target ");
+    lilac_ptx_need_device(e);
+    lilac_ptx_begin_version(e);
+    lilac_text_puts(e->out, ".target ");
     lilac_text_puts(e->out, e->arch->name);
     lilac_text_puts(e->out, "\n.address_size 64\n");
     for (const lilac_simt_kernel *k = e->module->kernels; k; k = k->next)
         write_kernel(e, k);
     put_files(e);
+    lilac_ptx_end_version(e);
 }
 
 bool lilac_ptx_write(lilac_text *out, const lilac_simt_module *module,

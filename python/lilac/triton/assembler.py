@@ -1,0 +1,95 @@
+"""The ptxas that Triton runs: its version, another one in its place, and what it refuses.
+
+The stage `cubin` stays Triton's own. Its function is copied with other meanings of two of its names:
+`get_ptxas`, where LILAC_PTXAS names another program, and `print`, with which it shows the whole PTX
+when ptxas fails: whether that is shown is decided here, by whose PTX it is.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import re
+import subprocess
+import threading
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Optional
+
+from .. import _core
+
+
+class _Held(threading.local):
+    """What the stage of this thread printed."""
+
+    lines: Optional[list[tuple[tuple[Any, ...], dict[str, Any]]]] = None
+
+
+_held = _Held()
+
+
+def _print(*values: Any, **words: Any) -> None:
+    if _held.lines is None:
+        builtins.print(*values, **words)
+    else:
+        _held.lines.append((values, words))
+
+
+@contextmanager
+def held_output() -> Iterator[None]:
+    """Prints what the stage printed if the block ends without an exception."""
+    _held.lines = []
+    try:
+        yield
+        lines, _held.lines = _held.lines, None
+        for values, words in lines:
+            builtins.print(*values, **words)
+    finally:
+        _held.lines = None
+
+
+def adapted(make_cubin: Any, path: Optional[str]) -> Any:
+    """Triton's own function, flags and all, with `print` held back and another ptxas if one is named."""
+    names = {**make_cubin.__globals__, "print": _print}
+    if path is not None:
+        if "get_ptxas" not in make_cubin.__code__.co_names:
+            raise RuntimeError("LILAC_PTXAS is set, and this Triton does not say which ptxas it runs")
+        tool = types.SimpleNamespace(path=path)
+        names["get_ptxas"] = lambda *arguments: tool
+    return types.FunctionType(make_cubin.__code__, names, make_cubin.__name__, make_cubin.__defaults__,
+                              make_cubin.__closure__)
+
+
+@functools.lru_cache(maxsize=None)
+def _release(path: str, key: str) -> Optional[str]:
+    """The release that a ptxas prints, such as 12.8; `key` changes when the file does."""
+    try:
+        said = subprocess.run([path, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=60).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = re.search(r"release (\d+\.\d+)", said)
+    return found.group(1) if found else None
+
+
+def ptxas_of(make_cubin: Any, architecture: int, path: Optional[str], key: str) -> tuple[str, Optional[int]]:
+    """The ptxas that assembles for a device, in words, and the newest PTX ISA version that it reads, times
+    ten; None where it does not say its release."""
+    if path is not None:
+        release = _release(path, key)
+    else:
+        get = make_cubin.__globals__.get("get_ptxas")
+        tool = get(architecture) if get is not None else None
+        path, release = getattr(tool, "path", "ptxas"), getattr(tool, "version", None)
+    if release is None:
+        return str(path), None
+    major, minor = (int(part) for part in release.split("."))
+    return f"{path}, release {release}", _core.ptx_version_of_cuda(1000 * major + 10 * minor) or None
+
+
+def refusal_of(error: Any) -> tuple[str, tuple[str, ...]]:
+    """What ptxas says first, and all that it and Triton say, of an exception of Triton's."""
+    said = [line for line in str(getattr(error, "error_message", None) or error).splitlines() if line.strip()]
+    first = next((line for line in said if re.search(r"\b(error|fatal)\s*:", line)), said[0] if said else "ptxas failed")
+    return re.sub(r"\s+", " ", re.sub(r"^.*?\b(?:error|fatal)\s*:\s*", "", first)), tuple(said)

@@ -1,0 +1,75 @@
+/* ptxas, where there is one, over the text of tests. Include after cmocka; the including file
+ * defines _POSIX_C_SOURCE for mkstemp and popen. */
+#ifndef LILAC_TESTS_ASSEMBLE_H
+#define LILAC_TESTS_ASSEMBLE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static inline const char *find_ptxas(void) {
+    static const char *const places[] = {"ptxas", "/usr/local/cuda/bin/ptxas"};
+    for (size_t k = 0; k < 2; k++) {
+        char command[128];
+        snprintf(command, sizeof command, "%s --version >/dev/null 2>&1", places[k]);
+        if (system(command) == 0)
+            return places[k];
+    }
+    return NULL;
+}
+
+/* Assembles, and says nothing of what ptxas says. */
+static inline bool quietly_assembles(const char *ptxas, const char *device, const char *ptx) {
+    char path[] = "lilac-ptx-XXXXXX", command[256];
+    int handle = mkstemp(path);
+    assert_true(handle >= 0);
+    FILE *file = fdopen(handle, "w");
+    assert_non_null(file);
+    fputs(ptx, file);
+    fclose(file);
+    snprintf(command, sizeof command, "%s -arch=%s -o /dev/null %s >/dev/null 2>&1", ptxas, device,
+             path);
+    const int status = system(command);
+    remove(path);
+    return status == 0;
+}
+
+/* Assembles; what ptxas has to say is printed when it is not content. */
+static inline bool assembles(const char *ptxas, const char *device, const char *ptx,
+                             const char *flags) {
+    char path[] = "lilac-ptx-XXXXXX";
+    int handle = mkstemp(path);
+    assert_true(handle >= 0);
+    FILE *file = fdopen(handle, "w");
+    assert_non_null(file);
+    fputs(ptx, file);
+    fclose(file);
+    char command[256], line[512];
+    snprintf(command, sizeof command, "%s -arch=%s %s -o /dev/null %s 2>&1", ptxas, device, flags,
+             path);
+    FILE *said = popen(command, "r");
+    assert_non_null(said);
+    bool content = true;
+    while (fgets(line, sizeof line, said)) {
+        if (strstr(line, "error") || strstr(line, "warning") || strstr(line, "fatal")) {
+            unsigned number = 0;
+            const char *at = strstr(line, "line ");
+            print_error("%s: %s", device, line);
+            if (at && sscanf(at, "line %u", &number) == 1) {
+                const char *text = ptx;
+                for (unsigned k = 1; k < number && text; k++)
+                    text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL;
+                if (text)
+                    print_error("    %.*s\n", (int)strcspn(text, "\n"), text);
+            }
+            content = false;
+        }
+    }
+    int status = pclose(said);
+    remove(path);
+    return content && status == 0;
+}
+
+#endif
