@@ -141,6 +141,8 @@ bool tile_signature_check(lilac_tile_module *module, const lilac_tile_op *op);
 /* ---- operations ------------------------------------------------------------------------- */
 
 lilac_tile_opcode tile_opcode_find(const char *name, size_t length);
+/* The name nearest to one that is not found, or NULL. Not in the reader's files: its frames nest. */
+const char *tile_opcode_nearest(const char *name, size_t length);
 lilac_tile_region *tile_region_create(lilac_tile_module *module, lilac_tile_function *function);
 /* Makes a detached block that tile_block_insert puts at the end of a region, after `last`. */
 lilac_tile_block *tile_block_create(lilac_tile_module *module);

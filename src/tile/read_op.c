@@ -249,12 +249,8 @@ enum { MOST_SUGGESTIONS = 64 };
 
 static bool refuse_operation(tile_reader *reader, lilac_position position) {
     const lilac_scanner *scan = &reader->scan;
-    const char *names[LILAC_TILE_OP_COUNT];
-    uint32_t count = 0;
-    for (uint32_t code = LILAC_TILE_OP_NONE + 1; code < LILAC_TILE_OP_COUNT; code++)
-        names[count++] = lilac_tile_op_info_get((lilac_tile_opcode)code)->name;
     const char *near = lilac_error_count(reader->context) < MOST_SUGGESTIONS
-                           ? lilac_nearest_name(scan->word, scan->word_length, names, count)
+                           ? tile_opcode_nearest(scan->word, scan->word_length)
                            : NULL;
     return tile_fail(reader, position, "unknown-operation", "unknown operation '%.*s'%s%s%s",
                      (int)(scan->word_length > 80 ? 80 : scan->word_length), scan->word,
