@@ -18,12 +18,20 @@ bool lilac_sim_worker_trap(lilac_sim_worker *w, lilac_sim_trap_kind kind,
     return false;
 }
 
+/* One line may be many instructions, one for each register of a tensor. */
+static bool same_line(const lilac_simt_instruction *a, const lilac_simt_instruction *b) {
+    return a == b || (a && b && a->location && a->location == b->location && a->code == b->code);
+}
+
+bool lilac_sim_same_finding(const lilac_sim_finding *a, const lilac_sim_finding *b) {
+    return a->kind == b->kind && same_line(a->at, b->at) && same_line(a->other, b->other);
+}
+
 void lilac_sim_worker_find(lilac_sim_worker *w, lilac_sim_finding finding) {
     if (w->kept[finding.kind] == LILAC_SIM_FINDINGS)
         return;
     for (uint32_t k = 0; k < w->finding_count; k++) {
-        const lilac_sim_finding *f = &w->findings[k];
-        if (f->kind == finding.kind && f->at == finding.at && f->other == finding.other)
+        if (lilac_sim_same_finding(&w->findings[k], &finding))
             return;
     }
     w->kept[finding.kind]++;

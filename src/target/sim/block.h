@@ -152,5 +152,7 @@ LILAC_MUST_USE bool lilac_sim_worker_run(lilac_sim_worker *worker, uint64_t clus
 bool lilac_sim_worker_trap(lilac_sim_worker *worker, lilac_sim_trap_kind kind,
                            const lilac_sim_step *step, uint32_t thread);
 void lilac_sim_worker_find(lilac_sim_worker *worker, lilac_sim_finding finding);
+/* Of one kind, at the same lines. */
+bool lilac_sim_same_finding(const lilac_sim_finding *a, const lilac_sim_finding *b);
 
 #endif

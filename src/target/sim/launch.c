@@ -158,10 +158,6 @@ static void add_counters(lilac_sim_counters *sum, const lilac_sim_counters *part
     memcpy(sum, to, sizeof to);
 }
 
-static bool same_finding(const lilac_sim_finding *a, const lilac_sim_finding *b) {
-    return a->kind == b->kind && a->at == b->at && a->other == b->other;
-}
-
 /* The launch's first findings: each worker's are in order of clusters, and no cluster has two
  * workers, so the least cluster among their heads is next. */
 static void report_findings(lilac_context *context, const lilac_sim_launch *launch,
@@ -185,7 +181,7 @@ static void report_findings(lilac_context *context, const lilac_sim_launch *laun
         const lilac_sim_finding *f = &s->workers[best].findings[head[best]++];
         bool known = f->block / ctas > last || told_of[f->kind] == LILAC_SIM_FINDINGS;
         for (uint32_t k = 0; k < told_count && !known; k++)
-            known = same_finding(&told[k], f);
+            known = lilac_sim_same_finding(&told[k], f);
         if (known)
             continue;
         told_of[f->kind]++;
