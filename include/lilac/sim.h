@@ -95,12 +95,41 @@
  *   shared-lifetime      another block's shared memory touched with no cluster barrier before (that
  *                        block may not have begun) or none after (it may have ended)
  *
+ *   global-race          two accesses to a byte of global memory, one of them a write, that nothing
+ *                        orders; a note has the other line
+ *
+ * What orders accesses to global memory: the instructions of one warp; a chain of barriers of the
+ * block, of groups of its warps or of the cluster; and between any two threads of the grid, a release
+ * that an acquire reads. An atomic operation with the order release (or acq_rel) publishes what its
+ * warp did, and what its warp is ordered behind; one with the order acquire (or acq_rel) whose result
+ * is used is ordered behind all releases in its scope that changed the place since the last plain
+ * store to it. Blocks are not ordered otherwise, so a race between blocks is found whatever the
+ * schedule of the host, where they do not synchronise.
+ *
+ *   - Two atomic operations do not race, unless the scope of one is a block and they are of two
+ *     blocks. An atomic operation and a plain access do. A compare-and-swap that fails is a load.
+ *   - A volatile access counts as an atomic one. A volatile load also acquires, which PTX does not
+ *     promise (it is ld.relaxed.sys there): kernels that wait for a flag rely on it.
+ *   - Stores of the value that another unordered store left there are no race, as when threads that
+ *     hold copies of an element, or all blocks, store the same. A load ordered behind one of these
+ *     stores is no race either.
+ *   - Where several warps load an element with one instruction and one of them stores it later, the
+ *     loads of the others do not race with the store: these are copies of an element that is changed
+ *     in place.
+ *   - Threads of one warp run in step: they race only when one instruction stores several values in
+ *     one place.
+ *   - Not covered: buffers that the kernel does not write (by the parameters from which the addresses
+ *     of its stores are computed) and read-only ones; what other launches and the host do; the order
+ *     of the acquires that a run happened to take, where another order would have shown a race; which
+ *     of more than 255 blocks that store one value in a place a load comes after.
+ *
  * Refused before anything runs: what the verifier refuses, argument-count, grid-size,
  * buffer-overlap, unsupported-instruction (assembly, saturation, ballots of 64 lanes),
  * too-many-values.
  *
  * Blocks that write the same global byte race with each other, here as on a device: which write
- * stays is not determined (everything else that this room returns is).
+ * stays is not determined, nor which blocks and how many of their instructions a global-race names
+ * when several host threads run them. Everything else is.
  */
 #ifndef LILAC_SIM_H
 #define LILAC_SIM_H
@@ -177,9 +206,9 @@ typedef struct lilac_sim_counters {
     uint64_t warp_barriers, group_barriers;         /* once a warp */
     uint64_t cluster_barriers;                      /* once a block */
     uint64_t atomics; /* warp instructions, of global and of shared memory; in no other count */
-    uint64_t races, uninitialised_reads;    /* warp instructions with such a finding, a lifetime's
-                                               among the races; the first few of each, one a pair of
-                                               lines, are diagnostics */
+    uint64_t races, uninitialised_reads;    /* warp instructions with such a finding; lifetimes and
+                                               races in global memory are among the races. The first
+                                               few of each, one a pair of lines, are diagnostics */
     uint64_t access_bits[LILAC_SIM_WIDTHS]; /* global accesses (warp instructions) of 8 16 32 64 128
                                                256 bits a thread */
 } lilac_sim_counters;

@@ -198,10 +198,118 @@ class Divisions(Findings):
         self.refused(done, "div_s by zero reaches the upper bound of loop", ())
 
 
+# Each block stores its number in one word; with VALUE, all store the same.
+ONE_WORD = """module {
+  tt.func public @one(%o: !tt.ptr<i32>) {
+    %seven = arith.constant 7 : i32
+    %pid = tt.get_program_id x : i32
+    tt.store %o, VALUE : !tt.ptr<i32> loc(#use)
+    tt.return
+  }
+}
+#use = loc("kernel.py":9:4)
+"""
+
+# Stores 256 elements and loads them in reverse, with or without a barrier between.
+REVERSE = """module {
+  tt.func public @reverse(%o: !tt.ptr<i32>) {
+    %i = tt.make_range {end = 256 : i32, start = 0 : i32} : tensor<256xi32>
+    %last = arith.constant dense<255> : tensor<256xi32>
+    %size = arith.constant dense<256> : tensor<256xi32>
+    %os = tt.splat %o : !tt.ptr<i32> -> tensor<256x!tt.ptr<i32>>
+    %p = tt.addptr %os, %i : tensor<256x!tt.ptr<i32>>, tensor<256xi32>
+    tt.store %p, %i : tensor<256x!tt.ptr<i32>> loc(#store)
+BARRIER
+    %j = arith.subi %last, %i : tensor<256xi32>
+    %q = tt.addptr %os, %j : tensor<256x!tt.ptr<i32>>, tensor<256xi32>
+    %v = tt.load %q : tensor<256x!tt.ptr<i32>> loc(#load)
+    %k = arith.addi %i, %size : tensor<256xi32>
+    %r = tt.addptr %os, %k : tensor<256x!tt.ptr<i32>>, tensor<256xi32>
+    tt.store %r, %v : tensor<256x!tt.ptr<i32>>
+    tt.return
+  }
+}
+#store = loc("kernel.py":8:4)
+#load = loc("kernel.py":9:4)
+"""
+
+# All blocks add one to 64 elements, one block after another: those that hold the lock.
+LOCK = """module {
+  tt.func public @lock(%o: !tt.ptr<i32>, %l: !tt.ptr<i32>) {
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %true = arith.constant true
+    %ones = arith.constant dense<1> : tensor<64xi32>
+    %i = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+    scf.while : () -> () {
+      %held = tt.atomic_cas ORDER, gpu, %l, %zero, %one : (!tt.ptr<i32>, i32, i32) -> i32
+      %again = arith.cmpi eq, %held, %one : i32
+      scf.condition(%again)
+    } do {
+      scf.yield
+    }
+    %os = tt.splat %o : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>
+    %p = tt.addptr %os, %i : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
+    %v = tt.load %p : tensor<64x!tt.ptr<i32>>
+    %w = arith.addi %v, %ones : tensor<64xi32>
+    tt.store %p, %w : tensor<64x!tt.ptr<i32>>
+    gpu.barrier
+    %old = tt.atomic_rmw exch, ORDER, gpu, %l, %zero, %true : (!tt.ptr<i32>, i32, i1) -> i32
+    tt.return
+  }
+}
+"""
+
+
+class Races(Findings):
+    def races(self, text, buffers, *words, grid=1, found=True):
+        for warps in (1, 4):
+            for threads in (1, 3):
+                report, done = self.launch(text, buffers, "--num-warps", warps, "--threads", threads,
+                                           *words, grid=grid)
+                self.assertEqual(report["counters"]["races"] != 0, found, done.stderr)
+                self.assertEqual(any(f["id"] == "global-race" for f in report["findings"]), found)
+        return report, done
+
+    def test_blocks_store_in_one_word(self):
+        report, done = self.races(ONE_WORD.replace("VALUE", "%pid"), {"o": [0]}, grid=8)
+        self.assertIn("kernel.py:9:4: warning: block (", done.stderr)
+        self.assertIn("st.global writes element 0 of 'o', which st.global in block (", done.stderr)
+        self.assertIn("kernel.py:9:4: note: st.global writes it here", done.stderr)
+        self.assertEqual(len(report["findings"]), 1)
+        self.assertEqual(report["findings"][0]["severity"], "warning")
+
+    def test_equal_values(self):
+        self.races(ONE_WORD.replace("VALUE", "%seven"), {"o": [0]}, grid=8, found=False)
+
+    def test_one_block(self):
+        self.races(ONE_WORD.replace("VALUE", "%pid"), {"o": [0]}, found=False)
+
+    def test_barrier(self):
+        text = REVERSE.replace("BARRIER", "")
+        report, done = self.launch(text, {"o": [0] * 512}, "--num-warps", 4)
+        self.assertGreater(report["counters"]["races"], 0)
+        self.assertIn("kernel.py:9:4: warning: block (0, 0, 0), thread ", done.stderr)
+        self.assertIn("kernel.py:8:4: note: st.global writes it here", done.stderr)
+        self.races(REVERSE.replace("BARRIER", "    gpu.barrier"), {"o": [0] * 512}, found=False)
+
+    def test_lock(self):
+        buffers = {"o": [0] * 64, "l": [0]}
+        self.races(LOCK.replace("ORDER", "acq_rel"), buffers, grid=6, found=False)
+        self.assertEqual(self.after(), [6] * 64)
+        self.races(LOCK.replace("ORDER", "relaxed"), buffers, grid=6)
+
+    def test_help_says_what_is_covered(self):
+        done = command.run(OPTIONS.lilac, "run", "--help")
+        for word in ("global buffers that the kernel writes", "volatile", "equal values",
+                     "division by zero"):
+            self.assertIn(word, done.stdout)
+
+
 def main():
     global OPTIONS
     OPTIONS = command.parse_arguments(__doc__)
-    parts = {"divisions": Divisions}
+    parts = {"divisions": Divisions, "races": Races}
     suite = unittest.TestSuite()
     for name in OPTIONS.names or parts:
         suite.addTests(unittest.defaultTestLoader.loadTestsFromTestCase(parts[name]))

@@ -1,15 +1,15 @@
 /* Races in global memory against their definition, on random programs.
  *
- * A program is a row of steps that all warps of all blocks take: a plain load or store of a word, an
- * atomic operation of some order and scope, a barrier of the block or of groups of warps. Each warp
- * of each block has its own word, or none. Two accesses to a word by different warps race when one
- * is a store or both are not atomic in a scope of both, one of them changes the word, and there is
- * no path from the one to the other in this graph:
+ * A program is a row of steps that all warps of all blocks take: a plain load or store of a word,
+ * an atomic operation of some order and scope, a barrier of the block or of groups of warps. Each
+ * warp of each block has its own word, or none. Two accesses to a word by different warps race when
+ * one is a store or both are not atomic in a scope of both, one of them changes the word, and there
+ * is no path from the one to the other in this graph:
  *
  *     (step, warp) → (later step, warp)           the instructions of a warp
  *     (step, warp) → (step + 1, other warp)       a barrier that both take
- *     (step, warp) → (other step, other warp)     an acquire that reads what a release left: no plain
- *                                                 store to the word came between
+ *     (step, warp) → (other step, other warp)     an acquire that reads what a release left: no
+ * plain store to the word came between
  *
  * Blocks run one after another on one host thread, so who reads what is known. The simulator must
  * find a race exactly when there is one; and without acquires, on several host threads too. */
@@ -54,8 +54,8 @@ static void make(program *p, lilac_random *random) {
         p->step[s].order =
             synchronises ? (lilac_simt_order)lilac_random_below(random, LILAC_SIMT_ORDER_COUNT)
                          : LILAC_SIMT_RELAXED;
-        p->step[s].scope = lilac_random_below(random, 5) == 0 ? LILAC_SIMT_SCOPE_BLOCK
-                                                              : LILAC_SIMT_SCOPE_DEVICE;
+        p->step[s].scope =
+            lilac_random_below(random, 5) == 0 ? LILAC_SIMT_SCOPE_BLOCK : LILAC_SIMT_SCOPE_DEVICE;
         p->step[s].group = 1u << lilac_random_below(random, 1 + __builtin_ctz(p->warps));
         uint32_t first = (uint32_t)lilac_random_below(random, WORDS);
         for (uint32_t w = 0; w < p->blocks * p->warps; w++) {
@@ -98,12 +98,14 @@ static bool in_scope(const program *p, const place *a, const place *c) {
 
 static bool is_release(const program *p, const place *a) {
     lilac_simt_order order = p->step[a->step].order;
-    return a->kind == ATOMIC && (order == LILAC_SIMT_RELEASE || order == LILAC_SIMT_ACQUIRE_RELEASE);
+    return a->kind == ATOMIC &&
+           (order == LILAC_SIMT_RELEASE || order == LILAC_SIMT_ACQUIRE_RELEASE);
 }
 
 static bool is_acquire(const program *p, const place *a) {
     lilac_simt_order order = p->step[a->step].order;
-    return a->kind == ATOMIC && (order == LILAC_SIMT_ACQUIRE || order == LILAC_SIMT_ACQUIRE_RELEASE);
+    return a->kind == ATOMIC &&
+           (order == LILAC_SIMT_ACQUIRE || order == LILAC_SIMT_ACQUIRE_RELEASE);
 }
 
 /* Is there an edge from node m to the later node n? */
@@ -166,9 +168,9 @@ static void build(rig *r, const program *p) {
         at_line(r, s + 1);
         lilac_simt_value entry =
             load(r, LILAC_SIMT_OP_LD_GLOBAL, LILAC_SIMT_I32, element(r, 1, node, 4));
-        lilac_simt_value acts = lilac_simt_op2(
-            &r->b, LILAC_SIMT_OP_AND, LILAC_SIMT_I1, first,
-            lilac_simt_compare_values(&r->b, LILAC_SIMT_GE, entry, word(r, 0)));
+        lilac_simt_value acts =
+            lilac_simt_op2(&r->b, LILAC_SIMT_OP_AND, LILAC_SIMT_I1, first,
+                           lilac_simt_compare_values(&r->b, LILAC_SIMT_GE, entry, word(r, 0)));
         lilac_simt_value address = element(r, 0, entry, 4);
         lilac_simt_value number = op2(r, LILAC_SIMT_OP_ADD, node, word(r, 1000));
         switch (p->step[s].kind) {

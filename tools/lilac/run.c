@@ -405,6 +405,18 @@ const subcommand run_command = {
         "that wait for each other run in turn, whatever --threads is. With --device cuda it runs "
         "on\n"
         "a GPU, which says its time, registers and spilled bytes. FILE may be - for standard "
-        "input.",
+        "input.\n"
+        "\n"
+        "Races are found in shared memory and in the global buffers that the kernel writes: two\n"
+        "accesses to one place, one of them a write, with no barrier, release and acquire or\n"
+        "order of one warp's instructions between. Both lines, blocks and threads are reported.\n"
+        "Atomic operations do not race with each other within their scopes; volatile accesses\n"
+        "count as atomic, and volatile loads acquire. Stores of equal values do not race, nor do\n"
+        "the threads of one warp unless one instruction stores several values in one place. Races\n"
+        "with other launches are not covered, nor those that only another order of the acquires\n"
+        "would show.\n"
+        "\n"
+        "An integer division by zero ends the run where its result reaches memory or control\n"
+        "flow; masked-off elements may be divided by zero.",
     .run = run_run,
 };

@@ -17,8 +17,13 @@ bool lilac_sim_worker_trap(lilac_sim_worker *w, lilac_sim_trap_kind kind,
     return false;
 }
 
-static bool same_finding(const lilac_sim_finding *a, const lilac_sim_finding *b) {
-    return a->kind == b->kind && a->at == b->at && a->other == b->other;
+/* One line may be many instructions, one for each register of a tensor. */
+static bool same_line(const lilac_simt_instruction *a, const lilac_simt_instruction *b) {
+    return a == b || (a && b && a->location && a->location == b->location && a->code == b->code);
+}
+
+bool lilac_sim_same_finding(const lilac_sim_finding *a, const lilac_sim_finding *b) {
+    return a->kind == b->kind && same_line(a->at, b->at) && same_line(a->other, b->other);
 }
 
 /* Clusters need not come in order: of equal findings the first cluster's is kept, and of too many
@@ -29,7 +34,7 @@ void lilac_sim_worker_find(lilac_sim_worker *w, lilac_sim_finding finding) {
     bool full = w->kept[finding.kind] == LILAC_SIM_FINDINGS;
     for (uint32_t k = 0; k < w->finding_count; k++) {
         const lilac_sim_finding *f = &w->findings[k];
-        if (same_finding(f, &finding)) {
+        if (lilac_sim_same_finding(f, &finding)) {
             if (f->block / ctas <= cluster)
                 return;
             replaced = k;

@@ -235,5 +235,7 @@ lilac_sim_outcome lilac_sim_cluster_run(lilac_sim_worker *worker, lilac_sim_clus
 bool lilac_sim_worker_trap(lilac_sim_worker *worker, lilac_sim_trap_kind kind,
                            const lilac_sim_step *step, uint32_t thread);
 void lilac_sim_worker_find(lilac_sim_worker *worker, lilac_sim_finding finding);
+/* Of one kind, at the same lines. */
+bool lilac_sim_same_finding(const lilac_sim_finding *a, const lilac_sim_finding *b);
 
 #endif

@@ -121,10 +121,6 @@ static int by_cluster(const void *a, const void *b) {
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-static bool same_finding(const lilac_sim_finding *a, const lilac_sim_finding *b) {
-    return a->kind == b->kind && a->at == b->at && a->other == b->other;
-}
-
 /* A worker's findings and texts in order of clusters; those of one cluster stay in their order. */
 static void sort_records(lilac_sim_worker *w) {
     uint32_t ctas = w->program->kernel->num_ctas;
@@ -163,7 +159,7 @@ static void report_findings(lilac_context *context, const lilac_sim_launch *laun
         const lilac_sim_finding *f = &s->workers[best].findings[head[best]++];
         bool known = f->block / ctas > last || told_of[f->kind] == LILAC_SIM_FINDINGS;
         for (uint32_t k = 0; k < told_count && !known; k++)
-            known = same_finding(&told[k], f);
+            known = lilac_sim_same_finding(&told[k], f);
         if (known)
             continue;
         told_of[f->kind]++;

@@ -199,8 +199,9 @@ static bool stands_for(const visit *v, const lilac_sim_record *member) {
     const lilac_simt_instruction *other = source_of(v, member);
     if (!is_atomic(v->source))
         return true;
-    return is_atomic(other) && (!v->worker->memory->races->scoped ||
-                                (member->block == v->now.block && other->scope == v->source->scope));
+    return is_atomic(other) &&
+           (!v->worker->memory->races->scoped ||
+            (member->block == v->now.block && other->scope == v->source->scope));
 }
 
 /* Does a member stay when the access is added? One that it comes after need not: what comes after
@@ -413,6 +414,14 @@ static lilac_sim_page *page_at(lilac_sim_places *places, uint64_t number, uint32
     return *page;
 }
 
+static lilac_sim_record record_of(const lilac_sim_worker *w, const lilac_sim_step *step,
+                                  uint32_t thread) {
+    uint32_t index = (uint32_t)(step - w->program->steps);
+    return (lilac_sim_record){.block = (uint32_t)(w->block % (UINT32_MAX - 1)) + 1,
+                              .epoch = w->shared.epoch,
+                              .who = index << LILAC_SIM_WHO_THREAD_BITS | thread};
+}
+
 /* Visits all granules that `size` bytes at the address take; true when one shows a race. */
 static bool each_place(lilac_sim_worker *w, const lilac_sim_step *step,
                        const lilac_sim_buffer *buffer, uint64_t address, uint32_t size,
@@ -421,12 +430,7 @@ static bool each_place(lilac_sim_worker *w, const lilac_sim_step *step,
     uint64_t begin = address - buffer->address, offset = begin;
     bool found = false;
     /* bytes of pages are counted from the buffer's address, which may be no multiple of them */
-    visit v = {
-        .worker = w,
-        .source = step->source,
-        .now = {.block = (uint32_t)(w->block % (UINT32_MAX - 1)) + 1,
-                .epoch = w->shared.epoch,
-                .who = (uint32_t)(step - w->program->steps) << LILAC_SIM_WHO_THREAD_BITS | thread}};
+    visit v = {.worker = w, .source = step->source, .now = record_of(w, step, thread)};
     while (offset < begin + size) {
         uint64_t at = offset + (buffer->address & (PAGE_BYTES - 1));
         v.page = page_at(places, at >> LILAC_SIM_PAGE_BITS, size);
@@ -479,11 +483,26 @@ void lilac_sim_races_load(lilac_sim_worker *w, const lilac_sim_step *step,
     w->counters.races += found;
 }
 
+/* The usual case: a plain store to a place that no one touched before. */
+static bool is_first(lilac_sim_page *const *pages, const lilac_sim_buffer *buffer, uint64_t address,
+                     uint32_t size, const lilac_sim_record *now) {
+    uint64_t at = address - (buffer->address & ~(uint64_t)(PAGE_BYTES - 1));
+    lilac_sim_page *page = pages[at >> LILAC_SIM_PAGE_BITS];
+    if (!page || size != 1u << page->shift || !page->sets[WRITES] || page->sets[READS] ||
+        page->sets[ATOMICS])
+        return false;
+    lilac_sim_record *set = &page->sets[WRITES][(at & (PAGE_BYTES - 1)) >> page->shift];
+    if (set->block)
+        return false;
+    *set = *now;
+    return true;
+}
+
 void lilac_sim_races_store(lilac_sim_worker *w, const lilac_sim_step *step, lilac_sim_active *lanes,
                            const lilac_sim_buffer *const *buffers, uint32_t size) {
     const lilac_sim_access *access = &w->program->accesses[step->access];
     uint8_t data[MAX_LANES][32], *places[MAX_LANES];
-    bool found = false;
+    bool found = false, plain = !is_atomic(step->source);
     for (uint32_t l = 0; l < lanes->count; l++) {
         places[l] = lanes->host[l];
         lanes->host[l] = data[l];
@@ -491,11 +510,13 @@ void lilac_sim_races_store(lilac_sim_worker *w, const lilac_sim_step *step, lila
     lilac_sim_move(w->registers, access, lanes, false);
     for (uint32_t l = 0; l < lanes->count; l++) {
         lanes->host[l] = places[l];
-        if (places_of(w, buffers[l])->pages)
+        lilac_sim_record now = record_of(w, step, lanes->thread[l]);
+        lilac_sim_page **pages = places_of(w, buffers[l])->pages;
+        if (!pages || (plain && is_first(pages, buffers[l], lanes->address[l], size, &now)))
+            memcpy(places[l], data[l], size);
+        else
             found |= each_place(w, step, buffers[l], lanes->address[l], size, lanes->thread[l],
                                 data[l], act_store, !found);
-        else
-            memcpy(places[l], data[l], size);
     }
     w->counters.races += found;
 }
