@@ -612,6 +612,13 @@ class Run(TwiceTest):
             done = self.twice(status=REFUSED, x=value, o="zeros:i16:100")
             self.assertLocated(done, "<argument 1>", id, 1, words)
 
+    def test_spellings_of_integers(self):
+        for n, number in (("1e2", 100), ("1_00", 100), ("100.0", 100), ("-1e2", -100), ("+7", 7)):
+            done = self.twice(n=n, status=REFUSED)
+            self.assertLocated(done, "<argument 3>", "argument-type", 1, "write %d" % number)
+        for n in ("1.5", "ten", "1e99", "", "nan", "0x"):
+            self.twice(n=n, status=REFUSED)
+
     def test_numbers_at_their_limits(self):
         for n in ("-2147483648", "0", "0x10", "4294967295"):
             self.twice(n=n)

@@ -108,6 +108,38 @@ static bool read_magnitude(const char *string, uint64_t *value) {
     return read_number(string, UINT64_MAX, value);
 }
 
+/* "1e3", "1_000" and "4.0" are whole numbers in other spellings: the message has the accepted one.
+ */
+static bool refuse_spelling(const value_binding *binding) {
+    char digits[64], *end;
+    size_t length = 0;
+    for (const char *c = binding->value; *c != '\0' && length + 1 < sizeof digits; c++) {
+        if (*c != '_' && *c != '\'') {
+            digits[length++] = *c;
+        }
+    }
+    digits[length] = '\0';
+    const double number = strtod(digits, &end);
+    const bool whole =
+        end != digits && *end == '\0' && fabs(number) < 0x1p53 && number == (double)(int64_t)number;
+    if (whole) {
+        return argument_refuse(binding, 0, "argument-type",
+                               "'%s' is not the spelling of an integer: write %" PRId64,
+                               binding->value, (int64_t)number);
+    }
+    return argument_refuse(binding, 0, "argument-type",
+                           "'%s' is no integer: decimal digits, or 0x and hexadecimal ones",
+                           binding->value);
+}
+
+/* Decimal digits, or 0x and hexadecimal ones? */
+static bool is_spelt_as_integer(const char *string) {
+    const bool hex = string[0] == '0' && (string[1] == 'x' || string[1] == 'X');
+    const char *digits = string + (hex ? 2 : 0);
+    const size_t length = strlen(digits);
+    return length > 0 && strspn(digits, hex ? "0123456789abcdefABCDEF" : "0123456789") == length;
+}
+
 static bool bind_integer(const value_binding *binding, lilac_scalar scalar, uint64_t *result) {
     const uint32_t bits = lilac_scalar_bits(scalar);
     const char *string = binding->value;
@@ -117,9 +149,8 @@ static bool bind_integer(const value_binding *binding, lilac_scalar scalar, uint
         magnitude = 1;
     } else if (scalar == LILAC_I1 && strcmp(string, "false") == 0) {
         magnitude = 0;
-    } else if (strspn(string + negative, "0123456789abcdefABCDEFxX") != strlen(string + negative) ||
-               string[negative] < '0' || string[negative] > '9') {
-        return argument_refuse(binding, 0, "argument-type", "'%s' is no integer", string);
+    } else if (!is_spelt_as_integer(string + negative)) {
+        return refuse_spelling(binding);
     } else if (!read_magnitude(string + negative, &magnitude)) {
         return argument_refuse(binding, 0, "argument-range", "'%s' does not fit %s", string,
                                lilac_scalar_name(scalar));
