@@ -49,9 +49,9 @@ typedef struct lilac_ptx_options {
 /* Appends the module's PTX to `out`. The module must be one that lilac_simt_verify accepts. False,
  * with `out` as it was and a diagnostic of id `unsupported-on-target`, for what the device's PTX
  * does not have: an operation of a type (division of f16, say), f8_pack before sm_89, clusters
- * before sm_90, a launch shape or a name that PTX cannot say, more than 32,764 bytes of parameters, a
- * device that is not NVIDIA's; and with the id `ptx-version` where the module needs a newer PTX ISA
- * version than the options allow. Linear in the number of instructions, about 50 ns each. */
+ * before sm_90, a launch shape or a name that PTX cannot say, more than 32,764 bytes of parameters,
+ * a device that is not NVIDIA's; and with the id `ptx-version` where the module needs a newer PTX
+ * ISA version than the options allow. Linear in the number of instructions, about 50 ns each. */
 LILAC_API LILAC_MUST_USE bool lilac_ptx_write(lilac_text *out, const lilac_simt_module *module,
                                               const lilac_ptx_options *options);
 

@@ -192,9 +192,10 @@ LILAC_API LILAC_MUST_USE lilac_gpu_kernel *lilac_gpu_load(lilac_gpu *gpu, lilac_
                                                           const lilac_compilation *compilation,
                                                           const char *name,
                                                           const lilac_gpu_load_options *options);
-/* The newest PTX ISA version, times ten, that the compiler which these options choose reads (NULL: the
- * driver's): what lilac_options.newest_ptx is for. 0 when a ptxas does not say its version. */
-LILAC_API uint32_t lilac_gpu_newest_ptx(const lilac_gpu *gpu, const lilac_gpu_load_options *options);
+/* The newest PTX ISA version, times ten, that the compiler which these options choose reads (NULL:
+ * the driver's): what lilac_options.newest_ptx is for. 0 when a ptxas does not say its version. */
+LILAC_API uint32_t lilac_gpu_newest_ptx(const lilac_gpu *gpu,
+                                        const lilac_gpu_load_options *options);
 /* NULL: nothing. */
 LILAC_API void lilac_gpu_unload(lilac_gpu_kernel *kernel);
 LILAC_API const lilac_gpu_kernel_facts *lilac_gpu_kernel_facts_get(const lilac_gpu_kernel *kernel);
@@ -251,8 +252,8 @@ LILAC_API LILAC_MUST_USE bool lilac_gpu_time(lilac_gpu_kernel *kernel, lilac_con
  * /usr/local/cuda/bin. A set $LILAC_PTXAS counts alone. False, `path` empty, when it is nowhere. */
 LILAC_API bool lilac_ptxas_find(lilac_text *path);
 
-/* The CUDA release of a ptxas, as `ptxas --version` prints it: major · 1000 + minor · 10. `path` NULL:
- * as found. 0 when there is none, or it does not print one. */
+/* The CUDA release of a ptxas, as `ptxas --version` prints it: major · 1000 + minor · 10. `path`
+ * NULL: as found. 0 when there is none, or it does not print one. */
 LILAC_API uint32_t lilac_ptxas_version(const char *path);
 
 /* Runs ptxas over PTX text: `cubin` becomes the machine code, `log` what ptxas said (registers and

@@ -45,8 +45,8 @@
 #undef COSTS
 
 static const lilac_arch devices[] = {
-#define DEVICE(name_, vendor_, capability_, ptx_, assembly_, warp_, banks_, bank_bytes_, shared_, registers_, \
-               warps_, resident_, vector_, sector_, costs_, features_, description_)               \
+#define DEVICE(name_, vendor_, capability_, ptx_, assembly_, warp_, banks_, bank_bytes_, shared_,  \
+               registers_, warps_, resident_, vector_, sector_, costs_, features_, description_)   \
     {                                                                                              \
         .name = name_,                                                                             \
         .description = description_,                                                               \

@@ -118,8 +118,9 @@ lilac_simt_value lilac_lower_select(lilac_lowering *l, lilac_simt_value conditio
 /* Between f16, bf16, f32 and f64, rounded once. */
 lilac_simt_value lilac_lower_convert(lilac_lowering *l, lilac_simt_value value,
                                      lilac_simt_type type, lilac_rounding rounding);
-/* Conversions of 8-bit floats by integer instructions (f8.c): two of them, packed into an i16, to an
- * f16x2; an f32 to an i8, rounded to nearest even and saturating. `scalar` is f8E4M3FN or f8E5M2. */
+/* Conversions of 8-bit floats by integer instructions (f8.c): two of them, packed into an i16, to
+ * an f16x2; an f32 to an i8, rounded to nearest even and saturating. `scalar` is f8E4M3FN or
+ * f8E5M2. */
 lilac_simt_value lilac_lower_f8_unpack(lilac_lowering *l, lilac_scalar scalar,
                                        lilac_simt_value pair);
 lilac_simt_value lilac_lower_f8_round(lilac_lowering *l, lilac_scalar scalar,

@@ -80,7 +80,10 @@ def ptxas_of(make_cubin: Any, architecture: int, path: Optional[str], key: str) 
         release = _release(path, key)
     else:
         get = make_cubin.__globals__.get("get_ptxas")
-        tool = get(architecture) if get is not None else None
+        try:
+            tool = get(architecture) if get is not None else None
+        except (TypeError, RuntimeError):  # another signature, or no ptxas: Triton says so when it runs it
+            tool = None
         path, release = getattr(tool, "path", "ptxas"), getattr(tool, "version", None)
     if release is None:
         return str(path), None

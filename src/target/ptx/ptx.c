@@ -355,9 +355,8 @@ static void put_constants(lilac_ptx_emitter *e) {
 static uint64_t parameter_bytes(const lilac_simt_kernel *kernel) {
     uint64_t bytes = 0;
     for (uint32_t k = 0; k <= kernel->parameter_count; k++) {
-        uint32_t size = k < kernel->parameter_count
-                            ? lilac_simt_type_bits(kernel->parameters[k].type) / 8
-                            : 8;
+        uint32_t size =
+            k < kernel->parameter_count ? lilac_simt_type_bits(kernel->parameters[k].type) / 8 : 8;
         size = size == 0 ? 1 : size; /* i1 */
         bytes = (bytes + size - 1) / size * size + size;
     }
