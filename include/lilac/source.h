@@ -48,7 +48,8 @@ typedef enum lilac_location_kind {
     LILAC_LOCATION_FILE,     /* name:line:column */
     LILAC_LOCATION_NAME,     /* "name"(a) */
     LILAC_LOCATION_CALLSITE, /* callsite(a at b): a inlined at b */
-    LILAC_LOCATION_FUSED     /* fused[list] */
+    LILAC_LOCATION_FUSED,    /* fused[list] */
+    LILAC_LOCATION_TEXT /* no user's line: byte `column` of source `line`, for diagnostics only */
 } lilac_location_kind;
 
 typedef struct lilac_location_info {
@@ -69,6 +70,13 @@ LILAC_API const lilac_location_info *lilac_location_look(const lilac_context *co
  * the first that has one. False when there is none. */
 LILAC_API bool lilac_location_file(const lilac_context *context, lilac_location location,
                                    lilac_name *file, uint32_t *line, uint32_t *column);
+
+/* The location of a place in a text that the library read, for what has no line of the user's. It
+ * is printed nowhere; a diagnostic at it has that place. A position that is nowhere gives 0. */
+LILAC_API lilac_location lilac_location_of_text(lilac_context *context, lilac_position position);
+/* The place that it is of; false: the location is of another kind. */
+LILAC_API bool lilac_location_text(const lilac_context *context, lilac_location location,
+                                   lilac_position *position);
 
 /* ---- diagnostics ------------------------------------------------------------------------ */
 
@@ -98,6 +106,11 @@ LILAC_API void lilac_warning(lilac_context *context, lilac_position position,
 LILAC_API void lilac_note(lilac_context *context, lilac_position position, lilac_location location,
                           const char *format, ...) LILAC_PRINTF(4, 5);
 
+/* A check of the library's own work failed: the errors recorded after `last` (NULL: all there are)
+ * become notes of one error `internal-error`, which asks the user to report it. */
+LILAC_API void lilac_internal_error(lilac_context *context, const lilac_diagnostic *last,
+                                    lilac_position position, const char *format, ...)
+    LILAC_PRINTF(4, 5);
 /* Errors since the context was made or its diagnostics were reset, those not recorded included. */
 LILAC_API uint32_t lilac_error_count(const lilac_context *context);
 /* The recorded diagnostics, oldest first, linked by next. */

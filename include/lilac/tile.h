@@ -35,6 +35,7 @@ typedef enum lilac_tile_type_kind {
     LILAC_TILE_TENSOR,     /* tensor<shape x element, layout>; element is a scalar or a pointer */
     LILAC_TILE_DESCRIPTOR, /* !tt.tensordesc<tensor<…>>; element is the tensor */
     LILAC_TILE_TOKEN,      /* !ttg.async.token */
+    LILAC_TILE_INTEGER,    /* an integer that is no lilac_scalar, as i7: pointers may have it */
     LILAC_TILE_MEMDESC     /* !ttg.memdesc<shape x element, layout, space, mutable, allocation> */
 } lilac_tile_type_kind;
 
@@ -43,6 +44,7 @@ typedef struct lilac_tile_type {
     lilac_scalar scalar;                   /* of a scalar, or of a tensor or memory of scalars */
     const struct lilac_tile_type *element; /* pointer: pointee; tensor, memory: its element type */
     uint32_t address_space;                /* pointers: 1 is global */
+    uint32_t width;                        /* LILAC_TILE_INTEGER: bits */
     char sign;                             /* of a descriptor's integers: 's', 'u', or 0: none */
     uint32_t rank;
     const int64_t *shape;
@@ -332,6 +334,9 @@ LILAC_API lilac_tile_movement lilac_tile_movement_of(const lilac_tile_op *op);
 /* Must values that do not change in the loop be computed in it? So says
  * {llvm.loop_annotation = #llvm.loop_annotation<licm = #llvm.loop_licm<disable = true>>}. */
 LILAC_API bool lilac_tile_keeps_invariants(const lilac_tile_op *loop);
+/* Where the operation was read; for one that a pass made, where the operation before it was read,
+ * or the one around it. */
+LILAC_API lilac_position lilac_tile_position(const lilac_tile_op *op);
 /* Gives every value of a function a dense id. */
 LILAC_API void lilac_tile_number(lilac_tile_function *function);
 /* Visits every op of a region and of the regions inside, parents before children, in order. */

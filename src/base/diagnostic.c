@@ -95,6 +95,8 @@ static const char *format_text(lilac_context *context, const char *format, va_li
 
 static void record(lilac_context *context, lilac_severity severity, lilac_position position,
                    lilac_location location, const char *id, const char *format, va_list arguments) {
+    if (position.source == 0)
+        (void)lilac_location_text(context, location, &position);
     if (severity == LILAC_ERROR)
         context->errors++;
     if (context->recorded == MOST_DIAGNOSTICS)
@@ -139,6 +141,8 @@ void lilac_note(lilac_context *context, lilac_position position, lilac_location 
                 const char *format, ...) {
     if (!context->last)
         return;
+    if (position.source == 0)
+        (void)lilac_location_text(context, location, &position);
     va_list arguments;
     va_start(arguments, format);
     lilac_diagnostic *note = lilac_arena_new(context->arena, lilac_diagnostic);
@@ -152,6 +156,30 @@ void lilac_note(lilac_context *context, lilac_position position, lilac_location 
     while (*link)
         link = (const lilac_diagnostic **)&(*link)->next;
     *link = note;
+}
+
+void lilac_internal_error(lilac_context *context, const lilac_diagnostic *last,
+                          lilac_position position, const char *format, ...) {
+    const lilac_diagnostic *rest = last ? last->next : context->first;
+    context->last = (lilac_diagnostic *)(uintptr_t)last;
+    if (last)
+        context->last->next = NULL;
+    else
+        context->first = NULL;
+    for (const lilac_diagnostic *at = rest; at; at = at->next) {
+        context->recorded--;
+        context->errors -= at->severity == LILAC_ERROR;
+    }
+    va_list arguments;
+    va_start(arguments, format);
+    record(context, LILAC_ERROR, position, 0, "internal-error", format, arguments);
+    va_end(arguments);
+    lilac_note(context, (lilac_position){0}, 0,
+               "this is an error of lilac, not of the program: please report it, with the program");
+    const lilac_diagnostic **link = &context->last->notes;
+    while (*link)
+        link = (const lilac_diagnostic **)(uintptr_t) & (*link)->next;
+    *link = rest;
 }
 
 uint32_t lilac_error_count(const lilac_context *context) {

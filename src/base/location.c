@@ -78,6 +78,7 @@ bool lilac_location_file(const lilac_context *context, lilac_location location, 
     const lilac_location_info *info = lilac_location_look(context, location);
     switch (info->kind) {
     case LILAC_LOCATION_UNKNOWN:
+    case LILAC_LOCATION_TEXT:
         return false;
     case LILAC_LOCATION_FILE:
         *file = info->name;
@@ -97,4 +98,20 @@ bool lilac_location_file(const lilac_context *context, lilac_location location, 
         return false;
     }
     return false;
+}
+
+lilac_location lilac_location_of_text(lilac_context *context, lilac_position position) {
+    if (position.source == 0)
+        return 0;
+    return lilac_location_get(context, &(lilac_location_info){.kind = LILAC_LOCATION_TEXT,
+                                                              .line = position.source,
+                                                              .column = position.offset});
+}
+
+bool lilac_location_text(const lilac_context *context, lilac_location location,
+                         lilac_position *position) {
+    const lilac_location_info *info = lilac_location_look(context, location);
+    if (info->kind == LILAC_LOCATION_TEXT)
+        *position = (lilac_position){info->line, info->column};
+    return info->kind == LILAC_LOCATION_TEXT;
 }

@@ -192,14 +192,23 @@ static bool run_pass(const pass_row *pass, pipeline *run) {
     return true;
 }
 
+/* What the text says wrong is found by the pass `verify`; what is found here, a pass did wrong. */
 static bool check_after(const pass_row *pass, const pipeline *run) {
-    if (pass->step == verify_source) {
-        return true; /* has just been done */
+    if (pass->step == read_source || pass->step == verify_source || run->written) {
+        return true; /* verify comes next, or has just been */
     }
-    if (run->result->simt != NULL) {
-        return run->written || lilac_simt_verify(run->result->simt);
+    lilac_context *context = run->result->context;
+    const lilac_diagnostic *last = lilac_diagnostics(context);
+    while (last != NULL && last->next != NULL) {
+        last = last->next;
     }
-    return lilac_tile_verify(run->result->tile, run->layouts);
+    if (run->result->simt != NULL ? lilac_simt_verify(run->result->simt)
+                                  : lilac_tile_verify(run->result->tile, run->layouts)) {
+        return true;
+    }
+    lilac_internal_error(context, last, (lilac_position){run->source, 0},
+                         "the program is not well-formed after the pass '%s'", pass->name);
+    return false;
 }
 
 static void print_after(const pass_row *pass, const pipeline *run) {

@@ -179,8 +179,8 @@ static bool is_covered(const lilac_tile_type *type) {
 
 static void check(assignment *a, const lilac_tile_op *op, layout_rule rule) {
     if (rule == RULE_REFUSED) {
-        lilac_error(a->module->context, op->position, op->location, "unsupported-operation",
-                    "'%s' on tensors has no layout rule yet",
+        lilac_error(a->module->context, lilac_tile_position(op), op->location,
+                    "unsupported-operation", "'%s' on tensors has no layout rule yet",
                     lilac_tile_op_info_get(op->code)->name);
         a->failed = true;
         return;
@@ -188,7 +188,7 @@ static void check(assignment *a, const lilac_tile_op *op, layout_rule rule) {
     for (uint32_t i = 0; i < op->result_count; i++) {
         if (is_covered(op->results[i].type))
             continue;
-        lilac_error(a->module->context, op->position, op->location, "shape",
+        lilac_error(a->module->context, lilac_tile_position(op), op->location, "shape",
                     "no layout covers a tensor of this shape: every dimension must be a power of "
                     "two, and all together at most 2^40 elements");
         a->failed = true;
@@ -411,7 +411,8 @@ static bool assign(lilac_tile_function *function, const lilac_target *target, bo
     tally t = {0};
     count(&t, function->body);
     if (t.with_layout > 0 && t.without > 0) {
-        lilac_error(function->module->context, t.odd->position, t.odd->location, "mixed-layouts",
+        lilac_error(function->module->context, lilac_tile_position(t.odd), t.odd->location,
+                    "mixed-layouts",
                     "some tensors of the function have a layout and some have none");
         return false;
     }

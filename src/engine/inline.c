@@ -34,7 +34,8 @@ typedef struct inlining {
 
 static bool refuse(inlining *n, const lilac_tile_op *call, const char *id, const char *what) {
     const lilac_tile_attribute *callee = lilac_tile_find(&call->attributes, "callee");
-    lilac_error(n->module->context, call->position, call->location, id, "the function '@%s' %s",
+    lilac_error(n->module->context, lilac_tile_position(call), call->location, id,
+                "the function '@%s' %s",
                 callee != NULL && callee->text != NULL ? callee->text : "?", what);
     n->failed = true;
     return false;
@@ -168,7 +169,8 @@ static bool check_depth(inlining *n, const lilac_tile_op *call, entry *caller, e
     callee->depth = callee->depth ? callee->depth : depth_of(callee->function->body);
     uint32_t depth = depth_at(call) + callee->depth - 1;
     if (depth > n->deepest) {
-        lilac_error(n->module->context, call->position, call->location, "nested-too-deep",
+        lilac_error(n->module->context, lilac_tile_position(call), call->location,
+                    "nested-too-deep",
                     "with the body of '@%s' here, regions nest %u deep; %u levels are the most for "
                     "the stack of this thread",
                     callee->function->name, depth, n->deepest);

@@ -54,7 +54,8 @@ typedef struct rewriting {
 #define LOOK_AHEAD 6
 
 static bool refuse(rewriting *r, const lilac_tile_op *op) {
-    lilac_error(r->a->module->context, op->position, op->location, "unsupported-operation",
+    lilac_error(r->a->module->context, lilac_tile_position(op), op->location,
+                "unsupported-operation",
                 "'%s' has no layout for its operand that makes it a renaming here",
                 lilac_tile_op_info_get(op->code)->name);
     r->a->failed = true;

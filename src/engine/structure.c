@@ -59,8 +59,9 @@ typedef struct outcome {
 
 static void refuse(structuring *s, const lilac_tile_op *op, const char *why) {
     if (!s->failed) {
-        lilac_error(s->module->context, op->position, op->location, "unsupported-control-flow",
-                    "'%s' cannot be compiled: %s", lilac_tile_op_info_get(op->code)->name, why);
+        lilac_error(s->module->context, lilac_tile_position(op), op->location,
+                    "unsupported-control-flow", "'%s' cannot be compiled: %s",
+                    lilac_tile_op_info_get(op->code)->name, why);
     }
     s->failed = true;
 }

@@ -12,7 +12,8 @@
 bool lilac_lower_refuse(lilac_lowering *l, const char *id, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    lilac_position position = l->op != NULL ? l->op->position : l->function->position;
+    lilac_position position = l->op != NULL ? lilac_tile_position(l->op) : (lilac_position){0};
+    position = position.source != 0 ? position : l->function->position;
     lilac_location location = l->op != NULL ? l->op->location : l->function->location;
     lilac_verror(l->context, position, location, id, format, arguments);
     va_end(arguments);
@@ -497,7 +498,9 @@ static void name_results(lilac_lowering *l, const lilac_tile_op *op) {
 const lilac_tile_op *lilac_lower_block(lilac_lowering *l, const lilac_tile_block *block) {
     for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
         l->op = op;
-        l->builder.location = op->location;
+        l->builder.location = op->location != 0
+                                  ? op->location
+                                  : lilac_location_of_text(l->context, lilac_tile_position(op));
         if (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_TERMINATOR) {
             if (op->successor_count != 0) {
                 (void)lilac_lower_unsupported(l, "only structured control flow is");
@@ -536,6 +539,7 @@ static bool lower_parameters(lilac_lowering *l) {
         parameter->is_pointer = tile->type->kind == LILAC_TILE_POINTER;
         int64_t alignment =
             lilac_tile_find_integer(&function->parameter_attributes[i], "tt.divisibility", 1);
+        alignment &= -alignment; /* the greatest power of two that divides it */
         parameter->alignment = parameter->is_pointer && alignment > 0 && alignment <= INT32_MAX
                                    ? (uint32_t)alignment
                                    : 1;
@@ -558,9 +562,11 @@ static bool lower_function(lilac_simt_module *module, lilac_tile_function *funct
     l.values = lilac_arena_array(l.arena, lilac_lower_value, function->value_count);
     l.kernel = lilac_simt_kernel_create(module, function->name, function->parameter_count,
                                         target->num_warps, target->num_ctas);
-    l.kernel->location = function->location;
+    l.kernel->location = function->location != 0
+                             ? function->location
+                             : lilac_location_of_text(l.context, function->position);
     lilac_simt_builder_init(&l.builder, l.kernel);
-    l.builder.location = function->location;
+    l.builder.location = l.kernel->location;
     lilac_lower_find_scalars(&l);
     bool done = lilac_lower_place_memory(&l) && lower_parameters(&l);
     const lilac_tile_op *end = done ? lilac_lower_block(&l, function->body->first) : NULL;

@@ -121,6 +121,13 @@ bool lilac_lower_pointer(lilac_lowering *l, const lilac_tile_op *op) {
         !lilac_lower_align(l, offset, result->view, &from_offset)) {
         return false;
     }
+    const lilac_tile_type *pointee = lilac_tile_element(result->type)->element;
+    if (pointee->kind == LILAC_TILE_INTEGER) {
+        return lilac_lower_refuse(l, "unsupported-type",
+                                  "pointers to integers of %u bits do not advance: their elements "
+                                  "have 1, 8, 16, 32, 64 or 128",
+                                  pointee->width);
+    }
     uint32_t size = pointee_bytes(result->type);
     /* 64-bit sums may be taken apart whatever they wrap to, narrower ones only when they do not. */
     bool apart = offset->offsets != NULL && (offset->simt == LILAC_SIMT_I64 || offset->exact);

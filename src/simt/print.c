@@ -479,10 +479,17 @@ static void put_line(printer *p, const lilac_simt_instruction *i) {
 
 static void put_body(printer *p, const lilac_simt_body *body, uint32_t depth);
 
-static bool only_ends(const lilac_simt_body *body) {
+/* Are both written alike? Places in texts are not written. */
+static bool same_location(const printer *p, lilac_location a, lilac_location b) {
+    lilac_position text;
+    return a == b || ((a == 0 || lilac_location_text(p->context, a, &text)) &&
+                      (b == 0 || lilac_location_text(p->context, b, &text)));
+}
+
+static bool only_ends(const printer *p, const lilac_simt_body *body) {
     const lilac_simt_instruction *end = body->first;
     return end != NULL && end->next == NULL && end->code == LILAC_SIMT_OP_YIELD &&
-           end->operand_count == 0 && end->location == body->parent->location;
+           end->operand_count == 0 && same_location(p, end->location, body->parent->location);
 }
 
 static void put_instruction(printer *p, const lilac_simt_instruction *i, uint32_t depth) {
@@ -491,7 +498,7 @@ static void put_instruction(printer *p, const lilac_simt_instruction *i, uint32_
     for (uint32_t k = 0; k < i->body_count; k++) {
         const lilac_simt_body *body = i->bodies[k];
         if (k > 0 && i->code == LILAC_SIMT_OP_IF) {
-            if (only_ends(body)) {
+            if (only_ends(p, body)) {
                 break;
             }
             put(p, " else");

@@ -314,9 +314,11 @@ static bool read_instruction(reader *r, lilac_simt_body *body) {
             return false;
         }
     }
+    lilac_position position = lilac_scanner_position(&r->scanner);
     if (!read_opcode(r, &like.code)) {
         return false;
     }
+    like.location = lilac_location_of_text(r->context, position); /* unless there is loc(…) */
     return lilac_simt_has_trait(like.code, LILAC_SIMT_REGIONS)
                ? read_structured(r, body, &like, first_result)
                : read_plain(r, body, &like, first_result);

@@ -263,12 +263,13 @@ struct tile_reader {
     tile_table values;                                     /* name → struct binding */
     tile_table functions, encoding_names;                  /* to refuse second definitions */
     tile_table llvm_names; /* name of an alias → text of its attribute of the LLVM dialect */
-    lilac_name *log; /* names defined, in order, so that a scope can be undone */
+    lilac_name *log;       /* names defined, in order, so that a scope can be undone */
     uint32_t log_count, log_capacity;
     struct tile_label *labels; /* blocks of the regions now open */
     uint32_t label_count, label_capacity, label_base;
     lilac_tile_function **function_end;
-    tile_table locations; /* alias name → struct location_alias */
+    tile_table locations;                /* alias name → struct location_alias */
+    struct tile_location_alias *aliases; /* those definitions, the last one first */
     struct tile_pending *pending, **pending_end, *pending_last;
     bool failed; /* a use of a value whose definition was wrong: fail without a word */
     bool bad;    /* something was wrong */
@@ -314,6 +315,9 @@ void tile_resolve_locations(tile_reader *reader);
  * function's: they are kept there, and names may be missing, which `unnamed` then says. */
 bool tile_read_arguments(tile_reader *reader, lilac_tile_block *block,
                          lilac_tile_attributes **attributes, bool *unnamed);
+/* Parameters have attributes of dialects only, as in MLIR. */
+bool tile_check_parameter_attributes(tile_reader *reader, const lilac_tile_attributes *attributes,
+                                     lilac_position position);
 /* Goes from the bad operation that began at `begin` to the next one: past where the error is, with
  * no bracket of the bad one open, at the beginning of a line or at the "}" of the block. */
 void tile_skip_operation(tile_reader *reader, uint32_t begin);

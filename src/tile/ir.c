@@ -457,10 +457,18 @@ void lilac_tile_number(lilac_tile_function *function) {
     function->value_count = function->body ? number_region(function->body, 0) : 0;
 }
 
+lilac_position lilac_tile_position(const lilac_tile_op *op) {
+    while (op && op->position.source == 0) {
+        const lilac_tile_block *block = op->parent;
+        op = op->previous ? op->previous : block && block->parent ? block->parent->parent : NULL;
+    }
+    return op ? op->position : (lilac_position){0};
+}
+
 void tile_op_error(const lilac_tile_module *module, const lilac_tile_op *op, const char *id,
                    const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    lilac_verror(module->context, op->position, op->location, id, format, arguments);
+    lilac_verror(module->context, lilac_tile_position(op), op->location, id, format, arguments);
     va_end(arguments);
 }

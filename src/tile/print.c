@@ -272,6 +272,7 @@ static void print_location_definition(tile_printer *printer, lilac_location loca
     lilac_text *out = printer->out;
     switch (info->kind) {
     case LILAC_LOCATION_UNKNOWN:
+    case LILAC_LOCATION_TEXT:
         lilac_text_puts(out, "unknown");
         return;
     case LILAC_LOCATION_FILE:

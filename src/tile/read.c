@@ -151,6 +151,17 @@ lilac_tile_block *tile_use_label(tile_reader *reader, lilac_name name, lilac_pos
     return found->block;
 }
 
+bool tile_check_parameter_attributes(tile_reader *reader, const lilac_tile_attributes *attributes,
+                                     lilac_position position) {
+    for (uint32_t i = 0; i < attributes->count; i++)
+        if (!strchr(attributes->list[i].name, '.'))
+            return tile_fail(reader, position, "bad-attribute",
+                             "attribute '%s' of a parameter is of no dialect: its name needs a "
+                             "prefix, as 'tt.%s'",
+                             attributes->list[i].name, attributes->list[i].name);
+    return true;
+}
+
 bool tile_read_arguments(tile_reader *reader, lilac_tile_block *block,
                          lilac_tile_attributes **attributes, bool *unnamed) {
     lilac_scanner *scan = &reader->scan;
@@ -177,7 +188,9 @@ bool tile_read_arguments(tile_reader *reader, lilac_tile_block *block,
                                                           name ? tile_kept_name(name) : NULL, 0);
         lilac_tile_attributes own = {0};
         if (attributes) {
-            if (!tile_read_dictionary(reader, &own))
+            lilac_position place = lilac_scanner_position(&reader->scan);
+            if (!tile_read_dictionary(reader, &own) ||
+                !tile_check_parameter_attributes(reader, &own, place))
                 return false;
             if (value->index == capacity) {
                 capacity = capacity ? capacity * 2 : 8;

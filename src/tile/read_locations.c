@@ -10,7 +10,8 @@
 
 enum { MAX_LOCATION_DEPTH = 200 };
 
-typedef struct location_alias {
+typedef struct tile_location_alias {
+    struct tile_location_alias *next;
     uint32_t offset; /* of what is in loc( ) */
     enum { UNREAD, READING, DONE } state;
     lilac_location location;
@@ -55,6 +56,8 @@ bool tile_define_location(tile_reader *reader, lilac_name name) {
         return tile_fail(reader, position, "redefinition", "'#%s' is defined twice", name);
     location_alias *alias = lilac_arena_new(reader->scratch, location_alias);
     alias->offset = scan->offset;
+    alias->next = reader->aliases;
+    reader->aliases = alias;
     *slot = alias;
     return skip_parenthesized(scan);
 }
@@ -193,6 +196,25 @@ static bool read_location(tile_reader *reader, lilac_location *location, uint32_
     return true;
 }
 
+/* Definitions that nothing uses must be right as well. */
+static void check_unused(tile_reader *reader) {
+    location_alias *previous = NULL;
+    for (location_alias *alias = reader->aliases, *next; alias; alias = next) {
+        next = alias->next; /* the last comes first: in the order of the text then */
+        alias->next = previous;
+        previous = alias;
+    }
+    for (location_alias *alias = previous; alias; alias = alias->next) {
+        if (alias->state != UNREAD)
+            continue;
+        alias->state = READING;
+        lilac_scanner_seek(&reader->scan, alias->offset);
+        if (read_location(reader, &alias->location, 1) && !lilac_scanner_is(&reader->scan, ')'))
+            (void)lilac_scanner_expected(&reader->scan, "')'");
+        alias->state = DONE;
+    }
+}
+
 void tile_resolve_locations(tile_reader *reader) {
     lilac_scanner *scan = &reader->scan;
     for (struct tile_pending *use = reader->pending; use; use = use->next) {
@@ -206,4 +228,5 @@ void tile_resolve_locations(tile_reader *reader) {
         if (read_location(reader, use->slot, 0) && !lilac_scanner_is(scan, ')'))
             (void)lilac_scanner_expected(scan, "')'");
     }
+    check_unused(reader);
 }

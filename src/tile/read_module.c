@@ -137,6 +137,9 @@ static bool set_parameters(tile_reader *reader, lilac_tile_function *function,
         for (uint32_t k = 0; own->kind == LILAC_TILE_ATTR_DICTIONARY && k < own->count; k++)
             tile_attribute_append(module->arena, &function->parameter_attributes[i],
                                   &own->elements[k]);
+        if (!tile_check_parameter_attributes(reader, &function->parameter_attributes[i],
+                                             function->position))
+            return false;
     }
     return true;
 }

@@ -95,7 +95,11 @@ static const lilac_tile_type *read_tensor(tile_reader *reader, lilac_position po
     if (!element)
         return NULL;
     if (element->kind != LILAC_TILE_SCALAR && element->kind != LILAC_TILE_POINTER) {
-        (void)tile_fail(reader, at, "bad-type", "a tensor's elements are numbers or pointers");
+        if (element->kind == LILAC_TILE_INTEGER)
+            (void)tile_fail(reader, at, "unsupported-type", "tensors of '%s' are not supported",
+                            tile_type_text(reader->module, element));
+        else
+            (void)tile_fail(reader, at, "bad-type", "a tensor's elements are numbers or pointers");
         return NULL;
     }
     lilac_layout layout;
@@ -181,6 +185,30 @@ static const lilac_tile_type *unknown_type(tile_reader *reader) {
     return NULL;
 }
 
+/* i7, i48, …: integers that no operation computes with. The widest is MLIR's. */
+static const lilac_tile_type *read_integer(tile_reader *reader, const char *word, uint32_t length,
+                                           char sign) {
+    enum { WIDEST = (1 << 24) - 1 };
+    uint32_t width = 0;
+    for (uint32_t i = 1; i < length; i++) {
+        bool digit = word[i] >= (i == 1 ? '1' : '0') && word[i] <= '9';
+        if (word[0] != 'i' || !digit)
+            return unknown_type(reader);
+        width = width * 10 + (uint32_t)(word[i] - '0');
+        if (width > WIDEST) {
+            (void)tile_fail(reader, lilac_scanner_position(&reader->scan), "bad-type",
+                            "an integer of more than %d bits", WIDEST);
+            return NULL;
+        }
+    }
+    if (width == 0)
+        return unknown_type(reader);
+    lilac_scanner_next(&reader->scan);
+    return tile_type_intern(
+        reader->module,
+        &(lilac_tile_type){.kind = LILAC_TILE_INTEGER, .width = width, .sign = sign});
+}
+
 /* i32, f16, … and si8, ui8. */
 static const lilac_tile_type *read_scalar(tile_reader *reader) {
     lilac_scanner *scan = &reader->scan;
@@ -194,7 +222,7 @@ static const lilac_tile_type *read_scalar(tile_reader *reader) {
         length--;
     }
     if (!lilac_scalar_read(word, length, &scalar))
-        return unknown_type(reader);
+        return read_integer(reader, word, length, sign);
     lilac_scanner_next(scan);
     if (!sign)
         return lilac_tile_scalar(reader->module, scalar);

@@ -106,8 +106,8 @@ static bool same_sizes(const int64_t *a, const int64_t *b, uint32_t count) {
 
 static bool same_type(const lilac_tile_type *a, const lilac_tile_type *b) {
     return a->kind == b->kind && a->scalar == b->scalar && a->sign == b->sign &&
-           a->rank == b->rank && a->address_space == b->address_space && a->element == b->element &&
-           a->layout == b->layout && a->is_mutable == b->is_mutable &&
+           a->width == b->width && a->rank == b->rank && a->address_space == b->address_space &&
+           a->element == b->element && a->layout == b->layout && a->is_mutable == b->is_mutable &&
            a->is_tensor_memory == b->is_tensor_memory && a->alloc_rank == b->alloc_rank &&
            same_sizes(a->shape, b->shape, a->rank) &&
            same_sizes(a->alloc_shape, b->alloc_shape, a->alloc_rank);
@@ -489,6 +489,13 @@ void lilac_tile_print_type(lilac_text *out, const lilac_tile_type *type) {
     case LILAC_TILE_MEMDESC:
         print_memory(out, type);
         break;
+    case LILAC_TILE_INTEGER:
+        lilac_text_printf(out, "%.1si%u",
+                          type->sign == 's'   ? "s"
+                          : type->sign == 'u' ? "u"
+                                              : "",
+                          type->width);
+        return;
     case LILAC_TILE_TOKEN:
         lilac_text_puts(out, "!ttg.async.token");
         return;

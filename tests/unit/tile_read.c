@@ -377,7 +377,7 @@ static void several_errors_in_one_run(void **state) {
                                     "^bb0(%y: f32):\n"
                                     "  tt.mystery.return %y : f32\n"
                                     "}) : (tensor<8xf32>) -> f32\n"
-                                    "%l = arith.addi %i, %i : i33" TAIL;
+                                    "%l = arith.addi %i, %i : f33" TAIL;
     static const struct {
         const char *id;
         uint32_t line;

@@ -258,7 +258,9 @@ void lilac_ptx_body(lilac_ptx_emitter *e, const lilac_simt_body *body) {
     if (border != NULL && !lilac_ptx_takes_borders(e->kernel))
         border = NULL;
     for (const lilac_simt_instruction *i = body->first; i != body->last; i = i->next) {
-        if (lines && i->location && i->location != e->location && i->code != LILAC_SIMT_OP_CONST)
+        lilac_position text;
+        if (lines && i->location && i->location != e->location && i->code != LILAC_SIMT_OP_CONST &&
+            !lilac_location_text(e->module->context, i->location, &text))
             source_line(e, i->location);
         e->at = i->location;
         instruction(e, i);
