@@ -109,18 +109,18 @@ def test_unknown_device(capability):
 def test_too_much_shared_memory():
     """Is Triton's exception too, which names the kernel."""
     with lilac.triton.enabled(), pytest.raises(OutOfResources, match="shared memory") as caught:
-        kernels.gather.warmup(Pointer("fp32"), Pointer("i32"), Pointer("fp32"), 65536, grid=(1,), num_warps=32)
+        kernels.histogram.warmup(Pointer("i32"), Pointer("i32"), 65536, grid=(1,), num_warps=32)
     error = caught.value
     assert isinstance(error, lilac.CompilationError) and error.ids == ["too-much-shared-memory"]
-    assert "'gather'" in str(error) and error.required > error.limit == 232448
+    assert "'histogram'" in str(error) and error.required > error.limit == 232448
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
 def test_autotuner_goes_on():
     """… so that the autotuner leaves out what the device has not the memory for."""
     lilac.triton.enable()
-    kernels.tuned_gather.run(Pointer("fp32"), Pointer("i32"), Pointer("fp32"), grid=(1,), warmup=False)
-    (best,) = kernels.tuned_gather.cache.values()
+    kernels.tuned_histogram.run(Pointer("i32"), Pointer("i32"), grid=(1,), warmup=False)
+    (best,) = kernels.tuned_histogram.cache.values()
     assert best.kwargs["SIZE"] == 1024
 
 

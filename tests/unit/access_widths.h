@@ -10,6 +10,14 @@ static inline uint32_t narrower(uint32_t a, uint32_t b) {
     return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
+static inline bool is_made_of(const lilac_simt_kernel *kernel, const lilac_simt_instruction *i,
+                              const lilac_tile_op *op) {
+    lilac_position text;
+    return op->location != 0 ? i->location == op->location
+                             : lilac_location_text(kernel->module->context, i->location, &text) &&
+                                   text.offset == op->position.offset;
+}
+
 static inline uint32_t width_in(const lilac_simt_kernel *kernel, const lilac_simt_body *body,
                                 const lilac_tile_op *op) {
     bool load = op->code == LILAC_TILE_OP_TT_LOAD;
@@ -17,7 +25,7 @@ static inline uint32_t width_in(const lilac_simt_kernel *kernel, const lilac_sim
     for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
         for (uint32_t b = 0; b < i->body_count; b++)
             narrowest = narrower(narrowest, width_in(kernel, i->bodies[b], op));
-        if (i->code != code || i->location != op->location)
+        if (i->code != code || !is_made_of(kernel, i, op))
             continue;
         uint32_t bits = 0;
         for (uint32_t k = 0; load && k < i->result_count; k++)
