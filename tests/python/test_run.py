@@ -226,7 +226,7 @@ def test_traps_say_where():
     assert caught.value.ids == ["read-only"] and not frozen.any()
     with pytest.raises(lilac.SimulationError) as caught:
         lilac.run(copy("i32"), 1, None, x)
-    assert caught.value.ids == ["out-of-bounds"]
+    assert caught.value.ids == ["null-pointer"]
     empty = numpy.zeros(0, "int32")
     with pytest.raises(lilac.SimulationError):
         lilac.run(copy("i32"), 1, empty, x)
