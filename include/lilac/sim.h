@@ -120,8 +120,9 @@
  *     one place.
  *   - Not covered: buffers that the kernel does not write (by the parameters from which the addresses
  *     of its stores are computed) and read-only ones; what other launches and the host do; the order
- *     of the acquires that a run happened to take, where another order would have shown a race; which
- *     of more than 255 blocks that store one value in a place a load comes after.
+ *     of the acquires that a run happened to take, where another order would have shown a race; loads
+ *     of a place in which more than 255 blocks store one value; of the loads of a place by more than
+ *     64 blocks of a kernel that synchronises, those of the others.
  *
  * Refused before anything runs: what the verifier refuses, argument-count, grid-size,
  * buffer-overlap, unsupported-instruction (assembly, saturation, ballots of 64 lanes),

@@ -23,7 +23,7 @@ enum {
     PAGE_BYTES = 1 << LILAC_SIM_PAGE_BITS,
     MOST_SHIFT = 4,
     MOST_WRITERS = 255, /* other clusters' records of a set of writes, and of other sets */
-    MOST_PRECISE = 4095
+    MOST_PRECISE = 63
 };
 
 typedef struct node {
@@ -214,6 +214,11 @@ static bool stays(const visit *v, const lilac_sim_record *member, uint32_t *else
     return cluster_of(v, member) == cluster_of(v, &v->now) || (*elsewhere)++ < most;
 }
 
+/* So many wrote one value that the others are not kept. */
+static bool is_full(const lilac_sim_record *set) {
+    return set->block == LILAC_SIM_LISTED && set->epoch > MOST_WRITERS;
+}
+
 static void add(const visit *v, set_kind kind) {
     lilac_sim_record *set = set_at(v, kind), member;
     uint32_t elsewhere = 0, head = 0;
@@ -224,9 +229,13 @@ static void add(const visit *v, set_kind kind) {
         *set = v->now;
         return;
     }
+    if (kind == WRITES && is_full(set))
+        return;
     elsewhere = 0;
+    uint32_t count = 1;
     if (set->block != LILAC_SIM_LISTED) {
         head = new_node(v->page, *set, 0);
+        count++;
     } else {
         uint32_t next;
         for (uint32_t at = set->who; at; at = next) {
@@ -235,10 +244,11 @@ static void add(const visit *v, set_kind kind) {
             bool keeps = stays(v, &member, &elsewhere, most);
             v->page->nodes[at].next = keeps ? head : v->page->free_node;
             *(keeps ? &head : &v->page->free_node) = at;
+            count += keeps;
         }
     }
     head = new_node(v->page, v->now, head);
-    *set = (lilac_sim_record){.block = LILAC_SIM_LISTED, .who = head};
+    *set = (lilac_sim_record){.block = LILAC_SIM_LISTED, .epoch = count, .who = head};
 }
 
 /* ---- rules ------------------------------------------------------------------------------ */
@@ -271,15 +281,15 @@ static void check(visit *v, set_kind kind, bool only_writes) {
  * set is full it is not known who else wrote the value. */
 static void load_place(visit *v) {
     lilac_sim_record member, first = {0};
-    uint32_t members = 0;
-    for (uint32_t at = 0; next_member(v, WRITES, &at, &member); members++) {
+    bool known = !is_empty(v, WRITES) && !is_full(set_at(v, WRITES));
+    for (uint32_t at = 0; known && next_member(v, WRITES, &at, &member);) {
         if (lilac_sim_is_ordered(v->worker, &member, &v->now)) {
             first.block = 0;
             break;
         }
         first = first.block ? first : member;
     }
-    if (first.block && members < MOST_WRITERS)
+    if (first.block)
         race_with(v, &first);
     check(v, ATOMICS, true);
     add(v, READS);

@@ -35,7 +35,8 @@ struct lilac_sim_active;
 struct lilac_sim_memory;
 
 typedef struct lilac_sim_record {
-    uint32_t block; /* plus one; 0: none; LILAC_SIM_LISTED: who is the first node of a list */
+    uint32_t block; /* plus one; 0: none; LILAC_SIM_LISTED: who is the first node of a list,
+                       epoch their number */
     uint32_t epoch;
     uint32_t who; /* step << 11 | thread */
 } lilac_sim_record;
