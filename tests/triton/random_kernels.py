@@ -60,7 +60,7 @@ class Session:
 
         self.arguments = arguments
         self.front_end = FrontEnd()
-        self.rows = device_rows(arguments.source)
+        self.rows = device_rows(arguments.lilac)
         if arguments.device:
             self.rows = [row for row in self.rows if row[0] == arguments.device]
         self.failures = []

@@ -11,11 +11,11 @@ import numpy as np
 from program import expected, signature_of, source_of
 
 
-def device_rows(source):
-    """(name, lanes of a warp) of each row of the table of devices."""
-    with open(os.path.join(source, "src", "arch", "devices.def"), encoding="utf-8") as file:
-        rows = re.findall(r'^DEVICE\("(\w+)",\s*\w+,\s*\d+,\s*\d+,\s*(\d+),', file.read(), re.MULTILINE)
-    return [(name, int(lanes)) for name, lanes in rows]
+def device_rows(lilac):
+    """(name, lanes of a warp) of each device that the command knows."""
+    done = subprocess.run([lilac, "--list-devices"], stdout=subprocess.PIPE, text=True, check=True)
+    rows = [line.split() for line in done.stdout.splitlines()[1:]]
+    return [(row[0], int(row[1])) for row in rows]
 
 
 class Failure(Exception):
