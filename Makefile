@@ -30,10 +30,10 @@ check-asan:              ## the same under the address, undefined-behaviour and 
 	@cd build/asan && ctest --output-on-failure -j $(JOBS)
 
 bench: core              ## compile time beside ptxas, layout algebra, planner (GPU benchmarks: bench/README.md)
-	@cmake --build $(BUILD) -j $(JOBS) --target compile_time bench_layout bench_movement
+	@cmake --build $(BUILD) -j $(JOBS) --target compile_time bench_layout bench_plan
 	@$(BUILD)/bench/compile_time
 	@$(BUILD)/bench/layout
-	@$(BUILD)/bench/movement
+	@$(BUILD)/bench/plan
 
 FUZZ_SECONDS ?= 600
 fuzz:                    ## run each fuzz target for FUZZ_SECONDS (needs clang)

@@ -12,7 +12,7 @@
 #include <lilac/layout.h>
 #include <lilac/lower.h>
 #include <lilac/memory_form.h>
-#include <lilac/movement.h>
+#include <lilac/plan.h>
 #include <lilac/ptx.h>
 #include <lilac/runtime.h>
 #include <lilac/scalar.h>

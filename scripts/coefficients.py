@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Computes the polynomials of src/lower/coefficients.c.
+"""Computes the polynomials of src/lower/math/coefficients.c.
 
-    python3 scripts/coefficients.py > src/lower/coefficients.c
+    python3 scripts/coefficients.py > src/lower/math/coefficients.c
 
 Needs mpmath. Each polynomial interpolates its function in the Chebyshev points of its interval, with
 the least number of terms that keeps the largest error there, times the weight that the polynomial
@@ -140,7 +140,7 @@ def second_kind(order):
     return lambda x: mp.bessely(order, x)
 
 
-# The zeros that src/lower/bessel_oscillating.c has as pairs of doubles.
+# The zeros that src/lower/math/bessel_oscillating.c has as pairs of doubles.
 ZEROS = {name: zero_of(function, low, high) for name, function, low, high in [
     ("j0_near", first_kind(0), 2.3, 2.5), ("j0_middle", first_kind(0), 5.4, 5.6),
     ("j1_near", first_kind(1), 3.7, 3.9), ("j1_middle", first_kind(1), 6.9, 7.1),

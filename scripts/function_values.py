@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes what functions of libdevice give, from mpmath, for tests/unit/lower_functions.c.
+"""Writes what functions of libdevice give, from mpmath, for tests/lower/functions.c.
 
     python3 scripts/function_values.py [COUNT [SEED]] > tests/data/functions.txt
 

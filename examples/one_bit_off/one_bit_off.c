@@ -99,10 +99,10 @@ static void make_memory(lilac_layout *memory, const uint32_t *masks) {
 
 /* By the library: a formula about subspaces. */
 static uint64_t by_formula(const lilac_layout *registers, const lilac_layout *memory) {
-    lilac_movement_access access;
+    lilac_plan_access access;
     lilac_reason why;
-    must(lilac_movement_access_init(&access, registers, memory, 8 * WORD, lilac_arch_find("sm_90a"),
-                                    &why),
+    must(lilac_plan_access_init(&access, registers, memory, 8 * WORD, lilac_arch_find("sm_90a"),
+                                &why),
          &why);
     return access.wavefronts;
 }
@@ -213,10 +213,10 @@ static bool is_two_m(const lilac_layout *memory) {
 
 static void find(const lilac_layout *store, const lilac_layout *load, const lilac_layout *derived,
                  const lilac_arch *arch, const char *name) {
-    const lilac_movement_options options = {.way = LILAC_MOVEMENT_BY_SHARED};
-    lilac_movement_plan plan;
+    const lilac_plan_options options = {.way = LILAC_PLAN_BY_SHARED};
+    lilac_plan_conversion plan;
     lilac_reason why;
-    must(lilac_movement_plan_init(&plan, store, load, 8 * WORD, &options, arch, &why), &why);
+    must(lilac_plan_conversion_init(&plan, store, load, 8 * WORD, &options, arch, &why), &why);
     const bool same =
         memcmp(plan.trip.memory.columns, derived->columns, BITS * sizeof derived->columns[0]) == 0;
     printf("  %-22s %2u + %-2u instructions, %2u + %u wavefronts, least %u + %u%s\n", name,
@@ -255,7 +255,7 @@ static int check_all(void) {
             uint32_t *bank = &depth[word % BANKS];
             most = ++*bank > most ? *bank : most;
         }
-        if (lilac_movement_transaction_wavefronts(arch, WORD, lanes, 5) != most) {
+        if (lilac_plan_transaction_wavefronts(arch, WORD, lanes, 5) != most) {
             printf("toggles %05x: the formula is wrong\n", (unsigned)toggles);
             return 1;
         }

@@ -9,7 +9,7 @@
 #ifndef LILAC_ENGINE_H
 #define LILAC_ENGINE_H
 
-#include <lilac/movement.h>
+#include <lilac/plan.h>
 #include <lilac/tile.h>
 
 LILAC_BEGIN
@@ -83,8 +83,8 @@ LILAC_API uint32_t lilac_axis_vector_across(const lilac_axis_analysis *analysis,
  * region is one block afterwards. Refused with `unsupported-control-flow`: branches that go back,
  * conditions nested deeper than half of lilac_nesting_limit(). Linear in the size of the module, but for many targets that are
  * still open at once. */
-LILAC_API LILAC_MUST_USE bool lilac_engine_structure(lilac_tile_module *module,
-                                                     const lilac_target *target, bool *changed);
+LILAC_API LILAC_MUST_USE bool lilac_engine_structurize(lilac_tile_module *module,
+                                                       const lilac_target *target, bool *changed);
 /* Calls become the bodies of what they call, and functions that were only called are dropped.
  * Bodies must be one block. Refused: `recursive-call`, `unsupported-call` (of a function that is
  * only declared), `too-many-calls` (a quarter of a million operations copied), `nested-too-deep`
@@ -99,8 +99,8 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_buffers(lilac_tile_module *module,
 /* Tensors of pointers, and of 32 and 64-bit offsets, that loops carry and advance by the same step
  * everywhere become scalars that advance and tensors that do not change; what used them is made of
  * both where it is used. Never fails. Linear in the size of the module, but for loops in loops. */
-LILAC_API LILAC_MUST_USE bool lilac_engine_advance(lilac_tile_module *module,
-                                                   const lilac_target *target, bool *changed);
+LILAC_API LILAC_MUST_USE bool
+lilac_engine_reduce_strength(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* Folds scalar integers, merges equal pure operations, moves pure operations out of loops they do
  * not depend on, and removes what nothing uses. Linear in the size of the module. Never fails. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_simplify(lilac_tile_module *module,
@@ -108,8 +108,8 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_simplify(lilac_tile_module *module,
 /* Reductions of the same elements along the same axis become one of several operands, where one does
  * not depend on the other. Never fails. Linear in the size of the module, but for chains of pure
  * operations that move up with what they make. */
-LILAC_API LILAC_MUST_USE bool lilac_engine_fuse(lilac_tile_module *module,
-                                                const lilac_target *target, bool *changed);
+LILAC_API LILAC_MUST_USE bool
+lilac_engine_fuse_reductions(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* Gives every tensor a layout with inputs register, lane, warp, block, in this order; afterwards
  * lilac_tile_verify(module, true) holds. Functions whose tensors have layouts already keep every
  * one of them. Refused with diagnostics: `unsupported-operation` (an operation on tensors that has
@@ -124,8 +124,9 @@ lilac_engine_assign_layouts(lilac_tile_module *module, const lilac_target *targe
  * a bit of the attribute `lilac.idle` set may skip them, and what these get is undefined. For
  * functions with layouts; whole warps only. Never fails. Cost: a few passes over the function, none
  * where no load has copies. */
-LILAC_API LILAC_MUST_USE bool lilac_engine_duplicates(lilac_tile_module *module,
-                                                      const lilac_target *target, bool *changed);
+LILAC_API LILAC_MUST_USE bool lilac_engine_eliminate_redundant_loads(lilac_tile_module *module,
+                                                                     const lilac_target *target,
+                                                                     bool *changed);
 
 /* A conversion that is left in a function with layouts: one ttg.convert_layout. */
 typedef struct lilac_conversion {
@@ -134,9 +135,9 @@ typedef struct lilac_conversion {
     const lilac_tile_op *user;   /* the first that wants it in the other layout; NULL: none */
     const lilac_layout *from, *to;
     uint32_t element_bits;
-    uint32_t loops;             /* around it */
-    lilac_movement_kind kind;   /* of its plan */
-    lilac_movement_price price; /* of its plan, once; cycles are 1/16 clocks */
+    uint32_t loops;         /* around it */
+    lilac_plan_kind kind;   /* of its plan */
+    lilac_plan_price price; /* of its plan, once; cycles are 1/16 clocks */
 } lilac_conversion;
 
 typedef struct lilac_conversion_report {

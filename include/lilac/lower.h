@@ -16,7 +16,7 @@
  *   tt.print     a line an element, by one of the threads that hold it
  *   inline PTX   known instructions as operations, the rest as it stands
  *   shapes       renamings of registers, where the layouts allow it; else as conversions
- *   conversions  ttg.convert_layout carries out a movement plan (movement.h); its attribute
+ *   conversions  ttg.convert_layout carries out a movement plan (plan.h); its attribute
  *                lilac.movement, "shuffles", "shared" or "unswizzled", is the way to take
  *   memory       ttg.local_alloc … placed by their lives; stores and loads are the accesses of
  *                the tensor's layout to the memory's
@@ -33,7 +33,7 @@
 #ifndef LILAC_LOWER_H
 #define LILAC_LOWER_H
 
-#include <lilac/movement.h>
+#include <lilac/plan.h>
 #include <lilac/simt.h>
 #include <lilac/tile.h>
 
@@ -51,7 +51,7 @@ LILAC_API LILAC_MUST_USE lilac_simt_module *lilac_lower(lilac_tile_module *modul
  * in the block's shared memory; the caller sees to it that nobody still uses them. The arena holds
  * what it works with. False: out of memory. */
 LILAC_API LILAC_MUST_USE bool lilac_lower_movement(lilac_simt_builder *builder, lilac_arena *arena,
-                                                   const lilac_movement_plan *plan,
+                                                   const lilac_plan_conversion *plan,
                                                    lilac_simt_type type,
                                                    const lilac_simt_value *values, uint64_t scratch,
                                                    lilac_simt_value *results);
@@ -60,7 +60,7 @@ LILAC_API LILAC_MUST_USE bool lilac_lower_movement(lilac_simt_builder *builder, 
  * registers, in order, from element ((b << thread bits) + t) << register bits. It loads all of the
  * source's registers, copies too, carries the plan out, and stores all of the target's. */
 LILAC_API LILAC_MUST_USE lilac_simt_module *
-lilac_lower_movement_kernel(lilac_context *context, const lilac_movement_plan *plan);
+lilac_lower_movement_kernel(lilac_context *context, const lilac_plan_conversion *plan);
 
 LILAC_END
 

@@ -446,7 +446,7 @@ LILAC_API bool lilac_simt_opt_dce(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_barriers(lilac_simt_kernel *kernel);
 /* Loop bodies of pure operations, loads and stores element by element instead of operation by
  * operation, where fewer values are alive at once then. The last pass: others build at an end. */
-LILAC_API bool lilac_simt_opt_order(lilac_simt_kernel *kernel);
+LILAC_API bool lilac_simt_opt_schedule(lilac_simt_kernel *kernel);
 
 /* About how many 32-bit registers a thread needs: the most words that are alive at once when each
  * value is computed just before it is first needed. `late`: so are loads that all blocks make

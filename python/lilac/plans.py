@@ -14,7 +14,7 @@ from .layout import Layout
 
 LayoutLike = Union[str, Layout]
 
-_WAYS = ("any", "shuffles", "shared", "unswizzled")  # lilac_movement_way
+_WAYS = ("any", "shuffles", "shared", "unswizzled")  # lilac_plan_strategy
 
 
 @dataclass(frozen=True)

@@ -57,9 +57,9 @@ static const lilac_arch *find_device(const char *name, const lilac_layout *layou
 typedef struct planned {
     PyObject *source, *target; /* borrowed */
     uint32_t element_bits;
-    lilac_movement_options options;
+    lilac_plan_options options;
     const lilac_arch *arch;
-    lilac_movement_plan plan;
+    lilac_plan_conversion plan;
     lilac_context *context;
     lilac_simt_module *module; /* the kernel that carries the plan out */
     judgement judged;
@@ -91,8 +91,8 @@ static bool make_plan(planned *p, uint32_t vector_bytes) {
         return false;
     }
     const lilac_arch narrow = narrowed(p->arch, vector_bytes);
-    if (!lilac_movement_plan_init(&p->plan, layout_of(p->source), layout_of(p->target),
-                                  p->element_bits, &p->options, &narrow, &why)) {
+    if (!lilac_plan_conversion_init(&p->plan, layout_of(p->source), layout_of(p->target),
+                                    p->element_bits, &p->options, &narrow, &why)) {
         PyErr_SetString(layout_error, why.text);
         return false;
     }
@@ -113,11 +113,11 @@ static bool read_plan(planned *p, PyObject *arguments, PyObject **last) {
                           &scratch, &device, &vector_bytes, last) ||
         !expect_layout(p->source) || !expect_layout(p->target))
         return false;
-    if (way > LILAC_MOVEMENT_UNSWIZZLED) {
+    if (way > LILAC_PLAN_UNSWIZZLED) {
         PyErr_SetString(input_error, "no such way");
         return false;
     }
-    p->options.way = (lilac_movement_way)way;
+    p->options.way = (lilac_plan_strategy)way;
     p->options.scratch_bytes = scratch;
     p->arch = find_device(device, layout_of(p->source));
     return p->arch != NULL && make_plan(p, vector_bytes);
@@ -175,7 +175,7 @@ static PyObject *layouts_between(const planned *p) {
     PyObject *list = PyList_New(0);
     for (uint32_t i = 1; list != NULL && i <= p->plan.step_count; i++) {
         lilac_layout layout;
-        lilac_movement_plan_layout(&layout, &p->plan, layout_of(p->source), i);
+        lilac_plan_conversion_layout(&layout, &p->plan, layout_of(p->source), i);
         PyObject *item = new_layout(p->source, &layout);
         if (item == NULL || PyList_Append(list, item) < 0)
             Py_CLEAR(list);
@@ -189,14 +189,15 @@ static PyObject *plan_dict(planned *p, bool judged) {
     PyObject *dict = PyDict_New();
     if (dict == NULL)
         return NULL;
-    lilac_movement_json(&json, &p->plan);
-    lilac_movement_explain(&explanation, &p->plan, layout_of(p->source), layout_of(p->target));
+    lilac_plan_conversion_json(&json, &p->plan);
+    lilac_plan_conversion_explain(&explanation, &p->plan, layout_of(p->source),
+                                  layout_of(p->target));
     bool good = put(dict, "plan", take_text(&json));
     good &= put(dict, "explanation", take_text(&explanation));
     good &= put(dict, "device", PyUnicode_FromString(p->arch->name));
     good &= put(dict, "layouts", layouts_between(p));
     good &= put(dict, "blocks", PyLong_FromUnsignedLong(1UL << p->plan.block_bits));
-    if (p->plan.kind >= LILAC_MOVEMENT_SHARED)
+    if (p->plan.kind >= LILAC_PLAN_SHARED)
         good &= put_memory(dict, p);
     if (judged) {
         good &= put(dict, "counts", count_list(&p->judged));
@@ -262,12 +263,12 @@ static PyObject *plan_text(PyObject *Py_UNUSED(module), PyObject *arguments) {
 /* ---- accesses ---------------------------------------------------------------------------------
  */
 
-static bool read_paddings(lilac_movement_padding *padding, PyObject *list) {
+static bool read_paddings(lilac_plan_padding *padding, PyObject *list) {
     const Py_ssize_t count = PyList_Size(list);
     if (count < 0)
         return false;
-    if (count > LILAC_MOVEMENT_MAX_PADDINGS) {
-        PyErr_Format(layout_error, "more than %d paddings", LILAC_MOVEMENT_MAX_PADDINGS);
+    if (count > LILAC_PLAN_MAX_PADDINGS) {
+        PyErr_Format(layout_error, "more than %d paddings", LILAC_PLAN_MAX_PADDINGS);
         return false;
     }
     padding->count = (uint32_t)count;
@@ -279,10 +280,10 @@ static bool read_paddings(lilac_movement_padding *padding, PyObject *list) {
     return true;
 }
 
-static PyObject *lane_addresses(const lilac_movement_access *access) {
+static PyObject *lane_addresses(const lilac_plan_access *access) {
     PyObject *list = PyList_New(0);
     for (uint32_t lane = 0; list != NULL && lane < access->transaction_lanes; lane++) {
-        const uint64_t offset = lilac_movement_access_offset(access, 0, lane, 0);
+        const uint64_t offset = lilac_plan_access_offset(access, 0, lane, 0);
         PyObject *address = PyLong_FromUnsignedLongLong(offset * access->element_bytes);
         if (address == NULL || PyList_Append(list, address) < 0)
             Py_CLEAR(list);
@@ -291,7 +292,7 @@ static PyObject *lane_addresses(const lilac_movement_access *access) {
     return list;
 }
 
-static PyObject *access_dict(const lilac_movement_access *access, const simulated_access *simulated,
+static PyObject *access_dict(const lilac_plan_access *access, const simulated_access *simulated,
                              const lilac_arch *arch) {
     PyObject *dict =
         Py_BuildValue("{s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:K,s:K,s:I}", "device", arch->name, "banks",
@@ -318,8 +319,8 @@ static PyObject *access_of(PyObject *Py_UNUSED(module), PyObject *arguments) {
     PyObject *distributed, *memory, *paddings;
     unsigned element_bits;
     const char *device;
-    lilac_movement_padding padding = {0};
-    lilac_movement_access access;
+    lilac_plan_padding padding = {0};
+    lilac_plan_access access;
     simulated_access simulated = {0};
     lilac_reason why;
     if (!PyArg_ParseTuple(arguments, "OOO!Iz:access", &distributed, &memory, &PyList_Type,
@@ -329,8 +330,8 @@ static PyObject *access_of(PyObject *Py_UNUSED(module), PyObject *arguments) {
     const lilac_arch *arch = find_device(device, layout_of(distributed));
     if (arch == NULL)
         return NULL;
-    if (!lilac_movement_access_init_padded(&access, layout_of(distributed), layout_of(memory),
-                                           &padding, element_bits, arch, &why)) {
+    if (!lilac_plan_access_init_padded(&access, layout_of(distributed), layout_of(memory), &padding,
+                                       element_bits, arch, &why)) {
         PyErr_SetString(layout_error, why.text);
         return NULL;
     }

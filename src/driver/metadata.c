@@ -99,7 +99,7 @@ static void put_conversions(lilac_text *out, const lilac_context *context,
         put_layout(out, "from", one->from);
         put_layout(out, "to", one->to);
         lilac_text_printf(out, ", \"bits\": %u, \"loops\": %u, \"kind\": \"%s\", ",
-                          one->element_bits, one->loops, lilac_movement_kind_name(one->kind));
+                          one->element_bits, one->loops, lilac_plan_kind_name(one->kind));
         put_cycles(out, one->price.cycles);
         lilac_text_char(out, '}');
     }

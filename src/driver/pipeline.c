@@ -86,26 +86,26 @@ typedef struct pass_row {
 
 /* clang-format off */
 static const pass_row passes[] = {
-    /* name            step of pipeline   pass on tile IR               pass on a SIMT kernel */
-    {"read",           read_source,       NULL,                         NULL},
-    {"verify",         verify_source,     NULL,                         NULL},
-    {"structure",      NULL,              lilac_engine_structure,       NULL},
-    {"inline",         NULL,              lilac_engine_inline,          NULL},
-    {"buffers",        NULL,              lilac_engine_buffers,         NULL},
-    {"advance",        NULL,              lilac_engine_advance,         NULL},
-    {"simplify",       NULL,              lilac_engine_simplify,        NULL},
-    {"fuse",           NULL,              lilac_engine_fuse,            NULL},
-    {"assign_layouts", NULL,              lilac_engine_assign_layouts,  NULL},
-    {"duplicates",     NULL,              lilac_engine_duplicates,      NULL},
-    {"lower",          lower_tile,        NULL,                         NULL},
-    {"fold",           NULL,              NULL,                         lilac_simt_opt_fold},
-    {"cse",            NULL,              NULL,                         lilac_simt_opt_cse},
-    {"licm",           NULL,              NULL,                         lilac_simt_opt_licm},
-    {"fold",           NULL,              NULL,                         lilac_simt_opt_fold},
-    {"barriers",       NULL,              NULL,                         lilac_simt_opt_barriers},
-    {"dce",            NULL,              NULL,                         lilac_simt_opt_dce},
-    {"order",          NULL,              NULL,                         lilac_simt_opt_order},
-    {"ptx",            write_ptx,         NULL,                         NULL},
+    /* name                         step of pipeline  pass on tile IR                          pass on a SIMT kernel */
+    {"read",                       read_source,     NULL,                                    NULL},
+    {"verify",                     verify_source,   NULL,                                    NULL},
+    {"structurize",                NULL,            lilac_engine_structurize,                NULL},
+    {"inline",                     NULL,            lilac_engine_inline,                     NULL},
+    {"buffers",                    NULL,            lilac_engine_buffers,                    NULL},
+    {"reduce_strength",            NULL,            lilac_engine_reduce_strength,            NULL},
+    {"simplify",                   NULL,            lilac_engine_simplify,                   NULL},
+    {"fuse_reductions",            NULL,            lilac_engine_fuse_reductions,            NULL},
+    {"assign_layouts",             NULL,            lilac_engine_assign_layouts,             NULL},
+    {"eliminate_redundant_loads",  NULL,            lilac_engine_eliminate_redundant_loads,  NULL},
+    {"lower",                      lower_tile,      NULL,                                    NULL},
+    {"fold",                       NULL,            NULL,                                    lilac_simt_opt_fold},
+    {"cse",                        NULL,            NULL,                                    lilac_simt_opt_cse},
+    {"licm",                       NULL,            NULL,                                    lilac_simt_opt_licm},
+    {"fold",                       NULL,            NULL,                                    lilac_simt_opt_fold},
+    {"barriers",                   NULL,            NULL,                                    lilac_simt_opt_barriers},
+    {"dce",                        NULL,            NULL,                                    lilac_simt_opt_dce},
+    {"schedule",                   NULL,            NULL,                                    lilac_simt_opt_schedule},
+    {"ptx",                        write_ptx,       NULL,                                    NULL},
 };
 /* clang-format on */
 

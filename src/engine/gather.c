@@ -10,7 +10,7 @@
  * where the index says. */
 #include "assign.h"
 
-#include <lilac/movement.h>
+#include <lilac/plan.h>
 
 /* How the bits of a layout that make no copies stand to the axis: off it and on it. */
 typedef struct stance {
@@ -33,14 +33,14 @@ static uint32_t fewer(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
 
-static int64_t price_shared(const assignment *a, const lilac_movement_gather *gather,
-                            const stance *s, uint32_t axis_bits, lilac_tile_movement way) {
+static int64_t price_shared(const assignment *a, const lilac_plan_gather *gather, const stance *s,
+                            uint32_t axis_bits, lilac_tile_movement way) {
     const lilac_arch *arch = a->target->arch;
     uint32_t word = log2_of(arch->bank_bytes), element = log2_of(gather->element_bits / 8);
     uint64_t results = (uint64_t)gather->results * gather->num_warps;
     /* What one transaction's lanes are, and the bits of a bank's number, for elements of this size
      */
-    uint32_t lanes = log2_of(lilac_movement_transaction_lanes(arch, 1U << element));
+    uint32_t lanes = log2_of(lilac_plan_transaction_lanes(arch, 1U << element));
     uint32_t bank_bits = log2_of(arch->banks) - (element > word ? element - word : 0);
     uint32_t split = log2_of(arch->warp_size) > lanes ? log2_of(arch->warp_size) - lanes : 0;
     uint32_t narrow = word > element ? word - element : 0;
@@ -49,17 +49,16 @@ static int64_t price_shared(const assignment *a, const lilac_movement_gather *ga
     bool plain = way == LILAC_TILE_MOVEMENT_UNSWIZZLED;
     uint32_t apart = plain ? 0 : fewer(fewer(s->lanes[0], lanes), bank_bits);
     uint32_t drawing = fewer(s->lanes[0] + s->lanes[1], lanes) - apart;
-    lilac_movement_price price = {.loads = results, .barriers = gather->num_warps};
-    price.load_wavefronts = (results << split) *
-                            lilac_movement_scattered_wavefronts(
-                                drawing, fewer(bank_bits - apart, axis_words), axis_words) /
-                            16;
+    lilac_plan_price price = {.loads = results, .barriers = gather->num_warps};
+    price.load_wavefronts =
+        (results << split) *
+        lilac_plan_scattered_wavefronts(drawing, fewer(bank_bits - apart, axis_words), axis_words) /
+        16;
     price.stores = results >> in_word;
     price.store_wavefronts = price.stores << split;
-    return (int64_t)lilac_movement_price_gather_memory(
+    return (int64_t)lilac_plan_price_gather_memory(
         gather, &price,
-        s->warps[1] > 0 || plain ? LILAC_MOVEMENT_BARRIER_BLOCK : LILAC_MOVEMENT_BARRIER_WARP,
-        arch);
+        s->warps[1] > 0 || plain ? LILAC_PLAN_BARRIER_BLOCK : LILAC_PLAN_BARRIER_WARP, arch);
 }
 
 int64_t lilac_price_gather(const assignment *a, const lilac_tile_op *op,
@@ -70,17 +69,17 @@ int64_t lilac_price_gather(const assignment *a, const lilac_tile_op *op,
     stance s = stance_of(layout, axis);
     uint32_t bits = lilac_tile_element_bits(op->operands[0].value->type);
     uint32_t registers = 1U << (s.registers[0] + s.registers[1]);
-    lilac_movement_gather gather = {.element_bits = bits < 8 ? 8 : bits,
-                                    .num_warps = a->target->num_warps,
-                                    .own = registers,
-                                    .results = registers,
-                                    .varying_bits = s.registers[1],
-                                    .moves = s.lanes[1] > 0};
+    lilac_plan_gather gather = {.element_bits = bits < 8 ? 8 : bits,
+                                .num_warps = a->target->num_warps,
+                                .own = registers,
+                                .results = registers,
+                                .varying_bits = s.registers[1],
+                                .moves = s.lanes[1] > 0};
     lilac_tile_movement way = lilac_tile_movement_of(op);
     int64_t shared = price_shared(a, &gather, &s, layout->out[axis].bits, way);
-    int64_t shuffles =
-        s.warps[1] > 0 ? PRICE_IMPOSSIBLE
-                       : (int64_t)lilac_movement_price_gather_shuffles(&gather, a->target->arch);
+    int64_t shuffles = s.warps[1] > 0
+                           ? PRICE_IMPOSSIBLE
+                           : (int64_t)lilac_plan_price_gather_shuffles(&gather, a->target->arch);
     switch (way) {
     case LILAC_TILE_MOVEMENT_SHUFFLES:
         return shuffles;

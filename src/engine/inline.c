@@ -7,7 +7,7 @@
  *
  * A GPU could call. But a called function would have to be compiled for layouts and registers that
  * it does not see, and Triton's users ask for `noinline` to make compilation faster, not kernels
- * smaller. Bodies must be one block, which lilac_engine_structure makes of any. Functions that were
+ * smaller. Bodies must be one block, which lilac_engine_structurize makes of any. Functions that were
  * called and are nobody's kernel are dropped. */
 #include "internal.h"
 

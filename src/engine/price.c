@@ -16,7 +16,7 @@
  */
 #include "assign.h"
 
-#include <lilac/movement.h>
+#include <lilac/plan.h>
 
 int64_t lilac_price_conversion(assignment *a, const lilac_layout *from, const lilac_layout *to,
                                uint32_t bits) {
@@ -28,11 +28,11 @@ int64_t lilac_price_conversion(assignment *a, const lilac_layout *from, const li
     for (; *place != NULL; place = &(*place)->next)
         if ((*place)->from == from && (*place)->to == to && (*place)->bits == bits)
             return (*place)->cycles;
-    lilac_movement_plan plan;
+    lilac_plan_conversion plan;
     lilac_reason why;
     *place = lilac_arena_new(a->arena, priced_conversion);
     **place = (priced_conversion){from, to, bits, PRICE_IMPOSSIBLE, NULL};
-    if (lilac_movement_plan_init(&plan, from, to, bits, NULL, a->target->arch, &why))
+    if (lilac_plan_conversion_init(&plan, from, to, bits, NULL, a->target->arch, &why))
         (*place)->cycles = (int64_t)plan.price.cycles;
     return (*place)->cycles;
 }
@@ -115,8 +115,7 @@ static int64_t combining_price(const assignment *a, const bits_along *bits, uint
         }
         sent += left;
     }
-    lilac_movement_price price = {.shuffles = sent * words * count,
-                                  .selects = chosen * words * count};
+    lilac_plan_price price = {.shuffles = sent * words * count, .selects = chosen * words * count};
     uint64_t steps = sent;
     if (bits->warps > 0) {
         uint64_t parts = UINT64_C(1) << bits->warps, loads = parts > 4 ? parts / 4 : 1;
@@ -127,8 +126,7 @@ static int64_t combining_price(const assignment *a, const bits_along *bits, uint
         steps += lines * (parts - 1);
     }
     uint64_t again = region * steps * count * arch->costs->issue;
-    return (int64_t)(lilac_movement_price_cycles(&price, LILAC_MOVEMENT_BARRIER_BLOCK, arch) +
-                     again);
+    return (int64_t)(lilac_plan_price_cycles(&price, LILAC_PLAN_BARRIER_BLOCK, arch) + again);
 }
 
 int64_t lilac_price_along(const assignment *a, const lilac_tile_op *op,

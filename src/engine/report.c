@@ -12,25 +12,25 @@ typedef struct conversion_list {
     uint64_t cycles;
 } conversion_list;
 
-static lilac_movement_way way_of(const lilac_tile_op *op) {
+static lilac_plan_strategy way_of(const lilac_tile_op *op) {
     switch (lilac_tile_movement_of(op)) {
     case LILAC_TILE_MOVEMENT_ANY:
-        return LILAC_MOVEMENT_ANY;
+        return LILAC_PLAN_ANY;
     case LILAC_TILE_MOVEMENT_SHARED:
-        return LILAC_MOVEMENT_BY_SHARED;
+        return LILAC_PLAN_BY_SHARED;
     case LILAC_TILE_MOVEMENT_SHUFFLES:
-        return LILAC_MOVEMENT_BY_SHUFFLES;
+        return LILAC_PLAN_BY_SHUFFLES;
     case LILAC_TILE_MOVEMENT_UNSWIZZLED:
         break;
     }
-    return LILAC_MOVEMENT_UNSWIZZLED;
+    return LILAC_PLAN_UNSWIZZLED;
 }
 
 static void describe(conversion_list *list, const lilac_tile_op *op, uint32_t loops) {
     lilac_conversion *made = &list->conversions[list->count];
     const lilac_tile_value *value = op->operands[0].value;
     const lilac_tile_use *use = op->results[0].uses;
-    lilac_movement_plan plan;
+    lilac_plan_conversion plan;
     lilac_reason why;
     list->count++;
     *made = (lilac_conversion){.op = op,
@@ -43,11 +43,11 @@ static void describe(conversion_list *list, const lilac_tile_op *op, uint32_t lo
     for (; use != NULL; use = use->next)
         if (use->op->position.offset < made->user->position.offset)
             made->user = use->op;
-    const lilac_movement_options options = {.way = way_of(op)};
+    const lilac_plan_options options = {.way = way_of(op)};
     uint32_t bits = made->element_bits < 8 ? 8 : made->element_bits;
     if (made->from == NULL || made->to == NULL ||
-        !lilac_movement_plan_init(&plan, made->from, made->to, bits, &options, list->target->arch,
-                                  &why))
+        !lilac_plan_conversion_init(&plan, made->from, made->to, bits, &options, list->target->arch,
+                                    &why))
         return;
     made->kind = plan.kind;
     made->price = plan.price;

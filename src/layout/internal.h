@@ -2,6 +2,7 @@
 #ifndef LILAC_LAYOUT_INTERNAL_H
 #define LILAC_LAYOUT_INTERNAL_H
 
+#include <lilac/bits.h>
 #include <lilac/f2.h>
 #include <lilac/layout.h>
 
@@ -36,18 +37,6 @@ static inline int find_named(const lilac_layout_dim *dims, uint32_t count, const
     if (i < 0)
         (void)lilac_layout_refuse(why, "there is no %s '%.14s'", what, name);
     return i;
-}
-
-static inline uint64_t low_bits(uint32_t count) {
-    return count >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << count) - 1;
-}
-
-static inline uint32_t lowest_bit(uint64_t word) {
-    return (uint32_t)__builtin_ctzll(word);
-}
-
-static inline uint32_t highest_bit(uint64_t word) {
-    return 63U - (uint32_t)__builtin_clzll(word);
 }
 
 /* A rearrangement of the bit fields of a flattened index: each field that is kept has its place in

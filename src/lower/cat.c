@@ -40,5 +40,5 @@ bool lilac_lower_cat(lilac_lowering *l, const lilac_tile_op *op) {
         !lilac_lower_read_as(l, halves[1], half, values + half->count)) {
         return false;
     }
-    return lilac_lower_move(l, to->simt, whole, to->view, LILAC_MOVEMENT_ANY, values, to->base);
+    return lilac_lower_move(l, to->simt, whole, to->view, LILAC_PLAN_ANY, values, to->base);
 }

@@ -80,9 +80,9 @@ static void carry_registers(lilac_lowering *l, const lilac_lower_value *like, bo
     }
     c->packed = packed;
     c->type = packed ? LILAC_SIMT_I32 : like->simt;
-    c->width =
-        packed ? lilac_movement_words(lilac_lower_log2(c->count), lilac_simt_type_bits(like->simt))
-               : c->count;
+    c->width = packed
+                   ? lilac_plan_words(lilac_lower_log2(c->count), lilac_simt_type_bits(like->simt))
+                   : c->count;
 }
 
 /* Gives a value what was carried from `first` on. */

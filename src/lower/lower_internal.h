@@ -293,7 +293,7 @@ static inline lilac_simt_type lilac_lower_whole_type(lilac_simt_type type, uint3
 /* Carries out a network (network.c): new words in place of the old. `register_bits`: of the result.
  */
 void lilac_lower_network(lilac_simt_builder *b, lilac_arena *arena,
-                         const lilac_movement_network *network, uint32_t thread_bits,
+                         const lilac_plan_network *network, uint32_t thread_bits,
                          uint32_t register_bits, lilac_lower_words *words);
 
 /* ---- shared memory (access.c) ------------------------------------------------------------ */
@@ -311,12 +311,12 @@ typedef struct lilac_lower_place {
     int64_t constant;         /* the same, known now */
     uint32_t registers;     /* or-ed to the registers that the access numbers: those of one round */
     const uint64_t *blocks; /* offsets to xor over the bits of the block's rank; NULL: none */
-    const lilac_movement_trip *remote; /* loads come from other blocks' memory; or NULL */
+    const lilac_plan_trip *remote; /* loads come from other blocks' memory; or NULL */
 } lilac_lower_place;
 
 /* Stores words, and loads them: every register of `words` that the access names. */
 void lilac_lower_store_access(lilac_simt_builder *b, lilac_arena *arena,
-                              const lilac_movement_access *access, const lilac_lower_place *place,
+                              const lilac_plan_access *access, const lilac_lower_place *place,
                               const lilac_lower_words *words);
 /* Loads of several rounds gather in one set of pieces, which lilac_lower_gathered makes words of.
  */
@@ -325,13 +325,13 @@ typedef struct lilac_lower_pieces {
     lilac_simt_value *list;
 } lilac_lower_pieces;
 void lilac_lower_load_access(lilac_simt_builder *b, lilac_arena *arena,
-                             const lilac_movement_access *access, const lilac_lower_place *place,
+                             const lilac_plan_access *access, const lilac_lower_place *place,
                              const lilac_lower_words *words, lilac_lower_pieces *pieces);
 void lilac_lower_gathered(lilac_simt_builder *b, lilac_arena *arena,
                           const lilac_lower_pieces *pieces, lilac_lower_words *words);
 
 /* The barrier between a trip's stores and its loads (movement.c). */
-void lilac_lower_trip_barrier(lilac_simt_builder *b, const lilac_movement_trip *trip,
+void lilac_lower_trip_barrier(lilac_simt_builder *b, const lilac_plan_trip *trip,
                               uint32_t lane_bits, uint32_t warp_bits);
 
 /* ---- scratch memory (scratch.c) ------------------------------------------------------------ */
@@ -346,7 +346,7 @@ uint32_t lilac_lower_scratch_again(lilac_lowering *l, uint64_t bytes);
 /* A tensor's registers in another layout of it. `values`: the canonical ones at least; all of the
  * results are given. Refuses with `layout-conversion`. */
 bool lilac_lower_move(lilac_lowering *l, lilac_simt_type type, const lilac_lower_view *from,
-                      const lilac_lower_view *to, lilac_movement_way way,
+                      const lilac_lower_view *to, lilac_plan_strategy way,
                       const lilac_simt_value *values, lilac_simt_value *results);
 /* All registers of a tensor, in its own layout or another one of it. */
 bool lilac_lower_read_as(lilac_lowering *l, const lilac_lower_value *from,

@@ -42,7 +42,7 @@ static lilac_simt_value parity(lilac_simt_builder *b, uint64_t mask, bool predic
 }
 
 /* The term of a set of parities is their product times the xor of the selectors of its subsets. */
-static lilac_simt_value selector(lilac_simt_builder *b, const lilac_movement_control *control) {
+static lilac_simt_value selector(lilac_simt_builder *b, const lilac_plan_control *control) {
     lilac_simt_value sum = word_of(b, control->selector[0]);
     for (uint32_t set = 1; set >> control->mask_count == 0; set++) {
         uint32_t factor = 0;
@@ -63,7 +63,7 @@ static lilac_simt_value selector(lilac_simt_builder *b, const lilac_movement_con
     return sum;
 }
 
-static lilac_simt_value source_lane(lilac_simt_builder *b, const lilac_movement_control *control,
+static lilac_simt_value source_lane(lilac_simt_builder *b, const lilac_plan_control *control,
                                     uint32_t thread_bits) {
     if (control->identity) {
         return word_of(b, control->constant);
@@ -74,26 +74,26 @@ static lilac_simt_value source_lane(lilac_simt_builder *b, const lilac_movement_
 
 /* The controls of an operation, made when the first that needs them comes: one control may serve
  * only one kind. */
-static lilac_simt_value control_value(lilac_simt_builder *b, const lilac_movement_word_op *op,
-                                      const lilac_movement_control *control, uint32_t thread_bits) {
+static lilac_simt_value control_value(lilac_simt_builder *b, const lilac_plan_word_op *op,
+                                      const lilac_plan_control *control, uint32_t thread_bits) {
     switch (op->kind) {
-    case LILAC_MOVEMENT_WORD_SELECT:
+    case LILAC_PLAN_WORD_SELECT:
         return parity(b, control->masks[0], true);
-    case LILAC_MOVEMENT_WORD_PERMUTE:
+    case LILAC_PLAN_WORD_PERMUTE:
         return selector(b, control);
     default:
         return source_lane(b, control, thread_bits);
     }
 }
 
-static lilac_simt_value apply(lilac_simt_builder *b, const lilac_movement_word_op *op,
-                              const lilac_movement_control *control, lilac_simt_value x,
+static lilac_simt_value apply(lilac_simt_builder *b, const lilac_plan_word_op *op,
+                              const lilac_plan_control *control, lilac_simt_value x,
                               lilac_simt_value y, lilac_simt_value with) {
     lilac_simt_type type = LILAC_SIMT_I32;
     switch (op->kind) {
-    case LILAC_MOVEMENT_WORD_SELECT:
+    case LILAC_PLAN_WORD_SELECT:
         return lilac_simt_op3(b, LILAC_SIMT_OP_SELECT, type, with, x, y);
-    case LILAC_MOVEMENT_WORD_PERMUTE:
+    case LILAC_PLAN_WORD_PERMUTE:
         return lilac_simt_op3(b, LILAC_SIMT_OP_PRMT, type, x, y, with);
     default: {
         lilac_simt_instruction like = {.code = LILAC_SIMT_OP_SHUFFLE,
@@ -106,7 +106,7 @@ static lilac_simt_value apply(lilac_simt_builder *b, const lilac_movement_word_o
 }
 
 /* Renamings of wide elements: both words of a value go the same way. */
-static void rename_whole(lilac_arena *arena, const lilac_movement_network *network,
+static void rename_whole(lilac_arena *arena, const lilac_plan_network *network,
                          uint32_t register_bits, lilac_lower_words *words) {
     lilac_lower_words renamed =
         lilac_lower_words_like(register_bits, words->element_bits, words->whole);
@@ -118,7 +118,7 @@ static void rename_whole(lilac_arena *arena, const lilac_movement_network *netwo
 }
 
 void lilac_lower_network(lilac_simt_builder *b, lilac_arena *arena,
-                         const lilac_movement_network *network, uint32_t thread_bits,
+                         const lilac_plan_network *network, uint32_t thread_bits,
                          uint32_t register_bits, lilac_lower_words *words) {
     if (words->whole != LILAC_SIMT_VOID) {
         rename_whole(arena, network, register_bits, words);
@@ -131,12 +131,12 @@ void lilac_lower_network(lilac_simt_builder *b, lilac_arena *arena,
         made[i] = words->list[i];
     }
     for (uint32_t i = 0; i < network->op_count; i++) {
-        const lilac_movement_word_op *op = &network->ops[i];
-        const lilac_movement_control *control = &network->controls[op->control];
+        const lilac_plan_word_op *op = &network->ops[i];
+        const lilac_plan_control *control = &network->controls[op->control];
         if (controls[op->control] == 0) {
             controls[op->control] = control_value(b, op, control, thread_bits);
         }
-        lilac_simt_value y = op->kind == LILAC_MOVEMENT_WORD_SHUFFLE ? 0 : made[op->b];
+        lilac_simt_value y = op->kind == LILAC_PLAN_WORD_SHUFFLE ? 0 : made[op->b];
         made[inputs + i] = apply(b, op, control, made[op->a], y, controls[op->control]);
     }
     words->register_bits = register_bits;

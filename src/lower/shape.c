@@ -226,7 +226,7 @@ static bool join_by_movement(lilac_lowering *l, const lilac_tile_op *op, lilac_l
                 lilac_lower_get(l, halves[i], lilac_lower_index(halves[i], source, r));
         }
     }
-    return lilac_lower_move(l, to->simt, view, to->view, LILAC_MOVEMENT_ANY, values, to->base);
+    return lilac_lower_move(l, to->simt, view, to->view, LILAC_PLAN_ANY, values, to->base);
 }
 
 static bool join(lilac_lowering *l, const lilac_tile_op *op) {

@@ -2,7 +2,7 @@
 """The package as users meet it: installed into a fresh prefix, found by CMake and by pkg-config,
 static and shared; the program of docs/c.md, built as that page says; the shared library exports
 lilac_ names only; the headers compile alone as C17 (and as C++17 where there is a C++ compiler); a
-room cannot include a room above it.
+component cannot include one above it.
 
 usage: package.py BUILD_FOLDER [SANITIZERS]
 """
@@ -122,13 +122,13 @@ def main():
         else:
             print("lilac.h alone as C++17: skipped, there is no C++ compiler")
 
-        for room, above in (("f2", "layout"), ("layout", "tile"), ("simt", "tile"), ("target_sim", "layout"),
+        for component, above in (("f2", "layout"), ("layout", "tile"), ("simt", "tile"), ("target_sim", "layout"),
                             ("tile", "engine"), ("engine", "lower"), ("lower", "driver"), ("driver", "runtime")):
             probe = os.path.join(folder, "probe.c")
             with open(probe, "w") as file:
                 file.write(f"#include <lilac/{above}.h>\nint probe;\n")
-            check(f"room {room} cannot include {above}",
-                  fails(cc, "-std=c17", "-fsyntax-only", f"-I{build}/rooms/{room}", probe))
+            check(f"component {component} cannot include {above}",
+                  fails(cc, "-std=c17", "-fsyntax-only", f"-I{build}/components/{component}", probe))
 
 
 main()

@@ -12,10 +12,10 @@
 
 #include <cmocka.h>
 
-#include <lilac/movement.h>
+#include <lilac/plan.h>
 
 typedef struct carried {
-    const lilac_movement_trip *trip;
+    const lilac_plan_trip *trip;
     const lilac_arch *arch;
     uint64_t elements; /* of one block's memory */
     uint32_t *memory;  /* [block][offset], the element + 1 */
@@ -23,14 +23,14 @@ typedef struct carried {
 } carried;
 
 /* Where element k of the vector or matrices that a lane accesses stands. */
-static inline uint64_t carry_offset(const lilac_movement_access *a, uint64_t step, uint32_t lane,
+static inline uint64_t carry_offset(const lilac_plan_access *a, uint64_t step, uint32_t lane,
                                     uint32_t warp, uint64_t k) {
     uint32_t row, column, address;
-    if (a->instruction == LILAC_MOVEMENT_VECTOR)
-        return lilac_movement_access_offset(a, step, lane, warp) + k;
+    if (a->instruction == LILAC_PLAN_VECTOR)
+        return lilac_plan_access_offset(a, step, lane, warp) + k;
     uint32_t word = a->vector_bits - a->matrix_bits, matrix = (uint32_t)(k >> word);
     uint32_t in_word = (uint32_t)(k & ((1u << word) - 1)), per_half = 1u << word >> 1;
-    if (a->instruction == LILAC_MOVEMENT_MATRIX) {
+    if (a->instruction == LILAC_PLAN_MATRIX) {
         row = lane / 4;
         column = (lane % 4 << word) + in_word;
     } else {
@@ -38,10 +38,10 @@ static inline uint64_t carry_offset(const lilac_movement_access *a, uint64_t ste
         column = lane / 4 * per_half + in_word % per_half;
     }
     address = 8 * matrix + row;
-    return lilac_movement_access_offset(a, step, address, warp) + column;
+    return lilac_plan_access_offset(a, step, address, warp) + column;
 }
 
-static inline uint64_t carry_register(const lilac_movement_access *a, const uint8_t *rounds,
+static inline uint64_t carry_register(const lilac_plan_access *a, const uint8_t *rounds,
                                       uint32_t round_bits, uint64_t step, uint64_t k,
                                       uint64_t round) {
     uint64_t index = 0;
@@ -63,7 +63,7 @@ static inline uint64_t carry_sum(const uint64_t *columns, uint32_t bits, uint64_
 
 /* Wavefronts of one instruction of a warp from the byte addresses (blocks in the bits from 40 on)
  * of its lanes or rows. Each block that a transaction reaches into counts by itself. */
-static inline uint64_t carry_count(const carried *c, const lilac_movement_access *a, bool load,
+static inline uint64_t carry_count(const carried *c, const lilac_plan_access *a, bool load,
                                    const uint64_t *address, uint32_t lanes, uint32_t bytes) {
     uint32_t words = bytes > c->arch->bank_bytes ? bytes / c->arch->bank_bytes : 1;
     uint32_t group = c->arch->banks / words ? c->arch->banks / words : 1;
@@ -76,10 +76,10 @@ static inline uint64_t carry_count(const carried *c, const lilac_movement_access
             near[i] = near[i] && (address[lane] == next || address[lane] >> 40 != next >> 40);
         }
     }
-    if (load && a->instruction == LILAC_MOVEMENT_VECTOR && bytes >= 2 * c->arch->bank_bytes &&
+    if (load && a->instruction == LILAC_PLAN_VECTOR && bytes >= 2 * c->arch->bank_bytes &&
         (near[0] || (near[1] && group > 1)) && group < lanes)
         group *= 2;
-    if (a->instruction != LILAC_MOVEMENT_VECTOR)
+    if (a->instruction != LILAC_PLAN_VECTOR)
         group = 8;
     assert_int_equal(group, a->transaction_lanes);
     uint32_t idle = load ? 0 : c->trip->store_copy_lanes;
@@ -119,8 +119,8 @@ static inline uint64_t carry_count(const carried *c, const lilac_movement_access
 /* Stores or loads of one round. `file`: [block][warp][lane][register], elements. */
 static inline void carry_side(carried *c, uint32_t blocks, bool load, uint64_t round,
                               uint32_t *file, uint32_t register_bits) {
-    const lilac_movement_trip *t = c->trip;
-    const lilac_movement_access *a = load ? &t->load : &t->store;
+    const lilac_plan_trip *t = c->trip;
+    const lilac_plan_access *a = load ? &t->load : &t->store;
     uint32_t lanes = 1u << a->lane_bits, warps = 1u << a->warp_bits;
     uint32_t block_bits = (uint32_t)__builtin_ctz(blocks);
     for (uint32_t block = 0; block < blocks; block++) {
@@ -129,11 +129,9 @@ static inline void carry_side(carried *c, uint32_t blocks, bool load, uint64_t r
                 continue;
             for (uint64_t step = 0; step >> a->step_bits == 0; step++) {
                 uint64_t address[64] = {0};
-                uint32_t rows =
-                    a->instruction == LILAC_MOVEMENT_VECTOR ? lanes : 8u << a->matrix_bits;
-                uint32_t bytes = a->instruction == LILAC_MOVEMENT_VECTOR
-                                     ? a->element_bytes << a->vector_bits
-                                     : 16;
+                uint32_t rows = a->instruction == LILAC_PLAN_VECTOR ? lanes : 8u << a->matrix_bits;
+                uint32_t bytes =
+                    a->instruction == LILAC_PLAN_VECTOR ? a->element_bytes << a->vector_bits : 16;
                 uint64_t base = 0, from[64];
                 if (load)
                     base = carry_sum(t->load_offset_block, block_bits, block);
@@ -169,7 +167,7 @@ static inline void carry_side(carried *c, uint32_t blocks, bool load, uint64_t r
                     }
                 }
                 for (uint32_t row = 0; row < rows; row++) {
-                    uint64_t at = lilac_movement_access_offset(a, step, row, warp) ^ base;
+                    uint64_t at = lilac_plan_access_offset(a, step, row, warp) ^ base;
                     address[row] = at * a->element_bytes;
                     assert_int_equal(address[row] % bytes, 0);
                     if (load && t->remote)
@@ -184,8 +182,8 @@ static inline void carry_side(carried *c, uint32_t blocks, bool load, uint64_t r
 
 /* The whole trip, renamings included: every register of every thread of the target, and what the
  * trip says of itself. */
-static inline void carry_trip(const lilac_movement_trip *t, const lilac_movement_renaming *before,
-                              const lilac_movement_renaming *after, const lilac_layout *source,
+static inline void carry_trip(const lilac_plan_trip *t, const lilac_plan_permutation *before,
+                              const lilac_plan_permutation *after, const lilac_layout *source,
                               const lilac_layout *target, const lilac_arch *arch) {
     uint32_t blocks = 1u << lilac_layout_in_bits(source, "block");
     uint32_t threads = 1u << (t->store.lane_bits + t->store.warp_bits);

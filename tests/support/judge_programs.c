@@ -378,7 +378,7 @@ static bool compile(lilac_compilation *made, lilac_context *context, const progr
     options.target = (lilac_target){device_of(p), p->warps, 1, 1};
     options.verify = true;
     uint32_t source = lilac_source_add(context, "program.ttir", text, strlen(text));
-    options.stop_after = options.target.arch->vendor == LILAC_NVIDIA ? NULL : "order";
+    options.stop_after = options.target.arch->vendor == LILAC_NVIDIA ? NULL : "schedule";
     if (p->layout_seed == 0) {
         return lilac_compile(made, context, source, &options);
     }
@@ -387,9 +387,9 @@ static bool compile(lilac_compilation *made, lilac_context *context, const progr
     made->context = context;
     made->tile = lilac_tile_read(context, source);
     if (made->tile == NULL || !lilac_tile_verify(made->tile, false) ||
-        !lilac_engine_advance(made->tile, &options.target, &changed) ||
+        !lilac_engine_reduce_strength(made->tile, &options.target, &changed) ||
         !lilac_engine_simplify(made->tile, &options.target, &changed) ||
-        !lilac_engine_fuse(made->tile, &options.target, &changed)) {
+        !lilac_engine_fuse_reductions(made->tile, &options.target, &changed)) {
         return false;
     }
     if (!give_layouts(made->tile, p)) {
@@ -398,7 +398,7 @@ static bool compile(lilac_compilation *made, lilac_context *context, const progr
         return false;
     }
     if (!lilac_tile_verify(made->tile, true) ||
-        !lilac_engine_duplicates(made->tile, &options.target, &changed) ||
+        !lilac_engine_eliminate_redundant_loads(made->tile, &options.target, &changed) ||
         !lilac_tile_verify(made->tile, true)) {
         return false;
     }
@@ -413,7 +413,7 @@ static bool compile(lilac_compilation *made, lilac_context *context, const progr
         (void)lilac_simt_opt_fold(k);
         (void)lilac_simt_opt_barriers(k);
         (void)lilac_simt_opt_dce(k);
-        (void)lilac_simt_opt_order(k);
+        (void)lilac_simt_opt_schedule(k);
     }
     return lilac_simt_verify(made->simt);
 }

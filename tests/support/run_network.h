@@ -1,9 +1,9 @@
-/* Runs networks of words (movement.h) on all the threads of a block, byte by byte: what tests hold
+/* Runs networks of words (plan.h) on all the threads of a block, byte by byte: what tests hold
  * an expansion against. */
 #ifndef LILAC_TESTS_RUN_NETWORK_H
 #define LILAC_TESTS_RUN_NETWORK_H
 
-#include <lilac/movement.h>
+#include <lilac/plan.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,14 +26,14 @@ static inline uint32_t permuted_bytes(uint32_t a, uint32_t b, uint32_t selector)
     return result;
 }
 
-static inline uint32_t selector_of(const lilac_movement_control *control, uint32_t thread) {
+static inline uint32_t selector_of(const lilac_plan_control *control, uint32_t thread) {
     uint32_t k = 0;
     for (uint32_t i = 0; i < control->mask_count; i++)
         k |= parity_under(control->masks[i], thread) << i;
     return control->selector[k];
 }
 
-static inline uint32_t source_thread(const lilac_movement_control *control, uint32_t lane_bits,
+static inline uint32_t source_thread(const lilac_plan_control *control, uint32_t lane_bits,
                                      uint32_t thread_bits, uint32_t thread) {
     const uint32_t lanes = (UINT32_C(1) << lane_bits) - 1;
     uint64_t lane = control->constant;
@@ -44,7 +44,7 @@ static inline uint32_t source_thread(const lilac_movement_control *control, uint
     return (thread & ~lanes) | ((uint32_t)lane & lanes);
 }
 
-static inline void run_network(const network_block *block, const lilac_movement_network *network) {
+static inline void run_network(const network_block *block, const lilac_plan_network *network) {
     const uint32_t thread_bits = block->lane_bits + block->warp_bits;
     const uint32_t threads = UINT32_C(1) << thread_bits;
     const uint32_t count = network->input_count + network->op_count;
@@ -53,17 +53,17 @@ static inline void run_network(const network_block *block, const lilac_movement_
         memcpy(values + (size_t)t * count, block->words + (size_t)t * block->stride,
                network->input_count * sizeof *values);
     for (uint32_t i = 0; i < network->op_count; i++) {
-        const lilac_movement_word_op *op = &network->ops[i];
-        const lilac_movement_control *control = &network->controls[op->control];
+        const lilac_plan_word_op *op = &network->ops[i];
+        const lilac_plan_control *control = &network->controls[op->control];
         for (uint32_t t = 0; t < threads; t++) {
             uint32_t *mine = values + (size_t)t * count;
             uint32_t from = t;
             switch (op->kind) {
-            case LILAC_MOVEMENT_WORD_SELECT:
+            case LILAC_PLAN_WORD_SELECT:
                 mine[network->input_count + i] =
                     parity_under(control->masks[0], t) ? mine[op->a] : mine[op->b];
                 break;
-            case LILAC_MOVEMENT_WORD_PERMUTE:
+            case LILAC_PLAN_WORD_PERMUTE:
                 mine[network->input_count + i] =
                     permuted_bytes(mine[op->a], mine[op->b], selector_of(control, t));
                 break;

@@ -1,10 +1,10 @@
-/* Carries out a movement plan on arrays, as the words of movement.h say and by nothing else: the
+/* Carries out a movement plan on arrays, as the words of plan.h say and by nothing else: the
  * element that each register of each thread of each block holds, after every step. What the plan
  * says of its own layouts is not used. */
 #ifndef LILAC_RUN_PLAN_H
 #define LILAC_RUN_PLAN_H
 
-#include <lilac/movement.h>
+#include <lilac/plan.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +57,7 @@ static inline uint64_t run_element_of(const run_state *state, const lilac_layout
                        thread >> (state->lane_bits + state->warp_bits));
 }
 
-static inline void run_start(run_state *state, const lilac_movement_plan *plan,
+static inline void run_start(run_state *state, const lilac_plan_conversion *plan,
                              const lilac_layout *source) {
     *state = (run_state){
         plan->register_bits, plan->lane_bits, plan->warp_bits, plan->block_bits, NULL, NULL};
@@ -103,7 +103,7 @@ static inline uint32_t run_packed(uint32_t element_bits) {
     return element_bits == 8 ? 2 : element_bits == 16 ? 1 : 0;
 }
 
-static inline void run_shuffle(run_state *state, const lilac_movement_shuffle *shuffle,
+static inline void run_shuffle(run_state *state, const lilac_plan_shuffle *shuffle,
                                uint32_t element_bits) {
     if (shuffle->lane_bits != state->lane_bits || shuffle->warp_bits != state->warp_bits) {
         state->broken = "a shuffle of other sizes";
@@ -138,7 +138,7 @@ static inline void run_shuffle(run_state *state, const lilac_movement_shuffle *s
  * number is. A matrix instruction: word `number` of lane t is word t % 4 of row t / 4 of that
  * matrix; transposed, half h of it is half word t / 4 of row 2 (t % 4) + h. Lane 8 i + row gives
  * the row's address of matrix i. */
-static inline uint64_t run_offset(const lilac_movement_access *access, uint32_t reg, uint32_t lane,
+static inline uint64_t run_offset(const lilac_plan_access *access, uint32_t reg, uint32_t lane,
                                   uint32_t warp, uint64_t *step) {
     uint32_t vector = 0;
     *step = 0;
@@ -148,18 +148,18 @@ static inline uint64_t run_offset(const lilac_movement_access *access, uint32_t 
     for (uint32_t i = 0; i < access->step_bits; i++) {
         *step |= (uint64_t)(reg >> access->step_register[i] & 1) << i;
     }
-    if (access->instruction == LILAC_MOVEMENT_VECTOR) {
-        return lilac_movement_access_offset(access, *step, lane, warp) + vector;
+    if (access->instruction == LILAC_PLAN_VECTOR) {
+        return lilac_plan_access_offset(access, *step, lane, warp) + vector;
     }
     const uint32_t word_elements = 4 / access->element_bytes;
     const uint32_t matrix = vector / word_elements, within = vector % word_elements;
     uint32_t row = lane / 4, along = lane % 4 * word_elements + within;
-    if (access->instruction == LILAC_MOVEMENT_MATRIX_TRANSPOSED) {
+    if (access->instruction == LILAC_PLAN_MATRIX_TRANSPOSED) {
         const uint32_t half_elements = 2 / access->element_bytes;
         row = lane % 4 * 2 + within / half_elements;
         along = lane / 4 * half_elements + within % half_elements;
     }
-    return lilac_movement_access_offset(access, *step, matrix * 8 + row, warp) + along;
+    return lilac_plan_access_offset(access, *step, matrix * 8 + row, warp) + along;
 }
 
 static inline uint32_t run_round(const uint8_t *round_register, uint32_t bits, uint32_t reg) {
@@ -170,7 +170,7 @@ static inline uint32_t run_round(const uint8_t *round_register, uint32_t bits, u
     return round;
 }
 
-static inline void run_trip(run_state *state, const lilac_movement_trip *trip) {
+static inline void run_trip(run_state *state, const lilac_plan_trip *trip) {
     const uint32_t blocks = 1U << state->block_bits, warps = 1U << state->warp_bits;
     const uint32_t lanes = 1U << state->lane_bits;
     const uint64_t elements = trip->bytes / trip->store.element_bytes;
@@ -240,17 +240,17 @@ static inline void run_trip(run_state *state, const lilac_movement_trip *trip) {
     state->register_bits = bits;
 }
 
-static inline void run_step(run_state *state, const lilac_movement_plan *plan, uint32_t step) {
+static inline void run_step(run_state *state, const lilac_plan_conversion *plan, uint32_t step) {
     const uint32_t index = plan->step[step].index;
     switch (plan->step[step].kind) {
-    case LILAC_MOVEMENT_STEP_RENAMING:
+    case LILAC_PLAN_STEP_RENAMING:
         run_registers_map(state, plan->renaming[index].from, plan->renaming[index].before_bits,
                           plan->renaming[index].bits, NULL, 0);
         break;
-    case LILAC_MOVEMENT_STEP_SHUFFLE:
+    case LILAC_PLAN_STEP_SHUFFLE:
         run_shuffle(state, &plan->shuffle[index], plan->element_bits);
         break;
-    case LILAC_MOVEMENT_STEP_TRIP:
+    case LILAC_PLAN_STEP_TRIP:
         run_trip(state, &plan->trip);
         break;
     }

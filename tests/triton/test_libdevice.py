@@ -40,7 +40,7 @@ def installed():
 
 
 def test_the_list_is_complete():
-    """tests/unit/lower_libdevice.c lowers all of the list."""
+    """tests/lower/libdevice.c lowers all of the list."""
     assert installed() - set(listed()) == set()
     if triton.__version__.startswith("3.6."):
         assert set(listed()) == installed()

@@ -19,7 +19,7 @@ typedef struct conflicts_answers {
 typedef struct conflicts_pair {
     const type_pair *types;
     const lilac_arch *arch;
-    lilac_movement_access access;
+    lilac_plan_access access;
     simulated_access simulated;
 } conflicts_pair;
 
@@ -30,8 +30,8 @@ static uint32_t clamp(uint64_t number) {
     return number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
 }
 
-static void padding_of(lilac_movement_padding *padding, const laid_out_type *memory) {
-    *padding = (lilac_movement_padding){.count = memory->padding_count};
+static void padding_of(lilac_plan_padding *padding, const laid_out_type *memory) {
+    *padding = (lilac_plan_padding){.count = memory->padding_count};
     for (uint32_t i = 0; i < memory->padding_count; i++) {
         padding->interval[i] = clamp(memory->padding[i].interval);
         padding->padding[i] = clamp(memory->padding[i].padding);
@@ -58,10 +58,10 @@ static bool work_out(conflicts_answers *answers, lilac_context *context, conflic
         return false;
     }
     pair->arch = answers->arch != NULL ? answers->arch : type_device(tensor);
-    lilac_movement_padding padding;
+    lilac_plan_padding padding;
     padding_of(&padding, memory);
-    if (!lilac_movement_access_init_padded(&pair->access, &tensor->layout, &memory->layout,
-                                           &padding, tensor->element_bits, pair->arch, &why)) {
+    if (!lilac_plan_access_init_padded(&pair->access, &tensor->layout, &memory->layout, &padding,
+                                       tensor->element_bits, pair->arch, &why)) {
         return pair_refuse(context, pair->types, 1, "no-shared-access", why.text);
     }
     return simulate_access(&pair->simulated, context, &pair->access, &tensor->layout,
@@ -85,7 +85,7 @@ static uint32_t words_of_lane(const conflicts_pair *pair) {
 }
 
 static uint64_t word_of_lane(const conflicts_pair *pair, uint32_t lane) {
-    return lilac_movement_access_offset(&pair->access, 0, lane, 0) * pair->access.element_bytes /
+    return lilac_plan_access_offset(&pair->access, 0, lane, 0) * pair->access.element_bytes /
            pair->arch->bank_bytes;
 }
 
@@ -141,7 +141,7 @@ static void put_banks(lilac_text *out, const conflicts_pair *pair) {
 }
 
 static void put_table(lilac_text *out, const conflicts_pair *pair) {
-    const lilac_movement_access *a = &pair->access;
+    const lilac_plan_access *a = &pair->access;
     const uint64_t least = a->instructions * a->transactions;
     const uint32_t elements = 1U << a->vector_bits;
     put_pair_place(out, pair->types);

@@ -15,7 +15,7 @@ static bool check_types(lilac_context *context, const type_pair *types) {
 }
 
 bool conversion_make(conversion *c, lilac_context *context, const type_pair *types,
-                     const lilac_movement_options *options, const conversion_device *device) {
+                     const lilac_plan_options *options, const conversion_device *device) {
     const laid_out_type *source = &types->type[0], *target = &types->type[1];
     *c = (conversion){.types = types};
     if (!check_types(context, types)) {
@@ -33,8 +33,8 @@ bool conversion_make(conversion *c, lilac_context *context, const type_pair *typ
         narrow.vector_bytes = device->vector_bytes;
         narrow.features &= ~(uint32_t)(LILAC_HAS_LDMATRIX | LILAC_HAS_STMATRIX);
     }
-    if (!lilac_movement_plan_init(&c->plan, &source->layout, &target->layout, source->element_bits,
-                                  options, &narrow, &why)) {
+    if (!lilac_plan_conversion_init(&c->plan, &source->layout, &target->layout,
+                                    source->element_bits, options, &narrow, &why)) {
         return pair_refuse(context, types, 1, "no-conversion", why.text);
     }
     c->plan.arch = arch;
@@ -77,8 +77,7 @@ void conversion_clear(conversion *c) {
     c->module = NULL;
 }
 
-int conversion_scratch(const subcommand *command, lilac_movement_options *options,
-                       const char *bytes) {
+int conversion_scratch(const subcommand *command, lilac_plan_options *options, const char *bytes) {
     if (bytes != NULL &&
         (!read_number(bytes, UINT32_MAX, &options->scratch_bytes) || options->scratch_bytes == 0)) {
         return usage_error(command, "--scratch takes a number of bytes, not '%s'", bytes);

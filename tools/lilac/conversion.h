@@ -14,21 +14,20 @@ typedef struct conversion_device {
 
 typedef struct conversion {
     const type_pair *types;
-    lilac_movement_plan plan;
+    lilac_plan_conversion plan;
     lilac_simt_module *module; /* a kernel that carries it out and nothing else */
     judgement judged;
 } conversion;
 
 /* False: diagnostics say why. Clear in either case. */
 bool conversion_make(conversion *c, lilac_context *context, const type_pair *types,
-                     const lilac_movement_options *options, const conversion_device *device);
+                     const lilac_plan_options *options, const conversion_device *device);
 /* Runs it. False when the simulation is not as planned, which is said on standard error. */
 bool conversion_judge(conversion *c, lilac_context *context);
 /* The passes that compiled kernels go through, on its kernel. */
 void conversion_improve(conversion *c);
 void conversion_clear(conversion *c);
 /* Reads --scratch (NULL: not given); -1 to go on, or STATUS_USAGE, reported. */
-int conversion_scratch(const subcommand *command, lilac_movement_options *options,
-                       const char *bytes);
+int conversion_scratch(const subcommand *command, lilac_plan_options *options, const char *bytes);
 
 #endif

@@ -19,14 +19,14 @@ typedef struct convert_answers {
     pair_answers all; /* they disagree: a simulation with its plan */
     convert_form form;
     conversion_device device;
-    lilac_movement_options options;
+    lilac_plan_options options;
 } convert_answers;
 
 /* ---- answers ---------------------------------------------------------------------------- */
 
 /* The plan's own object with the simulation's part behind. */
 static void put_json(lilac_text *out, const conversion *c) {
-    lilac_movement_json(out, &c->plan);
+    lilac_plan_conversion_json(out, &c->plan);
     while (out->length > 0 && out->bytes[out->length - 1] != '}') {
         out->bytes[--out->length] = '\0';
     }
@@ -57,7 +57,8 @@ static void put_counts(lilac_text *out, const conversion *c) {
 static void put_text(lilac_text *out, const conversion *c) {
     const uint64_t registers = UINT64_C(1) << (c->plan.target_register_bits + c->plan.lane_bits +
                                                c->plan.warp_bits + c->plan.block_bits);
-    lilac_movement_explain(out, &c->plan, &c->types->type[0].layout, &c->types->type[1].layout);
+    lilac_plan_conversion_explain(out, &c->plan, &c->types->type[0].layout,
+                                  &c->types->type[1].layout);
     lilac_text_printf(out, "\nsimulated on %s", c->plan.arch->name);
     if (c->plan.block_bits > 0) {
         lilac_text_printf(out, ", %u blocks together", 1U << c->plan.block_bits);
@@ -71,7 +72,7 @@ static void put_text(lilac_text *out, const conversion *c) {
 
 static void put_line(lilac_text *out, const conversion *c) {
     put_pair_place(out, c->types);
-    lilac_text_puts(out, lilac_movement_kind_name(c->plan.kind));
+    lilac_text_puts(out, lilac_plan_kind_name(c->plan.kind));
     const char *separator = ": ";
     for (uint32_t i = 0; i < JUDGED_COUNTS; i++) {
         const judged_count *count = &c->judged.counts[i];
@@ -154,16 +155,16 @@ static int read_emit(const subcommand *command, convert_answers *answers,
 
 static int read_words(const subcommand *command, convert_answers *answers,
                       const convert_words *words) {
-    static const choice strategies[] = {{"any", LILAC_MOVEMENT_ANY},
-                                        {"shuffles", LILAC_MOVEMENT_BY_SHUFFLES},
-                                        {"shared", LILAC_MOVEMENT_BY_SHARED},
-                                        {"unswizzled", LILAC_MOVEMENT_UNSWIZZLED},
+    static const choice strategies[] = {{"any", LILAC_PLAN_ANY},
+                                        {"shuffles", LILAC_PLAN_BY_SHUFFLES},
+                                        {"shared", LILAC_PLAN_BY_SHARED},
+                                        {"unswizzled", LILAC_PLAN_UNSWIZZLED},
                                         {0}};
     int status = device_find(command, &answers->device.arch, words->target);
     if (status < 0 && words->through != NULL) {
         int strategy = 0;
         status = choice_read(command, "--through", words->through, strategies, &strategy);
-        answers->options.way = (lilac_movement_way)strategy;
+        answers->options.way = (lilac_plan_strategy)strategy;
     }
     if (status >= 0) {
         return status;

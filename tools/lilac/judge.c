@@ -161,8 +161,8 @@ static bool run(judgement *result, lilac_text *said, lilac_context *context,
 
 /* ---- counts ----------------------------------------------------------------------------- */
 
-static void count_all(judgement *result, const lilac_movement_plan *plan) {
-    const lilac_movement_price *price = &plan->price;
+static void count_all(judgement *result, const lilac_plan_conversion *plan) {
+    const lilac_plan_price *price = &plan->price;
     const lilac_sim_counters *counters = &result->counters;
     const uint64_t warps = UINT64_C(1) << plan->warp_bits;
     const judged_count counts[JUDGED_COUNTS] = {
@@ -202,7 +202,7 @@ static bool compare_counts(const judgement *result, lilac_text *said) {
 }
 
 void judge_movement(judgement *result, lilac_text *said, lilac_context *context,
-                    const lilac_simt_module *module, const lilac_movement_plan *plan,
+                    const lilac_simt_module *module, const lilac_plan_conversion *plan,
                     const lilac_layout *source, const lilac_layout *target) {
     const uint32_t bytes = plan->element_bits < 8 ? 1 : plan->element_bits / 8;
     spread from, to;

@@ -3,7 +3,7 @@
 #define LILAC_JUDGE_H
 
 #include <lilac/lower.h>
-#include <lilac/movement.h>
+#include <lilac/plan.h>
 #include <lilac/sim.h>
 
 /* What the plan says of all blocks together, and what the simulator counted. */
@@ -26,7 +26,7 @@ typedef struct judgement {
  * they belong, and compares. `said` gets a line for everything that is not as it should be. Races
  * and uninitialised reads are diagnostics in the context as well. */
 void judge_movement(judgement *result, lilac_text *said, lilac_context *context,
-                    const lilac_simt_module *module, const lilac_movement_plan *plan,
+                    const lilac_simt_module *module, const lilac_plan_conversion *plan,
                     const lilac_layout *source, const lilac_layout *target);
 /* All is well. */
 bool judged_good(const judgement *result);

@@ -16,7 +16,7 @@
 
 typedef struct store_kernel {
     lilac_simt_builder b;
-    const lilac_movement_access *access;
+    const lilac_plan_access *access;
     const lilac_layout *distributed, *memory;
     uint64_t bytes; /* that memory's elements take, padding apart */
     uint64_t free;  /* offset bits: where one is set, an element is meant that is held elsewhere */
@@ -111,7 +111,7 @@ static uint32_t vector_word(const store_kernel *k, uint64_t step, uint32_t word)
 
 /* The byte address with padding of one without. */
 static lilac_simt_value build_padding(store_kernel *k, lilac_simt_value address) {
-    const lilac_movement_padding *padding = &k->access->padding;
+    const lilac_plan_padding *padding = &k->access->padding;
     const uint32_t bytes = k->access->element_bytes;
     lilac_simt_value sum = address;
     for (uint32_t i = 0; i < padding->count; i++) {
@@ -177,7 +177,7 @@ static void build_copy(store_kernel *k, uint32_t threads) {
 
 static lilac_simt_kernel *build_kernel(store_kernel *k, lilac_simt_module *module,
                                        lilac_context *context) {
-    const lilac_movement_access *access = k->access;
+    const lilac_plan_access *access = k->access;
     const uint32_t warps = 1U << access->warp_bits;
     lilac_simt_kernel *kernel =
         lilac_simt_kernel_create(module, lilac_intern_string(context, "store"), 1, warps, 1);
@@ -243,7 +243,7 @@ static bool run(simulated_access *result, lilac_context *context, const lilac_si
 }
 
 bool simulate_access(simulated_access *result, lilac_context *context,
-                     const lilac_movement_access *access, const lilac_layout *distributed,
+                     const lilac_plan_access *access, const lilac_layout *distributed,
                      const lilac_layout *memory, const lilac_arch *arch) {
     store_kernel k = {.access = access,
                       .distributed = distributed,

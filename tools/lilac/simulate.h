@@ -14,7 +14,7 @@ typedef struct simulated_access {
 /* Builds a kernel in which every thread stores its elements of a tensor as `access` says, runs it,
  * and looks at what memory then holds. False when the simulator refused: diagnostics say why. */
 bool simulate_access(simulated_access *result, lilac_context *context,
-                     const lilac_movement_access *access, const lilac_layout *distributed,
+                     const lilac_plan_access *access, const lilac_layout *distributed,
                      const lilac_layout *memory, const lilac_arch *arch);
 
 #endif

@@ -15,7 +15,7 @@ typedef struct swizzle_answers {
     pair_answers all; /* they disagree: a simulation with its plan */
     bool json;
     conversion_device device;
-    lilac_movement_options options;
+    lilac_plan_options options;
 } swizzle_answers;
 
 /* What is known of one memory layout. */
@@ -42,14 +42,14 @@ static void find_names(swizzle *s, lilac_context *context, uint32_t element_bits
 
 /* ---- one pair --------------------------------------------------------------------------- */
 
-static bool has_trip(const lilac_movement_plan *plan) {
-    return plan->kind == LILAC_MOVEMENT_SHARED || plan->kind == LILAC_MOVEMENT_CLUSTER;
+static bool has_trip(const lilac_plan_conversion *plan) {
+    return plan->kind == LILAC_PLAN_SHARED || plan->kind == LILAC_PLAN_CLUSTER;
 }
 
 static bool work_out(swizzle_answers *answers, lilac_context *context, const type_pair *types,
                      swizzle *s) {
-    lilac_movement_options options = answers->options;
-    options.way = LILAC_MOVEMENT_BY_SHARED;
+    lilac_plan_options options = answers->options;
+    options.way = LILAC_PLAN_BY_SHARED;
     if (!conversion_make(&s->best, context, types, &options, &answers->device)) {
         return false;
     }
@@ -61,7 +61,7 @@ static bool work_out(swizzle_answers *answers, lilac_context *context, const typ
     if (!s->best.judged.ran) {
         return false;
     }
-    options.way = LILAC_MOVEMENT_UNSWIZZLED;
+    options.way = LILAC_PLAN_UNSWIZZLED;
     s->has_plain = conversion_make(&s->plain, context, types, &options, &answers->device);
     if (s->has_plain) {
         answers->all.disagree |= !conversion_judge(&s->plain, context);
@@ -78,13 +78,13 @@ static const char *plural(uint64_t count) {
     return count == 1 ? "" : "s";
 }
 
-static uint32_t access_bytes(const lilac_movement_access *access) {
+static uint32_t access_bytes(const lilac_plan_access *access) {
     return access->element_bytes << access->vector_bits;
 }
 
 /* Steps whose distance is a constant that an address may be added to: no other part of the address
  * has those bits. The others are xored. */
-static uint32_t immediate_steps(const lilac_movement_access *access) {
+static uint32_t immediate_steps(const lilac_plan_access *access) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < access->step_bits; i++) {
         uint64_t others = 0;
@@ -102,11 +102,11 @@ static uint32_t immediate_steps(const lilac_movement_access *access) {
     return count;
 }
 
-static void put_access(lilac_text *out, const char *what, const lilac_movement_access *access,
+static void put_access(lilac_text *out, const char *what, const lilac_plan_access *access,
                        uint64_t instructions, uint64_t wavefronts) {
     lilac_text_printf(out, "  %-8s %llu %s instruction%s of %u byte%s a thread, ", what,
                       (unsigned long long)instructions,
-                      lilac_movement_instruction_name(access->instruction), plural(instructions),
+                      lilac_plan_instruction_name(access->instruction), plural(instructions),
                       access_bytes(access), plural(access_bytes(access)));
     lilac_text_printf(out, "%llu wavefront%s; %u of %u address bits of registers are immediates\n",
                       (unsigned long long)wavefronts, plural(wavefronts), immediate_steps(access),
@@ -133,13 +133,13 @@ static void put_offset(lilac_text *out, const swizzle *s) {
 }
 
 static void put_comparison(lilac_text *out, const swizzle *s) {
-    const lilac_movement_plan *plan = &s->best.plan;
-    const lilac_movement_bound *bound = &plan->bound;
+    const lilac_plan_conversion *plan = &s->best.plan;
+    const lilac_plan_bound *bound = &plan->bound;
     lilac_text_printf(out, "  bound    %llu + %llu wavefronts, whatever the memory layout: %s\n",
                       (unsigned long long)bound->store_wavefronts,
                       (unsigned long long)bound->load_wavefronts, bound->met ? "met" : "not met");
     if (s->has_plain) {
-        const lilac_movement_price *plain = &s->plain.plan.price;
+        const lilac_plan_price *plain = &s->plain.plan.price;
         lilac_text_printf(out, "  without  %llu + %llu wavefronts in row-major memory\n",
                           (unsigned long long)plain->store_wavefronts,
                           (unsigned long long)plain->load_wavefronts);
@@ -152,7 +152,7 @@ static void put_comparison(lilac_text *out, const swizzle *s) {
 }
 
 static void put_text(lilac_text *out, const swizzle *s) {
-    const lilac_movement_plan *plan = &s->best.plan;
+    const lilac_plan_conversion *plan = &s->best.plan;
     lilac_layout_print(out, &plan->trip.memory);
     lilac_text_char(out, '\n');
     if (s->named.length != 0) {
@@ -180,15 +180,15 @@ static void put_json_text(lilac_text *out, const char *key, const lilac_text *te
     }
 }
 
-static void put_json_access(lilac_text *out, const char *key, const lilac_movement_access *access,
+static void put_json_access(lilac_text *out, const char *key, const lilac_plan_access *access,
                             uint64_t instructions, uint64_t wavefronts) {
     lilac_text_printf(out,
                       ", \"%s\": {\"instruction\": \"%s\", \"bytes\": %u, "
                       "\"instructions\": %llu, \"wavefronts\": %llu, \"immediates\": %u, "
                       "\"register_bits\": %u}",
-                      key, lilac_movement_instruction_name(access->instruction),
-                      access_bytes(access), (unsigned long long)instructions,
-                      (unsigned long long)wavefronts, immediate_steps(access), access->step_bits);
+                      key, lilac_plan_instruction_name(access->instruction), access_bytes(access),
+                      (unsigned long long)instructions, (unsigned long long)wavefronts,
+                      immediate_steps(access), access->step_bits);
 }
 
 static void put_json_bits(lilac_text *out, const char *key, const swizzle *s, const char *to) {
@@ -205,7 +205,7 @@ static void put_json_bits(lilac_text *out, const char *key, const swizzle *s, co
 }
 
 static void put_json(lilac_text *out, const swizzle *s) {
-    const lilac_movement_plan *plan = &s->best.plan;
+    const lilac_plan_conversion *plan = &s->best.plan;
     const lilac_sim_counters *counters = &s->best.judged.counters; /* of all blocks */
     lilac_text_puts(out, "{\"memory\": ");
     lilac_layout_json(out, &plan->trip.memory);
@@ -240,7 +240,7 @@ static void put_json(lilac_text *out, const swizzle *s) {
 
 /* The layout in short: what a line has room for. */
 static void put_line(lilac_text *out, const swizzle *s) {
-    const lilac_movement_price *price = &s->best.plan.price;
+    const lilac_plan_price *price = &s->best.plan.price;
     put_pair_place(out, s->best.types);
     lilac_text_printf(out, "offset = %s, %llu + %llu wavefronts", lilac_text_get(&s->formula),
                       (unsigned long long)price->store_wavefronts,

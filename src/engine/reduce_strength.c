@@ -1,0 +1,591 @@
+/* advance: tensors of pointers that a loop moves by the same step everywhere become one pointer
+ * that moves, and offsets that stay. So do tensors of offsets.
+ *
+ *     %p = addptr(addptr(splat %x, rows), columns)
+ *     for … iter_args(%q = %p) {                       for … iter_args(%s = %x) {
+ *       load %q                                          %q = addptr(addptr(splat %s, columns),
+ * rows) …                                          →     load %q yield addptr(%q, splat %step)
+ * yield addptr(%s, %step) }                                                }
+ *
+ * Such a tensor is then made from scalars by a few instructions: each operation that uses it may
+ * have it in a layout of its own, nothing is carried for each register, and what registers add to
+ * the pointer are constants where offsets are.
+ *
+ * A carried value is followed from the argument to what is yielded, through additions of uniform
+ * steps, branches and loops inside. All that it goes through becomes a scalar in place: arguments,
+ * results, what is yielded. Sums of 64 bits may be taken in any order, so the offsets of a pointer
+ * are put in the order in which fewest sums differ between registers: those made of ranges alone
+ * first. Offsets of fewer bits stay whole numbers of their width: base + steps wraps as it did, for
+ * both are sums of the same numbers in the same width.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+#define LOOK_BACK  8
+#define MOST_STEPS 24
+#define MOST_LINKS 12
+#define BUDGET     4096 /* values that one slot may look at */
+
+/* How to make a tensor of a scalar: to a splat of it the offsets are added, in order. */
+typedef struct recipe {
+    lilac_tile_opcode add; /* tt.addptr or arith.addi */
+    const lilac_tile_type *type;
+    uint32_t count;
+    lilac_tile_value *offsets[MOST_LINKS];
+} recipe;
+
+/* A tensor value that has a scalar now, or is one. */
+typedef struct moved {
+    lilac_tile_value *value, *scalar;
+    struct moved *next;
+} moved;
+
+typedef struct advancing {
+    lilac_tile_module *module;
+    lilac_arena *arena;
+    uint32_t count;            /* of values by id; those made here have higher ids */
+    uint32_t *mark;            /* by value id: which slot it begins */
+    lilac_tile_value **scalar; /* by value id */
+    uint32_t marks;
+    const recipe *how; /* of the slot that is being rewritten */
+    moved *list;
+    uint32_t budget;
+    lilac_name value_name;
+    bool changed;
+} advancing;
+
+static bool is_tensor(const lilac_tile_value *value) {
+    return lilac_tile_is_tensor(value->type);
+}
+
+static bool has_hints(const lilac_tile_op *op) {
+    for (uint32_t i = 0; i < op->attributes.count; i++)
+        if (strncmp(op->attributes.list[i].name, "tt.", 3) == 0)
+            return true;
+    return false;
+}
+
+static bool is_shape(lilac_tile_opcode code) {
+    return code == LILAC_TILE_OP_TT_EXPAND_DIMS || code == LILAC_TILE_OP_TT_BROADCAST ||
+           code == LILAC_TILE_OP_TT_TRANS || code == LILAC_TILE_OP_TT_RESHAPE;
+}
+
+static bool is_integer_sum(lilac_tile_opcode code) {
+    switch (code) {
+    case LILAC_TILE_OP_ARITH_ADDI:
+    case LILAC_TILE_OP_ARITH_SUBI:
+    case LILAC_TILE_OP_ARITH_MULI:
+    case LILAC_TILE_OP_ARITH_EXTSI:
+    case LILAC_TILE_OP_ARITH_EXTUI:
+    case LILAC_TILE_OP_ARITH_TRUNCI:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void put_id(advancing *a, lilac_tile_op *op) {
+    (void)a;
+    for (uint32_t i = 0; i < op->result_count; i++)
+        op->results[i].id = UINT32_MAX;
+}
+
+/* ---- uniform tensors -------------------------------------------------------------------- */
+
+/* Added up and reshaped from constants and these two operations alone? */
+static bool is_made_of(const lilac_tile_value *value, lilac_tile_opcode first,
+                       lilac_tile_opcode second, uint32_t depth) {
+    const lilac_tile_op *op = value->op;
+    int64_t number;
+    if (op == NULL || depth == 0)
+        return false;
+    if (op->code == first || op->code == second || lilac_engine_constant(value, &number))
+        return true;
+    if (!is_integer_sum(op->code) && !is_shape(op->code))
+        return false;
+    for (uint32_t i = 0; i < op->operand_count; i++)
+        if (!is_made_of(op->operands[i].value, first, second, depth - 1))
+            return false;
+    return true;
+}
+
+/* The same number in every element, by what defines it? */
+static bool is_uniform(const lilac_tile_value *value) {
+    return is_made_of(value, LILAC_TILE_OP_TT_SPLAT, LILAC_TILE_OP_TT_SPLAT, LOOK_BACK);
+}
+
+/* That number: made beside the tensor. */
+static lilac_tile_value *number_of(advancing *a, lilac_tile_value *value) {
+    lilac_tile_op *op = value->op;
+    if (op->code == LILAC_TILE_OP_TT_SPLAT)
+        return op->operands[0].value;
+    if (is_shape(op->code))
+        return number_of(a, op->operands[0].value);
+    const lilac_tile_type *type = lilac_tile_element(value->type);
+    lilac_tile_op *made = lilac_tile_clone(a->module, op);
+    made->results[0].type = type;
+    put_id(a, made);
+    if (op->code == LILAC_TILE_OP_ARITH_CONSTANT) {
+        int64_t number = 0;
+        (void)lilac_engine_constant(value, &number);
+        lilac_tile_attribute attribute = {.kind = LILAC_TILE_ATTR_INTEGER,
+                                          .name = a->value_name,
+                                          .type = type,
+                                          .integer = number};
+        lilac_tile_set_attribute(a->module, &made->attributes, &attribute);
+    }
+    lilac_tile_insert_after(op, made);
+    for (uint32_t i = 0; i < op->operand_count; i++)
+        lilac_tile_set_operand(made, i, number_of(a, op->operands[i].value));
+    return &made->results[0];
+}
+
+/* ---- following a carried value ---------------------------------------------------------- */
+
+static const lilac_tile_op *end_of(const lilac_tile_region *region) {
+    return region->first != NULL && region->first->next == NULL ? region->first->last : NULL;
+}
+
+static bool for_follows(advancing *a, const lilac_tile_op *loop, uint32_t slot, uint32_t depth);
+static bool while_follows(advancing *a, const lilac_tile_op *loop, uint32_t slot, uint32_t depth);
+
+/* Which carried value of a while loop a result is; -1: none as it stands. */
+static int slot_of_result(const lilac_tile_op *loop, uint32_t result) {
+    const lilac_tile_op *condition = end_of(loop->regions[0]);
+    if (condition == NULL || condition->code != LILAC_TILE_OP_SCF_CONDITION ||
+        result + 1 >= condition->operand_count)
+        return -1;
+    const lilac_tile_value *passed = condition->operands[result + 1].value;
+    return passed->block == loop->regions[0]->first ? (int)passed->index : -1;
+}
+
+/* Is it the value that `mark` begins with, and uniform steps? */
+static bool follows(advancing *a, const lilac_tile_value *value, uint32_t mark, uint32_t depth) {
+    if (value->id >= a->count || depth == 0 || !is_tensor(value) || a->budget == 0)
+        return false;
+    a->budget--;
+    if (a->mark[value->id] == mark)
+        return true;
+    const lilac_tile_op *op = value->op;
+    if (op == NULL || has_hints(op))
+        return false;
+    switch (op->code) {
+    case LILAC_TILE_OP_TT_ADDPTR:
+    case LILAC_TILE_OP_ARITH_SUBI:
+        return is_uniform(op->operands[1].value) &&
+               follows(a, op->operands[0].value, mark, depth - 1);
+    case LILAC_TILE_OP_ARITH_ADDI:
+        return (is_uniform(op->operands[1].value) &&
+                follows(a, op->operands[0].value, mark, depth - 1)) ||
+               (is_uniform(op->operands[0].value) &&
+                follows(a, op->operands[1].value, mark, depth - 1));
+    case LILAC_TILE_OP_SCF_IF: {
+        for (uint32_t r = 0; r < 2; r++) {
+            const lilac_tile_op *yield = end_of(op->regions[r]);
+            if (yield == NULL || !follows(a, yield->operands[value->index].value, mark, depth - 1))
+                return false;
+        }
+        return true;
+    }
+    case LILAC_TILE_OP_SCF_FOR:
+        return for_follows(a, op, value->index, depth - 1) &&
+               follows(a, op->operands[3 + value->index].value, mark, depth - 1);
+    case LILAC_TILE_OP_SCF_WHILE: {
+        int slot = slot_of_result(op, value->index);
+        return slot >= 0 && while_follows(a, op, (uint32_t)slot, depth - 1) &&
+               follows(a, op->operands[slot].value, mark, depth - 1);
+    }
+    default:
+        return false;
+    }
+}
+
+/* Does what the loop yields follow what it carries? */
+static bool for_follows(advancing *a, const lilac_tile_op *loop, uint32_t slot, uint32_t depth) {
+    const lilac_tile_op *yield = end_of(loop->regions[0]);
+    const lilac_tile_value *argument = loop->regions[0]->first->arguments[1 + slot];
+    if (yield == NULL || argument->id >= a->count || !is_tensor(argument))
+        return false;
+    uint32_t mark = a->mark[argument->id] = ++a->marks;
+    return follows(a, yield->operands[slot].value, mark, depth);
+}
+
+static bool while_follows(advancing *a, const lilac_tile_op *loop, uint32_t slot, uint32_t depth) {
+    const lilac_tile_op *yield = end_of(loop->regions[1]);
+    const lilac_tile_value *argument = loop->regions[0]->first->arguments[slot];
+    if (yield == NULL || argument->id >= a->count || !is_tensor(argument))
+        return false;
+    uint32_t mark = a->mark[argument->id] = ++a->marks;
+    for (uint32_t i = 0; i < loop->result_count; i++) {
+        const lilac_tile_value *passed = loop->regions[1]->first->arguments[i];
+        if (slot_of_result(loop, i) == (int)slot && passed->id < a->count)
+            a->mark[passed->id] = mark;
+    }
+    return follows(a, yield->operands[slot].value, mark, depth);
+}
+
+/* ---- what it begins with ---------------------------------------------------------------- */
+
+/* Made of ranges and constants alone: what it adds is known, but for the thread's part. */
+static bool is_of_ranges(const lilac_tile_value *value) {
+    return is_made_of(value, LILAC_TILE_OP_TT_MAKE_RANGE, LILAC_TILE_OP_TT_MAKE_RANGE, LOOK_BACK);
+}
+
+/* Computed from scalars by a few instructions. */
+static bool is_cheap(const lilac_tile_value *value) {
+    return is_made_of(value, LILAC_TILE_OP_TT_SPLAT, LILAC_TILE_OP_TT_MAKE_RANGE, LOOK_BACK);
+}
+
+/* The pointer and the offsets of a tensor of pointers; false: not such a sum. With `place` the
+ * offsets are made there as large as the tensor. */
+static bool split_pointers(advancing *a, lilac_tile_value *value, recipe *how,
+                           lilac_tile_value **scalar, lilac_tile_op *place) {
+    lilac_tile_op *links[MOST_LINKS];
+    uint32_t count = 0;
+    how->count = 0;
+    for (;;) {
+        lilac_tile_op *op = value->op;
+        if (op == NULL || has_hints(op))
+            return false;
+        if (op->code == LILAC_TILE_OP_TT_SPLAT) {
+            *scalar = op->operands[0].value;
+            break;
+        }
+        if ((op->code != LILAC_TILE_OP_TT_ADDPTR && !is_shape(op->code)) || count == MOST_LINKS)
+            return false;
+        links[count++] = op;
+        value = op->operands[0].value;
+    }
+    while (place != NULL && count-- > 0) {
+        lilac_tile_op *op = links[count];
+        if (op->code == LILAC_TILE_OP_TT_ADDPTR) {
+            how->offsets[how->count++] = op->operands[1].value;
+            continue;
+        }
+        for (uint32_t i = 0; i < how->count; i++) {
+            const lilac_tile_type *to = op->results[0].type;
+            lilac_tile_op *made = lilac_tile_clone(a->module, op);
+            lilac_tile_set_operand(made, 0, how->offsets[i]);
+            made->results[0].type = lilac_tile_tensor(
+                a->module, lilac_tile_element(how->offsets[i]->type), to->rank, to->shape, NULL);
+            put_id(a, made);
+            lilac_tile_insert_before(place, made);
+            how->offsets[i] = &made->results[0];
+        }
+    }
+    for (uint32_t i = 1; place != NULL && i < how->count; i++) /* stable */
+        for (uint32_t k = i;
+             k > 0 && is_of_ranges(how->offsets[k]) && !is_of_ranges(how->offsets[k - 1]); k--) {
+            lilac_tile_value *later = how->offsets[k];
+            how->offsets[k] = how->offsets[k - 1];
+            how->offsets[k - 1] = later;
+        }
+    return true;
+}
+
+static lilac_tile_value *zero_before(advancing *a, lilac_tile_op *place,
+                                     const lilac_tile_type *type) {
+    lilac_tile_op *made = lilac_tile_op_create(a->module, LILAC_TILE_OP_ARITH_CONSTANT, 0, NULL, 1,
+                                               &type, 0, place->location);
+    lilac_tile_attribute attribute = {
+        .kind = LILAC_TILE_ATTR_INTEGER, .name = a->value_name, .type = type, .integer = 0};
+    lilac_tile_set_attribute(a->module, &made->attributes, &attribute);
+    made->position = place->position;
+    put_id(a, made);
+    lilac_tile_insert_before(place, made);
+    return &made->results[0];
+}
+
+/* Of a tensor of integers: one uniform summand, or none, and the rest. */
+static bool split_integers(advancing *a, lilac_tile_value *value, recipe *how,
+                           lilac_tile_value **scalar, lilac_tile_op *place) {
+    lilac_tile_op *op = value->op;
+    how->count = 0;
+    if (op == NULL || has_hints(op) || !is_cheap(value))
+        return false;
+    if (is_uniform(value)) {
+        if (place != NULL)
+            *scalar = number_of(a, value);
+        return true;
+    }
+    for (uint32_t i = 0; i < 2 && op->code == LILAC_TILE_OP_ARITH_ADDI; i++) {
+        if (!is_uniform(op->operands[i].value))
+            continue;
+        if (place != NULL)
+            *scalar = number_of(a, op->operands[i].value);
+        how->offsets[how->count++] = op->operands[1 - i].value;
+        return true;
+    }
+    if (place != NULL)
+        *scalar = zero_before(a, place, lilac_tile_element(value->type));
+    how->offsets[how->count++] = value;
+    return true;
+}
+
+static bool split(advancing *a, lilac_tile_value *value, recipe *how, lilac_tile_value **scalar,
+                  lilac_tile_op *place) {
+    bool pointers = lilac_tile_is_pointer(value->type);
+    how->type = value->type;
+    how->add = pointers ? LILAC_TILE_OP_TT_ADDPTR : LILAC_TILE_OP_ARITH_ADDI;
+    return pointers ? split_pointers(a, value, how, scalar, place)
+                    : split_integers(a, value, how, scalar, place);
+}
+
+/* ---- rewriting -------------------------------------------------------------------------- */
+
+static void remember(advancing *a, lilac_tile_value *value, lilac_tile_value *scalar) {
+    a->scalar[value->id] = scalar;
+    moved *made = lilac_arena_new(a->arena, moved);
+    *made = (moved){value, scalar, a->list};
+    a->list = made;
+}
+
+/* The value becomes a scalar in place. */
+static void turn(advancing *a, lilac_tile_value *value) {
+    value->type = lilac_tile_element(value->type);
+    remember(a, value, value);
+}
+
+static lilac_tile_value *scalar_of(advancing *a, lilac_tile_value *value);
+
+static void rewrite_for(advancing *a, lilac_tile_op *loop, uint32_t slot,
+                        lilac_tile_value *initial) {
+    lilac_tile_op *yield = loop->regions[0]->first->last;
+    turn(a, loop->regions[0]->first->arguments[1 + slot]);
+    turn(a, &loop->results[slot]);
+    lilac_tile_set_operand(loop, 3 + slot, initial);
+    lilac_tile_set_operand(yield, slot, scalar_of(a, yield->operands[slot].value));
+}
+
+static void rewrite_while(advancing *a, lilac_tile_op *loop, uint32_t slot,
+                          lilac_tile_value *initial) {
+    lilac_tile_op *yield = loop->regions[1]->first->last;
+    for (uint32_t i = 0; i < loop->result_count; i++) {
+        if (slot_of_result(loop, i) != (int)slot)
+            continue;
+        turn(a, loop->regions[1]->first->arguments[i]);
+        turn(a, &loop->results[i]);
+    }
+    turn(a, loop->regions[0]->first->arguments[slot]);
+    lilac_tile_set_operand(loop, slot, initial);
+    lilac_tile_set_operand(yield, slot, scalar_of(a, yield->operands[slot].value));
+}
+
+/* The scalar of a value that follows a carried one. */
+static lilac_tile_value *scalar_of(advancing *a, lilac_tile_value *value) {
+    if (a->scalar[value->id] != NULL)
+        return a->scalar[value->id];
+    lilac_tile_op *op = value->op;
+    const lilac_tile_type *type = lilac_tile_element(value->type);
+    switch (op->code) {
+    case LILAC_TILE_OP_SCF_IF:
+        for (uint32_t r = 0; r < 2; r++) {
+            lilac_tile_op *yield = op->regions[r]->first->last;
+            lilac_tile_set_operand(yield, value->index,
+                                   scalar_of(a, yield->operands[value->index].value));
+        }
+        turn(a, value);
+        return value;
+    case LILAC_TILE_OP_SCF_FOR:
+        rewrite_for(a, op, value->index, scalar_of(a, op->operands[3 + value->index].value));
+        return value;
+    case LILAC_TILE_OP_SCF_WHILE: {
+        uint32_t slot = (uint32_t)slot_of_result(op, value->index);
+        rewrite_while(a, op, slot, scalar_of(a, op->operands[slot].value));
+        return value;
+    }
+    default:
+        break;
+    }
+    bool second = op->code == LILAC_TILE_OP_ARITH_ADDI && is_uniform(op->operands[0].value) &&
+                  !is_uniform(op->operands[1].value);
+    lilac_tile_value *from = op->operands[second].value, *step = op->operands[!second].value;
+    lilac_tile_value *values[2] = {scalar_of(a, from), number_of(a, step)};
+    lilac_tile_op *made =
+        lilac_tile_op_create(a->module, op->code, 2, values, 1, &type, 0, op->location);
+    made->position = op->position;
+    made->results[0].name = value->name;
+    put_id(a, made);
+    lilac_tile_insert_after(op, made);
+    remember(a, value, &made->results[0]);
+    return &made->results[0];
+}
+
+/* ---- tensors where they are used -------------------------------------------------------- */
+
+/* Does the use take the scalar? */
+static bool takes_scalar(const lilac_tile_use *use) {
+    const lilac_tile_op *op = use->op;
+    const lilac_tile_op *parent = op->parent->parent->parent;
+    switch (op->code) {
+    case LILAC_TILE_OP_SCF_FOR:
+        return use->index < 3 || !is_tensor(&op->results[use->index - 3]);
+    case LILAC_TILE_OP_SCF_WHILE:
+        return !is_tensor(op->regions[0]->first->arguments[use->index]);
+    case LILAC_TILE_OP_SCF_CONDITION:
+        return use->index == 0 || !is_tensor(&parent->results[use->index - 1]);
+    case LILAC_TILE_OP_SCF_YIELD:
+        return parent->code == LILAC_TILE_OP_SCF_WHILE
+                   ? !is_tensor(parent->regions[0]->first->arguments[use->index])
+                   : !is_tensor(&parent->results[use->index]);
+    case LILAC_TILE_OP_TT_ADDPTR:
+    case LILAC_TILE_OP_ARITH_ADDI:
+    case LILAC_TILE_OP_ARITH_SUBI:
+        return !is_tensor(&op->results[0]);
+    default:
+        return false;
+    }
+}
+
+static void put_after(const lilac_tile_value *value, lilac_tile_op **last, lilac_tile_op *op) {
+    if (*last != NULL)
+        lilac_tile_insert_after(*last, op);
+    else if (value->op != NULL)
+        lilac_tile_insert_after(value->op, op);
+    else
+        lilac_tile_insert_before(value->block->first, op);
+    *last = op;
+}
+
+/* Uses of the tensor take one that is made of the scalar. */
+static void make_tensor(advancing *a, const moved *m) {
+    uint32_t count = 0, at = 0;
+    for (const lilac_tile_use *use = m->value->uses; use != NULL; use = use->next)
+        count += !takes_scalar(use);
+    if (count == 0)
+        return;
+    lilac_tile_op **users = lilac_arena_array(a->arena, lilac_tile_op *, count);
+    uint32_t *indices = lilac_arena_array(a->arena, uint32_t, count);
+    for (const lilac_tile_use *use = m->value->uses; use != NULL; use = use->next) {
+        if (takes_scalar(use))
+            continue;
+        users[at] = use->op;
+        indices[at++] = use->index;
+    }
+    lilac_tile_op *last = NULL;
+    lilac_location location = m->scalar->op != NULL ? m->scalar->op->location : m->scalar->location;
+    lilac_tile_value *sum = m->scalar;
+    for (uint32_t i = 0; i <= a->how->count; i++) {
+        lilac_tile_value *values[2] = {sum, i > 0 ? a->how->offsets[i - 1] : NULL};
+        lilac_tile_op *made =
+            lilac_tile_op_create(a->module, i == 0 ? LILAC_TILE_OP_TT_SPLAT : a->how->add,
+                                 i == 0 ? 1 : 2, values, 1, &a->how->type, 0, location);
+        made->position = users[0]->position;
+        put_id(a, made);
+        put_after(m->scalar, &last, made);
+        sum = &made->results[0];
+    }
+    sum->name = m->value->name;
+    for (uint32_t i = 0; i < count; i++)
+        lilac_tile_set_operand(users[i], indices[i], sum);
+}
+
+/* ---- the pass --------------------------------------------------------------------------- */
+
+static bool is_candidate(const advancing *a, const lilac_tile_value *value) {
+    const lilac_tile_type *element = lilac_tile_element(value->type);
+    return is_tensor(value) && value->id < a->count && value->type->layout == NULL &&
+           (element->kind == LILAC_TILE_POINTER ||
+            (element->kind == LILAC_TILE_SCALAR &&
+             (element->scalar == LILAC_I32 || element->scalar == LILAC_I64)));
+}
+
+/* Pointers all of whose offsets are known but for the thread's part, moved by additions in the body
+ * of a counted loop alone: the lowering carries them as one register and advances it, so there is
+ * nothing to gain. */
+static bool is_one_already(const lilac_tile_op *loop, uint32_t slot) {
+    const lilac_tile_block *body = loop->regions[0]->first;
+    const lilac_tile_value *value = loop->operands[3 + slot].value;
+    const lilac_tile_value *next = end_of(loop->regions[0])->operands[slot].value;
+    if (!lilac_tile_is_pointer(value->type) || next == body->arguments[1 + slot])
+        return false;
+    for (; value->op != NULL && value->op->code != LILAC_TILE_OP_TT_SPLAT;
+         value = value->op->operands[0].value)
+        if (value->op->code == LILAC_TILE_OP_TT_ADDPTR &&
+            !is_of_ranges(value->op->operands[1].value))
+            return false;
+    while (next != body->arguments[1 + slot]) {
+        int64_t number;
+        const lilac_tile_op *op = next->op;
+        if (op == NULL || op->parent != body || op->code != LILAC_TILE_OP_TT_ADDPTR)
+            return false;
+        const lilac_tile_value *step = op->operands[1].value;
+        if (!lilac_engine_constant(step, &number) &&
+            (step->op == NULL || step->op->code != LILAC_TILE_OP_TT_SPLAT))
+            return false;
+        next = op->operands[0].value;
+    }
+    return true;
+}
+
+static void try_slot(advancing *a, lilac_tile_op *loop, uint32_t slot) {
+    bool counts = loop->code == LILAC_TILE_OP_SCF_FOR;
+    uint32_t index = counts ? 3 + slot : slot;
+    lilac_tile_value *initial = loop->operands[index].value, *scalar = NULL;
+    recipe how;
+    a->budget = BUDGET;
+    if (!is_tensor(initial) ||
+        !is_candidate(a, counts ? loop->regions[0]->first->arguments[1 + slot]
+                                : loop->regions[0]->first->arguments[slot]) ||
+        !split(a, initial, &how, &scalar, NULL) ||
+        !(counts ? for_follows(a, loop, slot, MOST_STEPS)
+                 : while_follows(a, loop, slot, MOST_STEPS)) ||
+        (counts && is_one_already(loop, slot)))
+        return;
+    recipe *kept = lilac_arena_new(a->arena, recipe);
+    (void)split(a, initial, kept, &scalar, loop);
+    a->how = kept;
+    a->list = NULL;
+    if (counts)
+        rewrite_for(a, loop, slot, scalar);
+    else
+        rewrite_while(a, loop, slot, scalar);
+    for (const moved *m = a->list; m != NULL; m = m->next)
+        make_tensor(a, m);
+    a->changed = true;
+}
+
+static void visit(void *data, lilac_tile_op *op) {
+    advancing *a = data;
+    if (op->code == LILAC_TILE_OP_SCF_FOR)
+        for (uint32_t i = 0; i < op->result_count; i++)
+            try_slot(a, op, i);
+    else if (op->code == LILAC_TILE_OP_SCF_WHILE)
+        for (uint32_t i = 0; i < op->operand_count; i++)
+            try_slot(a, op, i);
+}
+
+static void look_for_loops(void *data, lilac_tile_op *op) {
+    bool *found = data;
+    *found |= op->code == LILAC_TILE_OP_SCF_FOR || op->code == LILAC_TILE_OP_SCF_WHILE;
+}
+
+bool lilac_engine_reduce_strength(lilac_tile_module *module, const lilac_target *target,
+                                  bool *changed) {
+    (void)target;
+    *changed = false;
+    for (lilac_tile_function *function = module->functions; function != NULL;
+         function = function->next) {
+        bool loops = false;
+        if (function->body == NULL)
+            continue;
+        lilac_tile_walk(function->body, look_for_loops, &loops);
+        if (!loops)
+            continue;
+        lilac_arena *arena = lilac_arena_create();
+        advancing *a = lilac_arena_new(arena, advancing);
+        lilac_tile_number(function);
+        a->module = module;
+        a->arena = arena;
+        a->count = function->value_count;
+        a->mark = lilac_arena_array(arena, uint32_t, a->count + 1);
+        a->scalar = lilac_arena_array(arena, lilac_tile_value *, a->count + 1);
+        a->value_name = lilac_intern_string(module->context, "value");
+        lilac_tile_walk(function->body, visit, a);
+        lilac_tile_number(function);
+        *changed = *changed || a->changed;
+        lilac_arena_destroy(arena);
+    }
+    return true;
+}

@@ -1,0 +1,187 @@
+/* tt.scan, with any combine region, over several operands at once, forwards or in reverse.
+ *
+ * The bits of the axis, lowest first, stand in runs of registers, lanes and warps:
+ *
+ *     blocked, 4 registers a thread     r r l l l l l r        memory
+ *                                       └0┘ └───1───┘ 2      w w r   (from the first warp bit up)
+ *
+ * Upwards, each run is scanned by itself and hands one total for each of its blocks to the next:
+ *
+ *   registers   one after another in the thread
+ *   lanes       log2 steps; in step k the lanes whose bit k is set take the total of the half
+ *               before theirs from its last lane
+ *   memory      the last lane of each block writes its total; after one barrier every thread reads
+ *               the totals of its line and adds them up as far as its own place
+ *
+ * Downwards, each run gets what stands before each of its blocks, combines it with what it has, and
+ * hands what stands before each of its items to the run below. There is no neutral element, so
+ * "nothing stands before" is known when compiling or a predicate.
+ *
+ * That asks for columns that are one unit vector of the axis or do not touch it, and for lanes
+ * below warps. Other layouts are first moved to one like that (scan_layout.c), and back. Copies do
+ * the same work side by side; in memory one of them writes. */
+#include "scan.h"
+
+#include <string.h>
+
+/* ---- up and down -------------------------------------------------------------------------- */
+
+/* The totals of a level's blocks, as the next level's items. */
+static void pass_up(const lilac_scan *s, uint32_t index, const lilac_scan_level *from,
+                    lilac_scan_level *to) {
+    const lilac_scan_run *r = &s->runs[index];
+    uint32_t n = s->operands;
+    bool to_memory = s->runs[index + 1].kind == LILAC_SCAN_MEMORY;
+    to->count = 1U << __builtin_popcount(s->runs[index + 1].items);
+    to->values = lilac_scan_elements(s, to->count);
+    to->scanned = lilac_scan_elements(s, to->count);
+    if (r->kind == LILAC_SCAN_LANES && !to_memory) {
+        lilac_simt_value lane = lilac_scan_last_lane(s, lilac_scan_index_of(s, LILAC_SIMT_OP_LANE),
+                                                     lilac_scan_thread_mask(r));
+        lilac_scan_shuffle_all(s, LILAC_SIMT_SHFL_IDX, lane, to->count, from->scanned, to->values);
+    } else if (r->kind == LILAC_SCAN_LANES) {
+        memcpy(to->values, from->scanned, (size_t)to->count * n * sizeof *to->values);
+    } else {
+        uint32_t mask = lilac_scan_run_items(r),
+                 last = lilac_scan_item_of(s, r, (1U << r->count) - 1);
+        for (uint32_t item = 0; item < from->count; item++) {
+            if ((item & mask) == last) {
+                memcpy(to->values + (size_t)lilac_scan_block_of(r, item) * n,
+                       from->scanned + (size_t)item * n, n * sizeof *to->values);
+            }
+        }
+    }
+    memcpy(to->scanned, to->values, (size_t)to->count * n * sizeof *to->values);
+}
+
+static lilac_scan_prefix make_prefix(const lilac_scan *s, uint32_t count) {
+    return (lilac_scan_prefix){lilac_scan_elements(s, count),
+                               lilac_arena_array(s->l->arena, lilac_simt_value, count)};
+}
+
+/* bottom->scanned: the results. */
+static bool scan_levels(const lilac_scan *s, lilac_scan_level *levels) {
+    uint32_t top = s->run_count - 1;
+    for (uint32_t i = 0; i <= top; i++) {
+        const lilac_scan_run *r = &s->runs[i];
+        bool done = r->kind == LILAC_SCAN_REGISTERS ? lilac_scan_registers(s, r, &levels[i])
+                    : r->kind == LILAC_SCAN_LANES   ? lilac_scan_lanes(s, r, &levels[i])
+                                                    : true;
+        if (!done) {
+            return false;
+        }
+        if (i < top) {
+            pass_up(s, i, &levels[i], &levels[i + 1]);
+        }
+    }
+    lilac_scan_prefix before = make_prefix(s, levels[top].count); /* of the runs above: nothing */
+    for (uint32_t i = top + 1; i-- > 0;) {
+        const lilac_scan_run *r = &s->runs[i];
+        lilac_scan_prefix items = make_prefix(s, levels[i].count);
+        if (r->kind == LILAC_SCAN_MEMORY) {
+            if (!lilac_scan_before_memory(s, r, &levels[i], &items)) {
+                return false;
+            }
+        } else if (r->kind == LILAC_SCAN_REGISTERS) {
+            if (!lilac_scan_finish_registers(s, r, &levels[i], &before)) {
+                return false;
+            }
+            lilac_scan_before_registers(s, r, &levels[i], &before, &items);
+        } else {
+            if (!lilac_scan_finish_lanes(s, &levels[i], &before)) {
+                return false;
+            }
+            if (i > 0) {
+                lilac_scan_before_lanes(s, r, &levels[i], &before, &items);
+            }
+        }
+        before = items;
+        if (i == 0 && r->kind == LILAC_SCAN_MEMORY) {
+            return lilac_scan_finish_lanes(s, &levels[0], &before);
+        }
+    }
+    return true;
+}
+
+/* ---- the whole ---------------------------------------------------------------------------- */
+
+/* The operands' own registers in the layout that is scanned, one element after another. */
+static bool read_operands(const lilac_scan *s, lilac_simt_value *to) {
+    uint32_t own = lilac_lower_own_registers(s->view), n = s->operands;
+    uint32_t count = 1U << __builtin_popcount(own);
+    lilac_simt_value *made = lilac_arena_array(s->l->arena, lilac_simt_value, s->view->count);
+    for (uint32_t i = 0; i < n; i++) {
+        if (!lilac_lower_read_as(s->l, lilac_lower_operand(s->l, s->op, i), s->view, made)) {
+            return false;
+        }
+        for (uint32_t k = 0; k < count; k++) {
+            to[(size_t)k * n + i] = made[lilac_lower_deposit(k, own)];
+        }
+    }
+    return true;
+}
+
+static bool write_results(const lilac_scan *s, const lilac_simt_value *from) {
+    uint32_t own = lilac_lower_own_registers(s->view), n = s->operands;
+    uint32_t count = 1U << __builtin_popcount(own);
+    lilac_simt_value *made = lilac_arena_array(s->l->arena, lilac_simt_value, s->view->count);
+    for (uint32_t i = 0; i < n; i++) {
+        lilac_lower_value *to = lilac_lower_result(s->l, s->op, i);
+        if (to == NULL) {
+            return false;
+        }
+        for (uint32_t k = 0; k < count; k++) {
+            made[lilac_lower_deposit(k, own)] = from[(size_t)k * n + i];
+        }
+        if (to->view != s->view) {
+            if (!lilac_lower_move(s->l, to->simt, s->view, to->view, LILAC_PLAN_ANY, made,
+                                  to->base)) {
+                return false;
+            }
+            continue;
+        }
+        for (uint32_t r = 0; r < to->count; r++) {
+            to->base[r] = made[to->view->canonical[r]];
+        }
+    }
+    return true;
+}
+
+bool lilac_lower_scan(lilac_lowering *l, const lilac_tile_op *op) {
+    lilac_scan *s = lilac_arena_new(l->arena, lilac_scan);
+    *s = (lilac_scan){.l = l, .op = op, .operands = op->operand_count};
+    int64_t axis = lilac_tile_find_integer(&op->attributes, "axis", 0);
+    s->reverse = lilac_tile_find_integer(&op->attributes, "reverse", 0) != 0;
+    const lilac_lower_value *first = lilac_lower_operand(l, op, 0);
+    if (first->view == NULL || axis < 0 || axis >= first->view->rank ||
+        op->result_count != s->operands) {
+        return lilac_lower_unsupported(l, "its axis or results do not fit");
+    }
+    s->axis = (uint32_t)axis;
+    for (uint32_t i = 0; i < first->view->block_bits; i++) {
+        if (first->view->blocks[i] & lilac_scan_axis(first->view, s->axis)) {
+            return lilac_lower_unsupported(l, "the axis is spread over the blocks of a cluster");
+        }
+    }
+    lilac_simt_type *types = lilac_arena_array(l->arena, lilac_simt_type, s->operands);
+    for (uint32_t i = 0; i < s->operands; i++) {
+        types[i] = lilac_lower_operand(l, op, i)->simt;
+    }
+    s->types = types;
+    s->view = lilac_scan_fits(first->view, s->axis) ? first->view
+                                                    : lilac_scan_near(l, first->view, s->axis);
+    lilac_scan_find_runs(s);
+    lilac_scan_level *levels = lilac_arena_array(l->arena, lilac_scan_level, s->run_count + 1);
+    levels[0].count = 1U << __builtin_popcount(lilac_lower_own_registers(s->view));
+    levels[0].values = lilac_scan_elements(s, levels[0].count);
+    levels[0].scanned = lilac_scan_elements(s, levels[0].count);
+    if (!read_operands(s, levels[0].values)) {
+        return false;
+    }
+    memcpy(levels[0].scanned, levels[0].values,
+           (size_t)levels[0].count * s->operands * sizeof *levels[0].values);
+    if (s->run_count > 0 && !scan_levels(s, levels)) {
+        return false;
+    }
+    return write_results(s, levels[0].scanned);
+}

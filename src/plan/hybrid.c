@@ -1,0 +1,213 @@
+/* Shuffles before or after a trip.
+ *
+ * A trip's vectors are directions of the tensor that are registers on both sides. Where the two
+ * sides share few, as in transposes of 8- and 16-bit elements, each access takes a part of a word.
+ * Exchanging a register bit with a lane bit of one side makes a lane direction a register's: with
+ *
+ *     A' = A with the columns of register i and lane j exchanged,
+ *     lane j of A in span(B's registers),  register i of A not in it,
+ *
+ * A' and B have one direction more in common. The same with A and B exchanged is a shuffle after
+ * the trip. A trip is at its floor when whole words are in common. So one exchange is tried, on
+ * either side, and for bytes, of which a word holds four, two.
+ *
+ * For vectors it is all the same which lane that is. A transposed matrix instruction has the lanes
+ * 2, 3, 4 in its rows, so lanes 0 and 1 are taken first; and of the registers not those that the
+ * other side has in these three lanes, since it finds them there. Registers of high numbers are
+ * whole words and need no byte permutes.
+ *
+ * A candidate is priced by the trip's estimate and the closed formula of the exchange: m swaps of R
+ * words take (1 − 2⁻ᵐ) R shuffles and 2mR selects, one swap 1.5 R.
+ */
+#include "plan.h"
+
+typedef struct search {
+    lilac_plan_hybrid *best;
+    uint64_t best_cycles, floor_wavefronts;
+    const lilac_plan_pair *pair;
+    const lilac_plan_options *options;
+    bool at_floor; /* there is nothing left to gain */
+} search;
+
+/* One side of the pair, and what may be exchanged there. */
+typedef struct candidates {
+    lilac_layout changed; /* with the exchange at hand */
+    bool after;
+    uint32_t lane_count, register_count;
+    uint8_t lane[LILAC_PLAN_MAX_LANE_BITS], reg[LILAC_PLAN_MAX_REGISTER_BITS];
+} candidates;
+
+static void price_swaps(lilac_plan_price *price, const search *s, const candidates *c,
+                        uint32_t swaps) {
+    const uint64_t words =
+        (uint64_t)lilac_plan_words(c->changed.in[REGISTER].bits, s->pair->element_bits)
+        << s->pair->bits[WARP];
+    price->shuffles += words - (words >> swaps);
+    price->selects += swaps == 1 ? words + words / 2 : 2 * swaps * words;
+}
+
+/* Exchanges the first `swaps` candidates of each kind. */
+static void try_swaps(search *s, candidates *c, uint32_t swaps) {
+    lilac_plan_hybrid mixture = {.swaps = swaps, .after = c->after};
+    lilac_plan_price price = {0};
+    lilac_plan_barrier barrier;
+    if (s->at_floor || c->lane_count < swaps || c->register_count < swaps) {
+        return;
+    }
+    for (uint32_t i = 0; i < swaps; i++) {
+        mixture.reg[i] = c->reg[i];
+        mixture.lane[i] = c->lane[i];
+    }
+    lilac_plan_swap_columns(&c->changed, &mixture);
+    const lilac_layout *from = c->after ? &s->pair->source : &c->changed;
+    const lilac_layout *to = c->after ? &c->changed : &s->pair->target;
+    if (lilac_plan_trip_estimate(&price, &barrier, from, to, s->pair->element_bits, s->options,
+                                 s->pair->arch, NULL)) {
+        price_swaps(&price, s, c, swaps);
+        price.cycles = lilac_plan_price_cycles(&price, barrier, s->pair->arch);
+        if (price.cycles < s->best_cycles) {
+            s->best_cycles = price.cycles;
+            *s->best = mixture;
+        }
+        s->at_floor = price.store_wavefronts + price.load_wavefronts <= s->floor_wavefronts;
+    }
+    lilac_plan_swap_columns(&c->changed, &mixture); /* and back */
+}
+
+static bool has_lane(const lilac_layout *layout, uint32_t first, uint64_t column) {
+    const uint32_t lanes = layout->in[REGISTER].bits;
+    for (uint32_t i = first; i < layout->in[LANE].bits; i++) {
+        if (layout->columns[lanes + i] == column) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Lanes of `changed` that the other side has in registers, and registers that it has not. */
+static void find_candidates(candidates *c, const search *s, bool after) {
+    enum { ROW_LANE = 2 }; /* the first of a transposed row */
+    const lilac_layout *other = after ? &s->pair->source : &s->pair->target;
+    const uint32_t registers = (after ? &s->pair->target : &s->pair->source)->in[REGISTER].bits;
+    const uint32_t lanes = s->pair->bits[LANE];
+    lilac_plan_echelon wanted, own;
+    c->changed = after ? s->pair->target : s->pair->source;
+    c->after = after;
+    c->lane_count = c->register_count = 0;
+    wanted.pivots = own.pivots = 0;
+    for (uint32_t i = 0; i < other->in[REGISTER].bits; i++) {
+        (void)lilac_plan_insert(&wanted, other->columns[i], 0);
+    }
+    for (uint32_t i = 0; i < registers; i++) {
+        (void)lilac_plan_insert(&own, c->changed.columns[i], 0);
+    }
+    for (uint32_t i = 0; i < lanes; i++) {
+        const uint32_t lane = i < ROW_LANE ? i : lanes - 1 - (i - ROW_LANE);
+        const uint64_t column = c->changed.columns[registers + lane];
+        /* A lane whose elements the registers hold as well would only add a copy. */
+        if (lilac_plan_spans(&wanted, column) && !lilac_plan_spans(&own, column)) {
+            c->lane[c->lane_count++] = (uint8_t)lane;
+        }
+    }
+    for (uint32_t in_row = 0; in_row < 2; in_row++) {
+        for (uint32_t i = registers; i-- > 0;) {
+            const uint64_t column = c->changed.columns[i];
+            if (has_lane(other, ROW_LANE, column) == (in_row != 0) &&
+                !lilac_plan_spans(&wanted, column)) {
+                c->reg[c->register_count++] = (uint8_t)i;
+            }
+        }
+    }
+}
+
+uint64_t lilac_plan_floor(const lilac_plan_pair *pair) {
+    const lilac_layout *sides[2] = {&pair->source, &pair->target};
+    uint64_t bits[2];
+    for (uint32_t side = 0; side < 2; side++) {
+        const uint32_t warp_bits = side == 0 ? pair->bits[WARP] : 0;
+        const uint32_t end = sides[side]->in[REGISTER].bits + pair->bits[LANE] + warp_bits;
+        lilac_plan_echelon reached;
+        reached.pivots = 0;
+        for (uint32_t i = 0; i < end; i++) {
+            (void)lilac_plan_insert(&reached, sides[side]->columns[i], 0);
+        }
+        bits[side] = (uint64_t)pair->element_bits << __builtin_popcountll(reached.pivots);
+    }
+    const uint64_t wavefront = 8ULL * pair->arch->banks * pair->arch->bank_bytes;
+    return (bits[0] + wavefront - 1) / wavefront +
+           (((bits[1] + wavefront - 1) / wavefront) << pair->bits[WARP]);
+}
+
+/* Directions that are registers on both sides. */
+static uint32_t common_registers(const lilac_plan_pair *pair) {
+    const uint32_t source = pair->source.in[REGISTER].bits, target = pair->target.in[REGISTER].bits;
+    lilac_plan_echelon registers;
+    uint32_t common = 0;
+    registers.pivots = 0;
+    for (uint32_t i = 0; i < source; i++) {
+        (void)lilac_plan_insert(&registers, pair->source.columns[i], 0);
+    }
+    for (uint32_t i = 0; i < target; i++) {
+        common += !lilac_plan_insert(&registers, pair->target.columns[i], 0);
+    }
+    return common;
+}
+
+/* With no register in common a trip of bytes takes single ones on one side, each register of each
+ * warp a wavefront, whatever the other side does. 0: warps that hold copies may be left out. */
+static uint64_t least_of_bytes(const lilac_plan_pair *pair) {
+    const uint32_t source = pair->source.in[REGISTER].bits, target = pair->target.in[REGISTER].bits;
+    for (uint32_t i = 0; i < pair->bits[WARP]; i++) {
+        if (pair->source.columns[source + pair->bits[LANE] + i] == 0) {
+            return 0;
+        }
+    }
+    return (uint64_t)pair->arch->costs->wavefront
+           << ((source < target ? source : target) + pair->bits[WARP]);
+}
+
+uint64_t lilac_plan_find_hybrid(lilac_plan_hybrid *result, const lilac_plan_pair *pair,
+                                const lilac_plan_options *options, uint64_t most_cycles) {
+    const uint32_t wanted = pair->element_bits == 8 ? 2 : pair->element_bits == 16 ? 1 : 0;
+    search s = {.best = result, .pair = pair, .options = options};
+    lilac_plan_price price = {0};
+    lilac_plan_barrier barrier;
+    candidates before, after;
+    result->swaps = 0;
+    const uint32_t common = wanted == 0 ? 0 : common_registers(pair);
+    if (common >= wanted) {
+        return 0;
+    }
+    s.floor_wavefronts = lilac_plan_floor(pair);
+    find_candidates(&before, &s, false);
+    const uint64_t least = wanted == 2 && common == 0 ? least_of_bytes(pair) : 0;
+    if (least != 0) {
+        s.best_cycles = least < most_cycles ? least : most_cycles;
+        try_swaps(&s, &before, 1);
+        if (s.at_floor && result->swaps != 0) {
+            return least;
+        }
+        s.at_floor = false;
+        result->swaps = 0;
+    }
+    if (!lilac_plan_trip_estimate(&price, &barrier, &pair->source, &pair->target,
+                                  pair->element_bits, options, pair->arch, NULL)) {
+        return 0;
+    }
+    const uint64_t trip_cycles = lilac_plan_price_cycles(&price, barrier, pair->arch);
+    s.best_cycles = trip_cycles < most_cycles ? trip_cycles : most_cycles;
+    if (price.store_wavefronts + price.load_wavefronts <= s.floor_wavefronts ||
+        s.best_cycles <= s.floor_wavefronts * pair->arch->costs->wavefront) {
+        return trip_cycles;
+    }
+    try_swaps(&s, &before, 1);
+    if (!s.at_floor) {
+        find_candidates(&after, &s, true);
+        try_swaps(&s, &after, 1);
+        if (pair->element_bits == 8) {
+            try_swaps(&s, &before, 2);
+            try_swaps(&s, &after, 2);
+        }
+    }
+    return trip_cycles;
+}

@@ -1,0 +1,331 @@
+/* Which elements narrower than a word share words on their way to other lanes.
+ *
+ * A subspace of registers shares words on the way. It must have distance 0; the cheapest is one
+ * that needs few byte permutes at either end, so registers that share words in source and target
+ * come first, then those that a map reaches anyway. Where registers that share a word in the target
+ * come from several lanes, another way is to shuffle the source's words as they are, once for each
+ * of these lanes, and to pick bytes at the end. The price decides.
+ */
+#include "factors.h"
+
+#include <string.h>
+
+typedef lilac_plan_echelon echelon;
+typedef lilac_plan_origins origins;
+typedef lilac_plan_factors factors;
+
+/* ---- words ------------------------------------------------------------------------------- */
+
+/* A basis of the registers in between, in terms of the target's registers and those beyond them:
+ * `packed` vectors that number the places in a word (0: holds nothing), then those of words. */
+typedef struct packing {
+    uint32_t packed, count;
+    uint32_t vector[MOST_REGISTERS];
+} packing;
+
+static void widen(uint64_t *to, const uint32_t *from, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        to[i] = from[i];
+    }
+}
+
+static uint32_t kept_of(const factors *f, const origins *d, uint32_t r) {
+    return lilac_plan_sum(f->kept, r & ((UINT32_C(1) << d->to_bits) - 1)) ^
+           lilac_plan_sum(f->extra, r >> d->to_bits);
+}
+
+static uint32_t distance_of(const factors *f, const origins *d, uint32_t r) {
+    return lilac_plan_sum(f->distance, r & ((UINT32_C(1) << d->to_bits) - 1));
+}
+
+void lilac_plan_put_as_they_are(lilac_plan_shuffle *s, const factors *f, const origins *d) {
+    s->register_bits = d->to_bits + f->extra_count;
+    widen(s->kept, f->kept, d->to_bits);
+    widen(s->kept + d->to_bits, f->extra, f->extra_count);
+    widen(s->distance, f->distance, d->to_bits);
+    for (uint32_t i = 0; i < d->to_bits; i++) {
+        s->taken[i] = UINT64_C(1) << i;
+    }
+    widen(s->before, f->send, d->thread_bits);
+    widen(s->lane, f->lane, d->thread_bits);
+    widen(s->after, f->receive, d->thread_bits);
+}
+
+static void put_packed(lilac_plan_shuffle *s, const factors *f, const origins *d,
+                       const packing *p) {
+    echelon basis;
+    basis.pivots = 0;
+    s->register_bits = p->count;
+    for (uint32_t i = 0; i < p->count; i++) {
+        if (p->vector[i] == 0) {
+            s->kept[i] = UINT64_C(1) << i;
+            continue;
+        }
+        (void)lilac_plan_insert(&basis, p->vector[i], UINT64_C(1) << i);
+        s->kept[i] = kept_of(f, d, p->vector[i]);
+        s->distance[i] = distance_of(f, d, p->vector[i]);
+    }
+    for (uint32_t i = 0; i < d->to_bits; i++) {
+        (void)lilac_plan_reduce(&basis, UINT64_C(1) << i, &s->taken[i]);
+    }
+    for (uint32_t i = 0; i < d->thread_bits; i++) {
+        (void)lilac_plan_reduce(&basis, f->receive[i], &s->after[i]);
+    }
+    widen(s->before, f->send, d->thread_bits);
+    widen(s->lane, f->lane, d->thread_bits);
+}
+
+/* Words whose elements would change places before the shuffle, all in one way, do so after it,
+ * where more may happen to them: the registers between the maps are numbered so. */
+static void move_places_late(lilac_plan_shuffle *s, uint32_t packed) {
+    const uint64_t places = (UINT64_C(1) << packed) - 1;
+    uint64_t part[MOST_REGISTERS] = {0}, moved = 0;
+    for (uint32_t i = 0; i < packed; i++) {
+        if (i >= s->register_bits || s->kept[i] != UINT64_C(1) << i) {
+            return;
+        }
+    }
+    for (uint32_t i = packed; i < s->register_bits; i++) {
+        part[i] = s->kept[i] & places;
+        moved |= part[i] != 0 ? UINT64_C(1) << i : 0;
+        s->kept[i] ^= part[i];
+    }
+    for (uint32_t i = 0; i < s->after_bits && moved != 0; i++) {
+        for (uint64_t rest = s->taken[i] & moved; rest != 0; rest &= rest - 1) {
+            s->taken[i] ^= part[__builtin_ctzll(rest)];
+        }
+    }
+    for (uint32_t i = 0; i < s->lane_bits + s->warp_bits && moved != 0; i++) {
+        for (uint64_t rest = s->after[i] & moved; rest != 0; rest &= rest - 1) {
+            s->after[i] ^= part[__builtin_ctzll(rest)];
+        }
+    }
+}
+
+/* The registers that places in words number at one end (I), and those with what the map at that
+ * end reaches as well. */
+typedef struct packing_end {
+    echelon places, reached;
+} packing_end;
+
+static void find_end(packing_end *end, uint32_t places, const uint32_t *shear, uint32_t count) {
+    end->places.pivots = end->reached.pivots = 0;
+    for (uint32_t i = 0; i < places; i++) {
+        (void)lilac_plan_insert(&end->places, UINT64_C(1) << i, 0);
+        (void)lilac_plan_insert(&end->reached, UINT64_C(1) << i, 0);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (shear[i] != 0) {
+            (void)lilac_plan_insert(&end->reached, shear[i], 0);
+        }
+    }
+}
+
+typedef struct chooser {
+    const factors *f;
+    const origins *d;
+    uint32_t still[MOST_REGISTERS], still_count; /* basis of the registers of distance 0 */
+    uint32_t wanted, count, vector[2];
+    echelon chosen;
+} chooser;
+
+/* Takes, up to the number wanted, registers that stay in their lane and lie within `target` and
+ * come from within `source` (NULL: anywhere). */
+static void take_within(chooser *c, const echelon *target, const echelon *source) {
+    echelon span;
+    span.pivots = 0;
+    for (uint32_t i = 0; i < c->still_count && c->count < c->wanted; i++) {
+        uint32_t r = c->still[i];
+        uint64_t used, rest = 0;
+        if (target != NULL) {
+            rest |= lilac_plan_reduce(target, r, &used);
+        }
+        if (source != NULL) {
+            rest |= lilac_plan_reduce(source, kept_of(c->f, c->d, r), &used) << 32;
+        }
+        if (rest != 0 && lilac_plan_insert(&span, rest, UINT64_C(1) << i)) {
+            continue;
+        }
+        for ((void)lilac_plan_reduce(&span, rest, &used); used != 0; used &= used - 1) {
+            r ^= c->still[__builtin_ctzll(used)];
+        }
+        if (lilac_plan_insert(&c->chosen, r, 0)) {
+            c->vector[c->count++] = r;
+        }
+    }
+}
+
+static void find_still(chooser *c, uint32_t registers) {
+    echelon span;
+    span.pivots = 0;
+    c->still_count = 0;
+    for (uint32_t i = 0; i < registers; i++) {
+        const uint32_t distance = distance_of(c->f, c->d, UINT32_C(1) << i);
+        uint64_t used = 0;
+        if (distance != 0 && lilac_plan_insert(&span, distance, UINT64_C(1) << i)) {
+            continue;
+        }
+        (void)lilac_plan_reduce(&span, distance, &used);
+        c->still[c->still_count++] = (uint32_t)used | UINT32_C(1) << i;
+    }
+}
+
+static uint32_t place_among(uint32_t r, uint32_t packed) {
+    return r != 0 && r >> packed == 0 && (r & (r - 1)) == 0 ? (uint32_t)__builtin_ctz(r) : packed;
+}
+
+/* Puts what was chosen, and the postponed places, where elements keep their places: those that they
+ * have in the target, or in the source when the map after the shuffle moves places anyway. */
+static void put_places(packing *p, const chooser *c, uint32_t registers, uint32_t postponed,
+                       bool as_source) {
+    uint32_t left[4], left_count = 0;
+    memset(p->vector, 0, sizeof p->vector);
+    for (uint32_t i = 0; i < c->count + postponed; i++) {
+        const bool mine = i < c->count;
+        const uint32_t r = mine ? c->vector[i] : UINT32_C(1) << (registers + i - c->count);
+        const uint32_t from = place_among(kept_of(c->f, c->d, r), p->packed);
+        const uint32_t to = mine ? place_among(r, p->packed) : p->packed;
+        const uint32_t place = to == p->packed || (as_source && from != p->packed) ? from : to;
+        if (place < p->packed && p->vector[place] == 0) {
+            p->vector[place] = r;
+        } else {
+            left[left_count++] = r;
+        }
+    }
+    for (uint32_t i = 0; i < p->packed && left_count != 0; i++) {
+        if (p->vector[i] == 0) {
+            p->vector[i] = left[--left_count];
+        }
+    }
+    p->count = p->packed;
+}
+
+/* Which registers share words between the maps. `postponed` of the places are those of the source,
+ * already among the factors' extra registers; for the others, those that the target's side reaches
+ * come first or those of the source's, which is all the same when `settled`. `scattered`: what a
+ * word of the target holds comes from several lanes. False: too many registers. */
+static bool pack(packing *p, const factors *f, const origins *d, uint32_t packed,
+                 uint32_t postponed, bool scattered, bool source_first, bool *settled) {
+    packing_end target, source;
+    chooser c = {.f = f, .d = d, .wanted = packed - postponed};
+    const uint32_t registers = d->to_bits + f->extra_count - postponed;
+    c.chosen.pivots = 0;
+    p->packed = packed;
+    find_end(&target, packed < d->to_bits ? packed : d->to_bits, f->receive, d->thread_bits);
+    find_end(&source, packed, f->send, d->thread_bits);
+    find_still(&c, registers);
+    take_within(&c, &target.places, &source.places);
+    take_within(&c, &target.reached, &source.reached);
+    *settled = c.count == c.wanted;
+    take_within(&c, source_first ? NULL : &target.reached, source_first ? &source.reached : NULL);
+    take_within(&c, source_first ? &target.reached : NULL, source_first ? NULL : &source.reached);
+    take_within(&c, NULL, NULL);
+    put_places(p, &c, registers, postponed, scattered);
+    for (uint32_t n = 0; n < registers; n++) {
+        const uint32_t i = registers > packed ? (n + packed) % registers : n;
+        if (lilac_plan_insert(&c.chosen, UINT64_C(1) << i, 0)) {
+            if (p->count == MOST_REGISTERS) {
+                return false;
+            }
+            p->vector[p->count++] = UINT32_C(1) << i;
+        }
+    }
+    return true;
+}
+
+/* Words are as the target and the source have them. */
+static bool packed_alike(const factors *f, const origins *d, uint32_t packed) {
+    bool alike = d->to_bits >= packed;
+    for (uint32_t i = 0; alike && i < packed; i++) {
+        alike = f->distance[i] == 0 && f->kept[i] >> packed == 0;
+    }
+    return alike;
+}
+
+/* What an exchange takes, but for what its two maps have in common. */
+static uint64_t estimate(const lilac_plan_shuffle *s, uint32_t packed, const lilac_arch *arch) {
+    const uint32_t thread_bits = s->lane_bits + s->warp_bits;
+    const uint32_t words = s->register_bits > packed ? s->register_bits - packed : 0;
+    lilac_plan_map before, after;
+    echelon span;
+    uint32_t rank = 0;
+    bool own_lane = true;
+    lilac_plan_map_init(&before, packed, s->before_bits, s->register_bits, s->kept, thread_bits,
+                        s->before);
+    lilac_plan_map_init(&after, packed, s->register_bits, s->after_bits, s->taken, thread_bits,
+                        s->after);
+    const lilac_plan_count first = lilac_plan_estimate(&before);
+    const lilac_plan_count second = lilac_plan_estimate(&after);
+    span.pivots = 0;
+    for (uint32_t i = 0; i < words; i++) {
+        rank +=
+            s->distance[packed + i] != 0 && lilac_plan_insert(&span, s->distance[packed + i], 0);
+    }
+    for (uint32_t i = 0; i < thread_bits; i++) {
+        own_lane = own_lane && s->lane[i] == (i < s->lane_bits ? UINT64_C(1) << i : 0);
+    }
+    const uint64_t still = own_lane ? (UINT64_C(1) << words) >> rank : 0;
+    const lilac_plan_price price = {.shuffles = (UINT64_C(1) << words) - still,
+                                    .selects = first.selects + second.selects,
+                                    .permutes = first.permutes + second.permutes};
+    return lilac_plan_price_cycles(&price, LILAC_PLAN_BARRIER_WARP, arch);
+}
+
+/* Registers that share a word in the target, or all that might between the maps. */
+static bool comes_from_lanes(const factors *f, const origins *d, uint32_t packed) {
+    uint32_t still = d->to_bits + f->extra_count;
+    echelon span;
+    span.pivots = 0;
+    for (uint32_t i = 0; i < d->to_bits; i++) {
+        if (f->distance[i] != 0) {
+            still -= lilac_plan_insert(&span, f->distance[i], 0);
+            if (i < packed) {
+                return true;
+            }
+        }
+    }
+    return still < packed;
+}
+
+bool lilac_plan_put_cheapest(lilac_plan_shuffle *result, const factors *received, const origins *d,
+                             uint32_t element_bits, const lilac_arch *arch) {
+    const uint32_t packed = lilac_plan_packed(element_bits);
+    const uint32_t places = packed < d->from_bits ? packed : d->from_bits;
+    const lilac_plan_shuffle like = *result;
+    uint64_t least = UINT64_MAX;
+    factors f = *received;
+    lilac_plan_find_senders(&f, d, 0);
+    if (packed_alike(&f, d, packed)) {
+        lilac_plan_put_as_they_are(result, &f, d);
+        move_places_late(result, packed);
+        return true;
+    }
+    /* Only what comes from several lanes is worth shuffling whole words for, more than once. */
+    const bool scattered = comes_from_lanes(&f, d, packed);
+    for (uint32_t postponed = 0; postponed <= (scattered ? places : 0); postponed++) {
+        bool settled = false;
+        if (d->to_bits + received->extra_count + postponed > MOST_REGISTERS) {
+            break;
+        }
+        if (postponed != 0) {
+            f = *received;
+            lilac_plan_find_senders(&f, d, (UINT32_C(1) << postponed) - 1);
+        }
+        for (uint32_t way = 0; way < 2 && !settled; way++) {
+            lilac_plan_shuffle s = like;
+            packing p;
+            if (!pack(&p, &f, d, packed, f.extra_count - received->extra_count, scattered, way != 0,
+                      &settled)) {
+                continue;
+            }
+            put_packed(&s, &f, d, &p);
+            move_places_late(&s, packed);
+            const uint64_t cycles = estimate(&s, packed, arch);
+            if (cycles < least) {
+                least = cycles;
+                *result = s;
+            }
+        }
+    }
+    return least != UINT64_MAX;
+}

@@ -1,0 +1,248 @@
+/* Two distributed layouts made ready for planning.
+ *
+ *   1. refuse what is not two distributed layouts of one tensor on this device
+ *   2. inputs register, lane, warp, block, in this order and all there; outputs in the source's
+ *      order
+ *   3. registers without copies: of the source those bits are taken whose column is no sum of
+ *      columns before it (pick: new register bit i is old bit k); of the target as well, and every
+ *      register of the whole target is a sum of those (spread)
+ *
+ * A plan then is  pick, the movement, spread,  neighbouring renamings made one.
+ */
+#include "plan.h"
+
+#include <string.h>
+
+const lilac_layout_dim lilac_plan_levels[LEVELS] = {
+    {"register", 0}, {"lane", 0}, {"warp", 0}, {"block", 0}};
+
+static unsigned long long size_of(uint32_t bits) {
+    return 1ULL << bits;
+}
+
+/* ---- what is refused -------------------------------------------------------------------- */
+
+static bool check_elements(uint32_t bits, const lilac_arch *arch, lilac_reason *why) {
+    if (bits == 1 || bits == 8 || bits == 16 || bits == 32 || bits == 64 || bits == 128) {
+        return true;
+    }
+    return lilac_layout_refuse(why, "elements of %u bits: %s moves 1, 8, 16, 32, 64 or 128", bits,
+                               arch->name);
+}
+
+static bool check_tensors(const lilac_layout *source, const lilac_layout *target,
+                          lilac_reason *why) {
+    if (source->out_count != target->out_count) {
+        return lilac_layout_refuse(why,
+                                   "the source is a tensor of rank %u and the target of rank %u",
+                                   source->out_count, target->out_count);
+    }
+    for (uint32_t i = 0; i < source->out_count; i++) {
+        const lilac_layout_dim *dim = &source->out[i];
+        const int there = lilac_layout_out(target, dim->name);
+        if (there < 0) {
+            return lilac_layout_refuse(
+                why, "the source has a dimension '%s' and the target none of that name", dim->name);
+        }
+        if (target->out[there].bits != dim->bits) {
+            return lilac_layout_refuse(
+                why, "%s is of size %llu in the source and %llu in the target", dim->name,
+                size_of(dim->bits), size_of(target->out[there].bits));
+        }
+    }
+    return true;
+}
+
+/* The input's level, or LEVELS. */
+static uint32_t level_of(const lilac_layout_dim *in) {
+    uint32_t level = 0;
+    while (level < LEVELS &&
+           memcmp(in->name, lilac_plan_levels[level].name, sizeof in->name) != 0) {
+        level++;
+    }
+    return level;
+}
+
+static bool check_inputs(const lilac_layout *layout, const char *what, const lilac_arch *arch,
+                         lilac_reason *why) {
+    uint32_t bits[LEVELS] = {0};
+    for (uint32_t i = 0; i < layout->in_count; i++) {
+        const uint32_t level = level_of(&layout->in[i]);
+        if (level == LEVELS) {
+            return lilac_layout_refuse(
+                why, "the %s has an input '%s': a plan is between layouts of registers", what,
+                layout->in[i].name);
+        }
+        bits[level] = layout->in[i].bits;
+    }
+    if (bits[REGISTER] > LILAC_PLAN_MAX_REGISTER_BITS) {
+        return lilac_layout_refuse(
+            why, "the %s has %llu registers a thread; a plan takes at most %llu", what,
+            size_of(bits[REGISTER]), size_of(LILAC_PLAN_MAX_REGISTER_BITS));
+    }
+    if (bits[LANE] > LILAC_PLAN_MAX_LANE_BITS || size_of(bits[LANE]) != arch->warp_size) {
+        return lilac_layout_refuse(why, "the %s has %llu lanes a warp, and %s has %u", what,
+                                   size_of(bits[LANE]), arch->name, arch->warp_size);
+    }
+    if (bits[WARP] > LILAC_PLAN_MAX_WARP_BITS || size_of(bits[WARP]) > arch->max_warps) {
+        return lilac_layout_refuse(why, "the %s has %llu warps, and a block of %s at most %u", what,
+                                   size_of(bits[WARP]), arch->name, arch->max_warps);
+    }
+    if (bits[BLOCK] > LILAC_PLAN_MAX_BLOCK_BITS) {
+        return lilac_layout_refuse(why, "the %s has %llu blocks, and a cluster at most %llu", what,
+                                   size_of(bits[BLOCK]), size_of(LILAC_PLAN_MAX_BLOCK_BITS));
+    }
+    if (bits[BLOCK] > 0 && !lilac_arch_has(arch, LILAC_HAS_CLUSTERS)) {
+        return lilac_layout_refuse(why, "the %s has %llu blocks, and %s has no clusters of them",
+                                   what, size_of(bits[BLOCK]), arch->name);
+    }
+    return true;
+}
+
+static bool check_alike(const lilac_layout *source, const lilac_layout *target, lilac_reason *why) {
+    static const char *const plural[LEVELS] = {NULL, "lanes", "warps", "blocks"};
+    for (uint32_t level = LANE; level < LEVELS; level++) {
+        const char *name = lilac_plan_levels[level].name;
+        const uint32_t from = lilac_layout_in_bits(source, name);
+        const uint32_t to = lilac_layout_in_bits(target, name);
+        if (from != to) {
+            return lilac_layout_refuse(why, "the source has %llu %s and the target %llu",
+                                       size_of(from), plural[level], size_of(to));
+        }
+    }
+    return true;
+}
+
+/* The lowest element that nobody holds is named. */
+static bool check_surjective(const lilac_layout *layout, const char *what, lilac_reason *why) {
+    lilac_plan_echelon columns;
+    columns.pivots = 0;
+    for (uint32_t i = 0; i < layout->in_bits; i++) {
+        (void)lilac_plan_insert(&columns, layout->columns[i], 0);
+    }
+    if ((uint32_t)__builtin_popcountll(columns.pivots) == layout->out_bits) {
+        return true;
+    }
+    uint32_t bit = 0;
+    while (lilac_plan_spans(&columns, UINT64_C(1) << bit)) {
+        bit++;
+    }
+    uint32_t out = 0;
+    while (bit >= lilac_layout_out_start(layout, out) + layout->out[out].bits) {
+        out++;
+    }
+    return lilac_layout_refuse(
+        why, "the %s lacks elements of the tensor: nothing holds the one at %s=%llu", what,
+        layout->out[out].name, size_of(bit - lilac_layout_out_start(layout, out)));
+}
+
+static bool check(const lilac_layout *source, const lilac_layout *target, uint32_t element_bits,
+                  const lilac_arch *arch, lilac_reason *why) {
+    return check_elements(element_bits, arch, why) && check_tensors(source, target, why) &&
+           check_inputs(source, "source", arch, why) && check_inputs(target, "target", arch, why) &&
+           check_alike(source, target, why) && check_surjective(source, "source", why) &&
+           check_surjective(target, "target", why);
+}
+
+/* ---- making them alike ------------------------------------------------------------------ */
+
+/* The order in which `layout` has the outputs of `like`; false when it is the same. */
+static bool other_order(uint32_t *order, const lilac_layout *layout, const lilac_layout *like) {
+    bool other = false;
+    for (uint32_t i = 0; i < like->out_count; i++) {
+        order[i] = (uint32_t)lilac_layout_out(layout, like->out[i].name);
+        other = other || order[i] != i;
+    }
+    return other;
+}
+
+static void put_in_order(lilac_layout *result, const lilac_layout *layout,
+                         const lilac_layout *like) {
+    lilac_layout ordered;
+    uint32_t order[LILAC_LAYOUT_MAX_DIMS];
+    const lilac_layout *from = layout;
+    if (other_order(order, layout, like)) {
+        lilac_layout_permute_outs(&ordered, layout, order);
+        from = &ordered;
+    }
+    result->in_count = LEVELS;
+    result->out_count = like->out_count;
+    result->out_bits = like->out_bits;
+    memcpy(result->out, like->out, like->out_count * sizeof like->out[0]);
+    memcpy(result->in, lilac_plan_levels, sizeof lilac_plan_levels);
+    uint32_t at = 0;
+    for (uint32_t level = 0; level < LEVELS; level++) {
+        uint32_t start = 0;
+        for (uint32_t i = 0; i < from->in_count; start += from->in[i++].bits) {
+            if (level_of(&from->in[i]) == level) {
+                result->in[level].bits = from->in[i].bits;
+                memcpy(result->columns + at, from->columns + start,
+                       from->in[i].bits * sizeof from->columns[0]);
+                at += from->in[i].bits;
+            }
+        }
+    }
+    result->in_bits = (uint8_t)at;
+}
+
+/* Takes the register bits whose columns are independent. `pick` and `spread` as in plan.h; either
+ * may be NULL. */
+static void drop_copies(lilac_layout *result, lilac_plan_permutation *pick,
+                        lilac_plan_permutation *spread, const lilac_layout *whole) {
+    const uint32_t whole_bits = whole->in[REGISTER].bits;
+    lilac_plan_echelon kept;
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
+    uint32_t bits = 0;
+    kept.pivots = 0;
+    for (uint32_t i = 0; i < whole_bits; i++) {
+        const uint64_t column = whole->columns[i];
+        uint64_t made_of;
+        if (lilac_plan_reduce(&kept, column, &made_of) != 0) {
+            made_of = UINT64_C(1) << bits;
+            (void)lilac_plan_insert(&kept, column, made_of);
+            if (pick != NULL) {
+                pick->from[bits] = UINT64_C(1) << i;
+            }
+            columns[bits++] = column;
+        }
+        if (spread != NULL) {
+            spread->from[i] = made_of;
+        }
+    }
+    if (pick != NULL) {
+        pick->before_bits = whole_bits;
+        pick->bits = bits;
+    }
+    if (spread != NULL) {
+        spread->before_bits = bits;
+        spread->bits = whole_bits;
+    }
+    result->in_count = LEVELS;
+    result->out_count = whole->out_count;
+    result->out_bits = whole->out_bits;
+    memcpy(result->out, whole->out, whole->out_count * sizeof whole->out[0]);
+    memcpy(result->in, whole->in, LEVELS * sizeof whole->in[0]);
+    result->in[REGISTER].bits = (uint8_t)bits;
+    result->in_bits = (uint8_t)(whole->in_bits - whole_bits + bits);
+    memcpy(result->columns, columns, bits * sizeof columns[0]);
+    memcpy(result->columns + bits, whole->columns + whole_bits,
+           (whole->in_bits - whole_bits) * sizeof columns[0]);
+}
+
+bool lilac_plan_pair_init(lilac_plan_pair *pair, const lilac_layout *source,
+                          const lilac_layout *target, uint32_t element_bits, const lilac_arch *arch,
+                          lilac_reason *why) {
+    if (!check(source, target, element_bits, arch, why)) {
+        return false;
+    }
+    put_in_order(&pair->whole_source, source, source);
+    put_in_order(&pair->whole_target, target, source);
+    drop_copies(&pair->source, &pair->pick, NULL, &pair->whole_source);
+    drop_copies(&pair->target, NULL, &pair->spread, &pair->whole_target);
+    for (uint32_t level = 0; level < LEVELS; level++) {
+        pair->bits[level] = pair->source.in[level].bits;
+    }
+    pair->element_bits = element_bits == 1 ? 8 : element_bits;
+    pair->arch = arch;
+    return true;
+}

@@ -1,0 +1,56 @@
+/* The price of a plan, from its counts and the device's table of costs.
+ *
+ *   memory    wavefronts, accesses, shuffles   one unit of a multiprocessor serves all
+ *   integer   selects, byte permutes, packing
+ *   issue     all instructions
+ *
+ *   cycles = busiest + overlap · (memory + integer − the larger of them) + barriers + latency
+ *
+ * The pipes work side by side, and warps are many, so the busiest of them is what the time is made
+ * of; the table says which part of the work on the others shows all the same. Latency is what other
+ * warps do not hide: it counts once, not for each instruction, because a thread's instructions of
+ * one kind follow each other without waiting.
+ */
+#include <lilac/plan.h>
+
+static uint64_t larger(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+static uint64_t barrier_cost(lilac_plan_barrier barrier, const lilac_costs *costs) {
+    switch (barrier) {
+    case LILAC_PLAN_BARRIER_WARP:
+        return costs->barrier_warp;
+    case LILAC_PLAN_BARRIER_GROUP:
+        return costs->barrier_group;
+    case LILAC_PLAN_BARRIER_BLOCK:
+        return costs->barrier_block;
+    case LILAC_PLAN_BARRIER_CLUSTER:
+        break;
+    }
+    return costs->barrier_cluster;
+}
+
+uint64_t lilac_plan_price_cycles(const lilac_plan_price *price, lilac_plan_barrier barrier,
+                                 const lilac_arch *arch) {
+    const lilac_costs *costs = arch->costs;
+    const uint64_t remote = barrier == LILAC_PLAN_BARRIER_CLUSTER ? costs->remote : 0;
+    const uint64_t memory = price->store_wavefronts * costs->wavefront +
+                            price->load_wavefronts * (costs->wavefront + remote) +
+                            (price->stores + price->loads) * costs->access +
+                            price->shuffles * costs->shuffle;
+    const uint64_t integer = price->selects * costs->select + price->permutes * costs->permute +
+                             price->packs * costs->pack;
+    const uint64_t issue = costs->issue * (price->shuffles + price->selects + price->permutes +
+                                           price->stores + price->loads + price->packs);
+    const uint64_t hidden = memory + integer - larger(memory, integer);
+    uint64_t cycles = larger(larger(memory, integer), issue) + hidden * costs->overlap / 16;
+    cycles += price->barriers * barrier_cost(barrier, costs);
+    if (price->stores + price->loads != 0) {
+        cycles += costs->trip_latency;
+    }
+    if (price->shuffles != 0) {
+        cycles += costs->shuffle_latency;
+    }
+    return cycles;
+}

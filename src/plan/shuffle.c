@@ -1,0 +1,407 @@
+/* The exchange within warps from one layout to another.
+ *
+ * Which element each place of the target takes is a linear map of places,
+ *
+ *     D = ⎡Drr  Drt⎤   register, lane of the source  ←  register, thread of the target,   A·D = B
+ *         ⎣Dlr  Dlt⎦
+ *
+ * where a solution with the thread's own lane is taken wherever there is one: on the lanes x with
+ * A(x) ⊕ B(x) among A's registers, and for target registers that A has in the same lane.
+ *
+ * A word-wide shuffle can send one register of a lane at a time, and what the lane then reads from,
+ * Λ = Dlt ⊕ Dlr·H, must tell apart all that need different registers. H, which chooses the register
+ * that a thread receives into, is there for the lanes x of ker Dlt that need some:
+ *
+ *     a copy in another lane            D x ⊕= κ, κ in the kernel of A
+ *     the thread has it already         H x = h with D h = D x
+ *     a register from another lane      H x = h with Dlr·h ∉ im Λ, by choice = x so that Λ = 1
+ *     none of these                     H x = a register more, selected from after the shuffle
+ *
+ * Then the map before, G on im Λ, is Drt ⊕ Drr·H, and registers come from K = Drr ⊕ G·Dlr. For an
+ * invertible D that is [1 H; 0 1]·[K 0; Dlr Λ]·[1 G; 0 1], and H has the least rank, dim ker Dlt.
+ *
+ * Elements narrower than a word travel with others: see packing.c.
+ */
+#include "factors.h"
+
+#include <string.h>
+
+typedef lilac_plan_echelon echelon;
+typedef lilac_plan_origins origins;
+typedef lilac_plan_factors factors;
+
+/* ---- where everything comes from: D ------------------------------------------------------ */
+
+typedef struct side {
+    uint32_t bits[LEVELS];
+    const uint64_t *column[LEVELS];
+} side;
+
+static void find_side(side *result, const lilac_layout *layout) {
+    uint32_t start = 0;
+    memset(result, 0, sizeof *result);
+    for (uint32_t i = 0; i < layout->in_count; i++) {
+        for (uint32_t level = 0; level < LEVELS; level++) {
+            if (memcmp(&layout->in[i].name, lilac_plan_levels[level].name,
+                       sizeof layout->in[i].name) == 0) {
+                result->bits[level] = layout->in[i].bits;
+                result->column[level] = layout->columns + start;
+            }
+        }
+        start += layout->in[i].bits;
+    }
+}
+
+static bool find_origins(origins *d, const side *a, const side *b, lilac_reason *why) {
+    echelon registers, all, moved;
+    uint64_t used;
+    registers.pivots = moved.pivots = 0;
+    d->from_bits = a->bits[REGISTER];
+    d->to_bits = b->bits[REGISTER];
+    d->lane_bits = a->bits[LANE];
+    d->thread_bits = a->bits[LANE] + a->bits[WARP];
+    d->copy_count = 0;
+    for (uint32_t i = 0; i < d->from_bits; i++) {
+        (void)lilac_plan_insert(&registers, a->column[REGISTER][i], UINT64_C(1) << i);
+    }
+    all.pivots = registers.pivots;
+    for (uint64_t rest = all.pivots; rest != 0; rest &= rest - 1) {
+        const uint32_t top = (uint32_t)__builtin_ctzll(rest);
+        all.vector[top] = registers.vector[top];
+        all.mask[top] = registers.mask[top];
+    }
+    for (uint32_t i = 0; i < d->lane_bits; i++) {
+        const uint64_t own = UINT64_C(1) << (LANE_SHIFT + i);
+        if (!lilac_plan_insert(&all, a->column[LANE][i], own)) {
+            (void)lilac_plan_reduce(&all, a->column[LANE][i], &used);
+            d->copies[d->copy_count++] = (uint32_t)(used | own);
+        }
+    }
+    for (uint32_t i = 0; i < d->to_bits; i++) {
+        if (lilac_plan_reduce(&all, b->column[REGISTER][i], &used) != 0) {
+            return lilac_layout_refuse(why, "register bit %u comes from another warp", i);
+        }
+        d->reg[i] = (uint32_t)used;
+    }
+    for (uint32_t i = 0; i < d->lane_bits; i++) {
+        /* In `moved`: what lanes differ by, beyond the registers, by lanes (high half) and the
+         * registers taken off (low half). */
+        const uint64_t own = UINT64_C(1) << (LANE_SHIFT + i);
+        uint64_t taken;
+        const uint64_t rest =
+            lilac_plan_reduce(&registers, a->column[LANE][i] ^ b->column[LANE][i], &taken);
+        if (rest != 0 && lilac_plan_insert(&moved, rest, taken | own)) {
+            if (lilac_plan_reduce(&all, b->column[LANE][i], &used) != 0) {
+                return lilac_layout_refuse(why, "lane bit %u comes from another warp", i);
+            }
+            d->thread[i] = (uint32_t)used;
+            continue;
+        }
+        (void)lilac_plan_reduce(&moved, rest, &used);
+        used ^= taken | own;
+        d->thread[i] = (uint32_t)used;
+        for (uint32_t others = lilac_plan_lane_of((uint32_t)used) & ~(UINT32_C(1) << i);
+             others != 0; others &= others - 1) {
+            d->thread[i] ^= d->thread[__builtin_ctz(others)];
+        }
+    }
+    for (uint32_t i = 0; i < a->bits[WARP]; i++) {
+        if (lilac_plan_reduce(&all, a->column[WARP][i] ^ b->column[WARP][i], &used) != 0) {
+            return lilac_layout_refuse(why, "warp bit %u: elements move between warps", i);
+        }
+        d->thread[d->lane_bits + i] = (uint32_t)used;
+    }
+    return true;
+}
+
+static bool check_sides(const side *a, const side *b, const lilac_layout *source,
+                        const lilac_layout *target, lilac_reason *why) {
+    if (source->out_bits != target->out_bits || a->bits[LANE] != b->bits[LANE] ||
+        a->bits[WARP] != b->bits[WARP] || a->bits[BLOCK] != b->bits[BLOCK]) {
+        return lilac_layout_refuse(why, "the layouts differ in elements, lanes, warps or blocks");
+    }
+    if (a->bits[REGISTER] > MOST_REGISTERS || b->bits[REGISTER] > MOST_REGISTERS ||
+        a->bits[LANE] > MOST_LANES || a->bits[WARP] > LILAC_PLAN_MAX_WARP_BITS) {
+        return lilac_layout_refuse(why,
+                                   "more than 2^%d registers of a thread, 2^%d lanes or 2^%d warps",
+                                   MOST_REGISTERS, MOST_LANES, LILAC_PLAN_MAX_WARP_BITS);
+    }
+    for (uint32_t i = 0; i < a->bits[BLOCK]; i++) {
+        if (a->column[BLOCK][i] != b->column[BLOCK][i]) {
+            return lilac_layout_refuse(why, "block bit %u: elements move between blocks", i);
+        }
+    }
+    return true;
+}
+
+/* ---- the factors ------------------------------------------------------------------------- */
+
+/* The lanes of ker Dlt that need different registers: x, and the functional that is 1 on x and 0 on
+ * the others, on the rest of the kernel and on a complement of it. */
+typedef struct needs {
+    uint32_t count, x[MOST_LANES], only[MOST_LANES];
+} needs;
+
+static void find_needs(needs *result, echelon *reached, const origins *d) {
+    echelon registers;
+    uint32_t kernel_only[MOST_LANES], x[MOST_LANES], kernel = 0;
+    reached->pivots = registers.pivots = 0;
+    result->count = 0;
+    for (uint32_t i = 0; i < d->lane_bits; i++) {
+        const uint32_t lane = lilac_plan_lane_of(d->thread[i]);
+        uint64_t used = 0;
+        if (lane != 0 && lilac_plan_insert(reached, lane, UINT64_C(1) << i)) {
+            continue;
+        }
+        (void)lilac_plan_reduce(reached, lane, &used);
+        const uint32_t at = (uint32_t)used | UINT32_C(1) << i;
+        const uint32_t value = lilac_plan_reg_of(lilac_plan_sum(d->thread, at));
+        if (value != 0 && lilac_plan_insert(&registers, value, UINT64_C(1) << kernel)) {
+            x[kernel] = at;
+            kernel_only[kernel++] = UINT32_C(1) << i;
+            continue;
+        }
+        /* x ⊕ those used reads nothing different: its own bit counts for each of them. */
+        (void)lilac_plan_reduce(&registers, value, &used);
+        for (used = value == 0 ? 0 : used; used != 0; used &= used - 1) {
+            kernel_only[__builtin_ctzll(used)] |= UINT32_C(1) << i;
+        }
+    }
+    result->count = kernel;
+    memcpy(result->x, x, kernel * sizeof x[0]);
+    memcpy(result->only, kernel_only, kernel * sizeof x[0]);
+}
+
+/* Adds `value` to the entries of the threads where the functional is 1. */
+static void add_where(uint32_t *entries, uint32_t only, uint32_t value) {
+    for (; only != 0; only &= only - 1) {
+        entries[__builtin_ctz(only)] ^= value;
+    }
+}
+
+static bool serve_by_copy(origins *d, const needs *n, uint32_t k, echelon *reached) {
+    for (uint32_t i = 0; i < d->copy_count; i++) {
+        if (lilac_plan_insert(reached, lilac_plan_lane_of(d->copies[i]), 0)) {
+            add_where(d->thread, n->only[k], d->copies[i]);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool serve_by_own(const origins *d, const needs *n, uint32_t k, const echelon *registers,
+                         factors *f) {
+    uint64_t used;
+    const uint32_t value = lilac_plan_reg_of(lilac_plan_sum(d->thread, n->x[k]));
+    if (lilac_plan_reduce(registers, value, &used) != 0) {
+        return false;
+    }
+    add_where(f->receive, n->only[k], (uint32_t)used);
+    return true;
+}
+
+/* By a register of which some lane is not reached otherwise; `exact`: from lane ⊕ x. */
+static bool serve_by_lane(const origins *d, const needs *n, uint32_t k, bool exact,
+                          const echelon *distances, echelon *reached, factors *f) {
+    uint64_t used;
+    if (exact) {
+        if (lilac_plan_reduce(distances, n->x[k], &used) != 0 ||
+            !lilac_plan_insert(reached, n->x[k], 0)) {
+            return false;
+        }
+        add_where(f->receive, n->only[k], (uint32_t)used);
+        return true;
+    }
+    for (uint32_t i = 0; i < d->to_bits; i++) {
+        if (lilac_plan_lane_of(d->reg[i]) != 0 &&
+            lilac_plan_insert(reached, lilac_plan_lane_of(d->reg[i]), 0)) {
+            add_where(f->receive, n->only[k], UINT32_C(1) << i);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool find_receivers(factors *f, origins *d, lilac_reason *why) {
+    needs n;
+    echelon reached, registers, distances;
+    bool served[MOST_LANES] = {false};
+    memset(f->receive, 0, sizeof f->receive);
+    f->extra_count = 0;
+    find_needs(&n, &reached, d);
+    if (n.count == 0) {
+        return true;
+    }
+    registers.pivots = distances.pivots = 0;
+    for (uint32_t i = 0; i < d->to_bits; i++) {
+        (void)lilac_plan_insert(&registers, d->reg[i], UINT64_C(1) << i);
+        if (lilac_plan_lane_of(d->reg[i]) != 0) {
+            (void)lilac_plan_insert(&distances, lilac_plan_lane_of(d->reg[i]), UINT64_C(1) << i);
+        }
+    }
+    for (uint32_t k = 0; k < n.count; k++) {
+        served[k] = serve_by_copy(d, &n, k, &reached) || serve_by_own(d, &n, k, &registers, f) ||
+                    serve_by_lane(d, &n, k, true, &distances, &reached, f);
+    }
+    for (uint32_t k = 0; k < n.count; k++) {
+        if (served[k] || serve_by_lane(d, &n, k, false, &distances, &reached, f)) {
+            continue;
+        }
+        if (d->to_bits + f->extra_count == MOST_REGISTERS) {
+            return lilac_layout_refuse(why, "more than 2^%d registers between shuffles",
+                                       MOST_REGISTERS);
+        }
+        f->extra[f->extra_count] = lilac_plan_reg_of(lilac_plan_sum(d->thread, n.x[k]));
+        add_where(f->receive, n.only[k], UINT32_C(1) << (d->to_bits + f->extra_count++));
+    }
+    return true;
+}
+
+/* The source register of a register in between, but for what is sent. */
+static uint32_t plain_register(const origins *d, const factors *f, uint32_t r) {
+    uint32_t sum = lilac_plan_reg_of(lilac_plan_sum(d->reg, r & ((UINT32_C(1) << d->to_bits) - 1)));
+    for (uint32_t extra = r >> d->to_bits; extra != 0; extra &= extra - 1) {
+        sum ^= f->extra[__builtin_ctz(extra)];
+    }
+    return sum;
+}
+
+/* A register of the target that the lane itself has as its register `place`; 0: none. */
+static uint32_t register_that_stays(const origins *d, uint32_t place) {
+    uint64_t used;
+    echelon span;
+    span.pivots = 0;
+    for (uint32_t i = 0; i < d->to_bits; i++) {
+        (void)lilac_plan_insert(&span, d->reg[i], UINT64_C(1) << i);
+    }
+    return lilac_plan_reduce(&span, place, &used) == 0 ? (uint32_t)used : 0;
+}
+
+void lilac_plan_find_senders(factors *f, const origins *d, uint32_t postponed) {
+    echelon span;
+    uint32_t value[MOST_THREADS];
+    bool own = true;
+    for (uint32_t i = 0; i < d->to_bits; i++) {
+        f->distance[i] = lilac_plan_lane_of(d->reg[i]);
+    }
+    for (uint32_t i = 0; i < d->thread_bits; i++) {
+        const uint32_t low = f->receive[i] & ((UINT32_C(1) << d->to_bits) - 1);
+        f->lane[i] = lilac_plan_lane_of(d->thread[i]) ^ lilac_plan_sum(f->distance, low);
+        value[i] = lilac_plan_reg_of(d->thread[i]) ^ plain_register(d, f, f->receive[i]);
+        own = own && f->lane[i] == (i < d->lane_bits ? UINT32_C(1) << i : 0);
+    }
+    for (; postponed != 0; postponed &= postponed - 1) {
+        const uint32_t place = postponed & (~postponed + 1);
+        uint32_t reg = register_that_stays(d, place);
+        if (reg == 0) {
+            reg = UINT32_C(1) << (d->to_bits + f->extra_count);
+            f->extra[f->extra_count++] = place;
+        }
+        for (uint32_t i = 0; i < d->thread_bits; i++) {
+            f->receive[i] ^= (value[i] & place) != 0 ? reg : 0;
+            value[i] &= ~place;
+        }
+    }
+    if (own) {
+        memcpy(f->send, value, d->thread_bits * sizeof value[0]);
+    } else {
+        span.pivots = 0;
+        for (uint32_t i = 0; i < d->thread_bits; i++) {
+            const uint32_t warp = i < d->lane_bits ? 0 : UINT32_C(1) << i;
+            const uint32_t at = f->lane[i] | warp;
+            if (at != 0) {
+                (void)lilac_plan_insert(&span, at, UINT64_C(1) << i);
+            }
+        }
+        for (uint32_t i = 0; i < d->thread_bits; i++) {
+            uint64_t used;
+            f->send[i] = 0;
+            if (!lilac_plan_insert(&span, UINT64_C(1) << i, 0)) {
+                (void)lilac_plan_reduce(&span, UINT64_C(1) << i, &used);
+                f->send[i] = lilac_plan_sum(value, (uint32_t)used);
+            }
+        }
+    }
+    for (uint32_t i = 0; i < d->to_bits; i++) {
+        f->kept[i] = lilac_plan_reg_of(d->reg[i]) ^ lilac_plan_sum(f->send, f->distance[i]);
+    }
+}
+
+static void identity_renaming(lilac_plan_permutation *renaming, uint32_t bits) {
+    memset(renaming, 0, sizeof *renaming);
+    renaming->before_bits = renaming->bits = bits;
+    for (uint32_t i = 0; i < bits; i++) {
+        renaming->from[i] = UINT64_C(1) << i;
+    }
+}
+
+bool lilac_plan_shuffle_init(lilac_plan_shuffle *result, lilac_plan_permutation *before,
+                             lilac_plan_permutation *after, const lilac_layout *source,
+                             const lilac_layout *target, uint32_t element_bits,
+                             const lilac_arch *arch, lilac_reason *why) {
+    side a, b;
+    origins d;
+    factors f;
+    find_side(&a, source);
+    find_side(&b, target);
+    if (!check_sides(&a, &b, source, target, why) || !find_origins(&d, &a, &b, why) ||
+        !find_receivers(&f, &d, why)) {
+        return false;
+    }
+    memset(result, 0, sizeof *result);
+    result->before_bits = d.from_bits;
+    result->after_bits = d.to_bits;
+    result->lane_bits = d.lane_bits;
+    result->warp_bits = a.bits[WARP];
+    identity_renaming(before, d.from_bits);
+    identity_renaming(after, d.to_bits);
+    if (lilac_plan_packed(element_bits) == 0) {
+        lilac_plan_find_senders(&f, &d, 0);
+        lilac_plan_put_as_they_are(result, &f, &d);
+        return true;
+    }
+    return lilac_plan_put_cheapest(result, &f, &d, element_bits, arch) ||
+           lilac_layout_refuse(why, "more than 2^%d registers between shuffles", MOST_REGISTERS);
+}
+
+uint32_t lilac_plan_split_exchange(lilac_layout *between, const lilac_layout *source,
+                                   const lilac_layout *target) {
+    side a, b;
+    origins d;
+    needs n;
+    echelon reached, distances;
+    find_side(&a, source);
+    find_side(&b, target);
+    if (!check_sides(&a, &b, source, target, NULL) || !find_origins(&d, &a, &b, NULL)) {
+        return 0;
+    }
+    find_needs(&n, &reached, &d);
+    distances.pivots = 0;
+    for (uint32_t i = 0; n.count > 1 && i < d.to_bits; i++) {
+        if (lilac_plan_lane_of(d.reg[i]) != 0) {
+            (void)lilac_plan_insert(&distances, lilac_plan_lane_of(d.reg[i]), UINT64_C(1) << i);
+        }
+    }
+    for (uint32_t k = 0; n.count > 1 && k < n.count; k++) {
+        uint64_t used, sum = 0;
+        if (lilac_plan_spans(&reached, n.x[k]) ||
+            lilac_plan_reduce(&distances, n.x[k], &used) != 0) {
+            continue;
+        }
+        for (uint64_t rest = used; rest != 0; rest &= rest - 1) {
+            sum ^= b.column[REGISTER][__builtin_ctzll(rest)];
+        }
+        for (uint32_t rest = n.x[k]; rest != 0; rest &= rest - 1) {
+            sum ^= b.column[LANE][__builtin_ctz(rest)];
+        }
+        *between = *target;
+        uint64_t *registers = between->columns + (b.column[REGISTER] - target->columns);
+        uint64_t *lanes = between->columns + (b.column[LANE] - target->columns);
+        registers[__builtin_ctzll(used)] ^= sum;
+        for (uint32_t rest = n.only[k]; rest != 0; rest &= rest - 1) {
+            lanes[__builtin_ctz(rest)] ^= sum;
+        }
+        return n.count;
+    }
+    return 0;
+}

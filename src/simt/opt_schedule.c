@@ -1,0 +1,203 @@
+/* Order: in a loop, element by element instead of operation by operation.
+ *
+ * The lowering writes each operation over all registers of a tensor before the next operation:
+ *
+ *     %a = ld   %b = ld                        %a = ld   %b = ld
+ *     %c = f %a   %d = f %b                    %c = f %a   %e = g %c   %s = fadd %x, %e
+ *     %e = g %c   %f = g %d             →      st %e
+ *     %s = fadd %x, %e   %t = fadd %y, %f      %d = f %b   %f = g %d   %t = fadd %y, %f
+ *     st %e   st %f                            st %f
+ *     yield %s, %t                             yield %s, %t
+ *
+ * Assemblers start from the order they are given: on the right fewer values are alive at once, and
+ * the code takes fewer registers. Loads and stores keep their order. Each stands behind what it
+ * needs, placed depth first; a value that the loop carries is computed before the first store that
+ * waits for loads as late as it does, and otherwise at the end, one carried value after another.
+ *
+ * Only bodies of pure operations, loads and stores of global memory are put in order: others
+ * (reductions, exchanges) have an order that their lowering chose. And only where it matters: where
+ * more words are alive at once than leave room for half the threads that a multiprocessor holds,
+ * and an eighth of them or more would no longer be. Elsewhere assemblers do as well with either. */
+#include "internal.h"
+
+#include <string.h>
+
+enum { LEAST = 64 }; /* instructions for which it is worth a look */
+
+typedef lilac_simt_instruction instruction;
+
+typedef struct sorter {
+    const lilac_simt_kernel *kernel;
+    const lilac_simt_body *body;
+    instruction **list; /* the body's instructions */
+    uint32_t count;
+    uint32_t
+        *place; /* of values: 1 + their instruction's place in the list, when it is this body's */
+    uint32_t *latest; /* of instructions: 1 + the last load that they wait for */
+    uint32_t *order, ordered;
+    uint32_t *stack;
+    uint8_t *placed; /* of instructions */
+    uint8_t *alive;  /* of values */
+} sorter;
+
+static bool is_pure(const instruction *i) {
+    return lilac_simt_has_trait(i->code, LILAC_SIMT_PURE) && i->result_count > 0;
+}
+
+static bool is_effect(const instruction *i) {
+    return i->code == LILAC_SIMT_OP_LD_GLOBAL || i->code == LILAC_SIMT_OP_ST_GLOBAL ||
+           (i->next == NULL && lilac_simt_has_trait(i->code, LILAC_SIMT_TERMINATOR));
+}
+
+/* How many instructions there are, 0 when something else is among them. */
+static uint32_t plain_length(const lilac_simt_body *body) {
+    uint32_t count = 0;
+    for (const instruction *i = body->first; i != NULL; i = i->next) {
+        if (i->body_count > 0 || !(is_pure(i) || is_effect(i))) {
+            return 0;
+        }
+        count++;
+    }
+    return count;
+}
+
+/* Where operand k of an instruction is made in this body and not yet placed: 1 + its place. */
+static uint32_t pending(const sorter *s, lilac_simt_value v) {
+    uint32_t at = s->place[v];
+    return at != 0 && !s->placed[at - 1] ? at : 0;
+}
+
+static void put(sorter *s, uint32_t wanted) {
+    uint32_t depth = 0;
+    s->stack[depth++] = wanted;
+    while (depth > 0) {
+        uint32_t at = s->stack[depth - 1], before = 0;
+        const instruction *i = s->list[at];
+        for (uint32_t k = 0; k < i->operand_count && before == 0; k++) {
+            before = pending(s, i->operands[k]);
+        }
+        if (before != 0) {
+            s->stack[depth++] = before - 1;
+            continue;
+        }
+        depth--;
+        s->placed[at] = 1;
+        s->order[s->ordered++] = at;
+    }
+}
+
+static void find_latest_loads(sorter *s) {
+    for (uint32_t at = 0; at < s->count; at++) {
+        const instruction *i = s->list[at];
+        uint32_t latest = 0;
+        for (uint32_t k = 0; k < i->operand_count; k++) {
+            uint32_t from = s->place[i->operands[k]];
+            if (from != 0 && s->latest[from - 1] > latest) {
+                latest = s->latest[from - 1];
+            }
+        }
+        s->latest[at] = i->code == LILAC_SIMT_OP_LD_GLOBAL ? at + 1 : latest;
+    }
+}
+
+/* Every value is one that an effect needs, once the dead ones are gone. */
+static bool put_in_order(sorter *s) {
+    const instruction *end = s->list[s->count - 1];
+    for (uint32_t at = 0; at < s->count; at++) {
+        const instruction *i = s->list[at];
+        if (is_pure(i)) {
+            continue;
+        }
+        for (uint32_t k = 0; i->code == LILAC_SIMT_OP_ST_GLOBAL && k < end->operand_count; k++) {
+            uint32_t carried = pending(s, end->operands[k]);
+            if (carried != 0 && s->latest[carried - 1] <= s->latest[at]) {
+                put(s, carried - 1);
+            }
+        }
+        put(s, at);
+    }
+    return s->ordered == s->count;
+}
+
+static uint32_t words_of(const sorter *s, lilac_simt_value v) {
+    const lilac_simt_value_info *value = &s->kernel->values[v];
+    bool elsewhere =
+        value->type == LILAC_SIMT_I1 || (value->uniform && lilac_simt_type_is_integer(value->type));
+    return elsewhere ? 0 : (lilac_simt_type_widths[value->type] + 31u) / 32u;
+}
+
+/* The most words of this body's values and arguments that are alive at once. */
+static uint32_t most_words(sorter *s, const uint32_t *order) {
+    uint32_t words = 0, most = 0;
+    memset(s->alive, 0, s->kernel->value_count);
+    for (uint32_t at = s->count; at-- > 0;) {
+        const instruction *i = s->list[order != NULL ? order[at] : at];
+        for (uint32_t r = 0; r < i->result_count; r++) {
+            words -= s->alive[i->result + r] ? words_of(s, i->result + r) : 0;
+            s->alive[i->result + r] = 0;
+        }
+        for (uint32_t k = 0; k < i->operand_count; k++) {
+            lilac_simt_value v = i->operands[k];
+            if (!s->alive[v] && s->kernel->values[v].body == s->body) {
+                s->alive[v] = 1;
+                words += words_of(s, v);
+            }
+        }
+        most = words > most ? words : most;
+    }
+    return most;
+}
+
+static bool sort(lilac_simt_kernel *kernel, lilac_simt_body *body, uint32_t count) {
+    size_t words = (size_t)count * 4 + kernel->value_count;
+    uint32_t *memory = lilac_heap_grow(NULL, sizeof *memory * words);
+    uint8_t *bytes = lilac_heap_grow(NULL, (size_t)count + kernel->value_count);
+    memset(memory, 0, sizeof *memory * words);
+    memset(bytes, 0, (size_t)count + kernel->value_count);
+    sorter s = {.kernel = kernel,
+                .body = body,
+                .list = lilac_heap_grow(NULL, sizeof *s.list * count),
+                .place = memory,
+                .latest = memory + kernel->value_count,
+                .order = memory + kernel->value_count + count,
+                .stack = memory + kernel->value_count + 2 * (size_t)count,
+                .placed = bytes,
+                .alive = bytes + count};
+    for (instruction *i = body->first; i != NULL; i = i->next) {
+        for (uint32_t r = 0; r < i->result_count; r++) {
+            s.place[i->result + r] = s.count + 1;
+        }
+        s.list[s.count++] = i;
+    }
+    find_latest_loads(&s);
+    bool whole = put_in_order(&s);
+    const lilac_arch *arch = kernel->module->arch;
+    uint32_t before = most_words(&s, NULL);
+    bool many = before * arch->resident_warps * arch->warp_size > 2 * arch->registers;
+    bool better = whole && many && 8 * most_words(&s, s.order) <= 7 * before;
+    for (uint32_t at = 0; better && at + 1 < count; at++) {
+        lilac_simt_move(kernel, s.list[s.order[at]], s.list[count - 1]);
+    }
+    lilac_heap_free(s.list);
+    lilac_heap_free(memory);
+    lilac_heap_free(bytes);
+    return better;
+}
+
+static bool order_body(lilac_simt_kernel *kernel, lilac_simt_body *body) {
+    bool changed = false;
+    for (instruction *i = body->first; i != NULL; i = i->next) {
+        for (uint32_t k = 0; k < i->body_count; k++) {
+            changed |= order_body(kernel, i->bodies[k]);
+        }
+    }
+    if (body->parent == NULL || body->parent->code != LILAC_SIMT_OP_LOOP) {
+        return changed;
+    }
+    uint32_t count = plain_length(body);
+    return (count >= LEAST && sort(kernel, body, count)) || changed;
+}
+
+bool lilac_simt_opt_schedule(lilac_simt_kernel *kernel) {
+    return order_body(kernel, kernel->body);
+}

@@ -1,0 +1,77 @@
+/* lower: scratch memory that reductions use again lies in the block's memory. */
+#include "support/lower_harness.h"
+
+#define LAYOUTS                                                                                    \
+    "#a = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [2], "           \
+    "order = [0]}>\n"                                                                              \
+    "#b = #ttg.blocked<{sizePerThread = [16], threadsPerWarp = [32], warpsPerCTA = [2], "          \
+    "order = [0]}>\n"                                                                              \
+    "#r = #ttg.blocked<{sizePerThread = [2, 1], threadsPerWarp = [1, 32], "                        \
+    "warpsPerCTA = [1, 2], order = [1, 0]}>\n"                                                     \
+    "#s = #ttg.slice<{dim = 1, parent = #r}>\n"
+/* %<to>: pointers to COUNT elements of %<of>, from FROM on. */
+#define PLACES(to, of, count, from, layout)                                                        \
+    "%" to "r = tt.make_range {start = 0 : i32, end = " count " : i32} : tensor<" count            \
+    "xi32, " layout ">\n"                                                                          \
+    "%" to "f = arith.constant dense<" from "> : tensor<" count "xi32, " layout ">\n"              \
+    "%" to "i = arith.addi %" to "r, %" to "f : tensor<" count "xi32, " layout ">\n"               \
+    "%" to "s = tt.splat %" of " : !tt.ptr<i32> -> tensor<" count "x!tt.ptr<i32>, " layout ">\n"   \
+    "%" to " = tt.addptr %" to "s, %" to "i : tensor<" count "x!tt.ptr<i32>, " layout              \
+    ">, tensor<" count "xi32, " layout ">\n"
+/* COUNT elements of x, moved from #a to #b, to where they are in o. */
+#define MOVE(n, count, from)                                                                       \
+    PLACES("x" n, "x", count, from, "#a")                                                          \
+    PLACES("o" n, "o", count, from, "#b")                                                          \
+    "%v" n " = tt.load %x" n " : tensor<" count "x!tt.ptr<i32>, #a>\n"                             \
+    "%m" n " = ttg.convert_layout %v" n " : tensor<" count "xi32, #a> -> tensor<" count            \
+    "xi32, #b>\n"                                                                                  \
+    "tt.store %o" n ", %m" n " : tensor<" count "x!tt.ptr<i32>, #b>\n"
+#define SUM(to, from, axis, type, result)                                                          \
+    "%" to " = \"tt.reduce\"(%" from ") <{axis = " axis " : i32}> ({\n^bb0(%a0: i32, %a1: i32):\n" \
+    "%a2 = arith.addi %a0, %a1 : i32\ntt.reduce.return %a2 : i32\n}) : (" type ") -> " result "\n"
+
+enum { MOVED = 1024 + 512 + 1024 };
+
+/* Two trips, the partial results of two warps behind them (8 bytes), a trip that begins in front
+ * again, and twice as many partial results where the first ones were. */
+static void larger_partials_than_before(void **state) {
+    (void)state;
+    static const char text[] = LAYOUTS
+        "module attributes {\"ttg.num-warps\" = 2 : i32} {\n"
+        "tt.func public @k(%x: !tt.ptr<i32>, %o: !tt.ptr<i32>, %s: !tt.ptr<i32>) {\n" MOVE(
+            "0", "1024", "0") MOVE("1", "512", "1024")
+            SUM("one", "x1r", "0", "tensor<512xi32, #a>",
+                "i32") "tt.store %s, %one : "
+                       "!tt.ptr<i32>\n" MOVE(
+                           "2", "1024",
+                           "1536") "%c = tt.make_range {start = 0 : i32, end = 64 : i32} : "
+                                   "tensor<64xi32, "
+                                   "#ttg.slice<{dim = 0, parent = #r}>>\n"
+                                   "%e = tt.expand_dims %c {axis = 0 : i32} : tensor<64xi32, "
+                                   "#ttg.slice<{dim = 0, "
+                                   "parent = #r}>> -> tensor<1x64xi32, #r>\n"
+                                   "%h = tt.broadcast %e : tensor<1x64xi32, #r> -> "
+                                   "tensor<2x64xi32, #r>\n" SUM(
+                                       "two", "h", "1", "tensor<2x64xi32, #r>", "tensor<2xi32, #s>")
+                                       PLACES("z", "s", "2", "1", "#s") "tt.store %z, %two : "
+                                                                        "tensor<2x!tt.ptr<i32>, "
+                                                                        "#s>\ntt.return\n}\n}\n";
+    static int32_t x[MOVED], o[MOVED], sums[3];
+    for (int32_t i = 0; i < MOVED; i++) {
+        x[i] = 7 * i + 1;
+    }
+    harness h;
+    harness_open(&h, text, 2, false);
+    const buffer buffers[] = {{x, sizeof x}, {o, sizeof o}, {sums, sizeof sums}};
+    harness_run(&h, 1, buffers, 3, NULL, 0);
+    assert_memory_equal(x, o, sizeof x);
+    assert_int_equal(sums[0], 511 * 512 / 2);
+    assert_int_equal(sums[1], 63 * 64 / 2);
+    assert_int_equal(sums[2], 63 * 64 / 2);
+    harness_close(&h);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(larger_partials_than_before)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

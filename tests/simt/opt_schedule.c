@@ -1,0 +1,228 @@
+/* The order of a loop's body: random bodies, written operation by operation over many elements,
+ * compute the same after the pass; loads and stores keep their order; and where it says that fewer
+ * values are alive, an element's store follows its last operation. */
+#include <lilac/sim.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { THREADS = 32, MOST = 48, SLOT = 4 * MOST };
+
+static const char head[] =
+    "simt.module target \"sm_90a\" {\n"
+    "kernel @k(%i: i64 ptr align 16, %o: i64 ptr align 16) warps 1 ctas 1 "
+    "shared 0 {\n"
+    "%t = thread : i32\n%k = const 192 : i32\n%p = param 0 : i64\n"
+    "%q = param 1 : i64\n%w = mulwide_u %t, %k : i64\n%in = add %p, %w : i64\n"
+    "%out = add %q, %w : i64\n%z = const 0 : i32\n%n = const 3 : i32\n"
+    "%one = const 1 : i32\n%f = const 0.5 : f32\n";
+
+/* `elements` loads, `layers` operations on each, by operation; some elements are stored, the others
+ * are added to what the loop carries. */
+static void generate(lilac_text *out, uint64_t seed, uint32_t elements, uint32_t layers,
+                     bool barrier) {
+    lilac_random random;
+    lilac_random_seed(&random, seed);
+    lilac_text_puts(out, head);
+    uint32_t carried = (uint32_t)lilac_random_below(&random, elements) + 1;
+    for (uint32_t e = 0; e < carried; e++) {
+        lilac_text_printf(out, "%s%%r%u", e ? ", " : "", e);
+    }
+    lilac_text_puts(out, " = loop %l = %z to %n step %one (");
+    for (uint32_t e = 0; e < carried; e++) {
+        lilac_text_printf(out, "%s%%c%u = %%f", e ? ", " : "", e);
+    }
+    lilac_text_puts(out, ") : ");
+    for (uint32_t e = 0; e < carried; e++) {
+        lilac_text_puts(out, e ? ", f32" : "f32");
+    }
+    lilac_text_puts(out, " {\n");
+    for (uint32_t e = 0; e < elements; e++) {
+        lilac_text_printf(out, "%%v0_%u = ld.global [%%in + %u] : f32\n", e, 4 * e);
+    }
+    lilac_text_puts(out, barrier ? "barrier\n" : "");
+    for (uint32_t layer = 1; layer <= layers; layer++) {
+        static const char *const names[] = {"fadd", "fmul", "fsub", "fmax"};
+        const char *name = names[lilac_random_below(&random, 4)];
+        uint32_t from = (uint32_t)lilac_random_below(&random, layer);
+        for (uint32_t e = 0; e < elements; e++) {
+            /* A neighbour's value now and then. */
+            uint32_t other = lilac_random_below(&random, 8) ? e : (e + 1) % elements;
+            lilac_text_printf(out, "%%v%u_%u = %s %%v%u_%u, %%v%u_%u : f32\n", layer, e, name,
+                              layer - 1, e, from, other);
+        }
+    }
+    for (uint32_t e = 0; e < elements; e++) {
+        if (e < carried) {
+            lilac_text_printf(out, "%%s%u = fadd %%c%u, %%v%u_%u : f32\n", e, e, layers, e);
+        } else {
+            lilac_text_printf(out, "st.global [%%out + %u], (%%v%u_%u)\n", 4 * e, layers, e);
+        }
+    }
+    lilac_text_puts(out, "yield ");
+    for (uint32_t e = 0; e < carried; e++) {
+        lilac_text_printf(out, "%s%%s%u", e ? ", " : "", e);
+    }
+    lilac_text_puts(out, "\n}\n");
+    for (uint32_t e = 0; e < carried; e++) {
+        lilac_text_printf(out, "st.global [%%out + %u], (%%r%u)\n", 4 * e, e);
+    }
+    lilac_text_puts(out, "return\n}\n}\n");
+}
+
+static lilac_simt_module *read_module(lilac_context *context, const lilac_text *text) {
+    uint32_t source = lilac_source_add(context, "order", text->bytes, text->length);
+    lilac_simt_module *module = lilac_simt_read(context, source);
+    if (module == NULL || !lilac_simt_verify(module)) {
+        fprintf(stderr, "%s", text->bytes);
+        fail();
+    }
+    return module;
+}
+
+static void execute(lilac_context *context, const lilac_simt_module *module, uint64_t seed,
+                    uint8_t *output) {
+    static float input[THREADS * SLOT / 4];
+    lilac_random random;
+    lilac_random_seed(&random, seed);
+    for (size_t k = 0; k < sizeof input / sizeof *input; k++) {
+        input[k] = (float)lilac_random_below(&random, 1000) / 512.0f - 1.0f;
+    }
+    memset(output, 0x5A, THREADS * SLOT);
+    lilac_sim_buffer buffers[2] = {
+        {.name = "in", .bytes = (uint8_t *)input, .size = sizeof input, .read_only = true},
+        {.name = "out", .bytes = output, .size = THREADS * SLOT}};
+    lilac_sim_place(buffers, 2);
+    uint64_t arguments[2] = {buffers[0].address, buffers[1].address};
+    lilac_sim_launch launch = {.kernel = module->kernels,
+                               .grid = {1, 1, 1},
+                               .arguments = arguments,
+                               .argument_count = 2,
+                               .buffers = buffers,
+                               .buffer_count = 2,
+                               .threads = 1};
+    lilac_sim_counters counters = {0};
+    assert_true(lilac_sim_run(context, &launch, &counters));
+}
+
+static const lilac_simt_body *loop_body(const lilac_simt_module *module) {
+    for (const lilac_simt_instruction *i = module->kernels->body->first; i != NULL; i = i->next) {
+        if (i->code == LILAC_SIMT_OP_LOOP) {
+            return i->bodies[0];
+        }
+    }
+    return NULL;
+}
+
+/* The loads and stores of the loop, by the offsets they access. */
+static uint32_t effects(const lilac_simt_module *module, int64_t *offsets) {
+    uint32_t count = 0;
+    for (const lilac_simt_instruction *i = loop_body(module)->first; i != NULL; i = i->next) {
+        if (i->code == LILAC_SIMT_OP_LD_GLOBAL || i->code == LILAC_SIMT_OP_ST_GLOBAL) {
+            offsets[count++] = i->immediate + (i->code == LILAC_SIMT_OP_ST_GLOBAL ? 10000 : 0);
+        }
+    }
+    return count;
+}
+
+static bool same_in_order(uint64_t seed, uint32_t elements, uint32_t layers, bool barrier) {
+    static uint8_t wanted[THREADS * SLOT], got[THREADS * SLOT];
+    int64_t before[2 * MOST], after[2 * MOST];
+    lilac_text text = {0};
+    generate(&text, seed, elements, layers, barrier);
+    lilac_context *context = lilac_context_create();
+    lilac_simt_module *module = read_module(context, &text);
+    execute(context, module, seed, wanted);
+    uint32_t count = effects(module, before);
+    bool changed = lilac_simt_opt_schedule(module->kernels);
+    assert_true(lilac_simt_verify(module));
+    assert_int_equal(effects(module, after), count);
+    assert_memory_equal(before, after, count * sizeof *before);
+    execute(context, module, seed, got);
+    assert_memory_equal(wanted, got, sizeof wanted);
+    assert_false(lilac_simt_opt_schedule(module->kernels)); /* it is as good as it gets */
+    lilac_simt_module_destroy(module);
+    lilac_context_destroy(context);
+    lilac_text_clear(&text);
+    return changed;
+}
+
+static void same_results(void **state) {
+    (void)state;
+    const char *more = getenv("LILAC_TEST_MULTIPLIER");
+    uint64_t count = 60 * (more != NULL ? strtoull(more, NULL, 10) : 1);
+    uint64_t changes = 0;
+    for (uint64_t seed = 1; seed <= count; seed++) {
+        changes += same_in_order(seed, 40 + (uint32_t)(seed % 8), 3 + (uint32_t)(seed % 5), false);
+    }
+    assert_true(changes > count / 2); /* or it would show nothing */
+}
+
+/* Few values, or a barrier among them: the order stays. */
+static void left_alone(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        assert_false(same_in_order(seed, 10, 4, false));
+        assert_false(same_in_order(seed, 44, 6, true));
+    }
+}
+
+/* Each store behind the last operation on what it stores; what is carried before the first store
+ * that comes as late. */
+static void by_element(void **state) {
+    (void)state;
+    lilac_text text = {0};
+    lilac_text_puts(&text, head);
+    lilac_text_puts(&text, "%r = loop %l = %z to %n step %one (%c = %f) : f32 {\n");
+    for (uint32_t e = 0; e < MOST; e++) {
+        lilac_text_printf(&text, "%%a%u = ld.global [%%in + %u] : f32\n", e, 4 * e);
+    }
+    for (uint32_t e = 0; e < MOST; e++) {
+        lilac_text_printf(&text, "%%b%u = fmul %%a%u, %%a%u : f32\n", e, e, e);
+    }
+    for (uint32_t e = 0; e < MOST; e++) {
+        lilac_text_printf(&text, "%%d%u = fadd %%b%u, %%a%u : f32\n", e, e, e);
+    }
+    lilac_text_puts(&text, "%s = fadd %c, %b0 : f32\n");
+    for (uint32_t e = 0; e < MOST; e++) {
+        lilac_text_printf(&text, "st.global [%%out + %u], (%%d%u)\n", 4 * e, e);
+    }
+    lilac_text_puts(&text, "yield %s\n}\nst.global [%out], (%r)\nreturn\n}\n}\n");
+    lilac_context *context = lilac_context_create();
+    lilac_simt_module *module = read_module(context, &text);
+    assert_true(lilac_simt_opt_schedule(module->kernels));
+    const lilac_simt_instruction *i = loop_body(module)->first;
+    for (uint32_t e = 0; e < MOST; e++, i = i->next) {
+        assert_int_equal(i->code, LILAC_SIMT_OP_LD_GLOBAL);
+    }
+    for (uint32_t e = 0; e < MOST; e++) {
+        assert_int_equal(i->code, LILAC_SIMT_OP_FMUL);
+        for (uint32_t sums = e == 0 ? 2 : 1; sums > 0; sums--) {
+            i = i->next;
+            assert_int_equal(i->code, LILAC_SIMT_OP_FADD);
+        }
+        i = i->next;
+        assert_int_equal(i->code, LILAC_SIMT_OP_ST_GLOBAL);
+        assert_int_equal(i->immediate, 4 * e);
+        i = i->next;
+    }
+    lilac_simt_module_destroy(module);
+    lilac_context_destroy(context);
+    lilac_text_clear(&text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_results),
+        cmocka_unit_test(left_alone),
+        cmocka_unit_test(by_element),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
