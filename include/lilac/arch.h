@@ -1,7 +1,7 @@
 /* arch: facts about devices, as data.
  *
- * One table (src/arch/devices.def), one row a device. Code asks for facts, never for names: a new
- * device is a new row.
+ * One table (src/arch/devices.def) has one row for each device. Code asks for facts and never for
+ * names, so a new device is a new row.
  */
 #ifndef LILAC_ARCH_H
 #define LILAC_ARCH_H
@@ -27,32 +27,32 @@ typedef enum lilac_feature {
     LILAC_HAS_BF16_ATOMICS = 1 << 10 /* atom and red .add.noftz.bf16, .bf16x2 */
 } lilac_feature;
 
-/* What a warp's instructions take on a multiprocessor, in 1/16 clocks. Work goes through pipes side
- * by side, so what a piece of code takes is near the most of any one pipe, not the sum:
+/* Cost of one warp instruction on a multiprocessor, in 1/16 clocks. The pipes work in parallel, so
+ * the cost of a piece of code is close to that of its busiest pipe, not to the sum of all pipes:
  *
  *   memory   wavefronts of shared memory (128 bytes each) and shuffles
  *   integer  selects, byte permutes, packing
  *   special  exp2, log2, reciprocals, roots, sine, cosine, tanh of f32
  *   issue    every instruction
  *
- * The table (src/arch/costs.def) says of each row whether it was measured. */
+ * Each row of the table (src/arch/costs.def) states whether it was measured. */
 typedef struct lilac_costs {
     const char *name;
-    bool measured; /* by bench/costs.py; else from the vendor's tables */
+    bool measured; /* by bench/costs.py; otherwise from the vendor's tables */
     uint16_t wavefront, shuffle;
-    uint16_t select, permute, pack; /* pack: one element taken out of a word or put into one */
+    uint16_t select, permute, pack; /* pack: extracts an element from a word or inserts one */
     uint16_t issue, special;
-    uint16_t access;  /* an access to shared memory, beside its wavefronts */
-    uint16_t remote;  /* a wavefront of another block's shared memory, on top of its own */
-    uint16_t overlap; /* sixteenths of the work on all but the busiest pipe that are not hidden */
-    /* A warp's share of a barrier among these. */
+    uint16_t access;  /* an access to shared memory, in addition to its wavefronts */
+    uint16_t remote;  /* a wavefront in another block's shared memory, in addition to its own */
+    uint16_t overlap; /* sixteenths of the work of the other pipes that the busiest does not hide */
+    /* A warp's share of a barrier of a warp, of a group of warps, of a block, of a cluster. */
     uint16_t barrier_warp, barrier_group, barrier_block, barrier_cluster;
-    /* What is left, once a block and with other blocks at work on the same multiprocessor, of the
-     * time from a store to the load behind the barrier; and of a shuffle's. */
+    /* Exposed latency per block, with other blocks resident on the multiprocessor: from a store to
+     * the load after the barrier, and of a shuffle. */
     uint16_t trip_latency, shuffle_latency;
-    /* Global memory, so that what moves through it has the same unit: 32 bytes at a
-     * multiprocessor's share of the bandwidth; an access, beside its sectors; each line of 128
-     * bytes that an access touches beyond the fewest that hold its bytes. */
+    /* Global memory, in the same unit. sector: 32 bytes at a multiprocessor's share of the
+     * bandwidth. global: an access, in addition to its sectors. line: each line of 128 bytes that an
+     * access touches beyond the minimum for its bytes. */
     uint16_t sector, global, line;
 } lilac_costs;
 
@@ -69,14 +69,14 @@ typedef struct lilac_arch {
     uint32_t shared_bytes; /* most a block may have */
     uint32_t registers;    /* 32-bit registers of a multiprocessor */
     uint32_t max_warps;    /* of a block */
-    uint32_t resident_warps; /* of all blocks that are on a multiprocessor at a time */
+    uint32_t resident_warps; /* most warps on a multiprocessor at a time */
     uint32_t vector_bytes; /* widest global or shared access of a thread */
     uint32_t sector_bytes; /* smallest unit of a global transaction */
     uint32_t features;     /* lilac_feature bits */
     const lilac_costs *costs;
 } lilac_arch;
 
-/* NULL when there is no such device. "sm_90" finds sm_90a's row only under its own name. */
+/* The device of that exact name, or NULL: "sm_90" does not find "sm_90a". */
 LILAC_API const lilac_arch *lilac_arch_find(const char *name);
 /* The table, in order; NULL past its end. */
 LILAC_API const lilac_arch *lilac_arch_at(size_t index);

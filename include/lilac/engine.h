@@ -1,10 +1,10 @@
 /* engine: gives every tensor of a tile function its layout.
  *
- *   axis facts → coalesced layouts for memory operations (anchors) → propagation through the rest →
- *   rematerialisation where two layouts meet at cheap values, ttg.convert_layout where they do not
+ *   axis facts → coalesced layouts for memory operations (anchors) → propagation to all other values →
+ *   where two layouts meet: rematerialisation of cheap values, ttg.convert_layout for the others
  *
- * Each pass is one file with one function: it returns false when it recorded an error, and says in
- * `changed` whether it did anything. The driver runs them from its table.
+ * Each pass is one file with one function. It returns false after it recorded an error, and sets
+ * `changed` when it changed the module. The driver runs the passes from its table.
  */
 #ifndef LILAC_ENGINE_H
 #define LILAC_ENGINE_H
@@ -14,8 +14,8 @@
 
 LILAC_BEGIN
 
-/* What is known of the elements of a value along each dimension (a scalar has one dimension).
- * A block of c neighbours along a dimension is aligned: it starts at a multiple of c.
+/* Facts about the elements of a value along each dimension (a scalar has one dimension). A block of c
+ * consecutive elements along a dimension is aligned: it starts at a multiple of c.
  *
  *   contiguity    in every block of this many, each element is one more than the one before
  *                 (for pointers: one pointee further)
@@ -25,13 +25,13 @@ LILAC_BEGIN
  *        value     24 25 26 27 | 32 33 34 35         0 0 0 0 | 5 5 5 5
  *        contiguity 4  divisibility 8  constancy 1   contiguity 1  divisibility 1  constancy 4
  *
- * All are powers of two, contiguity and constancy at most the size of the dimension, divisibility
- * at most 2^62. They bound what a program can do: a contiguity of 4 may be one of 8 in fact.
+ * All are powers of two. Contiguity and constancy are at most the size of the dimension,
+ * divisibility at most 2^62. They are lower bounds: the true contiguity may be larger.
  *
- * Integers are taken as signed; the facts hold for every run in which no addition, subtraction,
- * multiplication, left shift or conversion to fewer bits overflows its type as a signed number
- * where a run of neighbours or a sign depends on it, as Triton assumes of offsets. Divisibility
- * needs no such promise: powers of two survive wrapping. */
+ * Integers are signed. The facts hold for every execution in which no addition, subtraction,
+ * multiplication, left shift or conversion to fewer bits overflows as a signed number where a run of
+ * consecutive elements or a sign depends on it; Triton assumes the same of offsets. Divisibility
+ * needs no such assumption, since powers of two survive wrapping. */
 typedef struct lilac_axis_facts {
     uint32_t rank;
     int64_t contiguity[LILAC_MAX_RANK];
@@ -40,9 +40,9 @@ typedef struct lilac_axis_facts {
     bool non_negative; /* every element, as a signed number */
     bool constant;     /* every element is `value` */
     int64_t value;
-    /* Along a dimension whose bit is set: each element is `stride` more than the one before (for
-     * pointers: pointees further on), everywhere. And what divides the element at coordinates 0
-     * (bytes for pointers), a power of two; 0 means 1. */
+    /* Along a dimension whose bit is set in stride_known, every element is `stride` more than the one
+     * before it (for pointers: in pointees). origin: a power of two that divides the element at
+     * coordinates 0 (bytes for pointers); 0 means 1. */
     uint32_t stride_known;
     int64_t stride[LILAC_MAX_RANK];
     int64_t origin;
@@ -51,63 +51,62 @@ typedef struct lilac_axis_facts {
 /* The facts of a function's values, by value id. */
 typedef struct lilac_axis_analysis {
     uint32_t count;
-    lilac_axis_facts **facts; /* NULL: nothing known */
+    lilac_axis_facts **facts; /* NULL: no facts */
 } lilac_axis_analysis;
 
-/* The facts of every value of a function, by value id (lilac_tile_number is called here, so they
- * hold until values are numbered anew). Parameter attributes tt.divisibility, tt.contiguity,
- * tt.constancy and op attributes of the same names are the sources; they are believed. Loops are
- * taken to their fixpoint. Cost: a few passes over the function. */
+/* Computes the facts of every value of a function, by value id. The function numbers the values
+ * (lilac_tile_number), so the result is valid until they are numbered again. The attributes
+ * tt.divisibility, tt.contiguity and tt.constancy of parameters and operations are assumed to be
+ * true. Facts of loops are a fixpoint. Cost: a few passes over the function. */
 LILAC_API void lilac_engine_axis_facts(lilac_axis_analysis *result, lilac_arena *arena,
                                        lilac_tile_function *function);
-/* Never NULL: a value nothing is known of has all ones. */
+/* Never NULL: a value without facts has contiguity, divisibility and constancy 1. */
 LILAC_API const lilac_axis_facts *lilac_axis_facts_of(const lilac_axis_analysis *analysis,
                                                       const lilac_tile_value *value);
-/* Elements (a power of two, at least 1) that one vector access through this pointer tensor may take
- * along dimension `dim`: contiguous, aligned to their own size, and at most vector_bytes. An
- * aligned block of so many elements may be read or written at once wherever its mask is equal in
- * all. */
+/* The number of elements (a power of two, at least 1) of the widest vector access through this
+ * pointer tensor along dimension `dim`: contiguous, aligned to its size, at most vector_bytes. Such
+ * an access is legal wherever the mask is the same for all its elements. */
 LILAC_API uint32_t lilac_axis_vector(const lilac_axis_analysis *analysis,
                                      const lilac_tile_value *pointer, uint32_t dim,
                                      uint32_t vector_bytes);
 
-/* The same for a vector that takes dimension `dim` whole and goes on along `next`: where the
- * elements of a tile stand one after another in memory across both. 1 when they do not. */
+/* The same for a vector that spans all of dimension `dim` and continues along `next`: possible where
+ * the elements are contiguous across both. 1 where they are not. */
 LILAC_API uint32_t lilac_axis_vector_across(const lilac_axis_analysis *analysis,
                                             const lilac_tile_value *pointer, uint32_t dim,
                                             uint32_t next, uint32_t vector_bytes);
 
 /* Passes. */
 
-/* Branches between blocks (cf.br, cf.cond_br, as early returns leave them) become scf.if: every
- * region is one block afterwards. Refused with `unsupported-control-flow`: branches that go back,
- * conditions nested deeper than half of lilac_nesting_limit(). Linear in the size of the module, but for many targets that are
- * still open at once. */
+/* Turns branches between blocks (cf.br, cf.cond_br, as early returns produce them) into scf.if.
+ * Every region has one block afterwards. Refused with `unsupported-control-flow`: backward branches,
+ * conditions nested deeper than half of lilac_nesting_limit(). Linear in the size of the module
+ * times the number of branch targets that are open at the same time. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_structurize(lilac_tile_module *module,
                                                        const lilac_target *target, bool *changed);
-/* Calls become the bodies of what they call, and functions that were only called are dropped.
- * Bodies must be one block. Refused: `recursive-call`, `unsupported-call` (of a function that is
+/* Replaces calls by the bodies of the callees and removes functions that were only called. Bodies
+ * have one block. Refused: `recursive-call`, `unsupported-call` (of a function that is
  * only declared), `too-many-calls` (a quarter of a million operations copied), `nested-too-deep`
  * (more regions within regions than lilac_nesting_limit()). */
 LILAC_API LILAC_MUST_USE bool lilac_engine_inline(lilac_tile_module *module,
                                                   const lilac_target *target, bool *changed);
-/* Memory descriptors and tokens that loops and conditionals pass on, and that are the same value on
- * every path, become uses of that value, and the loops and conditionals lose them. Others stay; the
+/* Replaces memory descriptors and tokens that loops and conditionals carry by the value itself where
+ * it is the same on every path, and removes them from the loops and conditionals. Others stay; the
  * lowering refuses them. Never fails. Linear in the size of the module. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_buffers(lilac_tile_module *module,
                                                    const lilac_target *target, bool *changed);
-/* Tensors of pointers, and of 32 and 64-bit offsets, that loops carry and advance by the same step
- * everywhere become scalars that advance and tensors that do not change; what used them is made of
- * both where it is used. Never fails. Linear in the size of the module, but for loops in loops. */
+/* Strength reduction: a carried tensor of pointers or offsets that a loop advances by one uniform
+ * step becomes a carried scalar and an invariant tensor; their sum is formed at each use. Never
+ * fails. Linear in the size of the module for loops that are not nested. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_reduce_strength(lilac_tile_module *module, const lilac_target *target, bool *changed);
-/* Folds scalar integers, merges equal pure operations, moves pure operations out of loops they do
- * not depend on, and removes what nothing uses. Linear in the size of the module. Never fails. */
+/* Folds scalar integers, merges equal pure operations, hoists loop-invariant pure operations, and
+ * removes unused ones. Linear in the size of the module. Never fails. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_simplify(lilac_tile_module *module,
                                                     const lilac_target *target, bool *changed);
-/* Reductions of the same elements along the same axis become one of several operands, where one does
- * not depend on the other. Never fails. Linear in the size of the module, but for chains of pure
- * operations that move up with what they make. */
+/* Merges independent reductions of tensors of one shape along one axis into one reduction with
+ * several operands. Never fails. Linear in the size of the module, apart from chains of pure
+ * operations that move with their results. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_fuse_reductions(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* Gives every tensor a layout with inputs register, lane, warp, block, in this order; afterwards
@@ -120,10 +119,10 @@ lilac_engine_fuse_reductions(lilac_tile_module *module, const lilac_target *targ
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_assign_layouts(lilac_tile_module *module, const lilac_target *target, bool *changed);
 
-/* Loads of which no thread needs a copy that it holds beside others say so: threads whose index has
- * a bit of the attribute `lilac.idle` set may skip them, and what these get is undefined. For
- * functions with layouts; whole warps only. Never fails. Cost: a few passes over the function, none
- * where no load has copies. */
+/* Marks loads that only some warps need because the others hold replicas: threads whose index has a
+ * bit of the attribute `lilac.idle` set may skip the load, and their result is undefined. Requires
+ * layouts; marks whole warps only. Never fails. Cost: a few passes over the function, none where no
+ * load is replicated. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_eliminate_redundant_loads(lilac_tile_module *module,
                                                                      const lilac_target *target,
                                                                      bool *changed);
@@ -131,8 +130,8 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_eliminate_redundant_loads(lilac_tile_
 /* A conversion that is left in a function with layouts: one ttg.convert_layout. */
 typedef struct lilac_conversion {
     const lilac_tile_op *op;
-    const lilac_tile_op *source; /* that makes the tensor; NULL: a block's argument */
-    const lilac_tile_op *user;   /* the first that wants it in the other layout; NULL: none */
+    const lilac_tile_op *source; /* defines the tensor; NULL: a block's argument */
+    const lilac_tile_op *user;   /* the first user of the converted tensor; NULL: none */
     const lilac_layout *from, *to;
     uint32_t element_bits;
     uint32_t loops;         /* around it */
@@ -146,8 +145,8 @@ typedef struct lilac_conversion_report {
     uint64_t cycles;                     /* of all of them, each once */
 } lilac_conversion_report;
 
-/* What conversions a function keeps, and what each costs on the target. Whatever is not known of
- * one (a layout that no plan takes) is 0. */
+/* The conversions in a function and the price of each on the target. The price is 0 where there is no
+ * plan for the layouts. */
 LILAC_API void lilac_engine_conversions(lilac_conversion_report *result, lilac_arena *arena,
                                         const lilac_tile_function *function,
                                         const lilac_target *target);

@@ -3,20 +3,20 @@
  *   L : register × lane × warp × block  →  dim0 × dim1 × …
  *
  *          register     lane         warp
- *         r0  r1 | l0 l1 l2 l3 l4 | w0           column = where the element moves when that
- *   dim0 [ .   . |  .  .  .  1  . | . ]          input bit is set; the value of L at an index is
- *        [ .   . |  .  .  .  .  1 | . ]          the xor of the columns of its set bits
+ *         r0  r1 | l0 l1 l2 l3 l4 | w0           A column is the offset that its input bit adds.
+ *   dim0 [ .   . |  .  .  .  1  . | . ]          L of an index is the xor of the columns of the
+ *        [ .   . |  .  .  .  .  1 | . ]          bits that are set in it.
  *   dim1 [ 1   . |  .  .  .  .  . | . ]
  *        [ .   1 |  .  .  .  .  . | . ]
  *
- * A layout is a plain value: copy it by assignment, compare it with lilac_layout_equal. Nothing
- * allocates. Inputs and outputs are ordered lists of (name, log2 size); an input's columns stand
- * in `columns` one after another, lowest bit first; an output's bits stand in a column's word one
- * after another, first output lowest. At most 64 input and 64 output bits.
+ * A layout is a plain value: it is copied by assignment and compared with lilac_layout_equal.
+ * Nothing allocates. Inputs and outputs are ordered lists of (name, log2 size). `columns` holds the
+ * columns of all inputs in order, lowest bit first. The word of a column holds the bits of all
+ * outputs in order, the first output in the lowest bits. At most 64 input and 64 output bits.
  *
- * Conventions: the result comes first and may alias an input; inputs are const. What can be refused
- * returns false and leaves the result unchanged, with the reason in `why` when that is not NULL.
- * Assertions check the invariants in debug builds.
+ * Conventions: the result comes first and may alias an input; inputs are const. A function that can
+ * refuse its arguments returns false, leaves the result unchanged, and puts the reason into `why`
+ * unless that is NULL. Assertions check the invariants in debug builds.
  *
  * Standard names: inputs register lane warp block (distributed), offset block (memory);
  * outputs dim0 dim1 …
@@ -49,7 +49,7 @@ typedef struct lilac_layout {
 typedef struct lilac_reason {
     char text[160];
 } lilac_reason;
-/* Fills it in where one is wanted; always false, so `return` it. */
+/* Writes the reason unless `why` is NULL. Always false, so that callers can `return` it. */
 LILAC_API bool lilac_layout_refuse(lilac_reason *why, const char *format, ...) LILAC_PRINTF(2, 3);
 
 /* ---- building --------------------------------------------------------------------------- */
@@ -104,7 +104,7 @@ LILAC_API LILAC_MUST_USE bool lilac_layout_from_masks(lilac_layout *layout, uint
 /* The masks of a layout, out_bits of them. */
 LILAC_API void lilac_layout_masks(uint64_t *masks, const lilac_layout *layout);
 
-/* ---- looking ---------------------------------------------------------------------------- */
+/* ---- queries ---------------------------------------------------------------------------- */
 
 /* Index of a dimension, or -1. */
 LILAC_API int lilac_layout_in(const lilac_layout *layout, const char *name);
@@ -156,10 +156,11 @@ LILAC_API bool lilac_layout_is_bijective(const lilac_layout *layout);
 LILAC_API bool lilac_layout_is_distributed(const lilac_layout *layout);
 /* Definition 4.14: invertible, every column of one or two set bits. */
 LILAC_API bool lilac_layout_is_memory(const lilac_layout *layout);
-/* Over names (NULL-terminated lists; NULL: all of that side): what the named inputs move along the
- * named outputs is nothing; the named dimensions, on both sides and in this order, are mapped to
- * themselves; and that with nothing else moving along them, nor they along anything else (the
- * matrix is block-diagonal). A name that the layout lacks is of size one. */
+/* Over names (NULL-terminated lists; NULL: all of that side).
+ * zero: the block of the matrix from the named inputs to the named outputs is zero.
+ * identity: the named dimensions, on both sides and in this order, are mapped to themselves.
+ * trivial: identity, and the matrix is block-diagonal: no other input reaches the named outputs, and
+ * the named inputs reach no other output. A name that the layout lacks has size one. */
 LILAC_API bool lilac_layout_is_zero_over(const lilac_layout *layout, const char *const *ins,
                                          const char *const *outs);
 LILAC_API bool lilac_layout_is_identity_over(const lilac_layout *layout, const char *const *names);
@@ -195,18 +196,18 @@ LILAC_API LILAC_MUST_USE bool lilac_layout_divide_right(lilac_layout *result,
                                                         const lilac_layout *layout,
                                                         const lilac_layout *tile,
                                                         lilac_reason *why);
-/* Divides out a tile wherever its bits stand: each bit of the tile's inputs is the first unused bit
- * of the layout's input of that name with the same column. outs_at has for each of the tile's
- * outputs a mask, over the bits of the layout's output of that name, of those on which the tile
- * stands, lowest first (NULL: the lowest bits of each). ins_at, when not NULL, receives for each of
- * the tile's flattened input bits the layout's. The rest keeps its order in the result. Refused as
- * above, and a mask of the wrong size. */
+/* Divides out a tile at any position: each bit of the tile's inputs is matched with the first unused
+ * bit of the layout's input of that name that has the same column. outs_at holds a mask for each
+ * output of the tile: the bits of the layout's output of that name that the tile occupies, lowest
+ * first (NULL: the lowest bits of each). ins_at, unless NULL, receives the layout's input bit for each
+ * flattened input bit of the tile. The other bits keep their order. Refused as above, and a mask of
+ * the wrong size. */
 LILAC_API LILAC_MUST_USE bool lilac_layout_divide(lilac_layout *result, const lilac_layout *layout,
                                                   const lilac_layout *tile, const uint64_t *outs_at,
                                                   uint8_t *ins_at, lilac_reason *why);
-/* Generalized vectorization (section 5.3): an order for the bits of one input, usually "register",
- * with which lilac_layout_permute_bits makes the layout divisible by the tile, on the left or on
- * the right. The bits that the tile does not want keep their order. Refused: no order does. */
+/* Generalized vectorization (section 5.3): finds an order of the bits of one input, usually
+ * "register", such that lilac_layout_permute_bits makes the layout divisible by the tile, on the left
+ * or on the right. Bits outside the tile keep their order. Refused: there is no such order. */
 LILAC_API LILAC_MUST_USE bool lilac_layout_division_order(uint8_t *order,
                                                           const lilac_layout *layout,
                                                           const lilac_layout *tile, const char *in,
@@ -222,14 +223,14 @@ LILAC_API LILAC_MUST_USE bool lilac_layout_compose(lilac_layout *result, const l
 /* The inverse of a bijective layout. */
 LILAC_API LILAC_MUST_USE bool lilac_layout_invert(lilac_layout *result, const lilac_layout *layout,
                                                   lilac_reason *why);
-/* A right inverse of a surjective layout (Definition 4.5), the least-squares one: free input bits
- * are never set, and of dependent columns the earliest (register before lane before …) is used. */
+/* The right inverse of a surjective layout (Definition 4.5) that never sets free input bits and uses
+ * the earliest of dependent columns (register before lane before …). */
 LILAC_API LILAC_MUST_USE bool
 lilac_layout_pseudoinvert(lilac_layout *result, const lilac_layout *layout, lilac_reason *why);
-/* b⁻¹ ∘ a (section 5.4): from a's inputs to b's, so that b of it is a. It is the identity on every
- * input whose columns are the same on both sides, and elsewhere the smallest index of b that holds
- * the element (the lowest register, then lane, …). Refused unless the outputs agree in names and
- * sizes, in any order, and b is surjective. */
+/* b⁻¹ ∘ a (section 5.4): a map X from a's inputs to b's with b ∘ X = a. It is the identity on every
+ * input whose columns are the same in both layouts. Otherwise it gives the smallest index of b that
+ * holds the element (the lowest register, then lane, …). Refused unless the outputs agree in names
+ * and sizes, in any order, and b is surjective. */
 LILAC_API LILAC_MUST_USE bool lilac_layout_invert_compose(lilac_layout *result,
                                                           const lilac_layout *a,
                                                           const lilac_layout *b, lilac_reason *why);
@@ -239,9 +240,8 @@ LILAC_API LILAC_MUST_USE bool lilac_layout_sublayout(lilac_layout *result,
                                                      const lilac_layout *layout,
                                                      const char *const *ins,
                                                      const char *const *outs, lilac_reason *why);
-/* Removes output number `dim` and renames dim(k+1) to dim(k) above it: the layout of a slice. Zero
- * register columns are dropped, the ones that were there before too; lane, warp and block keep
- * theirs. */
+/* The layout of a slice: removes output number `dim` and renames dim(k+1) to dim(k) above it. All
+ * zero register columns are removed; lane, warp and block keep theirs. */
 LILAC_API void lilac_layout_slice(lilac_layout *result, const lilac_layout *layout, uint32_t dim);
 /* Drops the zero columns of a named input (register copies). */
 LILAC_API void lilac_layout_drop_free(lilac_layout *result, const lilac_layout *layout,
@@ -261,10 +261,10 @@ LILAC_API LILAC_MUST_USE bool lilac_layout_reshape(lilac_layout *result, const l
 /* tt.expand_dims: a new output dim`axis` of size 1; the outputs are then named dim0, dim1 … There
  * must be room for one more. */
 LILAC_API void lilac_layout_expand(lilac_layout *result, const lilac_layout *layout, uint32_t axis);
-/* How many consecutive elements along the flattened outputs a thread's registers 0, 1, 2 … hold
- * (section 5.1), as a log2: the largest u with register bit i ↦ bit i, i < u, of the element order
- * in which `order` lists the outputs, fastest first (NULL: last dimension fastest), and no other
- * column reaching those bits, so that the run is in order and aligned wherever it starts. */
+/* log2 of the number of consecutive elements along the flattened outputs that a thread's registers
+ * 0, 1, 2 … hold (section 5.1). It is the largest u such that register bit i maps to bit i for i < u,
+ * in the element order in which `order` lists the outputs, fastest first (NULL: last dimension
+ * fastest), and no other column has these bits; so every such vector is in order and aligned. */
 LILAC_API uint32_t lilac_layout_consecutive(const lilac_layout *layout, const uint32_t *order);
 /* The same for any input (offset, lane …). */
 LILAC_API uint32_t lilac_layout_consecutive_in(const lilac_layout *layout, const char *in,
@@ -290,8 +290,8 @@ LILAC_API LILAC_MUST_USE bool lilac_layout_rename_in(lilac_layout *result,
 LILAC_API LILAC_MUST_USE bool lilac_layout_rename_out(lilac_layout *result,
                                                       const lilac_layout *layout, const char *from,
                                                       const char *to, lilac_reason *why);
-/* Cuts the flattened inputs or outputs (first dimension lowest) into other dimensions. Refused: a
- * different number of bits, names as when adding. lilac_layout_reshape is the row-major one. */
+/* Divides the flattened inputs or outputs (first dimension lowest) into other dimensions. Refused: a
+ * different number of bits; names as when adding. lilac_layout_reshape is the row-major form. */
 LILAC_API LILAC_MUST_USE bool lilac_layout_reshape_ins(lilac_layout *result,
                                                        const lilac_layout *layout, uint32_t count,
                                                        const lilac_layout_dim *ins,
@@ -300,7 +300,8 @@ LILAC_API LILAC_MUST_USE bool lilac_layout_reshape_outs(lilac_layout *result,
                                                         const lilac_layout *layout, uint32_t count,
                                                         const lilac_layout_dim *outs,
                                                         lilac_reason *why);
-/* One input, one output of that name, first dimension lowest. The name must be one. */
+/* Flattens all inputs, or all outputs, into one dimension of that name, first dimension lowest. The
+ * name has 1 to 14 characters. */
 LILAC_API void lilac_layout_flatten_ins(lilac_layout *result, const lilac_layout *layout,
                                         const char *name);
 LILAC_API void lilac_layout_flatten_outs(lilac_layout *result, const lilac_layout *layout,
@@ -319,18 +320,18 @@ LILAC_API LILAC_MUST_USE bool lilac_layout_resize_in(lilac_layout *result,
 LILAC_API LILAC_MUST_USE bool lilac_layout_resize_out(lilac_layout *result,
                                                       const lilac_layout *layout, const char *out,
                                                       uint32_t bits, lilac_reason *why);
-/* Takes the named dimensions (NULL-terminated) out of both sides. Refused unless the layout is
- * trivial over them (lilac_layout_is_trivial_over) and has them all. */
+/* Removes the named dimensions (NULL-terminated) from both sides. Refused unless the layout has all
+ * of them and is trivial over them (lilac_layout_is_trivial_over). */
 LILAC_API LILAC_MUST_USE bool lilac_layout_quotient(lilac_layout *result,
                                                     const lilac_layout *layout,
                                                     const char *const *names, lilac_reason *why);
 /* Without the dimensions of size one, on both sides. */
 LILAC_API void lilac_layout_drop_empty(lilac_layout *result, const lilac_layout *layout);
-/* The layout of a tensor of 2^bits[i] along output number i. Where that is smaller the tensor is
- * broadcast: coordinates are taken modulo its size, and several places hold an element. Where it is
- * larger the layout wraps around: `in` (register, offset) gets new bits above its own that step
- * through the copies, outputs in `order`, fastest first (NULL: the last one fastest). Refused: no
- * such input, too many bits, an order that is no permutation. */
+/* The layout of a tensor of 2^bits[i] elements along output number i. Where the tensor is smaller
+ * than the layout, coordinates are taken modulo its size and elements are replicated. Where it is
+ * larger, the layout is repeated: `in` (register, offset) gets new bits above its own that select the
+ * repetition, outputs in `order`, fastest first (NULL: the last one fastest). Refused: no such input,
+ * too many bits, an order that is not a permutation. */
 LILAC_API LILAC_MUST_USE bool lilac_layout_fit(lilac_layout *result, const lilac_layout *layout,
                                                const uint32_t *bits, const uint32_t *order,
                                                const char *in, lilac_reason *why);

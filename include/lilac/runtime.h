@@ -1,41 +1,40 @@
-/* runtime: compiled kernels on a GPU of this machine, through the CUDA driver.
+/* runtime: launches compiled kernels on a GPU of this machine, through the CUDA driver.
  *
- *   lilac_cuda          the driver's library, loaded when asked for: which devices there are
- *   lilac_gpu           one of them at work: a CUDA context with its memory, streams and events
- *   lilac_gpu_kernel    a kernel in it, as machine code
+ *   lilac_cuda          the driver's library, loaded at run time; lists the devices
+ *   lilac_gpu           an open device: a CUDA context with its memory, streams and events
+ *   lilac_gpu_kernel    a kernel of that device, as machine code
  *
  *   PTX ──the driver's compiler──────▶ module ─▶ kernel ──run──▶ stream
  *    └──ptxas (a program)──▶ cubin ────┘
  *
- * Nothing of CUDA is needed to build or to install this: libcuda.so.1, which comes with the
- * driver, is opened at run time, and where there is none, lilac_cuda_open says so.
+ * CUDA is not needed to build or to install lilac: libcuda.so.1, a part of the driver, is opened at
+ * run time. Without it lilac_cuda_open reports an error.
  *
- * Kernels are called as lilac writes them (ptx.h): the parameters in order, then two pointers to
- * scratch memory, which is allocated for a launch that wants it; blocks of 32·num_warps threads;
- * clusters of num_ctas blocks, which lie along x.
+ * Kernels have the interface that lilac writes (ptx.h): the parameters in order, then two pointers to
+ * scratch memory, which is allocated for launches that need it; blocks of 32·num_warps threads;
+ * clusters of num_ctas blocks along x.
  *
- * Errors. What can fail returns false or NULL and records a diagnostic in the context that it is
- * given, with the driver's name and words for it:
+ * Errors. A function that fails returns false or NULL and records a diagnostic in its context, with
+ * the driver's name and text of the error:
  *
  *   no-cuda-library           libcuda cannot be opened, or lacks a function
  *   no-cuda-device            there is no device, or none of that number
- *   cuda-error                the driver says no; of kernels, with the names of those at work
- *   ptx-refused               a compiler refused the PTX; a note holds all that it said
- *   no-ptxas                  no ptxas where one is looked for, or it cannot be run
+ *   cuda-error                the driver reports an error; of kernels, with the names of those running
+ *   ptx-refused               a compiler refused the PTX; a note holds its output
+ *   no-ptxas                  no ptxas is found, or it cannot be run
  *   wrong-device              compiled for another device
  *   too-much-shared-memory    more than a block of this device may have
  *   unknown-kernel            a module without that kernel
- *   argument-count, grid-size, not-device-memory, scratch-memory    a launch that cannot be
+ *   argument-count, grid-size, not-device-memory, scratch-memory    an impossible launch
  *
- * An error in a running kernel (an address that is not there, a failed assertion) is told by the
- * next call that waits for it, with the names of the kernels at work, and is the end of that CUDA
- * context: lilac_gpu_is_lost then says true, and all that is left to do with the GPU is to close
- * it. Today's drivers (measured: 580) give the same process no new context on that GPU either;
- * lilac_gpu_open says so. The process itself lives on, and with it the rest of the library and all
- * that had been read back.
+ * An error in a running kernel (an unmapped address, a failed assertion) is reported by the next call
+ * that waits for the kernel, with the names of the running kernels. It destroys the CUDA context:
+ * lilac_gpu_is_lost returns true, and the GPU can only be closed. Driver 580 gives the same process no
+ * new context on that GPU; lilac_gpu_open reports that. The process and the rest of the library
+ * continue to work, and data that was read back before stays valid.
  *
- * Threads: an object of this room is used by one thread at a time; different ones are independent.
- * The CUDA context that is current in the calling thread is the same after every call.
+ * Threads: an object is used by one thread at a time; different objects are independent. Every call
+ * preserves the CUDA context that is current in the calling thread.
  */
 #ifndef LILAC_RUNTIME_H
 #define LILAC_RUNTIME_H
@@ -48,14 +47,14 @@ LILAC_BEGIN
 
 typedef struct lilac_cuda lilac_cuda;
 
-/* Opens the driver's library, `library` or, where that is NULL, $LILAC_LIBCUDA or libcuda.so.1, and
- * initialises it. NULL with a diagnostic when that cannot be done (`no-cuda-library`,
- * `cuda-error`). No device is needed yet. */
+/* Opens and initialises the driver's library: `library`, or, where that is NULL, $LILAC_LIBCUDA or
+ * libcuda.so.1. NULL with a diagnostic on failure (`no-cuda-library`, `cuda-error`). Works without a
+ * device. */
 LILAC_API LILAC_MUST_USE lilac_cuda *lilac_cuda_open(lilac_context *context, const char *library);
-/* Frees the handle, after all that was made from it; the library stays in the process, as it does
- * not survive being unloaded. NULL: nothing. */
+/* Frees the handle, after all objects made from it. The library stays loaded in the process, because
+ * it cannot be unloaded safely. NULL: no effect. */
 LILAC_API void lilac_cuda_close(lilac_cuda *cuda);
-/* The newest CUDA that this driver knows, major · 1000 + minor · 10: 13000. */
+/* The newest CUDA version that this driver supports: major · 1000 + minor · 10, such as 13000. */
 LILAC_API uint32_t lilac_cuda_version(const lilac_cuda *cuda);
 LILAC_API uint32_t lilac_cuda_device_count(const lilac_cuda *cuda);
 
@@ -64,10 +63,10 @@ typedef struct lilac_cuda_device {
     uint32_t ordinal;
     char name[128];         /* "NVIDIA H200" */
     uint32_t capability;    /* 90 for 9.0 */
-    const lilac_arch *arch; /* what kernels are to be compiled for: its own row of the table, or
-                               the newest one whose PTX it takes; NULL: it is too old for any */
+    const lilac_arch *arch; /* the row of the table to compile for: its own, or the newest whose PTX
+                               it accepts; NULL: the device is older than all rows */
     uint64_t memory_bytes, l2_bytes;
-    double bandwidth; /* bytes a second that its memory's pins allow; 0: not known */
+    double bandwidth; /* bytes per second of its memory interface; 0: not known */
     uint32_t multiprocessors;
     uint32_t shared_bytes; /* most a block may have */
     uint32_t max_threads;  /* of a block */
@@ -78,26 +77,26 @@ typedef struct lilac_cuda_device {
 LILAC_API LILAC_MUST_USE bool lilac_cuda_device_get(const lilac_cuda *cuda, lilac_context *context,
                                                     uint32_t ordinal, lilac_cuda_device *device);
 
-/* ---- a device at work ------------------------------------------------------------------- */
+/* ---- an open device --------------------------------------------------------------------- */
 
 typedef struct lilac_gpu lilac_gpu;
 
 typedef enum lilac_gpu_sharing {
     LILAC_GPU_OWN,    /* a CUDA context of its own: nothing is shared, closing frees all */
-    LILAC_GPU_PRIMARY /* the process's primary one, with the CUDA runtime, PyTorch, …: their
-                         addresses and streams can be used */
+    LILAC_GPU_PRIMARY /* the primary context of the process, which the CUDA runtime and PyTorch use:
+                         their addresses and streams can be passed */
 } lilac_gpu_sharing;
 
-/* Puts a device to work; about 0.1 s. NULL: `no-cuda-device`, `cuda-error`. */
+/* Opens a device; about 0.1 s. NULL: `no-cuda-device`, `cuda-error`. */
 LILAC_API LILAC_MUST_USE lilac_gpu *lilac_gpu_open(const lilac_cuda *cuda, lilac_context *context,
                                                    uint32_t ordinal, lilac_gpu_sharing sharing);
-/* Closes it, lost or not; all its kernels are to be unloaded before. An own context takes its
- * memory, streams and events with it. NULL: nothing. */
+/* Closes it, also after an error. All its kernels must be unloaded before. An own context frees its
+ * memory, streams and events. NULL: no effect. */
 LILAC_API void lilac_gpu_close(lilac_gpu *gpu);
 LILAC_API const lilac_cuda_device *lilac_gpu_device(const lilac_gpu *gpu);
 /* Has an error in a kernel made this context unusable? */
 LILAC_API bool lilac_gpu_is_lost(const lilac_gpu *gpu);
-/* Waits for all that was launched. False: an error of any of it, with the names of the kernels. */
+/* Waits for all launches. False: an error of any of them, with the names of the kernels. */
 LILAC_API LILAC_MUST_USE bool lilac_gpu_synchronize(lilac_gpu *gpu, lilac_context *context);
 
 /* Device memory: `size` bytes (0 too: an address that nothing else has), aligned to 256. Writing to
@@ -126,8 +125,8 @@ LILAC_API void lilac_gpu_stream_destroy(lilac_gpu *gpu, lilac_gpu_stream stream)
 /* Waits for all that was launched on it. */
 LILAC_API LILAC_MUST_USE bool lilac_gpu_stream_synchronize(lilac_gpu *gpu, lilac_context *context,
                                                            lilac_gpu_stream stream);
-/* An event is a place in a stream: record puts it there, elapsed waits for the second and says how
- * many seconds the device took from one to the other (steps of about half a microsecond). */
+/* An event marks a position in a stream: record places it; elapsed waits for the second event and
+ * returns the device time between the two in seconds (resolution about half a microsecond). */
 LILAC_API LILAC_MUST_USE bool lilac_gpu_event_create(lilac_gpu *gpu, lilac_context *context,
                                                      lilac_gpu_event *event);
 LILAC_API void lilac_gpu_event_destroy(lilac_gpu *gpu, lilac_gpu_event event);
@@ -141,18 +140,18 @@ LILAC_API LILAC_MUST_USE bool lilac_gpu_event_elapsed(lilac_gpu *gpu, lilac_cont
 /* ---- kernels ---------------------------------------------------------------------------- */
 
 typedef enum lilac_gpu_compiler {
-    LILAC_GPU_DRIVER, /* the driver's own: always there, starts no program */
-    LILAC_GPU_PTXAS   /* the CUDA toolkit's, or the one that Triton brings */
+    LILAC_GPU_DRIVER, /* the compiler in the driver: always available, starts no program */
+    LILAC_GPU_PTXAS   /* ptxas of the CUDA toolkit or of Triton */
 } lilac_gpu_compiler;
 
 typedef struct lilac_gpu_load_options {
     lilac_gpu_compiler compiler;
     const char *ptxas;      /* its path; NULL: the one that lilac_ptxas_find finds */
-    uint32_t max_registers; /* of a thread; 0: as many as it takes */
+    uint32_t max_registers; /* of a thread; 0: no limit */
     bool line_info;         /* of the PTX kept, for profilers */
 } lilac_gpu_load_options;
 
-/* PTX, and what must be known to launch a kernel of it. */
+/* PTX, and the facts needed to launch a kernel of it. */
 typedef struct lilac_gpu_program {
     const char *ptx;          /* NUL-terminated */
     const char *name;         /* of the kernel */
@@ -166,19 +165,19 @@ typedef struct lilac_gpu_program {
 
 typedef struct lilac_gpu_kernel lilac_gpu_kernel;
 
-/* What the machine code takes. */
+/* Resources of the machine code. */
 typedef struct lilac_gpu_kernel_facts {
     const char *name;
     uint32_t num_warps, num_ctas;
     uint32_t shared_bytes; /* of a block, those of the launch and those in the code together */
     uint32_t registers;    /* of a thread */
     uint32_t local_bytes;  /* of a thread's own memory: spilled registers and arrays */
-    bool spills_known;     /* did the compiler say them? Not when the driver had it in its cache */
+    bool spills_known;     /* reported by the compiler; false when the driver used its cache */
     uint32_t spill_stores, spill_loads; /* bytes, as the compiler counts them */
     lilac_gpu_compiler compiler;
     const char *ptxas; /* the program, or NULL */
     double seconds;    /* from PTX text to a loaded module */
-    const char *log;   /* what the compiler said, "" when nothing */
+    const char *log;   /* the compiler's output; may be "" */
 } lilac_gpu_kernel_facts;
 
 /* A program's kernel as machine code; `options` may be NULL: the driver's compiler. NULL:
@@ -208,9 +207,9 @@ typedef struct lilac_gpu_launch {
     lilac_gpu_stream stream;
 } lilac_gpu_launch;
 
-/* Puts a launch into its stream and returns. Addresses of pointers must be 0 or ones that the
- * device can reach. False: `argument-count`, `grid-size`, `not-device-memory`,
- * `cuda-error`; what happens in the kernel itself is told by what waits for it. */
+/* Enqueues a launch in its stream and returns. Pointers must be 0 or addresses that the device can
+ * access. False: `argument-count`, `grid-size`, `not-device-memory`, `cuda-error`. Errors in the kernel
+ * itself are reported by the functions that wait for it. */
 LILAC_API LILAC_MUST_USE bool lilac_gpu_run(lilac_gpu_kernel *kernel, lilac_context *context,
                                             const lilac_gpu_launch *launch);
 
@@ -235,12 +234,12 @@ LILAC_API void lilac_gpu_timing_options_init(lilac_gpu_timing_options *options,
 typedef struct lilac_gpu_timing {
     uint32_t launches;
     double median;
-    double low, high; /* below and above which lies a twentieth of the launches */
+    double low, high; /* 5th and 95th percentile */
     double least, most;
 } lilac_gpu_timing;
 
-/* Times a launch; it runs as often as that takes, so the kernel must bear being run again. False:
- * what lilac_gpu_run and waiting for it may say. */
+/* Times a launch. The kernel runs repeatedly, so repeated runs must be harmless. False: the
+ * diagnostics of lilac_gpu_run and lilac_gpu_synchronize. */
 LILAC_API LILAC_MUST_USE bool lilac_gpu_time(lilac_gpu_kernel *kernel, lilac_context *context,
                                              const lilac_gpu_launch *launch,
                                              const lilac_gpu_timing_options *options,
