@@ -1,6 +1,6 @@
 /* base: memory, text, names, hashing and random numbers.
  *
- * The ground floor: every other room may include it and it includes nothing.
+ * The lowest component: every other component may include it, and it includes none.
  *
  *   arena      bump allocation; everything an IR owns lives in one arena and goes with it
  *   text       a growable string, the only way the library produces output

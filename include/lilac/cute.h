@@ -1,4 +1,4 @@
-/* cute: CuTe layouts ⇄ linear layouts. Part of the room `encoding`.
+/* cute: CuTe layouts ⇄ linear layouts. Part of the component `encoding`.
  *
  *     Sw<B,M,S> o 0 o (s0,s1,…):(d0,d1,…)          every s, d a number or a tuple in its turn
  *

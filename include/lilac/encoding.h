@@ -1,6 +1,7 @@
 /* encoding: the named layouts of Triton ⇄ linear layouts.
  *
- * The door of the house: "#ttg.blocked<{…}>" comes in here and only linear layouts go further. A
+ * Named layouts exist only here: "#ttg.blocked<{…}>" is read, and all other components use the linear
+ * layout that it means. A
  * named layout depends on the shape of its tensor, so reading has two steps: the attribute's text
  * becomes an lilac_encoding (a tree of parameters), and with a shape that becomes a layout.
  *

@@ -1,4 +1,4 @@
-/* memory_form: memory layouts as people describe them ⇄ linear layouts. Part of the room
+/* memory_form: memory layouts as people describe them ⇄ linear layouts. Part of the component
  * `encoding`.
  *
  *     row_major(16x32)                           the last dimension is contiguous

@@ -1,6 +1,6 @@
 /* scalar: the element types of tensors and registers, and their exact arithmetic of bits.
  *
- * Part of the room `base`. A scalar's value is kept as its bits in the low end of a uint64_t.
+ * Part of the component `base`. A scalar's value is kept as its bits in the low end of a uint64_t.
  */
 #ifndef LILAC_SCALAR_H
 #define LILAC_SCALAR_H

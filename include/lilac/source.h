@@ -1,6 +1,6 @@
 /* source: the texts a compilation reads, places in them, diagnostics, and the scanner.
  *
- * Part of the room `base`.
+ * Part of the component `base`.
  *
  *   position   a byte in a text that this library read (a .ttir file, a type on a command line)
  *   location   where the user's program says an operation came from: MLIR's loc(...) trees

@@ -10,12 +10,12 @@
  *
  * What is printed reads back to the same thing, and the text is MLIR's custom assembly as Triton
  * prints it. Types of tensors and of memory carry a linear layout or none; the named layout that a
- * text gave them (see encoding.h) is kept beside it, to be printed again.
+ * text gave them (see encoding.h) is kept with it, so that it prints as it was read.
  *
  * Invariants: an operand is a use, linked in its value's list; an operation stands in one block at
  * a time; the first block of a function's body has the parameters as arguments. Everything else
  * that a pass may rely on is what lilac_tile_verify checks. Two values may have the same name:
- * printing keeps them apart.
+ * the printer makes names unique.
  *
  * Values are visible as in MLIR: in the block after their definition, in what is inside those
  * operations, and in the blocks that the block dominates.
@@ -117,7 +117,7 @@ typedef enum lilac_tile_trait {
     LILAC_TILE_READS = 1 << 2,       /* memory */
     LILAC_TILE_WRITES = 1 << 3,
     LILAC_TILE_TERMINATOR = 1 << 4,
-    LILAC_TILE_SHAPE = 1 << 5, /* moves no data: a renaming of coordinates */
+    LILAC_TILE_SHAPE = 1 << 5, /* moves no data: maps coordinates to coordinates */
     LILAC_TILE_COMMUTATIVE = 1 << 6,
     LILAC_TILE_GENERIC = 1 << 7, /* printed in generic form: "tt.reduce"(…) <{…}> ({…}) : … */
     LILAC_TILE_LISTS = 1 << 8    /* starred operands may differ in number: operandSegmentSizes */
@@ -222,7 +222,7 @@ struct lilac_tile_module {
 
 /* ---- modules and types ------------------------------------------------------------------ */
 
-/* Reads a module: custom assembly, or generic form for any operation, in any mixture. Returns NULL
+/* Reads a module: custom assembly, or generic form, for each operation. Returns NULL
  * when there was an error; all that could be found in one run are recorded as diagnostics at their
  * places. Whatever the bytes, it terminates without crashing.
  *

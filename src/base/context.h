@@ -1,4 +1,4 @@
-/* What a context holds; private to the room. */
+/* What a context holds; private to the component. */
 #ifndef LILAC_BASE_CONTEXT_H
 #define LILAC_BASE_CONTEXT_H
 

@@ -20,7 +20,7 @@ void lilac_text_reset(lilac_text *text) {
         text->bytes[0] = 0;
 }
 
-/* Room for `more` bytes and the NUL; returns where they go. */
+/* Reserves `more` bytes and the NUL; returns their address. */
 static char *reserve(lilac_text *text, size_t more) {
     size_t needed = text->length + more + 1;
     if (needed > text->capacity) {
@@ -79,13 +79,13 @@ void lilac_text_vprintf(lilac_text *text, const char *format, va_list arguments)
     assert(format);
     va_list again;
     va_copy(again, arguments);
-    size_t room = 64;
-    char *to = reserve(text, room);
-    int length = vsnprintf(to, room + 1, format, arguments);
-    if (length > (int)room) {
-        room = (size_t)length;
-        to = reserve(text, room);
-        vsnprintf(to, room + 1, format, again);
+    size_t space = 64;
+    char *to = reserve(text, space);
+    int length = vsnprintf(to, space + 1, format, arguments);
+    if (length > (int)space) {
+        space = (size_t)length;
+        to = reserve(text, space);
+        vsnprintf(to, space + 1, format, again);
     }
     text->length += length > 0 ? (size_t)length : 0;
     va_end(again);

@@ -17,7 +17,7 @@ struct lilac_encoding_alias {
 };
 
 /* Where the alias is, or where it would hang. The walk uses up the hash after 32 levels and then
- * goes on with zeros, which makes a list of names whose hashes are all alike. */
+ * goes on with zeros, which makes a list of names with equal hashes. */
 static struct lilac_encoding_alias *const *find(struct lilac_encoding_alias *const *place,
                                                 const char *name, size_t length, uint64_t hash) {
     for (uint64_t rest = hash; *place != NULL; rest >>= 2) {

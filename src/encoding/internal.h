@@ -1,4 +1,4 @@
-/* What the files of the room `encoding` share.
+/* Declarations shared by the files of the component `encoding`.
  *
  * Each kind of layout is one row of the table in table.c; what the row names is in the file of its
  * family (blocked.c, linear.c, dot.c, nvidia.c, amd.c, intel.c, shared.c, tensor_memory.c).
@@ -259,7 +259,7 @@ typedef struct lilac_encoding_tile_bit {
 typedef struct lilac_encoding_tile {
     uint32_t rank;
     uint32_t used[LILAC_MAX_RANK]; /* bits of each dimension that the tile has */
-    bool full;                     /* more bits came than there is room for: a refusal later */
+    bool full;                     /* more bits than the array holds: refused later */
     uint32_t count[LILAC_ENCODING_LEVELS];
     uint32_t place_count;
     uint64_t places[LILAC_ENCODING_TILE_PLACES][LILAC_MAX_RANK];

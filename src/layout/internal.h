@@ -1,4 +1,4 @@
-/* What the files of the room `layout` share. */
+/* Declarations shared by the files of the component `layout`. */
 #ifndef LILAC_LAYOUT_INTERNAL_H
 #define LILAC_LAYOUT_INTERNAL_H
 

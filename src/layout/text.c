@@ -4,7 +4,7 @@
  *     #ttg.linear<{register = [[0, 1], [0, 2]], lane = [[1, 0]], warp = [], block = []}>
  *
  * An input bit is written as the coordinates of its column, outputs in order. The second form is
- * Triton's attribute; the room `encoding` reads it back.
+ * Triton's attribute; the component `encoding` reads it back.
  */
 #include "internal.h"
 

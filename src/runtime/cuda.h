@@ -1,7 +1,7 @@
 /* What of the CUDA driver's interface is used, declared here, since its own headers need not be on
  * the machine that builds this: handles, numbers, the launch's structures, and the table of its
  * functions (cuda_api.def) as the library's loader fills it. Every function returns a CUresult, an
- * int, 0 for success. Inside the room only. */
+ * int, 0 for success. Private to the component. */
 #ifndef LILAC_RUNTIME_CUDA_H
 #define LILAC_RUNTIME_CUDA_H
 
@@ -46,7 +46,7 @@ enum {
 
 /* CUfunction_attribute */
 enum {
-    CUDA_FUNCTION_SHARED_BYTES = 1, /* in the code, beside those of the launch */
+    CUDA_FUNCTION_SHARED_BYTES = 1, /* in the code, in addition to those of the launch */
     CUDA_FUNCTION_LOCAL_BYTES = 3,
     CUDA_FUNCTION_REGISTERS = 4,
     CUDA_FUNCTION_MAX_DYNAMIC_SHARED = 8,

@@ -145,7 +145,7 @@ static bool read_facts(lilac_gpu_kernel *kernel, lilac_context *context) {
     return true;
 }
 
-/* Does the device have what a block wants? Asks for it where that is more than usual. */
+/* Does the device have the shared memory that a block needs? Raises the limit where needed. */
 static bool claim(lilac_gpu_kernel *kernel, lilac_context *context) {
     lilac_gpu *gpu = kernel->gpu;
     const cuda_api *api = gpu->api;
@@ -153,7 +153,7 @@ static bool claim(lilac_gpu_kernel *kernel, lilac_context *context) {
     int result = 0;
     if (kernel->facts.shared_bytes > gpu->device.shared_bytes) {
         lilac_error(context, (lilac_position){0}, 0, "too-much-shared-memory",
-                    "kernel '%s' wants %u bytes of shared memory a block, and %s has at most %u",
+                    "kernel '%s' needs %u bytes of shared memory per block; %s has at most %u",
                     program->name, kernel->facts.shared_bytes, gpu->device.name,
                     gpu->device.shared_bytes);
         return false;

@@ -255,7 +255,7 @@ static int run_program(const char *path, char *const *words, lilac_text *log, in
 }
 
 /* What became of it: true when it did its work. */
-static bool judge(lilac_context *context, const char *path, int error, int status,
+static bool check_result(lilac_context *context, const char *path, int error, int status,
                   const char *log) {
     const lilac_position nowhere = {0};
     if (error != 0) {
@@ -295,7 +295,7 @@ static bool run_in_folder(ptxas_run *run, lilac_context *context, const char *pa
         return false;
     }
     const int error = run_program(path, words, log, &status);
-    return judge(context, path, error, status, lilac_text_get(log)) &&
+    return check_result(context, path, error, status, lilac_text_get(log)) &&
            read_result(run, context, cubin);
 }
 

@@ -1,4 +1,4 @@
-/* What the files of the room tile share, and no other room sees. */
+/* Declarations shared by the files of the component tile and by no other component. */
 #ifndef LILAC_TILE_INTERNAL_H
 #define LILAC_TILE_INTERNAL_H
 
@@ -278,7 +278,7 @@ struct tile_reader {
 #define tile_fail(reader, position, id, ...)                                                       \
     (lilac_error((reader)->context, (position), 0, (id), __VA_ARGS__), false)
 
-/* Room for one more element of `size` bytes in a list on the scratch arena. */
+/* Grows a list on the scratch arena by one element of `size` bytes. */
 void *tile_list_grow(tile_reader *reader, void *old, uint32_t count, uint32_t *capacity,
                      size_t size);
 void tile_operands_push(tile_reader *reader, tile_operands *operands, tile_operand operand);

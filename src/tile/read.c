@@ -122,7 +122,7 @@ bool tile_check_operand(tile_reader *reader, const tile_draft *draft, uint32_t i
 
 /* ---- blocks ----------------------------------------------------------------------------- */
 
-/* Labels of one region, told apart from those of others by where they begin in the list. */
+/* Labels of one region: the part of the list from its first label on. */
 static label *find_label(tile_reader *reader, lilac_name name) {
     for (uint32_t i = reader->label_base; i < reader->label_count; i++)
         if (reader->labels[i].name == name)

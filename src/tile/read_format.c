@@ -1,6 +1,6 @@
 /* Reading an operation by its format (see tile_ops.def).
  *
- * The format is walked once, character by character, beside the tokens. Operands are collected by
+ * The format is read once, character by character, in step with the tokens. Operands are collected by
  * group, types bind the variables of the signature, keywords become attributes. At the end each
  * operand is compared with the type that its item of the signature has, and the types of the
  * results follow: what is not written is computed.
@@ -325,7 +325,7 @@ static const char *walk(format_state *state, const char *at, const char *end) {
 /* ---- what follows from it --------------------------------------------------------------- */
 
 /* Operands in the order of the signature; the sizes of the groups are kept where they cannot be
- * told from the number of operands. */
+ * follows from the number of operands. */
 static bool collect_operands(format_state *state) {
     const tile_signature *signature = state->signature;
     tile_draft *draft = state->draft;
@@ -338,11 +338,11 @@ static bool collect_operands(format_state *state) {
             tile_operands_push(state->reader, &draft->operands, state->groups[i].list[k]);
     }
     tile_groups groups;
-    bool told =
+    bool follows =
         tile_signature_groups(signature, draft->operands.count, &draft->attributes, &groups);
-    for (uint32_t i = 0; told && i < signature->operand_items; i++)
-        told = groups.starts[i + 1] - groups.starts[i] == sizes[i];
-    if (told)
+    for (uint32_t i = 0; follows && i < signature->operand_items; i++)
+        follows = groups.starts[i + 1] - groups.starts[i] == sizes[i];
+    if (follows)
         return true;
     if (!optional && !(lilac_tile_op_info_get(draft->code)->traits & LILAC_TILE_LISTS))
         return tile_fail(state->reader, draft->position, "count-mismatch",

@@ -1,6 +1,6 @@
 /* The verifier: what the operations on memory demand beyond their signatures.
  *
- * Views of memory (index, subslice, trans, reshape) are renamings of coordinates, and a layout of
+ * Views of memory (index, subslice, trans, reshape) map coordinates to coordinates, and a layout of
  * memory says where each coordinate is: so the result's layout must be the operand's with its
  * coordinates renamed. Nothing is made mutable that was not.
  */

@@ -227,7 +227,7 @@ static bool check_cat(const tile_verifier *verifier, const lilac_tile_op *op) {
     return good || shape_fault(verifier, op, from, to);
 }
 
-/* How lilac is told to move a tensor, where somebody wants to compare. */
+/* The attribute lilac.movement, which forces one way to move a tensor, for comparisons. */
 static bool check_movement(const tile_verifier *verifier, const lilac_tile_op *op) {
     if (lilac_tile_find(&op->attributes, "lilac.movement") &&
         lilac_tile_movement_of(op) == LILAC_TILE_MOVEMENT_ANY)

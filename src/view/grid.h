@@ -49,7 +49,7 @@ typedef struct view_grid {
     uint32_t key_shift;   /* the colour: a field of the owner or slot, */
     uint32_t key_bits;
     bool key_of_element; /* or of the element */
-    uint64_t tile_mask;  /* bits of the owner or slot that tell tiles apart */
+    uint64_t tile_mask;  /* bits of the owner or slot that distinguish tiles */
     bool sets;           /* cells: copies are independent in each input, so sets can list them */
     uint32_t field_count;
     uint32_t field_width[VIEW_FIELDS]; /* characters */

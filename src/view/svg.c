@@ -73,7 +73,7 @@ void lilac_view_svg_text(lilac_text *out, uint32_t x, uint32_t y, const char *at
 }
 
 void lilac_view_svg_colour(lilac_text *out, uint64_t key) {
-    /* hues that stay apart for those who see fewer colours, lightened to four shades */
+    /* hues that colour-blind readers can distinguish, in four shades */
     static const uint8_t hues[8][3] = {{66, 139, 202},  {240, 152, 48}, {72, 170, 110},
                                        {214, 96, 150},  {226, 196, 56}, {70, 190, 200},
                                        {140, 112, 206}, {186, 132, 92}};
@@ -186,7 +186,7 @@ static uint64_t run_of(const grid_figure *figure) {
     return UINT64_C(1) << figure->grid->merged_bits;
 }
 
-/* Is there room for a label at every column, or only where a run begins? */
+/* Does a label fit at every column, or only at the first of each run? */
 static uint64_t label_step(const grid_figure *figure) {
     const bool numbered = figure->grid->options.kind == LILAC_VIEW_CELLS;
     return numbered ? run_of(figure) : 1;

@@ -1,5 +1,5 @@
 /* The bit matrix as an SVG figure: a block of columns for each input under its name, a group of
- * rows for each output beside its own, ones in the input's colour, zeros faint.
+ * rows for each output, ones in the input's colour, zeros faint.
  */
 #include "grid.h"
 

@@ -128,7 +128,7 @@ static void put_slices(lilac_text *out, text_table *table) {
     }
 }
 
-/* The colours that are in use, where there are few enough to be told apart. */
+/* The colours in use, where they are few enough to be distinguished. */
 static void put_legend(lilac_text *out, text_table *table) {
     const view_grid *grid = table->grid;
     if (!grid->options.colour || grid->key_bits == 0 || grid->key_bits > 4)
@@ -146,8 +146,8 @@ static void put_legend(lilac_text *out, text_table *table) {
 
 /* As many columns as fit a line, rounded down to a power of two. */
 static uint64_t fitting(uint32_t width, uint32_t label, uint32_t cell) {
-    const uint32_t room = width > label ? width - label : 0;
-    const uint32_t fit = room / (cell + GAP);
+    const uint32_t space = width > label ? width - label : 0;
+    const uint32_t fit = space / (cell + GAP);
     return fit < 2 ? 1 : UINT64_C(1) << highest_bit(fit);
 }
 

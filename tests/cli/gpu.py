@@ -164,7 +164,7 @@ class Run(GpuTest):
 
     def test_too_much_shared_memory(self):
         done = self.on_gpu("run", rules="shared=1000 static=1001", status=REFUSED)
-        self.assertIn("kernel 'twice' wants 1001 bytes of shared memory a block, and Fake GPU 0 has "
+        self.assertIn("kernel 'twice' needs 1001 bytes of shared memory per block; Fake GPU 0 has "
                       "at most 1000 [too-much-shared-memory]", done.stderr)
 
     def test_no_driver(self):

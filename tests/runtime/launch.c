@@ -178,7 +178,7 @@ static void test_large_shared_memory(void **state) {
     assert_null(lilac_gpu_load_program(m.gpu, context, &program, NULL));
     assert_says(
         said("too-much-shared-memory"),
-        "kernel 'widths' wants 232449 bytes of shared memory a block, and Fake GPU 0 has at "
+        "kernel 'widths' needs 232449 bytes of shared memory per block; Fake GPU 0 has at "
         "most 232448");
     program.shared_bytes = 48 << 10;
     fake.rule("cuFuncSetAttribute=1");

@@ -111,7 +111,7 @@ static bool listed(const conflicts_pair *pair, uint32_t lane) {
     return false;
 }
 
-/* A row for each bank at which vectors start; the next banks of the vectors are alike. */
+/* One row for each bank at which vectors start; the other banks of the vectors have the same lanes. */
 static void put_banks(lilac_text *out, const conflicts_pair *pair) {
     const uint32_t words = words_of_lane(pair);
     lilac_text_printf(

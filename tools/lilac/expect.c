@@ -53,7 +53,7 @@ static void measure(comparison *result, lilac_scalar scalar, const npy *out, con
         double error = difference(element_value(scalar, reference, out_bits), value,
                                   out_bits == reference_bits);
         if (error == 0 && out_bits != reference_bits && !lilac_scalar_is_float(scalar)) {
-            error = 1; /* large integers that a double cannot tell apart */
+            error = 1; /* large integers that are equal as doubles */
         }
         if (error > result->largest) {
             result->largest = error;

@@ -1,6 +1,6 @@
 /* Files and standard streams.
  *
- * Writing: the bytes go to a new file beside the wanted one, and a rename puts it in place, so a
+ * Writing: the bytes go to a new file in the same folder, which is then renamed, so a
  * reader sees the old contents or the new and nothing between. What is not a regular file (a
  * terminal, a pipe, /dev/null) cannot be replaced and is written to directly.
  */

@@ -18,7 +18,7 @@ typedef struct store_kernel {
     lilac_simt_builder b;
     const lilac_plan_access *access;
     const lilac_layout *distributed, *memory;
-    uint64_t bytes; /* that memory's elements take, padding apart */
+    uint64_t bytes; /* of memory's elements, without padding */
     uint64_t free;  /* offset bits: where one is set, an element is meant that is held elsewhere */
     lilac_simt_value address, pattern; /* of the thread */
 } store_kernel;
