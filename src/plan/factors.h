@@ -4,7 +4,7 @@
 #define LILAC_PLAN_FACTORS_H
 
 #include "plan.h"
-#include "stage.h"
+#include "register_map.h"
 
 enum {
     LANE_SHIFT = 16, /* of lane bits in a place: register | lane << 16 */

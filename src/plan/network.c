@@ -8,7 +8,7 @@
  * a thread that has them and ask where each byte comes from.
  */
 #include "plan.h"
-#include "stage.h"
+#include "register_map.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * Row-major bits of other blocks' parts are left out. Round bits are the highest that are one
  * register direction on both sides and that no thread moves.
  */
-#include "trip.h"
+#include "staging.h"
 
 #include <string.h>
 

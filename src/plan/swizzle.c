@@ -21,7 +21,7 @@
  * Lemma 9.5: with E and F completing the intersection I of both sides' U ∩ Z and C completing their
  * sum, K = C + {e_i ⊕ f_i} meets neither, and no subspace of Z that meets neither is larger.
  */
-#include "trip.h"
+#include "staging.h"
 
 #include <assert.h>
 #include <string.h>

@@ -8,7 +8,7 @@
  *                 wavefronts, fewer instructions
  *
  * LILAC_TEST_LONG multiplies how many. */
-#include "support/carry_trip.h"
+#include "support/carry_staging.h"
 #include "support/random_layouts.h"
 
 #include <stdio.h>

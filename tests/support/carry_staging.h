@@ -1,7 +1,7 @@
 /* A trip carried out element by element, by the definition of its instructions, and its wavefronts
  * counted bank by bank. */
-#ifndef LILAC_TESTS_CARRY_TRIP_H
-#define LILAC_TESTS_CARRY_TRIP_H
+#ifndef LILAC_TESTS_CARRY_STAGING_H
+#define LILAC_TESTS_CARRY_STAGING_H
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -12,7 +12,7 @@
  *   common      R_A ∩ R_B: the target's registers in echelon form by their highest bits; rows that
  *               have only register bits
  */
-#include "trip.h"
+#include "staging.h"
 
 #include <stdarg.h>
 #include <stdio.h>

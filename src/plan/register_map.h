@@ -1,7 +1,7 @@
 /* What the files that exchange registers within a warp share: maps of registers, and the stages of
  * two-word operations that they are made of. */
-#ifndef LILAC_PLAN_STAGE_H
-#define LILAC_PLAN_STAGE_H
+#ifndef LILAC_PLAN_REGISTER_MAP_H
+#define LILAC_PLAN_REGISTER_MAP_H
 
 #include <lilac/plan.h>
 

@@ -14,7 +14,7 @@
  * matrix instruction's lanes are the frame's own coordinates, so for these it is their rank on the
  * lanes of the other side.
  */
-#include "trip.h"
+#include "staging.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Trips through shared memory: a way is chosen (trip_ways.c), a memory made for it (swizzle.c), and
+/* Trips through shared memory: a way is chosen (staging_strategies.c), a memory made for it (swizzle.c), and
  * here both sides' accesses are read off it.
  *
  *   offset(x) = M⁻¹ x, so each column of a side is a place:
@@ -11,7 +11,7 @@
  *   new register bits      0 … v-1           …             …
  *                          vector, matrix  | steps       | rounds
  */
-#include "trip.h"
+#include "staging.h"
 
 #include <assert.h>
 #include <string.h>

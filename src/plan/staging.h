@@ -6,8 +6,8 @@
  * registers, then blocks: copies) is their sum and its own bit stays unused. Modulo the threads of
  * the frame's side a vector is its lowest 12 bits, and that is most of what the algorithms need.
  */
-#ifndef LILAC_PLAN_TRIP_H
-#define LILAC_PLAN_TRIP_H
+#ifndef LILAC_PLAN_STAGING_H
+#define LILAC_PLAN_STAGING_H
 
 #include <lilac/plan.h>
 

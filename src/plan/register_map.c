@@ -18,7 +18,7 @@
  * depends on u only. The first stage puts the bytes (y₀, η₁) of words y₀ = 0, 1 together, for each
  * y₁ and η₀; the second takes those with its own η₁ from the words y₁ = 0, 1.
  */
-#include "stage.h"
+#include "register_map.h"
 #include "plan.h"
 
 #include <string.h>

@@ -13,7 +13,7 @@
  * makes three selects and a shuffle of each pair of registers.
  */
 #include "plan.h"
-#include "stage.h"
+#include "register_map.h"
 
 #include <string.h>
 

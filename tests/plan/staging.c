@@ -1,7 +1,7 @@
 /* Trips through shared memory on layouts whose best is known: the 16 × 32 transpose by one warp,
  * all swizzles of it that xor rows into columns, matrix instructions, barriers, rounds, copies,
  * blocks, and what is refused. */
-#include "support/carry_trip.h"
+#include "support/carry_staging.h"
 
 enum { M = 0, N = 4 }; /* first bits of the row and the column in a 16 × 32 tensor */
 
