@@ -49,7 +49,7 @@ typedef struct lilac_costs {
     uint16_t barrier_warp, barrier_group, barrier_block, barrier_cluster;
     /* What is left, once a block and with other blocks at work on the same multiprocessor, of the
      * time from a store to the load behind the barrier; and of a shuffle's. */
-    uint16_t trip_latency, shuffle_latency;
+    uint16_t staging_latency, shuffle_latency;
     /* Global memory, so that what moves through it has the same unit: 32 bytes at a
      * multiprocessor's share of the bandwidth; an access, beside its sectors; each line of 128
      * bytes that an access touches beyond the fewest that hold its bytes. */

@@ -1,12 +1,12 @@
-/* Trips through shared memory: a way is chosen (staging_strategies.c), a memory made for it (swizzle.c), and
- * here both sides' accesses are read off it.
+/* The shared-memory exchange. staging_strategies.c chooses the instructions and swizzle.c the
+ * memory M; this file derives the accesses of both sides from them.
  *
- *   offset(x) = M⁻¹ x, so each column of a side is a place:
+ * offset(x) = M⁻¹ x, so each column of a side has an offset:
  *
- *      registers   the low directions and the rounds span some of them exactly; what is left of
- *                  the others, these parts taken out, numbers the instructions. So a basis of the
- *                  registers, and the renaming is the change to it.
- *      lanes       addresses; those within a matrix's row are the row's own business
+ *      registers   The low directions and the rounds are spanned exactly by registers. The other
+ *                  registers, modulo these, number the instructions. Together they are a basis of
+ *                  the registers, and the register permutation is the change to this basis.
+ *      lanes       addresses; lanes within a matrix's row supply none
  *
  *   new register bits      0 … v-1           …             …
  *                          vector, matrix  | steps       | rounds
@@ -16,18 +16,19 @@
 #include <assert.h>
 #include <string.h>
 
-/* Both sides' columns as offsets, in the frame of the choice. */
+/* The columns of one side as offsets. */
 typedef struct places {
     uint32_t bits, round_bits;
+    uint32_t half; /* register direction of the halves of words of a transposed matrix, or 0 */
     uint32_t reg[LILAC_PLAN_MAX_REGISTER_BITS];
-    uint32_t thread[MOST_THREAD_COLUMNS];
+    uint32_t thread[MAX_THREAD_COLUMNS];
     uint64_t within[LILAC_PLAN_MAX_LANE_BITS];
 } places;
 
 /* ---- wavefronts --------------------------------------------------------------------------- */
 
-/* log2 of the wavefronts of a transaction of lanes at these offsets. */
-static uint32_t conflict_bits(const trip_scale *scale, uint32_t low, const uint64_t *lanes,
+/* log2 of the wavefronts of a transaction of lanes with these offsets. */
+static uint32_t conflict_bits(const staging_scale *scale, uint32_t low, const uint64_t *lanes,
                               uint32_t count) {
     space words = {{0}}, banks = {{0}};
     const uint32_t word = bits_of(scale->arch->bank_bytes);
@@ -44,10 +45,10 @@ static uint32_t conflict_bits(const trip_scale *scale, uint32_t low, const uint6
     return bits;
 }
 
-static void count_access(lilac_plan_access *access, const trip_work *work, uint32_t which,
-                         const trip_side *side, const places *at, uint32_t low) {
-    const trip_scale *scale = &work->scale;
-    uint32_t lanes = lilac_plan_trip_lanes(scale, side, which, low);
+static void count_access(lilac_plan_access *access, const staging_work *work, uint32_t which,
+                         const staging_side *side, const places *at, uint32_t low) {
+    const staging_scale *scale = &work->scale;
+    uint32_t lanes = lilac_plan_transaction_lane_bits(scale, side, which, low);
     const uint32_t idle = which == STORE ? idle_lanes(work->copy_lanes, lanes) : 0;
     access->transactions = UINT32_C(1)
                            << (access->lane_bits - lanes - (uint32_t)__builtin_popcount(idle));
@@ -70,33 +71,35 @@ static void count_access(lilac_plan_access *access, const trip_work *work, uint3
 
 /* ---- registers ------------------------------------------------------------------------------ */
 
-/* A basis of a side's registers, by its offsets, in the order of the new register bits. */
+/* A basis of a side's registers, as offsets, in the order of the new register bits. */
 typedef struct register_basis {
     uint32_t vector_bits, count;
     uint32_t offset[LILAC_PLAN_MAX_REGISTER_BITS];
-    uint32_t of[LILAC_PLAN_MAX_REGISTER_BITS]; /* a step is what is left of this register */
+    uint32_t of[LILAC_PLAN_MAX_REGISTER_BITS]; /* the register that a step was derived from */
 } register_basis;
 
-/* Registers that load from different blocks differ though their offsets may not. */
-static uint32_t with_block(const trip_work *work, uint32_t which, uint32_t offset, uint32_t i) {
+/* The offset with the block that a register loads from. Registers that load from different blocks
+ * are different even if their offsets are equal. */
+static uint32_t with_block(const staging_work *work, uint32_t which, uint32_t offset, uint32_t i) {
     return which == LOAD ? offset | work->register_block[i] << 28 : offset;
 }
 
-static void find_basis(register_basis *basis, const trip_work *work, const places *at,
-                       uint32_t which, uint32_t count, const trip_way *way, uint32_t half) {
-    const bool matrix = way->instruction[which] != LILAC_PLAN_VECTOR;
+static void find_basis(register_basis *basis, const staging_work *work, const places *at,
+                       uint32_t which, const staging_strategy *strategy) {
+    const uint32_t count = work->pair.side[which].register_bits;
+    const bool matrix = strategy->instruction[which] != LILAC_PLAN_VECTOR;
     const uint32_t units =
-        matrix ? row_registers(way->instruction[which], &work->scale) : way->low[which];
+        matrix ? row_registers(strategy->instruction[which], &work->scale) : strategy->low[which];
     const uint32_t rounds = ((UINT32_C(1) << at->round_bits) - 1) << (at->bits - at->round_bits);
-    const uint32_t aside = rounds | ((UINT32_C(1) << way->low[which]) - 1);
+    const uint32_t aside = rounds | ((UINT32_C(1) << strategy->low[which]) - 1);
     space steps = {{0}};
     basis->count = 0;
     for (; basis->count < units; basis->count++) {
         basis->offset[basis->count] = UINT32_C(1) << basis->count;
     }
-    if (half != 0) {
-        (void)space_add(&steps, half);
-        basis->offset[basis->count++] = half;
+    if (at->half != 0) {
+        (void)space_add(&steps, at->half);
+        basis->offset[basis->count++] = at->half;
     }
     basis->vector_bits = basis->count;
     for (uint32_t i = 0; i < count && basis->count < count - at->round_bits; i++) {
@@ -106,18 +109,20 @@ static void find_basis(register_basis *basis, const trip_work *work, const place
             basis->offset[basis->count++] = step;
         }
     }
-    for (uint32_t left = rounds; left != 0; left &= left - 1) {
-        basis->offset[basis->count++] = left & -left;
+    for (uint32_t remaining = rounds; remaining != 0; remaining &= remaining - 1) {
+        basis->offset[basis->count++] = remaining & -remaining;
     }
     assert(basis->count == count);
     if (matrix) {
-        basis->vector_bits += least_of(count - at->round_bits - basis->vector_bits, 2);
+        basis->vector_bits += min_of(count - at->round_bits - basis->vector_bits, 2);
     }
 }
 
-/* The new register bits as sums of the old ones, and the old as sums of the new. */
-static void rename_registers(lilac_plan_permutation *renaming, const register_basis *basis,
-                             const trip_work *work, const places *at, uint32_t which, bool back) {
+/* Computes the change of basis: for stores the new register bits as sums of the old ones, for loads
+ * the old ones as sums of the new. */
+static void change_basis(lilac_plan_permutation *permutation, const register_basis *basis,
+                         const staging_work *work, const places *at, uint32_t which) {
+    const bool back = which == LOAD;
     uint32_t old[LILAC_PLAN_MAX_REGISTER_BITS];
     const uint32_t *from = back ? basis->offset : old, *to = back ? old : basis->offset;
     tagged_space known = {{0}};
@@ -127,20 +132,20 @@ static void rename_registers(lilac_plan_permutation *renaming, const register_ba
     for (uint32_t i = 0; i < basis->count; i++) {
         (void)tagged_add(&known, tag(from[i], UINT32_C(1) << i));
     }
-    renaming->before_bits = renaming->bits = basis->count;
+    permutation->before_bits = permutation->bits = basis->count;
     for (uint32_t i = 0; i < basis->count; i++) {
         const uint64_t rest = tagged_rest(&known, tag(to[i], 0));
         assert(rest >> 32 == 0);
-        renaming->from[i] = (uint32_t)rest;
+        permutation->from[i] = (uint32_t)rest;
     }
 }
 
 static void set_access(lilac_plan_access *access, const register_basis *basis,
-                       const trip_work *work, const places *at, uint32_t which,
-                       const trip_way *way) {
-    const trip_side *side = &work->pair.side[which];
+                       const staging_work *work, const places *at, uint32_t which,
+                       const staging_strategy *strategy) {
+    const staging_side *side = &work->pair.side[which];
     const uint32_t offset_mask = (UINT32_C(1) << 28) - 1;
-    access->instruction = way->instruction[which];
+    access->instruction = strategy->instruction[which];
     access->element_bytes = work->scale.element_bytes;
     access->vector_bits = basis->vector_bits;
     access->step_bits = basis->count - at->round_bits - basis->vector_bits;
@@ -156,12 +161,12 @@ static void set_access(lilac_plan_access *access, const register_basis *basis,
     }
     for (uint32_t i = 0; i < access->warp_bits; i++) {
         access->warp[i] = at->thread[side->lane_bits + i];
-        for (uint32_t left = which == STORE && (work->store_copies >> i & 1) != 0 ? work->copy_of[i]
-                                                                                  : 0;
-             left != 0; left &= left - 1) {
-            const uint32_t bit = bits_of(left);
-            access->warp[i] ^= at->thread[bit < FRAME_WARP ? bit - FRAME_LANE
-                                                           : side->lane_bits + bit - FRAME_WARP];
+        for (uint32_t remaining =
+                 which == STORE && (work->store_copies >> i & 1) != 0 ? work->copy_of[i] : 0;
+             remaining != 0; remaining &= remaining - 1) {
+            const uint32_t bit = bits_of(remaining);
+            access->warp[i] ^= at->thread[bit < BASIS_WARP ? bit - BASIS_LANE
+                                                           : side->lane_bits + bit - BASIS_WARP];
         }
     }
     if (access->instruction == LILAC_PLAN_VECTOR) {
@@ -220,39 +225,41 @@ static uint32_t combine(const uint32_t *columns, uint32_t vector) {
     return sum;
 }
 
-/* The memory's basis as elements of the tensor: the choice's, the peeled warps between it and the
- * rounds. Returns how many, and the frame's vectors with their offsets. */
-static uint32_t lay_out(uint32_t *columns, tagged_space *inverse, const trip_choice *choice,
-                        const trip_work *work) {
+/* Computes the memory's basis as elements of the tensor: the basis of the choice, the independent
+ * warps, the rounds. Returns its size. `inverse` maps vectors of the choice's basis to offsets. */
+static uint32_t lay_out(uint32_t *columns, tagged_space *inverse, const staging_choice *choice,
+                        const staging_work *work) {
     const uint32_t within = choice->basis.count - work->pair.round_bits;
     uint32_t bits = 0;
     for (uint32_t i = 0; i < choice->basis.count; i++) {
         if (i == within) {
-            bits += (uint32_t)__builtin_popcount(work->peeled);
+            bits += (uint32_t)__builtin_popcount(work->independent_warps);
         }
         const uint32_t vector = choice->basis.vector[i];
         const bool added = tagged_add(inverse, tag(vector, UINT32_C(1) << bits));
         assert(added);
         (void)added;
-        columns[bits++] =
-            combine(work->origin, choice->turned ? combine(choice->origin, vector) : vector);
+        columns[bits++] = combine(
+            work->origin, choice->in_target_basis ? combine(choice->origin, vector) : vector);
     }
     bits = within;
-    for (uint32_t left = work->peeled; left != 0; left &= left - 1) {
-        columns[bits++] = work->origin[FRAME_WARP + bits_of(left)];
+    for (uint32_t remaining = work->independent_warps; remaining != 0; remaining &= remaining - 1) {
+        columns[bits++] = work->origin[BASIS_WARP + bits_of(remaining)];
     }
     return bits + work->pair.round_bits;
 }
 
-static void find_places(places *at, const trip_pair *frame, const tagged_space *inverse,
-                        const trip_work *work, uint32_t which, uint32_t bits) {
-    const trip_side *side = &frame->side[which];
-    const uint32_t own = (UINT32_C(1) << FRAME_BLOCK) - 1;
-    uint32_t next = bits - work->pair.round_bits - (uint32_t)__builtin_popcount(work->peeled);
+static void find_places(places *at, const staging_choice *choice, const tagged_space *inverse,
+                        const staging_work *work, uint32_t which, uint32_t bits) {
+    const staging_side *side = &choice->pair.side[which];
+    const uint32_t own = (UINT32_C(1) << BASIS_BLOCK) - 1;
+    uint32_t next =
+        bits - work->pair.round_bits - (uint32_t)__builtin_popcount(work->independent_warps);
     at->bits = bits;
+    at->half = (uint32_t)tagged_rest(inverse, tag(choice->basis.half[which], 0));
     at->round_bits = work->pair.round_bits;
     for (uint32_t i = 0; i < side->register_bits; i++) {
-        const uint32_t column = frame->owner == STORE ? side->reg[i] & own : side->reg[i];
+        const uint32_t column = choice->pair.owner == STORE ? side->reg[i] & own : side->reg[i];
         at->reg[i] = (uint32_t)tagged_rest(inverse, tag(column, 0));
     }
     for (uint32_t i = 0; i < side->thread_bits; i++) {
@@ -261,22 +268,22 @@ static void find_places(places *at, const trip_pair *frame, const tagged_space *
     for (uint32_t i = 0; i < side->lane_bits; i++) {
         at->within[i] = (uint32_t)tagged_rest(inverse, tag(side->within[i], 0));
     }
-    for (uint32_t left = work->peeled; left != 0; left &= left - 1) {
-        at->thread[side->lane_bits + bits_of(left)] = UINT32_C(1) << next++;
+    for (uint32_t remaining = work->independent_warps; remaining != 0; remaining &= remaining - 1) {
+        at->thread[side->lane_bits + bits_of(remaining)] = UINT32_C(1) << next++;
     }
 }
 
 /* ---- barriers, blocks ----------------------------------------------------------------------- */
 
-/* Warp bits that data crosses. */
-static uint32_t crossed_warps(const trip_work *work) {
-    return ((UINT32_C(1) << work->warp_bits) - 1) & ~work->peeled;
+/* Warp bits that elements cross. */
+static uint32_t crossed_warps(const staging_work *work) {
+    return ((UINT32_C(1) << work->warp_bits) - 1) & ~work->independent_warps;
 }
 
-/* Groups have named barriers, of which a block has 16 with its own. On some devices these are
- * dearer than the block's. */
-static lilac_plan_barrier barrier_of(const trip_work *work) {
-    enum { MOST_GROUP_BITS = 3 };
+/* The cheapest sufficient barrier. A block has 16 named barriers for groups of warps, barrier 0
+ * included; on some devices they are slower than the barrier of the block. */
+static lilac_plan_barrier barrier_of(const staging_work *work) {
+    enum { MAX_GROUP_BITS = 3 };
     const lilac_costs *costs = work->scale.arch->costs;
     if (work->remote) {
         return LILAC_PLAN_BARRIER_CLUSTER;
@@ -284,108 +291,122 @@ static lilac_plan_barrier barrier_of(const trip_work *work) {
     if (crossed_warps(work) == 0) {
         return LILAC_PLAN_BARRIER_WARP;
     }
-    if (work->peeled != 0 && __builtin_popcount(work->peeled) <= MOST_GROUP_BITS && costs != NULL &&
+    if (work->independent_warps != 0 &&
+        __builtin_popcount(work->independent_warps) <= MAX_GROUP_BITS && costs != NULL &&
         costs->barrier_group < costs->barrier_block) {
         return LILAC_PLAN_BARRIER_GROUP;
     }
     return LILAC_PLAN_BARRIER_BLOCK;
 }
 
-static void set_blocks(lilac_plan_trip *trip, const trip_work *work, const register_basis *load,
-                       const places *at) {
-    const trip_side *side = &work->pair.side[LOAD];
+static void set_blocks(lilac_plan_staging *staging, const staging_work *work,
+                       const register_basis *load, const places *at) {
+    const staging_side *side = &work->pair.side[LOAD];
     const uint32_t warps = side->lane_bits + side->warp_bits;
-    trip->remote = work->remote;
-    for (uint32_t i = 0; i < trip->load.step_bits; i++) {
-        trip->load_block_step[i] = work->register_block[load->of[load->vector_bits + i]];
+    staging->remote = work->remote;
+    for (uint32_t i = 0; i < staging->load.step_bits; i++) {
+        staging->load_block_step[i] = work->register_block[load->of[load->vector_bits + i]];
     }
     for (uint32_t i = 0; i < side->lane_bits; i++) {
-        trip->load_block_lane[i] = work->thread_block[i];
+        staging->load_block_lane[i] = work->thread_block[i];
     }
     for (uint32_t i = 0; i < side->warp_bits; i++) {
-        trip->load_block_warp[i] = work->thread_block[side->lane_bits + i];
+        staging->load_block_warp[i] = work->thread_block[side->lane_bits + i];
     }
     for (uint32_t i = 0; i < side->block_bits; i++) {
-        trip->load_block_block[i] = work->thread_block[warps + i];
-        trip->load_offset_block[i] = at->thread[warps + i];
+        staging->load_block_block[i] = work->thread_block[warps + i];
+        staging->load_offset_block[i] = at->thread[warps + i];
     }
 }
 
-/* ---- whole trips ------------------------------------------------------------------------------
- */
+/* ---- construction --------------------------------------------------------------------------- */
 
-bool lilac_plan_trip_init(lilac_plan_trip *result, lilac_plan_permutation *before,
-                          lilac_plan_permutation *after, lilac_plan_bound *bound,
-                          const lilac_layout *source, const lilac_layout *target,
-                          uint32_t element_bits, const lilac_plan_options *options,
-                          const lilac_arch *arch, lilac_reason *why) {
-    trip_work work;
-    trip_choice choice;
-    uint32_t columns[FRAME_BITS];
-    tagged_space inverse = {{0}};
-    places at[2];
-    register_basis basis[2];
-    const bool plain = options != NULL && options->way == LILAC_PLAN_UNSWIZZLED;
-    if (!lilac_plan_trip_prepare(&work, source, target, element_bits, options, arch, why)) {
-        return false;
+/* Computes one side's access and the permutation next to it. */
+static void set_side(lilac_plan_staging_step *step, register_basis *basis, const staging_work *work,
+                     const staging_choice *choice, const places *at, uint32_t which) {
+    const staging_side *side = &work->pair.side[which];
+    lilac_plan_access *access = which == STORE ? &step->staging.store : &step->staging.load;
+    uint8_t *rounds = which == STORE ? step->staging.store_round : step->staging.load_round;
+    find_basis(basis, work, at, which, &choice->strategy);
+    set_access(access, basis, work, at, which, &choice->strategy);
+    count_access(access, work, which, side, at, choice->strategy.low[which]);
+    change_basis(which == STORE ? &step->before : &step->after, basis, work, at, which);
+    for (uint32_t i = 0; i < at->round_bits; i++) {
+        rounds[i] = (uint8_t)(access->vector_bits + access->step_bits + i);
     }
-    if (!lilac_plan_trip_choose(&choice, &work, !plain)) {
-        return lilac_plan_trip_refuse(why, "no memory has the directions that were found");
-    }
-    if (plain && !lilac_plan_row_major(&choice, &work, source, why)) {
-        return false;
-    }
-    memset(result, 0, sizeof *result);
-    const uint32_t bits = lay_out(columns, &inverse, &choice, &work);
-    set_memory(&result->memory, columns, bits, source);
-    result->round_bits = work.pair.round_bits;
-    result->store_copies = work.store_copies;
-    if (choice.way.instruction[STORE] == LILAC_PLAN_VECTOR) {
-        result->store_copy_lanes =
-            idle_lanes(work.copy_lanes, lilac_plan_trip_lanes(&work.scale, &work.pair.side[STORE],
-                                                              STORE, choice.way.low[STORE]));
-    }
-    result->bytes = (uint64_t)work.scale.element_bytes << (bits - work.pair.round_bits);
-    result->family_bits = choice.basis.family_bits;
-    for (uint32_t side = 0; side < 2; side++) {
-        lilac_plan_access *access = side == STORE ? &result->store : &result->load;
-        lilac_plan_permutation *renaming = side == STORE ? before : after;
-        uint8_t *rounds = side == STORE ? result->store_round : result->load_round;
-        const trip_side *columns_of = &work.pair.side[side];
-        find_places(&at[side], &choice.frame, &inverse, &work, side, bits);
-        const uint32_t half = (uint32_t)tagged_rest(&inverse, tag(choice.basis.half[side], 0));
-        find_basis(&basis[side], &work, &at[side], side, columns_of->register_bits, &choice.way,
-                   half);
-        set_access(access, &basis[side], &work, &at[side], side, &choice.way);
-        count_access(access, &work, side, columns_of, &at[side], choice.way.low[side]);
-        rename_registers(renaming, &basis[side], &work, &at[side], side, side == LOAD);
-        for (uint32_t i = 0; i < result->round_bits; i++) {
-            rounds[i] = (uint8_t)(access->vector_bits + access->step_bits + i);
-        }
-    }
-    before->before_bits = work.source_register_bits;
+}
+
+/* Rewrites the permutation before the stores in terms of all of the source's registers, including
+ * those that are not stored. */
+static void number_source_registers(lilac_plan_permutation *before, const staging_work *work) {
+    before->before_bits = work->source_register_bits;
     for (uint32_t i = 0; i < before->bits; i++) {
         uint64_t from = 0;
-        for (uint64_t left = before->from[i]; left != 0; left &= left - 1) {
-            from |= UINT64_C(1) << work.kept[bits_of(left)];
+        for (uint64_t rest = before->from[i]; rest != 0; rest &= rest - 1) {
+            from |= UINT64_C(1) << work->kept[bits_of(rest)];
         }
         before->from[i] = from;
     }
-    set_blocks(result, &work, &basis[LOAD], &at[LOAD]);
-    result->barrier = barrier_of(&work);
-    result->barrier_warps = crossed_warps(&work);
-    bound->store_wavefronts = work.least_wavefronts[STORE];
-    bound->load_wavefronts = work.least_wavefronts[LOAD];
-    bound->floor_wavefronts = work.floor_wavefronts[STORE] + work.floor_wavefronts[LOAD];
-    bound->met = (result->store.wavefronts + result->load.wavefronts) << result->round_bits ==
+}
+
+static void set_bound(lilac_plan_bound *bound, const lilac_plan_staging *staging,
+                      const staging_work *work, bool row_major) {
+    bound->store_wavefronts = work->least_wavefronts[STORE];
+    bound->load_wavefronts = work->least_wavefronts[LOAD];
+    bound->floor_wavefronts = work->floor_wavefronts[STORE] + work->floor_wavefronts[LOAD];
+    bound->met = (staging->store.wavefronts + staging->load.wavefronts) << staging->round_bits ==
                  bound->store_wavefronts + bound->load_wavefronts;
-    bound->by_price = !bound->met && !plain && work.can_turn;
+    bound->by_price = !bound->met && !row_major && work->has_target_basis;
+}
+
+bool lilac_plan_staging_init(lilac_plan_staging_step *result, const lilac_layout *source,
+                             const lilac_layout *target, uint32_t element_bits,
+                             const lilac_plan_options *options, const lilac_arch *arch,
+                             lilac_reason *why) {
+    lilac_plan_staging *staging = &result->staging;
+    staging_work work;
+    staging_choice choice;
+    uint32_t columns[BASIS_BITS];
+    tagged_space inverse = {{0}};
+    places at[2];
+    register_basis basis[2];
+    const bool row_major = options != NULL && options->strategy == LILAC_PLAN_UNSWIZZLED;
+    if (!lilac_plan_staging_prepare(&work, source, target, element_bits, options, arch, why)) {
+        return false;
+    }
+    if (!lilac_plan_staging_choose(&choice, &work, !row_major)) {
+        return lilac_layout_refuse(why, "no memory layout was found for the chosen instructions");
+    }
+    if (row_major && !lilac_plan_row_major(&choice, &work, source, why)) {
+        return false;
+    }
+    memset(staging, 0, sizeof *staging);
+    const uint32_t bits = lay_out(columns, &inverse, &choice, &work);
+    set_memory(&staging->memory, columns, bits, source);
+    staging->round_bits = work.pair.round_bits;
+    staging->store_copies = work.store_copies;
+    if (choice.strategy.instruction[STORE] == LILAC_PLAN_VECTOR) {
+        staging->store_copy_lanes = idle_lanes(
+            work.copy_lanes, lilac_plan_transaction_lane_bits(&work.scale, &work.pair.side[STORE],
+                                                              STORE, choice.strategy.low[STORE]));
+    }
+    staging->bytes = (uint64_t)work.scale.element_bytes << (bits - work.pair.round_bits);
+    staging->family_bits = choice.basis.family_bits;
+    for (uint32_t side = 0; side < 2; side++) {
+        find_places(&at[side], &choice, &inverse, &work, side, bits);
+        set_side(result, &basis[side], &work, &choice, &at[side], side);
+    }
+    number_source_registers(&result->before, &work);
+    set_blocks(staging, &work, &basis[LOAD], &at[LOAD]);
+    staging->barrier = barrier_of(&work);
+    staging->barrier_warps = crossed_warps(&work);
+    set_bound(&result->bound, staging, &work, row_major);
     return true;
 }
 
 /* ---- prices --------------------------------------------------------------------------------- */
 
-/* A side's instructions, 2^lane_bits lanes of 2^low elements each. */
+/* Adds the instructions of one side, each of 2^lane_bits lanes and lane_bytes bytes per lane. */
 static void price_side(lilac_plan_price *price, uint32_t which, uint64_t instructions,
                        uint64_t wavefronts, uint64_t lane_bytes, uint32_t lane_bits) {
     enum { WORD_BYTES = 4 };
@@ -399,18 +420,20 @@ static void price_side(lilac_plan_price *price, uint32_t which, uint64_t instruc
         price->load_wavefronts += wavefronts;
         price->load_bytes += bytes;
     }
-    /* Less than a word: taken out of one, or put into one, by itself. */
+    /* An element narrower than a word is extracted from a word or inserted into one. */
     price->packs += lane_bytes < WORD_BYTES ? instructions : 0;
 }
 
 /* log2 of the lanes of a warp that take part. */
-static uint32_t active_lanes(const trip_work *work, const trip_choice *choice, uint32_t which) {
-    const trip_side *side = &work->pair.side[which];
-    const bool vector = choice->way.instruction[which] == LILAC_PLAN_VECTOR;
+static uint32_t active_lanes(const staging_work *work, const staging_choice *choice,
+                             uint32_t which) {
+    const staging_side *side = &work->pair.side[which];
+    const bool vector = choice->strategy.instruction[which] == LILAC_PLAN_VECTOR;
     if (which == LOAD || !vector) {
         return side->lane_bits;
     }
-    const uint32_t lanes = lilac_plan_trip_lanes(&work->scale, side, which, choice->way.low[which]);
+    const uint32_t lanes =
+        lilac_plan_transaction_lane_bits(&work->scale, side, which, choice->strategy.low[which]);
     return side->lane_bits - (uint32_t)__builtin_popcount(idle_lanes(work->copy_lanes, lanes));
 }
 
@@ -418,43 +441,40 @@ static uint64_t barriers_of(uint32_t round_bits, bool remote) {
     return (UINT64_C(2) << round_bits) - (remote ? 0 : 1);
 }
 
-void lilac_plan_price_trip(lilac_plan_price *price, const lilac_plan_trip *trip,
-                           uint32_t element_bits, uint32_t warps) {
-    (void)element_bits; /* the accesses know */
+void lilac_plan_price_staging(lilac_plan_price *price, const lilac_plan_staging *staging,
+                              uint32_t element_bits, uint32_t warps) {
+    (void)element_bits; /* the accesses contain the element size */
     for (uint32_t side = 0; side < 2; side++) {
-        const lilac_plan_access *access = side == STORE ? &trip->store : &trip->load;
-        price_side(price, side, access->instructions << trip->round_bits,
-                   access->wavefronts << trip->round_bits,
-                   (uint64_t)access->element_bytes << access->vector_bits,
-                   access->lane_bits -
-                       (side == STORE ? (uint32_t)__builtin_popcount(trip->store_copy_lanes) : 0));
+        const lilac_plan_access *access = side == STORE ? &staging->store : &staging->load;
+        price_side(
+            price, side, access->instructions << staging->round_bits,
+            access->wavefronts << staging->round_bits,
+            (uint64_t)access->element_bytes << access->vector_bits,
+            access->lane_bits -
+                (side == STORE ? (uint32_t)__builtin_popcount(staging->store_copy_lanes) : 0));
     }
-    price->barriers += barriers_of(trip->round_bits, trip->remote) * warps;
+    price->barriers += barriers_of(staging->round_bits, staging->remote) * warps;
 }
 
-bool lilac_plan_trip_estimate(lilac_plan_price *price, lilac_plan_barrier *barrier,
-                              const lilac_layout *source, const lilac_layout *target,
-                              uint32_t element_bits, const lilac_plan_options *options,
-                              const lilac_arch *arch, lilac_reason *why) {
-    trip_work work;
-    trip_choice choice;
-    if (options != NULL && options->way == LILAC_PLAN_UNSWIZZLED) {
-        lilac_plan_trip trip;
-        lilac_plan_permutation before, after;
-        lilac_plan_bound bound;
-        if (!lilac_plan_trip_init(&trip, &before, &after, &bound, source, target, element_bits,
-                                  options, arch, why)) {
+bool lilac_plan_staging_estimate(lilac_plan_price *price, lilac_plan_barrier *barrier,
+                                 const lilac_layout *source, const lilac_layout *target,
+                                 uint32_t element_bits, const lilac_plan_options *options,
+                                 const lilac_arch *arch) {
+    staging_work work;
+    staging_choice choice;
+    if (options != NULL && options->strategy == LILAC_PLAN_UNSWIZZLED) {
+        lilac_plan_staging_step step;
+        if (!lilac_plan_staging_init(&step, source, target, element_bits, options, arch, NULL)) {
             return false;
         }
-        lilac_plan_price_trip(price, &trip, element_bits, UINT32_C(1) << trip.load.warp_bits);
-        *barrier = trip.barrier;
+        lilac_plan_price_staging(price, &step.staging, element_bits,
+                                 UINT32_C(1) << step.staging.load.warp_bits);
+        *barrier = step.staging.barrier;
         return true;
     }
-    if (!lilac_plan_trip_prepare(&work, source, target, element_bits, options, arch, why)) {
+    if (!lilac_plan_staging_prepare(&work, source, target, element_bits, options, arch, NULL) ||
+        !lilac_plan_staging_choose(&choice, &work, false)) {
         return false;
-    }
-    if (!lilac_plan_trip_choose(&choice, &work, false)) {
-        return lilac_plan_trip_refuse(why, "no memory has the directions that were found");
     }
     for (uint32_t side = 0; side < 2; side++) {
         const uint32_t steps =
