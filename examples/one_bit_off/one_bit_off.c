@@ -213,12 +213,12 @@ static bool is_two_m(const lilac_layout *memory) {
 
 static void find(const lilac_layout *store, const lilac_layout *load, const lilac_layout *derived,
                  const lilac_arch *arch, const char *name) {
-    const lilac_plan_options options = {.way = LILAC_PLAN_BY_SHARED};
+    const lilac_plan_options options = {.strategy = LILAC_PLAN_BY_SHARED};
     lilac_plan_conversion plan;
     lilac_reason why;
     must(lilac_plan_conversion_init(&plan, store, load, 8 * WORD, &options, arch, &why), &why);
-    const bool same =
-        memcmp(plan.trip.memory.columns, derived->columns, BITS * sizeof derived->columns[0]) == 0;
+    const bool same = memcmp(plan.staging.memory.columns, derived->columns,
+                             BITS * sizeof derived->columns[0]) == 0;
     printf("  %-22s %2u + %-2u instructions, %2u + %u wavefronts, least %u + %u%s\n", name,
            (unsigned)plan.price.stores, (unsigned)plan.price.loads,
            (unsigned)plan.price.store_wavefronts, (unsigned)plan.price.load_wavefronts,

@@ -49,7 +49,7 @@ typedef struct lilac_costs {
     uint16_t barrier_warp, barrier_group, barrier_block, barrier_cluster;
     /* Exposed latency per block, with other blocks resident on the multiprocessor: from a store to
      * the load after the barrier, and of a shuffle. */
-    uint16_t trip_latency, shuffle_latency;
+    uint16_t staging_latency, shuffle_latency;
     /* Global memory, in the same unit. sector: 32 bytes at a multiprocessor's share of the
      * bandwidth. global: an access, in addition to its sectors. line: each line of 128 bytes that an
      * access touches beyond the minimum for its bytes. */

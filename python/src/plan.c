@@ -117,7 +117,7 @@ static bool read_plan(planned *p, PyObject *arguments, PyObject **last) {
         PyErr_SetString(input_error, "no such way");
         return false;
     }
-    p->options.way = (lilac_plan_strategy)way;
+    p->options.strategy = (lilac_plan_strategy)way;
     p->options.scratch_bytes = scratch;
     p->arch = find_device(device, layout_of(p->source));
     return p->arch != NULL && make_plan(p, vector_bytes);
@@ -138,7 +138,7 @@ static PyObject *bit_list(const lilac_layout *offsets, const lilac_layout *memor
 
 /* The memory layout of the trip, with its names. */
 static bool put_memory(PyObject *dict, planned *p) {
-    const lilac_layout *memory = &p->plan.trip.memory;
+    const lilac_layout *memory = &p->plan.staging.memory;
     lilac_text named = {0}, cute_text = {0}, formula = {0};
     lilac_cute cute;
     lilac_layout offsets;

@@ -16,7 +16,7 @@
      LILAC_HAS_BF16_ATOMICS)
 
 #define COSTS(name_, measured_, wavefront_, shuffle_, select_, permute_, pack_, issue_, special_,  \
-              access_, remote_, overlap_, warp_, group_, block_, cluster_, trip_, exchange_,       \
+              access_, remote_, overlap_, warp_, group_, block_, cluster_, staging_, exchange_,    \
               sector_, global_, line_)                                                             \
     static const lilac_costs name_ = {                                                             \
         .name = #name_,                                                                            \
@@ -35,7 +35,7 @@
         .barrier_group = group_,                                                                   \
         .barrier_block = block_,                                                                   \
         .barrier_cluster = cluster_,                                                               \
-        .trip_latency = trip_,                                                                     \
+        .staging_latency = staging_,                                                               \
         .shuffle_latency = exchange_,                                                              \
         .sector = sector_,                                                                         \
         .global = global_,                                                                         \

@@ -43,7 +43,7 @@ static void describe(conversion_list *list, const lilac_tile_op *op, uint32_t lo
     for (; use != NULL; use = use->next)
         if (use->op->position.offset < made->user->position.offset)
             made->user = use->op;
-    const lilac_plan_options options = {.way = way_of(op)};
+    const lilac_plan_options options = {.strategy = way_of(op)};
     uint32_t bits = made->element_bits < 8 ? 8 : made->element_bits;
     if (made->from == NULL || made->to == NULL ||
         !lilac_plan_conversion_init(&plan, made->from, made->to, bits, &options, list->target->arch,

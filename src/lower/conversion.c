@@ -24,24 +24,25 @@ typedef struct walk {
 /* ---- trips ------------------------------------------------------------------------------- */
 
 /* Warps that differ in these bits share no byte of a trip's memory. */
-static uint32_t apart(const lilac_plan_trip *trip, uint32_t warp_bits) {
+static uint32_t apart(const lilac_plan_staging *staging, uint32_t warp_bits) {
     bool apart_at_all =
-        trip->barrier == LILAC_PLAN_BARRIER_WARP || trip->barrier == LILAC_PLAN_BARRIER_GROUP;
-    return apart_at_all ? ((1U << warp_bits) - 1) & ~trip->barrier_warps : 0;
+        staging->barrier == LILAC_PLAN_BARRIER_WARP || staging->barrier == LILAC_PLAN_BARRIER_GROUP;
+    return apart_at_all ? ((1U << warp_bits) - 1) & ~staging->barrier_warps : 0;
 }
 
 /* Named barriers for groups: where there are more groups than those, the whole block waits. */
 enum { MOST_GROUPS = 8 };
 
-void lilac_lower_trip_barrier(lilac_simt_builder *b, const lilac_plan_trip *trip,
-                              uint32_t lane_bits, uint32_t warp_bits) {
-    uint32_t others = ((1U << warp_bits) - 1) & ~trip->barrier_warps;
+void lilac_lower_staging_barrier(lilac_simt_builder *b, const lilac_plan_staging *staging,
+                                 uint32_t lane_bits, uint32_t warp_bits) {
+    uint32_t others = ((1U << warp_bits) - 1) & ~staging->barrier_warps;
     uint32_t groups = 1U << __builtin_popcount(others);
-    if (trip->barrier == LILAC_PLAN_BARRIER_WARP || (warp_bits == 0 && !trip->remote)) {
+    if (staging->barrier == LILAC_PLAN_BARRIER_WARP || (warp_bits == 0 && !staging->remote)) {
         lilac_simt_warp_barrier(b);
-    } else if (trip->barrier == LILAC_PLAN_BARRIER_CLUSTER) {
+    } else if (staging->barrier == LILAC_PLAN_BARRIER_CLUSTER) {
         lilac_simt_cluster_barrier(b);
-    } else if (trip->barrier == LILAC_PLAN_BARRIER_GROUP && groups > 1 && groups <= MOST_GROUPS) {
+    } else if (staging->barrier == LILAC_PLAN_BARRIER_GROUP && groups > 1 &&
+               groups <= MOST_GROUPS) {
         uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0};
         uint32_t next = 0;
         for (uint32_t i = 0; i < warp_bits; i++) {
@@ -57,7 +58,7 @@ void lilac_lower_trip_barrier(lilac_simt_builder *b, const lilac_plan_trip *trip
 }
 
 static void barrier(const walk *w) {
-    lilac_lower_trip_barrier(w->b, &w->plan->trip, w->plan->lane_bits, w->plan->warp_bits);
+    lilac_lower_staging_barrier(w->b, &w->plan->staging, w->plan->lane_bits, w->plan->warp_bits);
 }
 
 static uint32_t registers_of_round(const uint8_t *bits, uint32_t count, uint32_t round) {
@@ -68,31 +69,31 @@ static uint32_t registers_of_round(const uint8_t *bits, uint32_t count, uint32_t
     return registers;
 }
 
-static void carry_out_trip(walk *w) {
-    const lilac_plan_trip *trip = &w->plan->trip;
-    const lilac_plan_access *load = &trip->load;
+static void carry_out_staging(walk *w) {
+    const lilac_plan_staging *staging = &w->plan->staging;
+    const lilac_plan_access *load = &staging->load;
     lilac_lower_words loaded =
-        lilac_lower_words_like(load->vector_bits + load->step_bits + trip->round_bits,
+        lilac_lower_words_like(load->vector_bits + load->step_bits + staging->round_bits,
                                w->words.element_bits, w->words.whole);
     lilac_lower_pieces pieces = {0};
-    for (uint32_t round = 0; round >> trip->round_bits == 0; round++) {
+    for (uint32_t round = 0; round >> staging->round_bits == 0; round++) {
         if (round > 0) {
             barrier(w);
         }
         lilac_lower_place place = {
             .offset = w->scratch,
-            .bytes = trip->bytes,
-            .apart = apart(trip, w->plan->warp_bits),
-            .copies = trip->store_copies << w->plan->lane_bits | trip->store_copy_lanes,
-            .registers = registers_of_round(trip->store_round, trip->round_bits, round)};
-        lilac_lower_store_access(w->b, w->arena, &trip->store, &place, &w->words);
+            .bytes = staging->bytes,
+            .apart = apart(staging, w->plan->warp_bits),
+            .copies = staging->store_copies << w->plan->lane_bits | staging->store_copy_lanes,
+            .registers = registers_of_round(staging->store_round, staging->round_bits, round)};
+        lilac_lower_store_access(w->b, w->arena, &staging->store, &place, &w->words);
         barrier(w);
-        place.registers = registers_of_round(trip->load_round, trip->round_bits, round);
-        place.blocks = trip->load_offset_block;
-        place.remote = trip->remote ? trip : NULL;
+        place.registers = registers_of_round(staging->load_round, staging->round_bits, round);
+        place.blocks = staging->load_offset_block;
+        place.remote = staging->remote ? staging : NULL;
         lilac_lower_load_access(w->b, w->arena, load, &place, &loaded, &pieces);
     }
-    if (trip->remote) {
+    if (staging->remote) {
         barrier(w);
     }
     lilac_lower_gathered(w->b, w->arena, &pieces, &loaded);
@@ -108,12 +109,12 @@ static bool carry_out_step(walk *w, uint32_t step) {
     lilac_plan_network network;
     uint32_t register_bits;
     switch (plan->step[step].kind) {
-    case LILAC_PLAN_STEP_RENAMING:
-        if (!lilac_plan_expand_permutation(&network, w->arena, &plan->renaming[index],
+    case LILAC_PLAN_STEP_PERMUTATION:
+        if (!lilac_plan_expand_permutation(&network, w->arena, &plan->permutation[index],
                                            w->words.element_bits)) {
             return false;
         }
-        register_bits = plan->renaming[index].bits;
+        register_bits = plan->permutation[index].bits;
         break;
     case LILAC_PLAN_STEP_SHUFFLE:
         if (!lilac_plan_expand_shuffle(&network, w->arena, &plan->shuffle[index],
@@ -123,7 +124,7 @@ static bool carry_out_step(walk *w, uint32_t step) {
         register_bits = plan->shuffle[index].after_bits;
         break;
     default:
-        carry_out_trip(w);
+        carry_out_staging(w);
         return true;
     }
     lilac_lower_network(w->b, w->arena, &network, thread_bits, register_bits, &w->words);
@@ -133,10 +134,10 @@ static bool carry_out_step(walk *w, uint32_t step) {
 /* Do values of 64 bits stay whole? Matrices and shuffles move words. */
 static bool stays_whole(const lilac_plan_conversion *plan) {
     for (uint32_t i = 0; i < plan->step_count; i++) {
-        bool trip = plan->step[i].kind == LILAC_PLAN_STEP_TRIP;
+        bool staging = plan->step[i].kind == LILAC_PLAN_STEP_STAGING;
         if (plan->step[i].kind == LILAC_PLAN_STEP_SHUFFLE ||
-            (trip && (plan->trip.store.instruction != LILAC_PLAN_VECTOR ||
-                      plan->trip.load.instruction != LILAC_PLAN_VECTOR))) {
+            (staging && (plan->staging.store.instruction != LILAC_PLAN_VECTOR ||
+                         plan->staging.load.instruction != LILAC_PLAN_VECTOR))) {
             return false;
         }
     }
@@ -267,8 +268,8 @@ lilac_simt_module *lilac_lower_movement_kernel(lilac_context *context,
                                    .alignment = 16};
     }
     for (uint32_t i = 0; i < plan->step_count; i++) {
-        if (plan->step[i].kind == LILAC_PLAN_STEP_TRIP) {
-            kernel->shared_bytes = (uint32_t)plan->trip.bytes;
+        if (plan->step[i].kind == LILAC_PLAN_STEP_STAGING) {
+            kernel->shared_bytes = (uint32_t)plan->staging.bytes;
         }
     }
     lilac_simt_builder builder;

@@ -13,9 +13,9 @@
 
 /* ---- plans ------------------------------------------------------------------------------- */
 
-static bool has_trip(const lilac_plan_conversion *plan) {
+static bool has_staging(const lilac_plan_conversion *plan) {
     for (uint32_t i = 0; i < plan->step_count; i++) {
-        if (plan->step[i].kind == LILAC_PLAN_STEP_TRIP) {
+        if (plan->step[i].kind == LILAC_PLAN_STEP_STAGING) {
             return true;
         }
     }
@@ -56,7 +56,7 @@ bool lilac_lower_move(lilac_lowering *l, lilac_simt_type type, const lilac_lower
     /* A trip may have all of the memory: a block whose tensors need that much has few others beside
      * it anyway, for registers. */
     uint32_t left = l->target->arch->shared_bytes - l->scratch_begin;
-    lilac_plan_options options = {.way = way, .scratch_bytes = left > 0 ? left : 1};
+    lilac_plan_options options = {.strategy = way, .scratch_bytes = left > 0 ? left : 1};
     if (!lilac_lower_layout_of(&layouts[0], from, from, registers[0], &why) ||
         !lilac_lower_layout_of(&layouts[1], from, to, registers[1], &why) ||
         !lilac_plan_conversion_init(plan, &layouts[0], &layouts[1], lilac_simt_type_bits(type),
@@ -66,13 +66,14 @@ bool lilac_lower_move(lilac_lowering *l, lilac_simt_type type, const lilac_lower
                                   lilac_tile_op_info_get(l->op->code)->name, why.text);
     }
     uint32_t scratch = 0;
-    if (has_trip(plan)) {
-        scratch = lilac_lower_scratch(l, plan->trip.bytes);
+    if (has_staging(plan)) {
+        scratch = lilac_lower_scratch(l, plan->staging.bytes);
         /* Whatever used these bytes before; or, in a loop, the same warps for the same. */
         lilac_lower_barrier(l);
-        if (plan->trip.barrier == LILAC_PLAN_BARRIER_WARP ||
-            plan->trip.barrier == LILAC_PLAN_BARRIER_GROUP) {
-            lilac_lower_trip_barrier(&l->builder, &plan->trip, plan->lane_bits, plan->warp_bits);
+        if (plan->staging.barrier == LILAC_PLAN_BARRIER_WARP ||
+            plan->staging.barrier == LILAC_PLAN_BARRIER_GROUP) {
+            lilac_lower_staging_barrier(&l->builder, &plan->staging, plan->lane_bits,
+                                        plan->warp_bits);
         }
     }
     if (!lilac_lower_movement(&l->builder, l->arena, plan, type, moved, scratch, made)) {

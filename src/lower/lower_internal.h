@@ -311,7 +311,7 @@ typedef struct lilac_lower_place {
     int64_t constant;         /* the same, known now */
     uint32_t registers;     /* or-ed to the registers that the access numbers: those of one round */
     const uint64_t *blocks; /* offsets to xor over the bits of the block's rank; NULL: none */
-    const lilac_plan_trip *remote; /* loads come from other blocks' memory; or NULL */
+    const lilac_plan_staging *remote; /* loads come from other blocks' memory; or NULL */
 } lilac_lower_place;
 
 /* Stores words, and loads them: every register of `words` that the access names. */
@@ -331,8 +331,8 @@ void lilac_lower_gathered(lilac_simt_builder *b, lilac_arena *arena,
                           const lilac_lower_pieces *pieces, lilac_lower_words *words);
 
 /* The barrier between a trip's stores and its loads (movement.c). */
-void lilac_lower_trip_barrier(lilac_simt_builder *b, const lilac_plan_trip *trip,
-                              uint32_t lane_bits, uint32_t warp_bits);
+void lilac_lower_staging_barrier(lilac_simt_builder *b, const lilac_plan_staging *staging,
+                                 uint32_t lane_bits, uint32_t warp_bits);
 
 /* ---- scratch memory (scratch.c) ------------------------------------------------------------ */
 

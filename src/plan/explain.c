@@ -153,31 +153,31 @@ static void put_list(lilac_text *out, uint64_t mask) {
     }
 }
 
-static void explain_renaming(lilac_text *out, const lilac_plan_conversion *plan,
-                             const lilac_plan_permutation *renaming) {
+static void explain_permutation(lilac_text *out, const lilac_plan_conversion *plan,
+                                const lilac_plan_permutation *permutation) {
     lilac_plan_price price = {0};
-    lilac_plan_price_permutation(&price, renaming, plan->element_bits, 1);
-    lilac_text_puts(out, "registers renamed");
-    if (renaming->bits != renaming->before_bits) {
-        lilac_text_printf(out, ", %llu of %llu", 1ULL << renaming->bits,
-                          1ULL << renaming->before_bits);
+    lilac_plan_price_permutation(&price, permutation, plan->element_bits, 1);
+    lilac_text_puts(out, "registers permuted");
+    if (permutation->bits != permutation->before_bits) {
+        lilac_text_printf(out, ", %llu of %llu", 1ULL << permutation->bits,
+                          1ULL << permutation->before_bits);
     }
     if (price.permutes + price.packs != 0) {
-        lilac_text_printf(out, ": %llu byte permutes a warp, because elements change their words",
+        lilac_text_printf(out, ": %llu byte permutes a warp, because elements move between words",
                           (unsigned long long)(price.permutes + price.packs));
     } else {
-        lilac_text_puts(out, ": free, whole words are renamed");
+        lilac_text_puts(out, ": free, whole words only change their registers");
     }
     lilac_text_puts(out, "\n   bits of the register's number: ");
     bool first = true;
-    for (uint32_t i = 0; i < renaming->bits; i++) {
-        if (renaming->from[i] != UINT64_C(1) << i) {
+    for (uint32_t i = 0; i < permutation->bits; i++) {
+        if (permutation->from[i] != UINT64_C(1) << i) {
             lilac_text_printf(out, "%s%u is ", first ? "" : ", ", i);
-            if (renaming->from[i] == 0) {
+            if (permutation->from[i] == 0) {
                 lilac_text_puts(out, "a copy");
             } else {
                 lilac_text_puts(out, "old ");
-                put_mask(out, renaming->from[i]);
+                put_mask(out, permutation->from[i]);
             }
             first = false;
         }
@@ -193,7 +193,7 @@ static void explain_map(lilac_text *out, const lilac_plan_shuffle *shuffle, cons
         same = same && from[i] == UINT64_C(1) << i;
     }
     if (!same) {
-        lilac_text_printf(out, "   %s: %llu registers, bits of whose numbers are old ", when,
+        lilac_text_printf(out, "   %s: %llu registers; bits of their numbers from old bits ", when,
                           1ULL << bits);
         for (uint32_t i = 0; i < bits; i++) {
             lilac_text_puts(out, i == 0 ? "" : ", ");
@@ -205,8 +205,8 @@ static void explain_map(lilac_text *out, const lilac_plan_shuffle *shuffle, cons
         if (shear[i] != 0) {
             const bool lane = i < shuffle->lane_bits;
             lilac_text_printf(out,
-                              "   %s: where %s bit %u is set, registers change places with those "
-                              "at a distance of %llu (selects)\n",
+                              "   %s: where %s bit %u is set, register r is exchanged with "
+                              "register r xor %llu (selects)\n",
                               when, lane ? "lane" : "warp", lane ? i : i - shuffle->lane_bits,
                               (unsigned long long)shear[i]);
         }
@@ -287,8 +287,8 @@ static void put_instruction(lilac_text *out, const lilac_plan_access *access, bo
 static const char *why_possible(const lilac_plan_access *access) {
     switch (access->instruction) {
     case LILAC_PLAN_VECTOR:
-        return access->vector_bits == 0 ? "no two registers of this side are neighbours"
-                                        : "registers of this side that are neighbours in memory";
+        return access->vector_bits == 0 ? "no two registers of this side are adjacent"
+                                        : "registers of this side that are adjacent in memory";
     case LILAC_PLAN_MATRIX:
         return "rows of 16 bytes are words of lanes 0 … 3, 4 … 7 and so on";
     case LILAC_PLAN_MATRIX_TRANSPOSED:
@@ -298,11 +298,11 @@ static const char *why_possible(const lilac_plan_access *access) {
 }
 
 static void explain_access(lilac_text *out, const lilac_plan_conversion *plan, bool store) {
-    const lilac_plan_trip *trip = &plan->trip;
-    const lilac_plan_access *access = store ? &trip->store : &trip->load;
+    const lilac_plan_staging *staging = &plan->staging;
+    const lilac_plan_access *access = store ? &staging->store : &staging->load;
     lilac_text_printf(out, "   %s ", store ? "store:" : "load: ");
     put_instruction(out, access, store);
-    const uint64_t rounds = UINT64_C(1) << trip->round_bits;
+    const uint64_t rounds = UINT64_C(1) << staging->round_bits;
     lilac_text_printf(out, ", %llu a warp: %s\n", (unsigned long long)(rounds << access->step_bits),
                       why_possible(access));
     lilac_text_printf(out, "          each in %u transaction%s of %u wavefront%s%s\n",
@@ -310,32 +310,32 @@ static void explain_access(lilac_text *out, const lilac_plan_conversion *plan, b
                       access->transaction_wavefronts,
                       access->transaction_wavefronts == 1 ? "" : "s",
                       access->conflicts == 0 ? ", free of conflicts" : "");
-    if (store && trip->store_copy_lanes != 0) {
+    if (store && staging->store_copy_lanes != 0) {
         lilac_text_puts(out, "          lanes with any of the bits ");
-        put_list(out, trip->store_copy_lanes);
+        put_list(out, staging->store_copy_lanes);
         lilac_text_puts(out, " set hold copies and do not store\n");
     }
-    if (store && trip->store_copies != 0) {
+    if (store && staging->store_copies != 0) {
         lilac_text_puts(out, "          warps with any of the bits ");
-        put_list(out, trip->store_copies);
+        put_list(out, staging->store_copies);
         lilac_text_puts(out, " set hold copies and do not store\n");
     }
 }
 
 static void explain_barrier(lilac_text *out, const lilac_plan_conversion *plan) {
-    const lilac_plan_trip *trip = &plan->trip;
-    lilac_text_printf(out, "   barrier of the %s: ", lilac_plan_barrier_name(trip->barrier));
-    switch (trip->barrier) {
+    const lilac_plan_staging *staging = &plan->staging;
+    lilac_text_printf(out, "   barrier of the %s: ", lilac_plan_barrier_name(staging->barrier));
+    switch (staging->barrier) {
     case LILAC_PLAN_BARRIER_WARP:
         lilac_text_puts(out, "every warp loads what it stored itself\n");
         break;
     case LILAC_PLAN_BARRIER_GROUP:
     case LILAC_PLAN_BARRIER_BLOCK:
         lilac_text_puts(out, "elements cross warps that differ in bits ");
-        put_list(out, trip->barrier_warps);
-        if (trip->barrier == LILAC_PLAN_BARRIER_GROUP) {
-            lilac_text_puts(out, " only; the others have memory of their own");
-        } else if (trip->barrier_warps != (1U << plan->warp_bits) - 1) {
+        put_list(out, staging->barrier_warps);
+        if (staging->barrier == LILAC_PLAN_BARRIER_GROUP) {
+            lilac_text_puts(out, " only; each group of warps has its own memory");
+        } else if (staging->barrier_warps != (1U << plan->warp_bits) - 1) {
             lilac_text_printf(out, " only, but on %s a barrier of some warps takes longer",
                               plan->arch->name);
         }
@@ -350,10 +350,10 @@ static void explain_barrier(lilac_text *out, const lilac_plan_conversion *plan) 
 /* The name of an offset bit's part: within what one thread's access or a row takes, the bank, the
  * segment, the round. */
 static const char *part_of(const lilac_plan_conversion *plan, uint32_t bit) {
-    const lilac_plan_trip *trip = &plan->trip;
-    const uint32_t bits = lilac_layout_in_bits(&trip->memory, "offset");
-    const uint64_t bytes = (uint64_t)trip->store.element_bytes << bit;
-    if (bit >= bits - trip->round_bits) {
+    const lilac_plan_staging *staging = &plan->staging;
+    const uint32_t bits = lilac_layout_in_bits(&staging->memory, "offset");
+    const uint64_t bytes = (uint64_t)staging->store.element_bytes << bit;
+    if (bit >= bits - staging->round_bits) {
         return "round";
     }
     if (bytes < plan->arch->bank_bytes) {
@@ -364,7 +364,7 @@ static const char *part_of(const lilac_plan_conversion *plan, uint32_t bit) {
 
 static void explain_memory(lilac_text *out, const lilac_plan_conversion *plan,
                            const lilac_layout *source, uint32_t step) {
-    const lilac_layout *memory = &plan->trip.memory;
+    const lilac_layout *memory = &plan->staging.memory;
     lilac_layout before, after;
     lilac_text cell;
     lilac_plan_conversion_layout(&before, plan, source, step);
@@ -387,27 +387,27 @@ static void explain_memory(lilac_text *out, const lilac_plan_conversion *plan,
         lilac_text_char(out, '\n');
     }
     lilac_text_clear(&cell);
-    if (plan->bound.met && plan->trip.store.conflicts + plan->trip.load.conflicts == 0) {
-        lilac_text_puts(out, "   Along no sum of the segments' directions do lanes of one "
-                             "transaction differ, on\n   either side: two lanes that share a bank "
-                             "share the word.\n");
+    if (plan->bound.met && plan->staging.store.conflicts + plan->staging.load.conflicts == 0) {
+        lilac_text_puts(out, "   No two lanes of a transaction differ by a sum of the segments' "
+                             "directions, on\n   either side: two lanes that share a bank share "
+                             "the word.\n");
     }
-    if (plan->trip.family_bits != 0) {
-        lilac_text_printf(out, "   There are 2^%u choices of segments as good as this.\n",
-                          plan->trip.family_bits);
+    if (plan->staging.family_bits != 0) {
+        lilac_text_printf(out, "   2^%u choices of segments reach these wavefronts.\n",
+                          plan->staging.family_bits);
     }
 }
 
-static void explain_trip(lilac_text *out, const lilac_plan_conversion *plan,
-                         const lilac_layout *source, uint32_t step) {
-    const lilac_plan_trip *trip = &plan->trip;
-    const unsigned long long rounds = 1ULL << trip->round_bits;
-    lilac_text_printf(out, "trip through %llu bytes of shared memory",
-                      (unsigned long long)trip->bytes);
+static void explain_staging(lilac_text *out, const lilac_plan_conversion *plan,
+                            const lilac_layout *source, uint32_t step) {
+    const lilac_plan_staging *staging = &plan->staging;
+    const unsigned long long rounds = 1ULL << staging->round_bits;
+    lilac_text_printf(out, "exchange through %llu bytes of shared memory",
+                      (unsigned long long)staging->bytes);
     if (rounds > 1) {
         lilac_text_printf(out, " in %llu rounds, so that it fits", rounds);
     }
-    lilac_text_puts(out, trip->remote ? ", loads from other blocks' memory\n" : "\n");
+    lilac_text_puts(out, staging->remote ? ", loads from other blocks' memory\n" : "\n");
     explain_access(out, plan, true);
     explain_barrier(out, plan);
     explain_access(out, plan, false);
@@ -421,12 +421,13 @@ static const char *why_kind(const lilac_plan_conversion *plan) {
     case LILAC_PLAN_NONE:
         return "nothing moves: every register holds its element already";
     case LILAC_PLAN_REGISTERS:
-        return "registers are renamed: no element leaves its thread";
+        return "registers are permuted: no element leaves its thread";
     case LILAC_PLAN_SHUFFLES:
         return "shuffles: no element leaves its warp";
     case LILAC_PLAN_SHARED:
-        return plan->trip.barrier == LILAC_PLAN_BARRIER_WARP
-                   ? "shared memory, though no element leaves its warp: it takes less than shuffles"
+        return plan->staging.barrier == LILAC_PLAN_BARRIER_WARP
+                   ? "shared memory, although no element leaves its warp: it costs less than "
+                     "shuffles"
                    : "shared memory: elements leave their warps";
     case LILAC_PLAN_CLUSTER:
         break;
@@ -462,26 +463,27 @@ static void put_memory_row(lilac_text *out, const char *name, uint64_t count, ui
 static void explain_totals(lilac_text *out, const lilac_plan_conversion *plan) {
     const lilac_plan_price *price = &plan->price;
     const lilac_plan_bound *bound = &plan->bound;
-    const bool trip = price->stores + price->loads != 0;
+    const bool staging = price->stores + price->loads != 0;
     lilac_text_printf(out, "totals        instructions%s\n",
-                      trip ? "  wavefronts       least" : "");
+                      staging ? "  wavefronts       least" : "");
     put_row(out, "shuffles", price->shuffles);
     put_row(out, "selects", price->selects);
     put_row(out, "byte permutes", price->permutes);
     put_row(out, "packed", price->packs);
-    if (trip) {
+    if (staging) {
         put_memory_row(out, "stores", price->stores, price->store_wavefronts,
                        bound->store_wavefronts);
         put_memory_row(out, "loads", price->loads, price->load_wavefronts, bound->load_wavefronts);
         put_row(out, "barriers", price->barriers);
 
         lilac_text_printf(out,
-                          "  No memory layout takes fewer wavefronts with any instructions of %s "
-                          "than\n  the least%s. Every byte once each way, all banks busy: %llu.\n",
+                          "  No memory layout reaches fewer wavefronts than the least with any\n  "
+                          "instructions of %s%s.\n  Every byte once in each direction, all banks "
+                          "busy: %llu.\n",
                           plan->arch->name,
-                          bound->met        ? ", and this one takes just that"
-                          : bound->by_price ? "; what takes that few takes longer"
-                                            : "; this one takes more",
+                          bound->met        ? "; this plan reaches it"
+                          : bound->by_price ? "; the plans that reach it take longer"
+                                            : "; this plan needs more",
                           (unsigned long long)bound->floor_wavefronts);
     }
     lilac_text_printf(out, "  about %.1f clocks of a multiprocessor\n", (double)price->cycles / 16);
@@ -489,8 +491,8 @@ static void explain_totals(lilac_text *out, const lilac_plan_conversion *plan) {
 
 static void explain_other(lilac_text *out, const char *name, const lilac_plan_conversion *plan,
                           const lilac_layout *source, const lilac_layout *target,
-                          lilac_plan_strategy way) {
-    const lilac_plan_options options = {.way = way};
+                          lilac_plan_strategy strategy) {
+    const lilac_plan_options options = {.strategy = strategy};
     lilac_plan_conversion other;
     lilac_reason why = {.text = ""};
     lilac_text_printf(out, "  %-22s", name);
@@ -509,10 +511,10 @@ static void explain_other(lilac_text *out, const char *name, const lilac_plan_co
 
 static void explain_others(lilac_text *out, const lilac_plan_conversion *plan,
                            const lilac_layout *source, const lilac_layout *target) {
-    lilac_text_puts(out, "other ways\n");
+    lilac_text_puts(out, "other strategies\n");
     explain_other(out, "shuffles", plan, source, target, LILAC_PLAN_BY_SHUFFLES);
-    explain_other(out, "the best trip", plan, source, target, LILAC_PLAN_BY_SHARED);
-    explain_other(out, "memory not swizzled", plan, source, target, LILAC_PLAN_UNSWIZZLED);
+    explain_other(out, "shared memory", plan, source, target, LILAC_PLAN_BY_SHARED);
+    explain_other(out, "unswizzled memory", plan, source, target, LILAC_PLAN_UNSWIZZLED);
 }
 
 void lilac_plan_conversion_explain(lilac_text *out, const lilac_plan_conversion *plan,
@@ -531,14 +533,14 @@ void lilac_plan_conversion_explain(lilac_text *out, const lilac_plan_conversion 
         const uint32_t index = plan->step[i].index;
         lilac_text_printf(out, "%u. ", i + 1);
         switch (plan->step[i].kind) {
-        case LILAC_PLAN_STEP_RENAMING:
-            explain_renaming(out, plan, &plan->renaming[index]);
+        case LILAC_PLAN_STEP_PERMUTATION:
+            explain_permutation(out, plan, &plan->permutation[index]);
             break;
         case LILAC_PLAN_STEP_SHUFFLE:
             explain_shuffle(out, plan, &plan->shuffle[index]);
             break;
-        case LILAC_PLAN_STEP_TRIP:
-            explain_trip(out, plan, &pair.whole_source, i);
+        case LILAC_PLAN_STEP_STAGING:
+            explain_staging(out, plan, &pair.full_source, i);
             break;
         }
     }

@@ -10,7 +10,7 @@
  * loop, and what there are no registers for is stored and loaded again each time. */
 #include <lilac/plan.h>
 
-enum { MOST_REGISTERS = 255, OTHER_REGISTERS = 20 };
+enum { MAX_REGISTERS = 255, OTHER_REGISTERS = 20 };
 
 static uint32_t least(uint32_t a, uint32_t b) {
     return a < b ? a : b;
@@ -27,7 +27,7 @@ static uint64_t price_registers(const lilac_plan_gather *gather, uint64_t places
     uint64_t words = gather->element_bits > 32 ? 2 : 1;
     uint64_t needed = gather->own * words + gather->results * places + OTHER_REGISTERS;
     uint64_t threads = (uint64_t)gather->num_warps * arch->warp_size;
-    uint64_t there = least(arch->registers / (uint32_t)threads, MOST_REGISTERS);
+    uint64_t there = least(arch->registers / (uint32_t)threads, MAX_REGISTERS);
     uint64_t spilled = needed > there ? needed - there : 0;
     return spilled * gather->num_warps * 2 * (arch->costs->wavefront + arch->costs->access);
 }

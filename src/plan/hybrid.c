@@ -48,30 +48,30 @@ static void price_swaps(lilac_plan_price *price, const search *s, const candidat
 
 /* Exchanges the first `swaps` candidates of each kind. */
 static void try_swaps(search *s, candidates *c, uint32_t swaps) {
-    lilac_plan_hybrid mixture = {.swaps = swaps, .after = c->after};
+    lilac_plan_hybrid hybrid = {.swaps = swaps, .after = c->after};
     lilac_plan_price price = {0};
     lilac_plan_barrier barrier;
     if (s->at_floor || c->lane_count < swaps || c->register_count < swaps) {
         return;
     }
     for (uint32_t i = 0; i < swaps; i++) {
-        mixture.reg[i] = c->reg[i];
-        mixture.lane[i] = c->lane[i];
+        hybrid.reg[i] = c->reg[i];
+        hybrid.lane[i] = c->lane[i];
     }
-    lilac_plan_swap_columns(&c->changed, &mixture);
+    lilac_plan_swap_columns(&c->changed, &hybrid);
     const lilac_layout *from = c->after ? &s->pair->source : &c->changed;
     const lilac_layout *to = c->after ? &c->changed : &s->pair->target;
-    if (lilac_plan_trip_estimate(&price, &barrier, from, to, s->pair->element_bits, s->options,
-                                 s->pair->arch, NULL)) {
+    if (lilac_plan_staging_estimate(&price, &barrier, from, to, s->pair->element_bits, s->options,
+                                    s->pair->arch)) {
         price_swaps(&price, s, c, swaps);
         price.cycles = lilac_plan_price_cycles(&price, barrier, s->pair->arch);
         if (price.cycles < s->best_cycles) {
             s->best_cycles = price.cycles;
-            *s->best = mixture;
+            *s->best = hybrid;
         }
         s->at_floor = price.store_wavefronts + price.load_wavefronts <= s->floor_wavefronts;
     }
-    lilac_plan_swap_columns(&c->changed, &mixture); /* and back */
+    lilac_plan_swap_columns(&c->changed, &hybrid); /* and back */
 }
 
 static bool has_lane(const lilac_layout *layout, uint32_t first, uint64_t column) {
@@ -190,15 +190,15 @@ uint64_t lilac_plan_find_hybrid(lilac_plan_hybrid *result, const lilac_plan_pair
         s.at_floor = false;
         result->swaps = 0;
     }
-    if (!lilac_plan_trip_estimate(&price, &barrier, &pair->source, &pair->target,
-                                  pair->element_bits, options, pair->arch, NULL)) {
+    if (!lilac_plan_staging_estimate(&price, &barrier, &pair->source, &pair->target,
+                                     pair->element_bits, options, pair->arch)) {
         return 0;
     }
-    const uint64_t trip_cycles = lilac_plan_price_cycles(&price, barrier, pair->arch);
-    s.best_cycles = trip_cycles < most_cycles ? trip_cycles : most_cycles;
+    const uint64_t staging_cycles = lilac_plan_price_cycles(&price, barrier, pair->arch);
+    s.best_cycles = staging_cycles < most_cycles ? staging_cycles : most_cycles;
     if (price.store_wavefronts + price.load_wavefronts <= s.floor_wavefronts ||
         s.best_cycles <= s.floor_wavefronts * pair->arch->costs->wavefront) {
-        return trip_cycles;
+        return staging_cycles;
     }
     try_swaps(&s, &before, 1);
     if (!s.at_floor) {
@@ -209,5 +209,5 @@ uint64_t lilac_plan_find_hybrid(lilac_plan_hybrid *result, const lilac_plan_pair
             try_swaps(&s, &after, 2);
         }
     }
-    return trip_cycles;
+    return staging_cycles;
 }

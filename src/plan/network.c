@@ -8,7 +8,7 @@
  * a thread that has them and ask where each byte comes from.
  */
 #include "plan.h"
-#include "stage.h"
+#include "register_map.h"
 
 #include <string.h>
 
@@ -81,8 +81,8 @@ void lilac_plan_place_masks(uint32_t *masks, const map *m) {
 
 /* Threads of which each has other parities under the (independent) masks: thread[k] has bit i of k
  * under masks[i]. */
-static void tell_apart(uint32_t *threads, const uint32_t *masks, uint32_t count) {
-    uint32_t pivots[MOST_MASKS], reduced[MOST_MASKS];
+static void find_representatives(uint32_t *threads, const uint32_t *masks, uint32_t count) {
+    uint32_t pivots[MAX_MASKS], reduced[MAX_MASKS];
     for (uint32_t i = 0; i < count; i++) {
         reduced[i] = masks[i];
         for (uint32_t k = 0; k < i; k++) {
@@ -110,8 +110,8 @@ uint32_t lilac_plan_write_word(writer *w, lilac_plan_word_kind kind, const uint3
                                const void *context, const uint32_t *names) {
     const uint32_t places = UINT32_C(1) << w->packed, bytes = 4 / places;
     lilac_plan_control control;
-    uint32_t threads[1 << MOST_MASKS], a = NO_WORD, b = NO_WORD;
-    tell_apart(threads, masks, mask_count);
+    uint32_t threads[1 << MAX_MASKS], a = NO_WORD, b = NO_WORD;
+    find_representatives(threads, masks, mask_count);
     memset(&control, 0, sizeof control); /* padding too: controls are compared as bytes */
     control.mask_count = mask_count;
     for (uint32_t i = 0; i < mask_count; i++) {
@@ -153,53 +153,62 @@ static place stage_place(const void *context, uint32_t thread, uint32_t at) {
     return (place){source >> m->packed, source & ((UINT32_C(1) << m->packed) - 1)};
 }
 
-/* The operation that makes a word, whose column is given: the first time through by its definition,
- * later ones with the control found then. */
-static uint32_t write_stage_word(writer *w, const stage *s, const uint32_t *from, uint32_t column,
-                                 lilac_plan_word_kind kind, const uint32_t *masks,
-                                 uint32_t mask_count, uint32_t *control) {
+/* A stage being written: the parity masks that its controls depend on, and the control of each
+ * change of places, once known. */
+typedef struct stage_writer {
+    writer *w;
+    const stage *s;
+    const uint32_t *from; /* the words that the stage reads */
+    uint32_t masks[MAX_MASKS], mask_count;
+    uint32_t controls[4];
+} stage_writer;
+
+/* Writes the operation that computes the word with this column. The first word of each change of
+ * places derives the control from the definition; later ones reuse it. */
+static uint32_t write_stage_word(stage_writer *sw, uint32_t column) {
+    const stage *s = sw->s;
+    writer *w = sw->w;
+    const uint32_t places = column & ((UINT32_C(1) << w->packed) - 1);
     const uint32_t first = column >> w->packed, second = first ^ s->direction;
-    const stage_word word = {s, column};
+    uint32_t *control = &sw->controls[places];
+    lilac_plan_word_kind kind = LILAC_PLAN_WORD_PERMUTE;
+    if (s->plain && places == 0) {
+        if (s->direction == 0) {
+            return sw->from[first];
+        }
+        kind = LILAC_PLAN_WORD_SELECT;
+    }
     if (*control == NO_WORD) {
-        const uint32_t made =
-            lilac_plan_write_word(w, kind, masks, mask_count, stage_place, &word, from);
-        *control = w->network->ops[made - w->network->input_count].control;
-        return made;
+        const stage_word word = {s, column};
+        const uint32_t result =
+            lilac_plan_write_word(w, kind, sw->masks, sw->mask_count, stage_place, &word, sw->from);
+        *control = w->network->ops[result - w->network->input_count].control;
+        return result;
     }
     return kind == LILAC_PLAN_WORD_SELECT
-               ? lilac_plan_write(w, kind, from[second], from[first], *control)
-               : lilac_plan_write(w, kind, from[first], from[second], *control);
+               ? lilac_plan_write(w, kind, sw->from[second], sw->from[first], *control)
+               : lilac_plan_write(w, kind, sw->from[first], sw->from[second], *control);
 }
 
 void lilac_plan_write_stage(writer *w, const stage *s, const uint32_t *from, uint32_t *to,
                             const bool *wanted) {
     const map *m = &s->map;
     const uint32_t packed = m->packed, words = UINT32_C(1) << (m->to_bits - packed);
-    const uint32_t places = (UINT32_C(1) << packed) - 1;
-    uint32_t masks[MOST_MASKS], controls[4] = {NO_WORD, NO_WORD, NO_WORD, NO_WORD};
-    uint32_t *made = lilac_arena_array(w->arena, uint32_t, UINT32_C(1) << m->from_bits);
-    masks[0] = s->mask;
-    lilac_plan_place_masks(masks + 1, m);
-    const uint32_t mask_count = lilac_plan_independent(masks, 1 + packed);
+    stage_writer sw = {w, s, from, {s->mask}, 0, {NO_WORD, NO_WORD, NO_WORD, NO_WORD}};
+    uint32_t *written = lilac_arena_array(w->arena, uint32_t, UINT32_C(1) << m->from_bits);
+    lilac_plan_place_masks(sw.masks + 1, m);
+    sw.mask_count = lilac_plan_independent(sw.masks, 1 + packed);
     uint32_t column = 0;
     for (uint32_t n = 0; n < words; n++) {
-        const uint32_t u = n ^ n >> 1; /* one column more or less than the word before */
+        const uint32_t u = n ^ n >> 1; /* a Gray code: one column changes from word to word */
         column ^= n == 0 ? 0 : m->column[packed + (uint32_t)__builtin_ctz(n)];
         if (wanted != NULL && !wanted[u]) {
             continue;
         }
-        if (made[column] == 0) {
-            uint32_t word = from[column >> packed];
-            if (!s->plain || (column & places) != 0) {
-                word = write_stage_word(w, s, from, column, LILAC_PLAN_WORD_PERMUTE, masks,
-                                        mask_count, &controls[column & places]);
-            } else if (s->direction != 0) {
-                word = write_stage_word(w, s, from, column, LILAC_PLAN_WORD_SELECT, masks,
-                                        mask_count, &controls[column & places]);
-            }
-            made[column] = 1 + word;
+        if (written[column] == 0) {
+            written[column] = 1 + write_stage_word(&sw, column);
         }
-        to[u] = made[column] - 1;
+        to[u] = written[column] - 1;
     }
 }
 
@@ -211,35 +220,37 @@ uint32_t lilac_plan_words(uint32_t register_bits, uint32_t element_bits) {
     return lilac_plan_parts(element_bits) << words;
 }
 
-static uint32_t renaming_stages(stage *stages, const lilac_plan_permutation *renaming,
-                                uint32_t element_bits) {
+static uint32_t permutation_stages(stage *stages, const lilac_plan_permutation *permutation,
+                                   uint32_t element_bits) {
     map m;
-    lilac_plan_map_init(&m, lilac_plan_packed(element_bits), renaming->before_bits, renaming->bits,
-                        renaming->from, 0, NULL);
+    lilac_plan_map_init(&m, lilac_plan_packed(element_bits), permutation->before_bits,
+                        permutation->bits, permutation->from, 0, NULL);
     return lilac_plan_factor(stages, &m, 0, 0);
 }
 
-void lilac_plan_price_permutation(lilac_plan_price *price, const lilac_plan_permutation *renaming,
-                                  uint32_t element_bits, uint32_t warps) {
-    stage stages[MOST_STAGES];
+void lilac_plan_price_permutation(lilac_plan_price *price,
+                                  const lilac_plan_permutation *permutation, uint32_t element_bits,
+                                  uint32_t warps) {
+    stage stages[MAX_STAGES];
     if (lilac_plan_packed(element_bits) == 0) {
         return;
     }
-    const uint32_t count = renaming_stages(stages, renaming, element_bits);
+    const uint32_t count = permutation_stages(stages, permutation, element_bits);
     for (uint32_t i = 0; i < count; i++) {
         price->permutes += lilac_plan_count_stage(&stages[i]).permutes * warps;
     }
 }
 
 bool lilac_plan_expand_permutation(lilac_plan_network *result, lilac_arena *arena,
-                                   const lilac_plan_permutation *renaming, uint32_t element_bits) {
-    stage stages[MOST_STAGES];
+                                   const lilac_plan_permutation *permutation,
+                                   uint32_t element_bits) {
+    stage stages[MAX_STAGES];
     const uint32_t parts = lilac_plan_parts(element_bits);
-    const uint32_t count = renaming_stages(stages, renaming, element_bits);
+    const uint32_t count = permutation_stages(stages, permutation, element_bits);
     writer w = {.network = result, .arena = arena, .packed = lilac_plan_packed(element_bits)};
     memset(result, 0, sizeof *result);
-    result->input_count = lilac_plan_words(renaming->before_bits, element_bits);
-    result->output_count = lilac_plan_words(renaming->bits, element_bits);
+    result->input_count = lilac_plan_words(permutation->before_bits, element_bits);
+    result->output_count = lilac_plan_words(permutation->bits, element_bits);
     result->outputs = lilac_arena_array(arena, uint32_t, result->output_count);
     for (uint32_t part = 0; part < parts; part++) {
         uint32_t *words = lilac_arena_array(arena, uint32_t, result->input_count / parts);
@@ -247,8 +258,8 @@ bool lilac_plan_expand_permutation(lilac_plan_network *result, lilac_arena *aren
             words[i] = i * parts + part;
         }
         for (uint32_t i = 0; i < count; i++) {
-            const uint32_t made = stages[i].map.to_bits - w.packed;
-            uint32_t *next = lilac_arena_array(arena, uint32_t, UINT32_C(1) << made);
+            const uint32_t word_bits = stages[i].map.to_bits - w.packed;
+            uint32_t *next = lilac_arena_array(arena, uint32_t, UINT32_C(1) << word_bits);
             lilac_plan_write_stage(&w, &stages[i], words, next, NULL);
             words = next;
         }

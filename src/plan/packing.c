@@ -20,7 +20,7 @@ typedef lilac_plan_factors factors;
  * `packed` vectors that number the places in a word (0: holds nothing), then those of words. */
 typedef struct packing {
     uint32_t packed, count;
-    uint32_t vector[MOST_REGISTERS];
+    uint32_t vector[MAX_REGISTERS];
 } packing;
 
 static void widen(uint64_t *to, const uint32_t *from, uint32_t count) {
@@ -38,7 +38,7 @@ static uint32_t distance_of(const factors *f, const origins *d, uint32_t r) {
     return lilac_plan_sum(f->distance, r & ((UINT32_C(1) << d->to_bits) - 1));
 }
 
-void lilac_plan_put_as_they_are(lilac_plan_shuffle *s, const factors *f, const origins *d) {
+void lilac_plan_put_unpacked(lilac_plan_shuffle *s, const factors *f, const origins *d) {
     s->register_bits = d->to_bits + f->extra_count;
     widen(s->kept, f->kept, d->to_bits);
     widen(s->kept + d->to_bits, f->extra, f->extra_count);
@@ -79,7 +79,7 @@ static void put_packed(lilac_plan_shuffle *s, const factors *f, const origins *d
  * where more may happen to them: the registers between the maps are numbered so. */
 static void move_places_late(lilac_plan_shuffle *s, uint32_t packed) {
     const uint64_t places = (UINT64_C(1) << packed) - 1;
-    uint64_t part[MOST_REGISTERS] = {0}, moved = 0;
+    uint64_t part[MAX_REGISTERS] = {0}, moved = 0;
     for (uint32_t i = 0; i < packed; i++) {
         if (i >= s->register_bits || s->kept[i] != UINT64_C(1) << i) {
             return;
@@ -124,8 +124,11 @@ static void find_end(packing_end *end, uint32_t places, const uint32_t *shear, u
 typedef struct chooser {
     const factors *f;
     const origins *d;
-    uint32_t still[MOST_REGISTERS], still_count; /* basis of the registers of distance 0 */
+    uint32_t still[MAX_REGISTERS], still_count; /* basis of the registers of distance 0 */
     uint32_t wanted, count, vector[2];
+    uint32_t postponed; /* places that are extra registers already: the source's places */
+    bool scattered;     /* the elements of one target word come from several lanes */
+    bool source_first;  /* prefers registers that the map before the shuffle reaches */
     echelon chosen;
 } chooser;
 
@@ -176,55 +179,54 @@ static uint32_t place_among(uint32_t r, uint32_t packed) {
 
 /* Puts what was chosen, and the postponed places, where elements keep their places: those that they
  * have in the target, or in the source when the map after the shuffle moves places anyway. */
-static void put_places(packing *p, const chooser *c, uint32_t registers, uint32_t postponed,
-                       bool as_source) {
-    uint32_t left[4], left_count = 0;
+static void put_places(packing *p, const chooser *c, uint32_t registers) {
+    uint32_t remaining[4], remaining_count = 0;
     memset(p->vector, 0, sizeof p->vector);
-    for (uint32_t i = 0; i < c->count + postponed; i++) {
-        const bool mine = i < c->count;
-        const uint32_t r = mine ? c->vector[i] : UINT32_C(1) << (registers + i - c->count);
+    for (uint32_t i = 0; i < c->count + c->postponed; i++) {
+        const bool chosen = i < c->count;
+        const uint32_t r = chosen ? c->vector[i] : UINT32_C(1) << (registers + i - c->count);
         const uint32_t from = place_among(kept_of(c->f, c->d, r), p->packed);
-        const uint32_t to = mine ? place_among(r, p->packed) : p->packed;
-        const uint32_t place = to == p->packed || (as_source && from != p->packed) ? from : to;
+        const uint32_t to = chosen ? place_among(r, p->packed) : p->packed;
+        const uint32_t place = to == p->packed || (c->scattered && from != p->packed) ? from : to;
         if (place < p->packed && p->vector[place] == 0) {
             p->vector[place] = r;
         } else {
-            left[left_count++] = r;
+            remaining[remaining_count++] = r;
         }
     }
-    for (uint32_t i = 0; i < p->packed && left_count != 0; i++) {
+    for (uint32_t i = 0; i < p->packed && remaining_count != 0; i++) {
         if (p->vector[i] == 0) {
-            p->vector[i] = left[--left_count];
+            p->vector[i] = remaining[--remaining_count];
         }
     }
     p->count = p->packed;
 }
 
-/* Which registers share words between the maps. `postponed` of the places are those of the source,
- * already among the factors' extra registers; for the others, those that the target's side reaches
- * come first or those of the source's, which is all the same when `settled`. `scattered`: what a
- * word of the target holds comes from several lanes. False: too many registers. */
-static bool pack(packing *p, const factors *f, const origins *d, uint32_t packed,
-                 uint32_t postponed, bool scattered, bool source_first, bool *settled) {
+/* Chooses the registers that share words between the maps. `settled`: the preference for source
+ * or target made no difference. False: too many registers. */
+static bool pack(packing *p, chooser *c, uint32_t packed, bool *settled) {
+    const factors *f = c->f;
+    const origins *d = c->d;
     packing_end target, source;
-    chooser c = {.f = f, .d = d, .wanted = packed - postponed};
-    const uint32_t registers = d->to_bits + f->extra_count - postponed;
-    c.chosen.pivots = 0;
+    const bool source_first = c->source_first;
+    const uint32_t registers = d->to_bits + f->extra_count - c->postponed;
+    c->wanted = packed - c->postponed;
+    c->chosen.pivots = 0;
     p->packed = packed;
     find_end(&target, packed < d->to_bits ? packed : d->to_bits, f->receive, d->thread_bits);
     find_end(&source, packed, f->send, d->thread_bits);
-    find_still(&c, registers);
-    take_within(&c, &target.places, &source.places);
-    take_within(&c, &target.reached, &source.reached);
-    *settled = c.count == c.wanted;
-    take_within(&c, source_first ? NULL : &target.reached, source_first ? &source.reached : NULL);
-    take_within(&c, source_first ? &target.reached : NULL, source_first ? NULL : &source.reached);
-    take_within(&c, NULL, NULL);
-    put_places(p, &c, registers, postponed, scattered);
+    find_still(c, registers);
+    take_within(c, &target.places, &source.places);
+    take_within(c, &target.reached, &source.reached);
+    *settled = c->count == c->wanted;
+    take_within(c, source_first ? NULL : &target.reached, source_first ? &source.reached : NULL);
+    take_within(c, source_first ? &target.reached : NULL, source_first ? NULL : &source.reached);
+    take_within(c, NULL, NULL);
+    put_places(p, c, registers);
     for (uint32_t n = 0; n < registers; n++) {
         const uint32_t i = registers > packed ? (n + packed) % registers : n;
-        if (lilac_plan_insert(&c.chosen, UINT64_C(1) << i, 0)) {
-            if (p->count == MOST_REGISTERS) {
+        if (lilac_plan_insert(&c->chosen, UINT64_C(1) << i, 0)) {
+            if (p->count == MAX_REGISTERS) {
                 return false;
             }
             p->vector[p->count++] = UINT32_C(1) << i;
@@ -234,7 +236,7 @@ static bool pack(packing *p, const factors *f, const origins *d, uint32_t packed
 }
 
 /* Words are as the target and the source have them. */
-static bool packed_alike(const factors *f, const origins *d, uint32_t packed) {
+static bool words_agree(const factors *f, const origins *d, uint32_t packed) {
     bool alike = d->to_bits >= packed;
     for (uint32_t i = 0; alike && i < packed; i++) {
         alike = f->distance[i] == 0 && f->kept[i] >> packed == 0;
@@ -287,16 +289,16 @@ static bool comes_from_lanes(const factors *f, const origins *d, uint32_t packed
     return still < packed;
 }
 
-bool lilac_plan_put_cheapest(lilac_plan_shuffle *result, const factors *received, const origins *d,
-                             uint32_t element_bits, const lilac_arch *arch) {
+bool lilac_plan_put_packed(lilac_plan_shuffle *result, const factors *received, const origins *d,
+                           uint32_t element_bits, const lilac_arch *arch) {
     const uint32_t packed = lilac_plan_packed(element_bits);
     const uint32_t places = packed < d->from_bits ? packed : d->from_bits;
     const lilac_plan_shuffle like = *result;
     uint64_t least = UINT64_MAX;
     factors f = *received;
     lilac_plan_find_senders(&f, d, 0);
-    if (packed_alike(&f, d, packed)) {
-        lilac_plan_put_as_they_are(result, &f, d);
+    if (words_agree(&f, d, packed)) {
+        lilac_plan_put_unpacked(result, &f, d);
         move_places_late(result, packed);
         return true;
     }
@@ -304,18 +306,22 @@ bool lilac_plan_put_cheapest(lilac_plan_shuffle *result, const factors *received
     const bool scattered = comes_from_lanes(&f, d, packed);
     for (uint32_t postponed = 0; postponed <= (scattered ? places : 0); postponed++) {
         bool settled = false;
-        if (d->to_bits + received->extra_count + postponed > MOST_REGISTERS) {
+        if (d->to_bits + received->extra_count + postponed > MAX_REGISTERS) {
             break;
         }
         if (postponed != 0) {
             f = *received;
             lilac_plan_find_senders(&f, d, (UINT32_C(1) << postponed) - 1);
         }
-        for (uint32_t way = 0; way < 2 && !settled; way++) {
+        for (uint32_t source_first = 0; source_first < 2 && !settled; source_first++) {
             lilac_plan_shuffle s = like;
             packing p;
-            if (!pack(&p, &f, d, packed, f.extra_count - received->extra_count, scattered, way != 0,
-                      &settled)) {
+            chooser c = {.f = &f,
+                         .d = d,
+                         .postponed = f.extra_count - received->extra_count,
+                         .scattered = scattered,
+                         .source_first = source_first != 0};
+            if (!pack(&p, &c, packed, &settled)) {
                 continue;
             }
             put_packed(&s, &f, d, &p);

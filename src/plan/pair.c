@@ -99,7 +99,8 @@ static bool check_inputs(const lilac_layout *layout, const char *what, const lil
     return true;
 }
 
-static bool check_alike(const lilac_layout *source, const lilac_layout *target, lilac_reason *why) {
+static bool check_same_threads(const lilac_layout *source, const lilac_layout *target,
+                               lilac_reason *why) {
     static const char *const plural[LEVELS] = {NULL, "lanes", "warps", "blocks"};
     for (uint32_t level = LANE; level < LEVELS; level++) {
         const char *name = lilac_plan_levels[level].name;
@@ -140,7 +141,7 @@ static bool check(const lilac_layout *source, const lilac_layout *target, uint32
                   const lilac_arch *arch, lilac_reason *why) {
     return check_elements(element_bits, arch, why) && check_tensors(source, target, why) &&
            check_inputs(source, "source", arch, why) && check_inputs(target, "target", arch, why) &&
-           check_alike(source, target, why) && check_surjective(source, "source", why) &&
+           check_same_threads(source, target, why) && check_surjective(source, "source", why) &&
            check_surjective(target, "target", why);
 }
 
@@ -188,14 +189,14 @@ static void put_in_order(lilac_layout *result, const lilac_layout *layout,
 /* Takes the register bits whose columns are independent. `pick` and `spread` as in plan.h; either
  * may be NULL. */
 static void drop_copies(lilac_layout *result, lilac_plan_permutation *pick,
-                        lilac_plan_permutation *spread, const lilac_layout *whole) {
-    const uint32_t whole_bits = whole->in[REGISTER].bits;
+                        lilac_plan_permutation *spread, const lilac_layout *space_mask) {
+    const uint32_t all_bits = space_mask->in[REGISTER].bits;
     lilac_plan_echelon kept;
     uint64_t columns[LILAC_LAYOUT_MAX_BITS];
     uint32_t bits = 0;
     kept.pivots = 0;
-    for (uint32_t i = 0; i < whole_bits; i++) {
-        const uint64_t column = whole->columns[i];
+    for (uint32_t i = 0; i < all_bits; i++) {
+        const uint64_t column = space_mask->columns[i];
         uint64_t made_of;
         if (lilac_plan_reduce(&kept, column, &made_of) != 0) {
             made_of = UINT64_C(1) << bits;
@@ -210,23 +211,23 @@ static void drop_copies(lilac_layout *result, lilac_plan_permutation *pick,
         }
     }
     if (pick != NULL) {
-        pick->before_bits = whole_bits;
+        pick->before_bits = all_bits;
         pick->bits = bits;
     }
     if (spread != NULL) {
         spread->before_bits = bits;
-        spread->bits = whole_bits;
+        spread->bits = all_bits;
     }
     result->in_count = LEVELS;
-    result->out_count = whole->out_count;
-    result->out_bits = whole->out_bits;
-    memcpy(result->out, whole->out, whole->out_count * sizeof whole->out[0]);
-    memcpy(result->in, whole->in, LEVELS * sizeof whole->in[0]);
+    result->out_count = space_mask->out_count;
+    result->out_bits = space_mask->out_bits;
+    memcpy(result->out, space_mask->out, space_mask->out_count * sizeof space_mask->out[0]);
+    memcpy(result->in, space_mask->in, LEVELS * sizeof space_mask->in[0]);
     result->in[REGISTER].bits = (uint8_t)bits;
-    result->in_bits = (uint8_t)(whole->in_bits - whole_bits + bits);
+    result->in_bits = (uint8_t)(space_mask->in_bits - all_bits + bits);
     memcpy(result->columns, columns, bits * sizeof columns[0]);
-    memcpy(result->columns + bits, whole->columns + whole_bits,
-           (whole->in_bits - whole_bits) * sizeof columns[0]);
+    memcpy(result->columns + bits, space_mask->columns + all_bits,
+           (space_mask->in_bits - all_bits) * sizeof columns[0]);
 }
 
 bool lilac_plan_pair_init(lilac_plan_pair *pair, const lilac_layout *source,
@@ -235,10 +236,10 @@ bool lilac_plan_pair_init(lilac_plan_pair *pair, const lilac_layout *source,
     if (!check(source, target, element_bits, arch, why)) {
         return false;
     }
-    put_in_order(&pair->whole_source, source, source);
-    put_in_order(&pair->whole_target, target, source);
-    drop_copies(&pair->source, &pair->pick, NULL, &pair->whole_source);
-    drop_copies(&pair->target, NULL, &pair->spread, &pair->whole_target);
+    put_in_order(&pair->full_source, source, source);
+    put_in_order(&pair->full_target, target, source);
+    drop_copies(&pair->source, &pair->pick, NULL, &pair->full_source);
+    drop_copies(&pair->target, NULL, &pair->spread, &pair->full_target);
     for (uint32_t level = 0; level < LEVELS; level++) {
         pair->bits[level] = pair->source.in[level].bits;
     }

@@ -18,28 +18,29 @@
 
 /* ---- renamings -------------------------------------------------------------------------- */
 
-static uint64_t rename_register(const lilac_plan_permutation *renaming, uint64_t reg) {
+static uint64_t permuted_register(const lilac_plan_permutation *permutation, uint64_t reg) {
     uint64_t from = 0;
     for (; reg != 0; reg &= reg - 1) {
-        from ^= renaming->from[__builtin_ctzll(reg)];
+        from ^= permutation->from[__builtin_ctzll(reg)];
     }
     return from;
 }
 
 /* First `first`, then `then`. */
-static void join_renamings(lilac_plan_permutation *result, const lilac_plan_permutation *first,
-                           const lilac_plan_permutation *then) {
+static void compose_permutations(lilac_plan_permutation *result,
+                                 const lilac_plan_permutation *first,
+                                 const lilac_plan_permutation *then) {
     lilac_plan_permutation joined = {.before_bits = first->before_bits, .bits = then->bits};
     for (uint32_t i = 0; i < then->bits; i++) {
-        joined.from[i] = rename_register(first, then->from[i]);
+        joined.from[i] = permuted_register(first, then->from[i]);
     }
     *result = joined;
 }
 
-static bool renaming_is_identity(const lilac_plan_permutation *renaming) {
-    bool identity = renaming->bits == renaming->before_bits;
-    for (uint32_t i = 0; i < renaming->bits; i++) {
-        identity = identity && renaming->from[i] == UINT64_C(1) << i;
+static bool is_identity(const lilac_plan_permutation *permutation) {
+    bool identity = permutation->bits == permutation->before_bits;
+    for (uint32_t i = 0; i < permutation->bits; i++) {
+        identity = identity && permutation->from[i] == UINT64_C(1) << i;
     }
     return identity;
 }
@@ -57,9 +58,9 @@ static uint32_t new_step(lilac_plan_conversion *plan, lilac_plan_step_kind kind)
 }
 
 static uint64_t permutes_of(const lilac_plan_conversion *plan,
-                            const lilac_plan_permutation *renaming) {
+                            const lilac_plan_permutation *permutation) {
     lilac_plan_price price = {0};
-    lilac_plan_price_permutation(&price, renaming, plan->element_bits, 1);
+    lilac_plan_price_permutation(&price, permutation, plan->element_bits, 1);
     return price.permutes + price.packs;
 }
 
@@ -82,28 +83,28 @@ static uint64_t combined(const uint64_t *columns, uint64_t mask) {
 /* A renaming that permutes bytes next to a shuffle becomes part of its map at that end, when that
  * takes no more: a permute that selects is one. */
 static bool join_to_shuffle(const lilac_plan_conversion *plan, lilac_plan_shuffle *shuffle,
-                            const lilac_plan_permutation *renaming, bool before) {
-    const uint64_t permutes = permutes_of(plan, renaming);
+                            const lilac_plan_permutation *permutation, bool before) {
+    const uint64_t permutes = permutes_of(plan, permutation);
     lilac_plan_shuffle joined = *shuffle;
     if (permutes == 0) {
         return false;
     }
     if (before) {
-        const uint64_t there = (UINT64_C(1) << renaming->bits) - 1;
-        joined.before_bits = renaming->before_bits;
+        const uint64_t there = (UINT64_C(1) << permutation->bits) - 1;
+        joined.before_bits = permutation->before_bits;
         for (uint32_t i = 0; i < shuffle->register_bits; i++) {
-            joined.kept[i] = combined(renaming->from, shuffle->kept[i] & there);
-            if (shuffle->kept[i] >> renaming->bits != 0) { /* a place that holds nothing */
+            joined.kept[i] = combined(permutation->from, shuffle->kept[i] & there);
+            if (shuffle->kept[i] >> permutation->bits != 0) { /* a place that holds nothing */
                 joined.kept[i] = shuffle->kept[i];
             }
         }
         for (uint32_t i = 0; i < shuffle->lane_bits + shuffle->warp_bits; i++) {
-            joined.before[i] = combined(renaming->from, shuffle->before[i]);
+            joined.before[i] = combined(permutation->from, shuffle->before[i]);
         }
     } else {
-        joined.after_bits = renaming->bits;
-        for (uint32_t i = 0; i < renaming->bits; i++) {
-            joined.taken[i] = combined(shuffle->taken, renaming->from[i]);
+        joined.after_bits = permutation->bits;
+        for (uint32_t i = 0; i < permutation->bits; i++) {
+            joined.taken[i] = combined(shuffle->taken, permutation->from[i]);
         }
     }
     if (operations_of(plan, &joined) > operations_of(plan, shuffle) + permutes) {
@@ -114,49 +115,50 @@ static bool join_to_shuffle(const lilac_plan_conversion *plan, lilac_plan_shuffl
 }
 
 /* Two renamings are one, but where copies within words make it cheaper to drop those first. */
-static void add_renaming(lilac_plan_conversion *plan, const lilac_plan_permutation *renaming) {
+static void add_permutation(lilac_plan_conversion *plan,
+                            const lilac_plan_permutation *permutation) {
     enum { WORD_BITS = 32 };
     const uint32_t last = plan->step_count - 1; /* there is one in the first case only */
-    if (renaming_is_identity(renaming)) {
+    if (is_identity(permutation)) {
         return;
     }
-    if (plan->step_count != 0 && plan->step[last].kind == LILAC_PLAN_STEP_RENAMING) {
-        lilac_plan_permutation *before = &plan->renaming[plan->step[last].index], joined;
-        join_renamings(&joined, before, renaming);
-        const bool apart =
+    if (plan->step_count != 0 && plan->step[last].kind == LILAC_PLAN_STEP_PERMUTATION) {
+        lilac_plan_permutation *before = &plan->permutation[plan->step[last].index], joined;
+        compose_permutations(&joined, before, permutation);
+        const bool separate =
             plan->step_count == 1 && plan->element_bits < WORD_BITS &&
             before->bits < before->before_bits &&
-            permutes_of(plan, before) + permutes_of(plan, renaming) < permutes_of(plan, &joined);
-        if (!apart) {
+            permutes_of(plan, before) + permutes_of(plan, permutation) < permutes_of(plan, &joined);
+        if (!separate) {
             *before = joined;
-            plan->step_count -= renaming_is_identity(before);
+            plan->step_count -= is_identity(before);
             return;
         }
     }
     if (plan->step_count != 0 && plan->step[last].kind == LILAC_PLAN_STEP_SHUFFLE &&
-        join_to_shuffle(plan, &plan->shuffle[plan->step[last].index], renaming, false)) {
+        join_to_shuffle(plan, &plan->shuffle[plan->step[last].index], permutation, false)) {
         return;
     }
-    plan->renaming[new_step(plan, LILAC_PLAN_STEP_RENAMING)] = *renaming;
+    plan->permutation[new_step(plan, LILAC_PLAN_STEP_PERMUTATION)] = *permutation;
 }
 
 static void start_plan(lilac_plan_conversion *plan, const lilac_plan_pair *pair) {
     memset(plan, 0, sizeof *plan);
     plan->arch = pair->arch;
     plan->element_bits = pair->element_bits;
-    plan->register_bits = pair->whole_source.in[REGISTER].bits;
+    plan->register_bits = pair->full_source.in[REGISTER].bits;
     plan->lane_bits = pair->bits[LANE];
     plan->warp_bits = pair->bits[WARP];
     plan->block_bits = pair->bits[BLOCK];
-    plan->target_register_bits = pair->whole_target.in[REGISTER].bits;
+    plan->target_register_bits = pair->full_target.in[REGISTER].bits;
     plan->bound.met = true;
 }
 
 static void put_shuffle(lilac_plan_conversion *plan, const lilac_plan_shuffle *shuffle) {
     const uint32_t last = plan->step_count - 1;
     lilac_plan_shuffle joined = *shuffle;
-    if (plan->step_count != 0 && plan->step[last].kind == LILAC_PLAN_STEP_RENAMING &&
-        join_to_shuffle(plan, &joined, &plan->renaming[plan->step[last].index], true)) {
+    if (plan->step_count != 0 && plan->step[last].kind == LILAC_PLAN_STEP_PERMUTATION &&
+        join_to_shuffle(plan, &joined, &plan->permutation[plan->step[last].index], true)) {
         plan->step_count--;
     }
     plan->shuffle[new_step(plan, LILAC_PLAN_STEP_SHUFFLE)] = joined;
@@ -166,7 +168,6 @@ static void put_shuffle(lilac_plan_conversion *plan, const lilac_plan_shuffle *s
 typedef struct exchanges {
     uint32_t count;
     lilac_plan_shuffle shuffle[LILAC_PLAN_MAX_SHUFFLES];
-    lilac_plan_permutation before[LILAC_PLAN_MAX_SHUFFLES], after[LILAC_PLAN_MAX_SHUFFLES];
     uint64_t cycles;
 } exchanges;
 
@@ -176,9 +177,8 @@ static bool find_exchanges(exchanges *result, const lilac_plan_conversion *plan,
     lilac_plan_price price = {0};
     result->count = count;
     for (uint32_t i = 0; i < count; i++) {
-        if (!lilac_plan_shuffle_init(&result->shuffle[i], &result->before[i], &result->after[i],
-                                     i + 1 == count ? from : &chain[i + 1], &chain[i],
-                                     plan->element_bits, plan->arch, why)) {
+        if (!lilac_plan_shuffle_init(&result->shuffle[i], i + 1 == count ? from : &chain[i + 1],
+                                     &chain[i], plan->element_bits, plan->arch, why)) {
             return false;
         }
         lilac_plan_price_shuffle(&price, &result->shuffle[i], plan->element_bits, 1);
@@ -190,16 +190,16 @@ static bool find_exchanges(exchanges *result, const lilac_plan_conversion *plan,
 
 /* Whether m exchanges of one bit, 1.5 selects and half a shuffle a word each, may be worth finding:
  * they take less than all at once, and less than a trip at its floor. */
-static bool may_be_apart(const lilac_plan_conversion *plan, const lilac_layout *to,
-                         const exchanges *together, uint32_t m) {
+static bool split_may_be_cheaper(const lilac_plan_conversion *plan, const lilac_layout *to,
+                                 const exchanges *together, uint32_t m) {
     const lilac_costs *costs = plan->arch->costs;
     const uint64_t words = lilac_plan_words(to->in[REGISTER].bits, plan->element_bits);
     const lilac_plan_price price = {.selects = m * words * 3 / 2, .shuffles = m * words / 2};
     const uint64_t cycles = lilac_plan_price_cycles(&price, LILAC_PLAN_BARRIER_WARP, plan->arch) +
                             (m - 1) * costs->shuffle_latency;
-    const uint64_t trip =
-        2 * (words * costs->wavefront + costs->barrier_block) + costs->trip_latency;
-    return cycles < together->cycles && cycles < trip;
+    const uint64_t staging =
+        2 * (words * costs->wavefront + costs->barrier_block) + costs->staging_latency;
+    return cycles < together->cycles && cycles < staging;
 }
 
 /* All at once, or one register bit after another: fewer selects and more shuffles. */
@@ -207,7 +207,7 @@ static bool add_shuffle(lilac_plan_conversion *plan, const lilac_layout *from,
                         const lilac_layout *to, lilac_reason *why) {
     enum { MOST = LILAC_PLAN_MAX_SHUFFLES };
     lilac_layout chain[MOST];
-    exchanges together, apart;
+    exchanges together, separate;
     const exchanges *best = &together;
     uint32_t count = 1, m;
     chain[0] = *to;
@@ -216,31 +216,31 @@ static bool add_shuffle(lilac_plan_conversion *plan, const lilac_layout *from,
     }
     while (count < MOST &&
            (m = lilac_plan_split_exchange(&chain[count], from, &chain[count - 1])) != 0 &&
-           (count > 1 || may_be_apart(plan, to, &together, m))) {
+           (count > 1 || split_may_be_cheaper(plan, to, &together, m))) {
         count++;
     }
-    if (count > 1 && find_exchanges(&apart, plan, from, chain, count, NULL) &&
-        apart.cycles < together.cycles) {
-        best = &apart;
+    if (count > 1 && find_exchanges(&separate, plan, from, chain, count, NULL) &&
+        separate.cycles < together.cycles) {
+        best = &separate;
     }
     for (uint32_t i = best->count; i-- > 0;) {
-        add_renaming(plan, &best->before[i]);
         put_shuffle(plan, &best->shuffle[i]);
-        add_renaming(plan, &best->after[i]);
     }
     return true;
 }
 
-static bool add_trip(lilac_plan_conversion *plan, const lilac_layout *from, const lilac_layout *to,
-                     const lilac_plan_options *options, lilac_reason *why) {
-    lilac_plan_permutation before, after;
-    if (!lilac_plan_trip_init(&plan->trip, &before, &after, &plan->bound, from, to,
-                              plan->element_bits, options, plan->arch, why)) {
+static bool add_staging(lilac_plan_conversion *plan, const lilac_layout *from,
+                        const lilac_layout *to, const lilac_plan_options *options,
+                        lilac_reason *why) {
+    lilac_plan_staging_step step;
+    if (!lilac_plan_staging_init(&step, from, to, plan->element_bits, options, plan->arch, why)) {
         return false;
     }
-    add_renaming(plan, &before);
-    (void)new_step(plan, LILAC_PLAN_STEP_TRIP);
-    add_renaming(plan, &after);
+    plan->staging = step.staging;
+    plan->bound = step.bound;
+    add_permutation(plan, &step.before);
+    (void)new_step(plan, LILAC_PLAN_STEP_STAGING);
+    add_permutation(plan, &step.after);
     return true;
 }
 
@@ -251,9 +251,9 @@ static void finish_plan(lilac_plan_conversion *plan, const lilac_plan_pair *pair
     for (uint32_t i = 0; i < plan->step_count; i++) {
         const uint32_t index = plan->step[i].index;
         switch (plan->step[i].kind) {
-        case LILAC_PLAN_STEP_RENAMING:
-            lilac_plan_price_permutation(&plan->price, &plan->renaming[index], plan->element_bits,
-                                         warps);
+        case LILAC_PLAN_STEP_PERMUTATION:
+            lilac_plan_price_permutation(&plan->price, &plan->permutation[index],
+                                         plan->element_bits, warps);
             break;
         case LILAC_PLAN_STEP_SHUFFLE:
             lilac_plan_price_shuffle(&plan->price, &plan->shuffle[index], plan->element_bits,
@@ -262,13 +262,13 @@ static void finish_plan(lilac_plan_conversion *plan, const lilac_plan_pair *pair
                 plan->kind = LILAC_PLAN_SHUFFLES;
             }
             break;
-        case LILAC_PLAN_STEP_TRIP:
-            lilac_plan_price_trip(&plan->price, &plan->trip, plan->element_bits, warps);
-            plan->kind = plan->trip.remote ? LILAC_PLAN_CLUSTER : LILAC_PLAN_SHARED;
+        case LILAC_PLAN_STEP_STAGING:
+            lilac_plan_price_staging(&plan->price, &plan->staging, plan->element_bits, warps);
+            plan->kind = plan->staging.remote ? LILAC_PLAN_CLUSTER : LILAC_PLAN_SHARED;
             break;
         }
     }
-    plan->price.cycles = lilac_plan_price_cycles(&plan->price, plan->trip.barrier, plan->arch);
+    plan->price.cycles = lilac_plan_price_cycles(&plan->price, plan->staging.barrier, plan->arch);
     if (plan->bound.floor_wavefronts == 0) {
         plan->bound.floor_wavefronts = lilac_plan_floor(pair);
     }
@@ -280,7 +280,7 @@ static void finish_plan(lilac_plan_conversion *plan, const lilac_plan_pair *pair
  * the target's registers are sums of the source's. Of copies one is taken, so that words that are
  * alike are made once. */
 static bool plan_in_place(lilac_plan_conversion *plan, const lilac_plan_pair *pair) {
-    const lilac_layout *source = &pair->whole_source, *target = &pair->whole_target;
+    const lilac_layout *source = &pair->full_source, *target = &pair->full_target;
     const uint32_t bits = source->in[REGISTER].bits, target_bits = target->in[REGISTER].bits;
     const uint32_t others = source->in_bits - bits;
     if (memcmp(source->columns + bits, target->columns + target_bits,
@@ -291,19 +291,19 @@ static bool plan_in_place(lilac_plan_conversion *plan, const lilac_plan_pair *pa
     if (bits != target_bits ||
         memcmp(source->columns, target->columns, bits * sizeof source->columns[0]) != 0) {
         const uint32_t kept = pair->source.in[REGISTER].bits;
-        lilac_plan_permutation renaming = {.before_bits = kept, .bits = target_bits};
+        lilac_plan_permutation permutation = {.before_bits = kept, .bits = target_bits};
         lilac_plan_echelon registers;
         registers.pivots = 0;
         for (uint32_t i = 0; i < kept; i++) {
             (void)lilac_plan_insert(&registers, pair->source.columns[i], UINT64_C(1) << i);
         }
         for (uint32_t i = 0; i < target_bits; i++) {
-            if (lilac_plan_reduce(&registers, target->columns[i], &renaming.from[i]) != 0) {
+            if (lilac_plan_reduce(&registers, target->columns[i], &permutation.from[i]) != 0) {
                 return false;
             }
         }
-        add_renaming(plan, &pair->pick);
-        add_renaming(plan, &renaming);
+        add_permutation(plan, &pair->pick);
+        add_permutation(plan, &permutation);
     }
     finish_plan(plan, pair);
     return true;
@@ -318,62 +318,62 @@ static bool is_cheap(const lilac_plan_conversion *plan) {
 static bool plan_shuffles(lilac_plan_conversion *plan, const lilac_plan_pair *pair,
                           lilac_reason *why) {
     start_plan(plan, pair);
-    add_renaming(plan, &pair->pick);
+    add_permutation(plan, &pair->pick);
     if (!add_shuffle(plan, &pair->source, &pair->target, why)) {
         return false;
     }
-    add_renaming(plan, &pair->spread);
+    add_permutation(plan, &pair->spread);
     finish_plan(plan, pair);
     return true;
 }
 
-static bool plan_trip(lilac_plan_conversion *plan, const lilac_plan_pair *pair,
-                      const lilac_plan_options *options, lilac_reason *why) {
+static bool plan_staging(lilac_plan_conversion *plan, const lilac_plan_pair *pair,
+                         const lilac_plan_options *options, lilac_reason *why) {
     start_plan(plan, pair);
-    add_renaming(plan, &pair->pick);
-    if (!add_trip(plan, &pair->source, &pair->target, options, why)) {
+    add_permutation(plan, &pair->pick);
+    if (!add_staging(plan, &pair->source, &pair->target, options, why)) {
         return false;
     }
-    add_renaming(plan, &pair->spread);
+    add_permutation(plan, &pair->spread);
     finish_plan(plan, pair);
     return true;
 }
 
-void lilac_plan_swap_columns(lilac_layout *layout, const lilac_plan_hybrid *mixture) {
+void lilac_plan_swap_columns(lilac_layout *layout, const lilac_plan_hybrid *hybrid) {
     const uint32_t lanes = layout->in[REGISTER].bits;
-    for (uint32_t i = 0; i < mixture->swaps; i++) {
-        const uint64_t column = layout->columns[mixture->reg[i]];
-        layout->columns[mixture->reg[i]] = layout->columns[lanes + mixture->lane[i]];
-        layout->columns[lanes + mixture->lane[i]] = column;
+    for (uint32_t i = 0; i < hybrid->swaps; i++) {
+        const uint64_t column = layout->columns[hybrid->reg[i]];
+        layout->columns[hybrid->reg[i]] = layout->columns[lanes + hybrid->lane[i]];
+        layout->columns[lanes + hybrid->lane[i]] = column;
     }
 }
 
 /* The layout that a renaming makes of one. */
-static void rename_layout(lilac_layout *layout, const lilac_plan_permutation *renaming) {
+static void permute_layout(lilac_layout *layout, const lilac_plan_permutation *permutation) {
     uint64_t columns[LILAC_LAYOUT_MAX_BITS];
     const uint32_t old = layout->in[REGISTER].bits, others = layout->in_bits - old;
-    for (uint32_t i = 0; i < renaming->bits; i++) {
+    for (uint32_t i = 0; i < permutation->bits; i++) {
         columns[i] = 0;
-        for (uint64_t from = renaming->from[i]; from != 0; from &= from - 1) {
+        for (uint64_t from = permutation->from[i]; from != 0; from &= from - 1) {
             columns[i] ^= layout->columns[__builtin_ctzll(from)];
         }
     }
-    memcpy(columns + renaming->bits, layout->columns + old, others * sizeof columns[0]);
-    layout->in[REGISTER].bits = (uint8_t)renaming->bits;
-    layout->in_bits = (uint8_t)(renaming->bits + others);
+    memcpy(columns + permutation->bits, layout->columns + old, others * sizeof columns[0]);
+    layout->in[REGISTER].bits = (uint8_t)permutation->bits;
+    layout->in_bits = (uint8_t)(permutation->bits + others);
     memcpy(layout->columns, columns, layout->in_bits * sizeof columns[0]);
 }
 
 /* A renaming that gives back what was there before one that leaves nothing out. */
-static void invert_renaming(lilac_plan_permutation *result,
-                            const lilac_plan_permutation *renaming) {
+static void invert_permutation(lilac_plan_permutation *result,
+                               const lilac_plan_permutation *permutation) {
     lilac_plan_echelon columns;
     columns.pivots = 0;
-    for (uint32_t i = 0; i < renaming->bits; i++) {
-        (void)lilac_plan_insert(&columns, renaming->from[i], UINT64_C(1) << i);
+    for (uint32_t i = 0; i < permutation->bits; i++) {
+        (void)lilac_plan_insert(&columns, permutation->from[i], UINT64_C(1) << i);
     }
-    result->before_bits = renaming->bits;
-    result->bits = renaming->before_bits;
+    result->before_bits = permutation->bits;
+    result->bits = permutation->before_bits;
     for (uint32_t i = 0; i < result->bits; i++) {
         (void)lilac_plan_reduce(&columns, UINT64_C(1) << i, &result->from[i]);
     }
@@ -381,115 +381,141 @@ static void invert_renaming(lilac_plan_permutation *result,
 
 /* The order that the trip wants its registers in is left to the shuffle, whose selects and byte
  * permutes do part of it on the way. */
-static bool plan_mixture(lilac_plan_conversion *plan, const lilac_plan_pair *pair,
-                         const lilac_plan_options *options, const lilac_plan_hybrid *mixture) {
-    lilac_layout between = mixture->after ? pair->target : pair->source;
-    lilac_plan_permutation before, after, order;
-    lilac_plan_swap_columns(&between, mixture);
+static bool plan_hybrid(lilac_plan_conversion *plan, const lilac_plan_pair *pair,
+                        const lilac_plan_options *options, const lilac_plan_hybrid *hybrid) {
+    lilac_layout between = hybrid->after ? pair->target : pair->source;
+    lilac_plan_staging_step step;
+    lilac_plan_permutation order;
+    lilac_plan_swap_columns(&between, hybrid);
     start_plan(plan, pair);
-    if (!lilac_plan_trip_init(&plan->trip, &before, &after, &plan->bound,
-                              mixture->after ? &pair->source : &between,
-                              mixture->after ? &between : &pair->target, plan->element_bits,
-                              options, plan->arch, NULL)) {
+    if (!lilac_plan_staging_init(&step, hybrid->after ? &pair->source : &between,
+                                 hybrid->after ? &between : &pair->target, plan->element_bits,
+                                 options, plan->arch, NULL)) {
         return false;
     }
-    add_renaming(plan, &pair->pick);
-    if (mixture->after) {
-        invert_renaming(&order, &after);
-        rename_layout(&between, &order);
-        add_renaming(plan, &before);
-        (void)new_step(plan, LILAC_PLAN_STEP_TRIP);
+    plan->staging = step.staging;
+    plan->bound = step.bound;
+    add_permutation(plan, &pair->pick);
+    if (hybrid->after) {
+        invert_permutation(&order, &step.after);
+        permute_layout(&between, &order);
+        add_permutation(plan, &step.before);
+        (void)new_step(plan, LILAC_PLAN_STEP_STAGING);
         if (!add_shuffle(plan, &between, &pair->target, NULL)) {
             return false;
         }
     } else {
-        rename_layout(&between, &before);
+        permute_layout(&between, &step.before);
         if (!add_shuffle(plan, &pair->source, &between, NULL)) {
             return false;
         }
-        (void)new_step(plan, LILAC_PLAN_STEP_TRIP);
-        add_renaming(plan, &after);
+        (void)new_step(plan, LILAC_PLAN_STEP_STAGING);
+        add_permutation(plan, &step.after);
     }
-    add_renaming(plan, &pair->spread);
+    add_permutation(plan, &pair->spread);
     finish_plan(plan, pair);
     return true;
 }
 
 /* Whether row-major memory may be cheaper than a trip: not than one that takes the least. Where a
  * trip's words are not a layout's own registers, or blocks hold copies, it now and then is. */
-static bool may_be_cheaper(const lilac_plan_conversion *trip) {
+static bool row_major_may_be_cheaper(const lilac_plan_conversion *plan) {
     const lilac_plan_price least = {.stores = 1,
-                                    .store_wavefronts = trip->bound.store_wavefronts,
-                                    .load_wavefronts = trip->bound.load_wavefronts,
-                                    .barriers = trip->price.barriers};
-    return lilac_plan_price_cycles(&least, trip->trip.barrier, trip->arch) < trip->price.cycles;
+                                    .store_wavefronts = plan->bound.store_wavefronts,
+                                    .load_wavefronts = plan->bound.load_wavefronts,
+                                    .barriers = plan->price.barriers};
+    return lilac_plan_price_cycles(&least, plan->staging.barrier, plan->arch) < plan->price.cycles;
 }
 
-/* The cheaper of the best so far and another, which may be missing. */
-static lilac_plan_conversion *cheaper(lilac_plan_conversion *best, lilac_plan_conversion *other) {
-    return best == NULL || other->price.cycles < best->price.cycles ? other : best;
+/* The search for the cheapest plan. `plans` holds the best plan found and room for a candidate. */
+typedef struct search {
+    const lilac_plan_pair *pair;
+    lilac_plan_options options;
+    lilac_plan_conversion plans[2], *best;
+} search;
+
+static lilac_plan_conversion *candidate_of(search *s) {
+    return s->best == &s->plans[0] ? &s->plans[1] : &s->plans[0];
 }
 
-static lilac_plan_conversion *spare(lilac_plan_conversion *plans,
-                                    const lilac_plan_conversion *best) {
-    return best == &plans[0] ? &plans[1] : &plans[0];
+/* Makes the candidate the best plan if it is cheaper; returns whether it is. */
+static bool keep_if_cheaper(search *s) {
+    lilac_plan_conversion *candidate = candidate_of(s);
+    const bool cheaper = s->best == NULL || candidate->price.cycles < s->best->price.cycles;
+    s->best = cheaper ? candidate : s->best;
+    return cheaper;
+}
+
+static void try_shuffles(search *s, lilac_reason *why) {
+    const bool in_place = s->best != NULL;
+    if (plan_shuffles(candidate_of(s), s->pair, why)) {
+        if (in_place) {
+            candidate_of(s)->kind = LILAC_PLAN_REGISTERS;
+        }
+        (void)keep_if_cheaper(s);
+    }
+}
+
+/* Returns the least cycles that an exchange without shuffles takes, or 0 if that is not known. */
+static uint64_t try_hybrid(search *s) {
+    lilac_plan_hybrid hybrid;
+    const uint64_t cycles = lilac_plan_find_hybrid(
+        &hybrid, s->pair, &s->options, s->best == NULL ? UINT64_MAX : s->best->price.cycles);
+    if (hybrid.swaps != 0 && plan_hybrid(candidate_of(s), s->pair, &s->options, &hybrid)) {
+        (void)keep_if_cheaper(s);
+    }
+    return cycles;
+}
+
+static void try_staging(search *s, lilac_reason *why) {
+    if (!plan_staging(candidate_of(s), s->pair, &s->options, why) || !keep_if_cheaper(s) ||
+        !row_major_may_be_cheaper(s->best)) {
+        return;
+    }
+    lilac_plan_options row_major = s->options;
+    lilac_plan_conversion *candidate = candidate_of(s);
+    row_major.strategy = LILAC_PLAN_UNSWIZZLED;
+    if (plan_staging(candidate, s->pair, &row_major, NULL)) {
+        const lilac_plan_bound *swizzled = &s->best->bound;
+        candidate->bound.by_price = !candidate->bound.met && (swizzled->met || swizzled->by_price);
+        (void)keep_if_cheaper(s);
+    }
 }
 
 bool lilac_plan_conversion_init(lilac_plan_conversion *result, const lilac_layout *source,
                                 const lilac_layout *target, uint32_t element_bits,
                                 const lilac_plan_options *options, const lilac_arch *arch,
                                 lilac_reason *why) {
-    const lilac_plan_options wanted = options != NULL ? *options : (lilac_plan_options){0};
-    const bool any = wanted.way == LILAC_PLAN_ANY;
     lilac_plan_pair pair;
-    lilac_plan_conversion plans[2], *best = NULL;
+    search s;
+    uint64_t staging_cycles = 0;
+    s.pair = &pair;
+    s.options = options != NULL ? *options : (lilac_plan_options){0};
+    s.best = NULL;
     if (!lilac_plan_pair_init(&pair, source, target, element_bits, arch, why)) {
         return false;
     }
-    if (any || wanted.way == LILAC_PLAN_BY_SHUFFLES) {
-        if (plan_in_place(&plans[0], &pair)) {
-            best = &plans[0];
-            if (is_cheap(best)) {
-                *result = *best;
-                return true;
-            }
+    const bool any = s.options.strategy == LILAC_PLAN_ANY;
+    if (any || s.options.strategy == LILAC_PLAN_BY_SHUFFLES) {
+        if (plan_in_place(&s.plans[0], &pair)) {
+            s.best = &s.plans[0];
         }
-        lilac_plan_conversion *shuffles = spare(plans, best);
-        if (plan_shuffles(shuffles, &pair, why)) {
-            if (best != NULL) {
-                shuffles->kind = LILAC_PLAN_REGISTERS;
-            }
-            best = cheaper(best, shuffles);
+        if (s.best == NULL || !is_cheap(s.best)) {
+            try_shuffles(&s, why);
+        } else {
+            *result = *s.best;
+            return true;
         }
     }
-    uint64_t trip_cycles = 0; /* at least */
     if (any) {
-        lilac_plan_hybrid mixture;
-        trip_cycles = lilac_plan_find_hybrid(&mixture, &pair, &wanted,
-                                             best == NULL ? UINT64_MAX : best->price.cycles);
-        lilac_plan_conversion *mixed = spare(plans, best);
-        if (mixture.swaps != 0 && plan_mixture(mixed, &pair, &wanted, &mixture)) {
-            best = cheaper(best, mixed);
-        }
+        staging_cycles = try_hybrid(&s);
     }
-    if (wanted.way != LILAC_PLAN_BY_SHUFFLES &&
-        (best == NULL || trip_cycles == 0 || trip_cycles < best->price.cycles)) {
-        lilac_plan_conversion *trip = spare(plans, best);
-        if (plan_trip(trip, &pair, &wanted, why)) {
-            best = cheaper(best, trip);
-            lilac_plan_options plain = wanted;
-            plain.way = LILAC_PLAN_UNSWIZZLED;
-            if (best == trip && may_be_cheaper(trip) &&
-                plan_trip(spare(plans, best), &pair, &plain, NULL)) {
-                lilac_plan_bound *bound = &spare(plans, best)->bound;
-                bound->by_price = !bound->met && (trip->bound.met || trip->bound.by_price);
-                best = cheaper(best, spare(plans, best));
-            }
-        }
+    if (s.options.strategy != LILAC_PLAN_BY_SHUFFLES &&
+        (s.best == NULL || staging_cycles == 0 || staging_cycles < s.best->price.cycles)) {
+        try_staging(&s, why);
     }
-    if (best == NULL) {
-        return false;
+    if (s.best != NULL) {
+        *result = *s.best;
     }
-    *result = *best;
-    return true;
+    return s.best != NULL;
 }

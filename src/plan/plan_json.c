@@ -81,31 +81,31 @@ static void put_access(lilac_text *out, const char *key, const lilac_plan_access
     lilac_text_char(out, '}');
 }
 
-static void put_trip(lilac_text *out, const lilac_plan_trip *trip) {
+static void put_staging(lilac_text *out, const lilac_plan_staging *staging) {
     lilac_text_puts(out, "{\"step\": \"trip\", \"memory\": ");
-    lilac_layout_json(out, &trip->memory);
-    put_access(out, "store", &trip->store);
-    put_access(out, "load", &trip->load);
-    put_number(out, "rounds", UINT64_C(1) << trip->round_bits, false);
-    lilac_text_printf(out, ", \"barrier\": \"%s\"", lilac_plan_barrier_name(trip->barrier));
-    put_number(out, "barrier_warps", trip->barrier_warps, false);
-    put_number(out, "store_copies", trip->store_copies, false);
-    put_number(out, "store_copy_lanes", trip->store_copy_lanes, false);
-    put_number(out, "bytes", trip->bytes, false);
-    put_number(out, "family_bits", trip->family_bits, false);
+    lilac_layout_json(out, &staging->memory);
+    put_access(out, "store", &staging->store);
+    put_access(out, "load", &staging->load);
+    put_number(out, "rounds", UINT64_C(1) << staging->round_bits, false);
+    lilac_text_printf(out, ", \"barrier\": \"%s\"", lilac_plan_barrier_name(staging->barrier));
+    put_number(out, "barrier_warps", staging->barrier_warps, false);
+    put_number(out, "store_copies", staging->store_copies, false);
+    put_number(out, "store_copy_lanes", staging->store_copy_lanes, false);
+    put_number(out, "bytes", staging->bytes, false);
+    put_number(out, "family_bits", staging->family_bits, false);
     lilac_text_char(out, '}');
 }
 
 static void put_step(lilac_text *out, const lilac_plan_conversion *plan, uint32_t step) {
     const uint32_t index = plan->step[step].index;
-    const lilac_plan_permutation *renaming;
+    const lilac_plan_permutation *permutation;
     const lilac_plan_shuffle *shuffle;
     switch (plan->step[step].kind) {
-    case LILAC_PLAN_STEP_RENAMING:
-        renaming = &plan->renaming[index];
+    case LILAC_PLAN_STEP_PERMUTATION:
+        permutation = &plan->permutation[index];
         lilac_text_puts(out, "{\"step\": \"renaming\"");
-        put_number(out, "registers_before", UINT64_C(1) << renaming->before_bits, false);
-        put_list(out, "from", renaming->from, renaming->bits);
+        put_number(out, "registers_before", UINT64_C(1) << permutation->before_bits, false);
+        put_list(out, "from", permutation->from, permutation->bits);
         lilac_text_char(out, '}');
         break;
     case LILAC_PLAN_STEP_SHUFFLE:
@@ -119,13 +119,13 @@ static void put_step(lilac_text *out, const lilac_plan_conversion *plan, uint32_
         put_list(out, "after", shuffle->after, shuffle->lane_bits + shuffle->warp_bits);
         lilac_text_char(out, '}');
         break;
-    case LILAC_PLAN_STEP_TRIP:
-        put_trip(out, &plan->trip);
+    case LILAC_PLAN_STEP_STAGING:
+        put_staging(out, &plan->staging);
         break;
     }
 }
 
-static bool has_trip(const lilac_plan_conversion *plan) {
+static bool has_staging(const lilac_plan_conversion *plan) {
     return plan->kind == LILAC_PLAN_SHARED || plan->kind == LILAC_PLAN_CLUSTER;
 }
 
@@ -152,7 +152,7 @@ void lilac_plan_conversion_json(lilac_text *out, const lilac_plan_conversion *pl
     put_number(out, "floor", bound->floor_wavefronts, false);
     lilac_text_printf(out, ", \"met\": %s, \"by_price\": %s}", bound->met ? "true" : "false",
                       bound->by_price ? "true" : "false");
-    put_number(out, "shared_bytes", has_trip(plan) ? plan->trip.bytes : 0, false);
+    put_number(out, "shared_bytes", has_staging(plan) ? plan->staging.bytes : 0, false);
     put_key(out, "bytes", false);
     put_number(out, "store", price->store_bytes, true);
     put_number(out, "load", price->load_bytes, false);

@@ -47,7 +47,7 @@ uint64_t lilac_plan_price_cycles(const lilac_plan_price *price, lilac_plan_barri
     uint64_t cycles = larger(larger(memory, integer), issue) + hidden * costs->overlap / 16;
     cycles += price->barriers * barrier_cost(barrier, costs);
     if (price->stores + price->loads != 0) {
-        cycles += costs->trip_latency;
+        cycles += costs->staging_latency;
     }
     if (price->shuffles != 0) {
         cycles += costs->shuffle_latency;

@@ -4,7 +4,7 @@
  * Row-major bits of other blocks' parts are left out. Round bits are the highest that are one
  * register direction on both sides and that no thread moves.
  */
-#include "trip.h"
+#include "staging.h"
 
 #include <string.h>
 
@@ -15,16 +15,16 @@ typedef struct side_offsets {
     uint32_t register_bits;
 } side_offsets;
 
-static void find_offsets(side_offsets *offsets, const trip_side *side, const tagged_space *inverse,
-                         uint32_t whole) {
+static void find_offsets(side_offsets *offsets, const staging_side *side,
+                         const tagged_space *inverse, uint32_t space_mask) {
     memset(offsets, 0, sizeof *offsets);
     offsets->register_bits = side->register_bits;
     for (uint32_t i = 0; i < side->register_bits; i++) {
-        const uint32_t offset = (uint32_t)tagged_rest(inverse, tag(side->reg[i] & whole, 0));
-        (void)space_add(&offsets->registers, offset | (side->reg[i] >> FRAME_BLOCK) << 28);
+        const uint32_t offset = (uint32_t)tagged_rest(inverse, tag(side->reg[i] & space_mask, 0));
+        (void)space_add(&offsets->registers, offset | (side->reg[i] >> BASIS_BLOCK) << 28);
     }
     for (uint32_t i = 0; i < side->thread_bits; i++) {
-        offsets->threads |= (uint32_t)tagged_rest(inverse, tag(side->thread[i] & whole, 0));
+        offsets->threads |= (uint32_t)tagged_rest(inverse, tag(side->thread[i] & space_mask, 0));
     }
 }
 
@@ -34,20 +34,20 @@ static bool is_register(const side_offsets *offsets, uint32_t bit) {
 }
 
 /* The tensor's unit vectors, last output fastest, in the frame; `count` of them are independent. */
-static uint32_t row_major(uint32_t *vectors, const trip_work *work, const lilac_layout *source) {
-    tagged_space frame = {{0}};
+static uint32_t row_major(uint32_t *vectors, const staging_work *work, const lilac_layout *source) {
+    tagged_space pair = {{0}};
     space known = {{0}};
     uint32_t count = 0, end = source->out_bits;
-    for (uint32_t bit = 0; bit < FRAME_BITS; bit++) {
-        if (((work->pair.whole | work->blocks) >> bit & 1) != 0) {
-            (void)tagged_add(&frame, tag(work->origin[bit], UINT32_C(1) << bit));
+    for (uint32_t bit = 0; bit < BASIS_BITS; bit++) {
+        if (((work->pair.space_mask | work->blocks) >> bit & 1) != 0) {
+            (void)tagged_add(&pair, tag(work->origin[bit], UINT32_C(1) << bit));
         }
     }
     for (uint32_t out = source->out_count; out-- > 0;) {
         const uint32_t start = end - source->out[out].bits;
         for (uint32_t bit = start; bit < end; bit++) {
-            const uint64_t rest = tagged_rest(&frame, tag(UINT32_C(1) << bit, 0));
-            const uint32_t vector = (uint32_t)rest & work->pair.whole;
+            const uint64_t rest = tagged_rest(&pair, tag(UINT32_C(1) << bit, 0));
+            const uint32_t vector = (uint32_t)rest & work->pair.space_mask;
             if (space_add(&known, vector)) {
                 vectors[count++] = vector;
             }
@@ -57,35 +57,37 @@ static uint32_t row_major(uint32_t *vectors, const trip_work *work, const lilac_
     return count;
 }
 
-bool lilac_plan_row_major(trip_choice *choice, const trip_work *work, const lilac_layout *source,
-                          lilac_reason *why) {
-    const trip_scale *scale = &work->scale;
-    uint32_t vectors[FRAME_BITS], rounds = 0;
+bool lilac_plan_row_major(staging_choice *choice, const staging_work *work,
+                          const lilac_layout *source, lilac_reason *why) {
+    const staging_scale *scale = &work->scale;
+    uint32_t vectors[BASIS_BITS], rounds = 0;
     tagged_space inverse = {{0}};
     side_offsets side[2];
     const uint32_t count = row_major(vectors, work, source);
     for (uint32_t i = 0; i < count; i++) {
         (void)tagged_add(&inverse, tag(vectors[i], UINT32_C(1) << i));
     }
-    memset(&choice->way, 0, sizeof choice->way);
+    memset(&choice->strategy, 0, sizeof choice->strategy);
     memset(&choice->basis, 0, sizeof choice->basis);
     for (uint32_t which = 0; which < 2; which++) {
-        find_offsets(&side[which], &work->pair.side[which], &inverse, work->pair.whole);
+        find_offsets(&side[which], &work->pair.side[which], &inverse, work->pair.space_mask);
     }
-    uint32_t left = work->pair.round_bits;
-    for (uint32_t bit = count; bit-- > 0 && left > 0;) {
+    uint32_t remaining = work->pair.round_bits;
+    for (uint32_t bit = count; bit-- > 0 && remaining > 0;) {
         if (is_register(&side[STORE], bit) && is_register(&side[LOAD], bit)) {
             rounds |= UINT32_C(1) << bit;
-            left--;
+            remaining--;
         }
     }
-    if (left != 0) {
-        return lilac_plan_trip_refuse(
-            why, "row-major memory has no 2^%u rounds of registers that both layouts share",
-            work->pair.round_bits);
+    if (remaining != 0) {
+        return lilac_layout_refuse(why,
+                                   "row-major memory does not divide into 2^%u rounds: the layouts "
+                                   "have too few register bits "
+                                   "in common",
+                                   work->pair.round_bits);
     }
     for (uint32_t which = 0; which < 2; which++) {
-        uint32_t *low = &choice->way.low[which];
+        uint32_t *low = &choice->strategy.low[which];
         while ((UINT64_C(2) << *low) * scale->element_bytes <= scale->arch->vector_bytes &&
                *low < count && (rounds >> *low & 1) == 0 && is_register(&side[which], *low)) {
             ++*low;
@@ -98,7 +100,7 @@ bool lilac_plan_row_major(trip_choice *choice, const trip_work *work, const lila
             }
         }
     }
-    choice->frame = work->pair;
-    choice->turned = false;
+    choice->pair = work->pair;
+    choice->in_target_basis = false;
     return true;
 }

@@ -7,9 +7,9 @@
  * drawings, in sixteenths. */
 #include <lilac/plan.h>
 
-enum { MOST_LANE_BITS = 6, MOST_DEPTH = 5 };
+enum { MAX_LANE_BITS = 6, MAX_DEPTH = 5 };
 
-static const uint8_t mean[MOST_LANE_BITS + 1][MOST_DEPTH + 1] = {
+static const uint8_t mean[MAX_LANE_BITS + 1][MAX_DEPTH + 1] = {
     {16, 16, 16, 16, 16, 16}, /* a bank for each lane */
     {16, 32, 32, 32, 32, 32}, /* 16 pairs of lanes: some pair meets */
     {16, 32, 40, 44, 46, 46}, {16, 32, 42, 48, 50, 51}, {16, 32, 44, 50, 52, 54},
@@ -22,8 +22,8 @@ static uint32_t least(uint32_t a, uint32_t b) {
 uint32_t lilac_plan_scattered_wavefronts(uint32_t lane_bits, uint32_t bank_bits,
                                          uint32_t word_bits) {
     uint32_t depth = word_bits > bank_bits ? word_bits - bank_bits : 0;
-    uint32_t bits = least(least(lane_bits, bank_bits), MOST_LANE_BITS);
-    uint32_t crowd = mean[bits][least(depth, MOST_DEPTH)];
+    uint32_t bits = least(least(lane_bits, bank_bits), MAX_LANE_BITS);
+    uint32_t crowd = mean[bits][least(depth, MAX_DEPTH)];
     /* Fewer banks than lanes: so many draw from each at once, and none more than there is. */
     uint32_t more = lane_bits > bank_bits ? lane_bits - bank_bits : 0;
     return least(crowd << least(more, depth), 16U << least(depth, 16));

@@ -120,11 +120,11 @@ static bool check_sides(const side *a, const side *b, const lilac_layout *source
         a->bits[WARP] != b->bits[WARP] || a->bits[BLOCK] != b->bits[BLOCK]) {
         return lilac_layout_refuse(why, "the layouts differ in elements, lanes, warps or blocks");
     }
-    if (a->bits[REGISTER] > MOST_REGISTERS || b->bits[REGISTER] > MOST_REGISTERS ||
-        a->bits[LANE] > MOST_LANES || a->bits[WARP] > LILAC_PLAN_MAX_WARP_BITS) {
+    if (a->bits[REGISTER] > MAX_REGISTERS || b->bits[REGISTER] > MAX_REGISTERS ||
+        a->bits[LANE] > MAX_LANES || a->bits[WARP] > LILAC_PLAN_MAX_WARP_BITS) {
         return lilac_layout_refuse(why,
                                    "more than 2^%d registers of a thread, 2^%d lanes or 2^%d warps",
-                                   MOST_REGISTERS, MOST_LANES, LILAC_PLAN_MAX_WARP_BITS);
+                                   MAX_REGISTERS, MAX_LANES, LILAC_PLAN_MAX_WARP_BITS);
     }
     for (uint32_t i = 0; i < a->bits[BLOCK]; i++) {
         if (a->column[BLOCK][i] != b->column[BLOCK][i]) {
@@ -139,12 +139,12 @@ static bool check_sides(const side *a, const side *b, const lilac_layout *source
 /* The lanes of ker Dlt that need different registers: x, and the functional that is 1 on x and 0 on
  * the others, on the rest of the kernel and on a complement of it. */
 typedef struct needs {
-    uint32_t count, x[MOST_LANES], only[MOST_LANES];
+    uint32_t count, x[MAX_LANES], only[MAX_LANES];
 } needs;
 
 static void find_needs(needs *result, echelon *reached, const origins *d) {
     echelon registers;
-    uint32_t kernel_only[MOST_LANES], x[MOST_LANES], kernel = 0;
+    uint32_t kernel_only[MAX_LANES], x[MAX_LANES], kernel = 0;
     reached->pivots = registers.pivots = 0;
     result->count = 0;
     for (uint32_t i = 0; i < d->lane_bits; i++) {
@@ -225,7 +225,7 @@ static bool serve_by_lane(const origins *d, const needs *n, uint32_t k, bool exa
 static bool find_receivers(factors *f, origins *d, lilac_reason *why) {
     needs n;
     echelon reached, registers, distances;
-    bool served[MOST_LANES] = {false};
+    bool served[MAX_LANES] = {false};
     memset(f->receive, 0, sizeof f->receive);
     f->extra_count = 0;
     find_needs(&n, &reached, d);
@@ -247,9 +247,9 @@ static bool find_receivers(factors *f, origins *d, lilac_reason *why) {
         if (served[k] || serve_by_lane(d, &n, k, false, &distances, &reached, f)) {
             continue;
         }
-        if (d->to_bits + f->extra_count == MOST_REGISTERS) {
+        if (d->to_bits + f->extra_count == MAX_REGISTERS) {
             return lilac_layout_refuse(why, "more than 2^%d registers between shuffles",
-                                       MOST_REGISTERS);
+                                       MAX_REGISTERS);
         }
         f->extra[f->extra_count] = lilac_plan_reg_of(lilac_plan_sum(d->thread, n.x[k]));
         add_where(f->receive, n.only[k], UINT32_C(1) << (d->to_bits + f->extra_count++));
@@ -279,7 +279,7 @@ static uint32_t register_that_stays(const origins *d, uint32_t place) {
 
 void lilac_plan_find_senders(factors *f, const origins *d, uint32_t postponed) {
     echelon span;
-    uint32_t value[MOST_THREADS];
+    uint32_t value[MAX_THREADS];
     bool own = true;
     for (uint32_t i = 0; i < d->to_bits; i++) {
         f->distance[i] = lilac_plan_lane_of(d->reg[i]);
@@ -327,16 +327,7 @@ void lilac_plan_find_senders(factors *f, const origins *d, uint32_t postponed) {
     }
 }
 
-static void identity_renaming(lilac_plan_permutation *renaming, uint32_t bits) {
-    memset(renaming, 0, sizeof *renaming);
-    renaming->before_bits = renaming->bits = bits;
-    for (uint32_t i = 0; i < bits; i++) {
-        renaming->from[i] = UINT64_C(1) << i;
-    }
-}
-
-bool lilac_plan_shuffle_init(lilac_plan_shuffle *result, lilac_plan_permutation *before,
-                             lilac_plan_permutation *after, const lilac_layout *source,
+bool lilac_plan_shuffle_init(lilac_plan_shuffle *result, const lilac_layout *source,
                              const lilac_layout *target, uint32_t element_bits,
                              const lilac_arch *arch, lilac_reason *why) {
     side a, b;
@@ -353,15 +344,13 @@ bool lilac_plan_shuffle_init(lilac_plan_shuffle *result, lilac_plan_permutation 
     result->after_bits = d.to_bits;
     result->lane_bits = d.lane_bits;
     result->warp_bits = a.bits[WARP];
-    identity_renaming(before, d.from_bits);
-    identity_renaming(after, d.to_bits);
     if (lilac_plan_packed(element_bits) == 0) {
         lilac_plan_find_senders(&f, &d, 0);
-        lilac_plan_put_as_they_are(result, &f, &d);
+        lilac_plan_put_unpacked(result, &f, &d);
         return true;
     }
-    return lilac_plan_put_cheapest(result, &f, &d, element_bits, arch) ||
-           lilac_layout_refuse(why, "more than 2^%d registers between shuffles", MOST_REGISTERS);
+    return lilac_plan_put_packed(result, &f, &d, element_bits, arch) ||
+           lilac_layout_refuse(why, "more than 2^%d registers between shuffles", MAX_REGISTERS);
 }
 
 uint32_t lilac_plan_split_exchange(lilac_layout *between, const lilac_layout *source,

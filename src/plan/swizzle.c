@@ -21,31 +21,31 @@
  * Lemma 9.5: with E and F completing the intersection I of both sides' U ∩ Z and C completing their
  * sum, K = C + {e_i ⊕ f_i} meets neither, and no subspace of Z that meets neither is larger.
  */
-#include "trip.h"
+#include "staging.h"
 
 #include <assert.h>
 #include <string.h>
 
-enum { REGISTER_DIRECTION = 0xff, FIRST_ROUND = MOST_LOW };
+enum { REGISTER_DIRECTION = 0xff, FIRST_ROUND = MAX_LOW };
 
 typedef struct builder {
-    const trip_pair *pair;
-    const trip_way *way;
-    const trip_scale *scale;
-    const trip_side *owner, *other;
+    const staging_pair *pair;
+    const staging_strategy *strategy;
+    const staging_scale *scale;
+    const staging_side *owner, *other;
     lilac_plan_instruction own, others;
     uint32_t low, other_low;
     uint32_t direction[FIRST_ROUND + LILAC_PLAN_MAX_REGISTER_BITS]; /* P, from FIRST_ROUND on
                                                                           the rounds */
-    uint8_t lane_bit[MOST_LOW]; /* the frame's bit of the lane that a direction is, or
+    uint8_t lane_bit[MAX_LOW]; /* the frame's bit of the lane that a direction is, or
                                    REGISTER_DIRECTION */
-    bool natural;               /* the owner's own directions are its lowest registers */
-    tagged_space registers;     /* modulo the owner's threads: P, rounds (their tags) and Z */
+    bool natural;              /* the owner's own directions are its lowest registers */
+    tagged_space registers;    /* modulo the owner's threads: P, rounds (their tags) and Z */
 } builder;
 
 /* Coordinates along P and the rounds, by the bits of `direction`. */
 static uint32_t along(const builder *b, uint32_t vector) {
-    uint32_t mask = (uint32_t)tagged_rest(&b->registers, tag(vector & FRAME_REGISTERS, 0));
+    uint32_t mask = (uint32_t)tagged_rest(&b->registers, tag(vector & BASIS_REGISTERS, 0));
     for (uint32_t i = 0; i < b->low; i++) {
         if (b->lane_bit[i] != REGISTER_DIRECTION) {
             mask |= (vector >> b->lane_bit[i] & 1) << i;
@@ -69,7 +69,7 @@ static uint32_t in_rest(const builder *b, uint32_t vector) {
 /* ---- the low directions ------------------------------------------------------------------ */
 
 /* The lane that direction i of a side's instruction is, or -1: a register. */
-static int lane_of(lilac_plan_instruction instruction, const trip_scale *scale, uint32_t i) {
+static int lane_of(lilac_plan_instruction instruction, const staging_scale *scale, uint32_t i) {
     if (instruction == LILAC_PLAN_VECTOR || i < row_registers(instruction, scale)) {
         return -1;
     }
@@ -112,8 +112,8 @@ static bool take(builder *b, choice *c, uint32_t i, uint32_t vector) {
 }
 
 static bool take_register(builder *b, choice *c, uint32_t i) {
-    for (uint32_t left = b->pair->registers; left != 0; left &= left - 1) {
-        if (take(b, c, i, left & -left)) {
+    for (uint32_t remaining = b->pair->registers; remaining != 0; remaining &= remaining - 1) {
+        if (take(b, c, i, remaining & -remaining)) {
             return true;
         }
     }
@@ -123,14 +123,14 @@ static bool take_register(builder *b, choice *c, uint32_t i) {
 /* Directions beyond a word that only the owner uses: its lowest registers if that will do; else the
  * other side's lanes, but those that are a word's own registers last; then its other threads. */
 static bool choose_high(builder *b, choice *c, uint32_t i) {
-    const uint32_t lanes =
-        1U << lilac_plan_trip_lanes(b->scale, b->other, 1 - b->pair->owner, b->other_low);
+    const uint32_t lanes = 1U << lilac_plan_transaction_lane_bits(b->scale, b->other,
+                                                                  1 - b->pair->owner, b->other_low);
     const uint32_t lane_bits = bits_of(lanes);
     for (uint32_t pass = b->natural ? 3 : 0; pass < 3; pass++) {
         const uint32_t count = pass < 2 ? lane_bits : b->other->thread_bits;
         for (uint32_t j = 0; j < count; j++) {
             const uint32_t vector =
-                (pass < 2 ? b->other->within[j] : b->other->thread[j]) & FRAME_REGISTERS;
+                (pass < 2 ? b->other->within[j] : b->other->thread[j]) & BASIS_REGISTERS;
             if ((pass > 0 || vector >> b->scale->word_bits != 0) && take(b, c, i, vector)) {
                 return true;
             }
@@ -146,7 +146,7 @@ static bool choose_in_word(builder *b, choice *c, uint32_t i) {
         return true;
     }
     for (uint32_t j = 0; j < b->other->thread_bits; j++) {
-        if (take(b, c, i, b->other->thread[j] & FRAME_REGISTERS)) {
+        if (take(b, c, i, b->other->thread[j] & BASIS_REGISTERS)) {
             return true;
         }
     }
@@ -156,13 +156,13 @@ static bool choose_in_word(builder *b, choice *c, uint32_t i) {
 static void begin_choice(const builder *b, choice *c, uint32_t shared) {
     memset(c, 0, sizeof *c);
     for (; shared != 0; shared &= shared - 1) {
-        const uint32_t vector = b->direction[bits_of(shared)] & FRAME_REGISTERS;
+        const uint32_t vector = b->direction[bits_of(shared)] & BASIS_REGISTERS;
         (void)tagged_add(&c->shared, tag(vector, 1U << bits_of(shared)));
         (void)space_add(&c->chosen, vector);
     }
     for (uint32_t j = 0; j < b->other->thread_bits; j++) {
         if (!is_low_lane(b, j)) {
-            (void)tagged_add(&c->shared, tag(b->other->thread[j] & FRAME_REGISTERS, 0));
+            (void)tagged_add(&c->shared, tag(b->other->thread[j] & BASIS_REGISTERS, 0));
         }
     }
 }
@@ -190,10 +190,10 @@ static bool choose_own(builder *b, uint32_t shared) {
     /* Directions beyond the word leave a word's own registers alone, so that words stay as they
      * are: their span is what matters. */
     uint32_t natural = 0;
-    for (uint32_t i = b->other_low; i < least_of(b->low, b->scale->word_bits); i++) {
+    for (uint32_t i = b->other_low; i < min_of(b->low, b->scale->word_bits); i++) {
         natural |= b->direction[i] == 1U << i ? 1U << i : 0;
     }
-    for (uint32_t i = most_of(b->other_low, b->scale->word_bits); i < b->low; i++) {
+    for (uint32_t i = max_of(b->other_low, b->scale->word_bits); i < b->low; i++) {
         if (b->lane_bit[i] == REGISTER_DIRECTION) {
             b->direction[i] &= ~natural;
         }
@@ -203,7 +203,7 @@ static bool choose_own(builder *b, uint32_t shared) {
 
 /* Puts Z/threads together around P: a vector that the functionals in `mask` must vanish on. */
 static bool vanish_on(builder *b, uint32_t vector, uint32_t mask) {
-    const uint64_t rest = tagged_rest(&b->registers, tag(vector & FRAME_REGISTERS, 0));
+    const uint64_t rest = tagged_rest(&b->registers, tag(vector & BASIS_REGISTERS, 0));
     if (rest >> 32 == 0) {
         return ((uint32_t)rest & mask) == 0;
     }
@@ -217,11 +217,11 @@ static void keep_registers(builder *b, uint32_t shared) {
     begin_choice(b, &c, shared);
     for (uint32_t i = b->other_low; i < b->low; i++) {
         if (b->lane_bit[i] == REGISTER_DIRECTION) {
-            (void)tagged_add(&c.shared, tag(b->direction[i] & FRAME_REGISTERS, 0));
+            (void)tagged_add(&c.shared, tag(b->direction[i] & BASIS_REGISTERS, 0));
         }
     }
-    for (uint32_t left = b->pair->registers; left != 0; left &= left - 1) {
-        const uint32_t unit = left & -left;
+    for (uint32_t remaining = b->pair->registers; remaining != 0; remaining &= remaining - 1) {
+        const uint32_t unit = remaining & -remaining;
         const uint64_t rest = tagged_rest(&c.shared, tag(unit, 0));
         if ((rest >> 32 != 0 || (uint32_t)rest == 0) && vanish_on(b, unit, 0)) {
             (void)tagged_add(&c.shared, rest);
@@ -230,14 +230,14 @@ static void keep_registers(builder *b, uint32_t shared) {
 }
 
 static bool place_low(builder *b) {
-    const trip_pair *pair = b->pair;
+    const staging_pair *pair = b->pair;
     uint32_t commons = 0, shared = 0, other_lanes = 0, tags = 0;
     for (uint32_t i = 0; i < b->low; i++) {
         const int own_lane = lane_of(b->own, b->scale, i);
         const int other_lane = i < b->other_low ? lane_of(b->others, b->scale, i) : -1;
         b->lane_bit[i] = REGISTER_DIRECTION;
         if (own_lane >= 0) {
-            b->lane_bit[i] = (uint8_t)(FRAME_LANE + own_lane);
+            b->lane_bit[i] = (uint8_t)(BASIS_LANE + own_lane);
             b->direction[i] = UINT32_C(1) << b->lane_bit[i];
         } else if (other_lane >= 0) {
             b->direction[i] = b->other->thread[other_lane];
@@ -262,9 +262,9 @@ static bool place_low(builder *b) {
         tags |= b->lane_bit[i] == REGISTER_DIRECTION ? 1U << i : 0;
     }
     tags |= shared;
-    for (uint32_t left = tags; left != 0; left &= left - 1) {
-        const uint32_t vector = b->direction[bits_of(left)] & FRAME_REGISTERS;
-        if (!tagged_add(&b->registers, tag(vector, left & -left))) {
+    for (uint32_t remaining = tags; remaining != 0; remaining &= remaining - 1) {
+        const uint32_t vector = b->direction[bits_of(remaining)] & BASIS_REGISTERS;
+        if (!tagged_add(&b->registers, tag(vector, remaining & -remaining))) {
             return false;
         }
     }
@@ -281,8 +281,9 @@ static bool place_low(builder *b) {
             return false;
         }
     }
-    for (uint32_t left = pair->whole & FRAME_REGISTERS; left != 0; left &= left - 1) {
-        (void)vanish_on(b, left & -left, 0);
+    for (uint32_t remaining = pair->space_mask & BASIS_REGISTERS; remaining != 0;
+         remaining &= remaining - 1) {
+        (void)vanish_on(b, remaining & -remaining, 0);
     }
     return true;
 }
@@ -291,11 +292,11 @@ static bool place_low(builder *b) {
 
 typedef struct vectors {
     uint32_t count;
-    uint32_t vector[FRAME_BITS + 2];
+    uint32_t vector[BASIS_BITS + 2];
 } vectors;
 
 /* The register direction that numbers the halves of a word, for a transposed matrix. */
-static uint32_t half_of(const builder *b, const trip_side *side) {
+static uint32_t half_of(const builder *b, const staging_side *side) {
     const uint32_t natural = b->scale->word_bits - 1;
     for (uint32_t i = 0; i <= side->register_bits; i++) {
         const uint32_t bit = i == 0 ? natural : i - 1;
@@ -309,7 +310,7 @@ static uint32_t half_of(const builder *b, const trip_side *side) {
     return 0;
 }
 
-static void reach_matrix(const builder *b, vectors *reached, const trip_side *side,
+static void reach_matrix(const builder *b, vectors *reached, const staging_side *side,
                          lilac_plan_instruction instruction, uint32_t half) {
     const uint32_t first = row_lane(instruction);
     const uint32_t rows = instruction == LILAC_PLAN_MATRIX ? 2 : 3;
@@ -325,11 +326,11 @@ static void reach_matrix(const builder *b, vectors *reached, const trip_side *si
 
 /* The lanes of the other side within Z, up to directions of P that it reaches anyway. */
 static void reach_lanes(const builder *b, vectors *reached) {
-    const uint32_t anyway = most_of(b->other_low, least_of(b->scale->word_bits, b->low));
+    const uint32_t anyway = max_of(b->other_low, min_of(b->scale->word_bits, b->low));
     const uint32_t lanes =
-        lilac_plan_trip_lanes(b->scale, b->other, 1 - b->pair->owner, b->other_low);
+        lilac_plan_transaction_lane_bits(b->scale, b->other, 1 - b->pair->owner, b->other_low);
     const uint32_t beyond = (1U << b->low) - (1U << anyway);
-    uint32_t kept_mask[MOST_LOW] = {0}, kept[MOST_LOW] = {0};
+    uint32_t kept_mask[MAX_LOW] = {0}, kept[MAX_LOW] = {0};
     for (uint32_t j = 0; j < lanes; j++) {
         uint32_t vector = b->other->within[j];
         uint32_t mask = along(b, vector);
@@ -378,8 +379,8 @@ static void split_spaces(split *s, const builder *b, const vectors *u, const vec
             s->e.vector[s->e.count++] = u->vector[j];
         }
     }
-    for (uint32_t left = b->pair->whole; left != 0; left &= left - 1) {
-        const uint32_t vector = in_rest(b, left & -left);
+    for (uint32_t remaining = b->pair->space_mask; remaining != 0; remaining &= remaining - 1) {
+        const uint32_t vector = in_rest(b, remaining & -remaining);
         if (tagged_add(&sum, tag(vector, 0))) {
             s->c.vector[s->c.count++] = vector;
         }
@@ -406,28 +407,28 @@ static int exponent_of(double positive) {
  * three. Numbers are in parts of 2^n each. */
 static uint32_t count_family(uint32_t n, uint32_t k, uint32_t a, uint32_t b, uint32_t i) {
     const uint32_t sum = a + b - i;
-    double ways[FRAME_BITS + 1] = {1.0}, bases = 1.0, all = 0.0;
+    double strategies[BASIS_BITS + 1] = {1.0}, bases = 1.0, all = 0.0;
     if (k == 0) {
         return 0;
     }
     for (uint32_t j = 0; j < k; j++) {
-        for (uint32_t e = least_of(j, n - sum) + 1; e-- > 0;) {
+        for (uint32_t e = min_of(j, n - sum) + 1; e-- > 0;) {
             const double inside = power_of_two((int)(sum + e) - (int)n);
             const double met = power_of_two((int)(a + j) - (int)n) +
                                power_of_two((int)(b + j) - (int)n) -
                                power_of_two((int)(a + b + 2 * j) - (int)(sum + e) - (int)n);
-            ways[e + 1] += ways[e] * (1.0 - inside);
-            ways[e] *= inside > met ? inside - met : 0.0;
+            strategies[e + 1] += strategies[e] * (1.0 - inside);
+            strategies[e] *= inside > met ? inside - met : 0.0;
         }
         bases *= 1.0 - power_of_two((int)j - (int)k);
     }
     for (uint32_t e = 0; e <= k && e <= n - sum; e++) {
-        all += ways[e];
+        all += strategies[e];
     }
     return (uint32_t)((int)(k * n) - (int)(k * k) + exponent_of(all / bases * (1.0 + 1e-9)));
 }
 
-static void append(trip_basis *result, space *known, uint32_t most, const vectors *from) {
+static void append(memory_basis *result, space *known, uint32_t most, const vectors *from) {
     for (uint32_t j = 0; j < from->count && result->count < most; j++) {
         if (space_add(known, from->vector[j])) {
             result->vector[result->count++] = from->vector[j];
@@ -437,12 +438,12 @@ static void append(trip_basis *result, space *known, uint32_t most, const vector
 
 /* Where both sides access less than a word: the rest of the word, of what both reach if possible.
  */
-static void fill_word(trip_basis *result, builder *b, vectors *u, vectors *v, uint32_t most) {
+static void fill_word(memory_basis *result, builder *b, vectors *u, vectors *v, uint32_t most) {
     split s;
     space known = {{0}};
     vectors added = {0};
     const uint32_t first = result->count;
-    split_spaces(&s, b, u, v, FRAME_BITS);
+    split_spaces(&s, b, u, v, BASIS_BITS);
     append(result, &known, most, &s.i);
     append(result, &known, most, &s.e);
     append(result, &known, most, &s.f);
@@ -458,25 +459,25 @@ static void fill_word(trip_basis *result, builder *b, vectors *u, vectors *v, ui
 }
 
 /* Banks and segments, given the low directions. */
-static void place_segments(trip_basis *result, builder *b, vectors *reached) {
-    const trip_scale *scale = b->scale;
-    const uint32_t all = (uint32_t)__builtin_popcount(b->pair->whole) - b->pair->round_bits;
+static void place_segments(memory_basis *result, builder *b, vectors *reached) {
+    const staging_scale *scale = b->scale;
+    const uint32_t all = (uint32_t)__builtin_popcount(b->pair->space_mask) - b->pair->round_bits;
     const uint32_t segments = segment_bits(b->pair, scale);
     vectors u = {0}, v = *reached, pairs = {0}, complement = {0};
     split s;
     space known = {{0}};
     if (b->own == LILAC_PLAN_VECTOR) {
-        u.count = lilac_plan_trip_lanes(scale, b->owner, b->pair->owner, b->low);
+        u.count = lilac_plan_transaction_lane_bits(scale, b->owner, b->pair->owner, b->low);
         memcpy(u.vector, b->owner->within, u.count * sizeof u.vector[0]);
     } else {
         reach_matrix(b, &u, b->owner, b->own, result->half[b->pair->owner]);
     }
     if (result->count < scale->word_bits && result->count < all) {
-        fill_word(result, b, &u, &v, least_of(scale->word_bits, all));
+        fill_word(result, b, &u, &v, min_of(scale->word_bits, all));
     }
     const uint32_t word = result->count - b->low; /* vectors of the word that were filled in */
     split_spaces(&s, b, &u, &v, all - segments - b->low);
-    complement.count = least_of(s.c.count, segments);
+    complement.count = min_of(s.c.count, segments);
     for (uint32_t j = 0; j < complement.count; j++) {
         complement.vector[j] = s.c.vector[s.c.count - complement.count + j];
     }
@@ -506,14 +507,14 @@ static void place_segments(trip_basis *result, builder *b, vectors *reached) {
 }
 
 /* The low directions, and what the other side reaches with them. */
-static bool place(trip_basis *result, builder *b, vectors *reached) {
+static bool place(memory_basis *result, builder *b, vectors *reached) {
     const uint32_t owner = b->pair->owner;
     if (!place_low(b)) {
         return false;
     }
     for (uint32_t side = 0; side < 2; side++) {
         result->half[side] = 0;
-        if (b->way->instruction[side] == LILAC_PLAN_MATRIX_TRANSPOSED) {
+        if (b->strategy->instruction[side] == LILAC_PLAN_MATRIX_TRANSPOSED) {
             result->half[side] = half_of(b, &b->pair->side[side]);
             if (result->half[side] == 0) {
                 return false;
@@ -538,29 +539,30 @@ static uint32_t dimension(const vectors *v) {
     return count;
 }
 
-bool lilac_plan_swizzle(trip_basis *result, const trip_pair *pair, const trip_way *way,
-                        const trip_scale *scale) {
-    const uint32_t own = pair->owner, all = (uint32_t)__builtin_popcount(pair->whole);
-    const uint32_t most = above(all - pair->round_bits - segment_bits(pair, scale), way->low[own]);
+bool lilac_plan_swizzle(memory_basis *result, const staging_pair *pair,
+                        const staging_strategy *strategy, const staging_scale *scale) {
+    const uint32_t own = pair->owner, all = (uint32_t)__builtin_popcount(pair->space_mask);
+    const uint32_t most =
+        above(all - pair->round_bits - segment_bits(pair, scale), strategy->low[own]);
     builder b, natural;
     vectors v, natural_v;
     memset(&b, 0, sizeof b);
     b.pair = pair;
-    b.way = way;
+    b.strategy = strategy;
     b.scale = scale;
     b.owner = &pair->side[own];
     b.other = &pair->side[1 - own];
-    b.own = way->instruction[own];
-    b.others = way->instruction[1 - own];
-    b.low = way->low[own];
-    b.other_low = way->low[1 - own];
-    assert(b.low >= b.other_low && b.low <= MOST_LOW);
+    b.own = strategy->instruction[own];
+    b.others = strategy->instruction[1 - own];
+    b.low = strategy->low[own];
+    b.other_low = strategy->low[1 - own];
+    assert(b.low >= b.other_low && b.low <= MAX_LOW);
     natural = b;
     natural.natural = true;
     bool is_natural = place(result, &natural, &natural_v);
     const uint32_t reached = is_natural ? dimension(&natural_v) : UINT32_MAX;
     if (reached > most && b.low > b.other_low) {
-        trip_basis other;
+        memory_basis other;
         if (place(&other, &b, &v) && dimension(&v) < reached) {
             is_natural = false;
             memcpy(result->half, other.half, sizeof other.half);

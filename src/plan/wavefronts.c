@@ -25,7 +25,7 @@
 #include <string.h>
 
 /* More than any memory has, and few enough that nothing below overflows. */
-enum { MOST_OFFSET_BITS = 30 };
+enum { MAX_OFFSET_BITS = 30 };
 enum { MATRIX_ROWS = 8, MATRIX_ROW_BYTES = 16 };
 
 static uint32_t log2_of(uint64_t power) {
@@ -111,10 +111,10 @@ static bool check_padding(const lilac_plan_padding *padding, lilac_reason *why) 
 /* The most different words of a transaction that fall into one bank, word by word. */
 static uint32_t count_transaction(const lilac_plan_access *access, const lilac_arch *arch,
                                   uint64_t step, uint32_t first_lane, uint32_t warp) {
-    enum { MOST_WORDS = 1 << (LILAC_PLAN_MAX_LANE_BITS + 2) };
+    enum { MAX_WORDS = 1 << (LILAC_PLAN_MAX_LANE_BITS + 2) };
     const uint32_t bytes = access->element_bytes << access->vector_bits;
     const uint32_t words = bytes > arch->bank_bytes ? bytes / arch->bank_bytes : 1;
-    uint64_t seen[MOST_WORDS];
+    uint64_t seen[MAX_WORDS];
     uint32_t count = 0, most = 0;
     for (uint32_t lane = first_lane; lane < first_lane + access->transaction_lanes; lane++) {
         const uint64_t offset = lilac_plan_access_offset(access, step, lane, warp);
@@ -428,21 +428,23 @@ static bool check_matrices(lilac_plan_instruction instruction, uint32_t element_
 /* ---- the whole -------------------------------------------------------------------------- */
 
 /* All but the registers and the counts. */
-static bool start_access(lilac_plan_access *access, uint64_t *columns, uint32_t *count,
+static bool start_access(lilac_plan_access *access, register_bits *registers,
                          const lilac_layout *distributed, const lilac_layout *memory,
                          uint32_t element_bits, const lilac_arch *arch, lilac_reason *why) {
     static const char *const thread_inputs[] = {"register", "lane", "warp", "block", NULL};
     static const char *const memory_inputs[] = {"offset", "block", NULL};
     const uint32_t offset_bits = lilac_layout_in_bits(memory, "offset");
     lilac_layout places;
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
+    uint32_t count = 0;
     if (!only_inputs(distributed, thread_inputs, "the tensor's layout", why) ||
         !only_inputs(memory, memory_inputs, "the memory's layout", why) ||
         !check_padding(&access->padding, why) || !element_size(access, element_bits, arch, why) ||
         !lilac_layout_invert_compose(&places, distributed, memory, why) ||
-        !read_places(access, columns, count, &places, arch, why)) {
+        !read_places(access, columns, &count, &places, arch, why)) {
         return false;
     }
-    if (offset_bits > MOST_OFFSET_BITS) {
+    if (offset_bits > MAX_OFFSET_BITS) {
         return lilac_layout_refuse(
             why, "the memory's layout spans 2^%u elements, which no memory has", offset_bits);
     }
@@ -453,6 +455,7 @@ static bool start_access(lilac_plan_access *access, uint64_t *columns, uint32_t 
                                    (unsigned long long)access->memory_bytes, arch->name,
                                    arch->shared_bytes);
     }
+    independent_bits(registers, columns, count);
     return true;
 }
 
@@ -461,13 +464,10 @@ bool lilac_plan_access_init_padded(lilac_plan_access *result, const lilac_layout
                                    uint32_t element_bits, const lilac_arch *arch,
                                    lilac_reason *why) {
     lilac_plan_access access = {.padding = *padding};
-    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
-    uint32_t count = 0;
     register_bits registers;
-    if (!start_access(&access, columns, &count, distributed, memory, element_bits, arch, why)) {
+    if (!start_access(&access, &registers, distributed, memory, element_bits, arch, why)) {
         return false;
     }
-    independent_bits(&registers, columns, count);
     split_registers(&access, &registers, arch->vector_bytes);
     count_wavefronts(&access,
                      lilac_plan_transaction_lanes(arch, access.element_bytes << access.vector_bits),
@@ -484,17 +484,14 @@ bool lilac_plan_access_init_matrix(lilac_plan_access *result, const lilac_layout
                                    uint32_t element_bits, const lilac_arch *arch,
                                    lilac_reason *why) {
     lilac_plan_access access = {.instruction = instruction};
-    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
-    uint32_t count = 0;
     register_bits registers;
     if (instruction == LILAC_PLAN_VECTOR) {
         return lilac_plan_access_init(result, distributed, memory, element_bits, arch, why);
     }
-    if (!start_access(&access, columns, &count, distributed, memory, element_bits, arch, why) ||
+    if (!start_access(&access, &registers, distributed, memory, element_bits, arch, why) ||
         !check_matrices(instruction, access.element_bytes, arch, why)) {
         return false;
     }
-    independent_bits(&registers, columns, count);
     if (!split_matrices(&access, &registers, why)) {
         return false;
     }

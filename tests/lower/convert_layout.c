@@ -162,9 +162,9 @@ static void drop_copies(lilac_layout *layout) {
     *layout = result;
 }
 
-static bool trip_through(lilac_plan_conversion *plan, const lilac_layout *source,
-                         const lilac_layout *target, const lilac_layout *memory,
-                         uint32_t element_bits) {
+static bool stage_through(lilac_plan_conversion *plan, const lilac_layout *source,
+                          const lilac_layout *target, const lilac_layout *memory,
+                          uint32_t element_bits) {
     const lilac_arch *arch = lilac_arch_find("sm_90a");
     memset(plan, 0, sizeof *plan);
     plan->kind = LILAC_PLAN_SHARED;
@@ -175,25 +175,25 @@ static bool trip_through(lilac_plan_conversion *plan, const lilac_layout *source
     plan->lane_bits = 5;
     plan->warp_bits = lilac_layout_in_bits(source, "warp");
     plan->step_count = 1;
-    plan->step[0].kind = LILAC_PLAN_STEP_TRIP;
-    lilac_plan_trip *trip = &plan->trip;
-    trip->memory = *memory;
-    trip->barrier = LILAC_PLAN_BARRIER_BLOCK;
-    trip->barrier_warps = (1U << plan->warp_bits) - 1;
-    trip->store_copies = copying_warps(source);
-    trip->store_copy_lanes = 0;
+    plan->step[0].kind = LILAC_PLAN_STEP_STAGING;
+    lilac_plan_staging *staging = &plan->staging;
+    staging->memory = *memory;
+    staging->barrier = LILAC_PLAN_BARRIER_BLOCK;
+    staging->barrier_warps = (1U << plan->warp_bits) - 1;
+    staging->store_copies = copying_warps(source);
+    staging->store_copy_lanes = 0;
     lilac_reason why;
-    if (!lilac_plan_access_init(&trip->store, source, memory, element_bits, arch, &why) ||
-        !lilac_plan_access_init(&trip->load, target, memory, element_bits, arch, &why)) {
+    if (!lilac_plan_access_init(&staging->store, source, memory, element_bits, arch, &why) ||
+        !lilac_plan_access_init(&staging->load, target, memory, element_bits, arch, &why)) {
         return false;
     }
-    trip->bytes = trip->store.memory_bytes;
+    staging->bytes = staging->store.memory_bytes;
     return true;
 }
 
 /* Vectors of every width, pieces of words, addresses with xors, warps with copies, which do not
  * store. */
-static void trips_through_any_memory(void **state) {
+static void exchanges_through_any_memory(void **state) {
     (void)state;
     static const uint32_t widths[] = {8, 16, 32, 64, 128};
     lilac_context *context = lilac_context_create();
@@ -209,17 +209,17 @@ static void trips_through_any_memory(void **state) {
         drop_copies(&pair.target);
         lilac_layout memory = random_memory(&random, &pair.source);
         lilac_plan_conversion plan;
-        if (!trip_through(&plan, &pair.source, &pair.target, &memory, widths[i % 5])) {
+        if (!stage_through(&plan, &pair.source, &pair.target, &memory, widths[i % 5])) {
             continue;
         }
         done++;
         lilac_sim_counters counters = judge(&plan, &pair.source, &pair.target);
-        uint32_t copies = (uint32_t)__builtin_popcount(plan.trip.store_copies);
-        assert_int_equal(counters.shared_stores, plan.trip.store.instructions >> copies);
-        assert_int_equal(counters.shared_loads, plan.trip.load.instructions);
-        assert_int_equal(counters.shared_store_wavefronts, plan.trip.store.wavefronts >> copies);
+        uint32_t copies = (uint32_t)__builtin_popcount(plan.staging.store_copies);
+        assert_int_equal(counters.shared_stores, plan.staging.store.instructions >> copies);
+        assert_int_equal(counters.shared_loads, plan.staging.load.instructions);
+        assert_int_equal(counters.shared_store_wavefronts, plan.staging.store.wavefronts >> copies);
         /* an access is counted as a store; loads of copies may take fewer */
-        assert_true(counters.shared_load_wavefronts <= plan.trip.load.wavefronts);
+        assert_true(counters.shared_load_wavefronts <= plan.staging.load.wavefronts);
     }
     assert_true(done > 120);
     lilac_context_destroy(context);
@@ -276,13 +276,13 @@ static void plans(void **state) {
         random_space_init(&space, &random, arch->warp_size == 64 ? 6 : 5, i % 4, clusters ? 1 : 0,
                           width, 4);
         random_pair_init(&pair, &random, context, &space);
-        lilac_plan_options options = {.way = (lilac_plan_strategy)(i % 4)};
+        lilac_plan_options options = {.strategy = (lilac_plan_strategy)(i % 4)};
         lilac_plan_conversion plan;
         lilac_reason why;
         if (!lilac_plan_conversion_init(&plan, &pair.source, &pair.target, width, &options, arch,
                                         &why)) {
             refused++;
-            assert_true(options.way != LILAC_PLAN_ANY);
+            assert_true(options.strategy != LILAC_PLAN_ANY);
             continue;
         }
         kinds[plan.kind]++;
@@ -531,7 +531,7 @@ static void ways(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(trips_through_any_memory),
+        cmocka_unit_test(exchanges_through_any_memory),
         cmocka_unit_test(plans),
         cmocka_unit_test(named_pairs),
         cmocka_unit_test(around_a_loop),

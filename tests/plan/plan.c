@@ -48,8 +48,8 @@ static lilac_layout layout_of(const char *shape, const char *encoding) {
 }
 
 static lilac_plan_conversion plan_between(const lilac_layout *source, const lilac_layout *target,
-                                          uint32_t bits, lilac_plan_strategy way) {
-    const lilac_plan_options options = {.way = way};
+                                          uint32_t bits, lilac_plan_strategy strategy) {
+    const lilac_plan_options options = {.strategy = strategy};
     lilac_plan_conversion plan;
     lilac_reason why;
     run_state state;
@@ -67,9 +67,9 @@ static lilac_plan_conversion plan_between(const lilac_layout *source, const lila
 }
 
 static lilac_plan_conversion plan_of(const char *shape, const char *source, const char *target,
-                                     uint32_t bits, lilac_plan_strategy way) {
+                                     uint32_t bits, lilac_plan_strategy strategy) {
     const lilac_layout from = layout_of(shape, source), to = layout_of(shape, target);
-    return plan_between(&from, &to, bits, way);
+    return plan_between(&from, &to, bits, strategy);
 }
 
 /* ---- kinds and counts ------------------------------------------------------------------- */
@@ -123,7 +123,7 @@ static void registers_in_another_order(void **state) {
     assert_int_equal(plan.kind, LILAC_PLAN_REGISTERS);
     assert_int_equal(plan.step_count, 1);
     assert_int_equal(plan.price.cycles, 0);
-    assert_int_equal(plan.renaming[0].from[0], 4);
+    assert_int_equal(plan.permutation[0].from[0], 4);
     /* 8 bits: two words, the bits of whose elements change words: a permute for each word. */
     plan = plan_between(&source, &target, 8, LILAC_PLAN_ANY);
     assert_int_equal(plan.kind, LILAC_PLAN_REGISTERS);
@@ -170,8 +170,8 @@ static void the_transpose_of_16_by_32(void **state) {
     assert_int_equal(plan.price.load_wavefronts, 16);
     assert_int_equal(plan.bound.floor_wavefronts, 32);
     assert_true(plan.bound.met);
-    assert_int_equal(plan.trip.barrier, LILAC_PLAN_BARRIER_WARP);
-    assert_int_equal(plan.trip.bytes, 16 * 32 * 4);
+    assert_int_equal(plan.staging.barrier, LILAC_PLAN_BARRIER_WARP);
+    assert_int_equal(plan.staging.bytes, 16 * 32 * 4);
     plan = plan_of("16x32xf32", store, load, 32, LILAC_PLAN_UNSWIZZLED);
     assert_int_equal(plan.price.store_wavefronts, 16);
     assert_int_equal(plan.price.load_wavefronts, 256);
@@ -200,10 +200,10 @@ static void transposes_between_warps(void **state) {
  * register and one lane exchanged before it are enough for whole rows of a matrix instruction. */
 static void a_shuffle_before_a_trip(void **state) {
     (void)state;
-    const lilac_plan_conversion trip = plan_of("64x64xi8", ROW, COL, 8, LILAC_PLAN_BY_SHARED);
+    const lilac_plan_conversion staging = plan_of("64x64xi8", ROW, COL, 8, LILAC_PLAN_BY_SHARED);
     const lilac_plan_conversion plan = plan_of("64x64xi8", ROW, COL, 8, LILAC_PLAN_ANY);
     /* 16 bytes a lane stored, a byte a lane loaded. */
-    assert_int_equal(trip.price.store_wavefronts + trip.price.load_wavefronts, 32 + 128);
+    assert_int_equal(staging.price.store_wavefronts + staging.price.load_wavefronts, 32 + 128);
     assert_int_equal(plan.kind, LILAC_PLAN_SHARED);
     assert_int_equal(plan.price.store_wavefronts, 32);
     assert_int_equal(plan.price.load_wavefronts, 32);
@@ -211,8 +211,8 @@ static void a_shuffle_before_a_trip(void **state) {
     /* Half of the 8 words of 4 warps. */
     assert_int_equal(plan.price.shuffles, 4 * 8 / 2);
     assert_int_equal(plan.step[0].kind, LILAC_PLAN_STEP_SHUFFLE);
-    assert_int_equal(plan.step[1].kind, LILAC_PLAN_STEP_TRIP);
-    assert_true(plan.price.cycles < trip.price.cycles);
+    assert_int_equal(plan.step[1].kind, LILAC_PLAN_STEP_STAGING);
+    assert_true(plan.price.cycles < staging.price.cycles);
 }
 
 /* The busiest pipe, a part of the other one, barriers and latency. */
@@ -231,7 +231,7 @@ static void cycles_of_a_price(void **state) {
                                .barrier_group = 10,
                                .barrier_block = 7,
                                .barrier_cluster = 1000,
-                               .trip_latency = 5,
+                               .staging_latency = 5,
                                .shuffle_latency = 3};
     lilac_arch arch = *hopper();
     arch.costs = &costs;
@@ -259,12 +259,12 @@ static void barriers_are_narrow(void **state) {
         plan_of("128x32xi32", BLOCKED("1, 1", "1, 32", "4, 1", "1, 0"),
                 BLOCKED("1, 1", "32, 1", "4, 1", "1, 0"), 32, LILAC_PLAN_BY_SHARED);
     /* Rows of a warp: 0, 4, 8 … before and 0 … 31 after: they do cross warps. */
-    assert_int_equal(plan.trip.barrier, LILAC_PLAN_BARRIER_BLOCK);
+    assert_int_equal(plan.staging.barrier, LILAC_PLAN_BARRIER_BLOCK);
     const lilac_plan_conversion own =
         plan_of("128x32xi32", BLOCKED("32, 1", "1, 32", "4, 1", "1, 0"),
                 BLOCKED("1, 32", "32, 1", "4, 1", "1, 0"), 32, LILAC_PLAN_BY_SHARED);
-    assert_int_equal(own.trip.barrier, LILAC_PLAN_BARRIER_WARP);
-    assert_int_equal(own.trip.barrier_warps, 0);
+    assert_int_equal(own.staging.barrier, LILAC_PLAN_BARRIER_WARP);
+    assert_int_equal(own.staging.barrier_warps, 0);
     assert_true(own.bound.met);
 }
 
@@ -378,7 +378,7 @@ static void refusals(void **state) {
     expect_refusal(&partial, &line, 32, NULL,
                    "the source lacks elements of the tensor: nothing holds the one at dim0=2");
 
-    const lilac_plan_options shuffles = {.way = LILAC_PLAN_BY_SHUFFLES};
+    const lilac_plan_options shuffles = {.strategy = LILAC_PLAN_BY_SHUFFLES};
     lilac_reason why = {.text = ""};
     lilac_plan_conversion plan;
     assert_false(lilac_plan_conversion_init(&plan, &row, &col, 32, &shuffles, hopper(), &why));
@@ -425,11 +425,11 @@ static void in_words(void **state) {
     lilac_plan_conversion_explain(&text, &plan, &row, &col);
     expect_text(&text, "shared memory: elements leave their warps\n");
     expect_text(&text, "  register 0  dim1 bit 0                 → lane 3\n");
-    expect_text(&text, "trip through 16384 bytes of shared memory\n");
+    expect_text(&text, "exchange through 16384 bytes of shared memory\n");
     expect_text(&text, "   barrier of the block: elements cross warps that differ in bits 0, 1\n");
     expect_text(&text, "stores                  32         128         128\n");
-    expect_text(&text, "and this one takes just that");
-    expect_text(&text, "other ways\n  shuffles              not possible: ");
+    expect_text(&text, "this plan reaches it");
+    expect_text(&text, "other strategies\n  shuffles              not possible: ");
     lilac_text_clear(&text);
 }
 

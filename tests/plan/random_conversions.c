@@ -26,9 +26,9 @@
 #define SLOW
 #endif
 
-enum { ALL_PAIRS = 10000, MOST_REPORTS = 8, WAYS = 4 };
+enum { ALL_PAIRS = 10000, MOST_REPORTS = 8, STRATEGIES = 4 };
 
-static const char *const way_name[WAYS] = {"any", "shuffles", "shared", "unswizzled"};
+static const char *const strategy_name[STRATEGIES] = {"any", "shuffles", "shared", "unswizzled"};
 
 static uint32_t pair_count(void) {
 #ifdef SLOW
@@ -52,9 +52,9 @@ typedef struct question {
 
 typedef struct tally {
     uint32_t pairs, failures;
-    uint32_t plans[WAYS], refused[WAYS];
-    uint32_t kinds[LILAC_PLAN_CLUSTER + 1], gaps[WAYS][LILAC_PLAN_CLUSTER + 1];
-    uint32_t instructions[3], barriers[4], rounds, mixtures, dearer;
+    uint32_t plans[STRATEGIES], refused[STRATEGIES];
+    uint32_t kinds[LILAC_PLAN_CLUSTER + 1], gaps[STRATEGIES][LILAC_PLAN_CLUSTER + 1];
+    uint32_t instructions[3], barriers[4], rounds, hybrids, dearer;
 } tally;
 
 /* Devices of all kinds, and one on which barriers of groups of warps are worth while, which they
@@ -90,21 +90,21 @@ static void random_question(question *q, lilac_random *random, lilac_context *co
     }
 }
 
-static void describe(const question *q, lilac_plan_strategy way, const char *what,
+static void describe(const question *q, lilac_plan_strategy strategy, const char *what,
                      const char *more) {
     lilac_text text = {0};
     random_pair_print(&text, &q->pair, q->element_bits);
     print_message("pair %u, %s and %s, %s, %s, through %s, scratch %llu: %s%s\n%s\n", q->number,
                   random_kind_name[q->pair.kind[0]], random_kind_name[q->pair.kind[1]],
-                  random_relation_name[q->pair.relation], q->arch->name, way_name[way],
+                  random_relation_name[q->pair.relation], q->arch->name, strategy_name[strategy],
                   (unsigned long long)q->options.scratch_bytes, what, more, lilac_text_get(&text));
     lilac_text_clear(&text);
 }
 
-static void report(tally *t, const question *q, lilac_plan_strategy way, const char *what,
+static void report(tally *t, const question *q, lilac_plan_strategy strategy, const char *what,
                    const char *more) {
     if (t->failures++ < MOST_REPORTS) {
-        describe(q, way, what, more);
+        describe(q, strategy, what, more);
     }
 }
 
@@ -172,14 +172,14 @@ static void improve(lilac_simt_kernel *kernel) {
 }
 
 static bool at_most_as_planned(const judgement *judged) {
-    bool good = judged->ran && judged->correct;
-    for (uint32_t i = 0; i < JUDGED_COUNTS && good; i++) {
-        good = judged->counts[i].simulated <= judged->counts[i].planned;
+    bool ok = judged->ran && judged->correct;
+    for (uint32_t i = 0; i < JUDGED_COUNTS && ok; i++) {
+        ok = judged->counts[i].simulated <= judged->counts[i].planned;
     }
-    return good;
+    return ok;
 }
 
-static void judge(tally *t, const question *q, lilac_plan_strategy way,
+static void judge(tally *t, const question *q, lilac_plan_strategy strategy,
                   const lilac_plan_conversion *plan, lilac_context *context,
                   const lilac_simt_module *module, bool improved) {
     judgement judged;
@@ -189,75 +189,75 @@ static void judge(tally *t, const question *q, lilac_plan_strategy way,
         for (const lilac_diagnostic *d = lilac_diagnostics(context); d != NULL; d = d->next) {
             lilac_text_printf(&said, "%s [%s]\n", d->message, d->id);
         }
-        report(t, q, way, improved ? "after passes not as planned\n" : "not as planned\n",
+        report(t, q, strategy, improved ? "after passes not as planned\n" : "not as planned\n",
                lilac_text_get(&said));
     }
     lilac_text_clear(&said);
 }
 
-static void carry_out(tally *t, const question *q, lilac_plan_strategy way,
+static void carry_out(tally *t, const question *q, lilac_plan_strategy strategy,
                       const lilac_plan_conversion *plan) {
     lilac_context *context = lilac_context_create();
     lilac_simt_module *module = lilac_lower_movement_kernel(context, plan);
     if (module == NULL) {
-        report(t, q, way, "no kernel", "");
+        report(t, q, strategy, "no kernel", "");
     } else {
-        judge(t, q, way, plan, context, module, false);
+        judge(t, q, strategy, plan, context, module, false);
         if (q->number % 4 == 0) {
             improve(module->kernels);
-            judge(t, q, way, plan, context, module, true);
+            judge(t, q, strategy, plan, context, module, true);
         }
     }
     lilac_simt_module_destroy(module);
     lilac_context_destroy(context);
 }
 
-static void count_plan(tally *t, const question *q, lilac_plan_strategy way,
+static void count_plan(tally *t, const question *q, lilac_plan_strategy strategy,
                        const lilac_plan_conversion *plan) {
-    bool shuffles = false, trip = false;
-    t->plans[way]++;
+    bool shuffles = false, staging = false;
+    t->plans[strategy]++;
     for (uint32_t i = 0; i < plan->step_count; i++) {
         shuffles = shuffles || plan->step[i].kind == LILAC_PLAN_STEP_SHUFFLE;
-        trip = trip || plan->step[i].kind == LILAC_PLAN_STEP_TRIP;
+        staging = staging || plan->step[i].kind == LILAC_PLAN_STEP_STAGING;
     }
-    if (trip) {
-        t->instructions[plan->trip.store.instruction]++;
-        t->instructions[plan->trip.load.instruction]++;
-        t->barriers[plan->trip.barrier]++;
-        t->rounds += plan->trip.round_bits > 0;
-        t->mixtures += shuffles;
+    if (staging) {
+        t->instructions[plan->staging.store.instruction]++;
+        t->instructions[plan->staging.load.instruction]++;
+        t->barriers[plan->staging.barrier]++;
+        t->rounds += plan->staging.round_bits > 0;
+        t->hybrids += shuffles;
     }
-    if (way == LILAC_PLAN_ANY) {
+    if (strategy == LILAC_PLAN_ANY) {
         t->kinds[plan->kind]++;
     }
-    if (trip && !plan->bound.met) {
-        t->gaps[way][plan->kind]++;
+    if (staging && !plan->bound.met) {
+        t->gaps[strategy][plan->kind]++;
         /* Between blocks there is not always a bound beyond the floor. */
-        if (way != LILAC_PLAN_UNSWIZZLED && !plan->bound.by_price && plan->block_bits == 0) {
-            report(t, q, way, "above the bound, and not for the price", "");
+        if (strategy != LILAC_PLAN_UNSWIZZLED && !plan->bound.by_price && plan->block_bits == 0) {
+            report(t, q, strategy, "above the bound, and not for the price", "");
         }
     }
-    if (trip && plan->price.store_wavefronts + plan->price.load_wavefronts <
-                    plan->bound.store_wavefronts + plan->bound.load_wavefronts) {
-        report(t, q, way, "below the bound", "");
+    if (staging && plan->price.store_wavefronts + plan->price.load_wavefronts <
+                       plan->bound.store_wavefronts + plan->bound.load_wavefronts) {
+        report(t, q, strategy, "below the bound", "");
     }
 }
 
-static void check_end(tally *t, const question *q, lilac_plan_strategy way,
+static void check_end(tally *t, const question *q, lilac_plan_strategy strategy,
                       const lilac_plan_conversion *plan) {
     lilac_layout end;
     lilac_plan_conversion_layout(&end, plan, &q->pair.source, plan->step_count);
     if (!lilac_layout_equal(&end, &q->pair.target)) {
         lilac_text text = {0};
         lilac_layout_print(&text, &end);
-        report(t, q, way, "the steps end in ", lilac_text_get(&text));
+        report(t, q, strategy, "the steps end in ", lilac_text_get(&text));
         lilac_text_clear(&text);
     }
 }
 
 /* Is this way's refusal right? */
-static bool may_refuse(const question *q, lilac_plan_strategy way, const char *why) {
-    if (way == LILAC_PLAN_BY_SHUFFLES) {
+static bool may_refuse(const question *q, lilac_plan_strategy strategy, const char *why) {
+    if (strategy == LILAC_PLAN_BY_SHUFFLES) {
         return !warps_serve_themselves(&q->pair, true);
     }
     /* Memory for all of a block's elements is always enough. */
@@ -270,37 +270,37 @@ static bool may_refuse(const question *q, lilac_plan_strategy way, const char *w
 }
 
 /* The plan's cycles; 0 when it was refused. */
-static uint64_t try_way(tally *t, const question *q, lilac_plan_strategy way) {
+static uint64_t try_strategy(tally *t, const question *q, lilac_plan_strategy strategy) {
     lilac_plan_conversion plan;
     lilac_plan_options options = q->options;
     lilac_reason why = {""};
-    options.way = way;
+    options.strategy = strategy;
     if (!lilac_plan_conversion_init(&plan, &q->pair.source, &q->pair.target, q->element_bits,
                                     &options, q->arch, &why)) {
-        t->refused[way]++;
-        if (!may_refuse(q, way, why.text)) {
-            report(t, q, way, "refused: ", why.text);
+        t->refused[strategy]++;
+        if (!may_refuse(q, strategy, why.text)) {
+            report(t, q, strategy, "refused: ", why.text);
         }
         return 0;
     }
-    if (way == LILAC_PLAN_BY_SHUFFLES && !warps_serve_themselves(&q->pair, false)) {
-        report(t, q, way, "shuffles alone cannot do this", "");
+    if (strategy == LILAC_PLAN_BY_SHUFFLES && !warps_serve_themselves(&q->pair, false)) {
+        report(t, q, strategy, "shuffles alone cannot do this", "");
     }
-    count_plan(t, q, way, &plan);
-    check_end(t, q, way, &plan);
-    carry_out(t, q, way, &plan);
+    count_plan(t, q, strategy, &plan);
+    check_end(t, q, strategy, &plan);
+    carry_out(t, q, strategy, &plan);
     return plan.price.cycles + 1;
 }
 
 static void answer(tally *t, const question *q) {
     t->pairs++;
-    const uint64_t cheapest = try_way(t, q, LILAC_PLAN_ANY);
-    const lilac_plan_strategy way = (lilac_plan_strategy)(1 + q->number % 3);
-    const uint64_t other = try_way(t, q, way);
+    const uint64_t cheapest = try_strategy(t, q, LILAC_PLAN_ANY);
+    const lilac_plan_strategy strategy = (lilac_plan_strategy)(1 + q->number % 3);
+    const uint64_t other = try_strategy(t, q, strategy);
     if (other != 0 && cheapest == 0) {
-        report(t, q, way, "no way was found, but there is this", "");
+        report(t, q, strategy, "no way was found, but there is this", "");
     } else if (other != 0 && cheapest > other && t->dearer++ < MOST_REPORTS) {
-        describe(q, way, "this is cheaper than the cheapest way", "");
+        describe(q, strategy, "this is cheaper than the cheapest way", "");
     }
 }
 
@@ -314,13 +314,13 @@ static void print_tally(const tally *t) {
                       lilac_plan_kind_name((lilac_plan_kind)kind), t->kinds[kind],
                       t->gaps[LILAC_PLAN_ANY][kind]);
     }
-    for (int way = 0; way < WAYS; way++) {
+    for (int strategy = 0; strategy < STRATEGIES; strategy++) {
         uint32_t gaps = 0;
         for (int kind = 0; kind <= LILAC_PLAN_CLUSTER; kind++) {
-            gaps += t->gaps[way][kind];
+            gaps += t->gaps[strategy][kind];
         }
-        print_message("  through %-10s %u plans, %u refused, %u above the bound\n", way_name[way],
-                      t->plans[way], t->refused[way], gaps);
+        print_message("  through %-10s %u plans, %u refused, %u above the bound\n",
+                      strategy_name[strategy], t->plans[strategy], t->refused[strategy], gaps);
     }
     for (int i = 0; i < 3; i++) {
         print_message("  %s accesses: %u\n", names[i], t->instructions[i]);
@@ -330,7 +330,7 @@ static void print_tally(const tally *t) {
                       t->barriers[i]);
     }
     print_message("  dearer than another way: %u\n", t->dearer);
-    print_message("  in rounds: %u; shuffles and a trip: %u\n", t->rounds, t->mixtures);
+    print_message("  in rounds: %u; shuffles and a trip: %u\n", t->rounds, t->hybrids);
 }
 
 static void random_pairs(void **state) {
@@ -350,8 +350,8 @@ static void random_pairs(void **state) {
     if (t.failures > 0) {
         fail_msg("%u failures", t.failures);
     }
-    for (int way = 0; way < WAYS; way++) {
-        assert_true(t.plans[way] > 0);
+    for (int strategy = 0; strategy < STRATEGIES; strategy++) {
+        assert_true(t.plans[strategy] > 0);
     }
     for (int kind = 0; kind <= LILAC_PLAN_CLUSTER; kind++) {
         assert_true(t.kinds[kind] > 0);
@@ -362,7 +362,7 @@ static void random_pairs(void **state) {
     for (int i = 0; i < 4; i++) {
         assert_true(t.barriers[i] > 0);
     }
-    assert_true(t.rounds > 0 && t.mixtures > 0);
+    assert_true(t.rounds > 0 && t.hybrids > 0);
     assert_int_equal(t.dearer, 0);
 }
 

@@ -44,22 +44,23 @@ static void check_plan(const random_pair *pair, uint32_t bits, const lilac_plan_
 static void check_price(const random_pair *pair, uint32_t bits, const lilac_plan_conversion *plan) {
     lilac_plan_price price = {0};
     const uint32_t warps = 1U << plan->warp_bits;
-    bool trip = false;
+    bool staging = false;
     for (uint32_t i = 0; i < plan->step_count; i++) {
         const uint32_t index = plan->step[i].index;
-        if (plan->step[i].kind == LILAC_PLAN_STEP_RENAMING) {
-            lilac_plan_price_permutation(&price, &plan->renaming[index], plan->element_bits, warps);
+        if (plan->step[i].kind == LILAC_PLAN_STEP_PERMUTATION) {
+            lilac_plan_price_permutation(&price, &plan->permutation[index], plan->element_bits,
+                                         warps);
         } else if (plan->step[i].kind == LILAC_PLAN_STEP_SHUFFLE) {
             lilac_plan_price_shuffle(&price, &plan->shuffle[index], plan->element_bits, warps);
         } else {
-            lilac_plan_price_trip(&price, &plan->trip, plan->element_bits, warps);
-            trip = true;
+            lilac_plan_price_staging(&price, &plan->staging, plan->element_bits, warps);
+            staging = true;
         }
     }
-    price.cycles = lilac_plan_price_cycles(&price, plan->trip.barrier, plan->arch);
+    price.cycles = lilac_plan_price_cycles(&price, plan->staging.barrier, plan->arch);
     if (memcmp(&price, &plan->price, sizeof price) != 0)
         fail_pair(pair, bits, "the price is not the sum of the steps");
-    if (!trip && price.stores + price.loads != 0)
+    if (!staging && price.stores + price.loads != 0)
         fail_pair(pair, bits, "stores without a trip");
 }
 
@@ -86,12 +87,13 @@ static void random_pairs(void **state) {
         check_plan(&pair, bits, &plans[0]);
         check_price(&pair, bits, &plans[0]);
         kinds[plans[0].kind]++;
-        for (uint32_t way = LILAC_PLAN_BY_SHUFFLES; way <= LILAC_PLAN_BY_SHARED; way++) {
-            const lilac_plan_options options = {.way = (lilac_plan_strategy)way};
-            lilac_plan_conversion *plan = &plans[way];
+        for (uint32_t strategy = LILAC_PLAN_BY_SHUFFLES; strategy <= LILAC_PLAN_BY_SHARED;
+             strategy++) {
+            const lilac_plan_options options = {.strategy = (lilac_plan_strategy)strategy};
+            lilac_plan_conversion *plan = &plans[strategy];
             if (!lilac_plan_conversion_init(plan, &pair.source, &pair.target, bits, &options,
                                             lilac_arch_find("sm_90a"), &why)) {
-                if (way != LILAC_PLAN_BY_SHUFFLES)
+                if (strategy != LILAC_PLAN_BY_SHUFFLES)
                     fail_pair(&pair, bits, why.text);
                 continue;
             }

@@ -14,7 +14,7 @@
 
 #include "support/run_network.h"
 
-enum { MOST_REGISTERS = 7, MOST_LANES = 6, MOST_WARPS = 2, ROUNDS = 1500 };
+enum { MAX_REGISTERS = 7, MAX_LANES = 6, MOST_WARPS = 2, ROUNDS = 1500 };
 
 static uint32_t below(lilac_random *random, uint32_t bound) {
     return (uint32_t)lilac_random_below(random, bound);
@@ -84,8 +84,8 @@ static void random_source(lilac_random *random, exchange *e) {
     columns *a = &e->a;
     const bool copies = below(random, 3) == 0, sums = below(random, 3) == 0;
     uint32_t used = 0;
-    a->lanes = below(random, 2) ? 5 : 1 + below(random, MOST_LANES);
-    a->registers = below(random, MOST_REGISTERS + 1);
+    a->lanes = below(random, 2) ? 5 : 1 + below(random, MAX_LANES);
+    a->registers = below(random, MAX_REGISTERS + 1);
     a->warps = below(random, MOST_WARPS + 1);
     const uint32_t all = a->registers + a->lanes + a->warps;
     for (uint32_t i = 0; i < all; i++)
@@ -231,8 +231,7 @@ static bool moves_everything(const exchange *e) {
     lilac_reason why = {""};
     to_layout(&source, &e->a, e->bits);
     to_layout(&target, &e->b, e->bits);
-    if (!lilac_plan_shuffle_init(&shuffle, &before, &after, &source, &target, e->element_bits, arch,
-                                 &why)) {
+    if (!lilac_plan_shuffle_init(&shuffle, &source, &target, e->element_bits, arch, &why)) {
         assert_non_null(strstr(why.text, "between shuffles"));
         return false;
     }
@@ -291,30 +290,30 @@ static void random_renamings(void **state) {
     lilac_random_seed(&random, 7);
     for (uint32_t round = 0; round < scaled(ROUNDS); round++) {
         const uint32_t element_bits = UINT32_C(8) << below(&random, 5), bytes = element_bits / 8;
-        lilac_plan_permutation renaming = {.before_bits = below(&random, 8)};
+        lilac_plan_permutation permutation = {.before_bits = below(&random, 8)};
         uint64_t units[16];
         uint32_t words[1024] = {0};
         network_block block = {.stride = 1024, .words = words};
-        columns a = {.registers = renaming.before_bits};
+        columns a = {.registers = permutation.before_bits};
         for (uint32_t i = 0; i < 16; i++)
             units[i] = i < a.registers ? UINT64_C(1) << i : 0;
         memcpy(a.column[0], units, sizeof units);
         permute(&random, units, a.registers);
-        renaming.bits = below(&random, 2) ? a.registers : below(&random, 8);
+        permutation.bits = below(&random, 2) ? a.registers : below(&random, 8);
         const bool sums = below(&random, 3) == 0;
-        for (uint32_t i = 0; i < renaming.bits; i++)
-            renaming.from[i] = sums ? combination(&random, units, 16) : units[i];
-        columns b = {.registers = renaming.bits};
-        memcpy(b.column[0], renaming.from, sizeof renaming.from);
+        for (uint32_t i = 0; i < permutation.bits; i++)
+            permutation.from[i] = sums ? combination(&random, units, 16) : units[i];
+        columns b = {.registers = permutation.bits};
+        memcpy(b.column[0], permutation.from, sizeof permutation.from);
 
         lilac_arena *arena = lilac_arena_create();
         lilac_plan_network network;
         lilac_plan_price price = {0}, counted = {0};
         fill(&block, &a, bytes);
-        assert_true(lilac_plan_expand_permutation(&network, arena, &renaming, element_bits));
+        assert_true(lilac_plan_expand_permutation(&network, arena, &permutation, element_bits));
         run_network(&block, &network);
         check(&block, &b, bytes);
-        lilac_plan_price_permutation(&price, &renaming, element_bits, 1);
+        lilac_plan_price_permutation(&price, &permutation, element_bits, 1);
         count_ops(&counted, &network);
         assert_same(&counted, &price);
         lilac_arena_destroy(arena);

@@ -8,7 +8,7 @@
  *                 wavefronts, fewer instructions
  *
  * LILAC_TEST_LONG multiplies how many. */
-#include "support/carry_trip.h"
+#include "support/carry_staging.h"
 #include "support/random_layouts.h"
 
 #include <stdio.h>
@@ -47,37 +47,38 @@ static void drop_copies(lilac_layout *layout) {
 }
 
 typedef struct tally {
-    uint32_t trips, refused, rounds, remote, matrices, copies, narrow, plain;
+    uint32_t exchanges, refused, rounds, remote, matrices, copies, narrow, plain;
     uint32_t dearer; /* above the bound because the cheapest way is another */
 } tally;
 
 /* The memory holds every element of the tensor; without copies in blocks, once. */
-static void holds_all(const lilac_plan_trip *t, const lilac_layout *source) {
+static void holds_all(const lilac_plan_staging *t, const lilac_layout *source) {
     assert_true(lilac_layout_is_surjective(&t->memory));
     if (lilac_layout_in_bits(source, "block") == 0)
         assert_true(lilac_layout_is_bijective(&t->memory));
 }
 
 /* What the model of an access to a given memory says of the same instructions. */
-static void agrees_with_access(const lilac_plan_trip *t, const lilac_plan_permutation *before,
+static void agrees_with_access(const lilac_plan_staging *t, const lilac_plan_permutation *before,
                                const lilac_layout *source, uint32_t element_bits,
                                const lilac_arch *arch) {
     lilac_plan_access a;
-    lilac_layout renamed;
+    lilac_layout permuted;
     uint64_t columns[64];
     const uint32_t bits = before->bits;
     if (t->store.instruction != LILAC_PLAN_VECTOR || t->round_bits > 0)
         return;
     for (uint32_t i = 0; i < bits; i++)
         columns[i] = lilac_layout_apply(source, before->from[i]);
-    lilac_layout_init(&renamed);
+    lilac_layout_init(&permuted);
     for (uint32_t i = 0; i < source->out_count; i++)
-        assert_true(lilac_layout_add_out(&renamed, source->out[i].name, source->out[i].bits, NULL));
-    assert_true(lilac_layout_add_in(&renamed, "register", bits, columns, NULL));
+        assert_true(
+            lilac_layout_add_out(&permuted, source->out[i].name, source->out[i].bits, NULL));
+    assert_true(lilac_layout_add_in(&permuted, "register", bits, columns, NULL));
     for (uint32_t in = 1; in < source->in_count; in++)
-        assert_true(lilac_layout_add_in(&renamed, source->in[in].name, source->in[in].bits,
+        assert_true(lilac_layout_add_in(&permuted, source->in[in].name, source->in[in].bits,
                                         source->columns + lilac_layout_in_start(source, in), NULL));
-    if (!lilac_plan_access_init(&a, &renamed, &t->memory, element_bits, arch, NULL) ||
+    if (!lilac_plan_access_init(&a, &permuted, &t->memory, element_bits, arch, NULL) ||
         a.vector_bits != t->store.vector_bits)
         return;
     assert_int_equal(a.transaction_wavefronts, t->store.transaction_wavefronts);
@@ -89,52 +90,51 @@ static void agrees_with_access(const lilac_plan_trip *t, const lilac_plan_permut
 
 static void try_pair(tally *n, lilac_random *random, const lilac_layout *source,
                      const lilac_layout *target, uint32_t element_bits, const lilac_arch *arch) {
-    lilac_plan_trip t;
-    lilac_plan_permutation before, after;
-    lilac_plan_bound bound;
+    lilac_plan_staging_step step;
     lilac_plan_price price = {0}, estimate = {0};
     lilac_plan_barrier barrier;
     lilac_plan_options options = {LILAC_PLAN_BY_SHARED, 0};
     const uint32_t bytes = element_bits / 8;
     uint32_t warps = 1u << lilac_layout_in_bits(source, "warp");
     if (random_below(random, 6) == 0)
-        options.way = LILAC_PLAN_UNSWIZZLED;
+        options.strategy = LILAC_PLAN_UNSWIZZLED;
     if (random_below(random, 4) == 0)
         options.scratch_bytes = ((uint64_t)bytes << source->out_bits) >> random_below(random, 4);
-    if (!lilac_plan_trip_init(&t, &before, &after, &bound, source, target, element_bits, &options,
-                              arch, NULL)) {
+    if (!lilac_plan_staging_init(&step, source, target, element_bits, &options, arch, NULL)) {
         n->refused++;
         return;
     }
-    carry_trip(&t, &before, &after, source, target, arch);
-    holds_all(&t, source);
-    agrees_with_access(&t, &before, source, element_bits, arch);
-    assert_true(options.scratch_bytes == 0 || t.bytes <= options.scratch_bytes);
-    const uint64_t wavefronts = (t.store.wavefronts + t.load.wavefronts) << t.round_bits;
-    const uint64_t least = bound.store_wavefronts + bound.load_wavefronts;
+    const lilac_plan_staging *t = &step.staging;
+    const lilac_plan_bound *bound = &step.bound;
+    carry_staging(&step, source, target, arch);
+    holds_all(t, source);
+    agrees_with_access(t, &step.before, source, element_bits, arch);
+    assert_true(options.scratch_bytes == 0 || t->bytes <= options.scratch_bytes);
+    const uint64_t wavefronts = (t->store.wavefronts + t->load.wavefronts) << t->round_bits;
+    const uint64_t least = bound->store_wavefronts + bound->load_wavefronts;
     assert_true(wavefronts >= least);
-    n->trips++;
-    if (options.way == LILAC_PLAN_UNSWIZZLED) {
+    n->exchanges++;
+    if (options.strategy == LILAC_PLAN_UNSWIZZLED) {
         n->plain += wavefronts > least;
         return;
     }
-    assert_true(least >= bound.floor_wavefronts);
-    assert_int_equal(bound.met, wavefronts == least);
-    lilac_plan_price_trip(&price, &t, element_bits, warps);
-    assert_true(lilac_plan_trip_estimate(&estimate, &barrier, source, target, element_bits,
-                                         &options, arch, NULL));
+    assert_true(least >= bound->floor_wavefronts);
+    assert_int_equal(bound->met, wavefronts == least);
+    lilac_plan_price_staging(&price, t, element_bits, warps);
+    assert_true(lilac_plan_staging_estimate(&estimate, &barrier, source, target, element_bits,
+                                            &options, arch));
     assert_memory_equal(&price, &estimate, sizeof price);
-    assert_int_equal(barrier, t.barrier);
-    n->rounds += t.round_bits > 0;
-    n->remote += t.remote;
-    n->copies += t.store_copies != 0;
+    assert_int_equal(barrier, t->barrier);
+    n->rounds += t->round_bits > 0;
+    n->remote += t->remote;
+    n->copies += t->store_copies != 0;
     n->matrices +=
-        t.store.instruction != LILAC_PLAN_VECTOR || t.load.instruction != LILAC_PLAN_VECTOR;
+        t->store.instruction != LILAC_PLAN_VECTOR || t->load.instruction != LILAC_PLAN_VECTOR;
     n->narrow += price.packs != 0;
     if (lilac_layout_in_bits(source, "block") == 0)
-        assert_int_equal(bound.by_price, !bound.met);
-    assert_false(bound.by_price && bound.met);
-    if (bound.by_price) {
+        assert_int_equal(bound->by_price, !bound->met);
+    assert_false(bound->by_price && bound->met);
+    if (bound->by_price) {
         /* Only words that are not a word's own registers cost what is not wavefronts, or accesses
          * that are many. */
         assert_true(element_bits < 32 || price.stores + price.loads < wavefronts);
@@ -172,11 +172,12 @@ static void carried_out(void **state) {
         try_pair(&n, &random, &pair.source, &pair.target, element_bits, arch);
     }
     lilac_context_destroy(context);
-    printf(
-        "%u trips, %u refused; %u in rounds, %u between blocks, %u with matrices, %u with copies, "
-        "%u narrower than a word; above the bound %u, for dearer permutes; %u of the "
-        "unswizzled\n",
-        n.trips, n.refused, n.rounds, n.remote, n.matrices, n.copies, n.narrow, n.dearer, n.plain);
+    printf("%u exchanges, %u refused; %u in rounds, %u between blocks, %u with matrices, %u with "
+           "copies, "
+           "%u narrower than a word; above the bound %u, for dearer permutes; %u of the "
+           "unswizzled\n",
+           n.exchanges, n.refused, n.rounds, n.remote, n.matrices, n.copies, n.narrow, n.dearer,
+           n.plain);
     assert_true(n.rounds > count / 100 && n.remote > count / 100 && n.copies > count / 100);
     assert_true(n.matrices > count / 200 && n.narrow > count / 200 && n.plain > count / 100);
     assert_true(n.dearer * 20 < count);
@@ -390,23 +391,23 @@ static void no_memory_is_better(void **state) {
                            .vector_bytes = 8};
         small_pair p = {.arch = &arch, .bits = bits, .bytes = 4, .best = UINT64_MAX};
         lilac_layout source, target;
-        lilac_plan_trip t;
-        lilac_plan_permutation before, after;
-        lilac_plan_bound bound;
+        lilac_plan_staging_step step;
         const uint32_t warps = random_below(&random, 2);
         if (bits <= 4)
             p.bytes = 1u << random_below(&random, 4);
         random_small(&source, &random, bits, lanes, warps, random_below(&random, 3) == 0);
         random_small(&target, &random, bits, lanes, warps, random_below(&random, 3) == 0);
         lilac_reason why = {""};
-        const bool made = lilac_plan_trip_init(&t, &before, &after, &bound, &source, &target,
-                                               8 * p.bytes, NULL, &arch, &why);
+        const bool ok =
+            lilac_plan_staging_init(&step, &source, &target, 8 * p.bytes, NULL, &arch, &why);
         assert_string_equal(why.text, "");
-        assert_true(made);
-        carry_trip(&t, &before, &after, &source, &target, &arch);
+        assert_true(ok);
+        const lilac_plan_bound *bound = &step.bound;
+        const lilac_plan_staging *t = &step.staging;
+        carry_staging(&step, &source, &target, &arch);
         read_small(&p.side[0], &source);
         read_small(&p.side[1], &target);
-        p.side[0].stored_warps = warps - (uint32_t)__builtin_popcount(t.store_copies);
+        p.side[0].stored_warps = warps - (uint32_t)__builtin_popcount(t->store_copies);
         p.side[1].stored_warps = warps;
         if (bits <= 4) {
             uint64_t functional[MOST_SMALL];
@@ -415,18 +416,18 @@ static void no_memory_is_better(void **state) {
         } else {
             every_flag(&p);
         }
-        uint64_t ours = (t.store.wavefronts + t.load.wavefronts) * 1024 + t.store.instructions +
-                        t.load.instructions;
+        uint64_t ours = (t->store.wavefronts + t->load.wavefronts) * 1024 + t->store.instructions +
+                        t->load.instructions;
         if (ours != p.best)
             print_message("round %u: %u bits of %u bytes, %u banks: %u+%u wavefronts, best %u\n",
-                          round, bits, p.bytes, arch.banks, (uint32_t)t.store.wavefronts,
-                          (uint32_t)t.load.wavefronts, (uint32_t)(p.best / 1024));
+                          round, bits, p.bytes, arch.banks, (uint32_t)t->store.wavefronts,
+                          (uint32_t)t->load.wavefronts, (uint32_t)(p.best / 1024));
         assert_int_equal(ours, p.best);
-        assert_true(bound.met); /* so the bound is exact */
-        vectors += t.store.vector_bits > 0 || t.load.vector_bits > 0;
-        one_side += t.store.vector_bits != t.load.vector_bits;
-        conflicts += t.store.conflicts + t.load.conflicts > 0;
-        copies += t.store_copies != 0;
+        assert_true(bound->met); /* so the bound is exact */
+        vectors += t->store.vector_bits > 0 || t->load.vector_bits > 0;
+        one_side += t->store.vector_bits != t->load.vector_bits;
+        conflicts += t->store.conflicts + t->load.conflicts > 0;
+        copies += t->store_copies != 0;
     }
     printf("vectors %u, on one side %u, conflicts %u, copies %u\n", vectors, one_side, conflicts,
            copies);

@@ -83,8 +83,8 @@ static void random_pair(lilac_random *random, pair *p) {
 
 /* Wavefronts of one transaction by their definition: the most different words in one bank. */
 static uint32_t count(const pair *p, const uint64_t *addresses, uint32_t lanes, uint32_t bytes) {
-    enum { MOST_WORDS = 64 * 4 };
-    uint64_t words[MOST_WORDS];
+    enum { MAX_WORDS = 64 * 4 };
+    uint64_t words[MAX_WORDS];
     uint32_t found = 0, most = 0;
     for (uint32_t lane = 0; lane < lanes; lane++) {
         uint64_t last = (addresses[lane] + bytes - 1) / 4;

@@ -170,19 +170,19 @@ static inline uint32_t run_round(const uint8_t *round_register, uint32_t bits, u
     return round;
 }
 
-static inline void run_trip(run_state *state, const lilac_plan_trip *trip) {
+static inline void run_staging(run_state *state, const lilac_plan_staging *staging) {
     const uint32_t blocks = 1U << state->block_bits, warps = 1U << state->warp_bits;
     const uint32_t lanes = 1U << state->lane_bits;
-    const uint64_t elements = trip->bytes / trip->store.element_bytes;
+    const uint64_t elements = staging->bytes / staging->store.element_bytes;
     uint32_t *memory = malloc((size_t)(blocks * elements) * sizeof *memory);
-    const uint32_t bits = trip->load.vector_bits + trip->load.step_bits + trip->round_bits;
+    const uint32_t bits = staging->load.vector_bits + staging->load.step_bits + staging->round_bits;
     uint32_t *after = malloc(((size_t)run_threads(state) << bits) * sizeof *after);
     uint64_t step;
-    if (trip->store.vector_bits + trip->store.step_bits + trip->round_bits !=
+    if (staging->store.vector_bits + staging->store.step_bits + staging->round_bits !=
         state->register_bits) {
         state->broken = "a trip of another number of registers";
     }
-    for (uint32_t round = 0; round >> trip->round_bits == 0 && state->broken == NULL; round++) {
+    for (uint32_t round = 0; round >> staging->round_bits == 0 && state->broken == NULL; round++) {
         for (uint64_t i = 0; i < blocks * elements; i++) {
             memory[i] = RUN_NOTHING;
         }
@@ -191,13 +191,13 @@ static inline void run_trip(run_state *state, const lilac_plan_trip *trip) {
             const uint32_t block = thread / lanes / warps;
             const uint32_t *registers = run_registers(state, block, warp, lane);
             for (uint32_t reg = 0;
-                 reg >> state->register_bits == 0 && (warp & trip->store_copies) == 0 &&
-                 (lane & trip->store_copy_lanes) == 0;
+                 reg >> state->register_bits == 0 && (warp & staging->store_copies) == 0 &&
+                 (lane & staging->store_copy_lanes) == 0;
                  reg++) {
-                if (run_round(trip->store_round, trip->round_bits, reg) != round) {
+                if (run_round(staging->store_round, staging->round_bits, reg) != round) {
                     continue;
                 }
-                const uint64_t at = run_offset(&trip->store, reg, lane, warp, &step);
+                const uint64_t at = run_offset(&staging->store, reg, lane, warp, &step);
                 uint32_t *place = &memory[block * elements + at];
                 if (at >= elements) {
                     state->broken = "a store outside the memory";
@@ -212,17 +212,17 @@ static inline void run_trip(run_state *state, const lilac_plan_trip *trip) {
             const uint32_t lane = thread % lanes, warp = thread / lanes % warps;
             const uint32_t own = thread / lanes / warps;
             for (uint32_t reg = 0; reg >> bits == 0; reg++) {
-                if (run_round(trip->load_round, trip->round_bits, reg) != round) {
+                if (run_round(staging->load_round, staging->round_bits, reg) != round) {
                     continue;
                 }
-                const uint64_t at = run_offset(&trip->load, reg, lane, warp, &step) ^
-                                    run_xor(trip->load_offset_block, own);
+                const uint64_t at = run_offset(&staging->load, reg, lane, warp, &step) ^
+                                    run_xor(staging->load_offset_block, own);
                 uint64_t block = own;
-                if (trip->remote) {
-                    block = run_xor(trip->load_block_step, step) ^
-                            run_xor(trip->load_block_lane, lane) ^
-                            run_xor(trip->load_block_warp, warp) ^
-                            run_xor(trip->load_block_block, own);
+                if (staging->remote) {
+                    block = run_xor(staging->load_block_step, step) ^
+                            run_xor(staging->load_block_lane, lane) ^
+                            run_xor(staging->load_block_warp, warp) ^
+                            run_xor(staging->load_block_block, own);
                 }
                 if (at >= elements || block >= blocks) {
                     state->broken = "a load outside the memory";
@@ -243,15 +243,16 @@ static inline void run_trip(run_state *state, const lilac_plan_trip *trip) {
 static inline void run_step(run_state *state, const lilac_plan_conversion *plan, uint32_t step) {
     const uint32_t index = plan->step[step].index;
     switch (plan->step[step].kind) {
-    case LILAC_PLAN_STEP_RENAMING:
-        run_registers_map(state, plan->renaming[index].from, plan->renaming[index].before_bits,
-                          plan->renaming[index].bits, NULL, 0);
+    case LILAC_PLAN_STEP_PERMUTATION:
+        run_registers_map(state, plan->permutation[index].from,
+                          plan->permutation[index].before_bits, plan->permutation[index].bits, NULL,
+                          0);
         break;
     case LILAC_PLAN_STEP_SHUFFLE:
         run_shuffle(state, &plan->shuffle[index], plan->element_bits);
         break;
-    case LILAC_PLAN_STEP_TRIP:
-        run_trip(state, &plan->trip);
+    case LILAC_PLAN_STEP_STAGING:
+        run_staging(state, &plan->staging);
         break;
     }
 }

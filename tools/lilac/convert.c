@@ -164,7 +164,7 @@ static int read_words(const subcommand *command, convert_answers *answers,
     if (status < 0 && words->through != NULL) {
         int strategy = 0;
         status = choice_read(command, "--through", words->through, strategies, &strategy);
-        answers->options.way = (lilac_plan_strategy)strategy;
+        answers->options.strategy = (lilac_plan_strategy)strategy;
     }
     if (status >= 0) {
         return status;
@@ -184,7 +184,7 @@ static int convert_run(const subcommand *command, int argc, char **argv) {
          "simulated wavefronts, whether all was correct, …"},
         {"--emit", NULL, OPTION_TEXT, &words.emit, "FORM",
          "ptx or simt: the kernel, after the passes of compile; json: as --json"},
-        {"--through", NULL, OPTION_TEXT, &words.through, "WAY",
+        {"--through", NULL, OPTION_TEXT, &words.through, "STRATEGY",
          "any (the cheapest), shuffles, shared (the best swizzle) or\n"
          "unswizzled (row-major memory)"},
         {"--scratch", NULL, OPTION_TEXT, &words.scratch, "BYTES",
@@ -214,12 +214,12 @@ static int convert_run(const subcommand *command, int argc, char **argv) {
 
 const subcommand convert_command = {
     .name = "convert",
-    .usage = "SRC DST|FILE [--through WAY] [--emit FORM] [--json] …",
+    .usage = "SRC DST|FILE [--through STRATEGY] [--emit FORM] [--json] …",
     .summary = "moving a tensor between two layouts: the plan, its price, a check",
     .help =
-        "Plans how the registers of all threads get from one layout of a tensor to another: by\n"
-        "renaming, shuffles, shared memory or some of each, whichever is cheapest. Says which\n"
-        "bits go where and why, what that takes and what the least possible is. The kernel\n"
+        "Plans how the registers of all threads change from one layout of a tensor to another: by\n"
+        "register permutations, shuffles, shared memory or a combination, whichever is cheapest.\n"
+        "Explains which bits move where and why, the cost and the lower bound. The kernel\n"
         "runs on the simulator every time; each register of each thread is compared, and\n"
         "what was counted with what was planned.\n"
         "SRC and DST are tensor types with layouts, as `lilac layout` takes them. Instead of them\n"

@@ -29,7 +29,7 @@ typedef struct swizzle {
 /* ---- names ------------------------------------------------------------------------------ */
 
 static void find_names(swizzle *s, lilac_context *context, uint32_t element_bits) {
-    const lilac_layout *memory = &s->best.plan.trip.memory;
+    const lilac_layout *memory = &s->best.plan.staging.memory;
     lilac_cute cute;
     (void)names_put_triton(&s->named, context, memory, element_bits);
     if (lilac_cute_of_layout(&cute, memory, NULL)) {
@@ -42,26 +42,26 @@ static void find_names(swizzle *s, lilac_context *context, uint32_t element_bits
 
 /* ---- one pair --------------------------------------------------------------------------- */
 
-static bool has_trip(const lilac_plan_conversion *plan) {
+static bool has_staging(const lilac_plan_conversion *plan) {
     return plan->kind == LILAC_PLAN_SHARED || plan->kind == LILAC_PLAN_CLUSTER;
 }
 
 static bool work_out(swizzle_answers *answers, lilac_context *context, const type_pair *types,
                      swizzle *s) {
     lilac_plan_options options = answers->options;
-    options.way = LILAC_PLAN_BY_SHARED;
+    options.strategy = LILAC_PLAN_BY_SHARED;
     if (!conversion_make(&s->best, context, types, &options, &answers->device)) {
         return false;
     }
-    if (!has_trip(&s->best.plan)) {
-        return pair_refuse(context, types, 1, "no-trip",
-                           "nothing of this tensor has to go through shared memory");
+    if (!has_staging(&s->best.plan)) {
+        return pair_refuse(context, types, 1, "no-staging",
+                           "the conversion moves no element through shared memory");
     }
     answers->all.disagree |= !conversion_judge(&s->best, context);
     if (!s->best.judged.ran) {
         return false;
     }
-    options.way = LILAC_PLAN_UNSWIZZLED;
+    options.strategy = LILAC_PLAN_UNSWIZZLED;
     s->has_plain = conversion_make(&s->plain, context, types, &options, &answers->device);
     if (s->has_plain) {
         answers->all.disagree |= !conversion_judge(&s->plain, context);
@@ -114,7 +114,7 @@ static void put_access(lilac_text *out, const char *what, const lilac_plan_acces
 }
 
 static void put_bits(lilac_text *out, const char *title, const swizzle *s, const char *to) {
-    for (uint32_t i = 0; i < lilac_layout_in_bits(&s->best.plan.trip.memory, to); i++) {
+    for (uint32_t i = 0; i < lilac_layout_in_bits(&s->best.plan.staging.memory, to); i++) {
         if (i == 0) {
             lilac_text_printf(out, "  %-9s", title);
         }
@@ -127,7 +127,7 @@ static void put_bits(lilac_text *out, const char *title, const swizzle *s, const
 static void put_offset(lilac_text *out, const swizzle *s) {
     lilac_text_printf(out, "  offset   %s\n", lilac_text_get(&s->formula));
     put_bits(out, "bits", s, "offset");
-    if (lilac_layout_in_bits(&s->best.plan.trip.memory, "block") > 0) {
+    if (lilac_layout_in_bits(&s->best.plan.staging.memory, "block") > 0) {
         put_bits(out, "block", s, "block");
     }
 }
@@ -148,12 +148,12 @@ static void put_comparison(lilac_text *out, const swizzle *s) {
         out,
         "  family   2^%u choices of segments reach this. This is Lemma 9.5's: first what no\n"
         "           transaction of either side reaches, then sums of one direction of each side\n",
-        plan->trip.family_bits);
+        plan->staging.family_bits);
 }
 
 static void put_text(lilac_text *out, const swizzle *s) {
     const lilac_plan_conversion *plan = &s->best.plan;
-    lilac_layout_print(out, &plan->trip.memory);
+    lilac_layout_print(out, &plan->staging.memory);
     lilac_text_char(out, '\n');
     if (s->named.length != 0) {
         lilac_text_printf(out, "  as       %s\n", lilac_text_get(&s->named));
@@ -162,11 +162,12 @@ static void put_text(lilac_text *out, const swizzle *s) {
         lilac_text_printf(out, "  CuTe     %s\n", lilac_text_get(&s->cute));
     }
     put_offset(out, s);
-    put_access(out, "store", &plan->trip.store, plan->price.stores, plan->price.store_wavefronts);
-    put_access(out, "load", &plan->trip.load, plan->price.loads, plan->price.load_wavefronts);
-    if (plan->trip.round_bits > 0) {
+    put_access(out, "store", &plan->staging.store, plan->price.stores,
+               plan->price.store_wavefronts);
+    put_access(out, "load", &plan->staging.load, plan->price.loads, plan->price.load_wavefronts);
+    if (plan->staging.round_bits > 0) {
         lilac_text_printf(out, "  rounds   %u, one after another in %llu bytes\n",
-                          1U << plan->trip.round_bits, (unsigned long long)plan->trip.bytes);
+                          1U << plan->staging.round_bits, (unsigned long long)plan->staging.bytes);
     }
     put_comparison(out, s);
 }
@@ -194,7 +195,7 @@ static void put_json_access(lilac_text *out, const char *key, const lilac_plan_a
 static void put_json_bits(lilac_text *out, const char *key, const swizzle *s, const char *to) {
     lilac_text bit = {0};
     lilac_text_printf(out, ", \"%s\": [", key);
-    for (uint32_t i = 0; i < lilac_layout_in_bits(&s->best.plan.trip.memory, to); i++) {
+    for (uint32_t i = 0; i < lilac_layout_in_bits(&s->best.plan.staging.memory, to); i++) {
         lilac_text_reset(&bit);
         offsets_put_bit(&bit, &s->offsets, to, i);
         lilac_text_puts(out, i == 0 ? "" : ", ");
@@ -208,15 +209,16 @@ static void put_json(lilac_text *out, const swizzle *s) {
     const lilac_plan_conversion *plan = &s->best.plan;
     const lilac_sim_counters *counters = &s->best.judged.counters; /* of all blocks */
     lilac_text_puts(out, "{\"memory\": ");
-    lilac_layout_json(out, &plan->trip.memory);
+    lilac_layout_json(out, &plan->staging.memory);
     put_json_text(out, "named", &s->named);
     put_json_text(out, "cute", &s->cute);
     put_json_text(out, "offset", &s->formula);
     put_json_bits(out, "bits", s, "offset");
     put_json_bits(out, "block_bits", s, "block");
-    put_json_access(out, "store", &plan->trip.store, plan->price.stores,
+    put_json_access(out, "store", &plan->staging.store, plan->price.stores,
                     plan->price.store_wavefronts);
-    put_json_access(out, "load", &plan->trip.load, plan->price.loads, plan->price.load_wavefronts);
+    put_json_access(out, "load", &plan->staging.load, plan->price.loads,
+                    plan->price.load_wavefronts);
     lilac_text_printf(out, ", \"lower_bound\": {\"store\": %llu, \"load\": %llu, \"met\": %s}",
                       (unsigned long long)plan->bound.store_wavefronts,
                       (unsigned long long)plan->bound.load_wavefronts,
@@ -231,8 +233,8 @@ static void put_json(lilac_text *out, const swizzle *s) {
     lilac_text_printf(out,
                       ", \"family_bits\": %u, \"rounds\": %u, \"shared_bytes\": %llu, "
                       "\"simulated\": {\"store\": %llu, \"load\": %llu}, \"correct\": %s}\n",
-                      plan->trip.family_bits, 1U << plan->trip.round_bits,
-                      (unsigned long long)plan->trip.bytes,
+                      plan->staging.family_bits, 1U << plan->staging.round_bits,
+                      (unsigned long long)plan->staging.bytes,
                       (unsigned long long)(counters->shared_store_wavefronts >> plan->block_bits),
                       (unsigned long long)(counters->shared_load_wavefronts >> plan->block_bits),
                       s->best.judged.correct ? "true" : "false");

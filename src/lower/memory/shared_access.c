@@ -69,7 +69,7 @@ static addressing address_threads(lilac_simt_builder *b, const lilac_plan_access
     lilac_simt_type type = LILAC_SIMT_I32;
     a.shared = lilac_simt_build(b, &base, 0, NULL, 1, &type);
     a.thread = lilac_lower_linear(b, bits, columns, block_bits, block_columns);
-    const lilac_plan_trip *remote = place->remote;
+    const lilac_plan_staging *remote = place->remote;
     if (remote != NULL) {
         memcpy(columns, remote->load_block_lane, access->lane_bits * sizeof *columns);
         memcpy(columns + access->lane_bits, remote->load_block_warp,

@@ -13,7 +13,7 @@
  * makes three selects and a shuffle of each pair of registers.
  */
 #include "plan.h"
-#include "stage.h"
+#include "register_map.h"
 
 #include <string.h>
 
@@ -25,12 +25,12 @@ typedef lilac_plan_place place;
 typedef lilac_plan_shuffle shuffle;
 
 typedef struct exchange {
-    stage before[MOST_STAGES], after[MOST_STAGES];
+    stage before[MAX_STAGES], after[MAX_STAGES];
     uint32_t before_count, after_count;
     uint32_t words; /* log2 of those between the maps */
-    uint32_t distance[MOST_COLUMNS];
-    bool own_lane;                /* lanes are read from as they are, but for the distances */
-    uint32_t still[MOST_COLUMNS]; /* basis of the words that stay in their lanes */
+    uint32_t distance[MAX_COLUMNS];
+    bool own_lane;               /* lanes are read from as they are, but for the distances */
+    uint32_t still[MAX_COLUMNS]; /* basis of the words that stay in their lanes */
     uint32_t still_count;
     bool joined;   /* words that stay are made by the first stage after from what the last before
                       reads */
@@ -92,7 +92,7 @@ static bool moves_places(const stage *s) {
 }
 
 /* Whether the choice of `last`, where `first` reads its words, is none or that of `first`. */
-static bool chooses_alike(const stage *last, const stage *first, uint32_t *mask) {
+static bool selects_agree(const stage *last, const stage *first, uint32_t *mask) {
     const uint32_t places = (UINT32_C(1) << first->map.packed) - 1;
     uint32_t place_mask = 0;
     *mask = last->mask;
@@ -107,7 +107,7 @@ static bool chooses_alike(const stage *last, const stage *first, uint32_t *mask)
 }
 
 /* Whether no word that is shuffled is the same as one that stays, before. */
-static bool still_apart(const exchange *x, const stage *last, uint32_t *columns) {
+static bool still_words_are_separate(const exchange *x, const stage *last, uint32_t *columns) {
     echelon all, still;
     uint32_t rank = 0, still_rank = 0;
     all.pivots = still.pivots = 0;
@@ -124,12 +124,12 @@ static bool still_apart(const exchange *x, const stage *last, uint32_t *columns)
 static void try_to_join(exchange *x, lilac_plan_count *saved) {
     const stage *last = &x->before[x->before_count - 1], *first = &x->after[0];
     const uint32_t packed = first->map.packed;
-    uint32_t columns[MOST_COLUMNS], mask;
+    uint32_t columns[MAX_COLUMNS], mask;
     *saved = (lilac_plan_count){0, 0};
     x->joined = x->permuted = false;
     if ((!x->own_lane) || (first->direction == 0 && first->plain) ||
-        (last->direction == 0 && !moves_places(last)) || !chooses_alike(last, first, &mask) ||
-        !still_apart(x, last, columns)) {
+        (last->direction == 0 && !moves_places(last)) || !selects_agree(last, first, &mask) ||
+        !still_words_are_separate(x, last, columns)) {
         return;
     }
     x->permuted = moves_places(last);
@@ -147,7 +147,7 @@ static void try_to_join(exchange *x, lilac_plan_count *saved) {
         }
         lilac_plan_place_masks(masks + x->mask_count, &composed);
         x->mask_count = lilac_plan_independent(masks, x->mask_count + packed);
-        if (x->mask_count > MOST_MASKS) {
+        if (x->mask_count > MAX_MASKS) {
             return;
         }
         memcpy(x->masks, masks, x->mask_count * sizeof masks[0]);
@@ -310,20 +310,20 @@ static void write_joined(writer *w, const exchange *x, const bool *still, const 
     const stage *first = &x->after[0], *last = &x->before[x->before_count - 1];
     const map *m = &first->map;
     const uint32_t packed = m->packed, places = (UINT32_C(1) << packed) - 1;
-    uint32_t *made = lilac_arena_array(w->arena, uint32_t, UINT32_C(1) << m->from_bits);
+    uint32_t *written = lilac_arena_array(w->arena, uint32_t, UINT32_C(1) << m->from_bits);
     uint32_t column = 0;
     for (uint32_t n = 0; n >> (m->to_bits - packed) == 0; n++) {
         const uint32_t u = n ^ n >> 1;
         column ^= n == 0 ? 0 : m->column[packed + (uint32_t)__builtin_ctz(n)];
-        if (made[column] == 0) {
+        if (written[column] == 0) {
             const bool moves = x->permuted || !first->plain || (column & places) != 0;
             const joined_word word = {last, first, still, column,
                                       UINT32_C(1) << (last->map.from_bits - packed)};
-            made[column] = 1 + lilac_plan_write_word(
-                                   w, moves ? LILAC_PLAN_WORD_PERMUTE : LILAC_PLAN_WORD_SELECT,
-                                   x->masks, x->mask_count, joined_place, &word, names);
+            written[column] = 1 + lilac_plan_write_word(
+                                      w, moves ? LILAC_PLAN_WORD_PERMUTE : LILAC_PLAN_WORD_SELECT,
+                                      x->masks, x->mask_count, joined_place, &word, names);
         }
-        to[u] = made[column] - 1;
+        to[u] = written[column] - 1;
     }
 }
 
@@ -352,8 +352,8 @@ static void write_shuffles(writer *w, const exchange *x, const shuffle *s, const
 static const uint32_t *write_stages(writer *w, const stage *stages, uint32_t count,
                                     const uint32_t *words) {
     for (uint32_t i = 0; i < count; i++) {
-        const uint32_t made = stages[i].map.to_bits - w->packed;
-        uint32_t *next = lilac_arena_array(w->arena, uint32_t, UINT32_C(1) << made);
+        const uint32_t word_bits = stages[i].map.to_bits - w->packed;
+        uint32_t *next = lilac_arena_array(w->arena, uint32_t, UINT32_C(1) << word_bits);
         lilac_plan_write_stage(w, &stages[i], words, next, NULL);
         words = next;
     }
@@ -403,9 +403,9 @@ bool lilac_plan_expand_shuffle(lilac_plan_network *result, lilac_arena *arena, c
         for (uint32_t i = 0; i < result->input_count / parts; i++) {
             words[i] = i * parts + part;
         }
-        const uint32_t *made = write_exchange(&w, &x, s, still, moving, words);
+        const uint32_t *results = write_exchange(&w, &x, s, still, moving, words);
         for (uint32_t i = 0; i < result->output_count / parts; i++) {
-            result->outputs[i * parts + part] = made[i];
+            result->outputs[i * parts + part] = results[i];
         }
     }
     return true;

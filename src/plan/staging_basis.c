@@ -1,40 +1,28 @@
-/* The frame of a trip: both layouts in coordinates of the source.
+/* Both layouts of a shared-memory exchange in a basis of the source's columns.
  *
- * Inserting the source's columns, threads first, into an echelon whose tags are their own bits of
- * the frame gives everything at once: a column that depends on those before it is a copy, and
- * reducing any other vector leaves its coordinates in the tag. Then
+ * The source's columns are inserted into an echelon form, threads first, each with a tag: its own
+ * bit of the basis. A column that depends on those before it is a copy. Reducing any other vector
+ * leaves its coordinates in the tag. From the coordinates follow:
  *
- *   blocks      the source's block columns come last, so the lower coordinates are those of a
- *               block's own memory, and the block part of the target's columns says whose memory
- *               they load from
- *   peeled      a warp bit that moves one and the same direction on both sides, and nothing else
- *               does: groups of warps that differ in it never meet
- *   common      R_A ∩ R_B: the target's registers in echelon form by their highest bits; rows that
- *               have only register bits
+ *   blocks              The source's block columns are inserted last, so the lower coordinates are
+ *                       those of a block's own memory. The block part of a target column is the
+ *                       block that the column loads from.
+ *   independent warps   A warp bit that has the same direction on both sides, in which no other bit
+ *                       moves: warps that differ in this bit exchange nothing.
+ *   common directions   R_A ∩ R_B: rows of the echelon form of the target's registers that have
+ *                       register bits only.
  */
-#include "trip.h"
+#include "staging.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-
-bool lilac_plan_trip_refuse(lilac_reason *why, const char *format, ...) {
-    if (why != NULL) {
-        va_list arguments;
-        va_start(arguments, format);
-        (void)vsnprintf(why->text, sizeof why->text, format, arguments);
-        va_end(arguments);
-    }
-    return false;
-}
 
 /* ---- reading layouts ---------------------------------------------------------------------- */
 
 static bool read_input(uint32_t *columns, uint32_t *bits, uint32_t most, const lilac_layout *layout,
                        uint32_t in, uint32_t start, lilac_reason *why) {
     if (layout->in[in].bits > most) {
-        return lilac_plan_trip_refuse(why, "2^%u %ss are more than any device has",
-                                      layout->in[in].bits, layout->in[in].name);
+        return lilac_layout_refuse(why, "a layout has 2^%u %ss; no device has that many",
+                                   layout->in[in].bits, layout->in[in].name);
     }
     *bits = layout->in[in].bits;
     for (uint32_t i = 0; i < *bits; i++) {
@@ -43,7 +31,7 @@ static bool read_input(uint32_t *columns, uint32_t *bits, uint32_t most, const l
     return true;
 }
 
-static bool read_side(trip_side *side, const lilac_layout *layout, lilac_reason *why) {
+static bool read_side(staging_side *side, const lilac_layout *layout, lilac_reason *why) {
     uint32_t start = 0, warp[LILAC_PLAN_MAX_WARP_BITS], block[LILAC_PLAN_MAX_BLOCK_BITS];
     side->register_bits = side->lane_bits = side->warp_bits = side->block_bits = 0;
     for (uint32_t in = 0; in < layout->in_count; start += layout->in[in++].bits) {
@@ -62,8 +50,10 @@ static bool read_side(trip_side *side, const lilac_layout *layout, lilac_reason 
             known = read_input(block, &side->block_bits, LILAC_PLAN_MAX_BLOCK_BITS, layout, in,
                                start, why);
         } else {
-            return lilac_plan_trip_refuse(
-                why, "a distributed layout has no input '%s': register, lane, warp, block", name);
+            return lilac_layout_refuse(why,
+                                       "a distributed layout has an input '%s'; its inputs are "
+                                       "register, lane, warp and block",
+                                       name);
         }
         if (!known) {
             return false;
@@ -96,53 +86,53 @@ static const lilac_layout *in_order(lilac_layout *ordered, const lilac_layout *s
     }
     if (source->out_count != target->out_count ||
         !lilac_layout_order_outs(ordered, target, names, NULL) || !same_outputs(source, ordered)) {
-        (void)lilac_plan_trip_refuse(why, "the two layouts are of different tensors");
+        (void)lilac_layout_refuse(why, "the two layouts describe different tensors");
         return NULL;
     }
     return ordered;
 }
 
-static bool check_threads(const trip_side *a, const trip_side *b, const lilac_arch *arch,
+static bool check_threads(const staging_side *a, const staging_side *b, const lilac_arch *arch,
                           lilac_reason *why) {
     if (1U << a->lane_bits != arch->warp_size || a->lane_bits != b->lane_bits) {
-        return lilac_plan_trip_refuse(why, "layouts of 2^%u and 2^%u lanes a warp, and %s has %u",
-                                      a->lane_bits, b->lane_bits, arch->name, arch->warp_size);
+        return lilac_layout_refuse(why, "the layouts have 2^%u and 2^%u lanes a warp; %s has %u",
+                                   a->lane_bits, b->lane_bits, arch->name, arch->warp_size);
     }
     if (a->warp_bits != b->warp_bits || 1U << a->warp_bits > arch->max_warps) {
-        return lilac_plan_trip_refuse(
-            why, "layouts of 2^%u and 2^%u warps, and a block of %s has at most %u", a->warp_bits,
+        return lilac_layout_refuse(
+            why, "the layouts have 2^%u and 2^%u warps; a block of %s has at most %u", a->warp_bits,
             b->warp_bits, arch->name, arch->max_warps);
     }
     if (a->block_bits != b->block_bits) {
-        return lilac_plan_trip_refuse(why, "layouts of 2^%u and 2^%u blocks", a->block_bits,
-                                      b->block_bits);
+        return lilac_layout_refuse(why, "the layouts have 2^%u and 2^%u blocks", a->block_bits,
+                                   b->block_bits);
     }
     return true;
 }
 
-static bool set_scale(trip_scale *scale, uint32_t element_bits, const lilac_arch *arch,
+static bool set_scale(staging_scale *scale, uint32_t element_bits, const lilac_arch *arch,
                       lilac_reason *why) {
     const uint32_t bytes = element_bits == 1 ? 1 : element_bits / 8;
     if ((element_bits != 1 && element_bits % 8 != 0) || bytes == 0 || (bytes & (bytes - 1)) != 0 ||
         bytes > arch->vector_bytes) {
-        return lilac_plan_trip_refuse(
-            why,
-            "elements of %u bits: shared memory takes elements of whole bytes, a power of two of "
-            "at most %u",
-            element_bits, arch->vector_bytes);
+        return lilac_layout_refuse(why,
+                                   "elements of %u bits: a shared-memory exchange moves elements "
+                                   "of 2^n whole bytes, at most %u "
+                                   "bytes",
+                                   element_bits, arch->vector_bytes);
     }
     scale->arch = arch;
     scale->element_bytes = bytes;
-    scale->word_bits = bits_of(most_of(arch->bank_bytes / bytes, 1));
-    scale->element_word_bits = bits_of(most_of(bytes / arch->bank_bytes, 1));
+    scale->word_bits = bits_of(max_of(arch->bank_bytes / bytes, 1));
+    scale->element_word_bits = bits_of(max_of(bytes / arch->bank_bytes, 1));
     scale->bank_count_bits = bits_of(arch->banks);
-    scale->bank_bits = bits_of(most_of(arch->bank_bytes * arch->banks / bytes, 1));
+    scale->bank_bits = bits_of(max_of(arch->bank_bytes * arch->banks / bytes, 1));
     return true;
 }
 
 /* ---- coordinates --------------------------------------------------------------------------- */
 
-/* Columns in coordinates of the echelon. */
+/* Replaces columns by their coordinates. */
 static bool convert(uint32_t *columns, uint32_t count, const tagged_space *echelon) {
     bool inside = true;
     for (uint32_t i = 0; i < count; i++) {
@@ -153,7 +143,8 @@ static bool convert(uint32_t *columns, uint32_t count, const tagged_space *echel
     return inside;
 }
 
-/* Adds a column under its own bit of the frame: the bit, or what a dependent column is. */
+/* Inserts a column with the tag `bit`. Returns its coordinates: the bit, or, for a dependent column,
+ * the sum of the bits that it depends on. */
 static uint32_t add_column(tagged_space *echelon, uint32_t column, uint32_t bit) {
     const uint64_t rest = tagged_rest(echelon, tag(column, UINT32_C(1) << bit));
     if (rest >> 32 == 0) {
@@ -163,16 +154,16 @@ static uint32_t add_column(tagged_space *echelon, uint32_t column, uint32_t bit)
     return UINT32_C(1) << bit;
 }
 
-static uint32_t thread_bit(const trip_side *side, uint32_t index) {
-    return index < side->lane_bits ? FRAME_LANE + index
+static uint32_t thread_bit(const staging_side *side, uint32_t index) {
+    return index < side->lane_bits ? BASIS_LANE + index
            : index < side->lane_bits + side->warp_bits
-               ? FRAME_WARP + index - side->lane_bits
-               : FRAME_BLOCK + index - side->lane_bits - side->warp_bits;
+               ? BASIS_WARP + index - side->lane_bits
+               : BASIS_BLOCK + index - side->lane_bits - side->warp_bits;
 }
 
-/* Makes the source nearly the identity and notes its copies. */
-static void own_frame(trip_work *work, tagged_space *echelon) {
-    trip_side *a = &work->pair.side[STORE];
+/* Writes the source in its own basis and records its copies. */
+static void to_source_basis(staging_work *work, tagged_space *echelon) {
+    staging_side *a = &work->pair.side[STORE];
     const uint32_t own = a->lane_bits + a->warp_bits;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < own; i++) {
@@ -180,11 +171,11 @@ static void own_frame(trip_work *work, tagged_space *echelon) {
         work->origin[bit] = a->thread[i];
         a->thread[i] = add_column(echelon, a->thread[i], bit);
         if (a->thread[i] == UINT32_C(1) << bit) {
-            work->pair.whole |= a->thread[i];
+            work->pair.space_mask |= a->thread[i];
         } else if (i >= a->lane_bits) {
             work->store_copies |= UINT32_C(1) << (i - a->lane_bits);
             work->copy_of[i - a->lane_bits] = a->thread[i];
-            a->thread[i] = 0; /* stores nothing */
+            a->thread[i] = 0; /* such a warp stores nothing */
         } else {
             work->copy_lanes |= UINT32_C(1) << i;
         }
@@ -203,16 +194,17 @@ static void own_frame(trip_work *work, tagged_space *echelon) {
     work->source_register_bits = a->register_bits;
     a->register_bits = kept;
     work->pair.registers = (UINT32_C(1) << kept) - 1;
-    work->pair.whole |= work->pair.registers;
+    work->pair.space_mask |= work->pair.registers;
     for (uint32_t i = 0; i < a->block_bits; i++) {
-        work->origin[FRAME_BLOCK + i] = a->thread[own + i];
-        a->thread[own + i] = add_column(echelon, a->thread[own + i], FRAME_BLOCK + i);
-        work->blocks |= a->thread[own + i] & UINT32_C(1) << (FRAME_BLOCK + i);
+        work->origin[BASIS_BLOCK + i] = a->thread[own + i];
+        a->thread[own + i] = add_column(echelon, a->thread[own + i], BASIS_BLOCK + i);
+        work->blocks |= a->thread[own + i] & UINT32_C(1) << (BASIS_BLOCK + i);
     }
 }
 
-/* Which blocks a side's lanes reach into, whose numbers `blocks` are (NULL: their own). */
-static void follow_lanes(trip_side *side, const uint32_t *blocks) {
+/* Finds the blocks that a side's lanes load from. `blocks` is the block of each lane bit (NULL: the
+ * lane's own block). */
+static void follow_lanes(staging_side *side, const uint32_t *blocks) {
     tagged_space reached = {{0}};
     side->merged_lane = 2;
     side->blocks[0] = 0;
@@ -228,36 +220,37 @@ static void follow_lanes(trip_side *side, const uint32_t *blocks) {
     }
 }
 
-/* Whose memory the target's columns load from; what is left of them is places in it. A block bit
- * that the source does not need to tell elements apart means copies: of those, the own ones. */
-static void split_blocks(trip_work *work) {
-    trip_side *a = &work->pair.side[STORE];
-    trip_side *b = &work->pair.side[LOAD];
+/* Splits the target's columns into the block they load from and the position in its memory. If the
+ * source does not need a block bit to distinguish elements, the blocks hold copies, and a block
+ * loads its own copy. */
+static void split_blocks(staging_work *work) {
+    staging_side *a = &work->pair.side[STORE];
+    staging_side *b = &work->pair.side[LOAD];
     const uint32_t own = b->lane_bits + b->warp_bits;
     for (uint32_t i = 0; i < b->register_bits; i++) {
-        work->register_block[i] = b->reg[i] >> FRAME_BLOCK;
+        work->register_block[i] = b->reg[i] >> BASIS_BLOCK;
         work->remote = work->remote || work->register_block[i] != 0;
     }
     for (uint32_t i = 0; i < b->thread_bits; i++) {
         uint32_t wanted = 0;
         if (i >= own) {
             wanted = UINT32_C(1) << (i - own);
-            if (a->thread[i] != UINT32_C(1) << (FRAME_BLOCK + i - own)) {
-                b->thread[i] ^= wanted << FRAME_BLOCK ^ a->thread[i];
+            if (a->thread[i] != UINT32_C(1) << (BASIS_BLOCK + i - own)) {
+                b->thread[i] ^= wanted << BASIS_BLOCK ^ a->thread[i];
             }
         }
-        work->thread_block[i] = b->thread[i] >> FRAME_BLOCK;
+        work->thread_block[i] = b->thread[i] >> BASIS_BLOCK;
         work->remote = work->remote || work->thread_block[i] != wanted;
-        b->thread[i] &= (UINT32_C(1) << FRAME_BLOCK) - 1;
+        b->thread[i] &= (UINT32_C(1) << BASIS_BLOCK) - 1;
     }
     follow_lanes(a, NULL);
     follow_lanes(b, work->thread_block);
-    a->thread_bits = own; /* a block stores to its own memory, wherever it is */
+    a->thread_bits = own; /* a block stores to its own memory only */
 }
 
-/* Warp bits that no data crosses. They leave the pair. */
-static void peel(trip_work *work) {
-    trip_side *a = &work->pair.side[STORE], *b = &work->pair.side[LOAD];
+/* Finds the warp bits that no element crosses and removes them from the pair. */
+static void find_independent_warps(staging_work *work) {
+    staging_side *a = &work->pair.side[STORE], *b = &work->pair.side[LOAD];
     uint32_t once = 0, twice = 0;
     for (uint32_t i = 0; i < b->register_bits; i++) {
         twice |= once & b->reg[i];
@@ -268,33 +261,33 @@ static void peel(trip_work *work) {
         once |= b->thread[i];
     }
     for (uint32_t i = 0; i < b->warp_bits; i++) {
-        const uint32_t own = UINT32_C(1) << (FRAME_WARP + i), at = b->lane_bits + i;
-        if ((work->pair.whole & own) != 0 && b->thread[at] == own && (twice & own) == 0) {
-            work->peeled |= UINT32_C(1) << i;
-            work->pair.whole &= ~own;
+        const uint32_t own = UINT32_C(1) << (BASIS_WARP + i), at = b->lane_bits + i;
+        if ((work->pair.space_mask & own) != 0 && b->thread[at] == own && (twice & own) == 0) {
+            work->independent_warps |= UINT32_C(1) << i;
+            work->pair.space_mask &= ~own;
             a->thread[at] = b->thread[at] = 0;
         }
     }
 }
 
-/* R_A ∩ R_B independent of both sides' threads, as many directions as there are. First those that
- * are a word's register of both sides, or of one; then registers of both; then sums. */
-static void find_common(trip_work *work) {
-    trip_pair *pair = &work->pair;
-    const trip_side *b = &pair->side[LOAD];
+/* Finds a largest set of directions of R_A ∩ R_B that are independent of both sides' threads. The
+ * order is: registers of a word on both sides, on one side, other registers of both sides, sums. */
+static void find_common(staging_work *work) {
+    staging_pair *pair = &work->pair;
+    const staging_side *b = &pair->side[LOAD];
     space registers = {{0}}, known = {{0}};
     uint32_t word = work->scale.word_bits;
     for (uint32_t i = 0; i < b->register_bits; i++) {
         (void)space_add(&registers, b->reg[i]);
     }
     for (uint32_t i = 0; i < b->thread_bits; i++) {
-        (void)space_add(&known, b->thread[i] & FRAME_REGISTERS);
+        (void)space_add(&known, b->thread[i] & BASIS_REGISTERS);
     }
     pair->common_count = 0;
     for (uint32_t pass = 0; pass < 4; pass++) {
-        const uint32_t count = pass < 2    ? least_of(word, b->register_bits)
+        const uint32_t count = pass < 2    ? min_of(word, b->register_bits)
                                : pass == 2 ? b->register_bits
-                                           : FRAME_LANE;
+                                           : BASIS_LANE;
         for (uint32_t i = 0; i < count; i++) {
             uint32_t vector = 0;
             if (pass == 0) {
@@ -317,38 +310,38 @@ static void find_common(trip_work *work) {
     }
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- bounds, rounds, preparation ------------------------------------------------------------ */
 
-static uint64_t wavefronts_of(const trip_scale *scale, uint32_t bits) {
+static uint64_t wavefronts_of(const staging_scale *scale, uint32_t bits) {
     const uint64_t bytes = (uint64_t)scale->element_bytes << bits;
     const uint64_t clock = scale->arch->banks * scale->arch->bank_bytes;
     return (bytes + clock - 1) / clock;
 }
 
-/* Each byte of a block stored once, and each byte of a warp loaded once by it. */
-static void find_floor(trip_work *work) {
-    const trip_side *b = &work->pair.side[LOAD];
+/* The floor: each byte of a block is stored once, and each warp loads each of its bytes once. */
+static void find_floor(staging_work *work) {
+    const staging_side *b = &work->pair.side[LOAD];
     space warp = {{0}};
     uint32_t bits = 0;
     for (uint32_t i = 0; i < b->register_bits; i++) {
         bits += space_add(&warp, b->reg[i]);
     }
     for (uint32_t i = 0; i < b->lane_bits; i++) {
-        bits += space_add(&warp, b->thread[i] | work->thread_block[i] << FRAME_BLOCK);
+        bits += space_add(&warp, b->thread[i] | work->thread_block[i] << BASIS_BLOCK);
     }
     work->floor_wavefronts[STORE] =
-        wavefronts_of(&work->scale, (uint32_t)__builtin_popcount(work->pair.whole) +
-                                        (uint32_t)__builtin_popcount(work->peeled));
+        wavefronts_of(&work->scale, (uint32_t)__builtin_popcount(work->pair.space_mask) +
+                                        (uint32_t)__builtin_popcount(work->independent_warps));
     work->floor_wavefronts[LOAD] = wavefronts_of(&work->scale, bits) << work->warp_bits;
 }
 
-static uint64_t bytes_of(const trip_work *work) {
-    return (uint64_t)work->scale.element_bytes
-           << (__builtin_popcount(work->pair.whole) + __builtin_popcount(work->peeled));
+static uint64_t bytes_of(const staging_work *work) {
+    return (uint64_t)work->scale.element_bytes << (__builtin_popcount(work->pair.space_mask) +
+                                                   __builtin_popcount(work->independent_warps));
 }
 
-/* Rounds enough for so much scratch memory; false when there cannot be. */
-static bool fit(trip_work *work, uint64_t scratch) {
+/* Chooses as many rounds as `scratch` bytes require; false if no number of rounds suffices. */
+static bool fit(staging_work *work, uint64_t scratch) {
     uint64_t bytes = bytes_of(work);
     work->pair.round_bits = 0;
     for (; bytes > scratch && work->pair.round_bits < work->pair.common_count; bytes /= 2) {
@@ -357,69 +350,69 @@ static bool fit(trip_work *work, uint64_t scratch) {
     return bytes <= scratch;
 }
 
-static bool find_rounds(trip_work *work, const lilac_plan_options *options, lilac_reason *why) {
+static bool find_rounds(staging_work *work, const lilac_plan_options *options, lilac_reason *why) {
     const uint64_t device = work->scale.arch->shared_bytes;
     const uint64_t given = options != NULL ? options->scratch_bytes : 0;
     const uint64_t most = given != 0 && given < device ? given : device;
     if (given == 0 ? fit(work, device / 4) || fit(work, device) : fit(work, most)) {
         return true;
     }
-    return lilac_plan_trip_refuse(
-        why, "a trip takes %llu bytes of shared memory even in 2^%u rounds, and has %llu",
+    return lilac_layout_refuse(
+        why,
+        "the exchange needs %llu bytes of shared memory even in 2^%u rounds; %llu are available",
         (unsigned long long)(bytes_of(work) >> work->pair.round_bits), work->pair.round_bits,
         (unsigned long long)most);
 }
 
-/* Whether the target's own columns make a frame, and its vectors may be the wider ones. Not where
- * registers load from several blocks, nor where its blocks load parts only of what they hold. */
-static bool can_turn(const trip_work *work) {
-    const trip_side *b = &work->pair.side[LOAD];
+/* Whether the target's own columns are a basis, so that its vectors may be the wider ones. False if
+ * registers load from several blocks, or if a block loads only a part of what it holds. */
+static bool has_target_basis(const staging_work *work) {
+    const staging_side *b = &work->pair.side[LOAD];
     space all = {{0}};
-    int left = __builtin_popcount(work->pair.whole);
+    int remaining = __builtin_popcount(work->pair.space_mask);
     for (uint32_t i = 0; i < b->thread_bits; i++) {
-        left -= space_add(&all, b->thread[i]);
+        remaining -= space_add(&all, b->thread[i]);
     }
     for (uint32_t i = 0; i < b->register_bits; i++) {
-        left -= space_add(&all, b->reg[i]);
+        remaining -= space_add(&all, b->reg[i]);
         if (work->register_block[i] != 0) {
             return false;
         }
     }
-    return left == 0;
+    return remaining == 0;
 }
 
-bool lilac_plan_trip_prepare(trip_work *work, const lilac_layout *source,
-                             const lilac_layout *target, uint32_t element_bits,
-                             const lilac_plan_options *options, const lilac_arch *arch,
-                             lilac_reason *why) {
-    trip_side *a = &work->pair.side[STORE], *b = &work->pair.side[LOAD];
+bool lilac_plan_staging_prepare(staging_work *work, const lilac_layout *source,
+                                const lilac_layout *target, uint32_t element_bits,
+                                const lilac_plan_options *options, const lilac_arch *arch,
+                                lilac_reason *why) {
+    staging_side *a = &work->pair.side[STORE], *b = &work->pair.side[LOAD];
     lilac_layout ordered;
     tagged_space echelon = {{0}};
     target = in_order(&ordered, source, target, why);
     if (target == NULL || !set_scale(&work->scale, element_bits, arch, why)) {
         return false;
     }
-    if (source->out_bits > FRAME_BITS) {
-        return lilac_plan_trip_refuse(why,
-                                      "a tensor of 2^%u elements is more than any cluster "
-                                      "of blocks holds",
-                                      source->out_bits);
+    if (source->out_bits > BASIS_BITS) {
+        return lilac_layout_refuse(
+            why, "a tensor of 2^%u elements does not fit in a cluster of blocks", source->out_bits);
     }
     if (!read_side(a, source, why) || !read_side(b, target, why) ||
         !check_threads(a, b, arch, why)) {
         return false;
     }
     work->pair.owner = STORE;
-    work->pair.whole = work->blocks = work->copy_lanes = work->store_copies = work->peeled = 0;
+    work->pair.space_mask = work->blocks = work->copy_lanes = work->store_copies =
+        work->independent_warps = 0;
     work->remote = false;
     work->warp_bits = a->warp_bits;
-    own_frame(work, &echelon);
+    to_source_basis(work, &echelon);
     uint32_t rank = 0;
     for (uint32_t i = 0; i < 32; i++) {
         rank += echelon.row[i] != 0;
     }
     if (rank != source->out_bits) {
-        return lilac_plan_trip_refuse(why, "the source does not hold all of the tensor");
+        return lilac_layout_refuse(why, "the source does not hold all of the tensor");
     }
     (void)convert(b->reg, b->register_bits, &echelon);
     (void)convert(b->thread, b->thread_bits, &echelon);
@@ -431,40 +424,41 @@ bool lilac_plan_trip_prepare(trip_work *work, const lilac_layout *source,
         rank -= space_add(&all, b->reg[i]);
     }
     if (rank != 0) {
-        return lilac_plan_trip_refuse(why, "the target does not hold all of the tensor");
+        return lilac_layout_refuse(why, "the target does not hold all of the tensor");
     }
     split_blocks(work);
     if (work->remote && !lilac_arch_has(arch, LILAC_HAS_CLUSTERS)) {
-        return lilac_plan_trip_refuse(
+        return lilac_layout_refuse(
             why, "elements move between blocks, and %s has no clusters of them", arch->name);
     }
     find_floor(work);
-    if (options == NULL || options->way != LILAC_PLAN_UNSWIZZLED) {
-        peel(work);
+    if (options == NULL || options->strategy != LILAC_PLAN_UNSWIZZLED) {
+        find_independent_warps(work);
     }
-    work->can_turn = b->block_bits == 0 || can_turn(work);
+    work->has_target_basis = b->block_bits == 0 || has_target_basis(work);
     find_common(work);
     return find_rounds(work, options, why);
 }
 
-void lilac_plan_trip_turn(trip_pair *result, uint32_t *origin, const trip_pair *pair) {
+void lilac_plan_staging_to_target_basis(staging_pair *result, uint32_t *origin,
+                                        const staging_pair *pair) {
     tagged_space echelon = {{0}};
-    trip_side *a = &result->side[STORE], *b = &result->side[LOAD];
+    staging_side *a = &result->side[STORE], *b = &result->side[LOAD];
     *result = *pair;
     result->owner = LOAD;
-    result->whole = result->registers = 0;
+    result->space_mask = result->registers = 0;
     for (uint32_t i = 0; i < b->thread_bits; i++) {
         const uint32_t bit = thread_bit(b, i);
         origin[bit] = b->thread[i];
         b->thread[i] = add_column(&echelon, b->thread[i], bit);
-        result->whole |= b->thread[i] & UINT32_C(1) << bit;
+        result->space_mask |= b->thread[i] & UINT32_C(1) << bit;
     }
     for (uint32_t i = 0; i < b->register_bits; i++) {
         origin[i] = b->reg[i];
         b->reg[i] = add_column(&echelon, b->reg[i], i);
         result->registers |= b->reg[i] & UINT32_C(1) << i;
     }
-    result->whole |= result->registers;
+    result->space_mask |= result->registers;
     (void)convert(a->reg, a->register_bits, &echelon);
     (void)convert(a->thread, a->thread_bits, &echelon);
     (void)convert(a->within, a->lane_bits, &echelon);

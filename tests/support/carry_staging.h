@@ -1,7 +1,7 @@
 /* A trip carried out element by element, by the definition of its instructions, and its wavefronts
  * counted bank by bank. */
-#ifndef LILAC_TESTS_CARRY_TRIP_H
-#define LILAC_TESTS_CARRY_TRIP_H
+#ifndef LILAC_TESTS_CARRY_STAGING_H
+#define LILAC_TESTS_CARRY_STAGING_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #include <lilac/plan.h>
 
 typedef struct carried {
-    const lilac_plan_trip *trip;
+    const lilac_plan_staging *staging;
     const lilac_arch *arch;
     uint64_t elements; /* of one block's memory */
     uint32_t *memory;  /* [block][offset], the element + 1 */
@@ -82,7 +82,7 @@ static inline uint64_t carry_count(const carried *c, const lilac_plan_access *a,
     if (a->instruction != LILAC_PLAN_VECTOR)
         group = 8;
     assert_int_equal(group, a->transaction_lanes);
-    uint32_t idle = load ? 0 : c->trip->store_copy_lanes;
+    uint32_t idle = load ? 0 : c->staging->store_copy_lanes;
     assert_int_equal(lanes / group >> __builtin_popcount(idle), a->transactions);
     for (uint32_t first = 0; first < lanes; first += group) {
         assert_int_equal(idle & (group - 1), 0);
@@ -119,7 +119,7 @@ static inline uint64_t carry_count(const carried *c, const lilac_plan_access *a,
 /* Stores or loads of one round. `file`: [block][warp][lane][register], elements. */
 static inline void carry_side(carried *c, uint32_t blocks, bool load, uint64_t round,
                               uint32_t *file, uint32_t register_bits) {
-    const lilac_plan_trip *t = c->trip;
+    const lilac_plan_staging *t = c->staging;
     const lilac_plan_access *a = load ? &t->load : &t->store;
     uint32_t lanes = 1u << a->lane_bits, warps = 1u << a->warp_bits;
     uint32_t block_bits = (uint32_t)__builtin_ctz(blocks);
@@ -182,15 +182,16 @@ static inline void carry_side(carried *c, uint32_t blocks, bool load, uint64_t r
 
 /* The whole trip, renamings included: every register of every thread of the target, and what the
  * trip says of itself. */
-static inline void carry_trip(const lilac_plan_trip *t, const lilac_plan_permutation *before,
-                              const lilac_plan_permutation *after, const lilac_layout *source,
-                              const lilac_layout *target, const lilac_arch *arch) {
+static inline void carry_staging(const lilac_plan_staging_step *step, const lilac_layout *source,
+                                 const lilac_layout *target, const lilac_arch *arch) {
+    const lilac_plan_staging *t = &step->staging;
+    const lilac_plan_permutation *before = &step->before, *after = &step->after;
     uint32_t blocks = 1u << lilac_layout_in_bits(source, "block");
     uint32_t threads = 1u << (t->store.lane_bits + t->store.warp_bits);
     uint32_t in_bits = lilac_layout_in_bits(source, "register");
     uint32_t out_bits = lilac_layout_in_bits(target, "register");
     uint32_t offset_bits = lilac_layout_in_bits(&t->memory, "offset") - t->round_bits;
-    carried c = {.trip = t, .arch = arch, .elements = UINT64_C(1) << offset_bits};
+    carried c = {.staging = t, .arch = arch, .elements = UINT64_C(1) << offset_bits};
     size_t all = (size_t)blocks * threads;
     uint32_t *stored = malloc((all << before->bits) * sizeof *stored);
     uint32_t *loaded = malloc((all << after->before_bits) * sizeof *loaded);

@@ -18,7 +18,7 @@
  * depends on u only. The first stage puts the bytes (y₀, η₁) of words y₀ = 0, 1 together, for each
  * y₁ and η₀; the second takes those with its own η₁ from the words y₁ = 0, 1.
  */
-#include "stage.h"
+#include "register_map.h"
 #include "plan.h"
 
 #include <string.h>
@@ -44,18 +44,18 @@ void lilac_plan_map_init(map *result, uint32_t packed, uint32_t from_bits, uint3
 
 /* The stage after `first` joined into one, of which one at most reads two words. */
 static void compose(map *result, const map *first, const map *then) {
-    map made;
-    made.packed = first->packed;
-    made.from_bits = first->from_bits;
-    made.to_bits = then->to_bits;
-    made.thread_bits = then->thread_bits;
+    map composed;
+    composed.packed = first->packed;
+    composed.from_bits = first->from_bits;
+    composed.to_bits = then->to_bits;
+    composed.thread_bits = then->thread_bits;
     for (uint32_t i = 0; i < then->to_bits; i++) {
-        made.column[i] = lilac_plan_sum(first->column, then->column[i]);
+        composed.column[i] = lilac_plan_sum(first->column, then->column[i]);
     }
     for (uint32_t i = 0; i < then->thread_bits; i++) {
-        made.thread[i] = lilac_plan_sum(first->column, then->thread[i]) ^ first->thread[i];
+        composed.thread[i] = lilac_plan_sum(first->column, then->thread[i]) ^ first->thread[i];
     }
-    *result = made;
+    *result = composed;
 }
 
 /* Fills in what follows from the map. */
@@ -212,7 +212,7 @@ static uint32_t put_two_mixing(stage *stages, const map *m) {
     const uint32_t k0 = m->column[0] & 3, k1 = m->column[1] & 3, words = m->to_bits - 2;
     map *first = &stages[0].map, *second = &stages[1].map;
     echelon span = {0}, heads = {0};
-    uint32_t count = 0, tail[MOST_COLUMNS];
+    uint32_t count = 0, tail[MAX_COLUMNS];
     (void)lilac_plan_insert(&span, d0, 1);
     (void)lilac_plan_insert(&span, d1, 2);
     *first = (map){.packed = 2, .from_bits = m->from_bits, .thread_bits = m->thread_bits};
@@ -295,7 +295,7 @@ static void remainder_of(map *result, const map *m, const selection *s, const ec
 
 static uint32_t put_selects(stage *stages, map *rest, const map *m, selection *s, uint32_t first,
                             uint32_t last) {
-    uint32_t vectors[MOST_COLUMNS + LILAC_PLAN_MAX_THREAD_BITS];
+    uint32_t vectors[MAX_COLUMNS + LILAC_PLAN_MAX_THREAD_BITS];
     uint32_t direction[LILAC_PLAN_MAX_THREAD_BITS];
     uint32_t words = 0;
     echelon needed, basis;
@@ -332,14 +332,14 @@ static uint32_t put_selects(stage *stages, map *rest, const map *m, selection *s
     }
     uint32_t from = m->from_bits - m->packed;
     for (uint32_t i = 0; i < s->count; i++) {
-        const uint32_t left = words + (i < narrowing ? narrowing - 1 - i : 0);
-        uint32_t units[MOST_COLUMNS];
-        for (uint32_t k = 0; k < left; k++) {
+        const uint32_t remaining = words + (i < narrowing ? narrowing - 1 - i : 0);
+        uint32_t units[MAX_COLUMNS];
+        for (uint32_t k = 0; k < remaining; k++) {
             units[k] = i == 0 ? vectors[k] : UINT32_C(1) << k;
         }
-        put_select(&stages[i], m, from, left, units, i == 0 ? s->direction[0] : direction[i],
+        put_select(&stages[i], m, from, remaining, units, i == 0 ? s->direction[0] : direction[i],
                    s->mask[i]);
-        from = left;
+        from = remaining;
     }
     remainder_of(rest, m, s, &basis, words);
     return s->count;

@@ -1,7 +1,7 @@
 /* Trips through shared memory on layouts whose best is known: the 16 × 32 transpose by one warp,
  * all swizzles of it that xor rows into columns, matrix instructions, barriers, rounds, copies,
  * blocks, and what is refused. */
-#include "support/carry_trip.h"
+#include "support/carry_staging.h"
 
 enum { M = 0, N = 4 }; /* first bits of the row and the column in a 16 × 32 tensor */
 
@@ -33,22 +33,16 @@ static void transpose(lilac_layout *store, lilac_layout *load) {
     *load = make(4, 5, 4, 5, 0, 0, b);
 }
 
-typedef struct result {
-    lilac_plan_trip trip;
-    lilac_plan_permutation before, after;
-    lilac_plan_bound bound;
-} result;
-
-static result best(const lilac_layout *source, const lilac_layout *target, uint32_t element_bits,
-                   lilac_plan_strategy way, uint64_t scratch, const lilac_arch *arch) {
-    const lilac_plan_options options = {way, scratch};
+static lilac_plan_staging_step best(const lilac_layout *source, const lilac_layout *target,
+                                    uint32_t element_bits, lilac_plan_strategy strategy,
+                                    uint64_t scratch, const lilac_arch *arch) {
+    const lilac_plan_options options = {strategy, scratch};
     lilac_reason why = {""};
-    result r;
-    const bool made = lilac_plan_trip_init(&r.trip, &r.before, &r.after, &r.bound, source, target,
-                                           element_bits, &options, arch, &why);
+    lilac_plan_staging_step r;
+    const bool ok = lilac_plan_staging_init(&r, source, target, element_bits, &options, arch, &why);
     assert_string_equal(why.text, "");
-    assert_true(made);
-    carry_trip(&r.trip, &r.before, &r.after, source, target, arch);
+    assert_true(ok);
+    carry_staging(&r, source, target, arch);
     return r;
 }
 
@@ -58,33 +52,33 @@ static void one_bit_off(void **state) {
     (void)state;
     transpose(&store, &load);
 
-    result r = best(&store, &load, 32, LILAC_PLAN_UNSWIZZLED, 0, &scalar);
-    assert_int_equal(r.trip.store.wavefronts, 16);
-    assert_int_equal(r.trip.load.wavefronts, 256);
+    lilac_plan_staging_step r = best(&store, &load, 32, LILAC_PLAN_UNSWIZZLED, 0, &scalar);
+    assert_int_equal(r.staging.store.wavefronts, 16);
+    assert_int_equal(r.staging.load.wavefronts, 256);
 
     r = best(&store, &load, 32, LILAC_PLAN_BY_SHARED, 0, &scalar);
-    assert_int_equal(r.trip.store.wavefronts, 16);
-    assert_int_equal(r.trip.load.wavefronts, 16);
+    assert_int_equal(r.staging.store.wavefronts, 16);
+    assert_int_equal(r.staging.load.wavefronts, 16);
     assert_int_equal(r.bound.floor_wavefronts, 32);
     assert_true(r.bound.met);
-    assert_int_equal(r.trip.barrier, LILAC_PLAN_BARRIER_WARP);
+    assert_int_equal(r.staging.barrier, LILAC_PLAN_BARRIER_WARP);
 
     /* With ld.shared and st.shared of 32 bits only, as the article has it: bit for bit. */
     scalar.vector_bytes = 4;
     scalar.features = 0;
     r = best(&store, &load, 32, LILAC_PLAN_BY_SHARED, 0, &scalar);
-    assert_int_equal(r.trip.store.instructions, 16);
-    assert_int_equal(r.trip.load.instructions, 16);
-    assert_int_equal(r.trip.store.wavefronts, 16);
-    assert_int_equal(r.trip.load.wavefronts, 16);
-    assert_true(lilac_layout_invert(&inverse, &r.trip.memory, NULL));
+    assert_int_equal(r.staging.store.instructions, 16);
+    assert_int_equal(r.staging.load.instructions, 16);
+    assert_int_equal(r.staging.store.wavefronts, 16);
+    assert_int_equal(r.staging.load.wavefronts, 16);
+    assert_true(lilac_layout_invert(&inverse, &r.staging.memory, NULL));
     for (uint64_t m = 0; m < 16; m++) {
         for (uint64_t n = 0; n < 32; n++)
             assert_int_equal(lilac_layout_apply(&inverse, m << M | n << N), 32 * m + (n ^ 2 * m));
     }
     /* Segments are graphs of injective maps from the rows' bits, over the columns' but the lowest,
      * to which it may be added or not: |GL(4, 2)| · 2^4 = 20160 · 16. */
-    assert_int_equal(r.trip.family_bits, 18);
+    assert_int_equal(r.staging.family_bits, 18);
 }
 
 /* offset = 32 m + (n ⊕ T m) for all 2^20 matrices T of 5 × 4: the formula and the fullest bank. */
@@ -158,29 +152,29 @@ static void matrices(void **state) {
     const lilac_arch *arch = lilac_arch_find("sm_90a");
     lilac_plan_access access;
     (void)state;
-    result r = best(&a, &b, 16, LILAC_PLAN_BY_SHARED, 0, arch);
-    assert_int_equal(r.trip.load.instruction, LILAC_PLAN_MATRIX_TRANSPOSED);
-    assert_int_equal(r.trip.load.matrix_bits, 2);
-    assert_int_equal(r.trip.load.transaction_lanes, 8);
-    assert_int_equal(r.trip.store.wavefronts + r.trip.load.wavefronts, 128);
+    lilac_plan_staging_step r = best(&a, &b, 16, LILAC_PLAN_BY_SHARED, 0, arch);
+    assert_int_equal(r.staging.load.instruction, LILAC_PLAN_MATRIX_TRANSPOSED);
+    assert_int_equal(r.staging.load.matrix_bits, 2);
+    assert_int_equal(r.staging.load.transaction_lanes, 8);
+    assert_int_equal(r.staging.store.wavefronts + r.staging.load.wavefronts, 128);
     assert_int_equal(r.bound.floor_wavefronts, 128);
     assert_true(r.bound.met);
     /* The same instructions, read off the memory that was made. */
-    assert_true(lilac_plan_access_init_matrix(&access, &b, &r.trip.memory,
+    assert_true(lilac_plan_access_init_matrix(&access, &b, &r.staging.memory,
                                               LILAC_PLAN_MATRIX_TRANSPOSED, 16, arch, NULL));
-    assert_int_equal(access.wavefronts, r.trip.load.wavefronts);
-    assert_int_equal(access.instructions, r.trip.load.instructions);
-    assert_false(lilac_plan_access_init_matrix(&access, &b, &r.trip.memory, LILAC_PLAN_MATRIX, 16,
-                                               arch, NULL));
-    assert_false(lilac_plan_access_init_matrix(&access, &a, &r.trip.memory,
+    assert_int_equal(access.wavefronts, r.staging.load.wavefronts);
+    assert_int_equal(access.instructions, r.staging.load.instructions);
+    assert_false(lilac_plan_access_init_matrix(&access, &b, &r.staging.memory, LILAC_PLAN_MATRIX,
+                                               16, arch, NULL));
+    assert_false(lilac_plan_access_init_matrix(&access, &a, &r.staging.memory,
                                                LILAC_PLAN_MATRIX_TRANSPOSED, 16, arch, NULL));
 
     r = best(&b, &a, 16, LILAC_PLAN_BY_SHARED, 0, arch);
-    assert_int_equal(r.trip.store.instruction, LILAC_PLAN_MATRIX_TRANSPOSED);
+    assert_int_equal(r.staging.store.instruction, LILAC_PLAN_MATRIX_TRANSPOSED);
     assert_true(r.bound.met);
     /* A device that has none goes on with vectors. */
     r = best(&a, &b, 16, LILAC_PLAN_BY_SHARED, 0, lilac_arch_find("gfx1201"));
-    assert_int_equal(r.trip.load.instruction, LILAC_PLAN_VECTOR);
+    assert_int_equal(r.staging.load.instruction, LILAC_PLAN_VECTOR);
 }
 
 /* Warp bits that no data crosses, and groups where the device says that they are cheaper. */
@@ -197,22 +191,22 @@ static void barriers(void **state) {
     lilac_layout b = make(5, 5, 3, 5, 2, 0, within);
     (void)state;
     arch.costs = &costs;
-    result r = best(&a, &b, 32, LILAC_PLAN_BY_SHARED, 0, &arch);
-    assert_int_equal(r.trip.barrier, LILAC_PLAN_BARRIER_WARP);
-    assert_int_equal(r.trip.barrier_warps, 0);
+    lilac_plan_staging_step r = best(&a, &b, 32, LILAC_PLAN_BY_SHARED, 0, &arch);
+    assert_int_equal(r.staging.barrier, LILAC_PLAN_BARRIER_WARP);
+    assert_int_equal(r.staging.barrier_warps, 0);
 
     b = make(5, 5, 3, 5, 2, 0, across);
     costs.barrier_group = costs.barrier_block + 1;
     r = best(&a, &b, 32, LILAC_PLAN_BY_SHARED, 0, &arch);
-    assert_int_equal(r.trip.barrier, LILAC_PLAN_BARRIER_BLOCK);
-    assert_int_equal(r.trip.barrier_warps, 1);
+    assert_int_equal(r.staging.barrier, LILAC_PLAN_BARRIER_BLOCK);
+    assert_int_equal(r.staging.barrier_warps, 1);
     costs.barrier_group = costs.barrier_block - 1;
     r = best(&a, &b, 32, LILAC_PLAN_BY_SHARED, 0, &arch);
-    assert_int_equal(r.trip.barrier, LILAC_PLAN_BARRIER_GROUP);
-    assert_int_equal(r.trip.barrier_warps, 1);
+    assert_int_equal(r.staging.barrier, LILAC_PLAN_BARRIER_GROUP);
+    assert_int_equal(r.staging.barrier_warps, 1);
     /* Groups keep to their part of the memory: its highest bit is theirs alone. */
-    assert_int_equal(r.trip.store.warp[1], 512);
-    assert_int_equal(r.trip.load.warp[1], 512);
+    assert_int_equal(r.staging.store.warp[1], 512);
+    assert_int_equal(r.staging.load.warp[1], 512);
 }
 
 static void rounds(void **state) {
@@ -224,23 +218,23 @@ static void rounds(void **state) {
     const lilac_arch *arch = lilac_arch_find("sm_90a");
     lilac_plan_options options = {LILAC_PLAN_BY_SHARED, 512};
     lilac_reason why;
-    result r = best(&a, &b, 32, LILAC_PLAN_BY_SHARED, 4096, arch);
+    lilac_plan_staging_step r = best(&a, &b, 32, LILAC_PLAN_BY_SHARED, 4096, arch);
     (void)state;
-    assert_int_equal(r.trip.round_bits, 0);
+    assert_int_equal(r.staging.round_bits, 0);
     r = best(&a, &b, 32, LILAC_PLAN_BY_SHARED, 2048, arch);
-    assert_int_equal(r.trip.round_bits, 1);
-    assert_int_equal(r.trip.bytes, 2048);
+    assert_int_equal(r.staging.round_bits, 1);
+    assert_int_equal(r.staging.bytes, 2048);
     r = best(&a, &b, 32, LILAC_PLAN_BY_SHARED, 1024, arch);
-    assert_int_equal(r.trip.round_bits, 2);
+    assert_int_equal(r.staging.round_bits, 2);
     lilac_plan_price price = {0};
-    lilac_plan_price_trip(&price, &r.trip, 32, 1);
+    lilac_plan_price_staging(&price, &r.staging, 32, 1);
     assert_int_equal(price.barriers, 7);
     assert_int_equal(price.store_bytes, 4096);
     assert_int_equal(price.load_bytes, 4096);
-    assert_false(lilac_plan_trip_init(&r.trip, &r.before, &r.after, &r.bound, &a, &b, 32, &options,
-                                      arch, &why));
-    assert_string_equal(why.text, "a trip takes 1024 bytes of shared memory even in 2^2 rounds, "
-                                  "and has 512");
+    assert_false(lilac_plan_staging_init(&r, &a, &b, 32, &options, arch, &why));
+    assert_string_equal(why.text,
+                        "the exchange needs 1024 bytes of shared memory even in 2^2 rounds; "
+                        "512 are available");
 }
 
 /* Copies in warps and, where whole transactions are theirs, in lanes do not store; loads of two
@@ -254,23 +248,23 @@ static void copies(void **state) {
     const lilac_arch *arch = lilac_arch_find("sm_90a");
     lilac_plan_access plain;
     (void)state;
-    result r = best(&a, &b, 32, LILAC_PLAN_BY_SHARED, 0, arch);
-    assert_int_equal(r.trip.store_copies, 1);
-    assert_int_equal(r.trip.store.vector_bits, 2);
-    assert_int_equal(r.trip.store_copy_lanes, 3 << 3);
-    assert_int_equal(r.trip.store.transactions, 1);
-    assert_int_equal(r.trip.store.wavefronts, 2);
-    assert_int_equal(r.trip.load.transactions, 2);
-    assert_int_equal(r.trip.load.wavefronts, 4 * 2);
-    assert_true(lilac_plan_access_init(&plain, &b, &r.trip.memory, 32, arch, NULL));
+    lilac_plan_staging_step r = best(&a, &b, 32, LILAC_PLAN_BY_SHARED, 0, arch);
+    assert_int_equal(r.staging.store_copies, 1);
+    assert_int_equal(r.staging.store.vector_bits, 2);
+    assert_int_equal(r.staging.store_copy_lanes, 3 << 3);
+    assert_int_equal(r.staging.store.transactions, 1);
+    assert_int_equal(r.staging.store.wavefronts, 2);
+    assert_int_equal(r.staging.load.transactions, 2);
+    assert_int_equal(r.staging.load.wavefronts, 4 * 2);
+    assert_true(lilac_plan_access_init(&plain, &b, &r.staging.memory, 32, arch, NULL));
     assert_int_equal(plain.transactions, 4);
     lilac_plan_access_as_load(&plain, arch);
-    assert_int_equal(plain.wavefronts, r.trip.load.wavefronts);
+    assert_int_equal(plain.wavefronts, r.staging.load.wavefronts);
     /* A warp may hold copies of other lanes' elements: then it has another place. */
     r = best(&c, &b, 32, LILAC_PLAN_BY_SHARED, 0, arch);
-    assert_int_equal(r.trip.store_copies, 3);
-    assert_int_not_equal(r.trip.store.warp[0], 0);
-    assert_int_equal(r.trip.store.warp[1], 0);
+    assert_int_equal(r.staging.store_copies, 3);
+    assert_int_not_equal(r.staging.store.warp[0], 0);
+    assert_int_equal(r.staging.store.warp[1], 0);
 }
 
 static void blocks(void **state) {
@@ -284,67 +278,71 @@ static void blocks(void **state) {
                        c = make(4, 5, 4, 5, 0, 1, whole);
     const lilac_arch *arch = lilac_arch_find("sm_90a");
     (void)state;
-    result r = best(&a, &b, 32, LILAC_PLAN_BY_SHARED, 0, arch);
-    assert_true(r.trip.remote);
-    assert_int_equal(r.trip.barrier, LILAC_PLAN_BARRIER_CLUSTER);
+    lilac_plan_staging_step r = best(&a, &b, 32, LILAC_PLAN_BY_SHARED, 0, arch);
+    assert_true(r.staging.remote);
+    assert_int_equal(r.staging.barrier, LILAC_PLAN_BARRIER_CLUSTER);
     lilac_plan_price price = {0};
-    lilac_plan_price_trip(&price, &r.trip, 32, 1);
+    lilac_plan_price_staging(&price, &r.staging, 32, 1);
     assert_int_equal(price.barriers, 2);
     /* Blocks that hold everything load their own copies, at places that depend on their rank. */
     r = best(&c, &b, 32, LILAC_PLAN_BY_SHARED, 0, arch);
-    assert_false(r.trip.remote);
-    assert_int_not_equal(r.trip.load_offset_block[0], 0);
-    assert_int_equal(r.trip.barrier, LILAC_PLAN_BARRIER_WARP);
+    assert_false(r.staging.remote);
+    assert_int_not_equal(r.staging.load_offset_block[0], 0);
+    assert_int_equal(r.staging.barrier, LILAC_PLAN_BARRIER_WARP);
     r = best(&a, &c, 32, LILAC_PLAN_BY_SHARED, 0, arch);
-    assert_true(r.trip.remote);
+    assert_true(r.staging.remote);
 }
 
 static void expect_refusal(const lilac_layout *source, const lilac_layout *target,
                            uint32_t element_bits, const char *text) {
-    result r;
+    lilac_plan_staging_step r;
     lilac_reason why = {""};
-    assert_false(lilac_plan_trip_init(&r.trip, &r.before, &r.after, &r.bound, source, target,
-                                      element_bits, NULL, lilac_arch_find("sm_90a"), &why));
+    assert_false(lilac_plan_staging_init(&r, source, target, element_bits, NULL,
+                                         lilac_arch_find("sm_90a"), &why));
     assert_string_equal(why.text, text);
 }
 
 static void refused(void **state) {
     const uint64_t at[] = {bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7), bit(8)};
-    const lilac_layout good = make(4, 5, 4, 5, 0, 0, at), other = make(5, 4, 4, 5, 0, 0, at);
-    lilac_layout bad = good;
+    const lilac_layout ok = make(4, 5, 4, 5, 0, 0, at), other = make(5, 4, 4, 5, 0, 0, at);
+    lilac_layout bad = ok;
     (void)state;
-    expect_refusal(&good, &other, 32, "the two layouts are of different tensors");
-    expect_refusal(&good, &good, 12,
-                   "elements of 12 bits: shared memory takes elements of whole bytes, a power of "
-                   "two of at most 16");
-    expect_refusal(&good, &good, 256,
-                   "elements of 256 bits: shared memory takes elements of whole bytes, a power of "
-                   "two of at most 16");
+    expect_refusal(&ok, &other, 32, "the two layouts describe different tensors");
+    expect_refusal(
+        &ok, &ok, 12,
+        "elements of 12 bits: a shared-memory exchange moves elements of 2^n whole bytes, "
+        "at most 16 bytes");
+    expect_refusal(
+        &ok, &ok, 256,
+        "elements of 256 bits: a shared-memory exchange moves elements of 2^n whole bytes, "
+        "at most 16 bytes");
     bad.columns[3] = bad.columns[2];
-    expect_refusal(&bad, &good, 32, "the source does not hold all of the tensor");
-    expect_refusal(&good, &bad, 32, "the target does not hold all of the tensor");
+    expect_refusal(&bad, &ok, 32, "the source does not hold all of the tensor");
+    expect_refusal(&ok, &bad, 32, "the target does not hold all of the tensor");
     bad = make(4, 5, 3, 6, 0, 0, at);
-    expect_refusal(&bad, &bad, 32, "layouts of 2^6 and 2^6 lanes a warp, and sm_90a has 32");
+    expect_refusal(&bad, &bad, 32, "the layouts have 2^6 and 2^6 lanes a warp; sm_90a has 32");
     bad = make(4, 5, 3, 5, 1, 0, at);
-    expect_refusal(&good, &bad, 32,
-                   "layouts of 2^0 and 2^1 warps, and a block of sm_90a has at most 32");
+    expect_refusal(&ok, &bad, 32,
+                   "the layouts have 2^0 and 2^1 warps; a block of sm_90a has at most 32");
     bad = make(4, 5, 3, 5, 0, 1, at);
-    expect_refusal(&good, &bad, 32, "layouts of 2^0 and 2^1 blocks");
+    expect_refusal(&ok, &bad, 32, "the layouts have 2^0 and 2^1 blocks");
     {
         const uint64_t turned[] = {bit(5), bit(6), bit(7), bit(8), bit(0),
                                    bit(1), bit(2), bit(3), bit(4)};
         const lilac_layout there = make(4, 5, 3, 5, 0, 1, turned);
-        result r;
+        lilac_plan_staging_step r;
         lilac_reason why = {""};
-        assert_false(lilac_plan_trip_init(&r.trip, &r.before, &r.after, &r.bound, &bad, &there, 32,
-                                          NULL, lilac_arch_find("sm_80"), &why));
+        assert_false(
+            lilac_plan_staging_init(&r, &bad, &there, 32, NULL, lilac_arch_find("sm_80"), &why));
         assert_string_equal(why.text,
                             "elements move between blocks, and sm_80 has no clusters of them");
     }
-    bad = good;
+    bad = ok;
     assert_true(lilac_layout_rename_in(&bad, &bad, "register", "offset", NULL));
-    expect_refusal(&good, &bad, 32,
-                   "a distributed layout has no input 'offset': register, lane, warp, block");
+    expect_refusal(
+        &ok, &bad, 32,
+        "a distributed layout has an input 'offset'; its inputs are register, lane, warp and "
+        "block");
 }
 
 int main(void) {

@@ -131,8 +131,8 @@ static uint64_t element_at(const lilac_layout *memory, uint64_t offset, uint64_t
     return element;
 }
 
-static void load_places(places *at, const lilac_plan_trip *trip) {
-    const lilac_plan_access *load = &trip->load;
+static void load_places(places *at, const lilac_plan_staging *staging) {
+    const lilac_plan_access *load = &staging->load;
     side_offsets offsets;
     uint64_t register_block[LILAC_PLAN_MAX_REGISTER_BITS] = {0};
     memset(&offsets, 0, sizeof offsets);
@@ -143,28 +143,29 @@ static void load_places(places *at, const lilac_plan_trip *trip) {
     }
     for (uint32_t i = 0; i < load->step_bits; i++) {
         offsets.reg[load->step_register[i]] = load->step[i];
-        register_block[load->step_register[i]] = trip->remote ? trip->load_block_step[i] : 0;
+        register_block[load->step_register[i]] = staging->remote ? staging->load_block_step[i] : 0;
     }
-    const uint32_t round_start = lilac_layout_in_bits(&trip->memory, "offset") - trip->round_bits;
-    for (uint32_t i = 0; i < trip->round_bits; i++) {
-        offsets.reg[trip->load_round[i]] = UINT64_C(1) << (round_start + i);
+    const uint32_t round_start =
+        lilac_layout_in_bits(&staging->memory, "offset") - staging->round_bits;
+    for (uint32_t i = 0; i < staging->round_bits; i++) {
+        offsets.reg[staging->load_round[i]] = UINT64_C(1) << (round_start + i);
     }
-    at->bits[REGISTER] = load->vector_bits + load->step_bits + trip->round_bits;
+    at->bits[REGISTER] = load->vector_bits + load->step_bits + staging->round_bits;
     for (uint32_t i = 0; i < at->bits[REGISTER]; i++) {
-        at->column[REGISTER][i] = element_at(&trip->memory, offsets.reg[i], register_block[i]);
+        at->column[REGISTER][i] = element_at(&staging->memory, offsets.reg[i], register_block[i]);
     }
     for (uint32_t i = 0; i < at->bits[LANE]; i++) {
-        at->column[LANE][i] =
-            element_at(&trip->memory, offsets.lane[i], trip->remote ? trip->load_block_lane[i] : 0);
+        at->column[LANE][i] = element_at(&staging->memory, offsets.lane[i],
+                                         staging->remote ? staging->load_block_lane[i] : 0);
     }
     for (uint32_t i = 0; i < at->bits[WARP]; i++) {
-        at->column[WARP][i] =
-            element_at(&trip->memory, load->warp[i], trip->remote ? trip->load_block_warp[i] : 0);
+        at->column[WARP][i] = element_at(&staging->memory, load->warp[i],
+                                         staging->remote ? staging->load_block_warp[i] : 0);
     }
     for (uint32_t i = 0; i < at->bits[BLOCK]; i++) {
         at->column[BLOCK][i] =
-            element_at(&trip->memory, trip->load_offset_block[i],
-                       trip->remote ? trip->load_block_block[i] : UINT64_C(1) << i);
+            element_at(&staging->memory, staging->load_offset_block[i],
+                       staging->remote ? staging->load_block_block[i] : UINT64_C(1) << i);
     }
 }
 
@@ -184,14 +185,14 @@ void lilac_plan_conversion_layout(lilac_layout *result, const lilac_plan_convers
     for (uint32_t i = 0; i < steps && i < plan->step_count; i++) {
         const uint32_t index = plan->step[i].index;
         switch (plan->step[i].kind) {
-        case LILAC_PLAN_STEP_RENAMING:
-            map_registers(&at, plan->renaming[index].from, plan->renaming[index].bits, NULL);
+        case LILAC_PLAN_STEP_PERMUTATION:
+            map_registers(&at, plan->permutation[index].from, plan->permutation[index].bits, NULL);
             break;
         case LILAC_PLAN_STEP_SHUFFLE:
             shuffle_places(&at, &plan->shuffle[index]);
             break;
-        case LILAC_PLAN_STEP_TRIP:
-            load_places(&at, &plan->trip);
+        case LILAC_PLAN_STEP_STAGING:
+            load_places(&at, &plan->staging);
             break;
         }
     }
