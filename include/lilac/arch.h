@@ -47,8 +47,8 @@ typedef struct lilac_costs {
     uint16_t overlap; /* sixteenths of the work on all but the busiest pipe that are not hidden */
     /* A warp's share of a barrier among these. */
     uint16_t barrier_warp, barrier_group, barrier_block, barrier_cluster;
-    /* What is left, once a block and with other blocks at work on the same multiprocessor, of the
-     * time from a store to the load behind the barrier; and of a shuffle's. */
+    /* Exposed latency, once per block and with other blocks resident on the multiprocessor: from a
+     * store to the load behind the barrier, and of a shuffle. */
     uint16_t staging_latency, shuffle_latency;
     /* Global memory, so that what moves through it has the same unit: 32 bytes at a
      * multiprocessor's share of the bandwidth; an access, beside its sectors; each line of 128

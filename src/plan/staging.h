@@ -1,16 +1,16 @@
 /* Declarations that the files of the shared-memory exchange share.
  *
- * The algorithms work in a basis of the tensor's space F2^d that consists of one side's own columns.
- * In this basis that side is nearly the identity:
+ * The algorithms work in a basis of the tensor's space F2^d that consists of one side's own
+ * columns. In this basis that side is nearly the identity:
  *
  *     bit of a vector     12 bits        6 bits      6 bits      4 bits
  *                       | registers    | lanes     | warps     | blocks    |
  *                       0              12          18          24          28
  *
- * Register column i is bit i, lane column j is bit 12 + j, and so on. Copies are columns that depend
- * on the columns before them, in the order lanes, warps, registers, blocks. Such a column is a sum
- * of those columns, and its own bit is unused. The lowest 12 bits of a vector are the vector modulo
- * the threads of the basis's side; most of the algorithms need no more.
+ * Register column i is bit i, lane column j is bit 12 + j, and so on. Copies are columns that
+ * depend on the columns before them, in the order lanes, warps, registers, blocks. Such a column
+ * is a sum of those columns, and its own bit is unused. The lowest 12 bits of a vector are the
+ * vector modulo the threads of the basis's side; most of the algorithms need no more.
  */
 #ifndef LILAC_PLAN_STAGING_H
 #define LILAC_PLAN_STAGING_H
@@ -107,13 +107,13 @@ typedef struct staging_side {
     uint32_t register_bits, lane_bits, warp_bits, block_bits, thread_bits;
     uint32_t reg[LILAC_PLAN_MAX_REGISTER_BITS];
     uint32_t thread[MAX_THREAD_COLUMNS];
-    /* Loads from other blocks: the first i lane bits load from 2^blocks[i] blocks. If lane bit i does
-     * not increase this number, within[i] is the sum of lane bits, i included, that stays in one
-     * block; otherwise within[i] is 0. Without such loads within[i] is thread[i]. */
+    /* Loads from other blocks: the first i lane bits load from 2^blocks[i] blocks. If lane bit i
+     * does not increase this number, within[i] is the sum of lane bits, i included, that stays in
+     * one block; otherwise within[i] is 0. Without such loads within[i] is thread[i]. */
     uint32_t blocks[LILAC_PLAN_MAX_LANE_BITS + 1];
     uint32_t within[LILAC_PLAN_MAX_LANE_BITS];
-    /* Lane bit (0 or 1) whose two lanes load the same address whenever they load from the same block;
-     * 2 if there is none. */
+    /* Lane bit (0 or 1) whose two lanes load the same address whenever they load from the same
+     * block; 2 if there is none. */
     uint32_t merged_lane;
 } staging_side;
 
@@ -161,8 +161,8 @@ static inline uint32_t segment_bits(const staging_pair *pair, const staging_scal
 }
 
 /* The rows of a matrix instruction. In MATRIX a row consists of the registers of a word and lane
- * bits 0, 1; in MATRIX_TRANSPOSED of the registers of 16 bits and lane bits 2, 3, 4. row_lane is the
- * first lane bit of the row, row_registers the number of register bits before it. */
+ * bits 0, 1; in MATRIX_TRANSPOSED of the registers of 16 bits and lane bits 2, 3, 4. row_lane is
+ * the first lane bit of the row, row_registers the number of register bits before it. */
 static inline uint32_t row_lane(lilac_plan_instruction instruction) {
     return instruction == LILAC_PLAN_MATRIX ? 0 : 2;
 }

@@ -1,7 +1,7 @@
 /* lilac swizzle: the memory layout through which a tensor gets from one layout to another with the
  * fewest wavefronts.
  *
- * It is the trip of the plan that goes through shared memory, with what people know such layouts
+ * It is the memory of the shared-memory exchange, with what people know such layouts
  * by: Triton's and CuTe's names where it has one, and a formula for the offset. Beside it stands
  * row-major memory, and what the certificate says of all other layouts. Both are simulated.
  */
