@@ -197,17 +197,17 @@ static void drop_copies(lilac_layout *result, lilac_plan_permutation *pick,
     kept.pivots = 0;
     for (uint32_t i = 0; i < all_bits; i++) {
         const uint64_t column = space_mask->columns[i];
-        uint64_t made_of;
-        if (lilac_plan_reduce(&kept, column, &made_of) != 0) {
-            made_of = UINT64_C(1) << bits;
-            (void)lilac_plan_insert(&kept, column, made_of);
+        uint64_t sources;
+        if (lilac_plan_reduce(&kept, column, &sources) != 0) {
+            sources = UINT64_C(1) << bits;
+            (void)lilac_plan_insert(&kept, column, sources);
             if (pick != NULL) {
                 pick->from[bits] = UINT64_C(1) << i;
             }
             columns[bits++] = column;
         }
         if (spread != NULL) {
-            spread->from[i] = made_of;
+            spread->from[i] = sources;
         }
     }
     if (pick != NULL) {

@@ -115,8 +115,8 @@ static uint64_t cost_of(const staging_counts *counts, const staging_scale *scale
 
 static bool is_better(const staging_counts *a, const staging_counts *b,
                       const staging_scale *scale) {
-    const uint64_t ours = cost_of(a, scale), theirs = cost_of(b, scale);
-    return ours != theirs ? ours < theirs : sum(a->instructions) < sum(b->instructions);
+    const uint64_t cost_a = cost_of(a, scale), cost_b = cost_of(b, scale);
+    return cost_a != cost_b ? cost_a < cost_b : sum(a->instructions) < sum(b->instructions);
 }
 
 /* Counts one byte permute per word for each of the first `bits` offset bits within a word that is

@@ -329,12 +329,12 @@ static void reach_matrix(const builder *b, vectors *reached, const staging_side 
 }
 
 /* The components in Z of the other side's lanes, modulo the directions of P that its access spans
- * anyway. */
+ * in any case. */
 static void reach_lanes(const builder *b, vectors *reached) {
-    const uint32_t anyway = max_of(b->other_low, min_of(b->scale->word_bits, b->low));
+    const uint32_t spanned = max_of(b->other_low, min_of(b->scale->word_bits, b->low));
     const uint32_t lanes =
         lilac_plan_transaction_lane_bits(b->scale, b->other, 1 - b->pair->owner, b->other_low);
-    const uint32_t beyond = (1U << b->low) - (1U << anyway);
+    const uint32_t beyond = (1U << b->low) - (1U << spanned);
     uint32_t kept_mask[MAX_LOW] = {0}, kept[MAX_LOW] = {0};
     for (uint32_t j = 0; j < lanes; j++) {
         uint32_t vector = b->other->within[j];
