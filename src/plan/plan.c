@@ -367,7 +367,7 @@ static void permute_layout(lilac_layout *layout, const lilac_plan_permutation *p
     memcpy(layout->columns, columns, layout->in_bits * sizeof columns[0]);
 }
 
-/* The left inverse of an injective permutation. */
+/* The inverse of a permutation that drops no register. */
 static void invert_permutation(lilac_plan_permutation *result,
                                const lilac_plan_permutation *permutation) {
     lilac_plan_echelon columns;

@@ -8,8 +8,8 @@
  *
  * Many warps run at once, so the pipes work in parallel and the busiest pipe determines the time.
  * `overlap` is the part of the other pipe's work that is not hidden. Latency is the part that other
- * warps do not hide. It counts once per step and not per instruction, because a thread issues
- * instructions of one kind without waiting for each other.
+ * warps do not hide. It counts once for shared memory and once for shuffles, not per
+ * instruction, because a thread issues instructions of one kind without waiting for each other.
  */
 #include <lilac/plan.h>
 

@@ -141,8 +141,8 @@ typedef struct staging_scale {
     const lilac_arch *arch;
     uint32_t element_bytes;
     uint32_t word_bits, bank_bits;
-    uint32_t element_word_bits,
-        bank_count_bits; /* log2 of the words of an element, at least 0, and of the banks */
+    uint32_t element_word_bits; /* log2 of the words of an element, at least 0 */
+    uint32_t bank_count_bits;   /* log2 of the banks */
 } staging_scale;
 
 /* log2 of the consecutive lanes of one transaction. */
@@ -206,15 +206,15 @@ typedef struct staging_work {
     uint32_t source_register_bits; /* including registers with copies of other threads' elements */
     uint8_t kept[LILAC_PLAN_MAX_REGISTER_BITS]; /* the source's registers that are stored */
     uint32_t warp_bits;
-    uint32_t store_copies,
-        independent_warps; /* masks of warp bits. Independent warps: groups of warps that
-                                         differ in these bits exchange nothing */
-    uint32_t copy_of
-        [LILAC_PLAN_MAX_WARP_BITS]; /* for the warps of store_copies: the threads that they copy */
-    uint32_t copy_lanes;            /* mask of the source's lanes that copy lower lanes */
-    uint32_t blocks;                /* mask of the basis's block bits */
-    bool remote;                    /* some loads are from other blocks */
-    bool has_target_basis;          /* the target's columns can be the basis, too */
+    uint32_t store_copies;      /* mask of warp bits: such warps hold copies and do not store */
+    uint32_t independent_warps; /* mask of warp bits: warps that differ in these bits exchange
+                                   nothing */
+    /* For the warps of store_copies: the threads whose elements they copy. */
+    uint32_t copy_of[LILAC_PLAN_MAX_WARP_BITS];
+    uint32_t copy_lanes;   /* mask of the source's lanes that copy lower lanes */
+    uint32_t blocks;       /* mask of the basis's block bits */
+    bool remote;           /* some loads are from other blocks */
+    bool has_target_basis; /* the target's columns can be the basis, too */
     uint32_t register_block[LILAC_PLAN_MAX_REGISTER_BITS];
     uint32_t thread_block[MAX_THREAD_COLUMNS];
     uint64_t least_wavefronts[2]; /* the lower bound */
