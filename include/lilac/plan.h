@@ -87,9 +87,9 @@ typedef struct lilac_plan_access {
     uint64_t step[LILAC_LAYOUT_MAX_BITS];
     /* The bit of the register index that each bit of the vector and of the step corresponds to. */
     uint8_t vector_register[LILAC_LAYOUT_MAX_BITS], step_register[LILAC_LAYOUT_MAX_BITS];
-    /* Offsets of the bits of the lane that supplies the address. For a matrix instruction, lane bits
-     * 0, 1, 2 are the number of the row and the higher bits the number of the matrix; unused bits
-     * are 0. */
+    /* Offsets of the bits of the lane that supplies the address. For a matrix instruction, lane
+     * bits 0, 1, 2 are the number of the row and the higher bits the number of the matrix; unused
+     * bits are 0. */
     uint64_t lane[LILAC_PLAN_MAX_LANE_BITS];
     uint64_t warp[LILAC_PLAN_MAX_WARP_BITS];
     lilac_plan_padding padding; /* count 0: no padding */
@@ -153,14 +153,14 @@ LILAC_API uint64_t lilac_plan_access_offset(const lilac_plan_access *access, uin
                                             uint32_t lane, uint32_t warp);
 
 /* Wavefronts of a transaction of 2^lane_bits lanes that access `bytes` bytes each. The byte address
- * of a lane is the xor of `lanes[i]` over its set bits. `bytes` is a power of two, and the addresses
- * are aligned to it. The result is exact and a power of two. */
+ * of a lane is the xor of `lanes[i]` over its set bits. `bytes` is a power of two, and the
+ * addresses are aligned to it. The result is exact and a power of two. */
 LILAC_API uint32_t lilac_plan_transaction_wavefronts(const lilac_arch *arch, uint32_t bytes,
                                                      const uint64_t *lanes, uint32_t lane_bits);
 /* Expected wavefronts, in sixteenths, of a transaction in which groups of 2^lane_bits lanes load
  * unpredictable words (as tt.gather does). A group loads from its own 2^word_bits words in its own
- * 2^bank_bits banks; lanes of a group that load the same word share one access. A transaction has 32
- * lanes, or 64 if lane_bits is 6, and the slowest of its groups counts. */
+ * 2^bank_bits banks; lanes of a group that load the same word share one access. A transaction has
+ * 32 lanes, or 64 if lane_bits is 6, and the slowest of its groups counts. */
 LILAC_API uint32_t lilac_plan_scattered_wavefronts(uint32_t lane_bits, uint32_t bank_bits,
                                                    uint32_t word_bits);
 /* Consecutive lanes of one transaction if each lane accesses `bytes` bytes: arch->banks divided by
@@ -176,9 +176,9 @@ typedef struct lilac_plan_permutation {
     uint64_t from[LILAC_PLAN_MAX_REGISTER_BITS];
 } lilac_plan_permutation;
 
-/* An exchange within a warp. Each such exchange is a map of registers, a shuffle and a second map of
- * registers. Let t be the index of the thread (lane bits, then warp bits). A product such as kept·r
- * is the xor of kept[i] over the set bits i of r.
+/* An exchange within a warp. Each such exchange is a map of registers, a shuffle and a second map
+ * of registers. Let t be the index of the thread (lane bits, then warp bits). A product such as
+ * kept·r is the xor of kept[i] over the set bits i of r.
  *
  *     step      result                                                               instructions
  *     -------   ------------------------------------------------------------------   ------------
@@ -205,8 +205,8 @@ typedef struct lilac_plan_shuffle {
 
 /* The barrier between the stores and the loads of a shared-memory exchange. */
 typedef enum lilac_plan_barrier {
-    LILAC_PLAN_BARRIER_WARP, /* each warp loads only what it stored: bar.warp.sync */
-    LILAC_PLAN_BARRIER_GROUP, /* groups of warps that differ only in barrier_warps: a named barrier */
+    LILAC_PLAN_BARRIER_WARP,   /* each warp loads only what it stored: bar.warp.sync */
+    LILAC_PLAN_BARRIER_GROUP,  /* warps that differ only in barrier_warps: a named barrier */
     LILAC_PLAN_BARRIER_BLOCK,  /* bar.sync 0 */
     LILAC_PLAN_BARRIER_CLUSTER /* barrier.cluster */
 } lilac_plan_barrier;
@@ -216,8 +216,8 @@ typedef enum lilac_plan_barrier {
 typedef struct lilac_plan_staging {
     lilac_layout memory; /* offset (elements), block → tensor. The highest offset bits are the
                             number of the round; all rounds use the same bytes */
-    lilac_plan_access store, load; /* of one round. The registers are those after the permutation
-                                      before the exchange and those before the permutation after it */
+    lilac_plan_access store, load; /* of one round; registers after the permutation before the
+                                      exchange, and before the permutation after it */
     uint32_t round_bits;
     uint8_t store_round
         [LILAC_PLAN_MAX_REGISTER_BITS]; /* the register bit that is bit i of the round number */
@@ -231,11 +231,11 @@ typedef struct lilac_plan_staging {
     lilac_plan_barrier barrier;
     uint32_t barrier_warps; /* mask of the warp bits that elements cross; the other warp bits select
                                a group's own part of the memory */
-    /* Loads between blocks. If `remote` is set, a lane loads from the block whose rank is the xor of
-     * load_block_step, _lane, _warp and _block over the set bits of its step, its lane, its warp and
-     * its own rank; otherwise it loads from its own block. If blocks hold copies, the offset may
-     * also depend on the rank: the xor of load_offset_block over the set bits of the rank is added
-     * to the offset, with and without `remote`. */
+    /* Loads between blocks. If `remote` is set, a lane loads from the block whose rank is the xor
+     * of load_block_step, _lane, _warp and _block over the set bits of its step, its lane, its
+     * warp and its own rank; otherwise it loads from its own block. If blocks hold copies, the
+     * offset may also depend on the rank: the xor of load_offset_block over the set bits of the
+     * rank is added to the offset, with and without `remote`. */
     bool remote;
     uint64_t load_offset_block[LILAC_PLAN_MAX_BLOCK_BITS];
     uint64_t load_block_step[LILAC_PLAN_MAX_REGISTER_BITS];
@@ -248,8 +248,8 @@ typedef struct lilac_plan_staging {
     uint32_t family_bits;
 } lilac_plan_staging;
 
-/* The cost of a plan, summed over all warps of one block. Instructions are counted per warp. Address
- * arithmetic is excluded, because it is computed once outside of loops. */
+/* The cost of a plan, summed over all warps of one block. Instructions are counted per warp.
+ * Address arithmetic is excluded, because it is computed once outside of loops. */
 typedef struct lilac_plan_price {
     uint64_t shuffles, selects, permutes;
     uint64_t stores, loads; /* of shared memory, matrix instructions included */
@@ -289,12 +289,12 @@ LILAC_API uint64_t lilac_plan_price_gather_memory(const lilac_plan_gather *gathe
 
 /* Lower bound of the wavefronts of a shared-memory exchange with the instructions of this device.
  * The bound is the minimum over all pairs of vector and matrix instructions that the two layouts
- * allow (section 5.3). A pair contributes its transactions times the conflicts that no memory layout
- * avoids. Such conflicts occur only if one side's vectors are wider and their alignment confines the
- * lanes of the other side to too few banks; by Lemma 9.5 all other pairs are free of conflicts. A
- * transaction that loads from several blocks counts once for each block. If a thread's registers are
- * in the memory of several blocks, or a block loads only a part of what it holds, the bound is the
- * sum of the minima of the two sides, which one plan may not reach.
+ * allow (section 5.3). A pair contributes its transactions times the conflicts that no memory
+ * layout avoids. Such conflicts occur only if one side's vectors are wider and their alignment
+ * confines the lanes of the other side to too few banks; by Lemma 9.5 all other pairs are free of
+ * conflicts. A transaction that loads from several blocks counts once for each block. If a
+ * thread's registers are in the memory of several blocks, or a block loads only a part of what it
+ * holds, the bound is the sum of the minima of the two sides, which one plan may not reach.
  *
  * floor_wavefronts assumes that each byte of a block is stored once, that each warp loads each of
  * its bytes once (copies among its lanes counted once), and that all banks are busy: banks ·
@@ -357,14 +357,14 @@ typedef struct lilac_plan_options {
                                or all of it if a quarter is too small even in rounds */
 } lilac_plan_options;
 
-/* Computes the plan from `source` to `target`, two distributed layouts (inputs register, lane, warp,
- * block) of one tensor. Elements have 1 (moved as 8), 8, 16, 32, 64 or 128 bits. NULL options: all
- * fields are 0.
+/* Computes the plan from `source` to `target`, two distributed layouts (inputs register, lane,
+ * warp, block) of one tensor. Elements have 1 (moved as 8), 8, 16, 32, 64 or 128 bits. NULL
+ * options: all fields are 0.
  *
- * Refused, with the reason: tensors that differ in rank or shape, other element widths, layouts that
- * are not surjective, numbers of lanes or warps that differ between the layouts or that the device
- * does not support, an exchange that needs more bytes than the options or the device allow even in
- * rounds, a strategy that cannot implement the conversion. */
+ * Refused, with the reason: tensors that differ in rank or shape, other element widths, layouts
+ * that are not surjective, numbers of lanes or warps that differ between the layouts or that the
+ * device does not support, an exchange that needs more bytes than the options or the device allow
+ * even in rounds, a strategy that cannot implement the conversion. */
 LILAC_API LILAC_MUST_USE bool lilac_plan_conversion_init(lilac_plan_conversion *result,
                                                          const lilac_layout *source,
                                                          const lilac_layout *target,
@@ -374,8 +374,8 @@ LILAC_API LILAC_MUST_USE bool lilac_plan_conversion_init(lilac_plan_conversion *
 /* The layout of the registers after the first `steps` steps. */
 LILAC_API void lilac_plan_conversion_layout(lilac_layout *result, const lilac_plan_conversion *plan,
                                             const lilac_layout *source, uint32_t steps);
-/* Text for people: the kind, the bits that every step moves and why, instructions, wavefronts, bound
- * and price. The second function prints one JSON object on one line. */
+/* Text for people: the kind, the bits that every step moves and why, instructions, wavefronts,
+ * bound and price. The second function prints one JSON object on one line. */
 LILAC_API void lilac_plan_conversion_explain(lilac_text *out, const lilac_plan_conversion *plan,
                                              const lilac_layout *source,
                                              const lilac_layout *target);

@@ -487,14 +487,14 @@ def swizzle(src: LayoutLike, dst: LayoutLike, *, vector: Optional[int] = None, d
         plain = json.loads(_core.plan(source, to, bits, _WAYS.index("unswizzled"), *options, False)["plan"])
     except LayoutError:  # such as too much memory: there is no comparison
         plain = {"wavefronts": None}
-    trip = next(step for step in facts["steps"] if step["step"] == "trip")
+    staging = next(step for step in facts["steps"] if step["step"] == "trip")
     simulated = _simulated(made)
     waves = None if simulated is None else {side: simulated[f"{side} wavefronts"] // made["blocks"]
                                             for side in ("store", "load")}
     bound = {key: facts["lower_bound"][key] for key in ("store", "load", "met")}
     return Swizzle(made["memory"], bits, made["device"], made["named"], made["cute"], made["formula"] or "",
-                   tuple(made["bits"]), tuple(made["block_bits"]), _access(trip["store"]), _access(trip["load"]),
-                   bound, plain["wavefronts"], trip["family_bits"], trip["rounds"], trip["bytes"], waves,
+                   tuple(made["bits"]), tuple(made["block_bits"]), _access(staging["store"]), _access(staging["load"]),
+                   bound, plain["wavefronts"], staging["family_bits"], staging["rounds"], staging["bytes"], waves,
                    made.get("correct"), made.get("as_planned"))
 
 

@@ -136,7 +136,7 @@ static PyObject *bit_list(const lilac_layout *offsets, const lilac_layout *memor
     return list;
 }
 
-/* The memory layout of the trip, with its names. */
+/* The memory layout of the shared-memory exchange, with its names. */
 static bool put_memory(PyObject *dict, planned *p) {
     const lilac_layout *memory = &p->plan.staging.memory;
     lilac_text named = {0}, cute_text = {0}, formula = {0};

@@ -1,21 +1,22 @@
-/* A plan in words.
+/* The explanation of a plan.
  *
- *   kind      in one line, with what it is about
- *   moves     for every bit of the source's index: which direction of the tensor it steps along,
- *             and which bit of the target's index steps along it
- *   steps     what each does; of a trip the memory, offset bit by offset bit, with who steps along
- *             each on either side: that is where conflicts can be seen or excluded
- *   totals    instructions, wavefronts beside the least, the price
- *   others    the ways that were not taken, and what they would have taken
+ *   kind              one line with the tensor, the device and the kind
+ *   moves             for every bit of the source's index: the direction of the tensor that it
+ *                     changes, and the bit of the target's index that changes the same direction
+ *   steps             the instructions of each step. For a shared-memory exchange also the memory,
+ *                     offset bit by offset bit, with the index bits that change this direction on
+ *                     both sides; this table shows whether there are conflicts
+ *   totals            instructions, wavefronts and their lower bound, the price
+ *   other strategies  the price of the strategies that were not chosen
  *
- * Directions are named by the bits of the tensor's coordinates ("dim1 bit 2"), places by those of
- * the thread's and register's numbers ("lane bit 0"); both are sums (⊕) where they have to be.
+ * A direction is named by bits of the tensor's coordinates ("dim1 bit 2"), a position by bits of
+ * the register's and the thread's index ("lane 0"). Both may be sums (⊕).
  */
 #include "plan.h"
 
 #include <string.h>
 
-/* ---- names of directions and places ----------------------------------------------------- */
+/* ---- names of directions and positions -------------------------------------------------- */
 
 static void put_sum(lilac_text *out, bool *first) {
     if (!*first) {
@@ -38,7 +39,7 @@ static void put_direction(lilac_text *out, const lilac_layout *layout, uint64_t 
     }
 }
 
-/* An index over the inputs of a layout with all four levels. */
+/* Prints an index of a layout that has all four inputs. */
 static void put_place(lilac_text *out, const lilac_layout *layout, uint64_t index) {
     bool first = true;
     for (uint32_t i = 0; i < layout->in_count; i++) {
@@ -55,7 +56,7 @@ static void put_place(lilac_text *out, const lilac_layout *layout, uint64_t inde
     }
 }
 
-/* Characters, not bytes: what is printed in a column may hold ⊕ and –. */
+/* Counts characters, not bytes, because columns may contain ⊕ and –. */
 static size_t width_of(const char *text) {
     size_t width = 0;
     for (; *text != 0; text++) {
@@ -71,7 +72,7 @@ static void put_padded(lilac_text *out, const lilac_text *cell, size_t width) {
     lilac_text_repeat(out, ' ', own < width ? width - own : 1);
 }
 
-/* The index of lowest levels in `layout` at which an element stands. */
+/* The index in `layout` that holds an element; of several, the one in the lowest inputs. */
 static uint64_t find_place(const lilac_layout *layout, uint64_t element) {
     lilac_plan_echelon columns;
     uint64_t place = 0;
@@ -83,7 +84,7 @@ static uint64_t find_place(const lilac_layout *layout, uint64_t element) {
     return place;
 }
 
-/* ---- what moves ------------------------------------------------------------------------- */
+/* ---- moves ------------------------------------------------------------------------------ */
 
 static void explain_moves(lilac_text *out, const lilac_plan_pair *pair) {
     const lilac_layout *source = &pair->source, *target = &pair->target;
@@ -132,7 +133,7 @@ static void explain_moves(lilac_text *out, const lilac_plan_pair *pair) {
     lilac_text_clear(&cell);
 }
 
-/* ---- renamings and shuffles ------------------------------------------------------------- */
+/* ---- register permutations and shuffles -------------------------------------------------- */
 
 static void put_mask(lilac_text *out, uint64_t mask) {
     bool first = true;
@@ -185,7 +186,7 @@ static void explain_permutation(lilac_text *out, const lilac_plan_conversion *pl
     lilac_text_puts(out, first ? "the same\n" : "\n");
 }
 
-/* One of the two maps of registers of a shuffle. */
+/* Explains one of the two maps of registers of a shuffle. */
 static void explain_map(lilac_text *out, const lilac_plan_shuffle *shuffle, const uint64_t *from,
                         uint32_t bits, const uint64_t *shear, const char *when) {
     bool same = true;
@@ -213,7 +214,7 @@ static void explain_map(lilac_text *out, const lilac_plan_shuffle *shuffle, cons
     }
 }
 
-/* Bits of a mask over lanes and warps. */
+/* Prints the bits of a mask over lanes and warps. */
 static void put_threads(lilac_text *out, const lilac_plan_shuffle *shuffle, uint64_t mask) {
     bool first = true;
     for (uint32_t i = 0; i < shuffle->lane_bits + shuffle->warp_bits; i++) {
@@ -270,7 +271,7 @@ static void explain_shuffle(lilac_text *out, const lilac_plan_conversion *plan,
     explain_map(out, shuffle, shuffle->taken, shuffle->after_bits, shuffle->after, "after");
 }
 
-/* ---- trips ------------------------------------------------------------------------------ */
+/* ---- shared-memory exchanges ------------------------------------------------------------- */
 
 static void put_instruction(lilac_text *out, const lilac_plan_access *access, bool store) {
     const uint32_t bytes = access->element_bytes << access->vector_bits;
@@ -347,8 +348,7 @@ static void explain_barrier(lilac_text *out, const lilac_plan_conversion *plan) 
     }
 }
 
-/* The name of an offset bit's part: within what one thread's access or a row takes, the bank, the
- * segment, the round. */
+/* The part of the address that an offset bit belongs to: byte of a word, bank, segment or round. */
 static const char *part_of(const lilac_plan_conversion *plan, uint32_t bit) {
     const lilac_plan_staging *staging = &plan->staging;
     const uint32_t bits = lilac_layout_in_bits(&staging->memory, "offset");
@@ -414,7 +414,7 @@ static void explain_staging(lilac_text *out, const lilac_plan_conversion *plan,
     explain_memory(out, plan, source, step);
 }
 
-/* ---- the whole -------------------------------------------------------------------------- */
+/* ---- the explanation -------------------------------------------------------------------- */
 
 static const char *why_kind(const lilac_plan_conversion *plan) {
     switch (plan->kind) {
@@ -521,7 +521,7 @@ void lilac_plan_conversion_explain(lilac_text *out, const lilac_plan_conversion 
                                    const lilac_layout *source, const lilac_layout *target) {
     lilac_plan_pair pair;
     if (!lilac_plan_pair_init(&pair, source, target, plan->element_bits, plan->arch, NULL)) {
-        return; /* not the layouts of the plan */
+        return; /* these are not the layouts of the plan */
     }
     explain_head(out, plan, source);
     if (plan->kind == LILAC_PLAN_NONE) {

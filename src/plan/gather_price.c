@@ -1,13 +1,13 @@
-/* The prices of a gather's two ways, for the engine, which chooses layouts by them, and the
- * lowering, which chooses between them.
+/* The prices of the two strategies of a gather. The engine chooses layouts by them, and the
+ * lowering chooses between them.
  *
- *   shuffles   one of each word that the index may name; permutes that leave one of these; a byte
- *              permute takes a selector for each bit that it decides by; elements put into words
+ *   shuffles   one shuffle for each word that the index may select; byte permutes that select one
+ *              of these words; a selector for each bit that they decide by; packing of elements
  *   memory     the stores and loads that the caller counted
  *
- * What a gather keeps in registers is its source, and for each result its place: an address, or a
- * lane and the selectors. In a loop whose indices stay as they are all of that lives through the
- * loop, and what there are no registers for is stored and loaded again each time. */
+ * A gather keeps its source in registers, and for each result an address, or a lane and selectors.
+ * In a loop with constant indices all of these are live throughout the loop. Values that do not fit
+ * in registers are spilled, that is stored and loaded in each iteration. */
 #include <lilac/plan.h>
 
 enum { MAX_REGISTERS = 255, OTHER_REGISTERS = 20 };
@@ -21,7 +21,7 @@ uint32_t lilac_plan_gather_within(const lilac_plan_gather *gather) {
     return least(most, gather->varying_bits);
 }
 
-/* Registers of one thread that stay, in 32 bits each. */
+/* The cost of spills. `places` is the number of 32-bit registers per result that stay live. */
 static uint64_t price_registers(const lilac_plan_gather *gather, uint64_t places,
                                 const lilac_arch *arch) {
     uint64_t words = gather->element_bits > 32 ? 2 : 1;
@@ -38,7 +38,7 @@ uint64_t lilac_plan_price_gather_shuffles(const lilac_plan_gather *gather, const
     uint64_t results = (uint64_t)gather->results * gather->num_warps;
     uint64_t own = (uint64_t)gather->own * gather->num_warps;
     uint64_t words = gather->element_bits > 32 ? 2 : 1, of_each = words << outside;
-    /* The last permute takes the element out of two words at once. */
+    /* The last permute extracts the element from two words at once. */
     uint64_t selectors = within > 0 && outside > 0 ? outside : outside + (within > 0);
     bool loose = gather->element_bits <= 8
                      ? within > 0 || gather->moves

@@ -1,23 +1,23 @@
-/* Shuffles before or after a trip.
+/* Hybrid plans: shuffles before or after a shared-memory exchange.
  *
- * A trip's vectors are directions of the tensor that are registers on both sides. Where the two
- * sides share few, as in transposes of 8- and 16-bit elements, each access takes a part of a word.
- * Exchanging a register bit with a lane bit of one side makes a lane direction a register's: with
+ * The vectors of an exchange are directions of the tensor that are registers on both sides. If the
+ * sides have few registers in common, as in transposes of 8- and 16-bit elements, each access moves
+ * a part of a word. A shuffle can swap a register bit with a lane bit of one side:
  *
- *     A' = A with the columns of register i and lane j exchanged,
- *     lane j of A in span(B's registers),  register i of A not in it,
+ *     A' = A with the columns of register i and lane j swapped,
+ *     where lane j of A is in span(B's registers) and register i of A is not.
  *
- * A' and B have one direction more in common. The same with A and B exchanged is a shuffle after
- * the trip. A trip is at its floor when whole words are in common. So one exchange is tried, on
- * either side, and for bytes, of which a word holds four, two.
+ * Then A' and B have one more direction in common. With A and B interchanged, the shuffle follows
+ * the exchange. An exchange is at its floor if whole words are in common. The search therefore
+ * tries one swap on either side and, also two for bytes (a word holds four).
  *
- * For vectors it is all the same which lane that is. A transposed matrix instruction has the lanes
- * 2, 3, 4 in its rows, so lanes 0 and 1 are taken first; and of the registers not those that the
- * other side has in these three lanes, since it finds them there. Registers of high numbers are
- * whole words and need no byte permutes.
+ * For vectors the choice of the lane does not matter. The rows of a transposed matrix instruction
+ * contain lanes 2, 3, 4, so lanes 0 and 1 are preferred; for the same reason, registers that the
+ * other side has in these three lanes come last. Registers with high numbers are preferred because
+ * they number whole words and need no byte permutes.
  *
- * A candidate is priced by the trip's estimate and the closed formula of the exchange: m swaps of R
- * words take (1 − 2⁻ᵐ) R shuffles and 2mR selects, one swap 1.5 R.
+ * The price of a candidate is the estimate of its exchange plus the closed formula of the shuffle:
+ * m swaps of R words take (1 − 2⁻ᵐ) R shuffles and 2mR selects; one swap takes 1.5 R selects.
  */
 #include "plan.h"
 
@@ -26,12 +26,12 @@ typedef struct search {
     uint64_t best_cycles, floor_wavefronts;
     const lilac_plan_pair *pair;
     const lilac_plan_options *options;
-    bool at_floor; /* there is nothing left to gain */
+    bool at_floor; /* no candidate can be cheaper */
 } search;
 
-/* One side of the pair, and what may be exchanged there. */
+/* The candidates for swaps on one side of the pair. */
 typedef struct candidates {
-    lilac_layout changed; /* with the exchange at hand */
+    lilac_layout changed; /* this side, with the current swaps */
     bool after;
     uint32_t lane_count, register_count;
     uint8_t lane[LILAC_PLAN_MAX_LANE_BITS], reg[LILAC_PLAN_MAX_REGISTER_BITS];
@@ -46,7 +46,7 @@ static void price_swaps(lilac_plan_price *price, const search *s, const candidat
     price->selects += swaps == 1 ? words + words / 2 : 2 * swaps * words;
 }
 
-/* Exchanges the first `swaps` candidates of each kind. */
+/* Prices a plan that swaps the first `swaps` candidates of each kind. */
 static void try_swaps(search *s, candidates *c, uint32_t swaps) {
     lilac_plan_hybrid hybrid = {.swaps = swaps, .after = c->after};
     lilac_plan_price price = {0};
@@ -71,7 +71,7 @@ static void try_swaps(search *s, candidates *c, uint32_t swaps) {
         }
         s->at_floor = price.store_wavefronts + price.load_wavefronts <= s->floor_wavefronts;
     }
-    lilac_plan_swap_columns(&c->changed, &hybrid); /* and back */
+    lilac_plan_swap_columns(&c->changed, &hybrid); /* undo */
 }
 
 static bool has_lane(const lilac_layout *layout, uint32_t first, uint64_t column) {
@@ -84,9 +84,10 @@ static bool has_lane(const lilac_layout *layout, uint32_t first, uint64_t column
     return false;
 }
 
-/* Lanes of `changed` that the other side has in registers, and registers that it has not. */
+/* Collects lanes of `changed` that the other side has in registers, and registers of `changed` that
+ * the other side does not have in registers. */
 static void find_candidates(candidates *c, const search *s, bool after) {
-    enum { ROW_LANE = 2 }; /* the first of a transposed row */
+    enum { ROW_LANE = 2 }; /* the first lane bit of a transposed row */
     const lilac_layout *other = after ? &s->pair->source : &s->pair->target;
     const uint32_t registers = (after ? &s->pair->target : &s->pair->source)->in[REGISTER].bits;
     const uint32_t lanes = s->pair->bits[LANE];
@@ -104,7 +105,7 @@ static void find_candidates(candidates *c, const search *s, bool after) {
     for (uint32_t i = 0; i < lanes; i++) {
         const uint32_t lane = i < ROW_LANE ? i : lanes - 1 - (i - ROW_LANE);
         const uint64_t column = c->changed.columns[registers + lane];
-        /* A lane whose elements the registers hold as well would only add a copy. */
+        /* A lane bit that copies registers would only add a copy. */
         if (lilac_plan_spans(&wanted, column) && !lilac_plan_spans(&own, column)) {
             c->lane[c->lane_count++] = (uint8_t)lane;
         }
@@ -138,7 +139,7 @@ uint64_t lilac_plan_floor(const lilac_plan_pair *pair) {
            (((bits[1] + wavefront - 1) / wavefront) << pair->bits[WARP]);
 }
 
-/* Directions that are registers on both sides. */
+/* The number of directions that are registers on both sides. */
 static uint32_t common_registers(const lilac_plan_pair *pair) {
     const uint32_t source = pair->source.in[REGISTER].bits, target = pair->target.in[REGISTER].bits;
     lilac_plan_echelon registers;
@@ -153,8 +154,9 @@ static uint32_t common_registers(const lilac_plan_pair *pair) {
     return common;
 }
 
-/* With no register in common a trip of bytes takes single ones on one side, each register of each
- * warp a wavefront, whatever the other side does. 0: warps that hold copies may be left out. */
+/* A lower bound of the cycles of an exchange of bytes without common registers. One side accesses
+ * single bytes, one wavefront per register and warp. 0: unknown, because warps with copies may be
+ * left out. */
 static uint64_t least_of_bytes(const lilac_plan_pair *pair) {
     const uint32_t source = pair->source.in[REGISTER].bits, target = pair->target.in[REGISTER].bits;
     for (uint32_t i = 0; i < pair->bits[WARP]; i++) {

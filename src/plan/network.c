@@ -1,11 +1,12 @@
-/* Renamings, and stages of any map, as operations on words.
+/* Register permutations, and stages of any map, as operations on words.
  *
- * A stage makes each word of at most two. Words with equal columns are the same and made once. A
- * control (predicate or selector) depends on the stage and on how the word's column moves places,
- * so a stage has few.
+ * A stage computes each word from at most two words. Words with equal columns are equal and are
+ * computed once. A control (predicate or selector) depends on the stage and on the change of places
+ * by the word's column, so a stage has few controls.
  *
- * The selector of a permute is found by trying: for each value of the parities it depends on, take
- * a thread that has them and ask where each byte comes from.
+ * The selector of a byte permute is found by enumeration: for each combination of the parities that
+ * it depends on, one thread with these parities is chosen, and the source of each byte is evaluated
+ * for that thread.
  */
 #include "plan.h"
 #include "register_map.h"
@@ -79,8 +80,8 @@ void lilac_plan_place_masks(uint32_t *masks, const map *m) {
     }
 }
 
-/* Threads of which each has other parities under the (independent) masks: thread[k] has bit i of k
- * under masks[i]. */
+/* Finds one thread for each combination of parities under the (independent) masks: bit i of the
+ * index k is the parity of threads[k] under masks[i]. */
 static void find_representatives(uint32_t *threads, const uint32_t *masks, uint32_t count) {
     uint32_t pivots[MAX_MASKS], reduced[MAX_MASKS];
     for (uint32_t i = 0; i < count; i++) {
@@ -112,7 +113,7 @@ uint32_t lilac_plan_write_word(writer *w, lilac_plan_word_kind kind, const uint3
     lilac_plan_control control;
     uint32_t threads[1 << MAX_MASKS], a = NO_WORD, b = NO_WORD;
     find_representatives(threads, masks, mask_count);
-    memset(&control, 0, sizeof control); /* padding too: controls are compared as bytes */
+    memset(&control, 0, sizeof control); /* padding included: controls are compared bytewise */
     control.mask_count = mask_count;
     for (uint32_t i = 0; i < mask_count; i++) {
         control.masks[i] = masks[i];
@@ -129,7 +130,7 @@ uint32_t lilac_plan_write_word(writer *w, lilac_plan_word_kind kind, const uint3
         }
     }
     b = b == NO_WORD ? a : b;
-    if (kind == LILAC_PLAN_WORD_SELECT) { /* what even parity takes comes second */
+    if (kind == LILAC_PLAN_WORD_SELECT) { /* the operand for even parity comes second */
         const uint32_t odd = b;
         control.selector[0] = control.selector[1] = 0;
         b = a;
@@ -212,7 +213,7 @@ void lilac_plan_write_stage(writer *w, const stage *s, const uint32_t *from, uin
     }
 }
 
-/* ---- renamings -------------------------------------------------------------------------- */
+/* ---- register permutations -------------------------------------------------------------- */
 
 uint32_t lilac_plan_words(uint32_t register_bits, uint32_t element_bits) {
     const uint32_t packed = lilac_plan_packed(element_bits);

@@ -1,10 +1,11 @@
-/* Which elements narrower than a word share words on their way to other lanes.
+/* The packing of elements narrower than a word for shuffles.
  *
- * A subspace of registers shares words on the way. It must have distance 0; the cheapest is one
- * that needs few byte permutes at either end, so registers that share words in source and target
- * come first, then those that a map reaches anyway. Where registers that share a word in the target
- * come from several lanes, another way is to shuffle the source's words as they are, once for each
- * of these lanes, and to pick bytes at the end. The price decides.
+ * The registers that share a word during a shuffle are a subspace of the registers of distance 0.
+ * The cheapest subspace needs few byte permutes before and after the shuffle. Registers that share
+ * words in source and target are therefore preferred, then registers that a map changes anyway. If
+ * the registers of one target word come from several lanes, an alternative is to shuffle the
+ * source's words unchanged, once for each of these lanes, and to select bytes after the shuffle.
+ * The price decides.
  */
 #include "factors.h"
 
@@ -16,8 +17,9 @@ typedef lilac_plan_factors factors;
 
 /* ---- words ------------------------------------------------------------------------------- */
 
-/* A basis of the registers in between, in terms of the target's registers and those beyond them:
- * `packed` vectors that number the places in a word (0: holds nothing), then those of words. */
+/* A basis of the registers between the maps, in terms of the target's registers and the additional
+ * ones: `packed` vectors that number the places in a word (0: an empty place), then the vectors
+ * that number words. */
 typedef struct packing {
     uint32_t packed, count;
     uint32_t vector[MAX_REGISTERS];
@@ -75,8 +77,8 @@ static void put_packed(lilac_plan_shuffle *s, const factors *f, const origins *d
     widen(s->lane, f->lane, d->thread_bits);
 }
 
-/* Words whose elements would change places before the shuffle, all in one way, do so after it,
- * where more may happen to them: the registers between the maps are numbered so. */
+/* Moves changes of places from the map before the shuffle to the map after it, where they can be
+ * merged with other byte permutes: renumbers the registers between the maps. */
 static void move_places_late(lilac_plan_shuffle *s, uint32_t packed) {
     const uint64_t places = (UINT64_C(1) << packed) - 1;
     uint64_t part[MAX_REGISTERS] = {0}, moved = 0;
@@ -102,8 +104,8 @@ static void move_places_late(lilac_plan_shuffle *s, uint32_t packed) {
     }
 }
 
-/* The registers that places in words number at one end (I), and those with what the map at that
- * end reaches as well. */
+/* At one end of the shuffle: the span of the registers that number places in words, and its sum
+ * with the directions of the map at that end. */
 typedef struct packing_end {
     echelon places, reached;
 } packing_end;
@@ -126,14 +128,14 @@ typedef struct chooser {
     const origins *d;
     uint32_t still[MAX_REGISTERS], still_count; /* basis of the registers of distance 0 */
     uint32_t wanted, count, vector[2];
-    uint32_t postponed; /* places that are extra registers already: the source's places */
+    uint32_t postponed; /* places of the source that are additional registers already */
     bool scattered;     /* the elements of one target word come from several lanes */
     bool source_first;  /* prefers registers that the map before the shuffle reaches */
     echelon chosen;
 } chooser;
 
-/* Takes, up to the number wanted, registers that stay in their lane and lie within `target` and
- * come from within `source` (NULL: anywhere). */
+/* Chooses registers of distance 0 that lie in `target` and come from `source` (NULL: no condition),
+ * until the wanted number is reached. */
 static void take_within(chooser *c, const echelon *target, const echelon *source) {
     echelon span;
     span.pivots = 0;
@@ -177,8 +179,8 @@ static uint32_t place_among(uint32_t r, uint32_t packed) {
     return r != 0 && r >> packed == 0 && (r & (r - 1)) == 0 ? (uint32_t)__builtin_ctz(r) : packed;
 }
 
-/* Puts what was chosen, and the postponed places, where elements keep their places: those that they
- * have in the target, or in the source when the map after the shuffle moves places anyway. */
+/* Assigns places to the chosen registers and to the postponed places. Elements keep their place in
+ * the target, or their place in the source if the map after the shuffle changes places anyway. */
 static void put_places(packing *p, const chooser *c, uint32_t registers) {
     uint32_t remaining[4], remaining_count = 0;
     memset(p->vector, 0, sizeof p->vector);
@@ -202,8 +204,8 @@ static void put_places(packing *p, const chooser *c, uint32_t registers) {
     p->count = p->packed;
 }
 
-/* Chooses the registers that share words between the maps. `settled`: the preference for source
- * or target made no difference. False: too many registers. */
+/* Chooses the registers that share words between the maps. `settled` is set if the preference for
+ * source or target makes no difference. False: too many registers. */
 static bool pack(packing *p, chooser *c, uint32_t packed, bool *settled) {
     const factors *f = c->f;
     const origins *d = c->d;
@@ -235,16 +237,16 @@ static bool pack(packing *p, chooser *c, uint32_t packed, bool *settled) {
     return true;
 }
 
-/* Words are as the target and the source have them. */
+/* Whether words consist of the same elements in the source and in the target. */
 static bool words_agree(const factors *f, const origins *d, uint32_t packed) {
-    bool alike = d->to_bits >= packed;
-    for (uint32_t i = 0; alike && i < packed; i++) {
-        alike = f->distance[i] == 0 && f->kept[i] >> packed == 0;
+    bool agree = d->to_bits >= packed;
+    for (uint32_t i = 0; agree && i < packed; i++) {
+        agree = f->distance[i] == 0 && f->kept[i] >> packed == 0;
     }
-    return alike;
+    return agree;
 }
 
-/* What an exchange takes, but for what its two maps have in common. */
+/* The cycles of an exchange, without the savings from predicates that its two maps share. */
 static uint64_t estimate(const lilac_plan_shuffle *s, uint32_t packed, const lilac_arch *arch) {
     const uint32_t thread_bits = s->lane_bits + s->warp_bits;
     const uint32_t words = s->register_bits > packed ? s->register_bits - packed : 0;
@@ -273,7 +275,8 @@ static uint64_t estimate(const lilac_plan_shuffle *s, uint32_t packed, const lil
     return lilac_plan_price_cycles(&price, LILAC_PLAN_BARRIER_WARP, arch);
 }
 
-/* Registers that share a word in the target, or all that might between the maps. */
+/* Whether registers that share a word in the target come from several lanes, or fewer registers
+ * than a word holds have distance 0. */
 static bool comes_from_lanes(const factors *f, const origins *d, uint32_t packed) {
     uint32_t still = d->to_bits + f->extra_count;
     echelon span;
@@ -302,7 +305,7 @@ bool lilac_plan_put_packed(lilac_plan_shuffle *result, const factors *received, 
         move_places_late(result, packed);
         return true;
     }
-    /* Only what comes from several lanes is worth shuffling whole words for, more than once. */
+    /* Only for words from several lanes can it be cheaper to shuffle whole words more than once. */
     const bool scattered = comes_from_lanes(&f, d, packed);
     for (uint32_t postponed = 0; postponed <= (scattered ? places : 0); postponed++) {
         bool settled = false;

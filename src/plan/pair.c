@@ -1,13 +1,13 @@
-/* Two distributed layouts made ready for planning.
+/* Preparation of two distributed layouts for planning.
  *
- *   1. refuse what is not two distributed layouts of one tensor on this device
- *   2. inputs register, lane, warp, block, in this order and all there; outputs in the source's
- *      order
- *   3. registers without copies: of the source those bits are taken whose column is no sum of
- *      columns before it (pick: new register bit i is old bit k); of the target as well, and every
- *      register of the whole target is a sum of those (spread)
+ *   1. Refuse everything but two distributed layouts of one tensor on this device.
+ *   2. Bring both layouts to one form: inputs register, lane, warp, block, all present; outputs in
+ *      the order of the source.
+ *   3. Remove copies among registers. Of the source, keep the register bits whose columns are
+ *      independent of the columns before them (pick: new register bit i is old bit k). Do the same
+ *      for the target; every register of the full target is a sum of the kept ones (spread).
  *
- * A plan then is  pick, the movement, spread,  neighbouring renamings made one.
+ * A plan is then  pick, the conversion, spread,  with adjacent permutations composed.
  */
 #include "plan.h"
 
@@ -20,7 +20,7 @@ static unsigned long long size_of(uint32_t bits) {
     return 1ULL << bits;
 }
 
-/* ---- what is refused -------------------------------------------------------------------- */
+/* ---- refusals --------------------------------------------------------------------------- */
 
 static bool check_elements(uint32_t bits, const lilac_arch *arch, lilac_reason *why) {
     if (bits == 1 || bits == 8 || bits == 16 || bits == 32 || bits == 64 || bits == 128) {
@@ -53,7 +53,7 @@ static bool check_tensors(const lilac_layout *source, const lilac_layout *target
     return true;
 }
 
-/* The input's level, or LEVELS. */
+/* The index of the input in lilac_plan_levels, or LEVELS. */
 static uint32_t level_of(const lilac_layout_dim *in) {
     uint32_t level = 0;
     while (level < LEVELS &&
@@ -114,7 +114,7 @@ static bool check_same_threads(const lilac_layout *source, const lilac_layout *t
     return true;
 }
 
-/* The lowest element that nobody holds is named. */
+/* The message names the lowest element that no register holds. */
 static bool check_surjective(const lilac_layout *layout, const char *what, lilac_reason *why) {
     lilac_plan_echelon columns;
     columns.pivots = 0;
@@ -145,9 +145,9 @@ static bool check(const lilac_layout *source, const lilac_layout *target, uint32
            check_surjective(target, "target", why);
 }
 
-/* ---- making them alike ------------------------------------------------------------------ */
+/* ---- the common form -------------------------------------------------------------------- */
 
-/* The order in which `layout` has the outputs of `like`; false when it is the same. */
+/* The positions of the outputs of `like` in `layout`; false if the order is the same. */
 static bool other_order(uint32_t *order, const lilac_layout *layout, const lilac_layout *like) {
     bool other = false;
     for (uint32_t i = 0; i < like->out_count; i++) {
@@ -186,8 +186,8 @@ static void put_in_order(lilac_layout *result, const lilac_layout *layout,
     result->in_bits = (uint8_t)at;
 }
 
-/* Takes the register bits whose columns are independent. `pick` and `spread` as in plan.h; either
- * may be NULL. */
+/* Keeps the register bits whose columns are independent. `pick` and `spread` are those of plan.h;
+ * either may be NULL. */
 static void drop_copies(lilac_layout *result, lilac_plan_permutation *pick,
                         lilac_plan_permutation *spread, const lilac_layout *space_mask) {
     const uint32_t all_bits = space_mask->in[REGISTER].bits;
@@ -197,17 +197,17 @@ static void drop_copies(lilac_layout *result, lilac_plan_permutation *pick,
     kept.pivots = 0;
     for (uint32_t i = 0; i < all_bits; i++) {
         const uint64_t column = space_mask->columns[i];
-        uint64_t made_of;
-        if (lilac_plan_reduce(&kept, column, &made_of) != 0) {
-            made_of = UINT64_C(1) << bits;
-            (void)lilac_plan_insert(&kept, column, made_of);
+        uint64_t sources;
+        if (lilac_plan_reduce(&kept, column, &sources) != 0) {
+            sources = UINT64_C(1) << bits;
+            (void)lilac_plan_insert(&kept, column, sources);
             if (pick != NULL) {
                 pick->from[bits] = UINT64_C(1) << i;
             }
             columns[bits++] = column;
         }
         if (spread != NULL) {
-            spread->from[i] = made_of;
+            spread->from[i] = sources;
         }
     }
     if (pick != NULL) {

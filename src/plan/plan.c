@@ -1,22 +1,22 @@
 /* The plan from one distributed layout to another.
  *
- *   pair      what is refused; both layouts made alike, registers without copies (pair.c)
- *   in place  every element is in its thread already: registers are renamed, or nothing is done
- *   shuffles  every element is in its warp: one exchange                    (shuffle_init)
- *   trip      stores, a barrier, loads                                      (trip_init)
- *   mixture   where the trip is far from its floor: registers and lanes are exchanged before it or
- *             after it, so that both sides have wider vectors or whole words. Many are priced
- *             (mixture.c), the cheapest is made
+ *   pair       refuses, and brings both layouts to one form without copies among registers (pair.c)
+ *   in place   every element is in its thread already: a register permutation, or no step at all
+ *   shuffles   every element is in its warp: exchanges within warps      (lilac_plan_shuffle_init)
+ *   staging    stores, a barrier, loads                                  (lilac_plan_staging_init)
+ *   hybrid     If the shared-memory exchange is far from its floor, registers and lanes are
+ *              exchanged before or after it, so that both sides have wider vectors or whole words.
+ *              Many such plans are priced (hybrid.c) and the cheapest is constructed.
  *
- * Whichever of these has the least cycles is the plan. All of them stand between the renaming that
- * drops the source's copies and the one that makes the target's; neighbouring renamings become one
- * and those that change nothing go.
+ * The plan is the one with the fewest cycles. Each plan begins with the permutation that drops the
+ * source's copies and ends with the one that adds the target's. Adjacent permutations are composed,
+ * and identities are removed.
  */
 #include "plan.h"
 
 #include <string.h>
 
-/* ---- renamings -------------------------------------------------------------------------- */
+/* ---- register permutations ----------------------------------------------------------------- */
 
 static uint64_t permuted_register(const lilac_plan_permutation *permutation, uint64_t reg) {
     uint64_t from = 0;
@@ -26,7 +26,7 @@ static uint64_t permuted_register(const lilac_plan_permutation *permutation, uin
     return from;
 }
 
-/* First `first`, then `then`. */
+/* `first`, followed by `then`. */
 static void compose_permutations(lilac_plan_permutation *result,
                                  const lilac_plan_permutation *first,
                                  const lilac_plan_permutation *then) {
@@ -45,7 +45,7 @@ static bool is_identity(const lilac_plan_permutation *permutation) {
     return identity;
 }
 
-/* ---- putting a plan together ------------------------------------------------------------ */
+/* ---- construction of a plan ---------------------------------------------------------------- */
 
 static uint32_t new_step(lilac_plan_conversion *plan, lilac_plan_step_kind kind) {
     uint32_t index = 0;
@@ -64,7 +64,7 @@ static uint64_t permutes_of(const lilac_plan_conversion *plan,
     return price.permutes + price.packs;
 }
 
-/* What two steps take in one warp, of all kinds of instructions alike. */
+/* The number of operations of a shuffle in one warp. */
 static uint64_t operations_of(const lilac_plan_conversion *plan,
                               const lilac_plan_shuffle *shuffle) {
     lilac_plan_price price = {0};
@@ -80,8 +80,8 @@ static uint64_t combined(const uint64_t *columns, uint64_t mask) {
     return sum;
 }
 
-/* A renaming that permutes bytes next to a shuffle becomes part of its map at that end, when that
- * takes no more: a permute that selects is one. */
+/* Merges a permutation that needs byte permutes into the map of the adjacent shuffle, unless that
+ * needs more operations: a byte permute can select at the same time. */
 static bool join_to_shuffle(const lilac_plan_conversion *plan, lilac_plan_shuffle *shuffle,
                             const lilac_plan_permutation *permutation, bool before) {
     const uint64_t permutes = permutes_of(plan, permutation);
@@ -94,7 +94,7 @@ static bool join_to_shuffle(const lilac_plan_conversion *plan, lilac_plan_shuffl
         joined.before_bits = permutation->before_bits;
         for (uint32_t i = 0; i < shuffle->register_bits; i++) {
             joined.kept[i] = combined(permutation->from, shuffle->kept[i] & there);
-            if (shuffle->kept[i] >> permutation->bits != 0) { /* a place that holds nothing */
+            if (shuffle->kept[i] >> permutation->bits != 0) { /* a place without an element */
                 joined.kept[i] = shuffle->kept[i];
             }
         }
@@ -114,11 +114,12 @@ static bool join_to_shuffle(const lilac_plan_conversion *plan, lilac_plan_shuffl
     return true;
 }
 
-/* Two renamings are one, but where copies within words make it cheaper to drop those first. */
+/* Appends a permutation. It is composed with a preceding permutation, except where a separate step
+ * that first drops the copies within words is cheaper. */
 static void add_permutation(lilac_plan_conversion *plan,
                             const lilac_plan_permutation *permutation) {
     enum { WORD_BITS = 32 };
-    const uint32_t last = plan->step_count - 1; /* there is one in the first case only */
+    const uint32_t last = plan->step_count - 1; /* used only if there is a step */
     if (is_identity(permutation)) {
         return;
     }
@@ -164,7 +165,8 @@ static void put_shuffle(lilac_plan_conversion *plan, const lilac_plan_shuffle *s
     plan->shuffle[new_step(plan, LILAC_PLAN_STEP_SHUFFLE)] = joined;
 }
 
-/* One exchange from layout to layout along the chain, from its end; `cycles` of one warp. */
+/* A sequence of exchanges through the layouts of a chain, last exchange first. `cycles` is for one
+ * warp. */
 typedef struct exchanges {
     uint32_t count;
     lilac_plan_shuffle shuffle[LILAC_PLAN_MAX_SHUFFLES];
@@ -188,8 +190,9 @@ static bool find_exchanges(exchanges *result, const lilac_plan_conversion *plan,
     return true;
 }
 
-/* Whether m exchanges of one bit, 1.5 selects and half a shuffle a word each, may be worth finding:
- * they take less than all at once, and less than a trip at its floor. */
+/* Whether m exchanges of one bit may be cheaper than one exchange of m bits and than a
+ * shared-memory exchange at its floor. An exchange of one bit takes 1.5 selects and half a shuffle
+ * per word. */
 static bool split_may_be_cheaper(const lilac_plan_conversion *plan, const lilac_layout *to,
                                  const exchanges *together, uint32_t m) {
     const lilac_costs *costs = plan->arch->costs;
@@ -202,7 +205,7 @@ static bool split_may_be_cheaper(const lilac_plan_conversion *plan, const lilac_
     return cycles < together->cycles && cycles < staging;
 }
 
-/* All at once, or one register bit after another: fewer selects and more shuffles. */
+/* Adds one exchange of all bits, or one exchange per register bit: fewer selects, more shuffles. */
 static bool add_shuffle(lilac_plan_conversion *plan, const lilac_layout *from,
                         const lilac_layout *to, lilac_reason *why) {
     enum { MOST = LILAC_PLAN_MAX_SHUFFLES };
@@ -244,7 +247,7 @@ static bool add_staging(lilac_plan_conversion *plan, const lilac_layout *from,
     return true;
 }
 
-/* Kind and price, once all steps are there. */
+/* Sets kind and price after all steps have been added. */
 static void finish_plan(lilac_plan_conversion *plan, const lilac_plan_pair *pair) {
     const uint32_t warps = 1U << plan->warp_bits;
     plan->kind = plan->step_count == 0 ? LILAC_PLAN_NONE : LILAC_PLAN_REGISTERS;
@@ -274,11 +277,11 @@ static void finish_plan(lilac_plan_conversion *plan, const lilac_plan_pair *pair
     }
 }
 
-/* ---- the ways --------------------------------------------------------------------------- */
+/* ---- strategies ---------------------------------------------------------------------------- */
 
-/* Every element is in the thread that wants it: lanes, warps and blocks have the same columns, and
- * the target's registers are sums of the source's. Of copies one is taken, so that words that are
- * alike are made once. */
+/* Plans a conversion in which every element stays in its thread: lanes, warps and blocks have the
+ * same columns, and the target's registers are sums of the source's. Only one of several copies is
+ * used, so that equal words are computed once. */
 static bool plan_in_place(lilac_plan_conversion *plan, const lilac_plan_pair *pair) {
     const lilac_layout *source = &pair->full_source, *target = &pair->full_target;
     const uint32_t bits = source->in[REGISTER].bits, target_bits = target->in[REGISTER].bits;
@@ -309,7 +312,7 @@ static bool plan_in_place(lilac_plan_conversion *plan, const lilac_plan_pair *pa
     return true;
 }
 
-/* At most a permute a word: nothing else takes less. */
+/* At most one byte permute per word: no other strategy is cheaper. */
 static bool is_cheap(const lilac_plan_conversion *plan) {
     const uint64_t words = lilac_plan_words(plan->target_register_bits, plan->element_bits);
     return plan->price.permutes + plan->price.packs <= words << plan->warp_bits;
@@ -348,7 +351,7 @@ void lilac_plan_swap_columns(lilac_layout *layout, const lilac_plan_hybrid *hybr
     }
 }
 
-/* The layout that a renaming makes of one. */
+/* Applies a permutation to the registers of a layout. */
 static void permute_layout(lilac_layout *layout, const lilac_plan_permutation *permutation) {
     uint64_t columns[LILAC_LAYOUT_MAX_BITS];
     const uint32_t old = layout->in[REGISTER].bits, others = layout->in_bits - old;
@@ -364,7 +367,7 @@ static void permute_layout(lilac_layout *layout, const lilac_plan_permutation *p
     memcpy(layout->columns, columns, layout->in_bits * sizeof columns[0]);
 }
 
-/* A renaming that gives back what was there before one that leaves nothing out. */
+/* The inverse of a permutation that drops no register. */
 static void invert_permutation(lilac_plan_permutation *result,
                                const lilac_plan_permutation *permutation) {
     lilac_plan_echelon columns;
@@ -379,8 +382,8 @@ static void invert_permutation(lilac_plan_permutation *result,
     }
 }
 
-/* The order that the trip wants its registers in is left to the shuffle, whose selects and byte
- * permutes do part of it on the way. */
+/* The permutation between the shuffle and the shared-memory exchange is left to the shuffle, whose
+ * selects and byte permutes implement a part of it. */
 static bool plan_hybrid(lilac_plan_conversion *plan, const lilac_plan_pair *pair,
                         const lilac_plan_options *options, const lilac_plan_hybrid *hybrid) {
     lilac_layout between = hybrid->after ? pair->target : pair->source;
@@ -417,8 +420,9 @@ static bool plan_hybrid(lilac_plan_conversion *plan, const lilac_plan_pair *pair
     return true;
 }
 
-/* Whether row-major memory may be cheaper than a trip: not than one that takes the least. Where a
- * trip's words are not a layout's own registers, or blocks hold copies, it now and then is. */
+/* Whether row-major memory may be cheaper. That is impossible if the plan takes the fewest
+ * wavefronts and no permutes. It occurs where words are not a layout's own registers or where
+ * blocks hold copies. */
 static bool row_major_may_be_cheaper(const lilac_plan_conversion *plan) {
     const lilac_plan_price least = {.stores = 1,
                                     .store_wavefronts = plan->bound.store_wavefronts,
@@ -456,7 +460,7 @@ static void try_shuffles(search *s, lilac_reason *why) {
     }
 }
 
-/* Returns the least cycles that an exchange without shuffles takes, or 0 if that is not known. */
+/* Returns a lower bound of the cycles of an exchange without shuffles, or 0 if it is not known. */
 static uint64_t try_hybrid(search *s) {
     lilac_plan_hybrid hybrid;
     const uint64_t cycles = lilac_plan_find_hybrid(

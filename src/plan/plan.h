@@ -10,8 +10,8 @@ extern const lilac_layout_dim lilac_plan_levels[LEVELS];
 
 /* A source and a target of one tensor in one form: inputs register, lane, warp, block, outputs in
  * the order of the source. `source` and `target` have no copies among their registers. `pick`
- * selects the registers of `source` from those of `full_source`, and `spread` computes the registers
- * of `full_target` from those of `target`. */
+ * selects the registers of `source` from those of `full_source`, and `spread` computes the
+ * registers of `full_target` from those of `target`. */
 typedef struct lilac_plan_pair {
     lilac_layout full_source, full_target, source, target;
     lilac_plan_permutation pick, spread;
@@ -36,17 +36,18 @@ typedef struct lilac_plan_hybrid {
 
 /* Swaps those columns. */
 void lilac_plan_swap_columns(lilac_layout *layout, const lilac_plan_hybrid *hybrid);
-/* Finds the cheapest hybrid plan. It exists only if the layouts have less than one word of registers
- * in common, and must be cheaper than the exchange alone and than `most_cycles`. Returns a lower
- * bound of the cycles of the exchange alone, or 0 if it was not estimated. */
+/* Finds the cheapest hybrid plan. It exists only if the layouts have less than one word of
+ * registers in common, and must be cheaper than the exchange alone and than `most_cycles`. Returns
+ * a lower bound of the cycles of the exchange alone, or 0 if it was not estimated. */
 uint64_t lilac_plan_find_hybrid(lilac_plan_hybrid *result, const lilac_plan_pair *pair,
                                 const lilac_plan_options *options, uint64_t most_cycles);
-/* Wavefronts that store every byte of a block once and load every byte of each of its warps once. */
+/* Wavefronts that store every byte of a block once and load every byte of each of its warps
+ * once. */
 uint64_t lilac_plan_floor(const lilac_plan_pair *pair);
 
 /* Splits an exchange within warps that swaps m > 1 register bits with lane bits into two: from the
- * source to `between` with m - 1 bits, and from there to the target with one bit. Returns m, or 0 if
- * there is no such layout. */
+ * source to `between` with m - 1 bits, and from there to the target with one bit. Returns m, or 0
+ * if there is no such layout. */
 uint32_t lilac_plan_split_exchange(lilac_layout *between, const lilac_layout *source,
                                    const lilac_layout *target);
 

@@ -1,4 +1,4 @@
-/* Plans as data, and the names of their parts. */
+/* Plans as JSON, and the names of their parts. */
 #include "plan.h"
 
 const char *lilac_plan_kind_name(lilac_plan_kind kind) {

@@ -1,15 +1,15 @@
 /* The price of a plan, from its counts and the device's table of costs.
  *
- *   memory    wavefronts, accesses, shuffles   one unit of a multiprocessor serves all
+ *   memory    wavefronts, accesses, shuffles: one unit of a multiprocessor executes all of them
  *   integer   selects, byte permutes, packing
  *   issue     all instructions
  *
  *   cycles = busiest + overlap · (memory + integer − the larger of them) + barriers + latency
  *
- * The pipes work side by side, and warps are many, so the busiest of them is what the time is made
- * of; the table says which part of the work on the others shows all the same. Latency is what other
- * warps do not hide: it counts once, not for each instruction, because a thread's instructions of
- * one kind follow each other without waiting.
+ * Many warps run at once, so the pipes work in parallel and the busiest pipe determines the time.
+ * `overlap` is the part of the other pipe's work that is not hidden. Latency is the part that other
+ * warps do not hide. It counts once for shared memory and once for shuffles, not per
+ * instruction, because a thread issues instructions of one kind without waiting for each other.
  */
 #include <lilac/plan.h>
 

@@ -3,20 +3,21 @@
  *   element i of word u of thread t   ←   element s of word v:     v = a·u ⊕ d·i ⊕ g·t
  *                                                                   s = b·u ⊕ k·i ⊕ h·t
  *
- * A select or a byte permute makes one word of two, so a word that draws on 2^k words, where
- * k = dim span(d, g), takes k stages, each of which makes all the words there are at that point.
+ * A select or a byte permute computes one word from two words. A word that depends on 2^k words,
+ * where k = dim span(d, g), takes k stages. Each stage computes all words that exist at that point.
  *
- *   selects    the directions of g beyond those of d, one stage each: word v of the result is word
- *              v ⊕ direction where a parity of the thread's bits is odd. Where they leave the words
- *              that are needed in the end they halve the number of words, so they come first.
- *   mixing     what is left of g lies in the span of d, of rank 0, 1 or 2. Rank 0: places change
- *              within words only, which the last select does as well, as a permute. Rank 1: one
- *              stage of permutes. Rank 2 (bytes; each of a word's four from another word): two.
+ *   selects    One stage for each direction of g beyond those of d: word v of the result is word
+ *              v ⊕ direction where a parity of the thread's bits is odd. Directions that leave the
+ *              span of the words needed later halve the number of words and come first.
+ *   mixing     The rest of g lies in the span of d, whose rank is 0, 1 or 2. Rank 0: places change
+ *              within words only; the last select becomes a byte permute that does both. Rank 1:
+ *              one stage of byte permutes. Rank 2 (bytes; each byte of a word from another word):
+ *              two stages.
  *
- * Rank 2: with d₀, d₁ the columns of d and y = (y₀, y₁) the coordinates of v's part in their span,
- * i is y ⊕ α·u ⊕ g·t, so the byte that word u needs of word y is  s = η ⊕ κ·y ⊕ γ·t  with an η that
- * depends on u only. The first stage puts the bytes (y₀, η₁) of words y₀ = 0, 1 together, for each
- * y₁ and η₀; the second takes those with its own η₁ from the words y₁ = 0, 1.
+ * Rank 2: let d₀, d₁ be the columns of d and y = (y₀, y₁) the coordinates of v's part in their
+ * span. Then i = y ⊕ α·u ⊕ g·t, and word u needs byte s = η ⊕ κ·y ⊕ γ·t of word y, where η depends
+ * only on u. For each y₁ and η₀, the first stage combines the bytes (y₀, η₁) of the words y₀ = 0,
+ * 1. The second stage selects the bytes with the right η₁ from the words y₁ = 0, 1.
  */
 #include "register_map.h"
 #include "plan.h"
@@ -34,7 +35,7 @@ void lilac_plan_map_init(map *result, uint32_t packed, uint32_t from_bits, uint3
     result->to_bits = to_bits > packed ? to_bits : packed;
     result->thread_bits = thread_bits;
     for (uint32_t i = 0; i < result->to_bits; i++) {
-        /* Places beyond the registers hold nothing. */
+        /* Places beyond the registers are empty. */
         result->column[i] = i < to_bits ? (uint32_t)columns[i] : UINT32_C(1) << i;
     }
     for (uint32_t i = 0; i < thread_bits; i++) {
@@ -42,7 +43,7 @@ void lilac_plan_map_init(map *result, uint32_t packed, uint32_t from_bits, uint3
     }
 }
 
-/* The stage after `first` joined into one, of which one at most reads two words. */
+/* Composes two maps. Only one of them may read two words. */
 static void compose(map *result, const map *first, const map *then) {
     map composed;
     composed.packed = first->packed;
@@ -58,7 +59,7 @@ static void compose(map *result, const map *first, const map *then) {
     *result = composed;
 }
 
-/* Fills in what follows from the map. */
+/* Derives the other fields of a stage from its map. */
 static void finish(stage *s) {
     const map *m = &s->map;
     const uint32_t packed = m->packed, places = (UINT32_C(1) << packed) - 1;
@@ -141,7 +142,7 @@ static void exchange(selection *s, uint32_t a, uint32_t b) {
     s->mask[b] = mask;
 }
 
-/* Makes `mask`, when the span has it, the one at place `at`. */
+/* Changes the basis so that the predicate at index `at` is `mask`, if the span contains it. */
 static void prefer(selection *s, uint32_t mask, uint32_t at) {
     echelon span = {0};
     uint64_t used;
@@ -159,7 +160,7 @@ static void prefer(selection *s, uint32_t mask, uint32_t at) {
     exchange(s, taken, at);
 }
 
-/* Directions that leave the words of `needed` come first; returns how many. */
+/* Moves the directions outside of the span of `needed` to the front; returns how many there are. */
 static uint32_t narrowing_first(selection *s, const echelon *needed) {
     echelon span = *needed;
     selection sorted = {.count = s->count};
@@ -251,7 +252,7 @@ static uint32_t put_two_mixing(stage *stages, const map *m) {
     return 2;
 }
 
-/* log2 of the words that the first of the two stages makes. */
+/* log2 of the words that the first of the two stages computes. */
 static uint32_t first_mixing_words(const map *m) {
     const uint32_t k0 = m->column[0] & 3, k1 = m->column[1] & 3;
     echelon span, heads;
@@ -269,9 +270,9 @@ static uint32_t first_mixing_words(const map *m) {
     return count + 1;
 }
 
-/* ---- all of it -------------------------------------------------------------------------- */
+/* ---- factorization ---------------------------------------------------------------------- */
 
-/* The map in the coordinates of the words that the selects leave, and without the selects. */
+/* The map without the selects, in the coordinates of the words that the selects leave. */
 static void remainder_of(map *result, const map *m, const selection *s, const echelon *basis,
                          uint32_t words) {
     const uint32_t packed = m->packed, places = (UINT32_C(1) << packed) - 1;
@@ -306,7 +307,8 @@ static uint32_t put_selects(stage *stages, map *rest, const map *m, selection *s
         prefer(s, last, s->count - 1);
     }
     needed.pivots = basis.pivots = 0;
-    for (uint32_t n = 0; n < m->to_bits; n++) { /* places last, so that coordinates stay simple */
+    for (uint32_t n = 0; n < m->to_bits;
+         n++) { /* places last, which keeps the coordinates simple */
         const uint32_t i = (n + m->packed) % m->to_bits, word = m->column[i] >> m->packed;
         if (word != 0 && lilac_plan_insert(&basis, word, UINT64_C(1) << words)) {
             vectors[words++] = word;
@@ -319,7 +321,7 @@ static uint32_t put_selects(stage *stages, map *rest, const map *m, selection *s
     }
     needed.pivots = basis.pivots;
     const uint32_t narrowing = narrowing_first(s, &needed);
-    /* Words between stages: those needed, then the narrowing directions yet to come, the next one
+    /* Words between stages: the needed words, then the remaining narrowing directions, the next one
      * last. */
     for (uint32_t i = 0; i < narrowing; i++) {
         vectors[words + i] = s->direction[narrowing - 1 - i];

@@ -1,17 +1,17 @@
-/* Trips through memory in the tensor's row-major order, with the widest vectors that it allows on
- * each side and nothing against bank conflicts: what a trip is compared with.
+/* Exchanges through memory in the tensor's row-major order, with the widest vectors that this order
+ * allows on each side and without a swizzle. They serve for comparison.
  *
- * Row-major bits of other blocks' parts are left out. Round bits are the highest that are one
- * register direction on both sides and that no thread moves.
+ * Row-major bits that select other blocks' parts are left out. The bits of the round are the
+ * highest bits that are a single register direction on both sides and that no thread changes.
  */
 #include "staging.h"
 
 #include <string.h>
 
-/* Columns of a side as offsets. */
+/* The columns of a side as offsets. */
 typedef struct side_offsets {
-    space registers;  /* with the block that they load from, from bit 28 on */
-    uint32_t threads; /* offset bits that some thread moves */
+    space registers;  /* bits 28 and above: the block that a register loads from */
+    uint32_t threads; /* offset bits that some thread changes */
     uint32_t register_bits;
 } side_offsets;
 
@@ -33,7 +33,8 @@ static bool is_register(const side_offsets *offsets, uint32_t bit) {
            space_rest(&offsets->registers, UINT32_C(1) << bit) == 0;
 }
 
-/* The tensor's unit vectors, last output fastest, in the frame; `count` of them are independent. */
+/* Writes the tensor's unit vectors, last output fastest, in the basis; dependent ones are left out.
+ * Returns their number. */
 static uint32_t row_major(uint32_t *vectors, const staging_work *work, const lilac_layout *source) {
     tagged_space pair = {{0}};
     space known = {{0}};

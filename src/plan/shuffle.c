@@ -1,26 +1,28 @@
 /* The exchange within warps from one layout to another.
  *
- * Which element each place of the target takes is a linear map of places,
+ * The source position of each position of the target is a linear map D with A·D = B:
  *
- *     D = ⎡Drr  Drt⎤   register, lane of the source  ←  register, thread of the target,   A·D = B
+ *     D = ⎡Drr  Drt⎤   register, lane of the source  ←  register, thread of the target
  *         ⎣Dlr  Dlt⎦
  *
- * where a solution with the thread's own lane is taken wherever there is one: on the lanes x with
- * A(x) ⊕ B(x) among A's registers, and for target registers that A has in the same lane.
+ * Of several solutions, one with the thread's own lane is chosen where possible: for the lanes x
+ * with A(x) ⊕ B(x) among A's registers, and for target registers that A has in the same lane.
  *
- * A word-wide shuffle can send one register of a lane at a time, and what the lane then reads from,
- * Λ = Dlt ⊕ Dlr·H, must tell apart all that need different registers. H, which chooses the register
- * that a thread receives into, is there for the lanes x of ker Dlt that need some:
+ * A shuffle of words sends one register of a lane at a time. The source lane of the shuffle,
+ * Λ = Dlt ⊕ Dlr·H, must therefore differ for all threads that need different registers. H chooses
+ * the register that a thread receives into. It is nonzero for the lanes x of ker Dlt that need a
+ * different register, by the first of these cases that applies:
  *
- *     a copy in another lane            D x ⊕= κ, κ in the kernel of A
- *     the thread has it already         H x = h with D h = D x
- *     a register from another lane      H x = h with Dlr·h ∉ im Λ, by choice = x so that Λ = 1
- *     none of these                     H x = a register more, selected from after the shuffle
+ *     a copy in another lane               D x ⊕= κ, with κ in the kernel of A
+ *     the thread has the register          H x = h with D h = D x
+ *     a register from another lane         H x = h with Dlr·h ∉ im Λ; if possible Dlr·h = x: Λ = 1
+ *     otherwise                            H x = an additional register, selected after the shuffle
  *
- * Then the map before, G on im Λ, is Drt ⊕ Drr·H, and registers come from K = Drr ⊕ G·Dlr. For an
- * invertible D that is [1 H; 0 1]·[K 0; Dlr Λ]·[1 G; 0 1], and H has the least rank, dim ker Dlt.
+ * The map before the shuffle is G = Drt ⊕ Drr·H on im Λ, and registers come from K = Drr ⊕ G·Dlr.
+ * For an invertible D this is the factorization [1 H; 0 1]·[K 0; Dlr Λ]·[1 G; 0 1], and the rank of
+ * H is minimal: dim ker Dlt.
  *
- * Elements narrower than a word travel with others: see packing.c.
+ * Elements narrower than a word share words; see packing.c.
  */
 #include "factors.h"
 
@@ -30,7 +32,7 @@ typedef lilac_plan_echelon echelon;
 typedef lilac_plan_origins origins;
 typedef lilac_plan_factors factors;
 
-/* ---- where everything comes from: D ------------------------------------------------------ */
+/* ---- the source positions: D ------------------------------------------------------------- */
 
 typedef struct side {
     uint32_t bits[LEVELS];
@@ -84,8 +86,8 @@ static bool find_origins(origins *d, const side *a, const side *b, lilac_reason 
         d->reg[i] = (uint32_t)used;
     }
     for (uint32_t i = 0; i < d->lane_bits; i++) {
-        /* In `moved`: what lanes differ by, beyond the registers, by lanes (high half) and the
-         * registers taken off (low half). */
+        /* `moved` holds the differences A(x) ⊕ B(x) modulo the registers. The mask has the lanes in
+         * its high half and the registers that were reduced in its low half. */
         const uint64_t own = UINT64_C(1) << (LANE_SHIFT + i);
         uint64_t taken;
         const uint64_t rest =
@@ -136,8 +138,8 @@ static bool check_sides(const side *a, const side *b, const lilac_layout *source
 
 /* ---- the factors ------------------------------------------------------------------------- */
 
-/* The lanes of ker Dlt that need different registers: x, and the functional that is 1 on x and 0 on
- * the others, on the rest of the kernel and on a complement of it. */
+/* The lanes x of ker Dlt that need different registers. only[k] is a functional as a mask: it is 1
+ * on x[k] and 0 on the other x, on the rest of the kernel and on a complement of the kernel. */
 typedef struct needs {
     uint32_t count, x[MAX_LANES], only[MAX_LANES];
 } needs;
@@ -161,7 +163,7 @@ static void find_needs(needs *result, echelon *reached, const origins *d) {
             kernel_only[kernel++] = UINT32_C(1) << i;
             continue;
         }
-        /* x ⊕ those used reads nothing different: its own bit counts for each of them. */
+        /* x ⊕ used needs no other register: add its own bit to the functional of each of them. */
         (void)lilac_plan_reduce(&registers, value, &used);
         for (used = value == 0 ? 0 : used; used != 0; used &= used - 1) {
             kernel_only[__builtin_ctzll(used)] |= UINT32_C(1) << i;
@@ -172,7 +174,7 @@ static void find_needs(needs *result, echelon *reached, const origins *d) {
     memcpy(result->only, kernel_only, kernel * sizeof x[0]);
 }
 
-/* Adds `value` to the entries of the threads where the functional is 1. */
+/* Adds `value` to the entries of the threads on which the functional is 1. */
 static void add_where(uint32_t *entries, uint32_t only, uint32_t value) {
     for (; only != 0; only &= only - 1) {
         entries[__builtin_ctz(only)] ^= value;
@@ -200,7 +202,7 @@ static bool serve_by_own(const origins *d, const needs *n, uint32_t k, const ech
     return true;
 }
 
-/* By a register of which some lane is not reached otherwise; `exact`: from lane ⊕ x. */
+/* Serves x[k] by a register that comes from a lane outside of im Λ; `exact`: from lane ⊕ x[k]. */
 static bool serve_by_lane(const origins *d, const needs *n, uint32_t k, bool exact,
                           const echelon *distances, echelon *reached, factors *f) {
     uint64_t used;
@@ -257,7 +259,7 @@ static bool find_receivers(factors *f, origins *d, lilac_reason *why) {
     return true;
 }
 
-/* The source register of a register in between, but for what is sent. */
+/* The source register of a register between the maps, without the contribution of G. */
 static uint32_t plain_register(const origins *d, const factors *f, uint32_t r) {
     uint32_t sum = lilac_plan_reg_of(lilac_plan_sum(d->reg, r & ((UINT32_C(1) << d->to_bits) - 1)));
     for (uint32_t extra = r >> d->to_bits; extra != 0; extra &= extra - 1) {
@@ -266,7 +268,7 @@ static uint32_t plain_register(const origins *d, const factors *f, uint32_t r) {
     return sum;
 }
 
-/* A register of the target that the lane itself has as its register `place`; 0: none. */
+/* A target register that comes from register `place` of the same lane; 0: there is none. */
 static uint32_t register_that_stays(const origins *d, uint32_t place) {
     uint64_t used;
     echelon span;

@@ -1,16 +1,16 @@
-/* An exchange within a warp as operations on words, and what it takes.
+/* An exchange within a warp as operations on words, and its price.
  *
  *   words  ─▶ before: stages ─▶ shfl.sync ─▶ after: stages ─▶ words
  *
- * A word that stays in its lane is not shuffled. It would be made by the last stage before and read
- * by the first stage after, and where these two choose alike the second can read what the first
- * did:
+ * A word that stays in its lane is not shuffled. The last stage before the shuffle computes it and
+ * the first stage after the shuffle reads it. If both stages select by the same predicate, the
+ * second stage can read the operands of the first one:
  *
  *   select(p, x, select(p, y, z)) = select(p, x, z)
  *
- * so the predicates that the two maps have in common are put next to the shuffle, and the last
- * stage before leaves the words out that stay. With one swap of a register bit and a lane bit that
- * makes three selects and a shuffle of each pair of registers.
+ * Predicates that the two maps have in common are therefore placed next to the shuffle, and the
+ * last stage before it leaves out the words that stay. A swap of a register bit with a lane bit
+ * then takes three selects and one shuffle per pair of registers.
  */
 #include "plan.h"
 #include "register_map.h"
@@ -27,15 +27,16 @@ typedef lilac_plan_shuffle shuffle;
 typedef struct exchange {
     stage before[MAX_STAGES], after[MAX_STAGES];
     uint32_t before_count, after_count;
-    uint32_t words; /* log2 of those between the maps */
+    uint32_t words; /* log2 of the words between the maps */
     uint32_t distance[MAX_COLUMNS];
-    bool own_lane;               /* lanes are read from as they are, but for the distances */
+    bool own_lane;               /* the source lane is the thread's own lane, up to the distance */
     uint32_t still[MAX_COLUMNS]; /* basis of the words that stay in their lanes */
     uint32_t still_count;
-    bool joined;   /* words that stay are made by the first stage after from what the last before
-                      reads */
-    bool permuted; /* those need permutes */
-    uint32_t masks[1 + 4 + 1], mask_count; /* that a joined word depends on */
+    bool joined;   /* words that stay: the first stage after the shuffle reads the operands of the
+                       last stage before it */
+    bool permuted; /* these words need byte permutes */
+    uint32_t masks[1 + 4 + 1],
+        mask_count; /* parities that the control of a joined word depends on */
 } exchange;
 
 static uint32_t common_predicate(const map *before, const map *after) {
@@ -91,7 +92,8 @@ static bool moves_places(const stage *s) {
     return moves;
 }
 
-/* Whether the choice of `last`, where `first` reads its words, is none or that of `first`. */
+/* Whether `last` does not select the words that `first` reads, or both select by the same
+ * predicate. */
 static bool selects_agree(const stage *last, const stage *first, uint32_t *mask) {
     const uint32_t places = (UINT32_C(1) << first->map.packed) - 1;
     uint32_t place_mask = 0;
@@ -106,7 +108,7 @@ static bool selects_agree(const stage *last, const stage *first, uint32_t *mask)
            (*mask == first->mask && place_mask == first->place_mask);
 }
 
-/* Whether no word that is shuffled is the same as one that stays, before. */
+/* Whether no shuffled word is computed as the same word as one that stays. */
 static bool still_words_are_separate(const exchange *x, const stage *last, uint32_t *columns) {
     echelon all, still;
     uint32_t rank = 0, still_rank = 0;
@@ -179,8 +181,8 @@ static uint64_t shuffles_of(const exchange *x) {
     return (UINT64_C(1) << x->words) - (x->own_lane ? UINT64_C(1) << x->still_count : 0);
 }
 
-/* Whether a map moves whole words only, makes no copies and selects among the words that it keeps,
- * so that each of its stages makes all of them. */
+/* Whether a map moves whole words only, makes no copies and selects among the words that it keeps.
+ * Then each of its stages computes all words. */
 static bool of_whole_words(const uint64_t *columns, uint32_t to_bits, const uint64_t *shear,
                            uint32_t thread_bits, uint32_t packed, echelon *words) {
     const uint64_t places = (UINT64_C(1) << packed) - 1;
@@ -202,8 +204,8 @@ static bool of_whole_words(const uint64_t *columns, uint32_t to_bits, const uint
     return true;
 }
 
-/* Adds the rows of a shear, the masks of threads that its predicates are among; returns how many
- * were not there. */
+/* Inserts the rows of a shear, which are the masks of its predicates; returns how many were
+ * independent. */
 static uint32_t add_rows(echelon *rows, const uint64_t *shear, uint32_t thread_bits,
                          uint32_t register_bits) {
     uint32_t rank = 0;
@@ -227,8 +229,8 @@ static uint32_t rank_of(const uint64_t *vectors, uint32_t count) {
     return rank;
 }
 
-/* The common case in closed form: R words, shears of rank g and h. (g + h) R selects, less those of
- * the words that stay in their lanes where the shears have a predicate in common. */
+/* The common case in closed form. R words and shears of rank g and h take (g + h) R selects, minus
+ * one select for each word that stays in its lane if the shears have a predicate in common. */
 static bool price_whole_words(lilac_plan_price *price, const shuffle *s, uint32_t packed,
                               uint64_t factor) {
     const uint32_t thread_bits = s->lane_bits + s->warp_bits;
@@ -286,7 +288,9 @@ void lilac_plan_price_shuffle(lilac_plan_price *price, const shuffle *s, uint32_
 typedef struct joined_word {
     const stage *last, *first;
     const bool *still;
-    uint32_t column, sources; /* sources: how many words `last` reads; those shuffled come after */
+    uint32_t column,
+        sources; /* sources: number of words that `last` reads; shuffled words are numbered
+                                 after them */
 } joined_word;
 
 static place joined_place(const void *context, uint32_t thread, uint32_t at) {
@@ -303,8 +307,8 @@ static place joined_place(const void *context, uint32_t thread, uint32_t at) {
     return (place){source >> packed, source & places};
 }
 
-/* The first stage after the shuffle, which reads the words that stay where the last stage before
- * it would: names has that one's sources, then the words between. */
+/* Writes the first stage after the shuffle. For words that stay, it reads the operands of the last
+ * stage before the shuffle. `names` holds those operands, then the words between the maps. */
 static void write_joined(writer *w, const exchange *x, const bool *still, const uint32_t *names,
                          uint32_t *to) {
     const stage *first = &x->after[0], *last = &x->before[x->before_count - 1];
@@ -327,7 +331,7 @@ static void write_joined(writer *w, const exchange *x, const bool *still, const 
     }
 }
 
-/* Shuffles what does not stay; `words` are those between, in place. */
+/* Replaces each word between the maps that does not stay in its lane by its shuffle. */
 static void write_shuffles(writer *w, const exchange *x, const shuffle *s, const bool *still,
                            uint32_t *words) {
     uint32_t controls[1 << LILAC_PLAN_MAX_LANE_BITS] = {0};

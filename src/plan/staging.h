@@ -1,16 +1,16 @@
 /* Declarations that the files of the shared-memory exchange share.
  *
- * The algorithms work in a basis of the tensor's space F2^d that consists of one side's own columns.
- * In this basis that side is nearly the identity:
+ * The algorithms work in a basis of the tensor's space F2^d that consists of one side's own
+ * columns. In this basis that side is nearly the identity:
  *
  *     bit of a vector     12 bits        6 bits      6 bits      4 bits
  *                       | registers    | lanes     | warps     | blocks    |
  *                       0              12          18          24          28
  *
- * Register column i is bit i, lane column j is bit 12 + j, and so on. Copies are columns that depend
- * on the columns before them, in the order lanes, warps, registers, blocks. Such a column is a sum
- * of those columns, and its own bit is unused. The lowest 12 bits of a vector are the vector modulo
- * the threads of the basis's side; most of the algorithms need no more.
+ * Register column i is bit i, lane column j is bit 12 + j, and so on. Copies are columns that
+ * depend on the columns before them, in the order lanes, warps, registers, blocks. Such a column
+ * is a sum of those columns, and its own bit is unused. The lowest 12 bits of a vector are the
+ * vector modulo the threads of the basis's side; most of the algorithms need no more.
  */
 #ifndef LILAC_PLAN_STAGING_H
 #define LILAC_PLAN_STAGING_H
@@ -107,13 +107,13 @@ typedef struct staging_side {
     uint32_t register_bits, lane_bits, warp_bits, block_bits, thread_bits;
     uint32_t reg[LILAC_PLAN_MAX_REGISTER_BITS];
     uint32_t thread[MAX_THREAD_COLUMNS];
-    /* Loads from other blocks: the first i lane bits load from 2^blocks[i] blocks. If lane bit i does
-     * not increase this number, within[i] is the sum of lane bits, i included, that stays in one
-     * block; otherwise within[i] is 0. Without such loads within[i] is thread[i]. */
+    /* Loads from other blocks: the first i lane bits load from 2^blocks[i] blocks. If lane bit i
+     * does not increase this number, within[i] is the sum of lane bits, i included, that stays in
+     * one block; otherwise within[i] is 0. Without such loads within[i] is thread[i]. */
     uint32_t blocks[LILAC_PLAN_MAX_LANE_BITS + 1];
     uint32_t within[LILAC_PLAN_MAX_LANE_BITS];
-    /* Lane bit (0 or 1) whose two lanes load the same address whenever they load from the same block;
-     * 2 if there is none. */
+    /* Lane bit (0 or 1) whose two lanes load the same address whenever they load from the same
+     * block; 2 if there is none. */
     uint32_t merged_lane;
 } staging_side;
 
@@ -141,8 +141,8 @@ typedef struct staging_scale {
     const lilac_arch *arch;
     uint32_t element_bytes;
     uint32_t word_bits, bank_bits;
-    uint32_t element_word_bits,
-        bank_count_bits; /* log2 of the words of an element, at least 0, and of the banks */
+    uint32_t element_word_bits; /* log2 of the words of an element, at least 0 */
+    uint32_t bank_count_bits;   /* log2 of the banks */
 } staging_scale;
 
 /* log2 of the consecutive lanes of one transaction. */
@@ -161,8 +161,8 @@ static inline uint32_t segment_bits(const staging_pair *pair, const staging_scal
 }
 
 /* The rows of a matrix instruction. In MATRIX a row consists of the registers of a word and lane
- * bits 0, 1; in MATRIX_TRANSPOSED of the registers of 16 bits and lane bits 2, 3, 4. row_lane is the
- * first lane bit of the row, row_registers the number of register bits before it. */
+ * bits 0, 1; in MATRIX_TRANSPOSED of the registers of 16 bits and lane bits 2, 3, 4. row_lane is
+ * the first lane bit of the row, row_registers the number of register bits before it. */
 static inline uint32_t row_lane(lilac_plan_instruction instruction) {
     return instruction == LILAC_PLAN_MATRIX ? 0 : 2;
 }
@@ -206,15 +206,15 @@ typedef struct staging_work {
     uint32_t source_register_bits; /* including registers with copies of other threads' elements */
     uint8_t kept[LILAC_PLAN_MAX_REGISTER_BITS]; /* the source's registers that are stored */
     uint32_t warp_bits;
-    uint32_t store_copies,
-        independent_warps; /* masks of warp bits. Independent warps: groups of warps that
-                                         differ in these bits exchange nothing */
-    uint32_t copy_of
-        [LILAC_PLAN_MAX_WARP_BITS]; /* for the warps of store_copies: the threads that they copy */
-    uint32_t copy_lanes;            /* mask of the source's lanes that copy lower lanes */
-    uint32_t blocks;                /* mask of the basis's block bits */
-    bool remote;                    /* some loads are from other blocks */
-    bool has_target_basis;          /* the target's columns can be the basis, too */
+    uint32_t store_copies;      /* mask of warp bits: such warps hold copies and do not store */
+    uint32_t independent_warps; /* mask of warp bits: warps that differ in these bits exchange
+                                   nothing */
+    /* For the warps of store_copies: the threads whose elements they copy. */
+    uint32_t copy_of[LILAC_PLAN_MAX_WARP_BITS];
+    uint32_t copy_lanes;   /* mask of the source's lanes that copy lower lanes */
+    uint32_t blocks;       /* mask of the basis's block bits */
+    bool remote;           /* some loads are from other blocks */
+    bool has_target_basis; /* the target's columns can be the basis, too */
     uint32_t register_block[LILAC_PLAN_MAX_REGISTER_BITS];
     uint32_t thread_block[MAX_THREAD_COLUMNS];
     uint64_t least_wavefronts[2]; /* the lower bound */

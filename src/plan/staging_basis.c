@@ -143,8 +143,8 @@ static bool convert(uint32_t *columns, uint32_t count, const tagged_space *echel
     return inside;
 }
 
-/* Inserts a column with the tag `bit`. Returns its coordinates: the bit, or, for a dependent column,
- * the sum of the bits that it depends on. */
+/* Inserts a column with the tag `bit`. Returns its coordinates: the bit, or, for a dependent
+ * column, the sum of the bits that it depends on. */
 static uint32_t add_column(tagged_space *echelon, uint32_t column, uint32_t bit) {
     const uint64_t rest = tagged_rest(echelon, tag(column, UINT32_C(1) << bit));
     if (rest >> 32 == 0) {

@@ -1,9 +1,9 @@
 /* The instructions of a shared-memory exchange. All pairs of vectors and matrix instructions of all
  * widths are priced before any memory is constructed.
  *
- * Let c be the smaller and k the larger number of low directions of the two sides. A pair of vectors
- * exists if R_A ∩ R_B has c directions that are independent of both sides' threads and of the
- * rounds, and the registers of the wider side have k directions that are independent of its own
+ * Let c be the smaller and k the larger number of low directions of the two sides. A pair of
+ * vectors exists if R_A ∩ R_B has c directions that are independent of both sides' threads and of
+ * the rounds, and the registers of the wider side have k directions that are independent of its own
  * threads. Both sides then access without conflicts, except where the alignment of the wider side
  * confines a transaction of the narrower side to too few banks. Let l be the dimension of that
  * transaction and T the span of the wider side's threads. The wider side's coordinates distinguish
@@ -11,8 +11,8 @@
  *
  *     2^max(0, l − min(k − max(c, w), λ) − (β − max(k, w)))  wavefronts per transaction
  *
- * where w offset bits are within a word and β offset bits are below the segments. The coordinates of
- * a matrix instruction's lanes are coordinates of the basis, so their λ is the rank of these
+ * where w offset bits are within a word and β offset bits are below the segments. The coordinates
+ * of a matrix instruction's lanes are coordinates of the basis, so their λ is the rank of these
  * coordinates on the lanes of the other side.
  */
 #include "staging.h"
@@ -115,13 +115,14 @@ static uint64_t cost_of(const staging_counts *counts, const staging_scale *scale
 
 static bool is_better(const staging_counts *a, const staging_counts *b,
                       const staging_scale *scale) {
-    const uint64_t ours = cost_of(a, scale), theirs = cost_of(b, scale);
-    return ours != theirs ? ours < theirs : sum(a->instructions) < sum(b->instructions);
+    const uint64_t cost_a = cost_of(a, scale), cost_b = cost_of(b, scale);
+    return cost_a != cost_b ? cost_a < cost_b : sum(a->instructions) < sum(b->instructions);
 }
 
 /* Counts one byte permute per word for each of the first `bits` offset bits within a word that is
  * not the register which the side has at that place. Offset bits from `before` on are lanes of the
- * other side's row, from lane `first`. Directions that a side chooses alone are its own registers. */
+ * other side's row, from lane `first`. Directions that a side chooses alone are its own
+ * registers. */
 static void count_permutes(staging_counts *counts, const search *s, const staging_pair *pair,
                            uint32_t which, uint32_t bits, uint32_t before, uint32_t first) {
     const staging_side *side = &pair->side[which];
@@ -137,8 +138,8 @@ static void count_permutes(staging_counts *counts, const search *s, const stagin
         moved << (above(side->register_bits, s->work->scale.word_bits) + s->work->warp_bits);
 }
 
-/* Accepts a strategy if it is the cheapest so far. The bound is that of the strategy with the fewest
- * wavefronts. */
+/* Accepts a strategy if it is the cheapest so far. The bound is that of the strategy with the
+ * fewest wavefronts. */
 static bool offer(search *s, const staging_strategy *strategy, const staging_counts *counts) {
     const uint64_t wavefronts = sum(counts->wavefronts);
     if (s->least == 0 || wavefronts < s->least) {
@@ -272,8 +273,8 @@ static void try_matrix(search *s, const staging_pair *pair, lilac_plan_instructi
         strategy.instruction[others] = LILAC_PLAN_VECTOR;
         strategy.low[own] = high;
         strategy.low[others] = low;
-        /* Row lanes within one word do not select a bank. The higher row lanes that the other side's
-         * vector lacks put the lanes of that side into different banks. */
+        /* Row lanes within one word do not select a bank. The higher row lanes that the other
+         * side's vector lacks put the lanes of that side into different banks. */
         const uint32_t lanes = lilac_plan_transaction_lane_bits(scale, other, others, low);
         const uint32_t in_word = above(scale->word_bits, before);
         const uint32_t word = bits & ((1U << (first + in_word)) - 1);

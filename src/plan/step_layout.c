@@ -1,25 +1,26 @@
-/* What the registers hold after each step of a plan.
+/* The layout of the registers after each step of a plan.
  *
- * A step is a linear map from places after it to places before it, so the layout after it is the
- * layout before it composed with that map, column by column:
+ * A step is a linear map from positions after it to positions before it. The layout after the step
+ * is the layout before it composed with this map, column by column:
  *
- *   renaming   register bit i          ← the registers `from[i]`
- *   shuffle    before, shuffle, after  ← in this order, as the header writes them
- *   trip       the offset that a register of a lane of a warp loads from, through the memory's
- *              layout; which of the instruction's bits stand where in a row is below
+ *   permutation             register bit i         ←  registers from[i]
+ *   shuffle                 before, shuffle, after ←  in this order, as in plan.h
+ *   shared-memory exchange  the offset that each register, lane and warp loads from, composed with
+ *                           the layout of the memory
  *
- * A matrix instruction moves words of four bytes. Row and column of the thread's own word within
- * an 8 × 8 matrix, and the bits of the lane that gives the address (row 0 1 2, matrix 3 4):
+ * A matrix instruction moves words of four bytes. The position of a thread's word in an 8 × 8
+ * matrix is given by bits of the row and by bits of the lane that supplies the address (0, 1, 2:
+ * row; 3, 4: matrix):
  *
- *                     bits of a row, from its start     bits of the address' lane 0 1 2
- *   matrix            the word's, lane 0, lane 1        lane 2, lane 3, lane 4
- *   transposed        the half's, lane 2, lane 3, lane 4  the word's half, lane 0, lane 1
+ *                 bits of a row, lowest first           address lane bits 0, 1, 2
+ *   matrix        word, lane 0, lane 1                  lane 2, lane 3, lane 4
+ *   transposed    half word, lane 2, lane 3, lane 4     half of the word, lane 0, lane 1
  */
 #include "plan.h"
 
 #include <string.h>
 
-/* The columns of a layout by level. */
+/* The columns of a layout by input. */
 typedef struct places {
     uint32_t bits[LEVELS];
     uint64_t column[LEVELS][LILAC_PLAN_MAX_REGISTER_BITS];
@@ -33,8 +34,8 @@ static uint64_t sum_of(const uint64_t *columns, uint64_t mask) {
     return sum;
 }
 
-/* Register r becomes what register `from`·r ⊕ shear·t was; `shear` NULL: nothing. Places of a word
- * that hold no element count as element 0: nobody takes them. */
+/* Applies register r := register from·r ⊕ shear·t (`shear` NULL: 0). Empty places of a word count
+ * as element 0; no later step reads them. */
 static void map_registers(places *at, const uint64_t *from, uint32_t bits, const uint64_t *shear) {
     uint64_t columns[LILAC_PLAN_MAX_REGISTER_BITS];
     const uint64_t there = (UINT64_C(1) << at->bits[REGISTER]) - 1;
@@ -69,13 +70,13 @@ static void shuffle_places(places *at, const lilac_plan_shuffle *shuffle) {
     map_registers(at, shuffle->taken, shuffle->after_bits, shuffle->after);
 }
 
-/* ---- trips ------------------------------------------------------------------------------ */
+/* ---- shared-memory exchanges ------------------------------------------------------------- */
 
 static uint32_t log2_of(uint64_t power) {
     return (uint32_t)__builtin_ctzll(power);
 }
 
-/* Offsets that the bits of a side's registers and lanes access. */
+/* The offsets of a side's register and lane bits. */
 typedef struct side_offsets {
     uint64_t reg[LILAC_PLAN_MAX_REGISTER_BITS], lane[LILAC_PLAN_MAX_LANE_BITS];
 } side_offsets;
@@ -89,7 +90,8 @@ static void vector_offsets(side_offsets *offsets, const lilac_plan_access *acces
 
 static void matrix_offsets(side_offsets *offsets, const lilac_plan_access *access) {
     const bool transposed = access->instruction == LILAC_PLAN_MATRIX_TRANSPOSED;
-    /* Bits of the vector along a row, then the half of a word where a matrix is transposed. */
+    /* Bits of the vector within a row; for a transposed matrix the next bit is the half of a
+     * word. */
     const uint32_t along = log2_of((transposed ? 2 : 4) / access->element_bytes);
     uint32_t vector = 0;
     for (; vector < along; vector++) {

@@ -3,23 +3,26 @@
  *   offset bits    0 … k-1              … β-1                          rest
  *                  low directions P  |  word, bank  |  segments K  |  rounds
  *
- * With functionals o_i, the coordinates along a basis m_i, offset(x) = Σ o_i(x) 2^i. An instruction
- * asks for the first k of them: m_0 … m_(k-1) are P, and o_0 … o_(k-1) vanish on every thread and
- * register direction that is none of P, so that accesses are aligned. All other m_i then lie in
+ * Let o_i be the coordinates along a basis m_i of the memory; then offset(x) = Σ o_i(x) 2^i. An
+ * instruction determines the first k of them: m_0 … m_(k-1) are P, and o_0 … o_(k-1) vanish on
+ * every thread and on every register direction outside of P, so that accesses are aligned. All
+ * other m_i then lie in
  *
- *   Z = ker o_0 ∩ … ∩ ker o_(k-1) ⊇ threads of the side whose P it is
+ *   Z = ker o_0 ∩ … ∩ ker o_(k-1) ⊇ threads of the side that P belongs to
  *
- * and we may choose Z, as long as it is a complement of P. Modulo the threads of that side, whose
- * frame we are in, P and Z/threads are complements in the space of its registers, a few bits.
+ * Any complement of P that contains these threads may be chosen as Z. The vectors are in the basis
+ * of that side. Modulo its threads, P and Z are complements in the space of its registers, which
+ * has few dimensions.
  *
- * The narrower side uses the first k' < k of P. Its directions beyond, which its lanes may reach,
- * are chosen to be the lanes of its transaction first: o then tells these lanes apart and they are
- * in different banks already.
+ * The narrower side uses the first k' < k directions of P. The lanes of its transaction may reach
+ * the other directions of P. These directions are therefore chosen among the lanes of its
+ * transaction: the coordinates o then distinguish these lanes, which are in different banks.
  *
- * Conflicts of a side: with U the span of a transaction's lanes, its vector and the directions
- * within a word, a transaction takes 2^dim(U ∩ K) wavefronts. Since K ⊂ Z, what counts is U ∩ Z.
- * Lemma 9.5: with E and F completing the intersection I of both sides' U ∩ Z and C completing their
- * sum, K = C + {e_i ⊕ f_i} meets neither, and no subspace of Z that meets neither is larger.
+ * Let U be the span of the lanes of a side's transaction, of its vector and of the directions
+ * within a word. The transaction takes 2^dim(U ∩ K) wavefronts. Since K ⊂ Z, only U ∩ Z matters.
+ * Let I be the intersection of both sides' U ∩ Z, let E and F complete it to the two U ∩ Z, and
+ * let C complete their sum to Z. By Lemma 9.5, K = C + {e_i ⊕ f_i} intersects neither side's U ∩
+ * Z, and no larger subspace of Z has this property.
  */
 #include "staging.h"
 
@@ -35,15 +38,15 @@ typedef struct builder {
     const staging_side *owner, *other;
     lilac_plan_instruction own, others;
     uint32_t low, other_low;
-    uint32_t direction[FIRST_ROUND + LILAC_PLAN_MAX_REGISTER_BITS]; /* P, from FIRST_ROUND on
-                                                                          the rounds */
-    uint8_t lane_bit[MAX_LOW]; /* the frame's bit of the lane that a direction is, or
+    uint32_t direction[FIRST_ROUND + LILAC_PLAN_MAX_REGISTER_BITS]; /* P; from FIRST_ROUND on the
+                                                                          rounds */
+    uint8_t lane_bit[MAX_LOW]; /* the basis bit of a direction that is a lane of the owner, or
                                    REGISTER_DIRECTION */
-    bool natural;              /* the owner's own directions are its lowest registers */
-    tagged_space registers;    /* modulo the owner's threads: P, rounds (their tags) and Z */
+    bool natural;           /* the directions that only the owner uses are its lowest registers */
+    tagged_space registers; /* modulo the owner's threads: P and the rounds (tagged) and Z */
 } builder;
 
-/* Coordinates along P and the rounds, by the bits of `direction`. */
+/* The coordinates of a vector along P and the rounds, as a mask over `direction`. */
 static uint32_t along(const builder *b, uint32_t vector) {
     uint32_t mask = (uint32_t)tagged_rest(&b->registers, tag(vector & BASIS_REGISTERS, 0));
     for (uint32_t i = 0; i < b->low; i++) {
@@ -61,14 +64,14 @@ static uint32_t without(const builder *b, uint32_t vector, uint32_t mask) {
     return vector;
 }
 
-/* The part of a vector that lies in Z. */
+/* The component of a vector in Z. */
 static uint32_t in_rest(const builder *b, uint32_t vector) {
     return without(b, vector, along(b, vector));
 }
 
 /* ---- the low directions ------------------------------------------------------------------ */
 
-/* The lane that direction i of a side's instruction is, or -1: a register. */
+/* The lane bit that direction i of an instruction is, or -1 if it is a register. */
 static int lane_of(lilac_plan_instruction instruction, const staging_scale *scale, uint32_t i) {
     if (instruction == LILAC_PLAN_VECTOR || i < row_registers(instruction, scale)) {
         return -1;
@@ -76,11 +79,11 @@ static int lane_of(lilac_plan_instruction instruction, const staging_scale *scal
     return (int)(row_lane(instruction) + i - row_registers(instruction, scale));
 }
 
-/* Which register directions may be low ones of the owner alone. Those that both sides use must stay
- * independent of them and of the other side's threads: a new one is either among these threads or
- * independent of all. */
+/* The register directions that may be low directions of the owner only. The directions that both
+ * sides use must stay independent of these and of the other side's threads. A new direction is
+ * therefore either in the span of these threads or independent of everything. */
 typedef struct choice {
-    tagged_space shared; /* tag 1: with what both sides use */
+    tagged_space shared; /* tag ≠ 0: the vector involves directions that both sides use */
     space chosen;
 } choice;
 
@@ -102,7 +105,7 @@ static bool is_low_lane(const builder *b, uint32_t lane) {
     return false;
 }
 
-/* As offset bit i's, where the choice allows it. */
+/* Uses the vector as the direction of offset bit i if the choice allows it. */
 static bool take(builder *b, choice *c, uint32_t i, uint32_t vector) {
     const bool chosen = choose(c, vector);
     if (chosen) {
@@ -120,8 +123,8 @@ static bool take_register(builder *b, choice *c, uint32_t i) {
     return false;
 }
 
-/* Directions beyond a word that only the owner uses: its lowest registers if that will do; else the
- * other side's lanes, but those that are a word's own registers last; then its other threads. */
+/* Chooses a direction beyond a word that only the owner uses: its lowest registers (`natural`), or
+ * lanes of the other side (registers of a word last), then other threads of that side. */
 static bool choose_high(builder *b, choice *c, uint32_t i) {
     const uint32_t lanes = 1U << lilac_plan_transaction_lane_bits(b->scale, b->other,
                                                                   1 - b->pair->owner, b->other_low);
@@ -139,7 +142,7 @@ static bool choose_high(builder *b, choice *c, uint32_t i) {
     return take_register(b, c, i);
 }
 
-/* Directions within a word: the register that the layout itself has there, if possible. */
+/* Chooses a direction within a word: if possible the layout's own register at that place. */
 static bool choose_in_word(builder *b, choice *c, uint32_t i) {
     const uint32_t natural = b->pair->registers & 1U << i;
     if ((natural != 0 && take(b, c, i, natural)) || take_register(b, c, i)) {
@@ -167,11 +170,11 @@ static void begin_choice(const builder *b, choice *c, uint32_t shared) {
     }
 }
 
-/* The owner's own directions, beyond those in `shared`. */
+/* Chooses the owner's directions that are not in `shared`. */
 static bool choose_own(builder *b, uint32_t shared) {
     choice c;
     bool begun = false;
-    /* From the word up first: which of them are lanes matters, and not within a word. */
+    /* Directions beyond the word come first, because there the choice of lanes matters. */
     for (uint32_t pass = 0; pass < 2; pass++) {
         for (uint32_t i = b->other_low; i < b->low; i++) {
             const bool in_word = i < b->scale->word_bits;
@@ -187,8 +190,8 @@ static bool choose_own(builder *b, uint32_t shared) {
             }
         }
     }
-    /* Directions beyond the word leave a word's own registers alone, so that words stay as they
-     * are: their span is what matters. */
+    /* Only the span of the directions beyond the word matters, so the registers of a word are
+     * removed from them. The words then keep their elements. */
     uint32_t natural = 0;
     for (uint32_t i = b->other_low; i < min_of(b->low, b->scale->word_bits); i++) {
         natural |= b->direction[i] == 1U << i ? 1U << i : 0;
@@ -201,7 +204,8 @@ static bool choose_own(builder *b, uint32_t shared) {
     return true;
 }
 
-/* Puts Z/threads together around P: a vector that the functionals in `mask` must vanish on. */
+/* Adds a vector on which the functionals in `mask` must vanish to the construction of Z modulo the
+ * threads. False: a functional does not vanish on it. */
 static bool vanish_on(builder *b, uint32_t vector, uint32_t mask) {
     const uint64_t rest = tagged_rest(&b->registers, tag(vector & BASIS_REGISTERS, 0));
     if (rest >> 32 == 0) {
@@ -210,8 +214,8 @@ static bool vanish_on(builder *b, uint32_t vector, uint32_t mask) {
     return tagged_add(&b->registers, rest);
 }
 
-/* The owner's registers that may lie in Z as they are do, so that they keep to themselves: those
- * that leave what both sides use independent of the other side's threads. */
+/* Adds the owner's registers to Z where possible, so that they keep their own offsets. The
+ * directions that both sides use must stay independent of the other side's threads. */
 static void keep_registers(builder *b, uint32_t shared) {
     choice c;
     begin_choice(b, &c, shared);
@@ -288,14 +292,14 @@ static bool place_low(builder *b) {
     return true;
 }
 
-/* ---- what a transaction reaches ------------------------------------------------------------ */
+/* ---- the span of a transaction ------------------------------------------------------------- */
 
 typedef struct vectors {
     uint32_t count;
     uint32_t vector[BASIS_BITS + 2];
 } vectors;
 
-/* The register direction that numbers the halves of a word, for a transposed matrix. */
+/* The register direction that numbers the halves of a word in a transposed matrix; 0: none. */
 static uint32_t half_of(const builder *b, const staging_side *side) {
     const uint32_t natural = b->scale->word_bits - 1;
     for (uint32_t i = 0; i <= side->register_bits; i++) {
@@ -324,12 +328,13 @@ static void reach_matrix(const builder *b, vectors *reached, const staging_side 
     }
 }
 
-/* The lanes of the other side within Z, up to directions of P that it reaches anyway. */
+/* The components in Z of the other side's lanes, modulo the directions of P that its access spans
+ * in any case. */
 static void reach_lanes(const builder *b, vectors *reached) {
-    const uint32_t anyway = max_of(b->other_low, min_of(b->scale->word_bits, b->low));
+    const uint32_t spanned = max_of(b->other_low, min_of(b->scale->word_bits, b->low));
     const uint32_t lanes =
         lilac_plan_transaction_lane_bits(b->scale, b->other, 1 - b->pair->owner, b->other_low);
-    const uint32_t beyond = (1U << b->low) - (1U << anyway);
+    const uint32_t beyond = (1U << b->low) - (1U << spanned);
     uint32_t kept_mask[MAX_LOW] = {0}, kept[MAX_LOW] = {0};
     for (uint32_t j = 0; j < lanes; j++) {
         uint32_t vector = b->other->within[j];
@@ -387,7 +392,7 @@ static void split_spaces(split *s, const builder *b, const vectors *u, const vec
     }
 }
 
-/* 2^exponent, of those that a double has. */
+/* 2^exponent, within the range of a double. */
 static double power_of_two(int exponent) {
     const uint64_t bits = (uint64_t)(1023 + exponent) << 52;
     double power;
@@ -401,10 +406,11 @@ static int exponent_of(double positive) {
     return (int)(bits >> 52) - 1023;
 }
 
-/* log2 of how many subspaces of dimension k of F2^n meet neither of two, of dimensions a and b that
- * share i, rounded down. Ordered bases are counted: with j vectors chosen, the next is outside the
- * union of both spaces with K, and how large that is depends on the dimension of the sum of all
- * three. Numbers are in parts of 2^n each. */
+/* log2, rounded down, of the number of subspaces of dimension k of F2^n that intersect neither of
+ * two subspaces, of dimensions a and b, whose intersection has dimension i. The function counts
+ * ordered bases: after j vectors, the next vector lies outside of the union of both subspaces with
+ * K. The size of that union depends on the dimension of the sum of all three. Numbers are in units
+ * of 2^n. */
 static uint32_t count_family(uint32_t n, uint32_t k, uint32_t a, uint32_t b, uint32_t i) {
     const uint32_t sum = a + b - i;
     double strategies[BASIS_BITS + 1] = {1.0}, bases = 1.0, all = 0.0;
@@ -436,8 +442,8 @@ static void append(memory_basis *result, space *known, uint32_t most, const vect
     }
 }
 
-/* Where both sides access less than a word: the rest of the word, of what both reach if possible.
- */
+/* If both sides access less than a word, fills the word, if possible with directions that both
+ * sides span. */
 static void fill_word(memory_basis *result, builder *b, vectors *u, vectors *v, uint32_t most) {
     split s;
     space known = {{0}};
@@ -458,7 +464,7 @@ static void fill_word(memory_basis *result, builder *b, vectors *u, vectors *v, 
     v->count += added.count;
 }
 
-/* Banks and segments, given the low directions. */
+/* Chooses banks and segments, given the low directions. */
 static void place_segments(memory_basis *result, builder *b, vectors *reached) {
     const staging_scale *scale = b->scale;
     const uint32_t all = (uint32_t)__builtin_popcount(b->pair->space_mask) - b->pair->round_bits;
@@ -475,7 +481,7 @@ static void place_segments(memory_basis *result, builder *b, vectors *reached) {
     if (result->count < scale->word_bits && result->count < all) {
         fill_word(result, b, &u, &v, min_of(scale->word_bits, all));
     }
-    const uint32_t word = result->count - b->low; /* vectors of the word that were filled in */
+    const uint32_t word = result->count - b->low; /* number of directions that fill the word */
     split_spaces(&s, b, &u, &v, all - segments - b->low);
     complement.count = min_of(s.c.count, segments);
     for (uint32_t j = 0; j < complement.count; j++) {
@@ -506,7 +512,7 @@ static void place_segments(memory_basis *result, builder *b, vectors *reached) {
                                        s.i.count + s.f.count - word, s.i.count - word);
 }
 
-/* The low directions, and what the other side reaches with them. */
+/* Chooses the low directions and computes the span of the other side's transaction. */
 static bool place(memory_basis *result, builder *b, vectors *reached) {
     const uint32_t owner = b->pair->owner;
     if (!place_low(b)) {

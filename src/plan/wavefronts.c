@@ -2,29 +2,29 @@
  *
  *   A = M⁻¹ ∘ D            register × lane × warp → offset
  *
- *   registers:  drop the dependent ones (copies); bits with offsets 1, 2, 4 … are the vector, the
- *               others number the instructions
+ *   registers:  Dependent registers (copies) are dropped. Bits with offsets 1, 2, 4 … are the vector;
+ *               the others number the instructions.
  *
- *   words:      the byte addresses of a transaction are  a ⊕ span(lane bytes) ⊕ [0, vector bytes)
+ *   words:      The byte addresses of a transaction are  a ⊕ span(lane bytes) ⊕ [0, vector bytes)
  *               with a constant a. Dropping the bits within a word is linear, so the words are a
- *               coset a' ⊕ S, where S = span(lane words ∪ {1, 2, …} of the vector's words)
+ *               coset a' ⊕ S, where S = span(lane words ∪ {1, 2, …} of the vector's words).
  *
- *   banks:      the bank is a projection β of the word. Over a bank b in β(a' ⊕ S) stand
- *               |S ∩ ker β| words, the same number for each. So a transaction takes
+ *   banks:      The bank is a projection β of the word. Each bank in β(a' ⊕ S) holds |S ∩ ker β|
+ *               words of the coset. So a transaction takes
  *
  *                   2^(dim S − dim β(S))  wavefronts
  *
- *               whatever a is: all transactions, instructions and warps cost the same.
+ *               for every a: all transactions, instructions and warps cost the same.
  *
- * Copies among the lanes change neither dimension: broadcasts are free by themselves. Lemma 9.4 of
- * the paper is the case where every lane accesses whole words.
+ * Copies among the lanes change neither dimension, so broadcasts cost nothing. Lemma 9.4 of the
+ * paper is the case in which every lane accesses whole words.
  */
 #include <lilac/f2.h>
 #include <lilac/plan.h>
 
 #include <string.h>
 
-/* More than any memory has, and few enough that nothing below overflows. */
+/* More than any device has; prevents overflow below. */
 enum { MAX_OFFSET_BITS = 30 };
 enum { MATRIX_ROWS = 8, MATRIX_ROW_BYTES = 16 };
 
@@ -48,7 +48,7 @@ uint32_t lilac_plan_transaction_lanes(const lilac_arch *arch, uint32_t bytes) {
     return lanes < arch->warp_size ? lanes : arch->warp_size;
 }
 
-/* Adds a vector to those that are kept by their highest bits: 1 when it is independent of them. */
+/* Inserts a vector into an echelon form, by its highest bit; returns 1 if it is independent. */
 static uint32_t add_vector(uint64_t *rows, uint64_t vector) {
     while (vector != 0) {
         uint64_t *row = &rows[63 - __builtin_clzll(vector)];
@@ -87,7 +87,7 @@ static uint64_t padded(const lilac_plan_padding *padding, uint64_t offset) {
     return sum;
 }
 
-/* The longest vector, in elements, that no padding cuts or moves off its alignment. */
+/* The longest vector, in elements, that crosses no padding and stays aligned. */
 static uint64_t most_elements(const lilac_plan_padding *padding) {
     uint64_t most = UINT64_C(1) << 32;
     for (uint32_t i = 0; i < padding->count; i++) {
@@ -108,7 +108,7 @@ static bool check_padding(const lilac_plan_padding *padding, lilac_reason *why) 
     return true;
 }
 
-/* The most different words of a transaction that fall into one bank, word by word. */
+/* The largest number of different words of a transaction in one bank, counted word by word. */
 static uint32_t count_transaction(const lilac_plan_access *access, const lilac_arch *arch,
                                   uint64_t step, uint32_t first_lane, uint32_t warp) {
     enum { MAX_WORDS = 1 << (LILAC_PLAN_MAX_LANE_BITS + 2) };
@@ -152,10 +152,10 @@ static void count_padded(lilac_plan_access *access, const lilac_arch *arch) {
     access->conflicts = access->transaction_wavefronts - 1;
 }
 
-/* ---- where each thread finds its registers ---------------------------------------------- */
+/* ---- offsets of registers and threads ---------------------------------------------------- */
 
-/* The columns of a named input of A, reduced to their offset. `foreign` gathers what they do to the
- * other outputs. */
+/* The columns of a named input of A, reduced to the offset. `foreign` accumulates their coordinates
+ * in the other outputs. */
 static uint32_t offset_columns(uint64_t *columns, uint64_t *foreign, const lilac_layout *places,
                                const char *in) {
     const uint32_t bits = lilac_layout_in_bits(places, in);
@@ -172,7 +172,7 @@ static uint32_t offset_columns(uint64_t *columns, uint64_t *foreign, const lilac
     return bits;
 }
 
-/* The register bits that are independent of those before them, with their offsets. */
+/* The register bits whose columns are independent of those before them, with their offsets. */
 typedef struct register_bits {
     uint32_t count;
     uint64_t offset[LILAC_LAYOUT_MAX_BITS];
@@ -200,8 +200,8 @@ static bool has_column(const uint64_t *columns, uint32_t count, uint64_t wanted)
     return false;
 }
 
-/* Whether all columns keep an access of 2^vector_bits elements aligned, those that move within a
- * vector of that size excepted. */
+/* Whether all columns keep an access of 2^vector_bits elements aligned. With `vector_too`, columns
+ * within the vector are excepted. */
 static bool keeps_aligned(const uint64_t *columns, uint32_t count, uint32_t vector_bits,
                           bool vector_too) {
     const uint64_t within = low_mask(vector_bits);
@@ -262,7 +262,7 @@ static bool only_inputs(const lilac_layout *layout, const char *const *names, co
     return true;
 }
 
-/* Fills in everything but the registers; these are what is left. */
+/* Sets all fields but those of the registers, whose columns are returned in `registers`. */
 static bool read_places(lilac_plan_access *access, uint64_t *registers, uint32_t *count,
                         const lilac_layout *places, const lilac_arch *arch, lilac_reason *why) {
     const uint32_t lane_bits = lilac_layout_in_bits(places, "lane");
@@ -342,7 +342,7 @@ void lilac_plan_access_as_load(lilac_plan_access *access, const lilac_arch *arch
 
 /* ---- matrix instructions ---------------------------------------------------------------- */
 
-/* Takes the register bit at exactly this offset out of those that are left. */
+/* Moves the register bit with exactly this offset to the vector. */
 static bool take_register(lilac_plan_access *access, register_bits *registers, uint64_t offset) {
     for (uint32_t i = 0; i < registers->count; i++) {
         if (registers->offset[i] == offset) {
@@ -358,9 +358,10 @@ static bool take_register(lilac_plan_access *access, register_bits *registers, u
     return false;
 }
 
-/* Theorem 5.1: divides the places of the registers and lanes by the instruction's tile on the left,
- * after putting the registers in order. A row's bytes are register bits up to a word (transposed:
- * up to a half), then lanes 0, 1 (transposed: 2, 3, 4); nothing else moves within a row. */
+/* Theorem 5.1: left division of the offsets of the registers and lanes by the instruction's tile,
+ * after a permutation of the registers. A row consists of register bits up to a word (transposed:
+ * up to a half word), then lane bits 0, 1 (transposed: 2, 3, 4). No other bit may move within a
+ * row. */
 static bool split_matrices(lilac_plan_access *access, register_bits *registers, lilac_reason *why) {
     const bool transposed = access->instruction == LILAC_PLAN_MATRIX_TRANSPOSED;
     const uint32_t before = log2_of((transposed ? 2 : 4) / access->element_bytes);
@@ -425,9 +426,9 @@ static bool check_matrices(lilac_plan_instruction instruction, uint32_t element_
     return true;
 }
 
-/* ---- the whole -------------------------------------------------------------------------- */
+/* ---- construction ----------------------------------------------------------------------- */
 
-/* All but the registers and the counts. */
+/* Sets all fields but those of the registers and the counts. */
 static bool start_access(lilac_plan_access *access, register_bits *registers,
                          const lilac_layout *distributed, const lilac_layout *memory,
                          uint32_t element_bits, const lilac_arch *arch, lilac_reason *why) {

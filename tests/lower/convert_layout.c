@@ -89,7 +89,7 @@ static lilac_sim_counters judge(const lilac_plan_conversion *plan, const lilac_l
     return counters;
 }
 
-/* ---- trips made by hand ------------------------------------------------------------------ */
+/* ---- exchanges constructed by the test -------------------------------------------- */
 
 /* A bijective memory layout of a tensor. */
 static lilac_layout random_memory(lilac_random *random, const lilac_layout *tensor) {

@@ -1,5 +1,5 @@
-/* Movement plans between named layouts: which way, with what counts, from first principles; what is
- * refused, word for word; the plan in words and as JSON. Random pairs are in property/plans.c. */
+/* Plans between named layouts: strategy and counts from first principles, the exact text of
+ * refusals, the explanation and the JSON form. Random pairs are in random_plans.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -196,7 +196,7 @@ static void transposes_between_warps(void **state) {
     assert_int_equal(plan.price.store_wavefronts + plan.price.load_wavefronts, 128);
 }
 
-/* Bytes: no register is common to both sides, so a trip alone takes single bytes on one side. One
+/* Bytes: no register is common to both sides, so a shared-memory exchange alone moves single bytes on one side. One
  * register and one lane exchanged before it are enough for whole rows of a matrix instruction. */
 static void a_shuffle_before_a_trip(void **state) {
     (void)state;

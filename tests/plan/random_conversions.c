@@ -1,6 +1,6 @@
 /* Moving tensors between random pairs of distributed layouts: every plan is carried out on the
  * simulator. Every register of every thread must have its element, copies too; instructions,
- * wavefronts and bytes must be those of the plan, without a race; a trip must take the fewest
+ * wavefronts and bytes must be those of the plan, without a race; an exchange must take the fewest
  * wavefronts that any takes, or else be cheaper; a warp that has what it needs must be served by
  * shuffles, and no other. The cheapest way must be no dearer than any that is asked for.
  *
@@ -310,7 +310,7 @@ static void print_tally(const tally *t) {
     static const char *const names[] = {"vector", "matrix", "matrix transposed"};
     print_message("%u pairs\n", t->pairs);
     for (int kind = 0; kind <= LILAC_PLAN_CLUSTER; kind++) {
-        print_message("  %-10s %u, trips that take more than the bound: %u\n",
+        print_message("  %-10s %u, exchanges above the bound: %u\n",
                       lilac_plan_kind_name((lilac_plan_kind)kind), t->kinds[kind],
                       t->gaps[LILAC_PLAN_ANY][kind]);
     }
@@ -330,7 +330,7 @@ static void print_tally(const tally *t) {
                       t->barriers[i]);
     }
     print_message("  dearer than another way: %u\n", t->dearer);
-    print_message("  in rounds: %u; shuffles and a trip: %u\n", t->rounds, t->hybrids);
+    print_message("  in rounds: %u; hybrid plans: %u\n", t->rounds, t->hybrids);
 }
 
 static void random_pairs(void **state) {

@@ -61,7 +61,7 @@ static void check_price(const random_pair *pair, uint32_t bits, const lilac_plan
     if (memcmp(&price, &plan->price, sizeof price) != 0)
         fail_pair(pair, bits, "the price is not the sum of the steps");
     if (!staging && price.stores + price.loads != 0)
-        fail_pair(pair, bits, "stores without a trip");
+        fail_pair(pair, bits, "stores without a shared-memory exchange");
 }
 
 static void random_pairs(void **state) {

@@ -283,7 +283,7 @@ static void random_exchanges(void **state) {
     assert_true(refused * 50 < rounds);
 }
 
-/* Renamings of any kind: permutations, sums, copies, fewer and more registers. */
+/* Register permutations of any kind: reorderings, sums, copies, fewer and more registers. */
 static void random_renamings(void **state) {
     lilac_random random;
     (void)state;

@@ -203,10 +203,10 @@ static void registers_beyond_those_there(void **state) {
 
 static void words_of_halves(void **state) {
     places a = identity(R, L, 0);
-    places by_word = swapped(a, 2, R), within = swapped(a, 0, R), renamed = swapped(a, 0, 1);
+    places by_word = swapped(a, 2, R), within = swapped(a, 0, R), permuted = swapped(a, 0, 1);
     (void)state;
     exchange(&a, &by_word, R + L, 16, (counts){4, 12, 0});
-    exchange(&a, &renamed, R + L, 16, (counts){0, 0, 8});
+    exchange(&a, &permuted, R + L, 16, (counts){0, 0, 8});
     /* Exchanged with a bit of words on the way, by the permutes that select. */
     exchange(&a, &within, R + L, 16, (counts){4, 0, 12});
     /* No words to exchange with: the lane's word, and a permute. */
@@ -259,8 +259,8 @@ static void what_is_not_within_warps(void **state) {
     refused(&a, &e, 2 + L, "the layouts differ in elements, lanes, warps or blocks");
 }
 
-/* Renamings of registers that fill no word take no instruction, nor do copies of words. */
-static void renamings(void **state) {
+/* Permutations of registers that fill no word take no instruction, nor do copies of words. */
+static void permutations(void **state) {
     lilac_plan_permutation r = {.before_bits = 4, .bits = 4, .from = {1, 2, 8, 4}};
     lilac_plan_price price = {0};
     (void)state;
@@ -303,7 +303,7 @@ int main(void) {
         cmocka_unit_test(words_of_bytes),
         cmocka_unit_test(words_filled_in_part),
         cmocka_unit_test(what_is_not_within_warps),
-        cmocka_unit_test(renamings),
+        cmocka_unit_test(permutations),
     };
     return cmocka_run_group_tests_name("shuffle", tests, NULL, NULL);
 }

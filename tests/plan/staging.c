@@ -1,4 +1,4 @@
-/* Trips through shared memory on layouts whose best is known: the 16 × 32 transpose by one warp,
+/* Shared-memory exchanges between layouts whose optimum is known: the 16 × 32 transpose by one warp,
  * all swizzles of it that xor rows into columns, matrix instructions, barriers, rounds, copies,
  * blocks, and what is refused. */
 #include "support/carry_staging.h"
@@ -327,9 +327,9 @@ static void refused(void **state) {
     bad = make(4, 5, 3, 5, 0, 1, at);
     expect_refusal(&ok, &bad, 32, "the layouts have 2^0 and 2^1 blocks");
     {
-        const uint64_t turned[] = {bit(5), bit(6), bit(7), bit(8), bit(0),
-                                   bit(1), bit(2), bit(3), bit(4)};
-        const lilac_layout there = make(4, 5, 3, 5, 0, 1, turned);
+        const uint64_t transposed[] = {bit(5), bit(6), bit(7), bit(8), bit(0),
+                                       bit(1), bit(2), bit(3), bit(4)};
+        const lilac_layout there = make(4, 5, 3, 5, 0, 1, transposed);
         lilac_plan_staging_step r;
         lilac_reason why = {""};
         assert_false(
@@ -351,5 +351,5 @@ int main(void) {
         cmocka_unit_test(matrices),    cmocka_unit_test(barriers),    cmocka_unit_test(rounds),
         cmocka_unit_test(copies),      cmocka_unit_test(blocks),      cmocka_unit_test(refused),
     };
-    return cmocka_run_group_tests_name("trip", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("staging", tests, NULL, NULL);
 }

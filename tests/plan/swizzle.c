@@ -1,4 +1,4 @@
-/* Trips through shared memory.
+/* Shared-memory exchanges.
  *
  *   carried       random pairs of all kinds on three devices: every element followed through memory
  *                 by the definition of the instructions, every transaction counted bank by bank,

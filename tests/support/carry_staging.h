@@ -1,5 +1,5 @@
-/* A trip carried out element by element, by the definition of its instructions, and its wavefronts
- * counted bank by bank. */
+/* Executes a shared-memory exchange element by element, by the definition of its instructions, and
+ * counts its wavefronts bank by bank. */
 #ifndef LILAC_TESTS_CARRY_STAGING_H
 #define LILAC_TESTS_CARRY_STAGING_H
 
@@ -180,8 +180,8 @@ static inline void carry_side(carried *c, uint32_t blocks, bool load, uint64_t r
     }
 }
 
-/* The whole trip, renamings included: every register of every thread of the target, and what the
- * trip says of itself. */
+/* The exchange with its permutations: checks every register of every thread of the target, and the
+ * wavefronts and bytes that the plan states. */
 static inline void carry_staging(const lilac_plan_staging_step *step, const lilac_layout *source,
                                  const lilac_layout *target, const lilac_arch *arch) {
     const lilac_plan_staging *t = &step->staging;

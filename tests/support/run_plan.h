@@ -132,7 +132,7 @@ static inline void run_shuffle(run_state *state, const lilac_plan_shuffle *shuff
                       shuffle->after, run_packed(element_bits));
 }
 
-/* ---- trips ------------------------------------------------------------------------------ */
+/* ---- shared-memory exchanges ---------------------------------------------------- */
 
 /* Where one side's register of a lane of a warp stands: its offset in a round, and what its step's
  * number is. A matrix instruction: word `number` of lane t is word t % 4 of row t / 4 of that
@@ -180,7 +180,7 @@ static inline void run_staging(run_state *state, const lilac_plan_staging *stagi
     uint64_t step;
     if (staging->store.vector_bits + staging->store.step_bits + staging->round_bits !=
         state->register_bits) {
-        state->broken = "a trip of another number of registers";
+        state->broken = "an exchange of another number of registers";
     }
     for (uint32_t round = 0; round >> staging->round_bits == 0 && state->broken == NULL; round++) {
         for (uint64_t i = 0; i < blocks * elements; i++) {

@@ -1,9 +1,9 @@
 /* lilac swizzle: the memory layout through which a tensor gets from one layout to another with the
  * fewest wavefronts.
  *
- * It is the trip of the plan that goes through shared memory, with what people know such layouts
- * by: Triton's and CuTe's names where it has one, and a formula for the offset. Beside it stands
- * row-major memory, and what the certificate says of all other layouts. Both are simulated.
+ * It is the memory of the plan's shared-memory exchange, with the names that are in use for such
+ * layouts: Triton's and CuTe's names, where it has one, and a formula for the offset. Row-major
+ * memory and the lower bound for all layouts are printed for comparison. Both are simulated.
  */
 #include "conversion.h"
 #include "names.h"
@@ -42,20 +42,12 @@ static void find_names(swizzle *s, lilac_context *context, uint32_t element_bits
 
 /* ---- one pair --------------------------------------------------------------------------- */
 
-static bool has_staging(const lilac_plan_conversion *plan) {
-    return plan->kind == LILAC_PLAN_SHARED || plan->kind == LILAC_PLAN_CLUSTER;
-}
-
 static bool work_out(swizzle_answers *answers, lilac_context *context, const type_pair *types,
                      swizzle *s) {
     lilac_plan_options options = answers->options;
     options.strategy = LILAC_PLAN_BY_SHARED;
     if (!conversion_make(&s->best, context, types, &options, &answers->device)) {
         return false;
-    }
-    if (!has_staging(&s->best.plan)) {
-        return pair_refuse(context, types, 1, "no-staging",
-                           "the conversion moves no element through shared memory");
     }
     answers->all.disagree |= !conversion_judge(&s->best, context);
     if (!s->best.judged.ran) {
