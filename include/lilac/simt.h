@@ -432,11 +432,14 @@ LILAC_API bool lilac_simt_next_conversion(const char **at, lilac_simt_conversion
 
 /* ---- passes: each returns whether it changed anything ----------------------------------- */
 
+/* In loops over rows: the masks of all rows of an iteration from the number of rows that is left,
+ * where that takes fewer instructions. */
+LILAC_API bool lilac_simt_opt_tail_masks(lilac_simt_kernel *kernel);
 /* constants, identities (x+0, unpack of pack, select of equal arms), address + constant into the
- * access's offset, conversions of conversions, mul+add into fma where the source allowed it */
+ * access's offset, conversions of conversions */
 LILAC_API bool lilac_simt_opt_fold(lilac_simt_kernel *kernel);
 /* fmul with one use and the fadd or fsub that uses it into one ffma, unless kernel->no_contraction.
- * The last step of lilac_simt_opt_fold; the only one that changes a float's bits. */
+ * The only pass that changes a float's bits. */
 LILAC_API bool lilac_simt_opt_contract(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_cse(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_licm(lilac_simt_kernel *kernel);

@@ -203,14 +203,6 @@ bool lilac_simt_simplify_access(lilac_simt_builder *b, lilac_simt_instruction *l
 bool lilac_simt_known_parts(lilac_simt_builder *b, lilac_simt_value value, lilac_simt_type part,
                             uint32_t count, lilac_simt_value *parts);
 
-/* ---- loops (opt_rest.c) ------------------------------------------------------------------ */
-
-/* Masks of a loop's last rows from the number of rows left, when that is shorter; the builder is at
- * the start of the body. uses[v], v < count: how often a value is an operand. Whether it changed.
- */
-bool lilac_simt_count_rest(lilac_simt_builder *b, lilac_simt_body *body, const uint32_t *uses,
-                           uint32_t count);
-
 /* ---- text (print.c) --------------------------------------------------------------------- */
 
 /* One instruction on one line, bodies left out, as the module's printer would print it. */
