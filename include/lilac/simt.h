@@ -235,6 +235,7 @@ typedef struct lilac_simt_kernel {
     lilac_simt_parameter *parameters;
     uint32_t num_warps, num_ctas;
     uint32_t shared_bytes;
+    uint32_t min_blocks; /* that a multiprocessor shall hold (.minnctapersm); 0: not given */
     bool no_contraction; /* the source wants fmul and fadd kept apart: no fma is made of them */
     lilac_simt_body *body;
     lilac_simt_value_info *values; /* values[v], v < value_count; grows, do not keep */
@@ -448,8 +449,17 @@ LILAC_API bool lilac_simt_opt_dce(lilac_simt_kernel *kernel);
  * others between them that order them already. Relies on what accesses promise. */
 LILAC_API bool lilac_simt_opt_barriers(lilac_simt_kernel *kernel);
 /* Loop bodies of pure operations, loads and stores element by element instead of operation by
- * operation, where fewer values are alive at once then. The last pass: others build at an end. */
+ * operation, where fewer values are alive at once then. */
 LILAC_API bool lilac_simt_opt_schedule(lilac_simt_kernel *kernel);
+/* Sets kernel->min_blocks where a number of resident blocks is known to be better than the
+ * assembler's own choice; otherwise 0. */
+LILAC_API bool lilac_simt_opt_occupancy(lilac_simt_kernel *kernel);
+/* A schedule_barrier after the last of several loads in long straight-line code, so that they are
+ * issued together. */
+LILAC_API bool lilac_simt_opt_schedule_barriers(lilac_simt_kernel *kernel);
+/* Predicates of stores that guarded loads before are computed again from an opaque copy, where a
+ * body has more of them than registers hold. */
+LILAC_API bool lilac_simt_opt_rematerialize_predicates(lilac_simt_kernel *kernel);
 
 /* About how many 32-bit registers a thread needs: the most words that are alive at once when each
  * value is computed just before it is first needed. `late`: so are loads that all blocks make

@@ -109,6 +109,11 @@ void lilac_simt_inherit(lilac_simt_kernel *kernel, lilac_simt_value from, lilac_
 /* uses[v] += how often the value v is an operand in a body and the bodies inside. */
 void lilac_simt_count_uses(const lilac_simt_body *body, uint32_t *uses);
 
+/* ---- registers and blocks (opt_occupancy.c) ---------------------------------------------- */
+
+/* Does a barrier in it make warps wait for others? */
+bool lilac_simt_waits(const lilac_simt_body *body);
+
 /* ---- uniformity (uniform.c) ------------------------------------------------------------- */
 
 /* Of an instruction without bodies. */
