@@ -18,6 +18,15 @@
 
 LILAC_BEGIN
 
+/* What the program is after a pass. A stage ends with its last pass in the table. */
+typedef enum lilac_stage {
+    LILAC_STAGE_SOURCE, /* tile IR as it was read, verified */
+    LILAC_STAGE_TILE,   /* tile IR with layouts, as it is lowered */
+    LILAC_STAGE_SIMT,   /* SIMT IR; at the end of the stage, what the PTX is written from */
+    LILAC_STAGE_TEXT,   /* PTX */
+    LILAC_STAGE_COUNT
+} lilac_stage;
+
 typedef struct lilac_options {
     /* A module with layouts says what it was made for ("ttg.num-warps", "ttg.num-ctas",
      * ttg.target); what is given here must agree with that. Not given, NULL and 0, is what the
@@ -27,13 +36,14 @@ typedef struct lilac_options {
     bool verify;              /* check the IR after each pass, not only what was read */
     const char *print_after;  /* a pass's name, "all", or NULL */
     lilac_text *printed;      /* where print_after goes; not NULL when that is given */
-    const char *stop_after;   /* run nothing after the last pass of this name; NULL: run all */
+    lilac_stage stop_at;      /* run the passes of this stage and of those before it */
+    const char *stop_after;   /* run nothing after the last pass of this name, or NULL */
     bool comments, line_info; /* of the PTX */
     uint32_t newest_ptx;      /* PTX ISA version, times ten, that may be written at most; 0: any */
     bool no_contraction;      /* no fused multiply-add is made of the source's products and sums */
 } lilac_options;
 
-/* No device, warps or blocks given, 3 stages, comments and line info on; nothing else. */
+/* No device, warps or blocks given, 3 stages, comments and line info on; up to PTX. */
 LILAC_API void lilac_options_init(lilac_options *options);
 
 typedef struct lilac_pass_statistics {
@@ -82,6 +92,18 @@ LILAC_API void lilac_compilation_json(lilac_text *out, const lilac_compilation *
                                       const lilac_options *options);
 /* Names of the passes, in order; NULL past the end. A pass that runs twice is listed twice. */
 LILAC_API const char *lilac_pass_name(uint32_t index);
+/* The stage of the pass at that index. */
+LILAC_API lilac_stage lilac_pass_stage(uint32_t index);
+
+/* ---- the passes of one stage, without the rest of the pipeline ---------------------------- */
+
+/* All passes on tile IR that come after `verify`, in order: the module is then ready for
+ * lilac_lower. False after diagnostics. */
+LILAC_API LILAC_MUST_USE bool lilac_run_tile_passes(lilac_tile_module *module,
+                                                    const lilac_target *target);
+/* All passes on SIMT IR, in order, on every kernel: the module is then what lilac_ptx_write and the
+ * simulator are given for a compiled kernel. */
+LILAC_API void lilac_run_simt_passes(lilac_simt_module *module);
 
 LILAC_END
 

@@ -235,6 +235,7 @@ typedef struct lilac_simt_kernel {
     lilac_simt_parameter *parameters;
     uint32_t num_warps, num_ctas;
     uint32_t shared_bytes;
+    uint32_t min_blocks; /* that a multiprocessor shall hold (.minnctapersm); 0: not given */
     bool no_contraction; /* the source wants fmul and fadd kept apart: no fma is made of them */
     lilac_simt_body *body;
     lilac_simt_value_info *values; /* values[v], v < value_count; grows, do not keep */
@@ -432,11 +433,14 @@ LILAC_API bool lilac_simt_next_conversion(const char **at, lilac_simt_conversion
 
 /* ---- passes: each returns whether it changed anything ----------------------------------- */
 
+/* In loops over rows: the masks of all rows of an iteration from the number of rows that is left,
+ * where that takes fewer instructions. */
+LILAC_API bool lilac_simt_opt_tail_masks(lilac_simt_kernel *kernel);
 /* constants, identities (x+0, unpack of pack, select of equal arms), address + constant into the
- * access's offset, conversions of conversions, mul+add into fma where the source allowed it */
+ * access's offset, conversions of conversions */
 LILAC_API bool lilac_simt_opt_fold(lilac_simt_kernel *kernel);
 /* fmul with one use and the fadd or fsub that uses it into one ffma, unless kernel->no_contraction.
- * The last step of lilac_simt_opt_fold; the only one that changes a float's bits. */
+ * The only pass that changes a float's bits. */
 LILAC_API bool lilac_simt_opt_contract(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_cse(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_licm(lilac_simt_kernel *kernel);
@@ -445,8 +449,17 @@ LILAC_API bool lilac_simt_opt_dce(lilac_simt_kernel *kernel);
  * others between them that order them already. Relies on what accesses promise. */
 LILAC_API bool lilac_simt_opt_barriers(lilac_simt_kernel *kernel);
 /* Loop bodies of pure operations, loads and stores element by element instead of operation by
- * operation, where fewer values are alive at once then. The last pass: others build at an end. */
+ * operation, where fewer values are alive at once then. */
 LILAC_API bool lilac_simt_opt_schedule(lilac_simt_kernel *kernel);
+/* Sets kernel->min_blocks where a number of resident blocks is known to be better than the
+ * assembler's own choice; otherwise 0. */
+LILAC_API bool lilac_simt_opt_occupancy(lilac_simt_kernel *kernel);
+/* A schedule_barrier after the last of several loads in long straight-line code, so that they are
+ * issued together. */
+LILAC_API bool lilac_simt_opt_schedule_barriers(lilac_simt_kernel *kernel);
+/* Predicates of stores that guarded loads before are computed again from an opaque copy, where a
+ * body has more of them than registers hold. */
+LILAC_API bool lilac_simt_opt_rematerialize_predicates(lilac_simt_kernel *kernel);
 
 /* About how many 32-bit registers a thread needs: the most words that are alive at once when each
  * value is computed just before it is first needed. `late`: so are loads that all blocks make

@@ -236,12 +236,8 @@ static PyObject *plan_text(PyObject *Py_UNUSED(module), PyObject *arguments) {
     planned p = {0};
     PyObject *form, *result = NULL;
     if (read_plan(&p, arguments, &form)) {
-        lilac_simt_kernel *kernel = p.module->kernels;
         lilac_text text = {0};
-        (void)lilac_simt_opt_fold(kernel);
-        (void)lilac_simt_opt_cse(kernel);
-        (void)lilac_simt_opt_fold(kernel);
-        (void)lilac_simt_opt_dce(kernel);
+        lilac_run_simt_passes(p.module);
         const bool simt =
             PyUnicode_Check(form) && PyUnicode_CompareWithASCIIString(form, "simt") == 0;
         bool good = true;

@@ -98,7 +98,7 @@ static PyObject *prepare(PyObject *Py_UNUSED(module), PyObject *arguments) {
                           &launch[0], &launch[1], &launch[2], &flags, &name) ||
         !read_options(&options, target, launch, flags))
         return NULL;
-    options.stop_after = "dce"; /* what the simulator runs */
+    options.stop_at = LILAC_STAGE_SIMT;
     program *self = PyMem_Malloc(sizeof *self);
     if (self == NULL)
         return PyErr_NoMemory();

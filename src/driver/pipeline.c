@@ -3,12 +3,12 @@
  *   text   %v = tt.load %p : tensor<4096x!tt.ptr<f16>>
  *    │ read, verify
  *   tile   the same operations, as objects
- *    │ simplify, assign_layouts
+ *    │ structurize … simplify … assign_layouts …
  *   tile   %v = tt.load %p : tensor<4096x!tt.ptr<f16>, #ttg.linear<{…}>>
  *    │ lower
  *   simt   %8, %9, %10, %11 = ld.global …
- *    │ fold, cse, licm, fold, barriers, dce
- *   simt   fewer of them
+ *    │ fold, cse, licm, fold, barriers, dce …
+ *   simt   fewer of them: what the simulator runs and what is written as PTX
  *    │ ptx
  *   text   ld.global.v4.b32 {%r1, …}, [%rd1];
  *
@@ -78,6 +78,7 @@ static bool write_ptx(pipeline *run) {
 /* ---- the table -------------------------------------------------------------------------- */
 
 typedef struct pass_row {
+    lilac_stage stage; /* of the program after the pass */
     const char *name;
     bool (*step)(pipeline *run);
     bool (*tile)(lilac_tile_module *module, const lilac_target *target, bool *changed);
@@ -86,26 +87,33 @@ typedef struct pass_row {
 
 /* clang-format off */
 static const pass_row passes[] = {
-    /* name                         step of pipeline  pass on tile IR                          pass on a SIMT kernel */
-    {"read",                       read_source,     NULL,                                    NULL},
-    {"verify",                     verify_source,   NULL,                                    NULL},
-    {"structurize",                NULL,            lilac_engine_structurize,                NULL},
-    {"inline",                     NULL,            lilac_engine_inline,                     NULL},
-    {"buffers",                    NULL,            lilac_engine_buffers,                    NULL},
-    {"reduce_strength",            NULL,            lilac_engine_reduce_strength,            NULL},
-    {"simplify",                   NULL,            lilac_engine_simplify,                   NULL},
-    {"fuse_reductions",            NULL,            lilac_engine_fuse_reductions,            NULL},
-    {"assign_layouts",             NULL,            lilac_engine_assign_layouts,             NULL},
-    {"eliminate_redundant_loads",  NULL,            lilac_engine_eliminate_redundant_loads,  NULL},
-    {"lower",                      lower_tile,      NULL,                                    NULL},
-    {"fold",                       NULL,            NULL,                                    lilac_simt_opt_fold},
-    {"cse",                        NULL,            NULL,                                    lilac_simt_opt_cse},
-    {"licm",                       NULL,            NULL,                                    lilac_simt_opt_licm},
-    {"fold",                       NULL,            NULL,                                    lilac_simt_opt_fold},
-    {"barriers",                   NULL,            NULL,                                    lilac_simt_opt_barriers},
-    {"dce",                        NULL,            NULL,                                    lilac_simt_opt_dce},
-    {"schedule",                   NULL,            NULL,                                    lilac_simt_opt_schedule},
-    {"ptx",                        write_ptx,       NULL,                                    NULL},
+    /* stage             name                         step           pass on tile IR                         pass on a SIMT kernel */
+    {LILAC_STAGE_SOURCE, "read",                      read_source,   NULL,                                   NULL},
+    {LILAC_STAGE_SOURCE, "verify",                    verify_source, NULL,                                   NULL},
+    {LILAC_STAGE_TILE,   "structurize",               NULL,          lilac_engine_structurize,               NULL},
+    {LILAC_STAGE_TILE,   "inline",                    NULL,          lilac_engine_inline,                    NULL},
+    {LILAC_STAGE_TILE,   "buffers",                   NULL,          lilac_engine_buffers,                   NULL},
+    {LILAC_STAGE_TILE,   "reduce_strength",           NULL,          lilac_engine_reduce_strength,           NULL},
+    {LILAC_STAGE_TILE,   "simplify",                  NULL,          lilac_engine_simplify,                  NULL},
+    {LILAC_STAGE_TILE,   "fuse_reductions",           NULL,          lilac_engine_fuse_reductions,           NULL},
+    {LILAC_STAGE_TILE,   "assign_layouts",            NULL,          lilac_engine_assign_layouts,            NULL},
+    {LILAC_STAGE_TILE,   "eliminate_redundant_loads", NULL,          lilac_engine_eliminate_redundant_loads, NULL},
+    {LILAC_STAGE_SIMT,   "lower",                     lower_tile,    NULL,                                   NULL},
+    {LILAC_STAGE_SIMT,   "tail_masks",                NULL,          NULL,                                   lilac_simt_opt_tail_masks},
+    {LILAC_STAGE_SIMT,   "fold",                      NULL,          NULL,                                   lilac_simt_opt_fold},
+    {LILAC_STAGE_SIMT,   "contract",                  NULL,          NULL,                                   lilac_simt_opt_contract},
+    {LILAC_STAGE_SIMT,   "cse",                       NULL,          NULL,                                   lilac_simt_opt_cse},
+    {LILAC_STAGE_SIMT,   "licm",                      NULL,          NULL,                                   lilac_simt_opt_licm},
+    {LILAC_STAGE_SIMT,   "tail_masks",                NULL,          NULL,                                   lilac_simt_opt_tail_masks},
+    {LILAC_STAGE_SIMT,   "fold",                      NULL,          NULL,                                   lilac_simt_opt_fold},
+    {LILAC_STAGE_SIMT,   "contract",                  NULL,          NULL,                                   lilac_simt_opt_contract},
+    {LILAC_STAGE_SIMT,   "barriers",                  NULL,          NULL,                                   lilac_simt_opt_barriers},
+    {LILAC_STAGE_SIMT,   "dce",                       NULL,          NULL,                                   lilac_simt_opt_dce},
+    {LILAC_STAGE_SIMT,   "schedule",                  NULL,          NULL,                                   lilac_simt_opt_schedule},
+    {LILAC_STAGE_SIMT,   "occupancy",                 NULL,          NULL,                                   lilac_simt_opt_occupancy},
+    {LILAC_STAGE_SIMT,   "schedule_barriers",         NULL,          NULL,                                   lilac_simt_opt_schedule_barriers},
+    {LILAC_STAGE_SIMT,   "rematerialize_predicates",  NULL,          NULL,                                   lilac_simt_opt_rematerialize_predicates},
+    {LILAC_STAGE_TEXT,   "ptx",                       write_ptx,     NULL,                                   NULL},
 };
 /* clang-format on */
 
@@ -114,6 +122,10 @@ _Static_assert(PASS_COUNT <= LILAC_MAX_PASSES, "the statistics have a place for 
 
 const char *lilac_pass_name(uint32_t index) {
     return index < PASS_COUNT ? passes[index].name : NULL;
+}
+
+lilac_stage lilac_pass_stage(uint32_t index) {
+    return index < PASS_COUNT ? passes[index].stage : LILAC_STAGE_COUNT;
 }
 
 /* One past the last pass of that name; 0 when there is none. */
@@ -178,6 +190,14 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
+static bool run_on_kernels(const pass_row *pass, lilac_simt_module *module) {
+    bool changed = false;
+    for (lilac_simt_kernel *kernel = module->kernels; kernel; kernel = kernel->next) {
+        changed |= pass->simt(kernel);
+    }
+    return changed;
+}
+
 static bool run_pass(const pass_row *pass, pipeline *run) {
     run->changed = false;
     if (pass->step != NULL) {
@@ -186,9 +206,7 @@ static bool run_pass(const pass_row *pass, pipeline *run) {
     if (pass->tile != NULL) {
         return pass->tile(run->result->tile, &run->result->target, &run->changed);
     }
-    for (lilac_simt_kernel *kernel = run->result->simt->kernels; kernel; kernel = kernel->next) {
-        run->changed |= pass->simt(kernel);
-    }
+    run->changed = run_on_kernels(pass, run->result->simt);
     return true;
 }
 
@@ -248,6 +266,7 @@ static bool check_options(lilac_context *context, const lilac_options *options) 
 void lilac_options_init(lilac_options *options) {
     *options = (lilac_options){
         .target = {.num_stages = 3},
+        .stop_at = LILAC_STAGE_TEXT,
         .comments = true,
         .line_info = true,
     };
@@ -263,7 +282,7 @@ bool lilac_compile(lilac_compilation *result, lilac_context *context, uint32_t s
     pipeline run = {.result = result, .options = options, .source = source};
     const uint32_t end = options->stop_after != NULL ? end_of(options->stop_after) : PASS_COUNT;
     uint32_t operations = 0;
-    for (uint32_t i = 0; i < end; i++) {
+    for (uint32_t i = 0; i < end && passes[i].stage <= options->stop_at; i++) {
         const pass_row *pass = &passes[i];
         const double start = now();
         const bool good = run_pass(pass, &run);
@@ -283,6 +302,24 @@ bool lilac_compile(lilac_compilation *result, lilac_context *context, uint32_t s
         }
     }
     return true;
+}
+
+bool lilac_run_tile_passes(lilac_tile_module *module, const lilac_target *target) {
+    for (uint32_t i = 0; i < PASS_COUNT; i++) {
+        bool changed = false;
+        if (passes[i].tile != NULL && !passes[i].tile(module, target, &changed)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void lilac_run_simt_passes(lilac_simt_module *module) {
+    for (uint32_t i = 0; i < PASS_COUNT; i++) {
+        if (passes[i].simt != NULL) {
+            (void)run_on_kernels(&passes[i], module);
+        }
+    }
 }
 
 void lilac_compilation_clear(lilac_compilation *compilation) {

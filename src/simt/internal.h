@@ -109,6 +109,11 @@ void lilac_simt_inherit(lilac_simt_kernel *kernel, lilac_simt_value from, lilac_
 /* uses[v] += how often the value v is an operand in a body and the bodies inside. */
 void lilac_simt_count_uses(const lilac_simt_body *body, uint32_t *uses);
 
+/* ---- registers and blocks (opt_occupancy.c) ---------------------------------------------- */
+
+/* Does a barrier in it make warps wait for others? */
+bool lilac_simt_waits(const lilac_simt_body *body);
+
 /* ---- uniformity (uniform.c) ------------------------------------------------------------- */
 
 /* Of an instruction without bodies. */
@@ -202,14 +207,6 @@ bool lilac_simt_simplify_access(lilac_simt_builder *b, lilac_simt_instruction *l
 /* The parts of a value when they are known without unpacking it. */
 bool lilac_simt_known_parts(lilac_simt_builder *b, lilac_simt_value value, lilac_simt_type part,
                             uint32_t count, lilac_simt_value *parts);
-
-/* ---- loops (opt_rest.c) ------------------------------------------------------------------ */
-
-/* Masks of a loop's last rows from the number of rows left, when that is shorter; the builder is at
- * the start of the body. uses[v], v < count: how often a value is an operand. Whether it changed.
- */
-bool lilac_simt_count_rest(lilac_simt_builder *b, lilac_simt_body *body, const uint32_t *uses,
-                           uint32_t count);
 
 /* ---- text (print.c) --------------------------------------------------------------------- */
 

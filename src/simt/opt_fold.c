@@ -8,12 +8,10 @@
  *     unpack (pack a, b)                     →   a, b
  *     a load that no thread makes            →   its substitutes
  *     shuffle of a uniform value             →   the value
- *     the masks of a loop's rows             →   from the number of rows left (opt_rest.c)
  *
  * One walk in text order. An instruction is simplified where it stands: it is rewritten in place,
  * or a value that equals it takes over its uses, or both after new operations were put in front of
- * it. Values that lost their last use stay for dead code elimination. Then products and sums
- * contract (opt_contract.c). */
+ * it. Values that lost their last use stay for dead code elimination. */
 #include "internal.h"
 
 #include <string.h>
@@ -24,8 +22,6 @@ typedef struct folder {
     lilac_simt_builder b;
     lilac_simt_value *replacement; /* 0: itself */
     uint32_t count;                /* entries; values made later have none */
-    uint32_t *uses;                /* of values, before folding */
-    uint32_t use_count;
     bool changed;
 } folder;
 
@@ -271,7 +267,6 @@ static void fold_shuffle(folder *f, instruction *i) {
 static void fold_body(folder *f, lilac_simt_body *body) {
     uint32_t mark = lilac_simt_memo_open(f->b.memo);
     instruction *next;
-    f->changed |= lilac_simt_count_rest(&f->b, body, f->uses, f->use_count);
     for (instruction *i = body->first; i != NULL; i = next) {
         next = i->next;
         for (uint32_t k = 0; k < i->operand_count; k++) {
@@ -300,20 +295,16 @@ static void fold_body(folder *f, lilac_simt_body *body) {
 }
 
 bool lilac_simt_opt_fold(lilac_simt_kernel *kernel) {
-    folder f = {.count = kernel->value_count, .use_count = kernel->value_count};
+    folder f = {.count = kernel->value_count};
     size_t size = sizeof *f.replacement * f.count;
     f.replacement = lilac_heap_grow(NULL, size);
     memset(f.replacement, 0, size);
-    f.uses = lilac_heap_grow(NULL, sizeof *f.uses * f.use_count);
-    memset(f.uses, 0, sizeof *f.uses * f.use_count);
-    lilac_simt_count_uses(kernel->body, f.uses);
     lilac_simt_builder_init(&f.b, kernel);
     fold_body(&f, kernel->body);
     lilac_simt_builder_clear(&f.b);
     lilac_heap_free(f.replacement);
-    lilac_heap_free(f.uses);
     if (f.changed) {
         lilac_simt_infer_uniform(kernel);
     }
-    return lilac_simt_opt_contract(kernel) || f.changed;
+    return f.changed;
 }

@@ -17,6 +17,8 @@
  * ends. It is done where LEAST instructions go: fewer are lost in how assemblers schedule. */
 #include "internal.h"
 
+#include <string.h>
+
 typedef lilac_simt_instruction instruction;
 
 enum { MOST_PARTS = 4, LEAST = 8 };
@@ -126,8 +128,9 @@ static lilac_simt_value less(const rest *r, lilac_simt_value n, lilac_simt_value
     return lilac_simt_op2(r->b, LILAC_SIMT_OP_SUB, LILAC_SIMT_I32, n, part);
 }
 
-bool lilac_simt_count_rest(lilac_simt_builder *b, lilac_simt_body *body, const uint32_t *uses,
-                           uint32_t count) {
+/* Rewrites the masks of one loop's body; the builder's memo has what is computed before it. */
+static bool rewrite_masks(lilac_simt_builder *b, lilac_simt_body *body, const uint32_t *uses,
+                          uint32_t count) {
     const instruction *loop = body->parent;
     uint64_t step, lower;
     if (loop == NULL || loop->code != LILAC_SIMT_OP_LOOP ||
@@ -162,4 +165,74 @@ bool lilac_simt_count_rest(lilac_simt_builder *b, lilac_simt_body *body, const u
         }
     }
     return true;
+}
+
+/* ---- the walk --------------------------------------------------------------------------- */
+
+/* A loop by a constant step with a comparison against its upper bound? Only these are looked at. */
+static bool has_candidate(const lilac_simt_kernel *kernel, const lilac_simt_body *body) {
+    const instruction *loop = body->parent;
+    uint64_t step;
+    const bool counts = loop != NULL && loop->code == LILAC_SIMT_OP_LOOP &&
+                        lilac_simt_constant_bits(kernel, loop->operands[2], &step);
+    for (const instruction *i = body->first; i != NULL; i = i->next) {
+        if (counts && i->code == LILAC_SIMT_OP_CMP && i->detail == LILAC_SIMT_LT &&
+            i->operands[1] == loop->operands[1] && i->operands[0] != body->argument) {
+            return true;
+        }
+        for (uint32_t k = 0; k < i->body_count; k++) {
+            if (has_candidate(kernel, i->bodies[k])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Makes a computed value available to what is built later, and learns its known bits. */
+static void remember(lilac_simt_builder *b, const instruction *i) {
+    uint32_t hash;
+    lilac_simt_type type = lilac_simt_type_of(b->kernel, i->result);
+    if (i->operand_count == 0 && i->parent != b->kernel->body) {
+        return; /* the memo keeps leaves of the kernel's body only */
+    }
+    if (lilac_simt_memo_find(b->memo, b->kernel, i, i->result_count, type, &hash) == 0) {
+        lilac_simt_memo_add(b->memo, i, hash);
+    }
+    lilac_simt_learn(b, i);
+}
+
+static bool walk(lilac_simt_builder *b, lilac_simt_body *body, const uint32_t *uses,
+                 uint32_t count) {
+    uint32_t mark = lilac_simt_memo_open(b->memo);
+    bool changed = rewrite_masks(b, body, uses, count);
+    for (instruction *i = body->first; i != NULL; i = i->next) {
+        for (uint32_t k = 0; k < i->body_count; k++) {
+            changed |= walk(b, i->bodies[k], uses, count);
+        }
+        if (lilac_simt_has_trait(i->code, LILAC_SIMT_PURE) && i->result_count > 0) {
+            remember(b, i);
+        }
+    }
+    lilac_simt_memo_close(b->memo, mark);
+    return changed;
+}
+
+bool lilac_simt_opt_tail_masks(lilac_simt_kernel *kernel) {
+    if (!has_candidate(kernel, kernel->body)) {
+        return false;
+    }
+    const uint32_t count = kernel->value_count;
+    uint32_t *uses = lilac_heap_grow(NULL, sizeof *uses * count);
+    memset(uses, 0, sizeof *uses * count);
+    lilac_simt_count_uses(kernel->body, uses);
+    lilac_simt_builder b;
+    lilac_simt_builder_init(&b, kernel);
+    const bool changed = walk(&b, kernel->body, uses, count);
+    lilac_simt_builder_clear(&b);
+    lilac_heap_free(uses);
+    if (changed) {
+        lilac_simt_infer_uniform(kernel);
+    }
+    return changed;
 }

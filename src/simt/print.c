@@ -562,9 +562,12 @@ static void put_kernel(lilac_text *out, const lilac_simt_kernel *kernel) {
             lilac_text_printf(out, " align %u", parameter->alignment);
         }
     }
-    lilac_text_printf(out, ") warps %u ctas %u shared %u%s {\n", kernel->num_warps,
-                      kernel->num_ctas, kernel->shared_bytes,
-                      kernel->no_contraction ? " no_contraction" : "");
+    lilac_text_printf(out, ") warps %u ctas %u shared %u", kernel->num_warps, kernel->num_ctas,
+                      kernel->shared_bytes);
+    if (kernel->min_blocks > 0) {
+        lilac_text_printf(out, " min_blocks %u", kernel->min_blocks);
+    }
+    put(&p, kernel->no_contraction ? " no_contraction {\n" : " {\n");
     put_body(&p, kernel->body, 2);
     put(&p, "  }");
     put_location(&p, kernel->location);

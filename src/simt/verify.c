@@ -482,6 +482,11 @@ static void check_one(verifier *v, const instruction *i) {
     case LILAC_SIMT_OP_BITCAST:
         check_width(v, i);
         break;
+    case LILAC_SIMT_OP_OPAQUE:
+        if (lilac_simt_type_bits(type_of(v, i->result)) < 32) {
+            fail(v, "simt-width", "opaque copies i32 and i64, not %s", name_of(v, i->result));
+        }
+        break;
     case LILAC_SIMT_OP_PACK:
         check_parts(v, i->operand_count > 0 ? i->operands[0] : 0, i->operand_count, i->result);
         break;

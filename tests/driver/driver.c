@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <lilac/driver.h>
+#include <lilac/lower.h>
 
 #include <string.h>
 
@@ -130,6 +131,93 @@ static void stops_after_the_last_of_two(void **state) {
     assert_int_equal(f->compilation.ptx.length, 0);
 }
 
+/* A stage ends with the last of its passes, whichever that is, and the stages come in order. */
+static void stops_at_the_stage_asked_for(void **state) {
+    fixture *f = *state;
+    for (int stage = LILAC_STAGE_SOURCE; stage < LILAC_STAGE_COUNT; stage++) {
+        f->options.stop_at = (lilac_stage)stage;
+        assert_true(compile(f, copy));
+        const uint32_t count = f->compilation.pass_count;
+        assert_int_equal(lilac_pass_stage(count - 1), stage);
+        assert_true(lilac_pass_stage(count) > (lilac_stage)stage);
+        assert_int_equal(f->compilation.simt != NULL, stage >= LILAC_STAGE_SIMT);
+        assert_int_equal(f->compilation.ptx.length != 0, stage == LILAC_STAGE_TEXT);
+        lilac_compilation_clear(&f->compilation);
+    }
+    assert_int_equal(lilac_pass_stage(count_passes()), LILAC_STAGE_COUNT);
+    assert_true(compile(f, copy));
+}
+
+/* The PTX with registers numbered in the order in which they appear, without their declarations. */
+static void put_renumbered(lilac_text *out, const char *ptx) {
+    enum { MOST = 64 };
+    const char *names[MOST];
+    size_t lengths[MOST], count = 0;
+    for (const char *at = ptx; *at != '\0'; at++) {
+        if (strncmp(at, "\t.reg", 5) == 0) {
+            at = strchr(at, '\n');
+        } else if (*at != '%') {
+            lilac_text_char(out, *at);
+        } else {
+            size_t k = 0, length = 1 + strspn(at + 1, "abcdefghijklmnopqrstuvwxyz_0123456789");
+            while (k < count && (lengths[k] != length || memcmp(names[k], at, length) != 0)) {
+                k++;
+            }
+            assert_true(k < MOST);
+            names[k] = at;
+            lengths[k] = length;
+            count += k == count;
+            lilac_text_printf(out, "%%%zu", k);
+            at += length - 1;
+        }
+    }
+}
+
+/* The SIMT text at the end of its stage is all that the PTX is written from. Values are numbered
+ * afresh when it is read. */
+static void ptx_is_written_from_the_simt_text(void **state) {
+    fixture *f = *state;
+    f->options.line_info = f->options.comments = false;
+    assert_true(compile(f, copy));
+    lilac_text text = {0}, ptx = {0}, expected = {0}, written = {0};
+    lilac_simt_print(&text, f->compilation.simt);
+    const uint32_t source =
+        lilac_source_add(f->context, "copy.simt", lilac_text_get(&text), text.length);
+    lilac_simt_module *module = lilac_simt_read(f->context, source);
+    assert_non_null(module);
+    assert_true(lilac_ptx_write(&ptx, module, &(lilac_ptx_options){0}));
+    put_renumbered(&expected, lilac_text_get(&f->compilation.ptx));
+    put_renumbered(&written, lilac_text_get(&ptx));
+    assert_string_equal(lilac_text_get(&written), lilac_text_get(&expected));
+    lilac_simt_module_destroy(module);
+    lilac_text_clear(&text);
+    lilac_text_clear(&ptx);
+    lilac_text_clear(&expected);
+    lilac_text_clear(&written);
+}
+
+/* The passes of the stages alone do what they do in the pipeline. */
+static void stages_run_alone(void **state) {
+    fixture *f = *state;
+    f->options.stop_at = LILAC_STAGE_SIMT;
+    assert_true(compile(f, copy));
+    const uint32_t source = lilac_source_add(f->context, "copy.ttir", copy, strlen(copy));
+    lilac_tile_module *tile = lilac_tile_read(f->context, source);
+    assert_non_null(tile);
+    assert_true(lilac_run_tile_passes(tile, &f->compilation.target));
+    lilac_simt_module *simt = lilac_lower(tile, &f->compilation.target);
+    assert_non_null(simt);
+    lilac_run_simt_passes(simt);
+    lilac_text whole = {0}, alone = {0};
+    lilac_simt_print(&whole, f->compilation.simt);
+    lilac_simt_print(&alone, simt);
+    assert_string_equal(lilac_text_get(&alone), lilac_text_get(&whole));
+    lilac_simt_module_destroy(simt);
+    lilac_tile_module_destroy(tile);
+    lilac_text_clear(&whole);
+    lilac_text_clear(&alone);
+}
+
 static void prints_after_each_pass(void **state) {
     fixture *f = *state;
     f->options.print_after = "all";
@@ -249,12 +337,21 @@ static void stops_at_the_first_pass_that_refuses(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(options_have_defaults),           TEST(every_pass_runs_in_order),
-        TEST(stops_after_the_pass_named),      TEST(stops_after_the_last_of_two),
-        TEST(prints_after_each_pass),          TEST(prints_nothing_unasked),
-        TEST(same_text_gives_same_ptx),        TEST(refuses_launch_shapes),
-        TEST(modules_say_what_they_are_for),   TEST(refuses_unknown_passes),
-        TEST(refuses_modules_without_kernels), TEST(stops_at_the_first_pass_that_refuses),
+        TEST(options_have_defaults),
+        TEST(every_pass_runs_in_order),
+        TEST(stops_after_the_pass_named),
+        TEST(stops_after_the_last_of_two),
+        TEST(stops_at_the_stage_asked_for),
+        TEST(ptx_is_written_from_the_simt_text),
+        TEST(stages_run_alone),
+        TEST(prints_after_each_pass),
+        TEST(prints_nothing_unasked),
+        TEST(same_text_gives_same_ptx),
+        TEST(refuses_launch_shapes),
+        TEST(modules_say_what_they_are_for),
+        TEST(refuses_unknown_passes),
+        TEST(refuses_modules_without_kernels),
+        TEST(stops_at_the_first_pass_that_refuses),
     };
     return cmocka_run_group_tests_name("driver", tests, NULL, NULL);
 }

@@ -140,6 +140,7 @@ static bool check(const char *name, const char *types, unsigned count, const uin
     lilac_text_clear(&text);
     /* Joined products and sums must not hurt. */
     (void)lilac_simt_opt_fold(h.simt->kernels);
+    (void)lilac_simt_opt_contract(h.simt->kernels);
     assert_true(lilac_simt_verify(h.simt));
     buffer buffers[5];
     for (unsigned i = 0; i <= operands; i++) {

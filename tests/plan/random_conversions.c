@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#include <lilac/driver.h>
+
 #include "judge.h"
 #include "support/random_layouts.h"
 
@@ -163,14 +165,6 @@ static bool warps_serve_themselves(const random_pair *pair, bool exactly) {
     return true;
 }
 
-/* The passes that compiled kernels go through may save something of what is counted. */
-static void improve(lilac_simt_kernel *kernel) {
-    (void)lilac_simt_opt_fold(kernel);
-    (void)lilac_simt_opt_cse(kernel);
-    (void)lilac_simt_opt_fold(kernel);
-    (void)lilac_simt_opt_dce(kernel);
-}
-
 static bool at_most_as_planned(const judgement *judged) {
     bool ok = judged->ran && judged->correct;
     for (uint32_t i = 0; i < JUDGED_COUNTS && ok; i++) {
@@ -204,7 +198,7 @@ static void carry_out(tally *t, const question *q, lilac_plan_strategy strategy,
     } else {
         judge(t, q, strategy, plan, context, module, false);
         if (q->number % 4 == 0) {
-            improve(module->kernels);
+            lilac_run_simt_passes(module); /* may save something of what is counted */
             judge(t, q, strategy, plan, context, module, true);
         }
     }

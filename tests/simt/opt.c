@@ -28,6 +28,11 @@ static bool fold_and_sweep(lilac_simt_kernel *kernel) {
     return lilac_simt_opt_dce(kernel) || changed;
 }
 
+static bool contract_and_sweep(lilac_simt_kernel *kernel) {
+    bool changed = lilac_simt_opt_contract(kernel);
+    return lilac_simt_opt_dce(kernel) || changed;
+}
+
 static bool sweep_only(lilac_simt_kernel *kernel) {
     return lilac_simt_opt_dce(kernel);
 }
@@ -701,7 +706,7 @@ TABLE(fold_integers, integers, fold_and_sweep)
 TABLE(fold_widths, widths, fold_and_sweep)
 TABLE(fold_choices, choices, fold_and_sweep)
 TABLE(fold_floats, floats, fold_and_sweep)
-TABLE(fold_contractions, contractions, fold_and_sweep)
+TABLE(contract, contractions, contract_and_sweep)
 TABLE(fold_addresses, addresses, fold_and_sweep)
 TABLE(fold_structure, structure, fold_and_sweep)
 TABLE(cse, merges, lilac_simt_opt_cse)
@@ -715,27 +720,21 @@ static void no_contraction(void **state) {
     lilac_context *context = lilac_context_create();
     lilac_simt_module *module = read_body(context, contractions[0].before);
     module->kernels->no_contraction = true;
-    assert_false(lilac_simt_opt_fold(module->kernels));
+    assert_false(lilac_simt_opt_contract(module->kernels));
     module->kernels->no_contraction = false;
-    assert_true(lilac_simt_opt_fold(module->kernels));
+    assert_true(lilac_simt_opt_contract(module->kernels));
     lilac_simt_module_destroy(module);
     lilac_context_destroy(context);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fold_integers),
-        cmocka_unit_test(fold_widths),
-        cmocka_unit_test(fold_choices),
-        cmocka_unit_test(fold_floats),
-        cmocka_unit_test(fold_contractions),
-        cmocka_unit_test(fold_addresses),
-        cmocka_unit_test(fold_structure),
-        cmocka_unit_test(cse),
-        cmocka_unit_test(licm),
-        cmocka_unit_test(dce),
-        cmocka_unit_test(opt_barriers),
-        cmocka_unit_test(no_contraction),
+        cmocka_unit_test(fold_integers),  cmocka_unit_test(fold_widths),
+        cmocka_unit_test(fold_choices),   cmocka_unit_test(fold_floats),
+        cmocka_unit_test(contract),       cmocka_unit_test(fold_addresses),
+        cmocka_unit_test(fold_structure), cmocka_unit_test(cse),
+        cmocka_unit_test(licm),           cmocka_unit_test(dce),
+        cmocka_unit_test(opt_barriers),   cmocka_unit_test(no_contraction),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,8 +106,11 @@ static uint32_t left_over(const shape *s) {
         fail_msg("%s", text.bytes);
     }
     execute(context, module, s, wanted);
+    (void)lilac_simt_opt_tail_masks(module->kernels);
+    assert_true(lilac_simt_verify(module));
     (void)lilac_simt_opt_fold(module->kernels);
     (void)lilac_simt_opt_licm(module->kernels);
+    (void)lilac_simt_opt_tail_masks(module->kernels);
     (void)lilac_simt_opt_fold(module->kernels);
     (void)lilac_simt_opt_dce(module->kernels);
     assert_true(lilac_simt_verify(module));

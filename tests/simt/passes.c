@@ -819,6 +819,7 @@ static bool execute(lilac_context *context, const lilac_simt_module *module, uin
 static bool all_passes(lilac_simt_kernel *kernel) {
     bool changed = false;
     for (uint32_t round = 0; round < 2; round++) {
+        changed |= lilac_simt_opt_tail_masks(kernel);
         changed |= lilac_simt_opt_fold(kernel);
         changed |= lilac_simt_opt_cse(kernel);
         changed |= lilac_simt_opt_licm(kernel);

@@ -2,6 +2,7 @@
  */
 #include "random_programs.h"
 
+#include <lilac/driver.h>
 #include <lilac/engine.h>
 #include <lilac/lower.h>
 
@@ -378,7 +379,8 @@ static bool compile(lilac_compilation *made, lilac_context *context, const progr
     options.target = (lilac_target){device_of(p), p->warps, 1, 1};
     options.verify = true;
     uint32_t source = lilac_source_add(context, "program.ttir", text, strlen(text));
-    options.stop_after = options.target.arch->vendor == LILAC_NVIDIA ? NULL : "schedule";
+    options.stop_at =
+        options.target.arch->vendor == LILAC_NVIDIA ? LILAC_STAGE_TEXT : LILAC_STAGE_SIMT;
     if (p->layout_seed == 0) {
         return lilac_compile(made, context, source, &options);
     }
@@ -406,15 +408,7 @@ static bool compile(lilac_compilation *made, lilac_context *context, const progr
     if (made->simt == NULL || !lilac_simt_verify(made->simt)) {
         return false;
     }
-    for (lilac_simt_kernel *k = made->simt->kernels; k != NULL; k = k->next) {
-        (void)lilac_simt_opt_fold(k);
-        (void)lilac_simt_opt_cse(k);
-        (void)lilac_simt_opt_licm(k);
-        (void)lilac_simt_opt_fold(k);
-        (void)lilac_simt_opt_barriers(k);
-        (void)lilac_simt_opt_dce(k);
-        (void)lilac_simt_opt_schedule(k);
-    }
+    lilac_run_simt_passes(made->simt);
     return lilac_simt_verify(made->simt);
 }
 

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include <lilac/driver.h>
 #include <lilac/engine.h>
 #include <lilac/lower.h>
 #include <lilac/sim.h>
@@ -94,16 +95,12 @@ static inline bool harness_try_edited(harness *h, const char *ttir, uint32_t war
     if (h->tile == NULL || !lilac_tile_verify(h->tile, false)) {
         return false;
     }
-    if (!lilac_engine_structurize(h->tile, &target, &changed) ||
-        !lilac_engine_inline(h->tile, &target, &changed) ||
-        !lilac_engine_buffers(h->tile, &target, &changed) || !lilac_tile_verify(h->tile, false)) {
-        return false;
-    }
-    if (engine && (!lilac_engine_reduce_strength(h->tile, &target, &changed) ||
-                   !lilac_engine_simplify(h->tile, &target, &changed) ||
-                   !lilac_engine_fuse_reductions(h->tile, &target, &changed) ||
-                   !lilac_engine_assign_layouts(h->tile, &target, &changed) ||
-                   !lilac_engine_eliminate_redundant_loads(h->tile, &target, &changed))) {
+    const bool good = engine ? lilac_run_tile_passes(h->tile, &target)
+                             : lilac_engine_structurize(h->tile, &target, &changed) &&
+                                   lilac_engine_inline(h->tile, &target, &changed) &&
+                                   lilac_engine_buffers(h->tile, &target, &changed) &&
+                                   lilac_tile_verify(h->tile, false);
+    if (!good) {
         return false;
     }
     if (edit != NULL) {

@@ -6,12 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What --emit can ask for, and the pass after which it is there; NULL: the last. */
+/* What --emit can ask for, and the stage at whose end it is there. */
 typedef enum emission { EMIT_TILE, EMIT_SIMT, EMIT_PTX, EMIT_JSON, EMIT_COUNT } emission;
 
-static const char *const last_pass[EMIT_COUNT] = {
-    [EMIT_TILE] = "assign_layouts",
-    [EMIT_SIMT] = "dce",
+static const lilac_stage stages[EMIT_COUNT] = {
+    [EMIT_TILE] = LILAC_STAGE_TILE,
+    [EMIT_SIMT] = LILAC_STAGE_SIMT,
+    [EMIT_PTX] = LILAC_STAGE_TEXT,
+    [EMIT_JSON] = LILAC_STAGE_TEXT,
 };
 
 typedef struct compile_job {
@@ -212,7 +214,7 @@ static int compile_request(const subcommand *command, compile_job *request) {
     options.kernel = request->kernel;
     options.print_after = request->print_after;
     options.printed = &printed;
-    options.stop_after = last_pass[request->emission];
+    options.stop_at = stages[request->emission];
     options.verify = request->verify;
     options.line_info = request->line_info;
     options.comments = request->line_info;

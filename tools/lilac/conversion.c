@@ -65,11 +65,7 @@ bool conversion_judge(conversion *c, lilac_context *context) {
 }
 
 void conversion_improve(conversion *c) {
-    lilac_simt_kernel *kernel = c->module->kernels;
-    (void)lilac_simt_opt_fold(kernel);
-    (void)lilac_simt_opt_cse(kernel);
-    (void)lilac_simt_opt_fold(kernel);
-    (void)lilac_simt_opt_dce(kernel);
+    lilac_run_simt_passes(c->module);
 }
 
 void conversion_clear(conversion *c) {

@@ -254,7 +254,7 @@ static int run_simulator(const run_request *request, prepared_launch *prepared,
     const uint32_t *blocks = request->launch.blocks;
     const bound_arguments *arguments = &prepared->arguments;
     launch_outcome outcome = {.prepared = prepared};
-    options->stop_after = "dce"; /* the simulator runs SIMT IR */
+    options->stop_at = LILAC_STAGE_SIMT;
     if (!prepare(request, prepared, options)) {
         return arguments->misused ? STATUS_USAGE : STATUS_REFUSED;
     }

@@ -54,12 +54,6 @@ typedef enum lilac_ptx_class {
 
 #define LILAC_PTX_PREFIX_COUNT 7
 
-/* Another register with a value in it, and the body in which it is (masks.c). */
-typedef struct lilac_ptx_second_name {
-    lilac_ptx_piece name;
-    const lilac_simt_body *body;
-} lilac_ptx_second_name;
-
 typedef struct lilac_ptx_emitter {
     const lilac_simt_module *module;
     const lilac_arch *arch;
@@ -81,14 +75,10 @@ typedef struct lilac_ptx_emitter {
     uint32_t forced_count, forced_capacity;
     uint32_t *pending; /* by home: parallel copies that still read it; zero between copies */
     uint32_t labels;
-    uint32_t borders; /* scheduling borders so far */
-    uint32_t *rows;   /* of values: the row of loads they were last seen to follow from */
-    uint32_t row;     /* at hand; borders.c */
-    uint8_t *guards;  /* of values: which accesses they guard; masks.c */
-    lilac_ptx_second_name *seconds; /* of values */
-    lilac_ptx_piece zero[2]; /* of 32 and 64 bits, when one that no assembler knows is used */
-    bool guarded;            /* a guard was written: the line is already begun */
-    char *names;             /* room for more names */
+    uint32_t schedule_barriers; /* so far */
+    lilac_ptx_piece zero[2];    /* registers of 32 and 64 bits with the opaque zero, once used */
+    bool guarded;               /* a guard was written: the line is already begun */
+    char *names;                /* room for more names */
     size_t names_left;
 
     /* source lines */
@@ -275,28 +265,11 @@ void lilac_ptx_control(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 /* All of a body but its terminator. */
 void lilac_ptx_body(lilac_ptx_emitter *e, const lilac_simt_body *body);
 
-/* ---- scheduling borders (borders.c) ------------------------------------------------------ */
+/* ---- what ptxas must not see through (schedule.c) ---------------------------------------- */
 
-/* The load that the next border stands behind, from an instruction on (NULL: none is left); whether
- * the kernel is one for borders; and a border, here. */
-const lilac_simt_instruction *lilac_ptx_next_border(lilac_ptx_emitter *e,
-                                                    const lilac_simt_instruction *from);
-bool lilac_ptx_takes_borders(const lilac_simt_kernel *kernel);
-void lilac_ptx_border(lilac_ptx_emitter *e);
-
-/* ---- masks of stores (masks.c) ----------------------------------------------------------- */
-
-/* Finds the masks of a body's stores that are better compared again; computes the mask of a store
- * again if it is one of those; writes the kernel's first lines for that. */
-void lilac_ptx_find_masks(lilac_ptx_emitter *e, const lilac_simt_body *body);
-void lilac_ptx_mask_again(lilac_ptx_emitter *e, const lilac_simt_instruction *store);
+void lilac_ptx_schedule_barrier(lilac_ptx_emitter *e);
+void lilac_ptx_opaque(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
+/* The first lines of the kernel, which compute the opaque zero; nothing where it is not used. */
 void lilac_ptx_put_zero(lilac_ptx_emitter *e);
-
-/* ---- occupancy (occupancy.c) ------------------------------------------------------------- */
-
-/* Does a barrier in it make warps wait for others? */
-bool lilac_ptx_waits(const lilac_simt_body *body);
-/* The blocks a multiprocessor is to hold, for .minnctapersm; 0: as many as there happen to be. */
-uint32_t lilac_ptx_blocks(const lilac_simt_kernel *kernel);
 
 #endif

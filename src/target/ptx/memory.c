@@ -146,8 +146,6 @@ static void store(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     lilac_ptx_piece place = lilac_ptx_address(e, i);
     for (uint32_t k = 0; k < count; k++)
         elements[k] = lilac_ptx_register(e, i->operands[first + k]);
-    if (predicate)
-        lilac_ptx_mask_again(e, i);
     put_access(e, i, false, count, elements, bits, place, predicate);
 }
 

@@ -236,6 +236,12 @@ static void instruction(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_CLUSTER_BARRIER:
         lilac_ptx_exchange(e, i);
         break;
+    case LILAC_SIMT_OP_SCHEDULE_BARRIER:
+        lilac_ptx_schedule_barrier(e);
+        break;
+    case LILAC_SIMT_OP_OPAQUE:
+        lilac_ptx_opaque(e, i);
+        break;
     case LILAC_SIMT_OP_ASSERT:
         lilac_ptx_assert(e, i);
         break;
@@ -252,11 +258,6 @@ static void instruction(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
 
 void lilac_ptx_body(lilac_ptx_emitter *e, const lilac_simt_body *body) {
     bool lines = e->options->comments || e->options->line_info;
-    lilac_ptx_find_masks(e, body);
-    const lilac_simt_instruction *border =
-        body->parent == NULL ? lilac_ptx_next_border(e, body->first) : NULL;
-    if (border != NULL && !lilac_ptx_takes_borders(e->kernel))
-        border = NULL;
     for (const lilac_simt_instruction *i = body->first; i != body->last; i = i->next) {
         lilac_position text;
         if (lines && i->location && i->location != e->location && i->code != LILAC_SIMT_OP_CONST &&
@@ -266,10 +267,6 @@ void lilac_ptx_body(lilac_ptx_emitter *e, const lilac_simt_body *body) {
         instruction(e, i);
         if (!e->ok) /* what a refused instruction defines has no register to name */
             return;
-        if (i == border) {
-            lilac_ptx_border(e);
-            border = lilac_ptx_next_border(e, i->next);
-        }
     }
 }
 
@@ -420,10 +417,7 @@ static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) 
     e->head.length = e->code.length = e->cold.length = 0;
     e->forced_count = 0;
     e->labels = 0;
-    e->borders = e->row = 0;
-    e->rows = lilac_arena_array(e->arena, uint32_t, kernel->value_count + 1);
-    e->guards = lilac_arena_array(e->arena, uint8_t, kernel->value_count + 1);
-    e->seconds = lilac_arena_array(e->arena, lilac_ptx_second_name, kernel->value_count + 1);
+    e->schedule_barriers = 0;
     memset(e->zero, 0, sizeof e->zero);
     e->location = 0;
     e->file = NULL;
@@ -436,7 +430,7 @@ static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) 
     lilac_ptx_body(e, kernel->body);
     if (!e->ok)
         return;
-    if (e->borders > 0)
+    if (e->schedule_barriers > 0)
         lilac_ptx_label(e, "end", 0);
 
     lilac_text *out = e->out;
@@ -458,10 +452,9 @@ static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) 
         lilac_text_puts(out, "\n.explicitcluster\n.reqnctapercluster ");
         lilac_text_unsigned(out, kernel->num_ctas);
     }
-    uint32_t blocks = lilac_ptx_blocks(kernel);
-    if (blocks > 0) {
+    if (kernel->min_blocks > 0) {
         lilac_text_puts(out, "\n.minnctapersm ");
-        lilac_text_unsigned(out, blocks);
+        lilac_text_unsigned(out, kernel->min_blocks);
     }
     lilac_text_puts(out, "\n{\n");
     put_registers(e);

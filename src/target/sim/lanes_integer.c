@@ -317,6 +317,7 @@ lane_loop *lilac_sim_integer_loop(const lilac_simt_instruction *instruction, lil
     case LILAC_SIMT_OP_SELECT:
         return selects[size_class(to)];
     case LILAC_SIMT_OP_BITCAST:
+    case LILAC_SIMT_OP_OPAQUE:
         *immediate = lilac_sim_lane_bytes(to);
         return lilac_simt_type_bits(from) == lilac_simt_type_bits(to) ? lilac_sim_copy : NULL;
     default:

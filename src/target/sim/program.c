@@ -517,6 +517,7 @@ static void emit(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_YIELD:
     case LILAC_SIMT_OP_CONDITION:
     case LILAC_SIMT_OP_RETURN:
+    case LILAC_SIMT_OP_SCHEDULE_BARRIER:
         return;
     default:
         break;

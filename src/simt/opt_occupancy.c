@@ -1,56 +1,58 @@
-/* How many blocks a multiprocessor is to hold: .minnctapersm.
+/* The number of blocks that a multiprocessor shall hold: kernel->min_blocks, .minnctapersm in PTX.
  *
- * Told nothing, an assembler weighs registers against blocks by rules of its own; told a number, it
- * takes the registers that this number allows, if the schedule gets shorter by them. These kinds of
- * kernels are told one, everything else is left alone; clusters are, too.
+ *     kernel @k(…) warps 16 ctas 1 shared 64 {   →   kernel @k(…) warps 16 ctas 1 shared 64
+ *                                                        min_blocks 2 {
  *
- * Kernels with barriers. The assembler may take one register more than leaves room for another
+ * Without this number an assembler balances registers against blocks by rules of its own. With it,
+ * the assembler uses all registers that this number of blocks allows if the schedule gets shorter.
+ * Two kinds of kernels get a number; all others, and clusters, get none.
+ *
+ * Kernels with barriers. The assembler may use one register more than leaves space for another
  * block:
  *
  *     66 registers of 512 threads    1 block of 65536 / (72 · 512)
  *     64 registers                   2 blocks
  *
- * That is dear where the threads of a block wait for each other: while they do, only other blocks
- * keep memory busy. What it takes them for is, as a rule, loads issued early that could come late
- * at no cost: those that all blocks make alike, as of weights, for the second-level cache has them.
- * So it is asked how many blocks there is room for when such loads come early and when they come
- * late (lilac_simt_pressure), and where that differs the assembler is told the larger number,
- * unless that is near the most that a multiprocessor holds, where another block is worth little and
- * a register too few much.
+ * That costs much where the threads of a block wait for each other: meanwhile only other blocks
+ * keep memory busy. The extra registers usually hold the results of loads that were issued early
+ * and could be issued late at no cost: loads of the same addresses in all blocks, such as weights,
+ * which hit the second-level cache. lilac_simt_pressure estimates the registers with such loads
+ * early and with such loads late. Where the numbers of blocks differ, the kernel gets the larger
+ * one, unless it is close to the most that a multiprocessor holds: there another block gains
+ * little, and a register too few costs much.
  *
- * Kernels that stream through loops. To save registers the assembler breaks up the loads of a turn:
+ * Kernels that stream through loops. To save registers the assembler separates the loads of one
+ * iteration:
  *
  *     LDG a                LDG a
  *     … work on a          LDG b        instead
  *     LDG b                … work on a
  *     … work on b          … work on b
  *
- * and then a thread waits for memory twice a turn. Where few blocks are at work nothing hides that,
- * and how many there will be nobody knows here; on an H200 whole loads made sums of columns with
- * one block a multiprocessor 1.8 times as fast, others up to 1.6 times, and long rows by 3 to 5
- * percent. So the assembler is told the number of blocks that there is room for with all loads of a
- * turn at once. Fewer blocks are also fewer warps for the arithmetic, which needs about five
- * eighths of the most to have no gaps: if its pipes are to be busy for a share of the time that
- * memory is, the warps may not fall below that share of five eighths. Near the most that a
- * multiprocessor holds nothing is said, as above.
+ * Then a thread waits for memory twice in each iteration. Where few blocks run, nothing hides that,
+ * and the number of blocks of the launch is not known here. The kernel gets the number of blocks
+ * that fit with all loads of one iteration in flight (bench/results has the effect on an H200).
+ * Fewer blocks are also fewer warps for arithmetic, which needs about five eighths of the most warps
+ * to have no gaps: if the pipes are busy for a share of the time that memory is, the warps must not
+ * fall below that share of five eighths. Close to the most blocks no number is given, as above.
  *
- * The same goes for code without loops and barriers in which a row of loads stands behind exchanges
- * between lanes, as of weights behind the sums of a row: with registers for it the assembler issues
- * the row first, and nobody waits for it then (H200: a Welford norm of short rows 5 percent).
+ * The same holds for code without loops and barriers in which at least ROW loads come after
+ * exchanges between lanes, such as weights after the sum of a row: with registers for them the
+ * assembler issues these loads first.
  */
-#include "emit.h"
+#include "internal.h"
 
 static bool is_barrier(const lilac_simt_instruction *i) {
     return i->code == LILAC_SIMT_OP_BARRIER || i->code == LILAC_SIMT_OP_GROUP_BARRIER;
 }
 
-bool lilac_ptx_waits(const lilac_simt_body *body) {
+bool lilac_simt_waits(const lilac_simt_body *body) {
     for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
         if (is_barrier(i)) {
             return true;
         }
         for (uint32_t k = 0; k < i->body_count; k++) {
-            if (lilac_ptx_waits(i->bodies[k])) {
+            if (lilac_simt_waits(i->bodies[k])) {
                 return true;
             }
         }
@@ -58,13 +60,13 @@ bool lilac_ptx_waits(const lilac_simt_body *body) {
     return false;
 }
 
-enum { ROW = 4 /* loads of a turn that are worth keeping together */ };
+enum { ROW = 4 /* loads of an iteration that are kept together from this number on */ };
 
-/* What a turn of a loop takes of a warp, in 1/16 clocks: of the pipes, and of the bandwidth. */
-typedef struct turn {
+/* Cost of one iteration of a loop for a warp, in 1/16 clocks: of the pipes and of the bandwidth. */
+typedef struct iteration {
     uint64_t work, memory;
     uint32_t loads;
-} turn;
+} iteration;
 
 static bool is_loop(const lilac_simt_instruction *i) {
     return i->code == LILAC_SIMT_OP_LOOP || i->code == LILAC_SIMT_OP_WHILE;
@@ -114,21 +116,21 @@ static uint64_t bytes_of(const lilac_simt_kernel *kernel, const lilac_simt_instr
     return bits / 8;
 }
 
-static void add(turn *t, const lilac_simt_kernel *kernel, const lilac_simt_instruction *i) {
+static void add(iteration *t, const lilac_simt_kernel *kernel, const lilac_simt_instruction *i) {
     const lilac_arch *arch = kernel->module->arch;
     t->work += work_of(kernel, i);
     t->loads += i->code == LILAC_SIMT_OP_LD_GLOBAL;
     t->memory += bytes_of(kernel, i) * arch->warp_size * arch->costs->sector / arch->sector_bytes;
 }
 
-/* Over the loops in which no barrier is and something is loaded or stored: the most loads of a
- * turn, and the work and the traffic of the turn in which work is most beside traffic. Adds to
- * `all` what one run of the body costs, loops within it left out. Is there a barrier in it? */
-static bool find_busiest(turn *busiest, turn *all, const lilac_simt_kernel *kernel,
+/* Over the loops without barriers that load or store: the most loads of an iteration, and the work
+ * and the traffic of the iteration with the largest ratio of work to traffic. Adds to `all` the
+ * cost of one execution of the body without the loops in it. Returns whether it has a barrier. */
+static bool find_busiest(iteration *busiest, iteration *all, const lilac_simt_kernel *kernel,
                          const lilac_simt_body *body) {
     bool any = false;
     for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
-        turn t = {0, 0, 0};
+        iteration t = {0, 0, 0};
         bool waits = is_barrier(i);
         for (uint32_t k = 0; k < i->body_count; k++) {
             waits |= find_busiest(busiest, &t, kernel, i->bodies[k]);
@@ -153,7 +155,7 @@ static bool find_busiest(turn *busiest, turn *all, const lilac_simt_kernel *kern
     return any;
 }
 
-/* Loads that stand behind the first exchange between lanes. */
+/* Loads after the first exchange between lanes. */
 static uint32_t loads_behind_exchanges(const lilac_simt_body *body) {
     uint32_t loads = 0;
     bool behind = false;
@@ -177,7 +179,7 @@ static uint32_t with_barriers(const lilac_simt_kernel *kernel) {
 
 static uint32_t with_whole_loads(const lilac_simt_kernel *kernel) {
     uint32_t full = 5 * kernel->module->arch->resident_warps / 8; /* warps that fill the pipes */
-    turn busiest = {0, 0, 0}, all = {0, 0, 0};
+    iteration busiest = {0, 0, 0}, all = {0, 0, 0};
     bool waits = find_busiest(&busiest, &all, kernel, kernel->body);
     if (busiest.memory == 0 && !waits && loads_behind_exchanges(kernel->body) >= ROW) {
         busiest.work += all.work;
@@ -192,10 +194,13 @@ static uint32_t with_whole_loads(const lilac_simt_kernel *kernel) {
     return warps * busiest.memory >= full * busiest.work ? blocks : 0;
 }
 
-uint32_t lilac_ptx_blocks(const lilac_simt_kernel *kernel) {
-    if (kernel->num_ctas > 1) {
-        return 0;
+bool lilac_simt_opt_occupancy(lilac_simt_kernel *kernel) {
+    uint32_t blocks = 0;
+    if (kernel->num_ctas == 1) {
+        blocks = lilac_simt_waits(kernel->body) ? with_barriers(kernel) : 0;
+        blocks = blocks > 0 ? blocks : with_whole_loads(kernel);
     }
-    uint32_t blocks = lilac_ptx_waits(kernel->body) ? with_barriers(kernel) : 0;
-    return blocks > 0 ? blocks : with_whole_loads(kernel);
+    const bool changed = kernel->min_blocks != blocks;
+    kernel->min_blocks = blocks;
+    return changed;
 }

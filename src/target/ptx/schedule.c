@@ -1,0 +1,58 @@
+/* Scheduling barriers and opaque copies: what ptxas must not see through.
+ *
+ *     schedule_barrier        mov.u32 %tr0, %nctaid.x;
+ *                             setp.eq.u32 %tp0, %tr0, 2147483649;
+ *                             @%tp0 bra.uni $L_end_0;
+ *
+ *     %2 = opaque %1 : i32    mov.u32 %tr0, %nctaid.x;    (once, at the kernel's start)
+ *                             shr.u32 %tr0, %tr0, 31;
+ *                             add.s32 %r2, %r1, %tr0;
+ *
+ * ptxas moves no instruction across the end of a basic block. The branch ends one and is never
+ * taken, as a grid has fewer than 2^31 blocks along x; ptxas does not know that. By the same bound
+ * the shift gives 0. */
+#include "emit.h"
+
+/* The number in the condition differs between barriers, or ptxas would keep only the first. */
+void lilac_ptx_schedule_barrier(lilac_ptx_emitter *e) {
+    lilac_ptx_piece blocks = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
+    lilac_ptx_piece never = lilac_ptx_temporary(e, LILAC_PTX_PREDICATE);
+    lilac_ptx_line2(e, "mov.u32", blocks, PIECE("%nctaid.x"));
+    lilac_ptx_line3(e, "setp.eq.u32", never, blocks,
+                    lilac_ptx_decimal(e, INT64_C(0x80000001) + e->schedule_barriers));
+    lilac_ptx_guard(e, never, false);
+    lilac_ptx_branch(e, "end", 0);
+    e->schedule_barriers++;
+}
+
+static lilac_ptx_piece opaque_zero(lilac_ptx_emitter *e, bool wide) {
+    for (int k = 0; k <= wide; k++) {
+        if (e->zero[k].bytes == NULL)
+            e->zero[k] = lilac_ptx_temporary(e, k == 1 ? LILAC_PTX_BITS64 : LILAC_PTX_BITS32);
+    }
+    return e->zero[wide];
+}
+
+void lilac_ptx_opaque(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    const bool wide = type_of(e, i->result) == LILAC_SIMT_I64;
+    if (!wide && type_of(e, i->result) != LILAC_SIMT_I32) {
+        lilac_ptx_refuse(e, i, "%s has no opaque copy of %s", e->arch->name,
+                         lilac_simt_type_name(type_of(e, i->result)));
+        return;
+    }
+    lilac_ptx_piece value = lilac_ptx_register(e, i->operands[0]);
+    lilac_ptx_line3(e, wide ? "add.s64" : "add.s32", lilac_ptx_define(e, i->result), value,
+                    opaque_zero(e, wide));
+}
+
+void lilac_ptx_put_zero(lilac_ptx_emitter *e) {
+    const lilac_ptx_piece *narrow = &e->zero[0], *wide = &e->zero[1];
+    if (narrow->bytes == NULL)
+        return;
+    int length = (int)narrow->length;
+    lilac_text_printf(e->out, "\tmov.u32 %.*s, %%nctaid.x;\n\tshr.u32 %.*s, %.*s, 31;\n", length,
+                      narrow->bytes, length, narrow->bytes, length, narrow->bytes);
+    if (wide->bytes != NULL)
+        lilac_text_printf(e->out, "\tcvt.u64.u32 %.*s, %.*s;\n", (int)wide->length, wide->bytes,
+                          length, narrow->bytes);
+}
