@@ -61,6 +61,7 @@
  *   group-barrier        a number that is above 14, differs within a warp or among those that the
  *                        barrier says meet, or that not exactly as many threads give as it says
  *   assertion-failed     a failed assert, with its text
+ *   copy-size            a copy that is to read more bytes than it writes
  *   division-by-zero     the result of an integer division or remainder by zero decides what the
  *                        launch does (below); a note has the place where it does
  *   loop-step            a loop whose step is not positive
@@ -78,7 +79,7 @@
  *     address of a load from shared memory, when it is not a legal one (else what is loaded depends
  *     on the division as a quotient does)
  *   - the condition of a branch, a loop or an assertion, a loop's bounds or step, the number of a
- *     group barrier, the predicate of print
+ *     group barrier, the predicate of print, the addresses, predicate or size of a copy
  *
  * A selection takes them from its condition and from the chosen side only; a bit operation, product,
  * sum, shift, minimum or comparison passes on only bits that the other operand does not settle. The
@@ -95,8 +96,18 @@
  *   shared-lifetime      another block's shared memory touched with no cluster barrier before (that
  *                        block may not have begun) or none after (it may have ended)
  *
+ *   copy-in-flight       a shared byte read or written while an asynchronous copy into it is
+ *                        incomplete, by whatever thread; a note has the copy
+ *   copy-source-changed  global memory holds something else when a copy completes than when it
+ *                        started; a note has the wait that completes it
+ *   copy-not-awaited     a copy that is incomplete when its block ends
+ *
  *   global-race          two accesses to a byte of global memory, one of them a write, that nothing
  *                        orders; a note has the other line
+ *
+ * An asynchronous copy happens as late as it may: at the wait of its thread that completes it. Its
+ * destination holds meaningless bytes until then. For races it is a write of its warp to shared memory
+ * from its start to that wait, and a read of global memory both when it starts and when it completes.
  *
  * What orders accesses to global memory: the instructions of one warp; a chain of barriers of the
  * block, of groups of its warps or of the cluster; and between any two threads of the grid, a release
@@ -201,11 +212,14 @@ typedef struct lilac_sim_counters {
     uint64_t shared_load_bytes, shared_store_bytes; /* moved by active threads */
     uint64_t matrix_loads, matrix_stores;           /* of the shared_loads, shared_stores */
     uint64_t cluster_loads, cluster_stores;         /* likewise: ld.cluster, st.cluster */
-    uint64_t shuffles, votes;                       /* warp instructions */
-    uint64_t selects, permutes;                     /* warp instructions select, prmt */
-    uint64_t barriers;                              /* once a block */
-    uint64_t warp_barriers, group_barriers;         /* once a warp */
-    uint64_t cluster_barriers;                      /* once a block */
+    uint64_t async_copies;                    /* warp instructions cp.async; in no other count: */
+    uint64_t async_sectors, async_wavefronts; /* read in global, written in shared memory */
+    uint64_t async_bytes;                     /* written by active threads */
+    uint64_t shuffles, votes;                 /* warp instructions */
+    uint64_t selects, permutes;               /* warp instructions select, prmt */
+    uint64_t barriers;                        /* once a block */
+    uint64_t warp_barriers, group_barriers;   /* once a warp */
+    uint64_t cluster_barriers;                /* once a block */
     uint64_t atomics; /* warp instructions, of global and of shared memory; in no other count */
     uint64_t races, uninitialised_reads;    /* warp instructions with such a finding; lifetimes and
                                                races in global memory are among the races. The first

@@ -22,6 +22,16 @@
  * is changed by itself, also where one instruction takes several. f32 in global memory is added
  * with subnormal numbers taken as zero, as the devices do it.
  *
+ * cp.async starts a copy from global to shared memory and does not wait for it. Copies that a thread
+ * starts are grouped by its cp.async.commit; groups complete in order. The copy may read its source
+ * and write its destination at any time from its start to the wait of that thread that completes it:
+ *
+ *     cp.async [%s], (%g) {size = 16}     ┐
+ *     cp.async.commit                     │ no thread reads or writes the 16 bytes at %s, and no
+ *     …                                   │ thread writes those at %g
+ *     cp.async.wait                       ┘ complete for this thread
+ *     barrier                               … and for the block
+ *
  * An access may promise where it goes: shared_begin, shared_end and shared_apart. The simulator
  * checks the interval, lilac_simt_opt_barriers relies on all three.
  */
@@ -74,7 +84,10 @@ typedef enum lilac_simt_trait {
     LILAC_SIMT_CONVERGENT = 1 << 5, /* exchanges with other threads (shuffles, votes) */
     LILAC_SIMT_DIVERGENT = 1 << 6,  /* result differs between threads whatever the operands */
     LILAC_SIMT_TERMINATOR = 1 << 7,
-    LILAC_SIMT_REGIONS = 1 << 8
+    LILAC_SIMT_REGIONS = 1 << 8,
+    LILAC_SIMT_GLOBAL = 1 << 9,       /* accesses global memory */
+    LILAC_SIMT_SHARED = 1 << 10,      /* accesses shared memory, of any block of the cluster */
+    LILAC_SIMT_ASYNCHRONOUS = 1 << 11 /* starts, groups or awaits copies that complete later */
 } lilac_simt_trait;
 
 typedef struct lilac_simt_op_info {
@@ -199,6 +212,7 @@ struct lilac_simt_instruction {
      * number, touch no byte in common from warps that differ in those bits; 0: no such promise. Of
      * a group barrier: warps that agree in those bits of their numbers, and only those, meet. */
     uint32_t shared_begin, shared_end, shared_apart;
+    int32_t source_offset; /* of cp.async: byte offset of the global address */
     lilac_simt_body **bodies;
     lilac_location location;
     lilac_simt_instruction *next, *previous;
@@ -275,7 +289,7 @@ LILAC_API void lilac_simt_print(lilac_text *out, const lilac_simt_module *module
  * `-operand-count`
  * `-dominance` `-terminator` `-not-uniform` `-carried-type` `-access-size` `-access-others`
  * `-pack-width` `-width` `-parameter` `-detail` `-launch-shape` `-bodies` `-links` `-operation`
- * `-feature` `-interval` `-group` `-text`),
+ * `-feature` `-interval` `-group` `-text` `-copy` `-wait`),
  * each at the instruction's location with the instruction printed in a note. */
 LILAC_API LILAC_MUST_USE bool lilac_simt_verify(const lilac_simt_module *module);
 
@@ -356,6 +370,19 @@ LILAC_API lilac_simt_value lilac_simt_compare_and_swap(lilac_simt_builder *b,
                                                        lilac_simt_value address, int64_t offset,
                                                        lilac_simt_value predicate, bool wanted,
                                                        const lilac_simt_instruction *modifiers);
+/* Starts a copy of `size` (4, 8 or 16) bytes from global to shared memory, both aligned to `size`.
+ * With `bytes` (i32, 0: none) only the first `bytes` ones are read, at most `size`, and the others
+ * are zeros. A false predicate: nothing happens. `modifiers`: cache (cg: 16 bytes), promises. */
+LILAC_API void lilac_simt_copy_async(lilac_simt_builder *b, uint32_t size, lilac_simt_value shared,
+                                     int64_t offset, lilac_simt_value global, int32_t source_offset,
+                                     lilac_simt_value predicate, lilac_simt_value bytes,
+                                     const lilac_simt_instruction *modifiers);
+/* Makes a group of the thread's copies since its last commit; waits until at most `groups` of its
+ * groups are incomplete; waits for all its copies. What a wait completes, other threads see after a
+ * barrier. */
+LILAC_API void lilac_simt_copy_commit(lilac_simt_builder *b);
+LILAC_API void lilac_simt_copy_wait(lilac_simt_builder *b, uint32_t groups);
+LILAC_API void lilac_simt_copy_wait_all(lilac_simt_builder *b);
 /* For shared memory only (LILAC_SIMT_SHARED_ONLY): all threads of the block; of the warp; and the
  * warps that give the same `number` (i32, 0 … 14, the same in all lanes of a warp), `threads` in
  * each such group, with or without a shared_apart. For all memory: the threads of the cluster. */

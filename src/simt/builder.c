@@ -291,6 +291,22 @@ void lilac_simt_store_matrix(lilac_simt_builder *b, bool transposed, uint32_t co
     lilac_simt_store(b, LILAC_SIMT_OP_ST_MATRIX, count, values, address, offset, predicate, &like);
 }
 
+void lilac_simt_copy_async(lilac_simt_builder *b, uint32_t size, lilac_simt_value shared,
+                           int64_t offset, lilac_simt_value global, int32_t source_offset,
+                           lilac_simt_value predicate, lilac_simt_value bytes,
+                           const lilac_simt_instruction *modifiers) {
+    lilac_simt_instruction like = access_like(LILAC_SIMT_OP_CP_ASYNC, offset, modifiers);
+    lilac_simt_value operands[4];
+    like.detail = (uint8_t)size;
+    like.source_offset = source_offset;
+    uint32_t n = put_place(operands, shared, predicate);
+    operands[n++] = global;
+    if (bytes != 0) {
+        operands[n++] = bytes;
+    }
+    lilac_simt_build(b, &like, n, operands, 0, NULL);
+}
+
 static lilac_simt_value build_atomic(lilac_simt_builder *b, const lilac_simt_instruction *like,
                                      uint32_t count, const lilac_simt_value *values,
                                      lilac_simt_value address, lilac_simt_value predicate,
@@ -348,6 +364,19 @@ void lilac_simt_barrier(lilac_simt_builder *b) {
 
 void lilac_simt_warp_barrier(lilac_simt_builder *b) {
     build_effect(b, LILAC_SIMT_OP_WARP_BARRIER, LILAC_SIMT_SHARED_ONLY);
+}
+
+void lilac_simt_copy_commit(lilac_simt_builder *b) {
+    build_effect(b, LILAC_SIMT_OP_CP_ASYNC_COMMIT, 0);
+}
+
+void lilac_simt_copy_wait(lilac_simt_builder *b, uint32_t groups) {
+    lilac_simt_instruction like = {.code = LILAC_SIMT_OP_CP_ASYNC_WAIT, .immediate = groups};
+    lilac_simt_build(b, &like, 0, NULL, 0, NULL);
+}
+
+void lilac_simt_copy_wait_all(lilac_simt_builder *b) {
+    build_effect(b, LILAC_SIMT_OP_CP_ASYNC_WAIT_ALL, 0);
 }
 
 void lilac_simt_cluster_barrier(lilac_simt_builder *b) {

@@ -56,15 +56,16 @@ static inline bool lilac_simt_constant_bits(const lilac_simt_kernel *kernel, lil
 }
 
 static inline bool lilac_simt_is_access(uint32_t code) {
-    return code >= LILAC_SIMT_OP_LD_GLOBAL && code <= LILAC_SIMT_OP_ST_MATRIX;
+    return lilac_simt_has_trait(code, LILAC_SIMT_GLOBAL | LILAC_SIMT_SHARED);
 }
 
 static inline bool lilac_simt_is_shared_access(uint32_t code) {
-    return code >= LILAC_SIMT_OP_ATOMIC_SHARED && code <= LILAC_SIMT_OP_ST_MATRIX;
+    return lilac_simt_has_trait(code, LILAC_SIMT_SHARED);
 }
 
 static inline bool lilac_simt_is_atomic(uint32_t code) {
-    return code >= LILAC_SIMT_OP_ATOMIC_GLOBAL && code <= LILAC_SIMT_OP_ATOMIC_SHARED;
+    return code == LILAC_SIMT_OP_ATOMIC_GLOBAL || code == LILAC_SIMT_OP_CAS_GLOBAL ||
+           code == LILAC_SIMT_OP_ATOMIC_SHARED;
 }
 
 static inline bool lilac_simt_is_matrix(uint32_t code) {

@@ -15,7 +15,10 @@ enum {
     X = LILAC_SIMT_CONVERGENT,
     D = LILAC_SIMT_DIVERGENT,
     T = LILAC_SIMT_TERMINATOR,
-    B = LILAC_SIMT_REGIONS
+    B = LILAC_SIMT_REGIONS,
+    G = LILAC_SIMT_GLOBAL,
+    H = LILAC_SIMT_SHARED,
+    A = LILAC_SIMT_ASYNCHRONOUS
 };
 
 const lilac_simt_op_info lilac_simt_op_infos[LILAC_SIMT_OP_COUNT] = {

@@ -26,6 +26,22 @@
  * need M = 0. A barrier that is narrower than a pair needs counts as if it did order the pair,
  * until one at least as wide does too: several such may make up a wide one.
  *
+ * Asynchronous copies. A copy writes at some time between its start and the wait of its thread that
+ * completes it, so it is two events:
+ *
+ *     start       what comes before it is ordered before the write: it is a write that is coming
+ *     completion  at each wait that may complete it: a write that is pending from there on
+ *
+ *     cp.async      no barrier between a start and its completion orders the write before what comes
+ *     barrier       behind the barrier: the first one here orders nothing, the second one stays
+ *     cp.async.wait
+ *     barrier
+ *     ld.shared
+ *
+ * What is started travels through barriers: `ungrouped` up to a commit, `grouped` up to a wait for
+ * no group less than all. A wait that leaves groups incomplete may complete any of what is grouped
+ * and may leave it incomplete.
+ *
  * A set holds a bit for each promise, read and written apart. Only barriers for shared memory
  * (LILAC_SIMT_SHARED_ONLY) are taken away; all others are there to stay, and order. */
 #include "internal.h"
@@ -43,15 +59,17 @@ typedef struct key {
 
 typedef struct set {
     uint64_t reads, writes;
+    uint64_t ungrouped, grouped; /* forwards only: copies that are started and maybe incomplete */
 } set;
 
-/* Accesses with no barrier between, or a barrier, in the graph of the program. */
+/* Accesses with no barrier between, a barrier, or a commit or wait, in the graph of the program. */
 typedef struct node {
-    lilac_simt_instruction *barrier; /* NULL: accesses */
+    lilac_simt_instruction *barrier; /* NULL: accesses, a commit or a wait */
     uint32_t mask;
     bool gone;
-    set accesses;
-    uint32_t next[2], previous[2]; /* nodes; NONE */
+    set accesses;                        /* ungrouped: copies that start here */
+    const lilac_simt_instruction *event; /* a commit or wait; else NULL */
+    uint32_t next[2], previous[2];       /* nodes; NONE */
 } node;
 
 #define NONE UINT32_MAX
@@ -134,6 +152,16 @@ static uint32_t follow(pass *p, uint32_t from) {
     return made;
 }
 
+/* A node of its own for a barrier, commit or wait behind `from`; the node behind it. */
+static uint32_t follow_with(pass *p, uint32_t from, const lilac_simt_instruction *event,
+                            lilac_simt_instruction *barrier, uint32_t mask) {
+    uint32_t made = follow(p, from);
+    p->nodes[made].event = event;
+    p->nodes[made].barrier = barrier;
+    p->nodes[made].mask = mask;
+    return follow(p, made);
+}
+
 /* Does the barrier say which warps meet? */
 static bool mask_of(const pass *p, const lilac_simt_instruction *i, uint32_t *mask) {
     switch (i->code) {
@@ -182,17 +210,18 @@ static uint32_t add_body(pass *p, const lilac_simt_body *body, uint32_t at) {
         uint32_t mask;
         if (i->body_count > 0) {
             at = add_structure(p, i, at);
+        } else if (i->code == LILAC_SIMT_OP_CP_ASYNC) {
+            p->nodes[at].accesses.ungrouped |= UINT64_C(1) << find_key(p, i);
+        } else if (lilac_simt_has_trait(i->code, LILAC_SIMT_ASYNCHRONOUS)) {
+            at = follow_with(p, at, i, NULL, 0);
         } else if (lilac_simt_is_shared_access(i->code)) {
             uint64_t bit = UINT64_C(1) << find_key(p, i);
             set *accesses = &p->nodes[at].accesses;
             *(lilac_simt_is_load(i->code) ? &accesses->reads : &accesses->writes) |= bit;
         } else if (lilac_simt_has_trait(i->code, LILAC_SIMT_SYNC) && mask_of(p, i, &mask)) {
-            at = follow(p, at);
-            p->nodes[at].barrier = i;
-            p->nodes[at].mask = mask;
+            at = follow_with(p, at, NULL, i, mask);
             p->candidates |= (i->flags & LILAC_SIMT_SHARED_ONLY) != 0;
             add_level(p, mask);
-            at = follow(p, at);
         }
     }
     return at;
@@ -209,7 +238,46 @@ static bool merge(set *into, set from) {
     set old = *into;
     into->reads |= from.reads;
     into->writes |= from.writes;
-    return into->reads != old.reads || into->writes != old.writes;
+    into->ungrouped |= from.ungrouped;
+    into->grouped |= from.grouped;
+    return into->reads != old.reads || into->writes != old.writes ||
+           into->ungrouped != old.ungrouped || into->grouped != old.grouped;
+}
+
+/* What is pending, and started, behind a node that `in` reaches. */
+static set leaving(const node *n, uint32_t level, set in) {
+    if (stops(n, level)) {
+        in.reads = in.writes = 0;
+    }
+    set out = n->accesses;
+    merge(&out, in);
+    if (n->event == NULL) {
+        return out;
+    }
+    switch (n->event->code) {
+    case LILAC_SIMT_OP_CP_ASYNC_COMMIT:
+        out.grouped |= out.ungrouped;
+        out.ungrouped = 0;
+        break;
+    case LILAC_SIMT_OP_CP_ASYNC_WAIT:
+        out.writes |= out.grouped;
+        out.grouped = n->event->immediate == 0 ? 0 : out.grouped;
+        break;
+    default: /* a wait for all */
+        out.writes |= out.grouped | out.ungrouped;
+        out.grouped = out.ungrouped = 0;
+        break;
+    }
+    return out;
+}
+
+/* What is coming from a node on, before which `in` is coming. */
+static set arriving(const node *n, uint32_t level, set in) {
+    set out = {.reads = n->accesses.reads, .writes = n->accesses.writes | n->accesses.ungrouped};
+    if (!stops(n, level)) {
+        merge(&out, in);
+    }
+    return out;
 }
 
 static void push(pass *p, uint32_t *count, uint32_t number) {
@@ -228,12 +296,10 @@ static void spread(pass *p, uint32_t level_index, uint32_t count, bool forward) 
         const node *n = &p->nodes[k];
         const uint32_t *to = forward ? n->next : n->previous;
         p->in_work[k] = 0;
-        set out = n->accesses;
-        if (!stops(n, level)) {
-            merge(&out, sets[k]);
-        }
+        set out = forward ? leaving(n, level, sets[k]) : arriving(n, level, sets[k]);
+        bool flies = (out.ungrouped | out.grouped) != 0;
         for (uint32_t s = 0; s < 2 && to[s] != NONE; s++) {
-            if (merge(&sets[to[s]], out) && !stops(&p->nodes[to[s]], level)) {
+            if (merge(&sets[to[s]], out) && (flies || !stops(&p->nodes[to[s]], level))) {
                 push(p, &count, to[s]);
             }
         }

@@ -165,7 +165,8 @@ static bool fold_inactive(folder *f, instruction *i) {
 
 static bool same(const instruction *a, const instruction *b) {
     if (a->code != b->code || a->detail != b->detail || a->flags != b->flags ||
-        a->immediate != b->immediate || a->operand_count != b->operand_count) {
+        a->immediate != b->immediate || a->source_offset != b->source_offset ||
+        a->operand_count != b->operand_count) {
         return false;
     }
     for (uint32_t k = 0; k < a->operand_count; k++) {
@@ -185,6 +186,7 @@ static void write_back(folder *f, instruction *i, const instruction *copy) {
     i->detail = copy->detail;
     i->flags = copy->flags;
     i->immediate = copy->immediate;
+    i->source_offset = copy->source_offset;
     i->operand_count = copy->operand_count;
     memcpy(i->operands, copy->operands, sizeof *copy->operands * copy->operand_count);
     f->changed = true;

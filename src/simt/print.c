@@ -346,12 +346,18 @@ static void put_modifiers(printer *p, const lilac_simt_instruction *i, bool deta
         i->detail <= LILAC_ROUND_UP) {
         put_modifier(p, &any, "round", lilac_simt_rounding_names[i->detail]);
     } else if (i->detail != 0 && !detail_said) {
-        put_number_modifier(p, &any, "detail", i->detail);
+        put_number_modifier(p, &any, i->code == LILAC_SIMT_OP_CP_ASYNC ? "size" : "detail",
+                            i->detail);
     }
     if (i->immediate != 0 && !immediate_said) {
         put_number_modifier(p, &any,
-                            i->code == LILAC_SIMT_OP_GROUP_BARRIER ? "threads" : "immediate",
+                            i->code == LILAC_SIMT_OP_GROUP_BARRIER   ? "threads"
+                            : i->code == LILAC_SIMT_OP_CP_ASYNC_WAIT ? "groups"
+                                                                     : "immediate",
                             i->immediate);
+    }
+    if (i->source_offset != 0) {
+        put_number_modifier(p, &any, "source", i->source_offset);
     }
     if (i->shared_begin != 0 || i->shared_end != 0) {
         put_number_modifier(p, &any, "bytes", i->shared_begin);

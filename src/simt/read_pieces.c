@@ -338,6 +338,21 @@ static bool read_scalar(reader *r, uint8_t *choice) {
     return true;
 }
 
+static bool read_source_offset(reader *r, lilac_simt_instruction *like) {
+    lilac_scanner *s = &r->scanner;
+    int64_t offset = 0;
+    if (!lilac_scanner_expect(s, '=')) {
+        return false;
+    }
+    uint32_t at = s->offset;
+    if (!lilac_scanner_integer(s, &offset)) {
+        return false;
+    }
+    like->source_offset = (int32_t)offset;
+    return like->source_offset == offset ||
+           lilac_simt_read_fail_at(r, at, "bad-number", "out of range:", s->text + at, 1);
+}
+
 static bool read_modifier(reader *r, lilac_simt_instruction *like) {
     lilac_scanner *s = &r->scanner;
     const struct {
@@ -364,7 +379,11 @@ static bool read_modifier(reader *r, lilac_simt_instruction *like) {
     if (lilac_scanner_accept_word(s, "scalar")) {
         return lilac_scanner_expect(s, '=') && read_scalar(r, &like->scalar);
     }
-    if (lilac_scanner_accept_word(s, "detail")) {
+    bool copy = like->code == LILAC_SIMT_OP_CP_ASYNC;
+    if (copy && lilac_scanner_accept_word(s, "source")) {
+        return read_source_offset(r, like);
+    }
+    if (lilac_scanner_accept_word(s, "detail") || (copy && lilac_scanner_accept_word(s, "size"))) {
         uint32_t offset = s->offset;
         if (!lilac_scanner_expect(s, '=') || !lilac_simt_read_count(r, &count)) {
             return false;
@@ -381,7 +400,8 @@ static bool read_modifier(reader *r, lilac_simt_instruction *like) {
         return lilac_scanner_expect(s, '=') && lilac_simt_read_count(r, &like->shared_apart);
     }
     if (lilac_scanner_accept_word(s, "immediate") ||
-        (like->code == LILAC_SIMT_OP_GROUP_BARRIER && lilac_scanner_accept_word(s, "threads"))) {
+        (like->code == LILAC_SIMT_OP_GROUP_BARRIER && lilac_scanner_accept_word(s, "threads")) ||
+        (like->code == LILAC_SIMT_OP_CP_ASYNC_WAIT && lilac_scanner_accept_word(s, "groups"))) {
         return lilac_scanner_expect(s, '=') && lilac_scanner_integer(s, &like->immediate);
     }
     if (lilac_scanner_accept_word(s, "text")) {

@@ -362,21 +362,31 @@ static lilac_simt_value without_constant(lilac_simt_builder *b, lilac_simt_value
                           without_constant(b, d->operands[0], depth - 1), d->operands[1]);
 }
 
-bool lilac_simt_simplify_access(lilac_simt_builder *b, instruction *like) {
+/* Moves the constant part of an address into the offset, if the sum fits 32 bits. */
+static bool fold_offset(lilac_simt_builder *b, lilac_simt_value *address, int64_t *offset) {
     enum { DEPTH = 5 };
-    lilac_simt_value address = like->operands[0];
-    lilac_simt_type type = type_of(b, address);
-    bool changed = false;
+    lilac_simt_type type = type_of(b, *address);
+    if (type != LILAC_SIMT_I32 && type != LILAC_SIMT_I64) {
+        return false;
+    }
+    int64_t constant_part = lilac_simt_signed(type, constant_within(b, *address, DEPTH)), sum;
+    if (constant_part == 0 || __builtin_add_overflow(*offset, constant_part, &sum) ||
+        sum < INT32_MIN || sum > INT32_MAX) {
+        return false;
+    }
+    *address = without_constant(b, *address, DEPTH);
+    *offset = sum;
+    return true;
+}
+
+bool lilac_simt_simplify_access(lilac_simt_builder *b, instruction *like) {
     uint64_t c;
-    if (type == LILAC_SIMT_I32 || type == LILAC_SIMT_I64) {
-        int64_t offset = lilac_simt_signed(type, constant_within(b, address, DEPTH));
-        int64_t sum;
-        if (offset != 0 && !__builtin_add_overflow(like->immediate, offset, &sum) &&
-            sum >= INT32_MIN && sum <= INT32_MAX) {
-            like->operands[0] = without_constant(b, address, DEPTH);
-            like->immediate = sum;
-            changed = true;
-        }
+    bool changed = fold_offset(b, &like->operands[0], &like->immediate);
+    if (like->code == LILAC_SIMT_OP_CP_ASYNC) {
+        bool predicated = type_of(b, like->operands[1]) == LILAC_SIMT_I1;
+        int64_t offset = like->source_offset;
+        changed |= fold_offset(b, &like->operands[1 + predicated], &offset);
+        like->source_offset = (int32_t)offset;
     }
     /* always active: no predicate, no substitutes */
     if (like->operand_count > 1 && type_of(b, like->operands[1]) == LILAC_SIMT_I1 &&

@@ -179,6 +179,35 @@ static void check_access(verifier *v, const instruction *i) {
     }
 }
 
+/* The size and cache operator of a copy, and how many bytes it reads where that is known. */
+static void check_copy(verifier *v, const instruction *i) {
+    bool predicated = type_of(v, i->operands[1]) == LILAC_SIMT_I1;
+    uint32_t size = i->detail;
+    uint64_t bytes = 0;
+    if (size != 4 && size != 8 && size != 16) {
+        fail(v, "simt-copy", "a copy is of 4, 8 or 16 bytes, not %u", size);
+    } else if (i->evict != 0 || i->flags != 0 ||
+               (i->cache != LILAC_SIMT_CACHE_NONE && i->cache != LILAC_SIMT_CACHE_CA &&
+                (i->cache != LILAC_SIMT_CACHE_CG || size != 16))) {
+        fail(v, "simt-copy", "a copy of %u bytes has the cache operator ca%s and no other modifier",
+             size, size == 16 ? " or cg" : "");
+    } else if (i->operand_count == 3u + predicated &&
+               lilac_simt_constant_bits(v->kernel, i->operands[2u + predicated], &bytes) &&
+               bytes > size) {
+        fail(v, "simt-copy", "a copy of %u bytes reads at most as many, not %llu", size,
+             (unsigned long long)bytes);
+    } else if (lilac_simt_constant_bits(v->kernel, i->operands[0], &bytes) &&
+               (bytes + (uint64_t)i->immediate) % size != 0) {
+        fail(v, "simt-copy", "the shared address is no multiple of the copy's %u bytes", size);
+    }
+}
+
+static void check_wait(verifier *v, const instruction *i) {
+    if (i->immediate < 0 || i->immediate > INT32_MAX) {
+        fail(v, "simt-wait", "%lld groups cannot be incomplete", (long long)i->immediate);
+    }
+}
+
 static void check_atomic(verifier *v, const instruction *i) {
     bool swaps = i->code == LILAC_SIMT_OP_CAS_GLOBAL;
     bool predicated = i->operand_count > 1 && type_of(v, i->operands[1]) == LILAC_SIMT_I1;
@@ -422,6 +451,18 @@ static void check_one(verifier *v, const instruction *i) {
     case LILAC_SIMT_OP_ST_CLUSTER:
         check_feature(v, i, LILAC_HAS_CLUSTERS);
         break;
+    case LILAC_SIMT_OP_CP_ASYNC_WAIT:
+        check_wait(v, i);
+        check_feature(v, i, LILAC_HAS_CP_ASYNC);
+        break;
+    case LILAC_SIMT_OP_CP_ASYNC:
+        check_copy(v, i);
+        check_feature(v, i, LILAC_HAS_CP_ASYNC);
+        break;
+    case LILAC_SIMT_OP_CP_ASYNC_COMMIT:
+    case LILAC_SIMT_OP_CP_ASYNC_WAIT_ALL:
+        check_feature(v, i, LILAC_HAS_CP_ASYNC);
+        break;
     case LILAC_SIMT_OP_LD_MATRIX:
     case LILAC_SIMT_OP_ST_MATRIX:
         check_detail(v, i, 2);
@@ -498,7 +539,7 @@ static void check_one(verifier *v, const instruction *i) {
     }
     if (lilac_simt_is_atomic(i->code)) {
         check_atomic(v, i);
-    } else if (lilac_simt_is_access(i->code)) {
+    } else if (lilac_simt_is_access(i->code) && i->code != LILAC_SIMT_OP_CP_ASYNC) {
         check_access(v, i);
     }
     check_interval(v, i);

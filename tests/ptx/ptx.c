@@ -552,6 +552,22 @@ static void build_exchanges(workshop *w, const lilac_arch *arch) {
             lilac_simt_store_matrix(b, trans, count, values, shared, 0,
                                     constant(w, LILAC_SIMT_I1, 1), NULL);
         }
+    if (lilac_arch_has(arch, LILAC_HAS_CP_ASYNC)) {
+        for (uint32_t size = 4; size <= 16; size *= 2) {
+            lilac_simt_instruction cg = {.cache = size == 16 ? LILAC_SIMT_CACHE_CG : 0};
+            lilac_simt_value bytes = input(w, i32);
+            lilac_simt_copy_async(b, size, shared, 0, w->pointer, 0, 0, 0, &cg);
+            lilac_simt_copy_async(b, size, shared, 32, w->pointer, -64, p, 0, NULL);
+            lilac_simt_copy_async(b, size, shared, -48, w->pointer, 16, 0, bytes, &cg);
+            lilac_simt_copy_async(b, size, shared, 16, w->pointer, 0, p, constant(w, i32, 3), NULL);
+            lilac_simt_copy_async(b, size, shared, 0, w->pointer, 0, constant(w, LILAC_SIMT_I1, 0),
+                                  0, NULL);
+            lilac_simt_copy_commit(b);
+        }
+        lilac_simt_copy_wait(b, 2);
+        lilac_simt_copy_wait(b, 0);
+        lilac_simt_copy_wait_all(b);
+    }
     lilac_simt_group_barrier(b, input(w, i32), 64);
     lilac_simt_group_barrier(b, constant(w, i32, 1), 64);
     if (clusters) {
@@ -581,6 +597,14 @@ static void exchange_text(void **state) {
         "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%r",
         "stmatrix.sync.aligned.m8n8.x2.shared.b16 [%r",
         "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%r",
+        "cp.async.cg.shared.global [%r",
+        "cp.async.ca.shared.global [%r",
+        "-64], 4;\n",
+        "+16], 16, %r",
+        "], 8, 3;\n",
+        "\tcp.async.commit_group;\n",
+        "\tcp.async.wait_group 2;\n",
+        "\tcp.async.wait_all;\n",
         "\tbar.sync %tr",
         "\tbar.sync 2, 64;\n",
         "mapa.shared::cluster.u32 %r",

@@ -451,6 +451,8 @@ static void uniformity_of_branches(void **state) {
 
 /* ---- the verifier ----------------------------------------------------------------------- */
 
+#define COPY_OPERANDS "%s = shared_base : i32\n%p = param 0 : i64\n"
+
 static const struct refusal {
     const char *id;
     const char *body; /* without its return */
@@ -493,6 +495,17 @@ static const struct refusal {
     {"simt-interval", "%s = shared_base : i32\n%a = ld.shared [%s] : i32 {bytes = 8 to 8}\n"},
     {"simt-interval", "barrier {bytes = 0 to 8}\n"},
     {"simt-interval", "%p = param 0 : i64\n%a = ld.global [%p] : i32 {apart = 1}\n"},
+    {"simt-copy", COPY_OPERANDS "cp.async [%s], (%p) {size = 2}\n"},
+    {"simt-copy", COPY_OPERANDS "cp.async [%s], (%p)\n"},
+    {"simt-copy", COPY_OPERANDS "cp.async [%s], (%p) {cache = cg, size = 8}\n"},
+    {"simt-copy", COPY_OPERANDS "cp.async [%s], (%p) {cache = cs, size = 16}\n"},
+    {"simt-copy", COPY_OPERANDS "cp.async [%s], (%p) {evict = first, size = 16}\n"},
+    {"simt-copy", COPY_OPERANDS "cp.async [%s], (%p) {volatile, size = 16}\n"},
+    {"simt-copy", COPY_OPERANDS "%n = const 9 : i32\ncp.async [%s], (%p, %n) {size = 8}\n"},
+    {"simt-copy", COPY_OPERANDS "%n = const 8 : i32\ncp.async [%n + 4], (%p) {size = 8}\n"},
+    {"simt-operand-type", COPY_OPERANDS "cp.async [%p], (%p) {size = 8}\n"},
+    {"simt-operand-type", COPY_OPERANDS "cp.async [%s], (%s) {size = 8}\n"},
+    {"simt-wait", "cp.async.wait {groups = -1}\n"},
     {"simt-group", "%a = warp : i32\ngroup_barrier %a {threads = 48}\n"},
     {"simt-group", "%a = warp : i32\ngroup_barrier %a {threads = 96}\n"},
     {"simt-group", "%a = warp : i32\ngroup_barrier %a\n"},
@@ -579,6 +592,12 @@ static void verifier_asks_the_device(void **state) {
         {"sm_80", "st.cluster [%s], (%s)\n", 4, "simt-feature"},
         {"sm_90a", "st.matrix [%s], (%s)\nst.cluster [%s], (%s)\ncluster_barrier\n", 4, NULL},
         {"gfx942", "%a = ld.matrix [%s] : i32\n", 4, "simt-feature"},
+        {"sm_80", "%p = zext %s : i64\ncp.async [%s], (%p) {size = 16}\n", 4, NULL},
+        {"gfx942", "%p = zext %s : i64\ncp.async [%s], (%p) {size = 16}\n", 4, "simt-feature"},
+        {"sm_80", "cp.async.commit\ncp.async.wait\ncp.async.wait_all\n", 4, NULL},
+        {"gfx942", "cp.async.commit\n", 4, "simt-feature"},
+        {"gfx942", "cp.async.wait\n", 4, "simt-feature"},
+        {"gfx942", "cp.async.wait_all\n", 4, "simt-feature"},
         {"sm_90a", "group_barrier %s {threads = 32}\n", 8, NULL},
         {"sm_90a", "group_barrier %s {threads = 32}\n", 16, "simt-group"},
     };

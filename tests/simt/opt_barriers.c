@@ -1,7 +1,8 @@
 /* Barriers that lilac_simt_opt_barriers takes away were not needed, on the simulator, and those
  * that it leaves were.
  *
- * Random programs of stores, loads and barriers, in loops and ifs. Every access has a promise: an
+ * Random programs of stores, loads and barriers, in loops and ifs, some also with asynchronous
+ * copies, commits and waits. Every access has a promise: an
  * interval and which warps it keeps apart; within that, the warps that may touch the same words do.
  * A program without races must have none after the pass and leave the same in memory. In straight
  * programs with barriers of the block only, each one that stays stands between accesses that may
@@ -15,6 +16,7 @@
 
 #include "support/sim_kernels.h"
 
+enum { PLAIN = 1500, COPYING = 6000 }; /* seeds */
 enum { WARPS = 4, LANES = 32, THREADS = WARPS * LANES, BYTES = 512 };
 
 static const struct promise {
@@ -28,7 +30,7 @@ typedef struct generator {
     lilac_random random;
     lilac_simt_value sum; /* of what was loaded, carried through loops */
     lilac_simt_value condition, lane, warp;
-    bool straight;
+    bool straight, copies;
     uint32_t accesses;
 } generator;
 
@@ -60,6 +62,7 @@ static void make_access(generator *g) {
     uint32_t members = WARPS >> __builtin_popcount(p->apart);
     uint32_t part = (end - p->begin) / (WARPS / members); /* bytes of a class */
     bool loads = below(g, 2);
+    bool copies = g->copies && below(g, 4) > 1;
     uint32_t bytes = loads ? part : part / members; /* of a warp */
     uint32_t words = bytes / 4 > LANES ? bytes / 4 / LANES : 1;
     lilac_simt_value at = op2(r, LILAC_SIMT_OP_ADD, g->lane, word(r, below(g, LANES)));
@@ -78,6 +81,13 @@ static void make_access(generator *g) {
     lilac_simt_value slot =
         op2(r, LILAC_SIMT_OP_XOR, place_of(g, p->apart), word(r, below(g, members)));
     at = op2(r, LILAC_SIMT_OP_ADD, at, op2(r, LILAC_SIMT_OP_MUL, slot, word(r, bytes)));
+    if (copies) {
+        lilac_simt_value from =
+            op2(r, LILAC_SIMT_OP_ADD, thread(r), word(r, below(g, BYTES / 4 - 31)));
+        from = op2(r, LILAC_SIMT_OP_AND, from, word(r, BYTES / 4 - 1));
+        lilac_simt_copy_async(&r->b, 4, at, p->begin, element(r, 1, from, 4), 0, 0, 0, &like);
+        return;
+    }
     lilac_simt_value value = op2(r, LILAC_SIMT_OP_ADD, at, word(r, 1000 * g->accesses));
     lilac_simt_store(&r->b, LILAC_SIMT_OP_ST_SHARED, 1, &value, at, p->begin, 0, &like);
 }
@@ -95,6 +105,20 @@ static void make_barrier(generator *g) {
     } else {
         lilac_simt_barrier(&r->b);
     }
+}
+
+/* Mostly a group and a wait for all groups. */
+static void make_wait(generator *g) {
+    rig *r = &g->r;
+    uint32_t kind = below(g, 8);
+    if (kind == 7) {
+        lilac_simt_copy_wait_all(&r->b);
+        return;
+    }
+    if (kind > 0)
+        lilac_simt_copy_commit(&r->b);
+    if (kind > 1)
+        lilac_simt_copy_wait(&r->b, kind == 2);
 }
 
 static void make_body(generator *g, uint32_t length, uint32_t depth) {
@@ -118,6 +142,8 @@ static void make_body(generator *g, uint32_t length, uint32_t depth) {
             make_body(g, length / 3, depth + 1);
             g->sum = lilac_simt_if_end(&r->b, branch, &g->sum);
         } else if (kind < 7) {
+            if (g->copies && below(g, 4))
+                make_wait(g);
             make_barrier(g);
         } else {
             if (below(g, 4))
@@ -132,6 +158,7 @@ static void generate(generator *g, uint64_t seed) {
     lilac_random_seed(&g->random, seed);
     rig *r = &g->r;
     rig_init(r, WARPS, 2, BYTES);
+    g->copies = seed > PLAIN;
     g->straight = seed % 3 == 0;
     g->lane = leaf(r, LILAC_SIMT_OP_LANE, 0);
     g->warp = leaf(r, LILAC_SIMT_OP_WARP, 0);
@@ -139,6 +166,8 @@ static void generate(generator *g, uint64_t seed) {
     g->condition = lilac_simt_compare_values(&r->b, LILAC_SIMT_EQ, leaf(r, LILAC_SIMT_OP_BLOCK, 0),
                                              word(r, 0));
     make_body(g, 10, 0);
+    if (g->copies)
+        lilac_simt_copy_wait_all(&r->b);
     lilac_simt_barrier(&r->b);
     lilac_simt_value index = op2(
         r, LILAC_SIMT_OP_ADD,
@@ -149,13 +178,17 @@ static void generate(generator *g, uint64_t seed) {
 
 /* Runs as it stands, two blocks; the races. */
 static uint64_t run(generator *g, uint32_t out[2 * THREADS]) {
+    static uint32_t source[BYTES / 4];
     rig *r = &g->r;
+    for (uint32_t k = 0; k < BYTES / 4; k++)
+        source[k] = 77 * k + 1;
     give(r, 0, "out", out, sizeof *out * 2 * THREADS);
-    give(r, 1, "none", out, 0);
+    give(r, 1, "source", source, sizeof source);
     r->launch.grid[0] = 2;
-    r->launch.buffer_count = 1;
+    r->launch.buffer_count = 2;
     lilac_sim_place(r->buffers, 2);
     r->arguments[0] = r->buffers[0].address;
+    r->arguments[1] = r->buffers[1].address;
     lilac_diagnostics_reset(r->context);
     if (!lilac_sim_run(r->context, &r->launch, &r->counters))
         fail_msg("%s", lilac_diagnostics(r->context)->message);
@@ -165,12 +198,22 @@ static uint64_t run(generator *g, uint32_t out[2 * THREADS]) {
 static uint32_t count_barriers(const lilac_simt_body *body) {
     uint32_t count = 0;
     for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
-        count +=
-            (lilac_simt_op_info_get((lilac_simt_opcode)i->code)->traits & LILAC_SIMT_SYNC) != 0;
+        uint32_t traits = lilac_simt_op_info_get((lilac_simt_opcode)i->code)->traits;
+        count += (traits & LILAC_SIMT_SYNC) && !(traits & LILAC_SIMT_ASYNCHRONOUS);
         for (uint32_t k = 0; k < i->body_count; k++)
             count += count_barriers(i->bodies[k]);
     }
     return count;
+}
+
+static bool has_copy(const lilac_simt_body *body) {
+    bool found = false;
+    for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
+        found |= i->code == LILAC_SIMT_OP_CP_ASYNC;
+        for (uint32_t k = 0; k < i->body_count; k++)
+            found |= has_copy(i->bodies[k]);
+    }
+    return found;
 }
 
 static bool may_conflict(const lilac_simt_instruction *a, const lilac_simt_instruction *c) {
@@ -201,9 +244,9 @@ static bool all_needed(const lilac_simt_body *body) {
 
 static void barriers_that_go_were_not_needed(void **state) {
     static uint32_t before[2 * THREADS], after[2 * THREADS];
-    uint32_t programs = 0, removed = 0, stay = 0, straight = 0;
+    uint32_t programs = 0, removed = 0, stay = 0, straight = 0, copying = 0, go = 0;
     (void)state;
-    for (uint64_t seed = 1; seed <= 1500; seed++) {
+    for (uint64_t seed = 1; seed <= PLAIN + COPYING; seed++) {
         static generator g;
         generate(&g, seed);
         if (run(&g, before) == 0 && g.accesses > 1) {
@@ -219,18 +262,93 @@ static void barriers_that_go_were_not_needed(void **state) {
             programs++;
             removed += count - left;
             stay += left;
-            if (g.straight) {
+            copying += has_copy(g.r.kernel->body);
+            go += has_copy(g.r.kernel->body) ? count - left : 0;
+            if (g.straight && !g.copies) {
                 straight++;
                 assert_true(all_needed(g.r.kernel->body));
             }
         }
         rig_clear(&g.r);
     }
-    print_message("%u programs, %u barriers went, %u stay\n", programs, removed, stay);
+    print_message("%u programs, %u barriers went, %u stay; %u with copies, in which %u went\n",
+                  programs, removed, stay, copying, go);
+    assert_true(copying > 300 && go > 1000);
     assert_true(programs > 300 && straight > 100 && removed > 1000 && stay > 300);
 }
 
+/* ---- which barriers stay, around copies -------------------------------------------------- */
+
+#define COPY        "cp.async [%s], (%p) {size = 4, bytes = 0 to 512}\ncp.async.commit\n"
+#define READ        "%a = ld.shared [%s] : i32 {bytes = 0 to 512}\n"
+#define READ_LAST   "%b = ld.shared [%s] : i32 {bytes = 0 to 512}\n"
+#define BAR         "barrier {shared}\n"
+#define WAIT        "cp.async.wait\n"
+#define OTHER       "cp.async [%s + 512], (%p) {size = 4, bytes = 512 to 1024}\ncp.async.commit\n"
+#define AGAIN(body) "loop %i = %zero to %n step %one {\n" body "yield\n}\n"
+
+static uint32_t list_barriers(const lilac_simt_body *body, const lilac_simt_instruction **list,
+                              uint32_t count) {
+    for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
+        if (i->code == LILAC_SIMT_OP_BARRIER)
+            list[count++] = i;
+        for (uint32_t k = 0; k < i->body_count; k++)
+            count = list_barriers(i->bodies[k], list, count);
+    }
+    return count;
+}
+
+static void copies_are_two_events(void **state) {
+    static const struct {
+        const char *body, *stay; /* of each barrier: does it stay? */
+    } cases[] = {
+        {COPY BAR WAIT BAR READ, "01"},
+        {COPY WAIT BAR BAR READ, "01"},
+        {READ BAR COPY BAR WAIT, "10"},
+        {COPY BAR OTHER BAR "cp.async.wait {groups = 1}\n" BAR READ WAIT, "001"},
+        {COPY WAIT OTHER BAR READ BAR WAIT BAR, "100"},
+        {"cp.async [%s], (%p) {size = 4}\n" WAIT BAR "cp.async.wait_all\n" BAR READ, "01"},
+        {"cp.async [%s], (%p) {size = 4}\n" WAIT BAR READ, "0"}, /* waits for no group: a race */
+        {AGAIN(WAIT BAR READ BAR COPY), "11"},
+        {AGAIN(BAR WAIT BAR READ BAR COPY), "011"},
+        {AGAIN("barrier\n" WAIT BAR READ BAR COPY), "111"},
+        {COPY AGAIN(WAIT BAR BAR READ BAR OTHER BAR) WAIT BAR READ_LAST, "01001"},
+    };
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        const lilac_simt_instruction *before[8], *after[8];
+        lilac_context *context = lilac_context_create();
+        lilac_text text = {0};
+        lilac_text_printf(
+            &text,
+            "simt.module target \"sm_80\" {\nkernel @k(%%p: i64 ptr, %%n: i32) warps 4 "
+            "ctas 1 shared 1024 {\n%%s = shared_base : i32\n%%p = param 0 : i64\n%%n = "
+            "param 1 : i32\n%%zero = const 0 : i32\n%%one = const 1 : i32\n%sreturn\n}\n}\n",
+            cases[k].body);
+        lilac_simt_module *module =
+            lilac_simt_read(context, lilac_source_add(context, "b", text.bytes, text.length));
+        if (module == NULL || !lilac_simt_verify(module))
+            fail_msg("%s: %s", cases[k].body, lilac_diagnostics(context)->message);
+        uint32_t count = list_barriers(module->kernels->body, before, 0);
+        assert_int_equal(count, strlen(cases[k].stay));
+        lilac_simt_opt_barriers(module->kernels);
+        uint32_t left = list_barriers(module->kernels->body, after, 0), next = 0;
+        char stay[9] = {0};
+        for (uint32_t b = 0; b < count; b++) {
+            bool stays = next < left && after[next] == before[b];
+            stay[b] = stays ? '1' : '0';
+            next += stays;
+        }
+        if (strcmp(stay, cases[k].stay) != 0)
+            fail_msg("%s stays, not %s:\n%s", stay, cases[k].stay, cases[k].body);
+        lilac_text_clear(&text);
+        lilac_simt_module_destroy(module);
+        lilac_context_destroy(context);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(barriers_that_go_were_not_needed)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(barriers_that_go_were_not_needed),
+                                       cmocka_unit_test(copies_are_two_events)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

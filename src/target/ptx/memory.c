@@ -35,10 +35,9 @@ static bool put_modifiers(lilac_ptx_emitter *e, const lilac_simt_instruction *i,
 }
 
 /* "[%rd1+16]". */
-lilac_ptx_piece lilac_ptx_address(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
-    lilac_ptx_piece base = lilac_ptx_register(e, i->operands[0]);
-    int64_t offset = i->immediate;
-    bool global = type_of(e, i->operands[0]) == LILAC_SIMT_I64;
+static lilac_ptx_piece put_place(lilac_ptx_emitter *e, lilac_simt_value address, int64_t offset) {
+    lilac_ptx_piece base = lilac_ptx_register(e, address);
+    bool global = type_of(e, address) == LILAC_SIMT_I64;
     if (global && (offset < INT32_MIN || offset > INT32_MAX)) {
         lilac_ptx_piece sum = lilac_ptx_temporary(e, LILAC_PTX_BITS64);
         lilac_ptx_line3(e, "add.s64", sum, base, lilac_ptx_decimal(e, offset));
@@ -49,6 +48,10 @@ lilac_ptx_piece lilac_ptx_address(lilac_ptx_emitter *e, const lilac_simt_instruc
         return base;
     lilac_ptx_piece amount = lilac_ptx_decimal(e, global ? offset : (int32_t)offset);
     return lilac_ptx_concatenate(e, 3, (lilac_ptx_piece[]){base, PIECE("+"), amount});
+}
+
+lilac_ptx_piece lilac_ptx_address(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    return put_place(e, i->operands[0], i->immediate);
 }
 
 static void put_access(lilac_ptx_emitter *e, const lilac_simt_instruction *i, bool load,
@@ -188,6 +191,55 @@ void lilac_ptx_matrix(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     put_string(&e->code, i->detail ? ".trans.shared.b16" : ".shared.b16");
     lilac_ptx_finish(e, 2,
                      load ? (lilac_ptx_piece[]){tuple, place} : (lilac_ptx_piece[]){place, tuple});
+}
+
+/* ---- asynchronous copies ---------------------------------------------------------------- */
+
+static lilac_ptx_piece bracketed(lilac_ptx_emitter *e, lilac_ptx_piece place) {
+    return lilac_ptx_concatenate(e, 3, (lilac_ptx_piece[]){PIECE("["), place, PIECE("]")});
+}
+
+/* cp.async.ca.shared.global [to], [from], size {, bytes to read}; */
+static void start_copy(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    bool predicated = type_of(e, i->operands[1]) == LILAC_SIMT_I1;
+    const lilac_simt_value *rest = i->operands + 1 + predicated;
+    uint32_t count = i->operand_count - 1u - predicated;
+    if (predicated && e->places[i->operands[1]].constant) {
+        if (!e->places[i->operands[1]].bits)
+            return;
+        predicated = false;
+    }
+    lilac_ptx_piece operands[4] = {bracketed(e, lilac_ptx_address(e, i)),
+                                   bracketed(e, put_place(e, rest[0], i->source_offset)),
+                                   lilac_ptx_decimal(e, i->detail)};
+    if (count > 1)
+        operands[3] = lilac_ptx_operand(e, rest[1]);
+    if (predicated)
+        lilac_ptx_guard(e, lilac_ptx_register(e, i->operands[1]), false);
+    lilac_ptx_begin(e, i->cache == LILAC_SIMT_CACHE_CG ? "cp.async.cg.shared.global"
+                                                       : "cp.async.ca.shared.global");
+    lilac_ptx_finish(e, 2 + count, operands);
+}
+
+void lilac_ptx_copy(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    if (!lilac_arch_has(e->arch, LILAC_HAS_CP_ASYNC)) {
+        lilac_ptx_refuse(e, i, "%s has no asynchronous copies", e->arch->name);
+        return;
+    }
+    switch (i->code) {
+    case LILAC_SIMT_OP_CP_ASYNC:
+        start_copy(e, i);
+        return;
+    case LILAC_SIMT_OP_CP_ASYNC_COMMIT:
+        lilac_ptx_begin(e, "cp.async.commit_group;\n");
+        return;
+    case LILAC_SIMT_OP_CP_ASYNC_WAIT:
+        lilac_ptx_line1(e, "cp.async.wait_group", lilac_ptx_decimal(e, i->immediate));
+        return;
+    default:
+        lilac_ptx_begin(e, "cp.async.wait_all;\n");
+        return;
+    }
 }
 
 void lilac_ptx_map_shared(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {

@@ -204,6 +204,12 @@ static void instruction(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_ST_MATRIX:
         lilac_ptx_matrix(e, i);
         break;
+    case LILAC_SIMT_OP_CP_ASYNC:
+    case LILAC_SIMT_OP_CP_ASYNC_COMMIT:
+    case LILAC_SIMT_OP_CP_ASYNC_WAIT:
+    case LILAC_SIMT_OP_CP_ASYNC_WAIT_ALL:
+        lilac_ptx_copy(e, i);
+        break;
     case LILAC_SIMT_OP_ATOMIC_GLOBAL:
     case LILAC_SIMT_OP_CAS_GLOBAL:
     case LILAC_SIMT_OP_ATOMIC_SHARED:
@@ -250,8 +256,12 @@ static void instruction(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_WHILE:
         lilac_ptx_control(e, i);
         break;
-    default:
-        lilac_ptx_arithmetic(e, i);
+    default: /* arithmetic refuses the pure operations that its table lacks */
+        if (lilac_simt_op_info_get((lilac_simt_opcode)i->code)->traits & LILAC_SIMT_PURE)
+            lilac_ptx_arithmetic(e, i);
+        else
+            lilac_ptx_refuse(e, i, "there is no PTX for %s",
+                             lilac_simt_op_info_get((lilac_simt_opcode)i->code)->name);
         break;
     }
 }

@@ -39,6 +39,14 @@ bool lilac_sim_resolve_shared(lilac_sim_worker *worker, const lilac_sim_step *st
                               uint32_t size);
 void lilac_sim_account_shared(lilac_sim_worker *worker, const lilac_sim_step *step,
                               const lilac_sim_active *lanes, uint32_t size, bool load);
+/* Distinct sectors of the active lanes' accesses; and the wavefronts of accesses to one block. */
+uint32_t lilac_sim_count_sectors(const lilac_sim_active *lanes, uint32_t size,
+                                 uint32_t sector_bytes);
+uint32_t lilac_sim_count_wavefronts(const lilac_sim_active *lanes, uint32_t size,
+                                    const lilac_arch *arch, bool load);
+/* Reports an access to bytes into which a copy is in flight. */
+void lilac_sim_find_in_flight(lilac_sim_worker *worker, const lilac_sim_step *step, uint32_t thread,
+                              uint64_t at, uint32_t size, bool load);
 /* A trap by active lane number k; always false. */
 bool lilac_sim_trap_access(lilac_sim_worker *worker, const lilac_sim_step *step,
                            lilac_sim_trap_kind kind, const lilac_sim_active *lanes, uint32_t k,

@@ -116,6 +116,7 @@ void lilac_sim_cluster_destroy(lilac_sim_cluster *cluster) {
     lilac_heap_free(cluster->known);
     lilac_sim_shared_clear(&cluster->shared);
     lilac_sim_poison_clear(&cluster->poison);
+    lilac_sim_copies_clear(&cluster->copies);
     lilac_heap_free(cluster);
 }
 
@@ -385,6 +386,16 @@ static lilac_sim_outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **a
             if (!lilac_sim_access_atomic(w, s))
                 return OUTCOME_TRAPPED;
             break;
+        case STEP_COPY:
+            if (!lilac_sim_copy_start(w, s))
+                return OUTCOME_TRAPPED;
+            break;
+        case STEP_COPY_COMMIT:
+            lilac_sim_copy_commit(w);
+            break;
+        case STEP_COPY_WAIT:
+            lilac_sim_copy_wait(w, s);
+            break;
         case STEP_VOTE:
         case STEP_MATCH:
         case STEP_REDUX:
@@ -453,6 +464,7 @@ static lilac_sim_outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **a
                 return pause_after(w, back, s, at, turn);
             break;
         case STEP_END:
+            lilac_sim_copies_end(w);
             return OUTCOME_ENDED;
         }
     }
@@ -544,6 +556,7 @@ static void resume(lilac_sim_worker *w, const lilac_sim_cluster *c) {
     w->register_files = c->register_files;
     w->shared = c->shared;
     w->poison = c->poison;
+    w->copies = c->copies;
     w->order.known = c->known;
     w->blocks = c->blocks;
     w->phase = c->phase;
@@ -554,6 +567,7 @@ static void resume(lilac_sim_worker *w, const lilac_sim_cluster *c) {
 static void suspend(const lilac_sim_worker *w, lilac_sim_cluster *c) {
     c->shared = w->shared;
     c->poison = w->poison;
+    c->copies = w->copies;
     c->phase = w->phase;
     c->printed = w->printed_bytes;
     memcpy(c->tally, w->tally, sizeof c->tally);
@@ -575,6 +589,7 @@ void lilac_sim_cluster_begin(lilac_sim_worker *w, lilac_sim_cluster *c, uint64_t
     c->sleeps = false;
     memset(c->tally, 0, sizeof c->tally);
     lilac_sim_shared_forget(&c->shared);
+    lilac_sim_copies_forget(&c->copies);
     resume(w, c);
     lilac_sim_poison_forget(w);
     lilac_sim_order_forget(w);

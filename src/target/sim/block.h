@@ -9,6 +9,7 @@
 #ifndef LILAC_SIM_BLOCK_H
 #define LILAC_SIM_BLOCK_H
 
+#include "copies.h"
 #include "poison.h"
 #include "races.h"
 #include "shared.h"
@@ -32,7 +33,8 @@ typedef enum lilac_sim_trap_kind {
     TRAP_RANK,      /* no such block in the cluster */
     TRAP_PREDICATE, /* differs within a warp where it must not */
     TRAP_GROUP_NUMBER,
-    TRAP_GROUP_SIZE
+    TRAP_GROUP_SIZE,
+    TRAP_COPY_BYTES /* a copy is to read more than it writes */
 } lilac_sim_trap_kind;
 
 typedef struct lilac_sim_trap {
@@ -43,6 +45,7 @@ typedef struct lilac_sim_trap {
     uint64_t address; /* within the block of that rank */
     uint32_t size;    /* bytes of the access; of a group: its warps */
     uint32_t rank;    /* whose shared memory */
+    bool global;      /* the address is one of global memory */
     const lilac_simt_instruction
         *use; /* TRAP_DIVISION: what the result reached, in which thread, */
     uint32_t use_thread;
@@ -58,6 +61,10 @@ typedef enum lilac_sim_finding_kind {
     FINDING_NOT_BEGUN, /* shared memory of a block that may not run yet, or not any more */
     FINDING_ENDED,
     FINDING_GLOBAL_RACE,
+    FINDING_READ_IN_FLIGHT, /* shared bytes of an incomplete copy */
+    FINDING_WRITE_IN_FLIGHT,
+    FINDING_SOURCE_CHANGED, /* global bytes of an incomplete copy; other: the wait */
+    FINDING_NOT_AWAITED,    /* a copy, when its block ends */
     FINDING_KINDS
 } lilac_sim_finding_kind;
 
@@ -105,13 +112,14 @@ typedef struct lilac_sim_cluster {
     uint8_t *register_files; /* one a block */
     lilac_sim_shared shared;
     lilac_sim_poison poison;
+    lilac_sim_copies copies;
     struct lilac_sim_knowledge **known; /* of lilac_sim_order */
     lilac_sim_block *blocks;            /* by rank */
-    uint32_t phase;          /* cluster barriers passed */
-    uint64_t tally[3];       /* steps of each lilac_sim_tally */
-    uint64_t printed;        /* bytes */
-    bool sleeps;             /* repeats the same state until global memory changes */
-    uint64_t version;        /* of global memory, at which it began to repeat */
+    uint32_t phase;                     /* cluster barriers passed */
+    uint64_t tally[3];                  /* steps of each lilac_sim_tally */
+    uint64_t printed;                   /* bytes */
+    bool sleeps;                        /* repeats the same state until global memory changes */
+    uint64_t version;                   /* of global memory, at which it began to repeat */
 } lilac_sim_cluster;
 
 /* The state of a block at a back edge, to recognise it again (turns.c). */
@@ -142,6 +150,7 @@ typedef struct lilac_sim_worker {
     uint8_t *register_files;             /* these: of the cluster in execution */
     lilac_sim_shared shared;
     lilac_sim_poison poison;
+    lilac_sim_copies copies;
     lilac_sim_order order; /* what its warps know: the cluster's */
     lilac_sim_block *blocks;
     uint32_t phase;

@@ -134,9 +134,10 @@ static const lilac_sim_buffer *find(lilac_sim_worker *w, uint64_t address, uint6
     return found;
 }
 
-/* Distinct sectors of the active lanes' accesses. Addresses mostly ascend, so sorting by insertion
+/* Addresses mostly ascend, so sorting by insertion
  * is one comparison a lane. */
-static uint32_t count_sectors(const lilac_sim_active *lanes, uint32_t size, uint32_t sector_bytes) {
+uint32_t lilac_sim_count_sectors(const lilac_sim_active *lanes, uint32_t size,
+                                 uint32_t sector_bytes) {
     uint64_t sectors[MAX_LANES];
     uint32_t count = 0, pieces = size > sector_bytes ? size / sector_bytes : 1;
     for (uint32_t l = 0; l < lanes->count; l++) {
@@ -179,6 +180,7 @@ bool lilac_sim_resolve_global(lilac_sim_worker *w, const lilac_sim_step *step,
                               lilac_sim_active *lanes, const lilac_sim_buffer **buffers,
                               uint32_t size, bool load) {
     const lilac_sim_buffer *one = NULL;
+    w->trap.global = true;
     if (lanes->greatest <= UINT64_MAX - size)
         one = find(w, lanes->least, lanes->greatest - lanes->least + size);
     for (uint32_t l = 0; l < lanes->count; l++) {
@@ -271,7 +273,7 @@ bool lilac_sim_access_global(lilac_sim_worker *w, const lilac_sim_step *step) {
             continue;
         if (!lilac_sim_resolve_global(w, step, &lanes, buffers, size, load))
             return false;
-        uint32_t sectors = count_sectors(&lanes, size, w->program->arch->sector_bytes);
+        uint32_t sectors = lilac_sim_count_sectors(&lanes, size, w->program->arch->sector_bytes);
         *(load ? &c->global_loads : &c->global_stores) += 1;
         *(load ? &c->global_load_sectors : &c->global_store_sectors) += sectors;
         *(load ? &c->global_load_bytes : &c->global_store_bytes) += (uint64_t)lanes.count * size;

@@ -61,8 +61,8 @@ static bool are_copies(const lilac_sim_active *lanes, uint32_t distance) {
     return true;
 }
 
-static uint32_t count_wavefronts(const lilac_sim_active *lanes, uint32_t size,
-                                 const lilac_arch *arch, bool load) {
+uint32_t lilac_sim_count_wavefronts(const lilac_sim_active *lanes, uint32_t size,
+                                    const lilac_arch *arch, bool load) {
     uint32_t words = size > arch->bank_bytes ? size / arch->bank_bytes : 1;
     uint32_t group = arch->banks / words, wavefronts = 0;
     if (load && words > 1 && (are_copies(lanes, 1) || are_copies(lanes, 2)))
@@ -91,7 +91,7 @@ static uint32_t count_cluster_wavefronts(const lilac_sim_active *lanes, uint32_t
             }
         }
         if (part.count > 0)
-            wavefronts += count_wavefronts(&part, size, w->program->arch, load);
+            wavefronts += lilac_sim_count_wavefronts(&part, size, w->program->arch, load);
     }
     return wavefronts;
 }
@@ -130,17 +130,28 @@ static void find_unwritten(lilac_sim_worker *w, const lilac_sim_step *step, uint
                                                  .thread = thread});
 }
 
-/* Keeps the first race and the first read of nothing of a warp's access. */
+static bool any_in_flight(const lilac_sim_shared *s, uint64_t at, uint32_t size) {
+    bool any = false;
+    for (uint32_t b = 0; b < size; b++)
+        any |= s->in_flight[at + b] != 0;
+    return any;
+}
+
+/* Keeps the first race, the first access to bytes of an incomplete copy and the first read of nothing of a warp's access. */
 void lilac_sim_account_shared(lilac_sim_worker *w, const lilac_sim_step *step,
                               const lilac_sim_active *lanes, uint32_t size, bool load) {
     lilac_sim_shared *s = &w->shared;
     uint32_t warp = w->rank * s->warps + lanes->thread[0] / w->program->arch->warp_size;
     uint32_t index = (uint32_t)(step - w->program->steps);
     lilac_sim_conflict conflict = {.kind = CONFLICT_NONE};
-    bool unwritten = false, atomic = step->kind == STEP_ATOMIC_SHARED;
+    bool unwritten = false, in_flight = false, atomic = step->kind == STEP_ATOMIC_SHARED;
     for (uint32_t l = 0; l < lanes->count; l++) {
         uint64_t at = lanes->address[l];
-        lilac_sim_conflict *wanted = conflict.kind == CONFLICT_NONE ? &conflict : NULL;
+        bool flies = s->in_flight && any_in_flight(s, at, size);
+        lilac_sim_conflict *wanted = conflict.kind == CONFLICT_NONE && !flies ? &conflict : NULL;
+        if (flies && !in_flight)
+            lilac_sim_find_in_flight(w, step, lanes->thread[l], at, size, load);
+        in_flight |= flies;
         if (load || (atomic && step->immediate != LILAC_SIMT_ATOMIC_EXCHANGE)) {
             const uint8_t *hole = unwritten ? NULL : memchr(s->written + at, 0, size);
             if (hole)
@@ -194,6 +205,7 @@ bool lilac_sim_resolve_shared(lilac_sim_worker *w, const lilac_sim_step *step,
                               const lilac_sim_access *access, lilac_sim_active *lanes,
                               uint32_t size) {
     const lilac_sim_shared *s = &w->shared;
+    w->trap.global = false;
     bool cluster = step->kind == STEP_LOAD_CLUSTER || step->kind == STEP_STORE_CLUSTER;
     for (uint32_t l = 0; l < lanes->count; l++) {
         uint64_t address = lanes->address[l];
@@ -242,7 +254,7 @@ bool lilac_sim_access_shared(lilac_sim_worker *w, const lilac_sim_step *step) {
         *(load ? &c->shared_loads : &c->shared_stores) += 1;
         *(load ? &c->shared_load_wavefronts : &c->shared_store_wavefronts) +=
             cluster ? count_cluster_wavefronts(&lanes, size, w, load)
-                    : count_wavefronts(&lanes, size, w->program->arch, load);
+                    : lilac_sim_count_wavefronts(&lanes, size, w->program->arch, load);
         *(load ? &c->shared_load_bytes : &c->shared_store_bytes) += (uint64_t)lanes.count * size;
         if (cluster) {
             *(load ? &c->cluster_loads : &c->cluster_stores) += 1;
@@ -315,7 +327,7 @@ bool lilac_sim_access_matrix(lilac_sim_worker *w, const lilac_sim_step *step) {
         *(load ? &c->shared_loads : &c->shared_stores) += 1;
         *(load ? &c->matrix_loads : &c->matrix_stores) += 1;
         *(load ? &c->shared_load_wavefronts : &c->shared_store_wavefronts) +=
-            count_wavefronts(&lanes, ROW_BYTES, w->program->arch, false);
+            lilac_sim_count_wavefronts(&lanes, ROW_BYTES, w->program->arch, false);
         *(load ? &c->shared_load_bytes : &c->shared_store_bytes) +=
             (uint64_t)lanes.count * ROW_BYTES;
         move_matrices(w, access, &lanes, first, load, step->immediate != 0);

@@ -586,10 +586,20 @@ bool lilac_sim_poison_step(lilac_sim_worker *w, const lilac_sim_step *s) {
         return check_operand(w, s, 0, s->a, 1, "condition");
     case STEP_LOOP_BEGIN:
         return check_loop(w, s);
+    case STEP_COPY: {
+        const lilac_sim_access *access = &w->program->accesses[s->access];
+        return check_places(w, s, access, sizeof(uint32_t)) &&
+               check(w, s, access->values[0], sizeof(uint64_t), w->program->threads,
+                     access->predicate, "global address") &&
+               check(w, s, access->others[0], sizeof(uint32_t), w->program->threads,
+                     access->predicate, "number of bytes");
+    }
     case STEP_TIMER:
     case STEP_LOOP_NEXT:
         set_dirty(w, s->out, false);
         return true;
+    case STEP_COPY_COMMIT:
+    case STEP_COPY_WAIT:
     case STEP_BARRIER:
     case STEP_WARP_BARRIER:
     case STEP_CLUSTER_BARRIER:

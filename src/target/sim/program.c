@@ -345,6 +345,21 @@ static void emit_atomic(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
 
 enum { MOST_PRINTED = 8 };
 
+static void emit_copy(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
+    bool predicated = type_of(d, i->operands[1]) == LILAC_SIMT_I1;
+    const lilac_simt_value *rest = i->operands + 1 + predicated;
+    bool partial = i->operand_count > 2u + predicated;
+    lilac_sim_step *step = add_step(d, STEP_COPY, i);
+    step->issues = 1;
+    d->program->copies = true;
+    lilac_sim_access *access = add_access(d, step, i, predicated ? i->operands[1] : 0);
+    access->count = 1;
+    access->width = i->detail;
+    access->address = offset_of(d, i, i->operands[0]);
+    access->values[0] = offset_of(d, i, rest[0]);
+    access->others[0] = partial ? offset_of(d, i, rest[1]) : LILAC_SIM_NONE;
+}
+
 static void emit_print(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     bool predicated = i->operand_count > 0 && type_of(d, i->operands[0]) == LILAC_SIMT_I1;
     uint32_t count = i->operand_count - (uint32_t)predicated;
@@ -541,6 +556,20 @@ static void emit(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_ATOMIC_SHARED:
         emit_atomic(d, i);
         return;
+    case LILAC_SIMT_OP_CP_ASYNC:
+        emit_copy(d, i);
+        return;
+    case LILAC_SIMT_OP_CP_ASYNC_COMMIT:
+        add_step(d, STEP_COPY_COMMIT, i)->issues = 1;
+        return;
+    case LILAC_SIMT_OP_CP_ASYNC_WAIT:
+    case LILAC_SIMT_OP_CP_ASYNC_WAIT_ALL: {
+        bool all = i->code == LILAC_SIMT_OP_CP_ASYNC_WAIT_ALL;
+        lilac_sim_step *step = add_step(d, STEP_COPY_WAIT, i);
+        step->issues = 1;
+        step->immediate = all ? UINT64_MAX : (uint64_t)i->immediate;
+        return;
+    }
     case LILAC_SIMT_OP_PRINT:
         emit_print(d, i);
         return;
@@ -589,8 +618,11 @@ static void emit(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
         step->n = varies(d, i->operands[0]) ? d->program->threads : 1;
         return;
     }
-    default:
-        emit_lanes(d, i);
+    default: /* emit_lanes refuses the pure operations that have no loop */
+        if (lilac_simt_op_info_get((lilac_simt_opcode)i->code)->traits & LILAC_SIMT_PURE)
+            emit_lanes(d, i);
+        else
+            refuse(d, i, "it is not simulated");
         return;
     }
 }

@@ -27,7 +27,10 @@ typedef enum lilac_sim_step_kind {
     STEP_STORE_CLUSTER,
     STEP_LOAD_MATRIX, /* immediate: transposed */
     STEP_STORE_MATRIX,
-    STEP_SHUFFLE, /* out, value a, lane b; immediate: lilac_simt_shuffle */
+    STEP_COPY, /* asynchronous; of its access: others the bytes to read, values the global address */
+    STEP_COPY_COMMIT,
+    STEP_COPY_WAIT, /* immediate: groups that may be incomplete; UINT64_MAX: all copies complete */
+    STEP_SHUFFLE,   /* out, value a, lane b; immediate: lilac_simt_shuffle */
     STEP_BALLOT,
     STEP_BARRIER,
     STEP_WARP_BARRIER,
@@ -107,6 +110,7 @@ typedef struct lilac_sim_program {
     const lilac_arch *arch;
     uint32_t threads, warps; /* of a block */
     bool shared_atomics;
+    bool copies;  /* has asynchronous ones */
     bool partial; /* has barriers of some of the warps of a cluster only */
     lilac_sim_step *steps;
     uint32_t step_count, step_capacity;

@@ -104,11 +104,6 @@ static void put_address(lilac_text *out, const lilac_sim_memory *memory, uint64_
         lilac_text_printf(out, "0x%llx", (unsigned long long)address);
 }
 
-static bool is_shared(const lilac_simt_instruction *instruction) {
-    return instruction->code >= LILAC_SIMT_OP_LD_SHARED &&
-           instruction->code <= LILAC_SIMT_OP_ST_MATRIX;
-}
-
 /* Whose shared memory, where there is a choice. */
 static void put_rank(lilac_text *out, const lilac_sim_launch *launch, uint32_t rank) {
     if (launch->kernel->num_ctas > 1)
@@ -140,6 +135,7 @@ static const char *trap_id(lilac_sim_trap_kind kind) {
         [TRAP_PREDICATE] = "divergent-predicate",
         [TRAP_GROUP_NUMBER] = "group-barrier",
         [TRAP_GROUP_SIZE] = "group-barrier",
+        [TRAP_COPY_BYTES] = "copy-size",
     };
     return ids[kind];
 }
@@ -299,9 +295,12 @@ void lilac_sim_report_trap(lilac_context *context, const lilac_sim_launch *launc
         lilac_text_printf(&text, "%u warps meet at group %llu of '%s', which says %lld threads",
                           trap->size, address, name, (long long)trap->at->immediate);
         break;
+    case TRAP_COPY_BYTES:
+        lilac_text_printf(&text, "%s of %u bytes is to read %llu", name, trap->size, address);
+        break;
     case TRAP_MISALIGNED:
         lilac_text_printf(&text, "%s of %u bytes at ", name, trap->size);
-        if (is_shared(trap->at))
+        if (!trap->global)
             lilac_text_printf(&text, "%llu", address);
         else
             put_address(&text, memory, trap->address);
@@ -392,9 +391,15 @@ static void report_race(lilac_context *context, const lilac_sim_launch *launch,
 
 /* What an access to global memory does to it. */
 static const char *verb_of(const lilac_simt_instruction *instruction) {
-    return instruction->code == LILAC_SIMT_OP_LD_GLOBAL   ? "reads"
-           : instruction->code == LILAC_SIMT_OP_ST_GLOBAL ? "writes"
-                                                          : "changes";
+    switch (instruction->code) {
+    case LILAC_SIMT_OP_LD_GLOBAL:
+    case LILAC_SIMT_OP_CP_ASYNC:
+        return "reads";
+    case LILAC_SIMT_OP_ST_GLOBAL:
+        return "writes";
+    default:
+        return "changes";
+    }
 }
 
 static void report_global_race(lilac_context *context, const lilac_sim_launch *launch,
@@ -417,6 +422,40 @@ static void report_global_race(lilac_context *context, const lilac_sim_launch *l
                verb_of(finding->other));
 }
 
+/* An access to a shared byte of an incomplete copy, with the copy in a note. */
+static void report_in_flight(lilac_context *context, const lilac_sim_launch *launch,
+                             const lilac_sim_finding *finding, lilac_text *text) {
+    lilac_text_puts(text, " (");
+    put_warp(text, launch, finding->warp);
+    lilac_text_printf(text, "): %s %s shared byte %llu", name_of(finding->at),
+                      finding->kind == FINDING_READ_IN_FLIGHT ? "reads" : "writes",
+                      (unsigned long long)finding->address);
+    put_rank(text, launch, finding->rank);
+    lilac_warning(context, NOWHERE, finding->at->location, "copy-in-flight",
+                  "%s while a copy into it is in flight", lilac_text_get(text));
+    lilac_text_reset(text);
+    put_warp(text, launch, finding->other_warp);
+    lilac_note(context, NOWHERE, finding->other->location,
+               "%s in %s starts the copy, and no wait has completed it", name_of(finding->other),
+               lilac_text_get(text));
+}
+
+static void report_copy(lilac_context *context, const lilac_sim_memory *memory,
+                        const lilac_sim_finding *finding, lilac_text *text) {
+    if (finding->kind == FINDING_NOT_AWAITED) {
+        lilac_warning(context, NOWHERE, finding->at->location, "copy-not-awaited",
+                      "%s: %s is still in flight when the block ends", lilac_text_get(text),
+                      name_of(finding->at));
+        return;
+    }
+    lilac_text_printf(text, ": %s reads ", name_of(finding->at));
+    put_address(text, memory, finding->address);
+    lilac_warning(context, NOWHERE, finding->at->location, "copy-source-changed",
+                  "%s, which changes while the copy is in flight", lilac_text_get(text));
+    lilac_note(context, NOWHERE, finding->other->location, "%s completes the copy",
+               name_of(finding->other));
+}
+
 void lilac_sim_report_finding(lilac_context *context, const lilac_sim_launch *launch,
                               const lilac_sim_memory *memory, const lilac_sim_finding *finding) {
     lilac_text text = {0};
@@ -429,6 +468,14 @@ void lilac_sim_report_finding(lilac_context *context, const lilac_sim_launch *la
     case FINDING_NOT_BEGUN:
     case FINDING_ENDED:
         report_lifetime(context, finding, &text);
+        break;
+    case FINDING_READ_IN_FLIGHT:
+    case FINDING_WRITE_IN_FLIGHT:
+        report_in_flight(context, launch, finding, &text);
+        break;
+    case FINDING_SOURCE_CHANGED:
+    case FINDING_NOT_AWAITED:
+        report_copy(context, memory, finding, &text);
         break;
     case FINDING_GLOBAL_RACE:
         report_global_race(context, launch, memory, finding, &text);

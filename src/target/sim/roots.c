@@ -13,6 +13,7 @@ typedef struct tracer {
     uint64_t *roots; /* by value */
     uint64_t in_shared, stored;
     bool changed;
+    bool copies; /* the kernel has asynchronous ones */
 } tracer;
 
 static void add(tracer *t, lilac_simt_value value, uint64_t roots) {
@@ -42,8 +43,10 @@ static uint64_t roots_of_result(const tracer *t, const lilac_simt_instruction *i
     case LILAC_SIMT_OP_LD_SHARED:
     case LILAC_SIMT_OP_LD_CLUSTER:
     case LILAC_SIMT_OP_LD_MATRIX:
-    case LILAC_SIMT_OP_ATOMIC_SHARED:
-        return t->in_shared | roots_of_all(t, i);
+    case LILAC_SIMT_OP_ATOMIC_SHARED: {
+        bool copied = t->copies && t->kernel->values[i->result].type == LILAC_SIMT_I64;
+        return t->in_shared | roots_of_all(t, i) | (copied ? LILAC_SIM_ANY_ROOT : 0);
+    }
     case LILAC_SIMT_OP_LD_GLOBAL:
     case LILAC_SIMT_OP_ATOMIC_GLOBAL:
     case LILAC_SIMT_OP_CAS_GLOBAL:
@@ -62,6 +65,10 @@ static void trace_memory(tracer *t, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_ATOMIC_SHARED:
         t->in_shared |= roots_of_all(t, i);
         t->changed |= t->in_shared != before;
+        break;
+    case LILAC_SIMT_OP_CP_ASYNC: /* global memory may hold pointers */
+        t->changed |= !t->copies;
+        t->copies = true;
         break;
     case LILAC_SIMT_OP_ST_GLOBAL:
     case LILAC_SIMT_OP_ATOMIC_GLOBAL:

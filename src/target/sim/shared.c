@@ -46,6 +46,8 @@ void lilac_sim_shared_init(lilac_sim_shared *s, const lilac_sim_program *program
     s->written = lilac_heap_grow(NULL, bytes + 1);
     s->write_stamp = lilac_heap_grow(NULL, stamps + 1);
     s->read_stamp = lilac_heap_grow(NULL, stamps + 1);
+    if (program->copies)
+        s->in_flight = lilac_heap_grow(NULL, bytes + 1);
     if (program->shared_atomics) {
         s->atomic_stamp = lilac_heap_grow(NULL, stamps + 1);
         memset(s->atomic_stamp, 0, stamps);
@@ -63,6 +65,7 @@ void lilac_sim_shared_init(lilac_sim_shared *s, const lilac_sim_program *program
 void lilac_sim_shared_clear(lilac_sim_shared *s) {
     lilac_heap_free(s->bytes);
     lilac_heap_free(s->written);
+    lilac_heap_free(s->in_flight);
     lilac_heap_free(s->write_stamp);
     lilac_heap_free(s->read_stamp);
     lilac_heap_free(s->atomic_stamp);
@@ -103,6 +106,8 @@ void lilac_sim_shared_forget(lilac_sim_shared *s) {
     size_t bytes = (size_t)s->stride * s->blocks;
     memset(s->bytes, 0, bytes);
     memset(s->written, 0, bytes);
+    if (s->in_flight)
+        memset(s->in_flight, 0, bytes);
     raise_floor(s);
 }
 

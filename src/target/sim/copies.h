@@ -1,0 +1,39 @@
+/* Asynchronous copies from global to shared memory, from their start to their completion.
+ *
+ *     cp.async          reads its source; its destination is in flight from here …
+ *     cp.async.commit   the copies since the last commit are a group
+ *     cp.async.wait N   … to here: all groups but the newest N complete, oldest first
+ *
+ * A copy completes as late as the wait allows: then it reads its source again, which must not have
+ * changed, and writes its destination, as a write of its warp at that time. All threads of a block
+ * take the same steps, so that its groups are those of each of its threads. What is in flight
+ * belongs to a cluster, each copy to one of its blocks; a cluster that is suspended keeps it. */
+#ifndef LILAC_SIM_COPIES_H
+#define LILAC_SIM_COPIES_H
+
+#include "program.h"
+
+#include "shared.h"
+
+struct lilac_sim_worker;
+struct lilac_sim_transfer;
+
+typedef struct lilac_sim_copies {
+    struct lilac_sim_transfer *
+        *flying; /* in the order of their starts; storage of others follows */
+    uint32_t count, allocated, capacity;
+    uint64_t commits[LILAC_SIM_MOST_BLOCKS]; /* of each block */
+} lilac_sim_copies;
+
+void lilac_sim_copies_clear(lilac_sim_copies *copies);
+/* At the start of a cluster: nothing is in flight. */
+void lilac_sim_copies_forget(lilac_sim_copies *copies);
+/* The steps of the block in execution; start is false after a trap. */
+LILAC_MUST_USE bool lilac_sim_copy_start(struct lilac_sim_worker *worker,
+                                         const lilac_sim_step *step);
+void lilac_sim_copy_commit(struct lilac_sim_worker *worker);
+void lilac_sim_copy_wait(struct lilac_sim_worker *worker, const lilac_sim_step *step);
+/* The block ends: reports what is in flight. */
+void lilac_sim_copies_end(struct lilac_sim_worker *worker);
+
+#endif
