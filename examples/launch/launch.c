@@ -1,4 +1,4 @@
-/* A kernel of Triton's, compiled, loaded on a GPU, launched, checked and timed.
+/* A Triton kernel is compiled, loaded on a GPU, launched, checked and timed.
  *
  *     launch axpy.ttir [N]
  *
@@ -15,7 +15,7 @@ enum { BLOCK = 1024 };
 
 /* Everything that one run holds. */
 typedef struct axpy {
-    lilac_context *context; /* what goes wrong is recorded here */
+    lilac_context *context; /* collects the diagnostics */
     lilac_cuda *cuda;
     lilac_gpu *gpu;
     lilac_compilation compilation;
@@ -88,7 +88,7 @@ static bool launch_and_time(axpy *run, lilac_gpu_timing *timing) {
     lilac_gpu_timing_options options;
     lilac_gpu_timing_options_init(&options, run->gpu);
     return lilac_gpu_run(run->kernel, run->context, &launch) &&
-           /* Reading waits for the kernel; what went wrong in it is told here. */
+           /* Reading waits for the kernel and reports the errors in it. */
            lilac_gpu_read(run->gpu, run->context, run->y, run->device_y, run->n * sizeof *run->y) &&
            lilac_gpu_time(run->kernel, run->context, &launch, &options, timing);
 }

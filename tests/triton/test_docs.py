@@ -26,5 +26,5 @@ def test_parameters_of_the_page():
 
     with open(os.path.join(ROOT, "docs", "triton.md"), encoding="utf-8") as file:
         page = file.read()
-    named = set(re.findall(r"`(\w+)`", page[page.index("| field |") : page.index("The same stands in")]))
+    named = set(re.findall(r"`(\w+)`", page[page.index("| field |") : page.index("has the same fields")]))
     assert {field.name for field in dataclasses.fields(lilac.triton.Row)} <= named
