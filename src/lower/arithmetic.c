@@ -10,7 +10,9 @@
  *
  * Integers of one bit are predicates and take logic only; what logic does not cover goes through
  * 32 bits. */
-#include "lower_internal.h"
+#include "control.h"
+#include "coordinates.h"
+#include "operations.h"
 
 #include <string.h>
 
@@ -344,7 +346,7 @@ static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt
                      two(l, LILAC_SIMT_OP_SUB, number(l, in[0], 0), in[0]));
         break;
     default:
-        (void)lilac_lower_unsupported(l, NULL);
+        (void)lilac_lower_no_lowering(l);
         break;
     }
 }

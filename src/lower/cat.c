@@ -2,7 +2,8 @@
  * allowed; this one keeps theirs, and takes layouts to be free instead: in the layout that the
  * engine gives it, the operand's with one more register bit for the half, it is a renaming. Any
  * other is a movement from that one. */
-#include "lower_internal.h"
+#include "convert_layout.h"
+#include "operations.h"
 
 #include <string.h>
 

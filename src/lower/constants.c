@@ -3,7 +3,8 @@
  *   tt.make_range   register r of a thread = thread's part + constant        (bits are disjoint)
  *   dense<[…]>      the elements a register may hold, chosen by the thread's bits: a tree of
  *                   selects, one level for each bit that matters                              */
-#include "lower_internal.h"
+#include "coordinates.h"
+#include "operations.h"
 
 /* ---- constants --------------------------------------------------------------------------- */
 

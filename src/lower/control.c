@@ -4,7 +4,10 @@
  * its elements are narrow and travel in words; pointers that advance by one step for all become as
  * many as they have different bases. Conditions are scalars, which all threads share, but for those
  * in the regions of single elements (elements.c). */
-#include "lower_internal.h"
+#include "control.h"
+#include "coordinates.h"
+#include "operations.h"
+#include "pack_words.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -536,11 +539,11 @@ static bool lower_assert(lilac_lowering *l, const lilac_tile_op *op) {
 bool lilac_lower_control(lilac_lowering *l, const lilac_tile_op *op) {
     switch (op->code) {
     case LILAC_TILE_OP_SCF_FOR:
-        return lilac_lower_differs(l, op) ? lilac_lower_for_elements(l, op) : lower_for(l, op);
+        return lilac_lower_diverges(l, op) ? lilac_lower_for_elements(l, op) : lower_for(l, op);
     case LILAC_TILE_OP_SCF_IF:
-        return lilac_lower_differs(l, op) ? lilac_lower_if_elements(l, op) : lower_if(l, op);
+        return lilac_lower_diverges(l, op) ? lilac_lower_if_elements(l, op) : lower_if(l, op);
     case LILAC_TILE_OP_SCF_WHILE:
-        return lilac_lower_differs(l, op) ? lilac_lower_while_elements(l, op) : lower_while(l, op);
+        return lilac_lower_diverges(l, op) ? lilac_lower_while_elements(l, op) : lower_while(l, op);
     default:
         return lower_assert(l, op);
     }

@@ -7,7 +7,8 @@
  *   tt.join                  the halves become one more register; then as a conversion
  *
  * Register copies take no part: canonical registers are moved, the others share their values. */
-#include "lower_internal.h"
+#include "convert_layout.h"
+#include "memory/shared_access.h"
 
 #include <string.h>
 
@@ -36,7 +37,8 @@ static bool is_constant(const lilac_lowering *l, const lilac_simt_value *values,
 bool lilac_lower_move(lilac_lowering *l, lilac_simt_type type, const lilac_lower_view *from,
                       const lilac_lower_view *to, lilac_plan_strategy way,
                       const lilac_simt_value *values, lilac_simt_value *results) {
-    uint32_t registers[2] = {lilac_lower_own_registers(from), lilac_lower_own_registers(to)};
+    uint32_t registers[2] = {lilac_lower_distinct_registers(from),
+                             lilac_lower_distinct_registers(to)};
     uint32_t count = 1U << __builtin_popcount(registers[0]);
     uint32_t made_count = 1U << __builtin_popcount(registers[1]);
     lilac_simt_value *moved = lilac_arena_array(l->arena, lilac_simt_value, count);
@@ -81,7 +83,7 @@ bool lilac_lower_move(lilac_lowering *l, lilac_simt_type type, const lilac_lower
     for (uint32_t i = 0; i < made_count; i++) {
         results[lilac_lower_deposit(i, registers[1])] = made[i];
     }
-    lilac_lower_give_copies(to, results);
+    lilac_lower_replicate(to, results);
     return true;
 }
 

@@ -17,7 +17,7 @@
  *
  * which by linearity is solved once for each register bit: the second equation must hold as it
  * stands, since a register cannot be chosen differently in each thread. */
-#include "lower_internal.h"
+#include "coordinates.h"
 
 #include <string.h>
 
@@ -162,7 +162,7 @@ const lilac_lower_view *lilac_lower_view_of(lilac_lowering *l, const lilac_tile_
 
 /* ---- canonical registers ------------------------------------------------------------------ */
 
-uint32_t lilac_lower_own_registers(const lilac_lower_view *view) {
+uint32_t lilac_lower_distinct_registers(const lilac_lower_view *view) {
     lilac_lower_basis span = {0};
     uint32_t mask = 0;
     for (uint32_t i = 0; i < view->register_bits; i++) {
@@ -293,8 +293,8 @@ static lilac_simt_value bits_are_zero(lilac_lowering *l, lilac_simt_opcode code,
                                      lilac_simt_constant(b, LILAC_SIMT_I32, 0));
 }
 
-lilac_simt_value lilac_lower_one_copy(lilac_lowering *l, uint32_t free_threads,
-                                      uint32_t free_blocks) {
+lilac_simt_value lilac_lower_elect_holder(lilac_lowering *l, uint32_t free_threads,
+                                          uint32_t free_blocks) {
     lilac_simt_value predicate = 0;
     if (free_threads != 0) {
         uint32_t bits =
@@ -309,15 +309,15 @@ lilac_simt_value lilac_lower_one_copy(lilac_lowering *l, uint32_t free_threads,
     return predicate;
 }
 
-lilac_simt_value lilac_lower_one_copy_of(lilac_lowering *l, const lilac_lower_view *view) {
+lilac_simt_value lilac_lower_elect_holder_of(lilac_lowering *l, const lilac_lower_view *view) {
     if (view != NULL) {
-        return lilac_lower_one_copy(l, view->free_threads, view->free_blocks);
+        return lilac_lower_elect_holder(l, view->free_threads, view->free_blocks);
     }
     uint32_t threads = l->target->num_warps * l->target->arch->warp_size;
-    return lilac_lower_one_copy(l, threads - 1, l->target->num_ctas - 1);
+    return lilac_lower_elect_holder(l, threads - 1, l->target->num_ctas - 1);
 }
 
-void lilac_lower_give_copies(const lilac_lower_view *view, lilac_simt_value *registers) {
+void lilac_lower_replicate(const lilac_lower_view *view, lilac_simt_value *registers) {
     for (uint32_t r = 0; r < view->count; r++) {
         registers[r] = registers[view->canonical[r]];
     }
@@ -343,9 +343,9 @@ uint64_t lilac_lower_map_apply(const lilac_lower_map *map, uint64_t coordinate) 
     return result;
 }
 
-bool lilac_lower_rename(lilac_lowering *l, const lilac_lower_view *operand,
-                        const lilac_lower_view *result, const lilac_lower_map *map,
-                        const uint32_t **source) {
+bool lilac_lower_find_sources(lilac_lowering *l, const lilac_lower_view *operand,
+                              const lilac_lower_view *result, const lilac_lower_map *map,
+                              const uint32_t **source) {
     for (uint32_t i = 0; i < operand->thread_bits; i++) {
         if (lilac_lower_map_apply(map, result->threads[i]) != operand->threads[i]) {
             return false;
@@ -398,7 +398,7 @@ bool lilac_lower_align(lilac_lowering *l, const lilac_lower_value *operand,
     lilac_lower_map_identity(&map, operand->view->layout->out_bits);
     if (operand->view->rank == view->rank &&
         operand->view->layout->out_bits == view->layout->out_bits &&
-        lilac_lower_rename(l, operand->view, view, &map, source)) {
+        lilac_lower_find_sources(l, operand->view, view, &map, source)) {
         return true;
     }
     return lilac_lower_refuse(

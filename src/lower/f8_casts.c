@@ -17,7 +17,7 @@
  * are the code
  *
  * Codes above the largest finite number become it, and NaN becomes 0x7F. */
-#include "lower_internal.h"
+#include "numeric_casts.h"
 
 typedef struct format {
     uint32_t mantissa; /* bits */

@@ -8,7 +8,8 @@
  *
  * Arithmetic on 8-bit floats does not exist: programs convert first. Their absolute value does: the
  * sign bit is cleared, NaN stays NaN. */
-#include "lower_internal.h"
+#include "numeric_casts.h"
+#include "operations.h"
 
 #include <string.h>
 
@@ -105,7 +106,7 @@ static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt
         break;
     }
     default:
-        (void)lilac_lower_unsupported(l, NULL);
+        (void)lilac_lower_no_lowering(l);
         break;
     }
 }

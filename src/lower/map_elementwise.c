@@ -9,7 +9,9 @@
  * not touch memory and do not keep a loop going: `active` says which lanes are meant, and such
  * regions may not touch memory. What only depends on values that all threads share takes the usual
  * way (control.c). */
-#include "lower_internal.h"
+#include "control.h"
+#include "coordinates.h"
+#include "operations.h"
 
 static lilac_simt_value and_active(lilac_lowering *l, lilac_simt_value condition) {
     return lilac_lower_both(l, l->active, condition);
@@ -29,9 +31,9 @@ static bool in_open_loop(const lilac_lowering *l) {
     return false;
 }
 
-bool lilac_lower_differs(lilac_lowering *l, const lilac_tile_op *op) {
-    return lilac_lower_is_scalar(l, op) && (l->active != 0 || lilac_lower_uses_differ(l, op) ||
-                                            (lilac_lower_is_of_elements(l, op) && in_open_loop(l)));
+bool lilac_lower_diverges(lilac_lowering *l, const lilac_tile_op *op) {
+    return lilac_lower_is_scalar(l, op) && (l->active != 0 || lilac_lower_uses_divergent(l, op) ||
+                                            (lilac_lower_is_per_element(l, op) && in_open_loop(l)));
 }
 
 /* ---- scalars ------------------------------------------------------------------------------- */
@@ -272,7 +274,7 @@ static bool map_group(lilac_lowering *l, const lilac_tile_op *op, uint32_t own, 
     return true;
 }
 
-bool lilac_lower_elements(lilac_lowering *l, const lilac_tile_op *op) {
+bool lilac_lower_map_elementwise(lilac_lowering *l, const lilac_tile_op *op) {
     uint32_t pack = (uint32_t)lilac_tile_find_integer(&op->attributes, "pack", 1);
     const lilac_tile_block *block = op->regions[0]->first;
     if (lilac_lower_touches_memory(l, op)) {
@@ -300,7 +302,7 @@ bool lilac_lower_elements(lilac_lowering *l, const lilac_tile_op *op) {
             return false;
         }
     }
-    uint32_t own = lilac_lower_own_registers(view);
+    uint32_t own = lilac_lower_distinct_registers(view);
     uint32_t count = 1U << __builtin_popcount(own);
     for (uint32_t group = 0; group * pack < count; group++) {
         if (!map_group(l, op, own, count, group, pack, sources, results)) {
@@ -308,7 +310,7 @@ bool lilac_lower_elements(lilac_lowering *l, const lilac_tile_op *op) {
         }
     }
     for (uint32_t i = 0; i < op->result_count; i++) {
-        lilac_lower_give_copies(view, results[i]->base);
+        lilac_lower_replicate(view, results[i]->base);
     }
     return true;
 }

@@ -8,7 +8,9 @@
  *                 integer instructions where the device has no conversions (f8.c)
  *   bits          no instruction, or a move
  */
-#include "lower_internal.h"
+#include "numeric_casts.h"
+#include "coordinates.h"
+#include "operations.h"
 
 #include <string.h>
 
@@ -347,7 +349,7 @@ static bool bits(lilac_lowering *l, const lilac_tile_op *op) {
     return true;
 }
 
-bool lilac_lower_conversion(lilac_lowering *l, const lilac_tile_op *op) {
+bool lilac_lower_numeric_cast(lilac_lowering *l, const lilac_tile_op *op) {
     switch (op->code) {
     case LILAC_TILE_OP_ARITH_EXTF:
     case LILAC_TILE_OP_ARITH_TRUNCF:

@@ -13,7 +13,8 @@
  *
  * If %x differs between threads, the outer operation is lowered with selects, and so is everything
  * within it. If not, the inner operation need not ask again. */
-#include "lower_internal.h"
+#include "control.h"
+#include "operations.h"
 
 #include <stdlib.h>
 
@@ -202,12 +203,12 @@ bool lilac_lower_is_scalar(const lilac_lowering *l, const lilac_tile_op *op) {
     return found != NULL && found->is_scalar;
 }
 
-bool lilac_lower_is_of_elements(const lilac_lowering *l, const lilac_tile_op *op) {
+bool lilac_lower_is_per_element(const lilac_lowering *l, const lilac_tile_op *op) {
     const scalar_op *found = find(l, op);
     return found != NULL && found->is_of_elements;
 }
 
-bool lilac_lower_uses_differ(const lilac_lowering *l, const lilac_tile_op *op) {
+bool lilac_lower_uses_divergent(const lilac_lowering *l, const lilac_tile_op *op) {
     const scalar_op *found = find(l, op);
     for (const scalar_use *use = found->uses; use != NULL; use = use->next) {
         const lilac_lower_value *value = &l->values[use->value->id];

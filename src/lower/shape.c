@@ -12,14 +12,15 @@
  *   join, split    the same bit; the last dimension's is the operand's or result's number
  *   convert        the same bit
  */
-#include "lower_internal.h"
+#include "convert_layout.h"
+#include "operations.h"
 
 /* The result as a renaming of an operand, constants and ranges included; false when there is none.
  */
 static bool rename_value(lilac_lowering *l, const lilac_lower_value *from,
                          const lilac_lower_map *map, lilac_lower_value *to) {
     const uint32_t *source;
-    if (!lilac_lower_rename(l, from->view, to->view, map, &source)) {
+    if (!lilac_lower_find_sources(l, from->view, to->view, map, &source)) {
         return false;
     }
     to->exact = from->exact;
@@ -173,7 +174,7 @@ static bool join_registers(lilac_lowering *l, const lilac_tile_op *op, lilac_low
             map_dimension(&map, from->view, d, view, d);
         }
         const uint32_t *source;
-        if (!lilac_lower_rename(l, from->view, view, &map, &source)) {
+        if (!lilac_lower_find_sources(l, from->view, view, &map, &source)) {
             return false;
         }
         for (uint32_t r = 0; r < to->count; r++) {

@@ -10,6 +10,8 @@
  * the kernel as it is: in each thread once a group, and a scalar that it computes is thread 0's
  * where threads could have different ones. */
 #include "inline_asm.h"
+#include "memory/access.h"
+#include "operations.h"
 
 #include <string.h>
 

@@ -10,6 +10,7 @@
  *   mov.u32 a, %laneid        the operation that gives the special register
  *   cvt.rn.f16.f32            one conversion, where it loses nothing but what its rounding says */
 #include "inline_asm_text.h"
+#include "numeric_casts.h"
 
 /* ---- registers --------------------------------------------------------------------------- */
 

@@ -20,6 +20,11 @@
  * the block, for comparisons. An index is cut to the bits of the axis: one out of range reads some
  * element. */
 #include "gather.h"
+#include "collective/region.h"
+#include "convert_layout.h"
+#include "memory/access.h"
+#include "memory/shared_access.h"
+#include "operations.h"
 
 #include <string.h>
 
@@ -153,7 +158,7 @@ lilac_plan_gather lilac_gather_counts(const gather *g) {
         .element_bits = lilac_gather_element_bits(g),
         .num_warps = g->l->target->num_warps,
         .own = 1U << g->own_bits,
-        .results = 1U << __builtin_popcount(lilac_lower_own_registers(g->to)),
+        .results = 1U << __builtin_popcount(lilac_lower_distinct_registers(g->to)),
         .varying_bits = g->by_lanes ? (uint32_t)__builtin_popcount(varying_registers(g)) : 0,
         .moves = g->by_lanes && !stays(g)};
 }
@@ -326,8 +331,8 @@ static void store_source(const gather *g, const round_memory *shared,
     uint32_t warp_bits = g->from->thread_bits - g->from->lane_bits;
     lilac_lower_place place = {.offset = shared->scratch,
                                .bytes = shared->bytes,
-                               .apart = g->in_warp ? (1U << warp_bits) - 1 : 0,
-                               .copies = g->from->free_threads};
+                               .disjoint_warps = g->in_warp ? (1U << warp_bits) - 1 : 0,
+                               .replicas = g->from->free_threads};
     lilac_lower_words words = {0};
     lilac_lower_pack_words(&l->builder, l->arena, g->source->simt, g->own_bits,
                            lilac_gather_element_bits(g), values, &words);
@@ -376,8 +381,13 @@ static lilac_simt_value load_element(const gather *g, const round_memory *shared
     a.thread = join(l, a.thread, index, (shared->by_thread & by_index) == 0);
     a.thread_bits = shared->by_thread | by_index;
     lilac_simt_value address = lilac_lower_address_of(l, &a, part << shared->scale, &immediate);
-    lilac_lower_load_vector(l, LILAC_SIMT_OP_LD_SHARED, g->source->simt, 1, address,
-                            immediate + shared->scratch, 0, NULL, &shared->promise, &value);
+    const lilac_lower_access access = {.code = LILAC_SIMT_OP_LD_SHARED,
+                                       .type = g->source->simt,
+                                       .count = 1,
+                                       .address = address,
+                                       .offset = immediate + shared->scratch,
+                                       .modifiers = &shared->promise};
+    lilac_lower_load_vector(l, &access, NULL, &value);
     return value;
 }
 
@@ -619,7 +629,7 @@ bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op) {
     if (!read_index(g, lilac_lower_operand(l, op, 1))) {
         return false;
     }
-    g->own = lilac_lower_own_registers(g->from);
+    g->own = lilac_lower_distinct_registers(g->from);
     g->own_bits = (uint32_t)__builtin_popcount(g->own);
     g->values = lilac_arena_array(l->arena, lilac_simt_value, (size_t)1 << g->own_bits);
     for (uint32_t k = 0; k < 1U << g->own_bits; k++) {
@@ -639,7 +649,7 @@ bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_reason why = {0};
     if (fits && g->way != LILAC_TILE_MOVEMENT_SHUFFLES) {
         if (!lilac_gather_choose_memory(g, m, &why)) {
-            return lilac_lower_unsupported(l, why.text);
+            return lilac_lower_unsupported(l, "%s", why.text);
         }
         lilac_plan_gather counts = lilac_gather_counts(g);
         shuffles = g->by_lanes && g->way == LILAC_TILE_MOVEMENT_ANY &&
@@ -654,7 +664,7 @@ bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op) {
                 "it, and the layout has no registers by which its elements come in parts",
                 (unsigned long long)bytes, l->target->arch->name, available);
         }
-        return in_rounds(g, m, rounds, &why) || lilac_lower_unsupported(l, why.text);
+        return in_rounds(g, m, rounds, &why) || lilac_lower_unsupported(l, "%s", why.text);
     }
     if (shuffles) {
         by_shuffles(g);

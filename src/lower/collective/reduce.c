@@ -19,6 +19,9 @@
  * Without that the lanes of a butterfly all end with the result; where the combine region is not
  * commutative they take the bits of one of them. */
 #include "reduce.h"
+#include "collective/region.h"
+#include "convert_layout.h"
+#include "operations.h"
 
 #include <string.h>
 

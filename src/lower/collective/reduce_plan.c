@@ -12,6 +12,7 @@
  * K: then it meets the others in shared memory, as a warp bit does. Where nothing goes there, the
  * result's registers are a renaming of the groups, or a movement plan brings them to their
  * threads. */
+#include "memory/access.h"
 #include "reduce.h"
 
 #include <string.h>
@@ -156,7 +157,7 @@ bool lilac_reduce_make_plan(lilac_lowering *l, const lilac_tile_op *op, lilac_re
         lilac_lower_map map;
         lilac_reduce_view(p, &reduced);
         lilac_lower_map_identity(&map, p->keep_bits);
-        p->moves = !lilac_lower_rename(l, &reduced, p->out, &map, &p->source);
+        p->moves = !lilac_lower_find_sources(l, &reduced, p->out, &map, &p->source);
     }
     return true;
 }

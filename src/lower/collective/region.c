@@ -3,7 +3,8 @@
  *
  * A combine region is lowered anew, on scalars, for every pair of elements; equal work is shared by
  * the builder. */
-#include "lower_internal.h"
+#include "collective/region.h"
+#include "coordinates.h"
 
 /* ---- regions ----------------------------------------------------------------------------- */
 

@@ -12,7 +12,9 @@
  * enough.
  *
  * The loops repeat as long as a lane of the warp needs it. The order is a double, exact. */
+#include "control.h"
 #include "functions.h"
+#include "numeric_casts.h"
 
 #define INFINITE (1.0 / 0.0)
 

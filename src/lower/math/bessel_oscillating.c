@@ -12,7 +12,9 @@
  *           relative error is not.
  *
  * No lane computes an interval below or above 8 that no lane of its warp needs. */
+#include "control.h"
 #include "functions.h"
+#include "numeric_casts.h"
 
 #define INFINITE   (1.0 / 0.0)
 #define PAIRS      2

@@ -10,6 +10,8 @@
  * their error is below 2^-51 of the amplitude √(2/πx), and next to the zeros it is absolute. J and
  * Y of the order n add 2.5 n ulp in f64, or an absolute error of 2^-45 where they oscillate. */
 #include "libdevice.h"
+#include "numeric_casts.h"
+#include "operations.h"
 
 #include <string.h>
 

@@ -6,6 +6,7 @@
  * rounding to odd", 2008) and then once to f32; for f64 it moves by one place where the direction
  * requires it. */
 #include "libdevice.h"
+#include "numeric_casts.h"
 
 #include <string.h>
 

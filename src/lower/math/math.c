@@ -12,6 +12,8 @@
  * The polynomials were fitted to the smallest largest relative error (of erfc for q). f64, and the
  * remainder in all types, are made of functions.h. */
 #include "functions.h"
+#include "numeric_casts.h"
+#include "operations.h"
 
 #define LOG2_E 1.4426950408889634074
 

@@ -12,6 +12,7 @@
  * and sin r, cos r are polynomials. Arguments below π/4 are r themselves. For f32 words have
  * 32 bits, M has 24, and 64 are kept. */
 #include "functions.h"
+#include "numeric_casts.h"
 
 #define TWO_PI  lilac_lower_pair_number(k, 0x1.921fb54442d18p+2, 0x1.1a62633145c07p-52)
 #define PI      lilac_lower_pair_number(k, 0x1.921fb54442d18p+1, 0x1.1a62633145c07p-53)

@@ -10,7 +10,8 @@
  *
  * Of the threads that hold copies of an element one stores it; a load is skipped by threads of
  * which the engine says that nobody needs what they would get (lilac.idle). */
-#include "lower_internal.h"
+#include "memory/access.h"
+#include "operations.h"
 
 #include <string.h>
 
@@ -191,20 +192,20 @@ static lilac_simt_type integer_of(uint32_t bytes) {
     return bytes == 1 ? LILAC_SIMT_I8 : bytes == 2 ? LILAC_SIMT_I16 : LILAC_SIMT_I32;
 }
 
-/* How a vector travels: `words` accesses' elements of `type`, each with `parts` elements. */
-typedef struct carriage {
+/* The packing of a vector for its access: `words` values of `type`, each of `parts` elements. */
+typedef struct packing {
     lilac_simt_type type;
     uint32_t words, parts;
-} carriage;
+} packing;
 
-static carriage carriage_of(lilac_simt_type type, uint32_t count) {
+static packing packing_of(lilac_simt_type type, uint32_t count) {
     uint32_t size = lilac_lower_memory_bytes(type);
     if (size >= 4 || count == 1) {
-        return (carriage){type == LILAC_SIMT_I1 ? LILAC_SIMT_I8 : type, count, 1};
+        return (packing){type == LILAC_SIMT_I1 ? LILAC_SIMT_I8 : type, count, 1};
     }
     uint32_t bytes = size * count;
-    return bytes <= 4 ? (carriage){integer_of(bytes), 1, count}
-                      : (carriage){LILAC_SIMT_I32, bytes / 4, 4 / size};
+    return bytes <= 4 ? (packing){integer_of(bytes), 1, count}
+                      : (packing){LILAC_SIMT_I32, bytes / 4, 4 / size};
 }
 
 static lilac_simt_value to_memory(lilac_lowering *l, lilac_simt_value value) {
@@ -221,7 +222,7 @@ static lilac_simt_value from_memory(lilac_lowering *l, lilac_simt_type type,
                : value;
 }
 
-static void pack_words(lilac_lowering *l, carriage how, const lilac_simt_value *values,
+static void pack_words(lilac_lowering *l, packing how, const lilac_simt_value *values,
                        lilac_simt_value *words) {
     for (uint32_t w = 0; w < how.words; w++) {
         lilac_simt_value parts[4];
@@ -233,38 +234,35 @@ static void pack_words(lilac_lowering *l, carriage how, const lilac_simt_value *
     }
 }
 
-void lilac_lower_load_vector(lilac_lowering *l, lilac_simt_opcode code, lilac_simt_type type,
-                             uint32_t count, lilac_simt_value address, int64_t offset,
-                             lilac_simt_value predicate, const lilac_simt_value *others,
-                             const lilac_simt_instruction *modifiers, lilac_simt_value *results) {
-    carriage how = carriage_of(type, count);
+void lilac_lower_load_vector(lilac_lowering *l, const lilac_lower_access *access,
+                             const lilac_simt_value *others, lilac_simt_value *results) {
+    packing how = packing_of(access->type, access->count);
     lilac_simt_value words[4];
     if (others != NULL) {
         pack_words(l, how, others, words);
     }
-    lilac_simt_value first =
-        lilac_simt_load(&l->builder, code, how.type, how.words, address, offset, predicate,
-                        others != NULL ? words : NULL, modifiers);
-    lilac_simt_type part = type == LILAC_SIMT_I1 ? LILAC_SIMT_I8 : type;
+    lilac_simt_value first = lilac_simt_load(&l->builder, access->code, how.type, how.words,
+                                             access->address, access->offset, access->predicate,
+                                             others != NULL ? words : NULL, access->modifiers);
+    lilac_simt_type part = access->type == LILAC_SIMT_I1 ? LILAC_SIMT_I8 : access->type;
     for (uint32_t w = 0; w < how.words; w++) {
         lilac_simt_value parts[4] = {first + w};
         if (how.parts > 1) {
             lilac_simt_unpack(&l->builder, part, first + w, how.parts, parts);
         }
         for (uint32_t p = 0; p < how.parts; p++) {
-            results[w * how.parts + p] = from_memory(l, type, parts[p]);
+            results[w * how.parts + p] = from_memory(l, access->type, parts[p]);
         }
     }
 }
 
-void lilac_lower_store_vector(lilac_lowering *l, lilac_simt_opcode code, lilac_simt_type type,
-                              uint32_t count, const lilac_simt_value *values,
-                              lilac_simt_value address, int64_t offset, lilac_simt_value predicate,
-                              const lilac_simt_instruction *modifiers) {
-    carriage how = carriage_of(type, count);
+void lilac_lower_store_vector(lilac_lowering *l, const lilac_lower_access *access,
+                              const lilac_simt_value *values) {
+    packing how = packing_of(access->type, access->count);
     lilac_simt_value words[4];
     pack_words(l, how, values, words);
-    lilac_simt_store(&l->builder, code, how.words, words, address, offset, predicate, modifiers);
+    lilac_simt_store(&l->builder, access->code, how.words, words, access->address, access->offset,
+                     access->predicate, access->modifiers);
 }
 
 /* ---- vectors ----------------------------------------------------------------------------- */
@@ -383,16 +381,16 @@ static bool read_modifiers(lilac_lowering *l, const lilac_tile_op *op,
 
 /* ---- loads and stores -------------------------------------------------------------------- */
 
-typedef lilac_lower_companion companion;
+typedef lilac_lower_aligned aligned;
 
-bool lilac_lower_accompany(lilac_lowering *l, const lilac_tile_op *op, uint32_t index,
-                           const lilac_lower_view *view, companion *c) {
+bool lilac_lower_align_operand(lilac_lowering *l, const lilac_tile_op *op, uint32_t index,
+                               const lilac_lower_view *view, aligned *c) {
     c->value = lilac_lower_operand(l, op, index);
     c->source = NULL;
     return c->value == NULL || lilac_lower_align(l, c->value, view, &c->source);
 }
 
-lilac_simt_value lilac_lower_of_companion(lilac_lowering *l, const companion *c, uint32_t r) {
+lilac_simt_value lilac_lower_aligned_get(lilac_lowering *l, const aligned *c, uint32_t r) {
     return lilac_lower_get(l, c->value, lilac_lower_index(c->value, c->source, r));
 }
 
@@ -413,12 +411,12 @@ bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_lower_value *result = lilac_lower_result(l, op, 0);
     lilac_simt_instruction modifiers;
     lilac_simt_type type;
-    companion place, mask, other;
+    aligned place, mask, other;
     if (result == NULL || !memory_type(l, pointer->type, &type) ||
         !read_modifiers(l, op, &modifiers) ||
-        !lilac_lower_accompany(l, op, 0, result->view, &place) ||
-        !lilac_lower_accompany(l, op, 1, result->view, &mask) ||
-        !lilac_lower_accompany(l, op, 2, result->view, &other)) {
+        !lilac_lower_align_operand(l, op, 0, result->view, &place) ||
+        !lilac_lower_align_operand(l, op, 1, result->view, &mask) ||
+        !lilac_lower_align_operand(l, op, 2, result->view, &other)) {
         return false;
     }
     const lilac_lower_view *view = result->view;
@@ -427,7 +425,7 @@ bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
         v = lilac_lower_choose_vector(l, op, view, lilac_tile_operand(op, 1));
     }
     uint32_t idle = (uint32_t)lilac_tile_find_integer(&op->attributes, "lilac.idle", 0);
-    lilac_simt_value some = view == NULL ? 0 : lilac_lower_one_copy(l, idle, 0);
+    lilac_simt_value some = view == NULL ? 0 : lilac_lower_elect_holder(l, idle, 0);
     uint32_t elements = 1U << v.log2_size;
     for (uint32_t r = 0; r < result->count; r++) {
         uint32_t same = view == NULL ? r : view->canonical[r];
@@ -442,13 +440,19 @@ bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
             l, pointer, lilac_lower_index(pointer, place.source, r), &immediate);
         lilac_simt_value others[16], loaded[16];
         for (uint32_t e = 0; e < elements && other.value != NULL; e++) {
-            others[e] = lilac_lower_of_companion(l, &other, lilac_lower_register_at(&v, r, e));
+            others[e] = lilac_lower_aligned_get(l, &other, lilac_lower_register_at(&v, r, e));
         }
-        lilac_simt_value predicate = mask.value != NULL ? lilac_lower_of_companion(l, &mask, r) : 0;
+        lilac_simt_value predicate = mask.value != NULL ? lilac_lower_aligned_get(l, &mask, r) : 0;
         bool need_others = predicate != 0 && other.value != NULL;
         predicate = lilac_lower_both(l, predicate, some);
-        lilac_lower_load_vector(l, LILAC_SIMT_OP_LD_GLOBAL, type, elements, address, immediate,
-                                predicate, need_others ? others : NULL, &modifiers, loaded);
+        const lilac_lower_access access = {.code = LILAC_SIMT_OP_LD_GLOBAL,
+                                           .type = type,
+                                           .count = elements,
+                                           .address = address,
+                                           .offset = immediate,
+                                           .predicate = predicate,
+                                           .modifiers = &modifiers};
+        lilac_lower_load_vector(l, &access, need_others ? others : NULL, loaded);
         for (uint32_t e = 0; e < elements; e++) {
             result->base[lilac_lower_register_at(&v, r, e)] = loaded[e];
         }
@@ -467,17 +471,17 @@ bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_lower_view *view = pointer->view;
     lilac_simt_instruction modifiers;
     lilac_simt_type type;
-    companion value, mask;
+    aligned value, mask;
     if (!memory_type(l, pointer->type, &type) || !read_modifiers(l, op, &modifiers) ||
-        !lilac_lower_accompany(l, op, 1, view, &value) ||
-        !lilac_lower_accompany(l, op, 2, view, &mask)) {
+        !lilac_lower_align_operand(l, op, 1, view, &value) ||
+        !lilac_lower_align_operand(l, op, 2, view, &mask)) {
         return false;
     }
     vector v = {0};
     if (view != NULL) {
         v = lilac_lower_choose_vector(l, op, view, lilac_tile_operand(op, 2));
     }
-    lilac_simt_value one_copy = lilac_lower_one_copy_of(l, view);
+    lilac_simt_value elected = lilac_lower_elect_holder_of(l, view);
     uint32_t elements = 1U << v.log2_size;
     for (uint32_t r = 0; r < pointer->count; r++) {
         if ((view != NULL && view->canonical[r] != r) || (r & v.mask) != 0) {
@@ -487,12 +491,18 @@ bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op) {
         lilac_simt_value address = lilac_lower_address(l, pointer, r, &immediate);
         lilac_simt_value values[16];
         for (uint32_t e = 0; e < elements; e++) {
-            values[e] = lilac_lower_of_companion(l, &value, lilac_lower_register_at(&v, r, e));
+            values[e] = lilac_lower_aligned_get(l, &value, lilac_lower_register_at(&v, r, e));
         }
-        lilac_simt_value predicate = mask.value != NULL ? lilac_lower_of_companion(l, &mask, r) : 0;
-        predicate = lilac_lower_both(l, predicate, one_copy);
-        lilac_lower_store_vector(l, LILAC_SIMT_OP_ST_GLOBAL, type, elements, values, address,
-                                 immediate, predicate, &modifiers);
+        lilac_simt_value predicate = mask.value != NULL ? lilac_lower_aligned_get(l, &mask, r) : 0;
+        predicate = lilac_lower_both(l, predicate, elected);
+        const lilac_lower_access access = {.code = LILAC_SIMT_OP_ST_GLOBAL,
+                                           .type = type,
+                                           .count = elements,
+                                           .address = address,
+                                           .offset = immediate,
+                                           .predicate = predicate,
+                                           .modifiers = &modifiers};
+        lilac_lower_store_vector(l, &access, values);
     }
     return true;
 }

@@ -12,7 +12,7 @@
  * barrier, but not the warps that could otherwise hide each other's latency. What is not in a loop
  * passes its barrier once, and has no more than a warp's share when as many warps are there as a
  * multiprocessor takes. */
-#include "lower_internal.h"
+#include "memory/shared_access.h"
 
 enum { SCRATCH_ALIGNMENT = 16, RESIDENT_WARPS = 64 };
 
@@ -48,15 +48,15 @@ uint32_t lilac_lower_scratch(lilac_lowering *l, uint64_t bytes) {
     return (uint32_t)start;
 }
 
-uint32_t lilac_lower_scratch_again(lilac_lowering *l, uint64_t bytes) {
-    if (l->again_end == l->scratch_next) {
+uint32_t lilac_lower_scratch_reused(lilac_lowering *l, uint64_t bytes) {
+    if (l->reused_end == l->scratch_next) {
         /* The last interval, which may grow. */
-        l->scratch_next = l->again_begin;
-    } else if (bytes <= l->again_end - l->again_begin) {
-        count(l, l->again_begin + bytes); /* the interval ends aligned: this may need more of it */
-        return l->again_begin;
+        l->scratch_next = l->reused_begin;
+    } else if (bytes <= l->reused_end - l->reused_begin) {
+        count(l, l->reused_begin + bytes); /* the interval ends aligned: this may need more of it */
+        return l->reused_begin;
     }
-    l->again_begin = lilac_lower_scratch(l, bytes);
-    l->again_end = l->scratch_next;
-    return l->again_begin;
+    l->reused_begin = lilac_lower_scratch(l, bytes);
+    l->reused_end = l->scratch_next;
+    return l->reused_begin;
 }

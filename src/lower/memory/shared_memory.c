@@ -16,7 +16,9 @@
  * Allocations are placed before the function is lowered. The life of one reaches from its operation
  * to the end of the last one, in its own block, that uses it, directly, through views or inside a
  * region. First fit: each takes the lowest bytes that no allocation alive at the same time has. */
-#include "lower_internal.h"
+#include "coordinates.h"
+#include "memory/shared_access.h"
+#include "operations.h"
 
 #include <string.h>
 
@@ -193,7 +195,7 @@ bool lilac_lower_place_memory(lilac_lowering *l) {
         }
     }
     l->scratch_begin = (uint32_t)((end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
-    l->scratch_next = l->again_begin = l->again_end = l->scratch_begin;
+    l->scratch_next = l->reused_begin = l->reused_end = l->scratch_begin;
     l->shared_bytes = (uint32_t)end;
     return true;
 }
@@ -213,7 +215,7 @@ static bool offset_of(lilac_lowering *l, const lilac_layout *layout, const int64
         }
     }
     if (!lilac_layout_pseudoinvert(&inverse, layout, &why)) {
-        return lilac_lower_unsupported(l, why.text);
+        return lilac_lower_unsupported(l, "%s", why.text);
     }
     uint64_t place = lilac_layout_apply(&inverse, lilac_layout_pack(layout, places));
     int out = lilac_layout_out(&inverse, "offset");
@@ -358,12 +360,12 @@ static bool plan_transfer(lilac_lowering *l, const lilac_lower_view *view,
     if (straight != 0 && straight * bytes < arch.vector_bytes) {
         arch.vector_bytes = (uint32_t)straight * bytes;
     }
-    t->registers = lilac_lower_own_registers(view);
+    t->registers = lilac_lower_distinct_registers(view);
     if (!lilac_lower_layout_of(&layout, view, view, t->registers, &why) ||
         !embed(&layout, type->layout, &why) ||
         !lilac_plan_access_init_padded(&t->access, &layout, type->layout, &padding,
                                        element_bits(type), &arch, &why)) {
-        return lilac_lower_unsupported(l, why.text);
+        return lilac_lower_unsupported(l, "%s", why.text);
     }
     if (loads) {
         lilac_plan_access_as_load(&t->access, l->target->arch);
@@ -394,12 +396,12 @@ static bool store(lilac_lowering *l, const lilac_tile_value *tensor,
     }
     lilac_lower_words words;
     bool vectors = t.access.instruction == LILAC_PLAN_VECTOR;
-    (vectors ? lilac_lower_pack_whole : lilac_lower_pack_words)(
+    (vectors ? lilac_lower_pack_wide : lilac_lower_pack_words)(
         &l->builder, l->arena, value->simt, bits, element_bits(tensor->type), values, &words);
-    t.place.copies = value->view->free_threads;
+    t.place.replicas = value->view->free_threads;
     if (!vectors) {
         /* All lanes of a warp take part. */
-        t.place.copies &= ~((1U << value->view->lane_bits) - 1);
+        t.place.replicas &= ~((1U << value->view->lane_bits) - 1);
     }
     lilac_lower_store_access(&l->builder, l->arena, &t.access, &t.place, &words);
     return true;
@@ -413,23 +415,23 @@ static bool load(lilac_lowering *l, const lilac_tile_op *op) {
     }
     lilac_lower_barrier(l);
     uint32_t bits = (uint32_t)__builtin_popcount(t.registers);
-    lilac_simt_type whole = t.access.instruction == LILAC_PLAN_VECTOR
-                                ? lilac_lower_whole_type(value->simt, element_bits(value->type))
-                                : LILAC_SIMT_VOID;
-    lilac_lower_words words = lilac_lower_words_like(bits, element_bits(value->type), whole);
-    lilac_lower_pieces pieces = {0};
-    lilac_lower_load_access(&l->builder, l->arena, &t.access, &t.place, &words, &pieces);
-    lilac_lower_gathered(&l->builder, l->arena, &pieces, &words);
+    lilac_simt_type wide = t.access.instruction == LILAC_PLAN_VECTOR
+                               ? lilac_lower_wide_type(value->simt, element_bits(value->type))
+                               : LILAC_SIMT_VOID;
+    lilac_lower_words words = lilac_lower_words_like(bits, element_bits(value->type), wide);
+    lilac_lower_parts parts = {0};
+    lilac_lower_load_access(&l->builder, l->arena, &t.access, &t.place, &words, &parts);
+    lilac_lower_join_parts(&l->builder, l->arena, &parts, &words);
     lilac_simt_value *values = lilac_arena_array(l->arena, lilac_simt_value, 1U << bits);
     lilac_lower_unpack_words(&l->builder, value->simt, &words, values);
     for (uint32_t i = 0; i >> bits == 0; i++) {
         value->base[lilac_lower_deposit(i, t.registers)] = values[i];
     }
-    lilac_lower_give_copies(value->view, value->base);
+    lilac_lower_replicate(value->view, value->base);
     return true;
 }
 
-bool lilac_lower_local(lilac_lowering *l, const lilac_tile_op *op) {
+bool lilac_lower_shared_memory(lilac_lowering *l, const lilac_tile_op *op) {
     switch (op->code) {
     case LILAC_TILE_OP_TTG_LOCAL_ALLOC:
         return op->operand_count == 0 || store(l, op->operands[0].value, &op->results[0]);
