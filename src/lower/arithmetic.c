@@ -450,7 +450,8 @@ static void compute_comparison(lilac_lowering *l, const lilac_tile_op *op,
                                const lilac_simt_value *in, lilac_simt_value *out) {
     lilac_simt_compare kind;
     if (!comparison_of(op, &kind)) {
-        (void)lilac_lower_unsupported(l, "its predicate is unknown");
+        (void)lilac_lower_bad_attribute(
+            l, "predicate", "eq, ne, slt, sle, sgt, sge, ult, ule, ugt, uge or a number up to 9");
         return;
     }
     if (lilac_simt_type_of(l->kernel, in[0]) != LILAC_SIMT_I1) {

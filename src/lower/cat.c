@@ -33,7 +33,11 @@ bool lilac_lower_cat(lilac_lowering *l, const lilac_tile_op *op) {
                                           lilac_lower_operand(l, op, 1)};
     const lilac_lower_view *half = halves[0]->view;
     if (to->view->rank != 1 || half->rank != 1 || to->view->bits[0] != half->bits[0] + 1) {
-        return lilac_lower_unsupported(l, "its result is not its operands in one dimension");
+        return lilac_lower_unsupported(
+            l,
+            "the operands have %u dimensions and the result has %u; expected one dimension and a "
+            "result of twice as many elements",
+            half->rank, to->view->rank);
     }
     const lilac_lower_view *whole = whole_view(l, half, to->view);
     lilac_simt_value *values = lilac_arena_array(l->arena, lilac_simt_value, whole->count);

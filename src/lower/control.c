@@ -136,7 +136,9 @@ static bool send(lilac_lowering *l, const carry *c, const lilac_lower_value *val
     for (uint32_t r = 0; c->by_base && r < like->count; r++) {
         if (value->offsets == NULL || value->offsets[r] != c->offsets[r] ||
             value->base[r] != list[c->places[r]]) {
-            return lilac_lower_unsupported(l, "a carried pointer does not advance as it began");
+            return lilac_lower_unsupported(
+                l, "a loop-carried pointer does not keep the constant offsets of its "
+                   "initial value");
         }
     }
     return true;
@@ -186,7 +188,8 @@ static bundle make_bundle(lilac_lowering *l, uint32_t count, lilac_lower_value *
 static bool send_all(lilac_lowering *l, bundle *b, const lilac_tile_op *op, uint32_t first,
                      lilac_lower_value *const *like) {
     if (op->operand_count != first + b->count) {
-        return lilac_lower_unsupported(l, "its values do not match the region's");
+        return lilac_lower_unsupported(l, "it has %u operands; expected %u", op->operand_count,
+                                       first + b->count);
     }
     for (uint32_t i = 0, at = 0; i < b->count; at += b->carries[i++].width) {
         const lilac_lower_value *value = lilac_lower_operand(l, op, first + i);
@@ -253,8 +256,14 @@ static bool define_results(lilac_lowering *l, const lilac_tile_op *op, lilac_low
 static const lilac_tile_block *only_block(lilac_lowering *l, const lilac_tile_region *region,
                                           uint32_t arguments) {
     const lilac_tile_block *block = region->first;
-    if (block == NULL || block->next != NULL || block->argument_count != arguments) {
-        (void)lilac_lower_unsupported(l, "its region is not one block with the right arguments");
+    if (block == NULL || block->next != NULL) {
+        (void)lilac_lower_unsupported(l, "a region has %s; expected one block",
+                                      block == NULL ? "no block" : "several blocks");
+        return NULL;
+    }
+    if (block->argument_count != arguments) {
+        (void)lilac_lower_unsupported(l, "a region has %u arguments; expected %u",
+                                      block->argument_count, arguments);
         return NULL;
     }
     return block;
@@ -364,11 +373,14 @@ static bool lower_for(lilac_lowering *l, const lilac_tile_op *op) {
         return false;
     }
     if (lower->simt == LILAC_SIMT_I1 || lilac_tile_find(&op->attributes, "unsignedCmp") != NULL) {
-        return lilac_lower_unsupported(l, "its counter is not a signed integer");
+        return lilac_lower_unsupported(
+            l, "the induction variable is an i1 or unsigned; expected a signed "
+               "integer of 8 to 64 bits");
     }
     lilac_lower_value **inside = lilac_arena_array(l->arena, lilac_lower_value *, carried + 1);
     if (op->operand_count != carried + 3) {
-        return lilac_lower_unsupported(l, "its values do not match its region's");
+        return lilac_lower_unsupported(l, "it has %u operands; %u results need %u",
+                                       op->operand_count, carried, carried + 3);
     }
     if (!define_all(l, carried + 1, block->arguments, inside)) {
         return false;
@@ -393,7 +405,8 @@ static bool lower_for(lilac_lowering *l, const lilac_tile_op *op) {
         return false;
     }
     if (end->operand_count != carried) {
-        return lilac_lower_unsupported(l, "it does not yield what the loop carries");
+        return lilac_lower_unsupported(l, "the region yields %u values; the loop carries %u",
+                                       end->operand_count, carried);
     }
     if (!send_all(l, &b, end, 0, inside + 1)) {
         return false;
@@ -406,7 +419,8 @@ static bool lower_for(lilac_lowering *l, const lilac_tile_op *op) {
             return false;
         }
         if (result->view != inside[i + 1]->view) {
-            return lilac_lower_unsupported(l, "a result has another layout than what is carried");
+            return lilac_lower_unsupported(
+                l, "result %u has another layout than the region's argument %u", i, i + 1);
         }
         receive(l, &b.carries[i], result, first + at);
     }
@@ -419,7 +433,8 @@ static bool lower_side(lilac_lowering *l, const lilac_tile_op *op, uint32_t side
                        lilac_lower_value *const *results) {
     const lilac_tile_region *region = op->regions[side];
     if (region->first == NULL) {
-        return op->result_count == 0 || lilac_lower_unsupported(l, "it has no else");
+        return op->result_count == 0 ||
+               lilac_lower_unsupported(l, "it has %u results and no else region", op->result_count);
     }
     const lilac_tile_block *block = only_block(l, region, 0);
     const lilac_tile_op *end = block == NULL ? NULL : lilac_lower_block(l, block);
@@ -474,7 +489,8 @@ static bool lower_while(lilac_lowering *l, const lilac_tile_op *op) {
     }
     for (uint32_t i = 0; i < passed; i++) {
         if (second[i]->view != results[i]->view) {
-            return lilac_lower_unsupported(l, "a result has another layout than what is passed on");
+            return lilac_lower_unsupported(
+                l, "result %u has another layout than argument %u of the second region", i, i);
         }
     }
     bundle inits = make_bundle(l, carried, first, before->arguments, after->last, 0);
@@ -492,7 +508,8 @@ static bool lower_while(lilac_lowering *l, const lilac_tile_op *op) {
         return false;
     }
     if (end->code != LILAC_TILE_OP_SCF_CONDITION) {
-        return lilac_lower_unsupported(l, "it ends the region of a condition");
+        return lilac_lower_unsupported(l,
+                                       "the first region of scf.while must end with scf.condition");
     }
     lilac_simt_value condition = lilac_lower_get(l, lilac_lower_operand(l, end, 0), 0);
     if (!send_all(l, &out, end, 1, results)) {

@@ -63,9 +63,10 @@ bool lilac_lower_move(lilac_lowering *l, lilac_simt_type type, const lilac_lower
         !lilac_lower_layout_of(&layouts[1], from, to, registers[1], &why) ||
         !lilac_plan_conversion_init(plan, &layouts[0], &layouts[1], lilac_simt_type_bits(type),
                                     &options, l->target->arch, &why)) {
-        return lilac_lower_refuse(l, "layout-conversion",
-                                  "'%s' between these layouts moves elements between threads: %s",
-                                  lilac_tile_op_info_get(l->op->code)->name, why.text);
+        return lilac_lower_refuse(
+            l, "layout-conversion",
+            "'%s' needs a conversion between two layouts that has no plan: %s",
+            lilac_tile_op_info_get(l->op->code)->name, why.text);
     }
     uint32_t scratch = 0;
     if (has_trip(plan)) {
@@ -109,8 +110,8 @@ static bool read_way(lilac_lowering *l, const lilac_tile_op *op, lilac_plan_stra
                                        [LILAC_PLAN_UNSWIZZLED] = "unswizzled"};
     int found = lilac_lower_word(op, "lilac.movement", 4, ways, LILAC_PLAN_ANY);
     *way = found < 0 ? LILAC_PLAN_ANY : (lilac_plan_strategy)found;
-    return found >= 0 || lilac_lower_unsupported(l, "its lilac.movement is none of any, shuffles, "
-                                                    "shared and unswizzled");
+    return found >= 0 ||
+           lilac_lower_bad_attribute(l, "lilac.movement", "any, shuffles, shared or unswizzled");
 }
 
 /* The layout of the operand in which a register of the result finds its element in its own thread.

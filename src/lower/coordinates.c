@@ -105,8 +105,11 @@ static lilac_lower_view *make_view(lilac_lowering *l, const lilac_layout *layout
         const char *name = layout->in[i].name;
         if (strcmp(name, "register") != 0 && strcmp(name, "lane") != 0 &&
             strcmp(name, "warp") != 0 && strcmp(name, "block") != 0) {
-            (void)lilac_lower_refuse(l, "unsupported-type",
-                                     "the layout has an input '%s' that threads do not have", name);
+            (void)lilac_lower_refuse(
+                l, "unsupported-type",
+                "the layout has the input '%s'; a distributed layout has register, lane, "
+                "warp and block",
+                name);
             return NULL;
         }
     }
@@ -116,9 +119,10 @@ static lilac_lower_view *make_view(lilac_lowering *l, const lilac_layout *layout
     }
     view->register_bits = lilac_layout_in_bits(layout, "register");
     if (view->register_bits > MAX_REGISTER_BITS) {
-        (void)lilac_lower_refuse(l, "unsupported-type",
-                                 "the tensor takes %llu registers in each thread",
-                                 1ULL << view->register_bits);
+        (void)lilac_lower_refuse(
+            l, "unsupported-type",
+            "the tensor needs %llu registers in each thread; at most %llu are supported",
+            1ULL << view->register_bits, 1ULL << MAX_REGISTER_BITS);
         return NULL;
     }
     view->lane_bits = lilac_lower_log2(l->target->arch->warp_size);
@@ -139,7 +143,8 @@ static lilac_lower_view *make_view(lilac_lowering *l, const lilac_layout *layout
 const lilac_lower_view *lilac_lower_view_of(lilac_lowering *l, const lilac_tile_type *type) {
     const lilac_layout *layout = type->layout;
     if (layout == NULL) {
-        (void)lilac_lower_refuse(l, "unsupported-type", "a tensor has no layout");
+        (void)lilac_lower_refuse(l, "unsupported-type",
+                                 "a tensor has no layout; the pass assign_layouts gives it one");
         return NULL;
     }
     for (lilac_lower_view *view = l->views; view != NULL; view = view->next) {
@@ -401,10 +406,15 @@ bool lilac_lower_align(lilac_lowering *l, const lilac_lower_value *operand,
         lilac_lower_find_sources(l, operand->view, view, &map, source)) {
         return true;
     }
-    return lilac_lower_refuse(
-        l, "layout-conversion",
-        "an operand of '%s' has another layout, and its elements stand in other threads",
-        lilac_tile_op_info_get(l->op->code)->name);
+    uint32_t index = 0;
+    while (index < l->op->operand_count &&
+           &l->values[l->op->operands[index].value->id] != operand) {
+        index++;
+    }
+    return lilac_lower_refuse(l, "layout-conversion",
+                              "the layout of operand %u of '%s' places elements in other threads "
+                              "than the operation needs",
+                              index, lilac_tile_op_info_get(l->op->code)->name);
 }
 
 /* Flipping a register bit whose column stays inside the runs of equal elements changes nothing. */

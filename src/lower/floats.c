@@ -153,7 +153,10 @@ static void compute_comparison(lilac_lowering *l, const lilac_tile_op *op,
                                const lilac_simt_value *in, lilac_simt_value *out) {
     size_t which = comparison_of(op);
     if (which == COMPARISONS) {
-        (void)lilac_lower_unsupported(l, "its predicate is unknown");
+        (void)lilac_lower_bad_attribute(
+            l, "predicate",
+            "false, oeq, ogt, oge, olt, ole, one, ord, ueq, ugt, uge, ult, ule, "
+            "une, uno, true or a number up to 15");
         return;
     }
     if (comparisons[which].kind == LILAC_SIMT_COMPARE_COUNT) {
@@ -190,8 +193,10 @@ bool lilac_lower_float_op(lilac_lowering *l, const lilac_tile_op *op) {
         return lilac_lower_elementwise(l, op, compute_magnitude_of_byte);
     }
     if (!lilac_simt_type_is_float(a->simt)) {
-        return lilac_lower_refuse(l, "unsupported-type", "there is no %s on 8-bit floats",
-                                  lilac_tile_op_info_get(op->code)->name);
+        return lilac_lower_refuse(
+            l, "unsupported-type",
+            "'%s' on 8-bit floats cannot be lowered; convert its operands to f16, bf16, f32 or f64",
+            lilac_tile_op_info_get(op->code)->name);
     }
     return lilac_lower_elementwise(
         l, op, op->code == LILAC_TILE_OP_ARITH_CMPF ? compute_comparison : compute);

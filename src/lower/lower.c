@@ -42,6 +42,23 @@ bool lilac_lower_no_lowering(lilac_lowering *l) {
                               lilac_tile_op_info_get(l->op->code)->name);
 }
 
+bool lilac_lower_bad_attribute(lilac_lowering *l, const char *name, const char *expected) {
+    const lilac_tile_attribute *attribute = lilac_tile_find(&l->op->attributes, name);
+    if (attribute == NULL) {
+        return lilac_lower_unsupported(l, "it has no attribute '%s'; expected %s", name, expected);
+    }
+    if (attribute->text != NULL) {
+        return lilac_lower_unsupported(l, "the attribute '%s' is \"%s\"; expected %s", name,
+                                       attribute->text, expected);
+    }
+    if (attribute->integers != NULL || attribute->elements != NULL) {
+        return lilac_lower_unsupported(l, "the attribute '%s' has %u elements; expected %s", name,
+                                       attribute->count, expected);
+    }
+    return lilac_lower_unsupported(l, "the attribute '%s' is %lld; expected %s", name,
+                                   (long long)attribute->integer, expected);
+}
+
 /* ---- types and values -------------------------------------------------------------------- */
 
 static lilac_simt_type scalar_type(lilac_scalar scalar) {

@@ -76,6 +76,8 @@ bool lilac_lower_refuse(lilac_lowering *l, const char *id, const char *format, .
  * without a reason: the operation has no lowering at all. */
 bool lilac_lower_unsupported(lilac_lowering *l, const char *format, ...) LILAC_PRINTF(2, 3);
 bool lilac_lower_no_lowering(lilac_lowering *l);
+/* The same for an attribute that is absent or has another value than `expected` describes. */
+bool lilac_lower_bad_attribute(lilac_lowering *l, const char *name, const char *expected);
 
 /* The SIMT type of a tile type's elements; refuses types that have none. */
 bool lilac_lower_type(lilac_lowering *l, const lilac_tile_type *type, lilac_simt_type *result);

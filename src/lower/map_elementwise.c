@@ -94,7 +94,10 @@ bool lilac_lower_if_elements(lilac_lowering *l, const lilac_tile_op *op) {
         if (end == NULL || end->operand_count != op->result_count) {
             l->op = op;
             return l->failed ? false
-                             : lilac_lower_unsupported(l, "its sides do not give its results");
+                             : lilac_lower_unsupported(
+                                   l, "its %s branch yields %u values; it has %u results",
+                                   side == 0 ? "then" : "else",
+                                   end == NULL ? 0 : end->operand_count, op->result_count);
         }
         values[side] = scalars(l, end, 0, 0);
     }
@@ -117,7 +120,10 @@ bool lilac_lower_while_elements(lilac_lowering *l, const lilac_tile_op *op) {
     uint32_t carried = op->operand_count, passed = op->result_count;
     if (before == NULL || after == NULL || before->argument_count != carried ||
         after->argument_count != passed) {
-        return lilac_lower_unsupported(l, "its regions do not take what it carries");
+        return lilac_lower_unsupported(l,
+                                       "its regions have %u and %u arguments; expected %u and %u",
+                                       before == NULL ? 0 : before->argument_count,
+                                       after == NULL ? 0 : after->argument_count, carried, passed);
     }
     lilac_simt_value outer = l->active;
     lilac_simt_value *inits = scalars(l, op, 0, passed + 1);
@@ -143,7 +149,10 @@ bool lilac_lower_while_elements(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_tile_op *end = lilac_lower_block(l, before);
     if (end == NULL || end->code != LILAC_TILE_OP_SCF_CONDITION ||
         end->operand_count != passed + 1) {
-        return l->failed ? false : lilac_lower_unsupported(l, "it has no condition");
+        return l->failed ? false
+                         : lilac_lower_unsupported(
+                               l, "the first region must end with scf.condition of %u values",
+                               passed + 1);
     }
     lilac_simt_value *values = scalars(l, end, 1, passed + 1);
     lilac_simt_value goes_on = and_active(l, lilac_lower_get(l, lilac_lower_operand(l, end, 0), 0));
@@ -161,7 +170,10 @@ bool lilac_lower_while_elements(lilac_lowering *l, const lilac_tile_op *op) {
     l->active = first + passed;
     end = lilac_lower_block(l, after);
     if (end == NULL || end->operand_count != carried) {
-        return l->failed ? false : lilac_lower_unsupported(l, "it does not yield what it carries");
+        return l->failed
+                   ? false
+                   : lilac_lower_unsupported(l, "the region yields %u values; the loop carries %u",
+                                             end == NULL ? 0 : end->operand_count, carried);
     }
     values = scalars(l, end, 0, passed + 1);
     for (uint32_t i = 0; i <= passed; i++) {
@@ -186,7 +198,10 @@ bool lilac_lower_for_elements(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_tile_block *block = op->regions[0]->first;
     uint32_t carried = op->result_count;
     if (block == NULL || block->argument_count != carried + 1 || op->operand_count != carried + 3) {
-        return lilac_lower_unsupported(l, "its values do not match its region's");
+        return lilac_lower_unsupported(
+            l, "it has %u operands and its region has %u arguments; %u results need %u and %u",
+            op->operand_count, block == NULL ? 0 : block->argument_count, carried, carried + 3,
+            carried + 1);
     }
     lilac_simt_value outer = l->active;
     lilac_simt_value *inputs = scalars(l, op, 0, 0);
@@ -222,7 +237,10 @@ bool lilac_lower_for_elements(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_tile_op *end = lilac_lower_block(l, block);
     l->active = outer;
     if (end == NULL || end->operand_count != carried) {
-        return l->failed ? false : lilac_lower_unsupported(l, "it does not yield what it carries");
+        return l->failed
+                   ? false
+                   : lilac_lower_unsupported(l, "the region yields %u values; the loop carries %u",
+                                             end == NULL ? 0 : end->operand_count, carried);
     }
     lilac_simt_value *next = scalars(l, end, 0, 0);
     for (uint32_t i = 0; i <= carried; i++) {
@@ -278,11 +296,13 @@ bool lilac_lower_map_elementwise(lilac_lowering *l, const lilac_tile_op *op) {
     uint32_t pack = (uint32_t)lilac_tile_find_integer(&op->attributes, "pack", 1);
     const lilac_tile_block *block = op->regions[0]->first;
     if (lilac_lower_touches_memory(l, op)) {
-        return lilac_lower_unsupported(l, "its region touches memory");
+        return lilac_lower_unsupported(l, "its region reads or writes memory");
     }
     if (block == NULL || block->next != NULL || block->argument_count != pack * op->operand_count ||
         block->last == NULL || block->last->operand_count != pack * op->result_count) {
-        return lilac_lower_unsupported(l, "its region does not take and give the elements");
+        return lilac_lower_unsupported(
+            l, "its region is not one block of %u arguments that returns %u values",
+            pack * op->operand_count, pack * op->result_count);
     }
     lilac_lower_value **results =
         lilac_arena_array(l->arena, lilac_lower_value *, op->result_count);
@@ -292,7 +312,7 @@ bool lilac_lower_map_elementwise(lilac_lowering *l, const lilac_tile_op *op) {
             return false;
         }
         if (results[i]->view != results[0]->view) {
-            return lilac_lower_unsupported(l, "its results have different layouts");
+            return lilac_lower_unsupported(l, "result %u has another layout than result 0", i);
         }
     }
     const lilac_lower_view *view = results[0]->view;

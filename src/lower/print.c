@@ -178,7 +178,9 @@ bool lilac_lower_print(lilac_lowering *l, const lilac_tile_op *op) {
         const lilac_lower_value *operand = lilac_lower_operand(l, op, k);
         const lilac_lower_view *view = operand->view;
         if (view != NULL && view->rank > MOST_RANK) {
-            good = lilac_lower_unsupported(l, "tensors of more than 4 dimensions");
+            good =
+                lilac_lower_unsupported(l, "operand %u has %u dimensions; at most %d are supported",
+                                        k, view->rank, MOST_RANK);
             break;
         }
         lilac_simt_value predicate = view == NULL ? once : lilac_lower_elect_holder_of(l, view);

@@ -55,12 +55,13 @@ static bool transpose_map(lilac_lowering *l, const lilac_tile_op *op, lilac_lowe
                           const lilac_lower_view *from, const lilac_lower_view *to) {
     const lilac_tile_attribute *order = lilac_tile_find(&op->attributes, "order");
     if (order == NULL || order->count != to->rank || from->rank != to->rank) {
-        return lilac_lower_unsupported(l, "its order does not fit");
+        return lilac_lower_bad_attribute(l, "order", "a permutation of the operand's dimensions");
     }
     for (uint32_t d = 0; d < to->rank; d++) {
         int64_t source = order->integers[d];
         if (source < 0 || source >= from->rank) {
-            return lilac_lower_unsupported(l, "its order does not fit");
+            return lilac_lower_bad_attribute(l, "order",
+                                             "a permutation of the operand's dimensions");
         }
         map_dimension(map, from, (uint32_t)source, to, d);
     }
@@ -82,8 +83,10 @@ static bool reshape_map(lilac_lowering *l, lilac_lower_map *map, const lilac_low
                         const lilac_lower_view *to) {
     uint32_t from_places[LILAC_LAYOUT_MAX_BITS], to_places[LILAC_LAYOUT_MAX_BITS];
     uint32_t count = row_major_bits(from, from_places);
-    if (count != row_major_bits(to, to_places)) {
-        return lilac_lower_unsupported(l, "the element counts differ");
+    uint32_t result_count = row_major_bits(to, to_places);
+    if (count != result_count) {
+        return lilac_lower_unsupported(l, "the operand has 2^%u elements and the result has 2^%u",
+                                       count, result_count);
     }
     for (uint32_t i = 0; i < count; i++) {
         map->bits[from_places[i]] = (int8_t)to_places[i];
@@ -116,7 +119,9 @@ static bool move(lilac_lowering *l, const lilac_tile_op *op) {
         for (uint32_t d = 0; d < from->view->rank; d++) {
             uint32_t target = expand && d >= axis ? d + 1 : d;
             if (target >= to->view->rank) {
-                return lilac_lower_unsupported(l, "the ranks do not fit");
+                return lilac_lower_unsupported(
+                    l, "the operand has %u dimensions and the result has %u", from->view->rank,
+                    to->view->rank);
             }
             map_dimension(&map, from->view, d, to->view, target);
         }
@@ -148,7 +153,8 @@ static bool unsplat(lilac_lowering *l, const lilac_tile_op *op) {
         return false;
     }
     if (from->view->layout->out_bits != 0) {
-        return lilac_lower_unsupported(l, "the tensor has more than one element");
+        return lilac_lower_unsupported(l, "the operand has 2^%u elements; expected one",
+                                       from->view->layout->out_bits);
     }
     to->base[0] = lilac_lower_get(l, from, 0);
     lilac_simt_mark_uniform(l->kernel, to->base[0]);
@@ -243,7 +249,7 @@ static bool split(lilac_lowering *l, const lilac_tile_op *op) {
         return false;
     }
     if (to[0]->view != to[1]->view) {
-        return lilac_lower_unsupported(l, "its results have different layouts");
+        return lilac_lower_unsupported(l, "result 1 has another layout than result 0");
     }
     uint32_t last = from->view->rank - 1;
     lilac_lower_map map;

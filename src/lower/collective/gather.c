@@ -603,7 +603,6 @@ static bool crosses_blocks(const gather *g) {
 bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op) {
     gather *g = lilac_arena_new(l->arena, gather);
     lilac_gather_memory *m = lilac_arena_new(l->arena, lilac_gather_memory);
-    int64_t axis = lilac_tile_find_integer(&op->attributes, "axis", 0);
     g->l = l;
     g->way = lilac_tile_movement_of(op);
     g->source = lilac_lower_operand(l, op, 0);
@@ -613,18 +612,26 @@ bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op) {
     }
     g->from = g->source->view;
     g->to = g->result->view;
-    if (axis < 0 || axis >= g->from->rank || g->to->rank != g->from->rank) {
-        return lilac_lower_unsupported(l, "its axis or shapes do not fit");
+    if (!lilac_lower_read_axis(l, op, g->from, &g->axis)) {
+        return false;
     }
-    g->axis = (uint32_t)axis;
+    if (g->to->rank != g->from->rank) {
+        return lilac_lower_unsupported(l, "the source has %u dimensions and the result has %u",
+                                       g->from->rank, g->to->rank);
+    }
     for (uint32_t d = 0; d < g->from->rank; d++) {
         if (d != g->axis && g->to->bits[d] > g->from->bits[d]) {
-            return lilac_lower_unsupported(l,
-                                           "the index is larger than the source beside the axis");
+            return lilac_lower_unsupported(
+                l,
+                "dimension %u of the index has %llu elements and the source has %llu; only the "
+                "axis of the index may be larger",
+                d, 1ULL << g->to->bits[d], 1ULL << g->from->bits[d]);
         }
     }
     if (crosses_blocks(g)) {
-        return lilac_lower_unsupported(l, "its source is spread over the blocks of a cluster");
+        return lilac_lower_unsupported(
+            l, "operand 0 is distributed over the blocks of a cluster; a gather reads elements of "
+               "its own block");
     }
     if (!read_index(g, lilac_lower_operand(l, op, 1))) {
         return false;
@@ -638,8 +645,8 @@ bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op) {
     find_places(g);
     if (g->way == LILAC_TILE_MOVEMENT_SHUFFLES && !g->by_lanes) {
         return lilac_lower_unsupported(l,
-                                       "its lilac.movement is \"shuffles\", and elements that an "
-                                       "index may name are in several warps");
+                                       "lilac.movement is \"shuffles\", but an index may select an "
+                                       "element that only another warp holds");
     }
     uint64_t bytes = (UINT64_C(1) << g->from->layout->out_bits) * lilac_gather_element_bits(g) / 8;
     uint32_t available = l->target->arch->shared_bytes - l->scratch_begin;
@@ -658,11 +665,11 @@ bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op) {
     if (!shuffles && !fits) {
         uint64_t rounds = choose_rounds(g, bytes, available);
         if (rounds == 0) {
-            return lilac_lower_refuse(
-                l, "too-much-shared-memory",
-                "a gather from this tensor takes %llu bytes of shared memory, %s has %u left for "
-                "it, and the layout has no registers by which its elements come in parts",
-                (unsigned long long)bytes, l->target->arch->name, available);
+            return lilac_lower_refuse(l, "too-much-shared-memory",
+                                      "the gather needs %llu bytes of shared memory, %s has %u "
+                                      "bytes left, and no register "
+                                      "bit of the layout splits the source into smaller rounds",
+                                      (unsigned long long)bytes, l->target->arch->name, available);
         }
         return in_rounds(g, m, rounds, &why) || lilac_lower_unsupported(l, "%s", why.text);
     }

@@ -134,11 +134,15 @@ bool lilac_lower_histogram(lilac_lowering *l, const lilac_tile_op *op) {
         return false;
     }
     if (numbers->view->block_bits > 0) {
-        return lilac_lower_unsupported(l, "its numbers are spread over the blocks of a cluster");
+        return lilac_lower_unsupported(
+            l,
+            "operand 0 is distributed over %u blocks of a cluster; a histogram counts the "
+            "elements of one block",
+            l->target->num_ctas);
     }
     if (to->view->layout->out_bits > 16) {
         return lilac_lower_refuse(l, "too-much-shared-memory",
-                                  "a histogram of 2^%u bins does not fit in shared memory",
+                                  "the histogram has 2^%u bins; shared memory has room for 2^16",
                                   to->view->layout->out_bits);
     }
     uint32_t bins = 1U << to->view->layout->out_bits;

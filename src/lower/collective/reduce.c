@@ -238,9 +238,12 @@ bool lilac_lower_reduce(lilac_lowering *l, const lilac_tile_op *op) {
         if (results[i] == NULL) {
             return false;
         }
-        if (results[i]->view != p.out || lilac_lower_operand(l, op, i)->view != p.in) {
+        bool operand_differs = lilac_lower_operand(l, op, i)->view != p.in;
+        if (operand_differs || results[i]->view != p.out) {
+            const char *side = operand_differs ? "operand" : "result";
             return lilac_lower_refuse(l, "layout-conversion",
-                                      "the operands of a reduction have different layouts");
+                                      "%s %u of the reduction has another layout than %s 0", side,
+                                      i, side);
         }
     }
     lilac_simt_value *elements = fold_registers(l, op, &p);

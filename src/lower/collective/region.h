@@ -3,8 +3,13 @@
 #ifndef LILAC_LOWER_COLLECTIVE_REGION_H
 #define LILAC_LOWER_COLLECTIVE_REGION_H
 
-#include "lower_internal.h"
+#include "coordinates.h"
 
+/* Reads the attribute `axis`, a dimension of the operand's view; refuses any other number. */
+bool lilac_lower_read_axis(lilac_lowering *l, const lilac_tile_op *op, const lilac_lower_view *view,
+                           uint32_t *axis);
+/* Refuses an operation that has another number of results than operands. */
+bool lilac_lower_check_results(lilac_lowering *l, const lilac_tile_op *op);
 /* a = region(a, b), one value for each operand: lowers the region's operations on scalars. */
 bool lilac_lower_combine(lilac_lowering *l, const lilac_tile_op *op, lilac_simt_value *a,
                          const lilac_simt_value *b);

@@ -21,6 +21,7 @@
  * below warps. Other layouts are first moved to one like that (scan_layout.c), and back. Copies do
  * the same work side by side; in memory one of them writes. */
 #include "scan.h"
+#include "collective/region.h"
 #include "convert_layout.h"
 #include "operations.h"
 
@@ -152,17 +153,16 @@ static bool write_results(const lilac_scan *s, const lilac_simt_value *from) {
 bool lilac_lower_scan(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_scan *s = lilac_arena_new(l->arena, lilac_scan);
     *s = (lilac_scan){.l = l, .op = op, .operands = op->operand_count};
-    int64_t axis = lilac_tile_find_integer(&op->attributes, "axis", 0);
     s->reverse = lilac_tile_find_integer(&op->attributes, "reverse", 0) != 0;
     const lilac_lower_value *first = lilac_lower_operand(l, op, 0);
-    if (first->view == NULL || axis < 0 || axis >= first->view->rank ||
-        op->result_count != s->operands) {
-        return lilac_lower_unsupported(l, "its axis or results do not fit");
+    if (!lilac_lower_read_axis(l, op, first->view, &s->axis) || !lilac_lower_check_results(l, op)) {
+        return false;
     }
-    s->axis = (uint32_t)axis;
     for (uint32_t i = 0; i < first->view->block_bits; i++) {
         if (first->view->blocks[i] & lilac_scan_axis(first->view, s->axis)) {
-            return lilac_lower_unsupported(l, "the axis is spread over the blocks of a cluster");
+            return lilac_lower_unsupported(l, "the axis of operand 0 is distributed over the "
+                                              "blocks of a cluster; a scan combines "
+                                              "elements of one block");
         }
     }
     lilac_simt_type *types = lilac_arena_array(l->arena, lilac_simt_type, s->operands);

@@ -133,6 +133,20 @@ static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt
     out[0] = operation->build(&k, operation, in);
 }
 
+/* `types`: the letters of the result and the operands that the function has. */
+static bool refuse_signature(lilac_lowering *l, const char *symbol, const char *types) {
+    lilac_text text = {0};
+    for (uint32_t i = 1; types[i] != 0; i++) {
+        lilac_text_printf(&text, i == 1 ? "%s" : ", %s",
+                          lilac_simt_type_name(lilac_lower_type_named(types[i])));
+    }
+    (void)lilac_lower_refuse(l, "unsupported-type", "'%s' must be called as (%s) -> %s", symbol,
+                             lilac_text_get(&text),
+                             lilac_simt_type_name(lilac_lower_type_named(types[0])));
+    lilac_text_clear(&text);
+    return false;
+}
+
 bool lilac_lower_extern(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_name symbol = lilac_tile_find_text(&op->attributes, "symbol");
     const char *name = symbol_of(op);
@@ -149,21 +163,27 @@ bool lilac_lower_extern(lilac_lowering *l, const lilac_tile_op *op) {
     } else if (operation != NULL) {
         memcpy(types, operation->types, strlen(operation->types));
     } else {
-        return lilac_lower_refuse(l, "unknown-function", "no function %s of a library is known",
-                                  symbol == NULL ? "without a name" : symbol);
+        return symbol == NULL
+                   ? lilac_lower_refuse(
+                         l, "unknown-function",
+                         "the call has no attribute 'symbol'; expected the name of a "
+                         "function of libdevice")
+                   : lilac_lower_refuse(l, "unknown-function",
+                                        "'%s' is no known function; functions of libdevice are "
+                                        "supported",
+                                        symbol);
     }
-    bool right = op->operand_count == strlen(types) - 1;
+    bool matches = op->operand_count == strlen(types) - 1;
     lilac_simt_type type;
     if (!lilac_lower_type(l, op->results[0].type, &type)) {
         return false;
     }
-    right = right && type == lilac_lower_type_named(types[0]);
-    for (uint32_t i = 0; right && i < op->operand_count; i++) {
-        right = lilac_lower_operand(l, op, i)->simt == lilac_lower_type_named(types[i + 1]);
+    matches = matches && type == lilac_lower_type_named(types[0]);
+    for (uint32_t i = 0; matches && i < op->operand_count; i++) {
+        matches = lilac_lower_operand(l, op, i)->simt == lilac_lower_type_named(types[i + 1]);
     }
-    if (!right) {
-        return lilac_lower_refuse(l, "unsupported-type", "%s has other operands or another result",
-                                  symbol);
+    if (!matches) {
+        return refuse_signature(l, symbol, types);
     }
     return lilac_lower_elementwise(l, op, compute);
 }

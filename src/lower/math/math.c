@@ -169,8 +169,10 @@ static lilac_simt_value compute_f64(lilac_lowering *l, lilac_tile_opcode code, l
             return lilac_lower_by_function(l, functions[i].function, 1, LILAC_SIMT_F64, &x);
         }
     }
-    (void)lilac_lower_refuse(l, "unsupported-type", "there is no %s of f64",
-                             lilac_tile_op_info_get(code)->name);
+    (void)lilac_lower_refuse(
+        l, "unsupported-type",
+        "'%s' on f64 cannot be lowered; it is implemented for f16, bf16 and f32",
+        lilac_tile_op_info_get(code)->name);
     return 0;
 }
 
@@ -191,8 +193,10 @@ static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt
 
 bool lilac_lower_math(lilac_lowering *l, const lilac_tile_op *op) {
     if (!lilac_simt_type_is_float(lilac_lower_operand(l, op, 0)->simt)) {
-        return lilac_lower_refuse(l, "unsupported-type", "there is no %s of 8-bit floats",
-                                  lilac_tile_op_info_get(op->code)->name);
+        return lilac_lower_refuse(
+            l, "unsupported-type",
+            "'%s' on 8-bit floats cannot be lowered; convert operand 0 to f16, bf16, f32 or f64",
+            lilac_tile_op_info_get(op->code)->name);
     }
     return lilac_lower_elementwise(l, op, compute);
 }

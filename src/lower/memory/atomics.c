@@ -117,7 +117,9 @@ bool lilac_lower_broadcast_copies(lilac_lowering *l, const lilac_lower_view *vie
                                   lilac_simt_value *registers) {
     uint32_t warps = l->target->num_warps, lane_bits = lilac_lower_log2(l->target->arch->warp_size);
     if (view == NULL ? l->target->num_ctas > 1 : view->free_blocks != 0) {
-        return lilac_lower_unsupported(l, "its result would have to reach other blocks");
+        return lilac_lower_unsupported(
+            l, "several blocks of a cluster need its result, which only one of "
+               "them computes");
     }
     uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0};
     if (view == NULL ? warps == 1 : view->free_threads != 0 && lane_of_copies(view, columns)) {
@@ -169,8 +171,15 @@ static bool read_request(lilac_lowering *l, const lilac_tile_op *op, request *q)
     int kind = q->swaps ? 0 : lilac_lower_word(op, "atomic_rmw_op", 10, kinds, -1);
     int order = lilac_lower_word(op, "sem", 4, orders, -1);
     int scope = lilac_lower_word(op, "scope", 3, scopes, -1);
-    if (kind < 0 || order < 0 || scope < 0) {
-        return lilac_lower_unsupported(l, "its kind, memory order or scope is unknown");
+    if (kind < 0) {
+        return lilac_lower_bad_attribute(l, "atomic_rmw_op",
+                                         "and, or, xor, add, fadd, max, min, umax, umin or exch");
+    }
+    if (order < 0) {
+        return lilac_lower_bad_attribute(l, "sem", "relaxed, acquire, release or acq_rel");
+    }
+    if (scope < 0) {
+        return lilac_lower_bad_attribute(l, "scope", "gpu, cta or sys");
     }
     q->kind = kind_of[kind];
     q->modifiers.order = (uint8_t)order;
@@ -185,8 +194,10 @@ static bool read_request(lilac_lowering *l, const lilac_tile_op *op, request *q)
     q->by_swaps = q->type == LILAC_SIMT_BF16 && adds && !q->swaps &&
                   !lilac_arch_has(l->target->arch, LILAC_HAS_BF16_ATOMICS);
     return fine || lilac_lower_refuse(l, "unsupported-type",
-                                      "no device has '%s' of this kind on elements of %u bits",
-                                      lilac_tile_op_info_get(op->code)->name, bits);
+                                      "no instruction computes '%s' (%s) on elements of type %s",
+                                      lilac_tile_op_info_get(op->code)->name,
+                                      q->swaps ? "compare and swap" : kinds[kind],
+                                      lilac_simt_type_name(q->type));
 }
 
 /* ---- additions by compare-and-swap -------------------------------------------------------- */
@@ -299,8 +310,9 @@ bool lilac_lower_atomic(lilac_lowering *l, const lilac_tile_op *op) {
         return false;
     }
     if (result->view != view) {
-        return lilac_lower_refuse(l, "layout-conversion",
-                                  "an atomic operation's pointers and result differ in layout");
+        return lilac_lower_refuse(
+            l, "layout-conversion",
+            "the result of an atomic operation has another layout than its pointers, operand 0");
     }
     if (!q.swaps) {
         mask = q.second;

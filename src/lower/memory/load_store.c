@@ -124,10 +124,11 @@ bool lilac_lower_pointer(lilac_lowering *l, const lilac_tile_op *op) {
     }
     const lilac_tile_type *pointee = lilac_tile_element(result->type)->element;
     if (pointee->kind == LILAC_TILE_INTEGER) {
-        return lilac_lower_refuse(l, "unsupported-type",
-                                  "pointers to integers of %u bits do not advance: their elements "
-                                  "have 1, 8, 16, 32, 64 or 128",
-                                  pointee->width);
+        return lilac_lower_refuse(
+            l, "unsupported-type",
+            "'tt.addptr' on pointers to integers of %u bits cannot be lowered; "
+            "expected 1, 8, 16, 32, 64 or 128 bits",
+            pointee->width);
     }
     uint32_t size = pointee_bytes(result->type);
     /* 64-bit sums may be taken apart whatever they wrap to, narrower ones only when they do not. */
@@ -367,8 +368,11 @@ static bool read_modifiers(lilac_lowering *l, const lilac_tile_op *op,
                                            [LILAC_SIMT_EVICT_LAST] = "evict_last"};
     int cache = lilac_lower_word(op, "cache", 7, caches, LILAC_SIMT_CACHE_NONE);
     int evict = lilac_lower_word(op, "evict", 3, policies, LILAC_SIMT_EVICT_NORMAL);
-    if (cache < 0 || evict < 0) {
-        return lilac_lower_unsupported(l, "its cache modifier or eviction policy is unknown");
+    if (cache < 0) {
+        return lilac_lower_bad_attribute(l, "cache", "none, ca, cg, cs, cv, wb or wt");
+    }
+    if (evict < 0) {
+        return lilac_lower_bad_attribute(l, "evict", "normal, evict_first or evict_last");
     }
     memset(modifiers, 0, sizeof *modifiers);
     modifiers->cache = (uint8_t)cache;
@@ -406,7 +410,9 @@ static bool has_block_pointer(const lilac_tile_op *op) {
 bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_lower_value *pointer = lilac_lower_operand(l, op, 0);
     if (has_block_pointer(op)) {
-        return lilac_lower_unsupported(l, "block pointers");
+        return lilac_lower_unsupported(
+            l, "operand 0 is a block pointer (boundaryCheck); expected a pointer or "
+               "a tensor of pointers");
     }
     lilac_lower_value *result = lilac_lower_result(l, op, 0);
     lilac_simt_instruction modifiers;
@@ -466,7 +472,9 @@ bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
 bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_lower_value *pointer = lilac_lower_operand(l, op, 0);
     if (has_block_pointer(op)) {
-        return lilac_lower_unsupported(l, "block pointers");
+        return lilac_lower_unsupported(
+            l, "operand 0 is a block pointer (boundaryCheck); expected a pointer or "
+               "a tensor of pointers");
     }
     const lilac_lower_view *view = pointer->view;
     lilac_simt_instruction modifiers;

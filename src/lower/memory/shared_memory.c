@@ -187,11 +187,11 @@ bool lilac_lower_place_memory(lilac_lowering *l) {
         l->values[a->op->results[0].id].memory = memory;
         if (end > l->target->arch->shared_bytes) {
             l->op = a->op;
-            return lilac_lower_refuse(l, "too-much-shared-memory",
-                                      "with this, the kernel needs %llu bytes of shared memory, "
-                                      "and %s has %u",
-                                      (unsigned long long)end, l->target->arch->name,
-                                      l->target->arch->shared_bytes);
+            return lilac_lower_refuse(
+                l, "too-much-shared-memory",
+                "with this allocation the kernel needs %llu bytes of shared memory, "
+                "and %s has %u",
+                (unsigned long long)end, l->target->arch->name, l->target->arch->shared_bytes);
         }
     }
     l->scratch_begin = (uint32_t)((end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
@@ -211,7 +211,9 @@ static bool offset_of(lilac_lowering *l, const lilac_layout *layout, const int64
     for (uint32_t d = 0; d < layout->out_count; d++) {
         places[d] = (uint64_t)coordinates[d];
         if (coordinates[d] < 0 || places[d] >> layout->out[d].bits != 0) {
-            return lilac_lower_unsupported(l, "it begins outside its memory");
+            return lilac_lower_unsupported(
+                l, "coordinate %u is %lld; the memory has %llu elements there", d,
+                (long long)coordinates[d], 1ULL << layout->out[d].bits);
         }
     }
     if (!lilac_layout_pseudoinvert(&inverse, layout, &why)) {
@@ -228,7 +230,7 @@ static bool subslice(lilac_lowering *l, const lilac_tile_op *op, const lilac_til
     const lilac_tile_attribute *offsets = lilac_tile_find(&op->attributes, "offsets");
     uint64_t shift = 0;
     if (offsets == NULL || from->layout == NULL || offsets->count != from->layout->out_count) {
-        return lilac_lower_unsupported(l, "its offsets do not fit");
+        return lilac_lower_bad_attribute(l, "offsets", "one for each dimension of the memory");
     }
     if (!offset_of(l, from->layout, offsets->integers, &shift)) {
         return false;
@@ -247,7 +249,9 @@ static bool index_memory(lilac_lowering *l, const lilac_tile_op *op, const lilac
         uint64_t shift = 0;
         if (from->layout == NULL || from->layout->out_count != 1 ||
             !lilac_lower_constant(l, index, &number)) {
-            return lilac_lower_unsupported(l, "its memory has no buffers");
+            return lilac_lower_unsupported(
+                l, "operand 0 is not an array of buffers; expected one dimension more "
+                   "than in its layout, or one dimension and a constant index");
         }
         if (!offset_of(l, from->layout, &number, &shift)) {
             return false;
@@ -258,7 +262,8 @@ static bool index_memory(lilac_lowering *l, const lilac_tile_op *op, const lilac
     int64_t bytes = (int64_t)bytes_of(to, from->rank - 1);
     if (lilac_lower_constant(l, index, &number)) {
         if (number < 0 || number >= from->shape[0]) {
-            return lilac_lower_unsupported(l, "there is no buffer of that number");
+            return lilac_lower_unsupported(l, "the index is %lld; operand 0 has %lld buffers",
+                                           (long long)number, (long long)from->shape[0]);
         }
         memory->constant += number * bytes;
         return true;
@@ -274,7 +279,8 @@ static bool lower_view(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_lower_value *from = lilac_lower_operand(l, op, 0);
     const lilac_tile_type *from_type = op->operands[0].value->type, *type = op->results[0].type;
     if (from->memory == NULL) {
-        return lilac_lower_unsupported(l, "its memory is not known here");
+        return lilac_lower_unsupported(l, "operand 0 is not derived from a ttg.local_alloc of "
+                                          "this kernel");
     }
     struct lilac_lower_memory *memory = lilac_arena_new(l->arena, struct lilac_lower_memory);
     *memory = *from->memory;
@@ -286,8 +292,13 @@ static bool lower_view(lilac_lowering *l, const lilac_tile_op *op) {
     case LILAC_TILE_OP_TTG_MEMDESC_INDEX:
         return index_memory(l, op, from_type, type, memory);
     case LILAC_TILE_OP_TTG_MEMDESC_REINTERPRET:
-        if (memory->shift != 0 || bytes_of(type, type->alloc_rank) > memory->bytes) {
-            return lilac_lower_unsupported(l, "it is a part of an allocation, or larger than it");
+        if (memory->shift != 0) {
+            return lilac_lower_unsupported(l, "operand 0 is a subslice; expected a whole buffer");
+        }
+        if (bytes_of(type, type->alloc_rank) > memory->bytes) {
+            return lilac_lower_unsupported(
+                l, "the result has %llu bytes; the allocation of operand 0 has %u",
+                (unsigned long long)bytes_of(type, type->alloc_rank), memory->bytes);
         }
         return true;
     default:
@@ -349,7 +360,8 @@ static bool plan_transfer(lilac_lowering *l, const lilac_lower_view *view,
     lilac_layout layout;
     lilac_reason why = {"the tensor has another rank than its memory"};
     if (memory == NULL || type->layout == NULL || type->is_tensor_memory) {
-        return lilac_lower_unsupported(l, "its memory is not known here");
+        return lilac_lower_unsupported(l, "its memory is not in shared memory, has no layout, or "
+                                          "is not derived from a ttg.local_alloc of this kernel");
     }
     padding_of(type, &padding);
     /* The part of a swizzle that is the same in all of a subslice is in its shift only, and vectors
