@@ -270,53 +270,31 @@ static lilac_simt_value divide_up_unsigned(lilac_lowering *l, lilac_simt_value a
                               two(l, LILAC_SIMT_OP_ADD, quotient, number(l, a, 1)));
 }
 
-/* Opcodes that one instruction carries out. */
-static lilac_simt_opcode direct(lilac_tile_opcode code) {
-    switch (code) {
-    case LILAC_TILE_OP_ARITH_ADDI:
-        return LILAC_SIMT_OP_ADD;
-    case LILAC_TILE_OP_ARITH_SUBI:
-        return LILAC_SIMT_OP_SUB;
-    case LILAC_TILE_OP_ARITH_MULI:
-        return LILAC_SIMT_OP_MUL;
-    case LILAC_TILE_OP_ARITH_DIVSI:
-        return LILAC_SIMT_OP_DIV_S;
-    case LILAC_TILE_OP_ARITH_DIVUI:
-        return LILAC_SIMT_OP_DIV_U;
-    case LILAC_TILE_OP_ARITH_REMSI:
-        return LILAC_SIMT_OP_REM_S;
-    case LILAC_TILE_OP_ARITH_REMUI:
-        return LILAC_SIMT_OP_REM_U;
-    case LILAC_TILE_OP_ARITH_ANDI:
-        return LILAC_SIMT_OP_AND;
-    case LILAC_TILE_OP_ARITH_ORI:
-        return LILAC_SIMT_OP_OR;
-    case LILAC_TILE_OP_ARITH_XORI:
-        return LILAC_SIMT_OP_XOR;
-    case LILAC_TILE_OP_ARITH_SHLI:
-        return LILAC_SIMT_OP_SHL;
-    case LILAC_TILE_OP_ARITH_SHRSI:
-        return LILAC_SIMT_OP_SHR_S;
-    case LILAC_TILE_OP_ARITH_SHRUI:
-        return LILAC_SIMT_OP_SHR_U;
-    case LILAC_TILE_OP_ARITH_MINSI:
-        return LILAC_SIMT_OP_MIN_S;
-    case LILAC_TILE_OP_ARITH_MINUI:
-        return LILAC_SIMT_OP_MIN_U;
-    case LILAC_TILE_OP_ARITH_MAXSI:
-        return LILAC_SIMT_OP_MAX_S;
-    case LILAC_TILE_OP_ARITH_MAXUI:
-        return LILAC_SIMT_OP_MAX_U;
-    case LILAC_TILE_OP_TT_MULHIUI:
-        return LILAC_SIMT_OP_MULHI_U;
-    default:
-        return LILAC_SIMT_OP_NONE;
-    }
-}
+/* The instruction that computes the operation; 0 (LILAC_SIMT_OP_NONE): several are needed. */
+static const uint16_t direct[LILAC_TILE_OP_COUNT] = {
+    [LILAC_TILE_OP_ARITH_ADDI] = LILAC_SIMT_OP_ADD,
+    [LILAC_TILE_OP_ARITH_SUBI] = LILAC_SIMT_OP_SUB,
+    [LILAC_TILE_OP_ARITH_MULI] = LILAC_SIMT_OP_MUL,
+    [LILAC_TILE_OP_ARITH_DIVSI] = LILAC_SIMT_OP_DIV_S,
+    [LILAC_TILE_OP_ARITH_DIVUI] = LILAC_SIMT_OP_DIV_U,
+    [LILAC_TILE_OP_ARITH_REMSI] = LILAC_SIMT_OP_REM_S,
+    [LILAC_TILE_OP_ARITH_REMUI] = LILAC_SIMT_OP_REM_U,
+    [LILAC_TILE_OP_ARITH_ANDI] = LILAC_SIMT_OP_AND,
+    [LILAC_TILE_OP_ARITH_ORI] = LILAC_SIMT_OP_OR,
+    [LILAC_TILE_OP_ARITH_XORI] = LILAC_SIMT_OP_XOR,
+    [LILAC_TILE_OP_ARITH_SHLI] = LILAC_SIMT_OP_SHL,
+    [LILAC_TILE_OP_ARITH_SHRSI] = LILAC_SIMT_OP_SHR_S,
+    [LILAC_TILE_OP_ARITH_SHRUI] = LILAC_SIMT_OP_SHR_U,
+    [LILAC_TILE_OP_ARITH_MINSI] = LILAC_SIMT_OP_MIN_S,
+    [LILAC_TILE_OP_ARITH_MINUI] = LILAC_SIMT_OP_MIN_U,
+    [LILAC_TILE_OP_ARITH_MAXSI] = LILAC_SIMT_OP_MAX_S,
+    [LILAC_TILE_OP_ARITH_MAXUI] = LILAC_SIMT_OP_MAX_U,
+    [LILAC_TILE_OP_TT_MULHIUI] = LILAC_SIMT_OP_MULHI_U,
+};
 
 static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
                     lilac_simt_value *out) {
-    lilac_simt_opcode code = direct(op->code);
+    lilac_simt_opcode code = (lilac_simt_opcode)direct[op->code];
     lilac_simt_value divisor = in[op->operand_count - 1];
     if (lilac_tile_divides(op->code)) {
         divisor = lilac_lower_divisor(l, divisor);

@@ -113,7 +113,80 @@ bool lilac_lower_if_elements(lilac_lowering *l, const lilac_tile_op *op) {
 
 /* ---- scf.while ----------------------------------------------------------------------------- */
 
-/* Carried: the values of `before`, which lanes go on, and the results of those that are done. */
+/* Defines tile values as the SIMT values from `first` on. */
+static bool define_scalars(lilac_lowering *l, uint32_t count, lilac_tile_value *const *tiles,
+                           lilac_simt_value first) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (!define_scalar(l, tiles[i], first + i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool define_results(lilac_lowering *l, const lilac_tile_op *op, lilac_simt_value first) {
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        if (!define_scalar(l, &op->results[i], first + i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The first region of scf.while, whose arguments begin at `first`: builds the condition of the SIMT
+ * loop and passes on the values of scf.condition, whether the lane continues, and the results. A
+ * lane's results are those of its last iteration. `first` becomes the first value passed on. */
+static bool while_before(lilac_lowering *l, const lilac_tile_op *op, lilac_simt_instruction *loop,
+                         lilac_simt_value *first) {
+    uint32_t carried = op->operand_count, passed = op->result_count;
+    const lilac_tile_block *before = op->regions[0]->first;
+    if (!define_scalars(l, carried, before->arguments, *first)) {
+        return false;
+    }
+    l->active = *first + carried;
+    const lilac_tile_op *end = lilac_lower_block(l, before);
+    if (end == NULL || end->code != LILAC_TILE_OP_SCF_CONDITION ||
+        end->operand_count != passed + 1) {
+        return !l->failed &&
+               lilac_lower_unsupported(
+                   l, "the first region must end with scf.condition of %u values", passed + 1);
+    }
+    lilac_simt_value *values = scalars(l, end, 1, passed + 1);
+    lilac_simt_value goes_on = and_active(l, lilac_lower_get(l, lilac_lower_operand(l, end, 0), 0));
+    values[passed] = goes_on;
+    for (uint32_t i = 0; i < passed; i++) {
+        values[passed + 1 + i] =
+            lilac_lower_select(l, l->active, values[i], *first + carried + 1 + i);
+    }
+    lilac_simt_while_condition(&l->builder, loop, lilac_lower_any_lane(l, goes_on), values, first);
+    return true;
+}
+
+/* The second region, whose arguments begin at `first`; *results: the first result of the loop. */
+static bool while_after(lilac_lowering *l, const lilac_tile_op *op, lilac_simt_instruction *loop,
+                        lilac_simt_value first, lilac_simt_value *results) {
+    uint32_t carried = op->operand_count, passed = op->result_count;
+    const lilac_tile_block *after = op->regions[1]->first;
+    if (!define_scalars(l, passed, after->arguments, first)) {
+        return false;
+    }
+    l->active = first + passed;
+    const lilac_tile_op *end = lilac_lower_block(l, after);
+    if (end == NULL || end->operand_count != carried) {
+        return !l->failed &&
+               lilac_lower_unsupported(l, "the region yields %u values; the loop carries %u",
+                                       end == NULL ? 0 : end->operand_count, carried);
+    }
+    lilac_simt_value *values = scalars(l, end, 0, passed + 1);
+    for (uint32_t i = 0; i <= passed; i++) {
+        values[carried + i] = first + passed + i;
+    }
+    *results = lilac_simt_while_end(&l->builder, loop, values) + passed + 1;
+    return true;
+}
+
+/* The SIMT loop carries the operands of scf.while, a predicate (does this lane continue?), and the
+ * results of the lanes that have finished. */
 bool lilac_lower_while_elements(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_simt_builder *b = &l->builder;
     const lilac_tile_block *before = op->regions[0]->first, *after = op->regions[1]->first;
@@ -137,57 +210,15 @@ bool lilac_lower_while_elements(lilac_lowering *l, const lilac_tile_op *op) {
         inits[carried + 1 + i] = zero(l, types[i]);
     }
     types[passed] = LILAC_SIMT_I1;
-    lilac_simt_value first;
+    lilac_simt_value first, results = 0;
     lilac_simt_instruction *loop =
         lilac_simt_while_begin(b, carried + 1 + passed, inits, 2 * passed + 1, types, &first);
-    for (uint32_t i = 0; i < carried; i++) {
-        if (!define_scalar(l, before->arguments[i], first + i)) {
-            return false;
-        }
+    if (!while_before(l, op, loop, &first) || !while_after(l, op, loop, first, &results)) {
+        return false;
     }
-    l->active = first + carried;
-    const lilac_tile_op *end = lilac_lower_block(l, before);
-    if (end == NULL || end->code != LILAC_TILE_OP_SCF_CONDITION ||
-        end->operand_count != passed + 1) {
-        return l->failed ? false
-                         : lilac_lower_unsupported(
-                               l, "the first region must end with scf.condition of %u values",
-                               passed + 1);
-    }
-    lilac_simt_value *values = scalars(l, end, 1, passed + 1);
-    lilac_simt_value goes_on = and_active(l, lilac_lower_get(l, lilac_lower_operand(l, end, 0), 0));
-    values[passed] = goes_on;
-    for (uint32_t i = 0; i < passed; i++) {
-        values[passed + 1 + i] =
-            lilac_lower_select(l, l->active, values[i], first + carried + 1 + i);
-    }
-    lilac_simt_while_condition(b, loop, lilac_lower_any_lane(l, goes_on), values, &first);
-    for (uint32_t i = 0; i < passed; i++) {
-        if (!define_scalar(l, after->arguments[i], first + i)) {
-            return false;
-        }
-    }
-    l->active = first + passed;
-    end = lilac_lower_block(l, after);
-    if (end == NULL || end->operand_count != carried) {
-        return l->failed
-                   ? false
-                   : lilac_lower_unsupported(l, "the region yields %u values; the loop carries %u",
-                                             end == NULL ? 0 : end->operand_count, carried);
-    }
-    values = scalars(l, end, 0, passed + 1);
-    for (uint32_t i = 0; i <= passed; i++) {
-        values[carried + i] = first + passed + i;
-    }
-    lilac_simt_value results = lilac_simt_while_end(b, loop, values);
     l->active = outer;
     l->op = op;
-    for (uint32_t i = 0; i < passed; i++) {
-        if (!define_scalar(l, &op->results[i], results + passed + 1 + i)) {
-            return false;
-        }
-    }
-    return true;
+    return define_results(l, op, results);
 }
 
 /* ---- scf.for ------------------------------------------------------------------------------- */
@@ -228,10 +259,8 @@ bool lilac_lower_for_elements(lilac_lowering *l, const lilac_tile_op *op) {
     }
     values[carried + 1] = goes_on;
     lilac_simt_while_condition(b, loop, lilac_lower_any_lane(l, goes_on), values, &first);
-    for (uint32_t i = 0; i <= carried; i++) {
-        if (!define_scalar(l, block->arguments[i], first + i)) {
-            return false;
-        }
+    if (!define_scalars(l, carried + 1, block->arguments, first)) {
+        return false;
     }
     goes_on = l->active = first + carried + 1;
     const lilac_tile_op *end = lilac_lower_block(l, block);
@@ -250,12 +279,7 @@ bool lilac_lower_for_elements(lilac_lowering *l, const lilac_tile_op *op) {
     }
     lilac_simt_value results = lilac_simt_while_end(b, loop, values);
     l->op = op;
-    for (uint32_t i = 0; i < carried; i++) {
-        if (!define_scalar(l, &op->results[i], results + 1 + i)) {
-            return false;
-        }
-    }
-    return true;
+    return define_results(l, op, results + 1);
 }
 
 /* ---- tt.map_elementwise ---------------------------------------------------------------------- */

@@ -600,9 +600,8 @@ static bool crosses_blocks(const gather *g) {
     return false;
 }
 
-bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op) {
-    gather *g = lilac_arena_new(l->arena, gather);
-    lilac_gather_memory *m = lilac_arena_new(l->arena, lilac_gather_memory);
+/* Fills in the operation's operands, its registers and the places of its elements. */
+static bool prepare(lilac_lowering *l, const lilac_tile_op *op, gather *g) {
     g->l = l;
     g->way = lilac_tile_movement_of(op);
     g->source = lilac_lower_operand(l, op, 0);
@@ -647,6 +646,15 @@ bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op) {
         return lilac_lower_unsupported(l,
                                        "lilac.movement is \"shuffles\", but an index may select an "
                                        "element that only another warp holds");
+    }
+    return true;
+}
+
+bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op) {
+    gather *g = lilac_arena_new(l->arena, gather);
+    lilac_gather_memory *m = lilac_arena_new(l->arena, lilac_gather_memory);
+    if (!prepare(l, op, g)) {
+        return false;
     }
     uint64_t bytes = (UINT64_C(1) << g->from->layout->out_bits) * lilac_gather_element_bits(g) / 8;
     uint32_t available = l->target->arch->shared_bytes - l->scratch_begin;

@@ -28,7 +28,7 @@ typedef struct loop {
     lilac_simt_value goes_on;
 } loop;
 
-static void loop_begin(kit *k, loop *w, uint32_t count, const lilac_simt_value *initial) {
+static void loop_begin(math_builder *k, loop *w, uint32_t count, const lilac_simt_value *initial) {
     static const lilac_simt_type types[MOST_CARRIED + 1] = {
         LILAC_SIMT_F64, LILAC_SIMT_F64, LILAC_SIMT_F64, LILAC_SIMT_F64, LILAC_SIMT_I1};
     w->count = count;
@@ -36,7 +36,7 @@ static void loop_begin(kit *k, loop *w, uint32_t count, const lilac_simt_value *
                                             types + MOST_CARRIED - count, &w->first);
 }
 
-static void loop_while(kit *k, loop *w, lilac_simt_value wanted) {
+static void loop_while(math_builder *k, loop *w, lilac_simt_value wanted) {
     lilac_simt_value passed[MOST_CARRIED + 1];
     wanted = lilac_lower_both(k->l, k->l->active, wanted);
     for (uint32_t i = 0; i < w->count; i++) {
@@ -49,7 +49,7 @@ static void loop_while(kit *k, loop *w, lilac_simt_value wanted) {
 }
 
 /* The first of the results. */
-static lilac_simt_value loop_end(kit *k, const loop *w, const lilac_simt_value *next) {
+static lilac_simt_value loop_end(math_builder *k, const loop *w, const lilac_simt_value *next) {
     lilac_simt_value values[MOST_CARRIED];
     for (uint32_t i = 0; i < w->count; i++) {
         values[i] = choose(k, w->goes_on, next[i], w->first + i);
@@ -59,7 +59,7 @@ static lilac_simt_value loop_end(kit *k, const loop *w, const lilac_simt_value *
 
 /* f(order) by the recurrence from f(0) and f(1); `twice` is 2 / x. Stops at values below `least`.
  */
-static lilac_simt_value recurrence(kit *k, lilac_simt_value order, lilac_simt_value twice,
+static lilac_simt_value recurrence(math_builder *k, lilac_simt_value order, lilac_simt_value twice,
                                    const lilac_simt_value *start, double least) {
     lilac_simt_value initial[3] = {num(k, 1.0), start[0], start[1]};
     loop w;
@@ -74,7 +74,7 @@ static lilac_simt_value recurrence(kit *k, lilac_simt_value order, lilac_simt_va
 }
 
 /* r(m + 1) … r(n); from: the order at which the fraction starts, m: no ratio is wanted. */
-static lilac_simt_value ratios(kit *k, lilac_simt_value from, lilac_simt_value n,
+static lilac_simt_value ratios(math_builder *k, lilac_simt_value from, lilac_simt_value n,
                                lilac_simt_value m, lilac_simt_value twice) {
     lilac_simt_value initial[3] = {from, num(k, 0.0), num(k, 1.0)};
     loop w;
@@ -88,7 +88,7 @@ static lilac_simt_value ratios(kit *k, lilac_simt_value from, lilac_simt_value n
     return loop_end(k, &w, next) + 2;
 }
 
-static lilac_simt_value steps_before(kit *k, lilac_simt_value n) {
+static lilac_simt_value steps_before(math_builder *k, lilac_simt_value n) {
     lilac_simt_value single_n =
         lilac_lower_convert(k->l, n, LILAC_SIMT_F32, LILAC_ROUND_NEAREST_EVEN);
     lilac_simt_value third = mul(k, op1(k, LILAC_SIMT_OP_FLOG2, single_n),
@@ -99,7 +99,7 @@ static lilac_simt_value steps_before(kit *k, lilac_simt_value n) {
 }
 
 /* J of the order n ≥ 0, x from 2^-60 on, finite. */
-static lilac_simt_value first_kind(kit *k, lilac_simt_value n, lilac_simt_value x) {
+static lilac_simt_value first_kind(math_builder *k, lilac_simt_value n, lilac_simt_value x) {
     lilac_simt_value start[2];
     lilac_lower_bessel_first(k, x, start);
     lilac_simt_value twice = quotient(k, num(k, 2.0), x);
@@ -114,7 +114,7 @@ static lilac_simt_value first_kind(kit *k, lilac_simt_value n, lilac_simt_value 
     return choose(k, none, num(k, 0.0), value);
 }
 
-lilac_simt_value lilac_lower_math_jn(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_jn(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value a = magnitude(k, in[1]);
     lilac_simt_value n = op2(k, LILAC_SIMT_OP_FMAX, in[0], num(k, 0.0));
     /* J(x) = J(2^s x) 2^-ns where both are so small that only the first term of the series counts.
@@ -136,7 +136,7 @@ lilac_simt_value lilac_lower_math_jn(kit *k, const lilac_simt_value *in) {
     return choose(k, none, num(k, 0.0 / 0.0), value);
 }
 
-lilac_simt_value lilac_lower_math_yn(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_yn(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value x = in[1];
     lilac_simt_value start[2];
     lilac_lower_bessel_second(k, x, start);

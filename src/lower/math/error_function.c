@@ -13,7 +13,7 @@
 #define TWO_ROOTPI lilac_lower_pair_number(k, 0x1.20dd750429b6dp+0, 0x1.1ae3a914fed80p-56)
 
 /* erf a for 0 ≤ a ≤ 1. */
-pair lilac_lower_erf_pair(kit *k, pair a) {
+pair lilac_lower_erf_pair(math_builder *k, pair a) {
     lilac_simt_value z = mul(k, a.hi, a.hi);
     lilac_simt_value tail =
         mul(k, mul(k, a.hi, z), lilac_lower_polynomial_at(k, &lilac_lower_erf_polynomial, z));
@@ -22,7 +22,7 @@ pair lilac_lower_erf_pair(kit *k, pair a) {
 }
 
 /* e^(a²) erfc a for a ≥ 0. */
-static pair erfcx_far(kit *k, lilac_simt_value a) {
+static pair erfcx_far(math_builder *k, lilac_simt_value a) {
     pair t = lilac_lower_pair_divide(k, lilac_lower_sum(k, a, num(k, -4.0)),
                                      lilac_lower_sum(k, a, num(k, 4.0)));
     const lilac_lower_polynomial *p = &lilac_lower_erfcx_polynomial;
@@ -39,17 +39,17 @@ static pair erfcx_far(kit *k, lilac_simt_value a) {
 }
 
 /* erfc a for a ≥ ½, as m 2^n. */
-pair lilac_lower_erfc_pair(kit *k, pair a, pair *power, lilac_simt_value *n) {
+pair lilac_lower_erfc_pair(math_builder *k, pair a, pair *power, lilac_simt_value *n) {
     pair square = lilac_lower_pair_multiply(k, a, a);
     *power = lilac_lower_exp_pair(k, lilac_lower_pair_negate(k, square), n);
     return lilac_lower_pair_multiply(k, *power, erfcx_far(k, a.hi));
 }
 
-static lilac_simt_value held(kit *k, lilac_simt_value a, double bound) {
+static lilac_simt_value held(math_builder *k, lilac_simt_value a, double bound) {
     return op2(k, LILAC_SIMT_OP_FMIN, a, num(k, bound));
 }
 
-lilac_simt_value lilac_lower_math_erf(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_erf(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value x = in[0], a = held(k, magnitude(k, x), 7.0);
     lilac_simt_value n;
     pair power, near = lilac_lower_erf_pair(k, single(a));
@@ -63,7 +63,7 @@ lilac_simt_value lilac_lower_math_erf(kit *k, const lilac_simt_value *in) {
 }
 
 /* erfc of x + low, |low| far smaller. */
-static lilac_simt_value complement(kit *k, pair x) {
+static lilac_simt_value complement(math_builder *k, pair x) {
     lilac_simt_value a = held(k, magnitude(k, x.hi), 28.0);
     lilac_simt_value negative = below(k, x.hi, 0.0);
     pair m = {a, x.lo == 0 ? 0 : choose(k, negative, minus(k, x.lo), x.lo)};
@@ -79,11 +79,11 @@ static lilac_simt_value complement(kit *k, pair x) {
     return choose(k, is_nan(k, x.hi), x.hi, result);
 }
 
-lilac_simt_value lilac_lower_math_erfc(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_erfc(math_builder *k, const lilac_simt_value *in) {
     return complement(k, single(in[0]));
 }
 
-lilac_simt_value lilac_lower_math_erfcx(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_erfcx(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value x = in[0], a = magnitude(k, x), n;
     pair right = erfcx_far(k, held(k, a, 0x1p500));
     lilac_simt_value b = held(k, a, 30.0);
@@ -107,7 +107,7 @@ lilac_simt_value lilac_lower_math_erfcx(kit *k, const lilac_simt_value *in) {
 }
 
 /* erfc(-x / √2) / 2 */
-lilac_simt_value lilac_lower_math_normcdf(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_normcdf(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value x = op2(k, LILAC_SIMT_OP_FMAX, in[0], num(k, -40.0));
     x = held(k, x, 40.0);
     pair scaled = lilac_lower_pair_multiply(

@@ -84,7 +84,7 @@ static const function_row functions[] = {
 lilac_simt_value lilac_lower_by_function(lilac_lowering *l, lilac_lower_function function,
                                          uint32_t operands, lilac_simt_type type,
                                          const lilac_simt_value *in) {
-    kit k = {l, &l->builder, type == LILAC_SIMT_F64};
+    math_builder k = {l, &l->builder, type == LILAC_SIMT_F64};
     lilac_simt_value wide[4];
     for (uint32_t i = 0; i < operands && i < 4; i++) {
         wide[i] = kind(&k, in[i]) == LILAC_SIMT_I32
@@ -119,7 +119,7 @@ static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt
     const char *name = symbol_of(op);
     bool is_f32;
     const function_row *row = find_function(name, &is_f32);
-    kit k = {l, &l->builder, true};
+    math_builder k = {l, &l->builder, true};
     if (row != NULL && is_f32 && row->single != NULL) {
         out[0] = row->single(&k, in);
         return;

@@ -99,11 +99,11 @@ static lilac_simt_value erf_of(lilac_lowering *l, lilac_simt_value x) {
     return signed_like(l, x, lilac_lower_select(l, is_near, near, far));
 }
 
-lilac_simt_value lilac_lower_math_single_tanh(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_single_tanh(math_builder *k, const lilac_simt_value *in) {
     return tanh_of(k->l, in[0]);
 }
 
-lilac_simt_value lilac_lower_math_single_erf(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_single_erf(math_builder *k, const lilac_simt_value *in) {
     return erf_of(k->l, in[0]);
 }
 
@@ -114,9 +114,9 @@ static lilac_simt_value compute_f32(lilac_lowering *l, lilac_tile_opcode code, l
     case LILAC_TILE_OP_MATH_EXP2:
         return one(l, LILAC_SIMT_OP_FEXP2, x);
     case LILAC_TILE_OP_MATH_LOG:
-        return lilac_lower_math_single_log(&(kit){.l = l, .b = &l->builder}, &x);
+        return lilac_lower_math_single_log(&(math_builder){.l = l, .b = &l->builder}, &x);
     case LILAC_TILE_OP_MATH_LOG2:
-        return lilac_lower_math_single_log2(&(kit){.l = l, .b = &l->builder}, &x);
+        return lilac_lower_math_single_log2(&(math_builder){.l = l, .b = &l->builder}, &x);
     case LILAC_TILE_OP_MATH_SQRT:
         return approximate(l, LILAC_SIMT_OP_FSQRT, 1, &x);
     case LILAC_TILE_OP_TT_PRECISE_SQRT:
