@@ -1,15 +1,15 @@
 /* Integer arithmetic.
  *
- * Sums, differences and products with a constant keep what is known apart:
+ * Sums, differences and products with a constant keep the constant offsets separate:
  *
  *   (base a + offset a) + (base b + offset b)  =  (base a + base b) + (offset a + offset b)
  *
- * modulo the width always; as whole numbers, so that the sum may be sign-extended into an address,
- * when the ranges leave room or when one side is a multiple of 2^k and the other lies in [0, 2^k):
- * then no bit carries (pid * 1024 + [0, 1024)).
+ * This holds modulo the width always. It holds for integers without wrapping, so that the sum may be
+ * sign-extended into an address, if the ranges exclude overflow, or if one side is a multiple of 2^k
+ * and the other is in [0, 2^k), which excludes carries: pid * 1024 + [0, 1024).
  *
- * Integers of one bit are predicates and take logic only; what logic does not cover goes through
- * 32 bits. */
+ * Integers of one bit are predicates, which only have logic instructions. Other operations on them
+ * are computed in 32 bits. */
 #include "control.h"
 #include "coordinates.h"
 #include "operations.h"
@@ -66,11 +66,11 @@ static bool has_word(const lilac_tile_op *op, const char *name, const char *word
     return text != NULL && strstr(text, word) != NULL;
 }
 
-/* Is every element of `value` a multiple of a power of two above all of `rest`, which is not
- * negative? Facts speak of the first of each contiguous run, so they hold for all where runs are
- * of one element. */
-static bool bits_are_apart(lilac_lowering *l, const lilac_tile_value *tile,
-                           const lilac_lower_value *value, const lilac_lower_value *rest) {
+/* Is every element of `value` a multiple of a power of two that is greater than every element of
+ * `rest`, and is `rest` not negative? Divisibility holds for the first element of each contiguous
+ * run, so runs must have one element. */
+static bool bits_are_disjoint(lilac_lowering *l, const lilac_tile_value *tile,
+                              const lilac_lower_value *value, const lilac_lower_value *rest) {
     interval whole = add_intervals(base_of(rest), offsets_of(rest));
     if (value->offsets != NULL || rest->low < 0 || offsets_of(rest).low < 0 || !whole.known) {
         return false;
@@ -86,7 +86,7 @@ static bool bits_are_apart(lilac_lowering *l, const lilac_tile_value *tile,
     return whole.high < divisor;
 }
 
-/* base a ± base b for each register, the offsets beside them. */
+/* base a ± base b for each register; the offsets are added separately. */
 static bool add_or_subtract(lilac_lowering *l, const lilac_tile_op *op, bool subtract) {
     lilac_lower_value *result = lilac_lower_result(l, op, 0);
     if (result == NULL) {
@@ -103,19 +103,19 @@ static bool add_or_subtract(lilac_lowering *l, const lilac_tile_op *op, bool sub
     interval bases = add_intervals(base_of(a), low);
     interval offsets = add_intervals(offsets_of(a), far);
     bool room = fits(bases, result->simt) && fits(add_intervals(bases, offsets), result->simt);
-    bool apart = !subtract && (bits_are_apart(l, lilac_tile_operand(op, 0), a, b) ||
-                               bits_are_apart(l, lilac_tile_operand(op, 1), b, a));
-    bool plain = a->offsets == NULL && b->offsets == NULL; /* the sum is whatever it wraps to */
-    result->exact = plain || (a->exact && b->exact && (room || apart));
+    bool disjoint = !subtract && (bits_are_disjoint(l, lilac_tile_operand(op, 0), a, b) ||
+                                  bits_are_disjoint(l, lilac_tile_operand(op, 1), b, a));
+    bool plain = a->offsets == NULL && b->offsets == NULL; /* the result is the wrapped sum */
+    result->exact = plain || (a->exact && b->exact && (room || disjoint));
     if (room) {
         result->low = bases.low, result->high = bases.high;
-    } else if (apart && bases.known) {
-        /* No carry: the sum ends where the larger one's last multiple and the rest do. */
+    } else if (disjoint && bases.known) {
+        /* Without carries the bounds of the sum are the sums of the bounds. */
         result->low = bases.low > result->low ? bases.low : result->low;
         result->high = bases.high < result->high ? bases.high : result->high;
     }
-    bool promised = has_word(op, "overflowFlags", "nsw");
-    uint8_t flags = room || apart || (promised && plain) ? LILAC_SIMT_NO_SIGNED_WRAP : 0;
+    bool no_overflow = has_word(op, "overflowFlags", "nsw");
+    uint8_t flags = room || disjoint || (no_overflow && plain) ? LILAC_SIMT_NO_SIGNED_WRAP : 0;
     int64_t *sums = plain ? NULL : lilac_arena_array(l->arena, int64_t, result->count);
     lilac_simt_value before[2] = {0, 0}, made = 0;
     for (uint32_t r = 0; r < result->count; r++) {
@@ -148,7 +148,7 @@ static bool add_or_subtract(lilac_lowering *l, const lilac_tile_op *op, bool sub
     return true;
 }
 
-/* Offsets stay small, so that their sums and products never leave 64 bits unnoticed. */
+/* Offsets are limited, so that their sums and products cannot overflow 64 bits. */
 static bool is_small(interval a) {
     return a.known && a.low >= -((int64_t)1 << 40) && a.high <= (int64_t)1 << 40;
 }
@@ -189,7 +189,7 @@ static bool multiply_by(lilac_lowering *l, const lilac_tile_op *op, const lilac_
     return true;
 }
 
-/* The same value in all registers, and no offsets. */
+/* Do all registers have the same value, without offsets? */
 static bool is_shared(const lilac_lower_value *value) {
     for (uint32_t r = 1; r < value->count; r++) {
         if (value->base[r] != value->base[0]) {
@@ -199,8 +199,8 @@ static bool is_shared(const lilac_lower_value *value) {
     return value->offsets == NULL;
 }
 
-/* (base + c) * y, of 64 bits and y the same everywhere: one product, from which the others are a
- * step away. Right whatever wraps, and nothing is left of the constants.
+/* (base + c) * y in 64 bits, with y equal in all registers: one product, and one addition for each
+ * further register. Correct even if it wraps. The result has no offsets.
  *
  *     (s + 0) y,  (s + 1) y,  (s + 2) y …    =    s y,  … + y,  … + y … */
 static bool multiply_by_shared(lilac_lowering *l, const lilac_tile_op *op,
@@ -247,8 +247,8 @@ static lilac_simt_value compare(lilac_lowering *l, lilac_simt_compare kind, lila
     return lilac_simt_compare_values(&l->builder, kind, a, b);
 }
 
-/* a / b rounded up or down: one more or less than the quotient towards zero where there is a
- * remainder and the exact quotient lies on that side of zero. */
+/* a / b rounded up or down: the quotient towards zero, corrected by one if the remainder is not 0 and
+ * the exact quotient has the sign of the direction. */
 static lilac_simt_value divide_signed(lilac_lowering *l, bool up, lilac_simt_value a,
                                       lilac_simt_value b) {
     lilac_simt_value quotient = two(l, LILAC_SIMT_OP_DIV_S, a, b);
@@ -346,9 +346,9 @@ static bool is_signed(lilac_tile_opcode code) {
     }
 }
 
-/* The low bit of the operation on 32 bits. High halves of a product of bits: 0 when unsigned; of
- * the signed ones (0 or -1, product 0 or 1) the second bit, which is 0 too. A shift of one bit by
- * one gives 0, or the sign. */
+/* Computes in 32 bits and keeps the low bit. The high half of a product of bits is 0: for unsigned
+ * bits, and for signed ones (0 or -1, product 0 or 1) too. A shift of one bit by one results in 0, or
+ * in the sign. */
 static void compute_wide(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
                          lilac_simt_value *out) {
     lilac_simt_builder *b = &l->builder;
@@ -465,7 +465,7 @@ static void compute_comparison(lilac_lowering *l, const lilac_tile_op *op,
 
 /* ---- the family -------------------------------------------------------------------------- */
 
-/* What is known of a remainder by a positive constant or of `and` with one. */
+/* The range of a remainder by a positive constant, and of `and` with one. */
 static void note_range(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_lower_value *result = &l->values[op->results[0].id];
     int64_t constant;

@@ -1,7 +1,7 @@
-/* tt.cat: two tensors of one dimension, one after the other. Any order of the result's elements is
- * allowed; this one keeps theirs, and takes layouts to be free instead: in the layout that the
- * engine gives it, the operand's with one more register bit for the half, it is a renaming. Any
- * other is a movement from that one. */
+/* tt.cat: concatenation of two one-dimensional tensors. The operation may order the result's elements
+ * freely; here the order is kept and the layout is chosen instead. The engine gives the result the
+ * operand's layout with one more register bit, the operand's number: then registers are only
+ * renumbered. Any other layout is a conversion from that one. */
 #include "convert_layout.h"
 #include "operations.h"
 

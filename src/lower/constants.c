@@ -1,8 +1,8 @@
-/* Operations that take no tensor: constants, ranges and the program's place in the grid.
+/* Operations without tensor operands: constants, ranges, and the program's index in the grid.
  *
- *   tt.make_range   register r of a thread = thread's part + constant        (bits are disjoint)
- *   dense<[…]>      the elements a register may hold, chosen by the thread's bits: a tree of
- *                   selects, one level for each bit that matters                              */
+ *   tt.make_range   register r of a thread = thread part + constant (their bits are disjoint)
+ *   dense<[…]>      the elements that a register may hold, selected by the bits of the thread's
+ *                   index: a tree of selects with one level for each relevant bit */
 #include "coordinates.h"
 #include "operations.h"
 

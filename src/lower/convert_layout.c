@@ -1,12 +1,12 @@
-/* Tensors moved from one layout to another, and the shared memory that this takes.
+/* Conversions between layouts, and the shared memory that they use.
  *
- *   ttg.convert_layout       the same coordinates
- *   shape operations         the operand is moved to the layout M ∘ L that the result's layout L
- *                            asks for, M being the map of coordinates; its registers are then the
+ *   ttg.convert_layout       the coordinates stay
+ *   shape operations         the operand is converted to the layout M ∘ L, with L the result's
+ *                            layout and M the map of coordinates; its registers are then the
  *                            result's
- *   tt.join                  the halves become one more register; then as a conversion
+ *   tt.join                  the operand's number becomes a register bit; then as a conversion
  *
- * Register copies take no part: canonical registers are moved, the others share their values. */
+ * Only canonical registers are converted; replicated registers share their values. */
 #include "convert_layout.h"
 #include "memory/shared_access.h"
 
@@ -55,8 +55,8 @@ bool lilac_lower_move(lilac_lowering *l, lilac_simt_type type, const lilac_lower
     lilac_layout layouts[2];
     lilac_reason why = {0};
     lilac_plan_conversion *plan = lilac_arena_new(l->arena, lilac_plan_conversion);
-    /* A trip may have all of the memory: a block whose tensors need that much has few others beside
-     * it anyway, for registers. */
+    /* An exchange may use all of the memory: a block with tensors of that size has few resident
+     * neighbours anyway, because of its registers. */
     uint32_t left = l->target->arch->shared_bytes - l->scratch_begin;
     lilac_plan_options options = {.way = way, .scratch_bytes = left > 0 ? left : 1};
     if (!lilac_lower_layout_of(&layouts[0], from, from, registers[0], &why) ||
@@ -71,7 +71,7 @@ bool lilac_lower_move(lilac_lowering *l, lilac_simt_type type, const lilac_lower
     uint32_t scratch = 0;
     if (has_trip(plan)) {
         scratch = lilac_lower_scratch(l, plan->trip.bytes);
-        /* Whatever used these bytes before; or, in a loop, the same warps for the same. */
+        /* Waits for earlier users of these bytes, the previous iteration included. */
         lilac_lower_barrier(l);
         if (plan->trip.barrier == LILAC_PLAN_BARRIER_WARP ||
             plan->trip.barrier == LILAC_PLAN_BARRIER_GROUP) {

@@ -1,22 +1,22 @@
-/* Coordinates and renamings: the linear algebra of the lowering.
+/* Coordinates: the linear algebra of the lowering.
  *
  * A thread's register r holds the element at
  *
  *     L(r, thread, block) = L(r, 0, 0) xor L(0, thread, block)
  *
- * The first part is a constant. The second is the same for all registers and is built once: the
- * pairs (bit i of the thread's index, bit p of the coordinate) that a column sets are sorted by
- * their distance p - i, and every distance costs one `and` and one shift:
+ * The first part is a constant. The second is the same for all registers and is built once. A column
+ * sets pairs (bit i of the thread's index, bit p of the coordinate). They are sorted by their
+ * distance p - i, and each distance costs one `and` and one shift:
  *
  *     columns e3 e4 e5 e6 e7 of five lanes   →   thread << 3
  *
- * A renaming looks for the operand's register that holds, in the same thread, what a register of
- * the result wants. With M the map of coordinates, that is a solution s of
+ * An operand is aligned to a result if each of the result's registers finds its element in a
+ * register of the operand in the same thread. With M the map of coordinates, that register s solves
  *
- *     L_operand(s, 0) = M(L_result(r, 0))      and      L_operand(0, t) = M(L_result(0, t)),
+ *     L_operand(s, 0) = M(L_result(r, 0))      and      L_operand(0, t) = M(L_result(0, t)).
  *
- * which by linearity is solved once for each register bit: the second equation must hold as it
- * stands, since a register cannot be chosen differently in each thread. */
+ * By linearity the first equation is solved once for each register bit. The second must hold as it
+ * is, since a thread cannot choose the register. */
 #include "coordinates.h"
 
 #include <string.h>
@@ -44,7 +44,8 @@ bool lilac_lower_basis_add(lilac_lower_basis *basis, uint64_t vector, uint64_t t
     return true;
 }
 
-/* The columns of a named input, widened with zero columns (copies) to `bits`. */
+/* The columns of a named input. Zero columns are appended up to `bits`: those inputs hold
+ * replicas. */
 static bool read_input(lilac_lowering *l, const lilac_layout *layout, const char *name,
                        uint32_t bits, uint64_t *columns) {
     uint32_t have = lilac_layout_in_bits(layout, name);
@@ -59,8 +60,8 @@ static bool read_input(lilac_lowering *l, const lilac_layout *layout, const char
     return true;
 }
 
-/* Finds the copies: going through the inputs from the register up, a column that the ones before
- * span brings nothing new. */
+/* Visits the inputs in the order register, thread, block. A column in the span of the earlier ones
+ * leads to elements that are held already: it numbers replicas. */
 void lilac_lower_find_copies(lilac_lowering *l, lilac_lower_view *view) {
     lilac_lower_basis span = {0};
     uint64_t duplicate[LILAC_LAYOUT_MAX_BITS] = {0};
@@ -210,8 +211,9 @@ bool lilac_lower_layout_of(lilac_layout *layout, const lilac_lower_view *shape,
 
 #define DISTANCES (2 * LILAC_LAYOUT_MAX_BITS)
 
-/* xor over the diagonals of (index & mask) shifted; *sum and *possible grow (0: nothing yet). The
- * index has `width` bits, the lower `bits` of which have columns. */
+/* Adds to *sum, for each diagonal, (index & mask) shifted by its distance. *possible: the bits that
+ * *sum may have set. *sum 0: nothing has been added. The index has `width` bits; the lower `bits`
+ * have columns. */
 static void add_diagonals(lilac_simt_builder *b, lilac_simt_value index, uint32_t width,
                           uint32_t bits, const uint64_t *columns, lilac_simt_value *sum,
                           uint64_t *possible) {
@@ -328,7 +330,7 @@ void lilac_lower_replicate(const lilac_lower_view *view, lilac_simt_value *regis
     }
 }
 
-/* ---- renamings --------------------------------------------------------------------------- */
+/* ---- maps of coordinates ----------------------------------------------------------------- */
 
 void lilac_lower_map_identity(lilac_lower_map *map, uint32_t bits) {
     map->count = bits;
@@ -417,7 +419,7 @@ bool lilac_lower_align(lilac_lowering *l, const lilac_lower_value *operand,
                               index, lilac_tile_op_info_get(l->op->code)->name);
 }
 
-/* Flipping a register bit whose column stays inside the runs of equal elements changes nothing. */
+/* A register bit whose column stays within the runs of equal elements does not change the value. */
 uint32_t lilac_lower_constant_bits(lilac_lowering *l, const lilac_tile_value *value,
                                    const lilac_lower_view *view) {
     const lilac_axis_facts *facts = lilac_axis_facts_of(&l->facts, value);

@@ -1,13 +1,13 @@
 /* Floating-point arithmetic, comparisons and selects.
  *
  *   f16          in f16: the hardware rounds each result once
- *   bf16         in bf16 where the device has it, else in f32 and rounded: f32 has more than twice
- *                its bits, so the second rounding changes nothing
- *   divisions    f16 and bf16 through f32; f32 with the full-range approximate division (2 ulp),
- *                exactly rounded where the program asks for it; f64 exactly rounded
+ *   bf16         in bf16 if the device has it; otherwise in f32, then rounded. f32 has more than
+ *                twice as many mantissa bits, so the second rounding does not change the result
+ *   divisions    f16 and bf16 through f32; f32 with the full-range approximate division (2 ulp), or
+ *                correctly rounded if the program requests it; f64 correctly rounded
  *
- * Arithmetic on 8-bit floats does not exist: programs convert first. Their absolute value does: the
- * sign bit is cleared, NaN stays NaN. */
+ * Arithmetic on 8-bit floats does not exist: programs convert first. The exception is the absolute
+ * value, which clears the sign bit and keeps NaN. */
 #include "numeric_casts.h"
 #include "operations.h"
 

@@ -1,14 +1,13 @@
-/* Control flow that differs from element to element: in the regions of tt.map_elementwise, and in
- * those that reductions and scans combine with. Threads of a warp stay together:
+/* Control flow that differs between elements: in the regions of tt.map_elementwise, and in the
+ * combine regions of reductions and scans. The threads of a warp do not diverge:
  *
- *   if      both sides, then a select for each result
- *   while   as long as any lane of the warp goes on; a lane that is done keeps its results
- *   for     the same, when the bounds differ
+ *   if      both branches, then a select for each result
+ *   while   repeated while any lane of the warp continues; a finished lane keeps its results
+ *   for     the same, if the bounds differ between threads
  *
- * Lanes that are not meant compute something all the same, which harms nothing as long as they do
- * not touch memory and do not keep a loop going: `active` says which lanes are meant, and such
- * regions may not touch memory. What only depends on values that all threads share takes the usual
- * way (control.c). */
+ * An inactive lane (`active` is false in it) also computes values. They have no effect, because
+ * such regions may not access memory and an inactive lane does not prolong a loop. Control flow that
+ * depends on uniform values only is lowered by control.c. */
 #include "control.h"
 #include "coordinates.h"
 #include "operations.h"
@@ -19,8 +18,8 @@ static lilac_simt_value and_active(lilac_lowering *l, lilac_simt_value condition
 
 /* ---- which operations ---------------------------------------------------------------------- */
 
-/* In a loop that is still open, a carried element counts as uniform when its initial value is; its
- * next value may show otherwise. */
+/* Is the builder inside a loop? There a loop-carried value counts as uniform if its initial value
+ * is, although a later value may not be. */
 static bool in_open_loop(const lilac_lowering *l) {
     for (const lilac_simt_instruction *around = l->builder.body->parent; around != NULL;
          around = around->parent->parent) {
@@ -46,7 +45,7 @@ static bool define_scalar(lilac_lowering *l, const lilac_tile_value *tile, lilac
     return scalar != NULL;
 }
 
-/* The operands of an operation from number `first` on. */
+/* The operands of an operation from number `first` on, in an array with `room` more entries. */
 static lilac_simt_value *scalars(lilac_lowering *l, const lilac_tile_op *op, uint32_t first,
                                  uint32_t room) {
     uint32_t count = op->operand_count - first;
@@ -61,8 +60,8 @@ static lilac_simt_value zero(lilac_lowering *l, lilac_simt_type type) {
     return lilac_simt_constant(&l->builder, type, 0);
 }
 
-/* All lanes have the same answer, so they take the same way. It does no harm if a warp repeats a
- * loop as often as another warp. */
+/* All lanes of a warp receive the same result, so they branch together. Extra iterations do not
+ * change finished lanes. */
 lilac_simt_value lilac_lower_any_lane(lilac_lowering *l, lilac_simt_value predicate) {
     lilac_simt_instruction vote = {.code = LILAC_SIMT_OP_VOTE, .detail = 2};
     lilac_simt_type type = LILAC_SIMT_I1;
@@ -82,7 +81,7 @@ lilac_simt_value lilac_lower_divisor(lilac_lowering *l, lilac_simt_value value) 
 
 bool lilac_lower_if_elements(lilac_lowering *l, const lilac_tile_op *op) {
     if (op->result_count == 0) {
-        return true; /* it does nothing */
+        return true; /* it has no effect: such regions may not access memory */
     }
     lilac_simt_value condition = lilac_lower_get(l, lilac_lower_operand(l, op, 0), 0);
     lilac_simt_value active = l->active, *values[2];
@@ -223,7 +222,8 @@ bool lilac_lower_while_elements(lilac_lowering *l, const lilac_tile_op *op) {
 
 /* ---- scf.for ------------------------------------------------------------------------------- */
 
-/* Carried: the counter and the values; passed on: the same and which lanes go on. */
+/* The SIMT loop carries the induction variable and the values; its condition also passes on whether
+ * the lane continues. */
 bool lilac_lower_for_elements(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_simt_builder *b = &l->builder;
     const lilac_tile_block *block = op->regions[0]->first;
@@ -284,8 +284,8 @@ bool lilac_lower_for_elements(lilac_lowering *l, const lilac_tile_op *op) {
 
 /* ---- tt.map_elementwise ---------------------------------------------------------------------- */
 
-/* The region is lowered once for each `pack` of a thread's different registers, in their order;
- * when there are fewer than that, some more than once. */
+/* Lowers the region once for `pack` distinct registers of a thread, in their order. If a thread has
+ * fewer than `pack`, some are passed more than once. */
 static bool map_group(lilac_lowering *l, const lilac_tile_op *op, uint32_t own, uint32_t count,
                       uint32_t group, uint32_t pack, const uint32_t *const *sources,
                       lilac_lower_value *const *results) {

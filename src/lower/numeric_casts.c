@@ -5,7 +5,7 @@
  *                 odd: cut off towards zero, and the lowest bit set when something was lost, which
  *                 leaves the second rounding the information that it needs
  *   8-bit floats  to f16 exactly, two at a time; from f32, rounded to nearest and saturating; by
- *                 integer instructions where the device has no conversions (f8.c)
+ *                 integer instructions where the device has no conversions (f8_casts.c)
  *   bits          no instruction, or a move
  */
 #include "numeric_casts.h"

@@ -1,13 +1,13 @@
 /* Registers of any type ⇄ 32-bit words.
  *
  *   8 bits      | r3 r2 r1 r0 | r7 r6 r5 r4 |      one word for four registers
- *   64 bits     | r0 low | r0 high | r1 low | …    two words for one
+ *   64 bits     | r0 low | r0 high | r1 low | …    two words for one register
  *
- * Where words are only stored, loaded and renamed, values of 64 bits stay whole, which saves the
- * moves to and from pairs of 32-bit registers.
+ * Values of 64 bits that are only stored, loaded and permuted are not split into words, which saves
+ * the moves to and from pairs of 32-bit registers.
  *
- * A last word that registers fill only in part has zeros above. The builder undoes packing of what
- * was unpacked, so going through words costs nothing where words were meant all along. */
+ * A last word that registers fill only in part has zeros above. The builder cancels a pack of an
+ * unpack, so packing costs nothing if the values were words before. */
 #include "pack_words.h"
 #include "coordinates.h"
 

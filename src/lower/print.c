@@ -1,11 +1,11 @@
-/* Prints, a line an element, as Triton words them:
+/* Prints one line for each element, in Triton's format:
  *
  *   pid (0, 0, 0) idx ( 17, 3) prefix: 1.500000
  *   pid (0, 0, 0) prefix                          without operands
  *
- * Of the threads that hold copies of an element one prints; a scalar is printed once a program.
- * Narrow numbers are printed as 32-bit ones, in hexadecimal all bits of the element. 8-bit floats
- * are printed as the unsigned integers of their bits. */
+ * One holder of each element prints it; a scalar is printed once for each program. Narrow numbers are
+ * printed as 32-bit numbers; hexadecimal shows all bits of the element. 8-bit floats are printed as
+ * the unsigned integers of their bits. */
 #include "coordinates.h"
 #include "numeric_casts.h"
 #include "operations.h"

@@ -1,17 +1,16 @@
-/* Shape operations are renamings of coordinates: where the layouts agree with that, no data moves
- * and each register of the result is a register of the operand. Elsewhere a movement plan brings
- * every element to its thread (convert.c).
+/* Shape operations map coordinates. If the layouts agree with the map, each register of the result is
+ * a register of the operand and no data moves. Otherwise a conversion plan brings each element to its
+ * thread (convert_layout.c).
  *
  *   operation      bit j of the operand's coordinate is …
  *   -----------    -----------------------------------------------------------------
  *   splat          (a scalar: the same value in every register)
- *   expand_dims    the same bit, of a dimension one further on from `axis`
+ *   expand_dims    the same bit; dimensions from `axis` on are one further
  *   broadcast      the same bit; dimensions of size 1 have none
- *   trans          the same bit of the dimension that it went to
+ *   trans          the same bit of the dimension that `order` assigns
  *   reshape        the bit at the same place of the row-major index
- *   join, split    the same bit; the last dimension's is the operand's or result's number
- *   convert        the same bit
- */
+ *   join, split    the same bit; the last dimension is the number of the operand or result
+ *   convert        the same bit */
 #include "convert_layout.h"
 #include "operations.h"
 

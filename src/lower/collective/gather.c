@@ -1,24 +1,25 @@
 /* tt.gather: result[.. i ..] = source[.. index[.. i ..] ..] along an axis, between any layouts.
  *
- * The element that register r of thread t wants stands at coordinate
+ * Register r of thread t needs the element at the coordinate
  *
- *     beside the axis   what r and t say            (known, linear in r and t)
- *     along the axis    what the index says         (bits of a value)
+ *     off the axis      given by r and t           (known, linear in r and t)
+ *     along the axis    given by the index         (bits of a value)
  *
- * and where a coordinate stands is linear too, so the place is f(r) xor g(t) xor h(index). Three
- * ways, by price or by the attribute lilac.movement ("shuffles", "shared", "unswizzled"):
+ * The place of an element is linear in its coordinate too, so it is f(r) xor g(t) xor h(index).
+ * There are three ways. The cheapest is chosen, or the attribute lilac.movement selects one
+ * ("shuffles", "shared", "unswizzled"):
  *
- *   shuffles   the place is a register and a lane of the same warp. The lane is named to one
- *              shuffle for each word that it may be in; a tree of byte permutes takes one of these
- *              words, the last of it the element out of two words as well (section 5.5)
- *   warp       the place is in the warp, and there in its own part of shared memory: stores, the
- *              warp's barrier, loads
- *   block      the same with a barrier of the block
+ *   shuffles   The place is a register and a lane of the same warp. One shuffle reads each word that
+ *              may contain the element from that lane; a tree of byte permutes selects the word and
+ *              the element within it (section 5.5).
+ *   warp       The place is in the same warp. Each warp uses its own part of shared memory: stores,
+ *              a barrier of the warp, loads.
+ *   block      The same with a barrier of the block.
  *
- * A source that is larger than shared memory goes through it in rounds, a part at a time.
- * gather_memory.c says how the memory is laid out. "unswizzled" is memory in rows and a barrier of
- * the block, for comparisons. An index is cut to the bits of the axis: one out of range reads some
- * element. */
+ * A source that is larger than shared memory is stored in rounds, one part at a time.
+ * gather_memory.c chooses the order of memory. "unswizzled" is row-major memory and a barrier of the
+ * block, for comparisons. An index is truncated to the bits of the axis: one out of range reads an
+ * arbitrary element. */
 #include "gather.h"
 #include "collective/region.h"
 #include "convert_layout.h"

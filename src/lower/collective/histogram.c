@@ -1,9 +1,9 @@
-/* tt.histogram: how often each number 0 … n-1 comes, in any layouts.
+/* tt.histogram: counts of the numbers 0 … n-1, between any layouts.
  *
  *     counts in shared memory = 0 ‖ barrier ‖ one atomic add for each element ‖ barrier ‖ loads
  *
- * Of copies one is counted; what the mask leaves out, and numbers that are no bin, are not. The
- * threads of a block clear the counts together, in vectors. */
+ * One holder of each element counts it. Elements that the mask excludes and numbers outside the bins
+ * are not counted. The threads of a block clear the counts together, in vectors. */
 #include "collective/region.h"
 #include "convert_layout.h"
 #include "memory/access.h"

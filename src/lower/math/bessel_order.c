@@ -1,10 +1,11 @@
 /* Bessel functions of the first and of the second kind, of any order n ≥ 0.
  *
  *   Y    Y(k + 1) = 2k/x Y(k) - Y(k - 1)  from Y0 and Y1 on, stable for all k
- *   J    the same from J0 and J1 up to the order m = ⌊x⌋ (at least 1, at most n), where it is
- * stable, then J(n) = J(m) r(m + 1) … r(n) of the ratios r(k) = J(k) / J(k - 1), by the continued
- *        fraction  r(k) = 1 / (2k/x - r(k + 1))  backwards (Gautschi, "Computational aspects of
- *        three-term recurrence relations", 1967). Above x all ratios are between 0 and 1.
+ *   J    the same recurrence from J0 and J1 up to the order m = ⌊x⌋ (at least 1, at most n),
+ *        where it is stable; then J(n) = J(m) r(m + 1) … r(n) with the ratios
+ *        r(k) = J(k) / J(k - 1), computed backwards by the continued fraction
+ *        r(k) = 1 / (2k/x - r(k + 1))  (Gautschi, "Computational aspects of three-term recurrence
+ *        relations", 1967). Above x all ratios are between 0 and 1.
  *
  * The fraction starts at r(n + t) with t = 3 + 7.25 ∛n, the number of steps after which the error
  * of the start is below 2^-56 for x = n, where it decreases most slowly; for f32, t = 3 + 4.8 ∛n and

@@ -1,12 +1,16 @@
 /* The error function and its relatives.
  *
- *   erf x      |x| ≤ 1: x (2/√π + x² p(x²))         above: 1 - erfc x
- *   erfc x     e^(-x²) erfcx x, x² and its power pairs; negative x: 2 - erfc |x|; |x| < ½: 1 - erf
- * x erfcx x    q(t) / (1 + 2x), t = (x - 4) / (x + 4), one polynomial from 0 to ∞ (Shepherd and
- *              Laframboise, "Chebyshev approximation of (1 + 2x) exp(x²) erfc x", 1981); negative
- * x: 2 e^(x²) - erfcx |x| inverses   a polynomial of √-log y or of -log(1 - y²) (Giles,
- * "Approximating the erfinv function", 2012) within 2^-20, then one step of Halley's method, in f64
- * two */
+ *   erf x      |x| ≤ 1:    x (2/√π + x² p(x²))
+ *              otherwise:  1 - erfc x
+ *   erfc x     x ≥ ½:      e^(-x²) erfcx x; x² and its power are pairs
+ *              |x| < ½:    1 - erf x
+ *              x < 0:      2 - erfc |x|
+ *   erfcx x    x ≥ 0:      q(t) / (1 + 2x), t = (x - 4) / (x + 4): one polynomial from 0 to ∞
+ *                          (Shepherd and Laframboise, "Chebyshev approximation of
+ *                          (1 + 2x) exp(x²) erfc x", 1981)
+ *              x < 0:      2 e^(x²) - erfcx |x|
+ *
+ * The inverse functions are in inverse_error_function.c. */
 #include "functions.h"
 
 #define INFINITE   (1.0 / 0.0)

@@ -175,7 +175,7 @@ pair lilac_lower_log_near(math_builder *k, pair v, pair u);
 void lilac_lower_sincos_pair(math_builder *k, lilac_simt_value a, pair *sine, pair *cosine);
 void lilac_lower_sincospi_pair(math_builder *k, lilac_simt_value a, pair *sine, pair *cosine);
 
-/* special.c: erf a for 0 ≤ a ≤ 1; erfc a = result 2^n for a ≥ 0, with e^(-a²) = power 2^n. */
+/* error_function.c: erf a for 0 ≤ a ≤ 1; erfc a = result 2^n for a ≥ 0, with e^(-a²) = power 2^n. */
 pair lilac_lower_erf_pair(math_builder *k, pair a);
 pair lilac_lower_erfc_pair(math_builder *k, pair a, pair *power, lilac_simt_value *n);
 
@@ -216,7 +216,7 @@ FUNCTION(cos);
 FUNCTION(tan);
 FUNCTION(sinpi);
 FUNCTION(cospi);
-/* inverse.c */
+/* inverse_trigonometric.c */
 FUNCTION(asin);
 FUNCTION(acos);
 FUNCTION(atan);
@@ -234,12 +234,12 @@ FUNCTION(rnorm4d);
 /* remainder.c */
 FUNCTION(fmod);
 FUNCTION(remainder);
-/* special.c */
+/* error_function.c */
 FUNCTION(erf);
 FUNCTION(erfc);
 FUNCTION(erfcx);
 FUNCTION(normcdf);
-/* inverse_error.c */
+/* inverse_error_function.c */
 FUNCTION(erfinv);
 FUNCTION(erfcinv);
 FUNCTION(normcdfinv);
@@ -257,7 +257,7 @@ FUNCTION(y1);
 /* bessel_order.c: the order, then the argument */
 FUNCTION(jn);
 FUNCTION(yn);
-/* single.c, math.c: of f32, in f32 */
+/* f32.c, math.c: of f32, in f32 */
 FUNCTION(single_exp);
 FUNCTION(single_exp2);
 FUNCTION(single_expm1);

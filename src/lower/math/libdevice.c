@@ -1,7 +1,7 @@
 /* tt.extern_elementwise: the functions of libdevice by their names, each a row of a table.
  *
  *   functions        two rows in one: of f64, and with an f at the end of f32, which is computed in
- *                    doubles and rounded (functions.h), or in f32 (single.c)
+ *                    doubles and rounded (functions.h), or in f32 (f32.c)
  *   operations       one instruction, or a few of integers and bits (libdevice_operations.c)
  *
  * The functions of f32 and f64 are within 2 ulp, also where the argument is huge, subnormal or next

@@ -1,12 +1,12 @@
 /* Atomic operations.
  *
- *   tt.atomic_rmw   of the threads (registers, blocks) that hold copies of an element one acts
- *   tt.atomic_cas   a scalar is thread 0's; the others get what was there, if anybody wants it
+ *   tt.atomic_rmw   one of the threads that hold an element executes the instruction
+ *   tt.atomic_cas   thread 0 executes it for a scalar
  *
- * Floats that stand one after another are added several at a time: f32 by 2 or 4, f16 and bf16 in
- * pairs and pairs by 2 or 4, at most 16 bytes.
+ * If the result is used, the other holders of the element receive it. Consecutive floats are added
+ * by one instruction: 2 or 4 f32, or 2, 4 or 8 f16 or bf16 as pairs; at most 16 bytes.
  *
- * Devices without additions of bf16 (before sm_90) compare and swap an element, or a pair as a
+ * Devices without additions of bf16 (before sm_90) compare and swap one element, or a pair as a
  * word:
  *
  *     expected = 0, pending = the predicate
@@ -15,14 +15,15 @@
  *         pending = pending and old ≠ expected
  *         expected = old                                        where it was pending
  *
- * The first swap succeeds where nothing was added yet; elsewhere it reads the element. An ordinary
- * load would do that too, but races with the other threads' swaps. `expected` ends as the old
- * value. A swap of 16 bits does not touch the other half of its word (ptxas makes it a loop of
- * swaps of the word).
+ * The first swap succeeds if the element is 0; otherwise it reads the element. An ordinary load
+ * would read it too, but it would race with the swaps of other threads. `expected` ends as the old
+ * value. A swap of 16 bits leaves the other half of its word unchanged: ptxas builds a loop of swaps
+ * of the word.
  *
- * A scalar that releases stands behind a barrier of the block: what any thread wrote before is
- * released with it. One that acquires reaches the other threads through a barrier anyway. Elements
- * of a tensor order the accesses of the thread that holds them, and no others. */
+ * A barrier of the block precedes a scalar operation with release order, so that it releases the
+ * earlier writes of every thread. The result of one with acquire order reaches the other threads
+ * through a barrier in any case. An operation on a tensor orders only the accesses of the thread
+ * that executes it. */
 #include "collective/region.h"
 #include "control.h"
 #include "memory/access.h"
@@ -31,8 +32,8 @@
 
 /* ---- copies ------------------------------------------------------------------------------ */
 
-/* For each lane the one that has its elements right, as columns; false when it is no lane of the
- * same warp that has them, or has them in other registers. */
+/* For each lane, the lane that was elected for its elements, as columns. False if that is a lane of
+ * another warp, or if it holds the elements in other registers. */
 static bool lane_of_copies(const lilac_lower_view *view, uint64_t *columns) {
     lilac_lower_basis span = {0};
     for (uint32_t i = 0; i < view->lane_bits; i++) {
@@ -50,7 +51,7 @@ static bool lane_of_copies(const lilac_lower_view *view, uint64_t *columns) {
     return view->free_threads >> view->lane_bits == 0;
 }
 
-/* Every element has a place in shared memory, by its coordinate. */
+/* Replicates through shared memory; an element's coordinate is its address. */
 static void through_shared(lilac_lowering *l, const lilac_lower_view *view,
                            lilac_simt_value *registers) {
     lilac_simt_builder *b = &l->builder;
@@ -68,7 +69,7 @@ static void through_shared(lilac_lowering *l, const lilac_lower_view *view,
     uint32_t threads = l->target->num_warps * l->target->arch->warp_size;
     lilac_lower_barrier(l);
     uint32_t bytes = 1U << bits << scale, scratch = lilac_lower_scratch_reused(l, bytes);
-    lilac_simt_instruction promise = {.shared_begin = scratch, .shared_end = scratch + bytes};
+    lilac_simt_instruction range = {.shared_begin = scratch, .shared_end = scratch + bytes};
     lilac_simt_instruction shared = {.code = LILAC_SIMT_OP_SHARED_BASE};
     lilac_simt_type word = LILAC_SIMT_I32;
     lilac_simt_value base = lilac_simt_build(b, &shared, 0, NULL, 1, &word);
@@ -94,7 +95,7 @@ static void through_shared(lilac_lowering *l, const lilac_lower_view *view,
                                                    .count = 1,
                                                    .address = place,
                                                    .offset = scratch + part,
-                                                   .modifiers = &promise};
+                                                   .modifiers = &range};
                 lilac_lower_load_vector(l, &access, NULL, &registers[r]);
             } else {
                 const lilac_lower_access access = {.code = LILAC_SIMT_OP_ST_SHARED,
@@ -103,7 +104,7 @@ static void through_shared(lilac_lowering *l, const lilac_lower_view *view,
                                                    .address = place,
                                                    .offset = scratch + part,
                                                    .predicate = first,
-                                                   .modifiers = &promise};
+                                                   .modifiers = &range};
                 lilac_lower_store_vector(l, &access, &registers[r]);
             }
         }
@@ -138,7 +139,7 @@ bool lilac_lower_broadcast_copies(lilac_lowering *l, const lilac_lower_view *vie
     return true;
 }
 
-/* ---- what an operation asks for ---------------------------------------------------------- */
+/* ---- attributes and operands ------------------------------------------------------------- */
 
 typedef lilac_lower_aligned aligned;
 
@@ -202,7 +203,7 @@ static bool read_request(lilac_lowering *l, const lilac_tile_op *op, request *q)
 
 /* ---- additions by compare-and-swap -------------------------------------------------------- */
 
-/* Adds a bf16 or a bf16x2; what was there, 0 where the predicate does not hold. */
+/* Adds a bf16 or a bf16x2. Returns the old value, or 0 where the predicate is false. */
 static lilac_simt_value add_by_swaps(lilac_lowering *l, lilac_simt_value value,
                                      const lilac_lower_access *at) {
     lilac_simt_builder *b = &l->builder;
@@ -231,7 +232,7 @@ static lilac_simt_value add_by_swaps(lilac_lowering *l, lilac_simt_value value,
 
 /* ---- instructions ------------------------------------------------------------------------- */
 
-/* How many elements go in one instruction. */
+/* The elements that one instruction covers. */
 static lilac_lower_vector choose(lilac_lowering *l, const lilac_tile_op *op, const request *q,
                                  const lilac_lower_view *view) {
     lilac_lower_vector v = {0};

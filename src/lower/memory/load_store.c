@@ -2,14 +2,15 @@
  *
  *   addptr(splat(p), range)    address of register r = (p + thread part * size) + constant
  *
- * so a thread has one pointer and immediates. Register bits whose columns are the lowest bits of
- * one dimension make a vector as wide as the facts allow: contiguous, aligned, under one mask value
- * and at most 16 bytes. Elements under 32 bits travel packed in words:
+ * so a thread needs one pointer register and uses the constants as immediates. Register bits whose
+ * columns are the lowest bits of one dimension form a vector. It is as wide as the facts allow:
+ * contiguous, aligned, under one mask value and at most 16 bytes. Elements of less than 32 bits are
+ * packed into words:
  *
  *   8 x f16   ld.global.v4.b32  →  unpack to 8 registers
  *
- * Of the threads that hold copies of an element one stores it; a load is skipped by threads of
- * which the engine says that nobody needs what they would get (lilac.idle). */
+ * Of the threads that hold an element one stores it. Threads that the attribute lilac.idle names
+ * skip a load, because no thread needs their replica. */
 #include "memory/access.h"
 #include "operations.h"
 
@@ -17,7 +18,7 @@
 
 /* ---- addresses --------------------------------------------------------------------------- */
 
-/* Bytes of what the pointers point to; predicates take one. */
+/* The size in bytes of the pointers' elements; a predicate occupies one byte. */
 static uint32_t pointee_bytes(const lilac_tile_type *pointers) {
     const lilac_tile_type *pointer = lilac_tile_element(pointers);
     uint32_t bits = lilac_tile_element_bits(pointer->element);
@@ -41,8 +42,8 @@ static lilac_simt_value scale(lilac_lowering *l, lilac_simt_value offset, uint32
                                       lilac_lower_integer(l, LILAC_SIMT_I32, size));
 }
 
-/* The bits of a coordinate that just one register bit moves and nothing else: setting that bit is
- * then a plain addition, the same in every thread. */
+/* The coordinate bits that one register bit changes and no other input bit does. Setting such a
+ * register bit adds a constant to the coordinate, the same in every thread. */
 static uint64_t own_bits(const lilac_lower_view *view) {
     uint64_t seen = 0, others = 0;
     for (uint32_t i = 0; i < view->register_bits; i++) {
@@ -58,9 +59,9 @@ static uint64_t own_bits(const lilac_lower_view *view) {
     return seen & ~others;
 }
 
-/* Mask of the register bits that stay inside the runs in which, by the facts, each pointer is one
- * element after the one before: what such a bit adds to the address is its coordinate. Runs count
- * as far as a vector access trusts them. */
+/* Mask of the register bits that stay within runs of contiguous pointers, according to the axis
+ * facts: such a bit adds its coordinate to the address. Runs are limited to the width of a vector
+ * access, which relies on the same facts. */
 static uint32_t run_bits(lilac_lowering *l, const lilac_tile_value *pointers,
                          const lilac_lower_view *view, uint32_t size) {
     const lilac_axis_facts *facts = lilac_axis_facts_of(&l->facts, pointers);
@@ -85,7 +86,7 @@ static uint32_t run_bits(lilac_lowering *l, const lilac_tile_value *pointers,
     return mask;
 }
 
-/* Elements from the leader of a run to register r. */
+/* The distance, in elements, from the first register of a run to register r. */
 static int64_t steps_to(const lilac_lower_view *view, uint32_t leader, uint32_t r) {
     uint64_t apart = view->coordinates[r] ^ view->coordinates[leader];
     int64_t steps = 0;
@@ -131,7 +132,8 @@ bool lilac_lower_pointer(lilac_lowering *l, const lilac_tile_op *op) {
             pointee->width);
     }
     uint32_t size = pointee_bytes(result->type);
-    /* 64-bit sums may be taken apart whatever they wrap to, narrower ones only when they do not. */
+    /* A 64-bit sum may be split into base and offset even if it wraps, a narrower one only if it does
+     * not. */
     bool apart = offset->offsets != NULL && (offset->simt == LILAC_SIMT_I64 || offset->exact);
     uint32_t in_run = run_bits(l, &op->results[0], result->view, size);
     int64_t *offsets = pointer->offsets != NULL || apart || in_run != 0
@@ -172,7 +174,7 @@ bool lilac_lower_pointer(lilac_lowering *l, const lilac_tile_op *op) {
     return true;
 }
 
-/* What an access's immediate may be: 24 bits with sign in the machine's instructions. */
+/* The immediate of a machine instruction is a signed number of 24 bits. */
 #define MAX_IMMEDIATE ((int64_t)1 << 23)
 
 lilac_simt_value lilac_lower_address(lilac_lowering *l, const lilac_lower_value *pointer,
@@ -277,7 +279,7 @@ uint32_t lilac_lower_register_at(const lilac_lower_vector *v, uint32_t r, uint32
     return r;
 }
 
-/* The register bit whose column is this bit of a coordinate alone, or -1. */
+/* The register bit whose column is exactly this bit of a coordinate, or -1. */
 static int find_column(const lilac_lower_view *view, uint64_t column) {
     for (uint32_t i = 0; i < view->register_bits; i++) {
         if (view->registers[i] == column) {
@@ -287,7 +289,7 @@ static int find_column(const lilac_lower_view *view, uint64_t column) {
     return -1;
 }
 
-/* A vector that has all of dimension d goes on along another one where memory does. */
+/* Extends a vector that covers all of dimension d along the dimension that is next in memory. */
 static void go_across(lilac_lowering *l, const lilac_tile_value *pointer,
                       const lilac_lower_view *view, const lilac_tile_value *mask, uint32_t d,
                       uint32_t size, vector *v) {

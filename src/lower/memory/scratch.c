@@ -1,17 +1,17 @@
-/* Scratch memory: shared memory that trips and reductions need for a while.
+/* Scratch memory: shared memory that exchanges and reductions use for a short time.
  *
- * It is handed out as intervals, one for each trip, one after another and from the beginning again
- * when they would take more than the limit. So in a loop of two trips each has its own bytes, and
- * no barrier need stand between the loads of one and the stores of the next:
+ * It is reserved as consecutive intervals, one for each exchange. When the next would exceed the
+ * limit, reservation starts again at the beginning. So two exchanges in a loop have separate bytes,
+ * and no barrier is needed between the loads of one and the stores of the other:
  *
- *     | local_alloc … | trip 1 | trip 2 | reductions |  trip 3 …
- *                     └──────────── limit ───────────┘
+ *     | local_alloc … | exchange 1 | exchange 2 | reductions |  exchange 3 …
+ *                     └──────────────── limit ───────────────┘
  *
- * Reductions, whose partial results are few, share one. The limit in a loop is a sixteenth of a
- * multiprocessor's memory for each warp, a quarter of it for a block: a second buffer is worth a
- * barrier, but not the warps that could otherwise hide each other's latency. What is not in a loop
- * passes its barrier once, and has no more than a warp's share when as many warps are there as a
- * multiprocessor takes. */
+ * Reductions have few partial results and share one interval. The limit in a loop is a sixteenth of
+ * a multiprocessor's memory for each warp and a quarter of it for a block: a second buffer saves a
+ * barrier, but it must not reduce the number of resident warps that hide latency. An exchange
+ * outside loops executes its barrier once; there the limit is the share of a warp when the
+ * multiprocessor is full. */
 #include "memory/shared_access.h"
 
 enum { SCRATCH_ALIGNMENT = 16, RESIDENT_WARPS = 64 };
