@@ -1,16 +1,18 @@
 /* Integer arithmetic.
  *
- * Sums, differences and products with a constant keep what is known apart:
+ * Sums, differences and products with a constant keep the constant offsets separate:
  *
  *   (base a + offset a) + (base b + offset b)  =  (base a + base b) + (offset a + offset b)
  *
- * modulo the width always; as whole numbers, so that the sum may be sign-extended into an address,
- * when the ranges leave room or when one side is a multiple of 2^k and the other lies in [0, 2^k):
- * then no bit carries (pid * 1024 + [0, 1024)).
+ * This holds modulo the width always. It holds for integers without wrapping, so that the sum may be
+ * sign-extended into an address, if the ranges exclude overflow, or if one side is a multiple of 2^k
+ * and the other is in [0, 2^k), which excludes carries: pid * 1024 + [0, 1024).
  *
- * Integers of one bit are predicates and take logic only; what logic does not cover goes through
- * 32 bits. */
-#include "lower_internal.h"
+ * Integers of one bit are predicates, which only have logic instructions. Other operations on them
+ * are computed in 32 bits. */
+#include "control.h"
+#include "coordinates.h"
+#include "operations.h"
 
 #include <string.h>
 
@@ -64,11 +66,11 @@ static bool has_word(const lilac_tile_op *op, const char *name, const char *word
     return text != NULL && strstr(text, word) != NULL;
 }
 
-/* Is every element of `value` a multiple of a power of two above all of `rest`, which is not
- * negative? Facts speak of the first of each contiguous run, so they hold for all where runs are
- * of one element. */
-static bool bits_are_apart(lilac_lowering *l, const lilac_tile_value *tile,
-                           const lilac_lower_value *value, const lilac_lower_value *rest) {
+/* Is every element of `value` a multiple of a power of two that is greater than every element of
+ * `rest`, and is `rest` not negative? Divisibility holds for the first element of each contiguous
+ * run, so runs must have one element. */
+static bool bits_are_disjoint(lilac_lowering *l, const lilac_tile_value *tile,
+                              const lilac_lower_value *value, const lilac_lower_value *rest) {
     interval whole = add_intervals(base_of(rest), offsets_of(rest));
     if (value->offsets != NULL || rest->low < 0 || offsets_of(rest).low < 0 || !whole.known) {
         return false;
@@ -84,7 +86,7 @@ static bool bits_are_apart(lilac_lowering *l, const lilac_tile_value *tile,
     return whole.high < divisor;
 }
 
-/* base a ± base b for each register, the offsets beside them. */
+/* base a ± base b for each register; the offsets are added separately. */
 static bool add_or_subtract(lilac_lowering *l, const lilac_tile_op *op, bool subtract) {
     lilac_lower_value *result = lilac_lower_result(l, op, 0);
     if (result == NULL) {
@@ -101,19 +103,19 @@ static bool add_or_subtract(lilac_lowering *l, const lilac_tile_op *op, bool sub
     interval bases = add_intervals(base_of(a), low);
     interval offsets = add_intervals(offsets_of(a), far);
     bool room = fits(bases, result->simt) && fits(add_intervals(bases, offsets), result->simt);
-    bool apart = !subtract && (bits_are_apart(l, lilac_tile_operand(op, 0), a, b) ||
-                               bits_are_apart(l, lilac_tile_operand(op, 1), b, a));
-    bool plain = a->offsets == NULL && b->offsets == NULL; /* the sum is whatever it wraps to */
-    result->exact = plain || (a->exact && b->exact && (room || apart));
+    bool disjoint = !subtract && (bits_are_disjoint(l, lilac_tile_operand(op, 0), a, b) ||
+                                  bits_are_disjoint(l, lilac_tile_operand(op, 1), b, a));
+    bool plain = a->offsets == NULL && b->offsets == NULL; /* the result is the wrapped sum */
+    result->exact = plain || (a->exact && b->exact && (room || disjoint));
     if (room) {
         result->low = bases.low, result->high = bases.high;
-    } else if (apart && bases.known) {
-        /* No carry: the sum ends where the larger one's last multiple and the rest do. */
+    } else if (disjoint && bases.known) {
+        /* Without carries the bounds of the sum are the sums of the bounds. */
         result->low = bases.low > result->low ? bases.low : result->low;
         result->high = bases.high < result->high ? bases.high : result->high;
     }
-    bool promised = has_word(op, "overflowFlags", "nsw");
-    uint8_t flags = room || apart || (promised && plain) ? LILAC_SIMT_NO_SIGNED_WRAP : 0;
+    bool no_overflow = has_word(op, "overflowFlags", "nsw");
+    uint8_t flags = room || disjoint || (no_overflow && plain) ? LILAC_SIMT_NO_SIGNED_WRAP : 0;
     int64_t *sums = plain ? NULL : lilac_arena_array(l->arena, int64_t, result->count);
     lilac_simt_value before[2] = {0, 0}, made = 0;
     for (uint32_t r = 0; r < result->count; r++) {
@@ -146,7 +148,7 @@ static bool add_or_subtract(lilac_lowering *l, const lilac_tile_op *op, bool sub
     return true;
 }
 
-/* Offsets stay small, so that their sums and products never leave 64 bits unnoticed. */
+/* Offsets are limited, so that their sums and products cannot overflow 64 bits. */
 static bool is_small(interval a) {
     return a.known && a.low >= -((int64_t)1 << 40) && a.high <= (int64_t)1 << 40;
 }
@@ -187,7 +189,7 @@ static bool multiply_by(lilac_lowering *l, const lilac_tile_op *op, const lilac_
     return true;
 }
 
-/* The same value in all registers, and no offsets. */
+/* Do all registers have the same value, without offsets? */
 static bool is_shared(const lilac_lower_value *value) {
     for (uint32_t r = 1; r < value->count; r++) {
         if (value->base[r] != value->base[0]) {
@@ -197,8 +199,8 @@ static bool is_shared(const lilac_lower_value *value) {
     return value->offsets == NULL;
 }
 
-/* (base + c) * y, of 64 bits and y the same everywhere: one product, from which the others are a
- * step away. Right whatever wraps, and nothing is left of the constants.
+/* (base + c) * y in 64 bits, with y equal in all registers: one product, and one addition for each
+ * further register. Correct even if it wraps. The result has no offsets.
  *
  *     (s + 0) y,  (s + 1) y,  (s + 2) y …    =    s y,  … + y,  … + y … */
 static bool multiply_by_shared(lilac_lowering *l, const lilac_tile_op *op,
@@ -245,8 +247,8 @@ static lilac_simt_value compare(lilac_lowering *l, lilac_simt_compare kind, lila
     return lilac_simt_compare_values(&l->builder, kind, a, b);
 }
 
-/* a / b rounded up or down: one more or less than the quotient towards zero where there is a
- * remainder and the exact quotient lies on that side of zero. */
+/* a / b rounded up or down: the quotient towards zero, corrected by one if the remainder is not 0 and
+ * the exact quotient has the sign of the direction. */
 static lilac_simt_value divide_signed(lilac_lowering *l, bool up, lilac_simt_value a,
                                       lilac_simt_value b) {
     lilac_simt_value quotient = two(l, LILAC_SIMT_OP_DIV_S, a, b);
@@ -268,53 +270,31 @@ static lilac_simt_value divide_up_unsigned(lilac_lowering *l, lilac_simt_value a
                               two(l, LILAC_SIMT_OP_ADD, quotient, number(l, a, 1)));
 }
 
-/* Opcodes that one instruction carries out. */
-static lilac_simt_opcode direct(lilac_tile_opcode code) {
-    switch (code) {
-    case LILAC_TILE_OP_ARITH_ADDI:
-        return LILAC_SIMT_OP_ADD;
-    case LILAC_TILE_OP_ARITH_SUBI:
-        return LILAC_SIMT_OP_SUB;
-    case LILAC_TILE_OP_ARITH_MULI:
-        return LILAC_SIMT_OP_MUL;
-    case LILAC_TILE_OP_ARITH_DIVSI:
-        return LILAC_SIMT_OP_DIV_S;
-    case LILAC_TILE_OP_ARITH_DIVUI:
-        return LILAC_SIMT_OP_DIV_U;
-    case LILAC_TILE_OP_ARITH_REMSI:
-        return LILAC_SIMT_OP_REM_S;
-    case LILAC_TILE_OP_ARITH_REMUI:
-        return LILAC_SIMT_OP_REM_U;
-    case LILAC_TILE_OP_ARITH_ANDI:
-        return LILAC_SIMT_OP_AND;
-    case LILAC_TILE_OP_ARITH_ORI:
-        return LILAC_SIMT_OP_OR;
-    case LILAC_TILE_OP_ARITH_XORI:
-        return LILAC_SIMT_OP_XOR;
-    case LILAC_TILE_OP_ARITH_SHLI:
-        return LILAC_SIMT_OP_SHL;
-    case LILAC_TILE_OP_ARITH_SHRSI:
-        return LILAC_SIMT_OP_SHR_S;
-    case LILAC_TILE_OP_ARITH_SHRUI:
-        return LILAC_SIMT_OP_SHR_U;
-    case LILAC_TILE_OP_ARITH_MINSI:
-        return LILAC_SIMT_OP_MIN_S;
-    case LILAC_TILE_OP_ARITH_MINUI:
-        return LILAC_SIMT_OP_MIN_U;
-    case LILAC_TILE_OP_ARITH_MAXSI:
-        return LILAC_SIMT_OP_MAX_S;
-    case LILAC_TILE_OP_ARITH_MAXUI:
-        return LILAC_SIMT_OP_MAX_U;
-    case LILAC_TILE_OP_TT_MULHIUI:
-        return LILAC_SIMT_OP_MULHI_U;
-    default:
-        return LILAC_SIMT_OP_NONE;
-    }
-}
+/* The instruction that computes the operation; 0 (LILAC_SIMT_OP_NONE): several are needed. */
+static const uint16_t direct[LILAC_TILE_OP_COUNT] = {
+    [LILAC_TILE_OP_ARITH_ADDI] = LILAC_SIMT_OP_ADD,
+    [LILAC_TILE_OP_ARITH_SUBI] = LILAC_SIMT_OP_SUB,
+    [LILAC_TILE_OP_ARITH_MULI] = LILAC_SIMT_OP_MUL,
+    [LILAC_TILE_OP_ARITH_DIVSI] = LILAC_SIMT_OP_DIV_S,
+    [LILAC_TILE_OP_ARITH_DIVUI] = LILAC_SIMT_OP_DIV_U,
+    [LILAC_TILE_OP_ARITH_REMSI] = LILAC_SIMT_OP_REM_S,
+    [LILAC_TILE_OP_ARITH_REMUI] = LILAC_SIMT_OP_REM_U,
+    [LILAC_TILE_OP_ARITH_ANDI] = LILAC_SIMT_OP_AND,
+    [LILAC_TILE_OP_ARITH_ORI] = LILAC_SIMT_OP_OR,
+    [LILAC_TILE_OP_ARITH_XORI] = LILAC_SIMT_OP_XOR,
+    [LILAC_TILE_OP_ARITH_SHLI] = LILAC_SIMT_OP_SHL,
+    [LILAC_TILE_OP_ARITH_SHRSI] = LILAC_SIMT_OP_SHR_S,
+    [LILAC_TILE_OP_ARITH_SHRUI] = LILAC_SIMT_OP_SHR_U,
+    [LILAC_TILE_OP_ARITH_MINSI] = LILAC_SIMT_OP_MIN_S,
+    [LILAC_TILE_OP_ARITH_MINUI] = LILAC_SIMT_OP_MIN_U,
+    [LILAC_TILE_OP_ARITH_MAXSI] = LILAC_SIMT_OP_MAX_S,
+    [LILAC_TILE_OP_ARITH_MAXUI] = LILAC_SIMT_OP_MAX_U,
+    [LILAC_TILE_OP_TT_MULHIUI] = LILAC_SIMT_OP_MULHI_U,
+};
 
 static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
                     lilac_simt_value *out) {
-    lilac_simt_opcode code = direct(op->code);
+    lilac_simt_opcode code = (lilac_simt_opcode)direct[op->code];
     lilac_simt_value divisor = in[op->operand_count - 1];
     if (lilac_tile_divides(op->code)) {
         divisor = lilac_lower_divisor(l, divisor);
@@ -344,7 +324,7 @@ static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt
                      two(l, LILAC_SIMT_OP_SUB, number(l, in[0], 0), in[0]));
         break;
     default:
-        (void)lilac_lower_unsupported(l, NULL);
+        (void)lilac_lower_no_lowering(l);
         break;
     }
 }
@@ -366,9 +346,9 @@ static bool is_signed(lilac_tile_opcode code) {
     }
 }
 
-/* The low bit of the operation on 32 bits. High halves of a product of bits: 0 when unsigned; of
- * the signed ones (0 or -1, product 0 or 1) the second bit, which is 0 too. A shift of one bit by
- * one gives 0, or the sign. */
+/* Computes in 32 bits and keeps the low bit. The high half of a product of bits is 0: for unsigned
+ * bits, and for signed ones (0 or -1, product 0 or 1) too. A shift of one bit by one results in 0, or
+ * in the sign. */
 static void compute_wide(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
                          lilac_simt_value *out) {
     lilac_simt_builder *b = &l->builder;
@@ -448,7 +428,8 @@ static void compute_comparison(lilac_lowering *l, const lilac_tile_op *op,
                                const lilac_simt_value *in, lilac_simt_value *out) {
     lilac_simt_compare kind;
     if (!comparison_of(op, &kind)) {
-        (void)lilac_lower_unsupported(l, "its predicate is unknown");
+        (void)lilac_lower_bad_attribute(
+            l, "predicate", "eq, ne, slt, sle, sgt, sge, ult, ule, ugt, uge or a number up to 9");
         return;
     }
     if (lilac_simt_type_of(l->kernel, in[0]) != LILAC_SIMT_I1) {
@@ -484,7 +465,7 @@ static void compute_comparison(lilac_lowering *l, const lilac_tile_op *op,
 
 /* ---- the family -------------------------------------------------------------------------- */
 
-/* What is known of a remainder by a positive constant or of `and` with one. */
+/* The range of a remainder by a positive constant, and of `and` with one. */
 static void note_range(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_lower_value *result = &l->values[op->results[0].id];
     int64_t constant;

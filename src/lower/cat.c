@@ -1,8 +1,9 @@
-/* tt.cat: two tensors of one dimension, one after the other. Any order of the result's elements is
- * allowed; this one keeps theirs, and takes layouts to be free instead: in the layout that the
- * engine gives it, the operand's with one more register bit for the half, it is a renaming. Any
- * other is a movement from that one. */
-#include "lower_internal.h"
+/* tt.cat: concatenation of two one-dimensional tensors. The operation may order the result's elements
+ * freely; here the order is kept and the layout is chosen instead. The engine gives the result the
+ * operand's layout with one more register bit, the operand's number: then registers are only
+ * renumbered. Any other layout is a conversion from that one. */
+#include "convert_layout.h"
+#include "operations.h"
 
 #include <string.h>
 
@@ -32,7 +33,11 @@ bool lilac_lower_cat(lilac_lowering *l, const lilac_tile_op *op) {
                                           lilac_lower_operand(l, op, 1)};
     const lilac_lower_view *half = halves[0]->view;
     if (to->view->rank != 1 || half->rank != 1 || to->view->bits[0] != half->bits[0] + 1) {
-        return lilac_lower_unsupported(l, "its result is not its operands in one dimension");
+        return lilac_lower_unsupported(
+            l,
+            "the operands have %u dimensions and the result has %u; expected one dimension and a "
+            "result of twice as many elements",
+            half->rank, to->view->rank);
     }
     const lilac_lower_view *whole = whole_view(l, half, to->view);
     lilac_simt_value *values = lilac_arena_array(l->arena, lilac_simt_value, whole->count);

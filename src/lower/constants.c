@@ -1,9 +1,10 @@
-/* Operations that take no tensor: constants, ranges and the program's place in the grid.
+/* Operations without tensor operands: constants, ranges, and the program's index in the grid.
  *
- *   tt.make_range   register r of a thread = thread's part + constant        (bits are disjoint)
- *   dense<[…]>      the elements a register may hold, chosen by the thread's bits: a tree of
- *                   selects, one level for each bit that matters                              */
-#include "lower_internal.h"
+ *   tt.make_range   register r of a thread = thread part + constant (their bits are disjoint)
+ *   dense<[…]>      the elements that a register may hold, selected by the bits of the thread's
+ *                   index: a tree of selects with one level for each relevant bit */
+#include "coordinates.h"
+#include "operations.h"
 
 /* ---- constants --------------------------------------------------------------------------- */
 
@@ -62,11 +63,15 @@ static bool dense_constant(lilac_lowering *l, lilac_lower_value *result,
                            const lilac_tile_attribute *attribute) {
     const lilac_lower_view *view = result->view;
     if (attribute->count > MAX_DENSE) {
-        return lilac_lower_unsupported(l, "the constant has too many different elements");
+        return lilac_lower_unsupported(
+            l, "the constant has %u different elements; at most %d are supported", attribute->count,
+            MAX_DENSE);
     }
     for (uint32_t i = 0; i < view->block_bits; i++) {
         if (view->blocks[i] != 0) {
-            return lilac_lower_unsupported(l, "its elements differ between blocks of a cluster");
+            return lilac_lower_unsupported(l, "the constant is distributed over the blocks of a "
+                                              "cluster; expected one element for "
+                                              "all or all elements in each block");
         }
     }
     table t = {.view = view, .attribute = attribute, .type = result->simt};
@@ -91,7 +96,7 @@ static bool constant(lilac_lowering *l, const lilac_tile_op *op) {
     }
     const lilac_tile_attribute *attribute = lilac_tile_find(&op->attributes, "value");
     if (attribute == NULL) {
-        return lilac_lower_unsupported(l, "it has no value");
+        return lilac_lower_bad_attribute(l, "value", "a constant");
     }
     if (result->view != NULL && attribute->kind == LILAC_TILE_ATTR_DENSE && attribute->count > 1) {
         return dense_constant(l, result, attribute);
@@ -116,7 +121,8 @@ static bool place(lilac_lowering *l, const lilac_tile_op *op) {
         return false;
     }
     if (result->simt != LILAC_SIMT_I32) {
-        return lilac_lower_refuse(l, "unsupported-type", "program ids have type i32");
+        return lilac_lower_refuse(l, "unsupported-type", "the result of '%s' is not an i32",
+                                  lilac_tile_op_info_get(op->code)->name);
     }
     const lilac_tile_attribute *axis = lilac_tile_find(&op->attributes, "axis");
     int64_t number = axis == NULL ? 0 : axis->integer;
@@ -124,7 +130,7 @@ static bool place(lilac_lowering *l, const lilac_tile_op *op) {
         number = axis->text[0] - 'x';
     }
     if (number < 0 || number > 2) {
-        return lilac_lower_unsupported(l, "the grid has axes x, y and z");
+        return lilac_lower_bad_attribute(l, "axis", "x, y or z");
     }
     bool is_count = op->code == LILAC_TILE_OP_TT_GET_NUM_PROGRAMS;
     lilac_simt_instruction like = {
@@ -144,7 +150,8 @@ static bool make_range(lilac_lowering *l, const lilac_tile_op *op) {
         return false;
     }
     if (result->simt != LILAC_SIMT_I32 || result->view == NULL) {
-        return lilac_lower_refuse(l, "unsupported-type", "ranges are tensors of i32");
+        return lilac_lower_refuse(l, "unsupported-type",
+                                  "the result of 'tt.make_range' is not a tensor of i32");
     }
     const lilac_lower_view *view = result->view;
     int64_t start = lilac_tile_find_integer(&op->attributes, "start", 0);

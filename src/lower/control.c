@@ -1,37 +1,39 @@
 /* Loops, conditionals and assertions.
  *
- * Every carried tensor becomes as many carried values as it has different registers, or words when
- * its elements are narrow and travel in words; pointers that advance by one step for all become as
- * many as they have different bases. Conditions are scalars, which all threads share, but for those
- * in the regions of single elements (elements.c). */
-#include "lower_internal.h"
+ * A carried tensor becomes one SIMT value for each distinct register. A tensor of narrow elements may
+ * be carried as packed words, and pointers that advance by one step everywhere are carried as their
+ * distinct bases. Conditions are scalars that all threads share; conditions that differ between
+ * threads, in the regions of single elements, are lowered by map_elementwise.c. */
+#include "control.h"
+#include "coordinates.h"
+#include "operations.h"
+#include "pack_words.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- what is carried --------------------------------------------------------------------- */
+/* ---- loop-carried values ----------------------------------------------------------------- */
 
-/* How one value goes round a loop, or out of a region. Usually every different register is carried
- * whole.
+/* How one tile value crosses the edge of a loop or leaves a region. By default each distinct register
+ * is one SIMT value.
  *
- * A tensor of pointers or offsets that only ever moves by the same step everywhere keeps its
- * constant parts and is carried as its different bases, mostly one:
+ * A tensor of pointers or offsets that only advances by uniform steps keeps its constant offsets and
+ * is carried as its distinct bases, usually one:
  *
  *   p = splat(x) + range;  for … { load p;  p += splat(step) }
  *
- * Elements of 8 and 16 bits that come from memory or another layout, or go there, are carried as
- * the words in which they travel, so that no word is taken apart and put together around a back
- * edge. */
-typedef struct carry {
+ * Elements of 8 and 16 bits that are loaded, stored or converted to another layout are carried as
+ * packed words. Otherwise each iteration would unpack and pack the same words. */
+typedef struct carried_value {
     bool by_base, packed;
-    uint32_t width;         /* values carried */
-    lilac_simt_type type;   /* of them */
-    uint32_t count;         /* registers that stand for the others */
-    uint32_t *registers;    /* those */
-    uint32_t *places;       /* of each register: which of them */
-    const int64_t *offsets; /* by_base */
+    uint32_t width;         /* SIMT values */
+    lilac_simt_type type;   /* of each */
+    uint32_t count;         /* distinct registers */
+    uint32_t *registers;    /* their numbers */
+    uint32_t *places;       /* for each register of the tensor: the index of its distinct one */
+    const int64_t *offsets; /* if by_base */
     int64_t offset_low, offset_high;
-} carry;
+} carried_value;
 
 static bool travels_in_words(const lilac_tile_op *op) {
     if (op == NULL) {
@@ -50,7 +52,8 @@ static bool travels_in_words(const lilac_tile_op *op) {
     }
 }
 
-/* Should words be carried? `inside`: the value that is received, `next`: one that is sent. */
+/* Should the value be carried as packed words? `inside`: the value in the region, `next`: a value
+ * that is passed to it. */
 static bool wants_words(const lilac_tile_value *inside, const lilac_tile_value *next) {
     uint32_t bits = lilac_tile_element_bits(inside->type);
     if (!lilac_tile_is_tensor(inside->type) || (bits != 8 && bits != 16)) {
@@ -63,9 +66,9 @@ static bool wants_words(const lilac_tile_value *inside, const lilac_tile_value *
     return wanted;
 }
 
-/* Every canonical register. */
+/* Plans to carried_value each canonical register. */
 static void carry_registers(lilac_lowering *l, const lilac_lower_value *like, bool packed,
-                            carry *c) {
+                            carried_value *c) {
     memset(c, 0, sizeof *c);
     c->registers = lilac_arena_array(l->arena, uint32_t, like->count);
     c->places = lilac_arena_array(l->arena, uint32_t, like->count);
@@ -85,8 +88,8 @@ static void carry_registers(lilac_lowering *l, const lilac_lower_value *like, bo
                    : c->count;
 }
 
-/* Gives a value what was carried from `first` on. */
-static void receive(lilac_lowering *l, const carry *c, lilac_lower_value *value,
+/* Defines a value's registers from the carried values from `first` on. */
+static void receive(lilac_lowering *l, const carried_value *c, lilac_lower_value *value,
                     lilac_simt_value first) {
     lilac_simt_value *registers = NULL;
     if (c->packed) {
@@ -111,8 +114,8 @@ static void receive(lilac_lowering *l, const carry *c, lilac_lower_value *value,
     }
 }
 
-/* Puts what is carried of a value into the list. */
-static bool send(lilac_lowering *l, const carry *c, const lilac_lower_value *value,
+/* Stores the SIMT values that carried_value a value into the list. */
+static bool send(lilac_lowering *l, const carried_value *c, const lilac_lower_value *value,
                  const lilac_lower_value *like, lilac_simt_value *list) {
     const uint32_t *source;
     if (!lilac_lower_align(l, value, like->view, &source)) {
@@ -133,75 +136,79 @@ static bool send(lilac_lowering *l, const carry *c, const lilac_lower_value *val
     for (uint32_t r = 0; c->by_base && r < like->count; r++) {
         if (value->offsets == NULL || value->offsets[r] != c->offsets[r] ||
             value->base[r] != list[c->places[r]]) {
-            return lilac_lower_unsupported(l, "a carried pointer does not advance as it began");
+            return lilac_lower_unsupported(
+                l, "a loop-carried pointer does not keep the constant offsets of its "
+                   "initial value");
         }
     }
     return true;
 }
 
-/* The values that go through an edge. */
-typedef struct bundle {
-    uint32_t count; /* of the tile values */
-    carry *carries;
+/* All tile values that cross one edge. */
+typedef struct loop_values {
+    uint32_t count; /* tile values */
+    carried_value *plans;
     uint32_t width;
     lilac_simt_value *values;
     lilac_simt_type *types;
-} bundle;
+} loop_values;
 
-/* With room for what the carries say. */
-static void fill_types(lilac_lowering *l, bundle *b) {
+/* Allocates the SIMT values and fills in their types, from the plans of the tile values. */
+static void fill_types(lilac_lowering *l, loop_values *b) {
     b->width = 0;
     for (uint32_t i = 0; i < b->count; i++) {
-        b->width += b->carries[i].width;
+        b->width += b->plans[i].width;
     }
     b->values = lilac_arena_array(l->arena, lilac_simt_value, b->width);
     b->types = lilac_arena_array(l->arena, lilac_simt_type, b->width);
     for (uint32_t i = 0, at = 0; i < b->count; i++) {
-        for (uint32_t k = 0; k < b->carries[i].width; k++) {
-            b->types[at++] = b->carries[i].type;
+        for (uint32_t k = 0; k < b->plans[i].width; k++) {
+            b->types[at++] = b->plans[i].type;
         }
     }
 }
 
-/* For values like these; `tiles` receive them, `next` sends some of them from operand number
- * `first` on. */
-static bundle make_bundle(lilac_lowering *l, uint32_t count, lilac_lower_value *const *like,
-                          lilac_tile_value *const *tiles, const lilac_tile_op *next,
-                          uint32_t first) {
-    bundle b = {.count = count};
-    b.carries = lilac_arena_array(l->arena, carry, count);
+/* Plans the edge to the values `like`, which are the tile values `tiles`. The operands of `next` from
+ * number `first` on are passed along it. */
+static loop_values make_loop_values(lilac_lowering *l, uint32_t count,
+                                    lilac_lower_value *const *like, lilac_tile_value *const *tiles,
+                                    const lilac_tile_op *next, uint32_t first) {
+    loop_values b = {.count = count};
+    b.plans = lilac_arena_array(l->arena, carried_value, count);
     for (uint32_t i = 0; i < count; i++) {
         bool sends = next != NULL && first + i < next->operand_count;
         carry_registers(l, like[i], sends && wants_words(tiles[i], next->operands[first + i].value),
-                        &b.carries[i]);
+                        &b.plans[i]);
     }
     fill_types(l, &b);
     return b;
 }
 
-/* Sends operands of `op` from number `first` on. */
-static bool send_all(lilac_lowering *l, bundle *b, const lilac_tile_op *op, uint32_t first,
+/* Passes the operands of `op` from number `first` on. */
+static bool send_all(lilac_lowering *l, loop_values *b, const lilac_tile_op *op, uint32_t first,
                      lilac_lower_value *const *like) {
     if (op->operand_count != first + b->count) {
-        return lilac_lower_unsupported(l, "its values do not match the region's");
+        return lilac_lower_unsupported(l, "it has %u operands; expected %u", op->operand_count,
+                                       first + b->count);
     }
-    for (uint32_t i = 0, at = 0; i < b->count; at += b->carries[i++].width) {
+    for (uint32_t i = 0, at = 0; i < b->count; at += b->plans[i++].width) {
         const lilac_lower_value *value = lilac_lower_operand(l, op, first + i);
-        if (!send(l, &b->carries[i], value, like[i], b->values + at)) {
+        if (!send(l, &b->plans[i], value, like[i], b->values + at)) {
             return false;
         }
     }
     return true;
 }
 
-static void receive_all(lilac_lowering *l, const bundle *b, lilac_lower_value *const *values,
+static void receive_all(lilac_lowering *l, const loop_values *b, lilac_lower_value *const *values,
                         lilac_simt_value first) {
-    for (uint32_t i = 0, at = 0; i < b->count; at += b->carries[i++].width) {
-        receive(l, &b->carries[i], values[i], first + at);
+    for (uint32_t i = 0, at = 0; i < b->count; at += b->plans[i++].width) {
+        receive(l, &b->plans[i], values[i], first + at);
     }
 }
 
-/* Buffers and tokens that are the same on every path are gone before (engine/buffers.c). */
+/* Buffers and tokens that are the same value on every path were replaced by that value before
+ * (engine/buffers.c); others are refused. */
 static bool refuse_reference(lilac_lowering *l, const lilac_tile_value *tile) {
     lilac_text type = {0};
     lilac_tile_print_type(&type, tile->type);
@@ -246,12 +253,18 @@ static bool define_results(lilac_lowering *l, const lilac_tile_op *op, lilac_low
     return true;
 }
 
-/* A region that must be one block with these arguments. */
+/* The block of a region that must have one block with this number of arguments. */
 static const lilac_tile_block *only_block(lilac_lowering *l, const lilac_tile_region *region,
                                           uint32_t arguments) {
     const lilac_tile_block *block = region->first;
-    if (block == NULL || block->next != NULL || block->argument_count != arguments) {
-        (void)lilac_lower_unsupported(l, "its region is not one block with the right arguments");
+    if (block == NULL || block->next != NULL) {
+        (void)lilac_lower_unsupported(l, "a region has %s; expected one block",
+                                      block == NULL ? "no block" : "several blocks");
+        return NULL;
+    }
+    if (block->argument_count != arguments) {
+        (void)lilac_lower_unsupported(l, "a region has %u arguments; expected %u",
+                                      block->argument_count, arguments);
         return NULL;
     }
     return block;
@@ -259,7 +272,7 @@ static const lilac_tile_block *only_block(lilac_lowering *l, const lilac_tile_re
 
 /* ---- scf.for ----------------------------------------------------------------------------- */
 
-/* Counters are 32 or 64 bits; narrower ones count in 32. */
+/* The SIMT loop counts in 32 or 64 bits; a narrower bound is extended to 32. */
 static lilac_simt_value counter(lilac_lowering *l, const lilac_lower_value *value) {
     lilac_simt_value number = lilac_lower_get(l, value, 0);
     return lilac_simt_type_bits(value->simt) >= 32
@@ -267,7 +280,7 @@ static lilac_simt_value counter(lilac_lowering *l, const lilac_lower_value *valu
                : lilac_simt_op1(&l->builder, LILAC_SIMT_OP_SEXT, LILAC_SIMT_I32, number);
 }
 
-/* The same value in every element? */
+/* Is the value known to be equal in every element? */
 static bool is_splat(const lilac_tile_value *value) {
     const lilac_tile_op *op = value->op;
     if (op == NULL) {
@@ -294,14 +307,15 @@ static bool only_advances(const lilac_tile_block *block, const lilac_tile_value 
     return true;
 }
 
-/* Offsets that fit 32 bits stay within 64 whatever is done to them on the way. */
+/* Offsets that fit 32 bits cannot overflow 64 bits in later sums and products. */
 static bool keeps_parts(const lilac_lower_value *init, const lilac_lower_view *view) {
     return init->view == view && view != NULL && init->offsets != NULL &&
            init->offset_low >= INT32_MIN && init->offset_high <= INT32_MAX;
 }
 
-static void plan_carry(lilac_lowering *l, const lilac_tile_block *block, uint32_t index,
-                       const lilac_lower_value *init, const lilac_lower_value *inside, carry *c) {
+static void plan_carried(lilac_lowering *l, const lilac_tile_block *block, uint32_t index,
+                         const lilac_lower_value *init, const lilac_lower_value *inside,
+                         carried_value *c) {
     const lilac_tile_op *end = block->last;
     const lilac_tile_value *argument = block->arguments[index + 1];
     const lilac_tile_value *next =
@@ -323,7 +337,7 @@ static void plan_carry(lilac_lowering *l, const lilac_tile_block *block, uint32_
             c->places[r] = c->places[same];
             continue;
         }
-        /* Equal bases stand together: the last few places find them. */
+        /* Equal bases are in nearby registers: a search of the last 8 finds them. */
         uint32_t back = 0;
         while (back < c->count && back < 8 &&
                init->base[c->registers[c->count - 1 - back]] != init->base[r]) {
@@ -361,18 +375,22 @@ static bool lower_for(lilac_lowering *l, const lilac_tile_op *op) {
         return false;
     }
     if (lower->simt == LILAC_SIMT_I1 || lilac_tile_find(&op->attributes, "unsignedCmp") != NULL) {
-        return lilac_lower_unsupported(l, "its counter is not a signed integer");
+        return lilac_lower_unsupported(
+            l, "the induction variable is an i1 or unsigned; expected a signed "
+               "integer of 8 to 64 bits");
     }
     lilac_lower_value **inside = lilac_arena_array(l->arena, lilac_lower_value *, carried + 1);
     if (op->operand_count != carried + 3) {
-        return lilac_lower_unsupported(l, "its values do not match its region's");
+        return lilac_lower_unsupported(l, "it has %u operands; %u results need %u",
+                                       op->operand_count, carried, carried + 3);
     }
     if (!define_all(l, carried + 1, block->arguments, inside)) {
         return false;
     }
-    bundle b = {.count = carried, .carries = lilac_arena_array(l->arena, carry, carried)};
+    loop_values b = {.count = carried,
+                     .plans = lilac_arena_array(l->arena, carried_value, carried)};
     for (uint32_t i = 0; i < carried; i++) {
-        plan_carry(l, block, i, lilac_lower_operand(l, op, i + 3), inside[i + 1], &b.carries[i]);
+        plan_carried(l, block, i, lilac_lower_operand(l, op, i + 3), inside[i + 1], &b.plans[i]);
     }
     fill_types(l, &b);
     if (!send_all(l, &b, op, 3, inside + 1)) {
@@ -390,33 +408,36 @@ static bool lower_for(lilac_lowering *l, const lilac_tile_op *op) {
         return false;
     }
     if (end->operand_count != carried) {
-        return lilac_lower_unsupported(l, "it does not yield what the loop carries");
+        return lilac_lower_unsupported(l, "the region yields %u values; the loop carries %u",
+                                       end->operand_count, carried);
     }
     if (!send_all(l, &b, end, 0, inside + 1)) {
         return false;
     }
     l->op = op;
     lilac_simt_value first = lilac_simt_loop_end(&l->builder, loop, b.values);
-    for (uint32_t i = 0, at = 0; i < carried; at += b.carries[i++].width) {
+    for (uint32_t i = 0, at = 0; i < carried; at += b.plans[i++].width) {
         lilac_lower_value *result = lilac_lower_result(l, op, i);
         if (result == NULL) {
             return false;
         }
         if (result->view != inside[i + 1]->view) {
-            return lilac_lower_unsupported(l, "a result has another layout than what is carried");
+            return lilac_lower_unsupported(
+                l, "result %u has another layout than the region's argument %u", i, i + 1);
         }
-        receive(l, &b.carries[i], result, first + at);
+        receive(l, &b.plans[i], result, first + at);
     }
     return true;
 }
 
 /* ---- scf.if ------------------------------------------------------------------------------ */
 
-static bool lower_side(lilac_lowering *l, const lilac_tile_op *op, uint32_t side, bundle *values,
-                       lilac_lower_value *const *results) {
+static bool lower_side(lilac_lowering *l, const lilac_tile_op *op, uint32_t side,
+                       loop_values *values, lilac_lower_value *const *results) {
     const lilac_tile_region *region = op->regions[side];
     if (region->first == NULL) {
-        return op->result_count == 0 || lilac_lower_unsupported(l, "it has no else");
+        return op->result_count == 0 ||
+               lilac_lower_unsupported(l, "it has %u results and no else region", op->result_count);
     }
     const lilac_tile_block *block = only_block(l, region, 0);
     const lilac_tile_op *end = block == NULL ? NULL : lilac_lower_block(l, block);
@@ -434,8 +455,8 @@ static bool lower_if(lilac_lowering *l, const lilac_tile_op *op) {
         tiles[i] = &op->results[i];
     }
     const lilac_tile_block *then = op->regions[0]->first;
-    bundle values =
-        make_bundle(l, op->result_count, results, tiles, then != NULL ? then->last : NULL, 0);
+    loop_values values =
+        make_loop_values(l, op->result_count, results, tiles, then != NULL ? then->last : NULL, 0);
     lilac_simt_instruction *branch =
         lilac_simt_if_begin(&l->builder, lilac_lower_get(l, lilac_lower_operand(l, op, 0), 0),
                             values.width, values.types);
@@ -471,11 +492,12 @@ static bool lower_while(lilac_lowering *l, const lilac_tile_op *op) {
     }
     for (uint32_t i = 0; i < passed; i++) {
         if (second[i]->view != results[i]->view) {
-            return lilac_lower_unsupported(l, "a result has another layout than what is passed on");
+            return lilac_lower_unsupported(
+                l, "result %u has another layout than argument %u of the second region", i, i);
         }
     }
-    bundle inits = make_bundle(l, carried, first, before->arguments, after->last, 0);
-    bundle out = make_bundle(l, passed, results, after->arguments, before->last, 1);
+    loop_values inits = make_loop_values(l, carried, first, before->arguments, after->last, 0);
+    loop_values out = make_loop_values(l, passed, results, after->arguments, before->last, 1);
     if (!send_all(l, &inits, op, 0, first)) {
         return false;
     }
@@ -489,7 +511,8 @@ static bool lower_while(lilac_lowering *l, const lilac_tile_op *op) {
         return false;
     }
     if (end->code != LILAC_TILE_OP_SCF_CONDITION) {
-        return lilac_lower_unsupported(l, "it ends the region of a condition");
+        return lilac_lower_unsupported(l,
+                                       "the first region of scf.while must end with scf.condition");
     }
     lilac_simt_value condition = lilac_lower_get(l, lilac_lower_operand(l, end, 0), 0);
     if (!send_all(l, &out, end, 1, results)) {
@@ -509,7 +532,7 @@ static bool lower_while(lilac_lowering *l, const lilac_tile_op *op) {
 
 /* ---- assertions -------------------------------------------------------------------------- */
 
-/* All of a thread's elements at once: one check. */
+/* One check for the conjunction of all of a thread's elements. */
 static bool lower_assert(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_simt_builder *b = &l->builder;
     const lilac_lower_value *condition = lilac_lower_operand(l, op, 0);
@@ -536,11 +559,11 @@ static bool lower_assert(lilac_lowering *l, const lilac_tile_op *op) {
 bool lilac_lower_control(lilac_lowering *l, const lilac_tile_op *op) {
     switch (op->code) {
     case LILAC_TILE_OP_SCF_FOR:
-        return lilac_lower_differs(l, op) ? lilac_lower_for_elements(l, op) : lower_for(l, op);
+        return lilac_lower_diverges(l, op) ? lilac_lower_for_elements(l, op) : lower_for(l, op);
     case LILAC_TILE_OP_SCF_IF:
-        return lilac_lower_differs(l, op) ? lilac_lower_if_elements(l, op) : lower_if(l, op);
+        return lilac_lower_diverges(l, op) ? lilac_lower_if_elements(l, op) : lower_if(l, op);
     case LILAC_TILE_OP_SCF_WHILE:
-        return lilac_lower_differs(l, op) ? lilac_lower_while_elements(l, op) : lower_while(l, op);
+        return lilac_lower_diverges(l, op) ? lilac_lower_while_elements(l, op) : lower_while(l, op);
     default:
         return lower_assert(l, op);
     }

@@ -9,7 +9,8 @@
  *
  * where all rounds use the same bytes. After loads from other blocks the cluster waits once more,
  * so that no block leaves, or writes again, while others read what it has. */
-#include "lower_internal.h"
+#include "coordinates.h"
+#include "memory/shared_access.h"
 
 #include <string.h>
 
@@ -74,8 +75,8 @@ static void carry_out_staging(walk *w) {
     const lilac_plan_access *load = &staging->load;
     lilac_lower_words loaded =
         lilac_lower_words_like(load->vector_bits + load->step_bits + staging->round_bits,
-                               w->words.element_bits, w->words.whole);
-    lilac_lower_pieces pieces = {0};
+                               w->words.element_bits, w->words.wide);
+    lilac_lower_parts parts = {0};
     for (uint32_t round = 0; round >> staging->round_bits == 0; round++) {
         if (round > 0) {
             barrier(w);
@@ -83,20 +84,20 @@ static void carry_out_staging(walk *w) {
         lilac_lower_place place = {
             .offset = w->scratch,
             .bytes = staging->bytes,
-            .apart = apart(staging, w->plan->warp_bits),
-            .copies = staging->store_copies << w->plan->lane_bits | staging->store_copy_lanes,
+            .disjoint_warps = apart(staging, w->plan->warp_bits),
+            .replicas = staging->store_copies << w->plan->lane_bits | staging->store_copy_lanes,
             .registers = registers_of_round(staging->store_round, staging->round_bits, round)};
         lilac_lower_store_access(w->b, w->arena, &staging->store, &place, &w->words);
         barrier(w);
         place.registers = registers_of_round(staging->load_round, staging->round_bits, round);
         place.blocks = staging->load_offset_block;
         place.remote = staging->remote ? staging : NULL;
-        lilac_lower_load_access(w->b, w->arena, load, &place, &loaded, &pieces);
+        lilac_lower_load_access(w->b, w->arena, load, &place, &loaded, &parts);
     }
     if (staging->remote) {
         barrier(w);
     }
-    lilac_lower_gathered(w->b, w->arena, &pieces, &loaded);
+    lilac_lower_join_parts(w->b, w->arena, &parts, &loaded);
     w->words = loaded;
 }
 
@@ -149,7 +150,7 @@ bool lilac_lower_movement(lilac_simt_builder *builder, lilac_arena *arena,
                           const lilac_simt_value *values, uint64_t scratch,
                           lilac_simt_value *results) {
     walk w = {.b = builder, .arena = arena, .plan = plan, .scratch = scratch};
-    (stays_whole(plan) ? lilac_lower_pack_whole : lilac_lower_pack_words)(
+    (stays_whole(plan) ? lilac_lower_pack_wide : lilac_lower_pack_words)(
         builder, arena, type, plan->register_bits, plan->element_bits, values, &w.words);
     for (uint32_t i = 0; i < plan->step_count; i++) {
         if (!carry_out_step(&w, i)) {

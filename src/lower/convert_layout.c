@@ -1,13 +1,14 @@
-/* Tensors moved from one layout to another, and the shared memory that this takes.
+/* Conversions between layouts, and the shared memory that they use.
  *
- *   ttg.convert_layout       the same coordinates
- *   shape operations         the operand is moved to the layout M ∘ L that the result's layout L
- *                            asks for, M being the map of coordinates; its registers are then the
+ *   ttg.convert_layout       the coordinates stay
+ *   shape operations         the operand is converted to the layout M ∘ L, with L the result's
+ *                            layout and M the map of coordinates; its registers are then the
  *                            result's
- *   tt.join                  the halves become one more register; then as a conversion
+ *   tt.join                  the operand's number becomes a register bit; then as a conversion
  *
- * Register copies take no part: canonical registers are moved, the others share their values. */
-#include "lower_internal.h"
+ * Only canonical registers are converted; replicated registers share their values. */
+#include "convert_layout.h"
+#include "memory/shared_access.h"
 
 #include <string.h>
 
@@ -36,7 +37,8 @@ static bool is_constant(const lilac_lowering *l, const lilac_simt_value *values,
 bool lilac_lower_move(lilac_lowering *l, lilac_simt_type type, const lilac_lower_view *from,
                       const lilac_lower_view *to, lilac_plan_strategy way,
                       const lilac_simt_value *values, lilac_simt_value *results) {
-    uint32_t registers[2] = {lilac_lower_own_registers(from), lilac_lower_own_registers(to)};
+    uint32_t registers[2] = {lilac_lower_distinct_registers(from),
+                             lilac_lower_distinct_registers(to)};
     uint32_t count = 1U << __builtin_popcount(registers[0]);
     uint32_t made_count = 1U << __builtin_popcount(registers[1]);
     lilac_simt_value *moved = lilac_arena_array(l->arena, lilac_simt_value, count);
@@ -53,22 +55,23 @@ bool lilac_lower_move(lilac_lowering *l, lilac_simt_type type, const lilac_lower
     lilac_layout layouts[2];
     lilac_reason why = {0};
     lilac_plan_conversion *plan = lilac_arena_new(l->arena, lilac_plan_conversion);
-    /* A trip may have all of the memory: a block whose tensors need that much has few others beside
-     * it anyway, for registers. */
+    /* An exchange may use all of the memory: a block with tensors of that size has few resident
+     * neighbours anyway, because of its registers. */
     uint32_t left = l->target->arch->shared_bytes - l->scratch_begin;
     lilac_plan_options options = {.strategy = way, .scratch_bytes = left > 0 ? left : 1};
     if (!lilac_lower_layout_of(&layouts[0], from, from, registers[0], &why) ||
         !lilac_lower_layout_of(&layouts[1], from, to, registers[1], &why) ||
         !lilac_plan_conversion_init(plan, &layouts[0], &layouts[1], lilac_simt_type_bits(type),
                                     &options, l->target->arch, &why)) {
-        return lilac_lower_refuse(l, "layout-conversion",
-                                  "'%s' between these layouts moves elements between threads: %s",
-                                  lilac_tile_op_info_get(l->op->code)->name, why.text);
+        return lilac_lower_refuse(
+            l, "layout-conversion",
+            "'%s' needs a conversion between two layouts that has no plan: %s",
+            lilac_tile_op_info_get(l->op->code)->name, why.text);
     }
     uint32_t scratch = 0;
     if (has_staging(plan)) {
         scratch = lilac_lower_scratch(l, plan->staging.bytes);
-        /* Whatever used these bytes before; or, in a loop, the same warps for the same. */
+        /* Waits for earlier users of these bytes, the previous iteration included. */
         lilac_lower_barrier(l);
         if (plan->staging.barrier == LILAC_PLAN_BARRIER_WARP ||
             plan->staging.barrier == LILAC_PLAN_BARRIER_GROUP) {
@@ -82,7 +85,7 @@ bool lilac_lower_move(lilac_lowering *l, lilac_simt_type type, const lilac_lower
     for (uint32_t i = 0; i < made_count; i++) {
         results[lilac_lower_deposit(i, registers[1])] = made[i];
     }
-    lilac_lower_give_copies(to, results);
+    lilac_lower_replicate(to, results);
     return true;
 }
 
@@ -108,8 +111,8 @@ static bool read_way(lilac_lowering *l, const lilac_tile_op *op, lilac_plan_stra
                                        [LILAC_PLAN_UNSWIZZLED] = "unswizzled"};
     int found = lilac_lower_word(op, "lilac.movement", 4, ways, LILAC_PLAN_ANY);
     *way = found < 0 ? LILAC_PLAN_ANY : (lilac_plan_strategy)found;
-    return found >= 0 || lilac_lower_unsupported(l, "its lilac.movement is none of any, shuffles, "
-                                                    "shared and unswizzled");
+    return found >= 0 ||
+           lilac_lower_bad_attribute(l, "lilac.movement", "any, shuffles, shared or unswizzled");
 }
 
 /* The layout of the operand in which a register of the result finds its element in its own thread.

@@ -1,23 +1,23 @@
-/* Coordinates and renamings: the linear algebra of the lowering.
+/* Coordinates: the linear algebra of the lowering.
  *
  * A thread's register r holds the element at
  *
  *     L(r, thread, block) = L(r, 0, 0) xor L(0, thread, block)
  *
- * The first part is a constant. The second is the same for all registers and is built once: the
- * pairs (bit i of the thread's index, bit p of the coordinate) that a column sets are sorted by
- * their distance p - i, and every distance costs one `and` and one shift:
+ * The first part is a constant. The second is the same for all registers and is built once. A column
+ * sets pairs (bit i of the thread's index, bit p of the coordinate). They are sorted by their
+ * distance p - i, and each distance costs one `and` and one shift:
  *
  *     columns e3 e4 e5 e6 e7 of five lanes   →   thread << 3
  *
- * A renaming looks for the operand's register that holds, in the same thread, what a register of
- * the result wants. With M the map of coordinates, that is a solution s of
+ * An operand is aligned to a result if each of the result's registers finds its element in a
+ * register of the operand in the same thread. With M the map of coordinates, that register s solves
  *
- *     L_operand(s, 0) = M(L_result(r, 0))      and      L_operand(0, t) = M(L_result(0, t)),
+ *     L_operand(s, 0) = M(L_result(r, 0))      and      L_operand(0, t) = M(L_result(0, t)).
  *
- * which by linearity is solved once for each register bit: the second equation must hold as it
- * stands, since a register cannot be chosen differently in each thread. */
-#include "lower_internal.h"
+ * By linearity the first equation is solved once for each register bit. The second must hold as it
+ * is, since a thread cannot choose the register. */
+#include "coordinates.h"
 
 #include <lilac/replication.h>
 
@@ -25,7 +25,8 @@
 
 /* ---- views ------------------------------------------------------------------------------- */
 
-/* The columns of a named input, widened with zero columns (copies) to `bits`. */
+/* The columns of a named input. Zero columns are appended up to `bits`: those inputs hold
+ * replicas. */
 static bool read_input(lilac_lowering *l, const lilac_layout *layout, const char *name,
                        uint32_t bits, uint64_t *columns) {
     uint32_t have = lilac_layout_in_bits(layout, name);
@@ -40,6 +41,8 @@ static bool read_input(lilac_lowering *l, const lilac_layout *layout, const char
     return true;
 }
 
+/* Visits the inputs in the order register, thread, block. A column in the span of the earlier ones
+ * leads to elements that are held already: it numbers replicas. */
 void lilac_lower_find_copies(lilac_lowering *l, lilac_lower_view *view) {
     lilac_replication replication;
     uint64_t columns[LILAC_LAYOUT_MAX_BITS];
@@ -71,8 +74,11 @@ static lilac_lower_view *make_view(lilac_lowering *l, const lilac_layout *layout
         const char *name = layout->in[i].name;
         if (strcmp(name, "register") != 0 && strcmp(name, "lane") != 0 &&
             strcmp(name, "warp") != 0 && strcmp(name, "block") != 0) {
-            (void)lilac_lower_refuse(l, "unsupported-type",
-                                     "the layout has an input '%s' that threads do not have", name);
+            (void)lilac_lower_refuse(
+                l, "unsupported-type",
+                "the layout has the input '%s'; a distributed layout has register, lane, "
+                "warp and block",
+                name);
             return NULL;
         }
     }
@@ -82,9 +88,10 @@ static lilac_lower_view *make_view(lilac_lowering *l, const lilac_layout *layout
     }
     view->register_bits = lilac_layout_in_bits(layout, "register");
     if (view->register_bits > MAX_REGISTER_BITS) {
-        (void)lilac_lower_refuse(l, "unsupported-type",
-                                 "the tensor takes %llu registers in each thread",
-                                 1ULL << view->register_bits);
+        (void)lilac_lower_refuse(
+            l, "unsupported-type",
+            "the tensor needs %llu registers in each thread; at most %llu are supported",
+            1ULL << view->register_bits, 1ULL << MAX_REGISTER_BITS);
         return NULL;
     }
     view->lane_bits = lilac_lower_log2(l->target->arch->warp_size);
@@ -105,7 +112,8 @@ static lilac_lower_view *make_view(lilac_lowering *l, const lilac_layout *layout
 const lilac_lower_view *lilac_lower_view_of(lilac_lowering *l, const lilac_tile_type *type) {
     const lilac_layout *layout = type->layout;
     if (layout == NULL) {
-        (void)lilac_lower_refuse(l, "unsupported-type", "a tensor has no layout");
+        (void)lilac_lower_refuse(l, "unsupported-type",
+                                 "a tensor has no layout; the pass assign_layouts gives it one");
         return NULL;
     }
     for (lilac_lower_view *view = l->views; view != NULL; view = view->next) {
@@ -128,7 +136,7 @@ const lilac_lower_view *lilac_lower_view_of(lilac_lowering *l, const lilac_tile_
 
 /* ---- canonical registers ------------------------------------------------------------------ */
 
-uint32_t lilac_lower_own_registers(const lilac_lower_view *view) {
+uint32_t lilac_lower_distinct_registers(const lilac_lower_view *view) {
     lilac_replication replication;
     lilac_layout_find_replication(&replication, view->registers, view->register_bits);
     return (uint32_t)(low_bits(view->register_bits) & ~replication.replicated);
@@ -168,8 +176,9 @@ bool lilac_lower_layout_of(lilac_layout *layout, const lilac_lower_view *shape,
 
 #define DISTANCES (2 * LILAC_LAYOUT_MAX_BITS)
 
-/* xor over the diagonals of (index & mask) shifted; *sum and *possible grow (0: nothing yet). The
- * index has `width` bits, the lower `bits` of which have columns. */
+/* Adds to *sum, for each diagonal, (index & mask) shifted by its distance. *possible: the bits that
+ * *sum may have set. *sum 0: nothing has been added. The index has `width` bits; the lower `bits`
+ * have columns. */
 static void add_diagonals(lilac_simt_builder *b, lilac_simt_value index, uint32_t width,
                           uint32_t bits, const uint64_t *columns, lilac_simt_value *sum,
                           uint64_t *possible) {
@@ -256,8 +265,8 @@ static lilac_simt_value bits_are_zero(lilac_lowering *l, lilac_simt_opcode code,
                                      lilac_simt_constant(b, LILAC_SIMT_I32, 0));
 }
 
-lilac_simt_value lilac_lower_one_copy(lilac_lowering *l, uint32_t free_threads,
-                                      uint32_t free_blocks) {
+lilac_simt_value lilac_lower_elect_holder(lilac_lowering *l, uint32_t free_threads,
+                                          uint32_t free_blocks) {
     lilac_simt_value predicate = 0;
     if (free_threads != 0) {
         uint32_t bits =
@@ -272,21 +281,21 @@ lilac_simt_value lilac_lower_one_copy(lilac_lowering *l, uint32_t free_threads,
     return predicate;
 }
 
-lilac_simt_value lilac_lower_one_copy_of(lilac_lowering *l, const lilac_lower_view *view) {
+lilac_simt_value lilac_lower_elect_holder_of(lilac_lowering *l, const lilac_lower_view *view) {
     if (view != NULL) {
-        return lilac_lower_one_copy(l, view->free_threads, view->free_blocks);
+        return lilac_lower_elect_holder(l, view->free_threads, view->free_blocks);
     }
     uint32_t threads = l->target->num_warps * l->target->arch->warp_size;
-    return lilac_lower_one_copy(l, threads - 1, l->target->num_ctas - 1);
+    return lilac_lower_elect_holder(l, threads - 1, l->target->num_ctas - 1);
 }
 
-void lilac_lower_give_copies(const lilac_lower_view *view, lilac_simt_value *registers) {
+void lilac_lower_replicate(const lilac_lower_view *view, lilac_simt_value *registers) {
     for (uint32_t r = 0; r < view->count; r++) {
         registers[r] = registers[view->canonical[r]];
     }
 }
 
-/* ---- renamings --------------------------------------------------------------------------- */
+/* ---- maps of coordinates ----------------------------------------------------------------- */
 
 void lilac_lower_map_identity(lilac_lower_map *map, uint32_t bits) {
     map->count = bits;
@@ -306,9 +315,9 @@ uint64_t lilac_lower_map_apply(const lilac_lower_map *map, uint64_t coordinate) 
     return result;
 }
 
-bool lilac_lower_rename(lilac_lowering *l, const lilac_lower_view *operand,
-                        const lilac_lower_view *result, const lilac_lower_map *map,
-                        const uint32_t **source) {
+bool lilac_lower_find_sources(lilac_lowering *l, const lilac_lower_view *operand,
+                              const lilac_lower_view *result, const lilac_lower_map *map,
+                              const uint32_t **source) {
     for (uint32_t i = 0; i < operand->thread_bits; i++) {
         if (lilac_lower_map_apply(map, result->threads[i]) != operand->threads[i]) {
             return false;
@@ -362,16 +371,21 @@ bool lilac_lower_align(lilac_lowering *l, const lilac_lower_value *operand,
     lilac_lower_map_identity(&map, operand->view->layout->out_bits);
     if (operand->view->rank == view->rank &&
         operand->view->layout->out_bits == view->layout->out_bits &&
-        lilac_lower_rename(l, operand->view, view, &map, source)) {
+        lilac_lower_find_sources(l, operand->view, view, &map, source)) {
         return true;
     }
-    return lilac_lower_refuse(
-        l, "layout-conversion",
-        "an operand of '%s' has another layout, and its elements stand in other threads",
-        lilac_tile_op_info_get(l->op->code)->name);
+    uint32_t index = 0;
+    while (index < l->op->operand_count &&
+           &l->values[l->op->operands[index].value->id] != operand) {
+        index++;
+    }
+    return lilac_lower_refuse(l, "layout-conversion",
+                              "the layout of operand %u of '%s' places elements in other threads "
+                              "than the operation needs",
+                              index, lilac_tile_op_info_get(l->op->code)->name);
 }
 
-/* Flipping a register bit whose column stays inside the runs of equal elements changes nothing. */
+/* A register bit whose column stays within the runs of equal elements does not change the value. */
 uint32_t lilac_lower_constant_bits(lilac_lowering *l, const lilac_tile_value *value,
                                    const lilac_lower_view *view) {
     const lilac_axis_facts *facts = lilac_axis_facts_of(&l->facts, value);

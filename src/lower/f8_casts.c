@@ -1,23 +1,24 @@
-/* Conversions of 8-bit floats by integer instructions, for devices that have none of their own
- * (sm_80, sm_86, gfx90a, gfx942). The results are those of the instructions, bit for bit except for
- * the NaN that an e5m2 NaN widens to.
+/* Conversions of 8-bit floats by integer instructions, for devices without conversion instructions
+ * (sm_80, sm_86, gfx90a, gfx942). The results equal those of the instructions bit for bit, except
+ * for the NaN that an e5m2 NaN widens to.
  *
- * To f16, two at a time, each in the high byte of its half:
+ * To f16, two at a time, each code in the high byte of its half:
  *
- *   e5m2    s eeeee mm 00000000     an f16
- *   e4m3    s eeeemmm  00000000     its magnitude one place to the right is an f16 that is 2⁻⁸ of
- * the s 0eeeemmm 0000000      value, for the biases are 7 and 15: a product restores it exactly,
+ *   e5m2    s eeeee mm 00000000     is an f16.
+ *   e4m3    s eeeemmm 00000000      The magnitude shifted right by one bit, s 0eeeemmm 0000000, is
+ *                                   an f16 that is 2⁻⁸ of the value, because the biases are 7 and
+ *                                   15. A multiplication by 2⁸ restores the value exactly,
  *                                   subnormal numbers included. The code 1111111 is NaN.
  *
- * From f32, with M bits of mantissa and exponents that start at 2^E (e5m2: 2, -14; e4m3: 3, -6):
+ * From f32, with M mantissa bits and smallest normal exponent E (e5m2: 2, -14; e4m3: 3, -6):
  *
- *   |x| ≥ 2^E    the bits of |x| are rounded to nearest even at bit 23 - M and shifted there; what
- * the exponents' biases differ by is subtracted |x| < 2^E    |x| + 2^(E - M + 23) has its last bit
- * where the smallest subnormal number is, so the sum of f32 does the rounding, and its last bits
- * are the code
+ *   |x| ≥ 2^E    The bits of |x| are rounded to nearest even at bit 23 - M and shifted down; the
+ *                difference of the exponent biases is subtracted.
+ *   |x| < 2^E    |x| + 2^(E - M + 23) has its last bit at the place of the smallest subnormal
+ *                number, so the f32 addition rounds, and its last bits are the code.
  *
- * Codes above the largest finite number become it, and NaN becomes 0x7F. */
-#include "lower_internal.h"
+ * Codes above the largest finite number become that number. NaN becomes 0x7F. */
+#include "numeric_casts.h"
 
 typedef struct format {
     uint32_t mantissa; /* bits */

@@ -1,14 +1,15 @@
 /* Floating-point arithmetic, comparisons and selects.
  *
  *   f16          in f16: the hardware rounds each result once
- *   bf16         in bf16 where the device has it, else in f32 and rounded: f32 has more than twice
- *                its bits, so the second rounding changes nothing
- *   divisions    f16 and bf16 through f32; f32 with the full-range approximate division (2 ulp),
- *                exactly rounded where the program asks for it; f64 exactly rounded
+ *   bf16         in bf16 if the device has it; otherwise in f32, then rounded. f32 has more than
+ *                twice as many mantissa bits, so the second rounding does not change the result
+ *   divisions    f16 and bf16 through f32; f32 with the full-range approximate division (2 ulp), or
+ *                correctly rounded if the program requests it; f64 correctly rounded
  *
- * Arithmetic on 8-bit floats does not exist: programs convert first. Their absolute value does: the
- * sign bit is cleared, NaN stays NaN. */
-#include "lower_internal.h"
+ * Arithmetic on 8-bit floats does not exist: programs convert first. The exception is the absolute
+ * value, which clears the sign bit and keeps NaN. */
+#include "numeric_casts.h"
+#include "operations.h"
 
 #include <string.h>
 
@@ -105,7 +106,7 @@ static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt
         break;
     }
     default:
-        (void)lilac_lower_unsupported(l, NULL);
+        (void)lilac_lower_no_lowering(l);
         break;
     }
 }
@@ -152,7 +153,10 @@ static void compute_comparison(lilac_lowering *l, const lilac_tile_op *op,
                                const lilac_simt_value *in, lilac_simt_value *out) {
     size_t which = comparison_of(op);
     if (which == COMPARISONS) {
-        (void)lilac_lower_unsupported(l, "its predicate is unknown");
+        (void)lilac_lower_bad_attribute(
+            l, "predicate",
+            "false, oeq, ogt, oge, olt, ole, one, ord, ueq, ugt, uge, ult, ule, "
+            "une, uno, true or a number up to 15");
         return;
     }
     if (comparisons[which].kind == LILAC_SIMT_COMPARE_COUNT) {
@@ -189,8 +193,10 @@ bool lilac_lower_float_op(lilac_lowering *l, const lilac_tile_op *op) {
         return lilac_lower_elementwise(l, op, compute_magnitude_of_byte);
     }
     if (!lilac_simt_type_is_float(a->simt)) {
-        return lilac_lower_refuse(l, "unsupported-type", "there is no %s on 8-bit floats",
-                                  lilac_tile_op_info_get(op->code)->name);
+        return lilac_lower_refuse(
+            l, "unsupported-type",
+            "'%s' on 8-bit floats cannot be lowered; convert its operands to f16, bf16, f32 or f64",
+            lilac_tile_op_info_get(op->code)->name);
     }
     return lilac_lower_elementwise(
         l, op, op->code == LILAC_TILE_OP_ARITH_CMPF ? compute_comparison : compute);

@@ -1,9 +1,13 @@
-/* The walk: tile functions to SIMT kernels, and the values that the families share.
+/* The walk over a tile function, and the values that all operations share.
  *
- *   for each operation in order: look up its family, which gives every result its registers
+ *   for each operation in order:
+ *       skip it if it is pure and has no uses
+ *       call the function that operations.def names for its opcode
  *
- * Values stand in one array by tile value id. A pure operation that nothing uses is passed over. */
-#include "lower_internal.h"
+ * That function defines one SIMT value for each register of each result. The values of a tile
+ * function are in one array, indexed by the tile value's id. */
+#include "coordinates.h"
+#include "operations.h"
 
 #include <string.h>
 
@@ -21,12 +25,38 @@ bool lilac_lower_refuse(lilac_lowering *l, const char *id, const char *format, .
     return false;
 }
 
-bool lilac_lower_unsupported(lilac_lowering *l, const char *why) {
-    const char *name = lilac_tile_op_info_get(l->op->code)->name;
-    return why == NULL
-               ? lilac_lower_refuse(l, "unsupported-operation", "'%s' cannot be lowered", name)
-               : lilac_lower_refuse(l, "unsupported-operation", "'%s' cannot be lowered: %s", name,
-                                    why);
+bool lilac_lower_unsupported(lilac_lowering *l, const char *format, ...) {
+    lilac_text reason = {0};
+    va_list arguments;
+    va_start(arguments, format);
+    lilac_text_vprintf(&reason, format, arguments);
+    va_end(arguments);
+    (void)lilac_lower_refuse(l, "unsupported-operation", "'%s' cannot be lowered: %s",
+                             lilac_tile_op_info_get(l->op->code)->name, lilac_text_get(&reason));
+    lilac_text_clear(&reason);
+    return false;
+}
+
+bool lilac_lower_no_lowering(lilac_lowering *l) {
+    return lilac_lower_refuse(l, "unsupported-operation", "'%s' cannot be lowered",
+                              lilac_tile_op_info_get(l->op->code)->name);
+}
+
+bool lilac_lower_bad_attribute(lilac_lowering *l, const char *name, const char *expected) {
+    const lilac_tile_attribute *attribute = lilac_tile_find(&l->op->attributes, name);
+    if (attribute == NULL) {
+        return lilac_lower_unsupported(l, "it has no attribute '%s'; expected %s", name, expected);
+    }
+    if (attribute->text != NULL) {
+        return lilac_lower_unsupported(l, "the attribute '%s' is \"%s\"; expected %s", name,
+                                       attribute->text, expected);
+    }
+    if (attribute->integers != NULL || attribute->elements != NULL) {
+        return lilac_lower_unsupported(l, "the attribute '%s' has %u elements; expected %s", name,
+                                       attribute->count, expected);
+    }
+    return lilac_lower_unsupported(l, "the attribute '%s' is %lld; expected %s", name,
+                                   (long long)attribute->integer, expected);
 }
 
 /* ---- types and values -------------------------------------------------------------------- */
@@ -70,7 +100,7 @@ bool lilac_lower_type(lilac_lowering *l, const lilac_tile_type *type, lilac_simt
         *result = LILAC_SIMT_I64;
         return true;
     }
-    /* The element of memory is not its value: a descriptor is no value of SIMT IR. */
+    /* A memory descriptor has an element type too, but no SIMT value represents the descriptor. */
     bool memory = type->kind == LILAC_TILE_MEMDESC;
     *result = element->kind == LILAC_TILE_SCALAR && !memory ? scalar_type(element->scalar)
                                                             : LILAC_SIMT_VOID;
@@ -112,7 +142,7 @@ static void full_range(lilac_lower_value *value) {
 lilac_lower_value *lilac_lower_define(lilac_lowering *l, const lilac_tile_value *tile) {
     lilac_lower_value *value = &l->values[tile->id];
     lilac_simt_value *registers = value->base;
-    uint32_t room = value->count;
+    uint32_t capacity = value->count;
     memset(value, 0, sizeof *value);
     value->type = tile->type;
     if (!lilac_lower_type(l, tile->type, &value->simt)) {
@@ -128,9 +158,9 @@ lilac_lower_value *lilac_lower_define(lilac_lowering *l, const lilac_tile_value 
     }
     full_range(value);
     value->exact = true;
-    /* Scalars are defined again and again while a combine region is inlined. */
-    bool again = registers != NULL && room == 1 && value->count == 1;
-    value->base = again ? registers : lilac_arena_array(l->arena, lilac_simt_value, value->count);
+    /* Each inlined copy of a region defines its scalars again; the array is reused. */
+    bool reuse = registers != NULL && capacity == 1 && value->count == 1;
+    value->base = reuse ? registers : lilac_arena_array(l->arena, lilac_simt_value, value->count);
     return value;
 }
 
@@ -201,7 +231,7 @@ lilac_simt_value lilac_lower_both(lilac_lowering *l, lilac_simt_value a, lilac_s
     return lilac_simt_op2(&l->builder, LILAC_SIMT_OP_AND, LILAC_SIMT_I1, a, b);
 }
 
-/* Predicates have no select of their own in PTX: logic does it. */
+/* PTX has no select of predicates; logic operations replace it. */
 lilac_simt_value lilac_lower_select(lilac_lowering *l, lilac_simt_value condition,
                                     lilac_simt_value yes, lilac_simt_value no) {
     lilac_simt_builder *b = &l->builder;
@@ -251,7 +281,7 @@ bool lilac_lower_elementwise(lilac_lowering *l, const lilac_tile_op *op,
             return false;
         }
     }
-    lilac_simt_value now[MAX_OPERANDS], before[MAX_OPERANDS], made[MAX_RESULTS] = {0};
+    lilac_simt_value now[MAX_OPERANDS], before[MAX_OPERANDS], computed[MAX_RESULTS] = {0};
     for (uint32_t r = 0; r < outs[0]->count; r++) {
         uint32_t same = outs[0]->view == NULL ? r : outs[0]->view->canonical[r] & vary;
         if (same != r) {
@@ -264,14 +294,14 @@ bool lilac_lower_elementwise(lilac_lowering *l, const lilac_tile_op *op,
             now[i] = lilac_lower_get(l, values[i], lilac_lower_index(values[i], sources[i], r));
         }
         if (r == 0 || memcmp(now, before, operands * sizeof *now) != 0) {
-            element(l, op, now, made);
+            element(l, op, now, computed);
             if (l->failed) {
                 return false;
             }
             memcpy(before, now, operands * sizeof *now);
         }
         for (uint32_t i = 0; i < results; i++) {
-            outs[i]->base[r] = made[i];
+            outs[i]->base[r] = computed[i];
         }
     }
     return true;
@@ -279,173 +309,31 @@ bool lilac_lower_elementwise(lilac_lowering *l, const lilac_tile_op *op,
 
 /* ---- the walk ---------------------------------------------------------------------------- */
 
-typedef bool (*family)(lilac_lowering *, const lilac_tile_op *);
+typedef bool (*lower_function_type)(lilac_lowering *, const lilac_tile_op *);
 
-static bool refuse_operation(lilac_lowering *l, const lilac_tile_op *op) {
-    (void)op;
-    return lilac_lower_unsupported(l, NULL);
-}
-
-static bool promise(lilac_lowering *l, const lilac_tile_op *op) {
+/* An assumption builds no code; the axis analysis has used it. */
+static bool lower_assume(lilac_lowering *l, const lilac_tile_op *op) {
     (void)l, (void)op;
     return true;
 }
 
-static bool barrier(lilac_lowering *l, const lilac_tile_op *op) {
+static bool lower_barrier(lilac_lowering *l, const lilac_tile_op *op) {
     if (op->code == LILAC_TILE_OP_TTG_LOCAL_BARRIER) {
         lilac_lower_barrier(l);
         return true;
     }
-    /* Orders global memory too: it stays. */
+    /* gpu.barrier orders global memory too, so lilac_simt_opt_barriers must keep it. */
     lilac_simt_instruction like = {.code = LILAC_SIMT_OP_BARRIER};
     (void)lilac_simt_build(&l->builder, &like, 0, NULL, 0, NULL);
     return true;
 }
 
-static family family_of(lilac_tile_opcode code) {
-    switch (code) {
-    case LILAC_TILE_OP_ARITH_ADDI:
-    case LILAC_TILE_OP_ARITH_SUBI:
-    case LILAC_TILE_OP_ARITH_MULI:
-    case LILAC_TILE_OP_ARITH_SHLI:
-    case LILAC_TILE_OP_ARITH_DIVSI:
-    case LILAC_TILE_OP_ARITH_DIVUI:
-    case LILAC_TILE_OP_ARITH_REMSI:
-    case LILAC_TILE_OP_ARITH_REMUI:
-    case LILAC_TILE_OP_ARITH_CEILDIVSI:
-    case LILAC_TILE_OP_ARITH_CEILDIVUI:
-    case LILAC_TILE_OP_ARITH_FLOORDIVSI:
-    case LILAC_TILE_OP_ARITH_ANDI:
-    case LILAC_TILE_OP_ARITH_ORI:
-    case LILAC_TILE_OP_ARITH_XORI:
-    case LILAC_TILE_OP_ARITH_SHRSI:
-    case LILAC_TILE_OP_ARITH_SHRUI:
-    case LILAC_TILE_OP_ARITH_MINSI:
-    case LILAC_TILE_OP_ARITH_MINUI:
-    case LILAC_TILE_OP_ARITH_MAXSI:
-    case LILAC_TILE_OP_ARITH_MAXUI:
-    case LILAC_TILE_OP_ARITH_MULSI_EXTENDED:
-    case LILAC_TILE_OP_ARITH_MULUI_EXTENDED:
-    case LILAC_TILE_OP_ARITH_CMPI:
-    case LILAC_TILE_OP_TT_MULHIUI:
-    case LILAC_TILE_OP_MATH_ABSI:
-        return lilac_lower_integer_op;
-    case LILAC_TILE_OP_ARITH_ADDF:
-    case LILAC_TILE_OP_ARITH_SUBF:
-    case LILAC_TILE_OP_ARITH_MULF:
-    case LILAC_TILE_OP_ARITH_DIVF:
-    case LILAC_TILE_OP_ARITH_MINNUMF:
-    case LILAC_TILE_OP_ARITH_MAXNUMF:
-    case LILAC_TILE_OP_ARITH_MINIMUMF:
-    case LILAC_TILE_OP_ARITH_MAXIMUMF:
-    case LILAC_TILE_OP_ARITH_NEGF:
-    case LILAC_TILE_OP_ARITH_CMPF:
-    case LILAC_TILE_OP_ARITH_SELECT:
-    case LILAC_TILE_OP_TT_CLAMPF:
-    case LILAC_TILE_OP_TT_PRECISE_DIVF:
-    case LILAC_TILE_OP_MATH_ABSF:
-    case LILAC_TILE_OP_MATH_FMA:
-        return lilac_lower_float_op;
-    case LILAC_TILE_OP_ARITH_EXTSI:
-    case LILAC_TILE_OP_ARITH_EXTUI:
-    case LILAC_TILE_OP_ARITH_TRUNCI:
-    case LILAC_TILE_OP_ARITH_EXTF:
-    case LILAC_TILE_OP_ARITH_TRUNCF:
-    case LILAC_TILE_OP_ARITH_SITOFP:
-    case LILAC_TILE_OP_ARITH_UITOFP:
-    case LILAC_TILE_OP_ARITH_FPTOSI:
-    case LILAC_TILE_OP_ARITH_FPTOUI:
-    case LILAC_TILE_OP_ARITH_BITCAST:
-    case LILAC_TILE_OP_ARITH_INDEX_CAST:
-    case LILAC_TILE_OP_ARITH_INDEX_CASTUI:
-    case LILAC_TILE_OP_TT_BITCAST:
-    case LILAC_TILE_OP_TT_INT_TO_PTR:
-    case LILAC_TILE_OP_TT_PTR_TO_INT:
-    case LILAC_TILE_OP_TT_FP_TO_FP:
-        return lilac_lower_conversion;
-    case LILAC_TILE_OP_MATH_EXP:
-    case LILAC_TILE_OP_MATH_EXP2:
-    case LILAC_TILE_OP_MATH_LOG:
-    case LILAC_TILE_OP_MATH_LOG2:
-    case LILAC_TILE_OP_MATH_SQRT:
-    case LILAC_TILE_OP_MATH_RSQRT:
-    case LILAC_TILE_OP_MATH_SIN:
-    case LILAC_TILE_OP_MATH_COS:
-    case LILAC_TILE_OP_MATH_TANH:
-    case LILAC_TILE_OP_MATH_ERF:
-    case LILAC_TILE_OP_MATH_FLOOR:
-    case LILAC_TILE_OP_MATH_CEIL:
-    case LILAC_TILE_OP_TT_PRECISE_SQRT:
-    case LILAC_TILE_OP_ARITH_REMF:
-        return lilac_lower_math;
-    case LILAC_TILE_OP_TT_EXTERN_ELEMENTWISE:
-        return lilac_lower_extern;
-    case LILAC_TILE_OP_ARITH_CONSTANT:
-    case LILAC_TILE_OP_UB_POISON:
-    case LILAC_TILE_OP_TT_GET_PROGRAM_ID:
-    case LILAC_TILE_OP_TT_GET_NUM_PROGRAMS:
-    case LILAC_TILE_OP_TT_MAKE_RANGE:
-        return lilac_lower_source;
-    case LILAC_TILE_OP_TT_SPLAT:
-    case LILAC_TILE_OP_TT_UNSPLAT:
-    case LILAC_TILE_OP_TT_EXPAND_DIMS:
-    case LILAC_TILE_OP_TT_BROADCAST:
-    case LILAC_TILE_OP_TT_RESHAPE:
-    case LILAC_TILE_OP_TT_TRANS:
-    case LILAC_TILE_OP_TT_JOIN:
-    case LILAC_TILE_OP_TT_SPLIT:
-    case LILAC_TILE_OP_TTG_CONVERT_LAYOUT:
-        return lilac_lower_shape;
-    case LILAC_TILE_OP_TT_ADDPTR:
-        return lilac_lower_pointer;
-    case LILAC_TILE_OP_TT_LOAD:
-        return lilac_lower_load;
-    case LILAC_TILE_OP_TT_STORE:
-        return lilac_lower_store;
-    case LILAC_TILE_OP_TT_ATOMIC_RMW:
-    case LILAC_TILE_OP_TT_ATOMIC_CAS:
-        return lilac_lower_atomic;
-    case LILAC_TILE_OP_TT_ELEMENTWISE_INLINE_ASM:
-        return lilac_lower_inline_asm;
-    case LILAC_TILE_OP_TT_PRINT:
-        return lilac_lower_print;
-    case LILAC_TILE_OP_TT_REDUCE:
-        return lilac_lower_reduce;
-    case LILAC_TILE_OP_TT_SCAN:
-        return lilac_lower_scan;
-    case LILAC_TILE_OP_TT_GATHER:
-        return lilac_lower_gather;
-    case LILAC_TILE_OP_TT_HISTOGRAM:
-        return lilac_lower_histogram;
-    case LILAC_TILE_OP_TT_CAT:
-        return lilac_lower_cat;
-    case LILAC_TILE_OP_SCF_FOR:
-    case LILAC_TILE_OP_SCF_IF:
-    case LILAC_TILE_OP_SCF_WHILE:
-    case LILAC_TILE_OP_TT_ASSERT:
-    case LILAC_TILE_OP_CF_ASSERT:
-        return lilac_lower_control;
-    case LILAC_TILE_OP_TT_MAP_ELEMENTWISE:
-        return lilac_lower_elements;
-    case LILAC_TILE_OP_LLVM_INTR_ASSUME:
-        return promise;
-    case LILAC_TILE_OP_GPU_BARRIER:
-    case LILAC_TILE_OP_TTG_LOCAL_BARRIER:
-        return barrier;
-    case LILAC_TILE_OP_TTG_LOCAL_ALLOC:
-    case LILAC_TILE_OP_TTG_LOCAL_DEALLOC:
-    case LILAC_TILE_OP_TTG_LOCAL_LOAD:
-    case LILAC_TILE_OP_TTG_LOCAL_STORE:
-    case LILAC_TILE_OP_TTG_MEMDESC_INDEX:
-    case LILAC_TILE_OP_TTG_MEMDESC_SUBSLICE:
-    case LILAC_TILE_OP_TTG_MEMDESC_TRANS:
-    case LILAC_TILE_OP_TTG_MEMDESC_RESHAPE:
-    case LILAC_TILE_OP_TTG_MEMDESC_REINTERPRET:
-        return lilac_lower_local;
-    default:
-        return refuse_operation;
-    }
-}
+/* NULL: an operation without a lowering. */
+static const lower_function_type lowering_of[LILAC_TILE_OP_COUNT] = {
+#define LOWER(opcode, function) [LILAC_TILE_OP_##opcode] = function,
+#include "operations.def"
+#undef LOWER
+};
 
 static bool is_unused(const lilac_tile_op *op) {
     if (!(lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE)) {
@@ -459,11 +347,10 @@ static bool is_unused(const lilac_tile_op *op) {
     return true;
 }
 
-/* Buffers and tokens are operands only of operations on memory; control flow that passes them on is
- * refused where it is lowered. */
-static bool check_operands(lilac_lowering *l, const lilac_tile_op *op, family lower) {
-    bool takes_memory =
-        lower == lilac_lower_local || lower == lilac_lower_control || lower == refuse_operation;
+/* Only operations on memory have buffers and tokens as operands. Control flow that passes them on is
+ * refused by its own function. */
+static bool check_operands(lilac_lowering *l, const lilac_tile_op *op, lower_function_type lower) {
+    bool takes_memory = lower == lilac_lower_shared_memory || lower == lilac_lower_control;
     for (uint32_t i = 0; i < op->operand_count && !takes_memory; i++) {
         const lilac_tile_type *type = op->operands[i].value->type;
         if (type->kind != LILAC_TILE_MEMDESC && type->kind != LILAC_TILE_TOKEN) {
@@ -480,7 +367,7 @@ static bool check_operands(lilac_lowering *l, const lilac_tile_op *op, family lo
     return true;
 }
 
-/* Values are printed under the names they have in the tile IR. */
+/* SIMT values keep the names of their tile values. */
 static void name_results(lilac_lowering *l, const lilac_tile_op *op) {
     for (uint32_t i = 0; i < op->result_count; i++) {
         const lilac_lower_value *value = &l->values[op->results[i].id];
@@ -503,7 +390,7 @@ const lilac_tile_op *lilac_lower_block(lilac_lowering *l, const lilac_tile_block
                                   : lilac_location_of_text(l->context, lilac_tile_position(op));
         if (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_TERMINATOR) {
             if (op->successor_count != 0) {
-                (void)lilac_lower_unsupported(l, "only structured control flow is");
+                (void)lilac_lower_unsupported(l, "only structured control flow (scf) is supported");
                 return NULL;
             }
             return op;
@@ -511,7 +398,11 @@ const lilac_tile_op *lilac_lower_block(lilac_lowering *l, const lilac_tile_block
         if (is_unused(op)) {
             continue;
         }
-        family lower = family_of(op->code);
+        lower_function_type lower = lowering_of[op->code];
+        if (lower == NULL) {
+            (void)lilac_lower_no_lowering(l);
+            return NULL;
+        }
         if (!check_operands(l, op, lower) || !lower(l, op) || l->failed) {
             return NULL;
         }
@@ -530,7 +421,10 @@ static bool lower_parameters(lilac_lowering *l) {
         const lilac_tile_value *tile = function->parameters[i];
         lilac_simt_parameter *parameter = &l->kernel->parameters[i];
         if (tile->type->kind == LILAC_TILE_TENSOR) {
-            return lilac_lower_refuse(l, "unsupported-type", "a kernel's parameter is a tensor");
+            return lilac_lower_refuse(
+                l, "unsupported-type",
+                "parameter %u of kernel '%s' is a tensor; parameters are scalars and pointers", i,
+                function->name);
         }
         if (!lilac_lower_type(l, tile->type, &parameter->type)) {
             return false;
@@ -568,10 +462,11 @@ static bool lower_function(lilac_simt_module *module, lilac_tile_function *funct
     lilac_simt_builder_init(&l.builder, l.kernel);
     l.builder.location = l.kernel->location;
     lilac_lower_find_scalars(&l);
-    bool done = lilac_lower_place_memory(&l) && lower_parameters(&l);
-    const lilac_tile_op *end = done ? lilac_lower_block(&l, function->body->first) : NULL;
+    bool ready = lilac_lower_place_memory(&l) && lower_parameters(&l);
+    const lilac_tile_op *end = ready ? lilac_lower_block(&l, function->body->first) : NULL;
     if (end != NULL && end->operand_count != 0) {
-        (void)lilac_lower_unsupported(&l, "a kernel returns no values");
+        (void)lilac_lower_unsupported(&l, "the kernel returns %u values and must return none",
+                                      end->operand_count);
     }
     if (end != NULL && !l.failed) {
         l.kernel->shared_bytes = l.shared_bytes;
@@ -592,13 +487,13 @@ static bool lower_function(lilac_simt_module *module, lilac_tile_function *funct
 
 lilac_simt_module *lilac_lower(lilac_tile_module *module, const lilac_target *target) {
     lilac_simt_module *result = lilac_simt_module_create(module->context, target->arch);
-    bool good = true;
+    bool ok = true;
     for (lilac_tile_function *f = module->functions; f != NULL; f = f->next) {
         if (f->is_public && f->body != NULL) {
-            good &= lower_function(result, f, target);
+            ok &= lower_function(result, f, target);
         }
     }
-    if (!good) {
+    if (!ok) {
         lilac_simt_module_destroy(result);
         return NULL;
     }

@@ -1,15 +1,16 @@
-/* Control flow that differs from element to element: in the regions of tt.map_elementwise, and in
- * those that reductions and scans combine with. Threads of a warp stay together:
+/* Control flow that differs between elements: in the regions of tt.map_elementwise, and in the
+ * combine regions of reductions and scans. The threads of a warp do not diverge:
  *
- *   if      both sides, then a select for each result
- *   while   as long as any lane of the warp goes on; a lane that is done keeps its results
- *   for     the same, when the bounds differ
+ *   if      both branches, then a select for each result
+ *   while   repeated while any lane of the warp continues; a finished lane keeps its results
+ *   for     the same, if the bounds differ between threads
  *
- * Lanes that are not meant compute something all the same, which harms nothing as long as they do
- * not touch memory and do not keep a loop going: `active` says which lanes are meant, and such
- * regions may not touch memory. What only depends on values that all threads share takes the usual
- * way (control.c). */
-#include "lower_internal.h"
+ * An inactive lane (`active` is false in it) also computes values. They have no effect, because
+ * such regions may not access memory and an inactive lane does not prolong a loop. Control flow that
+ * depends on uniform values only is lowered by control.c. */
+#include "control.h"
+#include "coordinates.h"
+#include "operations.h"
 
 static lilac_simt_value and_active(lilac_lowering *l, lilac_simt_value condition) {
     return lilac_lower_both(l, l->active, condition);
@@ -17,8 +18,8 @@ static lilac_simt_value and_active(lilac_lowering *l, lilac_simt_value condition
 
 /* ---- which operations ---------------------------------------------------------------------- */
 
-/* In a loop that is still open, a carried element counts as uniform when its initial value is; its
- * next value may show otherwise. */
+/* Is the builder inside a loop? There a loop-carried value counts as uniform if its initial value
+ * is, although a later value may not be. */
 static bool in_open_loop(const lilac_lowering *l) {
     for (const lilac_simt_instruction *around = l->builder.body->parent; around != NULL;
          around = around->parent->parent) {
@@ -29,9 +30,9 @@ static bool in_open_loop(const lilac_lowering *l) {
     return false;
 }
 
-bool lilac_lower_differs(lilac_lowering *l, const lilac_tile_op *op) {
-    return lilac_lower_is_scalar(l, op) && (l->active != 0 || lilac_lower_uses_differ(l, op) ||
-                                            (lilac_lower_is_of_elements(l, op) && in_open_loop(l)));
+bool lilac_lower_diverges(lilac_lowering *l, const lilac_tile_op *op) {
+    return lilac_lower_is_scalar(l, op) && (l->active != 0 || lilac_lower_uses_divergent(l, op) ||
+                                            (lilac_lower_is_per_element(l, op) && in_open_loop(l)));
 }
 
 /* ---- scalars ------------------------------------------------------------------------------- */
@@ -44,7 +45,7 @@ static bool define_scalar(lilac_lowering *l, const lilac_tile_value *tile, lilac
     return scalar != NULL;
 }
 
-/* The operands of an operation from number `first` on. */
+/* The operands of an operation from number `first` on, in an array with `room` more entries. */
 static lilac_simt_value *scalars(lilac_lowering *l, const lilac_tile_op *op, uint32_t first,
                                  uint32_t room) {
     uint32_t count = op->operand_count - first;
@@ -59,8 +60,8 @@ static lilac_simt_value zero(lilac_lowering *l, lilac_simt_type type) {
     return lilac_simt_constant(&l->builder, type, 0);
 }
 
-/* All lanes have the same answer, so they take the same way. It does no harm if a warp repeats a
- * loop as often as another warp. */
+/* All lanes of a warp receive the same result, so they branch together. Extra iterations do not
+ * change finished lanes. */
 lilac_simt_value lilac_lower_any_lane(lilac_lowering *l, lilac_simt_value predicate) {
     lilac_simt_instruction vote = {.code = LILAC_SIMT_OP_VOTE, .detail = 2};
     lilac_simt_type type = LILAC_SIMT_I1;
@@ -80,7 +81,7 @@ lilac_simt_value lilac_lower_divisor(lilac_lowering *l, lilac_simt_value value) 
 
 bool lilac_lower_if_elements(lilac_lowering *l, const lilac_tile_op *op) {
     if (op->result_count == 0) {
-        return true; /* it does nothing */
+        return true; /* it has no effect: such regions may not access memory */
     }
     lilac_simt_value condition = lilac_lower_get(l, lilac_lower_operand(l, op, 0), 0);
     lilac_simt_value active = l->active, *values[2];
@@ -92,7 +93,10 @@ bool lilac_lower_if_elements(lilac_lowering *l, const lilac_tile_op *op) {
         if (end == NULL || end->operand_count != op->result_count) {
             l->op = op;
             return l->failed ? false
-                             : lilac_lower_unsupported(l, "its sides do not give its results");
+                             : lilac_lower_unsupported(
+                                   l, "its %s branch yields %u values; it has %u results",
+                                   side == 0 ? "then" : "else",
+                                   end == NULL ? 0 : end->operand_count, op->result_count);
         }
         values[side] = scalars(l, end, 0, 0);
     }
@@ -108,14 +112,90 @@ bool lilac_lower_if_elements(lilac_lowering *l, const lilac_tile_op *op) {
 
 /* ---- scf.while ----------------------------------------------------------------------------- */
 
-/* Carried: the values of `before`, which lanes go on, and the results of those that are done. */
+/* Defines tile values as the SIMT values from `first` on. */
+static bool define_scalars(lilac_lowering *l, uint32_t count, lilac_tile_value *const *tiles,
+                           lilac_simt_value first) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (!define_scalar(l, tiles[i], first + i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool define_results(lilac_lowering *l, const lilac_tile_op *op, lilac_simt_value first) {
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        if (!define_scalar(l, &op->results[i], first + i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The first region of scf.while, whose arguments begin at `first`: builds the condition of the SIMT
+ * loop and passes on the values of scf.condition, whether the lane continues, and the results. A
+ * lane's results are those of its last iteration. `first` becomes the first value passed on. */
+static bool while_before(lilac_lowering *l, const lilac_tile_op *op, lilac_simt_instruction *loop,
+                         lilac_simt_value *first) {
+    uint32_t carried = op->operand_count, passed = op->result_count;
+    const lilac_tile_block *before = op->regions[0]->first;
+    if (!define_scalars(l, carried, before->arguments, *first)) {
+        return false;
+    }
+    l->active = *first + carried;
+    const lilac_tile_op *end = lilac_lower_block(l, before);
+    if (end == NULL || end->code != LILAC_TILE_OP_SCF_CONDITION ||
+        end->operand_count != passed + 1) {
+        return !l->failed &&
+               lilac_lower_unsupported(
+                   l, "the first region must end with scf.condition of %u values", passed + 1);
+    }
+    lilac_simt_value *values = scalars(l, end, 1, passed + 1);
+    lilac_simt_value goes_on = and_active(l, lilac_lower_get(l, lilac_lower_operand(l, end, 0), 0));
+    values[passed] = goes_on;
+    for (uint32_t i = 0; i < passed; i++) {
+        values[passed + 1 + i] =
+            lilac_lower_select(l, l->active, values[i], *first + carried + 1 + i);
+    }
+    lilac_simt_while_condition(&l->builder, loop, lilac_lower_any_lane(l, goes_on), values, first);
+    return true;
+}
+
+/* The second region, whose arguments begin at `first`; *results: the first result of the loop. */
+static bool while_after(lilac_lowering *l, const lilac_tile_op *op, lilac_simt_instruction *loop,
+                        lilac_simt_value first, lilac_simt_value *results) {
+    uint32_t carried = op->operand_count, passed = op->result_count;
+    const lilac_tile_block *after = op->regions[1]->first;
+    if (!define_scalars(l, passed, after->arguments, first)) {
+        return false;
+    }
+    l->active = first + passed;
+    const lilac_tile_op *end = lilac_lower_block(l, after);
+    if (end == NULL || end->operand_count != carried) {
+        return !l->failed &&
+               lilac_lower_unsupported(l, "the region yields %u values; the loop carries %u",
+                                       end == NULL ? 0 : end->operand_count, carried);
+    }
+    lilac_simt_value *values = scalars(l, end, 0, passed + 1);
+    for (uint32_t i = 0; i <= passed; i++) {
+        values[carried + i] = first + passed + i;
+    }
+    *results = lilac_simt_while_end(&l->builder, loop, values) + passed + 1;
+    return true;
+}
+
+/* The SIMT loop carries the operands of scf.while, a predicate (does this lane continue?), and the
+ * results of the lanes that have finished. */
 bool lilac_lower_while_elements(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_simt_builder *b = &l->builder;
     const lilac_tile_block *before = op->regions[0]->first, *after = op->regions[1]->first;
     uint32_t carried = op->operand_count, passed = op->result_count;
     if (before == NULL || after == NULL || before->argument_count != carried ||
         after->argument_count != passed) {
-        return lilac_lower_unsupported(l, "its regions do not take what it carries");
+        return lilac_lower_unsupported(l,
+                                       "its regions have %u and %u arguments; expected %u and %u",
+                                       before == NULL ? 0 : before->argument_count,
+                                       after == NULL ? 0 : after->argument_count, carried, passed);
     }
     lilac_simt_value outer = l->active;
     lilac_simt_value *inits = scalars(l, op, 0, passed + 1);
@@ -129,62 +209,30 @@ bool lilac_lower_while_elements(lilac_lowering *l, const lilac_tile_op *op) {
         inits[carried + 1 + i] = zero(l, types[i]);
     }
     types[passed] = LILAC_SIMT_I1;
-    lilac_simt_value first;
+    lilac_simt_value first, results = 0;
     lilac_simt_instruction *loop =
         lilac_simt_while_begin(b, carried + 1 + passed, inits, 2 * passed + 1, types, &first);
-    for (uint32_t i = 0; i < carried; i++) {
-        if (!define_scalar(l, before->arguments[i], first + i)) {
-            return false;
-        }
+    if (!while_before(l, op, loop, &first) || !while_after(l, op, loop, first, &results)) {
+        return false;
     }
-    l->active = first + carried;
-    const lilac_tile_op *end = lilac_lower_block(l, before);
-    if (end == NULL || end->code != LILAC_TILE_OP_SCF_CONDITION ||
-        end->operand_count != passed + 1) {
-        return l->failed ? false : lilac_lower_unsupported(l, "it has no condition");
-    }
-    lilac_simt_value *values = scalars(l, end, 1, passed + 1);
-    lilac_simt_value goes_on = and_active(l, lilac_lower_get(l, lilac_lower_operand(l, end, 0), 0));
-    values[passed] = goes_on;
-    for (uint32_t i = 0; i < passed; i++) {
-        values[passed + 1 + i] =
-            lilac_lower_select(l, l->active, values[i], first + carried + 1 + i);
-    }
-    lilac_simt_while_condition(b, loop, lilac_lower_any_lane(l, goes_on), values, &first);
-    for (uint32_t i = 0; i < passed; i++) {
-        if (!define_scalar(l, after->arguments[i], first + i)) {
-            return false;
-        }
-    }
-    l->active = first + passed;
-    end = lilac_lower_block(l, after);
-    if (end == NULL || end->operand_count != carried) {
-        return l->failed ? false : lilac_lower_unsupported(l, "it does not yield what it carries");
-    }
-    values = scalars(l, end, 0, passed + 1);
-    for (uint32_t i = 0; i <= passed; i++) {
-        values[carried + i] = first + passed + i;
-    }
-    lilac_simt_value results = lilac_simt_while_end(b, loop, values);
     l->active = outer;
     l->op = op;
-    for (uint32_t i = 0; i < passed; i++) {
-        if (!define_scalar(l, &op->results[i], results + passed + 1 + i)) {
-            return false;
-        }
-    }
-    return true;
+    return define_results(l, op, results);
 }
 
 /* ---- scf.for ------------------------------------------------------------------------------- */
 
-/* Carried: the counter and the values; passed on: the same and which lanes go on. */
+/* The SIMT loop carries the induction variable and the values; its condition also passes on whether
+ * the lane continues. */
 bool lilac_lower_for_elements(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_simt_builder *b = &l->builder;
     const lilac_tile_block *block = op->regions[0]->first;
     uint32_t carried = op->result_count;
     if (block == NULL || block->argument_count != carried + 1 || op->operand_count != carried + 3) {
-        return lilac_lower_unsupported(l, "its values do not match its region's");
+        return lilac_lower_unsupported(
+            l, "it has %u operands and its region has %u arguments; %u results need %u and %u",
+            op->operand_count, block == NULL ? 0 : block->argument_count, carried, carried + 3,
+            carried + 1);
     }
     lilac_simt_value outer = l->active;
     lilac_simt_value *inputs = scalars(l, op, 0, 0);
@@ -211,16 +259,17 @@ bool lilac_lower_for_elements(lilac_lowering *l, const lilac_tile_op *op) {
     }
     values[carried + 1] = goes_on;
     lilac_simt_while_condition(b, loop, lilac_lower_any_lane(l, goes_on), values, &first);
-    for (uint32_t i = 0; i <= carried; i++) {
-        if (!define_scalar(l, block->arguments[i], first + i)) {
-            return false;
-        }
+    if (!define_scalars(l, carried + 1, block->arguments, first)) {
+        return false;
     }
     goes_on = l->active = first + carried + 1;
     const lilac_tile_op *end = lilac_lower_block(l, block);
     l->active = outer;
     if (end == NULL || end->operand_count != carried) {
-        return l->failed ? false : lilac_lower_unsupported(l, "it does not yield what it carries");
+        return l->failed
+                   ? false
+                   : lilac_lower_unsupported(l, "the region yields %u values; the loop carries %u",
+                                             end == NULL ? 0 : end->operand_count, carried);
     }
     lilac_simt_value *next = scalars(l, end, 0, 0);
     for (uint32_t i = 0; i <= carried; i++) {
@@ -230,18 +279,13 @@ bool lilac_lower_for_elements(lilac_lowering *l, const lilac_tile_op *op) {
     }
     lilac_simt_value results = lilac_simt_while_end(b, loop, values);
     l->op = op;
-    for (uint32_t i = 0; i < carried; i++) {
-        if (!define_scalar(l, &op->results[i], results + 1 + i)) {
-            return false;
-        }
-    }
-    return true;
+    return define_results(l, op, results + 1);
 }
 
 /* ---- tt.map_elementwise ---------------------------------------------------------------------- */
 
-/* The region is lowered once for each `pack` of a thread's different registers, in their order;
- * when there are fewer than that, some more than once. */
+/* Lowers the region once for `pack` distinct registers of a thread, in their order. If a thread has
+ * fewer than `pack`, some are passed more than once. */
 static bool map_group(lilac_lowering *l, const lilac_tile_op *op, uint32_t own, uint32_t count,
                       uint32_t group, uint32_t pack, const uint32_t *const *sources,
                       lilac_lower_value *const *results) {
@@ -272,15 +316,17 @@ static bool map_group(lilac_lowering *l, const lilac_tile_op *op, uint32_t own, 
     return true;
 }
 
-bool lilac_lower_elements(lilac_lowering *l, const lilac_tile_op *op) {
+bool lilac_lower_map_elementwise(lilac_lowering *l, const lilac_tile_op *op) {
     uint32_t pack = (uint32_t)lilac_tile_find_integer(&op->attributes, "pack", 1);
     const lilac_tile_block *block = op->regions[0]->first;
     if (lilac_lower_touches_memory(l, op)) {
-        return lilac_lower_unsupported(l, "its region touches memory");
+        return lilac_lower_unsupported(l, "its region reads or writes memory");
     }
     if (block == NULL || block->next != NULL || block->argument_count != pack * op->operand_count ||
         block->last == NULL || block->last->operand_count != pack * op->result_count) {
-        return lilac_lower_unsupported(l, "its region does not take and give the elements");
+        return lilac_lower_unsupported(
+            l, "its region is not one block of %u arguments that returns %u values",
+            pack * op->operand_count, pack * op->result_count);
     }
     lilac_lower_value **results =
         lilac_arena_array(l->arena, lilac_lower_value *, op->result_count);
@@ -290,7 +336,7 @@ bool lilac_lower_elements(lilac_lowering *l, const lilac_tile_op *op) {
             return false;
         }
         if (results[i]->view != results[0]->view) {
-            return lilac_lower_unsupported(l, "its results have different layouts");
+            return lilac_lower_unsupported(l, "result %u has another layout than result 0", i);
         }
     }
     const lilac_lower_view *view = results[0]->view;
@@ -300,7 +346,7 @@ bool lilac_lower_elements(lilac_lowering *l, const lilac_tile_op *op) {
             return false;
         }
     }
-    uint32_t own = lilac_lower_own_registers(view);
+    uint32_t own = lilac_lower_distinct_registers(view);
     uint32_t count = 1U << __builtin_popcount(own);
     for (uint32_t group = 0; group * pack < count; group++) {
         if (!map_group(l, op, own, count, group, pack, sources, results)) {
@@ -308,7 +354,7 @@ bool lilac_lower_elements(lilac_lowering *l, const lilac_tile_op *op) {
         }
     }
     for (uint32_t i = 0; i < op->result_count; i++) {
-        lilac_lower_give_copies(view, results[i]->base);
+        lilac_lower_replicate(view, results[i]->base);
     }
     return true;
 }

@@ -7,7 +7,8 @@
  *   selector    of the parities p, q …: s₀ ⊕ p·(s₀ ⊕ s₁) ⊕ q·(s₀ ⊕ s₂) ⊕ p·q·(s₀ ⊕ s₁ ⊕ s₂ ⊕ s₃)
  *   lane        xor of columns over the thread's bits
  */
-#include "lower_internal.h"
+#include "coordinates.h"
+#include "pack_words.h"
 
 static lilac_simt_value word_of(lilac_simt_builder *b, uint64_t bits) {
     return lilac_simt_constant(b, LILAC_SIMT_I32, bits);
@@ -109,7 +110,7 @@ static lilac_simt_value apply(lilac_simt_builder *b, const lilac_plan_word_op *o
 static void rename_whole(lilac_arena *arena, const lilac_plan_network *network,
                          uint32_t register_bits, lilac_lower_words *words) {
     lilac_lower_words renamed =
-        lilac_lower_words_like(register_bits, words->element_bits, words->whole);
+        lilac_lower_words_like(register_bits, words->element_bits, words->wide);
     renamed.list = lilac_arena_array(arena, lilac_simt_value, renamed.count);
     for (uint32_t i = 0; i < renamed.count; i++) {
         renamed.list[i] = words->list[network->outputs[2 * i] / 2];
@@ -120,7 +121,7 @@ static void rename_whole(lilac_arena *arena, const lilac_plan_network *network,
 void lilac_lower_network(lilac_simt_builder *b, lilac_arena *arena,
                          const lilac_plan_network *network, uint32_t thread_bits,
                          uint32_t register_bits, lilac_lower_words *words) {
-    if (words->whole != LILAC_SIMT_VOID) {
+    if (words->wide != LILAC_SIMT_VOID) {
         rename_whole(arena, network, register_bits, words);
         return;
     }

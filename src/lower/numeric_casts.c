@@ -5,10 +5,12 @@
  *                 odd: cut off towards zero, and the lowest bit set when something was lost, which
  *                 leaves the second rounding the information that it needs
  *   8-bit floats  to f16 exactly, two at a time; from f32, rounded to nearest and saturating; by
- *                 integer instructions where the device has no conversions (f8.c)
+ *                 integer instructions where the device has no conversions (f8_casts.c)
  *   bits          no instruction, or a move
  */
-#include "lower_internal.h"
+#include "numeric_casts.h"
+#include "coordinates.h"
+#include "operations.h"
 
 #include <string.h>
 
@@ -60,11 +62,13 @@ static bool is_f8(const lilac_tile_type *type) {
     return scalar == LILAC_F8E4M3FN || scalar == LILAC_F8E5M2;
 }
 
+/* tt and arith name the attribute differently. */
+static const char *rounding_name(const lilac_tile_op *op) {
+    return lilac_tile_find(&op->attributes, "rounding") != NULL ? "rounding" : "roundingmode";
+}
+
 static bool rounding_of(const lilac_tile_op *op, lilac_rounding *rounding) {
-    const lilac_tile_attribute *attribute = lilac_tile_find(&op->attributes, "rounding");
-    if (attribute == NULL) {
-        attribute = lilac_tile_find(&op->attributes, "roundingmode");
-    }
+    const lilac_tile_attribute *attribute = lilac_tile_find(&op->attributes, rounding_name(op));
     *rounding = LILAC_ROUND_NEAREST_EVEN;
     if (attribute == NULL) {
         return true;
@@ -90,7 +94,8 @@ static void convert_float(lilac_lowering *l, const lilac_tile_op *op, const lila
                           lilac_simt_value *out) {
     lilac_rounding rounding;
     if (!rounding_of(op, &rounding)) {
-        (void)lilac_lower_unsupported(l, "its rounding is unknown");
+        (void)lilac_lower_bad_attribute(
+            l, rounding_name(op), "rtne, to_nearest_even, rtz, toward_zero, downward or upward");
         return;
     }
     lilac_simt_type type = l->values[op->results[0].id].simt;
@@ -163,7 +168,9 @@ static bool convert_f8(lilac_lowering *l, const lilac_tile_op *op) {
     }
     if (!rounding_of(op, &rounding) ||
         (rounding != LILAC_ROUND_NEAREST_EVEN && rounding != LILAC_ROUND_ZERO)) {
-        return lilac_lower_unsupported(l, "8-bit floats are rounded to nearest or towards zero");
+        return lilac_lower_bad_attribute(
+            l, rounding_name(op),
+            "rtne, to_nearest_even, rtz or toward_zero, the roundings to 8-bit floats");
     }
     bool widen = is_f8(from->type), narrow = is_f8(to->type);
     for (uint32_t r = 0; r < to->count; r += 2) {
@@ -322,7 +329,9 @@ static bool bits(lilac_lowering *l, const lilac_tile_op *op) {
     if (type != from->simt || lilac_tile_element_bits(op->results[0].type) !=
                                   lilac_tile_element_bits(lilac_tile_operand(op, 0)->type)) {
         if (lilac_simt_type_bits(type) != lilac_simt_type_bits(from->simt)) {
-            return lilac_lower_unsupported(l, "the widths differ");
+            return lilac_lower_unsupported(l, "the operand has %u bits and the result has %u",
+                                           lilac_simt_type_bits(from->simt),
+                                           lilac_simt_type_bits(type));
         }
         return lilac_lower_elementwise(l, op, reinterpret);
     }
@@ -347,7 +356,7 @@ static bool bits(lilac_lowering *l, const lilac_tile_op *op) {
     return true;
 }
 
-bool lilac_lower_conversion(lilac_lowering *l, const lilac_tile_op *op) {
+bool lilac_lower_numeric_cast(lilac_lowering *l, const lilac_tile_op *op) {
     switch (op->code) {
     case LILAC_TILE_OP_ARITH_EXTF:
     case LILAC_TILE_OP_ARITH_TRUNCF:
@@ -361,7 +370,9 @@ bool lilac_lower_conversion(lilac_lowering *l, const lilac_tile_op *op) {
     case LILAC_TILE_OP_ARITH_FPTOUI:
         if (is_f8(lilac_tile_operand(op, 0)->type) || is_f8(op->results[0].type)) {
             return lilac_lower_refuse(l, "unsupported-type",
-                                      "there are no conversions of integers and 8-bit floats");
+                                      "'%s' between integers and 8-bit floats cannot be lowered; "
+                                      "convert to f16, bf16, f32 or f64 first",
+                                      lilac_tile_op_info_get(op->code)->name);
         }
         return lilac_lower_elementwise(l, op,
                                        op->code == LILAC_TILE_OP_ARITH_SITOFP ||

@@ -1,14 +1,15 @@
 /* Registers of any type ⇄ 32-bit words.
  *
  *   8 bits      | r3 r2 r1 r0 | r7 r6 r5 r4 |      one word for four registers
- *   64 bits     | r0 low | r0 high | r1 low | …    two words for one
+ *   64 bits     | r0 low | r0 high | r1 low | …    two words for one register
  *
- * Where words are only stored, loaded and renamed, values of 64 bits stay whole, which saves the
- * moves to and from pairs of 32-bit registers.
+ * Values of 64 bits that are only stored, loaded and permuted are not split into words, which saves
+ * the moves to and from pairs of 32-bit registers.
  *
- * A last word that registers fill only in part has zeros above. The builder undoes packing of what
- * was unpacked, so going through words costs nothing where words were meant all along. */
-#include "lower_internal.h"
+ * A last word that registers fill only in part has zeros above. The builder cancels a pack of an
+ * unpack, so packing costs nothing if the values were words before. */
+#include "pack_words.h"
+#include "coordinates.h"
 
 #include <string.h>
 
@@ -36,23 +37,23 @@ static lilac_simt_type stored_type(lilac_simt_type type) {
 }
 
 lilac_lower_words lilac_lower_words_like(uint32_t register_bits, uint32_t element_bits,
-                                         lilac_simt_type whole) {
+                                         lilac_simt_type wide) {
     lilac_lower_words words = {
-        .register_bits = register_bits, .element_bits = element_bits, .whole = whole};
+        .register_bits = register_bits, .element_bits = element_bits, .wide = wide};
     words.count = lilac_plan_words(register_bits, element_bits);
-    words.count /= whole != LILAC_SIMT_VOID ? 2 : 1;
+    words.count /= wide != LILAC_SIMT_VOID ? 2 : 1;
     return words;
 }
 
-void lilac_lower_pack_whole(lilac_simt_builder *b, lilac_arena *arena, lilac_simt_type type,
-                            uint32_t register_bits, uint32_t element_bits,
-                            const lilac_simt_value *values, lilac_lower_words *words) {
+void lilac_lower_pack_wide(lilac_simt_builder *b, lilac_arena *arena, lilac_simt_type type,
+                           uint32_t register_bits, uint32_t element_bits,
+                           const lilac_simt_value *values, lilac_lower_words *words) {
     if (element_bits < 64) {
         lilac_lower_pack_words(b, arena, type, register_bits, element_bits, values, words);
         return;
     }
     *words = lilac_lower_words_like(register_bits, element_bits,
-                                    lilac_lower_whole_type(type, element_bits));
+                                    lilac_lower_wide_type(type, element_bits));
     words->list = lilac_arena_array(arena, lilac_simt_value, words->count);
     memcpy(words->list, values, words->count * sizeof *values);
 }
@@ -85,7 +86,7 @@ void lilac_lower_pack_words(lilac_simt_builder *b, lilac_arena *arena, lilac_sim
 void lilac_lower_unpack_words(lilac_simt_builder *b, lilac_simt_type type,
                               const lilac_lower_words *words, lilac_simt_value *values) {
     uint32_t registers = 1U << words->register_bits;
-    if (words->whole != LILAC_SIMT_VOID) {
+    if (words->wide != LILAC_SIMT_VOID) {
         memcpy(values, words->list, words->count * sizeof *values);
         return;
     }

@@ -1,12 +1,14 @@
-/* Prints, a line an element, as Triton words them:
+/* Prints one line for each element, in Triton's format:
  *
  *   pid (0, 0, 0) idx ( 17, 3) prefix: 1.500000
  *   pid (0, 0, 0) prefix                          without operands
  *
- * Of the threads that hold copies of an element one prints; a scalar is printed once a program.
- * Narrow numbers are printed as 32-bit ones, in hexadecimal all bits of the element. 8-bit floats
- * are printed as the unsigned integers of their bits. */
-#include "lower_internal.h"
+ * One holder of each element prints it; a scalar is printed once for each program. Narrow numbers are
+ * printed as 32-bit numbers; hexadecimal shows all bits of the element. 8-bit floats are printed as
+ * the unsigned integers of their bits. */
+#include "coordinates.h"
+#include "numeric_casts.h"
+#include "operations.h"
 
 enum { MOST_RANK = 4 }; /* a print takes 8 values: the program's place, the element's, itself */
 
@@ -161,7 +163,7 @@ static bool print_element(lilac_lowering *l, const lilac_tile_op *op, uint32_t i
 }
 
 bool lilac_lower_print(lilac_lowering *l, const lilac_tile_op *op) {
-    lilac_simt_value once = lilac_lower_one_copy_of(l, NULL);
+    lilac_simt_value once = lilac_lower_elect_holder_of(l, NULL);
     lilac_text format = {0};
     bool good = true;
     if (op->operand_count == 0) {
@@ -176,10 +178,12 @@ bool lilac_lower_print(lilac_lowering *l, const lilac_tile_op *op) {
         const lilac_lower_value *operand = lilac_lower_operand(l, op, k);
         const lilac_lower_view *view = operand->view;
         if (view != NULL && view->rank > MOST_RANK) {
-            good = lilac_lower_unsupported(l, "tensors of more than 4 dimensions");
+            good =
+                lilac_lower_unsupported(l, "operand %u has %u dimensions; at most %d are supported",
+                                        k, view->rank, MOST_RANK);
             break;
         }
-        lilac_simt_value predicate = view == NULL ? once : lilac_lower_one_copy_of(l, view);
+        lilac_simt_value predicate = view == NULL ? once : lilac_lower_elect_holder_of(l, view);
         for (uint32_t r = 0; good && r < operand->count; r++) {
             if (view == NULL || view->canonical[r] == r) {
                 good = print_element(l, op, k, r, predicate, &format);

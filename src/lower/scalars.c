@@ -1,9 +1,9 @@
-/* Operations with regions that compute scalars only: they touch no memory and have no tensors
- * within. Where a value that they use differs between threads, control may differ as well, and they
- * are lowered with selects (elements.c).
+/* Finds the operations whose regions compute scalars only: they access no memory and contain no
+ * tensors. If a value that they use differs between threads, their control flow may differ as well;
+ * then they are lowered with selects (map_elementwise.c).
  *
  * One walk over the function finds them, in time linear in its operands. A use is recorded once, at
- * the outermost scalar operation that contains it and not the definition:
+ * the outermost scalar operation that contains the use and not the definition:
  *
  *   %c = …                 scalar operation   records
  *   scf.if %c {            the outer if       %c, %x
@@ -11,9 +11,10 @@
  *     scf.if %y {          the inner if       %y, but not %x
  *       … %x
  *
- * If %x differs between threads, the outer operation is lowered with selects, and so is everything
- * within it. If not, the inner operation need not ask again. */
-#include "lower_internal.h"
+ * If %x differs between threads, the outer operation and everything in it are lowered with selects.
+ * If not, the inner operation need not examine %x again. */
+#include "control.h"
+#include "operations.h"
 
 #include <stdlib.h>
 
@@ -202,12 +203,12 @@ bool lilac_lower_is_scalar(const lilac_lowering *l, const lilac_tile_op *op) {
     return found != NULL && found->is_scalar;
 }
 
-bool lilac_lower_is_of_elements(const lilac_lowering *l, const lilac_tile_op *op) {
+bool lilac_lower_is_per_element(const lilac_lowering *l, const lilac_tile_op *op) {
     const scalar_op *found = find(l, op);
     return found != NULL && found->is_of_elements;
 }
 
-bool lilac_lower_uses_differ(const lilac_lowering *l, const lilac_tile_op *op) {
+bool lilac_lower_uses_divergent(const lilac_lowering *l, const lilac_tile_op *op) {
     const scalar_op *found = find(l, op);
     for (const scalar_use *use = found->uses; use != NULL; use = use->next) {
         const lilac_lower_value *value = &l->values[use->value->id];

@@ -1,25 +1,25 @@
-/* Shape operations are renamings of coordinates: where the layouts agree with that, no data moves
- * and each register of the result is a register of the operand. Elsewhere a movement plan brings
- * every element to its thread (convert.c).
+/* Shape operations map coordinates. If the layouts agree with the map, each register of the result is
+ * a register of the operand and no data moves. Otherwise a conversion plan brings each element to its
+ * thread (convert_layout.c).
  *
  *   operation      bit j of the operand's coordinate is …
  *   -----------    -----------------------------------------------------------------
  *   splat          (a scalar: the same value in every register)
- *   expand_dims    the same bit, of a dimension one further on from `axis`
+ *   expand_dims    the same bit; dimensions from `axis` on are one further
  *   broadcast      the same bit; dimensions of size 1 have none
- *   trans          the same bit of the dimension that it went to
+ *   trans          the same bit of the dimension that `order` assigns
  *   reshape        the bit at the same place of the row-major index
- *   join, split    the same bit; the last dimension's is the operand's or result's number
- *   convert        the same bit
- */
-#include "lower_internal.h"
+ *   join, split    the same bit; the last dimension is the number of the operand or result
+ *   convert        the same bit */
+#include "convert_layout.h"
+#include "operations.h"
 
 /* The result as a renaming of an operand, constants and ranges included; false when there is none.
  */
 static bool rename_value(lilac_lowering *l, const lilac_lower_value *from,
                          const lilac_lower_map *map, lilac_lower_value *to) {
     const uint32_t *source;
-    if (!lilac_lower_rename(l, from->view, to->view, map, &source)) {
+    if (!lilac_lower_find_sources(l, from->view, to->view, map, &source)) {
         return false;
     }
     to->exact = from->exact;
@@ -54,12 +54,13 @@ static bool transpose_map(lilac_lowering *l, const lilac_tile_op *op, lilac_lowe
                           const lilac_lower_view *from, const lilac_lower_view *to) {
     const lilac_tile_attribute *order = lilac_tile_find(&op->attributes, "order");
     if (order == NULL || order->count != to->rank || from->rank != to->rank) {
-        return lilac_lower_unsupported(l, "its order does not fit");
+        return lilac_lower_bad_attribute(l, "order", "a permutation of the operand's dimensions");
     }
     for (uint32_t d = 0; d < to->rank; d++) {
         int64_t source = order->integers[d];
         if (source < 0 || source >= from->rank) {
-            return lilac_lower_unsupported(l, "its order does not fit");
+            return lilac_lower_bad_attribute(l, "order",
+                                             "a permutation of the operand's dimensions");
         }
         map_dimension(map, from, (uint32_t)source, to, d);
     }
@@ -81,8 +82,10 @@ static bool reshape_map(lilac_lowering *l, lilac_lower_map *map, const lilac_low
                         const lilac_lower_view *to) {
     uint32_t from_places[LILAC_LAYOUT_MAX_BITS], to_places[LILAC_LAYOUT_MAX_BITS];
     uint32_t count = row_major_bits(from, from_places);
-    if (count != row_major_bits(to, to_places)) {
-        return lilac_lower_unsupported(l, "the element counts differ");
+    uint32_t result_count = row_major_bits(to, to_places);
+    if (count != result_count) {
+        return lilac_lower_unsupported(l, "the operand has 2^%u elements and the result has 2^%u",
+                                       count, result_count);
     }
     for (uint32_t i = 0; i < count; i++) {
         map->bits[from_places[i]] = (int8_t)to_places[i];
@@ -115,7 +118,9 @@ static bool move(lilac_lowering *l, const lilac_tile_op *op) {
         for (uint32_t d = 0; d < from->view->rank; d++) {
             uint32_t target = expand && d >= axis ? d + 1 : d;
             if (target >= to->view->rank) {
-                return lilac_lower_unsupported(l, "the ranks do not fit");
+                return lilac_lower_unsupported(
+                    l, "the operand has %u dimensions and the result has %u", from->view->rank,
+                    to->view->rank);
             }
             map_dimension(&map, from->view, d, to->view, target);
         }
@@ -147,7 +152,8 @@ static bool unsplat(lilac_lowering *l, const lilac_tile_op *op) {
         return false;
     }
     if (from->view->layout->out_bits != 0) {
-        return lilac_lower_unsupported(l, "the tensor has more than one element");
+        return lilac_lower_unsupported(l, "the operand has 2^%u elements; expected one",
+                                       from->view->layout->out_bits);
     }
     to->base[0] = lilac_lower_get(l, from, 0);
     lilac_simt_mark_uniform(l->kernel, to->base[0]);
@@ -173,7 +179,7 @@ static bool join_registers(lilac_lowering *l, const lilac_tile_op *op, lilac_low
             map_dimension(&map, from->view, d, view, d);
         }
         const uint32_t *source;
-        if (!lilac_lower_rename(l, from->view, view, &map, &source)) {
+        if (!lilac_lower_find_sources(l, from->view, view, &map, &source)) {
             return false;
         }
         for (uint32_t r = 0; r < to->count; r++) {
@@ -242,7 +248,7 @@ static bool split(lilac_lowering *l, const lilac_tile_op *op) {
         return false;
     }
     if (to[0]->view != to[1]->view) {
-        return lilac_lower_unsupported(l, "its results have different layouts");
+        return lilac_lower_unsupported(l, "result 1 has another layout than result 0");
     }
     uint32_t last = from->view->rank - 1;
     lilac_lower_map map;

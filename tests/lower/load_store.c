@@ -607,7 +607,7 @@ static void refusals(void **state) {
          "module {\n  tt.func public @k(%p: !tt.ptr<i8>, %f: i8, %m: i1) {\n"
          "    %y = tt.atomic_rmw add, relaxed, gpu, %p, %f, %m : (!tt.ptr<i8>, i8, i1) -> "
          "i8\n" TAIL,
-         "8 bits", true},
+         "(add) on elements of type i8", true},
         {"unsupported-type",
          "module {\n  tt.func public @k(%p: !tt.ptr<i32>, %f: i128) {\n"
          "    %y = arith.trunci %f : i128 to i32\n    tt.store %p, %y : !tt.ptr<i32>\n" TAIL,

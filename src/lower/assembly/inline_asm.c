@@ -10,6 +10,8 @@
  * the kernel as it is: in each thread once a group, and a scalar that it computes is thread 0's
  * where threads could have different ones. */
 #include "inline_asm.h"
+#include "memory/access.h"
+#include "operations.h"
 
 #include <string.h>
 
@@ -46,9 +48,11 @@ static bool class_type(char letter, lilac_simt_type *type) {
 }
 
 static bool refuse_constraint(lilac_lowering *l, const char *at, size_t length) {
-    return lilac_lower_refuse(l, "unsupported-operation",
-                              "inline assembly with the constraint '%.*s' cannot be lowered",
-                              (int)length, at);
+    return lilac_lower_refuse(
+        l, "unsupported-operation",
+        "inline assembly with the constraint '%.*s' cannot be lowered; expected at "
+        "most 64 of =b, =h, =r, =l, =f, =d, then the same letters without =",
+        (int)length, at);
 }
 
 static bool read_constraints(lilac_lowering *l, const char *text, constraints *c) {
@@ -139,12 +143,18 @@ static bool check_words(lilac_lowering *l, const group *g) {
             for (uint32_t e = 0; e < g->packed; e += each, n++) {
                 if (n < g->c->results + g->c->operands &&
                     lilac_simt_type_bits(g->c->types[n]) < lilac_simt_type_bits(type) * each) {
-                    return lilac_lower_unsupported(l, "a word does not fit its register");
+                    return lilac_lower_unsupported(
+                        l, "register $%u has %u bits; its elements need %u", n,
+                        lilac_simt_type_bits(g->c->types[n]), lilac_simt_type_bits(type) * each);
                 }
             }
         }
         if (n != g->c->results + (side == 0 ? 0 : g->c->operands)) {
-            return lilac_lower_unsupported(l, "its constraints are not as many as its words");
+            bool outputs = side == 0;
+            return lilac_lower_unsupported(l, "it needs %u %s registers; its constraints name %u",
+                                           outputs ? n : n - g->c->results,
+                                           outputs ? "result" : "operand",
+                                           outputs ? g->c->results : g->c->operands);
         }
     }
     return true;
@@ -162,8 +172,15 @@ static bool check_text(lilac_lowering *l, const char *text, uint32_t words) {
         while (*at >= '0' && *at <= '9' && number < LILAC_LOWER_MOST_ASM) {
             number = number * 10 + (uint32_t)(*at++ - '0');
         }
-        if (at == begin || number >= words) {
-            return lilac_lower_unsupported(l, "its text names a word that there is not");
+        if (at == begin) {
+            return lilac_lower_unsupported(
+                l, "its text has a $ that is followed by neither a number nor another $");
+        }
+        if (number >= words) {
+            return lilac_lower_unsupported(l,
+                                           "its text refers to $%u; its constraints name %u "
+                                           "registers, counted from $0",
+                                           number, words);
         }
     }
     return true;
@@ -243,9 +260,17 @@ bool lilac_lower_inline_asm(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_name list = lilac_tile_find_text(&op->attributes, "constraints");
     lilac_name text = lilac_lower_text(l, op, "asm_string");
     int64_t packed = lilac_tile_find_integer(&op->attributes, "packed_element", 1);
-    if (list == NULL || text == NULL || packed < 1 || packed > 32 ||
-        op->operand_count > LILAC_LOWER_MOST_ASM || op->result_count > LILAC_LOWER_MOST_ASM) {
-        return lilac_lower_unsupported(l, "an attribute is missing or too large");
+    if (list == NULL || text == NULL) {
+        return lilac_lower_bad_attribute(l, list == NULL ? "constraints" : "asm_string",
+                                         "a string");
+    }
+    if (packed < 1 || packed > 32) {
+        return lilac_lower_bad_attribute(l, "packed_element", "a number from 1 to 32");
+    }
+    if (op->operand_count > LILAC_LOWER_MOST_ASM || op->result_count > LILAC_LOWER_MOST_ASM) {
+        return lilac_lower_unsupported(
+            l, "it has %u operands and %u results; expected at most %d of each", op->operand_count,
+            op->result_count, LILAC_LOWER_MOST_ASM);
     }
     if (!read_constraints(l, list, &c)) {
         return false;
@@ -264,8 +289,9 @@ bool lilac_lower_inline_asm(lilac_lowering *l, const lilac_tile_op *op) {
         view = g.results[0]->view;
         wanted |= op->results[k].uses != NULL;
         if (g.results[k]->view != view) {
-            return lilac_lower_refuse(l, "layout-conversion",
-                                      "the results of inline assembly differ in layout");
+            return lilac_lower_refuse(
+                l, "layout-conversion",
+                "result %u of inline assembly has another layout than result 0", k);
         }
     }
     for (uint32_t k = 0; k < op->operand_count; k++) {

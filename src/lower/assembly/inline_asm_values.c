@@ -10,6 +10,7 @@
  *   mov.u32 a, %laneid        the operation that gives the special register
  *   cvt.rn.f16.f32            one conversion, where it loses nothing but what its rounding says */
 #include "inline_asm_text.h"
+#include "numeric_casts.h"
 
 /* ---- registers --------------------------------------------------------------------------- */
 
@@ -69,8 +70,74 @@ bool lilac_asm_put(lilac_asm_translator *t, const lilac_asm_operand *o, lilac_si
 
 /* ---- mov and cvt ------------------------------------------------------------------------- */
 
-/* From one type to another: the cases that lose nothing but what the rounding says. */
-bool lilac_asm_convert(lilac_asm_translator *t, const lilac_asm_instruction *i) {
+/* cvt.rn.f16x2.f32 d, high, low */
+static bool convert_pair(lilac_asm_translator *t, const lilac_asm_instruction *i) {
+    lilac_simt_type to = i->types[0], from = i->types[1];
+    lilac_simt_type half = to == LILAC_SIMT_F16X2 ? LILAC_SIMT_F16 : LILAC_SIMT_BF16;
+    if ((to != LILAC_SIMT_F16X2 && to != LILAC_SIMT_BF16X2) || from != LILAC_SIMT_F32 ||
+        !lilac_asm_only_kinds(i, "rn") || i->kind_count != 1) {
+        return false;
+    }
+    lilac_simt_value parts[2] = {lilac_asm_get(t, &i->operands[2], from),
+                                 lilac_asm_get(t, &i->operands[1], from)};
+    if (parts[0] == 0 || parts[1] == 0) {
+        return false;
+    }
+    for (uint32_t k = 0; k < 2; k++) {
+        parts[k] = lilac_lower_convert(t->l, parts[k], half, LILAC_ROUND_NEAREST_EVEN);
+    }
+    return lilac_asm_put(t, &i->operands[0], lilac_simt_pack(&t->l->builder, to, 2, parts));
+}
+
+/* The source of a conversion, 0 if it is not understood. An integer of 8 or 16 bits may be the low
+ * part of a wider register. */
+static lilac_simt_value conversion_source(lilac_asm_translator *t, const lilac_asm_instruction *i) {
+    const lilac_asm_operand *operand = &i->operands[1];
+    lilac_simt_type from = i->types[1];
+    lilac_simt_value value = 0;
+    uint32_t width = 0, bits = lilac_simt_type_bits(from);
+    if (i->type_kinds[1] != 'f' && operand->count == 1 && operand->special == NULL) {
+        value = lilac_asm_get_register(t, operand->registers[0], &width);
+    }
+    if (value == 0 || width <= bits || bits > 16) {
+        return lilac_asm_get(t, operand, from);
+    }
+    lilac_simt_type full = width == 16   ? LILAC_SIMT_I16
+                           : width == 32 ? LILAC_SIMT_I32
+                                         : LILAC_SIMT_I64;
+    return lilac_simt_op1(&t->l->builder, LILAC_SIMT_OP_TRUNC, from,
+                          lilac_asm_get(t, operand, full));
+}
+
+/* Between integers: the sign of the source type selects the extension. */
+static bool convert_integer(lilac_asm_translator *t, const lilac_asm_instruction *i,
+                            lilac_simt_value value) {
+    uint32_t wanted = lilac_simt_type_bits(i->types[0]), bits = lilac_simt_type_bits(i->types[1]);
+    if (i->kind_count != 0) {
+        return false;
+    }
+    if (wanted != bits) {
+        value = lilac_simt_op1(&t->l->builder,
+                               wanted < bits             ? LILAC_SIMT_OP_TRUNC
+                               : i->type_kinds[1] == 's' ? LILAC_SIMT_OP_SEXT
+                                                         : LILAC_SIMT_OP_ZEXT,
+                               i->types[0], value);
+    }
+    return lilac_asm_put(t, &i->operands[0], value);
+}
+
+/* Between an integer and a float: `kind` is the only rounding that the operation has. */
+static bool convert_number(lilac_asm_translator *t, const lilac_asm_instruction *i,
+                           const char *kind, lilac_simt_opcode code, lilac_simt_value value) {
+    lilac_simt_type to = i->types[0];
+    return lilac_asm_only_kinds(i, kind) && i->kind_count == 1 && lilac_simt_type_bits(to) >= 16 &&
+           lilac_asm_put(t, &i->operands[0], lilac_simt_op1(&t->l->builder, code, to, value));
+}
+
+/* Between floats of different widths. A conversion of equal widths rounds to an integral value or
+ * changes the format of a half; neither is understood. */
+static bool convert_float(lilac_asm_translator *t, const lilac_asm_instruction *i,
+                          lilac_simt_value value) {
     static const struct {
         const char *kind;
         lilac_rounding rounding;
@@ -78,88 +145,47 @@ bool lilac_asm_convert(lilac_asm_translator *t, const lilac_asm_instruction *i) 
                      {"rz", LILAC_ROUND_ZERO},
                      {"rm", LILAC_ROUND_DOWN},
                      {"rp", LILAC_ROUND_UP}};
-    lilac_simt_builder *b = &t->l->builder;
-    lilac_simt_type to = i->types[0], from = i->types[1];
-    bool from_float = i->type_kinds[1] == 'f', to_float = i->type_kinds[0] == 'f';
-    lilac_simt_value value = 0;
-    if (i->operand_count == 3) { /* cvt.rn.f16x2.f32 d, high, low */
-        lilac_simt_type half = to == LILAC_SIMT_F16X2 ? LILAC_SIMT_F16 : LILAC_SIMT_BF16;
-        if ((to != LILAC_SIMT_F16X2 && to != LILAC_SIMT_BF16X2) || from != LILAC_SIMT_F32 ||
-            !lilac_asm_only_kinds(i, "rn") || i->kind_count != 1) {
-            return false;
-        }
-        lilac_simt_value parts[2] = {lilac_asm_get(t, &i->operands[2], from),
-                                     lilac_asm_get(t, &i->operands[1], from)};
-        if (parts[0] == 0 || parts[1] == 0) {
-            return false;
-        }
-        for (uint32_t k = 0; k < 2; k++) {
-            parts[k] = lilac_lower_convert(t->l, parts[k], half, LILAC_ROUND_NEAREST_EVEN);
-        }
-        return lilac_asm_put(t, &i->operands[0], lilac_simt_pack(b, to, 2, parts));
-    }
-    bool pairs = lilac_simt_type_bits(to) == 32 && to_float && to != LILAC_SIMT_F32;
-    pairs |= from == LILAC_SIMT_F16X2 || from == LILAC_SIMT_BF16X2;
-    if (i->operand_count != 2 || pairs) {
-        return false;
-    }
-    /* A narrow source is the low part of its register. */
-    uint32_t width = 0, bits = lilac_simt_type_bits(from);
-    if (!from_float && i->operands[1].count == 1 && !i->operands[1].special) {
-        value = lilac_asm_get_register(t, i->operands[1].registers[0], &width);
-    }
-    if (value != 0 && width > bits && bits <= 16) {
-        lilac_simt_type whole = width == 16   ? LILAC_SIMT_I16
-                                : width == 32 ? LILAC_SIMT_I32
-                                              : LILAC_SIMT_I64;
-        value =
-            lilac_simt_op1(b, LILAC_SIMT_OP_TRUNC, from, lilac_asm_get(t, &i->operands[1], whole));
-    } else {
-        value = lilac_asm_get(t, &i->operands[1], from);
-    }
-    if (value == 0) {
-        return false;
-    }
-    uint32_t wanted = lilac_simt_type_bits(to);
-    if (!from_float && !to_float) {
-        if (i->kind_count != 0) {
-            return false;
-        }
-        /* a narrow result fills its register by its own sign */
-        if (wanted != bits) {
-            value = lilac_simt_op1(b,
-                                   wanted < bits             ? LILAC_SIMT_OP_TRUNC
-                                   : i->type_kinds[1] == 's' ? LILAC_SIMT_OP_SEXT
-                                                             : LILAC_SIMT_OP_ZEXT,
-                                   to, value);
-        }
-        return lilac_asm_put(t, &i->operands[0], value);
-    }
-    if (!from_float) {
-        return lilac_asm_only_kinds(i, "rn") && i->kind_count == 1 &&
-               lilac_simt_type_bits(to) >= 16 &&
-               lilac_asm_put(t, &i->operands[0],
-                             lilac_simt_op1(
-                                 b, i->type_kinds[1] == 's' ? LILAC_SIMT_OP_S2F : LILAC_SIMT_OP_U2F,
-                                 to, value));
-    }
-    if (!to_float) {
-        return lilac_asm_only_kinds(i, "rzi") && i->kind_count == 1 && wanted >= 16 &&
-               lilac_asm_put(t, &i->operands[0],
-                             lilac_simt_op1(
-                                 b, i->type_kinds[0] == 's' ? LILAC_SIMT_OP_F2S : LILAC_SIMT_OP_F2U,
-                                 to, value));
-    }
+    lilac_simt_type to = i->types[0];
+    uint32_t wanted = lilac_simt_type_bits(to), bits = lilac_simt_type_bits(i->types[1]);
     for (size_t k = 0; k < sizeof roundings / sizeof *roundings; k++) {
         if (wanted < bits && i->kind_count == 1 && lilac_asm_has_kind(i, roundings[k].kind)) {
             return lilac_asm_put(t, &i->operands[0],
                                  lilac_lower_convert(t->l, value, to, roundings[k].rounding));
         }
     }
-    bool same_bits = bits == wanted; /* rounds to integral values, or between halves */
-    return wanted > bits && i->kind_count == 0 && !same_bits &&
+    return wanted > bits && i->kind_count == 0 &&
            lilac_asm_put(t, &i->operands[0],
                          lilac_lower_convert(t->l, value, to, LILAC_ROUND_NEAREST_EVEN));
+}
+
+/* Understood are the conversions that SIMT IR has: exact, or rounded once as the kind says. */
+bool lilac_asm_convert(lilac_asm_translator *t, const lilac_asm_instruction *i) {
+    lilac_simt_type to = i->types[0], from = i->types[1];
+    bool from_float = i->type_kinds[1] == 'f', to_float = i->type_kinds[0] == 'f';
+    if (i->operand_count == 3) {
+        return convert_pair(t, i);
+    }
+    bool pairs = (lilac_simt_type_bits(to) == 32 && to_float && to != LILAC_SIMT_F32) ||
+                 from == LILAC_SIMT_F16X2 || from == LILAC_SIMT_BF16X2;
+    if (i->operand_count != 2 || pairs) {
+        return false;
+    }
+    lilac_simt_value value = conversion_source(t, i);
+    if (value == 0) {
+        return false;
+    }
+    if (from_float && to_float) {
+        return convert_float(t, i, value);
+    }
+    if (from_float) {
+        return convert_number(
+            t, i, "rzi", i->type_kinds[0] == 's' ? LILAC_SIMT_OP_F2S : LILAC_SIMT_OP_F2U, value);
+    }
+    if (to_float) {
+        return convert_number(
+            t, i, "rn", i->type_kinds[1] == 's' ? LILAC_SIMT_OP_S2F : LILAC_SIMT_OP_U2F, value);
+    }
+    return convert_integer(t, i, value);
 }
 
 bool lilac_asm_move(lilac_asm_translator *t, const lilac_asm_instruction *i) {

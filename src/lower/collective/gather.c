@@ -1,25 +1,31 @@
 /* tt.gather: result[.. i ..] = source[.. index[.. i ..] ..] along an axis, between any layouts.
  *
- * The element that register r of thread t wants stands at coordinate
+ * Register r of thread t needs the element at the coordinate
  *
- *     beside the axis   what r and t say            (known, linear in r and t)
- *     along the axis    what the index says         (bits of a value)
+ *     off the axis      given by r and t           (known, linear in r and t)
+ *     along the axis    given by the index         (bits of a value)
  *
- * and where a coordinate stands is linear too, so the place is f(r) xor g(t) xor h(index). Three
- * ways, by price or by the attribute lilac.movement ("shuffles", "shared", "unswizzled"):
+ * The place of an element is linear in its coordinate too, so it is f(r) xor g(t) xor h(index).
+ * There are three ways. The cheapest is chosen, or the attribute lilac.movement selects one
+ * ("shuffles", "shared", "unswizzled"):
  *
- *   shuffles   the place is a register and a lane of the same warp. The lane is named to one
- *              shuffle for each word that it may be in; a tree of byte permutes takes one of these
- *              words, the last of it the element out of two words as well (section 5.5)
- *   warp       the place is in the warp, and there in its own part of shared memory: stores, the
- *              warp's barrier, loads
- *   block      the same with a barrier of the block
+ *   shuffles   The place is a register and a lane of the same warp. One shuffle reads each word that
+ *              may contain the element from that lane; a tree of byte permutes selects the word and
+ *              the element within it (section 5.5).
+ *   warp       The place is in the same warp. Each warp uses its own part of shared memory: stores,
+ *              a barrier of the warp, loads.
+ *   block      The same with a barrier of the block.
  *
- * A source that is larger than shared memory goes through it in rounds, a part at a time.
- * gather_memory.c says how the memory is laid out. "unswizzled" is memory in rows and a barrier of
- * the block, for comparisons. An index is cut to the bits of the axis: one out of range reads some
- * element. */
+ * A source that is larger than shared memory is stored in rounds, one part at a time.
+ * gather_memory.c chooses the order of memory. "unswizzled" is row-major memory and a barrier of the
+ * block, for comparisons. An index is truncated to the bits of the axis: one out of range reads an
+ * arbitrary element. */
 #include "gather.h"
+#include "collective/region.h"
+#include "convert_layout.h"
+#include "memory/access.h"
+#include "memory/shared_access.h"
+#include "operations.h"
 
 #include <string.h>
 
@@ -153,7 +159,7 @@ lilac_plan_gather lilac_gather_counts(const gather *g) {
         .element_bits = lilac_gather_element_bits(g),
         .num_warps = g->l->target->num_warps,
         .own = 1U << g->own_bits,
-        .results = 1U << __builtin_popcount(lilac_lower_own_registers(g->to)),
+        .results = 1U << __builtin_popcount(lilac_lower_distinct_registers(g->to)),
         .varying_bits = g->by_lanes ? (uint32_t)__builtin_popcount(varying_registers(g)) : 0,
         .moves = g->by_lanes && !stays(g)};
 }
@@ -326,8 +332,8 @@ static void store_source(const gather *g, const round_memory *shared,
     uint32_t warp_bits = g->from->thread_bits - g->from->lane_bits;
     lilac_lower_place place = {.offset = shared->scratch,
                                .bytes = shared->bytes,
-                               .apart = g->in_warp ? (1U << warp_bits) - 1 : 0,
-                               .copies = g->from->free_threads};
+                               .disjoint_warps = g->in_warp ? (1U << warp_bits) - 1 : 0,
+                               .replicas = g->from->free_threads};
     lilac_lower_words words = {0};
     lilac_lower_pack_words(&l->builder, l->arena, g->source->simt, g->own_bits,
                            lilac_gather_element_bits(g), values, &words);
@@ -377,8 +383,13 @@ static lilac_simt_value load_element(const gather *g, const round_memory *shared
     a.thread = join(l, a.thread, index, (shared->by_thread & by_index) == 0);
     a.thread_bits = shared->by_thread | by_index;
     lilac_simt_value address = lilac_lower_address_of(l, &a, part << shared->scale, &immediate);
-    lilac_lower_load_vector(l, LILAC_SIMT_OP_LD_SHARED, g->source->simt, 1, address,
-                            immediate + shared->scratch, 0, NULL, &shared->promise, &value);
+    const lilac_lower_access access = {.code = LILAC_SIMT_OP_LD_SHARED,
+                                       .type = g->source->simt,
+                                       .count = 1,
+                                       .address = address,
+                                       .offset = immediate + shared->scratch,
+                                       .modifiers = &shared->promise};
+    lilac_lower_load_vector(l, &access, NULL, &value);
     return value;
 }
 
@@ -591,10 +602,8 @@ static bool crosses_blocks(const gather *g) {
     return false;
 }
 
-bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op) {
-    gather *g = lilac_arena_new(l->arena, gather);
-    lilac_gather_memory *m = lilac_arena_new(l->arena, lilac_gather_memory);
-    int64_t axis = lilac_tile_find_integer(&op->attributes, "axis", 0);
+/* Fills in the operation's operands, its registers and the places of its elements. */
+static bool prepare(lilac_lowering *l, const lilac_tile_op *op, gather *g) {
     g->l = l;
     g->way = lilac_tile_movement_of(op);
     g->source = lilac_lower_operand(l, op, 0);
@@ -604,23 +613,31 @@ bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op) {
     }
     g->from = g->source->view;
     g->to = g->result->view;
-    if (axis < 0 || axis >= g->from->rank || g->to->rank != g->from->rank) {
-        return lilac_lower_unsupported(l, "its axis or shapes do not fit");
+    if (!lilac_lower_read_axis(l, op, g->from, &g->axis)) {
+        return false;
     }
-    g->axis = (uint32_t)axis;
+    if (g->to->rank != g->from->rank) {
+        return lilac_lower_unsupported(l, "the source has %u dimensions and the result has %u",
+                                       g->from->rank, g->to->rank);
+    }
     for (uint32_t d = 0; d < g->from->rank; d++) {
         if (d != g->axis && g->to->bits[d] > g->from->bits[d]) {
-            return lilac_lower_unsupported(l,
-                                           "the index is larger than the source beside the axis");
+            return lilac_lower_unsupported(
+                l,
+                "dimension %u of the index has %llu elements and the source has %llu; only the "
+                "axis of the index may be larger",
+                d, 1ULL << g->to->bits[d], 1ULL << g->from->bits[d]);
         }
     }
     if (crosses_blocks(g)) {
-        return lilac_lower_unsupported(l, "its source is spread over the blocks of a cluster");
+        return lilac_lower_unsupported(
+            l, "operand 0 is distributed over the blocks of a cluster; a gather reads elements of "
+               "its own block");
     }
     if (!read_index(g, lilac_lower_operand(l, op, 1))) {
         return false;
     }
-    g->own = lilac_lower_own_registers(g->from);
+    g->own = lilac_lower_distinct_registers(g->from);
     g->own_bits = (uint32_t)__builtin_popcount(g->own);
     g->values = lilac_arena_array(l->arena, lilac_simt_value, (size_t)1 << g->own_bits);
     for (uint32_t k = 0; k < 1U << g->own_bits; k++) {
@@ -629,8 +646,17 @@ bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op) {
     find_places(g);
     if (g->way == LILAC_TILE_MOVEMENT_SHUFFLES && !g->by_lanes) {
         return lilac_lower_unsupported(l,
-                                       "its lilac.movement is \"shuffles\", and elements that an "
-                                       "index may name are in several warps");
+                                       "lilac.movement is \"shuffles\", but an index may select an "
+                                       "element that only another warp holds");
+    }
+    return true;
+}
+
+bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op) {
+    gather *g = lilac_arena_new(l->arena, gather);
+    lilac_gather_memory *m = lilac_arena_new(l->arena, lilac_gather_memory);
+    if (!prepare(l, op, g)) {
+        return false;
     }
     uint64_t bytes = (UINT64_C(1) << g->from->layout->out_bits) * lilac_gather_element_bits(g) / 8;
     uint32_t available = l->target->arch->shared_bytes - l->scratch_begin;
@@ -640,7 +666,7 @@ bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_reason why = {0};
     if (fits && g->way != LILAC_TILE_MOVEMENT_SHUFFLES) {
         if (!lilac_gather_choose_memory(g, m, &why)) {
-            return lilac_lower_unsupported(l, why.text);
+            return lilac_lower_unsupported(l, "%s", why.text);
         }
         lilac_plan_gather counts = lilac_gather_counts(g);
         shuffles = g->by_lanes && g->way == LILAC_TILE_MOVEMENT_ANY &&
@@ -649,13 +675,13 @@ bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op) {
     if (!shuffles && !fits) {
         uint64_t rounds = choose_rounds(g, bytes, available);
         if (rounds == 0) {
-            return lilac_lower_refuse(
-                l, "too-much-shared-memory",
-                "a gather from this tensor takes %llu bytes of shared memory, %s has %u left for "
-                "it, and the layout has no registers by which its elements come in parts",
-                (unsigned long long)bytes, l->target->arch->name, available);
+            return lilac_lower_refuse(l, "too-much-shared-memory",
+                                      "the gather needs %llu bytes of shared memory, %s has %u "
+                                      "bytes left, and no register "
+                                      "bit of the layout splits the source into smaller rounds",
+                                      (unsigned long long)bytes, l->target->arch->name, available);
         }
-        return in_rounds(g, m, rounds, &why) || lilac_lower_unsupported(l, why.text);
+        return in_rounds(g, m, rounds, &why) || lilac_lower_unsupported(l, "%s", why.text);
     }
     if (shuffles) {
         by_shuffles(g);

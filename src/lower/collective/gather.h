@@ -2,7 +2,8 @@
 #ifndef LILAC_LOWER_GATHER_H
 #define LILAC_LOWER_GATHER_H
 
-#include "lower_internal.h"
+#include "coordinates.h"
+#include "pack_words.h"
 
 typedef struct lilac_gather {
     lilac_lowering *l;

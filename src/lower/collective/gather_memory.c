@@ -14,6 +14,7 @@
  * then given a bank as well (as a swizzle does). Of banks that only the axis uses this costs the
  * loads nothing; of others it may, and both are tried. Loads are priced by what is to be expected
  * of random indices. */
+#include "coordinates.h"
 #include "gather.h"
 
 /* The directions of the memory's bits, the lowest first. */

@@ -1,10 +1,14 @@
-/* tt.histogram: how often each number 0 … n-1 comes, in any layouts.
+/* tt.histogram: counts of the numbers 0 … n-1, between any layouts.
  *
  *     counts in shared memory = 0 ‖ barrier ‖ one atomic add for each element ‖ barrier ‖ loads
  *
- * Of copies one is counted; what the mask leaves out, and numbers that are no bin, are not. The
- * threads of a block clear the counts together, in vectors. */
-#include "lower_internal.h"
+ * One holder of each element counts it. Elements that the mask excludes and numbers outside the bins
+ * are not counted. The threads of a block clear the counts together, in vectors. */
+#include "collective/region.h"
+#include "convert_layout.h"
+#include "memory/access.h"
+#include "memory/shared_access.h"
+#include "operations.h"
 
 static lilac_simt_value word(lilac_lowering *l, int64_t number) {
     return lilac_lower_integer(l, LILAC_SIMT_I32, number);
@@ -36,8 +40,14 @@ static void clear(lilac_lowering *l, uint32_t bins, uint32_t scratch,
     lilac_simt_value address =
         lilac_simt_op2(b, LILAC_SIMT_OP_ADD, LILAC_SIMT_I32, shared_base(l), offset);
     for (uint32_t start = 0; start < bins; start += threads * vector) {
-        lilac_lower_store_vector(l, LILAC_SIMT_OP_ST_SHARED, LILAC_SIMT_I32, vector, zeros, address,
-                                 (int64_t)scratch + 4 * start, inside, promise);
+        const lilac_lower_access access = {.code = LILAC_SIMT_OP_ST_SHARED,
+                                           .type = LILAC_SIMT_I32,
+                                           .count = vector,
+                                           .address = address,
+                                           .offset = (int64_t)scratch + 4 * start,
+                                           .predicate = inside,
+                                           .modifiers = promise};
+        lilac_lower_store_vector(l, &access, zeros);
     }
 }
 
@@ -64,7 +74,7 @@ static void count(lilac_lowering *l, const lilac_lower_value *numbers,
                   const lilac_simt_instruction *promise) {
     lilac_simt_builder *b = &l->builder;
     const lilac_lower_view *view = numbers->view;
-    lilac_simt_value own = lilac_lower_one_copy(l, view->free_threads, 0);
+    lilac_simt_value own = lilac_lower_elect_holder(l, view->free_threads, 0);
     lilac_simt_value one = word(l, 1);
     lilac_simt_instruction adds = *promise;
     adds.scope = LILAC_SIMT_SCOPE_BLOCK;
@@ -103,8 +113,13 @@ static void read_counts(lilac_lowering *l, lilac_lower_value *to, uint32_t scrat
         lilac_simt_value address =
             lilac_lower_address_of(l, &a, view->coordinates[r] << 2, &immediate);
         lilac_simt_value counted;
-        lilac_lower_load_vector(l, LILAC_SIMT_OP_LD_SHARED, LILAC_SIMT_I32, 1, address,
-                                immediate + scratch, 0, NULL, promise, &counted);
+        const lilac_lower_access access = {.code = LILAC_SIMT_OP_LD_SHARED,
+                                           .type = LILAC_SIMT_I32,
+                                           .count = 1,
+                                           .address = address,
+                                           .offset = immediate + scratch,
+                                           .modifiers = promise};
+        lilac_lower_load_vector(l, &access, NULL, &counted);
         to->base[r] = bits == 32
                           ? counted
                           : lilac_simt_op1(b, bits > 32 ? LILAC_SIMT_OP_ZEXT : LILAC_SIMT_OP_TRUNC,
@@ -119,11 +134,15 @@ bool lilac_lower_histogram(lilac_lowering *l, const lilac_tile_op *op) {
         return false;
     }
     if (numbers->view->block_bits > 0) {
-        return lilac_lower_unsupported(l, "its numbers are spread over the blocks of a cluster");
+        return lilac_lower_unsupported(
+            l,
+            "operand 0 is distributed over %u blocks of a cluster; a histogram counts the "
+            "elements of one block",
+            l->target->num_ctas);
     }
     if (to->view->layout->out_bits > 16) {
         return lilac_lower_refuse(l, "too-much-shared-memory",
-                                  "a histogram of 2^%u bins does not fit in shared memory",
+                                  "the histogram has 2^%u bins; shared memory has room for 2^16",
                                   to->view->layout->out_bits);
     }
     uint32_t bins = 1U << to->view->layout->out_bits;

@@ -1,24 +1,26 @@
-/* tt.reduce, with any combine region, over several operands at once.
+/* tt.reduce with any combine region, over several operands at once.
  *
- * The plan (reduce_plan.c) says which bits of registers, lanes and warps are combined, and the
- * combining goes bit by bit, each in its own way:
+ * The plan (reduce_plan.c) states which bits of registers, lanes and warps are combined. Each bit is
+ * combined in its own way:
  *
  *   register   the thread's values, as a tree
  *   lane       butterflies: shuffle by xor with the bit (and the lane bits that cancel)
- *   warp       one lane for each element writes its warp's partial result to shared memory, and
- *              after a barrier every thread reads all partials of its elements
- *              (reduce_shared.c)
+ *   warp       one lane for each element writes its warp's partial result to shared memory; after a
+ *              barrier every thread reads all partials of its elements (reduce_shared.c)
  *
  * Before shared memory no two lanes need the same partials. So a butterfly of a thread with several
- * elements gives each lane of a pair half of them to finish (half the shuffles, half the combining,
- * half the stores of each lane):
+ * elements lets each lane of a pair finish half of them. This halves the shuffles, the combining and
+ * the stores of each lane:
  *
  *      lane 0:  a b          a of both          lane 0 sends b and keeps a,
- *      lane 1:  a b    ──▶   b of both          lane 1 the other way round
+ *      lane 1:  a b    ──▶   b of both          lane 1 sends a and keeps b
  *
- * Without that the lanes of a butterfly all end with the result; where the combine region is not
- * commutative they take the bits of one of them. */
+ * Otherwise all lanes of a butterfly end with the result. If the combine region is not commutative,
+ * they copy the bits of one lane. */
 #include "reduce.h"
+#include "collective/region.h"
+#include "convert_layout.h"
+#include "operations.h"
 
 #include <string.h>
 
@@ -235,9 +237,12 @@ bool lilac_lower_reduce(lilac_lowering *l, const lilac_tile_op *op) {
         if (results[i] == NULL) {
             return false;
         }
-        if (results[i]->view != p.out || lilac_lower_operand(l, op, i)->view != p.in) {
+        bool operand_differs = lilac_lower_operand(l, op, i)->view != p.in;
+        if (operand_differs || results[i]->view != p.out) {
+            const char *side = operand_differs ? "operand" : "result";
             return lilac_lower_refuse(l, "layout-conversion",
-                                      "the operands of a reduction have different layouts");
+                                      "%s %u of the reduction has another layout than %s 0", side,
+                                      i, side);
         }
     }
     lilac_simt_value *elements = fold_registers(l, op, &p);

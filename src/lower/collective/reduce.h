@@ -6,7 +6,7 @@
 #ifndef LILAC_LOWER_REDUCE_H
 #define LILAC_LOWER_REDUCE_H
 
-#include "lower_internal.h"
+#include "coordinates.h"
 
 #define LILAC_REDUCE_MOST 16 /* register bits, and thread bits */
 #define LILAC_REDUCE_SLOT 64 /* above the number of any register bit */

@@ -12,6 +12,8 @@
  * K: then it meets the others in shared memory, as a warp bit does. Where nothing goes there, the
  * result's registers are a renaming of the groups, or a movement plan brings them to their
  * threads. */
+#include "collective/region.h"
+#include "memory/access.h"
 #include "reduce.h"
 
 #include <string.h>
@@ -81,7 +83,9 @@ static bool plan_bits(lilac_lowering *l, lilac_reduce_plan *p) {
     }
     for (uint32_t i = 0; i < p->in->block_bits; i++) {
         if (along_axis(p, p->in->blocks[i]) != 0) {
-            return lilac_lower_unsupported(l, "the axis is spread over the blocks of a cluster");
+            return lilac_lower_unsupported(
+                l, "the axis of operand 0 is distributed over the blocks of a cluster; a "
+                   "reduction combines elements of one block");
         }
     }
     return true;
@@ -114,14 +118,10 @@ bool lilac_reduce_make_plan(lilac_lowering *l, const lilac_tile_op *op, lilac_re
     const lilac_tile_type *type = lilac_tile_operand(op, 0)->type;
     p->in = lilac_lower_view_of(l, type);
     p->operands = op->operand_count;
-    int64_t axis = lilac_tile_find_integer(&op->attributes, "axis", 0);
-    if (p->in == NULL) {
+    if (p->in == NULL || !lilac_lower_read_axis(l, op, p->in, &p->axis) ||
+        !lilac_lower_check_results(l, op)) {
         return false;
     }
-    if (axis < 0 || axis >= p->in->rank || op->result_count != p->operands) {
-        return lilac_lower_unsupported(l, "its axis or results do not fit");
-    }
-    p->axis = (uint32_t)axis;
     p->keep_bits = p->in->layout->out_bits - p->in->bits[p->axis];
     if (!plan_bits(l, p)) {
         return false;
@@ -148,8 +148,13 @@ bool lilac_reduce_make_plan(lilac_lowering *l, const lilac_tile_op *op, lilac_re
     }
     for (uint32_t i = 0; i < p->in->block_bits; i++) {
         if (lilac_reduce_kept(p, p->in->blocks[i]) != p->out->blocks[i]) {
-            return lilac_lower_refuse(l, "layout-conversion",
-                                      "the result of a reduction stands in another block");
+            return lilac_lower_refuse(
+                l, "layout-conversion",
+                "bit %u of the block's rank selects coordinate %llu in the reduced "
+                "operand and %llu in the result; a reduction moves no "
+                "element between blocks",
+                i, (unsigned long long)lilac_reduce_kept(p, p->in->blocks[i]),
+                (unsigned long long)p->out->blocks[i]);
         }
     }
     if (p->shared) {
@@ -159,7 +164,7 @@ bool lilac_reduce_make_plan(lilac_lowering *l, const lilac_tile_op *op, lilac_re
         lilac_lower_map map;
         lilac_reduce_view(p, &reduced);
         lilac_lower_map_identity(&map, p->keep_bits);
-        p->moves = !lilac_lower_rename(l, &reduced, p->out, &map, &p->source);
+        p->moves = !lilac_lower_find_sources(l, &reduced, p->out, &map, &p->source);
     }
     return true;
 }

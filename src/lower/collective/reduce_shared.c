@@ -16,6 +16,9 @@
  * When each element is wanted in so many registers and threads that to read all its partials
  * everywhere takes more, every thread first finishes its share of the elements, and a plan moves
  * those to where they are wanted. */
+#include "collective/region.h"
+#include "memory/access.h"
+#include "memory/shared_access.h"
 #include "reduce.h"
 
 #include <string.h>
@@ -29,7 +32,7 @@ static uint64_t group_column(const lilac_reduce_plan *p, uint32_t group) {
 /* The register bit of the reader's own that leads to the same elements as this bit of the groups,
  * or LILAC_REDUCE_SLOT. */
 static uint32_t wanted_by(const lilac_reduce_plan *p, uint32_t group) {
-    uint32_t own = p->reader == NULL ? 0 : lilac_lower_own_registers(p->reader);
+    uint32_t own = p->reader == NULL ? 0 : lilac_lower_distinct_registers(p->reader);
     for (uint32_t i = 0; own != 0 && i < p->reader->register_bits; i++) {
         if (own >> i & 1 && p->reader->registers[i] == group_column(p, group)) {
             return i;
@@ -95,7 +98,7 @@ static bool is_aligned(const lilac_reduce_plan *p, uint32_t groups) {
     for (uint32_t i = 0; i < p->reader->thread_bits; i++) {
         found |= place_of(p, p->reader->threads[i]) & vector;
     }
-    uint32_t others = lilac_lower_own_registers(p->reader);
+    uint32_t others = lilac_lower_distinct_registers(p->reader);
     for (uint32_t i = 0; i < p->read_bits; i++) {
         others &=
             p->read_register[i] < LILAC_REDUCE_SLOT ? ~(1U << p->read_register[i]) : UINT32_MAX;
@@ -123,7 +126,7 @@ static void order_memory(lilac_reduce_plan *p, uint32_t groups, uint32_t most, u
         p->slot_place[slots] = bit;
         p->read_register[bit++] = LILAC_REDUCE_SLOT + slots;
     }
-    uint32_t own = p->reader == NULL ? 0 : lilac_lower_own_registers(p->reader);
+    uint32_t own = p->reader == NULL ? 0 : lilac_lower_distinct_registers(p->reader);
     for (uint32_t i = 0; own != 0 && i < p->reader->register_bits && bit < most; i++) {
         if (own >> i & 1 && lilac_f2_basis_dimension(&p->basis) < wide &&
             put_element(p, p->reader->registers[i], bit)) {
@@ -199,7 +202,7 @@ static uint32_t lanes_for_partials(const lilac_lowering *l, const lilac_reduce_p
         return 0;
     }
     uint32_t own =
-        p->reader == NULL ? 1 : 1U << __builtin_popcount(lilac_lower_own_registers(p->reader));
+        p->reader == NULL ? 1 : 1U << __builtin_popcount(lilac_lower_distinct_registers(p->reader));
     uint64_t values = (uint64_t)own * p->operands * l->target->num_warps;
     return values * (1 + steps) + (uint64_t)STEP_LATENCY * steps < values << steps ? lanes : 0;
 }
@@ -208,7 +211,7 @@ void lilac_reduce_plan_shared(lilac_lowering *l, lilac_reduce_plan *p, uint32_t 
     uint32_t most = lilac_lower_log2(l->target->arch->vector_bytes / size);
     p->reader = p->out;
     if (p->out != NULL && p->out->block_bits == 0) {
-        uint32_t own = 1U << __builtin_popcount(lilac_lower_own_registers(p->out));
+        uint32_t own = 1U << __builtin_popcount(lilac_lower_distinct_registers(p->out));
         lilac_lower_view *few = shares(l, p);
         uint32_t there = reads(few->count, p->slot_bits, most) + 1 + reads(own, 0, most);
         if (reads(own, p->slot_bits, most) > there + SECOND_TRIP) {
@@ -248,7 +251,7 @@ static void write_partials(lilac_lowering *l, const lilac_reduce_plan *p, uint32
         others |= 1U << p->give_group[i];
     }
     lilac_lower_addressing a = lilac_lower_address_threads(l, p->in->thread_bits, columns);
-    lilac_simt_value writes = lilac_lower_one_copy(l, p->idle_threads, 0);
+    lilac_simt_value writes = lilac_lower_elect_holder(l, p->idle_threads, 0);
     for (uint32_t g = 0; g < 1U << p->group_bits; g++) {
         if (g & others) {
             continue;
@@ -268,8 +271,14 @@ static void write_partials(lilac_lowering *l, const lilac_reduce_plan *p, uint32
         int64_t immediate;
         lilac_simt_value address =
             lilac_lower_address_of(l, &a, place_of(p, part) << scale, &immediate);
-        lilac_lower_store_vector(l, LILAC_SIMT_OP_ST_SHARED, type, 1U << p->write_bits, values,
-                                 address, immediate + start, writes, promise);
+        const lilac_lower_access access = {.code = LILAC_SIMT_OP_ST_SHARED,
+                                           .type = type,
+                                           .count = 1U << p->write_bits,
+                                           .address = address,
+                                           .offset = immediate + start,
+                                           .predicate = writes,
+                                           .modifiers = promise};
+        lilac_lower_store_vector(l, &access, values);
     }
 }
 
@@ -304,8 +313,13 @@ static void read_partials(lilac_lowering *l, const lilac_reduce_plan *p, uint32_
         int64_t immediate;
         lilac_simt_value address = lilac_lower_address_of(l, &a, part << scale, &immediate);
         lilac_simt_value loaded[16];
-        lilac_lower_load_vector(l, LILAC_SIMT_OP_LD_SHARED, type, 1U << p->read_bits, address,
-                                immediate + start, 0, NULL, promise, loaded);
+        const lilac_lower_access access = {.code = LILAC_SIMT_OP_LD_SHARED,
+                                           .type = type,
+                                           .count = 1U << p->read_bits,
+                                           .address = address,
+                                           .offset = immediate + start,
+                                           .modifiers = promise};
+        lilac_lower_load_vector(l, &access, NULL, loaded);
         for (uint32_t k = 0; k < 1U << p->read_bits; k++) {
             uint32_t member = r, partial = slot;
             for (uint32_t j = 0; j < p->read_bits; j++) {
@@ -341,8 +355,13 @@ static void read_own_partials(lilac_lowering *l, const lilac_reduce_plan *p, uin
         uint64_t part = p->reader == NULL ? 0 : place_of(p, p->reader->coordinates[r]);
         int64_t immediate;
         lilac_simt_value address = lilac_lower_address_of(l, &a, part << scale, &immediate);
-        lilac_lower_load_vector(l, LILAC_SIMT_OP_LD_SHARED, type, 1, address, immediate + start, 0,
-                                NULL, promise, &elements[(size_t)r * p->operands + operand]);
+        const lilac_lower_access access = {.code = LILAC_SIMT_OP_LD_SHARED,
+                                           .type = type,
+                                           .count = 1,
+                                           .address = address,
+                                           .offset = immediate + start,
+                                           .modifiers = promise};
+        lilac_lower_load_vector(l, &access, NULL, &elements[(size_t)r * p->operands + operand]);
     }
 }
 
@@ -380,7 +399,7 @@ bool lilac_reduce_through_shared(lilac_lowering *l, const lilac_tile_op *op,
         bytes = starts[i] +
                 (lilac_lower_memory_bytes(results[i]->simt) << p->slot_bits << p->keep_bits);
     }
-    scratch = lilac_lower_scratch_again(l, bytes);
+    scratch = lilac_lower_scratch_reused(l, bytes);
     lilac_simt_instruction promise = {.shared_begin = scratch, .shared_end = scratch + bytes};
     for (uint32_t i = 0; i < n; i++) {
         starts[i] += scratch;

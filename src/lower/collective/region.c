@@ -1,9 +1,29 @@
-/* What reductions and scans share: elements combined by a region, values moved between the lanes of
- * a warp, and addresses in scratch memory by coordinates.
+/* The common part of reductions and scans: combining elements by a region, moving values between the
+ * lanes of a warp, and addressing scratch memory by coordinates.
  *
- * A combine region is lowered anew, on scalars, for every pair of elements; equal work is shared by
- * the builder. */
-#include "lower_internal.h"
+ * A combine region is lowered once for each pair of elements, on scalars. The builder reuses equal
+ * instructions. */
+#include "collective/region.h"
+
+/* ---- operations ---------------------------------------------------------------------------- */
+
+bool lilac_lower_read_axis(lilac_lowering *l, const lilac_tile_op *op, const lilac_lower_view *view,
+                           uint32_t *axis) {
+    int64_t number = lilac_tile_find_integer(&op->attributes, "axis", 0);
+    uint32_t rank = view == NULL ? 0 : view->rank;
+    if (number < 0 || number >= rank) {
+        return lilac_lower_unsupported(l, "the axis is %lld; operand 0 has %u dimensions",
+                                       (long long)number, rank);
+    }
+    *axis = (uint32_t)number;
+    return true;
+}
+
+bool lilac_lower_check_results(lilac_lowering *l, const lilac_tile_op *op) {
+    return op->result_count == op->operand_count ||
+           lilac_lower_unsupported(l, "it has %u operands and %u results; expected equal numbers",
+                                   op->operand_count, op->result_count);
+}
 
 /* ---- regions ----------------------------------------------------------------------------- */
 
@@ -12,7 +32,8 @@ bool lilac_lower_combine(lilac_lowering *l, const lilac_tile_op *op, lilac_simt_
     const lilac_tile_block *block = op->regions[0]->first;
     uint32_t count = op->operand_count;
     if (block == NULL || block->argument_count != 2 * count) {
-        return lilac_lower_unsupported(l, "its region does not take two elements");
+        return lilac_lower_unsupported(l, "the region has %u arguments; %u operands need %u",
+                                       block == NULL ? 0 : block->argument_count, count, 2 * count);
     }
     for (uint32_t i = 0; i < 2 * count; i++) {
         lilac_lower_value *argument = lilac_lower_define(l, block->arguments[i]);
@@ -28,7 +49,8 @@ bool lilac_lower_combine(lilac_lowering *l, const lilac_tile_op *op, lilac_simt_
         return false;
     }
     if (end->operand_count != count) {
-        return lilac_lower_unsupported(l, "its region does not return an element");
+        return lilac_lower_unsupported(l, "the region returns %u values; %u operands need %u",
+                                       end->operand_count, count, count);
     }
     for (uint32_t i = 0; i < count; i++) {
         a[i] = lilac_lower_get(l, lilac_lower_operand(l, end, i), 0);

@@ -21,6 +21,9 @@
  * below warps. Other layouts are first moved to one like that (scan_layout.c), and back. Copies do
  * the same work side by side; in memory one of them writes. */
 #include "scan.h"
+#include "collective/region.h"
+#include "convert_layout.h"
+#include "operations.h"
 
 #include <string.h>
 
@@ -107,7 +110,7 @@ static bool scan_levels(const lilac_scan *s, lilac_scan_level *levels) {
 
 /* The operands' own registers in the layout that is scanned, one element after another. */
 static bool read_operands(const lilac_scan *s, lilac_simt_value *to) {
-    uint32_t own = lilac_lower_own_registers(s->view), n = s->operands;
+    uint32_t own = lilac_lower_distinct_registers(s->view), n = s->operands;
     uint32_t count = 1U << __builtin_popcount(own);
     lilac_simt_value *made = lilac_arena_array(s->l->arena, lilac_simt_value, s->view->count);
     for (uint32_t i = 0; i < n; i++) {
@@ -122,7 +125,7 @@ static bool read_operands(const lilac_scan *s, lilac_simt_value *to) {
 }
 
 static bool write_results(const lilac_scan *s, const lilac_simt_value *from) {
-    uint32_t own = lilac_lower_own_registers(s->view), n = s->operands;
+    uint32_t own = lilac_lower_distinct_registers(s->view), n = s->operands;
     uint32_t count = 1U << __builtin_popcount(own);
     lilac_simt_value *made = lilac_arena_array(s->l->arena, lilac_simt_value, s->view->count);
     for (uint32_t i = 0; i < n; i++) {
@@ -150,17 +153,16 @@ static bool write_results(const lilac_scan *s, const lilac_simt_value *from) {
 bool lilac_lower_scan(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_scan *s = lilac_arena_new(l->arena, lilac_scan);
     *s = (lilac_scan){.l = l, .op = op, .operands = op->operand_count};
-    int64_t axis = lilac_tile_find_integer(&op->attributes, "axis", 0);
     s->reverse = lilac_tile_find_integer(&op->attributes, "reverse", 0) != 0;
     const lilac_lower_value *first = lilac_lower_operand(l, op, 0);
-    if (first->view == NULL || axis < 0 || axis >= first->view->rank ||
-        op->result_count != s->operands) {
-        return lilac_lower_unsupported(l, "its axis or results do not fit");
+    if (!lilac_lower_read_axis(l, op, first->view, &s->axis) || !lilac_lower_check_results(l, op)) {
+        return false;
     }
-    s->axis = (uint32_t)axis;
     for (uint32_t i = 0; i < first->view->block_bits; i++) {
         if (first->view->blocks[i] & lilac_scan_axis(first->view, s->axis)) {
-            return lilac_lower_unsupported(l, "the axis is spread over the blocks of a cluster");
+            return lilac_lower_unsupported(l, "the axis of operand 0 is distributed over the "
+                                              "blocks of a cluster; a scan combines "
+                                              "elements of one block");
         }
     }
     lilac_simt_type *types = lilac_arena_array(l->arena, lilac_simt_type, s->operands);
@@ -172,7 +174,7 @@ bool lilac_lower_scan(lilac_lowering *l, const lilac_tile_op *op) {
                                                     : lilac_scan_near(l, first->view, s->axis);
     lilac_scan_find_runs(s);
     lilac_scan_level *levels = lilac_arena_array(l->arena, lilac_scan_level, s->run_count + 1);
-    levels[0].count = 1U << __builtin_popcount(lilac_lower_own_registers(s->view));
+    levels[0].count = 1U << __builtin_popcount(lilac_lower_distinct_registers(s->view));
     levels[0].values = lilac_scan_elements(s, levels[0].count);
     levels[0].scanned = lilac_scan_elements(s, levels[0].count);
     if (!read_operands(s, levels[0].values)) {

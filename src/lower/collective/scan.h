@@ -7,7 +7,7 @@
 #ifndef LILAC_LOWER_SCAN_H
 #define LILAC_LOWER_SCAN_H
 
-#include "lower_internal.h"
+#include "coordinates.h"
 
 #define LILAC_SCAN_MOST_RUNS 32
 

@@ -6,6 +6,7 @@
  * Every column that brings a new direction keeps its place and becomes a unit vector: itself if it
  * is one, else the pivot of what the columns before it leave of it. Then the lanes and warps that
  * have bits of the axis put those in order, the lanes the lower ones. */
+#include "coordinates.h"
 #include "scan.h"
 
 uint64_t lilac_scan_axis(const lilac_lower_view *view, uint32_t axis) {
@@ -17,7 +18,7 @@ static bool is_unit(uint64_t column) {
 }
 
 bool lilac_scan_fits(const lilac_lower_view *view, uint32_t axis) {
-    uint32_t own = lilac_lower_own_registers(view);
+    uint32_t own = lilac_lower_distinct_registers(view);
     uint64_t along = lilac_scan_axis(view, axis), seen = 0, lanes = 0, warps = 0;
     for (uint32_t i = 0; i < view->register_bits + view->thread_bits; i++) {
         bool in_register = i < view->register_bits;
@@ -66,7 +67,7 @@ const lilac_lower_view *lilac_scan_near(lilac_lowering *l, const lilac_lower_vie
     lilac_lower_view *view = lilac_arena_new(l->arena, lilac_lower_view);
     lilac_f2_basis span;
     lilac_f2_basis_init(&span);
-    uint32_t own = lilac_lower_own_registers(from), registers = 0;
+    uint32_t own = lilac_lower_distinct_registers(from), registers = 0;
     *view = *from;
     view->free_threads = view->free_blocks = 0;
     view->next = NULL;

@@ -10,6 +10,9 @@
  *                                     ▲ what the third warp takes
  *
  * The register bits of a place are known when compiling; the warp's choose by a tree of selects. */
+#include "collective/region.h"
+#include "memory/access.h"
+#include "memory/shared_access.h"
 #include "scan.h"
 
 #include <string.h>
@@ -61,9 +64,14 @@ static void write_totals(const lilac_scan *s, const lilac_scan_run *r, const lil
         int64_t immediate;
         lilac_simt_value address =
             lilac_lower_address_of(s->l, &a, slot_of(s, r, coordinate) << scale, &immediate);
-        lilac_lower_store_vector(s->l, LILAC_SIMT_OP_ST_SHARED, s->types[operand], 1,
-                                 &at->values[(size_t)item * s->operands + operand], address,
-                                 immediate + start, predicate, promise);
+        const lilac_lower_access access = {.code = LILAC_SIMT_OP_ST_SHARED,
+                                           .type = s->types[operand],
+                                           .count = 1,
+                                           .address = address,
+                                           .offset = immediate + start,
+                                           .predicate = predicate,
+                                           .modifiers = promise};
+        lilac_lower_store_vector(s->l, &access, &at->values[(size_t)item * s->operands + operand]);
     }
 }
 
@@ -85,8 +93,13 @@ static void read_totals(const lilac_scan *s, const lilac_scan_run *r, uint32_t i
     uint32_t vector = count < most ? count : most;
     for (uint32_t i = 0; i < count; i += vector) {
         lilac_simt_value loaded[16];
-        lilac_lower_load_vector(s->l, LILAC_SIMT_OP_LD_SHARED, type, vector, address,
-                                immediate + start + (int64_t)i * size, 0, NULL, promise, loaded);
+        const lilac_lower_access access = {.code = LILAC_SIMT_OP_LD_SHARED,
+                                           .type = type,
+                                           .count = vector,
+                                           .address = address,
+                                           .offset = immediate + start + (int64_t)i * size,
+                                           .modifiers = promise};
+        lilac_lower_load_vector(s->l, &access, NULL, loaded);
         for (uint32_t k = 0; k < vector; k++) {
             uint32_t place = s->reverse ? count - 1 - (i + k) : i + k;
             totals[(size_t)place * s->operands + operand] = loaded[k];
@@ -145,7 +158,7 @@ bool lilac_scan_before_memory(const lilac_scan *s, const lilac_scan_run *r,
         starts[i] = (bytes + 15) / 16 * 16;
         bytes = starts[i] + (lilac_lower_memory_bytes(s->types[i]) << r->count << line_bits);
     }
-    uint32_t scratch = lilac_lower_scratch_again(l, bytes);
+    uint32_t scratch = lilac_lower_scratch_reused(l, bytes);
     lilac_simt_instruction promise = {.shared_begin = scratch, .shared_end = scratch + bytes};
     lilac_lower_barrier(l);
     for (uint32_t i = 0; i < n; i++) {

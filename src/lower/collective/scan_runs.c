@@ -11,6 +11,8 @@
  *   before_…   hands on what stands before each item
  *
  * Reversed scans take the same steps with all bits of positions inverted. */
+#include "collective/region.h"
+#include "coordinates.h"
 #include "scan.h"
 
 #include <string.h>
@@ -19,7 +21,7 @@
 
 void lilac_scan_find_runs(lilac_scan *s) {
     const lilac_lower_view *view = s->view;
-    uint32_t own = lilac_lower_own_registers(view), items = own;
+    uint32_t own = lilac_lower_distinct_registers(view), items = own;
     lilac_scan_run *last = NULL;
     for (uint32_t bit = 0; bit < view->bits[s->axis]; bit++) {
         uint64_t unit = 1ULL << (view->start[s->axis] + bit);

@@ -7,7 +7,7 @@
 /* Where x² is large, no term of p is small compared with the sum. */
 #define PAIRS 4
 
-static lilac_simt_value far(kit *k, lilac_simt_value a, const lilac_lower_polynomial *p) {
+static lilac_simt_value far(math_builder *k, lilac_simt_value a, const lilac_lower_polynomial *p) {
     lilac_simt_value b = op2(k, LILAC_SIMT_OP_FMAX, a, num(k, 8.0));
     b = op2(k, LILAC_SIMT_OP_FMIN, b, num(k, 800.0));
     lilac_simt_value n;
@@ -28,7 +28,7 @@ static lilac_simt_value far(kit *k, lilac_simt_value a, const lilac_lower_polyno
     return lilac_lower_scale(k, lilac_lower_pair_value(k, result), n);
 }
 
-lilac_simt_value lilac_lower_math_i0(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_i0(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value a = magnitude(k, in[0]);
     lilac_simt_value b = op2(k, LILAC_SIMT_OP_FMIN, a, num(k, 8.0));
     pair z = lilac_lower_product(k, b, b);
@@ -40,7 +40,7 @@ lilac_simt_value lilac_lower_math_i0(kit *k, const lilac_simt_value *in) {
     return choose(k, is_nan(k, a), a, result);
 }
 
-lilac_simt_value lilac_lower_math_i1(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_i1(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value a = magnitude(k, in[0]);
     lilac_simt_value b = op2(k, LILAC_SIMT_OP_FMIN, a, num(k, 8.0));
     lilac_simt_value value;

@@ -1,10 +1,11 @@
 /* Bessel functions of the first and of the second kind, of any order n ≥ 0.
  *
  *   Y    Y(k + 1) = 2k/x Y(k) - Y(k - 1)  from Y0 and Y1 on, stable for all k
- *   J    the same from J0 and J1 up to the order m = ⌊x⌋ (at least 1, at most n), where it is
- * stable, then J(n) = J(m) r(m + 1) … r(n) of the ratios r(k) = J(k) / J(k - 1), by the continued
- *        fraction  r(k) = 1 / (2k/x - r(k + 1))  backwards (Gautschi, "Computational aspects of
- *        three-term recurrence relations", 1967). Above x all ratios are between 0 and 1.
+ *   J    the same recurrence from J0 and J1 up to the order m = ⌊x⌋ (at least 1, at most n),
+ *        where it is stable; then J(n) = J(m) r(m + 1) … r(n) with the ratios
+ *        r(k) = J(k) / J(k - 1), computed backwards by the continued fraction
+ *        r(k) = 1 / (2k/x - r(k + 1))  (Gautschi, "Computational aspects of three-term recurrence
+ *        relations", 1967). Above x all ratios are between 0 and 1.
  *
  * The fraction starts at r(n + t) with t = 3 + 7.25 ∛n, the number of steps after which the error
  * of the start is below 2^-56 for x = n, where it decreases most slowly; for f32, t = 3 + 4.8 ∛n and
@@ -12,7 +13,9 @@
  * enough.
  *
  * The loops repeat as long as a lane of the warp needs it. The order is a double, exact. */
+#include "control.h"
 #include "functions.h"
+#include "numeric_casts.h"
 
 #define INFINITE (1.0 / 0.0)
 
@@ -26,7 +29,7 @@ typedef struct loop {
     lilac_simt_value goes_on;
 } loop;
 
-static void loop_begin(kit *k, loop *w, uint32_t count, const lilac_simt_value *initial) {
+static void loop_begin(math_builder *k, loop *w, uint32_t count, const lilac_simt_value *initial) {
     static const lilac_simt_type types[MOST_CARRIED + 1] = {
         LILAC_SIMT_F64, LILAC_SIMT_F64, LILAC_SIMT_F64, LILAC_SIMT_F64, LILAC_SIMT_I1};
     w->count = count;
@@ -34,7 +37,7 @@ static void loop_begin(kit *k, loop *w, uint32_t count, const lilac_simt_value *
                                             types + MOST_CARRIED - count, &w->first);
 }
 
-static void loop_while(kit *k, loop *w, lilac_simt_value wanted) {
+static void loop_while(math_builder *k, loop *w, lilac_simt_value wanted) {
     lilac_simt_value passed[MOST_CARRIED + 1];
     wanted = lilac_lower_both(k->l, k->l->active, wanted);
     for (uint32_t i = 0; i < w->count; i++) {
@@ -47,7 +50,7 @@ static void loop_while(kit *k, loop *w, lilac_simt_value wanted) {
 }
 
 /* The first of the results. */
-static lilac_simt_value loop_end(kit *k, const loop *w, const lilac_simt_value *next) {
+static lilac_simt_value loop_end(math_builder *k, const loop *w, const lilac_simt_value *next) {
     lilac_simt_value values[MOST_CARRIED];
     for (uint32_t i = 0; i < w->count; i++) {
         values[i] = choose(k, w->goes_on, next[i], w->first + i);
@@ -57,7 +60,7 @@ static lilac_simt_value loop_end(kit *k, const loop *w, const lilac_simt_value *
 
 /* f(order) by the recurrence from f(0) and f(1); `twice` is 2 / x. Stops at values below `least`.
  */
-static lilac_simt_value recurrence(kit *k, lilac_simt_value order, lilac_simt_value twice,
+static lilac_simt_value recurrence(math_builder *k, lilac_simt_value order, lilac_simt_value twice,
                                    const lilac_simt_value *start, double least) {
     lilac_simt_value initial[3] = {num(k, 1.0), start[0], start[1]};
     loop w;
@@ -72,7 +75,7 @@ static lilac_simt_value recurrence(kit *k, lilac_simt_value order, lilac_simt_va
 }
 
 /* r(m + 1) … r(n); from: the order at which the fraction starts, m: no ratio is wanted. */
-static lilac_simt_value ratios(kit *k, lilac_simt_value from, lilac_simt_value n,
+static lilac_simt_value ratios(math_builder *k, lilac_simt_value from, lilac_simt_value n,
                                lilac_simt_value m, lilac_simt_value twice) {
     lilac_simt_value initial[3] = {from, num(k, 0.0), num(k, 1.0)};
     loop w;
@@ -86,7 +89,7 @@ static lilac_simt_value ratios(kit *k, lilac_simt_value from, lilac_simt_value n
     return loop_end(k, &w, next) + 2;
 }
 
-static lilac_simt_value steps_before(kit *k, lilac_simt_value n) {
+static lilac_simt_value steps_before(math_builder *k, lilac_simt_value n) {
     lilac_simt_value single_n =
         lilac_lower_convert(k->l, n, LILAC_SIMT_F32, LILAC_ROUND_NEAREST_EVEN);
     lilac_simt_value third = mul(k, op1(k, LILAC_SIMT_OP_FLOG2, single_n),
@@ -97,7 +100,7 @@ static lilac_simt_value steps_before(kit *k, lilac_simt_value n) {
 }
 
 /* J of the order n ≥ 0, x from 2^-60 on, finite. */
-static lilac_simt_value first_kind(kit *k, lilac_simt_value n, lilac_simt_value x) {
+static lilac_simt_value first_kind(math_builder *k, lilac_simt_value n, lilac_simt_value x) {
     lilac_simt_value start[2];
     lilac_lower_bessel_first(k, x, start);
     lilac_simt_value twice = quotient(k, num(k, 2.0), x);
@@ -112,7 +115,7 @@ static lilac_simt_value first_kind(kit *k, lilac_simt_value n, lilac_simt_value 
     return choose(k, none, num(k, 0.0), value);
 }
 
-lilac_simt_value lilac_lower_math_jn(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_jn(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value a = magnitude(k, in[1]);
     lilac_simt_value n = op2(k, LILAC_SIMT_OP_FMAX, in[0], num(k, 0.0));
     /* J(x) = J(2^s x) 2^-ns where both are so small that only the first term of the series counts.
@@ -134,7 +137,7 @@ lilac_simt_value lilac_lower_math_jn(kit *k, const lilac_simt_value *in) {
     return choose(k, none, num(k, 0.0 / 0.0), value);
 }
 
-lilac_simt_value lilac_lower_math_yn(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_yn(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value x = in[1];
     lilac_simt_value start[2];
     lilac_lower_bessel_second(k, x, start);

@@ -12,7 +12,9 @@
  *           relative error is not.
  *
  * No lane computes an interval below or above 8 that no lane of its warp needs. */
+#include "control.h"
 #include "functions.h"
+#include "numeric_casts.h"
 
 #define INFINITE   (1.0 / 0.0)
 #define PAIRS      2
@@ -52,7 +54,7 @@ static const interval y1_intervals[] = {
 #define Y1_NEAR 1.4 /* below it, Y1 has no zero */
 
 /* (x - z) p or (x² - z²) p. */
-static pair on_interval(kit *k, lilac_simt_value x, const interval *i) {
+static pair on_interval(math_builder *k, lilac_simt_value x, const interval *i) {
     pair factor =
         lilac_lower_pair_add(k, single(x), lilac_lower_pair_number(k, -i->zero, -i->zero_low));
     pair t = single(x);
@@ -67,22 +69,22 @@ static pair on_interval(kit *k, lilac_simt_value x, const interval *i) {
 
 /* ---- below 8 -------------------------------------------------------------------------------- */
 
-static pair j0_near(kit *k, lilac_simt_value x) {
+static pair j0_near(math_builder *k, lilac_simt_value x) {
     return on_interval(k, x, &j0_intervals[0]);
 }
 
-static pair j1_near(kit *k, lilac_simt_value x) {
+static pair j1_near(math_builder *k, lilac_simt_value x) {
     return lilac_lower_pair_multiply(k, single(x), on_interval(k, x, &j1_intervals[0]));
 }
 
-static lilac_simt_value j0_below(kit *k, lilac_simt_value x) {
+static lilac_simt_value j0_below(math_builder *k, lilac_simt_value x) {
     lilac_simt_value near = lilac_lower_pair_value(k, j0_near(k, x));
     near = choose(k, below(k, x, 0x1p-28), num(k, 1.0), near);
     lilac_simt_value middle = lilac_lower_pair_value(k, on_interval(k, x, &j0_intervals[1]));
     return choose(k, below(k, x, j0_intervals[0].end), near, middle);
 }
 
-static lilac_simt_value j1_below(kit *k, lilac_simt_value x) {
+static lilac_simt_value j1_below(math_builder *k, lilac_simt_value x) {
     lilac_simt_value near = lilac_lower_pair_value(k, j1_near(k, x));
     near = choose(k, below(k, x, 0x1p-28), mul(k, x, num(k, 0.5)), near);
     lilac_simt_value middle = lilac_lower_pair_value(k, on_interval(k, x, &j1_intervals[1]));
@@ -91,7 +93,7 @@ static lilac_simt_value j1_below(kit *k, lilac_simt_value x) {
 
 /* log(x / z) of the zero z of Y0, accurate next to z. A tiny x is scaled up first, since log v
  * needs the low part of v; the scaled v is not next to 1. */
-static pair log_by_zero(kit *k, lilac_simt_value x, const interval *i) {
+static pair log_by_zero(math_builder *k, lilac_simt_value x, const interval *i) {
     pair inverse = lilac_lower_pair_number(k, 0x1.1e7d3131dd6bap+0, 0x1.e5197d7b65facp-54);
     pair distance =
         lilac_lower_pair_add(k, single(x), lilac_lower_pair_number(k, -i->zero, -i->zero_low));
@@ -106,7 +108,7 @@ static pair log_by_zero(kit *k, lilac_simt_value x, const interval *i) {
     return lilac_lower_pair_choose(k, tiny, lilac_lower_pair_add(k, log, back), log);
 }
 
-static lilac_simt_value y0_below(kit *k, lilac_simt_value x) {
+static lilac_simt_value y0_below(math_builder *k, lilac_simt_value x) {
     const interval *rows = y0_intervals;
     pair first = lilac_lower_pair_multiply(k, log_by_zero(k, x, &rows[0]), j0_near(k, x));
     first = lilac_lower_pair_multiply(k, first, TWO_BY_PI);
@@ -117,7 +119,7 @@ static lilac_simt_value y0_below(kit *k, lilac_simt_value x) {
     return choose(k, below(k, x, rows[0].end), lilac_lower_pair_value(k, near), middle);
 }
 
-static lilac_simt_value y1_below(kit *k, lilac_simt_value x) {
+static lilac_simt_value y1_below(math_builder *k, lilac_simt_value x) {
     pair first = lilac_lower_pair_multiply(k, lilac_lower_log_pair(k, single(x)), j1_near(k, x));
     first = lilac_lower_pair_multiply(k, first, TWO_BY_PI);
     pair inverse = lilac_lower_pair_divide(k, TWO_BY_PI, single(x));
@@ -140,7 +142,7 @@ static lilac_simt_value y1_below(kit *k, lilac_simt_value x) {
 /* ---- from 8 on ------------------------------------------------------------------------------ */
 
 /* 1 / √πx. For f32: from the approximation of f32 by one step of Newton's method. */
-static lilac_simt_value amplitude(kit *k, lilac_simt_value x) {
+static lilac_simt_value amplitude(math_builder *k, lilac_simt_value x) {
     if (k->wide) {
         return quotient(k, num(k, ROOT_BY_PI), root_of(k, x));
     }
@@ -153,7 +155,7 @@ static lilac_simt_value amplitude(kit *k, lilac_simt_value x) {
 }
 
 /* P a + Q b over √πx. */
-static lilac_simt_value wave(kit *k, lilac_simt_value x, uint32_t order, pair a, pair b) {
+static lilac_simt_value wave(math_builder *k, lilac_simt_value x, uint32_t order, pair a, pair b) {
     lilac_simt_value size = amplitude(k, x);
     lilac_simt_value inverse = mul(k, mul(k, size, size), num(k, PI));
     lilac_simt_value square = mul(k, inverse, inverse);
@@ -169,29 +171,29 @@ static lilac_simt_value wave(kit *k, lilac_simt_value x, uint32_t order, pair a,
 }
 
 /* sin x + cos x and sin x - cos x: √2 times the cosines and sines of χ, up to the sign. */
-static void turned_waves(kit *k, lilac_simt_value x, pair *sum, pair *difference) {
+static void turned_waves(math_builder *k, lilac_simt_value x, pair *sum, pair *difference) {
     pair s, c;
     lilac_lower_sincos_pair(k, x, &s, &c);
     *sum = lilac_lower_pair_add(k, s, c);
     *difference = lilac_lower_pair_add(k, s, lilac_lower_pair_negate(k, c));
 }
 
-static lilac_simt_value j0_from(kit *k, lilac_simt_value x) {
+static lilac_simt_value j0_from(math_builder *k, lilac_simt_value x) {
     pair sum, difference;
     turned_waves(k, x, &sum, &difference);
     return wave(k, x, 0, sum, lilac_lower_pair_negate(k, difference));
 }
-static lilac_simt_value y0_from(kit *k, lilac_simt_value x) {
+static lilac_simt_value y0_from(math_builder *k, lilac_simt_value x) {
     pair sum, difference;
     turned_waves(k, x, &sum, &difference);
     return wave(k, x, 0, difference, sum);
 }
-static lilac_simt_value j1_from(kit *k, lilac_simt_value x) {
+static lilac_simt_value j1_from(math_builder *k, lilac_simt_value x) {
     pair sum, difference;
     turned_waves(k, x, &sum, &difference);
     return wave(k, x, 1, difference, sum);
 }
-static lilac_simt_value y1_from(kit *k, lilac_simt_value x) {
+static lilac_simt_value y1_from(math_builder *k, lilac_simt_value x) {
     pair sum, difference;
     turned_waves(k, x, &sum, &difference);
     return wave(k, x, 1, lilac_lower_pair_negate(k, sum), difference);
@@ -202,14 +204,15 @@ static lilac_simt_value y1_from(kit *k, lilac_simt_value x) {
 enum { MOST_FUNCTIONS = 2 };
 
 typedef struct ranges {
-    lilac_simt_value (*below)(kit *k, lilac_simt_value x), (*from)(kit *k, lilac_simt_value x);
+    lilac_simt_value (*below)(math_builder *k, lilac_simt_value x),
+        (*from)(math_builder *k, lilac_simt_value x);
 } ranges;
 
 static const ranges first_kind[] = {{j0_below, j0_from}, {j1_below, j1_from}};
 static const ranges second_kind[] = {{y0_below, y0_from}, {y1_below, y1_from}};
 
 /* The functions on one side of 8 if a lane of the warp has the predicate, otherwise 0. */
-static void where_wanted(kit *k, lilac_simt_value wanted, lilac_simt_value x, bool is_far,
+static void where_wanted(math_builder *k, lilac_simt_value wanted, lilac_simt_value x, bool is_far,
                          const ranges *rows, uint32_t count, lilac_simt_value *out) {
     static const lilac_simt_type types[MOST_FUNCTIONS] = {LILAC_SIMT_F64, LILAC_SIMT_F64};
     lilac_simt_instruction *branch =
@@ -228,7 +231,7 @@ static void where_wanted(kit *k, lilac_simt_value wanted, lilac_simt_value x, bo
 }
 
 /* The functions of x ≥ 0. */
-static void by_range(kit *k, lilac_simt_value x, const ranges *rows, uint32_t count,
+static void by_range(math_builder *k, lilac_simt_value x, const ranges *rows, uint32_t count,
                      lilac_simt_value *out) {
     lilac_simt_value is_far = compare(k, LILAC_SIMT_GE, x, num(k, FAR));
     lilac_simt_value far[MOST_FUNCTIONS];
@@ -240,28 +243,28 @@ static void by_range(kit *k, lilac_simt_value x, const ranges *rows, uint32_t co
 }
 
 /* Of the second kind there is no value below 0. */
-static lilac_simt_value with_pole(kit *k, lilac_simt_value x, lilac_simt_value value) {
+static lilac_simt_value with_pole(math_builder *k, lilac_simt_value x, lilac_simt_value value) {
     value = choose(k, equals(k, x, 0.0), num(k, -INFINITE), value);
     return choose(k, compare(k, LILAC_SIMT_GE, x, num(k, 0.0)), value, num(k, 0.0 / 0.0));
 }
 
-void lilac_lower_bessel_first(kit *k, lilac_simt_value x, lilac_simt_value *values) {
+void lilac_lower_bessel_first(math_builder *k, lilac_simt_value x, lilac_simt_value *values) {
     by_range(k, x, first_kind, 2, values);
 }
 
-void lilac_lower_bessel_second(kit *k, lilac_simt_value x, lilac_simt_value *values) {
+void lilac_lower_bessel_second(math_builder *k, lilac_simt_value x, lilac_simt_value *values) {
     by_range(k, x, second_kind, 2, values);
     values[0] = with_pole(k, x, values[0]);
     values[1] = with_pole(k, x, values[1]);
 }
 
-lilac_simt_value lilac_lower_math_j0(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_j0(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value a = magnitude(k, in[0]), value;
     by_range(k, a, first_kind, 1, &value);
     return choose(k, is_nan(k, a), a, value);
 }
 
-lilac_simt_value lilac_lower_math_j1(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_j1(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value x = in[0], value;
     by_range(k, magnitude(k, x), first_kind + 1, 1, &value);
     value = choose(k, below(k, x, 0.0), minus(k, value), value);
@@ -269,13 +272,13 @@ lilac_simt_value lilac_lower_math_j1(kit *k, const lilac_simt_value *in) {
     return choose(k, either(k, is_nan(k, x), equals(k, x, 0.0)), x, value);
 }
 
-lilac_simt_value lilac_lower_math_y0(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_y0(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value value;
     by_range(k, in[0], second_kind, 1, &value);
     return with_pole(k, in[0], value);
 }
 
-lilac_simt_value lilac_lower_math_y1(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_y1(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value value;
     by_range(k, in[0], second_kind + 1, 1, &value);
     return with_pole(k, in[0], value);

@@ -1,19 +1,23 @@
 /* The error function and its relatives.
  *
- *   erf x      |x| ≤ 1: x (2/√π + x² p(x²))         above: 1 - erfc x
- *   erfc x     e^(-x²) erfcx x, x² and its power pairs; negative x: 2 - erfc |x|; |x| < ½: 1 - erf
- * x erfcx x    q(t) / (1 + 2x), t = (x - 4) / (x + 4), one polynomial from 0 to ∞ (Shepherd and
- *              Laframboise, "Chebyshev approximation of (1 + 2x) exp(x²) erfc x", 1981); negative
- * x: 2 e^(x²) - erfcx |x| inverses   a polynomial of √-log y or of -log(1 - y²) (Giles,
- * "Approximating the erfinv function", 2012) within 2^-20, then one step of Halley's method, in f64
- * two */
+ *   erf x      |x| ≤ 1:    x (2/√π + x² p(x²))
+ *              otherwise:  1 - erfc x
+ *   erfc x     x ≥ ½:      e^(-x²) erfcx x; x² and its power are pairs
+ *              |x| < ½:    1 - erf x
+ *              x < 0:      2 - erfc |x|
+ *   erfcx x    x ≥ 0:      q(t) / (1 + 2x), t = (x - 4) / (x + 4): one polynomial from 0 to ∞
+ *                          (Shepherd and Laframboise, "Chebyshev approximation of
+ *                          (1 + 2x) exp(x²) erfc x", 1981)
+ *              x < 0:      2 e^(x²) - erfcx |x|
+ *
+ * The inverse functions are in inverse_error_function.c. */
 #include "functions.h"
 
 #define INFINITE   (1.0 / 0.0)
 #define TWO_ROOTPI lilac_lower_pair_number(k, 0x1.20dd750429b6dp+0, 0x1.1ae3a914fed80p-56)
 
 /* erf a for 0 ≤ a ≤ 1. */
-pair lilac_lower_erf_pair(kit *k, pair a) {
+pair lilac_lower_erf_pair(math_builder *k, pair a) {
     lilac_simt_value z = mul(k, a.hi, a.hi);
     lilac_simt_value tail =
         mul(k, mul(k, a.hi, z), lilac_lower_polynomial_at(k, &lilac_lower_erf_polynomial, z));
@@ -22,7 +26,7 @@ pair lilac_lower_erf_pair(kit *k, pair a) {
 }
 
 /* e^(a²) erfc a for a ≥ 0. */
-static pair erfcx_far(kit *k, lilac_simt_value a) {
+static pair erfcx_far(math_builder *k, lilac_simt_value a) {
     pair t = lilac_lower_pair_divide(k, lilac_lower_sum(k, a, num(k, -4.0)),
                                      lilac_lower_sum(k, a, num(k, 4.0)));
     const lilac_lower_polynomial *p = &lilac_lower_erfcx_polynomial;
@@ -39,17 +43,17 @@ static pair erfcx_far(kit *k, lilac_simt_value a) {
 }
 
 /* erfc a for a ≥ ½, as m 2^n. */
-pair lilac_lower_erfc_pair(kit *k, pair a, pair *power, lilac_simt_value *n) {
+pair lilac_lower_erfc_pair(math_builder *k, pair a, pair *power, lilac_simt_value *n) {
     pair square = lilac_lower_pair_multiply(k, a, a);
     *power = lilac_lower_exp_pair(k, lilac_lower_pair_negate(k, square), n);
     return lilac_lower_pair_multiply(k, *power, erfcx_far(k, a.hi));
 }
 
-static lilac_simt_value held(kit *k, lilac_simt_value a, double bound) {
+static lilac_simt_value held(math_builder *k, lilac_simt_value a, double bound) {
     return op2(k, LILAC_SIMT_OP_FMIN, a, num(k, bound));
 }
 
-lilac_simt_value lilac_lower_math_erf(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_erf(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value x = in[0], a = held(k, magnitude(k, x), 7.0);
     lilac_simt_value n;
     pair power, near = lilac_lower_erf_pair(k, single(a));
@@ -63,7 +67,7 @@ lilac_simt_value lilac_lower_math_erf(kit *k, const lilac_simt_value *in) {
 }
 
 /* erfc of x + low, |low| far smaller. */
-static lilac_simt_value complement(kit *k, pair x) {
+static lilac_simt_value complement(math_builder *k, pair x) {
     lilac_simt_value a = held(k, magnitude(k, x.hi), 28.0);
     lilac_simt_value negative = below(k, x.hi, 0.0);
     pair m = {a, x.lo == 0 ? 0 : choose(k, negative, minus(k, x.lo), x.lo)};
@@ -79,11 +83,11 @@ static lilac_simt_value complement(kit *k, pair x) {
     return choose(k, is_nan(k, x.hi), x.hi, result);
 }
 
-lilac_simt_value lilac_lower_math_erfc(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_erfc(math_builder *k, const lilac_simt_value *in) {
     return complement(k, single(in[0]));
 }
 
-lilac_simt_value lilac_lower_math_erfcx(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_erfcx(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value x = in[0], a = magnitude(k, x), n;
     pair right = erfcx_far(k, held(k, a, 0x1p500));
     lilac_simt_value b = held(k, a, 30.0);
@@ -107,7 +111,7 @@ lilac_simt_value lilac_lower_math_erfcx(kit *k, const lilac_simt_value *in) {
 }
 
 /* erfc(-x / √2) / 2 */
-lilac_simt_value lilac_lower_math_normcdf(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_normcdf(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value x = op2(k, LILAC_SIMT_OP_FMAX, in[0], num(k, -40.0));
     x = held(k, x, 40.0);
     pair scaled = lilac_lower_pair_multiply(

@@ -22,7 +22,7 @@
 #define INFINITE (1.0 / 0.0)
 
 /* s and n; for |a| up to some 1100. */
-static pair reduced(kit *k, pair a, lilac_simt_value *n) {
+static pair reduced(math_builder *k, pair a, lilac_simt_value *n) {
     *n = nearest(k, mul(k, a.hi, num(k, LOG2_E)));
     lilac_simt_value down = minus(k, *n);
     lilac_simt_value first = fma3(k, down, num(k, LN_2_HIGH), a.hi);
@@ -46,12 +46,12 @@ static pair reduced(kit *k, pair a, lilac_simt_value *n) {
     return lilac_lower_fast_sum(k, s.hi, s.lo);
 }
 
-pair lilac_lower_exp_pair(kit *k, pair a, lilac_simt_value *n) {
+pair lilac_lower_exp_pair(math_builder *k, pair a, lilac_simt_value *n) {
     pair s = reduced(k, a, n);
     return lilac_lower_pair_add(k, single(num(k, 1.0)), s);
 }
 
-pair lilac_lower_expm1_pair(kit *k, pair a) {
+pair lilac_lower_expm1_pair(math_builder *k, pair a) {
     lilac_simt_value n;
     pair s = reduced(k, a, &n);
     lilac_simt_value power = lilac_lower_power_of_two(k, n);
@@ -60,7 +60,8 @@ pair lilac_lower_expm1_pair(kit *k, pair a) {
 }
 
 /* e^a, of which x is the argument that says when the result is 0 or infinite. */
-static lilac_simt_value power(kit *k, pair a, lilac_simt_value x, double low, double high) {
+static lilac_simt_value power(math_builder *k, pair a, lilac_simt_value x, double low,
+                              double high) {
     lilac_simt_value n;
     pair m = lilac_lower_exp_pair(k, a, &n);
     lilac_simt_value result = lilac_lower_scale(k, lilac_lower_pair_value(k, m), n);
@@ -68,19 +69,19 @@ static lilac_simt_value power(kit *k, pair a, lilac_simt_value x, double low, do
     return choose(k, above(k, x, high), num(k, INFINITE), result);
 }
 
-lilac_simt_value lilac_lower_math_exp(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_exp(math_builder *k, const lilac_simt_value *in) {
     return power(k, single(in[0]), in[0], -746.0, 710.0);
 }
 
-lilac_simt_value lilac_lower_math_exp2(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_exp2(math_builder *k, const lilac_simt_value *in) {
     return power(k, lilac_lower_pair_multiply(k, single(in[0]), LN_2), in[0], -1076.0, 1025.0);
 }
 
-lilac_simt_value lilac_lower_math_exp10(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_exp10(math_builder *k, const lilac_simt_value *in) {
     return power(k, lilac_lower_pair_multiply(k, single(in[0]), LN_10), in[0], -324.0, 309.0);
 }
 
-lilac_simt_value lilac_lower_math_expm1(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_expm1(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value x = in[0];
     lilac_simt_value n;
     pair s = reduced(k, single(x), &n);
@@ -96,16 +97,16 @@ lilac_simt_value lilac_lower_math_expm1(kit *k, const lilac_simt_value *in) {
     return choose(k, below(k, magnitude(k, x), 0x1p-60), x, result);
 }
 
-static lilac_simt_value at_most(kit *k, lilac_simt_value a, double bound) {
+static lilac_simt_value at_most(math_builder *k, lilac_simt_value a, double bound) {
     return op2(k, LILAC_SIMT_OP_FMIN, a, num(k, bound));
 }
 
-static lilac_simt_value unless_nan(kit *k, lilac_simt_value x, lilac_simt_value result) {
+static lilac_simt_value unless_nan(math_builder *k, lilac_simt_value x, lilac_simt_value result) {
     return choose(k, is_nan(k, x), x, result);
 }
 
 /* e^a / 2, for a beyond which e^-a is nothing. */
-static lilac_simt_value half_power(kit *k, lilac_simt_value a) {
+static lilac_simt_value half_power(math_builder *k, lilac_simt_value a) {
     lilac_simt_value n;
     pair m = lilac_lower_exp_pair(k, single(a), &n);
     lilac_simt_value result =
@@ -113,7 +114,7 @@ static lilac_simt_value half_power(kit *k, lilac_simt_value a) {
     return choose(k, above(k, a, 711.0), num(k, INFINITE), result);
 }
 
-lilac_simt_value lilac_lower_math_sinh(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_sinh(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value a = magnitude(k, in[0]);
     pair t = lilac_lower_expm1_pair(k, single(at_most(k, a, 40.0)));
     pair other = lilac_lower_pair_divide(k, t, lilac_lower_pair_add(k, t, single(num(k, 1.0))));
@@ -124,7 +125,7 @@ lilac_simt_value lilac_lower_math_sinh(kit *k, const lilac_simt_value *in) {
     return unless_nan(k, in[0], lilac_lower_sign_from(k, in[0], result));
 }
 
-lilac_simt_value lilac_lower_math_cosh(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_cosh(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value a = magnitude(k, in[0]);
     pair t = lilac_lower_pair_add(k, lilac_lower_expm1_pair(k, single(at_most(k, a, 40.0))),
                                   single(num(k, 1.0)));
@@ -135,7 +136,7 @@ lilac_simt_value lilac_lower_math_cosh(kit *k, const lilac_simt_value *in) {
     return unless_nan(k, in[0], result);
 }
 
-lilac_simt_value lilac_lower_math_tanh(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_tanh(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value a = at_most(k, magnitude(k, in[0]), 22.0);
     pair t = lilac_lower_expm1_pair(k, single(add(k, a, a)));
     pair q = lilac_lower_pair_divide(k, t, lilac_lower_pair_add(k, t, single(num(k, 2.0))));

@@ -15,11 +15,12 @@
 #define LN_2        0x1.62e43p-1
 #define INFINITE    (1.0 / 0.0)
 
-static lilac_simt_value single_number(kit *k, double value) {
+static lilac_simt_value single_number(math_builder *k, double value) {
     return lilac_lower_float(k->l, LILAC_SIMT_F32, value);
 }
 
-static lilac_simt_value polynomial(kit *k, const double *c, uint32_t count, lilac_simt_value x) {
+static lilac_simt_value polynomial(math_builder *k, const double *c, uint32_t count,
+                                   lilac_simt_value x) {
     lilac_simt_value sum = single_number(k, c[count - 1]);
     for (uint32_t i = count - 1; i-- > 0;) {
         sum = fma3(k, sum, x, single_number(k, c[i]));
@@ -28,13 +29,13 @@ static lilac_simt_value polynomial(kit *k, const double *c, uint32_t count, lila
 }
 
 /* n + 127 in the exponent's place, for n from -126 to 127. */
-static lilac_simt_value power_of_two(kit *k, lilac_simt_value n) {
+static lilac_simt_value power_of_two(math_builder *k, lilac_simt_value n) {
     return cast(k, LILAC_SIMT_F32,
                 with(k, LILAC_SIMT_OP_SHL, with(k, LILAC_SIMT_OP_ADD, n, 127), 23));
 }
 
 /* e^r - 1, and n. */
-static lilac_simt_value reduced(kit *k, lilac_simt_value x, lilac_simt_value *n) {
+static lilac_simt_value reduced(math_builder *k, lilac_simt_value x, lilac_simt_value *n) {
     *n = nearest(k, mul(k, x, single_number(k, 1.4426950408889634)));
     lilac_simt_value down = minus(k, *n);
     lilac_simt_value r = fma3(k, down, single_number(k, LN_2_HIGH), x);
@@ -44,12 +45,12 @@ static lilac_simt_value reduced(kit *k, lilac_simt_value x, lilac_simt_value *n)
     return fma3(k, mul(k, r, r), tail, r);
 }
 
-static lilac_simt_value between(kit *k, lilac_simt_value x, double low, double high) {
+static lilac_simt_value between(math_builder *k, lilac_simt_value x, double low, double high) {
     lilac_simt_value held = op2(k, LILAC_SIMT_OP_FMAX, x, single_number(k, low));
     return op2(k, LILAC_SIMT_OP_FMIN, held, single_number(k, high));
 }
 
-lilac_simt_value lilac_lower_math_single_exp(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_single_exp(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value x = between(k, in[0], -110.0, 100.0), n;
     lilac_simt_value s = add(k, reduced(k, x, &n), single_number(k, 1.0));
     lilac_simt_value whole = convert(k, LILAC_SIMT_OP_F2S, LILAC_SIMT_I32, n);
@@ -60,7 +61,7 @@ lilac_simt_value lilac_lower_math_single_exp(kit *k, const lilac_simt_value *in)
 }
 
 /* 2^n (1 + s) - 1 with half the power: e^x - 1 itself may need the whole range. */
-lilac_simt_value lilac_lower_math_single_expm1(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_single_expm1(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value x = between(k, in[0], -30.0, 89.0), n;
     lilac_simt_value s = reduced(k, x, &n);
     lilac_simt_value whole = convert(k, LILAC_SIMT_OP_F2S, LILAC_SIMT_I32, n);
@@ -74,7 +75,7 @@ lilac_simt_value lilac_lower_math_single_expm1(kit *k, const lilac_simt_value *i
 }
 
 /* x = 2^e (1 + f), √½ ≤ 1 + f < √2, and what of log (1 + f) = f + f² tail remains. */
-static lilac_simt_value log_parts(kit *k, lilac_simt_value x, lilac_simt_value *exponent,
+static lilac_simt_value log_parts(math_builder *k, lilac_simt_value x, lilac_simt_value *exponent,
                                   lilac_simt_value *tail) {
     lilac_simt_value tiny = compare(k, LILAC_SIMT_LT, x, single_number(k, 0x1p-126));
     lilac_simt_value number = choose(k, tiny, mul(k, x, single_number(k, 0x1p24)), x);
@@ -93,7 +94,7 @@ static lilac_simt_value log_parts(kit *k, lilac_simt_value x, lilac_simt_value *
 }
 
 /* What a logarithm gives beside positive numbers: x ∞ + ∞ where there is a sign or no number. */
-static lilac_simt_value log_special(kit *k, lilac_simt_value x, lilac_simt_value result) {
+static lilac_simt_value log_special(math_builder *k, lilac_simt_value x, lilac_simt_value result) {
     lilac_simt_value infinite = single_number(k, INFINITE);
     lilac_simt_value odd = compare(k, LILAC_SIMT_UGE, cast(k, LILAC_SIMT_I32, x),
                                    lilac_simt_constant(k->b, LILAC_SIMT_I32, 0x7F800000));
@@ -102,7 +103,7 @@ static lilac_simt_value log_special(kit *k, lilac_simt_value x, lilac_simt_value
     return choose(k, zero, single_number(k, -INFINITE), result);
 }
 
-lilac_simt_value lilac_lower_math_single_log(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_single_log(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value exponent, tail;
     lilac_simt_value f = log_parts(k, in[0], &exponent, &tail);
     lilac_simt_value part = fma3(k, mul(k, f, tail), f, f);
@@ -112,7 +113,7 @@ lilac_simt_value lilac_lower_math_single_log(kit *k, const lilac_simt_value *in)
 
 /* f log2 e in two products, of which the first has little rounding: where e is 0 it is the result.
  */
-lilac_simt_value lilac_lower_math_single_log2(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_single_log2(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value exponent, tail;
     lilac_simt_value f = log_parts(k, in[0], &exponent, &tail);
     tail = mul(k, mul(k, f, tail), f);
@@ -121,10 +122,10 @@ lilac_simt_value lilac_lower_math_single_log2(kit *k, const lilac_simt_value *in
     return log_special(k, in[0], add(k, exponent, part));
 }
 
-lilac_simt_value lilac_lower_math_single_exp2(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_single_exp2(math_builder *k, const lilac_simt_value *in) {
     return op1(k, LILAC_SIMT_OP_FEXP2, in[0]);
 }
 
-lilac_simt_value lilac_lower_math_single_rsqrt(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_single_rsqrt(math_builder *k, const lilac_simt_value *in) {
     return op1(k, LILAC_SIMT_OP_FRSQRT, in[0]);
 }

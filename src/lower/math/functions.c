@@ -3,7 +3,7 @@
  * 1971; Knuth's exact sum; products exact by a fused multiply-add). */
 #include "functions.h"
 
-lilac_simt_value lilac_lower_polynomial_at(kit *k, const lilac_lower_polynomial *p,
+lilac_simt_value lilac_lower_polynomial_at(math_builder *k, const lilac_lower_polynomial *p,
                                            lilac_simt_value x) {
     const double *c = k->wide ? p->wide : p->narrow;
     uint32_t count = k->wide ? p->wide_count : p->narrow_count;
@@ -14,7 +14,7 @@ lilac_simt_value lilac_lower_polynomial_at(kit *k, const lilac_lower_polynomial 
     return sum;
 }
 
-lilac_simt_value lilac_lower_sign_from(kit *k, lilac_simt_value x, lilac_simt_value y) {
+lilac_simt_value lilac_lower_sign_from(math_builder *k, lilac_simt_value x, lilac_simt_value y) {
     bool wide = kind(k, x) == LILAC_SIMT_F64;
     lilac_simt_type type = wide ? LILAC_SIMT_I64 : LILAC_SIMT_I32;
     int64_t top = wide ? INT64_MIN : INT32_MIN;
@@ -24,7 +24,7 @@ lilac_simt_value lilac_lower_sign_from(kit *k, lilac_simt_value x, lilac_simt_va
 }
 
 /* n + 1023 + 1.5·2^52 has n + 1023 in its low bits. */
-lilac_simt_value lilac_lower_power_of_two(kit *k, lilac_simt_value n) {
+lilac_simt_value lilac_lower_power_of_two(math_builder *k, lilac_simt_value n) {
     lilac_simt_value shifted = add(k, n, num(k, 6755399441055744.0 + 1023.0));
     return cast(k, LILAC_SIMT_F64,
                 with(k, LILAC_SIMT_OP_SHL, cast(k, LILAC_SIMT_I64, shifted), 52));
@@ -32,7 +32,7 @@ lilac_simt_value lilac_lower_power_of_two(kit *k, lilac_simt_value n) {
 
 /* In three steps, of which at most the last rounds: |n| ≤ 3 · 1022. A first step towards a
  * subnormal result must not round, so the bulk goes last. */
-lilac_simt_value lilac_lower_scale(kit *k, lilac_simt_value a, lilac_simt_value n) {
+lilac_simt_value lilac_lower_scale(math_builder *k, lilac_simt_value a, lilac_simt_value n) {
     lilac_simt_value bound[2] = {num(k, -2200.0), num(k, 2200.0)};
     n = op2(k, LILAC_SIMT_OP_FMAX, n, bound[0]);
     n = op2(k, LILAC_SIMT_OP_FMIN, n, bound[1]);
@@ -42,7 +42,8 @@ lilac_simt_value lilac_lower_scale(kit *k, lilac_simt_value a, lilac_simt_value 
     return mul(k, mul(k, mul(k, a, step), step), lilac_lower_power_of_two(k, rest));
 }
 
-lilac_simt_value lilac_lower_mantissa(kit *k, lilac_simt_value a, lilac_simt_value *exponent) {
+lilac_simt_value lilac_lower_mantissa(math_builder *k, lilac_simt_value a,
+                                      lilac_simt_value *exponent) {
     lilac_simt_value tiny = below(k, magnitude(k, a), 0x1p-1022);
     lilac_simt_value number = choose(k, tiny, mul(k, a, num(k, 0x1p54)), a);
     lilac_simt_value bits = cast(k, LILAC_SIMT_I64, number);
@@ -57,12 +58,12 @@ lilac_simt_value lilac_lower_mantissa(kit *k, lilac_simt_value a, lilac_simt_val
 
 /* ---- pairs ---------------------------------------------------------------------------------- */
 
-pair lilac_lower_fast_sum(kit *k, lilac_simt_value a, lilac_simt_value b) {
+pair lilac_lower_fast_sum(math_builder *k, lilac_simt_value a, lilac_simt_value b) {
     lilac_simt_value s = add(k, a, b);
     return (pair){s, k->wide ? sub(k, b, sub(k, s, a)) : 0};
 }
 
-pair lilac_lower_sum(kit *k, lilac_simt_value a, lilac_simt_value b) {
+pair lilac_lower_sum(math_builder *k, lilac_simt_value a, lilac_simt_value b) {
     lilac_simt_value s = add(k, a, b);
     if (!k->wide) {
         return single(s);
@@ -71,20 +72,20 @@ pair lilac_lower_sum(kit *k, lilac_simt_value a, lilac_simt_value b) {
     return (pair){s, add(k, sub(k, a, sub(k, s, t)), sub(k, b, t))};
 }
 
-pair lilac_lower_product(kit *k, lilac_simt_value a, lilac_simt_value b) {
+pair lilac_lower_product(math_builder *k, lilac_simt_value a, lilac_simt_value b) {
     lilac_simt_value p = mul(k, a, b);
     return (pair){p, k->wide ? fma3(k, a, b, minus(k, p)) : 0};
 }
 
-pair lilac_lower_pair_number(kit *k, double hi, double lo) {
+pair lilac_lower_pair_number(math_builder *k, double hi, double lo) {
     return (pair){num(k, hi), k->wide && lo != 0.0 ? num(k, lo) : 0};
 }
 
-static lilac_simt_value add_low(kit *k, lilac_simt_value a, lilac_simt_value b) {
+static lilac_simt_value add_low(math_builder *k, lilac_simt_value a, lilac_simt_value b) {
     return a == 0 ? b : b == 0 ? a : add(k, a, b);
 }
 
-pair lilac_lower_pair_add(kit *k, pair a, pair b) {
+pair lilac_lower_pair_add(math_builder *k, pair a, pair b) {
     pair s = lilac_lower_sum(k, a.hi, b.hi);
     if (!k->wide) {
         return s;
@@ -92,7 +93,7 @@ pair lilac_lower_pair_add(kit *k, pair a, pair b) {
     return lilac_lower_fast_sum(k, s.hi, add_low(k, s.lo, add_low(k, a.lo, b.lo)));
 }
 
-pair lilac_lower_pair_multiply(kit *k, pair a, pair b) {
+pair lilac_lower_pair_multiply(math_builder *k, pair a, pair b) {
     pair p = lilac_lower_product(k, a.hi, b.hi);
     if (!k->wide) {
         return p;
@@ -106,7 +107,7 @@ pair lilac_lower_pair_multiply(kit *k, pair a, pair b) {
     return lilac_lower_fast_sum(k, p.hi, p.lo);
 }
 
-pair lilac_lower_pair_divide(kit *k, pair a, pair b) {
+pair lilac_lower_pair_divide(math_builder *k, pair a, pair b) {
     lilac_simt_value q = quotient(k, a.hi, b.hi);
     if (!k->wide) {
         return single(q);
@@ -120,7 +121,7 @@ pair lilac_lower_pair_divide(kit *k, pair a, pair b) {
 }
 
 /* Of a positive pair. */
-pair lilac_lower_pair_root(kit *k, pair a) {
+pair lilac_lower_pair_root(math_builder *k, pair a) {
     lilac_simt_value s = root_of(k, a.hi);
     if (!k->wide) {
         return single(s);
@@ -129,11 +130,11 @@ pair lilac_lower_pair_root(kit *k, pair a) {
     return lilac_lower_fast_sum(k, s, quotient(k, rest, add(k, s, s)));
 }
 
-pair lilac_lower_pair_negate(kit *k, pair a) {
+pair lilac_lower_pair_negate(math_builder *k, pair a) {
     return (pair){minus(k, a.hi), a.lo == 0 ? 0 : minus(k, a.lo)};
 }
 
-pair lilac_lower_pair_choose(kit *k, lilac_simt_value condition, pair yes, pair no) {
+pair lilac_lower_pair_choose(math_builder *k, lilac_simt_value condition, pair yes, pair no) {
     pair result = {choose(k, condition, yes.hi, no.hi), 0};
     if (yes.lo != 0 || no.lo != 0) {
         result.lo = choose(k, condition, yes.lo == 0 ? num(k, 0.0) : yes.lo,
@@ -142,7 +143,8 @@ pair lilac_lower_pair_choose(kit *k, lilac_simt_value condition, pair yes, pair 
     return result;
 }
 
-pair lilac_lower_polynomial_pair(kit *k, const lilac_lower_polynomial *p, pair x, uint32_t pairs) {
+pair lilac_lower_polynomial_pair(math_builder *k, const lilac_lower_polynomial *p, pair x,
+                                 uint32_t pairs) {
     if (!k->wide) {
         return single(lilac_lower_polynomial_at(k, p, x.hi));
     }
@@ -155,6 +157,6 @@ pair lilac_lower_polynomial_pair(kit *k, const lilac_lower_polynomial *p, pair x
     return sum;
 }
 
-lilac_simt_value lilac_lower_pair_value(kit *k, pair a) {
+lilac_simt_value lilac_lower_pair_value(math_builder *k, pair a) {
     return a.lo == 0 ? a.hi : add(k, a.hi, a.lo);
 }

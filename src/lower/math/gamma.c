@@ -12,12 +12,12 @@
 #define INFINITE (1.0 / 0.0)
 #define FROM     12
 
-static pair minus_pair(kit *k, pair a, pair b) {
+static pair minus_pair(math_builder *k, pair a, pair b) {
     return lilac_lower_pair_add(k, a, lilac_lower_pair_negate(k, b));
 }
 
 /* log Γ(a + n), and P; a from 0 on. */
-static pair stirling(kit *k, lilac_simt_value a, pair *shifts) {
+static pair stirling(math_builder *k, lilac_simt_value a, pair *shifts) {
     pair product = single(num(k, 1.0));
     for (int32_t i = 0; i < FROM; i++) {
         pair factor = i == 0 ? single(a) : lilac_lower_sum(k, a, num(k, i));
@@ -39,18 +39,18 @@ static pair stirling(kit *k, lilac_simt_value a, pair *shifts) {
     return lilac_lower_pair_add(k, sum, lilac_lower_pair_add(k, root, single(tail)));
 }
 
-static lilac_simt_value is_whole(kit *k, lilac_simt_value a) {
+static lilac_simt_value is_whole(math_builder *k, lilac_simt_value a) {
     return compare(k, LILAC_SIMT_EQ, op1(k, LILAC_SIMT_OP_FFLOOR, a), a);
 }
 
 /* a sin πa */
-static pair sine_part(kit *k, lilac_simt_value a) {
+static pair sine_part(math_builder *k, lilac_simt_value a) {
     pair sine, cosine;
     lilac_lower_sincospi_pair(k, a, &sine, &cosine);
     return lilac_lower_pair_multiply(k, single(a), sine);
 }
 
-lilac_simt_value lilac_lower_math_tgamma(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_tgamma(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value x = in[0], a = magnitude(k, x);
     lilac_simt_value negative = below(k, x, 0.0);
     pair shifts;
@@ -72,7 +72,7 @@ lilac_simt_value lilac_lower_math_tgamma(kit *k, const lilac_simt_value *in) {
     return choose(k, is_nan(k, x), x, value);
 }
 
-lilac_simt_value lilac_lower_math_lgamma(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_lgamma(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value x = in[0], a = magnitude(k, x);
     lilac_simt_value negative = below(k, x, 0.0);
     pair shifts;

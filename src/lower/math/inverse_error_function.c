@@ -11,8 +11,8 @@
 
 #define INFINITE (1.0 / 0.0)
 
-static lilac_simt_value start(kit *k, lilac_simt_value a, lilac_simt_value c) {
-    kit rough = {k->l, k->b, false};
+static lilac_simt_value start(math_builder *k, lilac_simt_value a, lilac_simt_value c) {
+    math_builder rough = {k->l, k->b, false};
     lilac_simt_value w =
         minus(k, lilac_lower_log_pair(&rough, single(mul(k, c, add(k, a, num(k, 1.0))))).hi);
     lilac_simt_value s = root_of(k, minus(k, lilac_lower_log_pair(&rough, single(c)).hi));
@@ -33,7 +33,7 @@ static lilac_simt_value start(kit *k, lilac_simt_value a, lilac_simt_value c) {
 }
 
 /* erfinv a for 0 ≤ a < 1, c = 1 - a exact where a ≥ ½ (and a where a < ½). */
-static pair inverse(kit *k, lilac_simt_value a, lilac_simt_value c) {
+static pair inverse(math_builder *k, lilac_simt_value a, lilac_simt_value c) {
     lilac_simt_value near = below(k, a, 0.5);
     lilac_simt_value x = start(k, a, c), step = num(k, 0.0);
     for (uint32_t i = 0; i < (k->wide ? 2 : 1); i++) {
@@ -55,7 +55,7 @@ static pair inverse(kit *k, lilac_simt_value a, lilac_simt_value c) {
     return lilac_lower_fast_sum(k, x, step);
 }
 
-lilac_simt_value lilac_lower_math_erfinv(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_erfinv(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value y = in[0], a = magnitude(k, y);
     lilac_simt_value result = lilac_lower_pair_value(k, inverse(k, a, sub(k, num(k, 1.0), a)));
     lilac_simt_value small = mul(k, a, num(k, 0x1.c5bf891b4ef6bp-1));
@@ -66,7 +66,7 @@ lilac_simt_value lilac_lower_math_erfinv(kit *k, const lilac_simt_value *in) {
 }
 
 /* erfcinv y times a factor. */
-static lilac_simt_value complementary(kit *k, lilac_simt_value y, pair factor) {
+static lilac_simt_value complementary(math_builder *k, lilac_simt_value y, pair factor) {
     lilac_simt_value upper = above(k, y, 1.0);
     lilac_simt_value c = choose(k, upper, sub(k, num(k, 2.0), y), y);
     lilac_simt_value a = sub(k, num(k, 1.0), c);
@@ -82,11 +82,11 @@ static lilac_simt_value complementary(kit *k, lilac_simt_value y, pair factor) {
     return choose(k, compare(k, LILAC_SIMT_GE, c, num(k, 0.0)), result, num(k, 0.0 / 0.0));
 }
 
-lilac_simt_value lilac_lower_math_erfcinv(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_erfcinv(math_builder *k, const lilac_simt_value *in) {
     return complementary(k, in[0], single(num(k, 1.0)));
 }
 
-lilac_simt_value lilac_lower_math_normcdfinv(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_normcdfinv(math_builder *k, const lilac_simt_value *in) {
     pair root = lilac_lower_pair_number(k, -0x1.6a09e667f3bcdp+0, 0x1.bdd3413b26456p-54);
     return complementary(k, add(k, in[0], in[0]), root);
 }

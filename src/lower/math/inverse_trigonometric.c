@@ -10,7 +10,7 @@
 #define INFINITE (1.0 / 0.0)
 
 /* atan (a / b) for finite a, b ≥ 0, not both 0. */
-static pair arc(kit *k, lilac_simt_value a, lilac_simt_value b) {
+static pair arc(math_builder *k, lilac_simt_value a, lilac_simt_value b) {
     static const struct {
         double from; /* slopes from here on */
         double c, high, low;
@@ -43,7 +43,7 @@ static pair arc(kit *k, lilac_simt_value a, lilac_simt_value b) {
     return lilac_lower_pair_add(k, (pair){high, k->wide ? low : 0}, sum);
 }
 
-lilac_simt_value lilac_lower_math_atan(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_atan(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value x = in[0], a = magnitude(k, x);
     lilac_simt_value held = op2(k, LILAC_SIMT_OP_FMIN, a, num(k, 0x1p80));
     lilac_simt_value result = lilac_lower_pair_value(k, arc(k, held, num(k, 1.0)));
@@ -51,7 +51,7 @@ lilac_simt_value lilac_lower_math_atan(kit *k, const lilac_simt_value *in) {
     return choose(k, is_nan(k, x), x, lilac_lower_sign_from(k, x, result));
 }
 
-lilac_simt_value lilac_lower_math_atan2(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_atan2(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value y = in[0], x = in[1];
     lilac_simt_value a = magnitude(k, y), b = magnitude(k, x);
     lilac_simt_value a_infinite = equals(k, a, INFINITE), b_infinite = equals(k, b, INFINITE);
@@ -83,7 +83,7 @@ lilac_simt_value lilac_lower_math_atan2(kit *k, const lilac_simt_value *in) {
 }
 
 /* asin a = v for a ≤ ½; else π/2 - 2v. */
-static pair half_arc(kit *k, lilac_simt_value a, lilac_simt_value *near) {
+static pair half_arc(math_builder *k, lilac_simt_value a, lilac_simt_value *near) {
     *near = compare(k, LILAC_SIMT_LE, a, num(k, 0.5));
     lilac_simt_value z = mul(k, sub(k, num(k, 1.0), a), num(k, 0.5));
     pair root = lilac_lower_pair_root(k, single(z));
@@ -95,11 +95,11 @@ static pair half_arc(kit *k, lilac_simt_value a, lilac_simt_value *near) {
     return lilac_lower_pair_add(k, t, single(tail));
 }
 
-static pair twice(kit *k, pair a) {
+static pair twice(math_builder *k, pair a) {
     return (pair){add(k, a.hi, a.hi), a.lo == 0 ? 0 : add(k, a.lo, a.lo)};
 }
 
-lilac_simt_value lilac_lower_math_asin(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_asin(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value x = in[0], a = magnitude(k, x), near;
     pair v = half_arc(k, a, &near);
     pair far = lilac_lower_pair_add(k, HALF_PI, lilac_lower_pair_negate(k, twice(k, v)));
@@ -107,7 +107,7 @@ lilac_simt_value lilac_lower_math_asin(kit *k, const lilac_simt_value *in) {
     return choose(k, is_nan(k, x), x, lilac_lower_sign_from(k, x, result));
 }
 
-lilac_simt_value lilac_lower_math_acos(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_acos(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value x = in[0], near;
     pair v = half_arc(k, magnitude(k, x), &near);
     lilac_simt_value negative = below(k, x, 0.0);

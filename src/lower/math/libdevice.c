@@ -1,7 +1,7 @@
 /* tt.extern_elementwise: the functions of libdevice by their names, each a row of a table.
  *
  *   functions        two rows in one: of f64, and with an f at the end of f32, which is computed in
- *                    doubles and rounded (functions.h), or in f32 (single.c)
+ *                    doubles and rounded (functions.h), or in f32 (f32.c)
  *   operations       one instruction, or a few of integers and bits (libdevice_operations.c)
  *
  * The functions of f32 and f64 are within 2 ulp, also where the argument is huge, subnormal or next
@@ -10,6 +10,8 @@
  * their error is below 2^-51 of the amplitude √(2/πx), and next to the zeros it is absolute. J and
  * Y of the order n add 2.5 n ulp in f64, or an absolute error of 2^-45 where they oscillate. */
 #include "libdevice.h"
+#include "numeric_casts.h"
+#include "operations.h"
 
 #include <string.h>
 
@@ -82,7 +84,7 @@ static const function_row functions[] = {
 lilac_simt_value lilac_lower_by_function(lilac_lowering *l, lilac_lower_function function,
                                          uint32_t operands, lilac_simt_type type,
                                          const lilac_simt_value *in) {
-    kit k = {l, &l->builder, type == LILAC_SIMT_F64};
+    math_builder k = {l, &l->builder, type == LILAC_SIMT_F64};
     lilac_simt_value wide[4];
     for (uint32_t i = 0; i < operands && i < 4; i++) {
         wide[i] = kind(&k, in[i]) == LILAC_SIMT_I32
@@ -117,7 +119,7 @@ static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt
     const char *name = symbol_of(op);
     bool is_f32;
     const function_row *row = find_function(name, &is_f32);
-    kit k = {l, &l->builder, true};
+    math_builder k = {l, &l->builder, true};
     if (row != NULL && is_f32 && row->single != NULL) {
         out[0] = row->single(&k, in);
         return;
@@ -129,6 +131,20 @@ static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt
     }
     const lilac_lower_operation *operation = lilac_lower_find_operation(name);
     out[0] = operation->build(&k, operation, in);
+}
+
+/* `types`: the letters of the result and the operands that the function has. */
+static bool refuse_signature(lilac_lowering *l, const char *symbol, const char *types) {
+    lilac_text text = {0};
+    for (uint32_t i = 1; types[i] != 0; i++) {
+        lilac_text_printf(&text, i == 1 ? "%s" : ", %s",
+                          lilac_simt_type_name(lilac_lower_type_named(types[i])));
+    }
+    (void)lilac_lower_refuse(l, "unsupported-type", "'%s' must be called as (%s) -> %s", symbol,
+                             lilac_text_get(&text),
+                             lilac_simt_type_name(lilac_lower_type_named(types[0])));
+    lilac_text_clear(&text);
+    return false;
 }
 
 bool lilac_lower_extern(lilac_lowering *l, const lilac_tile_op *op) {
@@ -147,21 +163,27 @@ bool lilac_lower_extern(lilac_lowering *l, const lilac_tile_op *op) {
     } else if (operation != NULL) {
         memcpy(types, operation->types, strlen(operation->types));
     } else {
-        return lilac_lower_refuse(l, "unknown-function", "no function %s of a library is known",
-                                  symbol == NULL ? "without a name" : symbol);
+        return symbol == NULL
+                   ? lilac_lower_refuse(
+                         l, "unknown-function",
+                         "the call has no attribute 'symbol'; expected the name of a "
+                         "function of libdevice")
+                   : lilac_lower_refuse(l, "unknown-function",
+                                        "'%s' is no known function; functions of libdevice are "
+                                        "supported",
+                                        symbol);
     }
-    bool right = op->operand_count == strlen(types) - 1;
+    bool matches = op->operand_count == strlen(types) - 1;
     lilac_simt_type type;
     if (!lilac_lower_type(l, op->results[0].type, &type)) {
         return false;
     }
-    right = right && type == lilac_lower_type_named(types[0]);
-    for (uint32_t i = 0; right && i < op->operand_count; i++) {
-        right = lilac_lower_operand(l, op, i)->simt == lilac_lower_type_named(types[i + 1]);
+    matches = matches && type == lilac_lower_type_named(types[0]);
+    for (uint32_t i = 0; matches && i < op->operand_count; i++) {
+        matches = lilac_lower_operand(l, op, i)->simt == lilac_lower_type_named(types[i + 1]);
     }
-    if (!right) {
-        return lilac_lower_refuse(l, "unsupported-type", "%s has other operands or another result",
-                                  symbol);
+    if (!matches) {
+        return refuse_signature(l, symbol, types);
     }
     return lilac_lower_elementwise(l, op, compute);
 }

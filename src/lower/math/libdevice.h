@@ -8,7 +8,8 @@ typedef struct lilac_lower_operation lilac_lower_operation;
 struct lilac_lower_operation {
     const char *name;  /* without __nv_ */
     const char *types; /* the result's letter, then the operands' */
-    lilac_simt_value (*build)(kit *k, const lilac_lower_operation *row, const lilac_simt_value *in);
+    lilac_simt_value (*build)(math_builder *k, const lilac_lower_operation *row,
+                              const lilac_simt_value *in);
     uint16_t code;   /* lilac_simt_opcode */
     uint16_t detail; /* rounding, flags: by `build` */
 };

@@ -6,24 +6,25 @@
  * rounding to odd", 2008) and then once to f32; for f64 it moves by one place where the direction
  * requires it. */
 #include "libdevice.h"
+#include "numeric_casts.h"
 
 #include <string.h>
 
 typedef lilac_lower_operation operation;
 typedef lilac_simt_value value;
 
-#define BUILD(name) static value name(kit *k, const operation *row, const value *in)
+#define BUILD(name) static value name(math_builder *k, const operation *row, const value *in)
 
 static lilac_simt_type result_type(const operation *row) {
     return lilac_lower_type_named(row->types[0]);
 }
 
 /* A number of the type of a. */
-static value like(kit *k, value a, double number) {
+static value like(math_builder *k, value a, double number) {
     return lilac_lower_float(k->l, kind(k, a), number);
 }
 
-static value as_integer(kit *k, value condition) {
+static value as_integer(math_builder *k, value condition) {
     return convert(k, LILAC_SIMT_OP_ZEXT, LILAC_SIMT_I32, condition);
 }
 
@@ -53,7 +54,7 @@ BUILD(bits) {
 
 /* ---- integers ------------------------------------------------------------------------------- */
 
-static value reversed(kit *k, value a) {
+static value reversed(math_builder *k, value a) {
     static const int64_t masks[] = {0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F,
                                     0x00FF00FF00FF00FF, 0x0000FFFF0000FFFF, 0x00000000FFFFFFFF};
     uint32_t width = lilac_simt_type_bits(kind(k, a));
@@ -99,7 +100,7 @@ BUILD(absolute) {
 }
 
 /* Half the sum, rounded down: the common bits and half of the others; up: all bits less that. */
-static value half_difference(kit *k, bool is_signed, const value *in) {
+static value half_difference(math_builder *k, bool is_signed, const value *in) {
     return with(k, is_signed ? LILAC_SIMT_OP_SHR_S : LILAC_SIMT_OP_SHR_U,
                 op2(k, LILAC_SIMT_OP_XOR, in[0], in[1]), 1);
 }
@@ -121,7 +122,7 @@ BUILD(find_first) {
 
 /* ---- questions and parts of floats ---------------------------------------------------------- */
 
-static value infinity(kit *k, value a) {
+static value infinity(math_builder *k, value a) {
     return like(k, a, 1.0 / 0.0);
 }
 BUILD(ask_nan) {
@@ -162,12 +163,12 @@ BUILD(saturate) {
 }
 
 /* The next number by its bits, one step away from zero or towards it. */
-static value stepped(kit *k, value a, value away) {
+static value stepped(math_builder *k, value a, value away) {
     lilac_simt_type type = kind(k, a) == LILAC_SIMT_F64 ? LILAC_SIMT_I64 : LILAC_SIMT_I32;
     value step = choose(k, away, integer(k, type, 1), integer(k, type, -1));
     return cast(k, kind(k, a), op2(k, LILAC_SIMT_OP_ADD, cast(k, type, a), step));
 }
-static value next_to(kit *k, value a, value up) {
+static value next_to(math_builder *k, value a, value up) {
     value negative = compare(k, LILAC_SIMT_LT, a, like(k, a, 0.0));
     value next = stepped(k, a, op2(k, LILAC_SIMT_OP_XOR, up, negative));
     value least = lilac_simt_constant(k->b, kind(k, a), 1);
@@ -183,10 +184,10 @@ BUILD(next_after) {
 
 /* ---- exponents ------------------------------------------------------------------------------ */
 
-static value as_double(kit *k, value a) {
+static value as_double(math_builder *k, value a) {
     return lilac_lower_convert(k->l, a, LILAC_SIMT_F64, LILAC_ROUND_NEAREST_EVEN);
 }
-static value as_result(kit *k, const operation *row, value a) {
+static value as_result(math_builder *k, const operation *row, value a) {
     return lilac_lower_convert(k->l, a, result_type(row), LILAC_ROUND_NEAREST_EVEN);
 }
 
@@ -202,7 +203,7 @@ BUILD(load_exponent) {
     return as_result(k, row, mul(k, a, lilac_lower_power_of_two(k, n)));
 }
 
-static value exponent_of(kit *k, value a) {
+static value exponent_of(math_builder *k, value a) {
     value e;
     (void)lilac_lower_mantissa(k, as_double(k, a), &e);
     return e;
@@ -229,7 +230,7 @@ BUILD(exponent_integer) {
 /* ---- roundings and conversions -------------------------------------------------------------- */
 
 /* Halves go away from zero: by the whole number below |a| and what is above it, exact. */
-static value rounded(kit *k, value a) {
+static value rounded(math_builder *k, value a) {
     value m = magnitude(k, a);
     value whole = op1(k, LILAC_SIMT_OP_FFLOOR, m);
     value more = add(k, whole, like(k, a, 1.0));
@@ -256,7 +257,8 @@ BUILD(to_integer) {
 }
 
 /* hi and what it lacks: rounded in a direction. */
-static value directed(kit *k, lilac_simt_type type, uint16_t rounding, value hi, value lack) {
+static value directed(math_builder *k, lilac_simt_type type, uint16_t rounding, value hi,
+                      value lack) {
     value lacks = compare(k, LILAC_SIMT_UNE, lack, num(k, 0.0));
     lacks = both(k, lacks, lilac_lower_not(k->l, is_nan(k, lack)));
     value more = above(k, lack, 0.0);
@@ -328,10 +330,10 @@ BUILD(half_of) {
 
 /* ---- fast approximations -------------------------------------------------------------------- */
 
-static value approximate(kit *k, lilac_simt_opcode code, value a) {
+static value approximate(math_builder *k, lilac_simt_opcode code, value a) {
     return lilac_simt_op1(k->b, code, LILAC_SIMT_F32, a);
 }
-static value scaled_by(kit *k, value a, double factor) {
+static value scaled_by(math_builder *k, value a, double factor) {
     return mul(k, a, like(k, a, factor));
 }
 BUILD(fast_exp) {

@@ -13,7 +13,7 @@
 #define INFINITE  (1.0 / 0.0)
 
 /* log m of f = m - 1. */
-static pair log_near_one(kit *k, pair f) {
+static pair log_near_one(math_builder *k, pair f) {
     pair s = lilac_lower_pair_divide(k, f, lilac_lower_pair_add(k, single(num(k, 2.0)), f));
     pair z = lilac_lower_pair_multiply(k, s, s);
     const lilac_lower_polynomial *p = &lilac_lower_log_polynomial;
@@ -33,7 +33,7 @@ static pair log_near_one(kit *k, pair f) {
 }
 
 /* log(v), and where v = 1 + u has the exponent 0 and `u` is given, of u. */
-static pair log_of(kit *k, pair v, const pair *u) {
+static pair log_of(math_builder *k, pair v, const pair *u) {
     lilac_simt_value e;
     lilac_simt_value m = lilac_lower_mantissa(k, v.hi, &e);
     lilac_simt_value large = above(k, m, 1.4142135623730951);
@@ -58,47 +58,47 @@ static pair log_of(kit *k, pair v, const pair *u) {
     return lilac_lower_pair_add(k, whole, log_near_one(k, f));
 }
 
-pair lilac_lower_log_pair(kit *k, pair a) {
+pair lilac_lower_log_pair(math_builder *k, pair a) {
     return log_of(k, a, NULL);
 }
 
-pair lilac_lower_log_near(kit *k, pair v, pair u) {
+pair lilac_lower_log_near(math_builder *k, pair v, pair u) {
     return log_of(k, v, &u);
 }
 
 /* log(1 + u). */
-static pair log1p_pair(kit *k, pair u) {
+static pair log1p_pair(math_builder *k, pair u) {
     pair v = lilac_lower_pair_add(k, single(num(k, 1.0)), u);
     return log_of(k, v, &u);
 }
 
 /* What logarithms give beside positive numbers. */
-static lilac_simt_value special(kit *k, lilac_simt_value x, lilac_simt_value result) {
+static lilac_simt_value special(math_builder *k, lilac_simt_value x, lilac_simt_value result) {
     result = choose(k, equals(k, x, 0.0), num(k, -INFINITE), result);
     result = choose(k, equals(k, x, INFINITE), x, result);
     return choose(k, compare(k, LILAC_SIMT_GE, x, num(k, 0.0)), result, num(k, 0.0 / 0.0));
 }
 
-static lilac_simt_value scaled(kit *k, lilac_simt_value x, double hi, double lo) {
+static lilac_simt_value scaled(math_builder *k, lilac_simt_value x, double hi, double lo) {
     pair result = lilac_lower_pair_multiply(k, lilac_lower_log_pair(k, single(x)),
                                             lilac_lower_pair_number(k, hi, lo));
     return special(k, x, lilac_lower_pair_value(k, result));
 }
 
-lilac_simt_value lilac_lower_math_log(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_log(math_builder *k, const lilac_simt_value *in) {
     pair result = lilac_lower_log_pair(k, single(in[0]));
     return special(k, in[0], lilac_lower_pair_value(k, result));
 }
 
-lilac_simt_value lilac_lower_math_log2(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_log2(math_builder *k, const lilac_simt_value *in) {
     return scaled(k, in[0], 0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56);
 }
 
-lilac_simt_value lilac_lower_math_log10(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_log10(math_builder *k, const lilac_simt_value *in) {
     return scaled(k, in[0], 0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57);
 }
 
-lilac_simt_value lilac_lower_math_log1p(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_log1p(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value x = in[0];
     lilac_simt_value result = lilac_lower_pair_value(k, log1p_pair(k, single(x)));
     result = special(k, add(k, x, num(k, 1.0)), result);
@@ -109,7 +109,7 @@ lilac_simt_value lilac_lower_math_log1p(kit *k, const lilac_simt_value *in) {
 /* ---- inverse hyperbolic functions ------------------------------------------------------------ */
 
 /* log(1 + u), or log 2a where a is so large that this is the same. */
-static lilac_simt_value log_or_twice(kit *k, lilac_simt_value a, pair u) {
+static lilac_simt_value log_or_twice(math_builder *k, lilac_simt_value a, pair u) {
     lilac_simt_value large = above(k, a, 0x1p60);
     u = lilac_lower_pair_choose(k, large, single(num(k, 0.5)), u);
     pair v = lilac_lower_pair_add(k, single(num(k, 1.0)), u);
@@ -120,7 +120,7 @@ static lilac_simt_value log_or_twice(kit *k, lilac_simt_value a, pair u) {
     return lilac_lower_pair_value(k, result);
 }
 
-lilac_simt_value lilac_lower_math_asinh(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_asinh(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value x = in[0], a = magnitude(k, x);
     pair square = lilac_lower_product(k, a, a);
     pair root = lilac_lower_pair_root(k, lilac_lower_pair_add(k, single(num(k, 1.0)), square));
@@ -132,7 +132,7 @@ lilac_simt_value lilac_lower_math_asinh(kit *k, const lilac_simt_value *in) {
     return choose(k, is_nan(k, x), x, lilac_lower_sign_from(k, x, result));
 }
 
-lilac_simt_value lilac_lower_math_acosh(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_acosh(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value x = in[0];
     pair t = lilac_lower_sum(k, x, num(k, -1.0));
     pair inside = lilac_lower_pair_multiply(k, t, lilac_lower_pair_add(k, t, single(num(k, 2.0))));
@@ -143,7 +143,7 @@ lilac_simt_value lilac_lower_math_acosh(kit *k, const lilac_simt_value *in) {
     return choose(k, compare(k, LILAC_SIMT_GE, x, num(k, 1.0)), result, num(k, 0.0 / 0.0));
 }
 
-lilac_simt_value lilac_lower_math_atanh(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_atanh(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value x = in[0], a = magnitude(k, x);
     pair u = lilac_lower_pair_divide(k, single(add(k, a, a)),
                                      lilac_lower_sum(k, num(k, 1.0), minus(k, a)));
@@ -156,7 +156,7 @@ lilac_simt_value lilac_lower_math_atanh(kit *k, const lilac_simt_value *in) {
 
 /* ---- powers ---------------------------------------------------------------------------------- */
 
-lilac_simt_value lilac_lower_math_pow(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_pow(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value x = in[0], y = in[1], a = magnitude(k, x);
     pair log = lilac_lower_log_pair(k, single(a));
     pair exponent = lilac_lower_pair_multiply(k, log, single(y));

@@ -12,6 +12,8 @@
  * The polynomials were fitted to the smallest largest relative error (of erfc for q). f64, and the
  * remainder in all types, are made of functions.h. */
 #include "functions.h"
+#include "numeric_casts.h"
+#include "operations.h"
 
 #define LOG2_E 1.4426950408889634074
 
@@ -97,11 +99,11 @@ static lilac_simt_value erf_of(lilac_lowering *l, lilac_simt_value x) {
     return signed_like(l, x, lilac_lower_select(l, is_near, near, far));
 }
 
-lilac_simt_value lilac_lower_math_single_tanh(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_single_tanh(math_builder *k, const lilac_simt_value *in) {
     return tanh_of(k->l, in[0]);
 }
 
-lilac_simt_value lilac_lower_math_single_erf(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_single_erf(math_builder *k, const lilac_simt_value *in) {
     return erf_of(k->l, in[0]);
 }
 
@@ -112,9 +114,9 @@ static lilac_simt_value compute_f32(lilac_lowering *l, lilac_tile_opcode code, l
     case LILAC_TILE_OP_MATH_EXP2:
         return one(l, LILAC_SIMT_OP_FEXP2, x);
     case LILAC_TILE_OP_MATH_LOG:
-        return lilac_lower_math_single_log(&(kit){.l = l, .b = &l->builder}, &x);
+        return lilac_lower_math_single_log(&(math_builder){.l = l, .b = &l->builder}, &x);
     case LILAC_TILE_OP_MATH_LOG2:
-        return lilac_lower_math_single_log2(&(kit){.l = l, .b = &l->builder}, &x);
+        return lilac_lower_math_single_log2(&(math_builder){.l = l, .b = &l->builder}, &x);
     case LILAC_TILE_OP_MATH_SQRT:
         return approximate(l, LILAC_SIMT_OP_FSQRT, 1, &x);
     case LILAC_TILE_OP_TT_PRECISE_SQRT:
@@ -167,8 +169,10 @@ static lilac_simt_value compute_f64(lilac_lowering *l, lilac_tile_opcode code, l
             return lilac_lower_by_function(l, functions[i].function, 1, LILAC_SIMT_F64, &x);
         }
     }
-    (void)lilac_lower_refuse(l, "unsupported-type", "there is no %s of f64",
-                             lilac_tile_op_info_get(code)->name);
+    (void)lilac_lower_refuse(
+        l, "unsupported-type",
+        "'%s' on f64 cannot be lowered; it is implemented for f16, bf16 and f32",
+        lilac_tile_op_info_get(code)->name);
     return 0;
 }
 
@@ -189,8 +193,10 @@ static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt
 
 bool lilac_lower_math(lilac_lowering *l, const lilac_tile_op *op) {
     if (!lilac_simt_type_is_float(lilac_lower_operand(l, op, 0)->simt)) {
-        return lilac_lower_refuse(l, "unsupported-type", "there is no %s of 8-bit floats",
-                                  lilac_tile_op_info_get(op->code)->name);
+        return lilac_lower_refuse(
+            l, "unsupported-type",
+            "'%s' on 8-bit floats cannot be lowered; convert operand 0 to f16, bf16, f32 or f64",
+            lilac_tile_op_info_get(op->code)->name);
     }
     return lilac_lower_elementwise(l, op, compute);
 }

@@ -14,7 +14,7 @@
 #define STEP     48
 #define INFINITE (1.0 / 0.0)
 
-static lilac_simt_value reduce(kit *k, lilac_simt_value r, lilac_simt_value b,
+static lilac_simt_value reduce(math_builder *k, lilac_simt_value r, lilac_simt_value b,
                                lilac_simt_value inverse, lilac_simt_value *parity) {
     lilac_simt_value q = nearest(k, mul(k, r, inverse));
     if (parity != NULL) {
@@ -25,7 +25,7 @@ static lilac_simt_value reduce(kit *k, lilac_simt_value r, lilac_simt_value b,
 
 /* The remainder of |x| by |y|, between -0.63 |y| and 0.63 |y|, both finite, y not 0, and the
  * quotient's lowest bits. In wide code in units of 2^*exponent. */
-static lilac_simt_value rest_of(kit *k, lilac_simt_value a, lilac_simt_value b,
+static lilac_simt_value rest_of(math_builder *k, lilac_simt_value a, lilac_simt_value b,
                                 lilac_simt_value *parity, lilac_simt_value *unit,
                                 lilac_simt_value *exponent) {
     if (!k->wide) {
@@ -75,7 +75,7 @@ static lilac_simt_value rest_of(kit *k, lilac_simt_value a, lilac_simt_value b,
 }
 
 /* Infinite y leaves a finite x as it is; y = 0 and infinite x have no remainder. */
-static lilac_simt_value finish(kit *k, lilac_simt_value x, lilac_simt_value y,
+static lilac_simt_value finish(math_builder *k, lilac_simt_value x, lilac_simt_value y,
                                lilac_simt_value result) {
     lilac_simt_value a = magnitude(k, x), b = magnitude(k, y);
     result = choose(k, equals(k, b, INFINITE), x, result);
@@ -84,7 +84,7 @@ static lilac_simt_value finish(kit *k, lilac_simt_value x, lilac_simt_value y,
     return choose(k, none, num(k, 0.0 / 0.0), result);
 }
 
-lilac_simt_value lilac_lower_math_fmod(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_fmod(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value parity, unit, exponent;
     lilac_simt_value r =
         rest_of(k, magnitude(k, in[0]), magnitude(k, in[1]), &parity, &unit, &exponent);
@@ -97,7 +97,7 @@ lilac_simt_value lilac_lower_math_fmod(kit *k, const lilac_simt_value *in) {
     return finish(k, in[0], in[1], lilac_lower_sign_from(k, in[0], r));
 }
 
-lilac_simt_value lilac_lower_math_remainder(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_remainder(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value parity, unit, exponent;
     lilac_simt_value r =
         rest_of(k, magnitude(k, in[0]), magnitude(k, in[1]), &parity, &unit, &exponent);

@@ -7,11 +7,11 @@
 
 #define INFINITE (1.0 / 0.0)
 
-lilac_simt_value lilac_lower_math_rsqrt(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_rsqrt(math_builder *k, const lilac_simt_value *in) {
     return quotient(k, num(k, 1.0), root_of(k, in[0]));
 }
 
-lilac_simt_value lilac_lower_math_cbrt(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_cbrt(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value x = in[0], a = magnitude(k, x), e;
     lilac_simt_value m = lilac_lower_mantissa(k, a, &e);
     lilac_simt_value q = nearest(k, mul(k, e, num(k, 1.0 / 3.0)));
@@ -36,12 +36,13 @@ lilac_simt_value lilac_lower_math_cbrt(kit *k, const lilac_simt_value *in) {
     return lilac_lower_sign_from(k, x, result);
 }
 
-lilac_simt_value lilac_lower_math_rcbrt(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_rcbrt(math_builder *k, const lilac_simt_value *in) {
     return quotient(k, num(k, 1.0), lilac_lower_math_cbrt(k, in));
 }
 
 /* √(Σ in²) or its inverse. */
-static lilac_simt_value length(kit *k, uint32_t count, const lilac_simt_value *in, bool inverse) {
+static lilac_simt_value length(math_builder *k, uint32_t count, const lilac_simt_value *in,
+                               bool inverse) {
     lilac_simt_value largest = num(k, 0.0), infinite = 0;
     lilac_simt_value a[4];
     for (uint32_t i = 0; i < count; i++) {
@@ -72,21 +73,21 @@ static lilac_simt_value length(kit *k, uint32_t count, const lilac_simt_value *i
     return choose(k, infinite, num(k, inverse ? 0.0 : INFINITE), result);
 }
 
-lilac_simt_value lilac_lower_math_hypot(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_hypot(math_builder *k, const lilac_simt_value *in) {
     return length(k, 2, in, false);
 }
-lilac_simt_value lilac_lower_math_rhypot(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_rhypot(math_builder *k, const lilac_simt_value *in) {
     return length(k, 2, in, true);
 }
-lilac_simt_value lilac_lower_math_norm3d(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_norm3d(math_builder *k, const lilac_simt_value *in) {
     return length(k, 3, in, false);
 }
-lilac_simt_value lilac_lower_math_rnorm3d(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_rnorm3d(math_builder *k, const lilac_simt_value *in) {
     return length(k, 3, in, true);
 }
-lilac_simt_value lilac_lower_math_norm4d(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_norm4d(math_builder *k, const lilac_simt_value *in) {
     return length(k, 4, in, false);
 }
-lilac_simt_value lilac_lower_math_rnorm4d(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_rnorm4d(math_builder *k, const lilac_simt_value *in) {
     return length(k, 4, in, true);
 }

@@ -12,6 +12,7 @@
  * and sin r, cos r are polynomials. Arguments below π/4 are r themselves. For f32 words have
  * 32 bits, M has 24, and 64 are kept. */
 #include "functions.h"
+#include "numeric_casts.h"
 
 #define TWO_PI  lilac_lower_pair_number(k, 0x1.921fb54442d18p+2, 0x1.1a62633145c07p-52)
 #define PI      lilac_lower_pair_number(k, 0x1.921fb54442d18p+1, 0x1.1a62633145c07p-53)
@@ -22,7 +23,7 @@
 /* words[0 … 2] of the bits of 2/π from bit j on, of which those of the first word are 0; words of
  * the type of j. `known`: how many of them there are, `steps`: the highest power of two that j's
  * word may be made of. */
-static void window(kit *k, lilac_simt_value j, const uint64_t *known, uint32_t count,
+static void window(math_builder *k, lilac_simt_value j, const uint64_t *known, uint32_t count,
                    uint32_t steps, lilac_simt_value *words) {
     lilac_simt_type type = kind(k, j);
     bool wide = type == LILAC_SIMT_I64;
@@ -73,7 +74,7 @@ static const uint64_t two_over_pi[WORDS] = {
 
 /* M of a float's bits, of which `digits` are its fraction's, and its exponent as it is encoded, in
  * the range where the window is wanted. */
-static lilac_simt_value split(kit *k, lilac_simt_value bits, int64_t digits, int64_t bias,
+static lilac_simt_value split(math_builder *k, lilac_simt_value bits, int64_t digits, int64_t bias,
                               lilac_simt_value *exponent) {
     *exponent = with(k, LILAC_SIMT_OP_SHR_U, bits, digits);
     *exponent = with(k, LILAC_SIMT_OP_MAX_U, *exponent, bias - 1);
@@ -83,7 +84,7 @@ static lilac_simt_value split(kit *k, lilac_simt_value bits, int64_t digits, int
 }
 
 /* M F mod 1 of f32: 24 bits times 96, of which 64 are kept. */
-static lilac_simt_value fraction_f32(kit *k, lilac_simt_value a) {
+static lilac_simt_value fraction_f32(math_builder *k, lilac_simt_value a) {
     uint64_t known[8] = {0};
     for (uint32_t i = 1; i < 8; i++) {
         uint64_t word = two_over_pi[(i + 1) / 2];
@@ -103,7 +104,7 @@ static lilac_simt_value fraction_f32(kit *k, lilac_simt_value a) {
 }
 
 /* The same of f64: 53 bits times 192, of which 128 are kept. */
-static lilac_simt_value fraction_f64(kit *k, lilac_simt_value a, lilac_simt_value *low) {
+static lilac_simt_value fraction_f64(math_builder *k, lilac_simt_value a, lilac_simt_value *low) {
     lilac_simt_value bits = cast(k, LILAC_SIMT_I64, a);
     lilac_simt_value exponent, m = split(k, bits, 52, 1023, &exponent);
     lilac_simt_value f[3];
@@ -117,7 +118,7 @@ static lilac_simt_value fraction_f64(kit *k, lilac_simt_value a, lilac_simt_valu
 }
 
 /* A fraction of 128 bits (high, low), as an angle: 2π times it. high is not negative. */
-static pair angle(kit *k, lilac_simt_value high, lilac_simt_value low) {
+static pair angle(math_builder *k, lilac_simt_value high, lilac_simt_value low) {
     lilac_simt_value zeros = convert(k, LILAC_SIMT_OP_ZEXT, LILAC_SIMT_I64,
                                      lilac_simt_op1(k->b, LILAC_SIMT_OP_CLZ, LILAC_SIMT_I32, high));
     lilac_simt_value rest = op2(k, LILAC_SIMT_OP_SUB, integer(k, LILAC_SIMT_I64, 64), zeros);
@@ -135,7 +136,7 @@ static pair angle(kit *k, lilac_simt_value high, lilac_simt_value low) {
 }
 
 /* |x| = quadrant π/2 + r: the quadrant modulo 4, as an i64. */
-static pair reduced(kit *k, lilac_simt_value x, lilac_simt_value *quadrant) {
+static pair reduced(math_builder *k, lilac_simt_value x, lilac_simt_value *quadrant) {
     lilac_simt_type type = LILAC_SIMT_I64;
     lilac_simt_value a = magnitude(k, x);
     lilac_simt_value low = 0;
@@ -163,7 +164,7 @@ static pair reduced(kit *k, lilac_simt_value x, lilac_simt_value *quadrant) {
     return r;
 }
 
-static pair sine_near(kit *k, pair r) {
+static pair sine_near(math_builder *k, pair r) {
     lilac_simt_value z = mul(k, r.hi, r.hi);
     lilac_simt_value tail =
         mul(k, mul(k, r.hi, z), lilac_lower_polynomial_at(k, &lilac_lower_sin_polynomial, z));
@@ -176,7 +177,7 @@ static pair sine_near(kit *k, pair r) {
     return lilac_lower_fast_sum(k, r.hi, tail);
 }
 
-static pair cosine_near(kit *k, pair r) {
+static pair cosine_near(math_builder *k, pair r) {
     lilac_simt_value z = mul(k, r.hi, r.hi);
     lilac_simt_value tail =
         mul(k, mul(k, z, z), lilac_lower_polynomial_at(k, &lilac_lower_cos_polynomial, z));
@@ -192,16 +193,17 @@ static pair cosine_near(kit *k, pair r) {
     return lilac_lower_fast_sum(k, sum.hi, low);
 }
 
-static lilac_simt_value bit_of(kit *k, lilac_simt_value a, int64_t bit) {
+static lilac_simt_value bit_of(math_builder *k, lilac_simt_value a, int64_t bit) {
     return compare(k, LILAC_SIMT_NE, with(k, LILAC_SIMT_OP_AND, a, bit), integer(k, kind(k, a), 0));
 }
 
-static pair turned(kit *k, lilac_simt_value negative, pair a) {
+static pair turned(math_builder *k, lilac_simt_value negative, pair a) {
     return lilac_lower_pair_choose(k, negative, lilac_lower_pair_negate(k, a), a);
 }
 
 /* sin and cos of quadrant π/2 + r. */
-static void by_quadrant(kit *k, pair r, lilac_simt_value quadrant, pair *sine, pair *cosine) {
+static void by_quadrant(math_builder *k, pair r, lilac_simt_value quadrant, pair *sine,
+                        pair *cosine) {
     pair s = sine_near(k, r), c = cosine_near(k, r);
     lilac_simt_value odd = bit_of(k, quadrant, 1), upper = bit_of(k, quadrant, 2);
     *sine = turned(k, upper, lilac_lower_pair_choose(k, odd, c, s));
@@ -209,32 +211,32 @@ static void by_quadrant(kit *k, pair r, lilac_simt_value quadrant, pair *sine, p
         turned(k, op2(k, LILAC_SIMT_OP_XOR, odd, upper), lilac_lower_pair_choose(k, odd, s, c));
 }
 
-void lilac_lower_sincos_pair(kit *k, lilac_simt_value x, pair *sine, pair *cosine) {
+void lilac_lower_sincos_pair(math_builder *k, lilac_simt_value x, pair *sine, pair *cosine) {
     lilac_simt_value quadrant;
     pair r = reduced(k, x, &quadrant);
     by_quadrant(k, r, quadrant, sine, cosine);
 }
 
 /* An odd function, from what it gives |x|. */
-static lilac_simt_value odd_function(kit *k, lilac_simt_value x, lilac_simt_value result) {
+static lilac_simt_value odd_function(math_builder *k, lilac_simt_value x, lilac_simt_value result) {
     lilac_simt_value sign = with(k, LILAC_SIMT_OP_AND, cast(k, LILAC_SIMT_I64, x), INT64_MIN);
     return cast(k, LILAC_SIMT_F64,
                 op2(k, LILAC_SIMT_OP_XOR, cast(k, LILAC_SIMT_I64, result), sign));
 }
 
-lilac_simt_value lilac_lower_math_sin(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_sin(math_builder *k, const lilac_simt_value *in) {
     pair s, c;
     lilac_lower_sincos_pair(k, in[0], &s, &c);
     return odd_function(k, in[0], lilac_lower_pair_value(k, s));
 }
 
-lilac_simt_value lilac_lower_math_cos(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_cos(math_builder *k, const lilac_simt_value *in) {
     pair s, c;
     lilac_lower_sincos_pair(k, in[0], &s, &c);
     return lilac_lower_pair_value(k, c);
 }
 
-lilac_simt_value lilac_lower_math_tan(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_tan(math_builder *k, const lilac_simt_value *in) {
     pair s, c;
     lilac_lower_sincos_pair(k, in[0], &s, &c);
     lilac_simt_value a = magnitude(k, in[0]);
@@ -244,7 +246,7 @@ lilac_simt_value lilac_lower_math_tan(kit *k, const lilac_simt_value *in) {
 }
 
 /* πa = n π/2 + πr with n the nearest whole number to 2a: both exact. Large numbers are even. */
-void lilac_lower_sincospi_pair(kit *k, lilac_simt_value a, pair *sine, pair *cosine) {
+void lilac_lower_sincospi_pair(math_builder *k, lilac_simt_value a, pair *sine, pair *cosine) {
     lilac_simt_value large = both(k, above(k, a, 0x1p60), below(k, a, 1.0 / 0.0));
     a = choose(k, large, num(k, 0.0), a);
     lilac_simt_value n = nearest(k, add(k, a, a));
@@ -255,7 +257,7 @@ void lilac_lower_sincospi_pair(kit *k, lilac_simt_value a, pair *sine, pair *cos
     by_quadrant(k, lilac_lower_pair_multiply(k, single(r), PI), quadrant, sine, cosine);
 }
 
-lilac_simt_value lilac_lower_math_sinpi(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_sinpi(math_builder *k, const lilac_simt_value *in) {
     pair s, c;
     lilac_simt_value a = magnitude(k, in[0]);
     lilac_lower_sincospi_pair(k, a, &s, &c);
@@ -267,7 +269,7 @@ lilac_simt_value lilac_lower_math_sinpi(kit *k, const lilac_simt_value *in) {
     return odd_function(k, in[0], result);
 }
 
-lilac_simt_value lilac_lower_math_cospi(kit *k, const lilac_simt_value *in) {
+lilac_simt_value lilac_lower_math_cospi(math_builder *k, const lilac_simt_value *in) {
     pair s, c;
     lilac_lower_sincospi_pair(k, magnitude(k, in[0]), &s, &c);
     /* At the zeros the sine of -0 may have come in: a cosine has no sign there. */

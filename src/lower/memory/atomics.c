@@ -1,12 +1,12 @@
 /* Atomic operations.
  *
- *   tt.atomic_rmw   of the threads (registers, blocks) that hold copies of an element one acts
- *   tt.atomic_cas   a scalar is thread 0's; the others get what was there, if anybody wants it
+ *   tt.atomic_rmw   one of the threads that hold an element executes the instruction
+ *   tt.atomic_cas   thread 0 executes it for a scalar
  *
- * Floats that stand one after another are added several at a time: f32 by 2 or 4, f16 and bf16 in
- * pairs and pairs by 2 or 4, at most 16 bytes.
+ * If the result is used, the other holders of the element receive it. Consecutive floats are added
+ * by one instruction: 2 or 4 f32, or 2, 4 or 8 f16 or bf16 as pairs; at most 16 bytes.
  *
- * Devices without additions of bf16 (before sm_90) compare and swap an element, or a pair as a
+ * Devices without additions of bf16 (before sm_90) compare and swap one element, or a pair as a
  * word:
  *
  *     expected = 0, pending = the predicate
@@ -15,20 +15,25 @@
  *         pending = pending and old ≠ expected
  *         expected = old                                        where it was pending
  *
- * The first swap succeeds where nothing was added yet; elsewhere it reads the element. An ordinary
- * load would do that too, but races with the other threads' swaps. `expected` ends as the old
- * value. A swap of 16 bits does not touch the other half of its word (ptxas makes it a loop of
- * swaps of the word).
+ * The first swap succeeds if the element is 0; otherwise it reads the element. An ordinary load
+ * would read it too, but it would race with the swaps of other threads. `expected` ends as the old
+ * value. A swap of 16 bits leaves the other half of its word unchanged: ptxas builds a loop of swaps
+ * of the word.
  *
- * A scalar that releases stands behind a barrier of the block: what any thread wrote before is
- * released with it. One that acquires reaches the other threads through a barrier anyway. Elements
- * of a tensor order the accesses of the thread that holds them, and no others. */
-#include "lower_internal.h"
+ * A barrier of the block precedes a scalar operation with release order, so that it releases the
+ * earlier writes of every thread. The result of one with acquire order reaches the other threads
+ * through a barrier in any case. An operation on a tensor orders only the accesses of the thread
+ * that executes it. */
+#include "collective/region.h"
+#include "control.h"
+#include "memory/access.h"
+#include "memory/shared_access.h"
+#include "operations.h"
 
 /* ---- copies ------------------------------------------------------------------------------ */
 
-/* For each lane the one that has its elements right, as columns; false when it is no lane of the
- * same warp that has them, or has them in other registers. */
+/* For each lane, the lane that was elected for its elements, as columns. False if that is a lane of
+ * another warp, or if it holds the elements in other registers. */
 static bool lane_of_copies(const lilac_lower_view *view, uint64_t *columns) {
     lilac_f2_basis span;
     lilac_f2_basis_init(&span);
@@ -47,7 +52,7 @@ static bool lane_of_copies(const lilac_lower_view *view, uint64_t *columns) {
     return view->free_threads >> view->lane_bits == 0;
 }
 
-/* Every element has a place in shared memory, by its coordinate. */
+/* Replicates through shared memory; an element's coordinate is its address. */
 static void through_shared(lilac_lowering *l, const lilac_lower_view *view,
                            lilac_simt_value *registers) {
     lilac_simt_builder *b = &l->builder;
@@ -64,14 +69,14 @@ static void through_shared(lilac_lowering *l, const lilac_lower_view *view,
     }
     uint32_t threads = l->target->num_warps * l->target->arch->warp_size;
     lilac_lower_barrier(l);
-    uint32_t bytes = 1U << bits << scale, scratch = lilac_lower_scratch_again(l, bytes);
-    lilac_simt_instruction promise = {.shared_begin = scratch, .shared_end = scratch + bytes};
+    uint32_t bytes = 1U << bits << scale, scratch = lilac_lower_scratch_reused(l, bytes);
+    lilac_simt_instruction range = {.shared_begin = scratch, .shared_end = scratch + bytes};
     lilac_simt_instruction shared = {.code = LILAC_SIMT_OP_SHARED_BASE};
     lilac_simt_type word = LILAC_SIMT_I32;
     lilac_simt_value base = lilac_simt_build(b, &shared, 0, NULL, 1, &word);
     lilac_simt_value thread = lilac_lower_linear(b, thread_bits, columns, 0, NULL);
     lilac_simt_value first =
-        lilac_lower_one_copy(l, view == NULL ? threads - 1 : view->free_threads, 0);
+        lilac_lower_elect_holder(l, view == NULL ? threads - 1 : view->free_threads, 0);
     for (uint32_t load = 0; load < 2; load++) {
         for (uint32_t r = 0; r < (view == NULL ? 1 : view->count); r++) {
             if (view != NULL && view->canonical[r] != r) {
@@ -86,11 +91,22 @@ static void through_shared(lilac_lowering *l, const lilac_lower_view *view,
             }
             place = lilac_simt_op2(b, LILAC_SIMT_OP_ADD, LILAC_SIMT_I32, base, place);
             if (load) {
-                lilac_lower_load_vector(l, LILAC_SIMT_OP_LD_SHARED, type, 1, place, scratch + part,
-                                        0, NULL, &promise, &registers[r]);
+                const lilac_lower_access access = {.code = LILAC_SIMT_OP_LD_SHARED,
+                                                   .type = type,
+                                                   .count = 1,
+                                                   .address = place,
+                                                   .offset = scratch + part,
+                                                   .modifiers = &range};
+                lilac_lower_load_vector(l, &access, NULL, &registers[r]);
             } else {
-                lilac_lower_store_vector(l, LILAC_SIMT_OP_ST_SHARED, type, 1, &registers[r], place,
-                                         scratch + part, first, &promise);
+                const lilac_lower_access access = {.code = LILAC_SIMT_OP_ST_SHARED,
+                                                   .type = type,
+                                                   .count = 1,
+                                                   .address = place,
+                                                   .offset = scratch + part,
+                                                   .predicate = first,
+                                                   .modifiers = &range};
+                lilac_lower_store_vector(l, &access, &registers[r]);
             }
         }
         if (!load) {
@@ -103,7 +119,9 @@ bool lilac_lower_broadcast_copies(lilac_lowering *l, const lilac_lower_view *vie
                                   lilac_simt_value *registers) {
     uint32_t warps = l->target->num_warps, lane_bits = lilac_lower_log2(l->target->arch->warp_size);
     if (view == NULL ? l->target->num_ctas > 1 : view->free_blocks != 0) {
-        return lilac_lower_unsupported(l, "its result would have to reach other blocks");
+        return lilac_lower_unsupported(
+            l, "several blocks of a cluster need its result, which only one of "
+               "them computes");
     }
     uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0};
     if (view == NULL ? warps == 1 : view->free_threads != 0 && lane_of_copies(view, columns)) {
@@ -122,14 +140,18 @@ bool lilac_lower_broadcast_copies(lilac_lowering *l, const lilac_lower_view *vie
     return true;
 }
 
-/* ---- what an operation asks for ---------------------------------------------------------- */
+/* ---- attributes and operands ------------------------------------------------------------- */
+
+typedef lilac_lower_aligned aligned;
 
 typedef struct request {
-    bool swaps, wanted;
-    bool by_swaps; /* additions that the device does not have */
+    bool swaps;    /* tt.atomic_cas */
+    bool wanted;   /* the result is used */
+    bool by_swaps; /* an addition that the device replaces by a loop of compare-and-swap */
     uint32_t kind; /* lilac_simt_atomic */
     lilac_simt_type type;
     lilac_simt_instruction modifiers; /* order and scope */
+    aligned first, second;            /* operands 1 and 2: value and mask, or compare and value */
 } request;
 
 static bool read_request(lilac_lowering *l, const lilac_tile_op *op, request *q) {
@@ -151,8 +173,15 @@ static bool read_request(lilac_lowering *l, const lilac_tile_op *op, request *q)
     int kind = q->swaps ? 0 : lilac_lower_word(op, "atomic_rmw_op", 10, kinds, -1);
     int order = lilac_lower_word(op, "sem", 4, orders, -1);
     int scope = lilac_lower_word(op, "scope", 3, scopes, -1);
-    if (kind < 0 || order < 0 || scope < 0) {
-        return lilac_lower_unsupported(l, "its kind, memory order or scope is unknown");
+    if (kind < 0) {
+        return lilac_lower_bad_attribute(l, "atomic_rmw_op",
+                                         "and, or, xor, add, fadd, max, min, umax, umin or exch");
+    }
+    if (order < 0) {
+        return lilac_lower_bad_attribute(l, "sem", "relaxed, acquire, release or acq_rel");
+    }
+    if (scope < 0) {
+        return lilac_lower_bad_attribute(l, "scope", "gpu, cta or sys");
     }
     q->kind = kind_of[kind];
     q->modifiers.order = (uint8_t)order;
@@ -167,51 +196,44 @@ static bool read_request(lilac_lowering *l, const lilac_tile_op *op, request *q)
     q->by_swaps = q->type == LILAC_SIMT_BF16 && adds && !q->swaps &&
                   !lilac_arch_has(l->target->arch, LILAC_HAS_BF16_ATOMICS);
     return fine || lilac_lower_refuse(l, "unsupported-type",
-                                      "no device has '%s' of this kind on elements of %u bits",
-                                      lilac_tile_op_info_get(op->code)->name, bits);
+                                      "no instruction computes '%s' (%s) on elements of type %s",
+                                      lilac_tile_op_info_get(op->code)->name,
+                                      q->swaps ? "compare and swap" : kinds[kind],
+                                      lilac_simt_type_name(q->type));
 }
 
 /* ---- additions by compare-and-swap -------------------------------------------------------- */
 
-static lilac_simt_value any_lane(lilac_simt_builder *b, lilac_simt_value predicate) {
-    lilac_simt_instruction vote = {.code = LILAC_SIMT_OP_VOTE, .detail = 2};
-    lilac_simt_type type = LILAC_SIMT_I1;
-    return lilac_simt_build(b, &vote, 1, &predicate, 1, &type);
-}
-
-/* Adds a bf16 or a bf16x2; what was there, 0 where the predicate does not hold. */
-static lilac_simt_value add_by_swaps(lilac_lowering *l, const request *q, lilac_simt_value value,
-                                     lilac_simt_value address, int64_t immediate,
-                                     lilac_simt_value predicate) {
+/* Adds a bf16 or a bf16x2. Returns the old value, or 0 where the predicate is false. */
+static lilac_simt_value add_by_swaps(lilac_lowering *l, lilac_simt_value value,
+                                     const lilac_lower_access *at) {
     lilac_simt_builder *b = &l->builder;
     const lilac_simt_type type = lilac_simt_type_of(l->kernel, value);
     const lilac_simt_type bits = type == LILAC_SIMT_BF16 ? LILAC_SIMT_I16 : LILAC_SIMT_I32;
     const lilac_simt_type types[2] = {bits, LILAC_SIMT_I1};
     const lilac_simt_value all = lilac_simt_constant(b, LILAC_SIMT_I1, 1);
     const lilac_simt_value starts[2] = {lilac_simt_constant(b, bits, 0),
-                                        predicate != 0 ? predicate : all};
+                                        at->predicate != 0 ? at->predicate : all};
     lilac_simt_value first;
     lilac_simt_instruction *loop = lilac_simt_while_begin(b, 2, starts, 2, types, &first);
     const lilac_simt_value before[2] = {first, first + 1};
-    lilac_simt_while_condition(b, loop, any_lane(b, before[1]), before, &first);
+    lilac_simt_while_condition(b, loop, lilac_lower_any_lane(l, before[1]), before, &first);
     const lilac_simt_value expected = first, pending = first + 1;
     lilac_simt_value sum =
         lilac_simt_op2(b, LILAC_SIMT_OP_FADD, type,
                        lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, type, expected), value);
     sum = lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, bits, sum);
-    lilac_simt_value old = lilac_simt_compare_and_swap(b, expected, sum, address, immediate,
-                                                       pending, true, &q->modifiers);
+    lilac_simt_value old = lilac_simt_compare_and_swap(b, expected, sum, at->address, at->offset,
+                                                       pending, true, at->modifiers);
     lilac_simt_value differs = lilac_simt_compare_values(b, LILAC_SIMT_NE, old, expected);
     const lilac_simt_value next[2] = {lilac_lower_select(l, pending, old, expected),
                                       lilac_lower_both(l, pending, differs)};
     return lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, type, lilac_simt_while_end(b, loop, next));
 }
 
-/* ---- acting ------------------------------------------------------------------------------ */
+/* ---- instructions ------------------------------------------------------------------------- */
 
-typedef lilac_lower_companion companion;
-
-/* How many elements go in one instruction. */
+/* The elements that one instruction covers. */
 static lilac_lower_vector choose(lilac_lowering *l, const lilac_tile_op *op, const request *q,
                                  const lilac_lower_view *view) {
     lilac_lower_vector v = {0};
@@ -233,33 +255,39 @@ static lilac_lower_vector choose(lilac_lowering *l, const lilac_tile_op *op, con
     return v;
 }
 
-/* One instruction for the elements of register r and those of its vector. */
-static void act(lilac_lowering *l, const request *q, const lilac_lower_vector *v, uint32_t r,
-                lilac_simt_value address, int64_t immediate, lilac_simt_value predicate,
-                const companion *first, const companion *second, lilac_simt_value *olds) {
-    lilac_simt_builder *b = &l->builder;
-    if (q->swaps) {
-        olds[r] = lilac_simt_compare_and_swap(b, lilac_lower_of_companion(l, first, r),
-                                              lilac_lower_of_companion(l, second, r), address,
-                                              immediate, predicate, q->wanted, &q->modifiers);
-        return;
-    }
+/* The elements of register r and those of its vector, packed for one instruction. Returns the number
+ * of values. */
+static uint32_t pack_values(lilac_lowering *l, const request *q, const lilac_lower_vector *v,
+                            uint32_t r, bool pairs, lilac_simt_value *values) {
     uint32_t elements = 1U << v->log2_size;
-    bool pairs = elements > 1 && lilac_simt_type_bits(q->type) == 16;
     lilac_simt_type pair = q->type == LILAC_SIMT_F16 ? LILAC_SIMT_F16X2 : LILAC_SIMT_BF16X2;
-    lilac_simt_value values[8];
     for (uint32_t e = 0; e < elements; e++) {
-        values[e] = lilac_lower_of_companion(l, first, lilac_lower_register_at(v, r, e));
+        values[e] = lilac_lower_aligned_get(l, &q->first, lilac_lower_register_at(v, r, e));
     }
     for (uint32_t e = 0; pairs && e < elements; e += 2) {
-        values[e / 2] = lilac_simt_pack(b, pair, 2, &values[e]);
+        values[e / 2] = lilac_simt_pack(&l->builder, pair, 2, &values[e]);
     }
-    uint32_t count = pairs ? elements / 2 : elements;
+    return pairs ? elements / 2 : elements;
+}
+
+/* Builds one instruction for the elements of register r and those of its vector. */
+static void build_atomic(lilac_lowering *l, const request *q, const lilac_lower_vector *v,
+                         uint32_t r, const lilac_lower_access *at, lilac_simt_value *olds) {
+    lilac_simt_builder *b = &l->builder;
+    if (q->swaps) {
+        olds[r] = lilac_simt_compare_and_swap(
+            b, lilac_lower_aligned_get(l, &q->first, r), lilac_lower_aligned_get(l, &q->second, r),
+            at->address, at->offset, at->predicate, q->wanted, at->modifiers);
+        return;
+    }
+    bool pairs = v->log2_size > 0 && lilac_simt_type_bits(q->type) == 16;
+    lilac_simt_value values[8];
+    uint32_t count = pack_values(l, q, v, r, pairs, values);
     lilac_simt_value old =
-        q->by_swaps ? add_by_swaps(l, q, values[0], address, immediate, predicate)
+        q->by_swaps ? add_by_swaps(l, values[0], at)
                     : lilac_simt_atomic_op(b, LILAC_SIMT_OP_ATOMIC_GLOBAL,
-                                           (lilac_simt_atomic)q->kind, count, values, address,
-                                           immediate, predicate, q->wanted, &q->modifiers);
+                                           (lilac_simt_atomic)q->kind, count, values, at->address,
+                                           at->offset, at->predicate, q->wanted, at->modifiers);
     for (uint32_t k = 0; q->wanted && k < count; k++) {
         lilac_simt_value parts[2] = {old + k};
         if (pairs) {
@@ -277,18 +305,19 @@ bool lilac_lower_atomic(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_lower_view *view = pointer->view;
     lilac_lower_value *result = lilac_lower_result(l, op, 0);
     request q;
-    companion first, second, mask = {0};
+    aligned mask = {0};
     if (result == NULL || !read_request(l, op, &q) ||
-        !lilac_lower_accompany(l, op, 1, view, &first) ||
-        !lilac_lower_accompany(l, op, 2, view, &second)) {
+        !lilac_lower_align_operand(l, op, 1, view, &q.first) ||
+        !lilac_lower_align_operand(l, op, 2, view, &q.second)) {
         return false;
     }
     if (result->view != view) {
-        return lilac_lower_refuse(l, "layout-conversion",
-                                  "an atomic operation's pointers and result differ in layout");
+        return lilac_lower_refuse(
+            l, "layout-conversion",
+            "the result of an atomic operation has another layout than its pointers, operand 0");
     }
     if (!q.swaps) {
-        mask = second;
+        mask = q.second;
     }
     bool releases =
         q.modifiers.order == LILAC_SIMT_RELEASE || q.modifiers.order == LILAC_SIMT_ACQUIRE_RELEASE;
@@ -296,17 +325,17 @@ bool lilac_lower_atomic(lilac_lowering *l, const lilac_tile_op *op) {
         lilac_simt_instruction barrier = {.code = LILAC_SIMT_OP_BARRIER};
         (void)lilac_simt_build(b, &barrier, 0, NULL, 0, NULL);
     }
-    lilac_simt_value one_copy = lilac_lower_one_copy_of(l, view);
+    lilac_simt_value elected = lilac_lower_elect_holder_of(l, view);
     lilac_lower_vector v = choose(l, op, &q, view);
     for (uint32_t r = 0; r < pointer->count; r++) {
         if ((view != NULL && view->canonical[r] != r) || (r & v.mask) != 0) {
             continue;
         }
-        int64_t immediate;
-        lilac_simt_value address = lilac_lower_address(l, pointer, r, &immediate);
-        lilac_simt_value predicate = mask.value != NULL ? lilac_lower_of_companion(l, &mask, r) : 0;
-        predicate = lilac_lower_both(l, predicate, one_copy);
-        act(l, &q, &v, r, address, immediate, predicate, &first, &second, result->base);
+        lilac_lower_access access = {.modifiers = &q.modifiers};
+        access.address = lilac_lower_address(l, pointer, r, &access.offset);
+        lilac_simt_value predicate = mask.value != NULL ? lilac_lower_aligned_get(l, &mask, r) : 0;
+        access.predicate = lilac_lower_both(l, predicate, elected);
+        build_atomic(l, &q, &v, r, &access, result->base);
     }
     if (!q.wanted) {
         return true;
@@ -315,7 +344,7 @@ bool lilac_lower_atomic(lilac_lowering *l, const lilac_tile_op *op) {
         return false;
     }
     if (view != NULL) {
-        lilac_lower_give_copies(view, result->base);
+        lilac_lower_replicate(view, result->base);
     }
     return true;
 }

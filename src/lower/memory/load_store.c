@@ -2,21 +2,23 @@
  *
  *   addptr(splat(p), range)    address of register r = (p + thread part * size) + constant
  *
- * so a thread has one pointer and immediates. Register bits whose columns are the lowest bits of
- * one dimension make a vector as wide as the facts allow: contiguous, aligned, under one mask value
- * and at most 16 bytes. Elements under 32 bits travel packed in words:
+ * so a thread needs one pointer register and uses the constants as immediates. Register bits whose
+ * columns are the lowest bits of one dimension form a vector. It is as wide as the facts allow:
+ * contiguous, aligned, under one mask value and at most 16 bytes. Elements of less than 32 bits are
+ * packed into words:
  *
  *   8 x f16   ld.global.v4.b32  →  unpack to 8 registers
  *
- * Of the threads that hold copies of an element one stores it; a load is skipped by threads of
- * which the engine says that nobody needs what they would get (lilac.idle). */
-#include "lower_internal.h"
+ * Of the threads that hold an element one stores it. Threads that the attribute lilac.idle names
+ * skip a load, because no thread needs their replica. */
+#include "memory/access.h"
+#include "operations.h"
 
 #include <string.h>
 
 /* ---- addresses --------------------------------------------------------------------------- */
 
-/* Bytes of what the pointers point to; predicates take one. */
+/* The size in bytes of the pointers' elements; a predicate occupies one byte. */
 static uint32_t pointee_bytes(const lilac_tile_type *pointers) {
     const lilac_tile_type *pointer = lilac_tile_element(pointers);
     uint32_t bits = lilac_tile_element_bits(pointer->element);
@@ -40,8 +42,8 @@ static lilac_simt_value scale(lilac_lowering *l, lilac_simt_value offset, uint32
                                       lilac_lower_integer(l, LILAC_SIMT_I32, size));
 }
 
-/* The bits of a coordinate that just one register bit moves and nothing else: setting that bit is
- * then a plain addition, the same in every thread. */
+/* The coordinate bits that one register bit changes and no other input bit does. Setting such a
+ * register bit adds a constant to the coordinate, the same in every thread. */
 static uint64_t own_bits(const lilac_lower_view *view) {
     uint64_t seen = 0, others = 0;
     for (uint32_t i = 0; i < view->register_bits; i++) {
@@ -57,9 +59,9 @@ static uint64_t own_bits(const lilac_lower_view *view) {
     return seen & ~others;
 }
 
-/* Mask of the register bits that stay inside the runs in which, by the facts, each pointer is one
- * element after the one before: what such a bit adds to the address is its coordinate. Runs count
- * as far as a vector access trusts them. */
+/* Mask of the register bits that stay within runs of contiguous pointers, according to the axis
+ * facts: such a bit adds its coordinate to the address. Runs are limited to the width of a vector
+ * access, which relies on the same facts. */
 static uint32_t run_bits(lilac_lowering *l, const lilac_tile_value *pointers,
                          const lilac_lower_view *view, uint32_t size) {
     const lilac_axis_facts *facts = lilac_axis_facts_of(&l->facts, pointers);
@@ -84,7 +86,7 @@ static uint32_t run_bits(lilac_lowering *l, const lilac_tile_value *pointers,
     return mask;
 }
 
-/* Elements from the leader of a run to register r. */
+/* The distance, in elements, from the first register of a run to register r. */
 static int64_t steps_to(const lilac_lower_view *view, uint32_t leader, uint32_t r) {
     uint64_t apart = view->coordinates[r] ^ view->coordinates[leader];
     int64_t steps = 0;
@@ -123,13 +125,15 @@ bool lilac_lower_pointer(lilac_lowering *l, const lilac_tile_op *op) {
     }
     const lilac_tile_type *pointee = lilac_tile_element(result->type)->element;
     if (pointee->kind == LILAC_TILE_INTEGER) {
-        return lilac_lower_refuse(l, "unsupported-type",
-                                  "pointers to integers of %u bits do not advance: their elements "
-                                  "have 1, 8, 16, 32, 64 or 128",
-                                  pointee->width);
+        return lilac_lower_refuse(
+            l, "unsupported-type",
+            "'tt.addptr' on pointers to integers of %u bits cannot be lowered; "
+            "expected 1, 8, 16, 32, 64 or 128 bits",
+            pointee->width);
     }
     uint32_t size = pointee_bytes(result->type);
-    /* 64-bit sums may be taken apart whatever they wrap to, narrower ones only when they do not. */
+    /* A 64-bit sum may be split into base and offset even if it wraps, a narrower one only if it does
+     * not. */
     bool apart = offset->offsets != NULL && (offset->simt == LILAC_SIMT_I64 || offset->exact);
     uint32_t in_run = run_bits(l, &op->results[0], result->view, size);
     int64_t *offsets = pointer->offsets != NULL || apart || in_run != 0
@@ -170,7 +174,7 @@ bool lilac_lower_pointer(lilac_lowering *l, const lilac_tile_op *op) {
     return true;
 }
 
-/* What an access's immediate may be: 24 bits with sign in the machine's instructions. */
+/* The immediate of a machine instruction is a signed number of 24 bits. */
 #define MAX_IMMEDIATE ((int64_t)1 << 23)
 
 lilac_simt_value lilac_lower_address(lilac_lowering *l, const lilac_lower_value *pointer,
@@ -191,20 +195,20 @@ static lilac_simt_type integer_of(uint32_t bytes) {
     return bytes == 1 ? LILAC_SIMT_I8 : bytes == 2 ? LILAC_SIMT_I16 : LILAC_SIMT_I32;
 }
 
-/* How a vector travels: `words` accesses' elements of `type`, each with `parts` elements. */
-typedef struct carriage {
+/* The packing of a vector for its access: `words` values of `type`, each of `parts` elements. */
+typedef struct packing {
     lilac_simt_type type;
     uint32_t words, parts;
-} carriage;
+} packing;
 
-static carriage carriage_of(lilac_simt_type type, uint32_t count) {
+static packing packing_of(lilac_simt_type type, uint32_t count) {
     uint32_t size = lilac_lower_memory_bytes(type);
     if (size >= 4 || count == 1) {
-        return (carriage){type == LILAC_SIMT_I1 ? LILAC_SIMT_I8 : type, count, 1};
+        return (packing){type == LILAC_SIMT_I1 ? LILAC_SIMT_I8 : type, count, 1};
     }
     uint32_t bytes = size * count;
-    return bytes <= 4 ? (carriage){integer_of(bytes), 1, count}
-                      : (carriage){LILAC_SIMT_I32, bytes / 4, 4 / size};
+    return bytes <= 4 ? (packing){integer_of(bytes), 1, count}
+                      : (packing){LILAC_SIMT_I32, bytes / 4, 4 / size};
 }
 
 static lilac_simt_value to_memory(lilac_lowering *l, lilac_simt_value value) {
@@ -221,7 +225,7 @@ static lilac_simt_value from_memory(lilac_lowering *l, lilac_simt_type type,
                : value;
 }
 
-static void pack_words(lilac_lowering *l, carriage how, const lilac_simt_value *values,
+static void pack_words(lilac_lowering *l, packing how, const lilac_simt_value *values,
                        lilac_simt_value *words) {
     for (uint32_t w = 0; w < how.words; w++) {
         lilac_simt_value parts[4];
@@ -233,38 +237,35 @@ static void pack_words(lilac_lowering *l, carriage how, const lilac_simt_value *
     }
 }
 
-void lilac_lower_load_vector(lilac_lowering *l, lilac_simt_opcode code, lilac_simt_type type,
-                             uint32_t count, lilac_simt_value address, int64_t offset,
-                             lilac_simt_value predicate, const lilac_simt_value *others,
-                             const lilac_simt_instruction *modifiers, lilac_simt_value *results) {
-    carriage how = carriage_of(type, count);
+void lilac_lower_load_vector(lilac_lowering *l, const lilac_lower_access *access,
+                             const lilac_simt_value *others, lilac_simt_value *results) {
+    packing how = packing_of(access->type, access->count);
     lilac_simt_value words[4];
     if (others != NULL) {
         pack_words(l, how, others, words);
     }
-    lilac_simt_value first =
-        lilac_simt_load(&l->builder, code, how.type, how.words, address, offset, predicate,
-                        others != NULL ? words : NULL, modifiers);
-    lilac_simt_type part = type == LILAC_SIMT_I1 ? LILAC_SIMT_I8 : type;
+    lilac_simt_value first = lilac_simt_load(&l->builder, access->code, how.type, how.words,
+                                             access->address, access->offset, access->predicate,
+                                             others != NULL ? words : NULL, access->modifiers);
+    lilac_simt_type part = access->type == LILAC_SIMT_I1 ? LILAC_SIMT_I8 : access->type;
     for (uint32_t w = 0; w < how.words; w++) {
         lilac_simt_value parts[4] = {first + w};
         if (how.parts > 1) {
             lilac_simt_unpack(&l->builder, part, first + w, how.parts, parts);
         }
         for (uint32_t p = 0; p < how.parts; p++) {
-            results[w * how.parts + p] = from_memory(l, type, parts[p]);
+            results[w * how.parts + p] = from_memory(l, access->type, parts[p]);
         }
     }
 }
 
-void lilac_lower_store_vector(lilac_lowering *l, lilac_simt_opcode code, lilac_simt_type type,
-                              uint32_t count, const lilac_simt_value *values,
-                              lilac_simt_value address, int64_t offset, lilac_simt_value predicate,
-                              const lilac_simt_instruction *modifiers) {
-    carriage how = carriage_of(type, count);
+void lilac_lower_store_vector(lilac_lowering *l, const lilac_lower_access *access,
+                              const lilac_simt_value *values) {
+    packing how = packing_of(access->type, access->count);
     lilac_simt_value words[4];
     pack_words(l, how, values, words);
-    lilac_simt_store(&l->builder, code, how.words, words, address, offset, predicate, modifiers);
+    lilac_simt_store(&l->builder, access->code, how.words, words, access->address, access->offset,
+                     access->predicate, access->modifiers);
 }
 
 /* ---- vectors ----------------------------------------------------------------------------- */
@@ -278,7 +279,7 @@ uint32_t lilac_lower_register_at(const lilac_lower_vector *v, uint32_t r, uint32
     return r;
 }
 
-/* The register bit whose column is this bit of a coordinate alone, or -1. */
+/* The register bit whose column is exactly this bit of a coordinate, or -1. */
 static int find_column(const lilac_lower_view *view, uint64_t column) {
     for (uint32_t i = 0; i < view->register_bits; i++) {
         if (view->registers[i] == column) {
@@ -288,7 +289,7 @@ static int find_column(const lilac_lower_view *view, uint64_t column) {
     return -1;
 }
 
-/* A vector that has all of dimension d goes on along another one where memory does. */
+/* Extends a vector that covers all of dimension d along the dimension that is next in memory. */
 static void go_across(lilac_lowering *l, const lilac_tile_value *pointer,
                       const lilac_lower_view *view, const lilac_tile_value *mask, uint32_t d,
                       uint32_t size, vector *v) {
@@ -369,8 +370,11 @@ static bool read_modifiers(lilac_lowering *l, const lilac_tile_op *op,
                                            [LILAC_SIMT_EVICT_LAST] = "evict_last"};
     int cache = lilac_lower_word(op, "cache", 7, caches, LILAC_SIMT_CACHE_NONE);
     int evict = lilac_lower_word(op, "evict", 3, policies, LILAC_SIMT_EVICT_NORMAL);
-    if (cache < 0 || evict < 0) {
-        return lilac_lower_unsupported(l, "its cache modifier or eviction policy is unknown");
+    if (cache < 0) {
+        return lilac_lower_bad_attribute(l, "cache", "none, ca, cg, cs, cv, wb or wt");
+    }
+    if (evict < 0) {
+        return lilac_lower_bad_attribute(l, "evict", "normal, evict_first or evict_last");
     }
     memset(modifiers, 0, sizeof *modifiers);
     modifiers->cache = (uint8_t)cache;
@@ -383,16 +387,16 @@ static bool read_modifiers(lilac_lowering *l, const lilac_tile_op *op,
 
 /* ---- loads and stores -------------------------------------------------------------------- */
 
-typedef lilac_lower_companion companion;
+typedef lilac_lower_aligned aligned;
 
-bool lilac_lower_accompany(lilac_lowering *l, const lilac_tile_op *op, uint32_t index,
-                           const lilac_lower_view *view, companion *c) {
+bool lilac_lower_align_operand(lilac_lowering *l, const lilac_tile_op *op, uint32_t index,
+                               const lilac_lower_view *view, aligned *c) {
     c->value = lilac_lower_operand(l, op, index);
     c->source = NULL;
     return c->value == NULL || lilac_lower_align(l, c->value, view, &c->source);
 }
 
-lilac_simt_value lilac_lower_of_companion(lilac_lowering *l, const companion *c, uint32_t r) {
+lilac_simt_value lilac_lower_aligned_get(lilac_lowering *l, const aligned *c, uint32_t r) {
     return lilac_lower_get(l, c->value, lilac_lower_index(c->value, c->source, r));
 }
 
@@ -408,17 +412,19 @@ static bool has_block_pointer(const lilac_tile_op *op) {
 bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_lower_value *pointer = lilac_lower_operand(l, op, 0);
     if (has_block_pointer(op)) {
-        return lilac_lower_unsupported(l, "block pointers");
+        return lilac_lower_unsupported(
+            l, "operand 0 is a block pointer (boundaryCheck); expected a pointer or "
+               "a tensor of pointers");
     }
     lilac_lower_value *result = lilac_lower_result(l, op, 0);
     lilac_simt_instruction modifiers;
     lilac_simt_type type;
-    companion place, mask, other;
+    aligned place, mask, other;
     if (result == NULL || !memory_type(l, pointer->type, &type) ||
         !read_modifiers(l, op, &modifiers) ||
-        !lilac_lower_accompany(l, op, 0, result->view, &place) ||
-        !lilac_lower_accompany(l, op, 1, result->view, &mask) ||
-        !lilac_lower_accompany(l, op, 2, result->view, &other)) {
+        !lilac_lower_align_operand(l, op, 0, result->view, &place) ||
+        !lilac_lower_align_operand(l, op, 1, result->view, &mask) ||
+        !lilac_lower_align_operand(l, op, 2, result->view, &other)) {
         return false;
     }
     const lilac_lower_view *view = result->view;
@@ -427,7 +433,7 @@ bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
         v = lilac_lower_choose_vector(l, op, view, lilac_tile_operand(op, 1));
     }
     uint32_t idle = (uint32_t)lilac_tile_find_integer(&op->attributes, "lilac.idle", 0);
-    lilac_simt_value some = view == NULL ? 0 : lilac_lower_one_copy(l, idle, 0);
+    lilac_simt_value some = view == NULL ? 0 : lilac_lower_elect_holder(l, idle, 0);
     uint32_t elements = 1U << v.log2_size;
     for (uint32_t r = 0; r < result->count; r++) {
         uint32_t same = view == NULL ? r : view->canonical[r];
@@ -442,13 +448,19 @@ bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
             l, pointer, lilac_lower_index(pointer, place.source, r), &immediate);
         lilac_simt_value others[16], loaded[16];
         for (uint32_t e = 0; e < elements && other.value != NULL; e++) {
-            others[e] = lilac_lower_of_companion(l, &other, lilac_lower_register_at(&v, r, e));
+            others[e] = lilac_lower_aligned_get(l, &other, lilac_lower_register_at(&v, r, e));
         }
-        lilac_simt_value predicate = mask.value != NULL ? lilac_lower_of_companion(l, &mask, r) : 0;
+        lilac_simt_value predicate = mask.value != NULL ? lilac_lower_aligned_get(l, &mask, r) : 0;
         bool need_others = predicate != 0 && other.value != NULL;
         predicate = lilac_lower_both(l, predicate, some);
-        lilac_lower_load_vector(l, LILAC_SIMT_OP_LD_GLOBAL, type, elements, address, immediate,
-                                predicate, need_others ? others : NULL, &modifiers, loaded);
+        const lilac_lower_access access = {.code = LILAC_SIMT_OP_LD_GLOBAL,
+                                           .type = type,
+                                           .count = elements,
+                                           .address = address,
+                                           .offset = immediate,
+                                           .predicate = predicate,
+                                           .modifiers = &modifiers};
+        lilac_lower_load_vector(l, &access, need_others ? others : NULL, loaded);
         for (uint32_t e = 0; e < elements; e++) {
             result->base[lilac_lower_register_at(&v, r, e)] = loaded[e];
         }
@@ -462,22 +474,24 @@ bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
 bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_lower_value *pointer = lilac_lower_operand(l, op, 0);
     if (has_block_pointer(op)) {
-        return lilac_lower_unsupported(l, "block pointers");
+        return lilac_lower_unsupported(
+            l, "operand 0 is a block pointer (boundaryCheck); expected a pointer or "
+               "a tensor of pointers");
     }
     const lilac_lower_view *view = pointer->view;
     lilac_simt_instruction modifiers;
     lilac_simt_type type;
-    companion value, mask;
+    aligned value, mask;
     if (!memory_type(l, pointer->type, &type) || !read_modifiers(l, op, &modifiers) ||
-        !lilac_lower_accompany(l, op, 1, view, &value) ||
-        !lilac_lower_accompany(l, op, 2, view, &mask)) {
+        !lilac_lower_align_operand(l, op, 1, view, &value) ||
+        !lilac_lower_align_operand(l, op, 2, view, &mask)) {
         return false;
     }
     vector v = {0};
     if (view != NULL) {
         v = lilac_lower_choose_vector(l, op, view, lilac_tile_operand(op, 2));
     }
-    lilac_simt_value one_copy = lilac_lower_one_copy_of(l, view);
+    lilac_simt_value elected = lilac_lower_elect_holder_of(l, view);
     uint32_t elements = 1U << v.log2_size;
     for (uint32_t r = 0; r < pointer->count; r++) {
         if ((view != NULL && view->canonical[r] != r) || (r & v.mask) != 0) {
@@ -487,12 +501,18 @@ bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op) {
         lilac_simt_value address = lilac_lower_address(l, pointer, r, &immediate);
         lilac_simt_value values[16];
         for (uint32_t e = 0; e < elements; e++) {
-            values[e] = lilac_lower_of_companion(l, &value, lilac_lower_register_at(&v, r, e));
+            values[e] = lilac_lower_aligned_get(l, &value, lilac_lower_register_at(&v, r, e));
         }
-        lilac_simt_value predicate = mask.value != NULL ? lilac_lower_of_companion(l, &mask, r) : 0;
-        predicate = lilac_lower_both(l, predicate, one_copy);
-        lilac_lower_store_vector(l, LILAC_SIMT_OP_ST_GLOBAL, type, elements, values, address,
-                                 immediate, predicate, &modifiers);
+        lilac_simt_value predicate = mask.value != NULL ? lilac_lower_aligned_get(l, &mask, r) : 0;
+        predicate = lilac_lower_both(l, predicate, elected);
+        const lilac_lower_access access = {.code = LILAC_SIMT_OP_ST_GLOBAL,
+                                           .type = type,
+                                           .count = elements,
+                                           .address = address,
+                                           .offset = immediate,
+                                           .predicate = predicate,
+                                           .modifiers = &modifiers};
+        lilac_lower_store_vector(l, &access, values);
     }
     return true;
 }

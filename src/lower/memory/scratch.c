@@ -1,18 +1,18 @@
-/* Scratch memory: shared memory that trips and reductions need for a while.
+/* Scratch memory: shared memory that exchanges and reductions use for a short time.
  *
- * It is handed out as intervals, one for each trip, one after another and from the beginning again
- * when they would take more than the limit. So in a loop of two trips each has its own bytes, and
- * no barrier need stand between the loads of one and the stores of the next:
+ * It is reserved as consecutive intervals, one for each exchange. When the next would exceed the
+ * limit, reservation starts again at the beginning. So two exchanges in a loop have separate bytes,
+ * and no barrier is needed between the loads of one and the stores of the other:
  *
- *     | local_alloc … | trip 1 | trip 2 | reductions |  trip 3 …
- *                     └──────────── limit ───────────┘
+ *     | local_alloc … | exchange 1 | exchange 2 | reductions |  exchange 3 …
+ *                     └──────────────── limit ───────────────┘
  *
- * Reductions, whose partial results are few, share one. The limit in a loop is a sixteenth of a
- * multiprocessor's memory for each warp, a quarter of it for a block: a second buffer is worth a
- * barrier, but not the warps that could otherwise hide each other's latency. What is not in a loop
- * passes its barrier once, and has no more than a warp's share when as many warps are there as a
- * multiprocessor takes. */
-#include "lower_internal.h"
+ * Reductions have few partial results and share one interval. The limit in a loop is a sixteenth of
+ * a multiprocessor's memory for each warp and a quarter of it for a block: a second buffer saves a
+ * barrier, but it must not reduce the number of resident warps that hide latency. An exchange
+ * outside loops executes its barrier once; there the limit is the share of a warp when the
+ * multiprocessor is full. */
+#include "memory/shared_access.h"
 
 enum { SCRATCH_ALIGNMENT = 16, RESIDENT_WARPS = 64 };
 
@@ -48,15 +48,15 @@ uint32_t lilac_lower_scratch(lilac_lowering *l, uint64_t bytes) {
     return (uint32_t)start;
 }
 
-uint32_t lilac_lower_scratch_again(lilac_lowering *l, uint64_t bytes) {
-    if (l->again_end == l->scratch_next) {
+uint32_t lilac_lower_scratch_reused(lilac_lowering *l, uint64_t bytes) {
+    if (l->reused_end == l->scratch_next) {
         /* The last interval, which may grow. */
-        l->scratch_next = l->again_begin;
-    } else if (bytes <= l->again_end - l->again_begin) {
-        count(l, l->again_begin + bytes); /* the interval ends aligned: this may need more of it */
-        return l->again_begin;
+        l->scratch_next = l->reused_begin;
+    } else if (bytes <= l->reused_end - l->reused_begin) {
+        count(l, l->reused_begin + bytes); /* the interval ends aligned: this may need more of it */
+        return l->reused_begin;
     }
-    l->again_begin = lilac_lower_scratch(l, bytes);
-    l->again_end = l->scratch_next;
-    return l->again_begin;
+    l->reused_begin = lilac_lower_scratch(l, bytes);
+    l->reused_end = l->scratch_next;
+    return l->reused_begin;
 }

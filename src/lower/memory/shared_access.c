@@ -17,7 +17,8 @@
  *
  *     words ──unpack──▶ pieces ──pack──▶ elements of the instruction, 1, 2 or 4 of 1, 2 or 4 bytes
  */
-#include "lower_internal.h"
+#include "memory/shared_access.h"
+#include "coordinates.h"
 
 #include <string.h>
 
@@ -79,7 +80,7 @@ static addressing address_threads(lilac_simt_builder *b, const lilac_plan_access
     }
     a.promise.shared_begin = (uint32_t)place->offset;
     a.promise.shared_end = (uint32_t)(place->offset + place->bytes);
-    a.promise.shared_apart = place->apart;
+    a.promise.shared_apart = place->disjoint_warps;
     return a;
 }
 
@@ -179,8 +180,8 @@ static lilac_simt_value *cut(lilac_simt_builder *b, lilac_arena *arena,
     return pieces;
 }
 
-void lilac_lower_gathered(lilac_simt_builder *b, lilac_arena *arena,
-                          const lilac_lower_pieces *pieces, lilac_lower_words *words) {
+void lilac_lower_join_parts(lilac_simt_builder *b, lilac_arena *arena,
+                            const lilac_lower_parts *pieces, lilac_lower_words *words) {
     uint32_t each = 1U << (log2_per_word(words) - pieces->bits);
     words->list = pieces->list;
     if (each == 1) {
@@ -212,9 +213,9 @@ enum { MOST_PIECES = 16 };
 static carriage carriage_of(const lilac_plan_access *access, const lilac_lower_words *words,
                             uint32_t bits) {
     uint32_t bytes = access->element_bytes << access->vector_bits;
-    if (words->whole != LILAC_SIMT_VOID) {
+    if (words->wide != LILAC_SIMT_VOID) {
         return (carriage){
-            .type = words->whole, .count = bytes / 8, .parts = 1, .per = words->element_bits / 64};
+            .type = words->wide, .count = bytes / 8, .parts = 1, .per = words->element_bits / 64};
     }
     uint32_t unit = bytes < 4 ? bytes : 4;
     uint32_t piece = access->element_bytes << bits;
@@ -245,10 +246,10 @@ typedef struct sharing {
 } sharing;
 
 static sharing share_stores(const lilac_plan_access *access, const lilac_lower_place *place) {
-    sharing s = {.mask = place->copies};
+    sharing s = {.mask = place->replicas};
     for (uint32_t i = 0; i < access->warp_bits && s.bits < 2 && s.bits < access->step_bits; i++) {
         uint32_t bit = 1U << (access->lane_bits + i);
-        if ((place->copies & bit) != 0 && access->warp[i] == 0) {
+        if ((place->replicas & bit) != 0 && access->warp[i] == 0) {
             s.shared |= bit;
             s.bits++;
         }
@@ -306,7 +307,7 @@ void lilac_lower_store_access(lilac_simt_builder *b, lilac_arena *arena,
 
 void lilac_lower_load_access(lilac_simt_builder *b, lilac_arena *arena,
                              const lilac_plan_access *access, const lilac_lower_place *place,
-                             const lilac_lower_words *words, lilac_lower_pieces *pieces) {
+                             const lilac_lower_words *words, lilac_lower_parts *pieces) {
     uint32_t bits = piece_bits(access, words);
     carriage c = carriage_of(access, words, bits);
     addressing a = address_threads(b, access, place);

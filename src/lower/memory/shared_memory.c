@@ -16,7 +16,9 @@
  * Allocations are placed before the function is lowered. The life of one reaches from its operation
  * to the end of the last one, in its own block, that uses it, directly, through views or inside a
  * region. First fit: each takes the lowest bytes that no allocation alive at the same time has. */
-#include "lower_internal.h"
+#include "coordinates.h"
+#include "memory/shared_access.h"
+#include "operations.h"
 
 #include <string.h>
 
@@ -185,15 +187,15 @@ bool lilac_lower_place_memory(lilac_lowering *l) {
         l->values[a->op->results[0].id].memory = memory;
         if (end > l->target->arch->shared_bytes) {
             l->op = a->op;
-            return lilac_lower_refuse(l, "too-much-shared-memory",
-                                      "with this, the kernel needs %llu bytes of shared memory, "
-                                      "and %s has %u",
-                                      (unsigned long long)end, l->target->arch->name,
-                                      l->target->arch->shared_bytes);
+            return lilac_lower_refuse(
+                l, "too-much-shared-memory",
+                "with this allocation the kernel needs %llu bytes of shared memory, "
+                "and %s has %u",
+                (unsigned long long)end, l->target->arch->name, l->target->arch->shared_bytes);
         }
     }
     l->scratch_begin = (uint32_t)((end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
-    l->scratch_next = l->again_begin = l->again_end = l->scratch_begin;
+    l->scratch_next = l->reused_begin = l->reused_end = l->scratch_begin;
     l->shared_bytes = (uint32_t)end;
     return true;
 }
@@ -209,11 +211,13 @@ static bool offset_of(lilac_lowering *l, const lilac_layout *layout, const int64
     for (uint32_t d = 0; d < layout->out_count; d++) {
         places[d] = (uint64_t)coordinates[d];
         if (coordinates[d] < 0 || places[d] >> layout->out[d].bits != 0) {
-            return lilac_lower_unsupported(l, "it begins outside its memory");
+            return lilac_lower_unsupported(
+                l, "coordinate %u is %lld; the memory has %llu elements there", d,
+                (long long)coordinates[d], 1ULL << layout->out[d].bits);
         }
     }
     if (!lilac_layout_pseudoinvert(&inverse, layout, &why)) {
-        return lilac_lower_unsupported(l, why.text);
+        return lilac_lower_unsupported(l, "%s", why.text);
     }
     uint64_t place = lilac_layout_apply(&inverse, lilac_layout_pack(layout, places));
     int out = lilac_layout_out(&inverse, "offset");
@@ -226,7 +230,7 @@ static bool subslice(lilac_lowering *l, const lilac_tile_op *op, const lilac_til
     const lilac_tile_attribute *offsets = lilac_tile_find(&op->attributes, "offsets");
     uint64_t shift = 0;
     if (offsets == NULL || from->layout == NULL || offsets->count != from->layout->out_count) {
-        return lilac_lower_unsupported(l, "its offsets do not fit");
+        return lilac_lower_bad_attribute(l, "offsets", "one for each dimension of the memory");
     }
     if (!offset_of(l, from->layout, offsets->integers, &shift)) {
         return false;
@@ -245,7 +249,9 @@ static bool index_memory(lilac_lowering *l, const lilac_tile_op *op, const lilac
         uint64_t shift = 0;
         if (from->layout == NULL || from->layout->out_count != 1 ||
             !lilac_lower_constant(l, index, &number)) {
-            return lilac_lower_unsupported(l, "its memory has no buffers");
+            return lilac_lower_unsupported(
+                l, "operand 0 is not an array of buffers; expected one dimension more "
+                   "than in its layout, or one dimension and a constant index");
         }
         if (!offset_of(l, from->layout, &number, &shift)) {
             return false;
@@ -256,7 +262,8 @@ static bool index_memory(lilac_lowering *l, const lilac_tile_op *op, const lilac
     int64_t bytes = (int64_t)bytes_of(to, from->rank - 1);
     if (lilac_lower_constant(l, index, &number)) {
         if (number < 0 || number >= from->shape[0]) {
-            return lilac_lower_unsupported(l, "there is no buffer of that number");
+            return lilac_lower_unsupported(l, "the index is %lld; operand 0 has %lld buffers",
+                                           (long long)number, (long long)from->shape[0]);
         }
         memory->constant += number * bytes;
         return true;
@@ -272,7 +279,8 @@ static bool lower_view(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_lower_value *from = lilac_lower_operand(l, op, 0);
     const lilac_tile_type *from_type = op->operands[0].value->type, *type = op->results[0].type;
     if (from->memory == NULL) {
-        return lilac_lower_unsupported(l, "its memory is not known here");
+        return lilac_lower_unsupported(l, "operand 0 is not derived from a ttg.local_alloc of "
+                                          "this kernel");
     }
     struct lilac_lower_memory *memory = lilac_arena_new(l->arena, struct lilac_lower_memory);
     *memory = *from->memory;
@@ -284,8 +292,13 @@ static bool lower_view(lilac_lowering *l, const lilac_tile_op *op) {
     case LILAC_TILE_OP_TTG_MEMDESC_INDEX:
         return index_memory(l, op, from_type, type, memory);
     case LILAC_TILE_OP_TTG_MEMDESC_REINTERPRET:
-        if (memory->shift != 0 || bytes_of(type, type->alloc_rank) > memory->bytes) {
-            return lilac_lower_unsupported(l, "it is a part of an allocation, or larger than it");
+        if (memory->shift != 0) {
+            return lilac_lower_unsupported(l, "operand 0 is a subslice; expected a whole buffer");
+        }
+        if (bytes_of(type, type->alloc_rank) > memory->bytes) {
+            return lilac_lower_unsupported(
+                l, "the result has %llu bytes; the allocation of operand 0 has %u",
+                (unsigned long long)bytes_of(type, type->alloc_rank), memory->bytes);
         }
         return true;
     default:
@@ -347,7 +360,8 @@ static bool plan_transfer(lilac_lowering *l, const lilac_lower_view *view,
     lilac_layout layout;
     lilac_reason why = {"the tensor has another rank than its memory"};
     if (memory == NULL || type->layout == NULL || type->is_tensor_memory) {
-        return lilac_lower_unsupported(l, "its memory is not known here");
+        return lilac_lower_unsupported(l, "its memory is not in shared memory, has no layout, or "
+                                          "is not derived from a ttg.local_alloc of this kernel");
     }
     padding_of(type, &padding);
     /* The part of a swizzle that is the same in all of a subslice is in its shift only, and vectors
@@ -358,12 +372,12 @@ static bool plan_transfer(lilac_lowering *l, const lilac_lower_view *view,
     if (straight != 0 && straight * bytes < arch.vector_bytes) {
         arch.vector_bytes = (uint32_t)straight * bytes;
     }
-    t->registers = lilac_lower_own_registers(view);
+    t->registers = lilac_lower_distinct_registers(view);
     if (!lilac_lower_layout_of(&layout, view, view, t->registers, &why) ||
         !embed(&layout, type->layout, &why) ||
         !lilac_plan_access_init_padded(&t->access, &layout, type->layout, &padding,
                                        element_bits(type), &arch, &why)) {
-        return lilac_lower_unsupported(l, why.text);
+        return lilac_lower_unsupported(l, "%s", why.text);
     }
     if (loads) {
         lilac_plan_access_as_load(&t->access, l->target->arch);
@@ -394,12 +408,12 @@ static bool store(lilac_lowering *l, const lilac_tile_value *tensor,
     }
     lilac_lower_words words;
     bool vectors = t.access.instruction == LILAC_PLAN_VECTOR;
-    (vectors ? lilac_lower_pack_whole : lilac_lower_pack_words)(
+    (vectors ? lilac_lower_pack_wide : lilac_lower_pack_words)(
         &l->builder, l->arena, value->simt, bits, element_bits(tensor->type), values, &words);
-    t.place.copies = value->view->free_threads;
+    t.place.replicas = value->view->free_threads;
     if (!vectors) {
         /* All lanes of a warp take part. */
-        t.place.copies &= ~((1U << value->view->lane_bits) - 1);
+        t.place.replicas &= ~((1U << value->view->lane_bits) - 1);
     }
     lilac_lower_store_access(&l->builder, l->arena, &t.access, &t.place, &words);
     return true;
@@ -413,23 +427,23 @@ static bool load(lilac_lowering *l, const lilac_tile_op *op) {
     }
     lilac_lower_barrier(l);
     uint32_t bits = (uint32_t)__builtin_popcount(t.registers);
-    lilac_simt_type whole = t.access.instruction == LILAC_PLAN_VECTOR
-                                ? lilac_lower_whole_type(value->simt, element_bits(value->type))
-                                : LILAC_SIMT_VOID;
-    lilac_lower_words words = lilac_lower_words_like(bits, element_bits(value->type), whole);
-    lilac_lower_pieces pieces = {0};
-    lilac_lower_load_access(&l->builder, l->arena, &t.access, &t.place, &words, &pieces);
-    lilac_lower_gathered(&l->builder, l->arena, &pieces, &words);
+    lilac_simt_type wide = t.access.instruction == LILAC_PLAN_VECTOR
+                               ? lilac_lower_wide_type(value->simt, element_bits(value->type))
+                               : LILAC_SIMT_VOID;
+    lilac_lower_words words = lilac_lower_words_like(bits, element_bits(value->type), wide);
+    lilac_lower_parts parts = {0};
+    lilac_lower_load_access(&l->builder, l->arena, &t.access, &t.place, &words, &parts);
+    lilac_lower_join_parts(&l->builder, l->arena, &parts, &words);
     lilac_simt_value *values = lilac_arena_array(l->arena, lilac_simt_value, 1U << bits);
     lilac_lower_unpack_words(&l->builder, value->simt, &words, values);
     for (uint32_t i = 0; i >> bits == 0; i++) {
         value->base[lilac_lower_deposit(i, t.registers)] = values[i];
     }
-    lilac_lower_give_copies(value->view, value->base);
+    lilac_lower_replicate(value->view, value->base);
     return true;
 }
 
-bool lilac_lower_local(lilac_lowering *l, const lilac_tile_op *op) {
+bool lilac_lower_shared_memory(lilac_lowering *l, const lilac_tile_op *op) {
     switch (op->code) {
     case LILAC_TILE_OP_TTG_LOCAL_ALLOC:
         return op->operand_count == 0 || store(l, op->operands[0].value, &op->results[0]);

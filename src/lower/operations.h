@@ -1,0 +1,52 @@
+/* The functions that lower tile operations, one for each group. operations.def says which operation
+ * each function lowers. A function returns false after it has recorded a diagnostic. */
+#ifndef LILAC_LOWER_OPERATIONS_H
+#define LILAC_LOWER_OPERATIONS_H
+
+#include "lower_internal.h"
+
+/* arithmetic.c */
+bool lilac_lower_integer_op(lilac_lowering *l, const lilac_tile_op *op);
+/* floats.c */
+bool lilac_lower_float_op(lilac_lowering *l, const lilac_tile_op *op);
+/* numeric_casts.c */
+bool lilac_lower_numeric_cast(lilac_lowering *l, const lilac_tile_op *op);
+/* math/math.c */
+bool lilac_lower_math(lilac_lowering *l, const lilac_tile_op *op);
+/* math/libdevice.c */
+bool lilac_lower_extern(lilac_lowering *l, const lilac_tile_op *op);
+/* constants.c */
+bool lilac_lower_source(lilac_lowering *l, const lilac_tile_op *op);
+/* shape.c */
+bool lilac_lower_shape(lilac_lowering *l, const lilac_tile_op *op);
+/* cat.c */
+bool lilac_lower_cat(lilac_lowering *l, const lilac_tile_op *op);
+/* memory/load_store.c */
+bool lilac_lower_pointer(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op);
+/* memory/atomics.c */
+bool lilac_lower_atomic(lilac_lowering *l, const lilac_tile_op *op);
+/* memory/shared_memory.c */
+bool lilac_lower_shared_memory(lilac_lowering *l, const lilac_tile_op *op);
+/* collective/ */
+bool lilac_lower_reduce(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_scan(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_histogram(lilac_lowering *l, const lilac_tile_op *op);
+/* control.c */
+bool lilac_lower_control(lilac_lowering *l, const lilac_tile_op *op);
+/* map_elementwise.c */
+bool lilac_lower_map_elementwise(lilac_lowering *l, const lilac_tile_op *op);
+/* assembly/inline_asm.c */
+bool lilac_lower_inline_asm(lilac_lowering *l, const lilac_tile_op *op);
+/* print.c */
+bool lilac_lower_print(lilac_lowering *l, const lilac_tile_op *op);
+
+/* Assigns a place in shared memory to each local_alloc of the function; scratch memory begins above
+ * them (memory/shared_memory.c). */
+bool lilac_lower_place_memory(lilac_lowering *l);
+/* Finds the operations whose regions compute scalars only (scalars.c). */
+void lilac_lower_find_scalars(lilac_lowering *l);
+
+#endif
