@@ -182,6 +182,56 @@ static void mutations_are_found(void **state) {
     }
 }
 
+/* All passes, and what they may do to a copy: constant parts of both addresses become offsets, a
+ * predicate that always holds goes, a copy that no thread makes goes. */
+static void passes_keep_copies(void **state) {
+    rig r;
+    (void)state;
+    build_pipeline(&r, &(pipeline){.ring = 3, .extra = 1});
+    run(&r);
+    uint64_t copies = r.counters.async_copies;
+    for (uint32_t round = 0; round < 2; round++) {
+        lilac_simt_opt_fold(r.kernel);
+        lilac_simt_opt_cse(r.kernel);
+        lilac_simt_opt_licm(r.kernel);
+        lilac_simt_opt_barriers(r.kernel);
+        lilac_simt_opt_dce(r.kernel);
+        lilac_simt_opt_schedule(r.kernel);
+    }
+    assert_true(lilac_simt_verify(r.module));
+    assert_true(lilac_sim_run(r.context, &r.launch, &r.counters));
+    assert_null(lilac_diagnostics(r.context));
+    assert_int_equal(r.counters.async_copies, copies);
+    check_sums(0);
+    rig_clear(&r);
+
+    rig_init(&r, WARPS, 1, 4 * THREADS);
+    lilac_simt_value at = op2(&r, LILAC_SIMT_OP_MUL, thread(&r), word(&r, 4));
+    at = op2(&r, LILAC_SIMT_OP_ADD, at, word(&r, 32));
+    lilac_simt_value never = lilac_simt_constant(&r.b, LILAC_SIMT_I1, 0);
+    lilac_simt_value always = lilac_simt_constant(&r.b, LILAC_SIMT_I1, 1);
+    lilac_simt_value from = element(&r, 0, op2(&r, LILAC_SIMT_OP_AND, thread(&r), word(&r, 7)), 4);
+    from = lilac_simt_op2(&r.b, LILAC_SIMT_OP_ADD, LILAC_SIMT_I64, from,
+                          lilac_simt_constant(&r.b, LILAC_SIMT_I64, 64));
+    lilac_simt_copy_async(&r.b, 4, at, 4, from, -4, always, 0, NULL);
+    lilac_simt_copy_async(&r.b, 4, at, 0, from, 0, never, 0, NULL);
+    lilac_simt_copy_wait_all(&r.b);
+    effect(&r, LILAC_SIMT_OP_RETURN);
+    assert_true(lilac_simt_opt_fold(r.kernel));
+    assert_true(lilac_simt_verify(r.module));
+    uint32_t count = 0;
+    for (const lilac_simt_instruction *i = r.kernel->body->first; i; i = i->next) {
+        if (i->code != LILAC_SIMT_OP_CP_ASYNC)
+            continue;
+        count++;
+        assert_int_equal(i->operand_count, 2);
+        assert_int_equal(i->immediate, 36);
+        assert_int_equal(i->source_offset, 60);
+    }
+    assert_int_equal(count, 1);
+    rig_clear(&r);
+}
+
 /* Each block of a cluster has copies of its own; a cluster barrier suspends blocks meanwhile. */
 static void blocks_have_their_copies(void **state) {
     rig r;
@@ -339,9 +389,13 @@ static void traps(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_pipeline_is_right),      cmocka_unit_test(mutations_are_found),
-        cmocka_unit_test(blocks_have_their_copies), cmocka_unit_test(parts_are_filled),
-        cmocka_unit_test(rules_are_checked),        cmocka_unit_test(traps),
+        cmocka_unit_test(a_pipeline_is_right),
+        cmocka_unit_test(mutations_are_found),
+        cmocka_unit_test(blocks_have_their_copies),
+        cmocka_unit_test(passes_keep_copies),
+        cmocka_unit_test(parts_are_filled),
+        cmocka_unit_test(rules_are_checked),
+        cmocka_unit_test(traps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
