@@ -288,6 +288,35 @@ static void parts_are_filled(void **state) {
     }
 }
 
+/* Parts of 16 bytes are read from a buffer that the kernel writes too: a race only where a byte that
+ * a copy reads is stored. By several host threads. */
+static void parts_race_by_bytes(void **state) {
+    (void)state;
+    for (uint32_t bytes = 1; bytes <= SIZE; bytes++) {
+        for (uint32_t last = bytes == SIZE; last < 2; last++) { /* the last byte, or the next */
+            rig r;
+            rig_init(&r, 1, 2, 32 * SIZE);
+            r.launch.grid[0] = 8;
+            r.launch.threads = 2;
+            lilac_simt_value block = leaf(&r, LILAC_SIMT_OP_BLOCK, 0);
+            lilac_simt_value first =
+                lilac_simt_compare_values(&r.b, LILAC_SIMT_EQ, block, word(&r, 0));
+            lilac_simt_value at = op2(&r, LILAC_SIMT_OP_MUL, thread(&r), word(&r, SIZE));
+            lilac_simt_copy_async(&r.b, SIZE, at, 0, element(&r, 0, thread(&r), SIZE), 0, 0,
+                                  word(&r, bytes), NULL);
+            lilac_simt_copy_wait_all(&r.b);
+            lilac_simt_value value = lilac_simt_constant(&r.b, LILAC_SIMT_I8, 1);
+            lilac_simt_store(&r.b, LILAC_SIMT_OP_ST_GLOBAL, 1, &value,
+                             element(&r, 0, thread(&r), SIZE), bytes - last, first, NULL);
+            run(&r);
+            bool races = last == 1;
+            assert_int_equal(r.counters.races > 0, races);
+            assert_int_equal(reported(&r, "global-race", NULL) > 0, races);
+            rig_clear(&r);
+        }
+    }
+}
+
 /* One copy a thread of 4 bytes, then what each case adds. */
 static void start_one(rig *r, lilac_simt_value *at) {
     rig_init(r, WARPS, 2, 4 * THREADS);
@@ -389,13 +418,10 @@ static void traps(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_pipeline_is_right),
-        cmocka_unit_test(mutations_are_found),
-        cmocka_unit_test(blocks_have_their_copies),
-        cmocka_unit_test(passes_keep_copies),
-        cmocka_unit_test(parts_are_filled),
-        cmocka_unit_test(rules_are_checked),
-        cmocka_unit_test(traps),
+        cmocka_unit_test(a_pipeline_is_right),      cmocka_unit_test(mutations_are_found),
+        cmocka_unit_test(blocks_have_their_copies), cmocka_unit_test(passes_keep_copies),
+        cmocka_unit_test(parts_are_filled),         cmocka_unit_test(rules_are_checked),
+        cmocka_unit_test(parts_race_by_bytes),      cmocka_unit_test(traps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
