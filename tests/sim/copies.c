@@ -357,7 +357,17 @@ static void rules_are_checked(void **state) {
     expect(&r, "global-race", COPY, READ);
     rig_clear(&r);
 
-    start_one(&r, &at); /* another copy, or a store, into the same bytes */
+    start_one(&r, &at); /* a barrier before the wait does not order the copy before others' reads */
+    lilac_simt_barrier(&r.b);
+    lilac_simt_copy_wait_all(&r.b);
+    at_line(&r, READ);
+    load(&r, LILAC_SIMT_OP_LD_SHARED, LILAC_SIMT_I32,
+         op2(&r, LILAC_SIMT_OP_XOR, at, word(&r, 4 * 32)));
+    run(&r);
+    expect(&r, "shared-race", READ, COPY);
+    rig_clear(&r);
+
+    start_one(&r, &at); /* a store into the same bytes */
     at_line(&r, READ);
     store(&r, LILAC_SIMT_OP_ST_SHARED, word(&r, 5), at);
     lilac_simt_copy_wait_all(&r.b);
