@@ -182,6 +182,56 @@ static void mutations_are_found(void **state) {
     }
 }
 
+/* All passes, and what they may do to a copy: constant parts of both addresses become offsets, a
+ * predicate that always holds goes, a copy that no thread makes goes. */
+static void passes_keep_copies(void **state) {
+    rig r;
+    (void)state;
+    build_pipeline(&r, &(pipeline){.ring = 3, .extra = 1});
+    run(&r);
+    uint64_t copies = r.counters.async_copies;
+    for (uint32_t round = 0; round < 2; round++) {
+        lilac_simt_opt_fold(r.kernel);
+        lilac_simt_opt_cse(r.kernel);
+        lilac_simt_opt_licm(r.kernel);
+        lilac_simt_opt_barriers(r.kernel);
+        lilac_simt_opt_dce(r.kernel);
+        lilac_simt_opt_schedule(r.kernel);
+    }
+    assert_true(lilac_simt_verify(r.module));
+    assert_true(lilac_sim_run(r.context, &r.launch, &r.counters));
+    assert_null(lilac_diagnostics(r.context));
+    assert_int_equal(r.counters.async_copies, copies);
+    check_sums(0);
+    rig_clear(&r);
+
+    rig_init(&r, WARPS, 1, 4 * THREADS);
+    lilac_simt_value at = op2(&r, LILAC_SIMT_OP_MUL, thread(&r), word(&r, 4));
+    at = op2(&r, LILAC_SIMT_OP_ADD, at, word(&r, 32));
+    lilac_simt_value never = lilac_simt_constant(&r.b, LILAC_SIMT_I1, 0);
+    lilac_simt_value always = lilac_simt_constant(&r.b, LILAC_SIMT_I1, 1);
+    lilac_simt_value from = element(&r, 0, op2(&r, LILAC_SIMT_OP_AND, thread(&r), word(&r, 7)), 4);
+    from = lilac_simt_op2(&r.b, LILAC_SIMT_OP_ADD, LILAC_SIMT_I64, from,
+                          lilac_simt_constant(&r.b, LILAC_SIMT_I64, 64));
+    lilac_simt_copy_async(&r.b, 4, at, 4, from, -4, always, 0, NULL);
+    lilac_simt_copy_async(&r.b, 4, at, 0, from, 0, never, 0, NULL);
+    lilac_simt_copy_wait_all(&r.b);
+    effect(&r, LILAC_SIMT_OP_RETURN);
+    assert_true(lilac_simt_opt_fold(r.kernel));
+    assert_true(lilac_simt_verify(r.module));
+    uint32_t count = 0;
+    for (const lilac_simt_instruction *i = r.kernel->body->first; i; i = i->next) {
+        if (i->code != LILAC_SIMT_OP_CP_ASYNC)
+            continue;
+        count++;
+        assert_int_equal(i->operand_count, 2);
+        assert_int_equal(i->immediate, 36);
+        assert_int_equal(i->source_offset, 60);
+    }
+    assert_int_equal(count, 1);
+    rig_clear(&r);
+}
+
 /* Each block of a cluster has copies of its own; a cluster barrier suspends blocks meanwhile. */
 static void blocks_have_their_copies(void **state) {
     rig r;
@@ -238,6 +288,35 @@ static void parts_are_filled(void **state) {
     }
 }
 
+/* Parts of 16 bytes are read from a buffer that the kernel writes too: a race only where a byte that
+ * a copy reads is stored. By several host threads. */
+static void parts_race_by_bytes(void **state) {
+    (void)state;
+    for (uint32_t bytes = 1; bytes <= SIZE; bytes++) {
+        for (uint32_t last = bytes == SIZE; last < 2; last++) { /* the last byte, or the next */
+            rig r;
+            rig_init(&r, 1, 2, 32 * SIZE);
+            r.launch.grid[0] = 8;
+            r.launch.threads = 2;
+            lilac_simt_value block = leaf(&r, LILAC_SIMT_OP_BLOCK, 0);
+            lilac_simt_value first =
+                lilac_simt_compare_values(&r.b, LILAC_SIMT_EQ, block, word(&r, 0));
+            lilac_simt_value at = op2(&r, LILAC_SIMT_OP_MUL, thread(&r), word(&r, SIZE));
+            lilac_simt_copy_async(&r.b, SIZE, at, 0, element(&r, 0, thread(&r), SIZE), 0, 0,
+                                  word(&r, bytes), NULL);
+            lilac_simt_copy_wait_all(&r.b);
+            lilac_simt_value value = lilac_simt_constant(&r.b, LILAC_SIMT_I8, 1);
+            lilac_simt_store(&r.b, LILAC_SIMT_OP_ST_GLOBAL, 1, &value,
+                             element(&r, 0, thread(&r), SIZE), bytes - last, first, NULL);
+            run(&r);
+            bool races = last == 1;
+            assert_int_equal(r.counters.races > 0, races);
+            assert_int_equal(reported(&r, "global-race", NULL) > 0, races);
+            rig_clear(&r);
+        }
+    }
+}
+
 /* One copy a thread of 4 bytes, then what each case adds. */
 static void start_one(rig *r, lilac_simt_value *at) {
     rig_init(r, WARPS, 2, 4 * THREADS);
@@ -278,7 +357,17 @@ static void rules_are_checked(void **state) {
     expect(&r, "global-race", COPY, READ);
     rig_clear(&r);
 
-    start_one(&r, &at); /* another copy, or a store, into the same bytes */
+    start_one(&r, &at); /* a barrier before the wait does not order the copy before others' reads */
+    lilac_simt_barrier(&r.b);
+    lilac_simt_copy_wait_all(&r.b);
+    at_line(&r, READ);
+    load(&r, LILAC_SIMT_OP_LD_SHARED, LILAC_SIMT_I32,
+         op2(&r, LILAC_SIMT_OP_XOR, at, word(&r, 4 * 32)));
+    run(&r);
+    expect(&r, "shared-race", READ, COPY);
+    rig_clear(&r);
+
+    start_one(&r, &at); /* a store into the same bytes */
     at_line(&r, READ);
     store(&r, LILAC_SIMT_OP_ST_SHARED, word(&r, 5), at);
     lilac_simt_copy_wait_all(&r.b);
@@ -340,8 +429,9 @@ static void traps(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pipeline_is_right),      cmocka_unit_test(mutations_are_found),
-        cmocka_unit_test(blocks_have_their_copies), cmocka_unit_test(parts_are_filled),
-        cmocka_unit_test(rules_are_checked),        cmocka_unit_test(traps),
+        cmocka_unit_test(blocks_have_their_copies), cmocka_unit_test(passes_keep_copies),
+        cmocka_unit_test(parts_are_filled),         cmocka_unit_test(rules_are_checked),
+        cmocka_unit_test(parts_race_by_bytes),      cmocka_unit_test(traps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -163,7 +163,7 @@ static uint32_t reads(uint32_t elements, uint32_t bits, uint32_t most) {
     return all == 0 ? 1 : (uint32_t)all;
 }
 
-/* A barrier and what else a second trip takes, in accesses. */
+/* Cost of a second exchange through shared memory, its barrier included, in accesses. */
 #define SECOND_TRIP 8
 
 /* Every thread has its share of the elements. */

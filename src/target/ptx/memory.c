@@ -209,9 +209,10 @@ static void start_copy(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
             return;
         predicated = false;
     }
-    lilac_ptx_piece operands[4] = {bracketed(e, lilac_ptx_address(e, i)),
-                                   bracketed(e, put_place(e, rest[0], i->source_offset)),
-                                   lilac_ptx_decimal(e, i->detail)};
+    lilac_ptx_piece operands[4];
+    operands[0] = bracketed(e, lilac_ptx_address(e, i));
+    operands[1] = bracketed(e, put_place(e, rest[0], i->source_offset));
+    operands[2] = lilac_ptx_decimal(e, i->detail);
     if (count > 1)
         operands[3] = lilac_ptx_operand(e, rest[1]);
     if (predicated)

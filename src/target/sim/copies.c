@@ -81,7 +81,7 @@ static uint32_t bytes_of(const lilac_sim_worker *w, const lilac_sim_access *acce
     return access->others[0] == LILAC_SIM_NONE ? access->width : bytes[thread];
 }
 
-/* Records the lanes that read so many bytes. */
+/* Records the lanes whose copies read `bytes` bytes. */
 static bool record(lilac_sim_worker *w, const lilac_sim_step *step, const lilac_sim_active *lanes,
                    uint32_t bytes) {
     const lilac_sim_access *access = &w->program->accesses[step->access];

@@ -11,16 +11,14 @@
 #ifndef LILAC_SIM_COPIES_H
 #define LILAC_SIM_COPIES_H
 
-#include "program.h"
-
 #include "shared.h"
 
 struct lilac_sim_worker;
 struct lilac_sim_transfer;
 
 typedef struct lilac_sim_copies {
-    struct lilac_sim_transfer *
-        *flying; /* in the order of their starts; storage of others follows */
+    /* In the order of their starts; behind them spare storage, up to `allocated`. */
+    struct lilac_sim_transfer **flying;
     uint32_t count, allocated, capacity;
     uint64_t commits[LILAC_SIM_MOST_BLOCKS]; /* of each block */
 } lilac_sim_copies;
