@@ -1,4 +1,4 @@
-"""The links and paths of the documentation: each must lead somewhere.
+"""Checks that the links and paths of the documentation exist.
 
 Checked in every page (README.md, CONTRIBUTING.md, CHANGELOG.md, docs, bench, examples and python):
 
@@ -59,7 +59,7 @@ def known_part(path):
 
 
 def findings(page):
-    """(line, text) for each link or path of a page that leads nowhere, and the number checked."""
+    """(line, text) for each broken link or path of a page, and the number of links and paths."""
     with open(page, encoding="utf-8") as file:
         text = file.read()
     # Code blocks become empty lines, so that line numbers stay.
