@@ -1,7 +1,7 @@
-# A component is a folder of src/ that is built as an object library and sees only the headers of the
-# components that it names. Headers of all components are written <lilac/NAME.h>. Each component gets
-# a folder of forwarding headers with its own headers and those of the components that it uses. Nothing
-# else is on its include path but its own folder, so a dependency that points up does not compile.
+# A component is a folder of src/ that is built as an object library. All headers are included as
+# <lilac/NAME.h>. The include path of a component has two entries: its own folder, and a folder of generated
+# forwarding headers, which contains its own headers and those of the components that it uses. Including
+# any other header is a compile error.
 
 # The headers of each component: installed ones in include/lilac, internal ones in src/.
 set(LILAC_HEADERS_base base.h bits.h source.h scalar.h)
@@ -22,7 +22,7 @@ set(LILAC_HEADERS_runtime runtime.h)
 
 set(LILAC_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
 
-# Flags that all of the project's own C code is built with.
+# The compiler flags of the project's C code.
 function(lilac_flags target)
   target_compile_options(${target} PRIVATE ${LILAC_WARNINGS})
   if(LILAC_SANITIZE)
@@ -61,7 +61,7 @@ function(lilac_component component)
   set_property(GLOBAL APPEND PROPERTY LILAC_COMPONENTS ${target})
 endfunction()
 
-# liblilac from all components: static (which tests and the command use) and shared.
+# liblilac from all components: static (used by the tests and the command) and shared.
 function(lilac_library)
   find_package(Threads REQUIRED)
   get_property(components GLOBAL PROPERTY LILAC_COMPONENTS)

@@ -11,8 +11,8 @@ configure_package_config_file(cmake/lilac-config.cmake.in lilac-config.cmake
 write_basic_package_version_file(lilac-config-version.cmake COMPATIBILITY SameMajorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/lilac-config.cmake
               ${PROJECT_BINARY_DIR}/lilac-config-version.cmake DESTINATION ${package_folder})
-# The prefix is found from where the file is, so that `cmake --install --prefix` and moved trees work.
-# Folders that were configured as absolute paths stay where they are.
+# lilac.pc computes the prefix from its own location, so that `cmake --install --prefix` and moved
+# installations work. Folders that are configured as absolute paths are used unchanged.
 if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
   set(lilac_pc_prefix "${CMAKE_INSTALL_PREFIX}")
 else()

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""API pages from the public headers: docs/api/NAME.md for each include/lilac/NAME.h.
+"""Generates the API pages from the public headers: docs/api/NAME.md for each include/lilac/NAME.h.
 
     python3 scripts/api_docs.py            writes the pages
-    python3 scripts/api_docs.py --check    says which are out of date, and which public functions
-                                           have no comment above them; exit status 1 if any
+    python3 scripts/api_docs.py --check    lists the pages that are out of date and the public functions
+                                           without a comment; exit status 1 if there are any
 
-A page holds the header's opening comment, its drawings as they stand, then each section with its
-declarations and what the comment above each says.
+A page contains the header's opening comment, with its drawings unchanged, and then each section with its
+declarations and the comment of each declaration.
 """
 
 import os

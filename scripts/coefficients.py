@@ -3,9 +3,9 @@
 
     python3 scripts/coefficients.py > src/lower/math/coefficients.c
 
-Needs mpmath. Each polynomial interpolates its function in the Chebyshev points of its interval, with
-the least number of terms that keeps the largest error there, times the weight that the polynomial
-has in its result, under 2^-58 or less (wide: for results in f64) and 2^-31 (narrow: for f32). The interpolant
+Needs mpmath. Each polynomial interpolates its function in the Chebyshev points of its interval. It has
+the least number of terms for which the largest error on the interval, multiplied by the weight of the
+polynomial in the result, is under 2^-58 (wide: for results in f64) and 2^-31 (narrow: for f32). The interpolant
 is within a few percent of the minimax polynomial of the same degree.
 """
 
@@ -17,7 +17,7 @@ TINY = mpf(10) ** -30
 
 
 def away(function):
-    """The function, with 0, where its formula is 0 / 0, replaced by a number beside it."""
+    """The function; at 0, where its formula is 0 / 0, it is evaluated at a number close to 0."""
     return lambda x: function(x if abs(x) > TINY else TINY)
 
 

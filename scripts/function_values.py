@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Writes what functions of libdevice give, from mpmath, for tests/lower/functions.c.
+"""Writes the values of libdevice's functions, computed by mpmath, for tests/lower/functions.c.
 
     python3 scripts/function_values.py [COUNT [SEED]] > tests/data/functions.txt
 
-COUNT values of each function and type: special ones first, then random bits and random numbers from
-where the function does something. A line `NAME TYPE OPERANDS COUNT` opens a function, OPERANDS being a
-letter for each operand (f d i: f32 f64 i32); the lines below it have the bits of the operands and of the result rounded to nearest.
+There are COUNT values of each function and type: first special values, then random bits and random numbers
+from an interval of interest of the function. The section of a function begins with the line
+`NAME TYPE OPERANDS COUNT`, where OPERANDS has a letter for each operand (f d i: f32 f64 i32). Each line
+below it has the bits of the operands and of the result, rounded to nearest.
 """
 
 import math

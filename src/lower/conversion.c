@@ -1,14 +1,14 @@
-/* Movement plans carried out: lilac_lower_movement, and the kernel that does nothing else.
+/* Executes conversion plans: lilac_lower_movement, and the kernel that consists of one plan.
  *
  *   values ──pack──▶ words ──▶ step ──▶ step ──▶ … ──▶ words ──unpack──▶ values
  *
- * Renamings and shuffles are networks on words; values of 64 bits that are only renamed, stored
- * and loaded are not taken apart at all.  A trip is, for each of its rounds,
+ * Register permutations and shuffles are networks on words. Values of 64 bits that are only permuted,
+ * stored and loaded are not split into words. A shared-memory exchange is, for each of its rounds,
  *
- *   stores  ‖ barrier ‖  loads          and between rounds the barrier once more
+ *   stores  ‖ barrier ‖  loads          and another barrier between rounds
  *
- * where all rounds use the same bytes. After loads from other blocks the cluster waits once more,
- * so that no block leaves, or writes again, while others read what it has. */
+ * since all rounds use the same bytes. After loads from other blocks the cluster waits once more, so
+ * that no block exits or writes again while other blocks read its memory. */
 #include "coordinates.h"
 #include "memory/shared_access.h"
 
@@ -22,9 +22,9 @@ typedef struct walk {
     lilac_lower_words words;
 } walk;
 
-/* ---- trips ------------------------------------------------------------------------------- */
+/* ---- exchanges -------------------------------------------------------------------------- */
 
-/* Warps that differ in these bits share no byte of a trip's memory. */
+/* Warps that differ in these bits share no byte of the exchange's memory. */
 static uint32_t apart(const lilac_plan_staging *staging, uint32_t warp_bits) {
     bool apart_at_all =
         staging->barrier == LILAC_PLAN_BARRIER_WARP || staging->barrier == LILAC_PLAN_BARRIER_GROUP;

@@ -1,12 +1,12 @@
-"""The examples of the documentation, executed: every ```console block of the pages given.
+"""Executes the examples of the documentation: every ```console block of the given pages.
 
-A block is commands, each on a line that begins with "$ " (a backslash at its end continues it), and
-what they print, errors included. A line "…" stands for any lines, "…" inside a line for any text.
-A comment <!-- in FOLDER --> above a block says where it runs, from the repository's root; otherwise
-it runs in an empty folder that the blocks of a page share.
+A block contains commands, each on a line that begins with "$ " (a backslash at its end continues it), and
+their output, errors included. A line "…" matches any lines, and "…" inside a line any text.
+A comment <!-- in FOLDER --> above a block names the folder in which it runs, from the repository's root. Other
+blocks run in an empty folder that the blocks of a page share.
 
-A ```c block under a comment <!-- from FILE --> is a part of that file: each of its pieces, which
-lines "…" separate, must stand there as it is.
+A ```c block under a comment <!-- from FILE --> is an excerpt of that file: each of its pieces, which
+lines "…" separate, must occur in the file unchanged.
 
 usage: docs.py --lilac LILAC [--program PROGRAM]… PAGE…
 """
@@ -51,7 +51,7 @@ def matches(expected, printed):
 
 
 def strange_excerpts(text):
-    """(file, piece) for each piece of an excerpt that does not stand in its file."""
+    """(file, piece) for each piece of an excerpt that does not occur in its file."""
     for name, excerpt in EXCERPT.findall(text):
         with open(os.path.join(ROOT, name), encoding="utf-8") as file:
             source = file.read()
@@ -66,7 +66,7 @@ def run_page(path, environment):
     failures = examples = 0
     for name, piece in strange_excerpts(text):
         failures += 1
-        print(f"{path}: this does not stand in {name}:\n{piece}")
+        print(f"{path}: this does not occur in {name}:\n{piece}")
     with tempfile.TemporaryDirectory() as empty:
         for block in BLOCK.finditer(text):
             folder = os.path.join(ROOT, block.group(1)) if block.group(1) else empty

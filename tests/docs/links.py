@@ -1,6 +1,6 @@
-"""The links and paths of the documentation: each must lead somewhere.
+"""Checks that the links and paths of the documentation exist.
 
-Checked in every page (README.md, CONTRIBUTING.md, CHANGELOG.md, docs, bench and examples):
+Checked in every page (README.md, CONTRIBUTING.md, CHANGELOG.md, docs, bench, examples and python):
 
     [text](FILE)  [text](FILE#heading)  [text](#heading)    the file, and the heading in it
     `src/plan/plan.c`  `tests/sim/`  `src/simt/opt_*.c`      a path from the repository's root, outside
@@ -18,7 +18,7 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PAGES = ["*.md", "docs/*.md", "docs/api/*.md", "bench/*.md", "examples/*/*.md"]
+PAGES = ["*.md", "docs/*.md", "docs/api/*.md", "bench/*.md", "examples/*/*.md", "python/*.md"]
 FENCE = re.compile(r"^```.*?^```", re.S | re.M)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]*[./#][^)\s]*)\)")
 CODE = re.compile(r"`([^`\n]+)`")
@@ -59,7 +59,7 @@ def known_part(path):
 
 
 def findings(page):
-    """(line, text) for each link or path of a page that leads nowhere, and the number checked."""
+    """(line, text) for each broken link or path of a page, and the number of links and paths."""
     with open(page, encoding="utf-8") as file:
         text = file.read()
     # Code blocks become empty lines, so that line numbers stay.

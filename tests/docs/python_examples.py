@@ -1,7 +1,7 @@
-"""The Python examples of the documentation, executed: every ```pycon block of the pages given.
+"""Executes the Python examples of the documentation: every ```pycon block of the given pages.
 
-The blocks of a page are one session, as a reader would type them; lines of output are compared as
-doctest compares them, "..." standing for any text, and may be blank. tests/python runs this where the package is
+The blocks of a page are one session. Lines of output are compared by doctest, where "..." matches any
+text, and may be blank. tests/python runs this program where the package is
 installed; by hand: python3 tests/docs/python_examples.py [PAGE…]
 """
 
@@ -16,7 +16,7 @@ BLOCK = re.compile(r"```pycon\n(.*?)```", re.S)
 
 
 def blank_lines_marked(lines):
-    """Blank lines as doctest wants those of an output, but not those before the next example."""
+    """The lines, with the blank lines of an output, but not those before the next example, in doctest's notation."""
     marked = list(lines)
     for number, line in enumerate(lines):
         rest = [other for other in lines[number:] if other]

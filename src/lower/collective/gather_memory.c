@@ -58,10 +58,9 @@ static void add(memory_plan *p, uint32_t most, uint64_t vector) {
     }
 }
 
-/* What is left, in this order: the axis, the source's registers and lanes, its warps. So where each
- * warp has its own elements only, its own part of the memory is told by the highest bits, as in
- * every trip that stays in the warps: accesses of one may then follow those of another with no
- * barrier of the block between. */
+/* Fills the remaining offset bits in this order: the axis, the source's registers and lanes, its warps.
+ * Where each warp reads its own elements only, the highest bits select the warp's part of the memory,
+ * as in every exchange within warps; then no block barrier is needed between two such operations. */
 static void fill(const lilac_gather *g, memory_plan *p, uint32_t most) {
     for (uint32_t i = 0; i < g->from->bits[g->axis]; i++) {
         add(p, most, lilac_gather_axis_unit(g, i));
