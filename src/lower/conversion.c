@@ -1,14 +1,14 @@
-/* Movement plans carried out: lilac_lower_movement, and the kernel that does nothing else.
+/* Executes conversion plans: lilac_lower_movement, and the kernel that contains one plan only.
  *
  *   values ──pack──▶ words ──▶ step ──▶ step ──▶ … ──▶ words ──unpack──▶ values
  *
- * Renamings and shuffles are networks on words; values of 64 bits that are only renamed, stored
- * and loaded are not taken apart at all.  A trip is, for each of its rounds,
+ * Register permutations and shuffles are networks on words. Values of 64 bits that are only permuted,
+ * stored and loaded are not split. An exchange is, for each of its rounds,
  *
- *   stores  ‖ barrier ‖  loads          and between rounds the barrier once more
+ *   stores  ‖ barrier ‖  loads          and between rounds one more barrier
  *
- * where all rounds use the same bytes. After loads from other blocks the cluster waits once more,
- * so that no block leaves, or writes again, while others read what it has. */
+ * because all rounds use the same bytes. After loads from other blocks the cluster waits once more,
+ * so that no block exits or writes again while others read its memory. */
 #include "coordinates.h"
 #include "memory/shared_access.h"
 
