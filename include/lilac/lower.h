@@ -1,34 +1,32 @@
 /* lower: tile IR with layouts → SIMT IR.
  *
- *   tensor       in every thread, one value for each register of its layout; copies share a value
- *   scalar       one value, the same in all threads
- *   pointer      i64; an address is a value and a constant, which accesses take as immediate offset
+ *   tensor       in each thread, one value for each register of its layout; replicas share a value
+ *   scalar       one value, equal in all threads
+ *   pointer      i64; an address is a value and a constant, the immediate offset of an access
  *   tt.load      as wide as contiguity, alignment and mask allow, at most 16 bytes a thread;
- *   tt.store     elements under 32 bits packed in words; of several copies one is stored
+ *   tt.store     elements under 32 bits are packed in words; one holder of each element stores it
  *   tt.reduce    in the thread, by shuffles, then through shared memory; any region, axis, layout
  *   tt.scan      in the thread, by shuffles, then one barrier; any region, axis, layout, direction
- *   tt.gather    by shuffles, in the warp's part of shared memory or in the block's, by price
+ *   tt.gather    by shuffles, or through shared memory of the warp or block, whichever costs least
  *   functions    math.* and tt.extern_elementwise of libdevice's names: f32 by the machine's
- *                approximations where Triton takes them, else within 2 ulp (the Bessel functions
- *                J and Y of f64: see libdevice.c); what is not known by name is refused
- *   histograms   by atomics in shared memory; tt.cat as a renaming
- *   atomics      of several copies one acts, all get what was there; adjacent floats at once
- *   tt.print     a line an element, by one of the threads that hold it
- *   inline PTX   known instructions as operations, the rest as it stands
- *   shapes       renamings of registers, where the layouts allow it; else as conversions
- *   conversions  ttg.convert_layout carries out a movement plan (plan.h); its attribute
- *                lilac.movement, "shuffles", "shared" or "unswizzled", is the way to take
- *   memory       ttg.local_alloc … placed by their lives; stores and loads are the accesses of
+ *                approximations if Triton uses them, otherwise within 2 ulp (the Bessel functions
+ *                J and Y of f64: see libdevice.c); an unknown name is refused
+ *   histograms   by atomics in shared memory; tt.cat as a register permutation
+ *   atomics      one holder of an element acts, all receive the old value; adjacent floats together
+ *   tt.print     one line for each element, by one of the threads that hold it
+ *   inline PTX   known instructions as operations, the rest as inline assembly of SIMT IR
+ *   shapes       register permutations if the layouts allow it; otherwise as conversions
+ *   conversions  ttg.convert_layout executes a conversion plan (plan.h); its attribute
+ *                lilac.movement, "shuffles", "shared" or "unswizzled", selects the strategy
+ *   memory       ttg.local_alloc … placed by their lifetimes; stores and loads are the accesses of
  *                the tensor's layout to the memory's
  *
- * Shared memory: what is allocated, then scratch for trips and reductions. Every access says which
- * bytes it may touch, and a barrier stands wherever one may be needed: the kernel is right as it
- * is, and lilac_simt_opt_barriers takes away the barriers that order nothing.
+ * Shared memory holds the allocations, then scratch for exchanges and reductions. Each access states
+ * the bytes that it may touch, and a barrier is built wherever one may be needed. The kernel is
+ * correct as it is; lilac_simt_opt_barriers removes the barriers that order nothing.
  *
- * Each family of operations is one file (src/lower/): arithmetic, floats, conversions, math,
- * memory, local, shape, convert, reduce, scan, gather, histogram, cat, atomics, print, inline_asm,
- * control, and sources for what has no tensor operand. libdevice.c has the table of functions by
- * name, functions.h what they are made of.
+ * Each group of operations is one file of src/lower/ or of its folders memory, collective, math and
+ * assembly. src/lower/operations.def names the function for each operation.
  */
 #ifndef LILAC_LOWER_H
 #define LILAC_LOWER_H
@@ -39,8 +37,8 @@
 
 LILAC_BEGIN
 
-/* Every public function with a body becomes a kernel. NULL with diagnostics (at the operation's
- * position and the user's line) for what has no lowering: ids `unsupported-operation`,
+/* Lowers each public function with a body to a kernel. NULL, with diagnostics at the operation's
+ * position and the user's line, if an operation has no lowering: ids `unsupported-operation`,
  * `unsupported-type`, `layout-conversion`, `too-much-shared-memory`, `unknown-function`. */
 LILAC_API LILAC_MUST_USE lilac_simt_module *lilac_lower(lilac_tile_module *module,
                                                         const lilac_target *target);

@@ -1,14 +1,14 @@
-/* Executes conversion plans: lilac_lower_movement, and the kernel that consists of one plan.
+/* Executes conversion plans: lilac_lower_movement, and the kernel that contains one plan only.
  *
  *   values ──pack──▶ words ──▶ step ──▶ step ──▶ … ──▶ words ──unpack──▶ values
  *
  * Register permutations and shuffles are networks on words. Values of 64 bits that are only permuted,
- * stored and loaded are not split into words. A shared-memory exchange is, for each of its rounds,
+ * stored and loaded are not split. An exchange is, for each of its rounds,
  *
- *   stores  ‖ barrier ‖  loads          and another barrier between rounds
+ *   stores  ‖ barrier ‖  loads          and between rounds one more barrier
  *
- * since all rounds use the same bytes. After loads from other blocks the cluster waits once more, so
- * that no block exits or writes again while other blocks read its memory. */
+ * because all rounds use the same bytes. After loads from other blocks the cluster waits once more,
+ * so that no block exits or writes again while others read its memory. */
 #include "coordinates.h"
 #include "memory/shared_access.h"
 

@@ -286,9 +286,10 @@ bool lilac_lower_for_elements(lilac_lowering *l, const lilac_tile_op *op) {
 
 /* Lowers the region once for `pack` distinct registers of a thread, in their order. If a thread has
  * fewer than `pack`, some are passed more than once. */
-static bool map_group(lilac_lowering *l, const lilac_tile_op *op, uint32_t own, uint32_t count,
-                      uint32_t group, uint32_t pack, const uint32_t *const *sources,
-                      lilac_lower_value *const *results) {
+static bool map_group(lilac_lowering *l, const lilac_tile_op *op, uint32_t group, uint32_t pack,
+                      const uint32_t *const *sources, lilac_lower_value *const *results) {
+    uint32_t own = lilac_lower_distinct_registers(results[0]->view);
+    uint32_t count = 1U << __builtin_popcount(own);
     const lilac_tile_block *block = op->regions[0]->first;
     for (uint32_t i = 0; i < op->operand_count; i++) {
         const lilac_lower_value *operand = lilac_lower_operand(l, op, i);
@@ -346,10 +347,9 @@ bool lilac_lower_map_elementwise(lilac_lowering *l, const lilac_tile_op *op) {
             return false;
         }
     }
-    uint32_t own = lilac_lower_distinct_registers(view);
-    uint32_t count = 1U << __builtin_popcount(own);
+    uint32_t count = 1U << __builtin_popcount(lilac_lower_distinct_registers(view));
     for (uint32_t group = 0; group * pack < count; group++) {
-        if (!map_group(l, op, own, count, group, pack, sources, results)) {
+        if (!map_group(l, op, group, pack, sources, results)) {
             return false;
         }
     }

@@ -255,6 +255,43 @@ static void run(lilac_lowering *l, const group *g, lilac_lower_asm *piece) {
     }
 }
 
+/* Defines the results and aligns the operands. *view: the layout of all, or NULL for scalars. */
+static bool read_values(lilac_lowering *l, group *g, const lilac_lower_view **view) {
+    const lilac_tile_op *op = g->op;
+    *view = NULL;
+    for (uint32_t k = 0; k < op->result_count; k++) {
+        g->results[k] = lilac_lower_result(l, op, k);
+        if (g->results[k] == NULL) {
+            return false;
+        }
+        *view = g->results[0]->view;
+        if (g->results[k]->view != *view) {
+            return lilac_lower_refuse(
+                l, "layout-conversion",
+                "result %u of inline assembly has another layout than result 0", k);
+        }
+    }
+    for (uint32_t k = 0; k < op->operand_count; k++) {
+        g->operands[k] = lilac_lower_operand(l, op, k);
+        if (op->result_count == 0 && k == 0) {
+            *view = g->operands[0]->view;
+        }
+        if (!lilac_lower_align(l, g->operands[k], *view, &g->sources[k])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool has_uses(const lilac_tile_op *op) {
+    for (uint32_t k = 0; k < op->result_count; k++) {
+        if (op->results[k].uses != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool lilac_lower_inline_asm(lilac_lowering *l, const lilac_tile_op *op) {
     constraints c;
     lilac_name list = lilac_tile_find_text(&op->attributes, "constraints");
@@ -279,29 +316,9 @@ bool lilac_lower_inline_asm(lilac_lowering *l, const lilac_tile_op *op) {
                .c = &c,
                .packed = (uint32_t)packed,
                .pure = lilac_tile_find_integer(&op->attributes, "pure", 0) != 0};
-    const lilac_lower_view *view = NULL;
-    bool wanted = false;
-    for (uint32_t k = 0; k < op->result_count; k++) {
-        g.results[k] = lilac_lower_result(l, op, k);
-        if (g.results[k] == NULL) {
-            return false;
-        }
-        view = g.results[0]->view;
-        wanted |= op->results[k].uses != NULL;
-        if (g.results[k]->view != view) {
-            return lilac_lower_refuse(
-                l, "layout-conversion",
-                "result %u of inline assembly has another layout than result 0", k);
-        }
-    }
-    for (uint32_t k = 0; k < op->operand_count; k++) {
-        g.operands[k] = lilac_lower_operand(l, op, k);
-        if (op->result_count == 0 && k == 0) {
-            view = g.operands[0]->view;
-        }
-        if (!lilac_lower_align(l, g.operands[k], view, &g.sources[k])) {
-            return false;
-        }
+    const lilac_lower_view *view;
+    if (!read_values(l, &g, &view)) {
+        return false;
     }
     if (!check_words(l, &g) || !check_text(l, text, c.results + c.operands)) {
         return false;
@@ -320,7 +337,7 @@ bool lilac_lower_inline_asm(lilac_lowering *l, const lilac_tile_op *op) {
         run(l, &g, &piece);
         scatter(l, &g, r, &piece);
     }
-    for (uint32_t k = 0; view == NULL && wanted && k < op->result_count; k++) {
+    for (uint32_t k = 0; view == NULL && has_uses(op) && k < op->result_count; k++) {
         lilac_simt_value *value = &g.results[k]->base[0];
         if (!l->kernel->values[*value].uniform && !lilac_lower_broadcast_copies(l, NULL, value)) {
             return false;

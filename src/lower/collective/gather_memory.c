@@ -1,19 +1,19 @@
-/* The memory of a tt.gather that goes through shared memory.
+/* The order of memory for a tt.gather that uses shared memory.
  *
- * What is known of a load's lanes is where they stand beside the axis; along it they stand where
- * their indices say. So the banks are given out in this order:
+ * The coordinates of a load's lanes are known off the axis; along it they depend on the indices. So
+ * the directions of the source are assigned in this order:
  *
  *     in a word        registers of the source, those along the axis first: stores of whole words
- *     banks            first what tells the result's lanes apart beside the axis: such lanes never
- *                      meet. Then the axis: what an index can do is spread over all that is left
- *     segments         the rest, the rest of the axis with it
+ *     banks            first the directions off the axis in which the result's lanes differ: such
+ *                      lanes never conflict. Then the axis: random indices spread over the rest
+ *     segments         the remaining directions, the rest of the axis included
  *
- *     32 rows in 32 lanes:   offset = column · 32 + row    no index makes a conflict
+ *     32 rows in 32 lanes:   offset = column · 32 + row    no index causes a conflict
  *
- * Where lanes of the source differ by what is a segment, their stores would meet; that direction is
- * then given a bank as well (as a swizzle does). Of banks that only the axis uses this costs the
- * loads nothing; of others it may, and both are tried. Loads are priced by what is to be expected
- * of random indices. */
+ * If lanes of the source differ in a segment's direction, their stores would conflict. That direction
+ * is then xored to a bank as well, as a swizzle does. For banks that only the axis uses this costs the
+ * loads nothing; for others it may, so both are tried. Loads are priced by the expected conflicts of
+ * random indices. */
 #include "coordinates.h"
 #include "gather.h"
 
@@ -58,9 +58,10 @@ static void add(memory_plan *p, uint32_t most, uint64_t vector) {
     }
 }
 
-/* Fills the remaining offset bits in this order: the axis, the source's registers and lanes, its warps.
- * Where each warp reads its own elements only, the highest bits select the warp's part of the memory,
- * as in every exchange within warps; then no block barrier is needed between two such operations. */
+/* Assigns the remaining directions in this order: the axis, the source's registers and lanes, its
+ * warps. If each warp has its own elements only, the highest bits then select its part of the memory,
+ * as in every exchange within warps. Accesses of two such exchanges need no block barrier between
+ * them. */
 static void fill(const lilac_gather *g, memory_plan *p, uint32_t most) {
     for (uint32_t i = 0; i < g->from->bits[g->axis]; i++) {
         add(p, most, lilac_gather_axis_unit(g, i));
@@ -182,8 +183,8 @@ static bool plain_memory(const lilac_gather *g, lilac_layout *layout, lilac_reas
 
 /* ---- prices ------------------------------------------------------------------------------- */
 
-/* Of one load by one warp, in sixteenths: of its lanes, those that differ in banks whatever the
- * index is are apart, and the others draw. */
+/* Expected wavefronts of one load by one warp, in sixteenths. Lanes whose banks do not depend on the
+ * index never conflict; the others are modelled as random. */
 static uint64_t load_wavefronts(const lilac_gather *g, const lilac_layout *memory) {
     const lilac_arch *arch = g->l->target->arch;
     uint32_t element = lilac_lower_log2(lilac_gather_element_bits(g) / 8);

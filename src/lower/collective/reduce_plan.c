@@ -1,17 +1,17 @@
 /* tt.reduce: which bits of the operands' layout combine, and how each does.
  *
- * Split a coordinate into what the result keeps (K) and the axis (A). Going through the register,
- * lane and warp bits in that order, each bit either
+ * Split a coordinate into the part that the result keeps (K) and the axis (A). Visit the register,
+ * lane and warp bits in that order. Each bit either
  *
  *   is new in K            it leads to other elements of the result: nothing to combine
  *   adds nothing in K …    (after xoring earlier bits that cancel its part there)
  *     … and is new in A    its two halves are combined
- *     … and not            its two halves are copies: they must not be combined
+ *     … and is not         its two halves are replicas: they must not be combined
  *
- * A lane bit that combines is a butterfly's step, unless only a register bit cancels its part in
- * K: then it meets the others in shared memory, as a warp bit does. Where nothing goes there, the
- * result's registers are a renaming of the groups, or a movement plan brings them to their
- * threads. */
+ * A lane bit that combines is a step of a butterfly, unless only a register bit cancels its part in
+ * K: then its partials are combined in shared memory, as those of a warp bit are. If nothing is
+ * combined there, the result's registers are a permutation of the groups, or a conversion plan moves
+ * them to their threads. */
 #include "collective/region.h"
 #include "memory/access.h"
 #include "reduce.h"
@@ -32,8 +32,8 @@ static uint64_t along_axis(const lilac_reduce_plan *p, uint64_t coordinate) {
 
 typedef enum role { KEEPS, COMBINES, COPIES } role;
 
-/* What a bit with this column does. *tag comes with the bit's own mark and leaves with the marks of
- * all bits that make up the direction. */
+/* The role of a bit with this column. *tag: on entry the bit's own mark, on return the marks of all
+ * bits whose xor is the direction. */
 static role classify(const lilac_reduce_plan *p, lilac_f2_basis *keeps, lilac_f2_basis *combines,
                      uint64_t column, uint64_t *tag) {
     const uint32_t axis_bits = p->in->bits[p->axis];

@@ -1,21 +1,21 @@
-/* tt.reduce: partial results that meet in shared memory.
+/* tt.reduce: partial results that are combined through shared memory.
  *
- * Each warp writes its partial of each of its elements, and after a barrier a thread reads all
- * partials of an element that it wants and combines them.
+ * Each warp writes its partial of each of its elements. After a barrier a thread reads all partials
+ * of the elements that it needs and combines them.
  *
- * In memory, what one thread reads stands lowest, up to a vector: elements that a thread both has
- * and wants, then the partials of one element, then other elements that it wants.
+ * The data that one thread reads has the lowest offsets, up to a vector: elements that a thread both
+ * holds and needs, then the partials of one element, then other elements that it needs.
  *
  *        element 0       element 1
  *      | w0 w1 w2 w3 | w0 w1 w2 w3 | …           4 partials of f32: one vector of 16 bytes
  *
- * Where many warps meet and all lanes of a warp want the same elements, each lane reads one partial
- * of them, and butterflies combine those: a broadcast of 16 bytes goes over the way from memory to
- * the registers as 512.
+ * If many warps contribute and all lanes of a warp need the same elements, each lane reads one
+ * partial of them, and butterflies combine those: a broadcast of 16 bytes uses as much of the path
+ * from memory to registers as 512 bytes.
  *
- * When each element is wanted in so many registers and threads that to read all its partials
- * everywhere takes more, every thread first finishes its share of the elements, and a plan moves
- * those to where they are wanted. */
+ * If each element is needed in so many registers and threads that reading all its partials everywhere
+ * costs more, each thread first finishes a share of the elements, and a conversion plan moves them to
+ * the threads that need them. */
 #include "collective/region.h"
 #include "memory/access.h"
 #include "memory/shared_access.h"
@@ -41,7 +41,7 @@ static uint32_t wanted_by(const lilac_reduce_plan *p, uint32_t group) {
     return LILAC_REDUCE_SLOT;
 }
 
-/* Which of a thread's elements its butterflies hand on: first those that it will not want. */
+/* Chooses the elements that a thread's butterflies give away: first those that it does not need. */
 static void plan_giving(lilac_reduce_plan *p) {
     for (uint32_t i = 0; i < p->in->thread_bits; i++) {
         p->keeps[i] = lilac_reduce_kept(p, p->in->threads[i]);
@@ -148,8 +148,8 @@ static void order_memory(lilac_reduce_plan *p, uint32_t groups, uint32_t most, u
     }
 }
 
-/* Threads may add to a direction that a vector has, where they hold copies or their columns are
- * sums: then vectors have fewer elements, and still all the partials of one. */
+/* Threads that hold replicas, or whose columns are sums, may change a direction within a vector. Then
+ * vectors have fewer elements, but still all partials of one element. */
 static void plan_memory(lilac_reduce_plan *p, uint32_t groups, uint32_t most) {
     uint32_t wide = most;
     do {
@@ -163,10 +163,10 @@ static uint32_t reads(uint32_t elements, uint32_t bits, uint32_t most) {
     return all == 0 ? 1 : (uint32_t)all;
 }
 
-/* Cost of a second exchange through shared memory, its barrier included, in accesses. */
-#define SECOND_TRIP 8
+/* The cost of a second exchange with its barrier, in accesses. */
+#define SECOND_EXCHANGE 8
 
-/* Every thread has its share of the elements. */
+/* Gives each thread a share of the elements. */
 static lilac_lower_view *shares(lilac_lowering *l, const lilac_reduce_plan *p) {
     lilac_lower_view *view = lilac_arena_array(l->arena, lilac_lower_view, 1);
     *view = *p->out;
@@ -185,12 +185,12 @@ static lilac_lower_view *shares(lilac_lowering *l, const lilac_reduce_plan *p) {
     return view;
 }
 
-/* Clocks of a dependent step of a butterfly, which the block waits for once. */
+/* Clocks of one dependent step of a butterfly; the block waits for it once. */
 #define STEP_LATENCY 24
 
-/* Lanes that want the same elements, as many as there are partials of one, or 0: none, or it takes
- * longer than to read all of them everywhere. Both in clocks of the pipe of shared memory, which
- * hands 128 bytes a clock to registers. */
+/* Mask of lanes that need the same elements, as many as an element has partials. 0: there are none, or
+ * reading all partials everywhere is faster. Costs are in clocks of the shared-memory pipe, which
+ * delivers 128 bytes a clock to registers. */
 static uint32_t lanes_for_partials(const lilac_lowering *l, const lilac_reduce_plan *p) {
     uint32_t lanes = 0, found = 0, steps = p->slot_bits;
     for (uint32_t i = 0; i < p->in->lane_bits && found < steps; i++) {
@@ -214,7 +214,7 @@ void lilac_reduce_plan_shared(lilac_lowering *l, lilac_reduce_plan *p, uint32_t 
         uint32_t own = 1U << __builtin_popcount(lilac_lower_distinct_registers(p->out));
         lilac_lower_view *few = shares(l, p);
         uint32_t there = reads(few->count, p->slot_bits, most) + 1 + reads(own, 0, most);
-        if (reads(own, p->slot_bits, most) > there + SECOND_TRIP) {
+        if (reads(own, p->slot_bits, most) > there + SECOND_EXCHANGE) {
             p->reader = few;
         }
     }

@@ -1,25 +1,25 @@
-/* tt.scan, with any combine region, over several operands at once, forwards or in reverse.
+/* tt.scan with any combine region, over several operands at once, forwards or in reverse.
  *
- * The bits of the axis, lowest first, stand in runs of registers, lanes and warps:
+ * The bits of the axis, lowest first, form runs of registers, lanes and warps:
  *
  *     blocked, 4 registers a thread     r r l l l l l r        memory
  *                                       └0┘ └───1───┘ 2      w w r   (from the first warp bit up)
  *
- * Upwards, each run is scanned by itself and hands one total for each of its blocks to the next:
+ * Upwards, each run is scanned separately and passes the total of each of its blocks to the next run:
  *
- *   registers   one after another in the thread
- *   lanes       log2 steps; in step k the lanes whose bit k is set take the total of the half
- *               before theirs from its last lane
+ *   registers   sequentially in the thread
+ *   lanes       log2 steps; in step k the lanes with bit k set read the total of the half before
+ *               theirs from its last lane
  *   memory      the last lane of each block writes its total; after one barrier every thread reads
- *               the totals of its line and adds them up as far as its own place
+ *               the totals of its line and combines them up to its own place
  *
- * Downwards, each run gets what stands before each of its blocks, combines it with what it has, and
- * hands what stands before each of its items to the run below. There is no neutral element, so
- * "nothing stands before" is known when compiling or a predicate.
+ * Downwards, each run receives the prefix before each of its blocks, combines it with its items, and
+ * passes the prefix before each item to the run below. There is no neutral element: whether a prefix
+ * is empty is known at compile time or is a predicate.
  *
- * That asks for columns that are one unit vector of the axis or do not touch it, and for lanes
- * below warps. Other layouts are first moved to one like that (scan_layout.c), and back. Copies do
- * the same work side by side; in memory one of them writes. */
+ * This requires that each column is one unit vector of the axis or does not touch it, and that lanes
+ * are below warps. Other layouts are converted to such a layout (scan_layout.c) and back. Replicas
+ * compute the same values; in memory one of them writes. */
 #include "scan.h"
 #include "collective/region.h"
 #include "convert_layout.h"

@@ -1,11 +1,11 @@
-/* Layouts that can be scanned as they are, and one near a layout that cannot.
+/* Layouts that can be scanned as they are, and a nearby one for a layout that cannot.
  *
  *     lane   0 1 2 3 4                    lane   0 1 2 3 4
  *            e0+e1 e1 e2 e3 e4     →             e0 e1 e2 e3 e4
  *
- * Every column that brings a new direction keeps its place and becomes a unit vector: itself if it
- * is one, else the pivot of what the columns before it leave of it. Then the lanes and warps that
- * have bits of the axis put those in order, the lanes the lower ones. */
+ * Each column that is independent of the earlier ones keeps its place and becomes a unit vector:
+ * itself if it is one, otherwise the pivot of its remainder modulo the earlier columns. Then the bits
+ * of the axis that lanes and warps have are sorted: the lanes get the lower ones. */
 #include "coordinates.h"
 #include "scan.h"
 

@@ -1,15 +1,16 @@
-/* tt.scan: the run that goes through memory, always the last.
+/* tt.scan: the run that uses memory, always the last.
  *
- * A line is a setting of the coordinate beside the axis. The last lane of each block writes the
- * block's total to its line's slot with the number of the block along the axis; after one barrier
- * every thread reads its lines' slots, adds them up from the first and chooses the sum that stands
- * before its own:
+ * A line is one setting of the coordinates off the axis. The last lane of each block writes the
+ * block's total to the slot of its line that the block's number along the axis selects. After one
+ * barrier every thread reads the slots of its lines, scans them and selects the prefix before its own
+ * block:
  *
  *     slots of a line    t0   t1      t2         t3
- *     sums before them   -    t0    t0+t1    t0+t1+t2
- *                                     ▲ what the third warp takes
+ *     prefixes           -    t0    t0+t1    t0+t1+t2
+ *                                     ▲ of the third warp
  *
- * The register bits of a place are known when compiling; the warp's choose by a tree of selects. */
+ * The register bits of the block's number are known at compile time; a tree of selects applies the
+ * warp's bits. */
 #include "collective/region.h"
 #include "memory/access.h"
 #include "memory/shared_access.h"

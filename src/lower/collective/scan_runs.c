@@ -2,13 +2,13 @@
  *
  *   axis bits    r r l l l r w        runs: 2 registers, 3 lanes, 1 register, memory from w on
  *
- * The items of a run are numbered by the register bits that no run below it has used; those that
- * the run itself uses say where in a block an item is, the others which block. A run is scanned
- * without what stands before its blocks, which comes later, on the way down:
+ * The items of a run are numbered by the register bits that no run below it has used. Those that the
+ * run itself uses number an item within its block, the others number the block. A run is scanned
+ * first without the prefix of its blocks, which follows on the way down:
  *
- *   scan_…     each block by itself; its last item is its total
- *   finish_…   combines what stands before the block with each item
- *   before_…   hands on what stands before each item
+ *   scan_…     scans each block separately; its last item is its total
+ *   finish_…   combines the prefix before the block with each item
+ *   before_…   computes the prefix before each item
  *
  * Reversed scans take the same steps with all bits of positions inverted. */
 #include "collective/region.h"

@@ -1,4 +1,4 @@
-/* Accesses to shared memory as movement describes them.
+/* Accesses to shared memory as a plan describes them.
  *
  * The byte where a thread finds instruction number `step` is linear in thread and step,
  *
@@ -11,11 +11,11 @@
  * copies of an offset to it; as nothing is carried out of disjoint bits, the padding of the
  * immediate is a constant too.
  *
- * Registers move in pieces: the largest aligned run of consecutive registers, up to a word, that
- * also stands consecutively in memory. Pieces of a word are the words themselves; smaller ones are
- * taken out of words, and put together into what an instruction takes where that is more:
+ * A part is the largest aligned run of consecutive registers, up to a word, that is also consecutive
+ * in memory. A part of a word is the word itself. Smaller parts are unpacked from words, and packed
+ * into the elements of an instruction if those are larger:
  *
- *     words ──unpack──▶ pieces ──pack──▶ elements of the instruction, 1, 2 or 4 of 1, 2 or 4 bytes
+ *     words ──unpack──▶ parts ──pack──▶ elements of the instruction, 1, 2 or 4 of 1, 2 or 4 bytes
  */
 #include "memory/shared_access.h"
 #include "coordinates.h"
@@ -132,7 +132,7 @@ static lilac_simt_value address_of(const addressing *a, uint64_t step, int64_t *
     return word_op(a->b, LILAC_SIMT_OP_ADD, base, padded_value(a, thread));
 }
 
-/* ---- pieces ------------------------------------------------------------------------------ */
+/* ---- sub-word parts ---------------------------------------------------------------------- */
 
 static lilac_simt_type integer_of(uint32_t bits) {
     return bits == 8 ? LILAC_SIMT_I8 : bits == 16 ? LILAC_SIMT_I16 : LILAC_SIMT_I32;
@@ -142,8 +142,8 @@ static uint32_t log2_per_word(const lilac_lower_words *words) {
     return words->element_bits >= 32 ? 0 : lilac_lower_log2(32 / words->element_bits);
 }
 
-/* log2 of the registers of a piece: as many of the vector's bits as are the register's own. */
-static uint32_t piece_bits(const lilac_plan_access *access, const lilac_lower_words *words) {
+/* log2 of the registers of a part: the lowest vector bits that are the lowest register bits too. */
+static uint32_t part_bits(const lilac_plan_access *access, const lilac_lower_words *words) {
     uint32_t bits = 0;
     while (bits < access->vector_bits && bits < log2_per_word(words) &&
            access->vector_register[bits] == bits) {
@@ -164,81 +164,81 @@ static uint32_t register_of(const addressing *a, uint64_t step, uint32_t element
     return r;
 }
 
-/* All the words cut up. */
+/* The parts of all words. */
 static lilac_simt_value *cut(lilac_simt_builder *b, lilac_arena *arena,
                              const lilac_lower_words *words, uint32_t bits) {
     uint32_t each = 1U << (log2_per_word(words) - bits);
     if (each == 1) {
         return words->list;
     }
-    lilac_simt_value *pieces =
+    lilac_simt_value *parts =
         lilac_arena_array(arena, lilac_simt_value, (size_t)words->count * each);
     lilac_simt_type type = integer_of(words->element_bits << bits);
     for (uint32_t w = 0; w < words->count; w++) {
-        lilac_simt_unpack(b, type, words->list[w], each, pieces + (size_t)w * each);
+        lilac_simt_unpack(b, type, words->list[w], each, parts + (size_t)w * each);
     }
-    return pieces;
+    return parts;
 }
 
 void lilac_lower_join_parts(lilac_simt_builder *b, lilac_arena *arena,
-                            const lilac_lower_parts *pieces, lilac_lower_words *words) {
-    uint32_t each = 1U << (log2_per_word(words) - pieces->bits);
-    words->list = pieces->list;
+                            const lilac_lower_parts *parts, lilac_lower_words *words) {
+    uint32_t each = 1U << (log2_per_word(words) - parts->bits);
+    words->list = parts->list;
     if (each == 1) {
         return;
     }
     words->list = lilac_arena_array(arena, lilac_simt_value, words->count);
-    lilac_simt_type type = integer_of(words->element_bits << pieces->bits);
-    uint32_t count = (1U << words->register_bits) >> pieces->bits;
+    lilac_simt_type type = integer_of(words->element_bits << parts->bits);
+    uint32_t count = (1U << words->register_bits) >> parts->bits;
     for (uint32_t w = 0; w < words->count; w++) {
-        lilac_simt_value parts[4];
+        lilac_simt_value word[4];
         for (uint32_t k = 0; k < each; k++) {
             uint32_t i = w * each + k;
-            bool there = i < count && pieces->list[i] != 0;
-            parts[k] = there ? pieces->list[i] : lilac_simt_constant(b, type, 0);
+            bool there = i < count && parts->list[i] != 0;
+            word[k] = there ? parts->list[i] : lilac_simt_constant(b, type, 0);
         }
-        words->list[w] = lilac_simt_pack(b, LILAC_SIMT_I32, each, parts);
+        words->list[w] = lilac_simt_pack(b, LILAC_SIMT_I32, each, word);
     }
 }
 
-/* What one instruction of a thread takes: `count` elements of `type`, each of `parts` pieces. */
-typedef struct carriage {
+/* The packing of one instruction of a thread: `count` elements of `type`, each of `parts` parts. */
+typedef struct packing {
     lilac_simt_type type;
     uint32_t count, parts;
-    uint32_t per; /* words, or whole values, of a register: one or more */
-} carriage;
+    uint32_t per; /* words, or values of 64 bits, of a register: one or more */
+} packing;
 
-enum { MOST_PIECES = 16 };
+enum { MOST_PARTS = 16 };
 
-static carriage carriage_of(const lilac_plan_access *access, const lilac_lower_words *words,
-                            uint32_t bits) {
+static packing packing_of(const lilac_plan_access *access, const lilac_lower_words *words,
+                          uint32_t bits) {
     uint32_t bytes = access->element_bytes << access->vector_bits;
     if (words->wide != LILAC_SIMT_VOID) {
-        return (carriage){
+        return (packing){
             .type = words->wide, .count = bytes / 8, .parts = 1, .per = words->element_bits / 64};
     }
     uint32_t unit = bytes < 4 ? bytes : 4;
-    uint32_t piece = access->element_bytes << bits;
-    carriage c = {.type = integer_of(8 * unit), .count = bytes / unit, .per = 1};
-    c.parts = piece < unit ? unit / piece : 1;
+    uint32_t part = access->element_bytes << bits;
+    packing c = {.type = integer_of(8 * unit), .count = bytes / unit, .per = 1};
+    c.parts = part < unit ? unit / part : 1;
     c.per = words->element_bits > 32 ? words->element_bits / 32 : 1;
     return c;
 }
 
-/* The piece that is number `part` of element number `element` of an instruction. */
-static size_t piece_of(const addressing *a, const carriage *c, uint32_t bits, uint64_t step,
-                       uint32_t element, uint32_t part) {
+/* The index of part number `part` of element number `element` of an instruction. */
+static size_t part_of(const addressing *a, const packing *c, uint32_t bits, uint64_t step,
+                      uint32_t element, uint32_t part) {
     if (c->per > 1) {
         return (size_t)register_of(a, step, element / c->per) * c->per + element % c->per;
     }
     return register_of(a, step, (element * c->parts + part) << bits) >> bits;
 }
 
-/* ---- who stores -------------------------------------------------------------------------- */
+/* ---- division of stores ------------------------------------------------------------------ */
 
-/* Warps that hold the same in the same registers and lanes share the work: each stores a part of
- * the steps. Two bits of the warp's number at most, so that there are not more predicates than a
- * thread has. Other threads with copies store nothing. */
+/* Warps that hold the same elements in the same registers and lanes divide the steps among them. At
+ * most two bits of the warp's number are used, because each setting needs a predicate register. Other
+ * threads with replicas store nothing. */
 typedef struct sharing {
     uint32_t mask, shared; /* bits of the thread's index */
     uint32_t bits;         /* how many are shared */
@@ -257,20 +257,20 @@ static sharing share_stores(const lilac_plan_access *access, const lilac_lower_p
     return s;
 }
 
-/* True in the threads that store step number `step`; 0: in all. Each warp's steps stand one after
- * another. */
+/* A predicate that is true in the threads that store step number `step`; 0: all store it. The steps
+ * of a warp are consecutive. */
 static lilac_simt_value stores_step(lilac_simt_builder *b, sharing *s,
                                     const lilac_plan_access *access, uint64_t step) {
-    uint32_t turn = (uint32_t)(step >> (access->step_bits - s->bits));
-    if (s->mask != 0 && s->predicates[turn] == 0) {
+    uint32_t share = (uint32_t)(step >> (access->step_bits - s->bits));
+    if (s->mask != 0 && s->predicates[share] == 0) {
         lilac_simt_instruction like = {.code = LILAC_SIMT_OP_THREAD};
         lilac_simt_type type = LILAC_SIMT_I32;
         lilac_simt_value thread = lilac_simt_build(b, &like, 0, NULL, 1, &type);
-        s->predicates[turn] = lilac_simt_compare_values(
+        s->predicates[share] = lilac_simt_compare_values(
             b, LILAC_SIMT_EQ, word_op(b, LILAC_SIMT_OP_AND, thread, word_of(b, s->mask)),
-            word_of(b, lilac_lower_deposit(turn, s->shared)));
+            word_of(b, lilac_lower_deposit(share, s->shared)));
     }
-    return s->predicates[turn];
+    return s->predicates[share];
 }
 
 /* ---- stores and loads -------------------------------------------------------------------- */
@@ -278,23 +278,23 @@ static lilac_simt_value stores_step(lilac_simt_builder *b, sharing *s,
 void lilac_lower_store_access(lilac_simt_builder *b, lilac_arena *arena,
                               const lilac_plan_access *access, const lilac_lower_place *place,
                               const lilac_lower_words *words) {
-    uint32_t bits = piece_bits(access, words);
-    carriage c = carriage_of(access, words, bits);
+    uint32_t bits = part_bits(access, words);
+    packing c = packing_of(access, words, bits);
     addressing a = address_threads(b, access, place);
-    sharing who = share_stores(access, place);
-    const lilac_simt_value *pieces = cut(b, arena, words, bits);
+    sharing stores = share_stores(access, place);
+    const lilac_simt_value *sources = cut(b, arena, words, bits);
     for (uint64_t step = 0; step >> access->step_bits == 0; step++) {
         lilac_simt_value values[4];
         for (uint32_t e = 0; e < c.count; e++) {
             lilac_simt_value parts[4];
             for (uint32_t p = 0; p < c.parts; p++) {
-                parts[p] = pieces[piece_of(&a, &c, bits, step, e, p)];
+                parts[p] = sources[part_of(&a, &c, bits, step, e, p)];
             }
             values[e] = c.parts == 1 ? parts[0] : lilac_simt_pack(b, c.type, c.parts, parts);
         }
         int64_t immediate;
         lilac_simt_value address = address_of(&a, step, &immediate);
-        lilac_simt_value predicate = stores_step(b, &who, access, step);
+        lilac_simt_value predicate = stores_step(b, &stores, access, step);
         if (access->instruction == LILAC_PLAN_VECTOR) {
             lilac_simt_store(b, LILAC_SIMT_OP_ST_SHARED, c.count, values, address, immediate,
                              predicate, &a.promise);
@@ -307,13 +307,13 @@ void lilac_lower_store_access(lilac_simt_builder *b, lilac_arena *arena,
 
 void lilac_lower_load_access(lilac_simt_builder *b, lilac_arena *arena,
                              const lilac_plan_access *access, const lilac_lower_place *place,
-                             const lilac_lower_words *words, lilac_lower_parts *pieces) {
-    uint32_t bits = piece_bits(access, words);
-    carriage c = carriage_of(access, words, bits);
+                             const lilac_lower_words *words, lilac_lower_parts *loaded) {
+    uint32_t bits = part_bits(access, words);
+    packing c = packing_of(access, words, bits);
     addressing a = address_threads(b, access, place);
-    if (pieces->list == NULL) {
-        pieces->bits = bits;
-        pieces->list = lilac_arena_array(arena, lilac_simt_value,
+    if (loaded->list == NULL) {
+        loaded->bits = bits;
+        loaded->list = lilac_arena_array(arena, lilac_simt_value,
                                          (size_t)words->count << (log2_per_word(words) - bits));
     }
     lilac_simt_type part_type =
@@ -337,7 +337,7 @@ void lilac_lower_load_access(lilac_simt_builder *b, lilac_arena *arena,
                 lilac_simt_unpack(b, part_type, first + e, c.parts, parts);
             }
             for (uint32_t p = 0; p < c.parts; p++) {
-                pieces->list[piece_of(&a, &c, bits, step, e, p)] = parts[p];
+                loaded->list[part_of(&a, &c, bits, step, e, p)] = parts[p];
             }
         }
     }

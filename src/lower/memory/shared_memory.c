@@ -1,6 +1,6 @@
 /* Shared memory that the program names: local_alloc, local_store, local_load, and views of it.
  *
- * A memory descriptor stands for the bytes
+ * A memory descriptor denotes the bytes
  *
  *     begin + dynamic + padded(shift ⊕ offset) · element size
  *
@@ -9,13 +9,13 @@
  *     shift     where a subslice begins: M⁻¹ of its coordinates, M the layout of the memory
  *     offset    M⁻¹ of the element's coordinates
  *
- * so trans and reshape, which rename coordinates, change nothing but the type. A store or load is
- * the access of the tensor's layout to the memory's (plan.h), by vectors or, where that costs
- * less, by matrix instructions.
+ * so trans and reshape, which only map coordinates, change nothing but the type. A store or load is
+ * the access of the tensor's layout to the memory's (plan.h), by vectors, or by matrix instructions
+ * if they cost less.
  *
- * Allocations are placed before the function is lowered. The life of one reaches from its operation
- * to the end of the last one, in its own block, that uses it, directly, through views or inside a
- * region. First fit: each takes the lowest bytes that no allocation alive at the same time has. */
+ * Allocations are placed before the function is lowered. The lifetime of one ends after the last
+ * operation, in its own block, that uses it directly, through views or inside a region. First fit:
+ * each gets the lowest bytes that no allocation of an overlapping lifetime occupies. */
 #include "coordinates.h"
 #include "memory/shared_access.h"
 #include "operations.h"
@@ -156,7 +156,7 @@ static void find_lives(placing *p, const lilac_tile_region *region) {
     }
 }
 
-/* The lowest place of its size beside those before it that live at the same time. */
+/* The lowest offset at which it overlaps no earlier allocation with an overlapping lifetime. */
 static uint64_t first_fit(const placing *p, const allocation *wanted) {
     uint64_t begin = 0;
     for (bool moved = true; moved;) {
@@ -239,7 +239,7 @@ static bool subslice(lilac_lowering *l, const lilac_tile_op *op, const lilac_til
     return true;
 }
 
-/* Buffers stand one after another. Of memory without buffers it takes one element. */
+/* Selects one of consecutive buffers; one element if the memory is not an array of buffers. */
 static bool index_memory(lilac_lowering *l, const lilac_tile_op *op, const lilac_tile_type *from,
                          const lilac_tile_type *to, struct lilac_lower_memory *memory) {
     const lilac_lower_value *index = lilac_lower_operand(l, op, 1);
@@ -308,8 +308,8 @@ static bool lower_view(lilac_lowering *l, const lilac_tile_op *op) {
 
 /* ---- stores and loads -------------------------------------------------------------------- */
 
-/* The tensor's layout as one into the allocation, of which its memory may be a part: the same
- * coordinates, with room above. */
+/* Extends the tensor's layout to the dimensions of the allocation, of which its memory may be a part:
+ * the coordinates stay. */
 static bool embed(lilac_layout *layout, const lilac_layout *memory, lilac_reason *why) {
     bool good = layout->out_count == memory->out_count;
     for (uint32_t d = 0; good && d < memory->out_count; d++) {
@@ -327,12 +327,12 @@ typedef struct transfer {
     uint32_t registers; /* mask of the canonical registers' bits */
 } transfer;
 
-/* Instructions issue in an eighth of the time of a wavefront. */
+/* An instruction issues in an eighth of the time of a wavefront. */
 static uint64_t cost_of(const lilac_plan_access *access) {
     return 8 * access->wavefronts + access->instructions;
 }
 
-/* Takes a matrix instruction where that costs less. Its rows of 16 bytes must stay whole. */
+/* Chooses a matrix instruction if it costs less. Its rows of 16 bytes must be contiguous. */
 static void try_matrices(lilac_lowering *l, const struct lilac_lower_memory *memory,
                          const lilac_layout *layout, const lilac_tile_type *type, transfer *t) {
     static const lilac_plan_instruction instructions[2] = {LILAC_PLAN_MATRIX,
@@ -364,8 +364,8 @@ static bool plan_transfer(lilac_lowering *l, const lilac_lower_view *view,
                                           "is not derived from a ttg.local_alloc of this kernel");
     }
     padding_of(type, &padding);
-    /* The part of a swizzle that is the same in all of a subslice is in its shift only, and vectors
-     * must not be cut by it. */
+    /* The shift contains the constant part of a subslice's swizzle. A vector must not cross its lowest
+     * bit. */
     lilac_arch arch = *l->target->arch;
     uint64_t straight = memory->shift & (~memory->shift + 1);
     uint32_t bytes = element_bits(type) / 8;
@@ -412,7 +412,7 @@ static bool store(lilac_lowering *l, const lilac_tile_value *tensor,
         &l->builder, l->arena, value->simt, bits, element_bits(tensor->type), values, &words);
     t.place.replicas = value->view->free_threads;
     if (!vectors) {
-        /* All lanes of a warp take part. */
+        /* All lanes of a warp must execute a matrix instruction. */
         t.place.replicas &= ~((1U << value->view->lane_bits) - 1);
     }
     lilac_lower_store_access(&l->builder, l->arena, &t.access, &t.place, &words);
