@@ -38,6 +38,7 @@ typedef struct lilac_options {
     lilac_text *printed;      /* where print_after goes; not NULL when that is given */
     lilac_stage stop_at;      /* run the passes of this stage and of those before it */
     const char *stop_after;   /* run nothing after the last pass of this name, or NULL */
+    const char *skip;         /* passes that are not run, "licm,schedule", or NULL */
     bool comments, line_info; /* of the PTX */
     uint32_t newest_ptx;      /* PTX ISA version, times ten, that may be written at most; 0: any */
     bool no_contraction;      /* no fused multiply-add is made of the source's products and sums */
@@ -61,18 +62,35 @@ typedef struct lilac_compilation {
     lilac_simt_module *simt; /* NULL until it was lowered */
     lilac_text ptx;
     uint32_t pass_count; /* passes that ran, the one that failed included */
-    lilac_pass_statistics passes[LILAC_MAX_PASSES];
+    lilac_pass_statistics passes[LILAC_MAX_PASSES]; /* of a longer selection, the first ones */
     lilac_target target; /* what it was compiled for; what was given, until it was read */
 } lilac_compilation;
 
 /* Compiles a registered source up to PTX. False with diagnostics in the context; whatever was made
  * before the error is still there. Call clear in either case. Ids of its own: `unknown-pass`
- * (print_after or stop_after names none), `invalid-target` (a launch shape that the device does not
+ * (print_after, stop_after or skip names none), `pass-order` (a pass that makes the IR of a later one
+ * was skipped), `invalid-target` (a launch shape that the device does not
  * have, or a module that is for another one or another device), `no-kernel` (no public function
  * with a body), `unknown-kernel` (none of the name that the options give). Those of
  * lilac_ptx_write: `unsupported-on-target`, `ptx-version`. */
 LILAC_API LILAC_MUST_USE bool lilac_compile(lilac_compilation *result, lilac_context *context,
                                             uint32_t source, const lilac_options *options);
+/* Which passes lilac_run_passes runs. */
+typedef struct lilac_pass_selection {
+    lilac_stage after;  /* the text is a program of this stage: those of the stages after it */
+    const char *passes; /* or, when not NULL, exactly these in this order: "fold,cse,fold" */
+} lilac_pass_selection;
+
+/* Some passes of the pipeline on the text of tile IR or SIMT IR, which starts with "simt.module":
+ * the text is read and verified, then the selected passes run under the same options as in
+ * lilac_compile; stop_at and stop_after apply to a selection by stage. SIMT text has no tile
+ * module: result->tile is NULL then. More ids: `pass-order` (a pass is for another IR than the
+ * program is), `invalid-target` (SIMT text that is for another device). */
+LILAC_API LILAC_MUST_USE bool lilac_run_passes(lilac_compilation *result, lilac_context *context,
+                                               uint32_t source, const lilac_options *options,
+                                               const lilac_pass_selection *selection);
+/* Is the source SIMT text? */
+LILAC_API bool lilac_source_is_simt(const lilac_context *context, uint32_t source);
 /* Frees what a compilation owns; the context is the caller's. */
 LILAC_API void lilac_compilation_clear(lilac_compilation *compilation);
 /* The metadata a launcher needs and the statistics of each pass, as one JSON value on one line:

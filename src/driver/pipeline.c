@@ -30,32 +30,17 @@ typedef struct pipeline {
     lilac_compilation *result;
     const lilac_options *options;
     uint32_t source;
-    bool layouts; /* tensors have layouts by now */
-    bool changed; /* the pass that just ran did something */
-    bool written; /* the PTX is there */
+    bool simt_text;      /* the source is SIMT text */
+    bool layouts;        /* tensors have layouts by now */
+    bool changed;        /* the pass that just ran did something */
+    bool written;        /* the PTX is there */
+    uint32_t operations; /* of the IR after the last pass that changed it */
 } pipeline;
 
 /* ---- the steps -------------------------------------------------------------------------- */
 
-static bool read_source(pipeline *run) {
-    run->changed = true;
-    run->result->tile = lilac_tile_read(run->result->context, run->source);
-    return run->result->tile != NULL &&
-           (run->options->kernel == NULL ||
-            lilac_kernel_select(run->result->tile, run->source, run->options->kernel)) &&
-           lilac_target_take(&run->result->target, run->result->tile, run->source);
-}
-
-static bool verify_source(pipeline *run) {
-    return lilac_tile_verify(run->result->tile, false);
-}
-
-static bool lower_tile(pipeline *run) {
-    run->changed = true;
-    run->result->simt = lilac_lower(run->result->tile, &run->result->target);
-    if (run->result->simt == NULL) {
-        return false;
-    }
+/* There is a kernel; what the options say of kernels applies to all of them. */
+static bool check_kernels(const pipeline *run) {
     if (run->result->simt->kernels == NULL) {
         lilac_error(run->result->context, (lilac_position){run->source, 0}, 0, "no-kernel",
                     "this module has no public function with a body, so there is no kernel");
@@ -65,6 +50,52 @@ static bool lower_tile(pipeline *run) {
         kernel->no_contraction |= run->options->no_contraction;
     }
     return true;
+}
+
+/* SIMT text says which device and launch shape it is for. */
+static bool read_simt_source(pipeline *run) {
+    lilac_compilation *result = run->result;
+    run->changed = true;
+    result->simt = lilac_simt_read(result->context, run->source);
+    if (result->simt == NULL || !check_kernels(run)) {
+        return false;
+    }
+    const lilac_arch *arch = result->simt->arch;
+    if (result->target.arch != NULL && result->target.arch != arch) {
+        lilac_error(result->context, (lilac_position){run->source, 0}, 0, "invalid-target",
+                    "this module is for the device '%s', not for %s", arch->name,
+                    result->target.arch->name);
+        return false;
+    }
+    result->target.arch = arch;
+    result->target.num_warps = result->simt->kernels->num_warps;
+    result->target.num_ctas = result->simt->kernels->num_ctas;
+    return true;
+}
+
+static bool read_source(pipeline *run) {
+    if (run->simt_text) {
+        return read_simt_source(run);
+    }
+    run->changed = true;
+    run->result->tile = lilac_tile_read(run->result->context, run->source);
+    return run->result->tile != NULL &&
+           (run->options->kernel == NULL ||
+            lilac_kernel_select(run->result->tile, run->source, run->options->kernel)) &&
+           lilac_target_take(&run->result->target, run->result->tile, run->source);
+}
+
+static bool verify_source(pipeline *run) {
+    if (run->result->simt != NULL) {
+        return lilac_simt_verify(run->result->simt);
+    }
+    return lilac_tile_verify(run->result->tile, false);
+}
+
+static bool lower_tile(pipeline *run) {
+    run->changed = true;
+    run->result->simt = lilac_lower(run->result->tile, &run->result->target);
+    return run->result->simt != NULL && check_kernels(run);
 }
 
 static bool write_ptx(pipeline *run) {
@@ -137,6 +168,37 @@ static uint32_t end_of(const char *name) {
         }
     }
     return end;
+}
+
+/* The next name of a list "a,b,c"; false at its end. */
+static bool next_name(const char **list, const char **name, size_t *length) {
+    if (*list == NULL || **list == '\0') {
+        return false;
+    }
+    *name = *list;
+    *length = strcspn(*list, ",");
+    *list += *length + ((*list)[*length] == ',');
+    return true;
+}
+
+static const pass_row *find_pass(const char *name, size_t length) {
+    for (uint32_t i = 0; i < PASS_COUNT; i++) {
+        if (strlen(passes[i].name) == length && memcmp(passes[i].name, name, length) == 0) {
+            return &passes[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_listed(const char *list, const char *pass) {
+    const char *name;
+    size_t length;
+    while (next_name(&list, &name, &length)) {
+        if (strlen(pass) == length && memcmp(pass, name, length) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* ---- counting --------------------------------------------------------------------------- */
@@ -245,21 +307,28 @@ static void print_after(const pass_row *pass, const pipeline *run) {
     }
 }
 
-static bool check_pass_name(lilac_context *context, const char *name) {
-    if (name == NULL || end_of(name) != 0) {
-        return true;
+static bool check_pass_names(lilac_context *context, const char *list) {
+    const char *name;
+    size_t length;
+    bool good = true;
+    while (next_name(&list, &name, &length)) {
+        if (find_pass(name, length) == NULL) {
+            lilac_error(context, (lilac_position){0, 0}, 0, "unknown-pass",
+                        "there is no pass '%.*s'", (int)length, name);
+            good = false;
+        }
     }
-    lilac_error(context, (lilac_position){0, 0}, 0, "unknown-pass", "there is no pass '%s'", name);
-    return false;
+    return good;
 }
 
 static bool check_options(lilac_context *context, const lilac_options *options) {
     const char *print = options->print_after;
     bool good = lilac_target_check(context, &options->target);
     if (print != NULL && strcmp(print, "all") != 0) {
-        good &= check_pass_name(context, print);
+        good &= check_pass_names(context, print);
     }
-    good &= check_pass_name(context, options->stop_after);
+    good &= check_pass_names(context, options->stop_after);
+    good &= check_pass_names(context, options->skip);
     return good;
 }
 
@@ -272,36 +341,116 @@ void lilac_options_init(lilac_options *options) {
     };
 }
 
-bool lilac_compile(lilac_compilation *result, lilac_context *context, uint32_t source,
-                   const lilac_options *options) {
-    *result = (lilac_compilation){.context = context, .target = options->target};
-    lilac_text_init(&result->ptx);
-    if (!check_options(context, options)) {
+/* A pass has the IR that it is for: tile IR until there is SIMT IR. */
+static bool check_order(const pass_row *pass, const pipeline *run) {
+    const bool simt = run->result->simt != NULL, tile = !simt && run->result->tile != NULL;
+    const bool tile_pass = pass->tile != NULL || pass->step == lower_tile;
+    const bool good = pass->step == read_source     ? !simt && !tile
+                      : pass->step == verify_source ? simt || tile
+                      : tile_pass                   ? tile
+                                                    : simt && !run->written;
+    if (!good) {
+        lilac_error(run->result->context, (lilac_position){run->source, 0}, 0, "pass-order",
+                    "the pass '%s' is for %s; the program is %s here", pass->name,
+                    tile_pass                   ? "tile IR"
+                    : pass->step == read_source ? "text"
+                                                : "SIMT IR",
+                    run->written ? "PTX"
+                    : simt       ? "SIMT IR"
+                    : tile       ? "tile IR"
+                                 : "not read");
+    }
+    return good;
+}
+
+/* One row, with statistics, printing and verification as the options ask for. */
+static bool run_row(const pass_row *pass, pipeline *run) {
+    lilac_compilation *result = run->result;
+    if (is_listed(run->options->skip, pass->name)) {
+        return true;
+    }
+    if (!check_order(pass, run)) {
         return false;
     }
-    pipeline run = {.result = result, .options = options, .source = source};
-    const uint32_t end = options->stop_after != NULL ? end_of(options->stop_after) : PASS_COUNT;
-    uint32_t operations = 0;
-    for (uint32_t i = 0; i < end && passes[i].stage <= options->stop_at; i++) {
-        const pass_row *pass = &passes[i];
-        const double start = now();
-        const bool good = run_pass(pass, &run);
-        const double seconds = now() - start;
-        if (run.changed) {
-            operations = count_operations(result);
-        }
+    const double start = now();
+    const bool good = run_pass(pass, run);
+    const double seconds = now() - start;
+    if (run->changed) {
+        run->operations = count_operations(result);
+    }
+    if (result->pass_count < LILAC_MAX_PASSES) {
         result->passes[result->pass_count++] =
-            (lilac_pass_statistics){pass->name, seconds, operations};
-        if (!good) {
-            return false;
-        }
-        run.layouts |= pass->tile == lilac_engine_assign_layouts;
-        print_after(pass, &run);
-        if (options->verify && !check_after(pass, &run)) {
+            (lilac_pass_statistics){pass->name, seconds, run->operations};
+    }
+    if (!good) {
+        return false;
+    }
+    run->layouts |= pass->tile == lilac_engine_assign_layouts;
+    print_after(pass, run);
+    return !run->options->verify || check_after(pass, run);
+}
+
+/* The rows that read the source, and those of the stages after `after`. */
+static bool run_table(pipeline *run, lilac_stage after) {
+    const lilac_options *options = run->options;
+    const uint32_t end = options->stop_after != NULL ? end_of(options->stop_after) : PASS_COUNT;
+    for (uint32_t i = 0; i < end && passes[i].stage <= options->stop_at; i++) {
+        const bool behind = passes[i].stage <= after && passes[i].stage != LILAC_STAGE_SOURCE;
+        if (!behind && !(run->simt_text && passes[i].step == lower_tile) &&
+            !run_row(&passes[i], run)) {
             return false;
         }
     }
     return true;
+}
+
+static bool start(pipeline *run, lilac_compilation *result, lilac_context *context,
+                  const lilac_options *options) {
+    *result = (lilac_compilation){.context = context, .target = options->target};
+    lilac_text_init(&result->ptx);
+    run->result = result;
+    run->options = options;
+    return check_options(context, options);
+}
+
+bool lilac_compile(lilac_compilation *result, lilac_context *context, uint32_t source,
+                   const lilac_options *options) {
+    pipeline run = {.source = source};
+    return start(&run, result, context, options) && run_table(&run, LILAC_STAGE_SOURCE);
+}
+
+bool lilac_source_is_simt(const lilac_context *context, uint32_t source) {
+    static const char header[] = "simt.module";
+    size_t length = 0, at = 0;
+    const char *bytes = lilac_source_bytes(context, source, &length);
+    while (at < length && (strchr(" \t\r\n", bytes[at]) != NULL || bytes[at] == '/')) {
+        if (bytes[at] == '/') { /* a comment, up to the end of its line */
+            const char *end = memchr(bytes + at, '\n', length - at);
+            at = end != NULL ? (size_t)(end - bytes) : length;
+        }
+        at += at < length;
+    }
+    return length - at >= sizeof header - 1 && memcmp(bytes + at, header, sizeof header - 1) == 0;
+}
+
+bool lilac_run_passes(lilac_compilation *result, lilac_context *context, uint32_t source,
+                      const lilac_options *options, const lilac_pass_selection *selection) {
+    pipeline run = {.source = source, .simt_text = lilac_source_is_simt(context, source)};
+    const char *list = selection->passes, *name;
+    size_t length;
+    if (!start(&run, result, context, options) || !check_pass_names(context, list)) {
+        return false;
+    }
+    run.layouts = selection->after >= LILAC_STAGE_TILE;
+    const lilac_stage read = run.simt_text ? LILAC_STAGE_TILE : LILAC_STAGE_SOURCE;
+    if (list == NULL) {
+        return run_table(&run, selection->after > read ? selection->after : read);
+    }
+    bool good = run_row(&passes[0], &run) && run_row(&passes[1], &run);
+    while (good && next_name(&list, &name, &length)) {
+        good = run_row(find_pass(name, length), &run);
+    }
+    return good;
 }
 
 bool lilac_run_tile_passes(lilac_tile_module *module, const lilac_target *target) {

@@ -1224,8 +1224,26 @@ static void bitcasts(void **state) {
     }
 }
 
+static void opaque_copies(void **state) {
+    static const lilac_simt_type types[] = {LILAC_SIMT_I32, LILAC_SIMT_I64};
+    lilac_random random;
+    lilac_random_seed(&random, 19);
+    (void)state;
+    for (uint32_t k = 0; k < 2; k++) {
+        sim_operation operation = {.code = LILAC_SIMT_OP_OPAQUE,
+                                   .result = types[k],
+                                   .operands = {types[k]},
+                                   .operand_count = 1};
+        draw(&random, &operation);
+        run(&operation, 256);
+        for (uint32_t i = 0; i < 256; i++)
+            expect(&operation, i, pool.values[0][i]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(opaque_copies),
         cmocka_unit_test(halves_round_once),
         cmocka_unit_test(bfloats_round_once),
         cmocka_unit_test(packed_pairs),

@@ -79,7 +79,7 @@ int choice_read(const subcommand *command, const char *option, const char *word,
                 const choice *choices, int *value);
 
 extern const subcommand bench_command, compile_command, conflicts_command, convert_command,
-    layout_command, run_command, swizzle_command, view_command;
+    layout_command, opt_command, run_command, swizzle_command, view_command;
 
 /* Options that compile and run have in common. */
 typedef struct target_options {
@@ -106,6 +106,8 @@ void target_options_init(target_options *target);
 /* What --list-devices and --list-passes print; the exit status. */
 int list_devices(void);
 int list_passes(void);
+/* Are the names of this list, "a,b" or NULL, passes? -1, or STATUS_USAGE. */
+int check_passes(const subcommand *command, const char *option, const char *list);
 /* The device of that name (NULL: not given, and left as it is); -1, or STATUS_USAGE. */
 int device_find(const subcommand *command, const lilac_arch **arch, const char *name);
 /* Into the library's options; -1, or STATUS_USAGE when no device has that shape. */

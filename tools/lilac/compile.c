@@ -19,7 +19,7 @@ static const lilac_stage stages[EMIT_COUNT] = {
 typedef struct compile_job {
     string_list operands;
     target_options target;
-    const char *output, *emit, *print_after, *kernel, *newest_ptx;
+    const char *output, *emit, *print_after, *skip, *kernel, *newest_ptx;
     bool time, json, line_info, verify, verbose, list_devices, list_passes;
     emission emission;
 } compile_job;
@@ -30,34 +30,6 @@ static int read_emission(const subcommand *command, compile_job *request) {
     int kind = 0;
     const int status = choice_read(command, "--emit", request->emit, kinds, &kind);
     request->emission = (emission)kind;
-    return status;
-}
-
-static int check_pass(const subcommand *command, const char *name) {
-    const char *names[LILAC_MAX_PASSES];
-    uint32_t count = 0;
-    if (name == NULL || strcmp(name, "all") == 0) {
-        return -1;
-    }
-    for (; lilac_pass_name(count) != NULL; count++) {
-        names[count] = lilac_pass_name(count);
-        if (strcmp(names[count], name) == 0) {
-            return -1;
-        }
-    }
-    lilac_text list;
-    lilac_text_init(&list);
-    for (uint32_t i = 0; i < count; i++) {
-        lilac_text_printf(&list, "%s%s", i == 0 ? "" : ", ", names[i]);
-    }
-    const char *near = lilac_nearest_name(name, strlen(name), names, count);
-    const int status =
-        near != NULL
-            ? usage_error(command, "--print-after: there is no pass '%s'; did you mean '%s'?", name,
-                          near)
-            : usage_error(command, "--print-after: there is no pass '%s'; they are %s, or all",
-                          name, lilac_text_get(&list));
-    lilac_text_clear(&list);
     return status;
 }
 
@@ -191,7 +163,11 @@ static int compile_request(const subcommand *command, compile_job *request) {
     lilac_options_init(&options);
     int status = read_emission(command, request);
     if (status < 0) {
-        status = check_pass(command, request->print_after);
+        const bool all = request->print_after != NULL && strcmp(request->print_after, "all") == 0;
+        status = check_passes(command, "--print-after", all ? NULL : request->print_after);
+    }
+    if (status < 0) {
+        status = check_passes(command, "--skip", request->skip);
     }
     if (status < 0) {
         status = target_options_apply(command, &request->target, &options);
@@ -214,6 +190,7 @@ static int compile_request(const subcommand *command, compile_job *request) {
     options.kernel = request->kernel;
     options.print_after = request->print_after;
     options.printed = &printed;
+    options.skip = request->skip;
     options.stop_at = stages[request->emission];
     options.verify = request->verify;
     options.line_info = request->line_info;
@@ -241,6 +218,8 @@ static int compile_run(const subcommand *command, int argc, char **argv) {
          "8.6; a kernel is written in the oldest that it needs"},
         {"--print-after", NULL, OPTION_TEXT, &request.print_after, "PASS",
          "print the program after that pass, or after all, on\nstandard error"},
+        {"--skip", NULL, OPTION_TEXT, &request.skip, "A,B,…",
+         "leave out these passes, to find the one that is at fault"},
         {"--list-passes", NULL, OPTION_FLAG, &request.list_passes, NULL,
          "print the names of the passes, in order, and exit"},
         {"--list-devices", NULL, OPTION_FLAG, &request.list_devices, NULL,
