@@ -1,31 +1,22 @@
-/* f2: elimination over the field of two elements, one machine word a vector.
+/* f2: matrices and subspaces over the field of two elements, one machine word a vector.
  *
- * Everything rests on one elimination (Gauss-Jordan by columns). Columns are taken in order; each
- * is reduced by the vectors found so far, and what is left of it, if anything, becomes a vector
- * whose pivot is its highest set bit:
+ * Everything is computed by the elimination of f2.h (lilac_f2_basis). Vectors are added in order,
+ * and the first ones enter the basis. Where a basis is a result it is completed: each vector is
+ * reduced by those with lower pivots.
  *
  *      bit   5 4 3 2 1 0
- *      v0    1 . * . . *      pivot 5      No vector has another's pivot bit, so the vectors that
- *      v1    . 1 * . . *      pivot 4      sum to b are read off b's pivot bits at once. The pivot
- *      v2    . . . 1 . *      pivot 2      bits are the highest bits of the members of the space.
+ *      v0    1 . * . . *      pivot 5      No vector has another's pivot bit, so the vectors whose
+ *      v1    . 1 * . . *      pivot 4      sum is b are read off b's pivot bits at once. Equal
+ *      v2    . . . 1 . *      pivot 2      spaces have equal completed bases.
  *      v3    . . . . 1 *      pivot 1
  *
- * The highest bit stays the pivot when a later vector is subtracted to clear its pivot bit p: a
- * vector that has bit p has its own pivot above p. Of a column that comes to nothing, the
- * combination that did it is a member of the kernel, and its highest bit is that very column.
+ * When a column is the sum of earlier columns, the mask of these columns with its own bit is a
+ * member of the kernel, and its highest bit is that very column.
  */
 #include <lilac/f2.h>
 
 #include <assert.h>
 #include <string.h>
-
-static uint32_t lowest_bit(uint64_t word) {
-    return (uint32_t)__builtin_ctzll(word);
-}
-
-static uint32_t highest_bit(uint64_t word) {
-    return 63U - (uint32_t)__builtin_clzll(word);
-}
 
 uint64_t lilac_f2_apply(const lilac_f2_matrix *matrix, uint64_t vector) {
     assert(matrix->columns == 64 || vector >> matrix->columns == 0);
@@ -72,35 +63,35 @@ uint32_t lilac_f2_rank(const lilac_f2_matrix *matrix) {
     return echelon.rank;
 }
 
+/* Clears each vector's bits at the other pivots. A vector has only lower pivots than its own, and
+ * those below are complete already. */
+static void complete(lilac_f2_basis *basis) {
+    for (uint64_t rest = basis->pivots; rest != 0; rest &= rest - 1) {
+        const uint32_t pivot = lowest_bit(rest);
+        uint64_t *vector = &basis->vector[pivot], tag;
+        const uint64_t top = UINT64_C(1) << pivot;
+        *vector = lilac_f2_basis_reduce(basis, *vector ^ top, &tag) ^ top;
+        basis->tag[pivot] ^= tag;
+    }
+}
+
 void lilac_f2_reduce(lilac_f2_echelon *result, const lilac_f2_matrix *matrix) {
-    uint8_t at[64]; /* index of the vector with this pivot bit */
-    uint64_t pivots = 0;
+    lilac_f2_basis basis;
+    lilac_f2_basis_init(&basis);
     result->rank = result->kernel_count = 0;
     for (uint32_t c = 0; c < matrix->columns; c++) {
-        uint64_t vector = matrix->column[c];
-        uint64_t combination = UINT64_C(1) << c;
-        for (uint64_t rest = vector & pivots; rest != 0; rest &= rest - 1) {
-            uint32_t i = at[lowest_bit(rest)];
-            vector ^= result->vector[i];
-            combination ^= result->combination[i];
-        }
-        if (vector == 0) {
-            result->kernel[result->kernel_count++] = combination;
-            continue;
-        }
-        uint32_t pivot = highest_bit(vector);
-        for (uint32_t i = 0; i < result->rank; i++) {
-            if (result->vector[i] >> pivot & 1) {
-                result->vector[i] ^= vector;
-                result->combination[i] ^= combination;
-            }
-        }
-        at[pivot] = (uint8_t)result->rank;
-        pivots |= UINT64_C(1) << pivot;
-        result->vector[result->rank] = vector;
-        result->combination[result->rank] = combination;
-        result->pivot[result->rank] = (uint8_t)pivot;
-        result->rank++;
+        const uint64_t own = UINT64_C(1) << c;
+        uint64_t combination;
+        const uint64_t vector = lilac_f2_basis_reduce(&basis, matrix->column[c], &combination);
+        if (lilac_f2_basis_add(&basis, vector, combination ^ own))
+            result->pivot[result->rank++] = (uint8_t)highest_bit(vector);
+        else
+            result->kernel[result->kernel_count++] = combination ^ own;
+    }
+    complete(&basis);
+    for (uint32_t i = 0; i < result->rank; i++) {
+        result->vector[i] = basis.vector[result->pivot[i]];
+        result->combination[i] = basis.tag[result->pivot[i]];
     }
 }
 
@@ -134,102 +125,66 @@ bool lilac_f2_inverse(lilac_f2_matrix *result, const lilac_f2_matrix *matrix) {
 
 /* ---- subspaces -------------------------------------------------------------------------- */
 
-/* The same elimination without combinations, kept indexed by pivot: of[p] has highest bit p, or
- * is zero. Takes any number of vectors, one after another. */
-typedef struct pivot_table {
-    uint64_t pivots;
-    uint64_t of[64];
-} pivot_table;
-
-static uint64_t remainder_of(const pivot_table *table, uint64_t vector) {
-    for (uint64_t rest = vector & table->pivots; rest != 0; rest &= rest - 1)
-        vector ^= table->of[lowest_bit(rest)];
-    return vector;
-}
-
-static void insert(pivot_table *table, uint64_t vector) {
-    vector = remainder_of(table, vector);
-    if (vector == 0)
-        return;
-    uint32_t pivot = highest_bit(vector);
-    for (uint64_t rest = table->pivots; rest != 0; rest &= rest - 1) {
-        uint32_t p = lowest_bit(rest);
-        if (table->of[p] >> pivot & 1)
-            table->of[p] ^= vector;
-    }
-    table->of[pivot] = vector;
-    table->pivots |= UINT64_C(1) << pivot;
-}
-
-static void insert_all(pivot_table *table, const uint64_t *vectors, uint32_t count) {
+static void add_all(lilac_f2_basis *basis, const uint64_t *vectors, uint32_t count) {
     for (uint32_t i = 0; i < count; i++)
-        insert(table, vectors[i]);
+        (void)lilac_f2_basis_add(basis, vectors[i], 0);
 }
 
-static void basis_of(lilac_f2_space *result, const pivot_table *table) {
+static void take_basis(lilac_f2_space *result, lilac_f2_basis *basis) {
+    complete(basis);
     result->dimension = 0;
-    for (uint64_t rest = table->pivots; rest != 0; rest &= rest - 1)
-        result->basis[result->dimension++] = table->of[lowest_bit(rest)];
+    for (uint64_t rest = basis->pivots; rest != 0; rest &= rest - 1)
+        result->basis[result->dimension++] = basis->vector[lowest_bit(rest)];
 }
 
 void lilac_f2_span(lilac_f2_space *result, const uint64_t *vectors, uint32_t count) {
-    pivot_table table = {0};
-    insert_all(&table, vectors, count);
-    basis_of(result, &table);
+    lilac_f2_basis basis;
+    lilac_f2_basis_init(&basis);
+    add_all(&basis, vectors, count);
+    take_basis(result, &basis);
 }
 
 bool lilac_f2_contains(const lilac_f2_space *space, uint64_t vector) {
-    pivot_table table = {0};
-    insert_all(&table, space->basis, space->dimension);
-    return remainder_of(&table, vector) == 0;
+    lilac_f2_basis basis;
+    lilac_f2_basis_init(&basis);
+    add_all(&basis, space->basis, space->dimension);
+    return lilac_f2_basis_contains(&basis, vector);
 }
 
 void lilac_f2_sum(lilac_f2_space *result, const lilac_f2_space *a, const lilac_f2_space *b) {
-    pivot_table table = {0};
-    insert_all(&table, a->basis, a->dimension);
-    insert_all(&table, b->basis, b->dimension);
-    basis_of(result, &table);
+    lilac_f2_basis basis;
+    lilac_f2_basis_init(&basis);
+    add_all(&basis, a->basis, a->dimension);
+    add_all(&basis, b->basis, b->dimension);
+    take_basis(result, &basis);
 }
 
-/* Zassenhaus: pairs (a, a) of the one basis and (b, 0) of the other are eliminated on their first
- * halves; where a first half comes to nothing, a sum of a's equals a sum of b's, and the second
- * half says which vector that is. */
+/* Zassenhaus: a's vectors have themselves as their tags and b's have 0. Where a sum of a's vectors
+ * equals a sum of b's, the tag is that vector. */
 void lilac_f2_intersection(lilac_f2_space *result, const lilac_f2_space *a,
                            const lilac_f2_space *b) {
-    pivot_table first = {0}, common = {0};
-    uint64_t second[64];
-    for (uint32_t i = 0; i < a->dimension + b->dimension; i++) {
-        bool of_a = i < a->dimension;
-        uint64_t vector = of_a ? a->basis[i] : b->basis[i - a->dimension];
-        uint64_t tail = of_a ? vector : 0;
-        /* Not reduced among themselves, so go down from the highest bit. */
-        while (vector != 0) {
-            uint32_t pivot = highest_bit(vector);
-            if (!(first.pivots >> pivot & 1)) {
-                first.pivots |= UINT64_C(1) << pivot;
-                first.of[pivot] = vector;
-                second[pivot] = tail;
-                break;
-            }
-            vector ^= first.of[pivot];
-            tail ^= second[pivot];
-        }
-        if (vector == 0)
-            insert(&common, tail);
+    lilac_f2_basis sum, common;
+    lilac_f2_basis_init(&sum);
+    lilac_f2_basis_init(&common);
+    for (uint32_t i = 0; i < a->dimension; i++)
+        (void)lilac_f2_basis_add(&sum, a->basis[i], a->basis[i]);
+    for (uint32_t i = 0; i < b->dimension; i++) {
+        uint64_t tag;
+        const uint64_t rest = lilac_f2_basis_reduce(&sum, b->basis[i], &tag);
+        if (!lilac_f2_basis_add(&sum, rest, tag))
+            (void)lilac_f2_basis_add(&common, tag, 0);
     }
-    basis_of(result, &common);
+    take_basis(result, &common);
 }
 
 void lilac_f2_complement(lilac_f2_space *result, const lilac_f2_space *space, uint32_t bits) {
     assert(bits <= 64);
-    pivot_table table = {0};
-    insert_all(&table, space->basis, space->dimension);
+    lilac_f2_basis basis;
+    lilac_f2_basis_init(&basis);
+    add_all(&basis, space->basis, space->dimension);
     /* e_i lies in the span of the space and the unit vectors below it exactly when a member of the
      * space has highest bit i. */
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < bits; i++) {
-        if (!(table.pivots >> i & 1))
-            result->basis[count++] = UINT64_C(1) << i;
-    }
-    result->dimension = count;
+    result->dimension = 0;
+    for (uint64_t rest = low_bits(bits) & ~basis.pivots; rest != 0; rest &= rest - 1)
+        result->basis[result->dimension++] = rest & (~rest + 1);
 }

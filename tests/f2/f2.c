@@ -260,6 +260,80 @@ static void complement_is_lowest_first(void **state) {
     }
 }
 
+/* ---- the incremental basis --------------------------------------------------------------- */
+
+/* Adds the vectors with unit vectors as tags and checks the basis against all members of the space:
+ * member[v] says whether v is a sum of them. */
+static void check_basis(const uint64_t *vectors, uint32_t count, uint32_t bits) {
+    bool member[256] = {true};
+    uint64_t accepted = 0, pivots = 0;
+    lilac_f2_matrix matrix = {bits, count, {0}};
+    lilac_f2_basis basis, copy;
+    lilac_f2_basis_init(&basis);
+    for (uint32_t i = 0; i < count; i++) {
+        const bool known = member[vectors[i]];
+        matrix.column[i] = vectors[i];
+        assert_true(lilac_f2_basis_contains(&basis, vectors[i]) == known);
+        assert_true(lilac_f2_basis_add(&basis, vectors[i], UINT64_C(1) << i) == !known);
+        accepted |= known ? 0 : UINT64_C(1) << i;
+        for (uint64_t v = 0; v >> bits == 0; v++) /* closed under adding the new vector */
+            member[v ^ vectors[i]] |= member[v];
+    }
+    for (uint64_t v = 1; v >> bits == 0; v++)
+        pivots |= member[v] ? UINT64_C(1) << highest_bit(v) : 0;
+    assert_true(basis.pivots == pivots);
+    assert_int_equal(lilac_f2_basis_dimension(&basis), lilac_f2_rank(&matrix));
+    lilac_f2_basis_copy(&copy, &basis);
+    for (uint64_t v = 0; v >> bits == 0; v++) {
+        uint64_t tag, again;
+        const uint64_t rest = lilac_f2_basis_reduce(&basis, v, &tag);
+        assert_true((rest == 0) == member[v]);
+        assert_true((rest & pivots) == 0 && (tag & ~accepted) == 0);
+        assert_true((v ^ rest) == lilac_f2_apply(&matrix, tag));
+        assert_true(lilac_f2_basis_tag(&basis, v) == tag);
+        assert_true(lilac_f2_basis_reduce(&copy, v, &again) == rest && again == tag);
+        /* The remainder is one for each coset, and linear. */
+        for (uint32_t i = 0; i < count; i++)
+            assert_true(lilac_f2_basis_reduce(&basis, v ^ vectors[i], &again) == rest);
+    }
+}
+
+static void basis_of_all_short_lists(void **state) {
+    (void)state;
+    for (uint32_t bits = 0; bits < 1U << 12; bits++) { /* four vectors of three bits */
+        const uint64_t vectors[4] = {bits & 7, bits >> 3 & 7, bits >> 6 & 7, bits >> 9};
+        check_basis(vectors, 4, 3);
+    }
+    lilac_random random;
+    lilac_random_seed(&random, 18);
+    for (uint32_t i = 0; i < 200; i++) {
+        uint64_t vectors[10];
+        const uint32_t count = (uint32_t)lilac_random_below(&random, 11);
+        for (uint32_t k = 0; k < count; k++)
+            vectors[k] = lilac_random_next(&random) & low(8);
+        check_basis(vectors, count, 8);
+    }
+}
+
+/* A basis whose tags are images is the graph of a linear map. */
+static void tags_are_linear(void **state) {
+    (void)state;
+    lilac_random random;
+    lilac_random_seed(&random, 19);
+    for (uint32_t i = 0; i < 200; i++) {
+        lilac_f2_matrix map, other;
+        lilac_f2_basis graph;
+        random_invertible(&map, &random, 64);
+        random_matrix(&other, &random, 64, 64);
+        lilac_f2_basis_init(&graph);
+        for (uint32_t k = 0; k < 64; k++)
+            assert_true(lilac_f2_basis_add(&graph, map.column[k], other.column[k]));
+        const uint64_t x = lilac_random_next(&random);
+        assert_true(lilac_f2_basis_tag(&graph, lilac_f2_apply(&map, x)) ==
+                    lilac_f2_apply(&other, x));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reduction_keeps_its_promises),
@@ -269,6 +343,8 @@ int main(void) {
         cmocka_unit_test(subspaces_by_membership),
         cmocka_unit_test(large_subspaces_by_dimension),
         cmocka_unit_test(complement_is_lowest_first),
+        cmocka_unit_test(basis_of_all_short_lists),
+        cmocka_unit_test(tags_are_linear),
     };
     return cmocka_run_group_tests_name("f2", tests, NULL, NULL);
 }
