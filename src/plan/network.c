@@ -14,7 +14,6 @@
 
 static const uint32_t NO_WORD = UINT32_MAX;
 
-typedef lilac_plan_echelon echelon;
 typedef lilac_plan_map map;
 typedef lilac_plan_stage stage;
 typedef lilac_plan_writer writer;
@@ -59,11 +58,11 @@ uint32_t lilac_plan_write(writer *w, lilac_plan_word_kind kind, uint32_t a, uint
 }
 
 uint32_t lilac_plan_independent(uint32_t *masks, uint32_t count) {
-    echelon span;
+    lilac_f2_basis span;
     uint32_t kept = 0;
-    span.pivots = 0;
+    lilac_f2_basis_init(&span);
     for (uint32_t i = 0; i < count; i++) {
-        if (masks[i] != 0 && lilac_plan_insert(&span, masks[i], 0)) {
+        if (masks[i] != 0 && lilac_f2_basis_add(&span, masks[i], 0)) {
             masks[kept++] = masks[i];
         }
     }

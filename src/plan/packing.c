@@ -10,7 +10,6 @@
 
 #include <string.h>
 
-typedef lilac_plan_echelon echelon;
 typedef lilac_plan_origins origins;
 typedef lilac_plan_factors factors;
 
@@ -53,23 +52,23 @@ void lilac_plan_put_as_they_are(lilac_plan_shuffle *s, const factors *f, const o
 
 static void put_packed(lilac_plan_shuffle *s, const factors *f, const origins *d,
                        const packing *p) {
-    echelon basis;
-    basis.pivots = 0;
+    lilac_f2_basis basis;
+    lilac_f2_basis_init(&basis);
     s->register_bits = p->count;
     for (uint32_t i = 0; i < p->count; i++) {
         if (p->vector[i] == 0) {
             s->kept[i] = UINT64_C(1) << i;
             continue;
         }
-        (void)lilac_plan_insert(&basis, p->vector[i], UINT64_C(1) << i);
+        (void)lilac_f2_basis_add(&basis, p->vector[i], UINT64_C(1) << i);
         s->kept[i] = kept_of(f, d, p->vector[i]);
         s->distance[i] = distance_of(f, d, p->vector[i]);
     }
     for (uint32_t i = 0; i < d->to_bits; i++) {
-        (void)lilac_plan_reduce(&basis, UINT64_C(1) << i, &s->taken[i]);
+        (void)lilac_f2_basis_reduce(&basis, UINT64_C(1) << i, &s->taken[i]);
     }
     for (uint32_t i = 0; i < d->thread_bits; i++) {
-        (void)lilac_plan_reduce(&basis, f->receive[i], &s->after[i]);
+        (void)lilac_f2_basis_reduce(&basis, f->receive[i], &s->after[i]);
     }
     widen(s->before, f->send, d->thread_bits);
     widen(s->lane, f->lane, d->thread_bits);
@@ -105,18 +104,19 @@ static void move_places_late(lilac_plan_shuffle *s, uint32_t packed) {
 /* The registers that places in words number at one end (I), and those with what the map at that
  * end reaches as well. */
 typedef struct packing_end {
-    echelon places, reached;
+    lilac_f2_basis places, reached;
 } packing_end;
 
 static void find_end(packing_end *end, uint32_t places, const uint32_t *shear, uint32_t count) {
-    end->places.pivots = end->reached.pivots = 0;
+    lilac_f2_basis_init(&end->places);
+    lilac_f2_basis_init(&end->reached);
     for (uint32_t i = 0; i < places; i++) {
-        (void)lilac_plan_insert(&end->places, UINT64_C(1) << i, 0);
-        (void)lilac_plan_insert(&end->reached, UINT64_C(1) << i, 0);
+        (void)lilac_f2_basis_add(&end->places, UINT64_C(1) << i, 0);
+        (void)lilac_f2_basis_add(&end->reached, UINT64_C(1) << i, 0);
     }
     for (uint32_t i = 0; i < count; i++) {
         if (shear[i] != 0) {
-            (void)lilac_plan_insert(&end->reached, shear[i], 0);
+            (void)lilac_f2_basis_add(&end->reached, shear[i], 0);
         }
     }
 }
@@ -126,46 +126,46 @@ typedef struct chooser {
     const origins *d;
     uint32_t still[MOST_REGISTERS], still_count; /* basis of the registers of distance 0 */
     uint32_t wanted, count, vector[2];
-    echelon chosen;
+    lilac_f2_basis chosen;
 } chooser;
 
 /* Takes, up to the number wanted, registers that stay in their lane and lie within `target` and
  * come from within `source` (NULL: anywhere). */
-static void take_within(chooser *c, const echelon *target, const echelon *source) {
-    echelon span;
-    span.pivots = 0;
+static void take_within(chooser *c, const lilac_f2_basis *target, const lilac_f2_basis *source) {
+    lilac_f2_basis span;
+    lilac_f2_basis_init(&span);
     for (uint32_t i = 0; i < c->still_count && c->count < c->wanted; i++) {
         uint32_t r = c->still[i];
         uint64_t used, rest = 0;
         if (target != NULL) {
-            rest |= lilac_plan_reduce(target, r, &used);
+            rest |= lilac_f2_basis_reduce(target, r, &used);
         }
         if (source != NULL) {
-            rest |= lilac_plan_reduce(source, kept_of(c->f, c->d, r), &used) << 32;
+            rest |= lilac_f2_basis_reduce(source, kept_of(c->f, c->d, r), &used) << 32;
         }
-        if (rest != 0 && lilac_plan_insert(&span, rest, UINT64_C(1) << i)) {
+        if (rest != 0 && lilac_f2_basis_add(&span, rest, UINT64_C(1) << i)) {
             continue;
         }
-        for ((void)lilac_plan_reduce(&span, rest, &used); used != 0; used &= used - 1) {
+        for ((void)lilac_f2_basis_reduce(&span, rest, &used); used != 0; used &= used - 1) {
             r ^= c->still[__builtin_ctzll(used)];
         }
-        if (lilac_plan_insert(&c->chosen, r, 0)) {
+        if (lilac_f2_basis_add(&c->chosen, r, 0)) {
             c->vector[c->count++] = r;
         }
     }
 }
 
 static void find_still(chooser *c, uint32_t registers) {
-    echelon span;
-    span.pivots = 0;
+    lilac_f2_basis span;
+    lilac_f2_basis_init(&span);
     c->still_count = 0;
     for (uint32_t i = 0; i < registers; i++) {
         const uint32_t distance = distance_of(c->f, c->d, UINT32_C(1) << i);
         uint64_t used = 0;
-        if (distance != 0 && lilac_plan_insert(&span, distance, UINT64_C(1) << i)) {
+        if (distance != 0 && lilac_f2_basis_add(&span, distance, UINT64_C(1) << i)) {
             continue;
         }
-        (void)lilac_plan_reduce(&span, distance, &used);
+        (void)lilac_f2_basis_reduce(&span, distance, &used);
         c->still[c->still_count++] = (uint32_t)used | UINT32_C(1) << i;
     }
 }
@@ -209,7 +209,7 @@ static bool pack(packing *p, const factors *f, const origins *d, uint32_t packed
     packing_end target, source;
     chooser c = {.f = f, .d = d, .wanted = packed - postponed};
     const uint32_t registers = d->to_bits + f->extra_count - postponed;
-    c.chosen.pivots = 0;
+    lilac_f2_basis_init(&c.chosen);
     p->packed = packed;
     find_end(&target, packed < d->to_bits ? packed : d->to_bits, f->receive, d->thread_bits);
     find_end(&source, packed, f->send, d->thread_bits);
@@ -223,7 +223,7 @@ static bool pack(packing *p, const factors *f, const origins *d, uint32_t packed
     put_places(p, &c, registers, postponed, scattered);
     for (uint32_t n = 0; n < registers; n++) {
         const uint32_t i = registers > packed ? (n + packed) % registers : n;
-        if (lilac_plan_insert(&c.chosen, UINT64_C(1) << i, 0)) {
+        if (lilac_f2_basis_add(&c.chosen, UINT64_C(1) << i, 0)) {
             if (p->count == MOST_REGISTERS) {
                 return false;
             }
@@ -247,7 +247,7 @@ static uint64_t estimate(const lilac_plan_shuffle *s, uint32_t packed, const lil
     const uint32_t thread_bits = s->lane_bits + s->warp_bits;
     const uint32_t words = s->register_bits > packed ? s->register_bits - packed : 0;
     lilac_plan_map before, after;
-    echelon span;
+    lilac_f2_basis span;
     uint32_t rank = 0;
     bool own_lane = true;
     lilac_plan_map_init(&before, packed, s->before_bits, s->register_bits, s->kept, thread_bits,
@@ -256,10 +256,10 @@ static uint64_t estimate(const lilac_plan_shuffle *s, uint32_t packed, const lil
                         s->after);
     const lilac_plan_count first = lilac_plan_estimate(&before);
     const lilac_plan_count second = lilac_plan_estimate(&after);
-    span.pivots = 0;
+    lilac_f2_basis_init(&span);
     for (uint32_t i = 0; i < words; i++) {
         rank +=
-            s->distance[packed + i] != 0 && lilac_plan_insert(&span, s->distance[packed + i], 0);
+            s->distance[packed + i] != 0 && lilac_f2_basis_add(&span, s->distance[packed + i], 0);
     }
     for (uint32_t i = 0; i < thread_bits; i++) {
         own_lane = own_lane && s->lane[i] == (i < s->lane_bits ? UINT64_C(1) << i : 0);
@@ -274,11 +274,11 @@ static uint64_t estimate(const lilac_plan_shuffle *s, uint32_t packed, const lil
 /* Registers that share a word in the target, or all that might between the maps. */
 static bool comes_from_lanes(const factors *f, const origins *d, uint32_t packed) {
     uint32_t still = d->to_bits + f->extra_count;
-    echelon span;
-    span.pivots = 0;
+    lilac_f2_basis span;
+    lilac_f2_basis_init(&span);
     for (uint32_t i = 0; i < d->to_bits; i++) {
         if (f->distance[i] != 0) {
-            still -= lilac_plan_insert(&span, f->distance[i], 0);
+            still -= lilac_f2_basis_add(&span, f->distance[i], 0);
             if (i < packed) {
                 return true;
             }

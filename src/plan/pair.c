@@ -115,16 +115,16 @@ static bool check_alike(const lilac_layout *source, const lilac_layout *target, 
 
 /* The lowest element that nobody holds is named. */
 static bool check_surjective(const lilac_layout *layout, const char *what, lilac_reason *why) {
-    lilac_plan_echelon columns;
-    columns.pivots = 0;
+    lilac_f2_basis columns;
+    lilac_f2_basis_init(&columns);
     for (uint32_t i = 0; i < layout->in_bits; i++) {
-        (void)lilac_plan_insert(&columns, layout->columns[i], 0);
+        (void)lilac_f2_basis_add(&columns, layout->columns[i], 0);
     }
     if ((uint32_t)__builtin_popcountll(columns.pivots) == layout->out_bits) {
         return true;
     }
     uint32_t bit = 0;
-    while (lilac_plan_spans(&columns, UINT64_C(1) << bit)) {
+    while (lilac_f2_basis_contains(&columns, UINT64_C(1) << bit)) {
         bit++;
     }
     uint32_t out = 0;
@@ -190,16 +190,16 @@ static void put_in_order(lilac_layout *result, const lilac_layout *layout,
 static void drop_copies(lilac_layout *result, lilac_plan_permutation *pick,
                         lilac_plan_permutation *spread, const lilac_layout *whole) {
     const uint32_t whole_bits = whole->in[REGISTER].bits;
-    lilac_plan_echelon kept;
+    lilac_f2_basis kept;
     uint64_t columns[LILAC_LAYOUT_MAX_BITS];
     uint32_t bits = 0;
-    kept.pivots = 0;
+    lilac_f2_basis_init(&kept);
     for (uint32_t i = 0; i < whole_bits; i++) {
         const uint64_t column = whole->columns[i];
         uint64_t made_of;
-        if (lilac_plan_reduce(&kept, column, &made_of) != 0) {
+        if (lilac_f2_basis_reduce(&kept, column, &made_of) != 0) {
             made_of = UINT64_C(1) << bits;
-            (void)lilac_plan_insert(&kept, column, made_of);
+            (void)lilac_f2_basis_add(&kept, column, made_of);
             if (pick != NULL) {
                 pick->from[bits] = UINT64_C(1) << i;
             }

@@ -292,13 +292,13 @@ static bool plan_in_place(lilac_plan_conversion *plan, const lilac_plan_pair *pa
         memcmp(source->columns, target->columns, bits * sizeof source->columns[0]) != 0) {
         const uint32_t kept = pair->source.in[REGISTER].bits;
         lilac_plan_permutation renaming = {.before_bits = kept, .bits = target_bits};
-        lilac_plan_echelon registers;
-        registers.pivots = 0;
+        lilac_f2_basis registers;
+        lilac_f2_basis_init(&registers);
         for (uint32_t i = 0; i < kept; i++) {
-            (void)lilac_plan_insert(&registers, pair->source.columns[i], UINT64_C(1) << i);
+            (void)lilac_f2_basis_add(&registers, pair->source.columns[i], UINT64_C(1) << i);
         }
         for (uint32_t i = 0; i < target_bits; i++) {
-            if (lilac_plan_reduce(&registers, target->columns[i], &renaming.from[i]) != 0) {
+            if (lilac_f2_basis_reduce(&registers, target->columns[i], &renaming.from[i]) != 0) {
                 return false;
             }
         }
@@ -367,15 +367,15 @@ static void rename_layout(lilac_layout *layout, const lilac_plan_permutation *re
 /* A renaming that gives back what was there before one that leaves nothing out. */
 static void invert_renaming(lilac_plan_permutation *result,
                             const lilac_plan_permutation *renaming) {
-    lilac_plan_echelon columns;
-    columns.pivots = 0;
+    lilac_f2_basis columns;
+    lilac_f2_basis_init(&columns);
     for (uint32_t i = 0; i < renaming->bits; i++) {
-        (void)lilac_plan_insert(&columns, renaming->from[i], UINT64_C(1) << i);
+        (void)lilac_f2_basis_add(&columns, renaming->from[i], UINT64_C(1) << i);
     }
     result->before_bits = renaming->bits;
     result->bits = renaming->before_bits;
     for (uint32_t i = 0; i < result->bits; i++) {
-        (void)lilac_plan_reduce(&columns, UINT64_C(1) << i, &result->from[i]);
+        (void)lilac_f2_basis_reduce(&columns, UINT64_C(1) << i, &result->from[i]);
     }
 }
 

@@ -10,45 +10,48 @@
 
 /* Columns of a side as offsets. */
 typedef struct side_offsets {
-    space registers;  /* with the block that they load from, from bit 28 on */
-    uint32_t threads; /* offset bits that some thread moves */
+    lilac_f2_basis registers; /* with the block that they load from, from bit 28 on */
+    uint32_t threads;         /* offset bits that some thread moves */
     uint32_t register_bits;
 } side_offsets;
 
-static void find_offsets(side_offsets *offsets, const trip_side *side, const tagged_space *inverse,
-                         uint32_t whole) {
-    memset(offsets, 0, sizeof *offsets);
+static void find_offsets(side_offsets *offsets, const trip_side *side,
+                         const lilac_f2_basis *inverse, uint32_t whole) {
+    lilac_f2_basis_init(&offsets->registers);
+    offsets->threads = 0;
     offsets->register_bits = side->register_bits;
     for (uint32_t i = 0; i < side->register_bits; i++) {
-        const uint32_t offset = (uint32_t)tagged_rest(inverse, tag(side->reg[i] & whole, 0));
-        (void)space_add(&offsets->registers, offset | (side->reg[i] >> FRAME_BLOCK) << 28);
+        const uint32_t offset = (uint32_t)lilac_f2_basis_tag(inverse, side->reg[i] & whole);
+        (void)lilac_f2_basis_add(&offsets->registers, offset | (side->reg[i] >> FRAME_BLOCK) << 28,
+                                 0);
     }
     for (uint32_t i = 0; i < side->thread_bits; i++) {
-        offsets->threads |= (uint32_t)tagged_rest(inverse, tag(side->thread[i] & whole, 0));
+        offsets->threads |= (uint32_t)lilac_f2_basis_tag(inverse, side->thread[i] & whole);
     }
 }
 
 static bool is_register(const side_offsets *offsets, uint32_t bit) {
     return (offsets->threads >> bit & 1) == 0 &&
-           space_rest(&offsets->registers, UINT32_C(1) << bit) == 0;
+           lilac_f2_basis_contains(&offsets->registers, UINT32_C(1) << bit);
 }
 
 /* The tensor's unit vectors, last output fastest, in the frame; `count` of them are independent. */
 static uint32_t row_major(uint32_t *vectors, const trip_work *work, const lilac_layout *source) {
-    tagged_space frame = {{0}};
-    space known = {{0}};
+    lilac_f2_basis frame, known;
     uint32_t count = 0, end = source->out_bits;
+    lilac_f2_basis_init(&frame);
+    lilac_f2_basis_init(&known);
     for (uint32_t bit = 0; bit < FRAME_BITS; bit++) {
         if (((work->pair.whole | work->blocks) >> bit & 1) != 0) {
-            (void)tagged_add(&frame, tag(work->origin[bit], UINT32_C(1) << bit));
+            (void)lilac_f2_basis_add(&frame, work->origin[bit], UINT32_C(1) << bit);
         }
     }
     for (uint32_t out = source->out_count; out-- > 0;) {
         const uint32_t start = end - source->out[out].bits;
         for (uint32_t bit = start; bit < end; bit++) {
-            const uint64_t rest = tagged_rest(&frame, tag(UINT32_C(1) << bit, 0));
-            const uint32_t vector = (uint32_t)rest & work->pair.whole;
-            if (space_add(&known, vector)) {
+            const uint32_t vector =
+                (uint32_t)lilac_f2_basis_tag(&frame, UINT64_C(1) << bit) & work->pair.whole;
+            if (lilac_f2_basis_add(&known, vector, 0)) {
                 vectors[count++] = vector;
             }
         }
@@ -61,11 +64,12 @@ bool lilac_plan_row_major(trip_choice *choice, const trip_work *work, const lila
                           lilac_reason *why) {
     const trip_scale *scale = &work->scale;
     uint32_t vectors[FRAME_BITS], rounds = 0;
-    tagged_space inverse = {{0}};
+    lilac_f2_basis inverse;
+    lilac_f2_basis_init(&inverse);
     side_offsets side[2];
     const uint32_t count = row_major(vectors, work, source);
     for (uint32_t i = 0; i < count; i++) {
-        (void)tagged_add(&inverse, tag(vectors[i], UINT32_C(1) << i));
+        (void)lilac_f2_basis_add(&inverse, vectors[i], UINT32_C(1) << i);
     }
     memset(&choice->way, 0, sizeof choice->way);
     memset(&choice->basis, 0, sizeof choice->basis);

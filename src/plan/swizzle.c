@@ -40,12 +40,12 @@ typedef struct builder {
     uint8_t lane_bit[MOST_LOW]; /* the frame's bit of the lane that a direction is, or
                                    REGISTER_DIRECTION */
     bool natural;               /* the owner's own directions are its lowest registers */
-    tagged_space registers;     /* modulo the owner's threads: P, rounds (their tags) and Z */
+    lilac_f2_basis registers;   /* modulo the owner's threads: P, rounds (their tags) and Z */
 } builder;
 
 /* Coordinates along P and the rounds, by the bits of `direction`. */
 static uint32_t along(const builder *b, uint32_t vector) {
-    uint32_t mask = (uint32_t)tagged_rest(&b->registers, tag(vector & FRAME_REGISTERS, 0));
+    uint32_t mask = (uint32_t)lilac_f2_basis_tag(&b->registers, vector & FRAME_REGISTERS);
     for (uint32_t i = 0; i < b->low; i++) {
         if (b->lane_bit[i] != REGISTER_DIRECTION) {
             mask |= (vector >> b->lane_bit[i] & 1) << i;
@@ -80,16 +80,17 @@ static int lane_of(lilac_plan_instruction instruction, const trip_scale *scale, 
  * independent of them and of the other side's threads: a new one is either among these threads or
  * independent of all. */
 typedef struct choice {
-    tagged_space shared; /* tag 1: with what both sides use */
-    space chosen;
+    lilac_f2_basis shared; /* tag 1: with what both sides use */
+    lilac_f2_basis chosen;
 } choice;
 
 static bool choose(choice *c, uint32_t vector) {
-    const uint64_t rest = tagged_rest(&c->shared, tag(vector, 0));
-    if ((rest >> 32 == 0 && (uint32_t)rest != 0) || !space_add(&c->chosen, vector)) {
+    uint64_t tag;
+    if ((lilac_f2_basis_reduce(&c->shared, vector, &tag) == 0 && tag != 0) ||
+        !lilac_f2_basis_add(&c->chosen, vector, 0)) {
         return false;
     }
-    (void)tagged_add(&c->shared, tag(vector, 0));
+    (void)lilac_f2_basis_add(&c->shared, vector, 0);
     return true;
 }
 
@@ -154,15 +155,16 @@ static bool choose_in_word(builder *b, choice *c, uint32_t i) {
 }
 
 static void begin_choice(const builder *b, choice *c, uint32_t shared) {
-    memset(c, 0, sizeof *c);
+    lilac_f2_basis_init(&c->shared);
+    lilac_f2_basis_init(&c->chosen);
     for (; shared != 0; shared &= shared - 1) {
         const uint32_t vector = b->direction[bits_of(shared)] & FRAME_REGISTERS;
-        (void)tagged_add(&c->shared, tag(vector, 1U << bits_of(shared)));
-        (void)space_add(&c->chosen, vector);
+        (void)lilac_f2_basis_add(&c->shared, vector, 1U << bits_of(shared));
+        (void)lilac_f2_basis_add(&c->chosen, vector, 0);
     }
     for (uint32_t j = 0; j < b->other->thread_bits; j++) {
         if (!is_low_lane(b, j)) {
-            (void)tagged_add(&c->shared, tag(b->other->thread[j] & FRAME_REGISTERS, 0));
+            (void)lilac_f2_basis_add(&c->shared, b->other->thread[j] & FRAME_REGISTERS, 0);
         }
     }
 }
@@ -203,11 +205,10 @@ static bool choose_own(builder *b, uint32_t shared) {
 
 /* Puts Z/threads together around P: a vector that the functionals in `mask` must vanish on. */
 static bool vanish_on(builder *b, uint32_t vector, uint32_t mask) {
-    const uint64_t rest = tagged_rest(&b->registers, tag(vector & FRAME_REGISTERS, 0));
-    if (rest >> 32 == 0) {
-        return ((uint32_t)rest & mask) == 0;
-    }
-    return tagged_add(&b->registers, rest);
+    vector &= FRAME_REGISTERS;
+    uint64_t tag;
+    const uint64_t rest = lilac_f2_basis_reduce(&b->registers, vector, &tag);
+    return rest == 0 ? (tag & mask) == 0 : lilac_f2_basis_add(&b->registers, rest, tag);
 }
 
 /* The owner's registers that may lie in Z as they are do, so that they keep to themselves: those
@@ -217,14 +218,15 @@ static void keep_registers(builder *b, uint32_t shared) {
     begin_choice(b, &c, shared);
     for (uint32_t i = b->other_low; i < b->low; i++) {
         if (b->lane_bit[i] == REGISTER_DIRECTION) {
-            (void)tagged_add(&c.shared, tag(b->direction[i] & FRAME_REGISTERS, 0));
+            (void)lilac_f2_basis_add(&c.shared, b->direction[i] & FRAME_REGISTERS, 0);
         }
     }
     for (uint32_t left = b->pair->registers; left != 0; left &= left - 1) {
         const uint32_t unit = left & -left;
-        const uint64_t rest = tagged_rest(&c.shared, tag(unit, 0));
-        if ((rest >> 32 != 0 || (uint32_t)rest == 0) && vanish_on(b, unit, 0)) {
-            (void)tagged_add(&c.shared, rest);
+        uint64_t tag;
+        const uint64_t rest = lilac_f2_basis_reduce(&c.shared, unit, &tag);
+        if ((rest != 0 || tag == 0) && vanish_on(b, unit, 0)) {
+            (void)lilac_f2_basis_add(&c.shared, rest, tag);
         }
     }
 }
@@ -264,7 +266,7 @@ static bool place_low(builder *b) {
     tags |= shared;
     for (uint32_t left = tags; left != 0; left &= left - 1) {
         const uint32_t vector = b->direction[bits_of(left)] & FRAME_REGISTERS;
-        if (!tagged_add(&b->registers, tag(vector, left & -left))) {
+        if (!lilac_f2_basis_add(&b->registers, vector, left & -left)) {
             return false;
         }
     }
@@ -329,22 +331,15 @@ static void reach_lanes(const builder *b, vectors *reached) {
     const uint32_t lanes =
         lilac_plan_trip_lanes(b->scale, b->other, 1 - b->pair->owner, b->other_low);
     const uint32_t beyond = (1U << b->low) - (1U << anyway);
-    uint32_t kept_mask[MOST_LOW] = {0}, kept[MOST_LOW] = {0};
+    lilac_f2_basis kept;
+    lilac_f2_basis_init(&kept);
     for (uint32_t j = 0; j < lanes; j++) {
         uint32_t vector = b->other->within[j];
         uint32_t mask = along(b, vector);
         vector = without(b, vector, mask & ~beyond);
         mask &= beyond;
-        while (mask != 0 && kept_mask[31 - __builtin_clz(mask)] != 0) {
-            const uint32_t top = 31U - (uint32_t)__builtin_clz(mask);
-            mask ^= kept_mask[top];
-            vector ^= kept[top];
-        }
-        if (mask == 0) {
-            reached->vector[reached->count++] = vector;
-        } else {
-            kept_mask[31 - __builtin_clz(mask)] = mask;
-            kept[31 - __builtin_clz(mask)] = vector;
+        if (!lilac_f2_basis_add(&kept, mask, vector)) {
+            reached->vector[reached->count++] = vector ^ (uint32_t)lilac_f2_basis_tag(&kept, mask);
         }
     }
 }
@@ -358,29 +353,30 @@ typedef struct split {
 
 static void split_spaces(split *s, const builder *b, const vectors *u, const vectors *v,
                          uint32_t most) {
-    tagged_space sum = {{0}};
-    space own = {{0}};
+    lilac_f2_basis sum, own;
+    lilac_f2_basis_init(&sum);
+    lilac_f2_basis_init(&own);
     s->i.count = s->e.count = s->f.count = s->c.count = 0;
     for (uint32_t j = 0; j < u->count; j++) {
-        (void)tagged_add(&sum, tag(u->vector[j], u->vector[j]));
+        (void)lilac_f2_basis_add(&sum, u->vector[j], u->vector[j]);
     }
     for (uint32_t j = 0; j < v->count && s->i.count + s->f.count < most; j++) {
-        const uint64_t rest = tagged_rest(&sum, tag(v->vector[j], 0));
-        if (rest >> 32 != 0) {
-            (void)tagged_add(&sum, rest);
+        uint64_t tag;
+        const uint64_t rest = lilac_f2_basis_reduce(&sum, v->vector[j], &tag);
+        if (lilac_f2_basis_add(&sum, rest, tag)) {
             s->f.vector[s->f.count++] = v->vector[j];
-        } else if (space_add(&own, (uint32_t)rest)) {
-            s->i.vector[s->i.count++] = (uint32_t)rest;
+        } else if (lilac_f2_basis_add(&own, tag, 0)) {
+            s->i.vector[s->i.count++] = (uint32_t)tag;
         }
     }
     for (uint32_t j = 0; j < u->count; j++) {
-        if (space_add(&own, u->vector[j])) {
+        if (lilac_f2_basis_add(&own, u->vector[j], 0)) {
             s->e.vector[s->e.count++] = u->vector[j];
         }
     }
     for (uint32_t left = b->pair->whole; left != 0; left &= left - 1) {
         const uint32_t vector = in_rest(b, left & -left);
-        if (tagged_add(&sum, tag(vector, 0))) {
+        if (lilac_f2_basis_add(&sum, vector, 0)) {
             s->c.vector[s->c.count++] = vector;
         }
     }
@@ -427,9 +423,9 @@ static uint32_t count_family(uint32_t n, uint32_t k, uint32_t a, uint32_t b, uin
     return (uint32_t)((int)(k * n) - (int)(k * k) + exponent_of(all / bases * (1.0 + 1e-9)));
 }
 
-static void append(trip_basis *result, space *known, uint32_t most, const vectors *from) {
+static void append(trip_basis *result, lilac_f2_basis *known, uint32_t most, const vectors *from) {
     for (uint32_t j = 0; j < from->count && result->count < most; j++) {
-        if (space_add(known, from->vector[j])) {
+        if (lilac_f2_basis_add(known, from->vector[j], 0)) {
             result->vector[result->count++] = from->vector[j];
         }
     }
@@ -439,7 +435,8 @@ static void append(trip_basis *result, space *known, uint32_t most, const vector
  */
 static void fill_word(trip_basis *result, builder *b, vectors *u, vectors *v, uint32_t most) {
     split s;
-    space known = {{0}};
+    lilac_f2_basis known;
+    lilac_f2_basis_init(&known);
     vectors added = {0};
     const uint32_t first = result->count;
     split_spaces(&s, b, u, v, FRAME_BITS);
@@ -464,7 +461,8 @@ static void place_segments(trip_basis *result, builder *b, vectors *reached) {
     const uint32_t segments = segment_bits(b->pair, scale);
     vectors u = {0}, v = *reached, pairs = {0}, complement = {0};
     split s;
-    space known = {{0}};
+    lilac_f2_basis known;
+    lilac_f2_basis_init(&known);
     if (b->own == LILAC_PLAN_VECTOR) {
         u.count = lilac_plan_trip_lanes(scale, b->owner, b->pair->owner, b->low);
         memcpy(u.vector, b->owner->within, u.count * sizeof u.vector[0]);
@@ -484,13 +482,13 @@ static void place_segments(trip_basis *result, builder *b, vectors *reached) {
     assert(pairs.count <= s.e.count && pairs.count <= s.f.count);
     for (uint32_t j = 0; j < pairs.count; j++) {
         pairs.vector[j] = s.e.vector[j] ^ s.f.vector[j];
-        (void)space_add(&known, pairs.vector[j]);
+        (void)lilac_f2_basis_add(&known, pairs.vector[j], 0);
     }
     for (uint32_t j = 0; j < complement.count; j++) {
-        (void)space_add(&known, complement.vector[j]);
+        (void)lilac_f2_basis_add(&known, complement.vector[j], 0);
     }
     for (uint32_t j = 0; j < word; j++) {
-        (void)space_add(&known, result->vector[b->low + j]);
+        (void)lilac_f2_basis_add(&known, result->vector[b->low + j], 0);
     }
     append(result, &known, all - segments, &u);
     append(result, &known, all - segments, &v);
@@ -530,10 +528,11 @@ static bool place(trip_basis *result, builder *b, vectors *reached) {
 }
 
 static uint32_t dimension(const vectors *v) {
-    space known = {{0}};
+    lilac_f2_basis known;
+    lilac_f2_basis_init(&known);
     uint32_t count = 0;
     for (uint32_t i = 0; i < v->count; i++) {
-        count += space_add(&known, v->vector[i]);
+        count += lilac_f2_basis_add(&known, v->vector[i], 0);
     }
     return count;
 }

@@ -29,17 +29,19 @@ typedef struct places {
 /* log2 of the wavefronts of a transaction of lanes at these offsets. */
 static uint32_t conflict_bits(const trip_scale *scale, uint32_t low, const uint64_t *lanes,
                               uint32_t count) {
-    space words = {{0}}, banks = {{0}};
+    lilac_f2_basis words, banks;
+    lilac_f2_basis_init(&words);
+    lilac_f2_basis_init(&banks);
     const uint32_t word = bits_of(scale->arch->bank_bytes);
     uint32_t bits = 0;
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t at = (uint32_t)(lanes[i] * scale->element_bytes >> word);
-        bits += space_add(&words, at);
-        bits -= space_add(&banks, at & (scale->arch->banks - 1));
+        bits += lilac_f2_basis_add(&words, at, 0);
+        bits -= lilac_f2_basis_add(&banks, at & (scale->arch->banks - 1), 0);
     }
     for (uint32_t next = 1; next < scale->element_bytes << low >> word; next *= 2) {
-        bits += space_add(&words, next);
-        bits -= space_add(&banks, next & (scale->arch->banks - 1));
+        bits += lilac_f2_basis_add(&words, next, 0);
+        bits -= lilac_f2_basis_add(&banks, next & (scale->arch->banks - 1), 0);
     }
     return bits;
 }
@@ -89,19 +91,20 @@ static void find_basis(register_basis *basis, const trip_work *work, const place
         matrix ? row_registers(way->instruction[which], &work->scale) : way->low[which];
     const uint32_t rounds = ((UINT32_C(1) << at->round_bits) - 1) << (at->bits - at->round_bits);
     const uint32_t aside = rounds | ((UINT32_C(1) << way->low[which]) - 1);
-    space steps = {{0}};
+    lilac_f2_basis steps;
+    lilac_f2_basis_init(&steps);
     basis->count = 0;
     for (; basis->count < units; basis->count++) {
         basis->offset[basis->count] = UINT32_C(1) << basis->count;
     }
     if (half != 0) {
-        (void)space_add(&steps, half);
+        (void)lilac_f2_basis_add(&steps, half, 0);
         basis->offset[basis->count++] = half;
     }
     basis->vector_bits = basis->count;
     for (uint32_t i = 0; i < count && basis->count < count - at->round_bits; i++) {
         const uint32_t step = with_block(work, which, at->reg[i] & ~aside, i);
-        if (space_add(&steps, step)) {
+        if (lilac_f2_basis_add(&steps, step, 0)) {
             basis->of[basis->count] = i;
             basis->offset[basis->count++] = step;
         }
@@ -120,18 +123,19 @@ static void rename_registers(lilac_plan_permutation *renaming, const register_ba
                              const trip_work *work, const places *at, uint32_t which, bool back) {
     uint32_t old[LILAC_PLAN_MAX_REGISTER_BITS];
     const uint32_t *from = back ? basis->offset : old, *to = back ? old : basis->offset;
-    tagged_space known = {{0}};
+    lilac_f2_basis known;
+    lilac_f2_basis_init(&known);
     for (uint32_t i = 0; i < basis->count; i++) {
         old[i] = with_block(work, which, at->reg[i], i);
     }
     for (uint32_t i = 0; i < basis->count; i++) {
-        (void)tagged_add(&known, tag(from[i], UINT32_C(1) << i));
+        (void)lilac_f2_basis_add(&known, from[i], UINT32_C(1) << i);
     }
     renaming->before_bits = renaming->bits = basis->count;
     for (uint32_t i = 0; i < basis->count; i++) {
-        const uint64_t rest = tagged_rest(&known, tag(to[i], 0));
-        assert(rest >> 32 == 0);
-        renaming->from[i] = (uint32_t)rest;
+        const uint64_t rest = lilac_f2_basis_reduce(&known, to[i], &renaming->from[i]);
+        assert(rest == 0);
+        (void)rest;
     }
 }
 
@@ -222,7 +226,7 @@ static uint32_t combine(const uint32_t *columns, uint32_t vector) {
 
 /* The memory's basis as elements of the tensor: the choice's, the peeled warps between it and the
  * rounds. Returns how many, and the frame's vectors with their offsets. */
-static uint32_t lay_out(uint32_t *columns, tagged_space *inverse, const trip_choice *choice,
+static uint32_t lay_out(uint32_t *columns, lilac_f2_basis *inverse, const trip_choice *choice,
                         const trip_work *work) {
     const uint32_t within = choice->basis.count - work->pair.round_bits;
     uint32_t bits = 0;
@@ -231,7 +235,7 @@ static uint32_t lay_out(uint32_t *columns, tagged_space *inverse, const trip_cho
             bits += (uint32_t)__builtin_popcount(work->peeled);
         }
         const uint32_t vector = choice->basis.vector[i];
-        const bool added = tagged_add(inverse, tag(vector, UINT32_C(1) << bits));
+        const bool added = lilac_f2_basis_add(inverse, vector, UINT32_C(1) << bits);
         assert(added);
         (void)added;
         columns[bits++] =
@@ -244,7 +248,7 @@ static uint32_t lay_out(uint32_t *columns, tagged_space *inverse, const trip_cho
     return bits + work->pair.round_bits;
 }
 
-static void find_places(places *at, const trip_pair *frame, const tagged_space *inverse,
+static void find_places(places *at, const trip_pair *frame, const lilac_f2_basis *inverse,
                         const trip_work *work, uint32_t which, uint32_t bits) {
     const trip_side *side = &frame->side[which];
     const uint32_t own = (UINT32_C(1) << FRAME_BLOCK) - 1;
@@ -253,13 +257,13 @@ static void find_places(places *at, const trip_pair *frame, const tagged_space *
     at->round_bits = work->pair.round_bits;
     for (uint32_t i = 0; i < side->register_bits; i++) {
         const uint32_t column = frame->owner == STORE ? side->reg[i] & own : side->reg[i];
-        at->reg[i] = (uint32_t)tagged_rest(inverse, tag(column, 0));
+        at->reg[i] = (uint32_t)lilac_f2_basis_tag(inverse, column);
     }
     for (uint32_t i = 0; i < side->thread_bits; i++) {
-        at->thread[i] = (uint32_t)tagged_rest(inverse, tag(side->thread[i], 0));
+        at->thread[i] = (uint32_t)lilac_f2_basis_tag(inverse, side->thread[i]);
     }
     for (uint32_t i = 0; i < side->lane_bits; i++) {
-        at->within[i] = (uint32_t)tagged_rest(inverse, tag(side->within[i], 0));
+        at->within[i] = (uint32_t)lilac_f2_basis_tag(inverse, side->within[i]);
     }
     for (uint32_t left = work->peeled; left != 0; left &= left - 1) {
         at->thread[side->lane_bits + bits_of(left)] = UINT32_C(1) << next++;
@@ -322,7 +326,8 @@ bool lilac_plan_trip_init(lilac_plan_trip *result, lilac_plan_permutation *befor
     trip_work work;
     trip_choice choice;
     uint32_t columns[FRAME_BITS];
-    tagged_space inverse = {{0}};
+    lilac_f2_basis inverse;
+    lilac_f2_basis_init(&inverse);
     places at[2];
     register_basis basis[2];
     const bool plain = options != NULL && options->way == LILAC_PLAN_UNSWIZZLED;
@@ -353,7 +358,7 @@ bool lilac_plan_trip_init(lilac_plan_trip *result, lilac_plan_permutation *befor
         uint8_t *rounds = side == STORE ? result->store_round : result->load_round;
         const trip_side *columns_of = &work.pair.side[side];
         find_places(&at[side], &choice.frame, &inverse, &work, side, bits);
-        const uint32_t half = (uint32_t)tagged_rest(&inverse, tag(choice.basis.half[side], 0));
+        const uint32_t half = (uint32_t)lilac_f2_basis_tag(&inverse, choice.basis.half[side]);
         find_basis(&basis[side], &work, &at[side], side, columns_of->register_bits, &choice.way,
                    half);
         set_access(access, &basis[side], &work, &at[side], side, &choice.way);

@@ -9,6 +9,7 @@
 #ifndef LILAC_PLAN_TRIP_H
 #define LILAC_PLAN_TRIP_H
 
+#include <lilac/f2.h>
 #include <lilac/plan.h>
 
 enum {
@@ -20,60 +21,6 @@ enum {
     MOST_THREAD_COLUMNS = FRAME_BITS - FRAME_LANE,
     MOST_LOW = 6 /* low directions of an instruction: 16 bytes of elements, with room */
 };
-
-/* ---- subspaces --------------------------------------------------------------------------- */
-
-/* Vectors by their highest bit. */
-typedef struct space {
-    uint32_t row[32];
-} space;
-
-static inline uint32_t space_rest(const space *s, uint32_t vector) {
-    while (vector != 0) {
-        const uint32_t row = s->row[31 - __builtin_clz(vector)];
-        if (row == 0) {
-            break;
-        }
-        vector ^= row;
-    }
-    return vector;
-}
-
-static inline bool space_add(space *s, uint32_t vector) {
-    const uint32_t rest = space_rest(s, vector);
-    if (rest != 0) {
-        s->row[31 - __builtin_clz(rest)] = rest;
-    }
-    return rest != 0;
-}
-
-/* The same with a tag, linear in the vector, in the lower half of the word. */
-typedef struct tagged_space {
-    uint64_t row[32];
-} tagged_space;
-
-static inline uint64_t tag(uint32_t vector, uint32_t with) {
-    return (uint64_t)vector << 32 | with;
-}
-
-static inline uint64_t tagged_rest(const tagged_space *s, uint64_t vector) {
-    while (vector >> 32 != 0) {
-        const uint64_t row = s->row[31 - __builtin_clzll(vector)];
-        if (row == 0) {
-            break;
-        }
-        vector ^= row;
-    }
-    return vector;
-}
-
-static inline bool tagged_add(tagged_space *s, uint64_t vector) {
-    const uint64_t rest = tagged_rest(s, vector);
-    if (rest >> 32 != 0) {
-        s->row[31 - __builtin_clzll(rest)] = rest;
-    }
-    return rest >> 32 != 0;
-}
 
 static inline uint32_t bits_of(uint64_t power) {
     return (uint32_t)__builtin_ctzll(power);

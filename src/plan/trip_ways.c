@@ -45,22 +45,29 @@ uint32_t lilac_plan_trip_lanes(const trip_scale *scale, const trip_side *side, u
 
 static void find_ranks(ranks *r, const trip_pair *pair) {
     const trip_side *a = &pair->side[STORE], *b = &pair->side[LOAD];
-    space own[2] = {{{0}}}, apart = {{0}}, threads = {{0}};
+    lilac_f2_basis own[2], apart, threads, registers;
+    lilac_f2_basis_init(&own[STORE]);
+    lilac_f2_basis_init(&own[LOAD]);
+    lilac_f2_basis_init(&apart);
+    lilac_f2_basis_init(&threads);
     memset(r, 0, sizeof *r);
     for (uint32_t i = 0; i < b->thread_bits; i++) {
-        (void)space_add(&threads, b->thread[i]);
+        (void)lilac_f2_basis_add(&threads, b->thread[i], 0);
     }
     r->registers[STORE] = (uint32_t)__builtin_popcount(pair->registers);
-    space registers = threads;
+    lilac_f2_basis_copy(&registers, &threads);
     for (uint32_t i = 0; i < b->register_bits; i++) {
-        r->registers[LOAD] += space_add(&registers, b->reg[i] & ((1U << FRAME_BLOCK) - 1));
+        r->registers[LOAD] +=
+            lilac_f2_basis_add(&registers, b->reg[i] & ((1U << FRAME_BLOCK) - 1), 0);
     }
     for (uint32_t i = 0; i < a->lane_bits; i++) {
-        r->lanes[STORE][i + 1] = r->lanes[STORE][i] + space_add(&own[STORE], a->thread[i]);
-        r->lanes[LOAD][i + 1] = r->lanes[LOAD][i] + space_add(&own[LOAD], b->within[i]);
+        r->lanes[STORE][i + 1] =
+            r->lanes[STORE][i] + lilac_f2_basis_add(&own[STORE], a->thread[i], 0);
+        r->lanes[LOAD][i + 1] = r->lanes[LOAD][i] + lilac_f2_basis_add(&own[LOAD], b->within[i], 0);
         r->told_apart[LOAD][i + 1] =
-            r->told_apart[LOAD][i] + space_add(&apart, b->within[i] & FRAME_REGISTERS);
-        r->told_apart[STORE][i + 1] = r->told_apart[STORE][i] + space_add(&threads, a->thread[i]);
+            r->told_apart[LOAD][i] + lilac_f2_basis_add(&apart, b->within[i] & FRAME_REGISTERS, 0);
+        r->told_apart[STORE][i + 1] =
+            r->told_apart[STORE][i] + lilac_f2_basis_add(&threads, a->thread[i], 0);
     }
 }
 
@@ -226,10 +233,11 @@ static uint32_t row_bits(const trip_pair *pair, const trip_scale *scale,
 }
 
 static uint32_t rank_of(const uint32_t *vectors, uint32_t count, uint32_t mask) {
-    space s = {{0}};
+    lilac_f2_basis s;
+    lilac_f2_basis_init(&s);
     uint32_t rank = 0;
     for (uint32_t i = 0; i < count; i++) {
-        rank += space_add(&s, vectors[i] & mask);
+        rank += lilac_f2_basis_add(&s, vectors[i] & mask, 0);
     }
     return rank;
 }
@@ -243,12 +251,13 @@ static void try_matrix(search *s, const trip_pair *pair, lilac_plan_instruction 
     const uint32_t before = row_registers(instruction, scale);
     const uint32_t high = before + (uint32_t)__builtin_popcount(bits);
     const uint32_t first = bits == 0 ? 0 : bits_of(bits);
-    space registers = {{0}};
+    lilac_f2_basis registers;
+    lilac_f2_basis_init(&registers);
     if (bits == 0) {
         return;
     }
     for (uint32_t i = 0; i < other->register_bits; i++) {
-        (void)space_add(&registers, other->reg[i]);
+        (void)lilac_f2_basis_add(&registers, other->reg[i], 0);
     }
     for (uint32_t low = 0; low <= least_of(s->most[others], high); low++) {
         trip_way way;
@@ -258,7 +267,7 @@ static void try_matrix(search *s, const trip_pair *pair, lilac_plan_instruction 
         }
         if (low > before) {
             const uint32_t lane = 1U << (first + low - 1 - before);
-            if (space_rest(&registers, lane) != 0 ||
+            if (!lilac_f2_basis_contains(&registers, lane) ||
                 touches(other->thread, other->thread_bits, lane)) {
                 break;
             }
@@ -274,13 +283,14 @@ static void try_matrix(search *s, const trip_pair *pair, lilac_plan_instruction 
         const uint32_t word = bits & ((1U << (first + in_word)) - 1);
         const uint32_t apart =
             bits & ~((1U << (first + above(most_of(low, scale->word_bits), before))) - 1);
-        space known = {{0}};
+        lilac_f2_basis known;
+        lilac_f2_basis_init(&known);
         uint32_t reached = 0;
         for (uint32_t left = word; left != 0; left &= left - 1) {
-            (void)space_add(&known, left & -left);
+            (void)lilac_f2_basis_add(&known, left & -left, 0);
         }
         for (uint32_t i = 0; i < lanes; i++) {
-            reached += space_add(&known, other->within[i]);
+            reached += lilac_f2_basis_add(&known, other->within[i], 0);
         }
         reached -= rank_of(other->within, lanes, apart);
         count_side(&counts, s, &way, own, 0);
@@ -301,21 +311,23 @@ static bool rows_agree(const trip_pair *pair, const trip_scale *scale, lilac_pla
     const trip_side *b = &pair->side[LOAD];
     const uint32_t before[2] = {row_registers(store, scale), row_registers(load, scale)};
     const uint32_t high = before[STORE] + (uint32_t)__builtin_popcount(bits);
-    space registers = {{0}};
+    lilac_f2_basis registers;
+    lilac_f2_basis_init(&registers);
     if (b->register_bits < scale->word_bits + pair->round_bits ||
         high != before[LOAD] + (load == LILAC_PLAN_MATRIX ? 2 : 3) ||
         least_of(before[STORE], before[LOAD]) > pair->common_count - pair->round_bits) {
         return false;
     }
     for (uint32_t i = 0; i < b->register_bits; i++) {
-        (void)space_add(&registers, b->reg[i]);
+        (void)lilac_f2_basis_add(&registers, b->reg[i], 0);
     }
     for (uint32_t i = 0; i < high; i++) {
         const uint32_t lane = i < before[LOAD] ? 0 : row_lane(load) + i - before[LOAD];
         if (i >= before[STORE]) {
             const uint32_t own = 1U << (FRAME_LANE + row_lane(store) + i - before[STORE]);
             if (i < before[LOAD]) {
-                if (space_rest(&registers, own) != 0 || touches(b->thread, b->thread_bits, own)) {
+                if (!lilac_f2_basis_contains(&registers, own) ||
+                    touches(b->thread, b->thread_bits, own)) {
                     return false;
                 }
             } else if (b->thread[lane] != own || touches(b->reg, b->register_bits, own) ||
@@ -418,16 +430,19 @@ static void bound_apart(search *s) {
     const trip_side *b = &s->work->pair.side[LOAD];
     const trip_scale *scale = &s->work->scale;
     const uint32_t widest = bits_of(most_of(scale->arch->vector_bytes / scale->element_bytes, 1));
-    space registers = {{0}}, threads = {{0}};
+    lilac_f2_basis registers, threads;
+    lilac_f2_basis_init(&registers);
+    lilac_f2_basis_init(&threads);
     uint32_t most[2] = {(uint32_t)__builtin_popcount(s->work->pair.registers), 0};
     for (uint32_t i = 0; i < b->register_bits; i++) {
-        (void)space_add(&registers, b->reg[i]);
+        (void)lilac_f2_basis_add(&registers, b->reg[i], 0);
     }
     for (uint32_t i = 0; i < b->thread_bits; i++) {
-        (void)space_add(&threads, b->thread[i]);
+        (void)lilac_f2_basis_add(&threads, b->thread[i], 0);
     }
     for (uint32_t i = 0; i < FRAME_BLOCK; i++) { /* those of one block */
-        most[LOAD] += registers.row[i] != 0 && space_add(&threads, registers.row[i]);
+        most[LOAD] += (registers.pivots >> i & 1) != 0 &&
+                      lilac_f2_basis_add(&threads, registers.vector[i], 0);
     }
     for (uint32_t side = 0; side < 2; side++) {
         trip_counts counts;
