@@ -7,7 +7,7 @@
 set(LILAC_HEADERS_base base.h bits.h source.h scalar.h)
 set(LILAC_HEADERS_f2 f2.h)
 set(LILAC_HEADERS_arch arch.h)
-set(LILAC_HEADERS_layout layout.h)
+set(LILAC_HEADERS_layout layout.h replication.h)
 set(LILAC_HEADERS_view view.h)
 set(LILAC_HEADERS_encoding encoding.h cute.h memory_form.h)
 set(LILAC_HEADERS_plan plan.h)

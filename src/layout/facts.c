@@ -8,6 +8,8 @@
  */
 #include "internal.h"
 
+#include <lilac/replication.h>
+
 #include <assert.h>
 
 bool lilac_layout_is_bijective(const lilac_layout *layout) {
@@ -78,13 +80,26 @@ bool lilac_layout_is_trivial_over(const lilac_layout *layout, const char *const 
 
 /* ---- masks ------------------------------------------------------------------------------ */
 
+void lilac_layout_find_replication(lilac_replication *result, const uint64_t *columns,
+                                   uint32_t count) {
+    lilac_f2_basis basis;
+    lilac_f2_basis_init(&basis);
+    result->replicated = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t own = UINT64_C(1) << i;
+        if (lilac_f2_basis_add(&basis, columns[i], own)) {
+            result->origin[i] = own;
+        } else {
+            result->origin[i] = lilac_f2_basis_tag(&basis, columns[i]);
+            result->replicated |= own;
+        }
+    }
+}
+
 uint64_t lilac_layout_free_mask(const lilac_layout *layout) {
-    lilac_f2_echelon echelon;
-    lilac_layout_reduce(&echelon, layout);
-    uint64_t dependent = 0;
-    for (uint32_t i = 0; i < echelon.kernel_count; i++)
-        dependent |= UINT64_C(1) << highest_bit(echelon.kernel[i]);
-    return dependent;
+    lilac_replication replication;
+    lilac_layout_find_replication(&replication, layout->columns, layout->in_bits);
+    return replication.replicated;
 }
 
 uint64_t lilac_layout_additive_bits(const lilac_layout *layout, const char *in, uint64_t touched) {

@@ -3,6 +3,8 @@
  * do is checked point by point, on all maps of few bits and on random ones of up to 14. */
 #include "support/random_pairs.h"
 
+#include <lilac/replication.h>
+
 static uint64_t any_index(lilac_random *random, const lilac_layout *layout) {
     return lilac_random_next(random) & ((UINT64_C(1) << layout->in_bits) - 1);
 }
@@ -469,6 +471,38 @@ static void free_bits_hold_copies(void **state) {
     }
 }
 
+/* Every bit leads where its origin leads; origins have no replicated bit, and the bits that are not
+ * replicated are the first basis among the columns. */
+static void replicated_bits_have_origins(void **state) {
+    (void)state;
+    lilac_random random;
+    lilac_random_seed(&random, 60);
+    for (uint32_t i = 0; i < scaled(1000); i++) {
+        lilac_layout layout;
+        lilac_replication replication;
+        uint64_t sums = 1,
+                 span[64] = {0}; /* members of the span of the columns so far, from 0 on */
+        random_layout(&layout, &random);
+        if (layout.out_bits > 6)
+            continue;
+        lilac_layout_find_replication(&replication, layout.columns, layout.in_bits);
+        assert_true(replication.replicated == lilac_layout_free_mask(&layout));
+        for (uint32_t k = 0; k < layout.in_bits; k++) {
+            const uint64_t column = layout.columns[k], own = UINT64_C(1) << k;
+            bool known = false;
+            for (uint64_t s = 0; s < sums; s++)
+                known |= span[s] == column;
+            assert_true(((replication.replicated & own) != 0) == known);
+            assert_true((replication.origin[k] & replication.replicated) == 0);
+            assert_true(known ? replication.origin[k] < own : replication.origin[k] == own);
+            assert_true(lilac_layout_apply(&layout, replication.origin[k]) == column);
+            for (uint64_t s = 0; !known && s < sums; s++)
+                span[sums + s] = span[s] ^ column;
+            sums <<= !known;
+        }
+    }
+}
+
 /* ---- application ------------------------------------------------------------------------ */
 
 static void ranges_are_applied_one_by_one(void **state) {
@@ -522,6 +556,7 @@ int main(void) {
         cmocka_unit_test(predicates_by_definition),
         cmocka_unit_test(additive_bits_are_the_largest_set),
         cmocka_unit_test(free_bits_hold_copies),
+        cmocka_unit_test(replicated_bits_have_origins),
         cmocka_unit_test(ranges_are_applied_one_by_one),
     };
     return cmocka_run_group_tests_name("layout shapes", tests, NULL, NULL);
