@@ -11,6 +11,8 @@
  */
 #include "plan.h"
 
+#include <lilac/replication.h>
+
 #include <string.h>
 
 const lilac_layout_dim lilac_plan_levels[LEVELS] = {
@@ -190,23 +192,23 @@ static void put_in_order(lilac_layout *result, const lilac_layout *layout,
 static void drop_copies(lilac_layout *result, lilac_plan_permutation *pick,
                         lilac_plan_permutation *spread, const lilac_layout *whole) {
     const uint32_t whole_bits = whole->in[REGISTER].bits;
-    lilac_f2_basis kept;
-    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
+    lilac_replication replication;
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS], renamed[LILAC_LAYOUT_MAX_BITS];
     uint32_t bits = 0;
-    lilac_f2_basis_init(&kept);
+    lilac_layout_find_replication(&replication, whole->columns, whole_bits);
     for (uint32_t i = 0; i < whole_bits; i++) {
-        const uint64_t column = whole->columns[i];
-        uint64_t made_of;
-        if (lilac_f2_basis_reduce(&kept, column, &made_of) != 0) {
-            made_of = UINT64_C(1) << bits;
-            (void)lilac_f2_basis_add(&kept, column, made_of);
+        if ((replication.replicated >> i & 1) == 0) {
             if (pick != NULL) {
                 pick->from[bits] = UINT64_C(1) << i;
             }
-            columns[bits++] = column;
+            renamed[i] = UINT64_C(1) << bits;
+            columns[bits++] = whole->columns[i];
         }
         if (spread != NULL) {
-            spread->from[i] = made_of;
+            spread->from[i] = 0;
+            for (uint64_t rest = replication.origin[i]; rest != 0; rest &= rest - 1) {
+                spread->from[i] ^= renamed[lowest_bit(rest)];
+            }
         }
     }
     if (pick != NULL) {
