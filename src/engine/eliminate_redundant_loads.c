@@ -22,6 +22,8 @@
  */
 #include "internal.h"
 
+#include <lilac/bits.h>
+
 #include <string.h>
 
 typedef struct copies_of {
@@ -40,24 +42,12 @@ typedef struct thinning {
     bool changed, marking;
 } thinning;
 
-/* Bits of the thread's index that only make copies, registers counting first. */
+/* Replicated bits of the thread's index: lanes, then warps. */
 static uint32_t find_copies(const lilac_layout *layout) {
-    uint64_t basis[LILAC_LAYOUT_MAX_BITS];
-    uint32_t count = 0, mask = 0, at = 0, thread = 0;
-    for (uint32_t i = 0; i < layout->in_count && i < 3; i++) {
-        for (uint32_t bit = 0; bit < layout->in[i].bits; bit++, at++) {
-            uint64_t vector = layout->columns[at];
-            for (uint32_t k = 0; k < count; k++)
-                if ((vector ^ basis[k]) < vector)
-                    vector ^= basis[k];
-            if (vector != 0)
-                basis[count++] = vector;
-            else if (i > 0)
-                mask |= UINT32_C(1) << thread;
-            thread += i > 0;
-        }
-    }
-    return mask;
+    uint32_t thread_bits = 0;
+    for (uint32_t i = 1; i < layout->in_count && i < 3; i++)
+        thread_bits += layout->in[i].bits;
+    return (uint32_t)(lilac_layout_free_mask(layout) >> layout->in[0].bits & low_bits(thread_bits));
 }
 
 static uint32_t copies(thinning *t, const lilac_tile_type *type) {

@@ -16,6 +16,7 @@
  */
 #include "assign.h"
 
+#include <lilac/f2.h>
 #include <lilac/plan.h>
 
 int64_t lilac_price_conversion(assignment *a, const lilac_layout *from, const lilac_layout *to,
@@ -38,21 +39,6 @@ int64_t lilac_price_conversion(assignment *a, const lilac_layout *from, const li
 }
 
 /* ---- reductions ------------------------------------------------------------------------- */
-
-typedef struct span {
-    uint64_t basis[LILAC_LAYOUT_MAX_BITS];
-    uint32_t count;
-} span;
-
-static bool span_add(span *s, uint64_t vector) {
-    for (uint32_t i = 0; i < s->count; i++)
-        if ((vector ^ s->basis[i]) < vector)
-            vector ^= s->basis[i];
-    if (vector == 0)
-        return false;
-    s->basis[s->count++] = vector;
-    return true;
-}
 
 static uint32_t count_region(const lilac_tile_op *op) {
     uint32_t count = 0;
@@ -81,13 +67,15 @@ static bits_along look_along(const lilac_layout *layout, uint32_t axis) {
     bits_along result = {.kept = 0};
     uint32_t start = lilac_layout_out_start(layout, axis), at = 0;
     uint64_t along = ((UINT64_C(1) << layout->out[axis].bits) - 1) << start, lowest = 0;
-    span keeps = {.count = 0}, combines = {.count = 0};
+    lilac_f2_basis keeps, combines;
+    lilac_f2_basis_init(&keeps);
+    lilac_f2_basis_init(&combines);
     for (uint32_t i = 0; i < layout->in_count && i < 3; i++) {
         for (uint32_t bit = 0; bit < layout->in[i].bits; bit++, at++) {
             uint64_t column = layout->columns[at];
-            if (span_add(&keeps, column & ~along)) {
+            if (lilac_f2_basis_add(&keeps, column & ~along, 0)) {
                 result.kept += i == 0;
-            } else if (span_add(&combines, column & along)) {
+            } else if (lilac_f2_basis_add(&combines, column & along, 0)) {
                 result.registers += i == 0;
                 result.lanes += i == 1;
                 result.warps += i == 2;
