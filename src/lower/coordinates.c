@@ -19,30 +19,11 @@
  * stands, since a register cannot be chosen differently in each thread. */
 #include "lower_internal.h"
 
+#include <lilac/replication.h>
+
 #include <string.h>
 
 /* ---- views ------------------------------------------------------------------------------- */
-
-uint64_t lilac_lower_basis_reduce(const lilac_lower_basis *basis, uint64_t vector, uint64_t *tag) {
-    for (uint32_t i = 0; i < basis->count; i++) {
-        uint64_t pivot = basis->vectors[i] & (~basis->vectors[i] + 1);
-        if (vector & pivot) {
-            vector ^= basis->vectors[i];
-            *tag ^= basis->tags[i];
-        }
-    }
-    return vector;
-}
-
-bool lilac_lower_basis_add(lilac_lower_basis *basis, uint64_t vector, uint64_t tag) {
-    vector = lilac_lower_basis_reduce(basis, vector, &tag);
-    if (vector == 0) {
-        return false;
-    }
-    basis->vectors[basis->count] = vector;
-    basis->tags[basis->count++] = tag;
-    return true;
-}
 
 /* The columns of a named input, widened with zero columns (copies) to `bits`. */
 static bool read_input(lilac_lowering *l, const lilac_layout *layout, const char *name,
@@ -59,39 +40,24 @@ static bool read_input(lilac_lowering *l, const lilac_layout *layout, const char
     return true;
 }
 
-/* Finds the copies: going through the inputs from the register up, a column that the ones before
- * span brings nothing new. */
 void lilac_lower_find_copies(lilac_lowering *l, lilac_lower_view *view) {
-    lilac_lower_basis span = {0};
-    uint64_t duplicate[LILAC_LAYOUT_MAX_BITS] = {0};
-    uint64_t copies = 0;
-    for (uint32_t i = 0; i < view->register_bits; i++) {
-        uint64_t tag = 0;
-        if (lilac_lower_basis_reduce(&span, view->registers[i], &tag) == 0) {
-            duplicate[i] = tag;
-            copies |= 1ULL << i;
-        } else {
-            (void)lilac_lower_basis_add(&span, view->registers[i], 1ULL << i);
-        }
-    }
-    for (uint32_t i = 0; i < view->thread_bits; i++) {
-        if (!lilac_lower_basis_add(&span, view->threads[i], 0)) {
-            view->free_threads |= 1U << i;
-        }
-    }
-    for (uint32_t i = 0; i < view->block_bits; i++) {
-        if (!lilac_lower_basis_add(&span, view->blocks[i], 0)) {
-            view->free_blocks |= 1U << i;
-        }
-    }
+    lilac_replication replication;
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
+    const uint32_t threads = view->register_bits, blocks = threads + view->thread_bits;
+    memcpy(columns, view->registers, view->register_bits * sizeof columns[0]);
+    memcpy(columns + threads, view->threads, view->thread_bits * sizeof columns[0]);
+    memcpy(columns + blocks, view->blocks, view->block_bits * sizeof columns[0]);
+    lilac_layout_find_replication(&replication, columns, blocks + view->block_bits);
+    view->free_threads |=
+        (uint32_t)(replication.replicated >> threads & low_bits(view->thread_bits));
+    view->free_blocks |= (uint32_t)(replication.replicated >> blocks & low_bits(view->block_bits));
     view->coordinates = lilac_arena_array(l->arena, uint64_t, view->count);
     view->canonical = lilac_arena_array(l->arena, uint32_t, view->count);
     for (uint32_t r = 1; r < view->count; r++) {
         uint32_t top = lilac_lower_log2(r);
         uint32_t rest = r ^ (1U << top);
         view->coordinates[r] = view->coordinates[rest] ^ view->registers[top];
-        uint64_t own = copies >> top & 1 ? duplicate[top] : 1ULL << top;
-        view->canonical[r] = view->canonical[rest] ^ (uint32_t)own;
+        view->canonical[r] = view->canonical[rest] ^ (uint32_t)replication.origin[top];
     }
 }
 
@@ -163,12 +129,9 @@ const lilac_lower_view *lilac_lower_view_of(lilac_lowering *l, const lilac_tile_
 /* ---- canonical registers ------------------------------------------------------------------ */
 
 uint32_t lilac_lower_own_registers(const lilac_lower_view *view) {
-    lilac_lower_basis span = {0};
-    uint32_t mask = 0;
-    for (uint32_t i = 0; i < view->register_bits; i++) {
-        mask |= (uint32_t)lilac_lower_basis_add(&span, view->registers[i], 0) << i;
-    }
-    return mask;
+    lilac_replication replication;
+    lilac_layout_find_replication(&replication, view->registers, view->register_bits);
+    return (uint32_t)(low_bits(view->register_bits) & ~replication.replicated);
 }
 
 uint32_t lilac_lower_deposit(uint32_t index, uint32_t mask) {
@@ -356,20 +319,21 @@ bool lilac_lower_rename(lilac_lowering *l, const lilac_lower_view *operand,
             return false;
         }
     }
-    lilac_lower_basis span = {0};
+    lilac_f2_basis span;
+    lilac_f2_basis_init(&span);
     for (uint32_t i = 0; i < operand->register_bits; i++) {
-        (void)lilac_lower_basis_add(&span, operand->registers[i], 1ULL << i);
+        (void)lilac_f2_basis_add(&span, operand->registers[i], 1ULL << i);
     }
     uint64_t origin = 0;
-    if (lilac_lower_basis_reduce(&span, map->constant, &origin) != 0) {
+    if (lilac_f2_basis_reduce(&span, map->constant, &origin) != 0) {
         return false;
     }
     uint64_t steps[LILAC_LAYOUT_MAX_BITS];
     bool same = operand->register_bits == result->register_bits && origin == 0;
     for (uint32_t i = 0; i < result->register_bits; i++) {
         steps[i] = 0;
-        if (lilac_lower_basis_reduce(&span, lilac_lower_map_apply(map, result->registers[i]),
-                                     &steps[i]) != 0) {
+        if (lilac_f2_basis_reduce(&span, lilac_lower_map_apply(map, result->registers[i]),
+                                  &steps[i]) != 0) {
             return false;
         }
         same &= steps[i] == 1ULL << i;

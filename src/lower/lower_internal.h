@@ -13,6 +13,7 @@
 #define LILAC_LOWER_INTERNAL_H
 
 #include <lilac/engine.h>
+#include <lilac/f2.h>
 #include <lilac/lower.h>
 
 /* ---- views: a layout as the lowering reads it (coordinates.c) ---------------------------- */
@@ -127,19 +128,6 @@ lilac_simt_value lilac_lower_f8_round(lilac_lowering *l, lilac_scalar scalar,
                                       lilac_simt_value value);
 
 /* ---- linear algebra (coordinates.c) ------------------------------------------------------- */
-
-/* A basis over F2 that remembers from which of the vectors put in (their tags, xored) each of its
- * own was combined. The pivot of a vector is its lowest bit. */
-typedef struct lilac_lower_basis {
-    uint32_t count;
-    uint64_t vectors[LILAC_LAYOUT_MAX_BITS];
-    uint64_t tags[LILAC_LAYOUT_MAX_BITS];
-} lilac_lower_basis;
-
-/* The rest of the vector modulo the span; the tags of what was subtracted are xored to *tag. */
-uint64_t lilac_lower_basis_reduce(const lilac_lower_basis *basis, uint64_t vector, uint64_t *tag);
-/* False when the vector was in the span. */
-bool lilac_lower_basis_add(lilac_lower_basis *basis, uint64_t vector, uint64_t tag);
 
 /* Of a power of two; rounded down for others. */
 static inline uint32_t lilac_lower_log2(uint64_t number) {

@@ -44,21 +44,21 @@ uint64_t lilac_gather_axis_unit(const gather *g, uint32_t bit) {
 
 /* In registers and lanes of the source, from the thread's own lane on: false when some are in
  * other warps. */
-static bool solve(const lilac_lower_basis *span, uint64_t coordinate, uint64_t *where) {
-    *where = 0;
-    return lilac_lower_basis_reduce(span, coordinate, where) == 0;
+static bool solve(const lilac_f2_basis *span, uint64_t coordinate, uint64_t *where) {
+    return lilac_f2_basis_reduce(span, coordinate, where) == 0;
 }
 
 static void find_places(gather *g) {
-    lilac_lower_basis span = {0};
+    lilac_f2_basis span;
+    lilac_f2_basis_init(&span);
     uint32_t next = 0;
     for (uint32_t i = 0; i < g->from->register_bits; i++) {
         if (g->own >> i & 1) {
-            (void)lilac_lower_basis_add(&span, g->from->registers[i], 1ULL << next++);
+            (void)lilac_f2_basis_add(&span, g->from->registers[i], 1ULL << next++);
         }
     }
     for (uint32_t i = 0; i < g->from->lane_bits; i++) {
-        (void)lilac_lower_basis_add(&span, g->from->threads[i], 1ULL << (LANE_MARK + i));
+        (void)lilac_f2_basis_add(&span, g->from->threads[i], 1ULL << (LANE_MARK + i));
     }
     g->by_lanes = true;
     for (uint32_t i = 0; i < g->to->register_bits; i++) {
@@ -299,7 +299,7 @@ static void by_shuffles(const gather *g) {
 /* The memory of one round, and how the lanes of the result address it. */
 typedef struct round_memory {
     const lilac_gather_memory *memory;
-    lilac_lower_basis offsets;
+    lilac_f2_basis offsets;
     uint32_t scratch, scale;
     uint64_t bytes;
     lilac_simt_instruction promise;
@@ -312,8 +312,8 @@ static void open_memory(const gather *g, const lilac_gather_memory *m, round_mem
     *shared = (round_memory){.memory = m};
     shared->scale = lilac_lower_log2(lilac_gather_element_bits(g) / 8);
     for (uint32_t i = 0; i < bits; i++) {
-        (void)lilac_lower_basis_add(&shared->offsets, lilac_layout_column(&m->layout, "offset", i),
-                                    1ULL << i);
+        (void)lilac_f2_basis_add(&shared->offsets, lilac_layout_column(&m->layout, "offset", i),
+                                 1ULL << i);
     }
     shared->bytes = 1ULL << bits << shared->scale;
     shared->scratch = lilac_lower_scratch(g->l, shared->bytes);
@@ -351,14 +351,14 @@ static void address_threads(const gather *g, round_memory *shared) {
                                  .shared_end = (uint32_t)(shared->scratch + shared->bytes),
                                  .shared_apart = g->in_warp ? (1U << warp_bits) - 1 : 0};
     for (uint32_t i = 0; i < g->to->thread_bits; i++) {
-        (void)solve(&shared->offsets, lilac_gather_beside(g, g->to, g->to->threads[i]),
-                    &threads[i]);
-        threads[i] <<= shared->scale;
+        threads[i] =
+            lilac_f2_basis_tag(&shared->offsets, lilac_gather_beside(g, g->to, g->to->threads[i]))
+            << shared->scale;
         shared->by_thread |= threads[i];
     }
     for (uint32_t i = 0; i < g->from->bits[g->axis]; i++) {
-        (void)solve(&shared->offsets, lilac_gather_axis_unit(g, i), &shared->along[i]);
-        shared->along[i] <<= shared->scale;
+        shared->along[i] = lilac_f2_basis_tag(&shared->offsets, lilac_gather_axis_unit(g, i))
+                           << shared->scale;
     }
     shared->threads = lilac_lower_address_threads(g->l, g->to->thread_bits, threads);
 }
@@ -367,12 +367,13 @@ static void address_threads(const gather *g, round_memory *shared) {
 static lilac_simt_value load_element(const gather *g, const round_memory *shared, uint32_t r) {
     lilac_lowering *l = g->l;
     lilac_lower_addressing a = shared->threads;
-    uint64_t part, by_index;
+    uint64_t by_index;
     int64_t immediate;
     lilac_simt_value value;
     lilac_simt_value index =
         linear(l, g->index[r], g->from->bits[g->axis], shared->along, &by_index);
-    (void)solve(&shared->offsets, lilac_gather_beside(g, g->to, g->to->coordinates[r]), &part);
+    uint64_t part =
+        lilac_f2_basis_tag(&shared->offsets, lilac_gather_beside(g, g->to, g->to->coordinates[r]));
     a.thread = join(l, a.thread, index, (shared->by_thread & by_index) == 0);
     a.thread_bits = shared->by_thread | by_index;
     lilac_simt_value address = lilac_lower_address_of(l, &a, part << shared->scale, &immediate);

@@ -22,7 +22,7 @@ typedef struct memory_plan {
     uint32_t count;
     uint32_t in_word, banks; /* of them: in a word, and below the segments */
     uint32_t along;          /* which of the banks lead along the axis: a mask */
-    lilac_lower_basis span;  /* of all; a direction's tag is its bit */
+    lilac_f2_basis span;     /* of all; a direction's tag is its bit */
 } memory_plan;
 
 static uint64_t axis_mask(const lilac_gather *g) {
@@ -52,7 +52,7 @@ static uint32_t transaction_bits(const lilac_gather *g) {
 }
 
 static void add(memory_plan *p, uint32_t most, uint64_t vector) {
-    if (p->count < most && lilac_lower_basis_add(&p->span, vector, UINT64_C(1) << p->count)) {
+    if (p->count < most && lilac_f2_basis_add(&p->span, vector, UINT64_C(1) << p->count)) {
         p->vector[p->count++] = vector;
     }
 }
@@ -112,31 +112,28 @@ static void give_banks(const lilac_gather *g, memory_plan *p) {
     }
 }
 
-static bool is_in(const lilac_lower_basis *span, uint64_t vector) {
-    uint64_t ignored = 0;
-    return lilac_lower_basis_reduce(span, vector, &ignored) == 0;
-}
-
 /* The bank of each segment's direction, such that the source's lanes stay apart; `any`: also of
  * banks that keep the result's lanes apart. */
 static void give_segments(const lilac_gather *g, memory_plan *p, bool any) {
-    lilac_lower_basis taken = {0}; /* banks that the source's lanes reach, as far as seen */
+    lilac_f2_basis taken; /* banks that the source's lanes reach, as far as seen */
+    lilac_f2_basis_init(&taken);
     uint64_t banks = (UINT64_C(1) << p->banks) - 1,
              words = banks & ~((UINT64_C(1) << p->in_word) - 1);
     uint32_t lanes = transaction_bits(g);
     for (uint32_t i = 0; i < lanes; i++) {
-        uint64_t bank = 0;
-        if (lilac_lower_basis_reduce(&p->span, of_thread(g, i), &bank) == 0) {
-            (void)lilac_lower_basis_add(&taken, bank & words, 0);
+        uint64_t bank;
+        if (lilac_f2_basis_reduce(&p->span, of_thread(g, i), &bank) == 0) {
+            (void)lilac_f2_basis_add(&taken, bank & words, 0);
             continue;
         }
         bank &= banks;
-        for (uint32_t k = p->in_word; k < p->banks && is_in(&taken, bank & words); k++) {
+        for (uint32_t k = p->in_word; k < p->banks && lilac_f2_basis_contains(&taken, bank & words);
+             k++) {
             uint64_t other = bank ^ UINT64_C(1) << k;
             bool may = any || (p->along >> k & 1);
-            bank = may && !is_in(&taken, other & words) ? other : bank;
+            bank = may && !lilac_f2_basis_contains(&taken, other & words) ? other : bank;
         }
-        (void)lilac_lower_basis_add(&taken, bank & words, 0);
+        (void)lilac_f2_basis_add(&taken, bank & words, 0);
         /* `bank` is the lane's from now on: what else it differs by is the segment. */
         uint64_t rest = of_thread(g, i);
         for (uint32_t k = 0; k < p->banks; k++) {
@@ -193,31 +190,32 @@ static uint64_t load_wavefronts(const lilac_gather *g, const lilac_layout *memor
     uint32_t word = lilac_lower_log2(arch->bank_bytes), lanes = transaction_bits(g);
     uint32_t in_word = word > element ? word - element : 0, differ = 0;
     uint32_t bank_bits = lilac_lower_log2(arch->banks) + word - element - in_word;
-    lilac_lower_basis offsets = {0}, banks = {0}, words = {0};
+    lilac_f2_basis offsets, banks, words;
+    lilac_f2_basis_init(&offsets);
+    lilac_f2_basis_init(&banks);
+    lilac_f2_basis_init(&words);
     for (uint32_t i = 0; i < lilac_layout_in_bits(memory, "offset"); i++) {
-        (void)lilac_lower_basis_add(&offsets, lilac_layout_column(memory, "offset", i), 1ULL << i);
+        (void)lilac_f2_basis_add(&offsets, lilac_layout_column(memory, "offset", i), 1ULL << i);
     }
     for (uint32_t i = 0; i < g->from->bits[g->axis]; i++) {
-        uint64_t offset = 0;
-        (void)lilac_lower_basis_reduce(&offsets, lilac_gather_axis_unit(g, i), &offset);
-        offset >>= in_word;
-        (void)lilac_lower_basis_add(&words, offset, 0);
-        (void)lilac_lower_basis_add(&banks, offset & ((1ULL << bank_bits) - 1), 0);
+        uint64_t offset = lilac_f2_basis_tag(&offsets, lilac_gather_axis_unit(g, i)) >> in_word;
+        (void)lilac_f2_basis_add(&words, offset, 0);
+        (void)lilac_f2_basis_add(&banks, offset & ((1ULL << bank_bits) - 1), 0);
     }
-    uint32_t drawn = banks.count;
+    uint32_t drawn = lilac_f2_basis_dimension(&banks);
     for (uint32_t i = 0; i < lanes; i++) {
-        uint64_t offset = 0;
-        (void)lilac_lower_basis_reduce(&offsets, lilac_gather_beside(g, g->to, g->to->threads[i]),
-                                       &offset);
-        offset >>= in_word;
+        uint64_t offset =
+            lilac_f2_basis_tag(&offsets, lilac_gather_beside(g, g->to, g->to->threads[i])) >>
+            in_word;
         differ += g->to->threads[i] != 0;
-        (void)lilac_lower_basis_add(&words, offset, 0);
-        (void)lilac_lower_basis_add(&banks, offset & ((1ULL << bank_bits) - 1), 0);
+        (void)lilac_f2_basis_add(&words, offset, 0);
+        (void)lilac_f2_basis_add(&banks, offset & ((1ULL << bank_bits) - 1), 0);
     }
-    uint32_t apart = banks.count - drawn;
+    uint32_t apart = lilac_f2_basis_dimension(&banks) - drawn;
     uint64_t transactions = UINT64_C(1) << (g->from->lane_bits - lanes);
     return transactions * lilac_plan_scattered_wavefronts(differ > apart ? differ - apart : 0,
-                                                          drawn, words.count - apart);
+                                                          drawn,
+                                                          lilac_f2_basis_dimension(&words) - apart);
 }
 
 static bool price_memory(const lilac_gather *g, lilac_gather_memory *m, lilac_reason *why) {

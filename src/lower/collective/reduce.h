@@ -33,7 +33,7 @@ typedef struct lilac_reduce_plan {
     const lilac_lower_view *reader; /* who reads partials: `out`, or threads with a share each */
     /* Where the partial of an element stands: bit j of its coordinate in this basis, and of its
      * slot, gives this bit of the index. */
-    lilac_lower_basis basis;
+    lilac_f2_basis basis;
     uint32_t place[LILAC_LAYOUT_MAX_BITS], slot_place[LILAC_REDUCE_MOST];
     uint32_t write_bits, write_group[4]; /* the bits of a vector that is written: groups' bits */
     uint32_t read_bits, read_register[4]; /* … that is read: registers' bits, or …_SLOT + a slot */

@@ -32,22 +32,25 @@ typedef enum role { KEEPS, COMBINES, COPIES } role;
 
 /* What a bit with this column does. *tag comes with the bit's own mark and leaves with the marks of
  * all bits that make up the direction. */
-static role classify(const lilac_reduce_plan *p, lilac_lower_basis *keeps,
-                     lilac_lower_basis *combines, uint64_t column, uint64_t *tag) {
-    uint64_t key = lilac_reduce_kept(p, column) | along_axis(p, column) << p->keep_bits;
-    uint64_t own = *tag;
-    uint64_t rest = lilac_lower_basis_reduce(keeps, key, tag);
-    if (rest & ((1ULL << p->keep_bits) - 1)) {
-        (void)lilac_lower_basis_add(keeps, key, own);
+static role classify(const lilac_reduce_plan *p, lilac_f2_basis *keeps, lilac_f2_basis *combines,
+                     uint64_t column, uint64_t *tag) {
+    const uint32_t axis_bits = p->in->bits[p->axis];
+    uint64_t key = lilac_reduce_kept(p, column) << axis_bits | along_axis(p, column), others;
+    uint64_t rest = lilac_f2_basis_reduce(keeps, key, &others);
+    if (rest >> axis_bits != 0) {
+        (void)lilac_f2_basis_add(keeps, key, *tag);
         return KEEPS;
     }
-    return lilac_lower_basis_add(combines, rest, 0) ? COMBINES : COPIES;
+    *tag ^= others;
+    return lilac_f2_basis_add(combines, rest, 0) ? COMBINES : COPIES;
 }
 
 #define THREAD_MARK 32 /* marks of thread bits stand above those of register bits */
 
 static bool plan_bits(lilac_lowering *l, lilac_reduce_plan *p) {
-    lilac_lower_basis keeps = {0}, combines = {0};
+    lilac_f2_basis keeps, combines;
+    lilac_f2_basis_init(&keeps);
+    lilac_f2_basis_init(&combines);
     for (uint32_t i = 0; i < p->in->register_bits; i++) {
         uint64_t tag = 1ULL << i;
         switch (classify(p, &keeps, &combines, p->in->registers[i], &tag)) {

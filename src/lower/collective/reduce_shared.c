@@ -60,8 +60,8 @@ static void plan_giving(lilac_reduce_plan *p) {
 
 /* The next free bit of the index for this direction of the elements; false when it is not new. */
 static bool put_element(lilac_reduce_plan *p, uint64_t column, uint32_t bit) {
-    uint32_t index = p->basis.count;
-    if (!lilac_lower_basis_add(&p->basis, column, 1ULL << index)) {
+    uint32_t index = lilac_f2_basis_dimension(&p->basis);
+    if (!lilac_f2_basis_add(&p->basis, column, 1ULL << index)) {
         return false;
     }
     p->place[index] = bit;
@@ -69,10 +69,9 @@ static bool put_element(lilac_reduce_plan *p, uint64_t column, uint32_t bit) {
 }
 
 static uint64_t place_of(const lilac_reduce_plan *p, uint64_t element) {
-    uint64_t tags = 0, index = 0;
-    (void)lilac_lower_basis_reduce(&p->basis, element, &tags);
-    for (uint32_t i = 0; i < p->basis.count; i++) {
-        index |= (tags >> i & 1) << p->place[i];
+    uint64_t index = 0;
+    for (uint64_t tags = lilac_f2_basis_tag(&p->basis, element); tags != 0; tags &= tags - 1) {
+        index |= 1ULL << p->place[lowest_bit(tags)];
     }
     return index;
 }
@@ -111,7 +110,8 @@ static bool is_aligned(const lilac_reduce_plan *p, uint32_t groups) {
  * may be bits of elements. `groups`: mask of those that are left. */
 static void order_memory(lilac_reduce_plan *p, uint32_t groups, uint32_t most, uint32_t wide) {
     uint32_t bit = 0, slots = 0;
-    p->basis.count = p->write_bits = p->read_bits = 0;
+    lilac_f2_basis_init(&p->basis);
+    p->write_bits = p->read_bits = 0;
     for (uint32_t q = 0; q < p->group_bits && bit < wide; q++) {
         uint32_t wanted = groups >> q & 1 ? wanted_by(p, q) : LILAC_REDUCE_SLOT;
         if (wanted != LILAC_REDUCE_SLOT && put_element(p, group_column(p, q), bit)) {
@@ -125,7 +125,8 @@ static void order_memory(lilac_reduce_plan *p, uint32_t groups, uint32_t most, u
     }
     uint32_t own = p->reader == NULL ? 0 : lilac_lower_own_registers(p->reader);
     for (uint32_t i = 0; own != 0 && i < p->reader->register_bits && bit < most; i++) {
-        if (own >> i & 1 && p->basis.count < wide && put_element(p, p->reader->registers[i], bit)) {
+        if (own >> i & 1 && lilac_f2_basis_dimension(&p->basis) < wide &&
+            put_element(p, p->reader->registers[i], bit)) {
             p->read_register[bit++] = i;
         }
     }

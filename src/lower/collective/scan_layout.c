@@ -37,13 +37,10 @@ bool lilac_scan_fits(const lilac_lower_view *view, uint32_t axis) {
 }
 
 /* One column's new unit vector: itself if it is one, else the pivot of what is left of it. */
-static uint64_t take_pivot(lilac_lower_basis *span, uint64_t column) {
-    uint64_t tag = 0, rest = lilac_lower_basis_reduce(span, column, &tag);
-    if (rest == 0) {
-        return 0;
-    }
-    (void)lilac_lower_basis_add(span, rest, 0);
-    return rest & (~rest + 1);
+static uint64_t take_pivot(lilac_f2_basis *span, uint64_t column) {
+    const uint64_t before = span->pivots;
+    (void)lilac_f2_basis_add(span, column, 0);
+    return span->pivots ^ before;
 }
 
 /* Of the columns that lanes and warps have along the axis, the lower ones go to the lanes. */
@@ -67,13 +64,14 @@ static void order_threads(lilac_lower_view *view, uint64_t along) {
 const lilac_lower_view *lilac_scan_near(lilac_lowering *l, const lilac_lower_view *from,
                                         uint32_t axis) {
     lilac_lower_view *view = lilac_arena_new(l->arena, lilac_lower_view);
-    lilac_lower_basis span = {0};
+    lilac_f2_basis span;
+    lilac_f2_basis_init(&span);
     uint32_t own = lilac_lower_own_registers(from), registers = 0;
     *view = *from;
     view->free_threads = view->free_blocks = 0;
     view->next = NULL;
     for (uint32_t i = 0; i < from->block_bits; i++) {
-        (void)lilac_lower_basis_add(&span, from->blocks[i], 0);
+        (void)lilac_f2_basis_add(&span, from->blocks[i], 0);
     }
     /* Unit vectors first, so that they stay where they are. */
     for (uint32_t pass = 0; pass < 2; pass++) {

@@ -30,17 +30,18 @@
 /* For each lane the one that has its elements right, as columns; false when it is no lane of the
  * same warp that has them, or has them in other registers. */
 static bool lane_of_copies(const lilac_lower_view *view, uint64_t *columns) {
-    lilac_lower_basis span = {0};
+    lilac_f2_basis span;
+    lilac_f2_basis_init(&span);
     for (uint32_t i = 0; i < view->lane_bits; i++) {
         columns[i] = 1ULL << i;
         if (view->free_threads >> i & 1) {
-            uint64_t tag = 0;
-            if (lilac_lower_basis_reduce(&span, view->threads[i], &tag) != 0) {
+            uint64_t tag;
+            if (lilac_f2_basis_reduce(&span, view->threads[i], &tag) != 0) {
                 return false;
             }
             columns[i] = tag;
         } else {
-            (void)lilac_lower_basis_add(&span, view->threads[i], 1ULL << i);
+            (void)lilac_f2_basis_add(&span, view->threads[i], 1ULL << i);
         }
     }
     return view->free_threads >> view->lane_bits == 0;
