@@ -22,8 +22,6 @@
  */
 #include "internal.h"
 
-#include <lilac/bits.h>
-
 #include <string.h>
 
 typedef struct copies_of {

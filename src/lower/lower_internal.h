@@ -12,6 +12,7 @@
 #ifndef LILAC_LOWER_INTERNAL_H
 #define LILAC_LOWER_INTERNAL_H
 
+#include <lilac/bits.h>
 #include <lilac/engine.h>
 #include <lilac/f2.h>
 #include <lilac/lower.h>
@@ -126,13 +127,6 @@ lilac_simt_value lilac_lower_f8_unpack(lilac_lowering *l, lilac_scalar scalar,
                                        lilac_simt_value pair);
 lilac_simt_value lilac_lower_f8_round(lilac_lowering *l, lilac_scalar scalar,
                                       lilac_simt_value value);
-
-/* ---- linear algebra (coordinates.c) ------------------------------------------------------- */
-
-/* Of a power of two; rounded down for others. */
-static inline uint32_t lilac_lower_log2(uint64_t number) {
-    return number == 0 ? 0 : 63 - (uint32_t)__builtin_clzll(number);
-}
 
 /* ---- coordinates and renamings (coordinates.c) ------------------------------------------- */
 

@@ -71,10 +71,6 @@ static void shuffle_places(places *at, const lilac_plan_shuffle *shuffle) {
 
 /* ---- trips ------------------------------------------------------------------------------ */
 
-static uint32_t log2_of(uint64_t power) {
-    return (uint32_t)__builtin_ctzll(power);
-}
-
 /* Offsets that the bits of a side's registers and lanes access. */
 typedef struct side_offsets {
     uint64_t reg[LILAC_PLAN_MAX_REGISTER_BITS], lane[LILAC_PLAN_MAX_LANE_BITS];

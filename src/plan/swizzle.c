@@ -56,7 +56,7 @@ static uint32_t along(const builder *b, uint32_t vector) {
 
 static uint32_t without(const builder *b, uint32_t vector, uint32_t mask) {
     for (; mask != 0; mask &= mask - 1) {
-        vector ^= b->direction[bits_of(mask)];
+        vector ^= b->direction[lowest_bit(mask)];
     }
     return vector;
 }
@@ -126,7 +126,7 @@ static bool take_register(builder *b, choice *c, uint32_t i) {
 static bool choose_high(builder *b, choice *c, uint32_t i) {
     const uint32_t lanes =
         1U << lilac_plan_trip_lanes(b->scale, b->other, 1 - b->pair->owner, b->other_low);
-    const uint32_t lane_bits = bits_of(lanes);
+    const uint32_t lane_bits = log2_of(lanes);
     for (uint32_t pass = b->natural ? 3 : 0; pass < 3; pass++) {
         const uint32_t count = pass < 2 ? lane_bits : b->other->thread_bits;
         for (uint32_t j = 0; j < count; j++) {
@@ -158,8 +158,8 @@ static void begin_choice(const builder *b, choice *c, uint32_t shared) {
     lilac_f2_basis_init(&c->shared);
     lilac_f2_basis_init(&c->chosen);
     for (; shared != 0; shared &= shared - 1) {
-        const uint32_t vector = b->direction[bits_of(shared)] & FRAME_REGISTERS;
-        (void)lilac_f2_basis_add(&c->shared, vector, 1U << bits_of(shared));
+        const uint32_t vector = b->direction[lowest_bit(shared)] & FRAME_REGISTERS;
+        (void)lilac_f2_basis_add(&c->shared, vector, 1U << lowest_bit(shared));
         (void)lilac_f2_basis_add(&c->chosen, vector, 0);
     }
     for (uint32_t j = 0; j < b->other->thread_bits; j++) {
@@ -192,10 +192,10 @@ static bool choose_own(builder *b, uint32_t shared) {
     /* Directions beyond the word leave a word's own registers alone, so that words stay as they
      * are: their span is what matters. */
     uint32_t natural = 0;
-    for (uint32_t i = b->other_low; i < least_of(b->low, b->scale->word_bits); i++) {
+    for (uint32_t i = b->other_low; i < min_u32(b->low, b->scale->word_bits); i++) {
         natural |= b->direction[i] == 1U << i ? 1U << i : 0;
     }
-    for (uint32_t i = most_of(b->other_low, b->scale->word_bits); i < b->low; i++) {
+    for (uint32_t i = max_u32(b->other_low, b->scale->word_bits); i < b->low; i++) {
         if (b->lane_bit[i] == REGISTER_DIRECTION) {
             b->direction[i] &= ~natural;
         }
@@ -265,7 +265,7 @@ static bool place_low(builder *b) {
     }
     tags |= shared;
     for (uint32_t left = tags; left != 0; left &= left - 1) {
-        const uint32_t vector = b->direction[bits_of(left)] & FRAME_REGISTERS;
+        const uint32_t vector = b->direction[lowest_bit(left)] & FRAME_REGISTERS;
         if (!lilac_f2_basis_add(&b->registers, vector, left & -left)) {
             return false;
         }
@@ -327,7 +327,7 @@ static void reach_matrix(const builder *b, vectors *reached, const trip_side *si
 
 /* The lanes of the other side within Z, up to directions of P that it reaches anyway. */
 static void reach_lanes(const builder *b, vectors *reached) {
-    const uint32_t anyway = most_of(b->other_low, least_of(b->scale->word_bits, b->low));
+    const uint32_t anyway = max_u32(b->other_low, min_u32(b->scale->word_bits, b->low));
     const uint32_t lanes =
         lilac_plan_trip_lanes(b->scale, b->other, 1 - b->pair->owner, b->other_low);
     const uint32_t beyond = (1U << b->low) - (1U << anyway);
@@ -407,7 +407,7 @@ static uint32_t count_family(uint32_t n, uint32_t k, uint32_t a, uint32_t b, uin
         return 0;
     }
     for (uint32_t j = 0; j < k; j++) {
-        for (uint32_t e = least_of(j, n - sum) + 1; e-- > 0;) {
+        for (uint32_t e = min_u32(j, n - sum) + 1; e-- > 0;) {
             const double inside = power_of_two((int)(sum + e) - (int)n);
             const double met = power_of_two((int)(a + j) - (int)n) +
                                power_of_two((int)(b + j) - (int)n) -
@@ -470,11 +470,11 @@ static void place_segments(trip_basis *result, builder *b, vectors *reached) {
         reach_matrix(b, &u, b->owner, b->own, result->half[b->pair->owner]);
     }
     if (result->count < scale->word_bits && result->count < all) {
-        fill_word(result, b, &u, &v, least_of(scale->word_bits, all));
+        fill_word(result, b, &u, &v, min_u32(scale->word_bits, all));
     }
     const uint32_t word = result->count - b->low; /* vectors of the word that were filled in */
     split_spaces(&s, b, &u, &v, all - segments - b->low);
-    complement.count = least_of(s.c.count, segments);
+    complement.count = min_u32(s.c.count, segments);
     for (uint32_t j = 0; j < complement.count; j++) {
         complement.vector[j] = s.c.vector[s.c.count - complement.count + j];
     }

@@ -32,7 +32,7 @@ static uint32_t conflict_bits(const trip_scale *scale, uint32_t low, const uint6
     lilac_f2_basis words, banks;
     lilac_f2_basis_init(&words);
     lilac_f2_basis_init(&banks);
-    const uint32_t word = bits_of(scale->arch->bank_bytes);
+    const uint32_t word = log2_of(scale->arch->bank_bytes);
     uint32_t bits = 0;
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t at = (uint32_t)(lanes[i] * scale->element_bytes >> word);
@@ -114,7 +114,7 @@ static void find_basis(register_basis *basis, const trip_work *work, const place
     }
     assert(basis->count == count);
     if (matrix) {
-        basis->vector_bits += least_of(count - at->round_bits - basis->vector_bits, 2);
+        basis->vector_bits += min_u32(count - at->round_bits - basis->vector_bits, 2);
     }
 }
 
@@ -163,7 +163,7 @@ static void set_access(lilac_plan_access *access, const register_basis *basis,
         for (uint32_t left = which == STORE && (work->store_copies >> i & 1) != 0 ? work->copy_of[i]
                                                                                   : 0;
              left != 0; left &= left - 1) {
-            const uint32_t bit = bits_of(left);
+            const uint32_t bit = lowest_bit(left);
             access->warp[i] ^= at->thread[bit < FRAME_WARP ? bit - FRAME_LANE
                                                            : side->lane_bits + bit - FRAME_WARP];
         }
@@ -219,7 +219,7 @@ static void set_memory(lilac_layout *memory, const uint32_t *columns, uint32_t b
 static uint32_t combine(const uint32_t *columns, uint32_t vector) {
     uint32_t sum = 0;
     for (; vector != 0; vector &= vector - 1) {
-        sum ^= columns[bits_of(vector)];
+        sum ^= columns[lowest_bit(vector)];
     }
     return sum;
 }
@@ -243,7 +243,7 @@ static uint32_t lay_out(uint32_t *columns, lilac_f2_basis *inverse, const trip_c
     }
     bits = within;
     for (uint32_t left = work->peeled; left != 0; left &= left - 1) {
-        columns[bits++] = work->origin[FRAME_WARP + bits_of(left)];
+        columns[bits++] = work->origin[FRAME_WARP + lowest_bit(left)];
     }
     return bits + work->pair.round_bits;
 }
@@ -266,7 +266,7 @@ static void find_places(places *at, const trip_pair *frame, const lilac_f2_basis
         at->within[i] = (uint32_t)lilac_f2_basis_tag(inverse, side->within[i]);
     }
     for (uint32_t left = work->peeled; left != 0; left &= left - 1) {
-        at->thread[side->lane_bits + bits_of(left)] = UINT32_C(1) << next++;
+        at->thread[side->lane_bits + lowest_bit(left)] = UINT32_C(1) << next++;
     }
 }
 
@@ -372,7 +372,7 @@ bool lilac_plan_trip_init(lilac_plan_trip *result, lilac_plan_permutation *befor
     for (uint32_t i = 0; i < before->bits; i++) {
         uint64_t from = 0;
         for (uint64_t left = before->from[i]; left != 0; left &= left - 1) {
-            from |= UINT64_C(1) << work.kept[bits_of(left)];
+            from |= UINT64_C(1) << work.kept[lowest_bit(left)];
         }
         before->from[i] = from;
     }

@@ -22,18 +22,6 @@ enum {
     MOST_LOW = 6 /* low directions of an instruction: 16 bytes of elements, with room */
 };
 
-static inline uint32_t bits_of(uint64_t power) {
-    return (uint32_t)__builtin_ctzll(power);
-}
-
-static inline uint32_t least_of(uint32_t a, uint32_t b) {
-    return a < b ? a : b;
-}
-
-static inline uint32_t most_of(uint32_t a, uint32_t b) {
-    return a > b ? a : b;
-}
-
 /* a - b, or 0. */
 static inline uint32_t above(uint32_t a, uint32_t b) {
     return a > b ? a - b : 0;

@@ -133,10 +133,10 @@ static bool set_scale(trip_scale *scale, uint32_t element_bits, const lilac_arch
     }
     scale->arch = arch;
     scale->element_bytes = bytes;
-    scale->word_bits = bits_of(most_of(arch->bank_bytes / bytes, 1));
-    scale->element_word_bits = bits_of(most_of(bytes / arch->bank_bytes, 1));
-    scale->bank_count_bits = bits_of(arch->banks);
-    scale->bank_bits = bits_of(most_of(arch->bank_bytes * arch->banks / bytes, 1));
+    scale->word_bits = log2_of(max_u32(arch->bank_bytes / bytes, 1));
+    scale->element_word_bits = log2_of(max_u32(bytes / arch->bank_bytes, 1));
+    scale->bank_count_bits = log2_of(arch->banks);
+    scale->bank_bits = log2_of(max_u32(arch->bank_bytes * arch->banks / bytes, 1));
     return true;
 }
 
@@ -286,7 +286,7 @@ static void find_common(trip_work *work) {
     }
     pair->common_count = 0;
     for (uint32_t pass = 0; pass < 4; pass++) {
-        const uint32_t count = pass < 2    ? least_of(word, b->register_bits)
+        const uint32_t count = pass < 2    ? min_u32(word, b->register_bits)
                                : pass == 2 ? b->register_bits
                                            : FRAME_LANE;
         for (uint32_t i = 0; i < count; i++) {

@@ -37,10 +37,10 @@ uint32_t lilac_plan_trip_lanes(const trip_scale *scale, const trip_side *side, u
                                uint32_t low) {
     const uint32_t bytes = scale->element_bytes << low;
     const uint32_t words = above(low, scale->word_bits) + scale->element_word_bits;
-    const uint32_t bits = least_of(above(scale->bank_count_bits, words), side->lane_bits);
+    const uint32_t bits = min_u32(above(scale->bank_count_bits, words), side->lane_bits);
     const bool merged = which == LOAD && bytes >= 2 * scale->arch->bank_bytes &&
-                        side->merged_lane <= least_of(bits, 1);
-    return merged ? least_of(bits + 1, side->lane_bits) : bits;
+                        side->merged_lane <= min_u32(bits, 1);
+    return merged ? min_u32(bits + 1, side->lane_bits) : bits;
 }
 
 static void find_ranks(ranks *r, const trip_pair *pair) {
@@ -91,7 +91,7 @@ static void count_side(trip_counts *counts, const search *s, const trip_way *way
         const uint32_t left = side->register_bits - scale->word_bits - pair->round_bits;
         counts->transactions[which] = UINT64_C(1) << words;
         counts->packs[which] = 0;
-        counts->instructions[which] = UINT64_C(1) << (words - least_of(left, 2));
+        counts->instructions[which] = UINT64_C(1) << (words - min_u32(left, 2));
     }
     counts->wavefronts[which] = counts->transactions[which] << excess;
 }
@@ -130,7 +130,7 @@ static bool is_better(const trip_counts *a, const trip_counts *b, const trip_sca
 static void count_permutes(trip_counts *counts, const search *s, const trip_pair *pair,
                            uint32_t which, uint32_t bits, uint32_t before, uint32_t first) {
     const trip_side *side = &pair->side[which];
-    const uint32_t word = least_of(s->work->scale.word_bits, bits);
+    const uint32_t word = min_u32(s->work->scale.word_bits, bits);
     uint64_t moved = 0;
     for (uint32_t i = 0; i < word; i++) {
         const uint32_t direction =
@@ -162,13 +162,13 @@ static bool offer(search *s, const trip_way *way, const trip_counts *counts) {
 static void try_vectors(search *s, const ranks *r, uint32_t store, uint32_t load) {
     const trip_scale *scale = &s->work->scale;
     const trip_way way = {.low = {store, load}};
-    const uint32_t low = least_of(store, load), high = most_of(store, load);
+    const uint32_t low = min_u32(store, load), high = max_u32(store, load);
     const uint32_t other = store < load ? STORE : LOAD;
     const uint32_t lanes = lilac_plan_trip_lanes(scale, &s->work->pair.side[other], other, low);
-    const uint32_t beyond = above(high, most_of(low, scale->word_bits));
-    const uint32_t reached = r->lanes[other][lanes] - least_of(beyond, r->told_apart[other][lanes]);
+    const uint32_t beyond = above(high, max_u32(low, scale->word_bits));
+    const uint32_t reached = r->lanes[other][lanes] - min_u32(beyond, r->told_apart[other][lanes]);
     const uint32_t excess =
-        s->segments ? above(reached, scale->bank_bits - most_of(high, scale->word_bits)) : 0;
+        s->segments ? above(reached, scale->bank_bits - max_u32(high, scale->word_bits)) : 0;
     trip_counts counts;
     count_side(&counts, s, &way, STORE, other == STORE ? excess : 0);
     count_side(&counts, s, &way, LOAD, other == LOAD ? excess : 0);
@@ -184,9 +184,9 @@ static void try_all_vectors(search *s) {
     ranks r;
     find_ranks(&r, pair);
     for (uint32_t side = 0; side < 2; side++) {
-        s->most[side] = least_of(r.registers[side] - pair->round_bits, s->most[side]);
+        s->most[side] = min_u32(r.registers[side] - pair->round_bits, s->most[side]);
     }
-    for (uint32_t low = least_of(commons, least_of(s->most[0], s->most[1])) + 1; low-- > 0;) {
+    for (uint32_t low = min_u32(commons, min_u32(s->most[0], s->most[1])) + 1; low-- > 0;) {
         try_vectors(s, &r, low, low);
         for (uint32_t high = s->most[STORE]; high > low; high--) {
             try_vectors(s, &r, high, low);
@@ -250,7 +250,7 @@ static void try_matrix(search *s, const trip_pair *pair, lilac_plan_instruction 
     const uint32_t bits = row_bits(pair, scale, instruction);
     const uint32_t before = row_registers(instruction, scale);
     const uint32_t high = before + (uint32_t)__builtin_popcount(bits);
-    const uint32_t first = bits == 0 ? 0 : bits_of(bits);
+    const uint32_t first = bits == 0 ? 0 : lowest_bit(bits);
     lilac_f2_basis registers;
     lilac_f2_basis_init(&registers);
     if (bits == 0) {
@@ -259,10 +259,10 @@ static void try_matrix(search *s, const trip_pair *pair, lilac_plan_instruction 
     for (uint32_t i = 0; i < other->register_bits; i++) {
         (void)lilac_f2_basis_add(&registers, other->reg[i], 0);
     }
-    for (uint32_t low = 0; low <= least_of(s->most[others], high); low++) {
+    for (uint32_t low = 0; low <= min_u32(s->most[others], high); low++) {
         trip_way way;
         trip_counts counts;
-        if (least_of(low, before) > pair->common_count - pair->round_bits) {
+        if (min_u32(low, before) > pair->common_count - pair->round_bits) {
             break;
         }
         if (low > before) {
@@ -282,7 +282,7 @@ static void try_matrix(search *s, const trip_pair *pair, lilac_plan_instruction 
         const uint32_t in_word = above(scale->word_bits, before);
         const uint32_t word = bits & ((1U << (first + in_word)) - 1);
         const uint32_t apart =
-            bits & ~((1U << (first + above(most_of(low, scale->word_bits), before))) - 1);
+            bits & ~((1U << (first + above(max_u32(low, scale->word_bits), before))) - 1);
         lilac_f2_basis known;
         lilac_f2_basis_init(&known);
         uint32_t reached = 0;
@@ -296,7 +296,7 @@ static void try_matrix(search *s, const trip_pair *pair, lilac_plan_instruction 
         count_side(&counts, s, &way, own, 0);
         count_side(&counts, s, &way, others,
                    s->segments ? above(reached, scale->bank_bits - high) : 0);
-        count_permutes(&counts, s, pair, own, least_of(low, before), before, 0);
+        count_permutes(&counts, s, pair, own, min_u32(low, before), before, 0);
         count_permutes(&counts, s, pair, others, low, before, first);
         if (offer(s, &way, &counts)) {
             s->best->turned = own == LOAD;
@@ -315,7 +315,7 @@ static bool rows_agree(const trip_pair *pair, const trip_scale *scale, lilac_pla
     lilac_f2_basis_init(&registers);
     if (b->register_bits < scale->word_bits + pair->round_bits ||
         high != before[LOAD] + (load == LILAC_PLAN_MATRIX ? 2 : 3) ||
-        least_of(before[STORE], before[LOAD]) > pair->common_count - pair->round_bits) {
+        min_u32(before[STORE], before[LOAD]) > pair->common_count - pair->round_bits) {
         return false;
     }
     for (uint32_t i = 0; i < b->register_bits; i++) {
@@ -354,7 +354,7 @@ static void try_matrices(search *s, lilac_plan_instruction store, lilac_plan_ins
     if (bits == 0 || !rows_agree(pair, scale, store, load, bits)) {
         return;
     }
-    const uint32_t shared = least_of(row_registers(store, scale), row_registers(load, scale));
+    const uint32_t shared = min_u32(row_registers(store, scale), row_registers(load, scale));
     count_side(&counts, s, &way, STORE, 0);
     count_side(&counts, s, &way, LOAD, 0);
     count_permutes(&counts, s, pair, STORE, shared, shared, 0);
@@ -379,9 +379,9 @@ static bool has_matrices(const trip_work *work, uint32_t which) {
 /* The least that any instructions of a side could take. */
 static void count_ideal(trip_counts *ideal, const search *s, uint32_t which, bool matrices) {
     const trip_scale *scale = &s->work->scale;
-    const uint32_t most = bits_of(most_of(scale->arch->vector_bytes / scale->element_bytes, 1));
-    const trip_way vector = {.low = {least_of(most, s->steps[STORE] - s->work->pair.round_bits),
-                                     least_of(most, s->steps[LOAD] - s->work->pair.round_bits)}};
+    const uint32_t most = log2_of(max_u32(scale->arch->vector_bytes / scale->element_bytes, 1));
+    const trip_way vector = {.low = {min_u32(most, s->steps[STORE] - s->work->pair.round_bits),
+                                     min_u32(most, s->steps[LOAD] - s->work->pair.round_bits)}};
     const trip_way matrix = {.instruction = {LILAC_PLAN_MATRIX, LILAC_PLAN_MATRIX}};
     trip_counts other;
     count_side(ideal, s, &vector, which, 0);
@@ -429,7 +429,7 @@ static void try_all_matrices(search *s) {
 static void bound_apart(search *s) {
     const trip_side *b = &s->work->pair.side[LOAD];
     const trip_scale *scale = &s->work->scale;
-    const uint32_t widest = bits_of(most_of(scale->arch->vector_bytes / scale->element_bytes, 1));
+    const uint32_t widest = log2_of(max_u32(scale->arch->vector_bytes / scale->element_bytes, 1));
     lilac_f2_basis registers, threads;
     lilac_f2_basis_init(&registers);
     lilac_f2_basis_init(&threads);
@@ -447,7 +447,7 @@ static void bound_apart(search *s) {
     for (uint32_t side = 0; side < 2; side++) {
         trip_counts counts;
         uint64_t least = UINT64_MAX;
-        for (uint32_t low = 0; low <= least_of(most[side], widest); low++) {
+        for (uint32_t low = 0; low <= min_u32(most[side], widest); low++) {
             const trip_way way = {.low = {low, low}};
             count_side(&counts, s, &way, side, 0);
             least = counts.wavefronts[side] < least ? counts.wavefronts[side] : least;
@@ -464,8 +464,8 @@ static void bound_apart(search *s) {
 bool lilac_plan_trip_choose(trip_choice *choice, trip_work *work, bool with_memory) {
     const trip_scale *scale = &work->scale;
     const uint32_t widest =
-        least_of(scale->arch->vector_bytes, scale->arch->banks * scale->arch->bank_bytes);
-    const uint32_t most = bits_of(most_of(widest / scale->element_bytes, 1));
+        min_u32(scale->arch->vector_bytes, scale->arch->banks * scale->arch->bank_bytes);
+    const uint32_t most = log2_of(max_u32(widest / scale->element_bytes, 1));
     search s = {.work = work,
                 .best = choice,
                 .most = {most, most},

@@ -28,14 +28,6 @@
 enum { MOST_OFFSET_BITS = 30 };
 enum { MATRIX_ROWS = 8, MATRIX_ROW_BYTES = 16 };
 
-static uint32_t log2_of(uint64_t power) {
-    return (uint32_t)__builtin_ctzll(power);
-}
-
-static bool is_power_of_two(uint64_t value) {
-    return value != 0 && (value & (value - 1)) == 0;
-}
-
 static uint64_t low_mask(uint32_t bits) {
     return (UINT64_C(1) << bits) - 1;
 }
