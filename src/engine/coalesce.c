@@ -76,7 +76,7 @@ const lilac_layout *lilac_coalesce_shaped(assignment *a, const lilac_tile_type *
     lilac_layout layout;
     if (type->rank == 0) {
         replicated(&layout, a->target);
-        return lilac_transfer_intern(a, &layout);
+        return lilac_tile_intern_layout(a->module, &layout);
     }
     int64_t threads = (int64_t)a->target->arch->warp_size * a->target->num_warps;
     int64_t count = lilac_tile_element_count(type);
@@ -98,7 +98,7 @@ const lilac_layout *lilac_coalesce_shaped(assignment *a, const lilac_tile_type *
         a->failed = true;
         return NULL;
     }
-    return lilac_transfer_intern(a, &layout);
+    return lilac_tile_intern_layout(a->module, &layout);
 }
 
 const lilac_layout *lilac_coalesce_blocked(assignment *a, const lilac_tile_type *type,
