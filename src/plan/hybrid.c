@@ -132,7 +132,7 @@ uint64_t lilac_plan_floor(const lilac_plan_pair *pair) {
         for (uint32_t i = 0; i < end; i++) {
             (void)lilac_f2_basis_add(&reached, sides[side]->columns[i], 0);
         }
-        bits[side] = (uint64_t)pair->element_bits << __builtin_popcountll(reached.pivots);
+        bits[side] = (uint64_t)pair->element_bits << lilac_f2_basis_dimension(&reached);
     }
     const uint64_t wavefront = 8ULL * pair->arch->banks * pair->arch->bank_bytes;
     return (bits[0] + wavefront - 1) / wavefront +

@@ -81,26 +81,20 @@ void lilac_plan_place_masks(uint32_t *masks, const map *m) {
 /* Threads of which each has other parities under the (independent) masks: thread[k] has bit i of k
  * under masks[i]. */
 static void tell_apart(uint32_t *threads, const uint32_t *masks, uint32_t count) {
-    uint32_t pivots[MOST_MASKS], reduced[MOST_MASKS];
+    lilac_f2_basis span;
+    uint32_t thread = 0;
+    lilac_f2_basis_init(&span);
     for (uint32_t i = 0; i < count; i++) {
-        reduced[i] = masks[i];
-        for (uint32_t k = 0; k < i; k++) {
-            if ((reduced[i] & pivots[k]) != 0) {
-                reduced[i] ^= reduced[k];
-            }
-        }
-        pivots[i] = reduced[i] & (~reduced[i] + 1);
+        (void)lilac_f2_basis_add(&span, masks[i], 0);
     }
-    for (uint32_t set = 0; set >> count == 0; set++) {
-        uint32_t thread = 0, parities = 0;
-        for (uint32_t i = 0; i < count; i++) {
-            thread |= (set >> i & 1) != 0 ? pivots[i] : 0;
-        }
+    do {
+        uint32_t parities = 0;
         for (uint32_t i = 0; i < count; i++) {
             parities |= lilac_plan_parity(masks[i] & thread) << i;
         }
         threads[parities] = thread;
-    }
+        thread = (thread - (uint32_t)span.pivots) & (uint32_t)span.pivots; /* the next subset */
+    } while (thread != 0);
 }
 
 uint32_t lilac_plan_write_word(writer *w, lilac_plan_word_kind kind, const uint32_t *masks,

@@ -122,7 +122,7 @@ static bool check_surjective(const lilac_layout *layout, const char *what, lilac
     for (uint32_t i = 0; i < layout->in_bits; i++) {
         (void)lilac_f2_basis_add(&columns, layout->columns[i], 0);
     }
-    if ((uint32_t)__builtin_popcountll(columns.pivots) == layout->out_bits) {
+    if (lilac_f2_basis_dimension(&columns) == layout->out_bits) {
         return true;
     }
     uint32_t bit = 0;
