@@ -275,6 +275,10 @@ LILAC_API const lilac_tile_type *lilac_tile_memory(lilac_tile_module *module,
 LILAC_API const lilac_tile_type *lilac_tile_with_layout(lilac_tile_module *module,
                                                         const lilac_tile_type *type,
                                                         const lilac_layout *layout);
+/* The module's copy of a layout, which types that are made with it have: equal layouts without an
+ * encoding have one copy, so their addresses may be compared. */
+LILAC_API const lilac_layout *lilac_tile_intern_layout(lilac_tile_module *module,
+                                                       const lilac_layout *layout);
 /* The type of an element: of a tensor or memory its element type, else the type itself. */
 LILAC_API const lilac_tile_type *lilac_tile_element(const lilac_tile_type *type);
 LILAC_API bool lilac_tile_is_tensor(const lilac_tile_type *type);

@@ -93,12 +93,6 @@ typedef struct listed_op {
     layout_site *site;
 } listed_op;
 
-typedef struct interned_layout {
-    lilac_layout layout;
-    uint64_t hash;
-    struct interned_layout *next;
-} interned_layout;
-
 typedef struct typed_layout {
     const lilac_tile_type *from, *to;
     const lilac_layout *layout;
@@ -111,9 +105,8 @@ typedef struct priced_conversion {
     struct priced_conversion *next;
 } priced_conversion;
 
-#define LAYOUT_BUCKETS 64
-#define TYPE_BUCKETS   256
-#define PRICE_BUCKETS  64
+#define TYPE_BUCKETS  256
+#define PRICE_BUCKETS 64
 /* Of what no plan can do: dearer than anything, and yet many of them can be added up. */
 #define PRICE_IMPOSSIBLE (INT64_C(1) << 50)
 
@@ -141,7 +134,6 @@ typedef struct assignment {
     uint32_t *component;         /* union-find: groups that would like one */
     const lilac_layout **layout; /* by group root, once chosen */
 
-    interned_layout *layouts[LAYOUT_BUCKETS];
     typed_layout types[TYPE_BUCKETS];
     priced_conversion *prices[PRICE_BUCKETS];
     bool failed;
@@ -199,7 +191,6 @@ uint32_t lilac_gather_candidates(assignment *a, const lilac_tile_op *op, const u
                                  const lilac_layout **result, uint32_t most);
 
 /* transfer.c */
-const lilac_layout *lilac_transfer_intern(assignment *a, const lilac_layout *layout);
 const lilac_tile_type *lilac_transfer_type(assignment *a, const lilac_tile_type *type,
                                            const lilac_layout *layout);
 /* The layout of the result that an operand's makes, and of the operand that a result's wants, so

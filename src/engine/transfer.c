@@ -19,20 +19,6 @@
 
 #include <string.h>
 
-const lilac_layout *lilac_transfer_intern(assignment *a, const lilac_layout *layout) {
-    uint64_t hash = lilac_layout_hash(layout);
-    interned_layout **head = &a->layouts[hash % LAYOUT_BUCKETS];
-    for (interned_layout *old = *head; old != NULL; old = old->next)
-        if (old->hash == hash && lilac_layout_equal(&old->layout, layout))
-            return &old->layout;
-    interned_layout *made = lilac_arena_new(a->module->arena, interned_layout);
-    made->layout = *layout;
-    made->hash = hash;
-    made->next = *head;
-    *head = made;
-    return &made->layout;
-}
-
 const lilac_tile_type *lilac_transfer_type(assignment *a, const lilac_tile_type *type,
                                            const lilac_layout *layout) {
     uint64_t hash = lilac_hash_word(type->id, (uint64_t)(uintptr_t)layout);
@@ -277,7 +263,7 @@ const lilac_layout *lilac_transfer_forward(assignment *a, const lilac_tile_op *o
     default:
         break;
     }
-    return done ? lilac_transfer_intern(a, &made) : NULL;
+    return done ? lilac_tile_intern_layout(a->module, &made) : NULL;
 }
 
 const lilac_layout *lilac_transfer_backward(assignment *a, const lilac_tile_op *op,
@@ -316,5 +302,5 @@ const lilac_layout *lilac_transfer_backward(assignment *a, const lilac_tile_op *
     default: /* element by element */
         return result;
     }
-    return done ? lilac_transfer_intern(a, &made) : NULL;
+    return done ? lilac_tile_intern_layout(a->module, &made) : NULL;
 }

@@ -131,12 +131,6 @@ static void types_grow(struct lilac_tile_types *types) {
     types->capacity = capacity;
 }
 
-static uint64_t hash_layout(const lilac_layout *layout) {
-    uint64_t hash = lilac_hash(layout->in, sizeof *layout->in * layout->in_count, layout->in_bits);
-    hash = lilac_hash(layout->out, sizeof *layout->out * layout->out_count, hash);
-    return lilac_hash(layout->columns, sizeof *layout->columns * layout->in_bits, hash);
-}
-
 static void layouts_grow(struct lilac_tile_types *types) {
     uint32_t capacity = types->layout_capacity ? types->layout_capacity * 2 : 16;
     size_t bytes = sizeof *types->layouts * capacity;
@@ -145,7 +139,7 @@ static void layouts_grow(struct lilac_tile_types *types) {
     for (uint32_t i = 0; i < types->layout_capacity; i++) {
         if (!types->layouts[i])
             continue;
-        uint32_t at = (uint32_t)hash_layout(&types->layouts[i]->layout) & (capacity - 1);
+        uint32_t at = (uint32_t)lilac_layout_hash(&types->layouts[i]->layout) & (capacity - 1);
         while (slots[at])
             at = (at + 1) & (capacity - 1);
         slots[at] = types->layouts[i];
@@ -163,7 +157,7 @@ static const interned_layout *intern_layout(struct lilac_tile_types *types,
     if (types->layout_count * 2 >= types->layout_capacity)
         layouts_grow(types);
     uint32_t mask = types->layout_capacity - 1;
-    uint32_t at = (uint32_t)hash_layout(layout) & mask;
+    uint32_t at = (uint32_t)lilac_layout_hash(layout) & mask;
     const interned_layout *found = NULL;
     for (; types->layouts[at]; at = (at + 1) & mask) {
         const interned_layout *entry = types->layouts[at];
@@ -180,6 +174,11 @@ static const interned_layout *intern_layout(struct lilac_tile_types *types,
     types->layouts[at] = copy;
     types->layout_count++;
     return copy;
+}
+
+const lilac_layout *lilac_tile_intern_layout(lilac_tile_module *module,
+                                             const lilac_layout *layout) {
+    return &intern_layout(module->types, layout, NULL)->layout;
 }
 
 /* Gives a type its layout and what is known of how it was written. */

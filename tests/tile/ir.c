@@ -62,6 +62,8 @@ static void types_are_interned(void **state) {
     assert_ptr_not_equal(with, tensor);
     assert_ptr_equal(with, lilac_tile_with_layout(module, tensor, &b));
     assert_ptr_not_equal(with->layout, &a);
+    assert_ptr_equal(with->layout, lilac_tile_intern_layout(module, &b));
+    assert_ptr_equal(with->layout, lilac_tile_intern_layout(module, with->layout));
     assert_ptr_equal(lilac_tile_with_layout(module, with, NULL), tensor);
     assert_ptr_equal(lilac_tile_with_layout(module, f16, &a), f16);
     lilac_layout_identity(&b, 5, "register", "dim0");
