@@ -1,14 +1,10 @@
 /* Suggestions for misspelt names: the edit distance of Wagner and Fischer. */
 #include <lilac/base.h>
+#include <lilac/bits.h>
 
 #include <string.h>
 
 enum { LONGEST = 63 };
-
-static uint32_t smallest(uint32_t a, uint32_t b, uint32_t c) {
-    const uint32_t least = a < b ? a : b;
-    return least < c ? least : c;
-}
 
 /* Insertions, deletions and replacements that turn one string into the other. */
 static uint32_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length) {
@@ -23,7 +19,7 @@ static uint32_t edit_distance(const char *a, size_t a_length, const char *b, siz
         for (uint32_t j = 1; j <= b_length; j++) {
             const uint32_t replaced = diagonal + (a[i - 1] != b[j - 1]);
             diagonal = row[j];
-            row[j] = smallest(replaced, row[j] + 1, row[j - 1] + 1);
+            row[j] = min_u32(replaced, min_u32(row[j] + 1, row[j - 1] + 1));
         }
     }
     return row[b_length];

@@ -6,6 +6,8 @@
  */
 #include "target.h"
 
+#include <lilac/bits.h>
+
 #include <string.h>
 
 static bool refuse(lilac_context *context, uint32_t source, const char *what, int64_t said,
@@ -13,10 +15,6 @@ static bool refuse(lilac_context *context, uint32_t source, const char *what, in
     lilac_error(context, (lilac_position){source, 0}, 0, "invalid-target",
                 "this module is for %lld %s, not %u", (long long)said, what, given);
     return false;
-}
-
-static bool is_power_of_two(int64_t value) {
-    return value > 0 && (value & (value - 1)) == 0;
 }
 
 /* Warps that a block of this device can have; of no device, that one of any can have. */
@@ -94,7 +92,7 @@ static bool take_count(uint32_t *count, uint32_t otherwise, uint32_t most, const
                        const char *what, const lilac_tile_module *module, uint32_t source) {
     int64_t said = lilac_tile_find_integer(&module->attributes, attribute, 0);
     const bool silent = lilac_tile_find(&module->attributes, attribute) == NULL;
-    if (!silent && (!is_power_of_two(said) || said > most)) {
+    if (!silent && (said <= 0 || !is_power_of_two((uint64_t)said) || said > most)) {
         lilac_error(module->context, (lilac_position){source, 0}, 0, "invalid-target",
                     "the module's attribute '%s' must be a power of two from 1 to %u", attribute,
                     most);

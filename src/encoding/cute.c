@@ -11,6 +11,7 @@
  * has columns that share no bit. There are about n³/6 swizzles of n bits; each is tried with an
  * early exit at the first shared bit.
  */
+#include <lilac/bits.h>
 #include <lilac/cute.h>
 
 #include <assert.h>
@@ -22,10 +23,6 @@ enum { MAX_OFFSET_BITS = 62 };
 
 static uint32_t bit_length(uint64_t value) {
     return value == 0 ? 0 : 64U - (uint32_t)__builtin_clzll(value);
-}
-
-static bool is_power(uint64_t value) {
-    return value != 0 && (value & (value - 1)) == 0;
 }
 
 /* ---- arithmetic ------------------------------------------------------------------------- */
@@ -202,7 +199,7 @@ static bool find_steps(step_list *steps, const lilac_cute *cute, lilac_reason *w
     steps->count = 0;
     for (uint32_t i = 0; i < cute->leaf_count; i++) {
         const lilac_cute_leaf *leaf = &cute->leaf[i];
-        if (!is_power(leaf->size))
+        if (!is_power_of_two(leaf->size))
             return lilac_layout_refuse(why, "size %" PRIu64 " of mode %u is not a power of two",
                                        leaf->size, leaf->mode);
         for (uint64_t k = 1; k < leaf->size; k *= 2) {

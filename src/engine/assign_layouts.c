@@ -240,7 +240,7 @@ static void list(assignment *a, const lilac_tile_region *region, int64_t weight)
                 a->site_of[op->results[i].id] = entry->site;
             }
             for (uint32_t r = 0; r < op->region_count; r++)
-                list(a, op->regions[r], smaller(weight * trips(op), MOST_WEIGHT));
+                list(a, op->regions[r], min_i64(weight * trips(op), MOST_WEIGHT));
         }
     }
 }

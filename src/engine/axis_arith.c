@@ -30,12 +30,12 @@ int64_t lilac_axis_unit(const lilac_tile_type *type) {
     const lilac_tile_type *element = lilac_tile_element(type);
     if (element->kind != LILAC_TILE_POINTER || element->element == NULL)
         return 1;
-    return larger(1, lilac_tile_element_bits(element->element) / 8);
+    return max_i64(1, lilac_tile_element_bits(element->element) / 8);
 }
 
 int64_t lilac_axis_start(const lilac_axis_facts *facts, uint32_t dim, int64_t block, int64_t unit) {
     if (block < facts->contiguity[dim])
-        return smaller(facts->divisibility[dim], power_of_two_in(block * unit));
+        return min_i64(facts->divisibility[dim], power_of_two_in(block * unit));
     return facts->divisibility[dim];
 }
 
@@ -43,18 +43,18 @@ int64_t lilac_axis_start(const lilac_axis_facts *facts, uint32_t dim, int64_t bl
 static int64_t every(const lilac_axis_facts *facts, int64_t unit) {
     int64_t best = 1;
     for (uint32_t d = 0; d < facts->rank; d++)
-        best = larger(best, lilac_axis_start(facts, d, 1, unit));
+        best = max_i64(best, lilac_axis_start(facts, d, 1, unit));
     return best;
 }
 
 /* What divides the first element of aligned blocks, also by what divides all. */
 static int64_t start_of(const lilac_axis_facts *facts, uint32_t d, int64_t block, int64_t unit) {
-    return larger(lilac_axis_start(facts, d, block, unit), every(facts, unit));
+    return max_i64(lilac_axis_start(facts, d, block, unit), every(facts, unit));
 }
 
 /* Largest block that is a run starting at a multiple of its own size. */
 static int64_t aligned_run(const lilac_axis_facts *facts, uint32_t d) {
-    return smaller(facts->contiguity[d], facts->divisibility[d]);
+    return min_i64(facts->contiguity[d], facts->divisibility[d]);
 }
 
 static int64_t times(int64_t a, int64_t b) {
@@ -103,10 +103,10 @@ void lilac_axis_join(lilac_axis_facts *result, const lilac_axis_facts *a, const 
     lilac_axis_facts joined;
     lilac_axis_unknown(&joined, a->rank);
     for (uint32_t d = 0; d < a->rank; d++) {
-        int64_t c = smaller(a->contiguity[d], b->contiguity[d]);
+        int64_t c = min_i64(a->contiguity[d], b->contiguity[d]);
         joined.contiguity[d] = c;
-        joined.divisibility[d] = smaller(start_of(a, d, c, unit), start_of(b, d, c, unit));
-        joined.constancy[d] = smaller(a->constancy[d], b->constancy[d]);
+        joined.divisibility[d] = min_i64(start_of(a, d, c, unit), start_of(b, d, c, unit));
+        joined.constancy[d] = min_i64(a->constancy[d], b->constancy[d]);
     }
     joined.non_negative = a->non_negative && b->non_negative;
     joined.constant = a->constant && b->constant && a->value == b->value;
@@ -122,24 +122,24 @@ void lilac_axis_join(lilac_axis_facts *result, const lilac_axis_facts *a, const 
 static void sum(lilac_axis_facts *result, const lilac_axis_facts *a, const lilac_axis_facts *b,
                 int64_t unit) {
     for (uint32_t d = 0; d < result->rank; d++) {
-        int64_t c = larger(smaller(a->contiguity[d], b->constancy[d]),
-                           smaller(a->constancy[d], b->contiguity[d]));
+        int64_t c = max_i64(min_i64(a->contiguity[d], b->constancy[d]),
+                            min_i64(a->constancy[d], b->contiguity[d]));
         result->contiguity[d] = c;
         result->divisibility[d] =
-            smaller(start_of(a, d, c, unit), times(start_of(b, d, c, 1), unit));
-        result->constancy[d] = smaller(a->constancy[d], b->constancy[d]);
+            min_i64(start_of(a, d, c, unit), times(start_of(b, d, c, 1), unit));
+        result->constancy[d] = min_i64(a->constancy[d], b->constancy[d]);
     }
 }
 
 static void difference(lilac_axis_facts *result, const lilac_axis_facts *a,
                        const lilac_axis_facts *b) {
     for (uint32_t d = 0; d < result->rank; d++) {
-        int64_t c = smaller(a->contiguity[d], b->constancy[d]);
+        int64_t c = min_i64(a->contiguity[d], b->constancy[d]);
         result->contiguity[d] = c;
-        result->divisibility[d] = smaller(start_of(a, d, c, 1), start_of(b, d, c, 1));
+        result->divisibility[d] = min_i64(start_of(a, d, c, 1), start_of(b, d, c, 1));
         /* two runs stay equally far apart */
-        result->constancy[d] = larger(smaller(a->constancy[d], b->constancy[d]),
-                                      smaller(a->contiguity[d], b->contiguity[d]));
+        result->constancy[d] = max_i64(min_i64(a->constancy[d], b->constancy[d]),
+                                       min_i64(a->contiguity[d], b->contiguity[d]));
     }
 }
 
@@ -151,7 +151,7 @@ static void guard_narrow(lilac_axis_facts *result, const lilac_tile_type *type) 
         return;
     int64_t half = INT64_C(1) << (bits - 1);
     for (uint32_t d = 0; d < result->rank; d++) {
-        int64_t run = smaller(aligned_run(result, d), half);
+        int64_t run = min_i64(aligned_run(result, d), half);
         result->divisibility[d] = lilac_axis_start(result, d, run, 1);
         result->contiguity[d] = run;
     }
@@ -163,7 +163,7 @@ static void multiples(lilac_axis_facts *result, const lilac_axis_facts *a,
                       const lilac_axis_facts *b, int64_t v) {
     for (uint32_t d = 0; d < result->rank; d++) {
         result->divisibility[d] = v;
-        result->constancy[d] = smaller(a->constancy[d], b->constancy[d]);
+        result->constancy[d] = min_i64(a->constancy[d], b->constancy[d]);
     }
 }
 
@@ -185,7 +185,7 @@ static void product(lilac_axis_facts *result, const lilac_axis_facts *a,
 /* Blocks over which a quotient or remainder of a by b is that of the block's first element: a is an
  * aligned run and b is one multiple of the run. */
 static int64_t quotient_block(const lilac_axis_facts *a, const lilac_axis_facts *b, uint32_t d) {
-    return smaller(aligned_run(a, d), smaller(b->constancy[d], every(b, 1)));
+    return min_i64(aligned_run(a, d), min_i64(b->constancy[d], every(b, 1)));
 }
 
 static void quotient(lilac_axis_facts *result, const lilac_tile_op *op, const lilac_axis_facts *a,
@@ -202,7 +202,7 @@ static void quotient(lilac_axis_facts *result, const lilac_tile_op *op, const li
     /* a power of two that divides every element shifts its divisibility down */
     multiples(result, a, b, power && every(a, 1) >= b->value ? every(a, 1) / b->value : 1);
     for (uint32_t d = 0; d < result->rank && down; d++)
-        result->constancy[d] = larger(result->constancy[d], quotient_block(a, b, d));
+        result->constancy[d] = max_i64(result->constancy[d], quotient_block(a, b, d));
     result->non_negative = a->non_negative && (is_unsigned || b->non_negative);
 }
 
@@ -211,8 +211,8 @@ static void remainder_of(lilac_axis_facts *result, bool is_unsigned, const lilac
     for (uint32_t d = 0; d < result->rank; d++) {
         int64_t c = is_unsigned || a->non_negative ? quotient_block(a, b, d) : 1;
         result->contiguity[d] = c;
-        result->divisibility[d] = smaller(start_of(a, d, c, 1), every(b, 1));
-        result->constancy[d] = smaller(a->constancy[d], b->constancy[d]);
+        result->divisibility[d] = min_i64(start_of(a, d, c, 1), every(b, 1));
+        result->constancy[d] = min_i64(a->constancy[d], b->constancy[d]);
     }
     result->non_negative = a->non_negative || (is_unsigned && b->non_negative);
 }
@@ -236,10 +236,10 @@ static void shift_right(lilac_axis_facts *result, bool is_unsigned, const lilac_
         return;
     }
     int64_t step = known ? INT64_C(1) << b->value : 1;
-    multiples(result, a, b, known ? larger(1, every(a, 1) / step) : 1);
+    multiples(result, a, b, known ? max_i64(1, every(a, 1) / step) : 1);
     for (uint32_t d = 0; d < result->rank; d++)
-        result->constancy[d] = larger(result->constancy[d],
-                                      smaller(smaller(aligned_run(a, d), step), b->constancy[d]));
+        result->constancy[d] = max_i64(result->constancy[d],
+                                       min_i64(min_i64(aligned_run(a, d), step), b->constancy[d]));
     result->non_negative = a->non_negative || (is_unsigned && known);
 }
 
@@ -252,18 +252,18 @@ static int64_t low_ones(const lilac_axis_facts *mask) {
 
 static void bits_and(lilac_axis_facts *result, const lilac_axis_facts *a,
                      const lilac_axis_facts *b) {
-    int64_t v = larger(every(a, 1), every(b, 1));
+    int64_t v = max_i64(every(a, 1), every(b, 1));
     for (uint32_t d = 0; d < result->rank; d++) {
         /* an aligned run keeps its low bits under a mask of ones there … */
-        int64_t kept = larger(smaller(smaller(aligned_run(a, d), b->constancy[d]), low_ones(b)),
-                              smaller(smaller(aligned_run(b, d), a->constancy[d]), low_ones(a)));
+        int64_t kept = max_i64(min_i64(min_i64(aligned_run(a, d), b->constancy[d]), low_ones(b)),
+                               min_i64(min_i64(aligned_run(b, d), a->constancy[d]), low_ones(a)));
         /* … and loses them under a multiple of its size */
-        int64_t lost = larger(smaller(smaller(aligned_run(a, d), b->constancy[d]), every(b, 1)),
-                              smaller(smaller(aligned_run(b, d), a->constancy[d]), every(a, 1)));
-        int64_t same = larger(smaller(a->constancy[d], b->constancy[d]), lost);
+        int64_t lost = max_i64(min_i64(min_i64(aligned_run(a, d), b->constancy[d]), every(b, 1)),
+                               min_i64(min_i64(aligned_run(b, d), a->constancy[d]), every(a, 1)));
+        int64_t same = max_i64(min_i64(a->constancy[d], b->constancy[d]), lost);
         result->contiguity[d] = kept;
         result->divisibility[d] =
-            kept > 1 ? larger(kept, larger(start_of(a, d, kept, 1), start_of(b, d, kept, 1))) : v;
+            kept > 1 ? max_i64(kept, max_i64(start_of(a, d, kept, 1), start_of(b, d, kept, 1))) : v;
         result->constancy[d] = kept > 1 ? 1 : same;
     }
     result->non_negative = a->non_negative || b->non_negative;
@@ -273,10 +273,10 @@ static void bits_and(lilac_axis_facts *result, const lilac_axis_facts *a,
 static void bits_merge(lilac_axis_facts *result, const lilac_axis_facts *a,
                        const lilac_axis_facts *b) {
     for (uint32_t d = 0; d < result->rank; d++) {
-        int64_t c = larger(quotient_block(a, b, d), quotient_block(b, a, d));
+        int64_t c = max_i64(quotient_block(a, b, d), quotient_block(b, a, d));
         result->contiguity[d] = c;
-        result->divisibility[d] = smaller(start_of(a, d, c, 1), start_of(b, d, c, 1));
-        result->constancy[d] = smaller(a->constancy[d], b->constancy[d]);
+        result->divisibility[d] = min_i64(start_of(a, d, c, 1), start_of(b, d, c, 1));
+        result->constancy[d] = min_i64(a->constancy[d], b->constancy[d]);
     }
     result->non_negative = a->non_negative && b->non_negative;
 }
@@ -285,7 +285,7 @@ static void bits_merge(lilac_axis_facts *result, const lilac_axis_facts *a,
 
 static void extreme(lilac_axis_facts *result, const lilac_tile_op *op, const lilac_axis_facts *a,
                     const lilac_axis_facts *b) {
-    multiples(result, a, b, smaller(every(a, 1), every(b, 1)));
+    multiples(result, a, b, min_i64(every(a, 1), every(b, 1)));
     bool both = a->non_negative && b->non_negative, one = a->non_negative || b->non_negative;
     /* of the unsigned ones the larger may be a negative's bits */
     bool either = op->code == LILAC_TILE_OP_ARITH_MAXSI || op->code == LILAC_TILE_OP_ARITH_MINUI;
@@ -298,10 +298,10 @@ static void choice(lilac_axis_facts *result, const lilac_tile_op *op,
     bool for_all = !lilac_tile_is_tensor(op->operands[0].value->type); /* one scalar condition */
     for (uint32_t d = 0; d < result->rank; d++) {
         int64_t k = for_all ? MAX_DIVISIBILITY : which->constancy[d];
-        int64_t c = smaller(k, smaller(a->contiguity[d], b->contiguity[d]));
+        int64_t c = min_i64(k, min_i64(a->contiguity[d], b->contiguity[d]));
         result->contiguity[d] = c;
-        result->divisibility[d] = smaller(start_of(a, d, c, unit), start_of(b, d, c, unit));
-        result->constancy[d] = smaller(k, smaller(a->constancy[d], b->constancy[d]));
+        result->divisibility[d] = min_i64(start_of(a, d, c, unit), start_of(b, d, c, unit));
+        result->constancy[d] = min_i64(k, min_i64(a->constancy[d], b->constancy[d]));
     }
     result->non_negative = a->non_negative && b->non_negative;
 }
@@ -314,7 +314,7 @@ static int64_t compare_block(const lilac_axis_facts *run, const lilac_axis_facts
     int64_t multiple = every(bound, 1);
     if (plus_one)
         multiple = bound->constant ? power_of_two_in((int64_t)((uint64_t)bound->value + 1)) : 1;
-    return smaller(aligned_run(run, d), smaller(bound->constancy[d], multiple));
+    return min_i64(aligned_run(run, d), min_i64(bound->constancy[d], multiple));
 }
 
 static void comparison(lilac_axis_facts *result, lilac_name predicate, const lilac_axis_facts *a,
@@ -322,13 +322,13 @@ static void comparison(lilac_axis_facts *result, lilac_name predicate, const lil
     bool ordered = predicate != NULL && (predicate[0] == 's' || predicate[0] == 'u');
     bool below = ordered && (strcmp(predicate + 1, "lt") == 0 || strcmp(predicate + 1, "ge") == 0);
     for (uint32_t d = 0; d < result->rank; d++) {
-        int64_t k = smaller(a->constancy[d], b->constancy[d]);
+        int64_t k = min_i64(a->constancy[d], b->constancy[d]);
         /* two runs differ by the same amount all along; unsigned ones may pass zero */
         if (predicate != NULL && predicate[0] != 'u')
-            k = larger(k, smaller(a->contiguity[d], b->contiguity[d]));
+            k = max_i64(k, min_i64(a->contiguity[d], b->contiguity[d]));
         if (ordered) {
-            k = larger(k, compare_block(a, b, d, !below));
-            k = larger(k, compare_block(b, a, d, below)); /* a < b is b > a */
+            k = max_i64(k, compare_block(a, b, d, !below));
+            k = max_i64(k, compare_block(b, a, d, below)); /* a < b is b > a */
         }
         result->constancy[d] = k;
     }
@@ -440,10 +440,10 @@ static void reshape(lilac_axis_facts *result, const lilac_tile_op *op, const lil
     if (any_order || from->rank == 0 || to->rank == 0)
         return;
     uint32_t f = fastest(from), t = fastest(to);
-    int64_t c = smaller(a->contiguity[f], extent(to, t));
+    int64_t c = min_i64(a->contiguity[f], extent(to, t));
     result->contiguity[t] = c;
     result->divisibility[t] = start_of(a, f, c, unit);
-    result->constancy[t] = smaller(a->constancy[f], extent(to, t));
+    result->constancy[t] = min_i64(a->constancy[f], extent(to, t));
 }
 
 static void join_halves(lilac_axis_facts *result, const lilac_axis_facts *a,
@@ -510,7 +510,7 @@ static void constant(lilac_axis_facts *result, const lilac_tile_op *op) {
     bool one = given->kind != LILAC_TILE_ATTR_DENSE || given->count == 1;
     int64_t v = integer_bits(type) > 0 ? MAX_DIVISIBILITY : 1;
     for (uint32_t i = 0; given->kind == LILAC_TILE_ATTR_DENSE && i < given->count; i++)
-        v = smaller(v, power_of_two_in(given->integers[i]));
+        v = min_i64(v, power_of_two_in(given->integers[i]));
     for (uint32_t d = 0; d < result->rank; d++) {
         result->divisibility[d] = integer_bits(type) > 0 && !one ? v : 1;
         result->constancy[d] = one ? extent(type, d) : 1;
@@ -526,8 +526,8 @@ static void elementwise(lilac_axis_facts *result, const lilac_tile_op *op,
         int64_t k = MAX_DIVISIBILITY;
         for (uint32_t i = 0; i < op->operand_count; i++)
             if (operands[i]->rank == result->rank)
-                k = smaller(k, operands[i]->constancy[d]);
-        result->constancy[d] = smaller(k, extent(op->results[0].type, d));
+                k = min_i64(k, operands[i]->constancy[d]);
+        result->constancy[d] = min_i64(k, extent(op->results[0].type, d));
     }
 }
 
@@ -605,7 +605,7 @@ static void clamp_to_shape(lilac_axis_facts *result, const lilac_tile_type *type
         int64_t size = extent(type, d);
         if (result->contiguity[d] > size)
             result->contiguity[d] = size; /* one block of all there is, with the same start */
-        result->constancy[d] = smaller(result->constancy[d], size);
+        result->constancy[d] = min_i64(result->constancy[d], size);
     }
 }
 

@@ -101,10 +101,10 @@ static void promise(const lilac_tile_attributes *attributes, const char *name, i
             continue;
         value = power_of_two_in(value);
         if (bounded)
-            value = smaller(value, type->kind == LILAC_TILE_TENSOR && d < type->rank
+            value = min_i64(value, type->kind == LILAC_TILE_TENSOR && d < type->rank
                                        ? power_of_two_in(type->shape[d])
                                        : 1);
-        facts[d] = larger(facts[d], value);
+        facts[d] = max_i64(facts[d], value);
     }
 }
 
@@ -166,7 +166,7 @@ static void sweep_for(sweep *run, lilac_tile_op *op) {
     const lilac_axis_facts *step = facts_or_ones(run, op->operands[2].value);
     lilac_axis_facts *counter = &run->scratch;
     lilac_axis_unknown(counter, 1);
-    counter->divisibility[0] = smaller(lower->divisibility[0], step->divisibility[0]);
+    counter->divisibility[0] = min_i64(lower->divisibility[0], step->divisibility[0]);
     counter->non_negative =
         lower->non_negative && lilac_tile_find(&op->attributes, "unsignedCmp") == NULL;
     set(run, body->arguments[0], counter);
@@ -309,7 +309,7 @@ uint32_t lilac_axis_vector(const lilac_axis_analysis *analysis, const lilac_tile
     if (dim >= facts->rank)
         return 1;
     int64_t unit = lilac_axis_unit(pointer->type);
-    int64_t most = smaller(facts->contiguity[dim], (int64_t)vector_bytes / unit);
+    int64_t most = min_i64(facts->contiguity[dim], (int64_t)vector_bytes / unit);
     int64_t aligned = facts->divisibility[dim] / unit;
     /* the largest power of two not above either */
     int64_t vector = 1;

@@ -9,10 +9,6 @@
  */
 #include "internal.h"
 
-static int64_t at_least_one(int64_t origin) {
-    return larger(origin, 1);
-}
-
 static bool knows(const lilac_axis_facts *facts, uint32_t dim) {
     return facts->stride_known >> dim & 1;
 }
@@ -33,7 +29,7 @@ static void same(lilac_axis_facts *result, const lilac_axis_facts *a) {
     for (uint32_t d = 0; d < result->rank && d < a->rank; d++)
         if (knows(a, d))
             know(result, d, a->stride[d]);
-    result->origin = at_least_one(a->origin);
+    result->origin = max_i64(a->origin, 1);
 }
 
 static void sum(lilac_axis_facts *result, const lilac_axis_facts *a, const lilac_axis_facts *b,
@@ -43,13 +39,13 @@ static void sum(lilac_axis_facts *result, const lilac_axis_facts *a, const lilac
         if (knows(a, d) && knows(b, d) &&
             !__builtin_add_overflow(a->stride[d], b->stride[d], &stride))
             know(result, d, stride);
-    int64_t origin = at_least_one(b->origin);
+    int64_t origin = max_i64(b->origin, 1);
     origin = origin > MAX_DIVISIBILITY / unit ? MAX_DIVISIBILITY : origin * unit;
-    result->origin = smaller(at_least_one(a->origin), origin);
+    result->origin = min_i64(max_i64(a->origin, 1), origin);
 }
 
 static void product(lilac_axis_facts *result, const lilac_axis_facts *a, int64_t factor) {
-    int64_t stride, power = power_of_two_in(factor), origin = at_least_one(a->origin);
+    int64_t stride, power = power_of_two_in(factor), origin = max_i64(a->origin, 1);
     for (uint32_t d = 0; d < result->rank; d++)
         if (knows(a, d) && !__builtin_mul_overflow(a->stride[d], factor, &stride))
             know(result, d, stride);
@@ -63,7 +59,7 @@ static void expand(lilac_axis_facts *result, const lilac_axis_facts *a, uint32_t
     for (uint32_t d = 0; d < a->rank && d + 1 < LILAC_MAX_RANK; d++)
         if (knows(a, d))
             know(result, d < axis ? d : d + 1, a->stride[d]);
-    result->origin = at_least_one(a->origin);
+    result->origin = max_i64(a->origin, 1);
 }
 
 static void broadcast(lilac_axis_facts *result, const lilac_axis_facts *a,
@@ -89,7 +85,7 @@ void lilac_axis_strides(lilac_axis_facts *result, const lilac_tile_op *op, uint3
     result->stride_known = 0;
     result->origin = 1;
     if (!lilac_tile_is_tensor(type)) { /* a scalar is what stands at its only coordinate */
-        uniform(result, at_least_one(result->divisibility[0]));
+        uniform(result, max_i64(result->divisibility[0], 1));
         return;
     }
     if (may_wrap(type) || type->rank == 0)
@@ -104,7 +100,7 @@ void lilac_axis_strides(lilac_axis_facts *result, const lilac_tile_op *op, uint3
         result->origin = power_of_two_in(lilac_tile_find_integer(&op->attributes, "start", 1));
         break;
     case LILAC_TILE_OP_TT_SPLAT:
-        uniform(result, at_least_one(a->divisibility[0]));
+        uniform(result, max_i64(a->divisibility[0], 1));
         break;
     case LILAC_TILE_OP_TT_EXPAND_DIMS:
         expand(result, a, (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0));
@@ -144,7 +140,7 @@ void lilac_axis_join_strides(lilac_axis_facts *result, const lilac_axis_facts *a
     for (uint32_t d = 0; d < a->rank && d < b->rank; d++)
         if (knows(a, d) && knows(b, d) && a->stride[d] == b->stride[d])
             know(result, d, a->stride[d]);
-    result->origin = smaller(at_least_one(a->origin), at_least_one(b->origin));
+    result->origin = min_i64(max_i64(a->origin, 1), max_i64(b->origin, 1));
 }
 
 /* Along `dim` first, whole, then along `next`. */
@@ -158,13 +154,13 @@ uint32_t lilac_axis_vector_across(const lilac_axis_analysis *analysis,
         facts->stride[dim] != 1 || facts->stride[next] != type->shape[dim])
         return 1;
     int64_t unit = lilac_axis_unit(type), whole = type->shape[dim] * type->shape[next];
-    int64_t most = smaller((int64_t)vector_bytes, at_least_one(facts->origin)) / unit, vector = 1;
+    int64_t most = min_i64((int64_t)vector_bytes, max_i64(facts->origin, 1)) / unit, vector = 1;
     for (uint32_t d = 0; d < type->rank; d++) {
         if (d == dim || d == next || type->shape[d] == 1)
             continue;
         if (!knows(facts, d))
             return 1;
-        most = smaller(most, power_of_two_in(facts->stride[d]));
+        most = min_i64(most, power_of_two_in(facts->stride[d]));
     }
     while (vector * 2 <= most && vector * 2 <= whole)
         vector *= 2;

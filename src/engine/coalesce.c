@@ -33,10 +33,6 @@
 #define DIFFERENT_ORDERS 4
 #define DIFFERENT_WIDTHS 8
 
-static int64_t at_least_one(int64_t value) {
-    return larger(value, 1);
-}
-
 static int64_t between(int64_t value, int64_t low, int64_t high) {
     return value < low ? low : (value > high ? high : value);
 }
@@ -62,10 +58,10 @@ static void deal(uint32_t *given, uint32_t rank, const uint32_t *order, int64_t 
     for (uint32_t pass = 0; pass < 2; pass++) {
         for (uint32_t k = 0; k < rank; k++) {
             uint32_t i = slow ? rank - 1 - k : k, d = order[i];
-            int64_t most = pass == 0 && i == 0 && limit > 0 ? smaller(room[d], limit) : room[d];
+            int64_t most = pass == 0 && i == 0 && limit > 0 ? min_i64(room[d], limit) : room[d];
             int64_t here = between(most, 1, count);
             given[d] *= (uint32_t)here;
-            room[d] = at_least_one(room[d] / here);
+            room[d] = max_i64(room[d] / here, 1);
             count /= here;
         }
     }
@@ -84,14 +80,14 @@ const lilac_layout *lilac_coalesce_shaped(assignment *a, const lilac_tile_type *
     }
     int64_t threads = (int64_t)a->target->arch->warp_size * a->target->num_warps;
     int64_t count = lilac_tile_element_count(type);
-    int64_t each = shape->copies ? count : at_least_one(count / threads);
+    int64_t each = shape->copies ? count : max_i64(count / threads, 1);
     for (uint32_t i = 0; i < type->rank; i++) {
         uint32_t d = order[i];
-        int64_t wanted = i == 0 ? shape->vector : (i == 1 ? at_least_one(shape->tile) : 1);
-        int64_t here = smaller(smaller(wanted, each), type->shape[d]);
+        int64_t wanted = i == 0 ? shape->vector : (i == 1 ? max_i64(shape->tile, 1) : 1);
+        int64_t here = min_i64(min_i64(wanted, each), type->shape[d]);
         sizes[d] = (uint32_t)here;
         each /= here;
-        room[d] = at_least_one(type->shape[d] / here);
+        room[d] = max_i64(type->shape[d] / here, 1);
     }
     deal(lanes, type->rank, order, room, a->target->arch->warp_size, shape->lanes, false);
     deal(warps, type->rank, order, room, a->target->num_warps, 0, shape->slow_warps);
@@ -157,7 +153,7 @@ static void go_across(const assignment *a, memory_access *access, const lilac_ti
         int64_t vector =
             lilac_axis_vector_across(&a->axis, pointer, fast, next, a->target->arch->vector_bytes);
         if (mask != NULL)
-            vector = smaller(vector,
+            vector = min_i64(vector,
                              access->vector * lilac_axis_facts_of(&a->axis, mask)->constancy[next]);
         if (vector <= access->vector)
             continue;
@@ -195,16 +191,16 @@ void lilac_coalesce_access(const assignment *a, memory_access *access, const lis
     access->vector = lilac_axis_vector(&a->axis, pointer, fast, a->target->arch->vector_bytes);
     if (mask != NULL)
         access->vector =
-            smaller(access->vector, lilac_axis_facts_of(&a->axis, mask)->constancy[fast]);
+            min_i64(access->vector, lilac_axis_facts_of(&a->axis, mask)->constancy[fast]);
     const int64_t most = most_elements(op, a->target->arch);
     if (most != 0)
-        access->vector = smaller(access->vector, most);
+        access->vector = min_i64(access->vector, most);
     else
         go_across(a, access, pointer, mask);
     access->thread_run = access->vector;
     if (!access->writes && access->bytes < 4 && access->across == 1)
         access->thread_run =
-            larger(access->vector, smaller(access->run, RUN_BYTES / access->bytes));
+            max_i64(access->vector, min_i64(access->run, RUN_BYTES / access->bytes));
 }
 
 /* ---- what a layout costs ---------------------------------------------------------------- */
@@ -229,7 +225,7 @@ static int64_t reach(const lilac_layout *layout, uint32_t dim, bool lanes, int64
 /* The same as the access sees it: at most its run, or across rows that stand one after another. */
 static int64_t covered_by(const memory_access *access, const lilac_layout *layout, bool lanes,
                           int64_t below) {
-    int64_t along = smaller(reach(layout, access->order[0], lanes, below), access->run);
+    int64_t along = min_i64(reach(layout, access->order[0], lanes, below), access->run);
     if (access->across > 1 && along == access->type->shape[access->order[0]])
         along *=
             reach(layout, access->order[1], lanes, below == INT64_MAX ? INT64_MAX : access->across);
@@ -238,7 +234,7 @@ static int64_t covered_by(const memory_access *access, const lilac_layout *layou
 
 static int64_t sector_bytes(const memory_access *access, int64_t bytes, int64_t neighbours) {
     int64_t covered = neighbours * access->bytes;
-    return bytes * at_least_one(SECTOR_BYTES / covered);
+    return bytes * max_i64(SECTOR_BYTES / covered, 1);
 }
 
 static uint32_t bits_in_use(const lilac_layout *layout, uint32_t input) {
@@ -261,10 +257,10 @@ static bool in_quarters(const memory_access *access, const lilac_layout *layout,
 static int64_t lines_of(const memory_access *access, const lilac_layout *layout, int64_t vector) {
     uint32_t lanes = layout->in[1].bits, apart = 0;
     uint32_t parts = in_quarters(access, layout, vector) ? 2 : 0;
-    int64_t line = at_least_one(LINE_BYTES / access->bytes), within = smaller(access->run, line);
+    int64_t line = max_i64(LINE_BYTES / access->bytes, 1), within = min_i64(access->run, line);
     uint64_t inside = (uint64_t)(within - 1) << lilac_layout_out_start(layout, access->order[0]);
     if (access->across > 1) /* rows of the line */
-        inside |= (uint64_t)(at_least_one(line / access->vector) - 1)
+        inside |= (uint64_t)(max_i64(line / access->vector, 1) - 1)
                   << lilac_layout_out_start(layout, access->order[1]);
     for (uint32_t i = 0; i < lanes; i++) {
         uint64_t column = layout->columns[layout->in[0].bits + i];
@@ -278,20 +274,20 @@ static int64_t left_out(const memory_access *access, const lilac_layout *layout)
     if (access->thread_run == access->vector)
         return 0;
     int64_t span = covered_by(access, layout, true, access->thread_run) * access->bytes;
-    return larger(2 * LINE_BYTES - span, 0);
+    return max_i64(2 * LINE_BYTES - span, 0);
 }
 
 int64_t lilac_coalesce_repeated(const assignment *a, const lilac_tile_type *type,
                                 const lilac_layout *layout) {
     int64_t warp = a->target->arch->warp_size;
     int64_t done = (INT64_C(1) << bits_in_use(layout, 0)) * a->target->num_warps;
-    return larger(done - at_least_one(lilac_tile_element_count(type) / warp), 0);
+    return max_i64(done - max_i64(lilac_tile_element_count(type) / warp, 1), 0);
 }
 
 /* What all warps pay so that some of them skip an access: the test, and what a load gives then, two
  * words at a time. */
 static int64_t choice_cost(const assignment *a, const memory_access *access, int64_t each) {
-    int64_t words = access->writes ? 0 : at_least_one(each * access->bytes / 4);
+    int64_t words = access->writes ? 0 : max_i64(each * access->bytes / 4, 1);
     return a->target->num_warps * a->target->arch->costs->issue * (1 + (words + 1) / 2);
 }
 
@@ -307,21 +303,21 @@ int64_t lilac_coalesce_cost(const assignment *a, const memory_access *access,
                access->weight;
     uint32_t fast = access->order[0];
     int64_t near = reach(layout, fast, false, INT64_MAX);
-    int64_t along = smaller(near, access->vector), vector = along;
+    int64_t along = min_i64(near, access->vector), vector = along;
     if (access->across > 1 && along == access->vector)
-        vector *= smaller(reach(layout, access->order[1], false, INT64_MAX), access->across);
+        vector *= min_i64(reach(layout, access->order[1], false, INT64_MAX), access->across);
     int64_t traffic = sector_bytes(access, bytes, covered_by(access, layout, true, INT64_MAX));
     if (access->writes)
         traffic +=
             (sector_bytes(access, bytes, covered_by(access, layout, true, along)) - bytes) / 4;
-    int64_t run = larger(vector, smaller(near, access->thread_run));
+    int64_t run = max_i64(vector, min_i64(near, access->thread_run));
     int64_t once = (run * access->bytes) << bits_in_use(layout, 1);
-    int64_t fewest = larger(once / LINE_BYTES, in_quarters(access, layout, vector) ? 4 : 1);
+    int64_t fewest = max_i64(once / LINE_BYTES, in_quarters(access, layout, vector) ? 4 : 1);
     int64_t lines = lines_of(access, layout, vector) - fewest;
-    issues = at_least_one(issues / vector);
+    issues = max_i64(issues / vector, 1);
     int64_t narrow = left_out(access, layout) * costs->line / LINE_BYTES;
     return (traffic * costs->sector / SECTOR_BYTES +
-            issues * (costs->global + larger(lines, 0) * costs->line + narrow) + choosing) *
+            issues * (costs->global + max_i64(lines, 0) * costs->line + narrow) + choosing) *
            access->weight;
 }
 
@@ -373,7 +369,7 @@ static void add(const lilac_layout **list, uint32_t *count, uint32_t most,
 
 /* Lanes along order[0] that cover so many bytes. */
 static int64_t lanes_for(int64_t bytes, const memory_access *access, int64_t vector) {
-    return at_least_one(bytes / (vector * access->bytes));
+    return max_i64(bytes / (vector * access->bytes), 1);
 }
 
 /* Rows of order[0] that a thread takes beside one another, `most` at most: no more than leave whole
@@ -382,9 +378,9 @@ static int64_t rows_for(const assignment *a, const memory_access *access, int64_
                         int64_t vector, int64_t lanes) {
     int64_t threads = (int64_t)a->target->arch->warp_size * a->target->num_warps;
     int64_t each = lilac_tile_element_count(access->type) / threads;
-    int64_t row = at_least_one(access->type->shape[access->order[0]]);
-    int64_t wide = smaller(row, vector * (lanes > 0 ? lanes : row));
-    return between(each / larger(row * vector / wide, vector), 1, most);
+    int64_t row = max_i64(access->type->shape[access->order[0]], 1);
+    int64_t wide = min_i64(row, vector * (lanes > 0 ? lanes : row));
+    return between(each / max_i64(row * vector / wide, vector), 1, most);
 }
 
 void lilac_coalesce_own(assignment *a, layout_site *site) {
@@ -401,7 +397,7 @@ void lilac_coalesce_own(assignment *a, layout_site *site) {
     if (access->type->rank < 2)
         return;
     for (uint32_t variant = 1; variant < 4; variant++) {
-        shape.tile = variant & 1 ? at_least_one(a->target->arch->vector_bytes / access->bytes) : 0;
+        shape.tile = variant & 1 ? max_i64(a->target->arch->vector_bytes / access->bytes, 1) : 0;
         shape.lanes = variant & 2 ? lanes_for(LINE_BYTES, access, access->vector) : 0;
         add(site->own, &site->own_count, OWN_LAYOUTS,
             lilac_coalesce_shaped(a, access->type, &shape));
@@ -414,7 +410,7 @@ static int64_t across_of(const layout_site *first, const uint32_t *order, int64_
     for (const layout_site *site = first; site != NULL; site = site->next)
         if (site->access.vector == width &&
             same_order(site->access.order, order, site->access.type->rank))
-            across = larger(across, site->access.across);
+            across = max_i64(across, site->access.across);
     return across;
 }
 
@@ -435,11 +431,11 @@ uint32_t lilac_coalesce_candidates(assignment *a, const layout_site *first, uint
         }
     if (!(kinds & CANDIDATES_VARIED) || access->type->rank < 2 || a->failed)
         return a->failed ? 0 : count;
-    int64_t tile = at_least_one(a->target->arch->vector_bytes / access->bytes);
+    int64_t tile = max_i64(a->target->arch->vector_bytes / access->bytes, 1);
     for (uint32_t o = 0; o < all.order_count; o++) {
         blocked_shape shape = {.order = all.orders[o], .vector = 1};
         for (uint32_t w = 0; w < all.vector_count; w++)
-            shape.vector = larger(shape.vector, all.widths[w]);
+            shape.vector = max_i64(shape.vector, all.widths[w]);
         for (uint32_t variant = 1; variant < 20 && !a->failed; variant++) {
             shape.lanes = variant / 4 == 0
                               ? 0

@@ -29,10 +29,6 @@ static stance stance_of(const lilac_layout *layout, uint32_t axis) {
     return result;
 }
 
-static uint32_t fewer(uint32_t a, uint32_t b) {
-    return a < b ? a : b;
-}
-
 static int64_t price_shared(const assignment *a, const lilac_plan_gather *gather, const stance *s,
                             uint32_t axis_bits, lilac_tile_movement way) {
     const lilac_arch *arch = a->target->arch;
@@ -44,16 +40,16 @@ static int64_t price_shared(const assignment *a, const lilac_plan_gather *gather
     uint32_t bank_bits = log2_of(arch->banks) - (element > word ? element - word : 0);
     uint32_t split = log2_of(arch->warp_size) > lanes ? log2_of(arch->warp_size) - lanes : 0;
     uint32_t narrow = word > element ? word - element : 0;
-    uint32_t in_word = fewer(narrow, s->registers[0] + s->registers[1]);
-    uint32_t axis_words = axis_bits - fewer(fewer(narrow, s->registers[1]), axis_bits);
+    uint32_t in_word = min_u32(narrow, s->registers[0] + s->registers[1]);
+    uint32_t axis_words = axis_bits - min_u32(min_u32(narrow, s->registers[1]), axis_bits);
     bool plain = way == LILAC_TILE_MOVEMENT_UNSWIZZLED;
-    uint32_t apart = plain ? 0 : fewer(fewer(s->lanes[0], lanes), bank_bits);
-    uint32_t drawing = fewer(s->lanes[0] + s->lanes[1], lanes) - apart;
+    uint32_t apart = plain ? 0 : min_u32(min_u32(s->lanes[0], lanes), bank_bits);
+    uint32_t drawing = min_u32(s->lanes[0] + s->lanes[1], lanes) - apart;
     lilac_plan_price price = {.loads = results, .barriers = gather->num_warps};
-    price.load_wavefronts =
-        (results << split) *
-        lilac_plan_scattered_wavefronts(drawing, fewer(bank_bits - apart, axis_words), axis_words) /
-        16;
+    price.load_wavefronts = (results << split) *
+                            lilac_plan_scattered_wavefronts(
+                                drawing, min_u32(bank_bits - apart, axis_words), axis_words) /
+                            16;
     price.stores = results >> in_word;
     price.store_wavefronts = price.stores << split;
     return (int64_t)lilac_plan_price_gather_memory(
@@ -84,7 +80,7 @@ int64_t lilac_price_gather(const assignment *a, const lilac_tile_op *op,
     case LILAC_TILE_MOVEMENT_SHUFFLES:
         return shuffles;
     case LILAC_TILE_MOVEMENT_ANY:
-        return smaller(shared, shuffles);
+        return min_i64(shared, shuffles);
     default:
         return shared;
     }
@@ -115,7 +111,7 @@ uint32_t lilac_gather_candidates(assignment *a, const lilac_tile_op *op, const u
         if (shape.lanes == 1 || shape.lanes == 2) {
             if (order[0] != axis)
                 continue;
-            shape.vector = variant & 1 ? sector : larger(sector / 2, 1);
+            shape.vector = variant & 1 ? sector : max_i64(sector / 2, 1);
         }
         if (order[0] != axis)
             shape.slow_warps = variant < 2;

@@ -2,29 +2,15 @@
 #ifndef LILAC_ENGINE_INTERNAL_H
 #define LILAC_ENGINE_INTERNAL_H
 
+#include <lilac/bits.h>
 #include <lilac/engine.h>
 
 #define MAX_DIVISIBILITY (INT64_C(1) << 62)
-
-static inline int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static inline int64_t larger(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
 
 /* The largest power of two that divides a number; MAX_DIVISIBILITY for 0. */
 static inline int64_t power_of_two_in(int64_t value) {
     uint64_t bits = (uint64_t)value, low = bits & (~bits + 1);
     return bits == 0 || low > (uint64_t)MAX_DIVISIBILITY ? MAX_DIVISIBILITY : (int64_t)low;
-}
-
-static inline uint32_t log2_of(int64_t power) {
-    uint32_t bits = 0;
-    while ((INT64_C(1) << bits) < power)
-        bits++;
-    return bits;
 }
 
 /* ---- fold.c ----------------------------------------------------------------------------- */

@@ -254,7 +254,7 @@ static void add_work(propagation *p) {
         if (!memory && listed->rule != RULE_SAME && listed->rule != RULE_SHAPE)
             continue;
         for (uint32_t k = memory ? 1 : 0; k < op->operand_count && !(memory && k > 1); k++)
-            work = smaller(work + chain[op->operands[k].value->id], MOST_WORK);
+            work = min_i64(work + chain[op->operands[k].value->id], MOST_WORK);
         if (op->result_count == 1 && a->kind[op->results[0].id] == VALUE_CHEAP)
             chain[op->results[0].id] = work;
         else if (op->code != LILAC_TILE_OP_TT_LOAD && (memory || op->result_count > 0))
@@ -478,8 +478,8 @@ static int64_t neighbours_lose(propagation *p, uint32_t root, uint32_t from,
         }
         int64_t loss = lilac_propagate_cost(p, there, moved) - there->cost;
         if (loss > 0)
-            loss = smaller(loss, edge_price(p, edge, forward, moved, there->best));
-        total += larger(loss, 0);
+            loss = min_i64(loss, edge_price(p, edge, forward, moved, there->best));
+        total += max_i64(loss, 0);
     }
     return total;
 }

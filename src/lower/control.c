@@ -83,9 +83,8 @@ static void carry_registers(lilac_lowering *l, const lilac_lower_value *like, bo
     }
     c->packed = packed;
     c->type = packed ? LILAC_SIMT_I32 : like->simt;
-    c->width = packed
-                   ? lilac_plan_words(lilac_lower_log2(c->count), lilac_simt_type_bits(like->simt))
-                   : c->count;
+    c->width =
+        packed ? lilac_plan_words(log2_of(c->count), lilac_simt_type_bits(like->simt)) : c->count;
 }
 
 /* Defines a value's registers from the carried values from `first` on. */
@@ -93,7 +92,7 @@ static void receive(lilac_lowering *l, const carried_value *c, lilac_lower_value
                     lilac_simt_value first) {
     lilac_simt_value *registers = NULL;
     if (c->packed) {
-        lilac_lower_words words = {.register_bits = lilac_lower_log2(c->count),
+        lilac_lower_words words = {.register_bits = log2_of(c->count),
                                    .element_bits = lilac_simt_type_bits(value->simt),
                                    .count = c->width};
         words.list = lilac_arena_array(l->arena, lilac_simt_value, c->width);
@@ -129,7 +128,7 @@ static bool send(lilac_lowering *l, const carried_value *c, const lilac_lower_va
     }
     if (c->packed) {
         lilac_lower_words words;
-        lilac_lower_pack_words(&l->builder, l->arena, like->simt, lilac_lower_log2(c->count),
+        lilac_lower_pack_words(&l->builder, l->arena, like->simt, log2_of(c->count),
                                lilac_simt_type_bits(like->simt), registers, &words);
         memcpy(list, words.list, c->width * sizeof *list);
     }

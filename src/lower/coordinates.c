@@ -57,7 +57,7 @@ void lilac_lower_find_copies(lilac_lowering *l, lilac_lower_view *view) {
     view->coordinates = lilac_arena_array(l->arena, uint64_t, view->count);
     view->canonical = lilac_arena_array(l->arena, uint32_t, view->count);
     for (uint32_t r = 1; r < view->count; r++) {
-        uint32_t top = lilac_lower_log2(r);
+        uint32_t top = highest_bit(r);
         uint32_t rest = r ^ (1U << top);
         view->coordinates[r] = view->coordinates[rest] ^ view->registers[top];
         view->canonical[r] = view->canonical[rest] ^ (uint32_t)replication.origin[top];
@@ -94,10 +94,10 @@ static lilac_lower_view *make_view(lilac_lowering *l, const lilac_layout *layout
             1ULL << view->register_bits, 1ULL << MAX_REGISTER_BITS);
         return NULL;
     }
-    view->lane_bits = lilac_lower_log2(l->target->arch->warp_size);
-    uint32_t warp_bits = lilac_lower_log2(l->target->num_warps);
+    view->lane_bits = log2_of(l->target->arch->warp_size);
+    uint32_t warp_bits = log2_of(l->target->num_warps);
     view->thread_bits = view->lane_bits + warp_bits;
-    view->block_bits = lilac_lower_log2(l->target->num_ctas);
+    view->block_bits = log2_of(l->target->num_ctas);
     if (!read_input(l, layout, "register", view->register_bits, view->registers) ||
         !read_input(l, layout, "lane", view->lane_bits, view->threads) ||
         !read_input(l, layout, "warp", warp_bits, view->threads + view->lane_bits) ||
@@ -239,13 +239,13 @@ lilac_simt_value lilac_lower_linear(lilac_simt_builder *b, uint32_t bits, const 
         lilac_simt_type type = LILAC_SIMT_I32;
         lilac_simt_value index = lilac_simt_build(b, &thread, 0, NULL, 1, &type);
         uint32_t threads = kernel->num_warps * kernel->module->arch->warp_size;
-        add_diagonals(b, index, lilac_lower_log2(threads), bits, columns, &sum, &possible);
+        add_diagonals(b, index, log2_of(threads), bits, columns, &sum, &possible);
     }
     if (touched_by_blocks != 0) {
         lilac_simt_instruction cta = {.code = LILAC_SIMT_OP_CTA};
         lilac_simt_type type = LILAC_SIMT_I32;
         lilac_simt_value index = lilac_simt_build(b, &cta, 0, NULL, 1, &type);
-        add_diagonals(b, index, lilac_lower_log2(kernel->num_ctas), block_bits, block_columns, &sum,
+        add_diagonals(b, index, log2_of(kernel->num_ctas), block_bits, block_columns, &sum,
                       &possible);
     }
     return sum != 0 ? sum : lilac_simt_constant(b, LILAC_SIMT_I32, 0);
@@ -269,13 +269,12 @@ lilac_simt_value lilac_lower_elect_holder(lilac_lowering *l, uint32_t free_threa
                                           uint32_t free_blocks) {
     lilac_simt_value predicate = 0;
     if (free_threads != 0) {
-        uint32_t bits =
-            lilac_lower_log2(l->target->arch->warp_size) + lilac_lower_log2(l->target->num_warps);
+        uint32_t bits = log2_of(l->target->arch->warp_size) + log2_of(l->target->num_warps);
         predicate = bits_are_zero(l, LILAC_SIMT_OP_THREAD, free_threads, bits);
     }
     if (free_blocks != 0) {
         lilac_simt_value first =
-            bits_are_zero(l, LILAC_SIMT_OP_CTA, free_blocks, lilac_lower_log2(l->target->num_ctas));
+            bits_are_zero(l, LILAC_SIMT_OP_CTA, free_blocks, log2_of(l->target->num_ctas));
         predicate = lilac_lower_both(l, predicate, first);
     }
     return predicate;
@@ -354,7 +353,7 @@ bool lilac_lower_find_sources(lilac_lowering *l, const lilac_lower_view *operand
     uint32_t *list = lilac_arena_array(l->arena, uint32_t, result->count);
     list[0] = (uint32_t)origin;
     for (uint32_t r = 1; r < result->count; r++) {
-        uint32_t top = lilac_lower_log2(r);
+        uint32_t top = highest_bit(r);
         list[r] = list[r ^ (1U << top)] ^ (uint32_t)steps[top];
     }
     *source = list;

@@ -25,14 +25,6 @@ typedef struct lilac_lower_view {
     struct lilac_lower_view *next;
 } lilac_lower_view;
 
-/* ---- linear algebra ----------------------------------------------------------------------- */
-
-
-/* Of a power of two; rounded down for others. */
-static inline uint32_t lilac_lower_log2(uint64_t number) {
-    return number == 0 ? 0 : 63 - (uint32_t)__builtin_clzll(number);
-}
-
 /* ---- views -------------------------------------------------------------------------------- */
 
 const lilac_lower_view *lilac_lower_view_of(lilac_lowering *l, const lilac_tile_type *type);

@@ -26,7 +26,9 @@
 #ifndef LILAC_LOWER_INTERNAL_H
 #define LILAC_LOWER_INTERNAL_H
 
+#include <lilac/bits.h>
 #include <lilac/engine.h>
+#include <lilac/f2.h>
 #include <lilac/lower.h>
 
 struct lilac_lower_memory;

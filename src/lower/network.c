@@ -37,9 +37,8 @@ static lilac_simt_value parity(lilac_simt_builder *b, uint64_t mask, bool predic
     if (predicate) {
         return lilac_simt_compare_values(b, LILAC_SIMT_NE, bits, word_of(b, 0));
     }
-    return one && mask != 0
-               ? word_op(b, LILAC_SIMT_OP_SHR_U, bits, word_of(b, lilac_lower_log2(mask)))
-               : bits;
+    return one && mask != 0 ? word_op(b, LILAC_SIMT_OP_SHR_U, bits, word_of(b, lowest_bit(mask)))
+                            : bits;
 }
 
 /* The term of a set of parities is their product times the xor of the selectors of its subsets. */

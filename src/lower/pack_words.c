@@ -14,7 +14,7 @@
 #include <string.h>
 
 static uint32_t log2_per_word(uint32_t element_bits) {
-    return element_bits >= 32 ? 0 : lilac_lower_log2(32 / element_bits);
+    return element_bits >= 32 ? 0 : log2_of(32 / element_bits);
 }
 
 /* An element as it stands in memory and words. */

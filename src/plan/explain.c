@@ -74,13 +74,13 @@ static void put_padded(lilac_text *out, const lilac_text *cell, size_t width) {
 
 /* The index in `layout` that holds an element; of several, the one in the lowest inputs. */
 static uint64_t find_place(const lilac_layout *layout, uint64_t element) {
-    lilac_plan_echelon columns;
+    lilac_f2_basis columns;
     uint64_t place = 0;
-    columns.pivots = 0;
+    lilac_f2_basis_init(&columns);
     for (uint32_t i = 0; i < layout->in_bits; i++) {
-        (void)lilac_plan_insert(&columns, layout->columns[i], UINT64_C(1) << i);
+        (void)lilac_f2_basis_add(&columns, layout->columns[i], UINT64_C(1) << i);
     }
-    (void)lilac_plan_reduce(&columns, element, &place);
+    (void)lilac_f2_basis_reduce(&columns, element, &place);
     return place;
 }
 

@@ -8,17 +8,14 @@
  * A gather keeps its source in registers, and for each result an address, or a lane and selectors.
  * In a loop with constant indices all of these are live throughout the loop. Values that do not fit
  * in registers are spilled, that is stored and loaded in each iteration. */
+#include <lilac/bits.h>
 #include <lilac/plan.h>
 
 enum { MAX_REGISTERS = 255, OTHER_REGISTERS = 20 };
 
-static uint32_t least(uint32_t a, uint32_t b) {
-    return a < b ? a : b;
-}
-
 uint32_t lilac_plan_gather_within(const lilac_plan_gather *gather) {
     uint32_t most = gather->element_bits == 16 ? 1 : gather->element_bits <= 8 ? 2 : 0;
-    return least(most, gather->varying_bits);
+    return min_u32(most, gather->varying_bits);
 }
 
 /* The cost of spills. `places` is the number of 32-bit registers per result that stay live. */
@@ -27,7 +24,7 @@ static uint64_t price_registers(const lilac_plan_gather *gather, uint64_t places
     uint64_t words = gather->element_bits > 32 ? 2 : 1;
     uint64_t needed = gather->own * words + gather->results * places + OTHER_REGISTERS;
     uint64_t threads = (uint64_t)gather->num_warps * arch->warp_size;
-    uint64_t there = least(arch->registers / (uint32_t)threads, MAX_REGISTERS);
+    uint64_t there = min_u32(arch->registers / (uint32_t)threads, MAX_REGISTERS);
     uint64_t spilled = needed > there ? needed - there : 0;
     return spilled * gather->num_warps * 2 * (arch->costs->wavefront + arch->costs->access);
 }

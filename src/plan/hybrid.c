@@ -91,22 +91,23 @@ static void find_candidates(candidates *c, const search *s, bool after) {
     const lilac_layout *other = after ? &s->pair->source : &s->pair->target;
     const uint32_t registers = (after ? &s->pair->target : &s->pair->source)->in[REGISTER].bits;
     const uint32_t lanes = s->pair->bits[LANE];
-    lilac_plan_echelon wanted, own;
+    lilac_f2_basis wanted, own;
     c->changed = after ? s->pair->target : s->pair->source;
     c->after = after;
     c->lane_count = c->register_count = 0;
-    wanted.pivots = own.pivots = 0;
+    lilac_f2_basis_init(&wanted);
+    lilac_f2_basis_init(&own);
     for (uint32_t i = 0; i < other->in[REGISTER].bits; i++) {
-        (void)lilac_plan_insert(&wanted, other->columns[i], 0);
+        (void)lilac_f2_basis_add(&wanted, other->columns[i], 0);
     }
     for (uint32_t i = 0; i < registers; i++) {
-        (void)lilac_plan_insert(&own, c->changed.columns[i], 0);
+        (void)lilac_f2_basis_add(&own, c->changed.columns[i], 0);
     }
     for (uint32_t i = 0; i < lanes; i++) {
         const uint32_t lane = i < ROW_LANE ? i : lanes - 1 - (i - ROW_LANE);
         const uint64_t column = c->changed.columns[registers + lane];
         /* A lane bit that copies registers would only add a copy. */
-        if (lilac_plan_spans(&wanted, column) && !lilac_plan_spans(&own, column)) {
+        if (lilac_f2_basis_contains(&wanted, column) && !lilac_f2_basis_contains(&own, column)) {
             c->lane[c->lane_count++] = (uint8_t)lane;
         }
     }
@@ -114,7 +115,7 @@ static void find_candidates(candidates *c, const search *s, bool after) {
         for (uint32_t i = registers; i-- > 0;) {
             const uint64_t column = c->changed.columns[i];
             if (has_lane(other, ROW_LANE, column) == (in_row != 0) &&
-                !lilac_plan_spans(&wanted, column)) {
+                !lilac_f2_basis_contains(&wanted, column)) {
                 c->reg[c->register_count++] = (uint8_t)i;
             }
         }
@@ -127,12 +128,12 @@ uint64_t lilac_plan_floor(const lilac_plan_pair *pair) {
     for (uint32_t side = 0; side < 2; side++) {
         const uint32_t warp_bits = side == 0 ? pair->bits[WARP] : 0;
         const uint32_t end = sides[side]->in[REGISTER].bits + pair->bits[LANE] + warp_bits;
-        lilac_plan_echelon reached;
-        reached.pivots = 0;
+        lilac_f2_basis reached;
+        lilac_f2_basis_init(&reached);
         for (uint32_t i = 0; i < end; i++) {
-            (void)lilac_plan_insert(&reached, sides[side]->columns[i], 0);
+            (void)lilac_f2_basis_add(&reached, sides[side]->columns[i], 0);
         }
-        bits[side] = (uint64_t)pair->element_bits << __builtin_popcountll(reached.pivots);
+        bits[side] = (uint64_t)pair->element_bits << lilac_f2_basis_dimension(&reached);
     }
     const uint64_t wavefront = 8ULL * pair->arch->banks * pair->arch->bank_bytes;
     return (bits[0] + wavefront - 1) / wavefront +
@@ -142,14 +143,14 @@ uint64_t lilac_plan_floor(const lilac_plan_pair *pair) {
 /* The number of directions that are registers on both sides. */
 static uint32_t common_registers(const lilac_plan_pair *pair) {
     const uint32_t source = pair->source.in[REGISTER].bits, target = pair->target.in[REGISTER].bits;
-    lilac_plan_echelon registers;
+    lilac_f2_basis registers;
     uint32_t common = 0;
-    registers.pivots = 0;
+    lilac_f2_basis_init(&registers);
     for (uint32_t i = 0; i < source; i++) {
-        (void)lilac_plan_insert(&registers, pair->source.columns[i], 0);
+        (void)lilac_f2_basis_add(&registers, pair->source.columns[i], 0);
     }
     for (uint32_t i = 0; i < target; i++) {
-        common += !lilac_plan_insert(&registers, pair->target.columns[i], 0);
+        common += !lilac_f2_basis_add(&registers, pair->target.columns[i], 0);
     }
     return common;
 }

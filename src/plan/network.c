@@ -15,7 +15,6 @@
 
 static const uint32_t NO_WORD = UINT32_MAX;
 
-typedef lilac_plan_echelon echelon;
 typedef lilac_plan_map map;
 typedef lilac_plan_stage stage;
 typedef lilac_plan_writer writer;
@@ -60,11 +59,11 @@ uint32_t lilac_plan_write(writer *w, lilac_plan_word_kind kind, uint32_t a, uint
 }
 
 uint32_t lilac_plan_independent(uint32_t *masks, uint32_t count) {
-    echelon span;
+    lilac_f2_basis span;
     uint32_t kept = 0;
-    span.pivots = 0;
+    lilac_f2_basis_init(&span);
     for (uint32_t i = 0; i < count; i++) {
-        if (masks[i] != 0 && lilac_plan_insert(&span, masks[i], 0)) {
+        if (masks[i] != 0 && lilac_f2_basis_add(&span, masks[i], 0)) {
             masks[kept++] = masks[i];
         }
     }
@@ -83,26 +82,20 @@ void lilac_plan_place_masks(uint32_t *masks, const map *m) {
 /* Finds one thread for each combination of parities under the (independent) masks: bit i of the
  * index k is the parity of threads[k] under masks[i]. */
 static void find_representatives(uint32_t *threads, const uint32_t *masks, uint32_t count) {
-    uint32_t pivots[MAX_MASKS], reduced[MAX_MASKS];
+    lilac_f2_basis span;
+    uint32_t thread = 0;
+    lilac_f2_basis_init(&span);
     for (uint32_t i = 0; i < count; i++) {
-        reduced[i] = masks[i];
-        for (uint32_t k = 0; k < i; k++) {
-            if ((reduced[i] & pivots[k]) != 0) {
-                reduced[i] ^= reduced[k];
-            }
-        }
-        pivots[i] = reduced[i] & (~reduced[i] + 1);
+        (void)lilac_f2_basis_add(&span, masks[i], 0);
     }
-    for (uint32_t set = 0; set >> count == 0; set++) {
-        uint32_t thread = 0, parities = 0;
-        for (uint32_t i = 0; i < count; i++) {
-            thread |= (set >> i & 1) != 0 ? pivots[i] : 0;
-        }
+    do {
+        uint32_t parities = 0;
         for (uint32_t i = 0; i < count; i++) {
             parities |= lilac_plan_parity(masks[i] & thread) << i;
         }
         threads[parities] = thread;
-    }
+        thread = (thread - (uint32_t)span.pivots) & (uint32_t)span.pivots; /* the next subset */
+    } while (thread != 0);
 }
 
 uint32_t lilac_plan_write_word(writer *w, lilac_plan_word_kind kind, const uint32_t *masks,

@@ -11,7 +11,6 @@
 
 #include <string.h>
 
-typedef lilac_plan_echelon echelon;
 typedef lilac_plan_origins origins;
 typedef lilac_plan_factors factors;
 
@@ -55,23 +54,23 @@ void lilac_plan_put_unpacked(lilac_plan_shuffle *s, const factors *f, const orig
 
 static void put_packed(lilac_plan_shuffle *s, const factors *f, const origins *d,
                        const packing *p) {
-    echelon basis;
-    basis.pivots = 0;
+    lilac_f2_basis basis;
+    lilac_f2_basis_init(&basis);
     s->register_bits = p->count;
     for (uint32_t i = 0; i < p->count; i++) {
         if (p->vector[i] == 0) {
             s->kept[i] = UINT64_C(1) << i;
             continue;
         }
-        (void)lilac_plan_insert(&basis, p->vector[i], UINT64_C(1) << i);
+        (void)lilac_f2_basis_add(&basis, p->vector[i], UINT64_C(1) << i);
         s->kept[i] = kept_of(f, d, p->vector[i]);
         s->distance[i] = distance_of(f, d, p->vector[i]);
     }
     for (uint32_t i = 0; i < d->to_bits; i++) {
-        (void)lilac_plan_reduce(&basis, UINT64_C(1) << i, &s->taken[i]);
+        (void)lilac_f2_basis_reduce(&basis, UINT64_C(1) << i, &s->taken[i]);
     }
     for (uint32_t i = 0; i < d->thread_bits; i++) {
-        (void)lilac_plan_reduce(&basis, f->receive[i], &s->after[i]);
+        (void)lilac_f2_basis_reduce(&basis, f->receive[i], &s->after[i]);
     }
     widen(s->before, f->send, d->thread_bits);
     widen(s->lane, f->lane, d->thread_bits);
@@ -107,18 +106,19 @@ static void move_places_late(lilac_plan_shuffle *s, uint32_t packed) {
 /* At one end of the shuffle: the span of the registers that number places in words, and its sum
  * with the directions of the map at that end. */
 typedef struct packing_end {
-    echelon places, reached;
+    lilac_f2_basis places, reached;
 } packing_end;
 
 static void find_end(packing_end *end, uint32_t places, const uint32_t *shear, uint32_t count) {
-    end->places.pivots = end->reached.pivots = 0;
+    lilac_f2_basis_init(&end->places);
+    lilac_f2_basis_init(&end->reached);
     for (uint32_t i = 0; i < places; i++) {
-        (void)lilac_plan_insert(&end->places, UINT64_C(1) << i, 0);
-        (void)lilac_plan_insert(&end->reached, UINT64_C(1) << i, 0);
+        (void)lilac_f2_basis_add(&end->places, UINT64_C(1) << i, 0);
+        (void)lilac_f2_basis_add(&end->reached, UINT64_C(1) << i, 0);
     }
     for (uint32_t i = 0; i < count; i++) {
         if (shear[i] != 0) {
-            (void)lilac_plan_insert(&end->reached, shear[i], 0);
+            (void)lilac_f2_basis_add(&end->reached, shear[i], 0);
         }
     }
 }
@@ -131,46 +131,46 @@ typedef struct chooser {
     uint32_t postponed; /* places of the source that are additional registers already */
     bool scattered;     /* the elements of one target word come from several lanes */
     bool source_first;  /* prefers registers that the map before the shuffle reaches */
-    echelon chosen;
+    lilac_f2_basis chosen;
 } chooser;
 
 /* Chooses registers of distance 0 that lie in `target` and come from `source` (NULL: no condition),
  * until the wanted number is reached. */
-static void take_within(chooser *c, const echelon *target, const echelon *source) {
-    echelon span;
-    span.pivots = 0;
+static void take_within(chooser *c, const lilac_f2_basis *target, const lilac_f2_basis *source) {
+    lilac_f2_basis span;
+    lilac_f2_basis_init(&span);
     for (uint32_t i = 0; i < c->still_count && c->count < c->wanted; i++) {
         uint32_t r = c->still[i];
         uint64_t used, rest = 0;
         if (target != NULL) {
-            rest |= lilac_plan_reduce(target, r, &used);
+            rest |= lilac_f2_basis_reduce(target, r, &used);
         }
         if (source != NULL) {
-            rest |= lilac_plan_reduce(source, kept_of(c->f, c->d, r), &used) << 32;
+            rest |= lilac_f2_basis_reduce(source, kept_of(c->f, c->d, r), &used) << 32;
         }
-        if (rest != 0 && lilac_plan_insert(&span, rest, UINT64_C(1) << i)) {
+        if (rest != 0 && lilac_f2_basis_add(&span, rest, UINT64_C(1) << i)) {
             continue;
         }
-        for ((void)lilac_plan_reduce(&span, rest, &used); used != 0; used &= used - 1) {
+        for ((void)lilac_f2_basis_reduce(&span, rest, &used); used != 0; used &= used - 1) {
             r ^= c->still[__builtin_ctzll(used)];
         }
-        if (lilac_plan_insert(&c->chosen, r, 0)) {
+        if (lilac_f2_basis_add(&c->chosen, r, 0)) {
             c->vector[c->count++] = r;
         }
     }
 }
 
 static void find_still(chooser *c, uint32_t registers) {
-    echelon span;
-    span.pivots = 0;
+    lilac_f2_basis span;
+    lilac_f2_basis_init(&span);
     c->still_count = 0;
     for (uint32_t i = 0; i < registers; i++) {
         const uint32_t distance = distance_of(c->f, c->d, UINT32_C(1) << i);
         uint64_t used = 0;
-        if (distance != 0 && lilac_plan_insert(&span, distance, UINT64_C(1) << i)) {
+        if (distance != 0 && lilac_f2_basis_add(&span, distance, UINT64_C(1) << i)) {
             continue;
         }
-        (void)lilac_plan_reduce(&span, distance, &used);
+        (void)lilac_f2_basis_reduce(&span, distance, &used);
         c->still[c->still_count++] = (uint32_t)used | UINT32_C(1) << i;
     }
 }
@@ -213,7 +213,7 @@ static bool pack(packing *p, chooser *c, uint32_t packed, bool *settled) {
     const bool source_first = c->source_first;
     const uint32_t registers = d->to_bits + f->extra_count - c->postponed;
     c->wanted = packed - c->postponed;
-    c->chosen.pivots = 0;
+    lilac_f2_basis_init(&c->chosen);
     p->packed = packed;
     find_end(&target, packed < d->to_bits ? packed : d->to_bits, f->receive, d->thread_bits);
     find_end(&source, packed, f->send, d->thread_bits);
@@ -227,7 +227,7 @@ static bool pack(packing *p, chooser *c, uint32_t packed, bool *settled) {
     put_places(p, c, registers);
     for (uint32_t n = 0; n < registers; n++) {
         const uint32_t i = registers > packed ? (n + packed) % registers : n;
-        if (lilac_plan_insert(&c->chosen, UINT64_C(1) << i, 0)) {
+        if (lilac_f2_basis_add(&c->chosen, UINT64_C(1) << i, 0)) {
             if (p->count == MAX_REGISTERS) {
                 return false;
             }
@@ -251,7 +251,7 @@ static uint64_t estimate(const lilac_plan_shuffle *s, uint32_t packed, const lil
     const uint32_t thread_bits = s->lane_bits + s->warp_bits;
     const uint32_t words = s->register_bits > packed ? s->register_bits - packed : 0;
     lilac_plan_map before, after;
-    echelon span;
+    lilac_f2_basis span;
     uint32_t rank = 0;
     bool own_lane = true;
     lilac_plan_map_init(&before, packed, s->before_bits, s->register_bits, s->kept, thread_bits,
@@ -260,10 +260,10 @@ static uint64_t estimate(const lilac_plan_shuffle *s, uint32_t packed, const lil
                         s->after);
     const lilac_plan_count first = lilac_plan_estimate(&before);
     const lilac_plan_count second = lilac_plan_estimate(&after);
-    span.pivots = 0;
+    lilac_f2_basis_init(&span);
     for (uint32_t i = 0; i < words; i++) {
         rank +=
-            s->distance[packed + i] != 0 && lilac_plan_insert(&span, s->distance[packed + i], 0);
+            s->distance[packed + i] != 0 && lilac_f2_basis_add(&span, s->distance[packed + i], 0);
     }
     for (uint32_t i = 0; i < thread_bits; i++) {
         own_lane = own_lane && s->lane[i] == (i < s->lane_bits ? UINT64_C(1) << i : 0);
@@ -279,11 +279,11 @@ static uint64_t estimate(const lilac_plan_shuffle *s, uint32_t packed, const lil
  * than a word holds have distance 0. */
 static bool comes_from_lanes(const factors *f, const origins *d, uint32_t packed) {
     uint32_t still = d->to_bits + f->extra_count;
-    echelon span;
-    span.pivots = 0;
+    lilac_f2_basis span;
+    lilac_f2_basis_init(&span);
     for (uint32_t i = 0; i < d->to_bits; i++) {
         if (f->distance[i] != 0) {
-            still -= lilac_plan_insert(&span, f->distance[i], 0);
+            still -= lilac_f2_basis_add(&span, f->distance[i], 0);
             if (i < packed) {
                 return true;
             }

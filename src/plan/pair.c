@@ -11,6 +11,8 @@
  */
 #include "plan.h"
 
+#include <lilac/replication.h>
+
 #include <string.h>
 
 const lilac_layout_dim lilac_plan_levels[LEVELS] = {
@@ -116,16 +118,16 @@ static bool check_same_threads(const lilac_layout *source, const lilac_layout *t
 
 /* The message names the lowest element that no register holds. */
 static bool check_surjective(const lilac_layout *layout, const char *what, lilac_reason *why) {
-    lilac_plan_echelon columns;
-    columns.pivots = 0;
+    lilac_f2_basis columns;
+    lilac_f2_basis_init(&columns);
     for (uint32_t i = 0; i < layout->in_bits; i++) {
-        (void)lilac_plan_insert(&columns, layout->columns[i], 0);
+        (void)lilac_f2_basis_add(&columns, layout->columns[i], 0);
     }
-    if ((uint32_t)__builtin_popcountll(columns.pivots) == layout->out_bits) {
+    if (lilac_f2_basis_dimension(&columns) == layout->out_bits) {
         return true;
     }
     uint32_t bit = 0;
-    while (lilac_plan_spans(&columns, UINT64_C(1) << bit)) {
+    while (lilac_f2_basis_contains(&columns, UINT64_C(1) << bit)) {
         bit++;
     }
     uint32_t out = 0;
@@ -189,25 +191,25 @@ static void put_in_order(lilac_layout *result, const lilac_layout *layout,
 /* Keeps the register bits whose columns are independent. `pick` and `spread` are those of plan.h;
  * either may be NULL. */
 static void drop_copies(lilac_layout *result, lilac_plan_permutation *pick,
-                        lilac_plan_permutation *spread, const lilac_layout *space_mask) {
-    const uint32_t all_bits = space_mask->in[REGISTER].bits;
-    lilac_plan_echelon kept;
-    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
+                        lilac_plan_permutation *spread, const lilac_layout *layout) {
+    const uint32_t all_bits = layout->in[REGISTER].bits;
+    lilac_replication replication;
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS], renumbered[LILAC_LAYOUT_MAX_BITS];
     uint32_t bits = 0;
-    kept.pivots = 0;
+    lilac_layout_find_replication(&replication, layout->columns, all_bits);
     for (uint32_t i = 0; i < all_bits; i++) {
-        const uint64_t column = space_mask->columns[i];
-        uint64_t sources;
-        if (lilac_plan_reduce(&kept, column, &sources) != 0) {
-            sources = UINT64_C(1) << bits;
-            (void)lilac_plan_insert(&kept, column, sources);
+        if ((replication.replicated >> i & 1) == 0) {
             if (pick != NULL) {
                 pick->from[bits] = UINT64_C(1) << i;
             }
-            columns[bits++] = column;
+            renumbered[i] = UINT64_C(1) << bits;
+            columns[bits++] = layout->columns[i];
         }
         if (spread != NULL) {
-            spread->from[i] = sources;
+            spread->from[i] = 0;
+            for (uint64_t rest = replication.origin[i]; rest != 0; rest &= rest - 1) {
+                spread->from[i] ^= renumbered[lowest_bit(rest)];
+            }
         }
     }
     if (pick != NULL) {
@@ -219,15 +221,15 @@ static void drop_copies(lilac_layout *result, lilac_plan_permutation *pick,
         spread->bits = all_bits;
     }
     result->in_count = LEVELS;
-    result->out_count = space_mask->out_count;
-    result->out_bits = space_mask->out_bits;
-    memcpy(result->out, space_mask->out, space_mask->out_count * sizeof space_mask->out[0]);
-    memcpy(result->in, space_mask->in, LEVELS * sizeof space_mask->in[0]);
+    result->out_count = layout->out_count;
+    result->out_bits = layout->out_bits;
+    memcpy(result->out, layout->out, layout->out_count * sizeof layout->out[0]);
+    memcpy(result->in, layout->in, LEVELS * sizeof layout->in[0]);
     result->in[REGISTER].bits = (uint8_t)bits;
-    result->in_bits = (uint8_t)(space_mask->in_bits - all_bits + bits);
+    result->in_bits = (uint8_t)(layout->in_bits - all_bits + bits);
     memcpy(result->columns, columns, bits * sizeof columns[0]);
-    memcpy(result->columns + bits, space_mask->columns + all_bits,
-           (space_mask->in_bits - all_bits) * sizeof columns[0]);
+    memcpy(result->columns + bits, layout->columns + all_bits,
+           (layout->in_bits - all_bits) * sizeof columns[0]);
 }
 
 bool lilac_plan_pair_init(lilac_plan_pair *pair, const lilac_layout *source,

@@ -295,13 +295,13 @@ static bool plan_in_place(lilac_plan_conversion *plan, const lilac_plan_pair *pa
         memcmp(source->columns, target->columns, bits * sizeof source->columns[0]) != 0) {
         const uint32_t kept = pair->source.in[REGISTER].bits;
         lilac_plan_permutation permutation = {.before_bits = kept, .bits = target_bits};
-        lilac_plan_echelon registers;
-        registers.pivots = 0;
+        lilac_f2_basis registers;
+        lilac_f2_basis_init(&registers);
         for (uint32_t i = 0; i < kept; i++) {
-            (void)lilac_plan_insert(&registers, pair->source.columns[i], UINT64_C(1) << i);
+            (void)lilac_f2_basis_add(&registers, pair->source.columns[i], UINT64_C(1) << i);
         }
         for (uint32_t i = 0; i < target_bits; i++) {
-            if (lilac_plan_reduce(&registers, target->columns[i], &permutation.from[i]) != 0) {
+            if (lilac_f2_basis_reduce(&registers, target->columns[i], &permutation.from[i]) != 0) {
                 return false;
             }
         }
@@ -370,15 +370,15 @@ static void permute_layout(lilac_layout *layout, const lilac_plan_permutation *p
 /* The inverse of a permutation that drops no register. */
 static void invert_permutation(lilac_plan_permutation *result,
                                const lilac_plan_permutation *permutation) {
-    lilac_plan_echelon columns;
-    columns.pivots = 0;
+    lilac_f2_basis columns;
+    lilac_f2_basis_init(&columns);
     for (uint32_t i = 0; i < permutation->bits; i++) {
-        (void)lilac_plan_insert(&columns, permutation->from[i], UINT64_C(1) << i);
+        (void)lilac_f2_basis_add(&columns, permutation->from[i], UINT64_C(1) << i);
     }
     result->before_bits = permutation->bits;
     result->bits = permutation->before_bits;
     for (uint32_t i = 0; i < result->bits; i++) {
-        (void)lilac_plan_reduce(&columns, UINT64_C(1) << i, &result->from[i]);
+        (void)lilac_f2_basis_reduce(&columns, UINT64_C(1) << i, &result->from[i]);
     }
 }
 

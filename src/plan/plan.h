@@ -2,6 +2,7 @@
 #ifndef LILAC_PLAN_PLAN_H
 #define LILAC_PLAN_PLAN_H
 
+#include <lilac/f2.h>
 #include <lilac/plan.h>
 
 /* The hardware dimensions: the inputs of distributed layouts, in their order. */
@@ -50,49 +51,5 @@ uint64_t lilac_plan_floor(const lilac_plan_pair *pair);
  * if there is no such layout. */
 uint32_t lilac_plan_split_exchange(lilac_layout *between, const lilac_layout *source,
                                    const lilac_layout *target);
-
-/* Vectors in echelon form, each with the mask of what it was made of. Those added first are used
- * first. */
-typedef struct lilac_plan_echelon {
-    uint64_t pivots; /* highest bits of the vectors */
-    uint64_t vector[64], mask[64];
-} lilac_plan_echelon;
-
-/* What is left of a vector, and the mask of what was taken from it. */
-static inline uint64_t lilac_plan_reduce(const lilac_plan_echelon *echelon, uint64_t vector,
-                                         uint64_t *mask) {
-    uint64_t used = 0, rest = 0;
-    while (vector != 0) {
-        const uint32_t top = 63U - (uint32_t)__builtin_clzll(vector);
-        if ((echelon->pivots >> top & 1) != 0) {
-            vector ^= echelon->vector[top];
-            used ^= echelon->mask[top];
-        } else {
-            rest |= UINT64_C(1) << top;
-            vector ^= UINT64_C(1) << top;
-        }
-    }
-    *mask = used;
-    return rest;
-}
-
-/* Adds a vector; false when it depends on those there. */
-static inline bool lilac_plan_insert(lilac_plan_echelon *echelon, uint64_t vector, uint64_t mask) {
-    uint64_t used;
-    const uint64_t rest = lilac_plan_reduce(echelon, vector, &used);
-    if (rest == 0) {
-        return false;
-    }
-    const uint32_t top = 63U - (uint32_t)__builtin_clzll(rest);
-    echelon->pivots |= UINT64_C(1) << top;
-    echelon->vector[top] = rest;
-    echelon->mask[top] = mask ^ used;
-    return true;
-}
-
-static inline bool lilac_plan_spans(const lilac_plan_echelon *echelon, uint64_t vector) {
-    uint64_t used;
-    return lilac_plan_reduce(echelon, vector, &used) == 0;
-}
 
 #endif

@@ -11,11 +11,8 @@
  * warps do not hide. It counts once for shared memory and once for shuffles, not per
  * instruction, because a thread issues instructions of one kind without waiting for each other.
  */
+#include <lilac/bits.h>
 #include <lilac/plan.h>
-
-static uint64_t larger(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
-}
 
 static uint64_t barrier_cost(lilac_plan_barrier barrier, const lilac_costs *costs) {
     switch (barrier) {
@@ -43,8 +40,8 @@ uint64_t lilac_plan_price_cycles(const lilac_plan_price *price, lilac_plan_barri
                              price->packs * costs->pack;
     const uint64_t issue = costs->issue * (price->shuffles + price->selects + price->permutes +
                                            price->stores + price->loads + price->packs);
-    const uint64_t hidden = memory + integer - larger(memory, integer);
-    uint64_t cycles = larger(larger(memory, integer), issue) + hidden * costs->overlap / 16;
+    const uint64_t hidden = memory + integer - max_u64(memory, integer);
+    uint64_t cycles = max_u64(max_u64(memory, integer), issue) + hidden * costs->overlap / 16;
     cycles += price->barriers * barrier_cost(barrier, costs);
     if (price->stores + price->loads != 0) {
         cycles += costs->staging_latency;

@@ -24,7 +24,6 @@
 
 #include <string.h>
 
-typedef lilac_plan_echelon echelon;
 typedef lilac_plan_map map;
 typedef lilac_plan_stage stage;
 
@@ -87,25 +86,20 @@ typedef struct selection {
     uint32_t direction[LILAC_PLAN_MAX_THREAD_BITS], mask[LILAC_PLAN_MAX_THREAD_BITS];
 } selection;
 
-static uint32_t mixing_span(echelon *span, const map *m) {
+static uint32_t mixing_span(lilac_f2_basis *span, const map *m) {
     uint32_t rank = 0;
-    span->pivots = 0;
+    lilac_f2_basis_init(span);
     for (uint32_t i = 0; i < m->packed; i++) {
         if (m->column[i] >> m->packed != 0) {
-            rank += lilac_plan_insert(span, m->column[i] >> m->packed, 0);
+            rank += lilac_f2_basis_add(span, m->column[i] >> m->packed, 0);
         }
     }
     return rank;
 }
 
-static void select_directions(selection *result, const map *m, const echelon *mixing) {
-    echelon span;
-    span.pivots = mixing->pivots;
-    for (uint64_t rest = span.pivots; rest != 0; rest &= rest - 1) {
-        const uint32_t top = (uint32_t)__builtin_ctzll(rest);
-        span.vector[top] = mixing->vector[top];
-        span.mask[top] = 0;
-    }
+static void select_directions(selection *result, const map *m, const lilac_f2_basis *mixing) {
+    lilac_f2_basis span;
+    lilac_f2_basis_copy(&span, mixing);
     result->count = 0;
     for (uint32_t i = 0; i < m->thread_bits; i++) {
         const uint32_t word = m->thread[i] >> m->packed;
@@ -113,12 +107,12 @@ static void select_directions(selection *result, const map *m, const echelon *mi
         if (word == 0) {
             continue;
         }
-        if (lilac_plan_insert(&span, word, UINT64_C(1) << result->count)) {
+        if (lilac_f2_basis_add(&span, word, UINT64_C(1) << result->count)) {
             result->direction[result->count] = word;
             result->mask[result->count++] = UINT32_C(1) << i;
             continue;
         }
-        (void)lilac_plan_reduce(&span, word, &used);
+        (void)lilac_f2_basis_reduce(&span, word, &used);
         for (; used != 0; used &= used - 1) {
             result->mask[__builtin_ctzll(used)] |= UINT32_C(1) << i;
         }
@@ -126,7 +120,7 @@ static void select_directions(selection *result, const map *m, const echelon *mi
 }
 
 uint32_t lilac_plan_predicates(uint32_t *masks, const map *m) {
-    echelon mixing;
+    lilac_f2_basis mixing;
     selection s;
     (void)mixing_span(&mixing, m);
     select_directions(&s, m, &mixing);
@@ -144,12 +138,13 @@ static void exchange(selection *s, uint32_t a, uint32_t b) {
 
 /* Changes the basis so that the predicate at index `at` is `mask`, if the span contains it. */
 static void prefer(selection *s, uint32_t mask, uint32_t at) {
-    echelon span = {0};
+    lilac_f2_basis span;
     uint64_t used;
+    lilac_f2_basis_init(&span);
     for (uint32_t i = 0; i < s->count; i++) {
-        (void)lilac_plan_insert(&span, s->mask[i], UINT64_C(1) << i);
+        (void)lilac_f2_basis_add(&span, s->mask[i], UINT64_C(1) << i);
     }
-    if (mask == 0 || s->count == 0 || lilac_plan_reduce(&span, mask, &used) != 0) {
+    if (mask == 0 || s->count == 0 || lilac_f2_basis_reduce(&span, mask, &used) != 0) {
         return;
     }
     const uint32_t taken = (uint32_t)__builtin_ctzll(used);
@@ -161,16 +156,17 @@ static void prefer(selection *s, uint32_t mask, uint32_t at) {
 }
 
 /* Moves the directions outside of the span of `needed` to the front; returns how many there are. */
-static uint32_t narrowing_first(selection *s, const echelon *needed) {
-    echelon span = *needed;
+static uint32_t narrowing_first(selection *s, const lilac_f2_basis *needed) {
+    lilac_f2_basis span;
     selection sorted = {.count = s->count};
     uint32_t narrowing = 0, others = 0;
     bool narrows[LILAC_PLAN_MAX_THREAD_BITS] = {false};
+    lilac_f2_basis_copy(&span, needed);
     for (uint32_t i = 0; i < s->count; i++) {
         uint64_t used;
-        narrows[i] = lilac_plan_insert(&span, s->direction[i], UINT64_C(1) << i);
+        narrows[i] = lilac_f2_basis_add(&span, s->direction[i], UINT64_C(1) << i);
         if (!narrows[i]) {
-            (void)lilac_plan_reduce(&span, s->direction[i], &used);
+            (void)lilac_f2_basis_reduce(&span, s->direction[i], &used);
             for (; used != 0; used &= used - 1) {
                 s->direction[i] ^= s->direction[__builtin_ctzll(used)];
                 s->mask[__builtin_ctzll(used)] ^= s->mask[i];
@@ -212,24 +208,26 @@ static uint32_t put_two_mixing(stage *stages, const map *m) {
     const uint32_t d0 = m->column[0] >> 2, d1 = m->column[1] >> 2;
     const uint32_t k0 = m->column[0] & 3, k1 = m->column[1] & 3, words = m->to_bits - 2;
     map *first = &stages[0].map, *second = &stages[1].map;
-    echelon span = {0}, heads = {0};
+    lilac_f2_basis span, heads;
+    lilac_f2_basis_init(&span);
+    lilac_f2_basis_init(&heads);
     uint32_t count = 0, tail[MAX_COLUMNS];
-    (void)lilac_plan_insert(&span, d0, 1);
-    (void)lilac_plan_insert(&span, d1, 2);
+    (void)lilac_f2_basis_add(&span, d0, 1);
+    (void)lilac_f2_basis_add(&span, d1, 2);
     *first = (map){.packed = 2, .from_bits = m->from_bits, .thread_bits = m->thread_bits};
     *second = (map){.packed = 2, .to_bits = m->to_bits, .thread_bits = m->thread_bits};
     for (uint32_t u = 0; u < words; u++) {
         uint64_t alpha, known;
         const uint32_t column = m->column[2 + u];
-        const uint32_t rest = (uint32_t)lilac_plan_reduce(&span, column >> 2, &alpha);
+        const uint32_t rest = (uint32_t)lilac_f2_basis_reduce(&span, column >> 2, &alpha);
         const uint32_t eta =
             (column & 3) ^ ((alpha & 1) != 0 ? k0 : 0) ^ ((alpha & 2) != 0 ? k1 : 0);
         const uint32_t head = rest << 1 | (eta & 1);
-        if (lilac_plan_insert(&heads, head, UINT64_C(1) << count)) {
+        if (lilac_f2_basis_add(&heads, head, UINT64_C(1) << count)) {
             first->column[2 + count] = rest << 2 | (eta & 1);
             known = UINT64_C(1) << count++;
         } else {
-            (void)lilac_plan_reduce(&heads, head, &known);
+            (void)lilac_f2_basis_reduce(&heads, head, &known);
         }
         second->column[2 + u] = (uint32_t)known << 2 | (uint32_t)(alpha & 1) | (eta & 2);
         tail[u] = (uint32_t)(alpha >> 1);
@@ -245,7 +243,7 @@ static uint32_t put_two_mixing(stage *stages, const map *m) {
     }
     for (uint32_t i = 0; i < m->thread_bits; i++) {
         uint64_t g;
-        (void)lilac_plan_reduce(&span, m->thread[i] >> 2, &g);
+        (void)lilac_f2_basis_reduce(&span, m->thread[i] >> 2, &g);
         first->thread[i] = (m->thread[i] & 3) ^ ((g & 1) != 0 ? k0 : 0) ^ ((g & 2) != 0 ? k1 : 0);
         second->thread[i] = (uint32_t)(g >> 1) << (2 + count) | (uint32_t)(g & 1);
     }
@@ -255,17 +253,18 @@ static uint32_t put_two_mixing(stage *stages, const map *m) {
 /* log2 of the words that the first of the two stages computes. */
 static uint32_t first_mixing_words(const map *m) {
     const uint32_t k0 = m->column[0] & 3, k1 = m->column[1] & 3;
-    echelon span, heads;
+    lilac_f2_basis span, heads;
     uint32_t count = 0;
-    span.pivots = heads.pivots = 0;
-    (void)lilac_plan_insert(&span, m->column[0] >> 2, 1);
-    (void)lilac_plan_insert(&span, m->column[1] >> 2, 2);
+    lilac_f2_basis_init(&span);
+    lilac_f2_basis_init(&heads);
+    (void)lilac_f2_basis_add(&span, m->column[0] >> 2, 1);
+    (void)lilac_f2_basis_add(&span, m->column[1] >> 2, 2);
     for (uint32_t i = 2; i < m->to_bits; i++) {
         uint64_t alpha;
-        const uint64_t rest = lilac_plan_reduce(&span, m->column[i] >> 2, &alpha);
+        const uint64_t rest = lilac_f2_basis_reduce(&span, m->column[i] >> 2, &alpha);
         const uint32_t eta =
             m->column[i] ^ ((alpha & 1) != 0 ? k0 : 0) ^ ((alpha & 2) != 0 ? k1 : 0);
-        count += lilac_plan_insert(&heads, rest << 1 | (eta & 1), 0);
+        count += lilac_f2_basis_add(&heads, rest << 1 | (eta & 1), 0);
     }
     return count + 1;
 }
@@ -273,14 +272,14 @@ static uint32_t first_mixing_words(const map *m) {
 /* ---- factorization ---------------------------------------------------------------------- */
 
 /* The map without the selects, in the coordinates of the words that the selects leave. */
-static void remainder_of(map *result, const map *m, const selection *s, const echelon *basis,
+static void remainder_of(map *result, const map *m, const selection *s, const lilac_f2_basis *basis,
                          uint32_t words) {
     const uint32_t packed = m->packed, places = (UINT32_C(1) << packed) - 1;
     *result = *m;
     result->from_bits = words + packed;
     for (uint32_t i = 0; i < m->to_bits; i++) {
         uint64_t at;
-        (void)lilac_plan_reduce(basis, m->column[i] >> packed, &at);
+        (void)lilac_f2_basis_reduce(basis, m->column[i] >> packed, &at);
         result->column[i] = (uint32_t)at << packed | (m->column[i] & places);
     }
     for (uint32_t i = 0; i < m->thread_bits; i++) {
@@ -289,7 +288,7 @@ static void remainder_of(map *result, const map *m, const selection *s, const ec
         for (uint32_t k = 0; k < s->count; k++) {
             word ^= (s->mask[k] >> i & 1) != 0 ? s->direction[k] : 0;
         }
-        (void)lilac_plan_reduce(basis, word, &at);
+        (void)lilac_f2_basis_reduce(basis, word, &at);
         result->thread[i] = (uint32_t)at << packed | (m->thread[i] & places);
     }
 }
@@ -299,27 +298,23 @@ static uint32_t put_selects(stage *stages, map *rest, const map *m, selection *s
     uint32_t vectors[MAX_COLUMNS + LILAC_PLAN_MAX_THREAD_BITS];
     uint32_t direction[LILAC_PLAN_MAX_THREAD_BITS];
     uint32_t words = 0;
-    echelon needed, basis;
+    lilac_f2_basis needed, basis;
     if (first != 0) {
         prefer(s, first, 0);
     }
     if (last != 0) {
         prefer(s, last, s->count - 1);
     }
-    needed.pivots = basis.pivots = 0;
+    lilac_f2_basis_init(&needed);
+    lilac_f2_basis_init(&basis);
     for (uint32_t n = 0; n < m->to_bits;
          n++) { /* places last, which keeps the coordinates simple */
         const uint32_t i = (n + m->packed) % m->to_bits, word = m->column[i] >> m->packed;
-        if (word != 0 && lilac_plan_insert(&basis, word, UINT64_C(1) << words)) {
+        if (word != 0 && lilac_f2_basis_add(&basis, word, UINT64_C(1) << words)) {
             vectors[words++] = word;
+            (void)lilac_f2_basis_add(&needed, word, 0);
         }
     }
-    for (uint64_t pivots = basis.pivots; pivots != 0; pivots &= pivots - 1) {
-        const uint32_t top = (uint32_t)__builtin_ctzll(pivots);
-        needed.vector[top] = basis.vector[top];
-        needed.mask[top] = 0;
-    }
-    needed.pivots = basis.pivots;
     const uint32_t narrowing = narrowing_first(s, &needed);
     /* Words between stages: the needed words, then the remaining narrowing directions, the next one
      * last. */
@@ -329,7 +324,7 @@ static uint32_t put_selects(stage *stages, map *rest, const map *m, selection *s
     }
     for (uint32_t i = narrowing; i < s->count; i++) {
         uint64_t at;
-        (void)lilac_plan_reduce(&basis, s->direction[i], &at);
+        (void)lilac_f2_basis_reduce(&basis, s->direction[i], &at);
         direction[i] = (uint32_t)at;
     }
     uint32_t from = m->from_bits - m->packed;
@@ -348,7 +343,7 @@ static uint32_t put_selects(stage *stages, map *rest, const map *m, selection *s
 }
 
 uint32_t lilac_plan_factor(stage *stages, const map *m, uint32_t first, uint32_t last) {
-    echelon mixing;
+    lilac_f2_basis mixing;
     selection s;
     map rest;
     uint32_t count = 0;
@@ -377,13 +372,14 @@ uint32_t lilac_plan_factor(stage *stages, const map *m, uint32_t first, uint32_t
 lilac_plan_count lilac_plan_count_words(const stage *s, const uint32_t *columns, uint32_t count) {
     const uint32_t places = (UINT32_C(1) << s->map.packed) - 1;
     lilac_plan_count result = {0, 0};
-    echelon span, moved;
+    lilac_f2_basis span, moved;
     uint32_t rank = 0, moving = 0;
-    span.pivots = moved.pivots = 0;
+    lilac_f2_basis_init(&span);
+    lilac_f2_basis_init(&moved);
     for (uint32_t i = 0; i < count; i++) {
-        rank += lilac_plan_insert(&span, columns[i], 0);
+        rank += lilac_f2_basis_add(&span, columns[i], 0);
         if ((columns[i] & places) != 0) {
-            moving += lilac_plan_insert(&moved, columns[i] & places, 0);
+            moving += lilac_f2_basis_add(&moved, columns[i] & places, 0);
         }
     }
     const uint64_t all = UINT64_C(1) << rank;
@@ -401,19 +397,19 @@ lilac_plan_count lilac_plan_count_stage(const stage *s) {
 lilac_plan_count lilac_plan_estimate(const map *m) {
     const uint32_t packed = m->packed;
     lilac_plan_count result = {0, 0};
-    echelon mixing, needed;
+    lilac_f2_basis mixing, needed;
     selection s;
     stage last;
     uint32_t words = 0, narrowing = 0;
     const uint32_t rank = mixing_span(&mixing, m);
     select_directions(&s, m, &mixing);
-    needed.pivots = 0;
+    lilac_f2_basis_init(&needed);
     for (uint32_t i = 0; s.count != 0 && i < m->to_bits; i++) {
         const uint32_t word = m->column[i] >> packed;
-        words += word != 0 && lilac_plan_insert(&needed, word, 0);
+        words += word != 0 && lilac_f2_basis_add(&needed, word, 0);
     }
     for (uint32_t i = 0; i < s.count; i++) {
-        narrowing += lilac_plan_insert(&needed, s.direction[i], 0);
+        narrowing += lilac_f2_basis_add(&needed, s.direction[i], 0);
     }
     if (s.count != 0) {
         const uint64_t others = s.count - narrowing + (UINT64_C(1) << narrowing) - 1;

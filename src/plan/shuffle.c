@@ -28,7 +28,6 @@
 
 #include <string.h>
 
-typedef lilac_plan_echelon echelon;
 typedef lilac_plan_origins origins;
 typedef lilac_plan_factors factors;
 
@@ -55,32 +54,28 @@ static void find_side(side *result, const lilac_layout *layout) {
 }
 
 static bool find_origins(origins *d, const side *a, const side *b, lilac_reason *why) {
-    echelon registers, all, moved;
+    lilac_f2_basis registers, all, moved;
     uint64_t used;
-    registers.pivots = moved.pivots = 0;
+    lilac_f2_basis_init(&registers);
+    lilac_f2_basis_init(&moved);
     d->from_bits = a->bits[REGISTER];
     d->to_bits = b->bits[REGISTER];
     d->lane_bits = a->bits[LANE];
     d->thread_bits = a->bits[LANE] + a->bits[WARP];
     d->copy_count = 0;
     for (uint32_t i = 0; i < d->from_bits; i++) {
-        (void)lilac_plan_insert(&registers, a->column[REGISTER][i], UINT64_C(1) << i);
+        (void)lilac_f2_basis_add(&registers, a->column[REGISTER][i], UINT64_C(1) << i);
     }
-    all.pivots = registers.pivots;
-    for (uint64_t rest = all.pivots; rest != 0; rest &= rest - 1) {
-        const uint32_t top = (uint32_t)__builtin_ctzll(rest);
-        all.vector[top] = registers.vector[top];
-        all.mask[top] = registers.mask[top];
-    }
+    lilac_f2_basis_copy(&all, &registers);
     for (uint32_t i = 0; i < d->lane_bits; i++) {
         const uint64_t own = UINT64_C(1) << (LANE_SHIFT + i);
-        if (!lilac_plan_insert(&all, a->column[LANE][i], own)) {
-            (void)lilac_plan_reduce(&all, a->column[LANE][i], &used);
+        if (!lilac_f2_basis_add(&all, a->column[LANE][i], own)) {
+            (void)lilac_f2_basis_reduce(&all, a->column[LANE][i], &used);
             d->copies[d->copy_count++] = (uint32_t)(used | own);
         }
     }
     for (uint32_t i = 0; i < d->to_bits; i++) {
-        if (lilac_plan_reduce(&all, b->column[REGISTER][i], &used) != 0) {
+        if (lilac_f2_basis_reduce(&all, b->column[REGISTER][i], &used) != 0) {
             return lilac_layout_refuse(why, "register bit %u comes from another warp", i);
         }
         d->reg[i] = (uint32_t)used;
@@ -91,15 +86,15 @@ static bool find_origins(origins *d, const side *a, const side *b, lilac_reason 
         const uint64_t own = UINT64_C(1) << (LANE_SHIFT + i);
         uint64_t taken;
         const uint64_t rest =
-            lilac_plan_reduce(&registers, a->column[LANE][i] ^ b->column[LANE][i], &taken);
-        if (rest != 0 && lilac_plan_insert(&moved, rest, taken | own)) {
-            if (lilac_plan_reduce(&all, b->column[LANE][i], &used) != 0) {
+            lilac_f2_basis_reduce(&registers, a->column[LANE][i] ^ b->column[LANE][i], &taken);
+        if (rest != 0 && lilac_f2_basis_add(&moved, rest, taken | own)) {
+            if (lilac_f2_basis_reduce(&all, b->column[LANE][i], &used) != 0) {
                 return lilac_layout_refuse(why, "lane bit %u comes from another warp", i);
             }
             d->thread[i] = (uint32_t)used;
             continue;
         }
-        (void)lilac_plan_reduce(&moved, rest, &used);
+        (void)lilac_f2_basis_reduce(&moved, rest, &used);
         used ^= taken | own;
         d->thread[i] = (uint32_t)used;
         for (uint32_t others = lilac_plan_lane_of((uint32_t)used) & ~(UINT32_C(1) << i);
@@ -108,7 +103,7 @@ static bool find_origins(origins *d, const side *a, const side *b, lilac_reason 
         }
     }
     for (uint32_t i = 0; i < a->bits[WARP]; i++) {
-        if (lilac_plan_reduce(&all, a->column[WARP][i] ^ b->column[WARP][i], &used) != 0) {
+        if (lilac_f2_basis_reduce(&all, a->column[WARP][i] ^ b->column[WARP][i], &used) != 0) {
             return lilac_layout_refuse(why, "warp bit %u: elements move between warps", i);
         }
         d->thread[d->lane_bits + i] = (uint32_t)used;
@@ -144,27 +139,28 @@ typedef struct needs {
     uint32_t count, x[MAX_LANES], only[MAX_LANES];
 } needs;
 
-static void find_needs(needs *result, echelon *reached, const origins *d) {
-    echelon registers;
+static void find_needs(needs *result, lilac_f2_basis *reached, const origins *d) {
+    lilac_f2_basis registers;
     uint32_t kernel_only[MAX_LANES], x[MAX_LANES], kernel = 0;
-    reached->pivots = registers.pivots = 0;
+    lilac_f2_basis_init(reached);
+    lilac_f2_basis_init(&registers);
     result->count = 0;
     for (uint32_t i = 0; i < d->lane_bits; i++) {
         const uint32_t lane = lilac_plan_lane_of(d->thread[i]);
         uint64_t used = 0;
-        if (lane != 0 && lilac_plan_insert(reached, lane, UINT64_C(1) << i)) {
+        if (lane != 0 && lilac_f2_basis_add(reached, lane, UINT64_C(1) << i)) {
             continue;
         }
-        (void)lilac_plan_reduce(reached, lane, &used);
+        (void)lilac_f2_basis_reduce(reached, lane, &used);
         const uint32_t at = (uint32_t)used | UINT32_C(1) << i;
         const uint32_t value = lilac_plan_reg_of(lilac_plan_sum(d->thread, at));
-        if (value != 0 && lilac_plan_insert(&registers, value, UINT64_C(1) << kernel)) {
+        if (value != 0 && lilac_f2_basis_add(&registers, value, UINT64_C(1) << kernel)) {
             x[kernel] = at;
             kernel_only[kernel++] = UINT32_C(1) << i;
             continue;
         }
         /* x ⊕ used needs no other register: add its own bit to the functional of each of them. */
-        (void)lilac_plan_reduce(&registers, value, &used);
+        (void)lilac_f2_basis_reduce(&registers, value, &used);
         for (used = value == 0 ? 0 : used; used != 0; used &= used - 1) {
             kernel_only[__builtin_ctzll(used)] |= UINT32_C(1) << i;
         }
@@ -181,9 +177,9 @@ static void add_where(uint32_t *entries, uint32_t only, uint32_t value) {
     }
 }
 
-static bool serve_by_copy(origins *d, const needs *n, uint32_t k, echelon *reached) {
+static bool serve_by_copy(origins *d, const needs *n, uint32_t k, lilac_f2_basis *reached) {
     for (uint32_t i = 0; i < d->copy_count; i++) {
-        if (lilac_plan_insert(reached, lilac_plan_lane_of(d->copies[i]), 0)) {
+        if (lilac_f2_basis_add(reached, lilac_plan_lane_of(d->copies[i]), 0)) {
             add_where(d->thread, n->only[k], d->copies[i]);
             return true;
         }
@@ -191,11 +187,11 @@ static bool serve_by_copy(origins *d, const needs *n, uint32_t k, echelon *reach
     return false;
 }
 
-static bool serve_by_own(const origins *d, const needs *n, uint32_t k, const echelon *registers,
-                         factors *f) {
+static bool serve_by_own(const origins *d, const needs *n, uint32_t k,
+                         const lilac_f2_basis *registers, factors *f) {
     uint64_t used;
     const uint32_t value = lilac_plan_reg_of(lilac_plan_sum(d->thread, n->x[k]));
-    if (lilac_plan_reduce(registers, value, &used) != 0) {
+    if (lilac_f2_basis_reduce(registers, value, &used) != 0) {
         return false;
     }
     add_where(f->receive, n->only[k], (uint32_t)used);
@@ -204,11 +200,11 @@ static bool serve_by_own(const origins *d, const needs *n, uint32_t k, const ech
 
 /* Serves x[k] by a register that comes from a lane outside of im Λ; `exact`: from lane ⊕ x[k]. */
 static bool serve_by_lane(const origins *d, const needs *n, uint32_t k, bool exact,
-                          const echelon *distances, echelon *reached, factors *f) {
+                          const lilac_f2_basis *distances, lilac_f2_basis *reached, factors *f) {
     uint64_t used;
     if (exact) {
-        if (lilac_plan_reduce(distances, n->x[k], &used) != 0 ||
-            !lilac_plan_insert(reached, n->x[k], 0)) {
+        if (lilac_f2_basis_reduce(distances, n->x[k], &used) != 0 ||
+            !lilac_f2_basis_add(reached, n->x[k], 0)) {
             return false;
         }
         add_where(f->receive, n->only[k], (uint32_t)used);
@@ -216,7 +212,7 @@ static bool serve_by_lane(const origins *d, const needs *n, uint32_t k, bool exa
     }
     for (uint32_t i = 0; i < d->to_bits; i++) {
         if (lilac_plan_lane_of(d->reg[i]) != 0 &&
-            lilac_plan_insert(reached, lilac_plan_lane_of(d->reg[i]), 0)) {
+            lilac_f2_basis_add(reached, lilac_plan_lane_of(d->reg[i]), 0)) {
             add_where(f->receive, n->only[k], UINT32_C(1) << i);
             return true;
         }
@@ -226,7 +222,7 @@ static bool serve_by_lane(const origins *d, const needs *n, uint32_t k, bool exa
 
 static bool find_receivers(factors *f, origins *d, lilac_reason *why) {
     needs n;
-    echelon reached, registers, distances;
+    lilac_f2_basis reached, registers, distances;
     bool served[MAX_LANES] = {false};
     memset(f->receive, 0, sizeof f->receive);
     f->extra_count = 0;
@@ -234,11 +230,12 @@ static bool find_receivers(factors *f, origins *d, lilac_reason *why) {
     if (n.count == 0) {
         return true;
     }
-    registers.pivots = distances.pivots = 0;
+    lilac_f2_basis_init(&registers);
+    lilac_f2_basis_init(&distances);
     for (uint32_t i = 0; i < d->to_bits; i++) {
-        (void)lilac_plan_insert(&registers, d->reg[i], UINT64_C(1) << i);
+        (void)lilac_f2_basis_add(&registers, d->reg[i], UINT64_C(1) << i);
         if (lilac_plan_lane_of(d->reg[i]) != 0) {
-            (void)lilac_plan_insert(&distances, lilac_plan_lane_of(d->reg[i]), UINT64_C(1) << i);
+            (void)lilac_f2_basis_add(&distances, lilac_plan_lane_of(d->reg[i]), UINT64_C(1) << i);
         }
     }
     for (uint32_t k = 0; k < n.count; k++) {
@@ -271,16 +268,16 @@ static uint32_t plain_register(const origins *d, const factors *f, uint32_t r) {
 /* A target register that comes from register `place` of the same lane; 0: there is none. */
 static uint32_t register_that_stays(const origins *d, uint32_t place) {
     uint64_t used;
-    echelon span;
-    span.pivots = 0;
+    lilac_f2_basis span;
+    lilac_f2_basis_init(&span);
     for (uint32_t i = 0; i < d->to_bits; i++) {
-        (void)lilac_plan_insert(&span, d->reg[i], UINT64_C(1) << i);
+        (void)lilac_f2_basis_add(&span, d->reg[i], UINT64_C(1) << i);
     }
-    return lilac_plan_reduce(&span, place, &used) == 0 ? (uint32_t)used : 0;
+    return lilac_f2_basis_reduce(&span, place, &used) == 0 ? (uint32_t)used : 0;
 }
 
 void lilac_plan_find_senders(factors *f, const origins *d, uint32_t postponed) {
-    echelon span;
+    lilac_f2_basis span;
     uint32_t value[MAX_THREADS];
     bool own = true;
     for (uint32_t i = 0; i < d->to_bits; i++) {
@@ -307,19 +304,19 @@ void lilac_plan_find_senders(factors *f, const origins *d, uint32_t postponed) {
     if (own) {
         memcpy(f->send, value, d->thread_bits * sizeof value[0]);
     } else {
-        span.pivots = 0;
+        lilac_f2_basis_init(&span);
         for (uint32_t i = 0; i < d->thread_bits; i++) {
             const uint32_t warp = i < d->lane_bits ? 0 : UINT32_C(1) << i;
             const uint32_t at = f->lane[i] | warp;
             if (at != 0) {
-                (void)lilac_plan_insert(&span, at, UINT64_C(1) << i);
+                (void)lilac_f2_basis_add(&span, at, UINT64_C(1) << i);
             }
         }
         for (uint32_t i = 0; i < d->thread_bits; i++) {
             uint64_t used;
             f->send[i] = 0;
-            if (!lilac_plan_insert(&span, UINT64_C(1) << i, 0)) {
-                (void)lilac_plan_reduce(&span, UINT64_C(1) << i, &used);
+            if (!lilac_f2_basis_add(&span, UINT64_C(1) << i, 0)) {
+                (void)lilac_f2_basis_reduce(&span, UINT64_C(1) << i, &used);
                 f->send[i] = lilac_plan_sum(value, (uint32_t)used);
             }
         }
@@ -360,23 +357,23 @@ uint32_t lilac_plan_split_exchange(lilac_layout *between, const lilac_layout *so
     side a, b;
     origins d;
     needs n;
-    echelon reached, distances;
+    lilac_f2_basis reached, distances;
     find_side(&a, source);
     find_side(&b, target);
     if (!check_sides(&a, &b, source, target, NULL) || !find_origins(&d, &a, &b, NULL)) {
         return 0;
     }
     find_needs(&n, &reached, &d);
-    distances.pivots = 0;
+    lilac_f2_basis_init(&distances);
     for (uint32_t i = 0; n.count > 1 && i < d.to_bits; i++) {
         if (lilac_plan_lane_of(d.reg[i]) != 0) {
-            (void)lilac_plan_insert(&distances, lilac_plan_lane_of(d.reg[i]), UINT64_C(1) << i);
+            (void)lilac_f2_basis_add(&distances, lilac_plan_lane_of(d.reg[i]), UINT64_C(1) << i);
         }
     }
     for (uint32_t k = 0; n.count > 1 && k < n.count; k++) {
         uint64_t used, sum = 0;
-        if (lilac_plan_spans(&reached, n.x[k]) ||
-            lilac_plan_reduce(&distances, n.x[k], &used) != 0) {
+        if (lilac_f2_basis_contains(&reached, n.x[k]) ||
+            lilac_f2_basis_reduce(&distances, n.x[k], &used) != 0) {
             continue;
         }
         for (uint64_t rest = used; rest != 0; rest &= rest - 1) {

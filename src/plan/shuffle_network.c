@@ -17,7 +17,6 @@
 
 #include <string.h>
 
-typedef lilac_plan_echelon echelon;
 typedef lilac_plan_map map;
 typedef lilac_plan_stage stage;
 typedef lilac_plan_writer writer;
@@ -43,18 +42,18 @@ static uint32_t common_predicate(const map *before, const map *after) {
     uint32_t masks[2 * LILAC_PLAN_MAX_THREAD_BITS];
     const uint32_t count = lilac_plan_predicates(masks, before);
     const uint32_t others = lilac_plan_predicates(masks + count, after);
-    echelon span;
-    span.pivots = 0;
+    lilac_f2_basis span;
+    lilac_f2_basis_init(&span);
     for (uint32_t i = 0; i < count; i++) {
-        (void)lilac_plan_insert(&span, masks[i], UINT64_C(1) << i);
+        (void)lilac_f2_basis_add(&span, masks[i], UINT64_C(1) << i);
     }
     for (uint32_t i = count; i < count + others; i++) {
         uint64_t used;
         uint32_t common = 0;
-        if (lilac_plan_insert(&span, masks[i], UINT64_C(1) << i)) {
+        if (lilac_f2_basis_add(&span, masks[i], UINT64_C(1) << i)) {
             continue;
         }
-        (void)lilac_plan_reduce(&span, masks[i], &used);
+        (void)lilac_f2_basis_reduce(&span, masks[i], &used);
         for (used &= (UINT64_C(1) << count) - 1; used != 0; used &= used - 1) {
             common ^= masks[__builtin_ctzll(used)];
         }
@@ -64,8 +63,8 @@ static uint32_t common_predicate(const map *before, const map *after) {
 }
 
 static void find_still(exchange *x, const shuffle *s, uint32_t packed) {
-    echelon span;
-    span.pivots = 0;
+    lilac_f2_basis span;
+    lilac_f2_basis_init(&span);
     x->own_lane = true;
     for (uint32_t i = 0; i < s->lane_bits + s->warp_bits; i++) {
         const uint64_t own = i < s->lane_bits ? UINT64_C(1) << i : 0;
@@ -75,10 +74,10 @@ static void find_still(exchange *x, const shuffle *s, uint32_t packed) {
     for (uint32_t i = 0; i < x->words; i++) {
         uint64_t used = 0;
         x->distance[i] = (uint32_t)s->distance[packed + i];
-        if (x->distance[i] != 0 && lilac_plan_insert(&span, x->distance[i], UINT64_C(1) << i)) {
+        if (x->distance[i] != 0 && lilac_f2_basis_add(&span, x->distance[i], UINT64_C(1) << i)) {
             continue;
         }
-        (void)lilac_plan_reduce(&span, x->distance[i], &used);
+        (void)lilac_f2_basis_reduce(&span, x->distance[i], &used);
         x->still[x->still_count++] = (uint32_t)used | UINT32_C(1) << i;
     }
     x->still_count = x->own_lane ? x->still_count : 0;
@@ -110,15 +109,16 @@ static bool selects_agree(const stage *last, const stage *first, uint32_t *mask)
 
 /* Whether no shuffled word is computed as the same word as one that stays. */
 static bool still_words_are_separate(const exchange *x, const stage *last, uint32_t *columns) {
-    echelon all, still;
+    lilac_f2_basis all, still;
     uint32_t rank = 0, still_rank = 0;
-    all.pivots = still.pivots = 0;
+    lilac_f2_basis_init(&all);
+    lilac_f2_basis_init(&still);
     for (uint32_t i = 0; i < x->words; i++) {
-        rank += lilac_plan_insert(&all, last->map.column[last->map.packed + i], 0);
+        rank += lilac_f2_basis_add(&all, last->map.column[last->map.packed + i], 0);
     }
     for (uint32_t i = 0; i < x->still_count; i++) {
         columns[i] = lilac_plan_sum(last->map.column + last->map.packed, x->still[i]);
-        still_rank += lilac_plan_insert(&still, columns[i], 0);
+        still_rank += lilac_f2_basis_add(&still, columns[i], 0);
     }
     return rank - still_rank == x->words - x->still_count;
 }
@@ -184,20 +184,21 @@ static uint64_t shuffles_of(const exchange *x) {
 /* Whether a map moves whole words only, makes no copies and selects among the words that it keeps.
  * Then each of its stages computes all words. */
 static bool of_whole_words(const uint64_t *columns, uint32_t to_bits, const uint64_t *shear,
-                           uint32_t thread_bits, uint32_t packed, echelon *words) {
+                           uint32_t thread_bits, uint32_t packed, lilac_f2_basis *words) {
     const uint64_t places = (UINT64_C(1) << packed) - 1;
-    words->pivots = 0;
+    lilac_f2_basis_init(words);
     for (uint32_t i = 0; i < to_bits; i++) {
         const uint64_t own = i < packed ? UINT64_C(1) << i : 0;
         if ((columns[i] & places) != own || (i < packed && columns[i] != own)) {
             return false;
         }
-        if (i >= packed && !lilac_plan_insert(words, columns[i], 0)) {
+        if (i >= packed && !lilac_f2_basis_add(words, columns[i], 0)) {
             return false;
         }
     }
     for (uint32_t i = 0; i < thread_bits; i++) {
-        if ((shear[i] & places) != 0 || (shear[i] != 0 && !lilac_plan_spans(words, shear[i]))) {
+        if ((shear[i] & places) != 0 ||
+            (shear[i] != 0 && !lilac_f2_basis_contains(words, shear[i]))) {
             return false;
         }
     }
@@ -206,7 +207,7 @@ static bool of_whole_words(const uint64_t *columns, uint32_t to_bits, const uint
 
 /* Inserts the rows of a shear, which are the masks of its predicates; returns how many were
  * independent. */
-static uint32_t add_rows(echelon *rows, const uint64_t *shear, uint32_t thread_bits,
+static uint32_t add_rows(lilac_f2_basis *rows, const uint64_t *shear, uint32_t thread_bits,
                          uint32_t register_bits) {
     uint32_t rank = 0;
     for (uint32_t k = 0; k < register_bits; k++) {
@@ -214,17 +215,17 @@ static uint32_t add_rows(echelon *rows, const uint64_t *shear, uint32_t thread_b
         for (uint32_t i = 0; i < thread_bits; i++) {
             row |= (shear[i] >> k & 1) << i;
         }
-        rank += row != 0 && lilac_plan_insert(rows, row, 0);
+        rank += row != 0 && lilac_f2_basis_add(rows, row, 0);
     }
     return rank;
 }
 
 static uint32_t rank_of(const uint64_t *vectors, uint32_t count) {
-    echelon span;
+    lilac_f2_basis span;
     uint32_t rank = 0;
-    span.pivots = 0;
+    lilac_f2_basis_init(&span);
     for (uint32_t i = 0; i < count; i++) {
-        rank += vectors[i] != 0 && lilac_plan_insert(&span, vectors[i], 0);
+        rank += vectors[i] != 0 && lilac_f2_basis_add(&span, vectors[i], 0);
     }
     return rank;
 }
@@ -234,7 +235,7 @@ static uint32_t rank_of(const uint64_t *vectors, uint32_t count) {
 static bool price_whole_words(lilac_plan_price *price, const shuffle *s, uint32_t packed,
                               uint64_t factor) {
     const uint32_t thread_bits = s->lane_bits + s->warp_bits;
-    echelon words, rows;
+    lilac_f2_basis words, rows;
     if (s->register_bits < packed || s->after_bits < packed || s->before_bits < packed ||
         !of_whole_words(s->kept, s->register_bits, s->before, thread_bits, packed, &words) ||
         !of_whole_words(s->taken, s->after_bits, s->after, thread_bits, packed, &words)) {
@@ -249,7 +250,7 @@ static bool price_whole_words(lilac_plan_price *price, const shuffle *s, uint32_
     const uint64_t still = own_lane ? between >> rank_of(s->distance, s->register_bits) : 0;
     uint64_t selects = g * between + h * (UINT64_C(1) << (s->after_bits - packed));
     if (g != 0 && h != 0 && still != 0) {
-        rows.pivots = 0;
+        lilac_f2_basis_init(&rows);
         (void)add_rows(&rows, s->before, thread_bits, s->before_bits);
         selects -= add_rows(&rows, s->after, thread_bits, s->register_bits) < h ? still : 0;
     }

@@ -30,17 +30,19 @@ typedef struct places {
 /* log2 of the wavefronts of a transaction of lanes with these offsets. */
 static uint32_t conflict_bits(const staging_scale *scale, uint32_t low, const uint64_t *lanes,
                               uint32_t count) {
-    space words = {{0}}, banks = {{0}};
-    const uint32_t word = bits_of(scale->arch->bank_bytes);
+    lilac_f2_basis words, banks;
+    lilac_f2_basis_init(&words);
+    lilac_f2_basis_init(&banks);
+    const uint32_t word = log2_of(scale->arch->bank_bytes);
     uint32_t bits = 0;
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t at = (uint32_t)(lanes[i] * scale->element_bytes >> word);
-        bits += space_add(&words, at);
-        bits -= space_add(&banks, at & (scale->arch->banks - 1));
+        bits += lilac_f2_basis_add(&words, at, 0);
+        bits -= lilac_f2_basis_add(&banks, at & (scale->arch->banks - 1), 0);
     }
     for (uint32_t next = 1; next < scale->element_bytes << low >> word; next *= 2) {
-        bits += space_add(&words, next);
-        bits -= space_add(&banks, next & (scale->arch->banks - 1));
+        bits += lilac_f2_basis_add(&words, next, 0);
+        bits -= lilac_f2_basis_add(&banks, next & (scale->arch->banks - 1), 0);
     }
     return bits;
 }
@@ -92,19 +94,20 @@ static void find_basis(register_basis *basis, const staging_work *work, const pl
         matrix ? row_registers(strategy->instruction[which], &work->scale) : strategy->low[which];
     const uint32_t rounds = ((UINT32_C(1) << at->round_bits) - 1) << (at->bits - at->round_bits);
     const uint32_t aside = rounds | ((UINT32_C(1) << strategy->low[which]) - 1);
-    space steps = {{0}};
+    lilac_f2_basis steps;
+    lilac_f2_basis_init(&steps);
     basis->count = 0;
     for (; basis->count < units; basis->count++) {
         basis->offset[basis->count] = UINT32_C(1) << basis->count;
     }
     if (at->half != 0) {
-        (void)space_add(&steps, at->half);
+        (void)lilac_f2_basis_add(&steps, at->half, 0);
         basis->offset[basis->count++] = at->half;
     }
     basis->vector_bits = basis->count;
     for (uint32_t i = 0; i < count && basis->count < count - at->round_bits; i++) {
         const uint32_t step = with_block(work, which, at->reg[i] & ~aside, i);
-        if (space_add(&steps, step)) {
+        if (lilac_f2_basis_add(&steps, step, 0)) {
             basis->of[basis->count] = i;
             basis->offset[basis->count++] = step;
         }
@@ -114,7 +117,7 @@ static void find_basis(register_basis *basis, const staging_work *work, const pl
     }
     assert(basis->count == count);
     if (matrix) {
-        basis->vector_bits += min_of(count - at->round_bits - basis->vector_bits, 2);
+        basis->vector_bits += min_u32(count - at->round_bits - basis->vector_bits, 2);
     }
 }
 
@@ -125,18 +128,19 @@ static void change_basis(lilac_plan_permutation *permutation, const register_bas
     const bool back = which == LOAD;
     uint32_t old[LILAC_PLAN_MAX_REGISTER_BITS];
     const uint32_t *from = back ? basis->offset : old, *to = back ? old : basis->offset;
-    tagged_space known = {{0}};
+    lilac_f2_basis known;
+    lilac_f2_basis_init(&known);
     for (uint32_t i = 0; i < basis->count; i++) {
         old[i] = with_block(work, which, at->reg[i], i);
     }
     for (uint32_t i = 0; i < basis->count; i++) {
-        (void)tagged_add(&known, tag(from[i], UINT32_C(1) << i));
+        (void)lilac_f2_basis_add(&known, from[i], UINT32_C(1) << i);
     }
     permutation->before_bits = permutation->bits = basis->count;
     for (uint32_t i = 0; i < basis->count; i++) {
-        const uint64_t rest = tagged_rest(&known, tag(to[i], 0));
-        assert(rest >> 32 == 0);
-        permutation->from[i] = (uint32_t)rest;
+        const uint64_t rest = lilac_f2_basis_reduce(&known, to[i], &permutation->from[i]);
+        assert(rest == 0);
+        (void)rest;
     }
 }
 
@@ -164,7 +168,7 @@ static void set_access(lilac_plan_access *access, const register_basis *basis,
         for (uint32_t remaining =
                  which == STORE && (work->store_copies >> i & 1) != 0 ? work->copy_of[i] : 0;
              remaining != 0; remaining &= remaining - 1) {
-            const uint32_t bit = bits_of(remaining);
+            const uint32_t bit = lowest_bit(remaining);
             access->warp[i] ^= at->thread[bit < BASIS_WARP ? bit - BASIS_LANE
                                                            : side->lane_bits + bit - BASIS_WARP];
         }
@@ -220,14 +224,14 @@ static void set_memory(lilac_layout *memory, const uint32_t *columns, uint32_t b
 static uint32_t combine(const uint32_t *columns, uint32_t vector) {
     uint32_t sum = 0;
     for (; vector != 0; vector &= vector - 1) {
-        sum ^= columns[bits_of(vector)];
+        sum ^= columns[lowest_bit(vector)];
     }
     return sum;
 }
 
 /* Computes the memory's basis as elements of the tensor: the basis of the choice, the independent
  * warps, the rounds. Returns its size. `inverse` maps vectors of the choice's basis to offsets. */
-static uint32_t lay_out(uint32_t *columns, tagged_space *inverse, const staging_choice *choice,
+static uint32_t lay_out(uint32_t *columns, lilac_f2_basis *inverse, const staging_choice *choice,
                         const staging_work *work) {
     const uint32_t within = choice->basis.count - work->pair.round_bits;
     uint32_t bits = 0;
@@ -236,7 +240,7 @@ static uint32_t lay_out(uint32_t *columns, tagged_space *inverse, const staging_
             bits += (uint32_t)__builtin_popcount(work->independent_warps);
         }
         const uint32_t vector = choice->basis.vector[i];
-        const bool added = tagged_add(inverse, tag(vector, UINT32_C(1) << bits));
+        const bool added = lilac_f2_basis_add(inverse, vector, UINT32_C(1) << bits);
         assert(added);
         (void)added;
         columns[bits++] = combine(
@@ -244,32 +248,32 @@ static uint32_t lay_out(uint32_t *columns, tagged_space *inverse, const staging_
     }
     bits = within;
     for (uint32_t remaining = work->independent_warps; remaining != 0; remaining &= remaining - 1) {
-        columns[bits++] = work->origin[BASIS_WARP + bits_of(remaining)];
+        columns[bits++] = work->origin[BASIS_WARP + lowest_bit(remaining)];
     }
     return bits + work->pair.round_bits;
 }
 
-static void find_places(places *at, const staging_choice *choice, const tagged_space *inverse,
+static void find_places(places *at, const staging_choice *choice, const lilac_f2_basis *inverse,
                         const staging_work *work, uint32_t which, uint32_t bits) {
     const staging_side *side = &choice->pair.side[which];
     const uint32_t own = (UINT32_C(1) << BASIS_BLOCK) - 1;
     uint32_t next =
         bits - work->pair.round_bits - (uint32_t)__builtin_popcount(work->independent_warps);
     at->bits = bits;
-    at->half = (uint32_t)tagged_rest(inverse, tag(choice->basis.half[which], 0));
+    at->half = (uint32_t)lilac_f2_basis_tag(inverse, choice->basis.half[which]);
     at->round_bits = work->pair.round_bits;
     for (uint32_t i = 0; i < side->register_bits; i++) {
         const uint32_t column = choice->pair.owner == STORE ? side->reg[i] & own : side->reg[i];
-        at->reg[i] = (uint32_t)tagged_rest(inverse, tag(column, 0));
+        at->reg[i] = (uint32_t)lilac_f2_basis_tag(inverse, column);
     }
     for (uint32_t i = 0; i < side->thread_bits; i++) {
-        at->thread[i] = (uint32_t)tagged_rest(inverse, tag(side->thread[i], 0));
+        at->thread[i] = (uint32_t)lilac_f2_basis_tag(inverse, side->thread[i]);
     }
     for (uint32_t i = 0; i < side->lane_bits; i++) {
-        at->within[i] = (uint32_t)tagged_rest(inverse, tag(side->within[i], 0));
+        at->within[i] = (uint32_t)lilac_f2_basis_tag(inverse, side->within[i]);
     }
     for (uint32_t remaining = work->independent_warps; remaining != 0; remaining &= remaining - 1) {
-        at->thread[side->lane_bits + bits_of(remaining)] = UINT32_C(1) << next++;
+        at->thread[side->lane_bits + lowest_bit(remaining)] = UINT32_C(1) << next++;
     }
 }
 
@@ -343,7 +347,7 @@ static void number_source_registers(lilac_plan_permutation *before, const stagin
     for (uint32_t i = 0; i < before->bits; i++) {
         uint64_t from = 0;
         for (uint64_t rest = before->from[i]; rest != 0; rest &= rest - 1) {
-            from |= UINT64_C(1) << work->kept[bits_of(rest)];
+            from |= UINT64_C(1) << work->kept[lowest_bit(rest)];
         }
         before->from[i] = from;
     }
@@ -367,7 +371,8 @@ bool lilac_plan_staging_init(lilac_plan_staging_step *result, const lilac_layout
     staging_work work;
     staging_choice choice;
     uint32_t columns[BASIS_BITS];
-    tagged_space inverse = {{0}};
+    lilac_f2_basis inverse;
+    lilac_f2_basis_init(&inverse);
     places at[2];
     register_basis basis[2];
     const bool row_major = options != NULL && options->strategy == LILAC_PLAN_UNSWIZZLED;

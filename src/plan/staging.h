@@ -15,6 +15,7 @@
 #ifndef LILAC_PLAN_STAGING_H
 #define LILAC_PLAN_STAGING_H
 
+#include <lilac/f2.h>
 #include <lilac/plan.h>
 
 enum {
@@ -26,72 +27,6 @@ enum {
     MAX_THREAD_COLUMNS = BASIS_BITS - BASIS_LANE,
     MAX_LOW = 6 /* low directions of an instruction: at most 4 for 16 bytes of elements */
 };
-
-/* ---- subspaces --------------------------------------------------------------------------- */
-
-/* A subspace in echelon form, by the highest bit of each vector. */
-typedef struct space {
-    uint32_t row[32];
-} space;
-
-static inline uint32_t space_rest(const space *s, uint32_t vector) {
-    while (vector != 0) {
-        const uint32_t row = s->row[31 - __builtin_clz(vector)];
-        if (row == 0) {
-            break;
-        }
-        vector ^= row;
-    }
-    return vector;
-}
-
-static inline bool space_add(space *s, uint32_t vector) {
-    const uint32_t rest = space_rest(s, vector);
-    if (rest != 0) {
-        s->row[31 - __builtin_clz(rest)] = rest;
-    }
-    return rest != 0;
-}
-
-/* The same with a tag, linear in the vector, in the lower half of the word. */
-typedef struct tagged_space {
-    uint64_t row[32];
-} tagged_space;
-
-static inline uint64_t tag(uint32_t vector, uint32_t with) {
-    return (uint64_t)vector << 32 | with;
-}
-
-static inline uint64_t tagged_rest(const tagged_space *s, uint64_t vector) {
-    while (vector >> 32 != 0) {
-        const uint64_t row = s->row[31 - __builtin_clzll(vector)];
-        if (row == 0) {
-            break;
-        }
-        vector ^= row;
-    }
-    return vector;
-}
-
-static inline bool tagged_add(tagged_space *s, uint64_t vector) {
-    const uint64_t rest = tagged_rest(s, vector);
-    if (rest >> 32 != 0) {
-        s->row[31 - __builtin_clzll(rest)] = rest;
-    }
-    return rest >> 32 != 0;
-}
-
-static inline uint32_t bits_of(uint64_t power) {
-    return (uint32_t)__builtin_ctzll(power);
-}
-
-static inline uint32_t min_of(uint32_t a, uint32_t b) {
-    return a < b ? a : b;
-}
-
-static inline uint32_t max_of(uint32_t a, uint32_t b) {
-    return a > b ? a : b;
-}
 
 /* a - b, or 0 if that is negative. */
 static inline uint32_t above(uint32_t a, uint32_t b) {

@@ -123,35 +123,28 @@ static bool set_scale(staging_scale *scale, uint32_t element_bits, const lilac_a
     }
     scale->arch = arch;
     scale->element_bytes = bytes;
-    scale->word_bits = bits_of(max_of(arch->bank_bytes / bytes, 1));
-    scale->element_word_bits = bits_of(max_of(bytes / arch->bank_bytes, 1));
-    scale->bank_count_bits = bits_of(arch->banks);
-    scale->bank_bits = bits_of(max_of(arch->bank_bytes * arch->banks / bytes, 1));
+    scale->word_bits = log2_of(max_u32(arch->bank_bytes / bytes, 1));
+    scale->element_word_bits = log2_of(max_u32(bytes / arch->bank_bytes, 1));
+    scale->bank_count_bits = log2_of(arch->banks);
+    scale->bank_bits = log2_of(max_u32(arch->bank_bytes * arch->banks / bytes, 1));
     return true;
 }
 
 /* ---- coordinates --------------------------------------------------------------------------- */
 
 /* Replaces columns by their coordinates. */
-static bool convert(uint32_t *columns, uint32_t count, const tagged_space *echelon) {
-    bool inside = true;
+static void convert(uint32_t *columns, uint32_t count, const lilac_f2_basis *echelon) {
     for (uint32_t i = 0; i < count; i++) {
-        const uint64_t rest = tagged_rest(echelon, tag(columns[i], 0));
-        inside = inside && rest >> 32 == 0;
-        columns[i] = (uint32_t)rest;
+        columns[i] = (uint32_t)lilac_f2_basis_tag(echelon, columns[i]);
     }
-    return inside;
 }
 
 /* Inserts a column with the tag `bit`. Returns its coordinates: the bit, or, for a dependent
  * column, the sum of the bits that it depends on. */
-static uint32_t add_column(tagged_space *echelon, uint32_t column, uint32_t bit) {
-    const uint64_t rest = tagged_rest(echelon, tag(column, UINT32_C(1) << bit));
-    if (rest >> 32 == 0) {
-        return (uint32_t)rest ^ UINT32_C(1) << bit;
-    }
-    echelon->row[31 - __builtin_clzll(rest)] = rest;
-    return UINT32_C(1) << bit;
+static uint32_t add_column(lilac_f2_basis *echelon, uint32_t column, uint32_t bit) {
+    const uint32_t own = UINT32_C(1) << bit;
+    return lilac_f2_basis_add(echelon, column, own) ? own
+                                                    : (uint32_t)lilac_f2_basis_tag(echelon, column);
 }
 
 static uint32_t thread_bit(const staging_side *side, uint32_t index) {
@@ -162,7 +155,7 @@ static uint32_t thread_bit(const staging_side *side, uint32_t index) {
 }
 
 /* Writes the source in its own basis and records its copies. */
-static void to_source_basis(staging_work *work, tagged_space *echelon) {
+static void to_source_basis(staging_work *work, lilac_f2_basis *echelon) {
     staging_side *a = &work->pair.side[STORE];
     const uint32_t own = a->lane_bits + a->warp_bits;
     uint32_t kept = 0;
@@ -182,9 +175,7 @@ static void to_source_basis(staging_work *work, tagged_space *echelon) {
     }
     for (uint32_t i = 0; i < a->register_bits; i++) {
         const uint32_t column = a->reg[i];
-        const uint64_t rest = tagged_rest(echelon, tag(column, UINT32_C(1) << kept));
-        if (rest >> 32 != 0) {
-            echelon->row[31 - __builtin_clzll(rest)] = rest;
+        if (lilac_f2_basis_add(echelon, column, UINT32_C(1) << kept)) {
             work->origin[kept] = column;
             work->kept[kept] = (uint8_t)i;
             a->reg[kept] = UINT32_C(1) << kept;
@@ -205,17 +196,18 @@ static void to_source_basis(staging_work *work, tagged_space *echelon) {
 /* Finds the blocks that a side's lanes load from. `blocks` is the block of each lane bit (NULL: the
  * lane's own block). */
 static void follow_lanes(staging_side *side, const uint32_t *blocks) {
-    tagged_space reached = {{0}};
+    lilac_f2_basis reached;
+    lilac_f2_basis_init(&reached);
     side->merged_lane = 2;
     side->blocks[0] = 0;
     for (uint32_t i = 0; i < side->lane_bits; i++) {
         const uint32_t block = blocks == NULL ? 0 : blocks[i];
-        const uint64_t rest = tagged_rest(&reached, tag(block, side->thread[i]));
-        const bool further = tagged_add(&reached, rest);
+        const bool further = lilac_f2_basis_add(&reached, block, side->thread[i]);
         if (i < side->merged_lane && (block != 0 || side->thread[i] == 0)) {
             side->merged_lane = i;
         }
-        side->within[i] = further ? 0 : (uint32_t)rest;
+        side->within[i] =
+            further ? 0 : side->thread[i] ^ (uint32_t)lilac_f2_basis_tag(&reached, block);
         side->blocks[i + 1] = side->blocks[i] + further;
     }
 }
@@ -275,17 +267,19 @@ static void find_independent_warps(staging_work *work) {
 static void find_common(staging_work *work) {
     staging_pair *pair = &work->pair;
     const staging_side *b = &pair->side[LOAD];
-    space registers = {{0}}, known = {{0}};
+    lilac_f2_basis registers, known;
+    lilac_f2_basis_init(&registers);
+    lilac_f2_basis_init(&known);
     uint32_t word = work->scale.word_bits;
     for (uint32_t i = 0; i < b->register_bits; i++) {
-        (void)space_add(&registers, b->reg[i]);
+        (void)lilac_f2_basis_add(&registers, b->reg[i], 0);
     }
     for (uint32_t i = 0; i < b->thread_bits; i++) {
-        (void)space_add(&known, b->thread[i] & BASIS_REGISTERS);
+        (void)lilac_f2_basis_add(&known, b->thread[i] & BASIS_REGISTERS, 0);
     }
     pair->common_count = 0;
     for (uint32_t pass = 0; pass < 4; pass++) {
-        const uint32_t count = pass < 2    ? min_of(word, b->register_bits)
+        const uint32_t count = pass < 2    ? min_u32(word, b->register_bits)
                                : pass == 2 ? b->register_bits
                                            : BASIS_LANE;
         for (uint32_t i = 0; i < count; i++) {
@@ -294,16 +288,16 @@ static void find_common(staging_work *work) {
                 vector = b->reg[i] == UINT32_C(1) << i ? b->reg[i] : 0;
             } else if (pass == 1) {
                 const uint32_t own = pair->registers & UINT32_C(1) << i;
-                vector = own != 0 && space_rest(&registers, own) == 0 ? own
-                         : (b->reg[i] & ~pair->registers) == 0        ? b->reg[i]
-                                                                      : 0;
+                vector = own != 0 && lilac_f2_basis_contains(&registers, own) ? own
+                         : (b->reg[i] & ~pair->registers) == 0                ? b->reg[i]
+                                                                              : 0;
             } else if (pass == 2) {
                 const bool unit = (b->reg[i] & (b->reg[i] - 1)) == 0;
                 vector = unit && (b->reg[i] & ~pair->registers) == 0 ? b->reg[i] : 0;
             } else {
-                vector = registers.row[i];
+                vector = (registers.pivots >> i & 1) != 0 ? (uint32_t)registers.vector[i] : 0;
             }
-            if (vector != 0 && space_add(&known, vector)) {
+            if (vector != 0 && lilac_f2_basis_add(&known, vector, 0)) {
                 pair->common[pair->common_count++] = vector;
             }
         }
@@ -321,13 +315,14 @@ static uint64_t wavefronts_of(const staging_scale *scale, uint32_t bits) {
 /* The floor: each byte of a block is stored once, and each warp loads each of its bytes once. */
 static void find_floor(staging_work *work) {
     const staging_side *b = &work->pair.side[LOAD];
-    space warp = {{0}};
+    lilac_f2_basis warp;
+    lilac_f2_basis_init(&warp);
     uint32_t bits = 0;
     for (uint32_t i = 0; i < b->register_bits; i++) {
-        bits += space_add(&warp, b->reg[i]);
+        bits += lilac_f2_basis_add(&warp, b->reg[i], 0);
     }
     for (uint32_t i = 0; i < b->lane_bits; i++) {
-        bits += space_add(&warp, b->thread[i] | work->thread_block[i] << BASIS_BLOCK);
+        bits += lilac_f2_basis_add(&warp, b->thread[i] | work->thread_block[i] << BASIS_BLOCK, 0);
     }
     work->floor_wavefronts[STORE] =
         wavefronts_of(&work->scale, (uint32_t)__builtin_popcount(work->pair.space_mask) +
@@ -368,13 +363,14 @@ static bool find_rounds(staging_work *work, const lilac_plan_options *options, l
  * registers load from several blocks, or if a block loads only a part of what it holds. */
 static bool has_target_basis(const staging_work *work) {
     const staging_side *b = &work->pair.side[LOAD];
-    space all = {{0}};
+    lilac_f2_basis all;
+    lilac_f2_basis_init(&all);
     int remaining = __builtin_popcount(work->pair.space_mask);
     for (uint32_t i = 0; i < b->thread_bits; i++) {
-        remaining -= space_add(&all, b->thread[i]);
+        remaining -= lilac_f2_basis_add(&all, b->thread[i], 0);
     }
     for (uint32_t i = 0; i < b->register_bits; i++) {
-        remaining -= space_add(&all, b->reg[i]);
+        remaining -= lilac_f2_basis_add(&all, b->reg[i], 0);
         if (work->register_block[i] != 0) {
             return false;
         }
@@ -388,7 +384,8 @@ bool lilac_plan_staging_prepare(staging_work *work, const lilac_layout *source,
                                 lilac_reason *why) {
     staging_side *a = &work->pair.side[STORE], *b = &work->pair.side[LOAD];
     lilac_layout ordered;
-    tagged_space echelon = {{0}};
+    lilac_f2_basis echelon;
+    lilac_f2_basis_init(&echelon);
     target = in_order(&ordered, source, target, why);
     if (target == NULL || !set_scale(&work->scale, element_bits, arch, why)) {
         return false;
@@ -407,21 +404,19 @@ bool lilac_plan_staging_prepare(staging_work *work, const lilac_layout *source,
     work->remote = false;
     work->warp_bits = a->warp_bits;
     to_source_basis(work, &echelon);
-    uint32_t rank = 0;
-    for (uint32_t i = 0; i < 32; i++) {
-        rank += echelon.row[i] != 0;
-    }
+    uint32_t rank = lilac_f2_basis_dimension(&echelon);
     if (rank != source->out_bits) {
         return lilac_layout_refuse(why, "the source does not hold all of the tensor");
     }
-    (void)convert(b->reg, b->register_bits, &echelon);
-    (void)convert(b->thread, b->thread_bits, &echelon);
-    space all = {{0}};
+    convert(b->reg, b->register_bits, &echelon);
+    convert(b->thread, b->thread_bits, &echelon);
+    lilac_f2_basis all;
+    lilac_f2_basis_init(&all);
     for (uint32_t i = 0; i < b->thread_bits; i++) {
-        rank -= space_add(&all, b->thread[i]);
+        rank -= lilac_f2_basis_add(&all, b->thread[i], 0);
     }
     for (uint32_t i = 0; i < b->register_bits; i++) {
-        rank -= space_add(&all, b->reg[i]);
+        rank -= lilac_f2_basis_add(&all, b->reg[i], 0);
     }
     if (rank != 0) {
         return lilac_layout_refuse(why, "the target does not hold all of the tensor");
@@ -442,7 +437,8 @@ bool lilac_plan_staging_prepare(staging_work *work, const lilac_layout *source,
 
 void lilac_plan_staging_to_target_basis(staging_pair *result, uint32_t *origin,
                                         const staging_pair *pair) {
-    tagged_space echelon = {{0}};
+    lilac_f2_basis echelon;
+    lilac_f2_basis_init(&echelon);
     staging_side *a = &result->side[STORE], *b = &result->side[LOAD];
     *result = *pair;
     result->owner = LOAD;
@@ -459,9 +455,9 @@ void lilac_plan_staging_to_target_basis(staging_pair *result, uint32_t *origin,
         result->registers |= b->reg[i] & UINT32_C(1) << i;
     }
     result->space_mask |= result->registers;
-    (void)convert(a->reg, a->register_bits, &echelon);
-    (void)convert(a->thread, a->thread_bits, &echelon);
-    (void)convert(a->within, a->lane_bits, &echelon);
-    (void)convert(b->within, b->lane_bits, &echelon);
-    (void)convert(result->common, result->common_count, &echelon);
+    convert(a->reg, a->register_bits, &echelon);
+    convert(a->thread, a->thread_bits, &echelon);
+    convert(a->within, a->lane_bits, &echelon);
+    convert(b->within, b->lane_bits, &echelon);
+    convert(result->common, result->common_count, &echelon);
 }

@@ -38,31 +38,39 @@ uint32_t lilac_plan_transaction_lane_bits(const staging_scale *scale, const stag
                                           uint32_t which, uint32_t low) {
     const uint32_t bytes = scale->element_bytes << low;
     const uint32_t words = above(low, scale->word_bits) + scale->element_word_bits;
-    const uint32_t bits = min_of(above(scale->bank_count_bits, words), side->lane_bits);
+    const uint32_t bits = min_u32(above(scale->bank_count_bits, words), side->lane_bits);
     const bool merged = which == LOAD && bytes >= 2 * scale->arch->bank_bytes &&
-                        side->merged_lane <= min_of(bits, 1);
-    return merged ? min_of(bits + 1, side->lane_bits) : bits;
+                        side->merged_lane <= min_u32(bits, 1);
+    return merged ? min_u32(bits + 1, side->lane_bits) : bits;
 }
 
 static void find_ranks(ranks *r, const staging_pair *pair) {
     const staging_side *a = &pair->side[STORE], *b = &pair->side[LOAD];
-    space own[2] = {{{0}}}, separate = {{0}}, threads = {{0}};
+    lilac_f2_basis own[2], separate, threads;
+    lilac_f2_basis_init(&own[STORE]);
+    lilac_f2_basis_init(&own[LOAD]);
+    lilac_f2_basis_init(&separate);
+    lilac_f2_basis_init(&threads);
     memset(r, 0, sizeof *r);
     for (uint32_t i = 0; i < b->thread_bits; i++) {
-        (void)space_add(&threads, b->thread[i]);
+        (void)lilac_f2_basis_add(&threads, b->thread[i], 0);
     }
     r->registers[STORE] = (uint32_t)__builtin_popcount(pair->registers);
-    space registers = threads;
+    lilac_f2_basis registers;
+    lilac_f2_basis_copy(&registers, &threads);
     for (uint32_t i = 0; i < b->register_bits; i++) {
-        r->registers[LOAD] += space_add(&registers, b->reg[i] & ((1U << BASIS_BLOCK) - 1));
+        r->registers[LOAD] +=
+            lilac_f2_basis_add(&registers, b->reg[i] & ((1U << BASIS_BLOCK) - 1), 0);
     }
     for (uint32_t i = 0; i < a->lane_bits; i++) {
-        r->lanes[STORE][i + 1] = r->lanes[STORE][i] + space_add(&own[STORE], a->thread[i]);
-        r->lanes[LOAD][i + 1] = r->lanes[LOAD][i] + space_add(&own[LOAD], b->within[i]);
+        r->lanes[STORE][i + 1] =
+            r->lanes[STORE][i] + lilac_f2_basis_add(&own[STORE], a->thread[i], 0);
+        r->lanes[LOAD][i + 1] = r->lanes[LOAD][i] + lilac_f2_basis_add(&own[LOAD], b->within[i], 0);
         r->distinguishable[LOAD][i + 1] =
-            r->distinguishable[LOAD][i] + space_add(&separate, b->within[i] & BASIS_REGISTERS);
+            r->distinguishable[LOAD][i] +
+            lilac_f2_basis_add(&separate, b->within[i] & BASIS_REGISTERS, 0);
         r->distinguishable[STORE][i + 1] =
-            r->distinguishable[STORE][i] + space_add(&threads, a->thread[i]);
+            r->distinguishable[STORE][i] + lilac_f2_basis_add(&threads, a->thread[i], 0);
     }
 }
 
@@ -86,7 +94,7 @@ static void count_side(staging_counts *counts, const search *s, const staging_st
         const uint32_t remaining = side->register_bits - scale->word_bits - pair->round_bits;
         counts->transactions[which] = UINT64_C(1) << words;
         counts->packs[which] = 0;
-        counts->instructions[which] = UINT64_C(1) << (words - min_of(remaining, 2));
+        counts->instructions[which] = UINT64_C(1) << (words - min_u32(remaining, 2));
     }
     counts->wavefronts[which] = counts->transactions[which] << excess;
 }
@@ -126,7 +134,7 @@ static bool is_better(const staging_counts *a, const staging_counts *b,
 static void count_permutes(staging_counts *counts, const search *s, const staging_pair *pair,
                            uint32_t which, uint32_t bits, uint32_t before, uint32_t first) {
     const staging_side *side = &pair->side[which];
-    const uint32_t word = min_of(s->work->scale.word_bits, bits);
+    const uint32_t word = min_u32(s->work->scale.word_bits, bits);
     uint64_t moved = 0;
     for (uint32_t i = 0; i < word; i++) {
         const uint32_t direction =
@@ -159,15 +167,15 @@ static bool offer(search *s, const staging_strategy *strategy, const staging_cou
 static void try_vectors(search *s, const ranks *r, uint32_t store, uint32_t load) {
     const staging_scale *scale = &s->work->scale;
     const staging_strategy strategy = {.low = {store, load}};
-    const uint32_t low = min_of(store, load), high = max_of(store, load);
+    const uint32_t low = min_u32(store, load), high = max_u32(store, load);
     const uint32_t other = store < load ? STORE : LOAD;
     const uint32_t lanes =
         lilac_plan_transaction_lane_bits(scale, &s->work->pair.side[other], other, low);
-    const uint32_t beyond = above(high, max_of(low, scale->word_bits));
+    const uint32_t beyond = above(high, max_u32(low, scale->word_bits));
     const uint32_t reached =
-        r->lanes[other][lanes] - min_of(beyond, r->distinguishable[other][lanes]);
+        r->lanes[other][lanes] - min_u32(beyond, r->distinguishable[other][lanes]);
     const uint32_t excess =
-        s->segments ? above(reached, scale->bank_bits - max_of(high, scale->word_bits)) : 0;
+        s->segments ? above(reached, scale->bank_bits - max_u32(high, scale->word_bits)) : 0;
     staging_counts counts;
     count_side(&counts, s, &strategy, STORE, other == STORE ? excess : 0);
     count_side(&counts, s, &strategy, LOAD, other == LOAD ? excess : 0);
@@ -183,9 +191,9 @@ static void try_all_vectors(search *s) {
     ranks r;
     find_ranks(&r, pair);
     for (uint32_t side = 0; side < 2; side++) {
-        s->most[side] = min_of(r.registers[side] - pair->round_bits, s->most[side]);
+        s->most[side] = min_u32(r.registers[side] - pair->round_bits, s->most[side]);
     }
-    for (uint32_t low = min_of(commons, min_of(s->most[0], s->most[1])) + 1; low-- > 0;) {
+    for (uint32_t low = min_u32(commons, min_u32(s->most[0], s->most[1])) + 1; low-- > 0;) {
         try_vectors(s, &r, low, low);
         for (uint32_t high = s->most[STORE]; high > low; high--) {
             try_vectors(s, &r, high, low);
@@ -232,10 +240,11 @@ static uint32_t row_bits(const staging_pair *pair, const staging_scale *scale,
 }
 
 static uint32_t rank_of(const uint32_t *vectors, uint32_t count, uint32_t mask) {
-    space s = {{0}};
+    lilac_f2_basis s;
+    lilac_f2_basis_init(&s);
     uint32_t rank = 0;
     for (uint32_t i = 0; i < count; i++) {
-        rank += space_add(&s, vectors[i] & mask);
+        rank += lilac_f2_basis_add(&s, vectors[i] & mask, 0);
     }
     return rank;
 }
@@ -248,23 +257,24 @@ static void try_matrix(search *s, const staging_pair *pair, lilac_plan_instructi
     const uint32_t bits = row_bits(pair, scale, instruction);
     const uint32_t before = row_registers(instruction, scale);
     const uint32_t high = before + (uint32_t)__builtin_popcount(bits);
-    const uint32_t first = bits == 0 ? 0 : bits_of(bits);
-    space registers = {{0}};
+    const uint32_t first = bits == 0 ? 0 : lowest_bit(bits);
+    lilac_f2_basis registers;
+    lilac_f2_basis_init(&registers);
     if (bits == 0) {
         return;
     }
     for (uint32_t i = 0; i < other->register_bits; i++) {
-        (void)space_add(&registers, other->reg[i]);
+        (void)lilac_f2_basis_add(&registers, other->reg[i], 0);
     }
-    for (uint32_t low = 0; low <= min_of(s->most[others], high); low++) {
+    for (uint32_t low = 0; low <= min_u32(s->most[others], high); low++) {
         staging_strategy strategy;
         staging_counts counts;
-        if (min_of(low, before) > pair->common_count - pair->round_bits) {
+        if (min_u32(low, before) > pair->common_count - pair->round_bits) {
             break;
         }
         if (low > before) {
             const uint32_t lane = 1U << (first + low - 1 - before);
-            if (space_rest(&registers, lane) != 0 ||
+            if (!lilac_f2_basis_contains(&registers, lane) ||
                 touches(other->thread, other->thread_bits, lane)) {
                 break;
             }
@@ -279,20 +289,21 @@ static void try_matrix(search *s, const staging_pair *pair, lilac_plan_instructi
         const uint32_t in_word = above(scale->word_bits, before);
         const uint32_t word = bits & ((1U << (first + in_word)) - 1);
         const uint32_t separate =
-            bits & ~((1U << (first + above(max_of(low, scale->word_bits), before))) - 1);
-        space known = {{0}};
+            bits & ~((1U << (first + above(max_u32(low, scale->word_bits), before))) - 1);
+        lilac_f2_basis known;
+        lilac_f2_basis_init(&known);
         uint32_t reached = 0;
         for (uint32_t remaining = word; remaining != 0; remaining &= remaining - 1) {
-            (void)space_add(&known, remaining & -remaining);
+            (void)lilac_f2_basis_add(&known, remaining & -remaining, 0);
         }
         for (uint32_t i = 0; i < lanes; i++) {
-            reached += space_add(&known, other->within[i]);
+            reached += lilac_f2_basis_add(&known, other->within[i], 0);
         }
         reached -= rank_of(other->within, lanes, separate);
         count_side(&counts, s, &strategy, own, 0);
         count_side(&counts, s, &strategy, others,
                    s->segments ? above(reached, scale->bank_bits - high) : 0);
-        count_permutes(&counts, s, pair, own, min_of(low, before), before, 0);
+        count_permutes(&counts, s, pair, own, min_u32(low, before), before, 0);
         count_permutes(&counts, s, pair, others, low, before, first);
         if (offer(s, &strategy, &counts)) {
             s->best->in_target_basis = own == LOAD;
@@ -307,21 +318,23 @@ static bool rows_agree(const staging_pair *pair, const staging_scale *scale,
     const staging_side *b = &pair->side[LOAD];
     const uint32_t before[2] = {row_registers(store, scale), row_registers(load, scale)};
     const uint32_t high = before[STORE] + (uint32_t)__builtin_popcount(bits);
-    space registers = {{0}};
+    lilac_f2_basis registers;
+    lilac_f2_basis_init(&registers);
     if (b->register_bits < scale->word_bits + pair->round_bits ||
         high != before[LOAD] + (load == LILAC_PLAN_MATRIX ? 2 : 3) ||
-        min_of(before[STORE], before[LOAD]) > pair->common_count - pair->round_bits) {
+        min_u32(before[STORE], before[LOAD]) > pair->common_count - pair->round_bits) {
         return false;
     }
     for (uint32_t i = 0; i < b->register_bits; i++) {
-        (void)space_add(&registers, b->reg[i]);
+        (void)lilac_f2_basis_add(&registers, b->reg[i], 0);
     }
     for (uint32_t i = 0; i < high; i++) {
         const uint32_t lane = i < before[LOAD] ? 0 : row_lane(load) + i - before[LOAD];
         if (i >= before[STORE]) {
             const uint32_t own = 1U << (BASIS_LANE + row_lane(store) + i - before[STORE]);
             if (i < before[LOAD]) {
-                if (space_rest(&registers, own) != 0 || touches(b->thread, b->thread_bits, own)) {
+                if (!lilac_f2_basis_contains(&registers, own) ||
+                    touches(b->thread, b->thread_bits, own)) {
                     return false;
                 }
             } else if (b->thread[lane] != own || touches(b->reg, b->register_bits, own) ||
@@ -348,7 +361,7 @@ static void try_matrices(search *s, lilac_plan_instruction store, lilac_plan_ins
     if (bits == 0 || !rows_agree(pair, scale, store, load, bits)) {
         return;
     }
-    const uint32_t shared = min_of(row_registers(store, scale), row_registers(load, scale));
+    const uint32_t shared = min_u32(row_registers(store, scale), row_registers(load, scale));
     count_side(&counts, s, &strategy, STORE, 0);
     count_side(&counts, s, &strategy, LOAD, 0);
     count_permutes(&counts, s, pair, STORE, shared, shared, 0);
@@ -373,10 +386,10 @@ static bool has_matrices(const staging_work *work, uint32_t which) {
 /* A lower bound of the cost of one side's instructions. */
 static void count_ideal(staging_counts *ideal, const search *s, uint32_t which, bool matrices) {
     const staging_scale *scale = &s->work->scale;
-    const uint32_t most = bits_of(max_of(scale->arch->vector_bytes / scale->element_bytes, 1));
+    const uint32_t most = log2_of(max_u32(scale->arch->vector_bytes / scale->element_bytes, 1));
     const staging_strategy vector = {
-        .low = {min_of(most, s->steps[STORE] - s->work->pair.round_bits),
-                min_of(most, s->steps[LOAD] - s->work->pair.round_bits)}};
+        .low = {min_u32(most, s->steps[STORE] - s->work->pair.round_bits),
+                min_u32(most, s->steps[LOAD] - s->work->pair.round_bits)}};
     const staging_strategy matrix = {.instruction = {LILAC_PLAN_MATRIX, LILAC_PLAN_MATRIX}};
     staging_counts other;
     count_side(ideal, s, &vector, which, 0);
@@ -424,22 +437,25 @@ static void try_all_matrices(search *s) {
 static void bound_sides_separately(search *s) {
     const staging_side *b = &s->work->pair.side[LOAD];
     const staging_scale *scale = &s->work->scale;
-    const uint32_t widest = bits_of(max_of(scale->arch->vector_bytes / scale->element_bytes, 1));
-    space registers = {{0}}, threads = {{0}};
+    const uint32_t widest = log2_of(max_u32(scale->arch->vector_bytes / scale->element_bytes, 1));
+    lilac_f2_basis registers, threads;
+    lilac_f2_basis_init(&registers);
+    lilac_f2_basis_init(&threads);
     uint32_t most[2] = {(uint32_t)__builtin_popcount(s->work->pair.registers), 0};
     for (uint32_t i = 0; i < b->register_bits; i++) {
-        (void)space_add(&registers, b->reg[i]);
+        (void)lilac_f2_basis_add(&registers, b->reg[i], 0);
     }
     for (uint32_t i = 0; i < b->thread_bits; i++) {
-        (void)space_add(&threads, b->thread[i]);
+        (void)lilac_f2_basis_add(&threads, b->thread[i], 0);
     }
     for (uint32_t i = 0; i < BASIS_BLOCK; i++) { /* registers of one block */
-        most[LOAD] += registers.row[i] != 0 && space_add(&threads, registers.row[i]);
+        most[LOAD] += (registers.pivots >> i & 1) != 0 &&
+                      lilac_f2_basis_add(&threads, registers.vector[i], 0);
     }
     for (uint32_t side = 0; side < 2; side++) {
         staging_counts counts;
         uint64_t least = UINT64_MAX;
-        for (uint32_t low = 0; low <= min_of(most[side], widest); low++) {
+        for (uint32_t low = 0; low <= min_u32(most[side], widest); low++) {
             const staging_strategy strategy = {.low = {low, low}};
             count_side(&counts, s, &strategy, side, 0);
             least = counts.wavefronts[side] < least ? counts.wavefronts[side] : least;
@@ -457,8 +473,8 @@ static void bound_sides_separately(search *s) {
 bool lilac_plan_staging_choose(staging_choice *choice, staging_work *work, bool with_memory) {
     const staging_scale *scale = &work->scale;
     const uint32_t widest =
-        min_of(scale->arch->vector_bytes, scale->arch->banks * scale->arch->bank_bytes);
-    const uint32_t most = bits_of(max_of(widest / scale->element_bytes, 1));
+        min_u32(scale->arch->vector_bytes, scale->arch->banks * scale->arch->bank_bytes);
+    const uint32_t most = log2_of(max_u32(widest / scale->element_bytes, 1));
     search s = {.work = work,
                 .best = choice,
                 .most = {most, most},

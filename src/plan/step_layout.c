@@ -72,10 +72,6 @@ static void shuffle_places(places *at, const lilac_plan_shuffle *shuffle) {
 
 /* ---- shared-memory exchanges ------------------------------------------------------------- */
 
-static uint32_t log2_of(uint64_t power) {
-    return (uint32_t)__builtin_ctzll(power);
-}
-
 /* The offsets of a side's register and lane bits. */
 typedef struct side_offsets {
     uint64_t reg[LILAC_PLAN_MAX_REGISTER_BITS], lane[LILAC_PLAN_MAX_LANE_BITS];

@@ -42,13 +42,13 @@ typedef struct builder {
                                                                           rounds */
     uint8_t lane_bit[MAX_LOW]; /* the basis bit of a direction that is a lane of the owner, or
                                    REGISTER_DIRECTION */
-    bool natural;           /* the directions that only the owner uses are its lowest registers */
-    tagged_space registers; /* modulo the owner's threads: P and the rounds (tagged) and Z */
+    bool natural;             /* the directions that only the owner uses are its lowest registers */
+    lilac_f2_basis registers; /* modulo the owner's threads: P and the rounds (tagged) and Z */
 } builder;
 
 /* The coordinates of a vector along P and the rounds, as a mask over `direction`. */
 static uint32_t along(const builder *b, uint32_t vector) {
-    uint32_t mask = (uint32_t)tagged_rest(&b->registers, tag(vector & BASIS_REGISTERS, 0));
+    uint32_t mask = (uint32_t)lilac_f2_basis_tag(&b->registers, vector & BASIS_REGISTERS);
     for (uint32_t i = 0; i < b->low; i++) {
         if (b->lane_bit[i] != REGISTER_DIRECTION) {
             mask |= (vector >> b->lane_bit[i] & 1) << i;
@@ -59,7 +59,7 @@ static uint32_t along(const builder *b, uint32_t vector) {
 
 static uint32_t without(const builder *b, uint32_t vector, uint32_t mask) {
     for (; mask != 0; mask &= mask - 1) {
-        vector ^= b->direction[bits_of(mask)];
+        vector ^= b->direction[lowest_bit(mask)];
     }
     return vector;
 }
@@ -83,16 +83,17 @@ static int lane_of(lilac_plan_instruction instruction, const staging_scale *scal
  * sides use must stay independent of these and of the other side's threads. A new direction is
  * therefore either in the span of these threads or independent of everything. */
 typedef struct choice {
-    tagged_space shared; /* tag ≠ 0: the vector involves directions that both sides use */
-    space chosen;
+    lilac_f2_basis shared; /* tag ≠ 0: the vector involves directions that both sides use */
+    lilac_f2_basis chosen;
 } choice;
 
 static bool choose(choice *c, uint32_t vector) {
-    const uint64_t rest = tagged_rest(&c->shared, tag(vector, 0));
-    if ((rest >> 32 == 0 && (uint32_t)rest != 0) || !space_add(&c->chosen, vector)) {
+    uint64_t tag;
+    if ((lilac_f2_basis_reduce(&c->shared, vector, &tag) == 0 && tag != 0) ||
+        !lilac_f2_basis_add(&c->chosen, vector, 0)) {
         return false;
     }
-    (void)tagged_add(&c->shared, tag(vector, 0));
+    (void)lilac_f2_basis_add(&c->shared, vector, 0);
     return true;
 }
 
@@ -128,7 +129,7 @@ static bool take_register(builder *b, choice *c, uint32_t i) {
 static bool choose_high(builder *b, choice *c, uint32_t i) {
     const uint32_t lanes = 1U << lilac_plan_transaction_lane_bits(b->scale, b->other,
                                                                   1 - b->pair->owner, b->other_low);
-    const uint32_t lane_bits = bits_of(lanes);
+    const uint32_t lane_bits = log2_of(lanes);
     for (uint32_t pass = b->natural ? 3 : 0; pass < 3; pass++) {
         const uint32_t count = pass < 2 ? lane_bits : b->other->thread_bits;
         for (uint32_t j = 0; j < count; j++) {
@@ -157,15 +158,16 @@ static bool choose_in_word(builder *b, choice *c, uint32_t i) {
 }
 
 static void begin_choice(const builder *b, choice *c, uint32_t shared) {
-    memset(c, 0, sizeof *c);
+    lilac_f2_basis_init(&c->shared);
+    lilac_f2_basis_init(&c->chosen);
     for (; shared != 0; shared &= shared - 1) {
-        const uint32_t vector = b->direction[bits_of(shared)] & BASIS_REGISTERS;
-        (void)tagged_add(&c->shared, tag(vector, 1U << bits_of(shared)));
-        (void)space_add(&c->chosen, vector);
+        const uint32_t vector = b->direction[lowest_bit(shared)] & BASIS_REGISTERS;
+        (void)lilac_f2_basis_add(&c->shared, vector, 1U << lowest_bit(shared));
+        (void)lilac_f2_basis_add(&c->chosen, vector, 0);
     }
     for (uint32_t j = 0; j < b->other->thread_bits; j++) {
         if (!is_low_lane(b, j)) {
-            (void)tagged_add(&c->shared, tag(b->other->thread[j] & BASIS_REGISTERS, 0));
+            (void)lilac_f2_basis_add(&c->shared, b->other->thread[j] & BASIS_REGISTERS, 0);
         }
     }
 }
@@ -193,10 +195,10 @@ static bool choose_own(builder *b, uint32_t shared) {
     /* Only the span of the directions beyond the word matters, so the registers of a word are
      * removed from them. The words then keep their elements. */
     uint32_t natural = 0;
-    for (uint32_t i = b->other_low; i < min_of(b->low, b->scale->word_bits); i++) {
+    for (uint32_t i = b->other_low; i < min_u32(b->low, b->scale->word_bits); i++) {
         natural |= b->direction[i] == 1U << i ? 1U << i : 0;
     }
-    for (uint32_t i = max_of(b->other_low, b->scale->word_bits); i < b->low; i++) {
+    for (uint32_t i = max_u32(b->other_low, b->scale->word_bits); i < b->low; i++) {
         if (b->lane_bit[i] == REGISTER_DIRECTION) {
             b->direction[i] &= ~natural;
         }
@@ -207,11 +209,10 @@ static bool choose_own(builder *b, uint32_t shared) {
 /* Adds a vector on which the functionals in `mask` must vanish to the construction of Z modulo the
  * threads. False: a functional does not vanish on it. */
 static bool vanish_on(builder *b, uint32_t vector, uint32_t mask) {
-    const uint64_t rest = tagged_rest(&b->registers, tag(vector & BASIS_REGISTERS, 0));
-    if (rest >> 32 == 0) {
-        return ((uint32_t)rest & mask) == 0;
-    }
-    return tagged_add(&b->registers, rest);
+    vector &= BASIS_REGISTERS;
+    uint64_t tag;
+    const uint64_t rest = lilac_f2_basis_reduce(&b->registers, vector, &tag);
+    return rest == 0 ? (tag & mask) == 0 : lilac_f2_basis_add(&b->registers, rest, tag);
 }
 
 /* Adds the owner's registers to Z where possible, so that they keep their own offsets. The
@@ -221,14 +222,15 @@ static void keep_registers(builder *b, uint32_t shared) {
     begin_choice(b, &c, shared);
     for (uint32_t i = b->other_low; i < b->low; i++) {
         if (b->lane_bit[i] == REGISTER_DIRECTION) {
-            (void)tagged_add(&c.shared, tag(b->direction[i] & BASIS_REGISTERS, 0));
+            (void)lilac_f2_basis_add(&c.shared, b->direction[i] & BASIS_REGISTERS, 0);
         }
     }
     for (uint32_t remaining = b->pair->registers; remaining != 0; remaining &= remaining - 1) {
         const uint32_t unit = remaining & -remaining;
-        const uint64_t rest = tagged_rest(&c.shared, tag(unit, 0));
-        if ((rest >> 32 != 0 || (uint32_t)rest == 0) && vanish_on(b, unit, 0)) {
-            (void)tagged_add(&c.shared, rest);
+        uint64_t tag;
+        const uint64_t rest = lilac_f2_basis_reduce(&c.shared, unit, &tag);
+        if ((rest != 0 || tag == 0) && vanish_on(b, unit, 0)) {
+            (void)lilac_f2_basis_add(&c.shared, rest, tag);
         }
     }
 }
@@ -267,8 +269,8 @@ static bool place_low(builder *b) {
     }
     tags |= shared;
     for (uint32_t remaining = tags; remaining != 0; remaining &= remaining - 1) {
-        const uint32_t vector = b->direction[bits_of(remaining)] & BASIS_REGISTERS;
-        if (!tagged_add(&b->registers, tag(vector, remaining & -remaining))) {
+        const uint32_t vector = b->direction[lowest_bit(remaining)] & BASIS_REGISTERS;
+        if (!lilac_f2_basis_add(&b->registers, vector, remaining & -remaining)) {
             return false;
         }
     }
@@ -331,26 +333,19 @@ static void reach_matrix(const builder *b, vectors *reached, const staging_side 
 /* The components in Z of the other side's lanes, modulo the directions of P that its access spans
  * in any case. */
 static void reach_lanes(const builder *b, vectors *reached) {
-    const uint32_t spanned = max_of(b->other_low, min_of(b->scale->word_bits, b->low));
+    const uint32_t spanned = max_u32(b->other_low, min_u32(b->scale->word_bits, b->low));
     const uint32_t lanes =
         lilac_plan_transaction_lane_bits(b->scale, b->other, 1 - b->pair->owner, b->other_low);
     const uint32_t beyond = (1U << b->low) - (1U << spanned);
-    uint32_t kept_mask[MAX_LOW] = {0}, kept[MAX_LOW] = {0};
+    lilac_f2_basis kept;
+    lilac_f2_basis_init(&kept);
     for (uint32_t j = 0; j < lanes; j++) {
         uint32_t vector = b->other->within[j];
         uint32_t mask = along(b, vector);
         vector = without(b, vector, mask & ~beyond);
         mask &= beyond;
-        while (mask != 0 && kept_mask[31 - __builtin_clz(mask)] != 0) {
-            const uint32_t top = 31U - (uint32_t)__builtin_clz(mask);
-            mask ^= kept_mask[top];
-            vector ^= kept[top];
-        }
-        if (mask == 0) {
-            reached->vector[reached->count++] = vector;
-        } else {
-            kept_mask[31 - __builtin_clz(mask)] = mask;
-            kept[31 - __builtin_clz(mask)] = vector;
+        if (!lilac_f2_basis_add(&kept, mask, vector)) {
+            reached->vector[reached->count++] = vector ^ (uint32_t)lilac_f2_basis_tag(&kept, mask);
         }
     }
 }
@@ -364,29 +359,30 @@ typedef struct split {
 
 static void split_spaces(split *s, const builder *b, const vectors *u, const vectors *v,
                          uint32_t most) {
-    tagged_space sum = {{0}};
-    space own = {{0}};
+    lilac_f2_basis sum, own;
+    lilac_f2_basis_init(&sum);
+    lilac_f2_basis_init(&own);
     s->i.count = s->e.count = s->f.count = s->c.count = 0;
     for (uint32_t j = 0; j < u->count; j++) {
-        (void)tagged_add(&sum, tag(u->vector[j], u->vector[j]));
+        (void)lilac_f2_basis_add(&sum, u->vector[j], u->vector[j]);
     }
     for (uint32_t j = 0; j < v->count && s->i.count + s->f.count < most; j++) {
-        const uint64_t rest = tagged_rest(&sum, tag(v->vector[j], 0));
-        if (rest >> 32 != 0) {
-            (void)tagged_add(&sum, rest);
+        uint64_t tag;
+        const uint64_t rest = lilac_f2_basis_reduce(&sum, v->vector[j], &tag);
+        if (lilac_f2_basis_add(&sum, rest, tag)) {
             s->f.vector[s->f.count++] = v->vector[j];
-        } else if (space_add(&own, (uint32_t)rest)) {
-            s->i.vector[s->i.count++] = (uint32_t)rest;
+        } else if (lilac_f2_basis_add(&own, tag, 0)) {
+            s->i.vector[s->i.count++] = (uint32_t)tag;
         }
     }
     for (uint32_t j = 0; j < u->count; j++) {
-        if (space_add(&own, u->vector[j])) {
+        if (lilac_f2_basis_add(&own, u->vector[j], 0)) {
             s->e.vector[s->e.count++] = u->vector[j];
         }
     }
     for (uint32_t remaining = b->pair->space_mask; remaining != 0; remaining &= remaining - 1) {
         const uint32_t vector = in_rest(b, remaining & -remaining);
-        if (tagged_add(&sum, tag(vector, 0))) {
+        if (lilac_f2_basis_add(&sum, vector, 0)) {
             s->c.vector[s->c.count++] = vector;
         }
     }
@@ -418,7 +414,7 @@ static uint32_t count_family(uint32_t n, uint32_t k, uint32_t a, uint32_t b, uin
         return 0;
     }
     for (uint32_t j = 0; j < k; j++) {
-        for (uint32_t e = min_of(j, n - sum) + 1; e-- > 0;) {
+        for (uint32_t e = min_u32(j, n - sum) + 1; e-- > 0;) {
             const double inside = power_of_two((int)(sum + e) - (int)n);
             const double met = power_of_two((int)(a + j) - (int)n) +
                                power_of_two((int)(b + j) - (int)n) -
@@ -434,9 +430,10 @@ static uint32_t count_family(uint32_t n, uint32_t k, uint32_t a, uint32_t b, uin
     return (uint32_t)((int)(k * n) - (int)(k * k) + exponent_of(all / bases * (1.0 + 1e-9)));
 }
 
-static void append(memory_basis *result, space *known, uint32_t most, const vectors *from) {
+static void append(memory_basis *result, lilac_f2_basis *known, uint32_t most,
+                   const vectors *from) {
     for (uint32_t j = 0; j < from->count && result->count < most; j++) {
-        if (space_add(known, from->vector[j])) {
+        if (lilac_f2_basis_add(known, from->vector[j], 0)) {
             result->vector[result->count++] = from->vector[j];
         }
     }
@@ -446,7 +443,8 @@ static void append(memory_basis *result, space *known, uint32_t most, const vect
  * sides span. */
 static void fill_word(memory_basis *result, builder *b, vectors *u, vectors *v, uint32_t most) {
     split s;
-    space known = {{0}};
+    lilac_f2_basis known;
+    lilac_f2_basis_init(&known);
     vectors added = {0};
     const uint32_t first = result->count;
     split_spaces(&s, b, u, v, BASIS_BITS);
@@ -471,7 +469,8 @@ static void place_segments(memory_basis *result, builder *b, vectors *reached) {
     const uint32_t segments = segment_bits(b->pair, scale);
     vectors u = {0}, v = *reached, pairs = {0}, complement = {0};
     split s;
-    space known = {{0}};
+    lilac_f2_basis known;
+    lilac_f2_basis_init(&known);
     if (b->own == LILAC_PLAN_VECTOR) {
         u.count = lilac_plan_transaction_lane_bits(scale, b->owner, b->pair->owner, b->low);
         memcpy(u.vector, b->owner->within, u.count * sizeof u.vector[0]);
@@ -479,11 +478,11 @@ static void place_segments(memory_basis *result, builder *b, vectors *reached) {
         reach_matrix(b, &u, b->owner, b->own, result->half[b->pair->owner]);
     }
     if (result->count < scale->word_bits && result->count < all) {
-        fill_word(result, b, &u, &v, min_of(scale->word_bits, all));
+        fill_word(result, b, &u, &v, min_u32(scale->word_bits, all));
     }
     const uint32_t word = result->count - b->low; /* number of directions that fill the word */
     split_spaces(&s, b, &u, &v, all - segments - b->low);
-    complement.count = min_of(s.c.count, segments);
+    complement.count = min_u32(s.c.count, segments);
     for (uint32_t j = 0; j < complement.count; j++) {
         complement.vector[j] = s.c.vector[s.c.count - complement.count + j];
     }
@@ -491,13 +490,13 @@ static void place_segments(memory_basis *result, builder *b, vectors *reached) {
     assert(pairs.count <= s.e.count && pairs.count <= s.f.count);
     for (uint32_t j = 0; j < pairs.count; j++) {
         pairs.vector[j] = s.e.vector[j] ^ s.f.vector[j];
-        (void)space_add(&known, pairs.vector[j]);
+        (void)lilac_f2_basis_add(&known, pairs.vector[j], 0);
     }
     for (uint32_t j = 0; j < complement.count; j++) {
-        (void)space_add(&known, complement.vector[j]);
+        (void)lilac_f2_basis_add(&known, complement.vector[j], 0);
     }
     for (uint32_t j = 0; j < word; j++) {
-        (void)space_add(&known, result->vector[b->low + j]);
+        (void)lilac_f2_basis_add(&known, result->vector[b->low + j], 0);
     }
     append(result, &known, all - segments, &u);
     append(result, &known, all - segments, &v);
@@ -537,10 +536,11 @@ static bool place(memory_basis *result, builder *b, vectors *reached) {
 }
 
 static uint32_t dimension(const vectors *v) {
-    space known = {{0}};
+    lilac_f2_basis known;
+    lilac_f2_basis_init(&known);
     uint32_t count = 0;
     for (uint32_t i = 0; i < v->count; i++) {
-        count += space_add(&known, v->vector[i]);
+        count += lilac_f2_basis_add(&known, v->vector[i], 0);
     }
     return count;
 }

@@ -28,14 +28,6 @@
 enum { MAX_OFFSET_BITS = 30 };
 enum { MATRIX_ROWS = 8, MATRIX_ROW_BYTES = 16 };
 
-static uint32_t log2_of(uint64_t power) {
-    return (uint32_t)__builtin_ctzll(power);
-}
-
-static bool is_power_of_two(uint64_t value) {
-    return value != 0 && (value & (value - 1)) == 0;
-}
-
 static uint64_t low_mask(uint32_t bits) {
     return (UINT64_C(1) << bits) - 1;
 }
@@ -48,31 +40,20 @@ uint32_t lilac_plan_transaction_lanes(const lilac_arch *arch, uint32_t bytes) {
     return lanes < arch->warp_size ? lanes : arch->warp_size;
 }
 
-/* Inserts a vector into an echelon form, by its highest bit; returns 1 if it is independent. */
-static uint32_t add_vector(uint64_t *rows, uint64_t vector) {
-    while (vector != 0) {
-        uint64_t *row = &rows[63 - __builtin_clzll(vector)];
-        if (*row == 0) {
-            *row = vector;
-            return 1;
-        }
-        vector ^= *row;
-    }
-    return 0;
-}
-
 uint32_t lilac_plan_transaction_wavefronts(const lilac_arch *arch, uint32_t bytes,
                                            const uint64_t *lanes, uint32_t lane_bits) {
     const uint32_t word_shift = log2_of(arch->bank_bytes);
-    uint64_t words[64] = {0}, banks[64] = {0};
+    lilac_f2_basis words, banks;
     uint32_t excess = 0;
+    lilac_f2_basis_init(&words);
+    lilac_f2_basis_init(&banks);
     for (uint32_t i = 0; i < lane_bits; i++) {
-        excess += add_vector(words, lanes[i] >> word_shift);
-        excess -= add_vector(banks, lanes[i] >> word_shift & (arch->banks - 1));
+        excess += lilac_f2_basis_add(&words, lanes[i] >> word_shift, 0);
+        excess -= lilac_f2_basis_add(&banks, lanes[i] >> word_shift & (arch->banks - 1), 0);
     }
     for (uint32_t next = 1; next < bytes >> word_shift; next *= 2) {
-        excess += add_vector(words, next);
-        excess -= add_vector(banks, next & (arch->banks - 1));
+        excess += lilac_f2_basis_add(&words, next, 0);
+        excess -= lilac_f2_basis_add(&banks, next & (arch->banks - 1), 0);
     }
     return UINT32_C(1) << excess;
 }
@@ -180,13 +161,13 @@ typedef struct register_bits {
 } register_bits;
 
 static void independent_bits(register_bits *registers, const uint64_t *columns, uint32_t count) {
-    lilac_f2_space span = {0};
+    lilac_f2_basis span;
+    lilac_f2_basis_init(&span);
     registers->count = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (columns[i] != 0 && !lilac_f2_contains(&span, columns[i])) {
+        if (lilac_f2_basis_add(&span, columns[i], 0)) {
             registers->bit[registers->count] = (uint8_t)i;
             registers->offset[registers->count++] = columns[i];
-            lilac_f2_span(&span, registers->offset, registers->count);
         }
     }
 }

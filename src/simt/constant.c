@@ -260,7 +260,7 @@ static uint64_t float_to_signed(double value, uint32_t width) {
         return 0;
     }
     if (value >= limit) {
-        return lilac_simt_low_bits(width - 1);
+        return low_bits(width - 1);
     }
     return value < -limit ? (uint64_t)1 << (width - 1) : (uint64_t)(int64_t)value;
 }
@@ -269,7 +269,7 @@ static uint64_t float_to_unsigned(double value, uint32_t width) {
     if (isnan(value) || value <= 0) {
         return 0;
     }
-    return value >= ldexp(1.0, (int)width) ? lilac_simt_low_bits(width) : (uint64_t)value;
+    return value >= ldexp(1.0, (int)width) ? low_bits(width) : (uint64_t)value;
 }
 
 static bool convert(const instruction *like, lilac_simt_type from, const uint64_t *bits,

@@ -2,6 +2,7 @@
 #ifndef LILAC_SIMT_INTERNAL_H
 #define LILAC_SIMT_INTERNAL_H
 
+#include <lilac/bits.h>
 #include <lilac/simt.h>
 
 /* ---- types and opcodes (ops.c) ---------------------------------------------------------- */
@@ -10,12 +11,8 @@
 extern const lilac_simt_op_info lilac_simt_op_infos[LILAC_SIMT_OP_COUNT];
 extern const uint8_t lilac_simt_type_widths[LILAC_SIMT_TYPE_COUNT];
 
-static inline uint64_t lilac_simt_low_bits(uint32_t bits) {
-    return bits >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << bits) - 1;
-}
-
 static inline uint64_t lilac_simt_type_mask(lilac_simt_type type) {
-    return lilac_simt_low_bits(lilac_simt_type_widths[type]);
+    return low_bits(lilac_simt_type_widths[type]);
 }
 
 static inline bool lilac_simt_type_is_integer(lilac_simt_type type) {

@@ -1,10 +1,6 @@
 /* Simplification of integer sums, products, shifts, divisions and extremes; see simplify.c. */
 #include "simplify.h"
 
-static bool is_power(uint64_t x) {
-    return x != 0 && (x & (x - 1)) == 0;
-}
-
 /* x op c, when `value` is that with a constant c: its definition. */
 static const instruction *with_constant(const lilac_simt_builder *b, lilac_simt_value value,
                                         lilac_simt_opcode code, uint64_t *c) {
@@ -204,7 +200,7 @@ static lilac_simt_value simplify_mul(lilac_simt_builder *b, instruction *like, l
     if (value != 0) {
         return value;
     }
-    if (is_power(c)) {
+    if (is_power_of_two(c)) {
         uint32_t k = (uint32_t)__builtin_ctzll(c);
         return rewrite(like, LILAC_SIMT_OP_SHL, x, lilac_simt_constant(b, type, k),
                        k == width - 1 ? like->flags & NUW : like->flags & (NSW | NUW), again);
@@ -313,7 +309,7 @@ static lilac_simt_value simplify_shl(lilac_simt_builder *b, instruction *like, l
     inner = with_constant(b, x, LILAC_SIMT_OP_SHR_U, &d);
     if (inner != NULL && d == k) { /* down and up again: the low bits go */
         return rewrite(like, LILAC_SIMT_OP_AND, inner->operands[0],
-                       lilac_simt_constant(b, type, ~lilac_simt_low_bits((uint32_t)k)), 0, again);
+                       lilac_simt_constant(b, type, ~low_bits((uint32_t)k)), 0, again);
     }
     return 0;
 }
@@ -357,8 +353,7 @@ static lilac_simt_value simplify_shr(lilac_simt_builder *b, instruction *like, l
     inner = with_constant(b, x, LILAC_SIMT_OP_SHL, &d);
     if (!is_signed && inner != NULL && d == k) { /* up and down again: the high bits go */
         return rewrite(like, LILAC_SIMT_OP_AND, inner->operands[0],
-                       lilac_simt_constant(b, type, lilac_simt_low_bits(width - (uint32_t)k)), 0,
-                       again);
+                       lilac_simt_constant(b, type, low_bits(width - (uint32_t)k)), 0, again);
     }
     return 0;
 }
@@ -387,7 +382,7 @@ static lilac_simt_value simplify_division(lilac_simt_builder *b, instruction *li
     if (possible < c) {
         return remainder ? x : lilac_simt_constant(b, type, 0);
     }
-    if (is_power(c)) {
+    if (is_power_of_two(c)) {
         return remainder
                    ? rewrite(like, LILAC_SIMT_OP_AND, x, lilac_simt_constant(b, type, c - 1), 0,
                              again)

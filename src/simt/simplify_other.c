@@ -394,9 +394,9 @@ static lilac_simt_value exact_reciprocal(lilac_simt_builder *b, lilac_simt_value
     }
     uint32_t mantissa = type == LILAC_SIMT_F32 ? 23 : 52;
     uint32_t exponent_bits = type == LILAC_SIMT_F32 ? 8 : 11;
-    uint64_t largest = lilac_simt_low_bits(exponent_bits);
+    uint64_t largest = low_bits(exponent_bits);
     uint64_t exponent = bits >> mantissa & largest;
-    if ((bits & lilac_simt_low_bits(mantissa)) != 0 || exponent == 0 || exponent + 2 > largest) {
+    if ((bits & low_bits(mantissa)) != 0 || exponent == 0 || exponent + 2 > largest) {
         return 0;
     }
     uint64_t sign = bits >> (mantissa + exponent_bits) << (mantissa + exponent_bits);

@@ -738,10 +738,6 @@ static void check_body(verifier *v, const lilac_simt_body *body, lilac_simt_opco
     }
 }
 
-static bool is_power_of_two(uint32_t x) {
-    return x != 0 && (x & (x - 1)) == 0;
-}
-
 static void check_kernel(verifier *v) {
     const lilac_simt_kernel *kernel = v->kernel;
     const lilac_arch *arch = v->module->arch;

@@ -9,6 +9,8 @@
  */
 #include "verify.h"
 
+#include <lilac/bits.h>
+
 #include <string.h>
 
 typedef struct block_info {
@@ -23,13 +25,6 @@ static void fail(tile_verifier *verifier) {
 }
 
 /* ---- types ------------------------------------------------------------------------------ */
-
-static uint32_t log2_of(int64_t size) {
-    uint32_t bits = 0;
-    while ((INT64_C(1) << bits) < size)
-        bits++;
-    return bits;
-}
 
 /* What is wrong with the layout of a type; NULL: nothing. Of memory it is that of the last
  * dimensions of the allocation. */

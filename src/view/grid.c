@@ -109,18 +109,14 @@ bool lilac_view_window_init(view_window *window, const view_grid *grid, const ui
 
 /* ---- building --------------------------------------------------------------------------- */
 
-static bool power_of_two(uint64_t value) {
-    return value != 0 && (value & (value - 1)) == 0;
-}
-
 /* Sizes of memory to log2 of the elements in one row of all banks. */
 static bool measure_memory(view_grid *grid, lilac_reason *why) {
     lilac_view_options *options = &grid->options;
     options->element_bits = options->element_bits != 0 ? options->element_bits : 32;
     options->banks = options->banks != 0 ? options->banks : 32;
     options->bank_bytes = options->bank_bytes != 0 ? options->bank_bytes : 4;
-    if (!power_of_two(options->element_bits) || !power_of_two(options->banks) ||
-        !power_of_two(options->bank_bytes))
+    if (!is_power_of_two(options->element_bits) || !is_power_of_two(options->banks) ||
+        !is_power_of_two(options->bank_bytes))
         return lilac_layout_refuse(why,
                                    "sizes of memory are powers of two: %u banks of %u bytes, "
                                    "elements of %u bits",
@@ -133,7 +129,7 @@ static bool measure_memory(view_grid *grid, lilac_reason *why) {
     for (uint32_t i = 0; i < options->padding_count; i++) {
         const lilac_view_padding *padding = &options->paddings[i];
         const unsigned long long count = padding->padding, interval = padding->interval;
-        if (!power_of_two(interval))
+        if (!is_power_of_two(interval))
             return lilac_layout_refuse(
                 why, "padding of %llu after every %llu: not after a power of two", count, interval);
         if (count > 1ULL << 32)

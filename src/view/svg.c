@@ -101,10 +101,6 @@ typedef struct grid_figure {
     uint32_t width;                     /* of the whole, margins included */
 } grid_figure;
 
-static uint32_t at_most(uint64_t value, uint32_t most) {
-    return value < most ? (uint32_t)value : most;
-}
-
 static const char *index_label(grid_figure *figure, view_axis_name axis, uint64_t index) {
     lilac_text_reset(&figure->word);
     lilac_view_index_label(&figure->word, figure->grid, axis, index);
@@ -175,7 +171,7 @@ static void measure(grid_figure *figure) {
     figure->slice_height =
         figure->label_height + (uint32_t)window->count[VIEW_ROWS] * figure->cell_height;
     const uint32_t fit = MOST_WIDTH / (figure->slice_width + SLICE_GAP);
-    figure->across = at_most(window->count[VIEW_SLICES], fit != 0 ? fit : 1);
+    figure->across = (uint32_t)min_u64(window->count[VIEW_SLICES], fit != 0 ? fit : 1);
     figure->width = 2 * MARGIN + figure->across * (figure->slice_width + SLICE_GAP) - SLICE_GAP;
     if (figure->width < 400)
         figure->width = 400;

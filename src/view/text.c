@@ -151,10 +151,6 @@ static uint64_t fitting(uint32_t width, uint32_t label, uint32_t cell) {
     return fit < 2 ? 1 : UINT64_C(1) << highest_bit(fit);
 }
 
-static uint64_t at_least_one(uint64_t count) {
-    return count != 0 ? count : 1;
-}
-
 /* What is shown where the options leave it open, for panels of table->panel columns. */
 static bool choose_window(text_table *table, lilac_reason *why) {
     const view_grid *grid = table->grid;
@@ -164,12 +160,12 @@ static bool choose_window(text_table *table, lilac_reason *why) {
                           : all_rows < MOST_ROWS        ? all_rows
                                                         : MOST_ROWS;
     const uint64_t lines = rows < MOST_LINES ? rows : MOST_LINES;
-    uint64_t panels = at_least_one(MOST_LINES / lines);
+    uint64_t panels = max_u64(MOST_LINES / lines, 1);
     panels = panels < MOST_PANELS ? panels : MOST_PANELS;
     uint64_t columns = panels * table->panel;
     columns = columns < all_columns ? columns : all_columns;
     panels = (columns + table->panel - 1) / table->panel;
-    const uint64_t limit[3] = {at_least_one(MOST_LINES / (lines * panels + 1)), rows, columns};
+    const uint64_t limit[3] = {max_u64(MOST_LINES / (lines * panels + 1), 1), rows, columns};
     return lilac_view_window_init(&table->window, grid, limit, why);
 }
 

@@ -8,15 +8,12 @@
 #include <cmocka.h>
 
 #include <lilac/arch.h>
+#include <lilac/bits.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static bool is_power_of_two(uint32_t value) {
-    return value != 0 && (value & (value - 1)) == 0;
-}
 
 static void rows_are_found_by_name(void **state) {
     (void)state;

@@ -10,16 +10,12 @@
 
 #include <string.h>
 
-static uint64_t low(uint32_t bits) {
-    return bits >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << bits) - 1;
-}
-
 static void random_matrix(lilac_f2_matrix *matrix, lilac_random *random, uint32_t rows,
                           uint32_t columns) {
     matrix->rows = rows;
     matrix->columns = columns;
     for (uint32_t c = 0; c < columns; c++)
-        matrix->column[c] = lilac_random_next(random) & low(rows);
+        matrix->column[c] = lilac_random_next(random) & low_bits(rows);
 }
 
 /* Invertible by construction: a product of random elementary column operations. */
@@ -173,7 +169,7 @@ static void multiplication_is_composition(void **state) {
         assert_memory_equal(abt.column, bt.column, n[0] * sizeof abt.column[0]);
         lilac_f2_transpose(&twice, &abt);
         assert_memory_equal(twice.column, ab.column, n[2] * sizeof twice.column[0]);
-        uint64_t x = lilac_random_next(&random) & low(n[2]);
+        uint64_t x = lilac_random_next(&random) & low_bits(n[2]);
         assert_int_equal(lilac_f2_apply(&ab, x), lilac_f2_apply(&a, lilac_f2_apply(&b, x)));
     }
 }
@@ -182,7 +178,7 @@ static void random_space(lilac_f2_space *space, lilac_random *random, uint32_t b
     uint64_t vectors[64];
     uint32_t count = (uint32_t)lilac_random_below(random, bits + 1);
     for (uint32_t i = 0; i < count; i++)
-        vectors[i] = lilac_random_next(random) & low(bits);
+        vectors[i] = lilac_random_next(random) & low_bits(bits);
     lilac_f2_span(space, vectors, count);
 }
 
@@ -310,7 +306,7 @@ static void basis_of_all_short_lists(void **state) {
         uint64_t vectors[10];
         const uint32_t count = (uint32_t)lilac_random_below(&random, 11);
         for (uint32_t k = 0; k < count; k++)
-            vectors[k] = lilac_random_next(&random) & low(8);
+            vectors[k] = lilac_random_next(&random) & low_bits(8);
         check_basis(vectors, count, 8);
     }
 }

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include <lilac/bits.h>
 #include <lilac/driver.h>
 #include <lilac/engine.h>
 #include <lilac/lower.h>
@@ -61,10 +62,6 @@ static inline const lilac_arch *harness_device(uint32_t number) {
         count++;
     }
     return lilac_arch_at(number % count);
-}
-
-static inline uint32_t log2_of(uint32_t power) {
-    return (uint32_t)__builtin_ctz(power);
 }
 
 /* Up to 2^most warps, as many as a block of the device has at most. */

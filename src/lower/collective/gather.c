@@ -316,7 +316,7 @@ typedef struct round_memory {
 static void open_memory(const gather *g, const lilac_gather_memory *m, round_memory *shared) {
     uint32_t bits = lilac_layout_in_bits(&m->layout, "offset");
     *shared = (round_memory){.memory = m};
-    shared->scale = lilac_lower_log2(lilac_gather_element_bits(g) / 8);
+    shared->scale = log2_of(lilac_gather_element_bits(g) / 8);
     for (uint32_t i = 0; i < bits; i++) {
         (void)lilac_f2_basis_add(&shared->offsets, lilac_layout_column(&m->layout, "offset", i),
                                  1ULL << i);

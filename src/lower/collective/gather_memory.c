@@ -47,8 +47,8 @@ static uint32_t dimension_bits(const lilac_gather *g, uint32_t d) {
 
 /* Lanes of one transaction. */
 static uint32_t transaction_bits(const lilac_gather *g) {
-    uint32_t lanes = lilac_lower_log2(
-        lilac_plan_transaction_lanes(g->l->target->arch, lilac_gather_element_bits(g) / 8));
+    uint32_t lanes =
+        log2_of(lilac_plan_transaction_lanes(g->l->target->arch, lilac_gather_element_bits(g) / 8));
     return lanes < g->from->lane_bits ? lanes : g->from->lane_bits;
 }
 
@@ -79,9 +79,9 @@ static void fill(const lilac_gather *g, memory_plan *p, uint32_t most) {
 
 static void give_banks(const lilac_gather *g, memory_plan *p) {
     const lilac_arch *arch = g->l->target->arch;
-    uint32_t element = lilac_lower_log2(lilac_gather_element_bits(g) / 8);
-    uint32_t word = lilac_lower_log2(arch->bank_bytes), lanes = transaction_bits(g);
-    uint32_t banks = lilac_lower_log2(arch->banks) + word - element;
+    uint32_t element = log2_of(lilac_gather_element_bits(g) / 8);
+    uint32_t word = log2_of(arch->bank_bytes), lanes = transaction_bits(g);
+    uint32_t banks = log2_of(arch->banks) + word - element;
     uint64_t along = axis_mask(g);
     p->in_word = word > element ? word - element : 0;
     for (uint32_t pass = 0; pass < 2; pass++) {
@@ -187,10 +187,10 @@ static bool plain_memory(const lilac_gather *g, lilac_layout *layout, lilac_reas
  * index never conflict; the others are modelled as random. */
 static uint64_t load_wavefronts(const lilac_gather *g, const lilac_layout *memory) {
     const lilac_arch *arch = g->l->target->arch;
-    uint32_t element = lilac_lower_log2(lilac_gather_element_bits(g) / 8);
-    uint32_t word = lilac_lower_log2(arch->bank_bytes), lanes = transaction_bits(g);
+    uint32_t element = log2_of(lilac_gather_element_bits(g) / 8);
+    uint32_t word = log2_of(arch->bank_bytes), lanes = transaction_bits(g);
     uint32_t in_word = word > element ? word - element : 0, differ = 0;
-    uint32_t bank_bits = lilac_lower_log2(arch->banks) + word - element - in_word;
+    uint32_t bank_bits = log2_of(arch->banks) + word - element - in_word;
     lilac_f2_basis offsets, banks, words;
     lilac_f2_basis_init(&offsets);
     lilac_f2_basis_init(&banks);

@@ -208,7 +208,7 @@ static uint32_t lanes_for_partials(const lilac_lowering *l, const lilac_reduce_p
 }
 
 void lilac_reduce_plan_shared(lilac_lowering *l, lilac_reduce_plan *p, uint32_t size) {
-    uint32_t most = lilac_lower_log2(l->target->arch->vector_bytes / size);
+    uint32_t most = log2_of(l->target->arch->vector_bytes / size);
     p->reader = p->out;
     if (p->out != NULL && p->out->block_bits == 0) {
         uint32_t own = 1U << __builtin_popcount(lilac_lower_distinct_registers(p->out));
@@ -235,7 +235,7 @@ static void write_partials(lilac_lowering *l, const lilac_reduce_plan *p, uint32
                            uint32_t start, const lilac_simt_instruction *promise,
                            const lilac_simt_value *elements) {
     lilac_simt_type type = lilac_simt_type_of(l->kernel, elements[operand]);
-    uint32_t scale = lilac_lower_log2(lilac_lower_memory_bytes(type));
+    uint32_t scale = log2_of(lilac_lower_memory_bytes(type));
     uint64_t columns[LILAC_LAYOUT_MAX_BITS];
     for (uint32_t i = 0; i < p->in->thread_bits; i++) {
         columns[i] = place_of(p, p->keeps[i]) << scale;
@@ -286,7 +286,7 @@ static void write_partials(lilac_lowering *l, const lilac_reduce_plan *p, uint32
 static void read_partials(lilac_lowering *l, const lilac_reduce_plan *p, uint32_t operand,
                           uint32_t start, lilac_simt_type type,
                           const lilac_simt_instruction *promise, lilac_simt_value *partials) {
-    uint32_t scale = lilac_lower_log2(lilac_lower_memory_bytes(type));
+    uint32_t scale = log2_of(lilac_lower_memory_bytes(type));
     uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0};
     uint32_t bits = p->reader == NULL ? 0 : p->reader->thread_bits;
     for (uint32_t i = 0; i < bits; i++) {
@@ -337,7 +337,7 @@ static void read_partials(lilac_lowering *l, const lilac_reduce_plan *p, uint32_
 static void read_own_partials(lilac_lowering *l, const lilac_reduce_plan *p, uint32_t operand,
                               uint32_t start, lilac_simt_type type,
                               const lilac_simt_instruction *promise, lilac_simt_value *elements) {
-    uint32_t scale = lilac_lower_log2(lilac_lower_memory_bytes(type));
+    uint32_t scale = log2_of(lilac_lower_memory_bytes(type));
     uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0};
     uint32_t bits = p->in->thread_bits, slot = 0;
     for (uint32_t i = 0; i < bits; i++) {

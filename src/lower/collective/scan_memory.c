@@ -53,7 +53,7 @@ static lilac_simt_value writes(const lilac_scan *s, const lilac_scan_run *r) {
 static void write_totals(const lilac_scan *s, const lilac_scan_run *r, const lilac_scan_level *at,
                          uint32_t operand, uint32_t start, const lilac_simt_instruction *promise) {
     const lilac_lower_view *view = s->view;
-    uint32_t scale = lilac_lower_log2(lilac_lower_memory_bytes(s->types[operand]));
+    uint32_t scale = log2_of(lilac_lower_memory_bytes(s->types[operand]));
     uint64_t columns[LILAC_LAYOUT_MAX_BITS];
     for (uint32_t i = 0; i < view->thread_bits; i++) {
         columns[i] = slot_of(s, r, view->threads[i]) << scale;
@@ -81,7 +81,7 @@ static void read_totals(const lilac_scan *s, const lilac_scan_run *r, uint32_t i
                         lilac_simt_value *totals) {
     const lilac_lower_view *view = s->view;
     lilac_simt_type type = s->types[operand];
-    uint32_t size = lilac_lower_memory_bytes(type), scale = lilac_lower_log2(size) + r->count;
+    uint32_t size = lilac_lower_memory_bytes(type), scale = log2_of(size) + r->count;
     uint64_t columns[LILAC_LAYOUT_MAX_BITS];
     for (uint32_t i = 0; i < view->thread_bits; i++) {
         columns[i] = line_of(s, view->threads[i]) << scale;

@@ -57,7 +57,7 @@ static void through_shared(lilac_lowering *l, const lilac_lower_view *view,
                            lilac_simt_value *registers) {
     lilac_simt_builder *b = &l->builder;
     lilac_simt_type type = lilac_simt_type_of(l->kernel, registers[0]);
-    uint32_t scale = lilac_lower_log2(lilac_lower_memory_bytes(type)), bits = 0;
+    uint32_t scale = log2_of(lilac_lower_memory_bytes(type)), bits = 0;
     uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0}, of_threads = 0;
     uint32_t thread_bits = view == NULL ? 0 : view->thread_bits;
     for (uint32_t d = 0; view != NULL && d < view->rank; d++) {
@@ -117,7 +117,7 @@ static void through_shared(lilac_lowering *l, const lilac_lower_view *view,
 
 bool lilac_lower_broadcast_copies(lilac_lowering *l, const lilac_lower_view *view,
                                   lilac_simt_value *registers) {
-    uint32_t warps = l->target->num_warps, lane_bits = lilac_lower_log2(l->target->arch->warp_size);
+    uint32_t warps = l->target->num_warps, lane_bits = log2_of(l->target->arch->warp_size);
     if (view == NULL ? l->target->num_ctas > 1 : view->free_blocks != 0) {
         return lilac_lower_unsupported(
             l, "several blocks of a cluster need its result, which only one of "

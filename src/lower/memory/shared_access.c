@@ -48,7 +48,7 @@ static lilac_simt_value word_op(lilac_simt_builder *b, lilac_simt_opcode code, l
 static addressing address_threads(lilac_simt_builder *b, const lilac_plan_access *access,
                                   const lilac_lower_place *place) {
     addressing a = {.b = b, .access = access, .place = place};
-    a.scale = lilac_lower_log2(access->element_bytes);
+    a.scale = log2_of(access->element_bytes);
     uint64_t columns[LILAC_LAYOUT_MAX_BITS];
     uint32_t bits = 0;
     for (uint32_t i = 0; i < access->lane_bits; i++) {
@@ -61,7 +61,7 @@ static addressing address_threads(lilac_simt_builder *b, const lilac_plan_access
         a.thread_bits |= columns[i];
     }
     uint64_t block_columns[LILAC_PLAN_MAX_BLOCK_BITS] = {0};
-    uint32_t block_bits = place->blocks == NULL ? 0 : lilac_lower_log2(b->kernel->num_ctas);
+    uint32_t block_bits = place->blocks == NULL ? 0 : log2_of(b->kernel->num_ctas);
     for (uint32_t i = 0; i < block_bits; i++) {
         block_columns[i] = place->blocks[i] << a.scale;
         a.thread_bits |= block_columns[i];
@@ -75,7 +75,7 @@ static addressing address_threads(lilac_simt_builder *b, const lilac_plan_access
         memcpy(columns, remote->load_block_lane, access->lane_bits * sizeof *columns);
         memcpy(columns + access->lane_bits, remote->load_block_warp,
                access->warp_bits * sizeof *columns);
-        a.rank = lilac_lower_linear(b, bits, columns, lilac_lower_log2(b->kernel->num_ctas),
+        a.rank = lilac_lower_linear(b, bits, columns, log2_of(b->kernel->num_ctas),
                                     remote->load_block_block);
     }
     a.promise.shared_begin = (uint32_t)place->offset;
@@ -88,8 +88,8 @@ static uint64_t padded(const addressing *a, uint64_t bytes) {
     const lilac_plan_padding *padding = &a->access->padding;
     uint64_t sum = bytes;
     for (uint32_t i = 0; i < padding->count; i++) {
-        sum += (bytes >> (lilac_lower_log2(padding->interval[i]) + a->scale))
-               << (lilac_lower_log2(padding->padding[i]) + a->scale);
+        sum += (bytes >> (log2_of(padding->interval[i]) + a->scale))
+               << (log2_of(padding->padding[i]) + a->scale);
     }
     return sum;
 }
@@ -98,8 +98,8 @@ static lilac_simt_value padded_value(const addressing *a, lilac_simt_value bytes
     const lilac_plan_padding *padding = &a->access->padding;
     lilac_simt_value sum = bytes;
     for (uint32_t i = 0; i < padding->count; i++) {
-        uint32_t interval = lilac_lower_log2(padding->interval[i]) + a->scale;
-        uint32_t size = lilac_lower_log2(padding->padding[i]) + a->scale;
+        uint32_t interval = log2_of(padding->interval[i]) + a->scale;
+        uint32_t size = log2_of(padding->padding[i]) + a->scale;
         lilac_simt_value number =
             word_op(a->b, LILAC_SIMT_OP_SHR_U, bytes, word_of(a->b, interval));
         sum = word_op(a->b, LILAC_SIMT_OP_ADD, sum,
@@ -139,7 +139,7 @@ static lilac_simt_type integer_of(uint32_t bits) {
 }
 
 static uint32_t log2_per_word(const lilac_lower_words *words) {
-    return words->element_bits >= 32 ? 0 : lilac_lower_log2(32 / words->element_bits);
+    return words->element_bits >= 32 ? 0 : log2_of(32 / words->element_bits);
 }
 
 /* log2 of the registers of a part: the lowest vector bits that are the lowest register bits too. */
