@@ -25,7 +25,7 @@ def test_what_leaves_the_device_as_it_was(environment):
     assert lilac["cpu_tensor"].split(":")[0] == triton["cpu_tensor"].split(":")[0] == "ValueError"
     assert "edge_copy" in lilac["cpu_tensor"]
     assert "OutOfResources" in triton["shared_memory"] and "shared memory" in lilac["shared_memory"]
-    assert "edge_gather" in lilac["shared_memory"]
+    assert "edge_histogram" in lilac["shared_memory"]
 
 
 @pytest.mark.parametrize("name", ["null", "out_of_bounds"])
