@@ -52,6 +52,16 @@ static bool check_kernels(const pipeline *run) {
     return true;
 }
 
+/* A number that the options give and the kernel's header contradicts is refused. */
+static bool check_shape(const pipeline *run, const char *what, uint32_t asked, uint32_t found) {
+    if (asked == 0 || asked == found) {
+        return true;
+    }
+    lilac_error(run->result->context, (lilac_position){run->source, 0}, 0, "invalid-target",
+                "the kernel's header says %s %u, the options say %u", what, found, asked);
+    return false;
+}
+
 /* SIMT text says which device and launch shape it is for. */
 static bool read_simt_source(pipeline *run) {
     lilac_compilation *result = run->result;
@@ -61,15 +71,20 @@ static bool read_simt_source(pipeline *run) {
         return false;
     }
     const lilac_arch *arch = result->simt->arch;
+    const lilac_simt_kernel *kernel = result->simt->kernels;
     if (result->target.arch != NULL && result->target.arch != arch) {
         lilac_error(result->context, (lilac_position){run->source, 0}, 0, "invalid-target",
                     "this module is for the device '%s', not for %s", arch->name,
                     result->target.arch->name);
         return false;
     }
+    if (!check_shape(run, "warps", result->target.num_warps, kernel->num_warps) ||
+        !check_shape(run, "ctas", result->target.num_ctas, kernel->num_ctas)) {
+        return false;
+    }
     result->target.arch = arch;
-    result->target.num_warps = result->simt->kernels->num_warps;
-    result->target.num_ctas = result->simt->kernels->num_ctas;
+    result->target.num_warps = kernel->num_warps;
+    result->target.num_ctas = kernel->num_ctas;
     return true;
 }
 
