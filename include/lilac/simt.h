@@ -284,6 +284,10 @@ LILAC_API lilac_simt_kernel *lilac_simt_kernel_create(lilac_simt_module *module,
 LILAC_API LILAC_MUST_USE lilac_simt_module *lilac_simt_read(lilac_context *context,
                                                             uint32_t source);
 LILAC_API void lilac_simt_print(lilac_text *out, const lilac_simt_module *module);
+/* Registers the module's text as a source of that name and makes the location of each instruction
+ * its place there, so that a diagnostic shows the line of the IR. Returns the source; 0 after a
+ * diagnostic, when the text is too large. */
+LILAC_API uint32_t lilac_simt_print_source(lilac_simt_module *module, const char *name);
 /* Types by signature, dominance, terminators, uniform conditions and bounds, carried values, access
  * sizes, packed widths, the launch shape. False after diagnostics (`simt-operand-type`
  * `-operand-count`

@@ -23,6 +23,7 @@
 #include <lilac/engine.h>
 #include <lilac/lower.h>
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -287,7 +288,13 @@ static bool run_pass(const pass_row *pass, pipeline *run) {
     return true;
 }
 
-/* What the text says wrong is found by the pass `verify`; what is found here, a pass did wrong. */
+static bool verify_program(const pipeline *run) {
+    return run->result->simt != NULL ? lilac_simt_verify(run->result->simt)
+                                     : lilac_tile_verify(run->result->tile, run->layouts);
+}
+
+/* What the text says wrong is found by the pass `verify`; what is found here, a pass did wrong. The
+ * errors are shown at their lines of the program as it is after the pass. */
 static bool check_after(const pass_row *pass, const pipeline *run) {
     if (pass->step == read_source || pass->step == verify_source || run->written) {
         return true; /* verify comes next, or has just been */
@@ -297,10 +304,16 @@ static bool check_after(const pass_row *pass, const pipeline *run) {
     while (last != NULL && last->next != NULL) {
         last = last->next;
     }
-    if (run->result->simt != NULL ? lilac_simt_verify(run->result->simt)
-                                  : lilac_tile_verify(run->result->tile, run->layouts)) {
+    if (verify_program(run)) {
         return true;
     }
+    lilac_diagnostics_forget(context, last);
+    char name[64];
+    (void)snprintf(name, sizeof name, "<after %s>", pass->name);
+    run->result->malformed = run->result->simt != NULL
+                                 ? lilac_simt_print_source(run->result->simt, name)
+                                 : lilac_tile_print_source(run->result->tile, name);
+    (void)verify_program(run);
     lilac_internal_error(context, last, (lilac_position){run->source, 0},
                          "the program is not well-formed after the pass '%s'", pass->name);
     return false;

@@ -132,6 +132,9 @@ bool file_write(const char *path, const void *bytes, size_t size);
 bool is_same_file(const char *a, const char *b);
 /* Prints the context's diagnostics on standard error, and forgets them. */
 void print_diagnostics(lilac_context *context);
+/* The program that a pass left malformed, on standard error, each error under its line. Source 0:
+ * nothing. */
+void print_malformed(const lilac_context *context, uint32_t source);
 
 /* ---- numpy files (npy.c) ---------------------------------------------------------------- */
 

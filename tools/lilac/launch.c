@@ -134,6 +134,7 @@ bool launch_compile(lilac_compilation *compilation, lilac_context *context, uint
 
 bool launch_prepare(prepared_launch *prepared, const lilac_options *options) {
     if (!launch_compile(&prepared->compilation, prepared->context, prepared->source, options)) {
+        print_malformed(prepared->context, prepared->compilation.malformed);
         return false;
     }
     prepared->kernel = find_kernel(prepared);

@@ -90,8 +90,7 @@ static lilac_position kernel_position(lilac_context *context, uint32_t source, c
     bool follows = false;
     lilac_scanner_init(&scanner, context, source);
     for (; scanner.kind != LILAC_TOKEN_END; lilac_scanner_next(&scanner)) {
-        if (follows && scanner.kind == LILAC_TOKEN_SYMBOL &&
-            scanner.word_length == strlen(name) &&
+        if (follows && scanner.kind == LILAC_TOKEN_SYMBOL && scanner.word_length == strlen(name) &&
             memcmp(scanner.word, name, scanner.word_length) == 0) {
             return lilac_scanner_position(&scanner);
         }
@@ -106,8 +105,8 @@ static bool scalar_of(lilac_simt_type type, lilac_scalar *scalar) {
         lilac_simt_type type;
         lilac_scalar scalar;
     } table[] = {
-        {LILAC_SIMT_I1, LILAC_I1},   {LILAC_SIMT_I8, LILAC_I8},     {LILAC_SIMT_I16, LILAC_I16},
-        {LILAC_SIMT_I32, LILAC_I32}, {LILAC_SIMT_I64, LILAC_I64},   {LILAC_SIMT_F16, LILAC_F16},
+        {LILAC_SIMT_I1, LILAC_I1},     {LILAC_SIMT_I8, LILAC_I8},   {LILAC_SIMT_I16, LILAC_I16},
+        {LILAC_SIMT_I32, LILAC_I32},   {LILAC_SIMT_I64, LILAC_I64}, {LILAC_SIMT_F16, LILAC_F16},
         {LILAC_SIMT_BF16, LILAC_BF16}, {LILAC_SIMT_F32, LILAC_F32}, {LILAC_SIMT_F64, LILAC_F64},
     };
     for (uint32_t i = 0; i < sizeof table / sizeof table[0]; i++) {
@@ -122,8 +121,8 @@ static bool scalar_of(lilac_simt_type type, lilac_scalar *scalar) {
 kernel_signature signature_of_kernel(lilac_context *context, uint32_t source,
                                      const lilac_simt_kernel *kernel) {
     const lilac_position position = kernel_position(context, source, kernel->name);
-    kernel_parameter *parameters = lilac_arena_array(lilac_context_arena(context), kernel_parameter,
-                                                     kernel->parameter_count);
+    kernel_parameter *parameters =
+        lilac_arena_array(lilac_context_arena(context), kernel_parameter, kernel->parameter_count);
     for (uint32_t i = 0; i < kernel->parameter_count; i++) {
         const lilac_simt_parameter *parameter = &kernel->parameters[i];
         parameters[i] = (kernel_parameter){
