@@ -355,9 +355,8 @@ const subcommand bench_command = {
     .summary = "measure a TTIR file on a GPU",
     .help =
         "Compiles a kernel in TTIR, or takes one in SIMT IR as it stands, and measures it on a\n"
-        "GPU: the time of a launch (the median of many, between events on the GPU, after launches "
-        "that do not count), the bytes moved a\n"
-        "second, and how long lilac, the CUDA driver's compiler and ptxas take to compile it.\n"
-        "FILE may be - for standard input.",
+        "GPU: the time of a launch (the median of many, between events on the GPU, after launches\n"
+        "that do not count), the bytes moved a second, and how long lilac, the CUDA driver's\n"
+        "compiler and ptxas take to compile it. FILE may be - for standard input.",
     .run = bench_run,
 };
