@@ -85,9 +85,13 @@ typedef enum lilac_simt_trait {
     LILAC_SIMT_DIVERGENT = 1 << 6,  /* result differs between threads whatever the operands */
     LILAC_SIMT_TERMINATOR = 1 << 7,
     LILAC_SIMT_REGIONS = 1 << 8,
-    LILAC_SIMT_GLOBAL = 1 << 9,       /* accesses global memory */
-    LILAC_SIMT_SHARED = 1 << 10,      /* accesses shared memory, of any block of the cluster */
-    LILAC_SIMT_ASYNCHRONOUS = 1 << 11 /* starts, groups or awaits copies that complete later */
+    LILAC_SIMT_GLOBAL = 1 << 9,        /* accesses global memory */
+    LILAC_SIMT_SHARED = 1 << 10,       /* accesses shared memory, of any block of the cluster */
+    LILAC_SIMT_ASYNCHRONOUS = 1 << 11, /* starts, groups or awaits copies that complete later */
+    LILAC_SIMT_ROUNDED = 1 << 16,      /* `detail` is a lilac_rounding */
+    LILAC_SIMT_DIVIDES = 1 << 17,      /* the result is unspecified when the second operand is 0 */
+    LILAC_SIMT_SPECIAL = 1 << 18,      /* one operation of the special function unit, or more */
+    LILAC_SIMT_FREE = 1 << 19          /* takes no issue slot of its own: part of its users */
 } lilac_simt_trait;
 
 typedef struct lilac_simt_op_info {
