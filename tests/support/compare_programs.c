@@ -438,7 +438,7 @@ static bool races_are_global(const lilac_context *context) {
     return true;
 }
 
-program_comparison program_compare(const program *p, const char *text) {
+program_comparison program_check(const program *p, const char *text) {
     program_comparison j = {.outcome = PROGRAM_SAME};
     lilac_context *context = lilac_context_create();
     lilac_compilation made;
@@ -663,7 +663,7 @@ static bool alike(const program_comparison *a, const program_comparison *b) {
 }
 
 void program_minimise(lilac_text *out, const program *p, const char *text) {
-    program_comparison first = program_compare(p, text);
+    program_comparison first = program_check(p, text);
     lilac_text now = {0}, next = {0};
     lilac_text_puts(&now, text);
     for (bool progress = true; progress;) {
@@ -672,7 +672,7 @@ void program_minimise(lilac_text *out, const program *p, const char *text) {
             bool past = false;
             for (int way = 0; way < 2 && !past; way++) {
                 if (changed(&next, lilac_text_get(&now), i, way, &past)) {
-                    program_comparison j = program_compare(p, lilac_text_get(&next));
+                    program_comparison j = program_check(p, lilac_text_get(&next));
                     if (alike(&first, &j)) {
                         lilac_text_reset(&now);
                         lilac_text_put(&now, next.bytes, next.length);

@@ -72,12 +72,12 @@ typedef struct program_comparison {
     double worst;
 } program_comparison;
 
-/* Judges the program's text, or another text with the same parameters. A tensor's random layout
+/* Checks the program's text, or another text with the same parameters. A tensor's random layout
  * depends on the seed and on the names of what it is computed from, not on the rest of the text. */
-program_comparison program_compare(const program *p, const char *text);
+program_comparison program_check(const program *p, const char *text);
 /* The text with the random layouts that it is compared with, as far as a text can say them. */
 void program_print_layouts(lilac_text *out, const program *p, const char *text);
-/* Drops operations as long as the plan_check stays the same; the text that is left. */
+/* Drops operations as long as the outcome stays the same; the text that is left. */
 void program_minimise(lilac_text *out, const program *p, const char *text);
 
 #endif
