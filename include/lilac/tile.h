@@ -349,12 +349,18 @@ LILAC_API void lilac_tile_walk(lilac_tile_region *region, void (*visit)(void *, 
 /* Is the value made in a region of the op, however deep, or an argument of one? */
 LILAC_API bool lilac_tile_is_inside(const lilac_tile_value *value, const lilac_tile_op *op);
 
-/* Operands of ops whose operands come in groups. Named once here so that no pass counts by hand:
+/* Operand number `index`; NULL: the operation has fewer.
+ *
  *   tt.load   pointer [mask [other]]        tt.store  pointer value [mask]
- *   scf.for   lower upper step inits…       scf.if    condition
- */
-LILAC_API lilac_tile_value *lilac_tile_operand(const lilac_tile_op *op,
-                                               uint32_t index); /* or NULL */
+ *
+ * tile_loops.h names the operands of loops and conditionals. */
+LILAC_API lilac_tile_value *lilac_tile_operand(const lilac_tile_op *op, uint32_t index);
+/* Replaces all operands; `values` is not the operation's own list. */
+LILAC_API void lilac_tile_set_operands(lilac_tile_module *module, lilac_tile_op *op, uint32_t count,
+                                       lilac_tile_value *const *values);
+/* The integer of an arith.constant, a scalar or a splat of integers, signed. False: the value is
+ * another one. */
+LILAC_API bool lilac_tile_constant(const lilac_tile_value *value, int64_t *result);
 
 LILAC_END
 

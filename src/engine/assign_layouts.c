@@ -207,9 +207,9 @@ static int64_t trips(const lilac_tile_op *op) {
         return USUAL_TRIPS;
     if (op->code != LILAC_TILE_OP_SCF_FOR)
         return 1;
-    if (!lilac_engine_constant(op->operands[0].value, &low) ||
-        !lilac_engine_constant(op->operands[1].value, &high) ||
-        !lilac_engine_constant(op->operands[2].value, &step) || step < 1)
+    if (!lilac_tile_constant(op->operands[0].value, &low) ||
+        !lilac_tile_constant(op->operands[1].value, &high) ||
+        !lilac_tile_constant(op->operands[2].value, &step) || step < 1)
         return USUAL_TRIPS;
     if (high <= low)
         return 1;

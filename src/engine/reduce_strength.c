@@ -100,7 +100,7 @@ static bool is_made_of(const lilac_tile_value *value, lilac_tile_opcode first,
     int64_t number;
     if (op == NULL || depth == 0)
         return false;
-    if (op->code == first || op->code == second || lilac_engine_constant(value, &number))
+    if (op->code == first || op->code == second || lilac_tile_constant(value, &number))
         return true;
     if (!is_integer_sum(op->code) && !is_shape(op->code))
         return false;
@@ -128,7 +128,7 @@ static lilac_tile_value *number_of(advancing *a, lilac_tile_value *value) {
     put_id(a, made);
     if (op->code == LILAC_TILE_OP_ARITH_CONSTANT) {
         int64_t number = 0;
-        (void)lilac_engine_constant(value, &number);
+        (void)lilac_tile_constant(value, &number);
         lilac_tile_attribute attribute = {.kind = LILAC_TILE_ATTR_INTEGER,
                                           .name = a->value_name,
                                           .type = type,
@@ -511,7 +511,7 @@ static bool is_one_already(const lilac_tile_op *loop, uint32_t slot) {
         if (op == NULL || op->parent != body || op->code != LILAC_TILE_OP_TT_ADDPTR)
             return false;
         const lilac_tile_value *step = op->operands[1].value;
-        if (!lilac_engine_constant(step, &number) &&
+        if (!lilac_tile_constant(step, &number) &&
             (step->op == NULL || step->op->code != LILAC_TILE_OP_TT_SPLAT))
             return false;
         next = op->operands[0].value;

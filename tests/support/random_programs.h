@@ -75,6 +75,9 @@ typedef struct program_judgement {
 /* Judges the program's text, or another text with the same parameters. A tensor's random layout
  * depends on the seed and on the names of what it is computed from, not on the rest of the text. */
 program_judgement program_judge(const program *p, const char *text);
+/* Interprets the program's text and another module on equal buffers. SAME: they leave the same
+ * bytes; UNDETERMINED: the text's run is no test. */
+program_judgement program_compare(const program *p, const lilac_tile_module *other);
 /* The text with the random layouts that it is judged with, as far as a text can say them. */
 void program_print_layouts(lilac_text *out, const program *p, const char *text);
 /* Drops operations as long as the judgement stays the same; the text that is left. */
