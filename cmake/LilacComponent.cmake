@@ -11,11 +11,7 @@ set(LILAC_HEADERS_layout layout.h replication.h)
 set(LILAC_HEADERS_view view.h)
 set(LILAC_HEADERS_encoding encoding.h cute.h memory_form.h)
 set(LILAC_HEADERS_plan plan.h)
-<<<<<<< HEAD
-set(LILAC_HEADERS_tile tile.h tile_loops.h tile_ops.def)
-=======
-set(LILAC_HEADERS_tile tile.h tile_ops.def tile_effects.def)
->>>>>>> bdf3be2
+set(LILAC_HEADERS_tile tile.h tile_loops.h tile_ops.def tile_effects.def)
 set(LILAC_HEADERS_engine engine.h)
 set(LILAC_HEADERS_simt simt.h simt_ops.def)
 set(LILAC_HEADERS_lower lower.h)
