@@ -6,7 +6,8 @@
  *
  * SSA with regions. Everything lives in the module's arena; types are interned (equal types are the
  * same pointer). One table, lilac/tile_ops.def, yields the opcodes, the reader's keywords, the
- * printer, the verifier's signature checks and the docs.
+ * printer, the verifier's signature checks and the docs. A second one, lilac/tile_effects.def, has
+ * the effects of operations on memory, by resource and time.
  *
  * What is printed reads back to the same thing, and the text is MLIR's custom assembly as Triton
  * prints it. Types of tensors and of memory carry a linear layout or none; the named layout that a
@@ -110,17 +111,15 @@ typedef enum lilac_tile_opcode {
     LILAC_TILE_OP_COUNT
 } lilac_tile_opcode;
 
-/* Traits, from the table. */
+/* Traits, from the table. Effects are in a table of their own, see below. */
 typedef enum lilac_tile_trait {
     LILAC_TILE_PURE = 1 << 0,        /* no effect; may be removed, repeated, moved */
     LILAC_TILE_ELEMENTWISE = 1 << 1, /* result element i from operand elements i only */
-    LILAC_TILE_READS = 1 << 2,       /* memory */
-    LILAC_TILE_WRITES = 1 << 3,
-    LILAC_TILE_TERMINATOR = 1 << 4,
-    LILAC_TILE_SHAPE = 1 << 5, /* moves no data: maps coordinates to coordinates */
-    LILAC_TILE_COMMUTATIVE = 1 << 6,
-    LILAC_TILE_GENERIC = 1 << 7, /* printed in generic form: "tt.reduce"(…) <{…}> ({…}) : … */
-    LILAC_TILE_LISTS = 1 << 8    /* starred operands may differ in number: operandSegmentSizes */
+    LILAC_TILE_TERMINATOR = 1 << 2,
+    LILAC_TILE_SHAPE = 1 << 3, /* moves no data: maps coordinates to coordinates */
+    LILAC_TILE_COMMUTATIVE = 1 << 4,
+    LILAC_TILE_GENERIC = 1 << 5, /* printed in generic form: "tt.reduce"(…) <{…}> ({…}) : … */
+    LILAC_TILE_LISTS = 1 << 6    /* starred operands may differ in number: operandSegmentSizes */
 } lilac_tile_trait;
 
 typedef struct lilac_tile_op_info {
@@ -353,12 +352,76 @@ LILAC_API void lilac_tile_walk(lilac_tile_region *region, void (*visit)(void *, 
 /* Is the value made in a region of the op, however deep, or an argument of one? */
 LILAC_API bool lilac_tile_is_inside(const lilac_tile_value *value, const lilac_tile_op *op);
 
-/* Operands of ops whose operands come in groups. Named once here so that no pass counts by hand:
+/* ---- effects ---------------------------------------------------------------------------- */
+
+/* What operations access besides their operands and results; see lilac/tile_effects.def. A set of
+ * resources is the sum of their values. */
+typedef enum lilac_tile_resource {
+    LILAC_TILE_NO_RESOURCE = 0,
+    LILAC_TILE_GLOBAL_MEMORY = 1 << 0,
+    LILAC_TILE_SHARED_MEMORY = 1 << 1,
+    LILAC_TILE_TENSOR_MEMORY = 1 << 2,
+    LILAC_TILE_BARRIER = 1 << 3, /* mbarriers */
+    LILAC_TILE_COPIES = 1 << 4,  /* groups of asynchronous copies to shared memory */
+    LILAC_TILE_STORES = 1 << 5,  /* groups of tensor copies to global memory */
+    LILAC_TILE_DOTS = 1 << 6,    /* groups of asynchronous matrix products */
+    LILAC_TILE_OUTPUT = 1 << 7,  /* what the host sees */
+    LILAC_TILE_TEXT = 1 << 8     /* what the text of inline assembly does */
+} lilac_tile_resource;
+
+typedef enum lilac_tile_access {
+    LILAC_TILE_READS = 1 << 0,
+    LILAC_TILE_WRITES = 1 << 1,
+    LILAC_TILE_WAITS = 1 << 2 /* accesses that complete by the resource are complete afterwards */
+} lilac_tile_access;
+
+enum {
+    LILAC_TILE_ALL = -1,   /* the whole resource */
+    LILAC_TILE_RESULT = -2 /* what the result names */
+};
+
+/* A row of lilac/tile_effects.def. */
+typedef struct lilac_tile_effect {
+    lilac_tile_opcode code;
+    int32_t operand;     /* a group of the signature, LILAC_TILE_ALL or LILAC_TILE_RESULT */
+    uint32_t access;     /* lilac_tile_access */
+    uint32_t resources;  /* lilac_tile_resource */
+    uint32_t completion; /* the resource whose wait completes the access; none: it is complete when
+                            the operation is */
+} lilac_tile_effect;
+
+/* The rows of an opcode, one after another; *count may be 0. */
+LILAC_API const lilac_tile_effect *lilac_tile_effects(lilac_tile_opcode code, uint32_t *count);
+
+/* Sets of resources: what an operation and the operations in its regions do to them. A wait reads
+ * and writes what the accesses do that it completes, so no access moves across it. */
+typedef struct lilac_tile_effect_summary {
+    uint32_t reads, writes;
+    uint32_t waits;   /* the resources whose waits it executes */
+    uint32_t pending; /* the resources that complete the accesses that it starts */
+} lilac_tile_effect_summary;
+LILAC_API lilac_tile_effect_summary lilac_tile_summarize_effects(const lilac_tile_op *op);
+/* May the order of two operations matter? One writes a resource that the other accesses. Addresses
+ * are not compared. */
+LILAC_API bool lilac_tile_effects_conflict(const lilac_tile_effect_summary *a,
+                                           const lilac_tile_effect_summary *b);
+/* The effect on what operand number `index` names, NULL: none. A tensor of pointers, a pointer, a
+ * descriptor and memory name something; numbers do not. */
+LILAC_API const lilac_tile_effect *lilac_tile_operand_effect(const lilac_tile_op *op,
+                                                             uint32_t index);
+
+/* Operand number `index`; NULL: the operation has fewer.
+ *
  *   tt.load   pointer [mask [other]]        tt.store  pointer value [mask]
- *   scf.for   lower upper step inits…       scf.if    condition
- */
-LILAC_API lilac_tile_value *lilac_tile_operand(const lilac_tile_op *op,
-                                               uint32_t index); /* or NULL */
+ *
+ * tile_loops.h names the operands of loops and conditionals. */
+LILAC_API lilac_tile_value *lilac_tile_operand(const lilac_tile_op *op, uint32_t index);
+/* Replaces all operands; `values` is not the operation's own list. */
+LILAC_API void lilac_tile_set_operands(lilac_tile_module *module, lilac_tile_op *op, uint32_t count,
+                                       lilac_tile_value *const *values);
+/* The integer of an arith.constant, a scalar or a splat of integers, signed. False: the value is
+ * another one. */
+LILAC_API bool lilac_tile_constant(const lilac_tile_value *value, int64_t *result);
 
 LILAC_END
 

@@ -10,6 +10,8 @@
  */
 #include "assign.h"
 
+#include <lilac/tile_loops.h>
+
 #include <string.h>
 
 /* ---- rules ------------------------------------------------------------------------------ */
@@ -202,19 +204,12 @@ static void check(assignment *a, const lilac_tile_op *op, layout_rule rule) {
 
 /* How often the body of a loop runs, roughly; 1 for what is no loop. */
 static int64_t trips(const lilac_tile_op *op) {
-    int64_t low, high, step;
-    if (op->code == LILAC_TILE_OP_SCF_WHILE)
-        return USUAL_TRIPS;
-    if (op->code != LILAC_TILE_OP_SCF_FOR)
+    uint64_t count;
+    if (!lilac_tile_is_loop(op))
         return 1;
-    if (!lilac_engine_constant(op->operands[0].value, &low) ||
-        !lilac_engine_constant(op->operands[1].value, &high) ||
-        !lilac_engine_constant(op->operands[2].value, &step) || step < 1)
+    if (!lilac_tile_trip_count(op, &count))
         return USUAL_TRIPS;
-    if (high <= low)
-        return 1;
-    uint64_t span = (uint64_t)high - (uint64_t)low, count = (span - 1) / (uint64_t)step + 1;
-    return count < MOST_TRIPS ? (int64_t)count : MOST_TRIPS;
+    return count == 0 ? 1 : count < MOST_TRIPS ? (int64_t)count : MOST_TRIPS;
 }
 
 static void list(assignment *a, const lilac_tile_region *region, int64_t weight) {

@@ -501,7 +501,7 @@ static void constant(lilac_axis_facts *result, const lilac_tile_op *op) {
     const lilac_tile_type *type = op->results[0].type;
     const lilac_tile_attribute *given = lilac_tile_find(&op->attributes, "value");
     int64_t value;
-    if (lilac_engine_constant(&op->results[0], &value)) {
+    if (lilac_tile_constant(&op->results[0], &value)) {
         set_constant(result, type, value);
         return;
     }

@@ -11,6 +11,8 @@
  */
 #include "internal.h"
 
+#include <lilac/tile_loops.h>
+
 #include <assert.h>
 #include <string.h>
 
@@ -150,70 +152,48 @@ static void copy_facts(sweep *run, const lilac_tile_value *to, const lilac_tile_
 
 static void sweep_region(sweep *run, lilac_tile_region *region);
 
-static const lilac_tile_op *terminator(const lilac_tile_region *region) {
-    return region->first != NULL ? region->first->last : NULL;
-}
-
-/* scf.for: the counter is lower + n·step, n >= 0. */
+/* scf.for: the induction variable is lower + n·step, n >= 0. */
 static void sweep_for(sweep *run, lilac_tile_op *op) {
-    lilac_tile_block *body = op->regions[0]->first;
-    if (body == NULL || body->argument_count == 0 || op->operand_count < 3) {
-        sweep_region(run, op->regions[0]);
-        return;
-    }
-    uint32_t carried = body->argument_count - 1;
-    const lilac_axis_facts *lower = facts_or_ones(run, op->operands[0].value);
-    const lilac_axis_facts *step = facts_or_ones(run, op->operands[2].value);
+    const lilac_axis_facts *lower = facts_or_ones(run, lilac_tile_lower_bound(op));
+    const lilac_axis_facts *step = facts_or_ones(run, lilac_tile_step(op));
     lilac_axis_facts *counter = &run->scratch;
     lilac_axis_unknown(counter, 1);
     counter->divisibility[0] = min_i64(lower->divisibility[0], step->divisibility[0]);
     counter->non_negative =
         lower->non_negative && lilac_tile_find(&op->attributes, "unsignedCmp") == NULL;
-    set(run, body->arguments[0], counter);
-    for (uint32_t i = 0; i < carried && 3 + i < op->operand_count; i++)
-        carry(run, body->arguments[1 + i], op->operands[3 + i].value);
+    set(run, lilac_tile_induction_variable(op), counter);
+    for (uint32_t i = 0; i < op->result_count; i++)
+        carry(run, lilac_tile_iteration_argument(op, i), lilac_tile_init(op, i));
     sweep_region(run, op->regions[0]);
-    const lilac_tile_op *yield = terminator(op->regions[0]);
-    for (uint32_t i = 0; i < carried && yield != NULL && i < yield->operand_count; i++)
-        carry(run, body->arguments[1 + i], yield->operands[i].value);
-    for (uint32_t i = 0; i < op->result_count && i < carried; i++)
-        copy_facts(run, &op->results[i], body->arguments[1 + i]);
+    for (uint32_t i = 0; i < op->result_count; i++)
+        carry(run, lilac_tile_iteration_argument(op, i), lilac_tile_next(op, i));
+    for (uint32_t i = 0; i < op->result_count; i++)
+        copy_facts(run, &op->results[i], lilac_tile_iteration_argument(op, i));
 }
 
-/* scf.while: before(carried) … scf.condition(%c) out;  after(out) … scf.yield carried */
+/* scf.while: before(carried) … scf.condition(%c) passed;  after(passed) … scf.yield carried */
 static void sweep_while(sweep *run, lilac_tile_op *op) {
-    lilac_tile_block *before = op->regions[0]->first, *after = op->regions[1]->first;
-    if (before == NULL || after == NULL)
-        return;
-    for (uint32_t i = 0; i < before->argument_count && i < op->operand_count; i++)
-        carry(run, before->arguments[i], op->operands[i].value);
+    uint32_t carried = lilac_tile_carried_count(op);
+    for (uint32_t i = 0; i < carried; i++)
+        carry(run, lilac_tile_iteration_argument(op, i), lilac_tile_init(op, i));
     sweep_region(run, op->regions[0]);
-    const lilac_tile_op *condition = terminator(op->regions[0]);
-    for (uint32_t i = 0; condition != NULL && 1 + i < condition->operand_count; i++) {
-        if (i < after->argument_count)
-            copy_facts(run, after->arguments[i], condition->operands[1 + i].value);
-        if (i < op->result_count)
-            copy_facts(run, &op->results[i], condition->operands[1 + i].value);
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        copy_facts(run, lilac_tile_passed_argument(op, i), lilac_tile_passed(op, i));
+        copy_facts(run, &op->results[i], lilac_tile_passed(op, i));
     }
     sweep_region(run, op->regions[1]);
-    const lilac_tile_op *yield = terminator(op->regions[1]);
-    for (uint32_t i = 0; yield != NULL && i < yield->operand_count; i++)
-        if (i < before->argument_count)
-            carry(run, before->arguments[i], yield->operands[i].value);
+    for (uint32_t i = 0; i < carried; i++)
+        carry(run, lilac_tile_iteration_argument(op, i), lilac_tile_next(op, i));
 }
 
 static void sweep_if(sweep *run, lilac_tile_op *op) {
     for (uint32_t r = 0; r < op->region_count; r++)
         sweep_region(run, op->regions[r]);
-    if (op->region_count < 2)
-        return;
-    const lilac_tile_op *yes = terminator(op->regions[0]), *no = terminator(op->regions[1]);
     for (uint32_t i = 0; i < op->result_count; i++) {
-        if (!is_tracked(op->results[i].type) || yes == NULL || no == NULL ||
-            i >= yes->operand_count || i >= no->operand_count)
+        if (!is_tracked(op->results[i].type))
             continue;
-        lilac_axis_join(&run->scratch, facts_or_ones(run, yes->operands[i].value),
-                        facts_or_ones(run, no->operands[i].value),
+        lilac_axis_join(&run->scratch, facts_or_ones(run, lilac_tile_yielded(op, 0, i)),
+                        facts_or_ones(run, lilac_tile_yielded(op, 1, i)),
                         lilac_axis_unit(op->results[i].type));
         set(run, &op->results[i], &run->scratch);
     }
@@ -250,9 +230,9 @@ static void sweep_other(sweep *run, lilac_tile_op *op) {
 static void sweep_region(sweep *run, lilac_tile_region *region) {
     for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         for (lilac_tile_op *op = block->first; op != NULL; op = op->next) {
-            if (op->code == LILAC_TILE_OP_SCF_FOR && op->region_count == 1)
+            if (op->code == LILAC_TILE_OP_SCF_FOR)
                 sweep_for(run, op);
-            else if (op->code == LILAC_TILE_OP_SCF_WHILE && op->region_count == 2)
+            else if (op->code == LILAC_TILE_OP_SCF_WHILE)
                 sweep_while(run, op);
             else if (op->code == LILAC_TILE_OP_SCF_IF)
                 sweep_if(run, op);

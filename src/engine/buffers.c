@@ -20,6 +20,9 @@
  * operation. */
 #include "internal.h"
 
+#include <lilac/tile_loops.h>
+
+#include <assert.h>
 #include <string.h>
 
 typedef struct buffers {
@@ -36,100 +39,23 @@ static bool is_poison(const lilac_tile_value *value) {
     return value->op != NULL && value->op->code == LILAC_TILE_OP_UB_POISON;
 }
 
-/* The only block of a region, and its terminator with `count` operands; NULL: there is none. */
-static lilac_tile_op *end_of(const lilac_tile_op *op, uint32_t region, uint32_t count) {
-    lilac_tile_block *block = op->regions[region]->first;
-    lilac_tile_op *end = block != NULL && block->next == NULL ? block->last : NULL;
-    bool fits = end != NULL && end->successor_count == 0 && end->operand_count == count;
-    return fits ? end : NULL;
-}
-
-/* ---- dropping what is carried -------------------------------------------------------------- */
-
-/* The terminator without the operands that are dropped, from operand number `first` on. */
-static void shorten_end(buffers *p, lilac_tile_op *end, uint32_t first, const bool *dropped) {
-    lilac_tile_value **kept = lilac_arena_array(p->arena, lilac_tile_value *, end->operand_count);
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < end->operand_count; i++) {
-        if (i < first || !dropped[i - first]) {
-            kept[count++] = end->operands[i].value;
-        }
+/* Removes the phis whose receivers have been replaced. */
+static void drop(buffers *p, lilac_tile_op *op, const bool *dropped) {
+    uint32_t count = lilac_tile_phi_count(op);
+    if (count != 0 && memchr(dropped, true, count) != NULL) {
+        const char *why = lilac_tile_remove_phis(p->module, op, dropped);
+        assert(why == NULL);
+        (void)why;
+        p->changed = true;
     }
-    lilac_tile_op *made =
-        lilac_tile_op_create(p->module, end->code, count, kept, 0, NULL, 0, end->location);
-    made->position = end->position;
-    made->attributes = end->attributes;
-    lilac_tile_insert_before(end, made);
-    lilac_tile_remove(end);
-}
-
-/* The block without the arguments that are dropped, from number `first` on. */
-static void shorten_arguments(lilac_tile_block *block, uint32_t first, const bool *dropped) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < block->argument_count; i++) {
-        if (i < first || !dropped[i - first]) {
-            block->arguments[count] = block->arguments[i];
-            block->arguments[count]->index = count;
-            count++;
-        }
-    }
-    block->argument_count = count;
-}
-
-/* The operation without the operands that are dropped, from number `first` on, and without the
- * results that are dropped. */
-static void shorten_op(buffers *p, lilac_tile_op *op, uint32_t first, const bool *operands,
-                       const bool *results) {
-    lilac_tile_value **kept = lilac_arena_array(p->arena, lilac_tile_value *, op->operand_count);
-    const lilac_tile_type **types =
-        lilac_arena_array(p->arena, const lilac_tile_type *, op->result_count);
-    uint32_t operand_count = 0, result_count = 0;
-    for (uint32_t i = 0; i < op->operand_count; i++) {
-        if (i < first || !operands[i - first]) {
-            kept[operand_count++] = op->operands[i].value;
-        }
-    }
-    for (uint32_t i = 0; i < op->result_count; i++) {
-        if (!results[i]) {
-            types[result_count++] = op->results[i].type;
-        }
-    }
-    lilac_tile_op *made = lilac_tile_op_create(p->module, op->code, operand_count, kept,
-                                               result_count, types, 0, op->location);
-    made->position = op->position;
-    made->attributes = op->attributes;
-    made->region_count = op->region_count;
-    made->regions = op->regions;
-    for (uint32_t i = 0; i < made->region_count; i++) {
-        made->regions[i]->parent = made;
-    }
-    for (uint32_t i = 0, at = 0; i < op->result_count; i++) {
-        if (!results[i]) {
-            made->results[at].name = op->results[i].name;
-            lilac_tile_replace_uses(&op->results[i], &made->results[at++]);
-        }
-    }
-    op->region_count = 0;
-    lilac_tile_insert_before(op, made);
-    lilac_tile_remove(op);
-    p->changed = true;
-}
-
-static bool any(const bool *flags, uint32_t count) {
-    return count != 0 && memchr(flags, true, count) != NULL;
 }
 
 /* ---- scf.if -------------------------------------------------------------------------------- */
 
 static void visit_if(buffers *p, lilac_tile_op *op) {
-    uint32_t count = op->result_count;
-    lilac_tile_op *ends[2] = {end_of(op, 0, count), end_of(op, 1, count)};
-    bool *dropped = lilac_arena_array(p->arena, bool, count + 1);
-    if (ends[0] == NULL || ends[1] == NULL) {
-        return;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        lilac_tile_value *yes = ends[0]->operands[i].value, *no = ends[1]->operands[i].value;
+    bool *dropped = lilac_arena_array(p->arena, bool, op->result_count + 1);
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        lilac_tile_value *yes = lilac_tile_yielded(op, 0, i), *no = lilac_tile_yielded(op, 1, i);
         lilac_tile_value *value = is_poison(yes) ? no : yes;
         dropped[i] = is_reference(op->results[i].type) &&
                      (yes == no || is_poison(yes) || is_poison(no)) &&
@@ -138,90 +64,59 @@ static void visit_if(buffers *p, lilac_tile_op *op) {
             lilac_tile_replace_uses(&op->results[i], value);
         }
     }
-    if (any(dropped, count)) {
-        shorten_end(p, ends[0], 0, dropped);
-        shorten_end(p, ends[1], 0, dropped);
-        shorten_op(p, op, 1, dropped, dropped);
-    }
+    drop(p, op, dropped);
 }
 
 /* ---- scf.for ------------------------------------------------------------------------------- */
 
 static void visit_for(buffers *p, lilac_tile_op *op) {
-    enum { INITS = 3 };
-    uint32_t count = op->result_count;
-    lilac_tile_op *end = end_of(op, 0, count);
-    lilac_tile_block *body = op->regions[0]->first;
-    bool *dropped = lilac_arena_array(p->arena, bool, count + 1);
-    if (end == NULL || op->operand_count != INITS + count || body->argument_count != count + 1) {
-        return;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        lilac_tile_value *init = op->operands[INITS + i].value;
-        lilac_tile_value *next = end->operands[i].value, *argument = body->arguments[i + 1];
+    bool *dropped = lilac_arena_array(p->arena, bool, op->result_count + 1);
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        lilac_tile_value *init = lilac_tile_init(op, i), *next = lilac_tile_next(op, i);
+        lilac_tile_value *argument = lilac_tile_iteration_argument(op, i);
         dropped[i] = is_reference(op->results[i].type) && (next == argument || next == init);
         if (dropped[i]) {
             lilac_tile_replace_uses(argument, init);
             lilac_tile_replace_uses(&op->results[i], init);
         }
     }
-    if (any(dropped, count)) {
-        shorten_end(p, end, 0, dropped);
-        shorten_arguments(body, 1, dropped);
-        shorten_op(p, op, INITS, dropped, dropped);
-    }
+    drop(p, op, dropped);
 }
 
 /* ---- scf.while ----------------------------------------------------------------------------- */
 
-/* Arguments of the first region whose value never changes: what is yielded for one is what the loop
- * begins with, its own argument, or what scf.condition passes on of these. */
-static void find_constant(const lilac_tile_op *op, const lilac_tile_op *condition,
-                          const lilac_tile_op *yield, bool *constant) {
-    lilac_tile_block *before = op->regions[0]->first, *after = op->regions[1]->first;
-    for (uint32_t i = 0; i < op->operand_count; i++) {
-        const lilac_tile_value *next = yield->operands[i].value;
-        if (next->block == after) {
-            next = condition->operands[next->index + 1].value;
-        }
-        constant[i] = is_reference(op->operands[i].value->type) &&
-                      (next == before->arguments[i] || next == op->operands[i].value);
+/* Does a carried value never change? What is yielded for it is what the loop begins with, its own
+ * argument, or what scf.condition passes on of these. */
+static bool is_constant(const lilac_tile_op *op, uint32_t i) {
+    const lilac_tile_value *next = lilac_tile_next(op, i), *init = lilac_tile_init(op, i);
+    if (next->block == op->regions[1]->first) {
+        next = lilac_tile_passed(op, next->index);
     }
+    return is_reference(init->type) &&
+           (next == lilac_tile_iteration_argument(op, i) || next == init);
 }
 
 static void visit_while(buffers *p, lilac_tile_op *op) {
-    uint32_t carried = op->operand_count, passed = op->result_count;
-    lilac_tile_op *condition = end_of(op, 0, passed + 1), *yield = end_of(op, 1, carried);
-    if (condition == NULL || yield == NULL || condition->code != LILAC_TILE_OP_SCF_CONDITION) {
-        return;
-    }
-    lilac_tile_block *before = op->regions[0]->first, *after = op->regions[1]->first;
-    if (before->argument_count != carried || after->argument_count != passed) {
-        return;
-    }
-    bool *constant = lilac_arena_array(p->arena, bool, carried + 1);
-    bool *dropped = lilac_arena_array(p->arena, bool, passed + 1);
-    find_constant(op, condition, yield, constant);
+    uint32_t carried = lilac_tile_carried_count(op);
+    bool *dropped = lilac_arena_array(p->arena, bool, lilac_tile_phi_count(op) + 1);
     for (uint32_t i = 0; i < carried; i++) {
-        if (constant[i]) {
-            lilac_tile_replace_uses(before->arguments[i], op->operands[i].value);
+        dropped[i] = is_constant(op, i);
+    }
+    for (uint32_t i = 0; i < carried; i++) {
+        if (dropped[i]) {
+            lilac_tile_replace_uses(lilac_tile_iteration_argument(op, i), lilac_tile_init(op, i));
         }
     }
-    for (uint32_t i = 0; i < passed; i++) {
-        lilac_tile_value *value = condition->operands[i + 1].value;
-        dropped[i] = is_reference(op->results[i].type) && !lilac_tile_is_inside(value, op);
-        if (dropped[i]) {
-            lilac_tile_replace_uses(after->arguments[i], value);
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        lilac_tile_value *value = lilac_tile_passed(op, i);
+        dropped[carried + i] =
+            is_reference(op->results[i].type) && !lilac_tile_is_inside(value, op);
+        if (dropped[carried + i]) {
+            lilac_tile_replace_uses(lilac_tile_passed_argument(op, i), value);
             lilac_tile_replace_uses(&op->results[i], value);
         }
     }
-    if (any(constant, carried) || any(dropped, passed)) {
-        shorten_end(p, condition, 1, dropped);
-        shorten_end(p, yield, 0, constant);
-        shorten_arguments(before, 0, constant);
-        shorten_arguments(after, 0, dropped);
-        shorten_op(p, op, 0, constant, dropped);
-    }
+    drop(p, op, dropped);
 }
 
 /* ---- the walk ------------------------------------------------------------------------------ */

@@ -23,6 +23,7 @@
 #include "internal.h"
 
 #include <lilac/bits.h>
+#include <lilac/tile_loops.h>
 
 #include <string.h>
 
@@ -110,47 +111,35 @@ static uint32_t skipped(const thinning *t, const lilac_tile_op *load) {
     return lilac_tile_is_tensor(load->results[0].type) && idle >> t->lane_bits != 0 ? idle : 0;
 }
 
-static const lilac_tile_op *end_of(const lilac_tile_region *region) {
-    return region->first != NULL && region->first->next == NULL ? region->first->last : NULL;
-}
-
 static void visit_loop(thinning *t, const lilac_tile_op *op) {
-    const lilac_tile_block *body = op->regions[0]->first;
-    const lilac_tile_op *yield = end_of(op->regions[0]);
-    for (uint32_t i = 0; i < 3; i++)
-        need(t, op->operands[i].value, 0);
-    for (uint32_t i = 0; yield != NULL && i < op->result_count; i++) {
-        alike(t, &op->results[i], body->arguments[1 + i]);
-        need(t, yield->operands[i].value, t->idle[op->results[i].id]);
-        need(t, op->operands[3 + i].value, t->idle[op->results[i].id]);
+    need(t, lilac_tile_lower_bound(op), 0);
+    need(t, lilac_tile_upper_bound(op), 0);
+    need(t, lilac_tile_step(op), 0);
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        alike(t, &op->results[i], lilac_tile_iteration_argument(op, i));
+        need(t, lilac_tile_next(op, i), t->idle[op->results[i].id]);
+        need(t, lilac_tile_init(op, i), t->idle[op->results[i].id]);
     }
 }
 
 static void visit_while(thinning *t, const lilac_tile_op *op) {
-    const lilac_tile_op *condition = end_of(op->regions[0]), *yield = end_of(op->regions[1]);
-    if (condition == NULL || yield == NULL) {
-        need_all(t, op, 0);
-        return;
-    }
-    need(t, condition->operands[0].value, 0);
+    need(t, lilac_tile_while_condition(op), 0);
     for (uint32_t i = 0; i < op->result_count; i++) {
-        alike(t, &op->results[i], op->regions[1]->first->arguments[i]);
-        need(t, condition->operands[1 + i].value, t->idle[op->results[i].id]);
+        alike(t, &op->results[i], lilac_tile_passed_argument(op, i));
+        need(t, lilac_tile_passed(op, i), t->idle[op->results[i].id]);
     }
-    for (uint32_t i = 0; i < op->operand_count; i++) {
-        uint32_t idle = t->idle[op->regions[0]->first->arguments[i]->id];
-        need(t, op->operands[i].value, idle);
-        need(t, yield->operands[i].value, idle);
+    for (uint32_t i = 0; i < lilac_tile_carried_count(op); i++) {
+        uint32_t idle = t->idle[lilac_tile_iteration_argument(op, i)->id];
+        need(t, lilac_tile_init(op, i), idle);
+        need(t, lilac_tile_next(op, i), idle);
     }
 }
 
 static void visit_if(thinning *t, const lilac_tile_op *op) {
     need_all(t, op, 0);
-    for (uint32_t r = 0; r < op->region_count; r++) {
-        const lilac_tile_op *yield = end_of(op->regions[r]);
-        for (uint32_t i = 0; yield != NULL && i < op->result_count; i++)
-            need(t, yield->operands[i].value, t->idle[op->results[i].id]);
-    }
+    for (uint32_t r = 0; r < op->region_count; r++)
+        for (uint32_t i = 0; i < op->result_count; i++)
+            need(t, lilac_tile_yielded(op, r, i), t->idle[op->results[i].id]);
 }
 
 static void mark(thinning *t, lilac_tile_op *load) {

@@ -22,21 +22,6 @@ static bool is_integer(const lilac_tile_value *value) {
            lilac_scalar_bits(type->scalar) <= 64;
 }
 
-bool lilac_engine_constant(const lilac_tile_value *value, int64_t *result) {
-    if (value->op == NULL || value->op->code != LILAC_TILE_OP_ARITH_CONSTANT || !is_integer(value))
-        return false;
-    const lilac_tile_attribute *given = lilac_tile_find(&value->op->attributes, "value");
-    if (given == NULL)
-        return false;
-    if (given->kind == LILAC_TILE_ATTR_INTEGER || given->kind == LILAC_TILE_ATTR_BOOL)
-        *result = lilac_scalar_signed(scalar_of(value), (uint64_t)given->integer);
-    else if (given->kind == LILAC_TILE_ATTR_DENSE && given->count == 1)
-        *result = lilac_scalar_signed(scalar_of(value), (uint64_t)given->integers[0]);
-    else
-        return false;
-    return true;
-}
-
 /* "slt", "uge" … of two numbers, given signed and as unsigned bits. */
 static bool compare(lilac_name predicate, int64_t a, int64_t b, uint64_t ua, uint64_t ub,
                     int64_t *result) {

@@ -19,8 +19,6 @@ static inline int64_t power_of_two_in(int64_t value) {
  * operands for comparisons and conversions). False: no integer operation, or undefined (division
  * by zero, a shift past the width). `a`, `b`, `c` are operands; unused ones are ignored. */
 bool lilac_engine_fold(const lilac_tile_op *op, const int64_t *operands, int64_t *result);
-/* The integer of an arith.constant (a scalar or a splat of integers), signed. */
-bool lilac_engine_constant(const lilac_tile_value *value, int64_t *result);
 
 /* ---- narrow.c --------------------------------------------------------------------------- */
 

@@ -23,7 +23,7 @@ static bool is_natural(const lilac_tile_value *value, uint32_t depth) {
     int64_t number;
     if (op == NULL || depth == 0)
         return false;
-    if (lilac_engine_constant(value, &number))
+    if (lilac_tile_constant(value, &number))
         return number >= 0;
     switch (op->code) {
     case LILAC_TILE_OP_TT_GET_PROGRAM_ID:
@@ -73,7 +73,7 @@ static lilac_tile_value *narrow_operand(lilac_tile_module *module, lilac_tile_op
         return NULL;
     if (value->op->code == extension && bits_of(value->op->operands[0].value) == 32)
         return value->op->operands[0].value;
-    if (!lilac_engine_constant(value, &number) || number < (is_unsigned ? 0 : INT32_MIN) ||
+    if (!lilac_tile_constant(value, &number) || number < (is_unsigned ? 0 : INT32_MIN) ||
         number > INT32_MAX)
         return NULL;
     if (!make)
@@ -111,13 +111,13 @@ bool lilac_engine_narrow(lilac_tile_module *module, lilac_tile_op *op, lilac_til
         if (narrow_operand(module, op, i, is_unsigned, false) == NULL)
             return false;
     if (!is_unsigned && !is_natural(op->operands[0].value, LOOK_BACK)) {
-        bool constant = lilac_engine_constant(op->operands[1].value, &divisor);
+        bool constant = lilac_tile_constant(op->operands[1].value, &divisor);
         if (constant ? divisor == -1 : !is_natural(op->operands[1].value, LOOK_BACK))
             return false;
     }
     *count = 0;
     for (uint32_t i = 0; i < 2; i++) {
-        bool constant = lilac_engine_constant(op->operands[i].value, &divisor);
+        bool constant = lilac_tile_constant(op->operands[i].value, &divisor);
         values[i] = narrow_operand(module, op, i, is_unsigned, true);
         if (constant)
             made[(*count)++] = values[i]->op;

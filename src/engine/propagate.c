@@ -24,6 +24,8 @@
  */
 #include "propagate.h"
 
+#include <lilac/tile_loops.h>
+
 #include <string.h>
 
 #define CANDIDATES 32
@@ -148,52 +150,18 @@ static void relate_shape(assignment *a, const lilac_tile_op *op) {
         link_nodes(a, op, op->operands[0].value->id, op->results[0].id);
 }
 
-static const lilac_tile_op *terminator(const lilac_tile_region *region) {
-    return region->first != NULL ? region->first->last : NULL;
-}
-
 static void relate_control(assignment *a, const lilac_tile_op *op) {
-    switch (op->code) {
-    case LILAC_TILE_OP_SCF_FOR: {
-        const lilac_tile_block *body = op->regions[0]->first;
-        const lilac_tile_op *yield = terminator(op->regions[0]);
-        for (uint32_t i = 0; i < op->result_count; i++) {
-            same(a, op->operands[3 + i].value, &op->results[i]);
-            same(a, body->arguments[1 + i], &op->results[i]);
-            same(a, yield->operands[i].value, &op->results[i]);
-        }
-        break;
+    for (uint32_t i = 0, count = lilac_tile_phi_count(op); i < count; i++) {
+        lilac_tile_phi phi = lilac_tile_phi_get(op, i);
+        for (uint32_t k = 0; k < phi.source_count; k++)
+            same(a, phi.sources[k]->value, phi.receivers[0]);
+        if (phi.receiver_count > 1)
+            same(a, phi.receivers[1], phi.receivers[0]);
     }
-    case LILAC_TILE_OP_SCF_IF:
-        for (uint32_t r = 0; r < op->region_count; r++) {
-            const lilac_tile_op *yield = terminator(op->regions[r]);
-            for (uint32_t i = 0; yield != NULL && i < op->result_count; i++)
-                same(a, yield->operands[i].value, &op->results[i]);
-        }
-        break;
-    case LILAC_TILE_OP_SCF_WHILE: {
-        const lilac_tile_block *before = op->regions[0]->first, *after = op->regions[1]->first;
-        const lilac_tile_op *condition = before->last, *yield = after->last;
-        for (uint32_t i = 0; i < before->argument_count; i++) {
-            same(a, op->operands[i].value, before->arguments[i]);
-            same(a, yield->operands[i].value, before->arguments[i]);
-        }
-        for (uint32_t i = 0; i < op->result_count; i++) {
-            same(a, condition->operands[1 + i].value, &op->results[i]);
-            same(a, after->arguments[i], &op->results[i]);
-        }
-        break;
-    }
-    case LILAC_TILE_OP_CF_BR:
-    case LILAC_TILE_OP_CF_COND_BR: {
-        uint32_t at = op->code == LILAC_TILE_OP_CF_COND_BR ? 1 : 0;
-        for (uint32_t s = 0; s < op->successor_count; s++)
-            for (uint32_t i = 0; i < op->successors[s]->argument_count; i++, at++)
-                same(a, op->operands[at].value, op->successors[s]->arguments[i]);
-        break;
-    }
-    default: /* yields are read by what they end */
-        break;
+    for (uint32_t i = 0; op->successor_count > 0 && i < op->operand_count; i++) {
+        const lilac_tile_value *receiver = lilac_tile_receiver(&op->operands[i]);
+        if (receiver != NULL)
+            same(a, op->operands[i].value, receiver);
     }
 }
 

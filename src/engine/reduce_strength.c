@@ -1,11 +1,13 @@
-/* advance: tensors of pointers that a loop moves by the same step everywhere become one pointer
+/* reduce_strength: tensors of pointers that a loop moves by the same step everywhere become one pointer
  * that moves, and offsets that stay. So do tensors of offsets.
  *
  *     %p = addptr(addptr(splat %x, rows), columns)
- *     for … iter_args(%q = %p) {                       for … iter_args(%s = %x) {
- *       load %q                                          %q = addptr(addptr(splat %s, columns),
- * rows) …                                          →     load %q yield addptr(%q, splat %step)
- * yield addptr(%s, %step) }                                                }
+ *     for … iter_args(%q = %p) {                 for … iter_args(%s = %x) {
+ *       load %q                                    %q = addptr(addptr(splat %s, columns), rows)
+ *       …                                   →      load %q
+ *       yield addptr(%q, splat %step)              …
+ *     }                                            yield addptr(%s, %step)
+ *                                                }
  *
  * Such a tensor is then made from scalars by a few instructions: each operation that uses it may
  * have it in a layout of its own, nothing is carried for each register, and what registers add to
@@ -19,6 +21,8 @@
  * both are sums of the same numbers in the same width.
  */
 #include "internal.h"
+
+#include <lilac/tile_loops.h>
 
 #include <string.h>
 
@@ -100,7 +104,7 @@ static bool is_made_of(const lilac_tile_value *value, lilac_tile_opcode first,
     int64_t number;
     if (op == NULL || depth == 0)
         return false;
-    if (op->code == first || op->code == second || lilac_engine_constant(value, &number))
+    if (op->code == first || op->code == second || lilac_tile_constant(value, &number))
         return true;
     if (!is_integer_sum(op->code) && !is_shape(op->code))
         return false;
@@ -128,7 +132,7 @@ static lilac_tile_value *number_of(advancing *a, lilac_tile_value *value) {
     put_id(a, made);
     if (op->code == LILAC_TILE_OP_ARITH_CONSTANT) {
         int64_t number = 0;
-        (void)lilac_engine_constant(value, &number);
+        (void)lilac_tile_constant(value, &number);
         lilac_tile_attribute attribute = {.kind = LILAC_TILE_ATTR_INTEGER,
                                           .name = a->value_name,
                                           .type = type,
@@ -143,20 +147,15 @@ static lilac_tile_value *number_of(advancing *a, lilac_tile_value *value) {
 
 /* ---- following a carried value ---------------------------------------------------------- */
 
-static const lilac_tile_op *end_of(const lilac_tile_region *region) {
-    return region->first != NULL && region->first->next == NULL ? region->first->last : NULL;
-}
+static bool loop_follows(advancing *a, const lilac_tile_op *loop, uint32_t slot, uint32_t depth);
 
-static bool for_follows(advancing *a, const lilac_tile_op *loop, uint32_t slot, uint32_t depth);
-static bool while_follows(advancing *a, const lilac_tile_op *loop, uint32_t slot, uint32_t depth);
-
-/* Which carried value of a while loop a result is; -1: none as it stands. */
+/* Which carried value of a loop a result is; -1: none as it stands. */
 static int slot_of_result(const lilac_tile_op *loop, uint32_t result) {
-    const lilac_tile_op *condition = end_of(loop->regions[0]);
-    if (condition == NULL || condition->code != LILAC_TILE_OP_SCF_CONDITION ||
-        result + 1 >= condition->operand_count)
+    if (loop->code == LILAC_TILE_OP_SCF_FOR)
+        return (int)result;
+    if (lilac_tile_terminator(loop->regions[0]) == NULL)
         return -1;
-    const lilac_tile_value *passed = condition->operands[result + 1].value;
+    const lilac_tile_value *passed = lilac_tile_passed(loop, result);
     return passed->block == loop->regions[0]->first ? (int)passed->index : -1;
 }
 
@@ -180,21 +179,17 @@ static bool follows(advancing *a, const lilac_tile_value *value, uint32_t mark, 
                 follows(a, op->operands[0].value, mark, depth - 1)) ||
                (is_uniform(op->operands[0].value) &&
                 follows(a, op->operands[1].value, mark, depth - 1));
-    case LILAC_TILE_OP_SCF_IF: {
-        for (uint32_t r = 0; r < 2; r++) {
-            const lilac_tile_op *yield = end_of(op->regions[r]);
-            if (yield == NULL || !follows(a, yield->operands[value->index].value, mark, depth - 1))
+    case LILAC_TILE_OP_SCF_IF:
+        for (uint32_t r = 0; r < 2; r++)
+            if (lilac_tile_terminator(op->regions[r]) == NULL ||
+                !follows(a, lilac_tile_yielded(op, r, value->index), mark, depth - 1))
                 return false;
-        }
         return true;
-    }
     case LILAC_TILE_OP_SCF_FOR:
-        return for_follows(a, op, value->index, depth - 1) &&
-               follows(a, op->operands[3 + value->index].value, mark, depth - 1);
     case LILAC_TILE_OP_SCF_WHILE: {
         int slot = slot_of_result(op, value->index);
-        return slot >= 0 && while_follows(a, op, (uint32_t)slot, depth - 1) &&
-               follows(a, op->operands[slot].value, mark, depth - 1);
+        return slot >= 0 && loop_follows(a, op, (uint32_t)slot, depth - 1) &&
+               follows(a, lilac_tile_init(op, (uint32_t)slot), mark, depth - 1);
     }
     default:
         return false;
@@ -202,27 +197,18 @@ static bool follows(advancing *a, const lilac_tile_value *value, uint32_t mark, 
 }
 
 /* Does what the loop yields follow what it carries? */
-static bool for_follows(advancing *a, const lilac_tile_op *loop, uint32_t slot, uint32_t depth) {
-    const lilac_tile_op *yield = end_of(loop->regions[0]);
-    const lilac_tile_value *argument = loop->regions[0]->first->arguments[1 + slot];
-    if (yield == NULL || argument->id >= a->count || !is_tensor(argument))
+static bool loop_follows(advancing *a, const lilac_tile_op *loop, uint32_t slot, uint32_t depth) {
+    const lilac_tile_value *argument = lilac_tile_iteration_argument(loop, slot);
+    if (lilac_tile_terminator(loop->regions[loop->region_count - 1]) == NULL ||
+        argument->id >= a->count || !is_tensor(argument))
         return false;
     uint32_t mark = a->mark[argument->id] = ++a->marks;
-    return follows(a, yield->operands[slot].value, mark, depth);
-}
-
-static bool while_follows(advancing *a, const lilac_tile_op *loop, uint32_t slot, uint32_t depth) {
-    const lilac_tile_op *yield = end_of(loop->regions[1]);
-    const lilac_tile_value *argument = loop->regions[0]->first->arguments[slot];
-    if (yield == NULL || argument->id >= a->count || !is_tensor(argument))
-        return false;
-    uint32_t mark = a->mark[argument->id] = ++a->marks;
-    for (uint32_t i = 0; i < loop->result_count; i++) {
-        const lilac_tile_value *passed = loop->regions[1]->first->arguments[i];
+    for (uint32_t i = 0; loop->code == LILAC_TILE_OP_SCF_WHILE && i < loop->result_count; i++) {
+        const lilac_tile_value *passed = lilac_tile_passed_argument(loop, i);
         if (slot_of_result(loop, i) == (int)slot && passed->id < a->count)
             a->mark[passed->id] = mark;
     }
-    return follows(a, yield->operands[slot].value, mark, depth);
+    return follows(a, lilac_tile_next(loop, slot), mark, depth);
 }
 
 /* ---- what it begins with ---------------------------------------------------------------- */
@@ -349,27 +335,18 @@ static void turn(advancing *a, lilac_tile_value *value) {
 
 static lilac_tile_value *scalar_of(advancing *a, lilac_tile_value *value);
 
-static void rewrite_for(advancing *a, lilac_tile_op *loop, uint32_t slot,
-                        lilac_tile_value *initial) {
-    lilac_tile_op *yield = loop->regions[0]->first->last;
-    turn(a, loop->regions[0]->first->arguments[1 + slot]);
-    turn(a, &loop->results[slot]);
-    lilac_tile_set_operand(loop, 3 + slot, initial);
-    lilac_tile_set_operand(yield, slot, scalar_of(a, yield->operands[slot].value));
-}
-
-static void rewrite_while(advancing *a, lilac_tile_op *loop, uint32_t slot,
-                          lilac_tile_value *initial) {
-    lilac_tile_op *yield = loop->regions[1]->first->last;
+static void rewrite_loop(advancing *a, lilac_tile_op *loop, uint32_t slot,
+                         lilac_tile_value *initial) {
     for (uint32_t i = 0; i < loop->result_count; i++) {
         if (slot_of_result(loop, i) != (int)slot)
             continue;
-        turn(a, loop->regions[1]->first->arguments[i]);
+        if (loop->code == LILAC_TILE_OP_SCF_WHILE)
+            turn(a, lilac_tile_passed_argument(loop, i));
         turn(a, &loop->results[i]);
     }
-    turn(a, loop->regions[0]->first->arguments[slot]);
-    lilac_tile_set_operand(loop, slot, initial);
-    lilac_tile_set_operand(yield, slot, scalar_of(a, yield->operands[slot].value));
+    turn(a, lilac_tile_iteration_argument(loop, slot));
+    lilac_tile_set_init(loop, slot, initial);
+    lilac_tile_set_next(loop, slot, scalar_of(a, lilac_tile_next(loop, slot)));
 }
 
 /* The scalar of a value that follows a carried one. */
@@ -380,19 +357,15 @@ static lilac_tile_value *scalar_of(advancing *a, lilac_tile_value *value) {
     const lilac_tile_type *type = lilac_tile_element(value->type);
     switch (op->code) {
     case LILAC_TILE_OP_SCF_IF:
-        for (uint32_t r = 0; r < 2; r++) {
-            lilac_tile_op *yield = op->regions[r]->first->last;
-            lilac_tile_set_operand(yield, value->index,
-                                   scalar_of(a, yield->operands[value->index].value));
-        }
+        for (uint32_t r = 0; r < 2; r++)
+            lilac_tile_set_yielded(op, r, value->index,
+                                   scalar_of(a, lilac_tile_yielded(op, r, value->index)));
         turn(a, value);
         return value;
     case LILAC_TILE_OP_SCF_FOR:
-        rewrite_for(a, op, value->index, scalar_of(a, op->operands[3 + value->index].value));
-        return value;
     case LILAC_TILE_OP_SCF_WHILE: {
         uint32_t slot = (uint32_t)slot_of_result(op, value->index);
-        rewrite_while(a, op, slot, scalar_of(a, op->operands[slot].value));
+        rewrite_loop(a, op, slot, scalar_of(a, lilac_tile_init(op, slot)));
         return value;
     }
     default:
@@ -416,23 +389,14 @@ static lilac_tile_value *scalar_of(advancing *a, lilac_tile_value *value) {
 
 /* Does the use take the scalar? */
 static bool takes_scalar(const lilac_tile_use *use) {
-    const lilac_tile_op *op = use->op;
-    const lilac_tile_op *parent = op->parent->parent->parent;
-    switch (op->code) {
-    case LILAC_TILE_OP_SCF_FOR:
-        return use->index < 3 || !is_tensor(&op->results[use->index - 3]);
-    case LILAC_TILE_OP_SCF_WHILE:
-        return !is_tensor(op->regions[0]->first->arguments[use->index]);
-    case LILAC_TILE_OP_SCF_CONDITION:
-        return use->index == 0 || !is_tensor(&parent->results[use->index - 1]);
-    case LILAC_TILE_OP_SCF_YIELD:
-        return parent->code == LILAC_TILE_OP_SCF_WHILE
-                   ? !is_tensor(parent->regions[0]->first->arguments[use->index])
-                   : !is_tensor(&parent->results[use->index]);
+    const lilac_tile_value *receiver = lilac_tile_receiver(use);
+    if (receiver != NULL)
+        return !is_tensor(receiver);
+    switch (use->op->code) {
     case LILAC_TILE_OP_TT_ADDPTR:
     case LILAC_TILE_OP_ARITH_ADDI:
     case LILAC_TILE_OP_ARITH_SUBI:
-        return !is_tensor(&op->results[0]);
+        return !is_tensor(&use->op->results[0]);
     default:
         return false;
     }
@@ -496,22 +460,23 @@ static bool is_candidate(const advancing *a, const lilac_tile_value *value) {
  * nothing to gain. */
 static bool is_one_already(const lilac_tile_op *loop, uint32_t slot) {
     const lilac_tile_block *body = loop->regions[0]->first;
-    const lilac_tile_value *value = loop->operands[3 + slot].value;
-    const lilac_tile_value *next = end_of(loop->regions[0])->operands[slot].value;
-    if (!lilac_tile_is_pointer(value->type) || next == body->arguments[1 + slot])
+    const lilac_tile_value *argument = lilac_tile_iteration_argument(loop, slot);
+    const lilac_tile_value *value = lilac_tile_init(loop, slot);
+    const lilac_tile_value *next = lilac_tile_next(loop, slot);
+    if (!lilac_tile_is_pointer(value->type) || next == argument)
         return false;
     for (; value->op != NULL && value->op->code != LILAC_TILE_OP_TT_SPLAT;
          value = value->op->operands[0].value)
         if (value->op->code == LILAC_TILE_OP_TT_ADDPTR &&
             !is_of_ranges(value->op->operands[1].value))
             return false;
-    while (next != body->arguments[1 + slot]) {
+    while (next != argument) {
         int64_t number;
         const lilac_tile_op *op = next->op;
         if (op == NULL || op->parent != body || op->code != LILAC_TILE_OP_TT_ADDPTR)
             return false;
         const lilac_tile_value *step = op->operands[1].value;
-        if (!lilac_engine_constant(step, &number) &&
+        if (!lilac_tile_constant(step, &number) &&
             (step->op == NULL || step->op->code != LILAC_TILE_OP_TT_SPLAT))
             return false;
         next = op->operands[0].value;
@@ -520,45 +485,31 @@ static bool is_one_already(const lilac_tile_op *loop, uint32_t slot) {
 }
 
 static void try_slot(advancing *a, lilac_tile_op *loop, uint32_t slot) {
-    bool counts = loop->code == LILAC_TILE_OP_SCF_FOR;
-    uint32_t index = counts ? 3 + slot : slot;
-    lilac_tile_value *initial = loop->operands[index].value, *scalar = NULL;
+    lilac_tile_value *initial = lilac_tile_init(loop, slot), *scalar = NULL;
     recipe how;
     a->budget = BUDGET;
-    if (!is_tensor(initial) ||
-        !is_candidate(a, counts ? loop->regions[0]->first->arguments[1 + slot]
-                                : loop->regions[0]->first->arguments[slot]) ||
-        !split(a, initial, &how, &scalar, NULL) ||
-        !(counts ? for_follows(a, loop, slot, MOST_STEPS)
-                 : while_follows(a, loop, slot, MOST_STEPS)) ||
-        (counts && is_one_already(loop, slot)))
+    if (!is_tensor(initial) || !is_candidate(a, lilac_tile_iteration_argument(loop, slot)) ||
+        !split(a, initial, &how, &scalar, NULL) || !loop_follows(a, loop, slot, MOST_STEPS) ||
+        (loop->code == LILAC_TILE_OP_SCF_FOR && is_one_already(loop, slot)))
         return;
     recipe *kept = lilac_arena_new(a->arena, recipe);
     (void)split(a, initial, kept, &scalar, loop);
     a->how = kept;
     a->list = NULL;
-    if (counts)
-        rewrite_for(a, loop, slot, scalar);
-    else
-        rewrite_while(a, loop, slot, scalar);
+    rewrite_loop(a, loop, slot, scalar);
     for (const moved *m = a->list; m != NULL; m = m->next)
         make_tensor(a, m);
     a->changed = true;
 }
 
 static void visit(void *data, lilac_tile_op *op) {
-    advancing *a = data;
-    if (op->code == LILAC_TILE_OP_SCF_FOR)
-        for (uint32_t i = 0; i < op->result_count; i++)
-            try_slot(a, op, i);
-    else if (op->code == LILAC_TILE_OP_SCF_WHILE)
-        for (uint32_t i = 0; i < op->operand_count; i++)
-            try_slot(a, op, i);
+    for (uint32_t i = 0; lilac_tile_is_loop(op) && i < lilac_tile_carried_count(op); i++)
+        try_slot(data, op, i);
 }
 
 static void look_for_loops(void *data, lilac_tile_op *op) {
     bool *found = data;
-    *found |= op->code == LILAC_TILE_OP_SCF_FOR || op->code == LILAC_TILE_OP_SCF_WHILE;
+    *found |= lilac_tile_is_loop(op);
 }
 
 bool lilac_engine_reduce_strength(lilac_tile_module *module, const lilac_target *target,

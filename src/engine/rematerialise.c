@@ -28,6 +28,8 @@
  */
 #include "assign.h"
 
+#include <lilac/tile_loops.h>
+
 typedef struct noted_use {
     lilac_tile_op *op;
     uint32_t index;
@@ -419,52 +421,16 @@ static void give_arguments(rewriting *r, const lilac_tile_block *block) {
             give(r, block->arguments[i], native_of(r, block->arguments[i]));
 }
 
-static void ask_as(rewriting *r, lilac_tile_op *op, uint32_t index, const lilac_tile_value *model) {
-    if (r->a->kind[model->id] == VALUE_FIXED)
-        ask(r, op, index, native_of(r, model));
-}
-
-static void visit_yield(rewriting *r, lilac_tile_op *op) {
-    const lilac_tile_op *parent = op->parent->parent->parent;
-    if (parent == NULL)
-        return;
-    bool loops = parent->code == LILAC_TILE_OP_SCF_WHILE;
-    for (uint32_t i = 0; i < op->operand_count; i++)
-        ask_as(r, op, i, loops ? parent->regions[0]->first->arguments[i] : &parent->results[i]);
-}
-
+/* What control flow passes on has the layout of its receiver. */
 static void visit_control(rewriting *r, lilac_tile_op *op) {
     give_results(r, op);
-    switch (op->code) {
-    case LILAC_TILE_OP_SCF_YIELD:
-        visit_yield(r, op);
-        break;
-    case LILAC_TILE_OP_SCF_CONDITION:
-        for (uint32_t i = 1; i < op->operand_count; i++)
-            ask_as(r, op, i, &op->parent->parent->parent->results[i - 1]);
-        break;
-    case LILAC_TILE_OP_SCF_FOR:
-        for (uint32_t i = 0; i < op->result_count; i++)
-            ask_as(r, op, 3 + i, &op->results[i]);
-        give_arguments(r, op->regions[0]->first);
-        break;
-    case LILAC_TILE_OP_SCF_WHILE:
-        for (uint32_t i = 0; i < op->operand_count; i++)
-            ask_as(r, op, i, op->regions[0]->first->arguments[i]);
-        give_arguments(r, op->regions[0]->first);
-        give_arguments(r, op->regions[1]->first);
-        break;
-    case LILAC_TILE_OP_CF_BR:
-    case LILAC_TILE_OP_CF_COND_BR: {
-        uint32_t at = op->code == LILAC_TILE_OP_CF_COND_BR ? 1 : 0;
-        for (uint32_t s = 0; s < op->successor_count; s++)
-            for (uint32_t i = 0; i < op->successors[s]->argument_count; i++, at++)
-                ask_as(r, op, at, op->successors[s]->arguments[i]);
-        break;
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+        const lilac_tile_value *receiver = lilac_tile_receiver(&op->operands[i]);
+        if (receiver != NULL && r->a->kind[receiver->id] == VALUE_FIXED)
+            ask(r, op, i, native_of(r, receiver));
     }
-    default:
-        break;
-    }
+    for (uint32_t i = 0; lilac_tile_is_loop(op) && i < op->region_count; i++)
+        give_arguments(r, op->regions[i]->first);
 }
 
 static bool visit(rewriting *r, const listed_op *listed) {

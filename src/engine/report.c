@@ -5,6 +5,8 @@
  */
 #include "internal.h"
 
+#include <lilac/tile_loops.h>
+
 typedef struct conversion_list {
     const lilac_target *target;
     lilac_conversion *conversions;
@@ -58,7 +60,7 @@ static void describe(conversion_list *list, const lilac_tile_op *op, uint32_t lo
 static void visit(conversion_list *list, const lilac_tile_region *region, uint32_t loops) {
     for (const lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
-            bool loop = op->code == LILAC_TILE_OP_SCF_FOR || op->code == LILAC_TILE_OP_SCF_WHILE;
+            bool loop = lilac_tile_is_loop(op);
             if (op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT) {
                 if (list->conversions != NULL)
                     describe(list, op, loops);

@@ -160,10 +160,10 @@ static lilac_tile_value *neutral(const lilac_tile_op *op) {
         return NULL;
     }
     int64_t value;
-    if (lilac_engine_constant(op->operands[1].value, &value) && value == unit)
+    if (lilac_tile_constant(op->operands[1].value, &value) && value == unit)
         return op->operands[0].value;
     if (has_traits(op, LILAC_TILE_COMMUTATIVE) &&
-        lilac_engine_constant(op->operands[0].value, &value) && value == unit)
+        lilac_tile_constant(op->operands[0].value, &value) && value == unit)
         return op->operands[1].value;
     return NULL;
 }
@@ -175,7 +175,7 @@ static bool folded_value(const lilac_tile_op *op, int64_t *result) {
         return false;
     for (uint32_t i = 0; i < op->operand_count; i++)
         if (lilac_tile_is_tensor(op->operands[i].value->type) ||
-            !lilac_engine_constant(op->operands[i].value, &values[i]))
+            !lilac_tile_constant(op->operands[i].value, &values[i]))
             return false;
     return lilac_engine_fold(op, values, result);
 }
@@ -185,7 +185,7 @@ static lilac_tile_op *fold(simplifier *pass, lilac_tile_op *op, uint32_t depth) 
     int64_t value;
     lilac_tile_value *same = neutral(op);
     if (same == NULL && op->code == LILAC_TILE_OP_ARITH_SELECT &&
-        lilac_engine_constant(op->operands[0].value, &value))
+        lilac_tile_constant(op->operands[0].value, &value))
         same = op->operands[value != 0 ? 1 : 2].value;
     if (same != NULL && same->type == op->results[0].type) {
         replace(pass, op, same);
@@ -218,8 +218,7 @@ static lilac_tile_op *fold(simplifier *pass, lilac_tile_op *op, uint32_t depth) 
 static bool may_run_early(const lilac_tile_op *op) {
     int64_t divisor;
     return !lilac_tile_divides(op->code) ||
-           (lilac_engine_constant(op->operands[1].value, &divisor) && divisor != 0 &&
-            divisor != -1);
+           (lilac_tile_constant(op->operands[1].value, &divisor) && divisor != 0 && divisor != -1);
 }
 
 static uint32_t hoist(simplifier *pass, lilac_tile_op *op, uint32_t depth) {

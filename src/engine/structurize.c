@@ -21,6 +21,8 @@
  * the sides made itself. */
 #include "internal.h"
 
+#include <lilac/tile_loops.h>
+
 typedef struct node {
     lilac_tile_block *block;
     uint32_t ways_in; /* edges from what is reached */
@@ -193,10 +195,7 @@ static void move_operations(lilac_tile_block *from, lilac_tile_block *into) {
     lilac_tile_op *end = from->last;
     while (from->first != end) {
         lilac_tile_op *op = from->first;
-        from->first = op->next;
-        op->next->previous = NULL;
-        op->parent = NULL;
-        op->next = op->previous = NULL;
+        lilac_tile_detach(op);
         lilac_tile_append(into, op);
     }
 }
@@ -242,6 +241,7 @@ typedef struct conditional {
     lilac_tile_block *sides[2];
     uint32_t count; /* of results */
     lilac_tile_value **yields[2];
+    lilac_tile_value ***users; /* of each result: the variable that it is stored in */
 } conditional;
 
 static conditional open_conditional(structuring *s, lilac_tile_block *into, const lilac_tile_op *at,
@@ -265,16 +265,15 @@ static uint32_t values_of(const outcome *o) {
     return count;
 }
 
-/* A value that is one or the other by the side taken; NULL: it does not matter in that side. What
- * neither side made needs no result when it is the same, or wanted of one side only. */
-static lilac_tile_value *either(structuring *s, conditional *c, lilac_tile_value *a,
-                                lilac_tile_value *b, const lilac_tile_op *at) {
+/* The value of `a` or `b` by the side taken; NULL: that side has no value for it. No result is needed
+ * for a value from outside that both sides have, or one side only. Results are stored in *value when
+ * the conditional is closed. */
+static void select_value(structuring *s, conditional *c, lilac_tile_value *a, lilac_tile_value *b,
+                         const lilac_tile_op *at, lilac_tile_value **value) {
     lilac_tile_value *values[2] = {a, b};
-    if (a == b || b == NULL || a == NULL) {
-        lilac_tile_value *value = a != NULL ? a : b;
-        if (!lilac_tile_is_inside(value, c->op)) {
-            return value;
-        }
+    *value = a != NULL ? a : b;
+    if ((a == b || b == NULL || a == NULL) && !lilac_tile_is_inside(*value, c->op)) {
+        return;
     }
     for (uint32_t i = 0; i < 2; i++) {
         if (values[i] == NULL) {
@@ -283,15 +282,30 @@ static lilac_tile_value *either(structuring *s, conditional *c, lilac_tile_value
         }
         c->yields[i][c->count] = values[i];
     }
-    lilac_tile_value *result = &c->op->results[c->count];
-    *result = (lilac_tile_value){.type = values[0]->type, .op = c->op, .index = c->count++};
-    return result;
+    c->users[c->count++] = value;
+}
+
+/* Ends both sides with the values that they yield. An empty side without values is removed. */
+static void end_sides(structuring *s, conditional *c, const lilac_tile_op *at) {
+    for (uint32_t i = 0; i < 2; i++) {
+        if (i == 1 && c->count == 0 && c->sides[1]->first == NULL) {
+            c->op->regions[1]->first = NULL;
+        } else {
+            (void)build(s, c->sides[i], at, LILAC_TILE_OP_SCF_YIELD, 0, NULL, NULL, NULL);
+        }
+    }
+    if (c->count > 0) {
+        lilac_tile_add_if_results(s->module, c->op, c->count, c->yields[0], c->yields[1]);
+    }
+    for (uint32_t i = 0; i < c->count; i++) {
+        *c->users[i] = &c->op->results[i];
+    }
 }
 
 static outcome close_conditional(structuring *s, conditional *c, const outcome *a, const outcome *b,
                                  const lilac_tile_op *at) {
     uint32_t room = values_of(a) + values_of(b);
-    c->op->results = lilac_arena_array(s->module->arena, lilac_tile_value, room);
+    c->users = lilac_arena_array(s->arena, lilac_tile_value **, room);
     c->yields[0] = lilac_arena_array(s->arena, lilac_tile_value *, room);
     c->yields[1] = lilac_arena_array(s->arena, lilac_tile_value *, room);
     outcome o = {.ways = lilac_arena_array(s->arena, way, a->count + b->count)};
@@ -306,8 +320,8 @@ static outcome close_conditional(structuring *s, conditional *c, const outcome *
         both->count = one != NULL ? one->count : other->count;
         both->values = lilac_arena_array(s->arena, lilac_tile_value *, both->count);
         for (uint32_t k = 0; k < both->count; k++) {
-            both->values[k] = either(s, c, one != NULL ? one->values[k] : NULL,
-                                     other != NULL ? other->values[k] : NULL, at);
+            select_value(s, c, one != NULL ? one->values[k] : NULL,
+                         other != NULL ? other->values[k] : NULL, at, &both->values[k]);
         }
     }
     if (o.count > 1) {
@@ -318,17 +332,9 @@ static outcome close_conditional(structuring *s, conditional *c, const outcome *
                 numbers[i] = build_number(s, c->sides[i], at, side->ways[0].target);
             }
         }
-        o.selector = either(s, c, numbers[0], numbers[1], at);
+        select_value(s, c, numbers[0], numbers[1], at, &o.selector);
     }
-    c->op->result_count = c->count;
-    for (uint32_t i = 0; i < 2; i++) {
-        if (i == 1 && c->count == 0 && c->sides[1]->first == NULL) {
-            c->op->regions[1]->first = NULL;
-            break;
-        }
-        (void)build(s, c->sides[i], at, LILAC_TILE_OP_SCF_YIELD, c->count, c->yields[i], NULL,
-                    NULL);
-    }
+    end_sides(s, c, at);
     return o;
 }
 
@@ -347,9 +353,7 @@ static outcome put_edge(structuring *s, const lilac_tile_op *end, uint32_t succe
                         lilac_tile_block *into, uint32_t depth) {
     uint32_t target = number_of(s, end->successors[successor]);
     uint32_t count = end->successors[successor]->argument_count;
-    uint32_t first = end->code == LILAC_TILE_OP_CF_BR ? 0
-                     : successor == 0                 ? 1
-                                                      : 1 + end->successors[0]->argument_count;
+    uint32_t first = lilac_tile_branch_first(end, successor);
     if (first + count > end->operand_count) {
         refuse(s, end, "its values do not match its blocks' arguments");
         return (outcome){0};
@@ -414,10 +418,7 @@ static outcome put_block(structuring *s, uint32_t number, lilac_tile_block *into
         move_operations(block, into);
     }
     /* The terminator goes, so that what follows can be appended; it keeps its uses until then. */
-    *(end->previous != NULL ? &end->previous->next : &block->first) = NULL;
-    block->last = end->previous;
-    end->previous = NULL;
-    end->parent = NULL;
+    lilac_tile_detach(end);
     outcome o = put_end(s, end, into, depth);
     for (uint32_t m = s->nodes[number].meets; m != UNREACHED && !s->failed;
          m = s->nodes[m].next_meet) {

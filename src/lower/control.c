@@ -9,6 +9,8 @@
 #include "operations.h"
 #include "pack_words.h"
 
+#include <lilac/tile_loops.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -316,7 +318,7 @@ static void plan_carried(lilac_lowering *l, const lilac_tile_block *block, uint3
                          const lilac_lower_value *init, const lilac_lower_value *inside,
                          carried_value *c) {
     const lilac_tile_op *end = block->last;
-    const lilac_tile_value *argument = block->arguments[index + 1];
+    const lilac_tile_value *argument = lilac_tile_iteration_argument(block->parent->parent, index);
     const lilac_tile_value *next =
         end != NULL && index < end->operand_count ? end->operands[index].value : NULL;
     bool by_base =
@@ -379,9 +381,10 @@ static bool lower_for(lilac_lowering *l, const lilac_tile_op *op) {
                "integer of 8 to 64 bits");
     }
     lilac_lower_value **inside = lilac_arena_array(l->arena, lilac_lower_value *, carried + 1);
-    if (op->operand_count != carried + 3) {
+    const uint32_t first_init = lilac_tile_first_passed(op);
+    if (op->operand_count != first_init + carried) {
         return lilac_lower_unsupported(l, "it has %u operands; %u results need %u",
-                                       op->operand_count, carried, carried + 3);
+                                       op->operand_count, carried, first_init + carried);
     }
     if (!define_all(l, carried + 1, block->arguments, inside)) {
         return false;
@@ -389,10 +392,11 @@ static bool lower_for(lilac_lowering *l, const lilac_tile_op *op) {
     loop_values b = {.count = carried,
                      .plans = lilac_arena_array(l->arena, carried_value, carried)};
     for (uint32_t i = 0; i < carried; i++) {
-        plan_carried(l, block, i, lilac_lower_operand(l, op, i + 3), inside[i + 1], &b.plans[i]);
+        plan_carried(l, block, i, lilac_lower_operand(l, op, first_init + i), inside[i + 1],
+                     &b.plans[i]);
     }
     fill_types(l, &b);
-    if (!send_all(l, &b, op, 3, inside + 1)) {
+    if (!send_all(l, &b, op, first_init, inside + 1)) {
         return false;
     }
     lilac_simt_value variable;

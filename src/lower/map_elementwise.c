@@ -12,6 +12,8 @@
 #include "coordinates.h"
 #include "operations.h"
 
+#include <lilac/tile_loops.h>
+
 static lilac_simt_value and_active(lilac_lowering *l, lilac_simt_value condition) {
     return lilac_lower_both(l, l->active, condition);
 }
@@ -240,7 +242,7 @@ bool lilac_lower_for_elements(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_simt_type *types = lilac_arena_array(l->arena, lilac_simt_type, carried + 2);
     inits[0] = inputs[0];
     for (uint32_t i = 0; i < carried; i++) {
-        inits[i + 1] = inputs[i + 3];
+        inits[i + 1] = inputs[lilac_tile_first_passed(op) + i];
     }
     for (uint32_t i = 0; i <= carried; i++) {
         types[i] = lilac_simt_type_of(l->kernel, inits[i]);

@@ -66,9 +66,15 @@ static bool has_tensors(const lilac_tile_op *op) {
     return tensors;
 }
 
+/* Effects that a thread on an inactive path must not have. Inline assembly runs in all threads. */
 static bool has_effects(const lilac_tile_op *op) {
-    return op->code != LILAC_TILE_OP_LLVM_INTR_ASSUME &&
-           (lilac_tile_op_info_get(op->code)->traits & (LILAC_TILE_READS | LILAC_TILE_WRITES));
+    uint32_t count;
+    const lilac_tile_effect *effects = lilac_tile_effects(op->code, &count);
+    uint32_t resources = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        resources |= effects[i].resources;
+    }
+    return (resources & ~(uint32_t)LILAC_TILE_TEXT) != 0;
 }
 
 static bool is_per_element(const lilac_tile_op *op) {

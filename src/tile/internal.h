@@ -146,6 +146,14 @@ const char *tile_opcode_nearest(const char *name, size_t length);
 lilac_tile_region *tile_region_create(lilac_tile_module *module, lilac_tile_function *function);
 /* Makes a detached block that tile_block_insert puts at the end of a region, after `last`. */
 lilac_tile_block *tile_block_create(lilac_tile_module *module);
+/* Enters an operand into the list of uses of a value. */
+void tile_use_link(lilac_tile_use *use, lilac_tile_value *value);
+/* Makes a list of results: those that are not removed (NULL: all), then `added` more. Removed ones
+ * must be unused. */
+void tile_change_results(lilac_tile_module *module, lilac_tile_op *op, const bool *removed,
+                         uint32_t added, const lilac_tile_type *const *types);
+/* Removes unused arguments of a block; removed[i] is for argument first + i. */
+void tile_remove_arguments(lilac_tile_block *block, uint32_t first, const bool *removed);
 /* Reports at an operation. */
 void tile_op_error(const lilac_tile_module *module, const lilac_tile_op *op, const char *id,
                    const char *format, ...) LILAC_PRINTF(4, 5);

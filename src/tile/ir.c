@@ -25,7 +25,7 @@ void lilac_tile_module_destroy(lilac_tile_module *module) {
 
 /* ---- uses ------------------------------------------------------------------------------- */
 
-static void use_link(lilac_tile_use *use, lilac_tile_value *value) {
+void tile_use_link(lilac_tile_use *use, lilac_tile_value *value) {
     use->value = value;
     use->next = value->uses;
     use->previous = &value->uses;
@@ -48,7 +48,7 @@ static void use_unlink(lilac_tile_use *use) {
 void lilac_tile_set_operand(lilac_tile_op *op, uint32_t index, lilac_tile_value *value) {
     assert(index < op->operand_count);
     use_unlink(&op->operands[index]);
-    use_link(&op->operands[index], value);
+    tile_use_link(&op->operands[index], value);
 }
 
 void lilac_tile_replace_uses(lilac_tile_value *old, lilac_tile_value *with) {
@@ -57,7 +57,21 @@ void lilac_tile_replace_uses(lilac_tile_value *old, lilac_tile_value *with) {
     while (old->uses) {
         lilac_tile_use *use = old->uses;
         use_unlink(use);
-        use_link(use, with);
+        tile_use_link(use, with);
+    }
+}
+
+void lilac_tile_set_operands(lilac_tile_module *module, lilac_tile_op *op, uint32_t count,
+                             lilac_tile_value *const *values) {
+    for (uint32_t i = 0; i < op->operand_count; i++)
+        use_unlink(&op->operands[i]);
+    if (count > op->operand_count)
+        op->operands = lilac_arena_array(module->arena, lilac_tile_use, count);
+    op->operand_count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        op->operands[i].op = op;
+        op->operands[i].index = i;
+        tile_use_link(&op->operands[i], values[i]);
     }
 }
 
@@ -89,7 +103,7 @@ lilac_tile_op *lilac_tile_op_create(lilac_tile_module *module, lilac_tile_opcode
     for (uint32_t i = 0; i < operands; i++) {
         op->operands[i].op = op;
         op->operands[i].index = i;
-        use_link(&op->operands[i], values[i]);
+        tile_use_link(&op->operands[i], values[i]);
     }
     if (results)
         op->results = lilac_arena_array(arena, lilac_tile_value, results);
@@ -105,6 +119,24 @@ lilac_tile_op *lilac_tile_op_create(lilac_tile_module *module, lilac_tile_opcode
         op->regions[i]->parent = op;
     }
     return op;
+}
+
+void tile_change_results(lilac_tile_module *module, lilac_tile_op *op, const bool *removed,
+                         uint32_t added, const lilac_tile_type *const *types) {
+    lilac_tile_value *old = op->results;
+    uint32_t count = 0;
+    op->results = lilac_arena_array(module->arena, lilac_tile_value, op->result_count + added);
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        assert((!removed || !removed[i] || !old[i].uses) && "removed while it is used");
+        if (removed && removed[i])
+            continue;
+        op->results[count] =
+            (lilac_tile_value){.type = old[i].type, .name = old[i].name, .op = op, .index = count};
+        lilac_tile_replace_uses(&old[i], &op->results[count++]);
+    }
+    for (uint32_t i = 0; i < added; i++, count++)
+        op->results[count] = (lilac_tile_value){.type = types[i], .op = op, .index = count};
+    op->result_count = count;
 }
 
 /* Regions inside an operation belong to the function that the operation is put into. */
@@ -217,6 +249,20 @@ lilac_tile_value *lilac_tile_add_argument(lilac_tile_module *module, lilac_tile_
     return value;
 }
 
+void tile_remove_arguments(lilac_tile_block *block, uint32_t first, const bool *removed) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < block->argument_count; i++) {
+        lilac_tile_value *argument = block->arguments[i];
+        if (i >= first && removed[i - first]) {
+            assert(!argument->uses && "removed while it is used");
+            continue;
+        }
+        argument->index = count;
+        block->arguments[count++] = argument;
+    }
+    block->argument_count = count;
+}
+
 /* ---- attributes ------------------------------------------------------------------------- */
 
 const lilac_tile_attribute *tile_attribute_find(const lilac_tile_attributes *attributes,
@@ -281,97 +327,24 @@ void lilac_tile_set_attribute(lilac_tile_module *module, lilac_tile_attributes *
         tile_attribute_append(module->arena, attributes, attribute);
 }
 
-/* ---- copying ---------------------------------------------------------------------------- */
+/* ---- constants -------------------------------------------------------------------------- */
 
-static lilac_tile_attributes copy_attributes(lilac_arena *arena,
-                                             const lilac_tile_attributes *from) {
-    lilac_tile_attributes copy = {0};
-    for (uint32_t i = 0; i < from->count; i++)
-        tile_attribute_append(arena, &copy, &from->list[i]);
-    return copy;
-}
-
-/* Old value or block → its copy; what is not in the table stands for itself. */
-static void *mapped(const tile_table *map, void *old) {
-    void *copy = tile_table_get(map, old);
-    return copy ? copy : old;
-}
-
-static lilac_tile_op *clone_op(lilac_tile_module *module, const lilac_tile_op *op, tile_table *map);
-
-static void clone_region(lilac_tile_module *module, const lilac_tile_region *from,
-                         lilac_tile_region *to, tile_table *map) {
-    lilac_tile_block **end = &to->first;
-    for (const lilac_tile_block *old = from->first; old; old = old->next) {
-        lilac_tile_block *block = tile_block_create(module);
-        block->name = old->name;
-        block->parent = to;
-        *end = block;
-        end = &block->next;
-        *tile_table_at(map, old) = block;
-        for (uint32_t i = 0; i < old->argument_count; i++) {
-            const lilac_tile_value *argument = old->arguments[i];
-            *tile_table_at(map, argument) = lilac_tile_add_argument(
-                module, block, argument->type, argument->name, argument->location);
-        }
-    }
-    const lilac_tile_block *old = from->first;
-    for (lilac_tile_block *block = to->first; block; block = block->next, old = old->next)
-        for (const lilac_tile_op *inner = old->first; inner; inner = inner->next)
-            lilac_tile_append(block, clone_op(module, inner, map));
-}
-
-static lilac_tile_op *clone_op(lilac_tile_module *module, const lilac_tile_op *op,
-                               tile_table *map) {
-    lilac_tile_op *copy =
-        lilac_tile_op_create(module, op->code, 0, NULL, 0, NULL, op->region_count, op->location);
-    copy->position = op->position;
-    copy->attributes = copy_attributes(module->arena, &op->attributes);
-    copy->operand_count = op->operand_count;
-    copy->operands = lilac_arena_array(module->arena, lilac_tile_use, op->operand_count);
-    for (uint32_t i = 0; i < op->operand_count; i++) {
-        copy->operands[i].op = copy;
-        copy->operands[i].index = i;
-        use_link(&copy->operands[i], mapped(map, op->operands[i].value));
-    }
-    copy->result_count = op->result_count;
-    copy->results = lilac_arena_array(module->arena, lilac_tile_value, op->result_count);
-    for (uint32_t i = 0; i < op->result_count; i++) {
-        copy->results[i] = (lilac_tile_value){
-            .type = op->results[i].type, .name = op->results[i].name, .op = copy, .index = i};
-        *tile_table_at(map, &op->results[i]) = &copy->results[i];
-    }
-    copy->successor_count = op->successor_count;
-    copy->successors = lilac_arena_array(module->arena, lilac_tile_block *, op->successor_count);
-    for (uint32_t i = 0; i < op->successor_count; i++)
-        copy->successors[i] = mapped(map, op->successors[i]);
-    for (uint32_t i = 0; i < op->region_count; i++)
-        clone_region(module, op->regions[i], copy->regions[i], map);
-    return copy;
-}
-
-/* A block may use a value of a later block that it dominates nowhere in the list's order: operands
- * met before their definition was copied are mapped once all is. */
-static void remap_operands(lilac_tile_op *op, const tile_table *map) {
-    for (uint32_t i = 0; i < op->operand_count; i++) {
-        lilac_tile_value *value = op->operands[i].value;
-        lilac_tile_value *copy = mapped(map, value);
-        if (copy != value)
-            lilac_tile_set_operand(op, i, copy);
-    }
-    for (uint32_t r = 0; r < op->region_count; r++)
-        for (lilac_tile_block *block = op->regions[r]->first; block; block = block->next)
-            for (lilac_tile_op *inner = block->first; inner; inner = inner->next)
-                remap_operands(inner, map);
-}
-
-lilac_tile_op *lilac_tile_clone(lilac_tile_module *module, const lilac_tile_op *op) {
-    tile_table map = {0};
-    lilac_tile_op *copy = clone_op(module, op, &map);
-    if (op->region_count)
-        remap_operands(copy, &map);
-    tile_table_clear(&map);
-    return copy;
+bool lilac_tile_constant(const lilac_tile_value *value, int64_t *result) {
+    const lilac_tile_type *type = lilac_tile_element(value->type);
+    if (!value->op || value->op->code != LILAC_TILE_OP_ARITH_CONSTANT ||
+        type->kind != LILAC_TILE_SCALAR || lilac_scalar_is_float(type->scalar) ||
+        lilac_scalar_bits(type->scalar) > 64)
+        return false;
+    const lilac_tile_attribute *given = lilac_tile_find(&value->op->attributes, "value");
+    if (!given)
+        return false;
+    if (given->kind == LILAC_TILE_ATTR_INTEGER || given->kind == LILAC_TILE_ATTR_BOOL)
+        *result = lilac_scalar_signed(type->scalar, (uint64_t)given->integer);
+    else if (given->kind == LILAC_TILE_ATTR_DENSE && given->count == 1)
+        *result = lilac_scalar_signed(type->scalar, (uint64_t)given->integers[0]);
+    else
+        return false;
+    return true;
 }
 
 /* ---- walking ---------------------------------------------------------------------------- */

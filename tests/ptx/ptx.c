@@ -118,7 +118,7 @@ static bool write_text(lilac_text *text, const lilac_simt_module *module, bool c
     return lilac_ptx_write(text, module, &options);
 }
 
-/* ---- judging text ----------------------------------------------------------------------- */
+/* ---- checking text ----------------------------------------------------------------------- */
 
 static bool name_char(char c) {
     return isalnum((unsigned char)c) || c == '_' || c == '$';

@@ -488,6 +488,46 @@ program_comparison program_check(const program *p, const char *text) {
     return j;
 }
 
+program_comparison program_compare(const program *p, const lilac_tile_module *other) {
+    program_comparison j = {.outcome = PROGRAM_SAME};
+    lilac_context *context = lilac_context_create();
+    const char *text = lilac_text_get(&p->text);
+    uint32_t source = lilac_source_add(context, "program.ttir", text, strlen(text));
+    lilac_tile_module *first = lilac_tile_read(context, source);
+    interpreter_run runs[2];
+    interpreter_status status[2];
+    memory m[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        memory_make(&m[i], p);
+        runs[i] = (interpreter_run){.module = i == 0 ? first : other,
+                                    .arguments = m[i].arguments,
+                                    .argument_count = p->parameter_count,
+                                    .grid = {p->programs, 1, 1},
+                                    .buffers = m[i].wanted,
+                                    .buffer_count = m[i].count,
+                                    .fuel = i == 0 ? 1 << 24 : 1 << 26};
+        status[i] = interpreter_execute(&runs[i]);
+    }
+    if (status[0] != INTERPRETER_DONE) {
+        say(&j, PROGRAM_UNDETERMINED, "%s", interpreter_status_name(status[0]));
+    } else if (status[1] != INTERPRETER_DONE) {
+        say(&j, PROGRAM_WRONG, "%s", interpreter_status_name(status[1]));
+    } else if (runs[0].prints != runs[1].prints) {
+        say(&j, PROGRAM_WRONG, "another number of prints");
+    }
+    for (uint32_t i = 0; i < m[0].count && j.outcome == PROGRAM_SAME; i++) {
+        j.exact += m[0].wanted[i].size;
+        if (memcmp(m[0].wanted[i].bytes, m[1].wanted[i].bytes, m[0].wanted[i].size) != 0) {
+            say(&j, PROGRAM_WRONG, "buffer %u differs", i);
+        }
+    }
+    memory_clear(&m[0]);
+    memory_clear(&m[1]);
+    lilac_tile_module_destroy(first);
+    lilac_context_destroy(context);
+    return j;
+}
+
 /* ---- kernels that come as text ------------------------------------------------------------ */
 
 bool program_of_text(program *p, const char *text, size_t length, uint32_t warps,

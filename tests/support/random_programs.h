@@ -75,6 +75,9 @@ typedef struct program_comparison {
 /* Checks the program's text, or another text with the same parameters. A tensor's random layout
  * depends on the seed and on the names of what it is computed from, not on the rest of the text. */
 program_comparison program_check(const program *p, const char *text);
+/* Interprets the program's text and another module on equal buffers. SAME: they leave the same
+ * bytes; UNDETERMINED: the text's run is no test. */
+program_comparison program_compare(const program *p, const lilac_tile_module *other);
 /* The text with the random layouts that it is compared with, as far as a text can say them. */
 void program_print_layouts(lilac_text *out, const program *p, const char *text);
 /* Drops operations as long as the outcome stays the same; the text that is left. */

@@ -387,8 +387,6 @@ static void the_table_is_sound(void **state) {
         bool generic = (info->traits & LILAC_TILE_GENERIC) != 0, own = !strcmp(info->format, "own");
         if (!generic && !own && strncmp(info->name, "gpu.", 4) != 0)
             assert_non_null(strchr(info->format, '{'));
-        assert_false((info->traits & LILAC_TILE_PURE) &&
-                     (info->traits & (LILAC_TILE_READS | LILAC_TILE_WRITES)));
         for (int other = code + 1; other < LILAC_TILE_OP_COUNT; other++)
             assert_string_not_equal(info->name,
                                     lilac_tile_op_info_get((lilac_tile_opcode)other)->name);
