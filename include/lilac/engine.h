@@ -90,11 +90,6 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_structurize(lilac_tile_module *module
  * (more regions within regions than lilac_nesting_limit()). */
 LILAC_API LILAC_MUST_USE bool lilac_engine_inline(lilac_tile_module *module,
                                                   const lilac_target *target, bool *changed);
-/* Replaces memory descriptors and tokens that loops and conditionals carry by the value itself where
- * it is the same on every path, and removes them from the loops and conditionals. Others stay; the
- * lowering refuses them. Never fails. Linear in the size of the module. */
-LILAC_API LILAC_MUST_USE bool lilac_engine_buffers(lilac_tile_module *module,
-                                                   const lilac_target *target, bool *changed);
 /* Strength reduction: a carried tensor of pointers or offsets that a loop advances by one uniform
  * step becomes a carried scalar and an invariant tensor; their sum is formed at each use. Never
  * fails. Linear in the size of the module for loops that are not nested. */

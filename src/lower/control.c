@@ -1,17 +1,18 @@
 /* Loops, conditionals and assertions.
  *
- * A carried tensor becomes one SIMT value for each distinct register. A tensor of narrow elements may
+ * A carried memory descriptor becomes its address (memory/descriptor.h), a token nothing. A carried
+ * tensor becomes one SIMT value for each distinct register. A tensor of narrow elements may
  * be carried as packed words, and pointers that advance by one step everywhere are carried as their
  * distinct bases. Conditions are scalars that all threads share; conditions that differ between
  * threads, in the regions of single elements, are lowered by map_elementwise.c. */
 #include "control.h"
 #include "coordinates.h"
+#include "memory/descriptor.h"
 #include "operations.h"
 #include "pack_words.h"
 
 #include <lilac/tile_loops.h>
 
-#include <stdio.h>
 #include <string.h>
 
 /* ---- loop-carried values ----------------------------------------------------------------- */
@@ -27,6 +28,7 @@
  * Elements of 8 and 16 bits that are loaded, stored or converted to another layout are carried as
  * packed words. Otherwise each iteration would unpack and pack the same words. */
 typedef struct carried_value {
+    bool is_reference; /* a memory descriptor or token; the other fields are those of registers */
     bool by_base, packed;
     uint32_t width;         /* SIMT values */
     lilac_simt_type type;   /* of each */
@@ -89,9 +91,26 @@ static void carry_registers(lilac_lowering *l, const lilac_lower_value *like, bo
         packed ? lilac_plan_words(log2_of(c->count), lilac_simt_type_bits(like->simt)) : c->count;
 }
 
+/* Plans to carry a value. */
+static void carry_value(lilac_lowering *l, const lilac_lower_value *like, bool packed,
+                        carried_value *c) {
+    if (like->kind == LILAC_LOWER_REGISTERS) {
+        carry_registers(l, like, packed, c);
+        return;
+    }
+    memset(c, 0, sizeof *c);
+    c->is_reference = true;
+    c->type = LILAC_SIMT_I32;
+    c->width = lilac_lower_carried_width(l, like);
+}
+
 /* Defines a value's registers from the carried values from `first` on. */
 static void receive(lilac_lowering *l, const carried_value *c, lilac_lower_value *value,
                     lilac_simt_value first) {
+    if (c->is_reference) {
+        lilac_lower_receive_memory(l, value, first, first + 1);
+        return;
+    }
     lilac_simt_value *registers = NULL;
     if (c->packed) {
         lilac_lower_words words = {.register_bits = log2_of(c->count),
@@ -118,6 +137,10 @@ static void receive(lilac_lowering *l, const carried_value *c, lilac_lower_value
 /* Stores the SIMT values that carried_value a value into the list. */
 static bool send(lilac_lowering *l, const carried_value *c, const lilac_lower_value *value,
                  const lilac_lower_value *like, lilac_simt_value *list) {
+    if (c->is_reference) {
+        lilac_lower_send_memory(l, value, like, list);
+        return true;
+    }
     const uint32_t *source;
     if (!lilac_lower_align(l, value, like->view, &source)) {
         return false;
@@ -178,8 +201,8 @@ static loop_values make_loop_values(lilac_lowering *l, uint32_t count,
     b.plans = lilac_arena_array(l->arena, carried_value, count);
     for (uint32_t i = 0; i < count; i++) {
         bool sends = next != NULL && first + i < next->operand_count;
-        carry_registers(l, like[i], sends && wants_words(tiles[i], next->operands[first + i].value),
-                        &b.plans[i]);
+        carry_value(l, like[i], sends && wants_words(tiles[i], next->operands[first + i].value),
+                    &b.plans[i]);
     }
     fill_types(l, &b);
     return b;
@@ -208,29 +231,10 @@ static void receive_all(lilac_lowering *l, const loop_values *b, lilac_lower_val
     }
 }
 
-/* Buffers and tokens that are the same value on every path were replaced by that value before
- * (engine/buffers.c); others are refused. */
-static bool refuse_reference(lilac_lowering *l, const lilac_tile_value *tile) {
-    lilac_text type = {0};
-    lilac_tile_print_type(&type, tile->type);
-    const char *operation = lilac_tile_op_info_get(l->op->code)->name;
-    const char *format = "'%s' passes on %s%s of type %s; loops and conditionals pass on a buffer "
-                         "or a token only if it is the same value on every path";
-    char number[32];
-    (void)snprintf(number, sizeof number, "value number %u", tile->index);
-    (void)lilac_lower_refuse(l, "unsupported-type", format, operation,
-                             tile->name != NULL ? "%" : "",
-                             tile->name != NULL ? tile->name : number, lilac_text_get(&type));
-    lilac_text_clear(&type);
-    return false;
-}
-
 static lilac_lower_value *define_passed(lilac_lowering *l, const lilac_tile_value *tile) {
-    if (tile->type->kind == LILAC_TILE_MEMDESC || tile->type->kind == LILAC_TILE_TOKEN) {
-        (void)refuse_reference(l, tile);
-        return NULL;
-    }
-    return lilac_lower_define(l, tile);
+    bool is_reference =
+        tile->type->kind == LILAC_TILE_MEMDESC || tile->type->kind == LILAC_TILE_TOKEN;
+    return is_reference ? lilac_lower_define_carried(l, tile) : lilac_lower_define(l, tile);
 }
 
 static bool define_all(lilac_lowering *l, uint32_t count, lilac_tile_value *const *tiles,
@@ -323,7 +327,7 @@ static void plan_carried(lilac_lowering *l, const lilac_tile_block *block, uint3
         end != NULL && index < end->operand_count ? end->operands[index].value : NULL;
     bool by_base =
         next != NULL && keeps_parts(init, inside->view) && only_advances(block, argument, next);
-    carry_registers(l, inside, next != NULL && !by_base && wants_words(argument, next), c);
+    carry_value(l, inside, next != NULL && !by_base && wants_words(argument, next), c);
     if (!by_base) {
         return;
     }
@@ -420,7 +424,7 @@ static bool lower_for(lilac_lowering *l, const lilac_tile_op *op) {
     l->op = op;
     lilac_simt_value first = lilac_simt_loop_end(&l->builder, loop, b.values);
     for (uint32_t i = 0, at = 0; i < carried; at += b.plans[i++].width) {
-        lilac_lower_value *result = lilac_lower_result(l, op, i);
+        lilac_lower_value *result = define_passed(l, &op->results[i]);
         if (result == NULL) {
             return false;
         }

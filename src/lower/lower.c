@@ -335,6 +335,10 @@ static const lower_function_type lowering_of[LILAC_TILE_OP_COUNT] = {
 #undef LOWER
 };
 
+static bool is_reference(const lilac_tile_type *type) {
+    return type->kind == LILAC_TILE_MEMDESC || type->kind == LILAC_TILE_TOKEN;
+}
+
 static bool is_unused(const lilac_tile_op *op) {
     if (!(lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE)) {
         return false;
@@ -347,13 +351,20 @@ static bool is_unused(const lilac_tile_op *op) {
     return true;
 }
 
-/* Only operations on memory have buffers and tokens as operands. Control flow that passes them on is
- * refused by its own function. */
+/* The function that lowers the operation; NULL: there is none. A select or a poison value of memory
+ * descriptors is an operation on memory. */
+static lower_function_type find_lowering(const lilac_tile_op *op) {
+    bool either = op->code == LILAC_TILE_OP_ARITH_SELECT || op->code == LILAC_TILE_OP_UB_POISON;
+    return either && is_reference(op->results[0].type) ? lilac_lower_shared_memory
+                                                       : lowering_of[op->code];
+}
+
+/* Only control flow and operations on memory have memory descriptors and tokens as operands. */
 static bool check_operands(lilac_lowering *l, const lilac_tile_op *op, lower_function_type lower) {
     bool takes_memory = lower == lilac_lower_shared_memory || lower == lilac_lower_control;
     for (uint32_t i = 0; i < op->operand_count && !takes_memory; i++) {
         const lilac_tile_type *type = op->operands[i].value->type;
-        if (type->kind != LILAC_TILE_MEMDESC && type->kind != LILAC_TILE_TOKEN) {
+        if (!is_reference(type)) {
             continue;
         }
         lilac_text text = {0};
@@ -398,7 +409,7 @@ const lilac_tile_op *lilac_lower_block(lilac_lowering *l, const lilac_tile_block
         if (is_unused(op)) {
             continue;
         }
-        lower_function_type lower = lowering_of[op->code];
+        lower_function_type lower = find_lowering(op);
         if (lower == NULL) {
             (void)lilac_lower_no_lowering(l);
             return NULL;

@@ -20,6 +20,8 @@
  *   numeric_casts.h          conversions between number types
  *   memory/access.h          loads and stores of vectors
  *   memory/shared_access.h   accesses of a plan, scratch memory, barriers
+ *   memory/buffers.h         allocations of shared memory and what may name them
+ *   memory/descriptor.h      memory descriptors as SIMT values
  *   collective/region.h      regions that combine elements, shuffles
  *   math/functions.h         elementary and special functions
  *   assembly/inline_asm.h    inline PTX */
@@ -31,11 +33,20 @@
 #include <lilac/f2.h>
 #include <lilac/lower.h>
 
+struct lilac_lower_buffers;
 struct lilac_lower_memory;
 struct lilac_lower_scalars;
 struct lilac_lower_view;
 
+/* What represents a tile value. */
+typedef enum lilac_lower_kind {
+    LILAC_LOWER_REGISTERS, /* a tensor or a scalar, pointers included: SIMT values */
+    LILAC_LOWER_MEMORY,    /* a memory descriptor, of an mbarrier too: `memory` */
+    LILAC_LOWER_TOKEN      /* a token: nothing; the order of the operations is enough */
+} lilac_lower_kind;
+
 typedef struct lilac_lower_value {
+    lilac_lower_kind kind;
     const lilac_tile_type *type;
     const struct lilac_lower_view *view; /* coordinates.h; NULL: a scalar */
     uint32_t count;                      /* registers; 1 for a scalar */
@@ -46,8 +57,9 @@ typedef struct lilac_lower_value {
     bool exact;
     int64_t low, high;               /* bounds of base: signed, inclusive */
     int64_t offset_low, offset_high; /* bounds of the offsets: signed, inclusive */
-    /* Set for a memory descriptor only; then every other field is unset (shared_memory.c). */
+    /* Of a memory descriptor (memory/descriptor.h); of registers, the fields above. */
     const struct lilac_lower_memory *memory;
+    const lilac_tile_value *tile; /* of a descriptor or token: the value that it represents */
 } lilac_lower_value;
 
 typedef struct lilac_lowering {
@@ -63,7 +75,8 @@ typedef struct lilac_lowering {
     const lilac_tile_op *op; /* the operation that is being lowered */
     uint32_t shared_bytes;   /* total: allocations, then scratch */
     uint32_t scratch_begin, scratch_next;
-    uint32_t reused_begin, reused_end; /* last result of lilac_lower_scratch_reused */
+    uint32_t reused_begin, reused_end;   /* last result of lilac_lower_scratch_reused */
+    struct lilac_lower_buffers *buffers; /* memory/buffers.h; NULL: no memory descriptors */
     /* Predicate: this lane executes the per-element control flow around (control.h). 0: all lanes
      * do. */
     lilac_simt_value active;

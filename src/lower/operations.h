@@ -44,7 +44,7 @@ bool lilac_lower_inline_asm(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_print(lilac_lowering *l, const lilac_tile_op *op);
 
 /* Assigns a place in shared memory to each local_alloc of the function; scratch memory begins above
- * them (memory/shared_memory.c). */
+ * them (memory/place_buffers.c). */
 bool lilac_lower_place_memory(lilac_lowering *l);
 /* Finds the operations whose regions compute scalars only (scalars.c). */
 void lilac_lower_find_scalars(lilac_lowering *l);

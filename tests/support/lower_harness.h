@@ -95,7 +95,6 @@ static inline bool harness_try_edited(harness *h, const char *ttir, uint32_t war
     const bool good = engine ? lilac_run_tile_passes(h->tile, &target)
                              : lilac_engine_structurize(h->tile, &target, &changed) &&
                                    lilac_engine_inline(h->tile, &target, &changed) &&
-                                   lilac_engine_buffers(h->tile, &target, &changed) &&
                                    lilac_tile_verify(h->tile, false);
     if (!good) {
         return false;

@@ -70,6 +70,10 @@ static addressing address_threads(lilac_simt_builder *b, const lilac_plan_access
     lilac_simt_type type = LILAC_SIMT_I32;
     a.shared = lilac_simt_build(b, &base, 0, NULL, 1, &type);
     a.thread = lilac_lower_linear(b, bits, columns, block_bits, block_columns);
+    if (place->dynamic_shift != 0) {
+        a.thread = word_op(b, LILAC_SIMT_OP_XOR, a.thread, place->dynamic_shift);
+        a.thread_bits |= place->dynamic_shift_bits << a.scale;
+    }
     const lilac_plan_staging *remote = place->remote;
     if (remote != NULL) {
         memcpy(columns, remote->load_block_lane, access->lane_bits * sizeof *columns);

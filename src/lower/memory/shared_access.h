@@ -15,10 +15,12 @@ typedef struct lilac_lower_place {
     uint32_t disjoint_warps;
     uint32_t replicas; /* threads whose index has one of these bits set hold replicas: no store */
     uint64_t shift;    /* in elements; xored to each offset before padding */
-    lilac_simt_value dynamic;      /* in bytes, added to each offset; 0: none */
-    int64_t constant;              /* the same, known to the compiler */
-    uint32_t registers;            /* or-ed to the access's register numbers: those of one round */
-    const uint64_t *blocks;        /* xored to the offset, one for each rank bit; NULL: none */
+    lilac_simt_value dynamic_shift; /* in bytes; the same, computed; 0: none */
+    uint64_t dynamic_shift_bits;    /* in elements: bits that it may have */
+    lilac_simt_value dynamic;       /* in bytes, added to each offset; 0: none */
+    int64_t constant;               /* the same, known to the compiler */
+    uint32_t registers;             /* or-ed to the access's register numbers: those of one round */
+    const uint64_t *blocks;         /* xored to the offset, one for each rank bit; NULL: none */
     const lilac_plan_staging *remote; /* loads read other blocks' memory; NULL: they do not */
 } lilac_lower_place;
 
@@ -40,7 +42,7 @@ void lilac_lower_join_parts(lilac_simt_builder *b, lilac_arena *arena,
 
 /* The barrier between an exchange's stores and its loads (conversion.c). */
 void lilac_lower_staging_barrier(lilac_simt_builder *b, const lilac_plan_staging *trip,
-                              uint32_t lane_bits, uint32_t warp_bits);
+                                 uint32_t lane_bits, uint32_t warp_bits);
 
 /* ---- scratch memory (scratch.c) ------------------------------------------------------------ */
 

@@ -1,0 +1,300 @@
+/* The lifetime of each allocation of shared memory, and its place.
+ *
+ * Operations are numbered in the order of the text; one with regions spans the numbers of those
+ * inside. The lifetime of an allocation is an interval of numbers. It begins at the allocation, and it
+ * covers, for each descriptor d that may name the allocation,
+ *
+ *     each use of d, up to the end of the operation in d's block that contains the use
+ *     if the use starts asynchronous accesses, the wait that completes them
+ *     the whole loop, if d is an argument or a result of it
+ *
+ * First fit: each allocation gets the lowest bytes that none of an overlapping lifetime occupies.
+ *
+ * An allocation in a loop has the same bytes in each iteration. So the buffer of one iteration must
+ * not be in use when the next iteration allocates; otherwise the kernel is refused. */
+#include "memory/buffers.h"
+#include "operations.h"
+
+#include <stdlib.h>
+
+/* An operation and the numbers that it spans. */
+typedef struct span {
+    const lilac_tile_op *op;
+    uint32_t begin, end;
+} span;
+
+typedef struct placing {
+    lilac_lowering *l;
+    lilac_lower_buffers *buffers;
+    uint32_t count;
+    span *spans; /* sorted by address of the operation */
+} placing;
+
+/* ---- numbers of operations ----------------------------------------------------------------- */
+
+static uint32_t count_ops(const lilac_tile_region *region) {
+    uint32_t count = 0;
+    for (const lilac_tile_block *b = region->first; b != NULL; b = b->next) {
+        for (const lilac_tile_op *op = b->first; op != NULL; op = op->next) {
+            count++;
+            for (uint32_t i = 0; i < op->region_count; i++) {
+                count += count_ops(op->regions[i]);
+            }
+        }
+    }
+    return count;
+}
+
+static void number_region(placing *p, const lilac_tile_region *region) {
+    for (const lilac_tile_block *b = region->first; b != NULL; b = b->next) {
+        for (const lilac_tile_op *op = b->first; op != NULL; op = op->next) {
+            span *own = &p->spans[p->count++];
+            *own = (span){.op = op, .begin = p->count};
+            for (uint32_t i = 0; i < op->region_count; i++) {
+                number_region(p, op->regions[i]);
+            }
+            own->end = p->count;
+        }
+    }
+}
+
+static int compare_spans(const void *a, const void *b) {
+    uintptr_t x = (uintptr_t)((const span *)a)->op, y = (uintptr_t)((const span *)b)->op;
+    return x < y ? -1 : x > y;
+}
+
+static const span *span_of(const placing *p, const lilac_tile_op *op) {
+    const span key = {.op = op};
+    return bsearch(&key, p->spans, p->count, sizeof key, compare_spans);
+}
+
+/* ---- uses ---------------------------------------------------------------------------------- */
+
+static const lilac_tile_block *block_of(const lilac_tile_value *value) {
+    return value->op != NULL ? value->op->parent : value->block;
+}
+
+/* The operation of `block` that is this one or contains it. */
+static const lilac_tile_op *within_block(const lilac_tile_op *op, const lilac_tile_block *block) {
+    while (op->parent != block) {
+        op = op->parent->parent->parent;
+    }
+    return op;
+}
+
+/* The asynchronous accesses through an operand complete here; NULL: at the end of the function.
+ * Copies complete at the first wait that leaves fewer groups incomplete than were committed since. */
+static const lilac_tile_op *completion_of(const lilac_tile_op *op, uint32_t resource) {
+    uint32_t commits = 0;
+    while (op != NULL && resource == LILAC_TILE_COPIES) {
+        const lilac_tile_op *parent = op->parent->parent->parent;
+        for (op = op->next; op != NULL; op = op->next) {
+            int64_t left = lilac_tile_find_integer(&op->attributes, "num", 0);
+            commits += op->code == LILAC_TILE_OP_TTG_ASYNC_COMMIT_GROUP;
+            if (op->code == LILAC_TILE_OP_TTG_ASYNC_WAIT && left < commits) {
+                return op;
+            }
+        }
+        op = parent;
+    }
+    return NULL;
+}
+
+/* The end of a use of a descriptor that is visible in `block`: of the operation there that contains
+ * the use, or of the wait that completes what the use starts. */
+static uint32_t end_of_use(const placing *p, const lilac_tile_use *use,
+                           const lilac_tile_block *block) {
+    uint32_t end = span_of(p, within_block(use->op, block))->end;
+    const lilac_tile_effect *effect = lilac_tile_operand_effect(use->op, use->index);
+    if (effect == NULL || effect->completion == LILAC_TILE_NO_RESOURCE) {
+        return end;
+    }
+    const lilac_tile_op *last = completion_of(use->op, effect->completion);
+    uint32_t complete = last == NULL ? p->count : span_of(p, last)->end;
+    return complete > end ? complete : end;
+}
+
+static void extend(lilac_lower_buffer *buffer, uint32_t first, uint32_t last) {
+    buffer->first = first < buffer->first ? first : buffer->first;
+    buffer->last = last > buffer->last ? last : buffer->last;
+}
+
+static void extend_all(placing *p, const lilac_lower_flow *flow, uint32_t first, uint32_t last) {
+    for (uint32_t i = 0; i < p->buffers->count; i++) {
+        if (lilac_lower_may_name(flow, i)) {
+            extend(&p->buffers->list[i], first, last);
+        }
+    }
+}
+
+static void find_lifetimes(placing *p) {
+    lilac_lower_buffers *buffers = p->buffers;
+    for (uint32_t i = 0; i < buffers->count; i++) {
+        buffers->list[i].first = span_of(p, buffers->list[i].op)->begin;
+        buffers->list[i].last = buffers->list[i].first;
+    }
+    for (uint32_t i = 0; i < buffers->flow_count; i++) {
+        const lilac_lower_flow *flow = buffers->flows[i];
+        const lilac_tile_block *block = block_of(flow->equal);
+        for (const lilac_tile_use *use = flow->value->uses; use != NULL; use = use->next) {
+            extend_all(p, flow, UINT32_MAX, end_of_use(p, use, block));
+        }
+        if (lilac_lower_is_loop(flow->carrier) && flow->equal == flow->value) {
+            const span *loop = span_of(p, flow->carrier);
+            extend_all(p, flow, loop->begin, loop->end);
+        }
+    }
+}
+
+/* ---- allocations in loops ------------------------------------------------------------------- */
+
+static bool refuse_overlap(placing *p, const lilac_tile_op *allocation, const lilac_tile_op *user) {
+    p->l->op = allocation;
+    (void)lilac_lower_unsupported(
+        p->l,
+        "the buffer of the previous iteration is still in use when the loop allocates the next "
+        "one, by '%s'; allocate the buffers before the loop",
+        lilac_tile_op_info_get(user->code)->name);
+    return false;
+}
+
+/* Marks the descriptors that may be computed from flow number `start`, that one included. */
+static void mark_derived(const placing *p, uint32_t start, bool *derived) {
+    const lilac_lower_buffers *buffers = p->buffers;
+    derived[buffers->flows[start]->value->id] = true;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t i = 0; i < buffers->edge_count; i++) {
+            const lilac_lower_flow_edge *edge = &buffers->edges[i];
+            bool *to = &derived[edge->to->value->id];
+            if (edge->from != NULL && derived[edge->from->value->id] && !*to) {
+                *to = changed = true;
+            }
+        }
+    }
+}
+
+/* An argument of a loop may name a buffer that the loop allocated in an earlier iteration. Its uses
+ * must end before the allocation is executed again. */
+static bool check_argument(placing *p, uint32_t number) {
+    const lilac_lower_buffers *buffers = p->buffers;
+    const lilac_lower_flow *argument = buffers->flows[number];
+    const lilac_tile_block *body = argument->value->block;
+    bool *derived = NULL;
+    for (uint32_t i = 0; i < buffers->count; i++) {
+        const span *made = span_of(p, buffers->list[i].op);
+        if (!lilac_lower_may_name(argument, i) || made->begin < span_of(p, body->first)->begin ||
+            made->begin > span_of(p, body->last)->end) {
+            continue;
+        }
+        if (derived == NULL) {
+            derived = lilac_arena_array(p->l->arena, bool, p->l->function->value_count);
+            mark_derived(p, number, derived);
+        }
+        for (uint32_t k = 0; k < buffers->flow_count; k++) {
+            const lilac_lower_flow *flow = buffers->flows[k];
+            const lilac_tile_use *use = derived[flow->value->id] ? flow->value->uses : NULL;
+            for (; use != NULL && lilac_lower_may_name(flow, i); use = use->next) {
+                bool frees = use->op->code == LILAC_TILE_OP_TTG_LOCAL_DEALLOC;
+                bool inside = span_of(p, use->op)->begin <= span_of(p, body->last)->end;
+                if (!frees && inside && end_of_use(p, use, block_of(flow->value)) > made->begin) {
+                    return refuse_overlap(p, buffers->list[i].op, use->op);
+                }
+            }
+        }
+    }
+    return true;
+}
+
+/* Asynchronous accesses of a buffer that a loop allocates must complete in the same iteration. */
+static bool check_completions(placing *p, const lilac_lower_flow *flow) {
+    for (uint32_t i = 0; i < p->buffers->count; i++) {
+        const lilac_tile_op *made = p->buffers->list[i].op, *loop = made->parent->parent->parent;
+        while (loop != NULL && !lilac_lower_is_loop(loop)) {
+            loop = loop->parent->parent->parent;
+        }
+        if (loop == NULL || !lilac_lower_may_name(flow, i)) {
+            continue;
+        }
+        for (const lilac_tile_use *use = flow->value->uses; use != NULL; use = use->next) {
+            const lilac_tile_effect *effect = lilac_tile_operand_effect(use->op, use->index);
+            bool later = effect != NULL && effect->completion != LILAC_TILE_NO_RESOURCE;
+            if (later && end_of_use(p, use, use->op->parent) > span_of(p, loop)->end) {
+                return refuse_overlap(p, made, use->op);
+            }
+        }
+    }
+    return true;
+}
+
+static bool check_loops(placing *p) {
+    for (uint32_t i = 0; i < p->buffers->flow_count; i++) {
+        const lilac_lower_flow *flow = p->buffers->flows[i];
+        bool argument = flow->value->op == NULL && lilac_lower_is_loop(flow->carrier);
+        if ((argument && flow->equal == flow->value && !check_argument(p, i)) ||
+            !check_completions(p, flow)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- places -------------------------------------------------------------------------------- */
+
+static uint64_t aligned_end(const lilac_lower_buffer *buffer) {
+    return (buffer->begin + buffer->bytes + LILAC_LOWER_BUFFER_ALIGNMENT - 1) /
+           LILAC_LOWER_BUFFER_ALIGNMENT * LILAC_LOWER_BUFFER_ALIGNMENT;
+}
+
+/* The lowest offset at which it overlaps no earlier allocation with an overlapping lifetime. */
+static uint64_t first_fit(const lilac_lower_buffers *buffers, const lilac_lower_buffer *wanted) {
+    uint64_t begin = 0;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (const lilac_lower_buffer *a = buffers->list; a < wanted; a++) {
+            bool together = a->last >= wanted->first && wanted->last >= a->first;
+            if (together && a->begin < begin + wanted->bytes && begin < a->begin + a->bytes) {
+                begin = aligned_end(a);
+                moved = true;
+            }
+        }
+    }
+    return begin;
+}
+
+static bool place_all(lilac_lowering *l, uint64_t *end) {
+    for (uint32_t i = 0; i < l->buffers->count; i++) {
+        lilac_lower_buffer *a = &l->buffers->list[i];
+        a->begin = first_fit(l->buffers, a);
+        *end = a->begin + a->bytes > *end ? a->begin + a->bytes : *end;
+        if (*end > l->target->arch->shared_bytes) {
+            l->op = a->op;
+            return lilac_lower_refuse(
+                l, "too-much-shared-memory",
+                "with this allocation the kernel needs %llu bytes of shared memory, "
+                "and %s has %u",
+                (unsigned long long)*end, l->target->arch->name, l->target->arch->shared_bytes);
+        }
+    }
+    return true;
+}
+
+bool lilac_lower_place_memory(lilac_lowering *l) {
+    uint64_t end = 0;
+    l->buffers = lilac_lower_find_buffers(l);
+    if (l->buffers != NULL) {
+        placing p = {.l = l, .buffers = l->buffers};
+        p.spans = lilac_arena_array(l->arena, span, count_ops(l->function->body));
+        number_region(&p, l->function->body);
+        qsort(p.spans, p.count, sizeof *p.spans, compare_spans);
+        find_lifetimes(&p);
+        if (!check_loops(&p) || !place_all(l, &end)) {
+            return false;
+        }
+    }
+    l->scratch_begin = (uint32_t)((end + LILAC_LOWER_BUFFER_ALIGNMENT - 1) /
+                                  LILAC_LOWER_BUFFER_ALIGNMENT * LILAC_LOWER_BUFFER_ALIGNMENT);
+    l->scratch_next = l->reused_begin = l->reused_end = l->scratch_begin;
+    l->shared_bytes = (uint32_t)end;
+    return true;
+}
