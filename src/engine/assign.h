@@ -140,6 +140,7 @@ typedef struct assignment {
 } assignment;
 
 /* assign.c */
+/* Costs so much that moving the result between threads is better than computing it twice. */
 bool lilac_assign_is_heavy(lilac_tile_opcode code);
 /* About how many cheap instructions it takes for each element of its result: special functions are
  * done at a part of the rate, divisions of integers are programs. */

@@ -90,43 +90,28 @@ static layout_rule rule_of(const lilac_tile_op *op) {
     }
 }
 
-/* Dear enough that moving the result between threads is better than computing it twice. */
+static const uint8_t cost_of[LILAC_TILE_OP_COUNT] = {
+#define OPERATION(code, cost, layout, facts, strides, sign, fold)                                  \
+    [LILAC_TILE_OP_##code] = LILAC_TILE_COST_##cost,
+#include <lilac/operations.def>
+};
+
 bool lilac_assign_is_heavy(lilac_tile_opcode code) {
-    switch (code) {
-    case LILAC_TILE_OP_ARITH_DIVF:
-    case LILAC_TILE_OP_ARITH_REMF:
-    case LILAC_TILE_OP_TT_PRECISE_DIVF:
-    case LILAC_TILE_OP_TT_PRECISE_SQRT:
-    case LILAC_TILE_OP_MATH_EXP:
-    case LILAC_TILE_OP_MATH_EXP2:
-    case LILAC_TILE_OP_MATH_LOG:
-    case LILAC_TILE_OP_MATH_LOG2:
-    case LILAC_TILE_OP_MATH_SQRT:
-    case LILAC_TILE_OP_MATH_RSQRT:
-    case LILAC_TILE_OP_MATH_SIN:
-    case LILAC_TILE_OP_MATH_COS:
-    case LILAC_TILE_OP_MATH_TANH:
-    case LILAC_TILE_OP_MATH_ERF:
-        return true;
-    default:
-        return false;
-    }
+    return cost_of[code] == LILAC_TILE_COST_SPECIAL;
 }
 
 int64_t lilac_assign_issues(const lilac_tile_op *op) {
-    int64_t words = op->result_count > 0 && lilac_tile_element_bits(op->results[0].type) > 32;
-    if (lilac_tile_divides(op->code))
-        return 16 << (2 * words);
-    switch (op->code) {
-    case LILAC_TILE_OP_TT_FP_TO_FP:
-        return 4;
-    case LILAC_TILE_OP_TT_EXTERN_ELEMENTWISE:
-    case LILAC_TILE_OP_TT_ELEMENTWISE_INLINE_ASM:
-    case LILAC_TILE_OP_TT_MAP_ELEMENTWISE:
-        return 32;
-    default:
-        return (lilac_assign_is_heavy(op->code) ? 8 : 1) << words;
-    }
+    /* `wide`: the logarithm of the factor for results of more than 32 bits */
+    static const struct {
+        uint8_t count, wide;
+    } issues[] = {[LILAC_TILE_COST_SIMPLE] = {1, 1},
+                  [LILAC_TILE_COST_CONVERT] = {4, 0},
+                  [LILAC_TILE_COST_SPECIAL] = {8, 1},
+                  [LILAC_TILE_COST_DIVIDE] = {16, 2},
+                  [LILAC_TILE_COST_PROGRAM] = {32, 0}};
+    bool words = op->result_count > 0 && lilac_tile_element_bits(op->results[0].type) > 32;
+    lilac_tile_cost cost = (lilac_tile_cost)cost_of[op->code];
+    return (int64_t)issues[cost].count << (words ? issues[cost].wide : 0);
 }
 
 /* ---- listing ---------------------------------------------------------------------------- */
