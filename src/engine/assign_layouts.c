@@ -12,83 +12,7 @@
 
 #include <string.h>
 
-/* ---- rules ------------------------------------------------------------------------------ */
-
-static bool has_tensor(const lilac_tile_op *op) {
-    for (uint32_t i = 0; i < op->operand_count; i++)
-        if (lilac_tile_is_tensor(op->operands[i].value->type))
-            return true;
-    for (uint32_t i = 0; i < op->result_count; i++)
-        if (lilac_tile_is_tensor(op->results[i].type))
-            return true;
-    return false;
-}
-
-/* A pointer to a tensor, or a descriptor, in place of a tensor of pointers. */
-static bool has_block_pointer(const lilac_tile_op *op) {
-    for (uint32_t i = 0; i < op->operand_count; i++) {
-        const lilac_tile_type *type = op->operands[i].value->type;
-        if (type->kind == LILAC_TILE_DESCRIPTOR ||
-            (type->kind == LILAC_TILE_POINTER && type->element != NULL &&
-             lilac_tile_is_tensor(type->element)))
-            return true;
-    }
-    return false;
-}
-
-static layout_rule rule_of(const lilac_tile_op *op) {
-    if (!has_tensor(op)) /* what carries no tensor may still have them inside */
-        return RULE_NONE;
-    if (has_block_pointer(op))
-        return RULE_REFUSED;
-    switch (op->code) {
-    case LILAC_TILE_OP_ARITH_CONSTANT:
-    case LILAC_TILE_OP_UB_POISON:
-    case LILAC_TILE_OP_TT_MAKE_RANGE:
-    case LILAC_TILE_OP_TT_SPLAT:
-        return RULE_SOURCE;
-    case LILAC_TILE_OP_TT_LOAD:
-    case LILAC_TILE_OP_TT_STORE:
-    case LILAC_TILE_OP_TT_ATOMIC_RMW:
-    case LILAC_TILE_OP_TT_ATOMIC_CAS:
-        return RULE_MEMORY;
-    case LILAC_TILE_OP_TT_EXPAND_DIMS:
-    case LILAC_TILE_OP_TT_BROADCAST:
-    case LILAC_TILE_OP_TT_TRANS:
-    case LILAC_TILE_OP_TT_RESHAPE:
-        return RULE_SHAPE;
-    case LILAC_TILE_OP_TT_JOIN:
-    case LILAC_TILE_OP_TT_CAT:
-        return RULE_JOIN;
-    case LILAC_TILE_OP_TT_SPLIT:
-        return RULE_SPLIT;
-    case LILAC_TILE_OP_TT_REDUCE:
-        return RULE_REDUCE;
-    case LILAC_TILE_OP_TT_GATHER:
-        return RULE_GATHER;
-    case LILAC_TILE_OP_TT_HISTOGRAM:
-        return RULE_FREE;
-    case LILAC_TILE_OP_TT_SCAN:
-        return RULE_SCAN;
-    case LILAC_TILE_OP_TT_MAP_ELEMENTWISE:
-        return RULE_SAME;
-    case LILAC_TILE_OP_SCF_FOR:
-    case LILAC_TILE_OP_SCF_IF:
-    case LILAC_TILE_OP_SCF_WHILE:
-    case LILAC_TILE_OP_SCF_YIELD:
-    case LILAC_TILE_OP_SCF_CONDITION:
-    case LILAC_TILE_OP_CF_BR:
-    case LILAC_TILE_OP_CF_COND_BR:
-        return RULE_CONTROL;
-    case LILAC_TILE_OP_TT_UNSPLAT:
-    case LILAC_TILE_OP_TT_ASSERT:
-    case LILAC_TILE_OP_TT_PRINT:
-        return RULE_ANY;
-    default:
-        return lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_ELEMENTWISE ? RULE_SAME
-                                                                                 : RULE_REFUSED;
-    }
-}
+/* ---- costs ------------------------------------------------------------------------------ */
 
 static const uint8_t cost_of[LILAC_TILE_OP_COUNT] = {
 #define OPERATION(code, cost, layout, facts, strides, sign, fold)                                  \
@@ -121,11 +45,6 @@ typedef struct tally {
     const lilac_tile_op *odd; /* an operation where both meet, for the diagnostic */
 } tally;
 
-static bool is_site(layout_rule rule) {
-    return rule == RULE_MEMORY || rule == RULE_REDUCE || rule == RULE_JOIN || rule == RULE_SCAN ||
-           rule == RULE_GATHER;
-}
-
 static void count_type(tally *t, const lilac_tile_type *type, const lilac_tile_op *op) {
     if (!lilac_tile_is_tensor(type))
         return;
@@ -141,7 +60,7 @@ static void count(tally *t, const lilac_tile_region *region) {
     for (const lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
             t->ops++;
-            t->sites += is_site(rule_of(op));
+            t->sites += lilac_layout_relation(op)->anchor;
             for (uint32_t i = 0; i < op->result_count; i++)
                 count_type(t, op->results[i].type, op);
             for (uint32_t r = 0; r < op->region_count; r++)
@@ -210,11 +129,13 @@ static void list(assignment *a, const lilac_tile_region *region, int64_t weight)
         }
         for (lilac_tile_op *op = block->first; op != NULL; op = op->next) {
             listed_op *entry = &a->ops[a->op_count++];
-            *entry = (listed_op){.op = op, .rule = rule_of(op), .weight = weight};
+            const layout_relation *relation = lilac_layout_relation(op);
+            *entry = (listed_op){.op = op, .rule = relation->rule, .weight = weight};
             check(a, op, entry->rule);
-            if (is_site(entry->rule)) {
+            if (relation->anchor) {
                 entry->site = &a->sites[a->site_count];
                 entry->site->op = op;
+                entry->site->relation = relation;
                 entry->site->node = a->value_count + a->site_count++;
                 entry->site->is_memory = entry->rule == RULE_MEMORY;
                 entry->site->weight = weight;
