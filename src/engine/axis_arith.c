@@ -670,7 +670,8 @@ static void clamp_to_shape(lilac_axis_facts *result, const lilac_tile_type *type
 
 /* NULL: nothing is known of the results. */
 static facts_function *const facts_of[LILAC_TILE_OP_COUNT] = {
-#define OPERATION(code, cost, layout, facts, strides, sign, fold) [LILAC_TILE_OP_##code] = facts,
+#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower)                           \
+    [LILAC_TILE_OP_##code] = facts,
 #include <lilac/operations.def>
 };
 

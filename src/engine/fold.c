@@ -228,7 +228,8 @@ static bool fold_resize_u(const folding *f, uint64_t *bits) {
 
 /* NULL: the operation is not folded. */
 static fold_function *const fold_of[LILAC_TILE_OP_COUNT] = {
-#define OPERATION(code, cost, layout, facts, strides, sign, fold) [LILAC_TILE_OP_##code] = fold,
+#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower)                           \
+    [LILAC_TILE_OP_##code] = fold,
 #include <lilac/operations.def>
 };
 
