@@ -26,7 +26,7 @@
  * correct as it is; lilac_simt_opt_barriers removes the barriers that order nothing.
  *
  * Each group of operations is one file of src/lower/ or of its folders memory, collective, math and
- * assembly. src/lower/operations.def names the function for each operation.
+ * assembly. src/tile/operations.def names the function for each operation.
  */
 #ifndef LILAC_LOWER_H
 #define LILAC_LOWER_H

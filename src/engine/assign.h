@@ -31,6 +31,32 @@ typedef enum layout_rule {
     RULE_ANY      /* takes its operands in any layout */
 } layout_rule;
 
+typedef struct assignment assignment;
+
+/* The layout of result 0 from that of operand `operand`, or the reverse. False: there is none, or no
+ * natural one. */
+typedef bool layout_transfer(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
+                             const lilac_layout *layout);
+
+/* A row of the table of layout relations (transfer.c), which the column `layout` of operations.def
+ * names. An operand's layout is that of the results, or follows from it by the two functions, or is
+ * independent of it. */
+typedef struct layout_relation {
+    layout_rule rule;
+    bool same;                           /* the layouts of operands and results are equal */
+    layout_transfer *forward, *backward; /* if they are not; NULL: no layout follows */
+    bool anchor;                         /* the operation has a layout of its own */
+    uint32_t leader;                     /* the operand that has it */
+    bool converts_result; /* a conversion between the two sides follows the operation;
+                                            otherwise, it precedes it */
+    /* The price of an anchor whose leader has a layout. NULL: it is not priced by itself. */
+    int64_t (*price)(const assignment *a, const lilac_tile_op *op, const lilac_layout *layout);
+    /* The layouts that an anchor proposes, at most `most`; returns their number. `order`: the
+     * dimensions, those with the longest runs in memory first. NULL: it proposes none. */
+    uint32_t (*candidates)(assignment *a, const lilac_tile_op *op, const uint32_t *order,
+                           const lilac_layout **result, uint32_t most);
+} layout_relation;
+
 typedef enum value_kind {
     VALUE_SCALAR, /* no tensor */
     VALUE_CHEAP,  /* computed from scalars by a few instructions: made anew in each layout wanted */
@@ -69,6 +95,7 @@ typedef struct blocked_shape {
 /* An operation whose layout is a choice of its own: memory operations, reductions, joins. */
 typedef struct layout_site {
     lilac_tile_op *op;
+    const layout_relation *relation;
     uint32_t node;
     bool is_memory;
     memory_access access;
@@ -83,6 +110,7 @@ typedef struct layout_site {
  * NULL) says that conversions aside both are alike. */
 typedef struct layout_edge {
     const lilac_tile_op *op;
+    uint32_t operand;  /* its operand on the operand side */
     uint32_t from, to; /* nodes of the operand and the result side */
 } layout_edge;
 
@@ -110,7 +138,7 @@ typedef struct priced_conversion {
 /* Of what no plan can do: dearer than anything, and yet many of them can be added up. */
 #define PRICE_IMPOSSIBLE (INT64_C(1) << 50)
 
-typedef struct assignment {
+struct assignment {
     lilac_tile_module *module;
     lilac_tile_function *function;
     const lilac_target *target;
@@ -137,9 +165,10 @@ typedef struct assignment {
     typed_layout types[TYPE_BUCKETS];
     priced_conversion *prices[PRICE_BUCKETS];
     bool failed;
-} assignment;
+};
 
 /* assign.c */
+/* Costs so much that moving the result between threads is better than computing it twice. */
 bool lilac_assign_is_heavy(lilac_tile_opcode code);
 /* About how many cheap instructions it takes for each element of its result: special functions are
  * done at a part of the rate, divisions of integers are programs. */
@@ -193,12 +222,14 @@ uint32_t lilac_gather_candidates(assignment *a, const lilac_tile_op *op, const u
 /* transfer.c */
 const lilac_tile_type *lilac_transfer_type(assignment *a, const lilac_tile_type *type,
                                            const lilac_layout *layout);
-/* The layout of the result that an operand's makes, and of the operand that a result's wants, so
- * that the operation renames registers at most. NULL when there is none or no natural one. */
-const lilac_layout *lilac_transfer_forward(assignment *a, const lilac_tile_op *op,
-                                           const lilac_layout *operand);
+/* The relation of an operation's tensors: RULE_NONE if it has none, RULE_REFUSED if none is known. */
+const layout_relation *lilac_layout_relation(const lilac_tile_op *op);
+/* The layout of the results that follows from the layout of an operand, and the reverse, so that the
+ * operation only permutes registers. NULL when there is none, or no natural one. */
+const lilac_layout *lilac_transfer_forward(assignment *a, const lilac_tile_op *op, uint32_t operand,
+                                           const lilac_layout *layout);
 const lilac_layout *lilac_transfer_backward(assignment *a, const lilac_tile_op *op,
-                                            const lilac_layout *result);
+                                            uint32_t operand, const lilac_layout *result);
 
 /* propagate.c */
 void lilac_propagate_layouts(assignment *a);

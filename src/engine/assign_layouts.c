@@ -14,121 +14,30 @@
 
 #include <string.h>
 
-/* ---- rules ------------------------------------------------------------------------------ */
+/* ---- costs ------------------------------------------------------------------------------ */
 
-static bool has_tensor(const lilac_tile_op *op) {
-    for (uint32_t i = 0; i < op->operand_count; i++)
-        if (lilac_tile_is_tensor(op->operands[i].value->type))
-            return true;
-    for (uint32_t i = 0; i < op->result_count; i++)
-        if (lilac_tile_is_tensor(op->results[i].type))
-            return true;
-    return false;
-}
+static const uint8_t cost_of[LILAC_TILE_OP_COUNT] = {
+#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower)                           \
+    [LILAC_TILE_OP_##code] = LILAC_TILE_COST_##cost,
+#include <lilac/operations.def>
+};
 
-/* A pointer to a tensor, or a descriptor, in place of a tensor of pointers. */
-static bool has_block_pointer(const lilac_tile_op *op) {
-    for (uint32_t i = 0; i < op->operand_count; i++) {
-        const lilac_tile_type *type = op->operands[i].value->type;
-        if (type->kind == LILAC_TILE_DESCRIPTOR ||
-            (type->kind == LILAC_TILE_POINTER && type->element != NULL &&
-             lilac_tile_is_tensor(type->element)))
-            return true;
-    }
-    return false;
-}
-
-static layout_rule rule_of(const lilac_tile_op *op) {
-    if (!has_tensor(op)) /* what carries no tensor may still have them inside */
-        return RULE_NONE;
-    if (has_block_pointer(op))
-        return RULE_REFUSED;
-    switch (op->code) {
-    case LILAC_TILE_OP_ARITH_CONSTANT:
-    case LILAC_TILE_OP_UB_POISON:
-    case LILAC_TILE_OP_TT_MAKE_RANGE:
-    case LILAC_TILE_OP_TT_SPLAT:
-        return RULE_SOURCE;
-    case LILAC_TILE_OP_TT_LOAD:
-    case LILAC_TILE_OP_TT_STORE:
-    case LILAC_TILE_OP_TT_ATOMIC_RMW:
-    case LILAC_TILE_OP_TT_ATOMIC_CAS:
-        return RULE_MEMORY;
-    case LILAC_TILE_OP_TT_EXPAND_DIMS:
-    case LILAC_TILE_OP_TT_BROADCAST:
-    case LILAC_TILE_OP_TT_TRANS:
-    case LILAC_TILE_OP_TT_RESHAPE:
-        return RULE_SHAPE;
-    case LILAC_TILE_OP_TT_JOIN:
-    case LILAC_TILE_OP_TT_CAT:
-        return RULE_JOIN;
-    case LILAC_TILE_OP_TT_SPLIT:
-        return RULE_SPLIT;
-    case LILAC_TILE_OP_TT_REDUCE:
-        return RULE_REDUCE;
-    case LILAC_TILE_OP_TT_GATHER:
-        return RULE_GATHER;
-    case LILAC_TILE_OP_TT_HISTOGRAM:
-        return RULE_FREE;
-    case LILAC_TILE_OP_TT_SCAN:
-        return RULE_SCAN;
-    case LILAC_TILE_OP_TT_MAP_ELEMENTWISE:
-        return RULE_SAME;
-    case LILAC_TILE_OP_SCF_FOR:
-    case LILAC_TILE_OP_SCF_IF:
-    case LILAC_TILE_OP_SCF_WHILE:
-    case LILAC_TILE_OP_SCF_YIELD:
-    case LILAC_TILE_OP_SCF_CONDITION:
-    case LILAC_TILE_OP_CF_BR:
-    case LILAC_TILE_OP_CF_COND_BR:
-        return RULE_CONTROL;
-    case LILAC_TILE_OP_TT_UNSPLAT:
-    case LILAC_TILE_OP_TT_ASSERT:
-    case LILAC_TILE_OP_TT_PRINT:
-        return RULE_ANY;
-    default:
-        return lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_ELEMENTWISE ? RULE_SAME
-                                                                                 : RULE_REFUSED;
-    }
-}
-
-/* Dear enough that moving the result between threads is better than computing it twice. */
 bool lilac_assign_is_heavy(lilac_tile_opcode code) {
-    switch (code) {
-    case LILAC_TILE_OP_ARITH_DIVF:
-    case LILAC_TILE_OP_ARITH_REMF:
-    case LILAC_TILE_OP_TT_PRECISE_DIVF:
-    case LILAC_TILE_OP_TT_PRECISE_SQRT:
-    case LILAC_TILE_OP_MATH_EXP:
-    case LILAC_TILE_OP_MATH_EXP2:
-    case LILAC_TILE_OP_MATH_LOG:
-    case LILAC_TILE_OP_MATH_LOG2:
-    case LILAC_TILE_OP_MATH_SQRT:
-    case LILAC_TILE_OP_MATH_RSQRT:
-    case LILAC_TILE_OP_MATH_SIN:
-    case LILAC_TILE_OP_MATH_COS:
-    case LILAC_TILE_OP_MATH_TANH:
-    case LILAC_TILE_OP_MATH_ERF:
-        return true;
-    default:
-        return false;
-    }
+    return cost_of[code] == LILAC_TILE_COST_SPECIAL;
 }
 
 int64_t lilac_assign_issues(const lilac_tile_op *op) {
-    int64_t words = op->result_count > 0 && lilac_tile_element_bits(op->results[0].type) > 32;
-    if (lilac_tile_divides(op->code))
-        return 16 << (2 * words);
-    switch (op->code) {
-    case LILAC_TILE_OP_TT_FP_TO_FP:
-        return 4;
-    case LILAC_TILE_OP_TT_EXTERN_ELEMENTWISE:
-    case LILAC_TILE_OP_TT_ELEMENTWISE_INLINE_ASM:
-    case LILAC_TILE_OP_TT_MAP_ELEMENTWISE:
-        return 32;
-    default:
-        return (lilac_assign_is_heavy(op->code) ? 8 : 1) << words;
-    }
+    /* `wide`: the logarithm of the factor for results of more than 32 bits */
+    static const struct {
+        uint8_t count, wide;
+    } issues[] = {[LILAC_TILE_COST_SIMPLE] = {1, 1},
+                  [LILAC_TILE_COST_CONVERT] = {4, 0},
+                  [LILAC_TILE_COST_SPECIAL] = {8, 1},
+                  [LILAC_TILE_COST_DIVIDE] = {16, 2},
+                  [LILAC_TILE_COST_PROGRAM] = {32, 0}};
+    bool words = op->result_count > 0 && lilac_tile_element_bits(op->results[0].type) > 32;
+    lilac_tile_cost cost = (lilac_tile_cost)cost_of[op->code];
+    return (int64_t)issues[cost].count << (words ? issues[cost].wide : 0);
 }
 
 /* ---- listing ---------------------------------------------------------------------------- */
@@ -137,11 +46,6 @@ typedef struct tally {
     uint32_t ops, sites, with_layout, without;
     const lilac_tile_op *odd; /* an operation where both meet, for the diagnostic */
 } tally;
-
-static bool is_site(layout_rule rule) {
-    return rule == RULE_MEMORY || rule == RULE_REDUCE || rule == RULE_JOIN || rule == RULE_SCAN ||
-           rule == RULE_GATHER;
-}
 
 static void count_type(tally *t, const lilac_tile_type *type, const lilac_tile_op *op) {
     if (!lilac_tile_is_tensor(type))
@@ -158,7 +62,7 @@ static void count(tally *t, const lilac_tile_region *region) {
     for (const lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
             t->ops++;
-            t->sites += is_site(rule_of(op));
+            t->sites += lilac_layout_relation(op)->anchor;
             for (uint32_t i = 0; i < op->result_count; i++)
                 count_type(t, op->results[i].type, op);
             for (uint32_t r = 0; r < op->region_count; r++)
@@ -220,11 +124,13 @@ static void list(assignment *a, const lilac_tile_region *region, int64_t weight)
         }
         for (lilac_tile_op *op = block->first; op != NULL; op = op->next) {
             listed_op *entry = &a->ops[a->op_count++];
-            *entry = (listed_op){.op = op, .rule = rule_of(op), .weight = weight};
+            const layout_relation *relation = lilac_layout_relation(op);
+            *entry = (listed_op){.op = op, .rule = relation->rule, .weight = weight};
             check(a, op, entry->rule);
-            if (is_site(entry->rule)) {
+            if (relation->anchor) {
                 entry->site = &a->sites[a->site_count];
                 entry->site->op = op;
+                entry->site->relation = relation;
                 entry->site->node = a->value_count + a->site_count++;
                 entry->site->is_memory = entry->rule == RULE_MEMORY;
                 entry->site->weight = weight;

@@ -16,6 +16,10 @@
 
 #include <string.h>
 
+/* The column `facts` of operations.def names the function of each operation: it computes the facts of
+ * result `index` from those of the operands. *result has nothing known before. */
+typedef void facts_function(lilac_axis_facts *result, const lilac_axis_operation *in);
+
 void lilac_axis_unknown(lilac_axis_facts *facts, uint32_t rank) {
     facts->rank = rank;
     for (uint32_t d = 0; d < rank; d++)
@@ -158,6 +162,21 @@ static void guard_narrow(lilac_axis_facts *result, const lilac_tile_type *type) 
     result->non_negative = false;
 }
 
+static void facts_sum(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    sum(result, in->a, in->b, 1);
+    result->non_negative = in->a->non_negative && in->b->non_negative;
+    guard_narrow(result, in->type);
+}
+
+static void facts_pointer_sum(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    sum(result, in->a, in->b, in->unit);
+}
+
+static void facts_difference(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    difference(result, in->a, in->b);
+    guard_narrow(result, in->type);
+}
+
 /* Every element a multiple of v, equal neighbours where both sides have them. */
 static void multiples(lilac_axis_facts *result, const lilac_axis_facts *a,
                       const lilac_axis_facts *b, int64_t v) {
@@ -182,18 +201,22 @@ static void product(lilac_axis_facts *result, const lilac_axis_facts *a,
     result->non_negative = non_negative;
 }
 
+static void facts_product(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    product(result, in->a, in->b);
+    guard_narrow(result, in->type);
+    result->constant = false;
+}
+
 /* Blocks over which a quotient or remainder of a by b is that of the block's first element: a is an
  * aligned run and b is one multiple of the run. */
 static int64_t quotient_block(const lilac_axis_facts *a, const lilac_axis_facts *b, uint32_t d) {
     return min_i64(aligned_run(a, d), min_i64(b->constancy[d], every(b, 1)));
 }
 
-static void quotient(lilac_axis_facts *result, const lilac_tile_op *op, const lilac_axis_facts *a,
-                     const lilac_axis_facts *b) {
-    bool is_unsigned = op->code == LILAC_TILE_OP_ARITH_DIVUI;
-    /* rounding goes towards zero, so a block of negatives that ends below a multiple is split */
-    bool down = is_unsigned || (op->code == LILAC_TILE_OP_ARITH_DIVSI && a->non_negative) ||
-                (op->code == LILAC_TILE_OP_ARITH_FLOORDIVSI && b->non_negative);
+/* `down`: the quotient is rounded down. Rounding towards zero splits a block of negative numbers that
+ * ends below a multiple. */
+static void quotient(lilac_axis_facts *result, const lilac_axis_facts *a, const lilac_axis_facts *b,
+                     bool is_unsigned, bool down) {
     if (b->constant && b->value == 1) {
         *result = *a;
         return;
@@ -204,6 +227,26 @@ static void quotient(lilac_axis_facts *result, const lilac_tile_op *op, const li
     for (uint32_t d = 0; d < result->rank && down; d++)
         result->constancy[d] = max_i64(result->constancy[d], quotient_block(a, b, d));
     result->non_negative = a->non_negative && (is_unsigned || b->non_negative);
+}
+
+static void facts_quotient(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    quotient(result, in->a, in->b, false, in->a->non_negative);
+    result->constant = false;
+}
+
+static void facts_quotient_unsigned(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    quotient(result, in->a, in->b, true, true);
+    result->constant = false;
+}
+
+static void facts_quotient_down(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    quotient(result, in->a, in->b, false, in->b->non_negative);
+    result->constant = false;
+}
+
+static void facts_quotient_up(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    quotient(result, in->a, in->b, false, false);
+    result->constant = false;
 }
 
 static void remainder_of(lilac_axis_facts *result, bool is_unsigned, const lilac_axis_facts *a,
@@ -217,6 +260,14 @@ static void remainder_of(lilac_axis_facts *result, bool is_unsigned, const lilac
     result->non_negative = a->non_negative || (is_unsigned && b->non_negative);
 }
 
+static void facts_remainder(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    remainder_of(result, false, in->a, in->b);
+}
+
+static void facts_remainder_unsigned(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    remainder_of(result, true, in->a, in->b);
+}
+
 static void shift_left(lilac_axis_facts *result, const lilac_axis_facts *a,
                        const lilac_axis_facts *b) {
     bool known = b->constant && b->value >= 0 && b->value < 62;
@@ -226,6 +277,12 @@ static void shift_left(lilac_axis_facts *result, const lilac_axis_facts *a,
     }
     multiples(result, a, b, times(every(a, 1), known ? INT64_C(1) << b->value : 1));
     result->non_negative = a->non_negative;
+}
+
+static void facts_shift_left(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    shift_left(result, in->a, in->b);
+    guard_narrow(result, in->type);
+    result->constant = false;
 }
 
 static void shift_right(lilac_axis_facts *result, bool is_unsigned, const lilac_axis_facts *a,
@@ -243,6 +300,16 @@ static void shift_right(lilac_axis_facts *result, bool is_unsigned, const lilac_
     result->non_negative = a->non_negative || (is_unsigned && known);
 }
 
+static void facts_shift_right(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    shift_right(result, false, in->a, in->b);
+    result->constant = false;
+}
+
+static void facts_shift_right_unsigned(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    shift_right(result, true, in->a, in->b);
+    result->constant = false;
+}
+
 /* ---- bits ------------------------------------------------------------------------------- */
 
 /* Low bits of a constant that are all ones, as a power of two: 15 gives 16, -1 the largest. */
@@ -250,8 +317,8 @@ static int64_t low_ones(const lilac_axis_facts *mask) {
     return mask->constant ? power_of_two_in((int64_t)((uint64_t)mask->value + 1)) : 1;
 }
 
-static void bits_and(lilac_axis_facts *result, const lilac_axis_facts *a,
-                     const lilac_axis_facts *b) {
+static void facts_and(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    const lilac_axis_facts *a = in->a, *b = in->b;
     int64_t v = max_i64(every(a, 1), every(b, 1));
     for (uint32_t d = 0; d < result->rank; d++) {
         /* an aligned run keeps its low bits under a mask of ones there … */
@@ -270,8 +337,8 @@ static void bits_and(lilac_axis_facts *result, const lilac_axis_facts *a,
 }
 
 /* or, xor: a run and a multiple of its size do not overlap, so both are sums. */
-static void bits_merge(lilac_axis_facts *result, const lilac_axis_facts *a,
-                       const lilac_axis_facts *b) {
+static void facts_merge(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    const lilac_axis_facts *a = in->a, *b = in->b;
     for (uint32_t d = 0; d < result->rank; d++) {
         int64_t c = max_i64(quotient_block(a, b, d), quotient_block(b, a, d));
         result->contiguity[d] = c;
@@ -283,19 +350,27 @@ static void bits_merge(lilac_axis_facts *result, const lilac_axis_facts *a,
 
 /* ---- choices and comparisons ------------------------------------------------------------ */
 
-static void extreme(lilac_axis_facts *result, const lilac_tile_op *op, const lilac_axis_facts *a,
-                    const lilac_axis_facts *b) {
-    multiples(result, a, b, min_i64(every(a, 1), every(b, 1)));
-    bool both = a->non_negative && b->non_negative, one = a->non_negative || b->non_negative;
-    /* of the unsigned ones the larger may be a negative's bits */
-    bool either = op->code == LILAC_TILE_OP_ARITH_MAXSI || op->code == LILAC_TILE_OP_ARITH_MINUI;
-    result->non_negative = either ? one : both;
+static void extreme(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    multiples(result, in->a, in->b, min_i64(every(in->a, 1), every(in->b, 1)));
 }
 
-static void choice(lilac_axis_facts *result, const lilac_tile_op *op,
-                   const lilac_axis_facts *const *operands, int64_t unit) {
-    const lilac_axis_facts *which = operands[0], *a = operands[1], *b = operands[2];
-    bool for_all = !lilac_tile_is_tensor(op->operands[0].value->type); /* one scalar condition */
+/* Minimum signed and maximum unsigned: not negative if both operands are not. The larger one of two
+ * unsigned numbers may be the bits of a negative number. */
+static void facts_extreme_of_both(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    extreme(result, in);
+    result->non_negative = in->a->non_negative && in->b->non_negative;
+}
+
+/* Maximum signed and minimum unsigned: not negative if one operand is not. */
+static void facts_extreme_of_either(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    extreme(result, in);
+    result->non_negative = in->a->non_negative || in->b->non_negative;
+}
+
+static void facts_choice(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    const lilac_axis_facts *which = in->operands[0], *a = in->operands[1], *b = in->operands[2];
+    int64_t unit = in->unit;
+    bool for_all = !lilac_tile_is_tensor(in->op->operands[0].value->type); /* a scalar condition */
     for (uint32_t d = 0; d < result->rank; d++) {
         int64_t k = for_all ? MAX_DIVISIBILITY : which->constancy[d];
         int64_t c = min_i64(k, min_i64(a->contiguity[d], b->contiguity[d]));
@@ -317,8 +392,9 @@ static int64_t compare_block(const lilac_axis_facts *run, const lilac_axis_facts
     return min_i64(aligned_run(run, d), min_i64(bound->constancy[d], multiple));
 }
 
-static void comparison(lilac_axis_facts *result, lilac_name predicate, const lilac_axis_facts *a,
-                       const lilac_axis_facts *b) {
+static void facts_comparison(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    const lilac_axis_facts *a = in->a, *b = in->b;
+    lilac_name predicate = lilac_tile_find_text(&in->op->attributes, "predicate");
     bool ordered = predicate != NULL && (predicate[0] == 's' || predicate[0] == 'u');
     bool below = ordered && (strcmp(predicate + 1, "lt") == 0 || strcmp(predicate + 1, "ge") == 0);
     for (uint32_t d = 0; d < result->rank; d++) {
@@ -350,7 +426,8 @@ static void change_unit(lilac_axis_facts *result, const lilac_axis_facts *a, int
     }
 }
 
-static void extend_unsigned(lilac_axis_facts *result, const lilac_axis_facts *a) {
+static void facts_extend_unsigned(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    const lilac_axis_facts *a = in->a;
     *result = *a;
     result->non_negative = true;
     result->constant = false;
@@ -363,21 +440,24 @@ static void extend_unsigned(lilac_axis_facts *result, const lilac_axis_facts *a)
     }
 }
 
-static void truncate_to(lilac_axis_facts *result, const lilac_axis_facts *a,
-                        const lilac_tile_type *type) {
-    *result = *a;
+static void facts_same(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    *result = *in->a;
     result->constant = false;
-    guard_narrow(result, type);
+}
+
+static void facts_truncate(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    facts_same(result, in);
+    guard_narrow(result, in->type);
 }
 
 /* ---- shapes ----------------------------------------------------------------------------- */
 
-static void expand(lilac_axis_facts *result, const lilac_tile_op *op, const lilac_axis_facts *a,
-                   int64_t unit) {
-    uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
+static void facts_expand(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    const lilac_axis_facts *a = in->a;
+    uint32_t axis = (uint32_t)lilac_tile_find_integer(&in->op->attributes, "axis", 0);
     for (uint32_t d = 0; d < result->rank; d++) {
         if (d == axis || result->rank > LILAC_MAX_RANK) {
-            result->divisibility[d] = every(a, unit);
+            result->divisibility[d] = every(a, in->unit);
             continue;
         }
         uint32_t from = d < axis ? d : d - 1;
@@ -388,18 +468,17 @@ static void expand(lilac_axis_facts *result, const lilac_tile_op *op, const lila
     result->non_negative = a->non_negative;
 }
 
-static void broadcast(lilac_axis_facts *result, const lilac_tile_op *op,
-                      const lilac_axis_facts *a) {
-    const lilac_tile_type *from = op->operands[0].value->type, *to = op->results[0].type;
-    *result = *a;
+static void facts_broadcast(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    const lilac_tile_type *from = in->op->operands[0].value->type, *to = in->type;
+    *result = *in->a;
     for (uint32_t d = 0; d < result->rank && d < to->rank && d < from->rank; d++)
         if (from->shape[d] == 1 && to->shape[d] != 1)
             result->constancy[d] = extent(to, d);
 }
 
-static void transpose(lilac_axis_facts *result, const lilac_tile_op *op,
-                      const lilac_axis_facts *a) {
-    const lilac_tile_attribute *order = lilac_tile_find(&op->attributes, "order");
+static void facts_transpose(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    const lilac_axis_facts *a = in->a;
+    const lilac_tile_attribute *order = lilac_tile_find(&in->op->attributes, "order");
     if (order == NULL || order->kind != LILAC_TILE_ATTR_INTEGERS || order->count != result->rank)
         return;
     for (uint32_t d = 0; d < result->rank; d++) {
@@ -426,9 +505,10 @@ static bool is_constant_all_over(const lilac_axis_facts *a, const lilac_tile_typ
     return true;
 }
 
-static void reshape(lilac_axis_facts *result, const lilac_tile_op *op, const lilac_axis_facts *a,
-                    int64_t unit) {
-    const lilac_tile_type *from = op->operands[0].value->type, *to = op->results[0].type;
+static void facts_reshape(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    const lilac_axis_facts *a = in->a;
+    const lilac_tile_type *from = in->op->operands[0].value->type, *to = in->type;
+    int64_t unit = in->unit;
     bool all_equal = is_constant_all_over(a, from);
     for (uint32_t d = 0; d < result->rank; d++) {
         result->divisibility[d] = every(a, unit);
@@ -436,7 +516,7 @@ static void reshape(lilac_axis_facts *result, const lilac_tile_op *op, const lil
             result->constancy[d] = extent(to, d);
     }
     result->non_negative = a->non_negative;
-    bool any_order = lilac_tile_find(&op->attributes, "allow_reorder") != NULL;
+    bool any_order = lilac_tile_find(&in->op->attributes, "allow_reorder") != NULL;
     if (any_order || from->rank == 0 || to->rank == 0)
         return;
     uint32_t f = fastest(from), t = fastest(to);
@@ -446,23 +526,23 @@ static void reshape(lilac_axis_facts *result, const lilac_tile_op *op, const lil
     result->constancy[t] = min_i64(a->constancy[f], extent(to, t));
 }
 
-static void join_halves(lilac_axis_facts *result, const lilac_axis_facts *a,
-                        const lilac_axis_facts *b, int64_t unit) {
+static void facts_join(lilac_axis_facts *result, const lilac_axis_operation *in) {
     lilac_axis_facts both;
-    lilac_axis_join(&both, a, b, unit);
+    lilac_axis_join(&both, in->a, in->b, in->unit);
     for (uint32_t d = 0; d < result->rank && d < both.rank; d++) {
         result->contiguity[d] = both.contiguity[d];
         result->divisibility[d] = both.divisibility[d];
         result->constancy[d] = both.constancy[d];
     }
     if (both.rank < result->rank)
-        result->divisibility[both.rank] = every(&both, unit);
+        result->divisibility[both.rank] = every(&both, in->unit);
     result->non_negative = both.non_negative;
 }
 
-static void split_halves(lilac_axis_facts *result, const lilac_axis_facts *a, int64_t unit) {
+static void facts_split(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    const lilac_axis_facts *a = in->a;
     for (uint32_t d = 0; d < result->rank; d++) {
-        result->divisibility[d] = every(a, unit);
+        result->divisibility[d] = every(a, in->unit);
         if (d + 1 >= a->rank)
             continue;
         result->contiguity[d] = a->contiguity[d];
@@ -474,9 +554,9 @@ static void split_halves(lilac_axis_facts *result, const lilac_axis_facts *a, in
 
 /* ---- sources ---------------------------------------------------------------------------- */
 
-static void range(lilac_axis_facts *result, const lilac_tile_op *op) {
-    const lilac_tile_type *type = op->results[0].type;
-    int64_t start = lilac_tile_find_integer(&op->attributes, "start", 0);
+static void facts_range(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    const lilac_tile_type *type = in->type;
+    int64_t start = lilac_tile_find_integer(&in->op->attributes, "start", 0);
     if (extent(type, 0) == 1 && type->shape[0] == 1) {
         set_constant(result, type, start);
         return;
@@ -487,21 +567,28 @@ static void range(lilac_axis_facts *result, const lilac_tile_op *op) {
     guard_narrow(result, type);
 }
 
-static void splat(lilac_axis_facts *result, const lilac_tile_op *op, const lilac_axis_facts *a) {
+static void facts_splat(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    const lilac_axis_facts *a = in->a;
     for (uint32_t d = 0; d < result->rank; d++) {
         result->divisibility[d] = a->divisibility[0];
-        result->constancy[d] = extent(op->results[0].type, d);
+        result->constancy[d] = extent(in->type, d);
     }
     result->non_negative = a->non_negative;
     result->constant = a->constant;
     result->value = a->value;
 }
 
-static void constant(lilac_axis_facts *result, const lilac_tile_op *op) {
-    const lilac_tile_type *type = op->results[0].type;
-    const lilac_tile_attribute *given = lilac_tile_find(&op->attributes, "value");
+/* Ids of programs and their number. */
+static void facts_non_negative(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    (void)in;
+    result->non_negative = true;
+}
+
+static void facts_constant(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    const lilac_tile_type *type = in->type;
+    const lilac_tile_attribute *given = lilac_tile_find(&in->op->attributes, "value");
     int64_t value;
-    if (lilac_tile_constant(&op->results[0], &value)) {
+    if (lilac_tile_constant(&in->op->results[0], &value)) {
         set_constant(result, type, value);
         return;
     }
@@ -517,18 +604,35 @@ static void constant(lilac_axis_facts *result, const lilac_tile_op *op) {
     }
 }
 
+/* ---- the others ------------------------------------------------------------------------- */
+
+static void facts_copy(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    *result = *in->a;
+}
+
 /* Whatever an element-wise operation computes, equal operands give equal results. */
-static void elementwise(lilac_axis_facts *result, const lilac_tile_op *op,
-                        const lilac_axis_facts *const *operands) {
+static void facts_elementwise(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    const lilac_tile_op *op = in->op;
     if (op->operand_count == 0)
         return;
     for (uint32_t d = 0; d < result->rank; d++) {
         int64_t k = MAX_DIVISIBILITY;
         for (uint32_t i = 0; i < op->operand_count; i++)
-            if (operands[i]->rank == result->rank)
-                k = min_i64(k, operands[i]->constancy[d]);
+            if (in->operands[i]->rank == result->rank)
+                k = min_i64(k, in->operands[i]->constancy[d]);
         result->constancy[d] = min_i64(k, extent(op->results[0].type, d));
     }
+}
+
+static void facts_bits(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    const lilac_tile_type *from = in->op->operands[0].value->type;
+    bool numbers = (integer_bits(from) > 0 || lilac_tile_is_pointer(from)) &&
+                   (integer_bits(in->type) > 0 || lilac_tile_is_pointer(in->type));
+    if (numbers)
+        change_unit(result, in->a, lilac_axis_unit(from), in->unit);
+    else
+        facts_elementwise(result, in);
+    result->constant = false;
 }
 
 /* ---- all of them ------------------------------------------------------------------------ */
@@ -545,59 +649,14 @@ static bool all_constant(const lilac_tile_op *op, const lilac_axis_facts *const 
     return true;
 }
 
-static void integer_arithmetic(lilac_axis_facts *result, const lilac_tile_op *op,
-                               const lilac_axis_facts *a, const lilac_axis_facts *b) {
-    const lilac_tile_type *type = op->results[0].type;
-    switch (op->code) {
-    case LILAC_TILE_OP_ARITH_ADDI:
-        sum(result, a, b, 1);
-        result->non_negative = a->non_negative && b->non_negative;
-        guard_narrow(result, type);
-        break;
-    case LILAC_TILE_OP_ARITH_SUBI:
-        difference(result, a, b);
-        guard_narrow(result, type);
-        break;
-    case LILAC_TILE_OP_ARITH_MULI:
-        product(result, a, b);
-        guard_narrow(result, type);
-        break;
-    case LILAC_TILE_OP_ARITH_SHLI:
-        shift_left(result, a, b);
-        guard_narrow(result, type);
-        break;
-    case LILAC_TILE_OP_ARITH_DIVSI:
-    case LILAC_TILE_OP_ARITH_DIVUI:
-    case LILAC_TILE_OP_ARITH_FLOORDIVSI:
-    case LILAC_TILE_OP_ARITH_CEILDIVSI:
-        quotient(result, op, a, b);
-        break;
-    case LILAC_TILE_OP_ARITH_REMSI:
-    case LILAC_TILE_OP_ARITH_REMUI:
-        remainder_of(result, op->code == LILAC_TILE_OP_ARITH_REMUI, a, b);
-        break;
-    case LILAC_TILE_OP_ARITH_SHRSI:
-    case LILAC_TILE_OP_ARITH_SHRUI:
-        shift_right(result, op->code == LILAC_TILE_OP_ARITH_SHRUI, a, b);
-        break;
-    case LILAC_TILE_OP_ARITH_ANDI:
-        bits_and(result, a, b);
-        break;
-    case LILAC_TILE_OP_ARITH_ORI:
-    case LILAC_TILE_OP_ARITH_XORI:
-        bits_merge(result, a, b);
-        break;
-    case LILAC_TILE_OP_ARITH_MINSI:
-    case LILAC_TILE_OP_ARITH_MAXSI:
-    case LILAC_TILE_OP_ARITH_MINUI:
-    case LILAC_TILE_OP_ARITH_MAXUI:
-        extreme(result, op, a, b);
-        break;
-    default:
-        comparison(result, lilac_tile_find_text(&op->attributes, "predicate"), a, b);
-        break;
-    }
-    result->constant = false;
+lilac_axis_operation lilac_axis_operation_of(const lilac_tile_op *op, uint32_t index,
+                                             const lilac_axis_facts *const *operands) {
+    return (lilac_axis_operation){.op = op,
+                                  .operands = operands,
+                                  .a = op->operand_count > 0 ? operands[0] : NULL,
+                                  .b = op->operand_count > 1 ? operands[1] : NULL,
+                                  .type = op->results[index].type,
+                                  .unit = lilac_axis_unit(op->results[index].type)};
 }
 
 static void clamp_to_shape(lilac_axis_facts *result, const lilac_tile_type *type) {
@@ -609,111 +668,25 @@ static void clamp_to_shape(lilac_axis_facts *result, const lilac_tile_type *type
     }
 }
 
+/* NULL: nothing is known of the results. */
+static facts_function *const facts_of[LILAC_TILE_OP_COUNT] = {
+#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower)                           \
+    [LILAC_TILE_OP_##code] = facts,
+#include <lilac/operations.def>
+};
+
 void lilac_axis_transfer(lilac_axis_facts *result, const lilac_tile_op *op, uint32_t index,
                          const lilac_axis_facts *const *operands) {
     const lilac_tile_type *type = op->results[index].type;
-    int64_t unit = lilac_axis_unit(type), values[3], value;
+    int64_t values[3], value;
     lilac_axis_unknown(result, rank_of(type));
-    const lilac_axis_facts *a = op->operand_count > 0 ? operands[0] : NULL;
-    const lilac_axis_facts *b = op->operand_count > 1 ? operands[1] : NULL;
     if (all_constant(op, operands, values) && lilac_engine_fold(op, values, &value)) {
         set_constant(result, type, value);
         return;
     }
-    switch (op->code) {
-    case LILAC_TILE_OP_ARITH_CONSTANT:
-        constant(result, op);
-        break;
-    case LILAC_TILE_OP_TT_MAKE_RANGE:
-        range(result, op);
-        break;
-    case LILAC_TILE_OP_TT_SPLAT:
-        splat(result, op, a);
-        break;
-    case LILAC_TILE_OP_TT_GET_PROGRAM_ID:
-    case LILAC_TILE_OP_TT_GET_NUM_PROGRAMS:
-        result->non_negative = true;
-        break;
-    case LILAC_TILE_OP_TT_ADDPTR:
-        sum(result, a, b, unit);
-        break;
-    case LILAC_TILE_OP_ARITH_SELECT:
-        choice(result, op, operands, unit);
-        break;
-    case LILAC_TILE_OP_ARITH_EXTSI:
-        *result = *a;
-        result->constant = false;
-        break;
-    case LILAC_TILE_OP_ARITH_EXTUI:
-        extend_unsigned(result, a);
-        break;
-    case LILAC_TILE_OP_ARITH_TRUNCI:
-    case LILAC_TILE_OP_ARITH_INDEX_CAST:
-        truncate_to(result, a, type);
-        break;
-    case LILAC_TILE_OP_TT_BITCAST:
-    case LILAC_TILE_OP_ARITH_BITCAST:
-    case LILAC_TILE_OP_TT_PTR_TO_INT:
-    case LILAC_TILE_OP_TT_INT_TO_PTR: {
-        const lilac_tile_type *from = op->operands[0].value->type;
-        bool numbers = (integer_bits(from) > 0 || lilac_tile_is_pointer(from)) &&
-                       (integer_bits(type) > 0 || lilac_tile_is_pointer(type));
-        if (!numbers)
-            elementwise(result, op, operands);
-        else
-            change_unit(result, a, lilac_axis_unit(from), unit);
-        result->constant = false;
-        break;
-    }
-    case LILAC_TILE_OP_TT_EXPAND_DIMS:
-        expand(result, op, a, unit);
-        break;
-    case LILAC_TILE_OP_TT_BROADCAST:
-        broadcast(result, op, a);
-        break;
-    case LILAC_TILE_OP_TT_TRANS:
-        transpose(result, op, a);
-        break;
-    case LILAC_TILE_OP_TT_RESHAPE:
-        reshape(result, op, a, unit);
-        break;
-    case LILAC_TILE_OP_TT_JOIN:
-        join_halves(result, a, b, unit);
-        break;
-    case LILAC_TILE_OP_TT_SPLIT:
-        split_halves(result, a, unit);
-        break;
-    case LILAC_TILE_OP_TTG_CONVERT_LAYOUT:
-        *result = *a;
-        break;
-    case LILAC_TILE_OP_ARITH_ADDI:
-    case LILAC_TILE_OP_ARITH_SUBI:
-    case LILAC_TILE_OP_ARITH_MULI:
-    case LILAC_TILE_OP_ARITH_SHLI:
-    case LILAC_TILE_OP_ARITH_DIVSI:
-    case LILAC_TILE_OP_ARITH_DIVUI:
-    case LILAC_TILE_OP_ARITH_FLOORDIVSI:
-    case LILAC_TILE_OP_ARITH_CEILDIVSI:
-    case LILAC_TILE_OP_ARITH_REMSI:
-    case LILAC_TILE_OP_ARITH_REMUI:
-    case LILAC_TILE_OP_ARITH_SHRSI:
-    case LILAC_TILE_OP_ARITH_SHRUI:
-    case LILAC_TILE_OP_ARITH_ANDI:
-    case LILAC_TILE_OP_ARITH_ORI:
-    case LILAC_TILE_OP_ARITH_XORI:
-    case LILAC_TILE_OP_ARITH_MINSI:
-    case LILAC_TILE_OP_ARITH_MAXSI:
-    case LILAC_TILE_OP_ARITH_MINUI:
-    case LILAC_TILE_OP_ARITH_MAXUI:
-    case LILAC_TILE_OP_ARITH_CMPI:
-        integer_arithmetic(result, op, a, b);
-        break;
-    default: {
-        uint32_t traits = lilac_tile_op_info_get(op->code)->traits;
-        if ((traits & LILAC_TILE_PURE) && (traits & LILAC_TILE_ELEMENTWISE))
-            elementwise(result, op, operands);
-        break;
-    }
+    if (facts_of[op->code] != NULL) {
+        lilac_axis_operation in = lilac_axis_operation_of(op, index, operands);
+        facts_of[op->code](result, &in);
     }
     clamp_to_shape(result, type);
 }

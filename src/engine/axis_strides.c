@@ -77,14 +77,67 @@ static bool may_wrap(const lilac_tile_type *type) {
            (lilac_scalar_is_float(element->scalar) || lilac_scalar_bits(element->scalar) < 32);
 }
 
+/* ---- the operations --------------------------------------------------------------------- */
+
+static void strides_range(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    know(result, 0, 1);
+    result->origin = power_of_two_in(lilac_tile_find_integer(&in->op->attributes, "start", 1));
+}
+
+static void strides_splat(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    uniform(result, max_i64(in->a->divisibility[0], 1));
+}
+
+static void strides_expand(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    expand(result, in->a, (uint32_t)lilac_tile_find_integer(&in->op->attributes, "axis", 0));
+}
+
+static void strides_broadcast(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    broadcast(result, in->a, in->op->operands[0].value->type);
+}
+
+static void strides_sum(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    sum(result, in->a, in->b, 1);
+}
+
+static void strides_pointer_sum(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    sum(result, in->a, in->b, in->unit);
+}
+
+static void strides_product(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    if (in->a->constant || in->b->constant)
+        product(result, in->a->constant ? in->b : in->a,
+                in->a->constant ? in->a->value : in->b->value);
+}
+
+static void strides_shift_left(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    if (in->b->constant && in->b->value >= 0 && in->b->value < 31)
+        product(result, in->a, INT64_C(1) << in->b->value);
+}
+
+static void strides_same(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    same(result, in->a);
+}
+
+static void strides_extend_unsigned(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    if (in->a->non_negative)
+        same(result, in->a);
+}
+
+/* NULL: the strides of the results are not known. */
+static void (*const strides_of[LILAC_TILE_OP_COUNT])(lilac_axis_facts *,
+                                                     const lilac_axis_operation *) = {
+#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower)                           \
+    [LILAC_TILE_OP_##code] = strides,
+#include <lilac/operations.def>
+};
+
 void lilac_axis_strides(lilac_axis_facts *result, const lilac_tile_op *op, uint32_t index,
                         const lilac_axis_facts *const *operands) {
     const lilac_tile_type *type = op->results[index].type;
-    const lilac_axis_facts *a = op->operand_count > 0 ? operands[0] : NULL;
-    const lilac_axis_facts *b = op->operand_count > 1 ? operands[1] : NULL;
     result->stride_known = 0;
     result->origin = 1;
-    if (!lilac_tile_is_tensor(type)) { /* a scalar is what stands at its only coordinate */
+    if (!lilac_tile_is_tensor(type)) { /* a scalar has one coordinate */
         uniform(result, max_i64(result->divisibility[0], 1));
         return;
     }
@@ -94,43 +147,9 @@ void lilac_axis_strides(lilac_axis_facts *result, const lilac_tile_op *op, uint3
         uniform(result, power_of_two_in(result->value));
         return;
     }
-    switch (op->code) {
-    case LILAC_TILE_OP_TT_MAKE_RANGE:
-        know(result, 0, 1);
-        result->origin = power_of_two_in(lilac_tile_find_integer(&op->attributes, "start", 1));
-        break;
-    case LILAC_TILE_OP_TT_SPLAT:
-        uniform(result, max_i64(a->divisibility[0], 1));
-        break;
-    case LILAC_TILE_OP_TT_EXPAND_DIMS:
-        expand(result, a, (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0));
-        break;
-    case LILAC_TILE_OP_TT_BROADCAST:
-        broadcast(result, a, op->operands[0].value->type);
-        break;
-    case LILAC_TILE_OP_ARITH_ADDI:
-        sum(result, a, b, 1);
-        break;
-    case LILAC_TILE_OP_TT_ADDPTR:
-        sum(result, a, b, lilac_axis_unit(type));
-        break;
-    case LILAC_TILE_OP_ARITH_MULI:
-        if (a->constant || b->constant)
-            product(result, a->constant ? b : a, a->constant ? a->value : b->value);
-        break;
-    case LILAC_TILE_OP_ARITH_SHLI:
-        if (b->constant && b->value >= 0 && b->value < 31)
-            product(result, a, INT64_C(1) << b->value);
-        break;
-    case LILAC_TILE_OP_ARITH_EXTSI:
-        same(result, a);
-        break;
-    case LILAC_TILE_OP_ARITH_EXTUI:
-        if (a->non_negative)
-            same(result, a);
-        break;
-    default:
-        break;
+    if (strides_of[op->code] != NULL) {
+        lilac_axis_operation in = lilac_axis_operation_of(op, index, operands);
+        strides_of[op->code](result, &in);
     }
 }
 

@@ -82,18 +82,12 @@ static void alike(thinning *t, const lilac_tile_value *a, const lilac_tile_value
     need(t, b, t->idle[a->id]);
 }
 
+/* Does each thread compute its elements of the results from its own elements of the operands? A reshape
+ * may have any layout (`allow_reorder`). */
 static bool stays_in_threads(const lilac_tile_op *op) {
-    switch (op->code) {
-    case LILAC_TILE_OP_TT_EXPAND_DIMS:
-    case LILAC_TILE_OP_TT_BROADCAST:
-    case LILAC_TILE_OP_TT_TRANS:
-    case LILAC_TILE_OP_TT_JOIN:
-    case LILAC_TILE_OP_TT_SPLIT:
-        return true;
-    default:
-        break;
-    }
     uint32_t traits = lilac_tile_op_info_get(op->code)->traits;
+    if (traits & LILAC_TILE_SHAPE)
+        return op->code != LILAC_TILE_OP_TT_RESHAPE;
     return (traits & LILAC_TILE_PURE) != 0 && (traits & LILAC_TILE_ELEMENTWISE) != 0 &&
            op->region_count == 0;
 }

@@ -1,7 +1,8 @@
 /* fold: the value of an integer operation whose operands are constants.
  *
- * Operands come and results go as signed numbers; between, arithmetic is on the low bits of the
- * operation's width, so that wrapping is that of the machine:
+ * The column `fold` of operations.def names the function of each operation. Operands and results are
+ * signed numbers; the functions compute the low bits of the result, so that arithmetic wraps as on the
+ * machine:
  *
  *     i8   addi 127, 1  →  0x7f + 0x01 = 0x80  →  -128
  *
@@ -10,6 +11,17 @@
 #include "internal.h"
 
 #include <string.h>
+
+/* The operands of one operation. */
+typedef struct folding {
+    const lilac_tile_op *op;
+    lilac_scalar scalar; /* of operand 0 */
+    int64_t a, b, c;     /* operands 0 to 2, signed; 0: missing */
+    uint64_t ua, ub;     /* the bits of operands 0 and 1 in the width of `scalar` */
+} folding;
+
+/* Computes the bits of the result. False: they are undefined. */
+typedef bool fold_function(const folding *f, uint64_t *bits);
 
 static lilac_scalar scalar_of(const lilac_tile_value *value) {
     const lilac_tile_type *type = lilac_tile_element(value->type);
@@ -22,156 +34,202 @@ static bool is_integer(const lilac_tile_value *value) {
            lilac_scalar_bits(type->scalar) <= 64;
 }
 
-/* "slt", "uge" … of two numbers, given signed and as unsigned bits. */
-static bool compare(lilac_name predicate, int64_t a, int64_t b, uint64_t ua, uint64_t ub,
-                    int64_t *result) {
+/* ---- sums, products, bits --------------------------------------------------------------- */
+
+static bool fold_add(const folding *f, uint64_t *bits) {
+    *bits = f->ua + f->ub;
+    return true;
+}
+
+static bool fold_sub(const folding *f, uint64_t *bits) {
+    *bits = f->ua - f->ub;
+    return true;
+}
+
+static bool fold_mul(const folding *f, uint64_t *bits) {
+    *bits = f->ua * f->ub;
+    return true;
+}
+
+static bool fold_and(const folding *f, uint64_t *bits) {
+    *bits = f->ua & f->ub;
+    return true;
+}
+
+static bool fold_or(const folding *f, uint64_t *bits) {
+    *bits = f->ua | f->ub;
+    return true;
+}
+
+static bool fold_xor(const folding *f, uint64_t *bits) {
+    *bits = f->ua ^ f->ub;
+    return true;
+}
+
+static bool fold_shl(const folding *f, uint64_t *bits) {
+    *bits = f->ub < 64 ? f->ua << f->ub : 0;
+    return f->ub < lilac_scalar_bits(f->scalar);
+}
+
+static bool fold_shr_u(const folding *f, uint64_t *bits) {
+    *bits = f->ub < 64 ? f->ua >> f->ub : 0;
+    return f->ub < lilac_scalar_bits(f->scalar);
+}
+
+/* Rounds down: an arithmetic shift that does not rely on the host's. */
+static bool fold_shr_s(const folding *f, uint64_t *bits) {
+    if (f->ub >= lilac_scalar_bits(f->scalar))
+        return false;
+    *bits = f->a < 0 ? ~((~(uint64_t)f->a) >> f->ub) : (uint64_t)f->a >> f->ub;
+    return true;
+}
+
+/* ---- choices and comparisons ------------------------------------------------------------ */
+
+static bool fold_min_s(const folding *f, uint64_t *bits) {
+    *bits = f->a < f->b ? f->ua : f->ub;
+    return true;
+}
+
+static bool fold_max_s(const folding *f, uint64_t *bits) {
+    *bits = f->a > f->b ? f->ua : f->ub;
+    return true;
+}
+
+static bool fold_min_u(const folding *f, uint64_t *bits) {
+    *bits = f->ua < f->ub ? f->ua : f->ub;
+    return true;
+}
+
+static bool fold_max_u(const folding *f, uint64_t *bits) {
+    *bits = f->ua > f->ub ? f->ua : f->ub;
+    return true;
+}
+
+static bool fold_select(const folding *f, uint64_t *bits) {
+    *bits = (uint64_t)(f->a != 0 ? f->b : f->c);
+    return true;
+}
+
+/* i1 is compared as 0 and -1 where the predicate is signed. */
+static bool fold_compare(const folding *f, uint64_t *bits) {
+    lilac_name predicate = lilac_tile_find_text(&f->op->attributes, "predicate");
     if (predicate == NULL)
         return false;
     if (strcmp(predicate, "eq") == 0 || strcmp(predicate, "ne") == 0) {
-        *result = (a == b) == (predicate[0] == 'e');
+        *bits = (f->a == f->b) == (predicate[0] == 'e');
         return true;
     }
-    bool is_unsigned = predicate[0] == 'u';
-    bool less = is_unsigned ? ua < ub : a < b, equal = a == b;
+    bool less = predicate[0] == 'u' ? f->ua < f->ub : f->a < f->b, equal = f->a == f->b;
     const char *relation = predicate + 1;
     if (strcmp(relation, "lt") == 0)
-        *result = less;
+        *bits = less;
     else if (strcmp(relation, "le") == 0)
-        *result = less || equal;
+        *bits = less || equal;
     else if (strcmp(relation, "gt") == 0)
-        *result = !less && !equal;
+        *bits = !less && !equal;
     else if (strcmp(relation, "ge") == 0)
-        *result = !less;
+        *bits = !less;
     else
         return false;
     return true;
 }
 
-/* a / b rounded down (towards minus infinity) or up. */
-static int64_t divide_rounded(int64_t a, int64_t b, bool up) {
-    int64_t quotient = a / b, rest = a % b;
-    bool exact = rest == 0, negative = (a < 0) != (b < 0);
-    if (exact || negative == up)
-        return quotient;
-    return up ? quotient + 1 : quotient - 1;
+/* ---- divisions -------------------------------------------------------------------------- */
+
+/* Has a division a defined result, and the host's division too? */
+static bool can_divide(const folding *f) {
+    return f->b != 0 && !(f->a == INT64_MIN && f->b == -1);
 }
 
-static bool divide(const lilac_tile_op *op, int64_t a, int64_t b, uint64_t ua, uint64_t ub,
-                   uint64_t *bits) {
-    if (b == 0 || (a == INT64_MIN && b == -1))
+static bool fold_div_s(const folding *f, uint64_t *bits) {
+    if (!can_divide(f))
         return false;
-    switch (op->code) {
-    case LILAC_TILE_OP_ARITH_DIVSI:
-        *bits = (uint64_t)(a / b);
-        return true;
-    case LILAC_TILE_OP_ARITH_REMSI:
-        *bits = (uint64_t)(a % b);
-        return true;
-    case LILAC_TILE_OP_ARITH_FLOORDIVSI:
-        *bits = (uint64_t)divide_rounded(a, b, false);
-        return true;
-    case LILAC_TILE_OP_ARITH_CEILDIVSI:
-        *bits = (uint64_t)divide_rounded(a, b, true);
-        return true;
-    case LILAC_TILE_OP_ARITH_DIVUI:
-        *bits = ua / ub;
-        return true;
-    case LILAC_TILE_OP_ARITH_REMUI:
-        *bits = ua % ub;
-        return true;
-    case LILAC_TILE_OP_ARITH_CEILDIVUI:
-        *bits = ua / ub + (ua % ub != 0);
-        return true;
-    default:
-        return false;
-    }
-}
-
-static bool binary(const lilac_tile_op *op, lilac_scalar scalar, int64_t a, int64_t b,
-                   int64_t *result) {
-    uint64_t ua = lilac_scalar_mask(scalar, (uint64_t)a),
-             ub = lilac_scalar_mask(scalar, (uint64_t)b);
-    uint64_t bits;
-    switch (op->code) {
-    case LILAC_TILE_OP_ARITH_ADDI:
-        bits = ua + ub;
-        break;
-    case LILAC_TILE_OP_ARITH_SUBI:
-        bits = ua - ub;
-        break;
-    case LILAC_TILE_OP_ARITH_MULI:
-        bits = ua * ub;
-        break;
-    case LILAC_TILE_OP_ARITH_ANDI:
-        bits = ua & ub;
-        break;
-    case LILAC_TILE_OP_ARITH_ORI:
-        bits = ua | ub;
-        break;
-    case LILAC_TILE_OP_ARITH_XORI:
-        bits = ua ^ ub;
-        break;
-    case LILAC_TILE_OP_ARITH_MINSI:
-        bits = a < b ? ua : ub;
-        break;
-    case LILAC_TILE_OP_ARITH_MAXSI:
-        bits = a > b ? ua : ub;
-        break;
-    case LILAC_TILE_OP_ARITH_MINUI:
-        bits = ua < ub ? ua : ub;
-        break;
-    case LILAC_TILE_OP_ARITH_MAXUI:
-        bits = ua > ub ? ua : ub;
-        break;
-    case LILAC_TILE_OP_ARITH_SHLI:
-    case LILAC_TILE_OP_ARITH_SHRSI:
-    case LILAC_TILE_OP_ARITH_SHRUI:
-        if (ub >= lilac_scalar_bits(scalar))
-            return false;
-        if (op->code == LILAC_TILE_OP_ARITH_SHLI)
-            bits = ua << ub;
-        else if (op->code == LILAC_TILE_OP_ARITH_SHRUI)
-            bits = ua >> ub;
-        else /* rounds down: an arithmetic shift without relying on the host's */
-            bits = a < 0 ? ~((~(uint64_t)a) >> ub) : (uint64_t)a >> ub;
-        break;
-    case LILAC_TILE_OP_ARITH_CMPI:
-        return compare(lilac_tile_find_text(&op->attributes, "predicate"), a, b, ua, ub, result);
-    default:
-        if (!divide(op, a, b, ua, ub, &bits))
-            return false;
-        break;
-    }
-    *result = lilac_scalar_signed(scalar, bits);
+    *bits = (uint64_t)(f->a / f->b);
     return true;
 }
 
-bool lilac_engine_fold(const lilac_tile_op *op, const int64_t *operands, int64_t *result) {
-    if (op->result_count != 1 || op->operand_count == 0 || !is_integer(&op->results[0]) ||
-        !is_integer(op->operands[0].value))
+static bool fold_rem_s(const folding *f, uint64_t *bits) {
+    if (!can_divide(f))
         return false;
-    lilac_scalar from = scalar_of(op->operands[0].value), to = scalar_of(&op->results[0]);
-    switch (op->code) {
-    case LILAC_TILE_OP_ARITH_EXTSI:
-    case LILAC_TILE_OP_ARITH_TRUNCI:
-    case LILAC_TILE_OP_ARITH_INDEX_CAST:
-        *result = lilac_scalar_signed(to, (uint64_t)operands[0]);
-        return true;
-    case LILAC_TILE_OP_ARITH_EXTUI:
-    case LILAC_TILE_OP_ARITH_INDEX_CASTUI:
-        *result = lilac_scalar_signed(to, lilac_scalar_mask(from, (uint64_t)operands[0]));
-        return true;
-    case LILAC_TILE_OP_ARITH_SELECT:
-        *result = operands[0] != 0 ? operands[1] : operands[2];
-        return true;
-    default:
-        if (op->operand_count != 2)
-            return false;
-        /* i1 is compared as 0 and -1 when signed; a comparison's result is stored as bits */
-        if (!binary(op, from, operands[0], operands[1], result))
-            return false;
-        if (op->code == LILAC_TILE_OP_ARITH_CMPI)
-            *result = lilac_scalar_signed(to, (uint64_t)*result);
-        return true;
-    }
+    *bits = (uint64_t)(f->a % f->b);
+    return true;
+}
+
+/* a / b rounded towards minus infinity, or towards plus infinity. */
+static bool divide_rounded(const folding *f, bool up, uint64_t *bits) {
+    if (!can_divide(f))
+        return false;
+    int64_t quotient = f->a / f->b;
+    bool negative = (f->a < 0) != (f->b < 0);
+    if (f->a % f->b != 0 && negative != up)
+        quotient += up ? 1 : -1;
+    *bits = (uint64_t)quotient;
+    return true;
+}
+
+static bool fold_floor_div_s(const folding *f, uint64_t *bits) {
+    return divide_rounded(f, false, bits);
+}
+
+static bool fold_ceil_div_s(const folding *f, uint64_t *bits) {
+    return divide_rounded(f, true, bits);
+}
+
+static bool fold_div_u(const folding *f, uint64_t *bits) {
+    if (!can_divide(f))
+        return false;
+    *bits = f->ua / f->ub;
+    return true;
+}
+
+static bool fold_rem_u(const folding *f, uint64_t *bits) {
+    if (!can_divide(f))
+        return false;
+    *bits = f->ua % f->ub;
+    return true;
+}
+
+static bool fold_ceil_div_u(const folding *f, uint64_t *bits) {
+    if (!can_divide(f))
+        return false;
+    *bits = f->ua / f->ub + (f->ua % f->ub != 0);
+    return true;
+}
+
+/* ---- conversions ------------------------------------------------------------------------ */
+
+static bool fold_resize_s(const folding *f, uint64_t *bits) {
+    *bits = (uint64_t)f->a;
+    return true;
+}
+
+static bool fold_resize_u(const folding *f, uint64_t *bits) {
+    *bits = f->ua;
+    return true;
+}
+
+/* ---- the table -------------------------------------------------------------------------- */
+
+/* NULL: the operation is not folded. */
+static fold_function *const fold_of[LILAC_TILE_OP_COUNT] = {
+#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower)                           \
+    [LILAC_TILE_OP_##code] = fold,
+#include <lilac/operations.def>
+};
+
+bool lilac_engine_fold(const lilac_tile_op *op, const int64_t *operands, int64_t *result) {
+    if (fold_of[op->code] == NULL || op->result_count != 1 || op->operand_count == 0 ||
+        !is_integer(&op->results[0]) || !is_integer(op->operands[0].value))
+        return false;
+    folding f = {.op = op, .scalar = scalar_of(op->operands[0].value), .a = operands[0]};
+    f.b = op->operand_count > 1 ? operands[1] : 0;
+    f.c = op->operand_count > 2 ? operands[2] : 0;
+    f.ua = lilac_scalar_mask(f.scalar, (uint64_t)f.a);
+    f.ub = lilac_scalar_mask(f.scalar, (uint64_t)f.b);
+    uint64_t bits;
+    if (!fold_of[op->code](&f, &bits))
+        return false;
+    *result = lilac_scalar_signed(scalar_of(&op->results[0]), bits);
+    return true;
 }

@@ -4,6 +4,7 @@
 
 #include <lilac/bits.h>
 #include <lilac/engine.h>
+#include <lilac/operation_classes.h>
 
 #define MAX_DIVISIBILITY (INT64_C(1) << 62)
 
@@ -40,6 +41,16 @@ int64_t lilac_axis_unit(const lilac_tile_type *type);
 /* What holds of a value that is one or the other. `unit` as in lilac_axis_start. */
 void lilac_axis_join(lilac_axis_facts *result, const lilac_axis_facts *a, const lilac_axis_facts *b,
                      int64_t unit);
+/* A result of an operation, and the facts of its operands. */
+typedef struct lilac_axis_operation {
+    const lilac_tile_op *op;
+    const lilac_axis_facts *const *operands;
+    const lilac_axis_facts *a, *b; /* operands 0 and 1; NULL: missing */
+    const lilac_tile_type *type;   /* of the result */
+    int64_t unit;                  /* lilac_axis_unit of it */
+} lilac_axis_operation;
+lilac_axis_operation lilac_axis_operation_of(const lilac_tile_op *op, uint32_t index,
+                                             const lilac_axis_facts *const *operands);
 /* The facts of result `index` of a straight-line operation from its operands'. */
 void lilac_axis_transfer(lilac_axis_facts *result, const lilac_tile_op *op, uint32_t index,
                          const lilac_axis_facts *const *operands);

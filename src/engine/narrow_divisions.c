@@ -17,7 +17,47 @@ static uint32_t bits_of(const lilac_tile_value *value) {
     return lilac_tile_element_bits(value->type);
 }
 
-/* Is every element at least 0, as a signed number? By what defines it, a few operations back. */
+/* Is every element at least 0, as a signed number? Looks at the operations that compute the value, at
+ * most `depth` deep. */
+static bool is_natural(const lilac_tile_value *value, uint32_t depth);
+
+/* The column `sign` of operations.def: whether the result of an operation is not negative. */
+typedef bool sign_function(const lilac_tile_op *op, uint32_t depth);
+
+static bool sign_always(const lilac_tile_op *op, uint32_t depth) {
+    (void)op, (void)depth;
+    return true;
+}
+
+static bool sign_range(const lilac_tile_op *op, uint32_t depth) {
+    (void)depth;
+    return lilac_tile_find_integer(&op->attributes, "start", -1) >= 0;
+}
+
+static bool sign_extended(const lilac_tile_op *op, uint32_t depth) {
+    (void)depth;
+    return bits_of(op->operands[0].value) < bits_of(&op->results[0]);
+}
+
+static bool sign_first(const lilac_tile_op *op, uint32_t depth) {
+    return is_natural(op->operands[0].value, depth);
+}
+
+static bool sign_both(const lilac_tile_op *op, uint32_t depth) {
+    return is_natural(op->operands[0].value, depth) && is_natural(op->operands[1].value, depth);
+}
+
+static bool sign_either(const lilac_tile_op *op, uint32_t depth) {
+    return is_natural(op->operands[0].value, depth) || is_natural(op->operands[1].value, depth);
+}
+
+/* NULL: not known. */
+static sign_function *const sign_of[LILAC_TILE_OP_COUNT] = {
+#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower)                           \
+    [LILAC_TILE_OP_##code] = sign,
+#include <lilac/operations.def>
+};
+
 static bool is_natural(const lilac_tile_value *value, uint32_t depth) {
     const lilac_tile_op *op = value->op;
     int64_t number;
@@ -25,34 +65,15 @@ static bool is_natural(const lilac_tile_value *value, uint32_t depth) {
         return false;
     if (lilac_tile_constant(value, &number))
         return number >= 0;
-    switch (op->code) {
-    case LILAC_TILE_OP_TT_GET_PROGRAM_ID:
-    case LILAC_TILE_OP_TT_GET_NUM_PROGRAMS:
-        return true;
-    case LILAC_TILE_OP_TT_MAKE_RANGE:
-        return lilac_tile_find_integer(&op->attributes, "start", -1) >= 0;
-    case LILAC_TILE_OP_ARITH_EXTUI:
-        return bits_of(op->operands[0].value) < bits_of(value);
-    case LILAC_TILE_OP_ARITH_EXTSI:
-    case LILAC_TILE_OP_TT_SPLAT:
-    case LILAC_TILE_OP_TT_EXPAND_DIMS:
-    case LILAC_TILE_OP_TT_BROADCAST:
-    case LILAC_TILE_OP_ARITH_REMSI:
-    case LILAC_TILE_OP_ARITH_SHRSI:
-        return is_natural(op->operands[0].value, depth - 1);
-    case LILAC_TILE_OP_ARITH_DIVSI:
-    case LILAC_TILE_OP_ARITH_FLOORDIVSI:
-    case LILAC_TILE_OP_ARITH_MINSI:
-        return is_natural(op->operands[0].value, depth - 1) &&
-               is_natural(op->operands[1].value, depth - 1);
-    case LILAC_TILE_OP_ARITH_ANDI:
-    case LILAC_TILE_OP_ARITH_MAXSI:
-        return is_natural(op->operands[0].value, depth - 1) ||
-               is_natural(op->operands[1].value, depth - 1);
-    default:
-        return false;
-    }
+    return sign_of[op->code] != NULL && sign_of[op->code](op, depth - 1);
 }
+
+/* The extension of a narrowed operation's result; NONE: the operation is not narrowed. */
+static const uint16_t extension_of[LILAC_TILE_OP_COUNT] = {
+#define INTEGER(code, neutral, narrow, compute, instruction, bits)                                 \
+    [LILAC_TILE_OP_##code] = LILAC_TILE_OP_##narrow,
+#include <lilac/operations.def>
+};
 
 static const lilac_tile_type *narrowed(lilac_tile_module *module, const lilac_tile_type *type) {
     const lilac_tile_type *element = lilac_tile_scalar(module, LILAC_I32);
@@ -64,10 +85,9 @@ static const lilac_tile_type *narrowed(lilac_tile_module *module, const lilac_ti
 /* What an operand is in 32 bits: extended from them, or a constant that fits. Constants are made
  * only when `make`. */
 static lilac_tile_value *narrow_operand(lilac_tile_module *module, lilac_tile_op *user,
-                                        uint32_t index, bool is_unsigned, bool make) {
+                                        uint32_t index, lilac_tile_opcode extension, bool make) {
     lilac_tile_value *value = user->operands[index].value;
-    lilac_tile_opcode extension =
-        is_unsigned ? LILAC_TILE_OP_ARITH_EXTUI : LILAC_TILE_OP_ARITH_EXTSI;
+    bool is_unsigned = extension == LILAC_TILE_OP_ARITH_EXTUI;
     int64_t number;
     if (value->op == NULL)
         return NULL;
@@ -90,25 +110,14 @@ static lilac_tile_value *narrow_operand(lilac_tile_module *module, lilac_tile_op
 
 bool lilac_engine_narrow(lilac_tile_module *module, lilac_tile_op *op, lilac_tile_op *made[4],
                          uint32_t *count) {
-    bool is_unsigned = false;
-    switch (op->code) {
-    case LILAC_TILE_OP_ARITH_DIVUI:
-    case LILAC_TILE_OP_ARITH_REMUI:
-        is_unsigned = true;
-        break;
-    case LILAC_TILE_OP_ARITH_DIVSI:
-    case LILAC_TILE_OP_ARITH_REMSI:
-    case LILAC_TILE_OP_ARITH_FLOORDIVSI:
-        break;
-    default:
-        return false;
-    }
+    lilac_tile_opcode extension = (lilac_tile_opcode)extension_of[op->code];
+    bool is_unsigned = extension == LILAC_TILE_OP_ARITH_EXTUI;
     lilac_tile_value *values[2];
     int64_t divisor;
-    if (bits_of(&op->results[0]) != 64)
+    if (extension == LILAC_TILE_OP_NONE || bits_of(&op->results[0]) != 64)
         return false;
     for (uint32_t i = 0; i < 2; i++)
-        if (narrow_operand(module, op, i, is_unsigned, false) == NULL)
+        if (narrow_operand(module, op, i, extension, false) == NULL)
             return false;
     if (!is_unsigned && !is_natural(op->operands[0].value, LOOK_BACK)) {
         bool constant = lilac_tile_constant(op->operands[1].value, &divisor);
@@ -118,7 +127,7 @@ bool lilac_engine_narrow(lilac_tile_module *module, lilac_tile_op *op, lilac_til
     *count = 0;
     for (uint32_t i = 0; i < 2; i++) {
         bool constant = lilac_tile_constant(op->operands[i].value, &divisor);
-        values[i] = narrow_operand(module, op, i, is_unsigned, true);
+        values[i] = narrow_operand(module, op, i, extension, true);
         if (constant)
             made[(*count)++] = values[i]->op;
     }
@@ -126,9 +135,8 @@ bool lilac_engine_narrow(lilac_tile_module *module, lilac_tile_op *op, lilac_til
     lilac_tile_op *narrow =
         lilac_tile_op_create(module, op->code, 2, values, 1, &type, 0, op->location);
     lilac_tile_value *quotient = &narrow->results[0];
-    lilac_tile_op *wide = lilac_tile_op_create(
-        module, is_unsigned ? LILAC_TILE_OP_ARITH_EXTUI : LILAC_TILE_OP_ARITH_EXTSI, 1, &quotient,
-        1, &op->results[0].type, 0, op->location);
+    lilac_tile_op *wide = lilac_tile_op_create(module, extension, 1, &quotient, 1,
+                                               &op->results[0].type, 0, op->location);
     narrow->position = wide->position = op->position;
     wide->results[0].name = op->results[0].name;
     lilac_tile_insert_before(op, narrow);

@@ -75,11 +75,13 @@ static void same(assignment *a, const lilac_tile_value *x, const lilac_tile_valu
         unite(a->group, x->id, y->id);
 }
 
+/* Links the two sides of operand 0 of an operation, or (op is NULL) two nodes. */
 static void link_nodes(assignment *a, const lilac_tile_op *op, uint32_t from, uint32_t to) {
-    a->edges[a->edge_count++] = (layout_edge){op, from, to};
+    a->edges[a->edge_count++] = (layout_edge){.op = op, .from = from, .to = to};
 }
 
-static void relate_all(assignment *a, const lilac_tile_op *op) {
+static void relate_all(assignment *a, const listed_op *listed) {
+    const lilac_tile_op *op = listed->op;
     const lilac_tile_value *first = NULL;
     for (uint32_t i = 0; i < op->operand_count + op->result_count; i++) {
         const lilac_tile_value *value =
@@ -138,19 +140,21 @@ static void relate_gather(assignment *a, const listed_op *listed) {
 /* All alike, and the operation's own node with them. */
 static void relate_scan(assignment *a, const listed_op *listed) {
     const lilac_tile_op *op = listed->op;
-    relate_all(a, op);
+    relate_all(a, listed);
     for (uint32_t i = 0; i < op->result_count; i++)
         unite(a->group, op->results[i].id, listed->site->node);
 }
 
-static void relate_shape(assignment *a, const lilac_tile_op *op) {
+static void relate_shape(assignment *a, const listed_op *listed) {
+    const lilac_tile_op *op = listed->op;
     for (uint32_t i = 1; i < op->result_count; i++)
         same(a, &op->results[0], &op->results[i]);
     if (is_fixed(a, op->operands[0].value) && is_fixed(a, &op->results[0]))
         link_nodes(a, op, op->operands[0].value->id, op->results[0].id);
 }
 
-static void relate_control(assignment *a, const lilac_tile_op *op) {
+static void relate_control(assignment *a, const listed_op *listed) {
+    const lilac_tile_op *op = listed->op;
     for (uint32_t i = 0, count = lilac_tile_phi_count(op); i < count; i++) {
         lilac_tile_phi phi = lilac_tile_phi_get(op, i);
         for (uint32_t k = 0; k < phi.source_count; k++)
@@ -165,41 +169,32 @@ static void relate_control(assignment *a, const lilac_tile_op *op) {
     }
 }
 
+/* NULL: the layouts of operands and results are independent of each other. */
+static void (*const relate_by[])(assignment *, const listed_op *) = {
+    [RULE_NONE] = NULL,
+    [RULE_REFUSED] = NULL,
+    [RULE_SOURCE] = NULL,
+    [RULE_SAME] = relate_all,
+    [RULE_MEMORY] = relate_memory,
+    [RULE_SHAPE] = relate_shape,
+    [RULE_JOIN] = relate_sides,
+    [RULE_SPLIT] = relate_shape,
+    [RULE_REDUCE] = relate_sides,
+    [RULE_SCAN] = relate_scan,
+    [RULE_GATHER] = relate_gather,
+    [RULE_FREE] = NULL,
+    [RULE_CONTROL] = relate_control,
+    [RULE_ANY] = NULL,
+};
+
 static void relate(assignment *a) {
     uint32_t most = 0;
     for (uint32_t i = 0; i < a->op_count; i++)
         most += a->ops[i].op->operand_count + a->ops[i].op->result_count;
     a->edges = lilac_arena_array(a->arena, layout_edge, most + 1);
-    for (uint32_t i = 0; i < a->op_count; i++) {
-        const listed_op *listed = &a->ops[i];
-        switch (listed->rule) {
-        case RULE_SAME:
-            relate_all(a, listed->op);
-            break;
-        case RULE_MEMORY:
-            relate_memory(a, listed);
-            break;
-        case RULE_REDUCE:
-        case RULE_JOIN:
-            relate_sides(a, listed);
-            break;
-        case RULE_GATHER:
-            relate_gather(a, listed);
-            break;
-        case RULE_SCAN:
-            relate_scan(a, listed);
-            break;
-        case RULE_SHAPE:
-        case RULE_SPLIT:
-            relate_shape(a, listed->op);
-            break;
-        case RULE_CONTROL:
-            relate_control(a, listed->op);
-            break;
-        default:
-            break;
-        }
-    }
+    for (uint32_t i = 0; i < a->op_count; i++)
+        if (relate_by[a->ops[i].rule] != NULL)
+            relate_by[a->ops[i].rule](a, &a->ops[i]);
 }
 
 /* ---- components ------------------------------------------------------------------------- */
@@ -242,9 +237,7 @@ static void build_components(propagation *p) {
     for (uint32_t i = a->site_count; i-- > 0;) {
         component *c = &p->components[lilac_propagate_component(p, a->sites[i].node)];
         layout_site **list = a->sites[i].is_memory ? &c->sites : &c->along;
-        lilac_tile_opcode code = a->sites[i].op->code;
-        if (!a->sites[i].is_memory && code != LILAC_TILE_OP_TT_REDUCE &&
-            code != LILAC_TILE_OP_TT_GATHER && code != LILAC_TILE_OP_TT_SCAN)
+        if (!a->sites[i].is_memory && a->sites[i].relation->price == NULL)
             continue;
         a->sites[i].next = *list;
         *list = &a->sites[i];
@@ -397,17 +390,14 @@ int64_t lilac_propagate_cost(propagation *p, const component *c, const lilac_lay
     for (layout_site *site = c->sites; site != NULL; site = site->next)
         total += site_cost(p->a, site, layout, &taken);
     for (layout_site *site = c->along; site != NULL; site = site->next)
-        total += site->weight * (site->op->code == LILAC_TILE_OP_TT_GATHER
-                                     ? lilac_price_gather(p->a, site->op, layout)
-                                     : lilac_price_along(p->a, site->op, layout));
+        total += site->weight * site->relation->price(p->a, site->op, layout);
     return total;
 }
 
-/* The layout that an edge makes for its other end. */
-static const lilac_layout *carried(propagation *p, const layout_edge *edge, bool forward,
-                                   const lilac_layout *layout) {
-    return forward ? lilac_transfer_forward(p->a, edge->op, layout)
-                   : lilac_transfer_backward(p->a, edge->op, layout);
+const lilac_layout *lilac_propagate_across(propagation *p, const layout_edge *edge, bool forward,
+                                           const lilac_layout *layout) {
+    return forward ? lilac_transfer_forward(p->a, edge->op, edge->operand, layout)
+                   : lilac_transfer_backward(p->a, edge->op, edge->operand, layout);
 }
 
 /* What a conversion on an edge costs, on the side of its other end: as often as what it converts is
@@ -415,7 +405,7 @@ static const lilac_layout *carried(propagation *p, const layout_edge *edge, bool
 static int64_t edge_price(propagation *p, const layout_edge *edge, bool forward,
                           const lilac_layout *moved, const lilac_layout *wanted) {
     const lilac_tile_op *op = edge->op;
-    const lilac_tile_value *value = forward ? &op->results[0] : op->operands[0].value;
+    const lilac_tile_value *value = forward ? &op->results[0] : op->operands[edge->operand].value;
     return lilac_price_times(lilac_price_conversion(p->a, forward ? moved : wanted,
                                                     forward ? wanted : moved,
                                                     lilac_tile_element_bits(value->type)),
@@ -428,14 +418,14 @@ static int64_t neighbours_lose(propagation *p, uint32_t root, uint32_t from,
                                const lilac_layout *layout, uint32_t depth, uint32_t *looks) {
     const component *here = &p->components[root];
     int64_t total = 0;
-    for (uint32_t i = 0; i<here->edge_count && * looks> 0; i++) {
+    for (uint32_t i = 0; i < here->edge_count && looks[0] > 0; i++) {
         const layout_edge *edge = &p->a->edges[here->edges[i]];
         bool forward = lilac_propagate_component(p, edge->from) == root;
         uint32_t other = lilac_propagate_component(p, forward ? edge->to : edge->from);
         component *there = &p->components[other];
         if (there == here || other == from)
             continue;
-        const lilac_layout *moved = carried(p, edge, forward, layout);
+        const lilac_layout *moved = lilac_propagate_across(p, edge, forward, layout);
         if (moved == NULL || moved == there->best)
             continue;
         --*looks;
@@ -471,10 +461,10 @@ static void find_best(propagation *p, uint32_t root, bool neighbours) {
     uint32_t kinds = (varied ? CANDIDATES_VARIED : 0) | (is_alone(c) ? CANDIDATES_COPIES : 0);
     uint32_t count = lilac_coalesce_candidates(p->a, c->sites, kinds, candidates, CANDIDATES);
     for (const layout_site *site = c->along; site != NULL && count > 0; site = site->next)
-        if (site->op->code == LILAC_TILE_OP_TT_GATHER &&
+        if (site->relation->candidates != NULL &&
             is_same_shape(site->op->results[0].type, c->sites->access.type))
-            count += lilac_gather_candidates(p->a, site->op, c->sites->access.order,
-                                             candidates + count, CANDIDATES - count);
+            count += site->relation->candidates(p->a, site->op, c->sites->access.order,
+                                                candidates + count, CANDIDATES - count);
     for (uint32_t i = 0; i < count; i++) {
         int64_t cost = lilac_propagate_cost(p, c, candidates[i]);
         int64_t total = cost;
@@ -519,7 +509,7 @@ static void settle(propagation *p, uint32_t root, const lilac_layout *layout) {
             component *there = &p->components[ends[forward]];
             if (there->chosen != NULL)
                 continue;
-            const lilac_layout *moved = carried(p, edge, forward, here->chosen);
+            const lilac_layout *moved = lilac_propagate_across(p, edge, forward, here->chosen);
             if (moved == NULL)
                 continue;
             if (there->best != NULL && moved != there->best) {
@@ -562,7 +552,7 @@ static bool is_reduced_to(propagation *p, uint32_t root) {
     const component *c = &p->components[root];
     for (uint32_t i = 0; i < c->edge_count; i++) {
         const layout_edge *edge = &p->a->edges[c->edges[i]];
-        if (edge->op->code == LILAC_TILE_OP_TT_REDUCE &&
+        if (lilac_layout_relation(edge->op)->rule == RULE_REDUCE &&
             lilac_propagate_component(p, edge->to) == root)
             return true;
     }

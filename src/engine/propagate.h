@@ -23,6 +23,9 @@ typedef struct propagation {
 
 /* propagate.c */
 uint32_t lilac_propagate_component(propagation *p, uint32_t node);
+/* The layout at the other end of an edge that follows from the layout at one end; NULL: none. */
+const lilac_layout *lilac_propagate_across(propagation *p, const layout_edge *edge, bool forward,
+                                           const lilac_layout *layout);
 /* What its operations pay in a layout. */
 int64_t lilac_propagate_cost(propagation *p, const component *c, const lilac_layout *layout);
 

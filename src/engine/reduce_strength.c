@@ -75,19 +75,10 @@ static bool is_shape(lilac_tile_opcode code) {
            code == LILAC_TILE_OP_TT_TRANS || code == LILAC_TILE_OP_TT_RESHAPE;
 }
 
-static bool is_integer_sum(lilac_tile_opcode code) {
-    switch (code) {
-    case LILAC_TILE_OP_ARITH_ADDI:
-    case LILAC_TILE_OP_ARITH_SUBI:
-    case LILAC_TILE_OP_ARITH_MULI:
-    case LILAC_TILE_OP_ARITH_EXTSI:
-    case LILAC_TILE_OP_ARITH_EXTUI:
-    case LILAC_TILE_OP_ARITH_TRUNCI:
-        return true;
-    default:
-        return false;
-    }
-}
+static const bool is_integer_sum[LILAC_TILE_OP_COUNT] = {
+#define LINEAR(code) [LILAC_TILE_OP_##code] = true,
+#include <lilac/operations.def>
+};
 
 static void put_id(advancing *a, lilac_tile_op *op) {
     (void)a;
@@ -106,7 +97,7 @@ static bool is_made_of(const lilac_tile_value *value, lilac_tile_opcode first,
         return false;
     if (op->code == first || op->code == second || lilac_tile_constant(value, &number))
         return true;
-    if (!is_integer_sum(op->code) && !is_shape(op->code))
+    if (!is_integer_sum[op->code] && !is_shape(op->code))
         return false;
     for (uint32_t i = 0; i < op->operand_count; i++)
         if (!is_made_of(op->operands[i].value, first, second, depth - 1))

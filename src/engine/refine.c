@@ -41,23 +41,21 @@ static const lilac_layout *layout_of(propagation *p, const trial *t, uint32_t ro
 }
 
 /* What the conversion on an edge costs. The result of a reduction or a join is converted, and the
- * operand of a shape operation: where each is made. */
+ * operand of a shape operation: after the operation that defines it. */
 static int64_t edge_cost(propagation *p, const layout_edge *edge, const trial *t) {
     const assignment *a = p->a;
     const lilac_tile_op *op = edge->op;
     const lilac_layout *from = layout_of(p, t, lilac_propagate_component(p, edge->from));
     const lilac_layout *to = layout_of(p, t, lilac_propagate_component(p, edge->to));
-    bool result = op->code == LILAC_TILE_OP_TT_REDUCE || op->code == LILAC_TILE_OP_TT_JOIN ||
-                  op->code == LILAC_TILE_OP_TT_CAT;
+    bool result = lilac_layout_relation(op)->converts_result;
     if (from == NULL || to == NULL)
         return 0;
-    const lilac_layout *moved =
-        result ? lilac_transfer_forward(p->a, op, from) : lilac_transfer_backward(p->a, op, to);
+    const lilac_layout *moved = lilac_propagate_across(p, edge, result, result ? from : to);
     if (moved == (result ? to : from))
         return 0;
     if (moved == NULL)
         return PRICE_IMPOSSIBLE;
-    const lilac_tile_value *value = result ? &op->results[0] : op->operands[0].value;
+    const lilac_tile_value *value = result ? &op->results[0] : op->operands[edge->operand].value;
     return lilac_price_times(lilac_price_conversion(p->a, result ? moved : from,
                                                     result ? to : moved,
                                                     lilac_tile_element_bits(value->type)),
@@ -84,12 +82,6 @@ static int64_t cost_of(propagation *p, const trial *changed, const trial *t) {
     return total;
 }
 
-static const lilac_layout *across(propagation *p, const layout_edge *edge, bool forward,
-                                  const lilac_layout *layout) {
-    return forward ? lilac_transfer_forward(p->a, edge->op, layout)
-                   : lilac_transfer_backward(p->a, edge->op, layout);
-}
-
 /* Tries `layout` for a component and what hangs on it; *kept is the best so far, *gain what it
  * saves. */
 static void try_from(propagation *p, uint32_t root, const lilac_layout *layout, trial *kept,
@@ -113,7 +105,7 @@ static void try_from(propagation *p, uint32_t root, const lilac_layout *layout, 
                 if (p->components[other].best != NULL || find(&t, other) >= 0 ||
                     t.count == MOST_CHANGED)
                     continue;
-                moved = across(p, edge, forward, t.layouts[i]);
+                moved = lilac_propagate_across(p, edge, forward, t.layouts[i]);
                 if (moved == NULL || moved == p->components[other].chosen)
                     continue;
                 t.roots[t.count] = other;
@@ -134,8 +126,9 @@ void lilac_refine(propagation *p) {
             continue;
         uint32_t from = lilac_propagate_component(p, edge->from);
         uint32_t to = lilac_propagate_component(p, edge->to);
-        const lilac_layout *there = across(p, edge, true, p->components[from].chosen);
-        const lilac_layout *here = across(p, edge, false, p->components[to].chosen);
+        const lilac_layout *there =
+            lilac_propagate_across(p, edge, true, p->components[from].chosen);
+        const lilac_layout *here = lilac_propagate_across(p, edge, false, p->components[to].chosen);
         trial kept = {.count = 0};
         int64_t gain = 0;
         if (there != NULL)

@@ -58,7 +58,7 @@ typedef struct rewriting {
 static bool refuse(rewriting *r, const lilac_tile_op *op) {
     lilac_error(r->a->module->context, lilac_tile_position(op), op->location,
                 "unsupported-operation",
-                "'%s' has no layout for its operand that makes it a renaming here",
+                "no layout of the operands of '%s' fits the layout of its result",
                 lilac_tile_op_info_get(op->code)->name);
     r->a->failed = true;
     return false;
@@ -80,8 +80,7 @@ static const lilac_layout *native_of(rewriting *r, const lilac_tile_value *value
         return *known;
     }
     *known = lilac_propagate_layout(r->a, site->node);
-    if (!site->is_memory)
-        *known = lilac_transfer_forward(r->a, site->op, *known);
+    *known = lilac_transfer_forward(r->a, site->op, site->relation->leader, *known);
     return *known;
 }
 
@@ -198,6 +197,20 @@ static void ask_all(rewriting *r, lilac_tile_op *op, const lilac_layout *layout)
         ask(r, op, i, layout);
 }
 
+/* Asks for each tensor operand in the layout that follows from that of the results. False: there is
+ * none. */
+static bool ask_transferred(rewriting *r, lilac_tile_op *op, const lilac_layout *result) {
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+        if (!lilac_tile_is_tensor(op->operands[i].value->type))
+            continue;
+        const lilac_layout *operand = lilac_transfer_backward(r->a, op, i, result);
+        if (operand == NULL)
+            return false;
+        ask(r, op, i, operand);
+    }
+    return true;
+}
+
 /* ---- cheap values ----------------------------------------------------------------------- */
 
 /* A constant's attribute has its type. */
@@ -212,15 +225,9 @@ static void retype_constant(rewriting *r, lilac_tile_op *op) {
 }
 
 static bool make_in(rewriting *r, lilac_tile_op *op, const lilac_layout *layout) {
-    const lilac_layout *operand = layout;
-    if (op->operand_count > 0 && lilac_tile_is_tensor(op->operands[0].value->type))
-        operand = lilac_transfer_backward(r->a, op, layout);
-    if (operand == NULL)
-        return refuse(r, op);
     give(r, &op->results[0], layout);
     retype_constant(r, op);
-    ask_all(r, op, operand);
-    return true;
+    return ask_transferred(r, op, layout) || refuse(r, op);
 }
 
 static bool visit_cheap(rewriting *r, lilac_tile_op *op) {
@@ -295,13 +302,13 @@ static int64_t operand_price(rewriting *r, const lilac_tile_value *value,
 /* What it costs to do an operation in a layout; `moves`: instead of in its own. */
 static int64_t repeat_price(rewriting *r, const listed_op *listed, const lilac_layout *layout,
                             bool moves, uint32_t depth) {
-    const lilac_layout *operand =
-        listed->rule == RULE_SHAPE ? lilac_transfer_backward(r->a, listed->op, layout) : layout;
     int64_t price = moves ? 0 : work_of(r, listed);
-    if (operand == NULL)
-        return PRICE_IMPOSSIBLE;
-    for (uint32_t i = 0; i < listed->op->operand_count; i++)
+    for (uint32_t i = 0; i < listed->op->operand_count; i++) {
+        const lilac_layout *operand = lilac_transfer_backward(r->a, listed->op, i, layout);
+        if (operand == NULL)
+            return PRICE_IMPOSSIBLE;
         price += operand_price(r, listed->op->operands[i].value, operand, depth);
+    }
     return price;
 }
 
@@ -369,13 +376,8 @@ static void visit_same(rewriting *r, lilac_tile_op *op) {
 }
 
 static bool visit_shape(rewriting *r, lilac_tile_op *op) {
-    const lilac_layout *result = native_of(r, &op->results[0]);
-    const lilac_layout *operand = lilac_transfer_backward(r->a, op, result);
-    if (operand == NULL)
-        return refuse(r, op);
     give_results(r, op);
-    ask_all(r, op, operand);
-    return true;
+    return ask_transferred(r, op, native_of(r, &op->results[0])) || refuse(r, op);
 }
 
 static bool visit_site(rewriting *r, lilac_tile_op *op, const layout_site *site) {

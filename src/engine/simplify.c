@@ -132,6 +132,12 @@ static void replace(simplifier *pass, lilac_tile_op *op, lilac_tile_value *with)
     pass->changed = true;
 }
 
+static const uint8_t neutral_of[LILAC_TILE_OP_COUNT] = {
+#define INTEGER(code, neutral, narrow, compute, instruction, bits)                                 \
+    [LILAC_TILE_OP_##code] = LILAC_TILE_NEUTRAL_##neutral,
+#include <lilac/operations.def>
+};
+
 /* The operand that a neutral other operand leaves: x + 0, x * 1, x << 0, p + 0 … and what a
  * conversion converts, if it is of the same type: one between two layouts stays, whatever comes
  * before it. */
@@ -140,25 +146,9 @@ static lilac_tile_value *neutral(const lilac_tile_op *op) {
         return lilac_tile_movement_of(op) == LILAC_TILE_MOVEMENT_ANY ? op->operands[0].value : NULL;
     if (op->operand_count != 2 || op->result_count != 1)
         return NULL;
-    int64_t unit = 0;
-    switch (op->code) {
-    case LILAC_TILE_OP_ARITH_MULI:
-    case LILAC_TILE_OP_ARITH_DIVSI:
-    case LILAC_TILE_OP_ARITH_DIVUI:
-        unit = 1;
-        break;
-    case LILAC_TILE_OP_ARITH_ADDI:
-    case LILAC_TILE_OP_ARITH_SUBI:
-    case LILAC_TILE_OP_ARITH_ORI:
-    case LILAC_TILE_OP_ARITH_XORI:
-    case LILAC_TILE_OP_ARITH_SHLI:
-    case LILAC_TILE_OP_ARITH_SHRSI:
-    case LILAC_TILE_OP_ARITH_SHRUI:
-    case LILAC_TILE_OP_TT_ADDPTR:
-        break;
-    default:
+    if (neutral_of[op->code] == LILAC_TILE_NEUTRAL_NONE)
         return NULL;
-    }
+    int64_t unit = neutral_of[op->code] == LILAC_TILE_NEUTRAL_ONE;
     int64_t value;
     if (lilac_tile_constant(op->operands[1].value, &value) && value == unit)
         return op->operands[0].value;

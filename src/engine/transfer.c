@@ -1,4 +1,5 @@
-/* transfer: layouts through the operations that move no data (Theorem 9.3).
+/* transfer: how each operation relates the layouts of its operands and results, as one table. Most
+ * operations have the same layout throughout. Shape operations move no data (Theorem 9.3):
  *
  *   operation      result of operand layout L          operand of result layout R
  *   expand_dims    L with a dimension of size 1        R without the dimension
@@ -13,7 +14,7 @@
  *   reduce         L without the axis                  R with the axis in the lanes and warps that
  *                                                      hold copies, and the rest in registers
  *
- * Registers that only repeat an element are dropped on the way.
+ * Registers that only repeat an element are dropped.
  */
 #include "assign.h"
 
@@ -51,8 +52,44 @@ static bool with_shape(lilac_layout *result, uint32_t rank, const int64_t *shape
     return true;
 }
 
+static uint32_t axis_of(const lilac_tile_op *op) {
+    return (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
+}
+
+/* ---- the functions ---------------------------------------------------------------------- */
+
+static bool expand_dims_forward(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
+                                const lilac_layout *layout) {
+    (void)operand;
+    if (axis_of(op) > layout->out_count || layout->out_count >= LILAC_LAYOUT_MAX_DIMS)
+        return false;
+    lilac_layout_drop_free(result, layout, "register");
+    lilac_layout_expand(result, result, axis_of(op));
+    return true;
+}
+
+/* Without the axis: expand_dims backward, reduce forward. */
+static bool without_axis(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
+                         const lilac_layout *layout) {
+    (void)operand;
+    if (axis_of(op) >= layout->out_count)
+        return false;
+    lilac_layout_slice(result, layout, axis_of(op));
+    return true;
+}
+
+/* The result of a gather has the layout of its index. The source may have any layout. */
+static bool gather_transfer(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
+                            const lilac_layout *layout) {
+    (void)op;
+    *result = *layout;
+    return operand == 1;
+}
+
 /* R's bits along grown dimensions do not reach the operand. */
-static bool shrink(lilac_layout *result, const lilac_layout *layout, const lilac_tile_type *to) {
+static bool broadcast_backward(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
+                               const lilac_layout *layout) {
+    const lilac_tile_type *to = op->operands[operand].value->type;
     if (layout->out_count != to->rank || !with_shape(result, to->rank, to->shape))
         return false;
     uint32_t at = 0;
@@ -72,7 +109,7 @@ static bool shrink(lilac_layout *result, const lilac_layout *layout, const lilac
     return true;
 }
 
-static bool permute(lilac_layout *result, const lilac_layout *layout, const lilac_tile_op *op,
+static bool permute(lilac_layout *result, const lilac_tile_op *op, const lilac_layout *layout,
                     bool back) {
     const lilac_tile_attribute *given = lilac_tile_find(&op->attributes, "order");
     uint32_t order[LILAC_LAYOUT_MAX_DIMS];
@@ -94,6 +131,18 @@ static bool permute(lilac_layout *result, const lilac_layout *layout, const lila
     return true;
 }
 
+static bool trans_forward(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
+                          const lilac_layout *layout) {
+    (void)operand;
+    return permute(result, op, layout, false);
+}
+
+static bool trans_backward(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
+                           const lilac_layout *layout) {
+    (void)operand;
+    return permute(result, op, layout, true);
+}
+
 static bool recut(lilac_layout *result, const lilac_layout *layout, const lilac_tile_type *to) {
     uint32_t bits[LILAC_MAX_RANK];
     if (to->rank > LILAC_MAX_RANK)
@@ -103,8 +152,21 @@ static bool recut(lilac_layout *result, const lilac_layout *layout, const lilac_
     return lilac_layout_reshape(result, layout, to->rank, bits, NULL);
 }
 
-/* A new last dimension of two, held in register bit 0. */
-static bool pair(lilac_layout *result, const lilac_layout *layout) {
+static bool reshape_forward(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
+                            const lilac_layout *layout) {
+    (void)operand;
+    return recut(result, layout, op->results[0].type);
+}
+
+static bool reshape_backward(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
+                             const lilac_layout *layout) {
+    return recut(result, layout, op->operands[operand].value->type);
+}
+
+/* A new last dimension of two, held in register bit 0: join forward, split backward. */
+static bool pair(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
+                 const lilac_layout *layout) {
+    (void)op, (void)operand;
     char name[8];
     lilac_layout_init(result);
     for (uint32_t d = 0; d < layout->out_count; d++)
@@ -126,8 +188,10 @@ static bool pair(lilac_layout *result, const lilac_layout *layout) {
     return true;
 }
 
-/* Without the last dimension of two, when one register bit alone is it. */
-static bool unpair(lilac_layout *result, const lilac_layout *layout) {
+/* Without the last dimension of two, if one register bit alone is it: join backward, split forward. */
+static bool unpair(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
+                   const lilac_layout *layout) {
+    (void)op, (void)operand;
     if (layout->out_count == 0 || layout->out[layout->out_count - 1].bits != 1)
         return false;
     uint64_t last = UINT64_C(1) << (layout->out_bits - 1);
@@ -145,7 +209,10 @@ static bool unpair(lilac_layout *result, const lilac_layout *layout) {
 }
 
 /* tt.cat: a new highest register bit is the half, the highest bit of the one dimension. */
-static bool lengthen(lilac_layout *result, const lilac_layout *layout, const lilac_tile_type *to) {
+static bool cat_forward(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
+                        const lilac_layout *layout) {
+    const lilac_tile_type *to = op->results[0].type;
+    (void)operand;
     if (layout->out_count != 1 || !with_shape(result, to->rank, to->shape))
         return false;
     uint32_t at = 0;
@@ -162,8 +229,10 @@ static bool lengthen(lilac_layout *result, const lilac_layout *layout, const lil
     return true;
 }
 
-/* Back: when one register bit alone is the half. */
-static bool shorten(lilac_layout *result, const lilac_layout *layout, const lilac_tile_type *to) {
+/* If one register bit alone is the half. */
+static bool cat_backward(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
+                         const lilac_layout *layout) {
+    const lilac_tile_type *to = op->operands[operand].value->type;
     uint64_t half = UINT64_C(1) << (layout->out_bits - 1);
     uint32_t holders = 0, at = 0;
     for (uint32_t i = 0; i < layout->in_bits; i++)
@@ -186,8 +255,10 @@ static bool shorten(lilac_layout *result, const lilac_layout *layout, const lila
 /* A layout of `to` whose slice along the axis is R: each column of R keeps its place, the axis goes
  * into lane and warp bits that only make copies, lowest first, and what is left of it into new
  * registers. */
-static bool unreduce(lilac_layout *result, const lilac_layout *layout, const lilac_tile_type *to,
-                     uint32_t axis) {
+static bool reduce_backward(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
+                            const lilac_layout *layout) {
+    const lilac_tile_type *to = op->operands[operand].value->type;
+    uint32_t axis = axis_of(op);
     if (axis >= to->rank || layout->out_count + 1U != to->rank ||
         !with_shape(result, to->rank, to->shape))
         return false;
@@ -223,84 +294,125 @@ static bool unreduce(lilac_layout *result, const lilac_layout *layout, const lil
     return true;
 }
 
-const lilac_layout *lilac_transfer_forward(assignment *a, const lilac_tile_op *op,
-                                           const lilac_layout *operand) {
-    lilac_layout made;
-    uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
-    bool done = false;
-    switch (op->code) {
-    case LILAC_TILE_OP_TT_EXPAND_DIMS:
-        if (axis <= operand->out_count && operand->out_count < LILAC_LAYOUT_MAX_DIMS) {
-            lilac_layout_drop_free(&made, operand, "register");
-            lilac_layout_expand(&made, &made, axis);
-            done = true;
-        }
-        break;
-    case LILAC_TILE_OP_TT_REDUCE:
-        if (axis < operand->out_count) {
-            lilac_layout_slice(&made, operand, axis);
-            done = true;
-        }
-        break;
-    case LILAC_TILE_OP_TT_TRANS:
-        done = permute(&made, operand, op, false);
-        break;
-    case LILAC_TILE_OP_TT_RESHAPE:
-        done = recut(&made, operand, op->results[0].type);
-        break;
-    case LILAC_TILE_OP_TT_JOIN:
-        done = pair(&made, operand);
-        break;
-    case LILAC_TILE_OP_TT_SPLIT:
-        done = unpair(&made, operand);
-        break;
-    case LILAC_TILE_OP_TT_CAT:
-        done = lengthen(&made, operand, op->results[0].type);
-        break;
-    case LILAC_TILE_OP_TT_SCAN:
-    case LILAC_TILE_OP_TT_GATHER: /* the index's */
-        return operand;
-    default:
-        break;
+/* ---- the table -------------------------------------------------------------------------- */
+
+enum {
+    RELATION_REFUSED, /* also of operations without a row in operations.def */
+    RELATION_NONE,
+    RELATION_SOURCE,
+    RELATION_SAME,
+    RELATION_MEMORY,
+    RELATION_EXPAND_DIMS,
+    RELATION_BROADCAST,
+    RELATION_TRANS,
+    RELATION_RESHAPE,
+    RELATION_JOIN,
+    RELATION_CAT,
+    RELATION_SPLIT,
+    RELATION_REDUCE,
+    RELATION_SCAN,
+    RELATION_GATHER,
+    RELATION_FREE,
+    RELATION_CONTROL,
+    RELATION_ANY
+};
+
+static const layout_relation relations[] = {
+    [RELATION_REFUSED] = {.rule = RULE_REFUSED},
+    [RELATION_NONE] = {.rule = RULE_NONE},
+    [RELATION_SOURCE] = {.rule = RULE_SOURCE, .same = true},
+    [RELATION_SAME] = {.rule = RULE_SAME, .same = true},
+    [RELATION_MEMORY] = {.rule = RULE_MEMORY, .same = true, .anchor = true},
+    [RELATION_EXPAND_DIMS] = {.rule = RULE_SHAPE,
+                              .forward = expand_dims_forward,
+                              .backward = without_axis},
+    [RELATION_BROADCAST] = {.rule = RULE_SHAPE, .backward = broadcast_backward},
+    [RELATION_TRANS] = {.rule = RULE_SHAPE, .forward = trans_forward, .backward = trans_backward},
+    [RELATION_RESHAPE] = {.rule = RULE_SHAPE,
+                          .forward = reshape_forward,
+                          .backward = reshape_backward},
+    [RELATION_JOIN] = {.rule = RULE_JOIN,
+                       .forward = pair,
+                       .backward = unpair,
+                       .anchor = true,
+                       .converts_result = true},
+    [RELATION_CAT] = {.rule = RULE_JOIN,
+                      .forward = cat_forward,
+                      .backward = cat_backward,
+                      .anchor = true,
+                      .converts_result = true},
+    [RELATION_SPLIT] = {.rule = RULE_SPLIT, .forward = unpair, .backward = pair},
+    [RELATION_REDUCE] = {.rule = RULE_REDUCE,
+                         .forward = without_axis,
+                         .backward = reduce_backward,
+                         .anchor = true,
+                         .converts_result = true,
+                         .price = lilac_price_along},
+    [RELATION_SCAN] = {.rule = RULE_SCAN, .same = true, .anchor = true, .price = lilac_price_along},
+    [RELATION_GATHER] = {.rule = RULE_GATHER,
+                         .forward = gather_transfer,
+                         .backward = gather_transfer,
+                         .anchor = true,
+                         .leader = 1,
+                         .price = lilac_price_gather,
+                         .candidates = lilac_gather_candidates},
+    [RELATION_FREE] = {.rule = RULE_FREE},
+    [RELATION_CONTROL] = {.rule = RULE_CONTROL},
+    [RELATION_ANY] = {.rule = RULE_ANY},
+};
+
+static const uint8_t relation_of[LILAC_TILE_OP_COUNT] = {
+#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower)                           \
+    [LILAC_TILE_OP_##code] = RELATION_##layout,
+#include <lilac/operations.def>
+};
+
+static bool has_tensor(const lilac_tile_op *op) {
+    for (uint32_t i = 0; i < op->operand_count; i++)
+        if (lilac_tile_is_tensor(op->operands[i].value->type))
+            return true;
+    for (uint32_t i = 0; i < op->result_count; i++)
+        if (lilac_tile_is_tensor(op->results[i].type))
+            return true;
+    return false;
+}
+
+/* Is an operand a pointer to a tensor, or a tensor descriptor? */
+static bool has_block_pointer(const lilac_tile_op *op) {
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+        const lilac_tile_type *type = op->operands[i].value->type;
+        if (type->kind == LILAC_TILE_DESCRIPTOR ||
+            (type->kind == LILAC_TILE_POINTER && type->element != NULL &&
+             lilac_tile_is_tensor(type->element)))
+            return true;
     }
-    return done ? lilac_tile_intern_layout(a->module, &made) : NULL;
+    return false;
+}
+
+const layout_relation *lilac_layout_relation(const lilac_tile_op *op) {
+    if (!has_tensor(op)) /* operations in its regions may have tensors */
+        return &relations[RELATION_NONE];
+    return &relations[has_block_pointer(op) ? RELATION_REFUSED : relation_of[op->code]];
+}
+
+static const lilac_layout *transfer(assignment *a, const lilac_tile_op *op, uint32_t operand,
+                                    const lilac_layout *layout, bool forward) {
+    const layout_relation *relation = &relations[relation_of[op->code]];
+    layout_transfer *function = forward ? relation->forward : relation->backward;
+    lilac_layout result;
+    if (relation->same)
+        return layout;
+    if (function == NULL || !function(&result, op, operand, layout))
+        return NULL;
+    return lilac_tile_intern_layout(a->module, &result);
+}
+
+const lilac_layout *lilac_transfer_forward(assignment *a, const lilac_tile_op *op, uint32_t operand,
+                                           const lilac_layout *layout) {
+    return transfer(a, op, operand, layout, true);
 }
 
 const lilac_layout *lilac_transfer_backward(assignment *a, const lilac_tile_op *op,
-                                            const lilac_layout *result) {
-    lilac_layout made;
-    uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
-    bool done = false;
-    switch (op->code) {
-    case LILAC_TILE_OP_TT_EXPAND_DIMS:
-        if (axis < result->out_count) {
-            lilac_layout_slice(&made, result, axis);
-            done = true;
-        }
-        break;
-    case LILAC_TILE_OP_TT_REDUCE:
-        done = unreduce(&made, result, op->operands[0].value->type, axis);
-        break;
-    case LILAC_TILE_OP_TT_BROADCAST:
-        done = shrink(&made, result, op->operands[0].value->type);
-        break;
-    case LILAC_TILE_OP_TT_TRANS:
-        done = permute(&made, result, op, true);
-        break;
-    case LILAC_TILE_OP_TT_RESHAPE:
-        done = recut(&made, result, op->operands[0].value->type);
-        break;
-    case LILAC_TILE_OP_TT_JOIN:
-        done = unpair(&made, result);
-        break;
-    case LILAC_TILE_OP_TT_SPLIT:
-        done = pair(&made, result);
-        break;
-    case LILAC_TILE_OP_TT_CAT:
-        done = shorten(&made, result, op->operands[0].value->type);
-        break;
-    default: /* element by element */
-        return result;
-    }
-    return done ? lilac_tile_intern_layout(a->module, &made) : NULL;
+                                            uint32_t operand, const lilac_layout *result) {
+    return transfer(a, op, operand, result, false);
 }

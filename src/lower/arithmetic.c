@@ -247,10 +247,35 @@ static lilac_simt_value compare(lilac_lowering *l, lilac_simt_compare kind, lila
     return lilac_simt_compare_values(&l->builder, kind, a, b);
 }
 
+/* One operation on integers of 8 to 64 bits: the columns of operations.def. */
+typedef struct integer_row {
+    lilac_lower_element compute;
+    uint16_t instruction; /* the one that `compute` builds, or the last one */
+    uint16_t bits; /* on predicates: the logic instruction; or the extension to 32 bits in which
+                             the operation is computed; CONST: the result is 0; NONE: as `compute` */
+} integer_row;
+
+static const integer_row integer_rows[LILAC_TILE_OP_COUNT];
+
+static lilac_simt_opcode instruction_of(const lilac_tile_op *op) {
+    return (lilac_simt_opcode)integer_rows[op->code].instruction;
+}
+
+static void compute_one(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
+                        lilac_simt_value *out) {
+    out[0] = two(l, instruction_of(op), in[0], in[1]);
+}
+
+static void compute_division(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
+                             lilac_simt_value *out) {
+    out[0] = two(l, instruction_of(op), in[0], lilac_lower_divisor(l, in[1]));
+}
+
 /* a / b rounded up or down: the quotient towards zero, corrected by one if the remainder is not 0 and
  * the exact quotient has the sign of the direction. */
 static lilac_simt_value divide_signed(lilac_lowering *l, bool up, lilac_simt_value a,
-                                      lilac_simt_value b) {
+                                      lilac_simt_value divisor) {
+    lilac_simt_value b = lilac_lower_divisor(l, divisor);
     lilac_simt_value quotient = two(l, LILAC_SIMT_OP_DIV_S, a, b);
     lilac_simt_value rest = two(l, LILAC_SIMT_OP_REM_S, a, b);
     lilac_simt_value zero = number(l, a, 0);
@@ -261,90 +286,42 @@ static lilac_simt_value divide_signed(lilac_lowering *l, bool up, lilac_simt_val
     return lilac_lower_select(l, two(l, LILAC_SIMT_OP_AND, inexact, side), moved, quotient);
 }
 
-static lilac_simt_value divide_up_unsigned(lilac_lowering *l, lilac_simt_value a,
-                                           lilac_simt_value b) {
+static void compute_ceil_div_s(lilac_lowering *l, const lilac_tile_op *op,
+                               const lilac_simt_value *in, lilac_simt_value *out) {
+    (void)op;
+    out[0] = divide_signed(l, true, in[0], in[1]);
+}
+
+static void compute_floor_div_s(lilac_lowering *l, const lilac_tile_op *op,
+                                const lilac_simt_value *in, lilac_simt_value *out) {
+    (void)op;
+    out[0] = divide_signed(l, false, in[0], in[1]);
+}
+
+static void compute_ceil_div_u(lilac_lowering *l, const lilac_tile_op *op,
+                               const lilac_simt_value *in, lilac_simt_value *out) {
+    (void)op;
+    lilac_simt_value a = in[0], b = lilac_lower_divisor(l, in[1]);
     lilac_simt_value quotient = two(l, LILAC_SIMT_OP_DIV_U, a, b);
     lilac_simt_value rest = two(l, LILAC_SIMT_OP_REM_U, a, b);
     lilac_simt_value exact = compare(l, LILAC_SIMT_EQ, rest, number(l, a, 0));
-    return lilac_lower_select(l, exact, quotient,
-                              two(l, LILAC_SIMT_OP_ADD, quotient, number(l, a, 1)));
+    out[0] = lilac_lower_select(l, exact, quotient,
+                                two(l, LILAC_SIMT_OP_ADD, quotient, number(l, a, 1)));
 }
 
-/* The instruction that computes the operation; 0 (LILAC_SIMT_OP_NONE): several are needed. */
-static const uint16_t direct[LILAC_TILE_OP_COUNT] = {
-    [LILAC_TILE_OP_ARITH_ADDI] = LILAC_SIMT_OP_ADD,
-    [LILAC_TILE_OP_ARITH_SUBI] = LILAC_SIMT_OP_SUB,
-    [LILAC_TILE_OP_ARITH_MULI] = LILAC_SIMT_OP_MUL,
-    [LILAC_TILE_OP_ARITH_DIVSI] = LILAC_SIMT_OP_DIV_S,
-    [LILAC_TILE_OP_ARITH_DIVUI] = LILAC_SIMT_OP_DIV_U,
-    [LILAC_TILE_OP_ARITH_REMSI] = LILAC_SIMT_OP_REM_S,
-    [LILAC_TILE_OP_ARITH_REMUI] = LILAC_SIMT_OP_REM_U,
-    [LILAC_TILE_OP_ARITH_ANDI] = LILAC_SIMT_OP_AND,
-    [LILAC_TILE_OP_ARITH_ORI] = LILAC_SIMT_OP_OR,
-    [LILAC_TILE_OP_ARITH_XORI] = LILAC_SIMT_OP_XOR,
-    [LILAC_TILE_OP_ARITH_SHLI] = LILAC_SIMT_OP_SHL,
-    [LILAC_TILE_OP_ARITH_SHRSI] = LILAC_SIMT_OP_SHR_S,
-    [LILAC_TILE_OP_ARITH_SHRUI] = LILAC_SIMT_OP_SHR_U,
-    [LILAC_TILE_OP_ARITH_MINSI] = LILAC_SIMT_OP_MIN_S,
-    [LILAC_TILE_OP_ARITH_MINUI] = LILAC_SIMT_OP_MIN_U,
-    [LILAC_TILE_OP_ARITH_MAXSI] = LILAC_SIMT_OP_MAX_S,
-    [LILAC_TILE_OP_ARITH_MAXUI] = LILAC_SIMT_OP_MAX_U,
-    [LILAC_TILE_OP_TT_MULHIUI] = LILAC_SIMT_OP_MULHI_U,
-};
+static void compute_extended(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
+                             lilac_simt_value *out) {
+    out[0] = two(l, LILAC_SIMT_OP_MUL, in[0], in[1]);
+    out[1] = two(l, instruction_of(op), in[0], in[1]);
+}
 
-static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
-                    lilac_simt_value *out) {
-    lilac_simt_opcode code = (lilac_simt_opcode)direct[op->code];
-    lilac_simt_value divisor = in[op->operand_count - 1];
-    if (lilac_tile_divides(op->code)) {
-        divisor = lilac_lower_divisor(l, divisor);
-    }
-    if (code != LILAC_SIMT_OP_NONE) {
-        out[0] = two(l, code, in[0], divisor);
-        return;
-    }
-    switch (op->code) {
-    case LILAC_TILE_OP_ARITH_CEILDIVSI:
-    case LILAC_TILE_OP_ARITH_FLOORDIVSI:
-        out[0] = divide_signed(l, op->code == LILAC_TILE_OP_ARITH_CEILDIVSI, in[0], divisor);
-        break;
-    case LILAC_TILE_OP_ARITH_CEILDIVUI:
-        out[0] = divide_up_unsigned(l, in[0], divisor);
-        break;
-    case LILAC_TILE_OP_ARITH_MULSI_EXTENDED:
-    case LILAC_TILE_OP_ARITH_MULUI_EXTENDED:
-        out[0] = two(l, LILAC_SIMT_OP_MUL, in[0], in[1]);
-        out[1] = two(l,
-                     op->code == LILAC_TILE_OP_ARITH_MULSI_EXTENDED ? LILAC_SIMT_OP_MULHI_S
-                                                                    : LILAC_SIMT_OP_MULHI_U,
-                     in[0], in[1]);
-        break;
-    case LILAC_TILE_OP_MATH_ABSI:
-        out[0] = two(l, LILAC_SIMT_OP_MAX_S, in[0],
-                     two(l, LILAC_SIMT_OP_SUB, number(l, in[0], 0), in[0]));
-        break;
-    default:
-        (void)lilac_lower_no_lowering(l);
-        break;
-    }
+static void compute_magnitude(lilac_lowering *l, const lilac_tile_op *op,
+                              const lilac_simt_value *in, lilac_simt_value *out) {
+    lilac_simt_value negated = two(l, LILAC_SIMT_OP_SUB, number(l, in[0], 0), in[0]);
+    out[0] = two(l, instruction_of(op), in[0], negated);
 }
 
 /* ---- predicates -------------------------------------------------------------------------- */
-
-static bool is_signed(lilac_tile_opcode code) {
-    switch (code) {
-    case LILAC_TILE_OP_ARITH_DIVSI:
-    case LILAC_TILE_OP_ARITH_REMSI:
-    case LILAC_TILE_OP_ARITH_CEILDIVSI:
-    case LILAC_TILE_OP_ARITH_FLOORDIVSI:
-    case LILAC_TILE_OP_ARITH_SHRSI:
-    case LILAC_TILE_OP_ARITH_MULSI_EXTENDED:
-    case LILAC_TILE_OP_MATH_ABSI:
-        return true;
-    default:
-        return false;
-    }
-}
 
 /* Computes in 32 bits and keeps the low bit. The high half of a product of bits is 0: for unsigned
  * bits, and for signed ones (0 or -1, product 0 or 1) too. A shift of one bit by one results in 0, or
@@ -352,14 +329,14 @@ static bool is_signed(lilac_tile_opcode code) {
 static void compute_wide(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
                          lilac_simt_value *out) {
     lilac_simt_builder *b = &l->builder;
-    lilac_simt_opcode extend = is_signed(op->code) ? LILAC_SIMT_OP_SEXT : LILAC_SIMT_OP_ZEXT;
+    lilac_simt_opcode extend = (lilac_simt_opcode)integer_rows[op->code].bits;
     lilac_simt_value wide[2] = {0, 0};
     for (uint32_t i = 0; i < op->operand_count; i++) {
-        bool amount = i == 1 && op->code == LILAC_TILE_OP_ARITH_SHRSI;
+        bool amount = i == 1 && instruction_of(op) == LILAC_SIMT_OP_SHR_S;
         wide[i] = lilac_simt_op1(b, amount ? LILAC_SIMT_OP_ZEXT : extend, LILAC_SIMT_I32, in[i]);
     }
     lilac_simt_value made[2];
-    compute(l, op, wide, made);
+    integer_rows[op->code].compute(l, op, wide, made);
     for (uint32_t i = 0; i < op->result_count && !l->failed; i++) {
         if (i == 1) {
             out[1] = lilac_simt_constant(b, LILAC_SIMT_I1, 0);
@@ -372,28 +349,17 @@ static void compute_wide(lilac_lowering *l, const lilac_tile_op *op, const lilac
 
 static void compute_predicate(lilac_lowering *l, const lilac_tile_op *op,
                               const lilac_simt_value *in, lilac_simt_value *out) {
-    switch (op->code) {
-    case LILAC_TILE_OP_ARITH_ADDI:
-    case LILAC_TILE_OP_ARITH_SUBI:
-    case LILAC_TILE_OP_ARITH_XORI:
-        out[0] = two(l, LILAC_SIMT_OP_XOR, in[0], in[1]);
-        break;
-    case LILAC_TILE_OP_ARITH_MULI:
-    case LILAC_TILE_OP_ARITH_ANDI:
-    case LILAC_TILE_OP_ARITH_MINUI:
-    case LILAC_TILE_OP_ARITH_MAXSI: /* true is -1 */
-        out[0] = two(l, LILAC_SIMT_OP_AND, in[0], in[1]);
-        break;
-    case LILAC_TILE_OP_ARITH_ORI:
-    case LILAC_TILE_OP_ARITH_MAXUI:
-    case LILAC_TILE_OP_ARITH_MINSI:
-        out[0] = two(l, LILAC_SIMT_OP_OR, in[0], in[1]);
-        break;
-    case LILAC_TILE_OP_TT_MULHIUI:
+    lilac_simt_opcode bits = (lilac_simt_opcode)integer_rows[op->code].bits;
+    switch (bits) {
+    case LILAC_SIMT_OP_CONST:
         out[0] = lilac_simt_constant(&l->builder, LILAC_SIMT_I1, 0);
         break;
-    default:
+    case LILAC_SIMT_OP_SEXT:
+    case LILAC_SIMT_OP_ZEXT:
         compute_wide(l, op, in, out);
+        break;
+    default:
+        out[0] = two(l, bits, in[0], in[1]);
         break;
     }
 }
@@ -463,7 +429,13 @@ static void compute_comparison(lilac_lowering *l, const lilac_tile_op *op,
     }
 }
 
-/* ---- the family -------------------------------------------------------------------------- */
+/* ---- the operations ---------------------------------------------------------------------- */
+
+static const integer_row integer_rows[LILAC_TILE_OP_COUNT] = {
+#define INTEGER(code, neutral, narrow, compute, instruction, bits)                                 \
+    [LILAC_TILE_OP_##code] = {compute, LILAC_SIMT_OP_##instruction, LILAC_SIMT_OP_##bits},
+#include <lilac/operations.def>
+};
 
 /* The range of a remainder by a positive constant, and of `and` with one. */
 static void note_range(lilac_lowering *l, const lilac_tile_op *op) {
@@ -473,51 +445,61 @@ static void note_range(lilac_lowering *l, const lilac_tile_op *op) {
         !lilac_lower_constant(l, lilac_lower_operand(l, op, 1), &constant) || constant <= 0) {
         return;
     }
-    if (op->code == LILAC_TILE_OP_ARITH_REMSI) {
+    if (instruction_of(op) == LILAC_SIMT_OP_REM_S) {
         bool positive = lilac_lower_operand(l, op, 0)->low >= 0 &&
                         lilac_lower_operand(l, op, 0)->offsets == NULL;
         result->low = positive ? 0 : 1 - constant;
         result->high = constant - 1;
-    } else if (op->code == LILAC_TILE_OP_ARITH_REMUI) {
+    } else if (instruction_of(op) == LILAC_SIMT_OP_REM_U) {
         result->low = 0;
         result->high = constant - 1;
-    } else if (op->code == LILAC_TILE_OP_ARITH_ANDI) {
+    } else if (instruction_of(op) == LILAC_SIMT_OP_AND) {
         result->low = 0;
         result->high = constant;
     }
 }
 
 bool lilac_lower_integer_op(lilac_lowering *l, const lilac_tile_op *op) {
-    const lilac_lower_value *a = lilac_lower_operand(l, op, 0), *b = lilac_lower_operand(l, op, 1);
-    if (op->code == LILAC_TILE_OP_ARITH_CMPI) {
-        return lilac_lower_elementwise(l, op, compute_comparison);
-    }
-    if (a->simt == LILAC_SIMT_I1) {
+    const integer_row *row = &integer_rows[op->code];
+    bool predicates = lilac_lower_operand(l, op, 0)->simt == LILAC_SIMT_I1;
+    if (predicates && row->bits != LILAC_SIMT_OP_NONE) {
         return lilac_lower_elementwise(l, op, compute_predicate);
     }
-    bool wide = a->simt == LILAC_SIMT_I32 || a->simt == LILAC_SIMT_I64;
-    int64_t factor;
-    if (wide && (op->code == LILAC_TILE_OP_ARITH_ADDI || op->code == LILAC_TILE_OP_ARITH_SUBI) &&
-        is_small(offsets_of(a)) && is_small(offsets_of(b))) {
-        return add_or_subtract(l, op, op->code == LILAC_TILE_OP_ARITH_SUBI);
-    }
-    if (wide && op->code == LILAC_TILE_OP_ARITH_MULI) {
-        if (lilac_lower_constant(l, b, &factor) && is_small(times(offsets_of(a), factor))) {
-            return multiply_by(l, op, a, factor);
-        }
-        if (lilac_lower_constant(l, a, &factor) && is_small(times(offsets_of(b), factor))) {
-            return multiply_by(l, op, b, factor);
-        }
-        if (a->simt == LILAC_SIMT_I64 && a->offsets != NULL && is_shared(b)) {
-            return multiply_by_shared(l, op, a, b);
-        }
-        if (a->simt == LILAC_SIMT_I64 && b->offsets != NULL && is_shared(a)) {
-            return multiply_by_shared(l, op, b, a);
-        }
-    }
-    if (!lilac_lower_elementwise(l, op, compute)) {
+    if (!lilac_lower_elementwise(l, op, row->compute)) {
         return false;
     }
     note_range(l, op);
     return true;
+}
+
+static bool has_offset_type(const lilac_lower_value *value) {
+    return value->simt == LILAC_SIMT_I32 || value->simt == LILAC_SIMT_I64;
+}
+
+bool lilac_lower_integer_sum(lilac_lowering *l, const lilac_tile_op *op) {
+    const lilac_lower_value *a = lilac_lower_operand(l, op, 0), *b = lilac_lower_operand(l, op, 1);
+    if (has_offset_type(a) && is_small(offsets_of(a)) && is_small(offsets_of(b))) {
+        return add_or_subtract(l, op, instruction_of(op) == LILAC_SIMT_OP_SUB);
+    }
+    return lilac_lower_integer_op(l, op);
+}
+
+bool lilac_lower_integer_product(lilac_lowering *l, const lilac_tile_op *op) {
+    const lilac_lower_value *a = lilac_lower_operand(l, op, 0), *b = lilac_lower_operand(l, op, 1);
+    int64_t factor;
+    if (has_offset_type(a) && lilac_lower_constant(l, b, &factor) &&
+        is_small(times(offsets_of(a), factor))) {
+        return multiply_by(l, op, a, factor);
+    }
+    if (has_offset_type(a) && lilac_lower_constant(l, a, &factor) &&
+        is_small(times(offsets_of(b), factor))) {
+        return multiply_by(l, op, b, factor);
+    }
+    if (a->simt == LILAC_SIMT_I64 && a->offsets != NULL && is_shared(b)) {
+        return multiply_by_shared(l, op, a, b);
+    }
+    if (a->simt == LILAC_SIMT_I64 && b->offsets != NULL && is_shared(a)) {
+        return multiply_by_shared(l, op, b, a);
+    }
+    return lilac_lower_integer_op(l, op);
 }

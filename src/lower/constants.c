@@ -83,16 +83,19 @@ static bool dense_constant(lilac_lowering *l, lilac_lower_value *result,
     return true;
 }
 
-static bool constant(lilac_lowering *l, const lilac_tile_op *op) {
+/* Any value is right: 0. */
+bool lilac_lower_poison(lilac_lowering *l, const lilac_tile_op *op) {
+    lilac_lower_value *result = lilac_lower_result(l, op, 0);
+    for (uint32_t r = 0; result != NULL && r < result->count; r++) {
+        result->base[r] = lilac_lower_integer(l, result->simt, 0);
+    }
+    return result != NULL;
+}
+
+bool lilac_lower_arith_constant(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_lower_value *result = lilac_lower_result(l, op, 0);
     if (result == NULL) {
         return false;
-    }
-    if (op->code == LILAC_TILE_OP_UB_POISON) {
-        for (uint32_t r = 0; r < result->count; r++) {
-            result->base[r] = lilac_lower_integer(l, result->simt, 0);
-        }
-        return true;
     }
     const lilac_tile_attribute *attribute = lilac_tile_find(&op->attributes, "value");
     if (attribute == NULL) {
@@ -115,7 +118,7 @@ static bool constant(lilac_lowering *l, const lilac_tile_op *op) {
 
 /* ---- places ------------------------------------------------------------------------------ */
 
-static bool place(lilac_lowering *l, const lilac_tile_op *op) {
+static bool place(lilac_lowering *l, const lilac_tile_op *op, bool is_count) {
     lilac_lower_value *result = lilac_lower_result(l, op, 0);
     if (result == NULL) {
         return false;
@@ -132,7 +135,6 @@ static bool place(lilac_lowering *l, const lilac_tile_op *op) {
     if (number < 0 || number > 2) {
         return lilac_lower_bad_attribute(l, "axis", "x, y or z");
     }
-    bool is_count = op->code == LILAC_TILE_OP_TT_GET_NUM_PROGRAMS;
     lilac_simt_instruction like = {
         .code = is_count ? LILAC_SIMT_OP_GRID : LILAC_SIMT_OP_BLOCK,
         .detail = (uint8_t)number,
@@ -144,7 +146,15 @@ static bool place(lilac_lowering *l, const lilac_tile_op *op) {
     return true;
 }
 
-static bool make_range(lilac_lowering *l, const lilac_tile_op *op) {
+bool lilac_lower_program_id(lilac_lowering *l, const lilac_tile_op *op) {
+    return place(l, op, false);
+}
+
+bool lilac_lower_num_programs(lilac_lowering *l, const lilac_tile_op *op) {
+    return place(l, op, true);
+}
+
+bool lilac_lower_make_range(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_lower_value *result = lilac_lower_result(l, op, 0);
     if (result == NULL) {
         return false;
@@ -187,16 +197,4 @@ static bool make_range(lilac_lowering *l, const lilac_tile_op *op) {
     result->offset_low = start;
     result->offset_high = start + (disjoint ? (int64_t)of_registers : 0);
     return true;
-}
-
-bool lilac_lower_source(lilac_lowering *l, const lilac_tile_op *op) {
-    switch (op->code) {
-    case LILAC_TILE_OP_TT_MAKE_RANGE:
-        return make_range(l, op);
-    case LILAC_TILE_OP_TT_GET_PROGRAM_ID:
-    case LILAC_TILE_OP_TT_GET_NUM_PROGRAMS:
-        return place(l, op);
-    default:
-        return constant(l, op);
-    }
 }

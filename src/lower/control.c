@@ -39,21 +39,13 @@ typedef struct carried_value {
     int64_t offset_low, offset_high;
 } carried_value;
 
+static const bool moves_words[LILAC_TILE_OP_COUNT] = {
+#define PACKED(code) [LILAC_TILE_OP_##code] = true,
+#include <lilac/operations.def>
+};
+
 static bool travels_in_words(const lilac_tile_op *op) {
-    if (op == NULL) {
-        return false;
-    }
-    switch (op->code) {
-    case LILAC_TILE_OP_TT_LOAD:
-    case LILAC_TILE_OP_TT_STORE:
-    case LILAC_TILE_OP_TTG_CONVERT_LAYOUT:
-    case LILAC_TILE_OP_TTG_LOCAL_ALLOC:
-    case LILAC_TILE_OP_TTG_LOCAL_LOAD:
-    case LILAC_TILE_OP_TTG_LOCAL_STORE:
-        return true;
-    default:
-        return false;
-    }
+    return op != NULL && moves_words[op->code];
 }
 
 /* Should the value be carried as packed words? `inside`: the value in the region, `next`: a value

@@ -42,9 +42,8 @@ static bool needs_f32(lilac_lowering *l, lilac_simt_type type) {
 }
 
 /* NaN-propagating forms exist up to 32 bits; for 64 a sum stands in where one is NaN. */
-static lilac_simt_value extremum(lilac_lowering *l, bool larger, bool propagate,
+static lilac_simt_value extremum(lilac_lowering *l, lilac_simt_opcode code, bool propagate,
                                  const lilac_simt_value *in) {
-    lilac_simt_opcode code = larger ? LILAC_SIMT_OP_FMAX : LILAC_SIMT_OP_FMIN;
     if (!propagate || type_of(l, in[0]) != LILAC_SIMT_F64) {
         return apply(l, code, propagate ? LILAC_SIMT_PROPAGATE_NAN : 0, false, 2, in);
     }
@@ -54,61 +53,65 @@ static lilac_simt_value extremum(lilac_lowering *l, bool larger, bool propagate,
         l, lilac_simt_compare_values(&l->builder, LILAC_SIMT_UNO, in[0], in[1]), sum, number);
 }
 
-static lilac_simt_value divide(lilac_lowering *l, bool precise, const lilac_simt_value *in) {
-    lilac_simt_type type = type_of(l, in[0]);
-    bool approximate = !precise && type != LILAC_SIMT_F64;
-    return apply(l, LILAC_SIMT_OP_FDIV, approximate ? LILAC_SIMT_APPROXIMATE : 0, is_half(type), 2,
-                 in);
+/* ---- one element ------------------------------------------------------------------------- */
+
+typedef struct float_row {
+    lilac_lower_element compute;
+    uint16_t instruction; /* that `compute` builds; NONE: several */
+} float_row;
+
+static const float_row float_rows[LILAC_TILE_OP_COUNT];
+
+static lilac_simt_opcode instruction_of(const lilac_tile_op *op) {
+    return (lilac_simt_opcode)float_rows[op->code].instruction;
 }
 
-static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
-                    lilac_simt_value *out) {
+/* In f32 where the device has no arithmetic of the type. */
+static void compute_through_f32(lilac_lowering *l, const lilac_tile_op *op,
+                                const lilac_simt_value *in, lilac_simt_value *out) {
     bool through = needs_f32(l, type_of(l, in[0]));
-    switch (op->code) {
-    case LILAC_TILE_OP_ARITH_ADDF:
-        out[0] = apply(l, LILAC_SIMT_OP_FADD, 0, through, 2, in);
-        break;
-    case LILAC_TILE_OP_ARITH_SUBF:
-        out[0] = apply(l, LILAC_SIMT_OP_FSUB, 0, through, 2, in);
-        break;
-    case LILAC_TILE_OP_ARITH_MULF:
-        out[0] = apply(l, LILAC_SIMT_OP_FMUL, 0, through, 2, in);
-        break;
-    case LILAC_TILE_OP_MATH_FMA:
-        /* fma.bf16 is older than the rest of bf16. */
-        out[0] = apply(l, LILAC_SIMT_OP_FFMA, 0, false, 3, in);
-        break;
-    case LILAC_TILE_OP_ARITH_DIVF:
-    case LILAC_TILE_OP_TT_PRECISE_DIVF:
-        out[0] = divide(l, op->code == LILAC_TILE_OP_TT_PRECISE_DIVF, in);
-        break;
-    case LILAC_TILE_OP_ARITH_MINNUMF:
-    case LILAC_TILE_OP_ARITH_MINIMUMF:
-        out[0] = extremum(l, false, op->code == LILAC_TILE_OP_ARITH_MINIMUMF, in);
-        break;
-    case LILAC_TILE_OP_ARITH_MAXNUMF:
-    case LILAC_TILE_OP_ARITH_MAXIMUMF:
-        out[0] = extremum(l, true, op->code == LILAC_TILE_OP_ARITH_MAXIMUMF, in);
-        break;
-    case LILAC_TILE_OP_ARITH_NEGF:
-        out[0] = apply(l, LILAC_SIMT_OP_FNEG, 0, false, 1, in);
-        break;
-    case LILAC_TILE_OP_MATH_ABSF:
-        out[0] = apply(l, LILAC_SIMT_OP_FABS, 0, false, 1, in);
-        break;
-    case LILAC_TILE_OP_TT_CLAMPF: {
-        lilac_name text = lilac_tile_find_text(&op->attributes, "propagateNan");
-        bool propagate = text != NULL
-                             ? strcmp(text, "all") == 0
-                             : lilac_tile_find_integer(&op->attributes, "propagateNan", 0) != 0;
-        lilac_simt_value raised[2] = {extremum(l, true, propagate, in), in[2]};
-        out[0] = extremum(l, false, propagate, raised);
-        break;
-    }
-    default:
-        (void)lilac_lower_no_lowering(l);
-        break;
-    }
+    out[0] = apply(l, instruction_of(op), 0, through, op->operand_count, in);
+}
+
+/* In the type itself, which every device has for this instruction: fma.bf16 is older than the rest of
+ * bf16. */
+static void compute_direct(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
+                           lilac_simt_value *out) {
+    out[0] = apply(l, instruction_of(op), 0, false, op->operand_count, in);
+}
+
+static void compute_quotient(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
+                             lilac_simt_value *out) {
+    lilac_simt_type type = type_of(l, in[0]);
+    uint8_t flags = type != LILAC_SIMT_F64 ? LILAC_SIMT_APPROXIMATE : 0;
+    out[0] = apply(l, instruction_of(op), flags, is_half(type), 2, in);
+}
+
+static void compute_precise_quotient(lilac_lowering *l, const lilac_tile_op *op,
+                                     const lilac_simt_value *in, lilac_simt_value *out) {
+    out[0] = apply(l, instruction_of(op), 0, is_half(type_of(l, in[0])), 2, in);
+}
+
+/* The operand that is a number, if one is NaN. */
+static void compute_extremum(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
+                             lilac_simt_value *out) {
+    out[0] = extremum(l, instruction_of(op), false, in);
+}
+
+/* NaN, if an operand is NaN. */
+static void compute_extremum_or_nan(lilac_lowering *l, const lilac_tile_op *op,
+                                    const lilac_simt_value *in, lilac_simt_value *out) {
+    out[0] = extremum(l, instruction_of(op), true, in);
+}
+
+static void compute_clamp(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
+                          lilac_simt_value *out) {
+    lilac_name text = lilac_tile_find_text(&op->attributes, "propagateNan");
+    bool propagate = text != NULL
+                         ? strcmp(text, "all") == 0
+                         : lilac_tile_find_integer(&op->attributes, "propagateNan", 0) != 0;
+    lilac_simt_value raised[2] = {extremum(l, LILAC_SIMT_OP_FMAX, propagate, in), in[2]};
+    out[0] = extremum(l, LILAC_SIMT_OP_FMIN, propagate, raised);
 }
 
 /* ---- comparisons ------------------------------------------------------------------------- */
@@ -171,10 +174,22 @@ static void compute_comparison(lilac_lowering *l, const lilac_tile_op *op,
     out[0] = lilac_simt_compare_values(&l->builder, comparisons[which].kind, a, b);
 }
 
-static void compute_select(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
-                           lilac_simt_value *out) {
-    (void)op;
-    out[0] = lilac_lower_select(l, in[0], in[1], in[2]);
+/* ---- the operations ---------------------------------------------------------------------- */
+
+static const float_row float_rows[LILAC_TILE_OP_COUNT] = {
+#define FLOAT(code, compute, instruction)                                                          \
+    [LILAC_TILE_OP_##code] = {compute, LILAC_SIMT_OP_##instruction},
+#include <lilac/operations.def>
+};
+
+bool lilac_lower_float_op(lilac_lowering *l, const lilac_tile_op *op) {
+    if (!lilac_simt_type_is_float(lilac_lower_operand(l, op, 0)->simt)) {
+        return lilac_lower_refuse(
+            l, "unsupported-type",
+            "'%s' on 8-bit floats cannot be lowered; convert its operands to f16, bf16, f32 or f64",
+            lilac_tile_op_info_get(op->code)->name);
+    }
+    return lilac_lower_elementwise(l, op, float_rows[op->code].compute);
 }
 
 static void compute_magnitude_of_byte(lilac_lowering *l, const lilac_tile_op *op,
@@ -184,20 +199,18 @@ static void compute_magnitude_of_byte(lilac_lowering *l, const lilac_tile_op *op
                             lilac_lower_integer(l, LILAC_SIMT_I8, 0x7F));
 }
 
-bool lilac_lower_float_op(lilac_lowering *l, const lilac_tile_op *op) {
-    if (op->code == LILAC_TILE_OP_ARITH_SELECT) {
-        return lilac_lower_elementwise(l, op, compute_select);
-    }
-    const lilac_lower_value *a = lilac_lower_operand(l, op, 0);
-    if (!lilac_simt_type_is_float(a->simt) && op->code == LILAC_TILE_OP_MATH_ABSF) {
-        return lilac_lower_elementwise(l, op, compute_magnitude_of_byte);
-    }
-    if (!lilac_simt_type_is_float(a->simt)) {
-        return lilac_lower_refuse(
-            l, "unsupported-type",
-            "'%s' on 8-bit floats cannot be lowered; convert its operands to f16, bf16, f32 or f64",
-            lilac_tile_op_info_get(op->code)->name);
-    }
-    return lilac_lower_elementwise(
-        l, op, op->code == LILAC_TILE_OP_ARITH_CMPF ? compute_comparison : compute);
+bool lilac_lower_float_magnitude(lilac_lowering *l, const lilac_tile_op *op) {
+    bool is_float = lilac_simt_type_is_float(lilac_lower_operand(l, op, 0)->simt);
+    return is_float ? lilac_lower_float_op(l, op)
+                    : lilac_lower_elementwise(l, op, compute_magnitude_of_byte);
+}
+
+static void compute_choice(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
+                           lilac_simt_value *out) {
+    (void)op;
+    out[0] = lilac_lower_select(l, in[0], in[1], in[2]);
+}
+
+bool lilac_lower_choice(lilac_lowering *l, const lilac_tile_op *op) {
+    return lilac_lower_elementwise(l, op, compute_choice);
 }

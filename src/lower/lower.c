@@ -317,22 +317,25 @@ static bool lower_assume(lilac_lowering *l, const lilac_tile_op *op) {
     return true;
 }
 
+/* gpu.barrier orders global memory too, so lilac_simt_opt_barriers must keep it. */
 static bool lower_barrier(lilac_lowering *l, const lilac_tile_op *op) {
-    if (op->code == LILAC_TILE_OP_TTG_LOCAL_BARRIER) {
-        lilac_lower_barrier(l);
-        return true;
-    }
-    /* gpu.barrier orders global memory too, so lilac_simt_opt_barriers must keep it. */
+    (void)op;
     lilac_simt_instruction like = {.code = LILAC_SIMT_OP_BARRIER};
     (void)lilac_simt_build(&l->builder, &like, 0, NULL, 0, NULL);
     return true;
 }
 
+static bool lower_local_barrier(lilac_lowering *l, const lilac_tile_op *op) {
+    (void)op;
+    lilac_lower_barrier(l);
+    return true;
+}
+
 /* NULL: an operation without a lowering. */
 static const lower_function_type lowering_of[LILAC_TILE_OP_COUNT] = {
-#define LOWER(opcode, function) [LILAC_TILE_OP_##opcode] = function,
-#include "operations.def"
-#undef LOWER
+#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower)                           \
+    [LILAC_TILE_OP_##code] = lower,
+#include <lilac/operations.def>
 };
 
 static bool is_reference(const lilac_tile_type *type) {

@@ -19,6 +19,16 @@ static lilac_simt_value one(lilac_lowering *l, lilac_simt_opcode code, lilac_sim
     return lilac_simt_op1(&l->builder, code, type, a);
 }
 
+/* The instruction that converts one element; NONE: several functions of the file select it. */
+static const uint16_t instructions[LILAC_TILE_OP_COUNT] = {
+#define CAST(code, instruction) [LILAC_TILE_OP_##code] = LILAC_SIMT_OP_##instruction,
+#include <lilac/operations.def>
+};
+
+static lilac_simt_opcode instruction_of(const lilac_tile_op *op) {
+    return (lilac_simt_opcode)instructions[op->code];
+}
+
 /* ---- floats ------------------------------------------------------------------------------ */
 
 static lilac_simt_value convert_once(lilac_lowering *l, lilac_simt_value value,
@@ -200,8 +210,8 @@ static bool convert_f8(lilac_lowering *l, const lilac_tile_op *op) {
  * an 8- or 16-bit integer is exact in f32. */
 static void integer_to_float(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
                              lilac_simt_value *out) {
-    bool is_signed = op->code == LILAC_TILE_OP_ARITH_SITOFP;
-    lilac_simt_opcode code = is_signed ? LILAC_SIMT_OP_S2F : LILAC_SIMT_OP_U2F;
+    lilac_simt_opcode code = instruction_of(op);
+    bool is_signed = code == LILAC_SIMT_OP_S2F;
     lilac_simt_type type = l->values[op->results[0].id].simt;
     lilac_simt_value value = in[0];
     lilac_simt_type from = lilac_simt_type_of(l->kernel, value);
@@ -227,8 +237,7 @@ static void integer_to_float(lilac_lowering *l, const lilac_tile_op *op, const l
 
 static void float_to_integer(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
                              lilac_simt_value *out) {
-    lilac_simt_opcode code =
-        op->code == LILAC_TILE_OP_ARITH_FPTOSI ? LILAC_SIMT_OP_F2S : LILAC_SIMT_OP_F2U;
+    lilac_simt_opcode code = instruction_of(op);
     lilac_simt_type type = l->values[op->results[0].id].simt;
     lilac_simt_value value = in[0];
     if (lilac_simt_type_of(l->kernel, value) == LILAC_SIMT_BF16) {
@@ -245,10 +254,6 @@ static void float_to_integer(lilac_lowering *l, const lilac_tile_op *op, const l
 
 /* ---- integers and bits ------------------------------------------------------------------- */
 
-static bool is_unsigned(lilac_tile_opcode code) {
-    return code == LILAC_TILE_OP_ARITH_EXTUI || code == LILAC_TILE_OP_ARITH_INDEX_CASTUI;
-}
-
 static void resize(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
                    lilac_simt_value *out) {
     lilac_simt_type type = l->values[op->results[0].id].simt;
@@ -263,9 +268,7 @@ static void resize(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_
         out[0] = lilac_simt_compare_values(&l->builder, LILAC_SIMT_NE, low,
                                            lilac_lower_integer(l, wide, 0));
     } else {
-        lilac_simt_opcode code = to < from               ? LILAC_SIMT_OP_TRUNC
-                                 : is_unsigned(op->code) ? LILAC_SIMT_OP_ZEXT
-                                                         : LILAC_SIMT_OP_SEXT;
+        lilac_simt_opcode code = to < from ? LILAC_SIMT_OP_TRUNC : instruction_of(op);
         out[0] = one(l, code, type, in[0]);
     }
 }
@@ -279,7 +282,7 @@ static bool extend_apart(lilac_lowering *l, const lilac_tile_op *op,
     if (to == NULL || !lilac_lower_align(l, from, to->view, &source)) {
         return false;
     }
-    lilac_simt_opcode code = is_unsigned(op->code) ? LILAC_SIMT_OP_ZEXT : LILAC_SIMT_OP_SEXT;
+    lilac_simt_opcode code = instruction_of(op);
     int64_t *offsets = lilac_arena_array(l->arena, int64_t, to->count);
     lilac_simt_value before = 0, made = 0;
     for (uint32_t r = 0; r < to->count; r++) {
@@ -298,7 +301,7 @@ static bool extend_apart(lilac_lowering *l, const lilac_tile_op *op,
     return true;
 }
 
-static bool extend(lilac_lowering *l, const lilac_tile_op *op) {
+bool lilac_lower_resize(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_lower_value *from = lilac_lower_operand(l, op, 0);
     lilac_simt_type type;
     if (!lilac_lower_type(l, op->results[0].type, &type)) {
@@ -306,7 +309,8 @@ static bool extend(lilac_lowering *l, const lilac_tile_op *op) {
     }
     bool negative = from->low < 0 || from->offset_low < 0;
     if (from->simt == LILAC_SIMT_I32 && type == LILAC_SIMT_I64 &&
-        (from->exact || from->offsets == NULL) && !(is_unsigned(op->code) && negative)) {
+        (from->exact || from->offsets == NULL) &&
+        !(instruction_of(op) == LILAC_SIMT_OP_ZEXT && negative)) {
         return extend_apart(l, op, from);
     }
     return lilac_lower_elementwise(l, op, resize);
@@ -320,7 +324,7 @@ static void reinterpret(lilac_lowering *l, const lilac_tile_op *op, const lilac_
 }
 
 /* Pointers to other types and integers of the same width are the same registers. */
-static bool bits(lilac_lowering *l, const lilac_tile_op *op) {
+bool lilac_lower_bitcast(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_lower_value *from = lilac_lower_operand(l, op, 0);
     lilac_simt_type type;
     if (!lilac_lower_type(l, op->results[0].type, &type)) {
@@ -356,35 +360,30 @@ static bool bits(lilac_lowering *l, const lilac_tile_op *op) {
     return true;
 }
 
-bool lilac_lower_numeric_cast(lilac_lowering *l, const lilac_tile_op *op) {
-    switch (op->code) {
-    case LILAC_TILE_OP_ARITH_EXTF:
-    case LILAC_TILE_OP_ARITH_TRUNCF:
-    case LILAC_TILE_OP_TT_FP_TO_FP:
-        return is_f8(lilac_tile_operand(op, 0)->type) || is_f8(op->results[0].type)
-                   ? convert_f8(l, op)
-                   : lilac_lower_elementwise(l, op, convert_float);
-    case LILAC_TILE_OP_ARITH_SITOFP:
-    case LILAC_TILE_OP_ARITH_UITOFP:
-    case LILAC_TILE_OP_ARITH_FPTOSI:
-    case LILAC_TILE_OP_ARITH_FPTOUI:
-        if (is_f8(lilac_tile_operand(op, 0)->type) || is_f8(op->results[0].type)) {
-            return lilac_lower_refuse(l, "unsupported-type",
-                                      "'%s' between integers and 8-bit floats cannot be lowered; "
-                                      "convert to f16, bf16, f32 or f64 first",
-                                      lilac_tile_op_info_get(op->code)->name);
-        }
-        return lilac_lower_elementwise(l, op,
-                                       op->code == LILAC_TILE_OP_ARITH_SITOFP ||
-                                               op->code == LILAC_TILE_OP_ARITH_UITOFP
-                                           ? integer_to_float
-                                           : float_to_integer);
-    case LILAC_TILE_OP_ARITH_BITCAST:
-    case LILAC_TILE_OP_TT_BITCAST:
-    case LILAC_TILE_OP_TT_INT_TO_PTR:
-    case LILAC_TILE_OP_TT_PTR_TO_INT:
-        return bits(l, op);
-    default:
-        return extend(l, op);
+/* ---- the operations ---------------------------------------------------------------------- */
+
+static bool has_f8(const lilac_tile_op *op) {
+    return is_f8(lilac_tile_operand(op, 0)->type) || is_f8(op->results[0].type);
+}
+
+bool lilac_lower_float_cast(lilac_lowering *l, const lilac_tile_op *op) {
+    return has_f8(op) ? convert_f8(l, op) : lilac_lower_elementwise(l, op, convert_float);
+}
+
+static bool cast_number(lilac_lowering *l, const lilac_tile_op *op, lilac_lower_element element) {
+    if (has_f8(op)) {
+        return lilac_lower_refuse(l, "unsupported-type",
+                                  "'%s' between integers and 8-bit floats cannot be lowered; "
+                                  "convert to f16, bf16, f32 or f64 first",
+                                  lilac_tile_op_info_get(op->code)->name);
     }
+    return lilac_lower_elementwise(l, op, element);
+}
+
+bool lilac_lower_integer_to_float(lilac_lowering *l, const lilac_tile_op *op) {
+    return cast_number(l, op, integer_to_float);
+}
+
+bool lilac_lower_float_to_integer(lilac_lowering *l, const lilac_tile_op *op) {
+    return cast_number(l, op, float_to_integer);
 }

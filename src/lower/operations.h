@@ -1,24 +1,45 @@
-/* The functions that lower tile operations, one for each group. operations.def says which operation
- * each function lowers. A function returns false after it has recorded a diagnostic. */
+/* The functions that lower tile operations: the column `lower` of src/tile/operations.def. A function
+ * returns false after it has recorded a diagnostic. */
 #ifndef LILAC_LOWER_OPERATIONS_H
 #define LILAC_LOWER_OPERATIONS_H
 
 #include "lower_internal.h"
 
-/* arithmetic.c */
+/* arithmetic.c: by the row INTEGER of the operation; sums and products keep constant
+ * offsets separate */
 bool lilac_lower_integer_op(lilac_lowering *l, const lilac_tile_op *op);
-/* floats.c */
+bool lilac_lower_integer_sum(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_integer_product(lilac_lowering *l, const lilac_tile_op *op);
+/* floats.c: by the row FLOAT */
 bool lilac_lower_float_op(lilac_lowering *l, const lilac_tile_op *op);
-/* numeric_casts.c */
-bool lilac_lower_numeric_cast(lilac_lowering *l, const lilac_tile_op *op);
-/* math/math.c */
+bool lilac_lower_float_magnitude(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_choice(lilac_lowering *l, const lilac_tile_op *op);
+/* numeric_casts.c: by the row CAST */
+bool lilac_lower_resize(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_bitcast(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_float_cast(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_integer_to_float(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_float_to_integer(lilac_lowering *l, const lilac_tile_op *op);
+/* math/math.c: by the row MATH */
 bool lilac_lower_math(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_float_remainder(lilac_lowering *l, const lilac_tile_op *op);
 /* math/libdevice.c */
 bool lilac_lower_extern(lilac_lowering *l, const lilac_tile_op *op);
 /* constants.c */
-bool lilac_lower_source(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_arith_constant(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_poison(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_make_range(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_program_id(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_num_programs(lilac_lowering *l, const lilac_tile_op *op);
 /* shape.c */
-bool lilac_lower_shape(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_splat(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_unsplat(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_expand_dims(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_trans(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_reshape(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_same_dimensions(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_join(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_split(lilac_lowering *l, const lilac_tile_op *op);
 /* cat.c */
 bool lilac_lower_cat(lilac_lowering *l, const lilac_tile_op *op);
 /* memory/load_store.c */

@@ -78,8 +78,9 @@ static uint32_t row_major_bits(const lilac_lower_view *view, uint32_t *places) {
     return count;
 }
 
-static bool reshape_map(lilac_lowering *l, lilac_lower_map *map, const lilac_lower_view *from,
-                        const lilac_lower_view *to) {
+static bool reshape_map(lilac_lowering *l, const lilac_tile_op *op, lilac_lower_map *map,
+                        const lilac_lower_view *from, const lilac_lower_view *to) {
+    (void)op;
     uint32_t from_places[LILAC_LAYOUT_MAX_BITS], to_places[LILAC_LAYOUT_MAX_BITS];
     uint32_t count = row_major_bits(from, from_places);
     uint32_t result_count = row_major_bits(to, to_places);
@@ -93,43 +94,66 @@ static bool reshape_map(lilac_lowering *l, lilac_lower_map *map, const lilac_low
     return true;
 }
 
-static bool move(lilac_lowering *l, const lilac_tile_op *op) {
+/* The result of an operation on one tensor, if bit j of the operand's coordinate is bit map[j]. */
+typedef bool map_function(lilac_lowering *l, const lilac_tile_op *op, lilac_lower_map *map,
+                          const lilac_lower_view *from, const lilac_lower_view *to);
+
+static bool reindex(lilac_lowering *l, const lilac_tile_op *op, map_function *fill) {
     const lilac_lower_value *from = lilac_lower_operand(l, op, 0);
     lilac_lower_value *to = lilac_lower_result(l, op, 0);
+    lilac_lower_map map;
     if (to == NULL) {
         return false;
     }
-    lilac_lower_map map;
     lilac_lower_map_identity(&map, from->view->layout->out_bits);
-    uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
-    bool expand = op->code == LILAC_TILE_OP_TT_EXPAND_DIMS;
-    switch (op->code) {
-    case LILAC_TILE_OP_TT_TRANS:
-        if (!transpose_map(l, op, &map, from->view, to->view)) {
-            return false;
-        }
-        break;
-    case LILAC_TILE_OP_TT_RESHAPE:
-        if (!reshape_map(l, &map, from->view, to->view)) {
-            return false;
-        }
-        break;
-    default:
-        for (uint32_t d = 0; d < from->view->rank; d++) {
-            uint32_t target = expand && d >= axis ? d + 1 : d;
-            if (target >= to->view->rank) {
-                return lilac_lower_unsupported(
-                    l, "the operand has %u dimensions and the result has %u", from->view->rank,
-                    to->view->rank);
-            }
-            map_dimension(&map, from->view, d, to->view, target);
-        }
-        break;
-    }
-    return rename_value(l, from, &map, to) || lilac_lower_move_value(l, from, &map, 1, &to);
+    return fill(l, op, &map, from->view, to->view) &&
+           (rename_value(l, from, &map, to) || lilac_lower_move_value(l, from, &map, 1, &to));
 }
 
-static bool splat(lilac_lowering *l, const lilac_tile_op *op) {
+bool lilac_lower_trans(lilac_lowering *l, const lilac_tile_op *op) {
+    return reindex(l, op, transpose_map);
+}
+
+bool lilac_lower_reshape(lilac_lowering *l, const lilac_tile_op *op) {
+    return reindex(l, op, reshape_map);
+}
+
+/* Dimensions from `axis` on are one further. */
+static bool dimensions_map(lilac_lowering *l, lilac_lower_map *map, const lilac_lower_view *from,
+                           const lilac_lower_view *to, uint32_t axis) {
+    for (uint32_t d = 0; d < from->rank; d++) {
+        uint32_t target = d >= axis ? d + 1 : d;
+        if (target >= to->rank) {
+            return lilac_lower_unsupported(l, "the operand has %u dimensions and the result has %u",
+                                           from->rank, to->rank);
+        }
+        map_dimension(map, from, d, to, target);
+    }
+    return true;
+}
+
+static bool expand_map(lilac_lowering *l, const lilac_tile_op *op, lilac_lower_map *map,
+                       const lilac_lower_view *from, const lilac_lower_view *to) {
+    uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
+    return dimensions_map(l, map, from, to, axis);
+}
+
+bool lilac_lower_expand_dims(lilac_lowering *l, const lilac_tile_op *op) {
+    return reindex(l, op, expand_map);
+}
+
+static bool same_dimensions_map(lilac_lowering *l, const lilac_tile_op *op, lilac_lower_map *map,
+                                const lilac_lower_view *from, const lilac_lower_view *to) {
+    (void)op;
+    return dimensions_map(l, map, from, to, from->rank);
+}
+
+/* tt.broadcast and ttg.convert_layout. */
+bool lilac_lower_same_dimensions(lilac_lowering *l, const lilac_tile_op *op) {
+    return reindex(l, op, same_dimensions_map);
+}
+
+bool lilac_lower_splat(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_lower_value *from = lilac_lower_operand(l, op, 0);
     lilac_lower_value *to = lilac_lower_result(l, op, 0);
     if (to == NULL) {
@@ -145,7 +169,7 @@ static bool splat(lilac_lowering *l, const lilac_tile_op *op) {
 }
 
 /* Every thread holds the one element, so the value is the same in all of them. */
-static bool unsplat(lilac_lowering *l, const lilac_tile_op *op) {
+bool lilac_lower_unsplat(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_lower_value *from = lilac_lower_operand(l, op, 0);
     lilac_lower_value *to = lilac_lower_result(l, op, 0);
     if (to == NULL) {
@@ -235,12 +259,12 @@ static bool join_by_movement(lilac_lowering *l, const lilac_tile_op *op, lilac_l
     return lilac_lower_move(l, to->simt, view, to->view, LILAC_PLAN_ANY, values, to->base);
 }
 
-static bool join(lilac_lowering *l, const lilac_tile_op *op) {
+bool lilac_lower_join(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_lower_value *to = lilac_lower_result(l, op, 0);
     return to != NULL && (join_registers(l, op, to) || join_by_movement(l, op, to));
 }
 
-static bool split(lilac_lowering *l, const lilac_tile_op *op) {
+bool lilac_lower_split(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_lower_value *from = lilac_lower_operand(l, op, 0);
     lilac_lower_value *to[2] = {lilac_lower_result(l, op, 0), NULL};
     to[1] = to[0] == NULL ? NULL : lilac_lower_result(l, op, 1);
@@ -267,19 +291,4 @@ static bool split(lilac_lowering *l, const lilac_tile_op *op) {
     }
     map.constant = 1ULL << from->view->start[last];
     return lilac_lower_move_value(l, from, &map, 2, to);
-}
-
-bool lilac_lower_shape(lilac_lowering *l, const lilac_tile_op *op) {
-    switch (op->code) {
-    case LILAC_TILE_OP_TT_SPLAT:
-        return splat(l, op);
-    case LILAC_TILE_OP_TT_UNSPLAT:
-        return unsplat(l, op);
-    case LILAC_TILE_OP_TT_JOIN:
-        return join(l, op);
-    case LILAC_TILE_OP_TT_SPLIT:
-        return split(l, op);
-    default:
-        return move(l, op);
-    }
 }

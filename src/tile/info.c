@@ -1,6 +1,8 @@
 /* The table of operations as data, and finding an operation by its name. */
 #include "internal.h"
 
+#include <lilac/operation_classes.h>
+
 #include <string.h>
 
 enum {
@@ -53,4 +55,14 @@ const char *tile_opcode_nearest(const char *name, size_t length) {
     for (int code = LILAC_TILE_OP_NONE + 1; code < LILAC_TILE_OP_COUNT; code++)
         names[count++] = infos[code].name;
     return lilac_nearest_name(name, length, names, count);
+}
+
+static const uint8_t costs[LILAC_TILE_OP_COUNT] = {
+#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower)                           \
+    [LILAC_TILE_OP_##code] = LILAC_TILE_COST_##cost,
+#include <lilac/operations.def>
+};
+
+bool lilac_tile_divides(lilac_tile_opcode code) {
+    return costs[code] == LILAC_TILE_COST_DIVIDE;
 }

@@ -387,21 +387,6 @@ static uint32_t number_region(lilac_tile_region *region, uint32_t next) {
     return next;
 }
 
-bool lilac_tile_divides(lilac_tile_opcode code) {
-    switch (code) {
-    case LILAC_TILE_OP_ARITH_DIVSI:
-    case LILAC_TILE_OP_ARITH_DIVUI:
-    case LILAC_TILE_OP_ARITH_REMSI:
-    case LILAC_TILE_OP_ARITH_REMUI:
-    case LILAC_TILE_OP_ARITH_CEILDIVSI:
-    case LILAC_TILE_OP_ARITH_CEILDIVUI:
-    case LILAC_TILE_OP_ARITH_FLOORDIVSI:
-        return true;
-    default:
-        return false;
-    }
-}
-
 lilac_tile_movement lilac_tile_movement_of(const lilac_tile_op *op) {
     static const char *const names[] = {[LILAC_TILE_MOVEMENT_SHARED] = "shared",
                                         [LILAC_TILE_MOVEMENT_SHUFFLES] = "shuffles",

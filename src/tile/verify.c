@@ -282,21 +282,12 @@ static bool check_counts(tile_verifier *verifier, const lilac_tile_op *op) {
     return false;
 }
 
-/* The operation that must end the only block of a region of `op`. */
-static lilac_tile_opcode terminator_of(const lilac_tile_op *op, uint32_t region) {
-    switch (op->code) {
-    case LILAC_TILE_OP_SCF_WHILE:
-        return region == 0 ? LILAC_TILE_OP_SCF_CONDITION : LILAC_TILE_OP_SCF_YIELD;
-    case LILAC_TILE_OP_TT_REDUCE:
-        return LILAC_TILE_OP_TT_REDUCE_RETURN;
-    case LILAC_TILE_OP_TT_SCAN:
-        return LILAC_TILE_OP_TT_SCAN_RETURN;
-    case LILAC_TILE_OP_TT_MAP_ELEMENTWISE:
-        return LILAC_TILE_OP_TT_MAP_ELEMENTWISE_RETURN;
-    default:
-        return LILAC_TILE_OP_SCF_YIELD;
-    }
-}
+/* The operation that must end the only block of each region of an operation. */
+static const uint16_t terminators[LILAC_TILE_OP_COUNT][2] = {
+#define REGION(code, first, second)                                                                \
+    [LILAC_TILE_OP_##code] = {LILAC_TILE_OP_##first, LILAC_TILE_OP_##second},
+#include <lilac/operations.def>
+};
 
 /* A map's region may have several, which end in its return or a branch. */
 static bool check_map_ends(tile_verifier *verifier, const lilac_tile_region *region) {
@@ -318,7 +309,7 @@ static bool check_regions(tile_verifier *verifier, const lilac_tile_op *op) {
         const lilac_tile_block *block = op->regions[r]->first;
         if (!block && op->code == LILAC_TILE_OP_SCF_IF && r == 1 && op->result_count == 0)
             continue;
-        lilac_tile_opcode end = terminator_of(op, r);
+        lilac_tile_opcode end = (lilac_tile_opcode)terminators[op->code][r];
         if (block && block->next && op->code == LILAC_TILE_OP_TT_MAP_ELEMENTWISE) {
             if (!check_map_ends(verifier, op->regions[r]))
                 return false;

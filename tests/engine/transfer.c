@@ -140,8 +140,8 @@ static void check_way(assignment *a, const lilac_tile_op *op, lilac_random *rand
         if (!random_layout(&given, random, a->module->context, RANDOM_DEALT, &space))
             continue;
         assert_true(lilac_layout_is_distributed(&given));
-        const lilac_layout *other = forward ? lilac_transfer_forward(a, op, &given)
-                                            : lilac_transfer_backward(a, op, &given);
+        const lilac_layout *other = forward ? lilac_transfer_forward(a, op, 0, &given)
+                                            : lilac_transfer_backward(a, op, 0, &given);
         /* The two of a pair must be in one thread: what joins makes and split takes. */
         const bool of_pairs = (op->code == LILAC_TILE_OP_TT_SPLIT && forward) ||
                               (op->code == LILAC_TILE_OP_TT_JOIN && !forward);

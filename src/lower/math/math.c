@@ -107,96 +107,91 @@ lilac_simt_value lilac_lower_math_single_erf(math_builder *k, const lilac_simt_v
     return erf_of(k->l, in[0]);
 }
 
-static lilac_simt_value compute_f32(lilac_lowering *l, lilac_tile_opcode code, lilac_simt_value x) {
-    switch (code) {
-    case LILAC_TILE_OP_MATH_EXP:
-        return one(l, LILAC_SIMT_OP_FEXP2, two(l, LILAC_SIMT_OP_FMUL, x, number(l, LOG2_E)));
-    case LILAC_TILE_OP_MATH_EXP2:
-        return one(l, LILAC_SIMT_OP_FEXP2, x);
-    case LILAC_TILE_OP_MATH_LOG:
-        return lilac_lower_math_single_log(&(math_builder){.l = l, .b = &l->builder}, &x);
-    case LILAC_TILE_OP_MATH_LOG2:
-        return lilac_lower_math_single_log2(&(math_builder){.l = l, .b = &l->builder}, &x);
-    case LILAC_TILE_OP_MATH_SQRT:
-        return approximate(l, LILAC_SIMT_OP_FSQRT, 1, &x);
-    case LILAC_TILE_OP_TT_PRECISE_SQRT:
-        return one(l, LILAC_SIMT_OP_FSQRT, x);
-    case LILAC_TILE_OP_MATH_RSQRT:
-        return one(l, LILAC_SIMT_OP_FRSQRT, x);
-    case LILAC_TILE_OP_MATH_SIN:
-        return lilac_lower_by_function(l, lilac_lower_math_sin, 1, LILAC_SIMT_F32, &x);
-    case LILAC_TILE_OP_MATH_COS:
-        return lilac_lower_by_function(l, lilac_lower_math_cos, 1, LILAC_SIMT_F32, &x);
-    case LILAC_TILE_OP_MATH_FLOOR:
-        return one(l, LILAC_SIMT_OP_FFLOOR, x);
-    case LILAC_TILE_OP_MATH_CEIL:
-        return one(l, LILAC_SIMT_OP_FCEIL, x);
-    case LILAC_TILE_OP_MATH_TANH:
-        return tanh_of(l, x);
-    default:
-        return erf_of(l, x);
-    }
+/* ---- in f32 ------------------------------------------------------------------------------ */
+
+static lilac_simt_value single_exp2(math_builder *k, const lilac_simt_value *in) {
+    return one(k->l, LILAC_SIMT_OP_FEXP2, in[0]);
 }
 
-static lilac_simt_value compute_f64(lilac_lowering *l, lilac_tile_opcode code, lilac_simt_value x) {
-    switch (code) {
-    case LILAC_TILE_OP_MATH_SQRT:
-    case LILAC_TILE_OP_TT_PRECISE_SQRT:
-        return one(l, LILAC_SIMT_OP_FSQRT, x);
-    case LILAC_TILE_OP_MATH_FLOOR:
-        return one(l, LILAC_SIMT_OP_FFLOOR, x);
-    case LILAC_TILE_OP_MATH_CEIL:
-        return one(l, LILAC_SIMT_OP_FCEIL, x);
-    default:
-        break;
-    }
-    static const struct {
-        lilac_tile_opcode code;
-        lilac_lower_function function;
-    } functions[] = {
-        {LILAC_TILE_OP_MATH_EXP, lilac_lower_math_exp},
-        {LILAC_TILE_OP_MATH_EXP2, lilac_lower_math_exp2},
-        {LILAC_TILE_OP_MATH_LOG, lilac_lower_math_log},
-        {LILAC_TILE_OP_MATH_LOG2, lilac_lower_math_log2},
-        {LILAC_TILE_OP_MATH_SIN, lilac_lower_math_sin},
-        {LILAC_TILE_OP_MATH_COS, lilac_lower_math_cos},
-        {LILAC_TILE_OP_MATH_TANH, lilac_lower_math_tanh},
-        {LILAC_TILE_OP_MATH_ERF, lilac_lower_math_erf},
-        {LILAC_TILE_OP_MATH_RSQRT, lilac_lower_math_rsqrt},
-    };
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        if (functions[i].code == code) {
-            return lilac_lower_by_function(l, functions[i].function, 1, LILAC_SIMT_F64, &x);
-        }
-    }
-    (void)lilac_lower_refuse(
-        l, "unsupported-type",
-        "'%s' on f64 cannot be lowered; it is implemented for f16, bf16 and f32",
-        lilac_tile_op_info_get(code)->name);
-    return 0;
+static lilac_simt_value single_exp(math_builder *k, const lilac_simt_value *in) {
+    lilac_simt_value power = two(k->l, LILAC_SIMT_OP_FMUL, in[0], number(k->l, LOG2_E));
+    return one(k->l, LILAC_SIMT_OP_FEXP2, power);
 }
+
+static lilac_simt_value single_sqrt(math_builder *k, const lilac_simt_value *in) {
+    return approximate(k->l, LILAC_SIMT_OP_FSQRT, 1, in);
+}
+
+static lilac_simt_value single_rsqrt(math_builder *k, const lilac_simt_value *in) {
+    return one(k->l, LILAC_SIMT_OP_FRSQRT, in[0]);
+}
+
+static lilac_simt_value single_sin(math_builder *k, const lilac_simt_value *in) {
+    return lilac_lower_by_function(k->l, lilac_lower_math_sin, 1, LILAC_SIMT_F32, in);
+}
+
+static lilac_simt_value single_cos(math_builder *k, const lilac_simt_value *in) {
+    return lilac_lower_by_function(k->l, lilac_lower_math_cos, 1, LILAC_SIMT_F32, in);
+}
+
+/* ---- in f32 and f64 ---------------------------------------------------------------------- */
+
+static lilac_simt_value square_root(math_builder *k, const lilac_simt_value *in) {
+    return one(k->l, LILAC_SIMT_OP_FSQRT, in[0]);
+}
+
+static lilac_simt_value floor_of(math_builder *k, const lilac_simt_value *in) {
+    return one(k->l, LILAC_SIMT_OP_FFLOOR, in[0]);
+}
+
+static lilac_simt_value ceil_of(math_builder *k, const lilac_simt_value *in) {
+    return one(k->l, LILAC_SIMT_OP_FCEIL, in[0]);
+}
+
+/* ---- the operations ---------------------------------------------------------------------- */
+
+static const struct math_row {
+    lilac_lower_function f32, f64;
+} math_rows[LILAC_TILE_OP_COUNT] = {
+#define MATH(code, f32, f64) [LILAC_TILE_OP_##code] = {f32, f64},
+#include <lilac/operations.def>
+};
 
 static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
                     lilac_simt_value *out) {
+    const struct math_row *row = &math_rows[op->code];
     lilac_simt_type type = lilac_simt_type_of(l->kernel, in[0]);
-    if (op->code == LILAC_TILE_OP_ARITH_REMF) {
-        out[0] = lilac_lower_by_function(l, lilac_lower_math_fmod, 2, type, in);
-        return;
-    }
     if (type == LILAC_SIMT_F64) {
-        out[0] = compute_f64(l, op->code, in[0]);
+        out[0] = lilac_lower_by_function(l, row->f64, 1, type, in);
         return;
     }
+    math_builder k = {.l = l, .b = &l->builder};
     lilac_simt_value x = lilac_lower_convert(l, in[0], LILAC_SIMT_F32, LILAC_ROUND_NEAREST_EVEN);
-    out[0] = lilac_lower_convert(l, compute_f32(l, op->code, x), type, LILAC_ROUND_NEAREST_EVEN);
+    out[0] = lilac_lower_convert(l, row->f32(&k, &x), type, LILAC_ROUND_NEAREST_EVEN);
 }
 
-bool lilac_lower_math(lilac_lowering *l, const lilac_tile_op *op) {
+static bool lower_elements(lilac_lowering *l, const lilac_tile_op *op,
+                           lilac_lower_element element) {
     if (!lilac_simt_type_is_float(lilac_lower_operand(l, op, 0)->simt)) {
         return lilac_lower_refuse(
             l, "unsupported-type",
             "'%s' on 8-bit floats cannot be lowered; convert operand 0 to f16, bf16, f32 or f64",
             lilac_tile_op_info_get(op->code)->name);
     }
-    return lilac_lower_elementwise(l, op, compute);
+    return lilac_lower_elementwise(l, op, element);
+}
+
+bool lilac_lower_math(lilac_lowering *l, const lilac_tile_op *op) {
+    return lower_elements(l, op, compute);
+}
+
+static void compute_remainder(lilac_lowering *l, const lilac_tile_op *op,
+                              const lilac_simt_value *in, lilac_simt_value *out) {
+    (void)op;
+    out[0] = lilac_lower_by_function(l, lilac_lower_math_fmod, 2,
+                                     lilac_simt_type_of(l->kernel, in[0]), in);
+}
+
+bool lilac_lower_float_remainder(lilac_lowering *l, const lilac_tile_op *op) {
+    return lower_elements(l, op, compute_remainder);
 }
