@@ -3,6 +3,7 @@
 #ifndef LILAC_H
 #define LILAC_H
 
+#include <lilac/access.h>
 #include <lilac/arch.h>
 #include <lilac/base.h>
 #include <lilac/cute.h>

@@ -9,6 +9,7 @@
 #ifndef LILAC_ENGINE_H
 #define LILAC_ENGINE_H
 
+#include <lilac/access.h>
 #include <lilac/plan.h>
 #include <lilac/tile.h>
 
@@ -63,18 +64,20 @@ LILAC_API void lilac_engine_axis_facts(lilac_axis_analysis *result, lilac_arena 
 /* Never NULL: a value without facts has contiguity, divisibility and constancy 1. */
 LILAC_API const lilac_axis_facts *lilac_axis_facts_of(const lilac_axis_analysis *analysis,
                                                       const lilac_tile_value *value);
-/* The number of elements (a power of two, at least 1) of the widest vector access through this
- * pointer tensor along dimension `dim`: contiguous, aligned to its size, at most vector_bytes. Such
- * an access is legal wherever the mask is the same for all its elements. */
-LILAC_API uint32_t lilac_axis_vector(const lilac_axis_analysis *analysis,
-                                     const lilac_tile_value *pointer, uint32_t dim,
-                                     uint32_t vector_bytes);
-
-/* The same for a vector that spans all of dimension `dim` and continues along `next`: possible where
- * the elements are contiguous across both. 1 where they are not. */
-LILAC_API uint32_t lilac_axis_vector_across(const lilac_axis_analysis *analysis,
-                                            const lilac_tile_value *pointer, uint32_t dim,
-                                            uint32_t next, uint32_t vector_bytes);
+/* The facts of pointers of type `pointers`, as a plan of an access reads them; without a mask. The
+ * result borrows the arrays of `facts` and the shape of the type. */
+LILAC_API void lilac_axis_access_facts(lilac_plan_global_facts *result,
+                                       const lilac_axis_facts *facts,
+                                       const lilac_tile_type *pointers);
+/* The access of tt.load, tt.store, tt.atomic_rmw or tt.atomic_cas to global memory, without a
+ * layout: the same for the passes that compare layouts and for the lowering. */
+LILAC_API void lilac_engine_access(lilac_plan_global *result, const lilac_tile_op *op,
+                                   const lilac_axis_analysis *analysis, const lilac_arch *arch);
+/* The plan of that access in the layout of the loaded tensor, or of the pointers. The attribute
+ * lilac.idle of a load is obeyed. The tensor has a layout. */
+LILAC_API void lilac_engine_plan_access(lilac_plan_global_access *result, const lilac_tile_op *op,
+                                        const lilac_axis_analysis *analysis,
+                                        const lilac_target *target);
 
 /* Passes. */
 
@@ -145,6 +148,24 @@ typedef struct lilac_conversion_report {
 LILAC_API void lilac_engine_conversions(lilac_conversion_report *result, lilac_arena *arena,
                                         const lilac_tile_function *function,
                                         const lilac_target *target);
+
+/* An access to global memory in a function with layouts. */
+typedef struct lilac_access {
+    const lilac_tile_op *op;
+    uint32_t loops; /* around it */
+    lilac_plan_global_access plan;
+} lilac_access;
+
+typedef struct lilac_access_report {
+    uint32_t count;
+    const lilac_access *accesses; /* in program order */
+    uint64_t cycles;              /* of all of them, each once */
+} lilac_access_report;
+
+/* The plans of the accesses of a function, as the lowering executes them. Accesses to tensors without
+ * a layout are left out. The function numbers its values (lilac_tile_number). */
+LILAC_API void lilac_engine_accesses(lilac_access_report *result, lilac_arena *arena,
+                                     lilac_tile_function *function, const lilac_target *target);
 
 LILAC_END
 

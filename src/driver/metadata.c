@@ -3,7 +3,8 @@
  * The keys are those that Triton's launcher reads (name, shared, num_warps, num_ctas, cluster_dims,
  * tmem_size, the scratch sizes and alignments); kernels made here ask for no scratch memory, no
  * tensor memory and no tensor descriptors, so those say none. The conversions between layouts that
- * are left, each with its price and what it stands between, are statistics for people.
+ * are left, each with its price and what it stands between, and the plans of the accesses to global
+ * memory are statistics for people.
  */
 #include <lilac/driver.h>
 #include <lilac/engine.h>
@@ -107,9 +108,30 @@ static void put_conversions(lilac_text *out, const lilac_context *context,
     lilac_arena_destroy(arena);
 }
 
-static void put_kernel(lilac_text *out, const lilac_context *context,
-                       const lilac_tile_function *function, const lilac_simt_kernel *kernel,
-                       const lilac_target *target) {
+/* The plans of the accesses to global memory. */
+static void put_accesses(lilac_text *out, const lilac_context *context,
+                         lilac_tile_function *function, const lilac_target *target) {
+    lilac_arena *arena = lilac_arena_create();
+    lilac_access_report report;
+    lilac_engine_accesses(&report, arena, function, target);
+    lilac_text_printf(out, ", \"accesses\": {\"count\": %u, ", report.count);
+    put_cycles(out, report.cycles);
+    lilac_text_puts(out, ", \"each\": [");
+    for (uint32_t i = 0; i < report.count; i++) {
+        const lilac_access *one = &report.accesses[i];
+        lilac_text_puts(out, i == 0 ? "{" : ", {");
+        put_place(out, context, one->op);
+        put_operation(out, "operation", one->op);
+        lilac_text_printf(out, ", \"loops\": %u, \"plan\": ", one->loops);
+        lilac_plan_global_access_json(out, &one->plan);
+        lilac_text_char(out, '}');
+    }
+    lilac_text_puts(out, "]}");
+    lilac_arena_destroy(arena);
+}
+
+static void put_kernel(lilac_text *out, const lilac_context *context, lilac_tile_function *function,
+                       const lilac_simt_kernel *kernel, const lilac_target *target) {
     lilac_text name;
     lilac_text_init(&name);
     lilac_ptx_kernel_name(&name, function->name);
@@ -133,10 +155,11 @@ static void put_kernel(lilac_text *out, const lilac_context *context,
                       target->arch->warp_size, target->num_ctas);
     put_parameters(out, function);
     put_conversions(out, context, function, target);
+    put_accesses(out, context, function, target);
 }
 
 /* The next function at or after this one that is a kernel. */
-static const lilac_tile_function *next_kernel(const lilac_tile_function *function) {
+static lilac_tile_function *next_kernel(lilac_tile_function *function) {
     while (function != NULL && (!function->is_public || function->body == NULL)) {
         function = function->next;
     }
@@ -158,7 +181,7 @@ static void put_passes(lilac_text *out, const lilac_compilation *compilation) {
 void lilac_compilation_json(lilac_text *out, const lilac_compilation *compilation,
                             const lilac_options *options) {
     (void)options; /* what the module completed of them is the compilation's */
-    const lilac_tile_function *function = next_kernel(compilation->tile->functions);
+    lilac_tile_function *function = next_kernel(compilation->tile->functions);
     lilac_text_char(out, '{');
     if (function != NULL) {
         put_kernel(out, compilation->context, function,

@@ -63,20 +63,13 @@ typedef enum value_kind {
     VALUE_FIXED   /* computed once, in one layout */
 } value_kind;
 
-/* What a memory operation does to memory. */
+/* An access to global memory, before it has a layout. */
 typedef struct memory_access {
-    const lilac_tile_type *type;    /* of the pointers */
-    uint32_t order[LILAC_MAX_RANK]; /* dimensions, those with the longest runs first */
-    int64_t run;                    /* neighbours in memory along order[0] */
-    int64_t vector;                 /* elements of the widest access along it that is legal */
-    int64_t across;                 /* where that is all of it: how many along order[1] go on */
-    int64_t thread_run;             /* neighbours that a thread should load: more than a vector has
-                                       where elements are narrow and there is none */
-    int64_t bytes;                  /* of an element */
-    int64_t weight;                 /* how often it runs, roughly */
-    bool writes;
-    bool streams; /* not in a loop, and all that is done is to bring data into another order */
-    bool once;    /* one of the threads that hold copies of an element is enough: so do warps */
+    const lilac_tile_type *type; /* of the pointers */
+    lilac_plan_global global;
+    int64_t weight; /* how often it runs, roughly */
+    bool streams;   /* not in a loop, and all that is done is to bring data into another order */
+    bool once;      /* a load of which each element is needed in one thread only */
 } memory_access;
 
 /* A blocked layout: `vector` elements a thread along order[0], then `tile` along order[1], then
@@ -184,9 +177,10 @@ const lilac_layout *lilac_coalesce_shaped(assignment *a, const lilac_tile_type *
 /* Last dimension fastest, one element at a time: for what no memory operation reaches. */
 const lilac_layout *lilac_coalesce_default(assignment *a, const lilac_tile_type *type);
 void lilac_coalesce_access(const assignment *a, memory_access *access, const listed_op *listed);
-/* What the access costs in a layout, all warps of a block together, in 1/16 clocks. */
+/* The price of the access's plan in a layout, all warps of a block together, in 1/16 clocks. `once`:
+ * warps that hold replicas skip a load. */
 int64_t lilac_coalesce_cost(const assignment *a, const memory_access *access,
-                            const lilac_layout *layout);
+                            const lilac_layout *layout, bool once);
 /* How many instructions of a warp an element-wise operation takes beyond those that a layout
  * without copies would. */
 int64_t lilac_coalesce_repeated(const assignment *a, const lilac_tile_type *type,

@@ -282,18 +282,3 @@ const lilac_axis_facts *lilac_axis_facts_of(const lilac_axis_analysis *analysis,
         return &nothing;
     return analysis->facts[value->id];
 }
-
-uint32_t lilac_axis_vector(const lilac_axis_analysis *analysis, const lilac_tile_value *pointer,
-                           uint32_t dim, uint32_t vector_bytes) {
-    const lilac_axis_facts *facts = lilac_axis_facts_of(analysis, pointer);
-    if (dim >= facts->rank)
-        return 1;
-    int64_t unit = lilac_axis_unit(pointer->type);
-    int64_t most = min_i64(facts->contiguity[dim], (int64_t)vector_bytes / unit);
-    int64_t aligned = facts->divisibility[dim] / unit;
-    /* the largest power of two not above either */
-    int64_t vector = 1;
-    while (vector * 2 <= most && vector * 2 <= aligned)
-        vector *= 2;
-    return (uint32_t)vector;
-}

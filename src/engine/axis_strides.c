@@ -161,27 +161,3 @@ void lilac_axis_join_strides(lilac_axis_facts *result, const lilac_axis_facts *a
             know(result, d, a->stride[d]);
     result->origin = min_i64(max_i64(a->origin, 1), max_i64(b->origin, 1));
 }
-
-/* Along `dim` first, whole, then along `next`. */
-uint32_t lilac_axis_vector_across(const lilac_axis_analysis *analysis,
-                                  const lilac_tile_value *pointer, uint32_t dim, uint32_t next,
-                                  uint32_t vector_bytes) {
-    const lilac_axis_facts *facts = lilac_axis_facts_of(analysis, pointer);
-    const lilac_tile_type *type = pointer->type;
-    if (type->kind != LILAC_TILE_TENSOR || facts->rank != type->rank || dim == next ||
-        dim >= type->rank || next >= type->rank || !knows(facts, dim) || !knows(facts, next) ||
-        facts->stride[dim] != 1 || facts->stride[next] != type->shape[dim])
-        return 1;
-    int64_t unit = lilac_axis_unit(type), whole = type->shape[dim] * type->shape[next];
-    int64_t most = min_i64((int64_t)vector_bytes, max_i64(facts->origin, 1)) / unit, vector = 1;
-    for (uint32_t d = 0; d < type->rank; d++) {
-        if (d == dim || d == next || type->shape[d] == 1)
-            continue;
-        if (!knows(facts, d))
-            return 1;
-        most = min_i64(most, power_of_two_in(facts->stride[d]));
-    }
-    while (vector * 2 <= most && vector * 2 <= whole)
-        vector *= 2;
-    return (uint32_t)vector;
-}

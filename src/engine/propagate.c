@@ -273,8 +273,8 @@ static bool is_alone(const component *c) {
 
 static bool wants_two_orders(const component *c) {
     for (const layout_site *site = c->sites; site != NULL; site = site->next)
-        if (memcmp(site->access.order, c->sites->access.order,
-                   site->access.type->rank * sizeof *site->access.order) != 0)
+        if (memcmp(site->access.global.order, c->sites->access.global.order,
+                   site->access.type->rank * sizeof *site->access.global.order) != 0)
             return true;
     return false;
 }
@@ -325,7 +325,7 @@ static uint32_t narrowest(const assignment *a, const lilac_tile_value *value, ui
 static int64_t beside(const assignment *a, const memory_access *access, int64_t moves) {
     if (!access->streams)
         return moves;
-    int64_t bytes = lilac_tile_element_count(access->type) * access->bytes;
+    int64_t bytes = lilac_tile_element_count(access->type) * access->global.element_bytes;
     int64_t traffic = bytes * a->target->arch->costs->sector / a->target->arch->sector_bytes;
     return moves * FAR_LESS <= traffic ? moves / HIDDEN : moves;
 }
@@ -339,9 +339,8 @@ static int64_t apart(assignment *a, layout_site *site, const lilac_layout *layou
         lilac_coalesce_own(a, site);
     for (uint32_t i = 0; i < site->own_count; i++) {
         const lilac_layout *own = site->own[i];
-        memory_access access = site->access;
-        access.once = access.writes; /* who converts wants all copies */
-        int64_t cost = lilac_coalesce_cost(a, &access, own);
+        /* a conversion reads all copies of a loaded value */
+        int64_t cost = lilac_coalesce_cost(a, &site->access, own, false);
         int64_t moves = 0;
         for (uint32_t k = 0; k < site->link_count && moves < PRICE_IMPOSSIBLE; k++) {
             const layout_edge *link = &a->edges[site->first_link + k];
@@ -350,7 +349,7 @@ static int64_t apart(assignment *a, layout_site *site, const lilac_layout *layou
                                   : lilac_tile_element_bits(value_of_edge(a, link)->type);
             moves += lilac_price_conversion(a, comes ? layout : own, comes ? own : layout, bits);
         }
-        cost += lilac_price_times(beside(a, &access, moves), site->weight);
+        cost += lilac_price_times(beside(a, &site->access, moves), site->weight);
         if (cost < least) {
             least = cost;
             *taken = own;
@@ -362,13 +361,13 @@ static int64_t apart(assignment *a, layout_site *site, const lilac_layout *layou
 /* The same with the choice whether to leave; *taken NULL: no. */
 static int64_t site_cost(assignment *a, layout_site *site, const lilac_layout *layout,
                          const lilac_layout **taken) {
-    int64_t stays = lilac_coalesce_cost(a, &site->access, layout);
+    int64_t stays = lilac_coalesce_cost(a, &site->access, layout, site->access.once);
     *taken = NULL;
     if (site->own_count == 0)
         lilac_coalesce_own(a, site);
     if (site->own_count == 0 || site->link_count == 0)
         return stays;
-    int64_t least = lilac_coalesce_cost(a, &site->access, site->own[0]);
+    int64_t least = lilac_coalesce_cost(a, &site->access, site->own[0], site->access.once);
     /* a block's barrier is the least that a conversion which is worth it takes, nearly always */
     int64_t barrier = a->target->arch->costs->barrier_block;
     if (stays <= least + barrier * a->target->num_warps * site->weight)
@@ -463,7 +462,7 @@ static void find_best(propagation *p, uint32_t root, bool neighbours) {
     for (const layout_site *site = c->along; site != NULL && count > 0; site = site->next)
         if (site->relation->candidates != NULL &&
             is_same_shape(site->op->results[0].type, c->sites->access.type))
-            count += site->relation->candidates(p->a, site->op, c->sites->access.order,
+            count += site->relation->candidates(p->a, site->op, c->sites->access.global.order,
                                                 candidates + count, CANDIDATES - count);
     for (uint32_t i = 0; i < count; i++) {
         int64_t cost = lilac_propagate_cost(p, c, candidates[i]);

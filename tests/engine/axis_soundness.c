@@ -22,6 +22,16 @@ static void complain(const machine *m, const lilac_tile_value *value, const char
              d, (unsigned long long)c->seed, lilac_text_get(&c->program->text));
 }
 
+/* A load through these pointers. */
+static lilac_plan_global access_of(const lilac_axis_facts *facts, const lilac_tile_value *value) {
+    lilac_plan_global_facts given;
+    lilac_plan_global access;
+    lilac_axis_access_facts(&given, facts, value->type);
+    lilac_plan_global_init(&access, LILAC_PLAN_LOAD, (uint32_t)unit_of(value->type), 0, &given,
+                           lilac_arch_find("sm_90a"));
+    return access;
+}
+
 static void check_line(const machine *m, const lilac_tile_value *value, uint32_t d,
                        const int64_t *first, int64_t stride, int64_t size) {
     const lilac_axis_analysis *all = &((const claims *)m->data)->facts;
@@ -31,7 +41,7 @@ static void check_line(const machine *m, const lilac_tile_value *value, uint32_t
     if (c > size || k > size)
         complain(m, value, "within its dimension with", d, c > size ? c : k);
     if (lilac_tile_is_pointer(value->type))
-        vector = lilac_axis_vector(all, value, d, 16);
+        vector = INT64_C(1) << access_of(facts, value).vector_bits[d];
     for (int64_t i = 0; i < size; i++) {
         int64_t here = first[i * stride], before = i > 0 ? first[(i - 1) * stride] : 0;
         if (i % c != 0 && here != before + unit)
@@ -60,8 +70,9 @@ static void check_across(const machine *m, const lilac_tile_value *value, const 
     const uint32_t next = 1 - dim;
     const int64_t size = type->shape[dim], unit = unit_of(type);
     const int64_t steps[2] = {type->shape[1], 1};
-    int64_t vector =
-        lilac_axis_vector_across(&((const claims *)m->data)->facts, value, dim, next, 16);
+    const lilac_axis_facts *facts = lilac_axis_facts_of(&((const claims *)m->data)->facts, value);
+    const lilac_plan_global access = access_of(facts, value);
+    int64_t vector = access.next[dim] == next ? INT64_C(1) << access.across_bits[dim] : 1;
     for (int64_t i = 0; vector > 1 && i < size * type->shape[next]; i++) {
         int64_t here = values[i % size * steps[dim] + i / size * steps[next]];
         int64_t j = i - 1, before = i > 0 ? values[j % size * steps[dim] + j / size * steps[next]]

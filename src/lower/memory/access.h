@@ -30,19 +30,6 @@ void lilac_lower_load_vector(lilac_lowering *l, const lilac_lower_access *access
 void lilac_lower_store_vector(lilac_lowering *l, const lilac_lower_access *access,
                               const lilac_simt_value *values);
 
-/* The registers of one access: element j is in register r with the bits of j deposited at `bits`. */
-typedef struct lilac_lower_vector {
-    uint32_t log2_size;
-    uint32_t bits[4]; /* register bits, lowest element bit first */
-    uint32_t mask;    /* the set of those bits */
-} lilac_lower_vector;
-
-uint32_t lilac_lower_register_at(const lilac_lower_vector *vector, uint32_t r, uint32_t element);
-/* The widest vector over all dimensions that the axis facts allow. The pointers, the operation's
- * first operand, are contiguous and aligned within it, and the mask (NULL: none) is constant. */
-lilac_lower_vector lilac_lower_choose_vector(lilac_lowering *l, const lilac_tile_op *op,
-                                             const lilac_lower_view *view,
-                                             const lilac_tile_value *mask);
 /* The address in register r. Its constant part is returned as the access's immediate if it fits. */
 lilac_simt_value lilac_lower_address(lilac_lowering *l, const lilac_lower_value *pointer,
                                      uint32_t r, int64_t *immediate);

@@ -233,36 +233,15 @@ static lilac_simt_value add_by_swaps(lilac_lowering *l, lilac_simt_value value,
 
 /* ---- instructions ------------------------------------------------------------------------- */
 
-/* The elements that one instruction covers. */
-static lilac_lower_vector choose(lilac_lowering *l, const lilac_tile_op *op, const request *q,
-                                 const lilac_lower_view *view) {
-    lilac_lower_vector v = {0};
-    bool adds = !q->swaps && q->kind == LILAC_SIMT_ATOMIC_ADD;
-    uint32_t capability = l->target->arch->capability, most = 0;
-    if (view != NULL && adds && q->type == LILAC_SIMT_F32) {
-        most = capability >= 90 ? 2 : 0;
-    } else if (view != NULL && adds && q->type == LILAC_SIMT_F16) {
-        most = capability >= 90 ? 3 : 1;
-    } else if (view != NULL && adds && q->type == LILAC_SIMT_BF16) {
-        most = capability >= 90 ? 3 : 1;
-    }
-    if (most > 0) {
-        v = lilac_lower_choose_vector(l, op, view, lilac_tile_operand(op, 2));
-    }
-    while (v.log2_size > most) {
-        v.mask &= ~(1U << v.bits[--v.log2_size]);
-    }
-    return v;
-}
-
 /* The elements of register r and those of its vector, packed for one instruction. Returns the number
  * of values. */
-static uint32_t pack_values(lilac_lowering *l, const request *q, const lilac_lower_vector *v,
-                            uint32_t r, bool pairs, lilac_simt_value *values) {
-    uint32_t elements = 1U << v->log2_size;
+static uint32_t pack_values(lilac_lowering *l, const request *q,
+                            const lilac_plan_global_access *plan, uint32_t r, bool pairs,
+                            lilac_simt_value *values) {
+    uint32_t elements = 1U << plan->vector_bits;
     lilac_simt_type pair = q->type == LILAC_SIMT_F16 ? LILAC_SIMT_F16X2 : LILAC_SIMT_BF16X2;
     for (uint32_t e = 0; e < elements; e++) {
-        values[e] = lilac_lower_aligned_get(l, &q->first, lilac_lower_register_at(v, r, e));
+        values[e] = lilac_lower_aligned_get(l, &q->first, lilac_plan_global_register(plan, r, e));
     }
     for (uint32_t e = 0; pairs && e < elements; e += 2) {
         values[e / 2] = lilac_simt_pack(&l->builder, pair, 2, &values[e]);
@@ -271,7 +250,7 @@ static uint32_t pack_values(lilac_lowering *l, const request *q, const lilac_low
 }
 
 /* Builds one instruction for the elements of register r and those of its vector. */
-static void build_atomic(lilac_lowering *l, const request *q, const lilac_lower_vector *v,
+static void build_atomic(lilac_lowering *l, const request *q, const lilac_plan_global_access *plan,
                          uint32_t r, const lilac_lower_access *at, lilac_simt_value *olds) {
     lilac_simt_builder *b = &l->builder;
     if (q->swaps) {
@@ -280,9 +259,9 @@ static void build_atomic(lilac_lowering *l, const request *q, const lilac_lower_
             at->address, at->offset, at->predicate, q->wanted, at->modifiers);
         return;
     }
-    bool pairs = v->log2_size > 0 && lilac_simt_type_bits(q->type) == 16;
+    bool pairs = plan->vector_bits > 0 && lilac_simt_type_bits(q->type) == 16;
     lilac_simt_value values[8];
-    uint32_t count = pack_values(l, q, v, r, pairs, values);
+    uint32_t count = pack_values(l, q, plan, r, pairs, values);
     lilac_simt_value old =
         q->by_swaps ? add_by_swaps(l, values[0], at)
                     : lilac_simt_atomic_op(b, LILAC_SIMT_OP_ATOMIC_GLOBAL,
@@ -294,7 +273,7 @@ static void build_atomic(lilac_lowering *l, const request *q, const lilac_lower_
             lilac_simt_unpack(b, q->type, old + k, 2, parts);
         }
         for (uint32_t p = 0; p < (pairs ? 2U : 1U); p++) {
-            olds[lilac_lower_register_at(v, r, pairs ? 2 * k + p : k)] = parts[p];
+            olds[lilac_plan_global_register(plan, r, pairs ? 2 * k + p : k)] = parts[p];
         }
     }
 }
@@ -325,17 +304,18 @@ bool lilac_lower_atomic(lilac_lowering *l, const lilac_tile_op *op) {
         lilac_simt_instruction barrier = {.code = LILAC_SIMT_OP_BARRIER};
         (void)lilac_simt_build(b, &barrier, 0, NULL, 0, NULL);
     }
-    lilac_simt_value elected = lilac_lower_elect_holder_of(l, view);
-    lilac_lower_vector v = choose(l, op, &q, view);
+    lilac_plan_global_access plan;
+    lilac_engine_plan_access(&plan, op, &l->facts, l->target);
+    lilac_simt_value leader = lilac_lower_elect_holder(l, plan.idle_threads, plan.idle_blocks);
     for (uint32_t r = 0; r < pointer->count; r++) {
-        if ((view != NULL && view->canonical[r] != r) || (r & v.mask) != 0) {
+        if ((r & plan.skipped_registers) != 0) {
             continue;
         }
         lilac_lower_access access = {.modifiers = &q.modifiers};
         access.address = lilac_lower_address(l, pointer, r, &access.offset);
         lilac_simt_value predicate = mask.value != NULL ? lilac_lower_aligned_get(l, &mask, r) : 0;
-        access.predicate = lilac_lower_both(l, predicate, elected);
-        build_atomic(l, &q, &v, r, &access, result->base);
+        access.predicate = lilac_lower_both(l, predicate, leader);
+        build_atomic(l, &q, &plan, r, &access, result->base);
     }
     if (!q.wanted) {
         return true;

@@ -2,15 +2,13 @@
  *
  *   addptr(splat(p), range)    address of register r = (p + thread part * size) + constant
  *
- * so a thread needs one pointer register and uses the constants as immediates. Register bits whose
- * columns are the lowest bits of one dimension form a vector. It is as wide as the facts allow:
- * contiguous, aligned, under one mask value and at most 16 bytes. Elements of less than 32 bits are
- * packed into words:
+ * so a thread needs one pointer register and uses the constants as immediates.
+ *
+ * The plan of an access (lilac/access.h) says which registers form a vector and which threads execute
+ * the access. Elements of less than 32 bits are packed into words:
  *
  *   8 x f16   ld.global.v4.b32  →  unpack to 8 registers
- *
- * Of the threads that hold an element one stores it. Threads that the attribute lilac.idle names
- * skip a load, because no thread needs their replica. */
+ */
 #include "memory/access.h"
 #include "operations.h"
 
@@ -42,23 +40,6 @@ static lilac_simt_value scale(lilac_lowering *l, lilac_simt_value offset, uint32
                                       lilac_lower_integer(l, LILAC_SIMT_I32, size));
 }
 
-/* The coordinate bits that one register bit changes and no other input bit does. Setting such a
- * register bit adds a constant to the coordinate, the same in every thread. */
-static uint64_t own_bits(const lilac_lower_view *view) {
-    uint64_t seen = 0, others = 0;
-    for (uint32_t i = 0; i < view->register_bits; i++) {
-        others |= seen & view->registers[i];
-        seen |= view->registers[i];
-    }
-    for (uint32_t i = 0; i < view->thread_bits; i++) {
-        others |= view->threads[i];
-    }
-    for (uint32_t i = 0; i < view->block_bits; i++) {
-        others |= view->blocks[i];
-    }
-    return seen & ~others;
-}
-
 /* Mask of the register bits that stay within runs of contiguous pointers, according to the axis
  * facts: such a bit adds its coordinate to the address. Runs are limited to the width of a vector
  * access, which relies on the same facts. */
@@ -76,7 +57,7 @@ static uint32_t run_bits(lilac_lowering *l, const lilac_tile_value *pointers,
             inside |= 1ULL << (view->start[d] + j);
         }
     }
-    uint64_t own = inside & own_bits(view);
+    uint64_t own = inside & lilac_plan_own_coordinates(view->layout);
     uint32_t mask = 0;
     for (uint32_t i = 0; i < view->register_bits; i++) {
         if ((view->registers[i] & ~own) == 0) {
@@ -268,93 +249,6 @@ void lilac_lower_store_vector(lilac_lowering *l, const lilac_lower_access *acces
                      access->predicate, access->modifiers);
 }
 
-/* ---- vectors ----------------------------------------------------------------------------- */
-
-typedef lilac_lower_vector vector;
-
-uint32_t lilac_lower_register_at(const lilac_lower_vector *v, uint32_t r, uint32_t element) {
-    for (uint32_t i = 0; i < v->log2_size; i++) {
-        r |= (element >> i & 1) << v->bits[i];
-    }
-    return r;
-}
-
-/* The register bit whose column is exactly this bit of a coordinate, or -1. */
-static int find_column(const lilac_lower_view *view, uint64_t column) {
-    for (uint32_t i = 0; i < view->register_bits; i++) {
-        if (view->registers[i] == column) {
-            return (int)i;
-        }
-    }
-    return -1;
-}
-
-/* Extends a vector that covers all of dimension d along the dimension that is next in memory. */
-static void go_across(lilac_lowering *l, const lilac_tile_value *pointer,
-                      const lilac_lower_view *view, const lilac_tile_value *mask, uint32_t d,
-                      uint32_t size, vector *v) {
-    const lilac_axis_facts *facts = mask != NULL ? lilac_axis_facts_of(&l->facts, mask) : NULL;
-    const uint32_t most = l->target->arch->vector_bytes;
-    uint64_t own = own_bits(view);
-    for (uint32_t next = 0; next < view->rank; next++) {
-        uint64_t legal = lilac_axis_vector_across(&l->facts, pointer, d, next, most);
-        uint64_t equal = facts == NULL ? legal
-                         : facts->rank == view->rank
-                             ? (uint64_t)facts->constancy[next] << view->bits[d]
-                             : 1;
-        legal = equal < legal ? equal : legal;
-        for (uint32_t j = 0; j < view->bits[next] && v->log2_size < 4 &&
-                             2ULL << v->log2_size <= legal && (size << v->log2_size) * 2 <= most;
-             j++) {
-            uint64_t column = 1ULL << (view->start[next] + j);
-            int bit = column & own ? find_column(view, column) : -1;
-            if (bit < 0) {
-                break;
-            }
-            v->bits[v->log2_size++] = (uint32_t)bit;
-            v->mask |= 1U << bit;
-        }
-        if (v->log2_size > view->bits[d]) {
-            return;
-        }
-    }
-}
-
-lilac_lower_vector lilac_lower_choose_vector(lilac_lowering *l, const lilac_tile_op *op,
-                                             const lilac_lower_view *view,
-                                             const lilac_tile_value *mask) {
-    vector best = {0};
-    const lilac_tile_value *pointer = lilac_tile_operand(op, 0);
-    uint32_t size = pointee_bytes(pointer->type);
-    uint64_t own = own_bits(view);
-    for (uint32_t d = 0; d < view->rank; d++) {
-        uint64_t most = lilac_axis_vector(&l->facts, pointer, d, l->target->arch->vector_bytes);
-        if (mask != NULL) {
-            const lilac_axis_facts *facts = lilac_axis_facts_of(&l->facts, mask);
-            uint64_t equal = facts->rank == view->rank ? (uint64_t)facts->constancy[d] : 1;
-            most = equal < most ? equal : most;
-        }
-        vector v = {0};
-        while (v.log2_size < 4 && v.log2_size < view->bits[d] && 2ULL << v.log2_size <= most &&
-               (size << v.log2_size) * 2 <= l->target->arch->vector_bytes) {
-            uint64_t column = 1ULL << (view->start[d] + v.log2_size);
-            int bit = column & own ? find_column(view, column) : -1;
-            if (bit < 0) {
-                break;
-            }
-            v.bits[v.log2_size++] = (uint32_t)bit;
-            v.mask |= 1U << bit;
-        }
-        if (v.log2_size > 0 && v.log2_size == view->bits[d]) {
-            go_across(l, pointer, view, mask, d, size, &v);
-        }
-        if (v.log2_size > best.log2_size) {
-            best = v;
-        }
-    }
-    return best;
-}
-
 /* ---- modifiers --------------------------------------------------------------------------- */
 
 static bool read_modifiers(lilac_lowering *l, const lilac_tile_op *op,
@@ -388,6 +282,7 @@ static bool read_modifiers(lilac_lowering *l, const lilac_tile_op *op,
 /* ---- loads and stores -------------------------------------------------------------------- */
 
 typedef lilac_lower_aligned aligned;
+typedef lilac_plan_global_access access_plan;
 
 bool lilac_lower_align_operand(lilac_lowering *l, const lilac_tile_op *op, uint32_t index,
                                const lilac_lower_view *view, aligned *c) {
@@ -427,32 +322,24 @@ bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
         !lilac_lower_align_operand(l, op, 2, result->view, &other)) {
         return false;
     }
-    const lilac_lower_view *view = result->view;
-    vector v = {0};
-    if (view != NULL) {
-        v = lilac_lower_choose_vector(l, op, view, lilac_tile_operand(op, 1));
-    }
-    uint32_t idle = (uint32_t)lilac_tile_find_integer(&op->attributes, "lilac.idle", 0);
-    lilac_simt_value some = view == NULL ? 0 : lilac_lower_elect_holder(l, idle, 0);
-    uint32_t elements = 1U << v.log2_size;
+    access_plan plan;
+    lilac_engine_plan_access(&plan, op, &l->facts, l->target);
+    lilac_simt_value leader = lilac_lower_elect_holder(l, plan.idle_threads, plan.idle_blocks);
+    uint32_t elements = 1U << plan.vector_bits;
     for (uint32_t r = 0; r < result->count; r++) {
-        uint32_t same = view == NULL ? r : view->canonical[r];
-        if (same != r) {
-            result->base[r] = result->base[same];
-        }
-        if (same != r || (r & v.mask) != 0) {
+        if ((r & plan.skipped_registers) != 0) {
             continue;
         }
         int64_t immediate;
         lilac_simt_value address = lilac_lower_address(
             l, pointer, lilac_lower_index(pointer, place.source, r), &immediate);
-        lilac_simt_value others[16], loaded[16];
+        lilac_simt_value others[LILAC_PLAN_MAX_VECTOR], loaded[LILAC_PLAN_MAX_VECTOR];
         for (uint32_t e = 0; e < elements && other.value != NULL; e++) {
-            others[e] = lilac_lower_aligned_get(l, &other, lilac_lower_register_at(&v, r, e));
+            others[e] = lilac_lower_aligned_get(l, &other, lilac_plan_global_register(&plan, r, e));
         }
         lilac_simt_value predicate = mask.value != NULL ? lilac_lower_aligned_get(l, &mask, r) : 0;
         bool need_others = predicate != 0 && other.value != NULL;
-        predicate = lilac_lower_both(l, predicate, some);
+        predicate = lilac_lower_both(l, predicate, leader);
         const lilac_lower_access access = {.code = LILAC_SIMT_OP_LD_GLOBAL,
                                            .type = type,
                                            .count = elements,
@@ -462,11 +349,13 @@ bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
                                            .modifiers = &modifiers};
         lilac_lower_load_vector(l, &access, need_others ? others : NULL, loaded);
         for (uint32_t e = 0; e < elements; e++) {
-            result->base[lilac_lower_register_at(&v, r, e)] = loaded[e];
+            result->base[lilac_plan_global_register(&plan, r, e)] = loaded[e];
         }
     }
-    if (view == NULL) {
+    if (result->view == NULL) {
         lilac_simt_mark_uniform(l->kernel, result->base[0]);
+    } else if (plan.replicated_registers != 0) {
+        lilac_lower_replicate(result->view, result->base);
     }
     return true;
 }
@@ -487,24 +376,22 @@ bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op) {
         !lilac_lower_align_operand(l, op, 2, view, &mask)) {
         return false;
     }
-    vector v = {0};
-    if (view != NULL) {
-        v = lilac_lower_choose_vector(l, op, view, lilac_tile_operand(op, 2));
-    }
-    lilac_simt_value elected = lilac_lower_elect_holder_of(l, view);
-    uint32_t elements = 1U << v.log2_size;
+    access_plan plan;
+    lilac_engine_plan_access(&plan, op, &l->facts, l->target);
+    lilac_simt_value leader = lilac_lower_elect_holder(l, plan.idle_threads, plan.idle_blocks);
+    uint32_t elements = 1U << plan.vector_bits;
     for (uint32_t r = 0; r < pointer->count; r++) {
-        if ((view != NULL && view->canonical[r] != r) || (r & v.mask) != 0) {
+        if ((r & plan.skipped_registers) != 0) {
             continue;
         }
         int64_t immediate;
         lilac_simt_value address = lilac_lower_address(l, pointer, r, &immediate);
-        lilac_simt_value values[16];
+        lilac_simt_value values[LILAC_PLAN_MAX_VECTOR];
         for (uint32_t e = 0; e < elements; e++) {
-            values[e] = lilac_lower_aligned_get(l, &value, lilac_lower_register_at(&v, r, e));
+            values[e] = lilac_lower_aligned_get(l, &value, lilac_plan_global_register(&plan, r, e));
         }
         lilac_simt_value predicate = mask.value != NULL ? lilac_lower_aligned_get(l, &mask, r) : 0;
-        predicate = lilac_lower_both(l, predicate, elected);
+        predicate = lilac_lower_both(l, predicate, leader);
         const lilac_lower_access access = {.code = LILAC_SIMT_OP_ST_GLOBAL,
                                            .type = type,
                                            .count = elements,

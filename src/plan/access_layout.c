@@ -1,0 +1,306 @@
+/* The plan of an access in a layout: vector, leader, counts, bound, price.
+ *
+ *   vector    register bits whose columns are the lowest bits of one dimension, and that no other
+ *             register, lane or warp changes; as many as are legal
+ *   sectors   of one instruction: the rank of the columns of the vector and of the lanes that execute
+ *             it, modulo the bits within a sector. All instructions touch equally many
+ *   price     traffic    sectors that the registers and lanes of a warp touch together: the parts of
+ *                        a sector that one instruction leaves are in the cache for the next. Stores
+ *                        add a quarter of the sectors that single instructions touch beyond their
+ *                        bytes: the cache merges the parts, but each is sent
+ *             issue      each instruction, and the lines that it touches beyond the fewest
+ *             narrow     loads of narrow elements that no vector covers: the bytes of two lines that
+ *                        the lanes do not request count as lines
+ *             leader     the predicate, where some warps skip the access, and the moves that define
+ *                        their registers
+ */
+#include <lilac/access.h>
+#include <lilac/bits.h>
+#include <lilac/f2.h>
+#include <lilac/replication.h>
+
+#include <string.h>
+
+/* The columns of a layout: registers, lanes, warps, blocks. */
+typedef struct access_columns {
+    uint32_t registers, lanes, warps, count; /* numbers of bits; `count` of all */
+    uint64_t column[LILAC_LAYOUT_MAX_BITS];
+    uint64_t replicated; /* mask of the columns */
+} access_columns;
+
+typedef lilac_plan_global_access plan;
+
+/* ---- columns ---------------------------------------------------------------------------- */
+
+/* Appends the columns of an input, and zero columns up to `bits`. */
+static void append_input(access_columns *columns, const lilac_layout *layout, const char *name,
+                         uint32_t bits) {
+    const int input = layout == NULL ? -1 : lilac_layout_in(layout, name);
+    const uint32_t have = input < 0 ? 0 : layout->in[input].bits;
+    const uint32_t start = input < 0 ? 0 : lilac_layout_in_start(layout, (uint32_t)input);
+    for (uint32_t i = 0; i < bits; i++) {
+        columns->column[columns->count++] = i < have ? layout->columns[start + i] : 0;
+    }
+}
+
+static void read_columns(access_columns *columns, const lilac_layout *layout,
+                         const lilac_target *target) {
+    lilac_replication replication;
+    columns->registers = layout == NULL ? 0 : lilac_layout_in_bits(layout, "register");
+    columns->lanes = log2_of(target->arch->warp_size);
+    columns->warps = log2_of(target->num_warps);
+    columns->count = 0;
+    append_input(columns, layout, "register", columns->registers);
+    append_input(columns, layout, "lane", columns->lanes);
+    append_input(columns, layout, "warp", columns->warps);
+    append_input(columns, layout, "block", log2_of(target->num_ctas));
+    lilac_layout_find_replication(&replication, columns->column, columns->count);
+    columns->replicated = replication.replicated;
+}
+
+/* The rank of the columns in the set `which`, modulo the coordinate bits of `modulo`. */
+static uint32_t rank_modulo(const access_columns *columns, uint64_t which, uint64_t modulo) {
+    lilac_f2_basis basis;
+    lilac_f2_basis_init(&basis);
+    for (; which != 0; which &= which - 1) {
+        (void)lilac_f2_basis_add(&basis, columns->column[lowest_bit(which)] & ~modulo, 0);
+    }
+    return lilac_f2_basis_dimension(&basis);
+}
+
+/* The register whose column is this bit, or -1. */
+static int find_register(const access_columns *columns, uint64_t bit) {
+    for (uint32_t i = 0; i < columns->registers; i++) {
+        if (columns->column[i] == bit) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static uint64_t own_coordinates(const uint64_t *column, uint32_t registers, uint32_t count) {
+    uint64_t seen = 0, shared = 0;
+    for (uint32_t i = 0; i < registers; i++) {
+        shared |= seen & column[i];
+        seen |= column[i];
+    }
+    for (uint32_t i = registers; i < count; i++) {
+        shared |= column[i];
+    }
+    return seen & ~shared;
+}
+
+uint64_t lilac_plan_own_coordinates(const lilac_layout *layout) {
+    access_columns columns = {.registers = lilac_layout_in_bits(layout, "register")};
+    static const char *const inputs[] = {"register", "lane", "warp", "block"};
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+        append_input(&columns, layout, inputs[i], lilac_layout_in_bits(layout, inputs[i]));
+    }
+    return own_coordinates(columns.column, columns.registers, columns.count);
+}
+
+/* ---- vector ----------------------------------------------------------------------------- */
+
+/* Adds the registers of the lowest bits of dimension `dim` to a vector, up to 2^most elements. */
+static void extend_vector(plan *p, const lilac_plan_global *global, const access_columns *columns,
+                          uint64_t own, uint32_t dim, uint32_t most) {
+    for (uint32_t j = 0; j < global->bits[dim] && p->vector_bits < most; j++) {
+        const uint64_t bit = UINT64_C(1) << (global->start[dim] + j);
+        const int found = (bit & own) != 0 ? find_register(columns, bit) : -1;
+        if (found < 0) {
+            return;
+        }
+        p->vector_register[p->vector_bits++] = (uint8_t)found;
+        p->vector_registers |= UINT32_C(1) << found;
+    }
+}
+
+/* The widest vector; of equal ones that along the first dimension. */
+static void choose_vector(plan *p, const lilac_plan_global *global, const access_columns *columns) {
+    const uint64_t own = own_coordinates(columns->column, columns->registers, columns->count);
+    for (uint32_t d = 0; d < global->rank; d++) {
+        plan here = {.vector_bits = 0};
+        if (max_u32(global->vector_bits[d], global->across_bits[d]) <= p->vector_bits) {
+            continue;
+        }
+        extend_vector(&here, global, columns, own, d, global->vector_bits[d]);
+        if (here.vector_bits == global->bits[d]) {
+            extend_vector(&here, global, columns, own, global->next[d], global->across_bits[d]);
+        }
+        if (here.vector_bits > p->vector_bits) {
+            p->vector_bits = here.vector_bits;
+            p->vector_registers = here.vector_registers;
+            memcpy(p->vector_register, here.vector_register, sizeof here.vector_register);
+        }
+    }
+}
+
+/* ---- who executes ----------------------------------------------------------------------- */
+
+static void choose_leader(plan *p, const access_columns *columns, uint32_t idle) {
+    const uint32_t threads = columns->lanes + columns->warps;
+    const uint64_t replicated = columns->replicated;
+    p->replicated_registers = (uint32_t)(replicated & low_bits(columns->registers));
+    p->replicated_threads = (uint32_t)(replicated >> columns->registers & low_bits(threads));
+    p->replicated_blocks = (uint32_t)(replicated >> (columns->registers + threads));
+    p->skipped_registers = p->vector_registers | p->replicated_registers;
+    if (p->kind != LILAC_PLAN_LOAD) {
+        p->idle_threads = p->replicated_threads;
+        p->idle_blocks = p->replicated_blocks;
+    } else if (idle != LILAC_PLAN_IDLE_REPLICAS) {
+        p->idle_threads = idle;
+    } else if (p->replicated_threads >> columns->lanes != 0) {
+        p->idle_threads = p->replicated_threads;
+    }
+}
+
+/* ---- counts ----------------------------------------------------------------------------- */
+
+static uint32_t count_bits(uint64_t mask) {
+    return (uint32_t)__builtin_popcountll(mask);
+}
+
+/* log2 of the warps that execute the access. */
+static uint32_t executing_warps(const plan *p, const access_columns *columns) {
+    return columns->warps - count_bits(p->idle_threads >> columns->lanes);
+}
+
+static void count_accesses(plan *p, const lilac_plan_global *global, const access_columns *columns,
+                           const lilac_arch *arch) {
+    const uint64_t lanes = low_bits(columns->lanes) & ~(uint64_t)p->idle_threads;
+    const uint64_t together = lanes << columns->registers | p->vector_registers;
+    const uint32_t each = columns->registers - count_bits(p->skipped_registers);
+    const uint64_t still = global->same_address;
+    p->counts.instructions = UINT64_C(1) << (each + executing_warps(p, columns));
+    p->counts.sectors = p->counts.instructions
+                        << rank_modulo(columns, together, global->sector | still);
+    p->counts.lines = p->counts.instructions
+                      << rank_modulo(columns, together, global->line | still);
+    p->exact = global->exact_sectors && global->exact_lines;
+
+    uint32_t bits = 0, widest = lilac_plan_global_widest(global) + log2_of(arch->warp_size);
+    for (uint32_t d = 0; d < global->rank; d++) {
+        bits += global->bits[d];
+    }
+    const uint64_t places = low_bits(bits) & ~still;
+    p->bound.instructions = UINT64_C(1) << (bits > widest ? bits - widest : 0);
+    p->bound.sectors = UINT64_C(1) << count_bits(places & ~global->sector);
+    p->bound.lines = UINT64_C(1) << count_bits(places & ~global->line);
+}
+
+/* ---- price ------------------------------------------------------------------------------ */
+
+typedef struct pricing {
+    const plan *p;
+    const lilac_plan_global *global;
+    const access_columns *columns;
+    const lilac_arch *arch;
+    uint64_t lanes, registers; /* sets of columns */
+} pricing;
+
+/* Bytes that move between the multiprocessor and the memory behind its cache. */
+static uint64_t traffic(const pricing *x) {
+    const uint64_t still = x->global->same_address, sector = x->arch->sector_bytes;
+    const uint64_t warp = x->lanes | x->registers, distinct = ~x->columns->replicated;
+    const uint32_t bits = x->columns->registers + x->columns->lanes + x->columns->warps;
+    const uint32_t moved = count_bits(low_bits(bits) & distinct);
+    const uint32_t of_warp = count_bits(warp & distinct);
+    const uint32_t pieces = rank_modulo(x->columns, warp, x->global->sector | still);
+    const uint64_t bytes = (sector << pieces) << (moved - of_warp);
+    if (x->p->kind == LILAC_PLAN_LOAD) {
+        return bytes;
+    }
+    const uint64_t sent = x->p->counts.sectors * sector;
+    const uint64_t needed = (uint64_t)x->global->element_bytes << moved;
+    return bytes + (sent > needed ? (sent - needed) / 4 : 0);
+}
+
+/* A load of 16 bytes is executed for a quarter of the lanes at a time, unless all lanes load the
+ * same. */
+static bool in_quarters(const pricing *x, uint32_t used_lanes) {
+    return x->p->kind == LILAC_PLAN_LOAD && (x->global->element_bytes << x->p->vector_bits) >= 16 &&
+           used_lanes > 0;
+}
+
+/* The lines that one instruction looks up beyond the fewest. Lanes of other quarters that hold copies
+ * look lines up again. */
+static uint64_t more_lines(const pricing *x) {
+    const access_columns *columns = x->columns;
+    const uint32_t fast = x->global->order[0], lanes = columns->lanes;
+    const uint64_t copies = columns->replicated >> columns->registers & low_bits(lanes);
+    const uint32_t used = lanes - count_bits(copies);
+    const bool quarters = in_quarters(x, used);
+    const uint64_t set = x->lanes | x->p->vector_registers;
+    uint32_t looked_up = rank_modulo(columns, set, x->global->line | x->global->same_address);
+    looked_up += quarters ? count_bits(copies >> (lanes - 2)) : 0;
+    uint64_t run = UINT64_C(1) << x->p->vector_bits;
+    for (uint32_t j = 0; j < x->global->bits[fast] && INT64_C(2) << j <= x->global->thread_run &&
+                         find_register(columns, UINT64_C(1) << (x->global->start[fast] + j)) >= 0;
+         j++) {
+        run = max_u64(run, UINT64_C(2) << j);
+    }
+    const uint64_t bytes = run * x->global->element_bytes << used;
+    const uint64_t fewest = max_u64(bytes / LILAC_PLAN_LINE_BYTES, quarters ? 4 : 1);
+    const uint64_t lines = UINT64_C(1) << looked_up;
+    return lines > fewest ? lines - fewest : 0;
+}
+
+/* Of two lines, the bytes that the lanes of a warp and the runs of a thread leave out. */
+static uint64_t left_out(const pricing *x) {
+    const lilac_plan_global *global = x->global;
+    const uint32_t fast = global->order[0];
+    if (global->thread_run == INT64_C(1) << global->vector_bits[fast]) {
+        return 0;
+    }
+    const uint64_t within = (uint64_t)(global->thread_run - 1) << global->start[fast];
+    uint64_t set = x->lanes;
+    for (uint32_t i = 0; i < x->columns->registers; i++) {
+        set |= (x->columns->column[i] & ~within) == 0 ? UINT64_C(1) << i : 0;
+    }
+    const uint32_t covered =
+        rank_modulo(x->columns, set, 0) - rank_modulo(x->columns, set, global->line_pair);
+    const uint64_t bytes = (uint64_t)global->element_bytes << covered;
+    return bytes < 2 * LILAC_PLAN_LINE_BYTES ? 2 * LILAC_PLAN_LINE_BYTES - bytes : 0;
+}
+
+/* The price in all warps of letting some of them skip the access: the predicate, and the moves that
+ * define the results of a load, two words at a time. */
+static uint64_t leader_price(const pricing *x) {
+    const access_columns *columns = x->columns;
+    if (x->p->idle_threads >> columns->lanes == 0) {
+        return 0;
+    }
+    const uint32_t each = columns->registers - count_bits(x->p->replicated_registers);
+    const uint64_t bytes = (uint64_t)x->global->element_bytes << each;
+    const uint64_t words = x->p->kind == LILAC_PLAN_LOAD ? max_u64(bytes / 4, 1) : 0;
+    return (x->arch->costs->issue * (1 + (words + 1) / 2)) << columns->warps;
+}
+
+static uint64_t price(const pricing *x) {
+    const lilac_costs *costs = x->arch->costs;
+    uint64_t instruction = costs->global;
+    if (x->global->rank > 0) {
+        instruction +=
+            more_lines(x) * costs->line + left_out(x) * costs->line / LILAC_PLAN_LINE_BYTES;
+    }
+    return traffic(x) * costs->sector / x->arch->sector_bytes +
+           x->p->counts.instructions * instruction + leader_price(x);
+}
+
+void lilac_plan_global_access_init(lilac_plan_global_access *result,
+                                   const lilac_plan_global *global, const lilac_layout *layout,
+                                   uint32_t idle, const lilac_target *target) {
+    access_columns columns;
+    read_columns(&columns, layout, target);
+    *result = (plan){.kind = global->kind, .element_bytes = global->element_bytes};
+    choose_vector(result, global, &columns);
+    choose_leader(result, &columns, idle);
+    count_accesses(result, global, &columns, target->arch);
+    const pricing x = {.p = result,
+                       .global = global,
+                       .columns = &columns,
+                       .arch = target->arch,
+                       .lanes = low_bits(columns.lanes) << columns.registers,
+                       .registers = low_bits(columns.registers)};
+    result->cycles = price(&x);
+}
