@@ -9,6 +9,7 @@
 #ifndef LILAC_ENGINE_H
 #define LILAC_ENGINE_H
 
+#include <lilac/collective.h>
 #include <lilac/plan.h>
 #include <lilac/tile.h>
 
@@ -150,6 +151,11 @@ typedef struct lilac_conversion_report {
 LILAC_API void lilac_engine_conversions(lilac_conversion_report *result, lilac_arena *arena,
                                         const lilac_tile_function *function,
                                         const lilac_target *target);
+
+/* What the plan of a reduction or a scan needs to know of the operation. The operands are in the
+ * arena. */
+LILAC_API void lilac_engine_region(lilac_plan_region *result, lilac_arena *arena,
+                                   const lilac_tile_op *op);
 
 LILAC_END
 

@@ -40,6 +40,24 @@ int64_t lilac_price_conversion(assignment *a, const lilac_layout *from, const li
 
 /* ---- reductions ------------------------------------------------------------------------- */
 
+/* The price of an operation whose operands have this layout, which its plan says. */
+static int64_t price_reduce(assignment *a, const lilac_tile_op *op, const lilac_layout *layout,
+                            uint32_t axis) {
+    const bool tensor = lilac_tile_is_tensor(op->results[0].type);
+    const lilac_layout *result = tensor ? lilac_transfer_forward(a, op, layout) : NULL;
+    lilac_plan_region region;
+    lilac_plan_reduce plan;
+    lilac_plan_price price;
+    lilac_reason why;
+    if (tensor && result == NULL)
+        return PRICE_IMPOSSIBLE;
+    lilac_engine_region(&region, a->arena, op);
+    if (!lilac_plan_reduce_init(&plan, layout, result, axis, &region, a->target, &why) ||
+        !lilac_plan_reduce_price(&price, &plan, &why))
+        return PRICE_IMPOSSIBLE;
+    return (int64_t)price.cycles;
+}
+
 static uint32_t count_region(const lilac_tile_op *op) {
     uint32_t count = 0;
     if (op->region_count > 0 && op->regions[0]->first != NULL)
@@ -117,11 +135,12 @@ static int64_t combining_price(const assignment *a, const bits_along *bits, uint
     return (int64_t)(lilac_plan_price_cycles(&price, LILAC_PLAN_BARRIER_BLOCK, arch) + again);
 }
 
-int64_t lilac_price_along(const assignment *a, const lilac_tile_op *op,
-                          const lilac_layout *layout) {
+int64_t lilac_price_along(assignment *a, const lilac_tile_op *op, const lilac_layout *layout) {
     uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
     if (axis >= layout->out_count)
         return 0;
+    if (op->code == LILAC_TILE_OP_TT_REDUCE)
+        return price_reduce(a, op, layout, axis);
     bits_along bits = look_along(layout, axis);
     uint64_t lines = UINT64_C(1) << bits.kept;
     if (op->code == LILAC_TILE_OP_TT_SCAN)
