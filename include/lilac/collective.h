@@ -169,6 +169,78 @@ LILAC_API void lilac_plan_reduce_bound(lilac_plan_bound *result, const lilac_pla
 LILAC_API void lilac_plan_reduce_explain(lilac_text *out, const lilac_plan_reduce *plan);
 LILAC_API void lilac_plan_reduce_json(lilac_text *out, const lilac_plan_reduce *plan);
 
+/* ---- scans -------------------------------------------------------------------------------- */
+
+enum { LILAC_PLAN_MAX_SCAN = 32 }; /* bits of the axis */
+
+typedef enum lilac_plan_scan_kind {
+    LILAC_PLAN_SCAN_REGISTERS,
+    LILAC_PLAN_SCAN_LANES,
+    LILAC_PLAN_SCAN_MEMORY
+} lilac_plan_scan_kind;
+
+/* Consecutive bits of the axis of one kind. The items of a run are numbered by the register bits
+ * that no run below it uses. */
+typedef struct lilac_plan_scan_run {
+    lilac_plan_scan_kind kind;
+    uint32_t count;
+    uint8_t place[LILAC_PLAN_MAX_SCAN]; /* the register or thread bits, lowest axis bit first */
+    uint32_t in_threads;                /* mask of those that are thread bits */
+    uint32_t items;                     /* mask of the register bits that number items */
+} lilac_plan_scan_run;
+
+/* The plan of tt.scan. The bits of the axis, lowest first, form runs of registers and lanes; from
+ * the first warp bit up, one run in shared memory:
+ *
+ *     blocked, 4 registers a thread     r r l l l l l r        memory
+ *                                       └0┘ └───1───┘ 2      w w r
+ *
+ * Each run is scanned upwards without what is before its blocks, and passes the totals of its blocks
+ * to the next; downwards each run receives the prefix before each of its blocks. */
+typedef struct lilac_plan_scan {
+    const lilac_arch *arch;
+    lilac_plan_region region; /* its operands belong to the caller */
+    uint32_t axis, num_warps;
+    bool reverse;
+    lilac_plan_columns source, result;
+    /* The layout that is scanned: every column along the axis is one unit vector that no other
+     * column has, and the lanes' are below the warps'. */
+    lilac_plan_columns scanned;
+    bool moves_operands; /* `scanned` is not the operands' layout: a conversion leads to it */
+    bool moves_results;  /* … from it to the results */
+    uint32_t run_count;
+    lilac_plan_scan_run runs[LILAC_PLAN_MAX_SCAN];
+    uint64_t bytes; /* of shared memory, without that of the conversions */
+    /* Own costs, without the conversions; combines as in lilac_plan_reduce. */
+    lilac_plan_price price;
+    uint64_t combines;
+} lilac_plan_scan;
+
+/* Plans the scan of a tensor in the layout `source` along a dimension, with results in `result`; all
+ * operands have one layout, and so have all results. Refused: an axis of more than
+ * LILAC_PLAN_MAX_SCAN bits, or that is distributed over the blocks of a cluster; layouts that
+ * lilac_plan_columns_init refuses. */
+LILAC_API LILAC_MUST_USE bool lilac_plan_scan_init(lilac_plan_scan *plan,
+                                                   const lilac_layout *source,
+                                                   const lilac_layout *result, uint32_t axis,
+                                                   bool reverse, const lilac_plan_region *region,
+                                                   const lilac_target *target, lilac_reason *why);
+/* The part of a coordinate off the axis. */
+LILAC_API uint64_t lilac_plan_scan_line(const lilac_plan_scan *plan, uint64_t coordinate);
+/* The index of a block's total in the memory of the last run: its line, then the axis above the
+ * lower runs. */
+LILAC_API uint64_t lilac_plan_scan_slot(const lilac_plan_scan *plan, uint64_t coordinate);
+/* Mask of the lane bits of the runs below the last: of a block, its last lane stores the total. */
+LILAC_API uint32_t lilac_plan_scan_lower_lanes(const lilac_plan_scan *plan);
+/* The costs of the whole operation: the scan's own and those of the conversions of all operands and
+ * results. Refused when a conversion is. */
+LILAC_API LILAC_MUST_USE bool lilac_plan_scan_price(lilac_plan_price *result,
+                                                    const lilac_plan_scan *plan, lilac_reason *why);
+/* As lilac_plan_reduce_bound, _explain and _json. */
+LILAC_API void lilac_plan_scan_bound(lilac_plan_bound *result, const lilac_plan_scan *plan);
+LILAC_API void lilac_plan_scan_explain(lilac_text *out, const lilac_plan_scan *plan);
+LILAC_API void lilac_plan_scan_json(lilac_text *out, const lilac_plan_scan *plan);
+
 LILAC_END
 
 #endif

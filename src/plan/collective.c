@@ -149,7 +149,7 @@ void lilac_plan_add_selects(lilac_plan_price *price, uint32_t element_bits, uint
     price->selects += (element_bits > 32 ? 2 * count : count) * warps;
 }
 
-void lilac_plan_add_price(lilac_plan_price *price, const lilac_plan_price *other) {
+static void add_price(lilac_plan_price *price, const lilac_plan_price *other) {
     price->shuffles += other->shuffles;
     price->selects += other->selects;
     price->permutes += other->permutes;
@@ -162,6 +162,28 @@ void lilac_plan_add_price(lilac_plan_price *price, const lilac_plan_price *other
     price->packs += other->packs;
     price->barriers += other->barriers;
     price->cycles += other->cycles;
+}
+
+bool lilac_plan_add_conversions(lilac_plan_price *price, const lilac_plan_columns *source,
+                                const lilac_plan_columns *target, const lilac_plan_region *region,
+                                const lilac_arch *arch, lilac_reason *why) {
+    lilac_layout from, to;
+    lilac_plan_conversion conversion;
+    uint32_t planned_bits = 0;
+    if (!lilac_plan_columns_layout(&from, source, source->distinct, why) ||
+        !lilac_plan_columns_layout(&to, target, target->distinct, why)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < region->count; i++) {
+        const uint32_t bits = 8 * lilac_plan_stored_bytes(region->operands[i].element_bits);
+        if (bits != planned_bits &&
+            !lilac_plan_conversion_init(&conversion, &from, &to, bits, NULL, arch, why)) {
+            return false;
+        }
+        planned_bits = bits;
+        add_price(price, &conversion.price);
+    }
+    return true;
 }
 
 /* ---- accesses ---------------------------------------------------------------------------- */

@@ -7,10 +7,6 @@
 #include <lilac/collective.h>
 #include <lilac/f2.h>
 
-static inline bool lilac_plan_is_unit(uint64_t column) {
-    return is_power_of_two(column);
-}
-
 /* The part of a coordinate off the axis, with the dimensions above the axis moved down. */
 uint64_t lilac_plan_columns_off(const lilac_plan_columns *columns, uint32_t axis,
                                 uint64_t coordinate);
@@ -61,8 +57,11 @@ static inline lilac_plan_barrier lilac_plan_block_barrier(uint32_t num_warps) {
     return num_warps == 1 ? LILAC_PLAN_BARRIER_WARP : LILAC_PLAN_BARRIER_BLOCK;
 }
 
-/* Adds the counts and the cycles of another plan. */
-void lilac_plan_add_price(lilac_plan_price *price, const lilac_plan_price *other);
+/* Adds the costs of the conversions of all operands of a region between two layouts of one tensor.
+ * Refused when a conversion is. */
+bool lilac_plan_add_conversions(lilac_plan_price *price, const lilac_plan_columns *source,
+                                const lilac_plan_columns *target, const lilac_plan_region *region,
+                                const lilac_arch *arch, lilac_reason *why);
 
 /* ---- explanations ------------------------------------------------------------------------- */
 

@@ -120,28 +120,13 @@ void lilac_plan_reduce_count(lilac_plan_reduce *plan) {
 bool lilac_plan_reduce_price(lilac_plan_price *result, const lilac_plan_reduce *plan,
                              lilac_reason *why) {
     lilac_plan_columns finished;
-    lilac_layout from, to;
-    lilac_plan_conversion conversion;
-    uint32_t planned_bits = 0;
     *result = plan->price;
     if (!plan->moves && !plan->shares) {
         return true;
     }
-    if (!lilac_plan_reduce_finished(plan, &finished) ||
-        !lilac_plan_columns_layout(&from, &finished, finished.distinct, why) ||
-        !lilac_plan_columns_layout(&to, &plan->result, plan->result.distinct, why)) {
-        return false;
-    }
-    for (uint32_t i = 0; i < plan->region.count; i++) {
-        const uint32_t bits = 8 * lilac_plan_stored_bytes(plan->region.operands[i].element_bits);
-        if (bits != planned_bits &&
-            !lilac_plan_conversion_init(&conversion, &from, &to, bits, NULL, plan->arch, why)) {
-            return false;
-        }
-        planned_bits = bits;
-        lilac_plan_add_price(result, &conversion.price);
-    }
-    return true;
+    return lilac_plan_reduce_finished(plan, &finished) &&
+           lilac_plan_add_conversions(result, &finished, &plan->result, &plan->region, plan->arch,
+                                      why);
 }
 
 void lilac_plan_reduce_bound(lilac_plan_bound *result, const lilac_plan_reduce *plan) {

@@ -17,10 +17,17 @@ typedef struct expected_counts {
 
 static inline void find_collective(void *data, lilac_tile_op *op) {
     lilac_tile_op **found = data;
-    if (op->code == LILAC_TILE_OP_TT_REDUCE) {
+    if (op->code == LILAC_TILE_OP_TT_REDUCE || op->code == LILAC_TILE_OP_TT_SCAN) {
         assert_null(*found);
         *found = op;
     }
+}
+
+static inline void check_bound(const lilac_plan_bound *bound, const lilac_plan_price *price) {
+    assert_true(bound->store_wavefronts <= price->store_wavefronts);
+    assert_true(bound->load_wavefronts <= price->load_wavefronts);
+    assert_int_equal(bound->met,
+                     bound->floor_wavefronts == price->store_wavefronts + price->load_wavefronts);
 }
 
 static inline void expect_reduce(expected_counts *result, const harness *h, const lilac_tile_op *op,
@@ -28,8 +35,8 @@ static inline void expect_reduce(expected_counts *result, const harness *h, cons
     lilac_plan_region region;
     lilac_plan_reduce *plan = lilac_arena_new(h->tile->arena, lilac_plan_reduce);
     lilac_reason why = {0};
-    lilac_engine_region(&region, h->tile->arena, op);
     const lilac_tile_type *type = op->results[0].type;
+    lilac_engine_region(&region, h->tile->arena, op);
     uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
     if (!lilac_plan_reduce_init(plan, op->operands[0].value->type->layout,
                                 lilac_tile_is_tensor(type) ? type->layout : NULL, axis, &region,
@@ -39,12 +46,33 @@ static inline void expect_reduce(expected_counts *result, const harness *h, cons
     }
     lilac_plan_bound bound;
     lilac_plan_reduce_bound(&bound, plan);
-    assert_true(bound.store_wavefronts <= plan->price.store_wavefronts);
-    assert_true(bound.load_wavefronts <= plan->price.load_wavefronts);
+    check_bound(&bound, &plan->price);
     result->bytes = plan->bytes;
     result->converts = plan->moves || plan->shares;
     result->warp_barrier = target->num_warps == 1;
     result->barriers = plan->slot_bits > 0;
+}
+
+static inline void expect_scan(expected_counts *result, const harness *h, const lilac_tile_op *op,
+                               const lilac_target *target) {
+    lilac_plan_region region;
+    lilac_plan_scan *plan = lilac_arena_new(h->tile->arena, lilac_plan_scan);
+    lilac_reason why = {0};
+    uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
+    bool reverse = lilac_tile_find_integer(&op->attributes, "reverse", 0) != 0;
+    lilac_engine_region(&region, h->tile->arena, op);
+    if (!lilac_plan_scan_init(plan, op->operands[0].value->type->layout,
+                              op->results[0].type->layout, axis, reverse, &region, target, &why) ||
+        !lilac_plan_scan_price(&result->price, plan, &why)) {
+        fail_msg("the lowering had a plan: %s", why.text);
+    }
+    lilac_plan_bound bound;
+    lilac_plan_scan_bound(&bound, plan);
+    check_bound(&bound, &plan->price);
+    result->bytes = plan->bytes;
+    result->converts = plan->moves_operands || plan->moves_results;
+    result->warp_barrier = target->num_warps == 1;
+    result->barriers = plan->bytes > 0;
 }
 
 static inline void check_counter(const char *what, uint64_t expected, uint64_t counted) {
@@ -62,7 +90,11 @@ static inline void check_collective(const harness *h, const lilac_arch *device, 
     lilac_tile_op *op = NULL;
     lilac_tile_walk(h->tile->functions->body, find_collective, &op);
     assert_non_null(op);
-    expect_reduce(&expected, h, op, &target);
+    if (op->code == LILAC_TILE_OP_TT_SCAN) {
+        expect_scan(&expected, h, op, &target);
+    } else {
+        expect_reduce(&expected, h, op, &target);
+    }
     const lilac_plan_price *price = &expected.price;
     check_counter("shuffles", price->shuffles, counted->shuffles);
     check_counter("stores", price->stores, counted->shared_stores);
