@@ -6,6 +6,7 @@
 #include <lilac/access.h>
 #include <lilac/arch.h>
 #include <lilac/base.h>
+#include <lilac/collective.h>
 #include <lilac/cute.h>
 #include <lilac/driver.h>
 #include <lilac/encoding.h>

@@ -10,6 +10,7 @@
 #define LILAC_ENGINE_H
 
 #include <lilac/access.h>
+#include <lilac/collective.h>
 #include <lilac/plan.h>
 #include <lilac/tile.h>
 
@@ -166,6 +167,11 @@ typedef struct lilac_access_report {
  * a layout are left out. The function numbers its values (lilac_tile_number). */
 LILAC_API void lilac_engine_accesses(lilac_access_report *result, lilac_arena *arena,
                                      lilac_tile_function *function, const lilac_target *target);
+
+/* What the plan of a reduction or a scan needs to know of the operation. The operands are in the
+ * arena. */
+LILAC_API void lilac_engine_region(lilac_plan_region *result, lilac_arena *arena,
+                                   const lilac_tile_op *op);
 
 LILAC_END
 

@@ -204,7 +204,7 @@ static inline int64_t lilac_price_times(int64_t price, int64_t times) {
     return price >= PRICE_IMPOSSIBLE ? PRICE_IMPOSSIBLE : price * times;
 }
 /* Of a reduction or a scan whose operands have this layout. */
-int64_t lilac_price_along(const assignment *a, const lilac_tile_op *op, const lilac_layout *layout);
+int64_t lilac_price_along(assignment *a, const lilac_tile_op *op, const lilac_layout *layout);
 
 /* gather.c: the same of a gather whose tensors all have this layout; and layouts that it likes,
  * given the order of dimensions that memory does: at most `most`, their number. */

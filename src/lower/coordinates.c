@@ -134,6 +134,26 @@ const lilac_lower_view *lilac_lower_view_of(lilac_lowering *l, const lilac_tile_
     return view;
 }
 
+const lilac_lower_view *lilac_lower_view_of_columns(lilac_lowering *l,
+                                                    const lilac_lower_view *shape,
+                                                    const lilac_plan_columns *columns) {
+    lilac_lower_view *view = lilac_arena_new(l->arena, lilac_lower_view);
+    view->layout = shape->layout;
+    view->rank = shape->rank;
+    memcpy(view->start, shape->start, sizeof view->start);
+    memcpy(view->bits, shape->bits, sizeof view->bits);
+    view->register_bits = columns->register_bits;
+    view->lane_bits = columns->lane_bits;
+    view->thread_bits = columns->thread_bits;
+    view->block_bits = columns->block_bits;
+    memcpy(view->registers, columns->registers, sizeof view->registers);
+    memcpy(view->threads, columns->threads, sizeof view->threads);
+    memcpy(view->blocks, columns->blocks, sizeof view->blocks);
+    view->count = 1U << view->register_bits;
+    lilac_lower_find_copies(l, view);
+    return view;
+}
+
 /* ---- canonical registers ------------------------------------------------------------------ */
 
 uint32_t lilac_lower_distinct_registers(const lilac_lower_view *view) {

@@ -7,6 +7,7 @@
 
 #include "lower_internal.h"
 
+#include <lilac/collective.h>
 #include <lilac/f2.h>
 
 typedef struct lilac_lower_view {
@@ -30,6 +31,10 @@ typedef struct lilac_lower_view {
 const lilac_lower_view *lilac_lower_view_of(lilac_lowering *l, const lilac_tile_type *type);
 /* Fills in what follows from a new view's columns: coordinates, canonical registers, free bits. */
 void lilac_lower_find_copies(lilac_lowering *l, lilac_lower_view *view);
+/* The columns of a plan as a view with the dimensions and the layout of `shape`. */
+const lilac_lower_view *lilac_lower_view_of_columns(lilac_lowering *l,
+                                                    const lilac_lower_view *shape,
+                                                    const lilac_plan_columns *columns);
 /* Mask of the register bits that number the canonical registers. */
 uint32_t lilac_lower_distinct_registers(const lilac_lower_view *view);
 /* Deposits the bits of `index` at the set bits of `mask` (the instruction pdep). */

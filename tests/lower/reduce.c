@@ -1,4 +1,5 @@
 /* lower: reductions of any shape, axis, type, region and layout against plain C; what they cost. */
+#include "support/collective_plans.h"
 #include "support/lower_combines.h"
 #include "support/lower_layouts.h"
 
@@ -283,7 +284,7 @@ static void any_layout(void **state) {
     for (uint32_t i = 0; i < 400; i++) {
         tensor t = shapes[lilac_random_below(&random, sizeof shapes / sizeof *shapes)];
         const lilac_arch *device = harness_device(i);
-        uint32_t warp_bits = random_warp_bits(&random, device, 3);
+        uint32_t warp_bits = random_warp_bits(&random, device, 5);
         columns c = random_columns(&random, t.rank, t.bits, device, warp_bits, i % 2);
         t.layout = &c;
         const combine *r =
@@ -292,6 +293,7 @@ static void any_layout(void **state) {
         harness h;
         open_tensor(&h, lilac_text_get(&text), device, 1U << warp_bits, &t);
         check_reduction(&h, &t, r, i);
+        check_collective(&h, device, 1U << warp_bits);
         harness_close(&h);
     }
     lilac_text_clear(&text);
@@ -323,6 +325,7 @@ static void any_result_layout(void **state) {
         harness h;
         open_tensor(&h, lilac_text_get(&text), device, 1U << warp_bits, &t);
         check_reduction(&h, &t, r, i);
+        check_collective(&h, device, 1U << warp_bits);
         harness_close(&h);
     }
     lilac_text_clear(&text);
@@ -386,6 +389,9 @@ static void largest_and_its_place(void **state) {
                             {out_data[0], 2U * results},
                             {out_data[1], 4U * results}};
         harness_run(&h, 1, buffers, 4, NULL, 0);
+        if (!engine) {
+            check_collective(&h, device, 1U << warp_bits);
+        }
         for (uint32_t j = 0; j < results; j++) {
             double best = -1;
             uint32_t place = 0;

@@ -1,5 +1,6 @@
 /* lower: scans of any shape, axis, type, region, direction and layout against plain loops; what
  * they cost. */
+#include "support/collective_plans.h"
 #include "support/lower_combines.h"
 #include "support/lower_named.h"
 
@@ -121,6 +122,9 @@ static void any_layout(void **state) {
         harness h;
         named_open(&h, &text, device, 1U << warp_bits, engine, list, 2);
         check_scan(&h, &list[0], shapes[s].axis, reverse, r, i);
+        if (!engine) {
+            check_collective(&h, device, 1U << warp_bits);
+        }
         harness_close(&h);
     }
     lilac_text_clear(&text);
@@ -179,6 +183,9 @@ static void linear_recurrence(void **state) {
         size_t size = (size_t)8 << bits;
         buffer buffers[] = {{data[0], size}, {data[1], size}, {made[0], size}, {made[1], size}};
         harness_run(&h, 1, buffers, 4, NULL, 0);
+        if (i % 4 != 0) {
+            check_collective(&h, device, 1U << warp_bits);
+        }
         for (uint32_t j = 0; j < 1U << (bits - list[0].bits[axis]); j++) {
             uint64_t f = 1, v = 0;
             for (uint32_t k = 0; k < length; k++) {

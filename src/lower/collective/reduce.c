@@ -1,7 +1,7 @@
 /* tt.reduce with any combine region, over several operands at once.
  *
- * The plan (reduce_plan.c) states which bits of registers, lanes and warps are combined. Each bit is
- * combined in its own way:
+ * The plan (src/plan/reduce.c) says which bits of registers, lanes and warps are combined. Each bit
+ * is combined in its own way:
  *
  *   register   the thread's values, as a tree
  *   lane       butterflies: shuffle by xor with the bit (and the lane bits that cancel)
@@ -26,13 +26,13 @@
 
 /* ---- combining --------------------------------------------------------------------------- */
 
-bool lilac_reduce_combine_tree(lilac_lowering *l, const lilac_tile_op *op,
-                               lilac_simt_value *elements, uint32_t count) {
-    uint32_t stride = op->operand_count;
-    for (uint32_t apart = 1; apart < count; apart *= 2) {
-        for (uint32_t i = 0; i < count; i += 2 * apart) {
-            if (!lilac_lower_combine(l, op, elements + (size_t)i * stride,
-                                     elements + (size_t)(i + apart) * stride)) {
+bool lilac_reduce_combine_tree(const lilac_reduction *r, lilac_simt_value *elements,
+                               uint32_t count) {
+    uint32_t stride = r->operands;
+    for (uint32_t distance = 1; distance < count; distance *= 2) {
+        for (uint32_t i = 0; i < count; i += 2 * distance) {
+            if (!lilac_lower_combine(r->l, r->op, elements + (size_t)i * stride,
+                                     elements + (size_t)(i + distance) * stride)) {
                 return false;
             }
         }
@@ -40,64 +40,38 @@ bool lilac_reduce_combine_tree(lilac_lowering *l, const lilac_tile_op *op,
     return true;
 }
 
-/* Is the result one commutative operation of its own two elements? Then partners in a butterfly get
- * the same bits; otherwise which of them was first may show. */
-static bool is_commutative(const lilac_tile_op *op, uint32_t i) {
-    const lilac_tile_block *block = op->regions[0]->first;
-    const lilac_tile_op *end = block->last;
-    const lilac_tile_op *made_by = i < end->operand_count ? end->operands[i].value->op : NULL;
-    if (made_by == NULL || made_by->parent != block || made_by->operand_count != 2 ||
-        !(lilac_tile_op_info_get(made_by->code)->traits & LILAC_TILE_COMMUTATIVE)) {
-        return false;
-    }
-    const lilac_tile_value *first = made_by->operands[0].value;
-    const lilac_tile_value *second = made_by->operands[1].value;
-    const lilac_tile_value *a = block->arguments[i];
-    const lilac_tile_value *b = block->arguments[i + op->operand_count];
-    return (first == a && second == b) || (first == b && second == a);
-}
-
 /* ---- registers --------------------------------------------------------------------------- */
-
-/* Words of a thread's elements up to which all of them may wait in registers, and from which on
- * they keep ptxas from reading ahead unless they do. */
-#define MOST_WORDS 128
-#define MANY_WORDS 64
 
 /* One element for each group.
  *
- * The tree of lilac_reduce_combine_tree, but in the order in which registers come, all groups side
- * by side: as a binary counter counts, partials of 2^k registers wait for their neighbours. So what
- * is loaded first is taken up first, and of a group no more wait than the tree is deep.
- *
- * Of vectors that hold several groups, many of them, ptxas then reads few ahead, to save registers.
- * As long as there is room for all, one group is finished after the other: the first needs every
- * vector, and all are on their way at once. */
-static lilac_simt_value *fold_registers(lilac_lowering *l, const lilac_tile_op *op,
-                                        const lilac_reduce_plan *p) {
-    uint32_t groups = 1U << p->group_bits, folds = 1U << p->fold_bits, n = p->operands;
+ * The tree of lilac_reduce_combine_tree, but in the order of the registers, all groups in parallel
+ * or one group after the other, as the plan says. As in a binary counter, partials of 2^k registers
+ * wait for their neighbours, and of each group at most as many wait as the tree is deep. */
+static lilac_simt_value *fold_registers(const lilac_reduction *r) {
+    lilac_lowering *l = r->l;
+    const lilac_plan_reduce *p = r->plan;
+    uint32_t groups = 1U << p->group_bits, folds = 1U << p->fold_bits, n = r->operands;
     uint32_t levels = p->fold_bits + 1;
-    uint32_t words = groups * folds * lilac_tile_element_bits(op->operands[0].value->type) / 32;
-    bool one_by_one = words > MANY_WORDS && words <= MOST_WORDS;
     lilac_simt_value *results = lilac_arena_array(l->arena, lilac_simt_value, (size_t)groups * n);
     lilac_simt_value *waiting =
         lilac_arena_array(l->arena, lilac_simt_value, (size_t)groups * levels * n);
     for (uint32_t k = 0; k < groups * folds; k++) {
-        uint32_t g = one_by_one ? k / folds : k % groups, t = one_by_one ? k % folds : k / groups;
+        uint32_t g = p->group_major ? k / folds : k % groups;
+        uint32_t t = p->group_major ? k % folds : k / groups;
         lilac_simt_value *own = waiting + (size_t)g * levels * n,
                          *element = results + (size_t)g * n;
-        uint32_t r = 0, level = 0;
+        uint32_t number = 0, level = 0;
         for (uint32_t i = 0; i < p->group_bits; i++) {
-            r |= (g >> i & 1) << p->group_register[i];
+            number |= (g >> i & 1) << p->group_register[i];
         }
         for (uint32_t i = 0; i < p->fold_bits; i++) {
-            r ^= t >> i & 1 ? p->fold_masks[i] : 0;
+            number ^= t >> i & 1 ? p->fold_masks[i] : 0;
         }
         for (uint32_t i = 0; i < n; i++) {
-            element[i] = lilac_lower_get(l, lilac_lower_operand(l, op, i), r);
+            element[i] = lilac_lower_get(l, lilac_lower_operand(l, r->op, i), number);
         }
         for (; t >> level & 1; level++) {
-            if (!lilac_lower_combine(l, op, own + (size_t)level * n, element)) {
+            if (!lilac_lower_combine(l, r->op, own + (size_t)level * n, element)) {
                 return NULL;
             }
             memcpy(element, own + (size_t)level * n, n * sizeof *element);
@@ -110,16 +84,18 @@ static lilac_simt_value *fold_registers(lilac_lowering *l, const lilac_tile_op *
 /* ---- lanes ------------------------------------------------------------------------------- */
 
 /* A butterfly after which each lane has the elements with one setting of a bit of the groups: those
- * with the other setting go to its partner. */
-static bool give_lanes(lilac_lowering *l, const lilac_tile_op *op, const lilac_reduce_plan *p,
-                       uint32_t step, uint32_t groups, uint32_t bit, lilac_simt_value mask,
-                       lilac_simt_value *elements, lilac_simt_value *others) {
-    uint32_t n = p->operands, count = 0;
+ * with the other setting go to its partner. `groups`: mask of the bits that are left. */
+static bool give_lanes(const lilac_reduction *r, uint32_t step, uint32_t groups,
+                       lilac_simt_value mask, lilac_simt_value *elements,
+                       lilac_simt_value *others) {
+    lilac_lowering *l = r->l;
+    const lilac_plan_reduce *p = r->plan;
+    uint32_t n = r->operands, count = 0, bit = p->give_group[p->lane_steps - 1 - step];
     uint64_t column[LILAC_LAYOUT_MAX_BITS] = {0};
     column[p->lane_pivots[step]] = 1;
     lilac_simt_value upper = lilac_simt_compare_values(
         &l->builder, LILAC_SIMT_NE,
-        lilac_lower_linear(&l->builder, p->in->thread_bits, column, 0, NULL),
+        lilac_lower_linear(&l->builder, p->source.thread_bits, column, 0, NULL),
         lilac_simt_constant(&l->builder, LILAC_SIMT_I32, 0));
     for (uint32_t g = 0; g < 1U << p->group_bits; g++) {
         if (g & ~groups || g >> bit & 1) {
@@ -139,7 +115,8 @@ static bool give_lanes(lilac_lowering *l, const lilac_tile_op *op, const lilac_r
     count = 0;
     for (uint32_t g = 0; g < 1U << p->group_bits; g++) {
         if (!(g & ~groups) && !(g >> bit & 1) &&
-            !lilac_lower_combine(l, op, elements + (size_t)g * n, others + (size_t)count++ * n)) {
+            !lilac_lower_combine(l, r->op, elements + (size_t)g * n,
+                                 others + (size_t)count++ * n)) {
             return false;
         }
     }
@@ -147,9 +124,10 @@ static bool give_lanes(lilac_lowering *l, const lilac_tile_op *op, const lilac_r
 }
 
 /* Elements whose group has a bit set that was given away are no longer there. */
-static bool fold_lanes(lilac_lowering *l, const lilac_tile_op *op, const lilac_reduce_plan *p,
-                       lilac_simt_value *elements) {
-    uint32_t groups = 1U << p->group_bits, n = p->operands;
+static bool fold_lanes(const lilac_reduction *r, lilac_simt_value *elements) {
+    lilac_lowering *l = r->l;
+    const lilac_plan_reduce *p = r->plan;
+    uint32_t groups = 1U << p->group_bits, n = r->operands;
     lilac_simt_value *others = lilac_arena_array(l->arena, lilac_simt_value, (size_t)groups * n);
     uint32_t left = groups - 1;
     for (uint32_t step = p->lane_steps; step-- > 0;) {
@@ -157,11 +135,10 @@ static bool fold_lanes(lilac_lowering *l, const lilac_tile_op *op, const lilac_r
             lilac_simt_constant(&l->builder, LILAC_SIMT_I32, p->lane_masks[step]);
         uint32_t number = p->lane_steps - 1 - step;
         if (number < p->give_steps) {
-            uint32_t bit = p->give_group[number];
-            if (!give_lanes(l, op, p, step, left, bit, mask, elements, others)) {
+            if (!give_lanes(r, step, left, mask, elements, others)) {
                 return false;
             }
-            left &= ~(1U << bit);
+            left &= ~(1U << p->give_group[number]);
             continue;
         }
         /* All groups that are left, or, where any were given, there is but one. */
@@ -171,7 +148,7 @@ static bool fold_lanes(lilac_lowering *l, const lilac_tile_op *op, const lilac_r
                                     others + i);
         }
         for (uint32_t g = 0; g < count; g++) {
-            if (!lilac_lower_combine(l, op, elements + (size_t)g * n, others + (size_t)g * n)) {
+            if (!lilac_lower_combine(l, r->op, elements + (size_t)g * n, others + (size_t)g * n)) {
                 return false;
             }
         }
@@ -179,12 +156,14 @@ static bool fold_lanes(lilac_lowering *l, const lilac_tile_op *op, const lilac_r
     return true;
 }
 
-void lilac_reduce_agree(lilac_lowering *l, const lilac_tile_op *op, uint32_t lane_bits,
-                        const uint64_t *columns, uint32_t count, lilac_simt_value *elements) {
-    uint32_t n = op->operand_count;
-    lilac_simt_value lane = lilac_lower_linear(&l->builder, lane_bits, columns, 0, NULL);
+void lilac_reduce_agree(const lilac_reduction *r, const uint64_t *columns, uint32_t count,
+                        lilac_simt_value *elements) {
+    lilac_lowering *l = r->l;
+    uint32_t n = r->operands;
+    lilac_simt_value lane =
+        lilac_lower_linear(&l->builder, r->plan->source.lane_bits, columns, 0, NULL);
     for (uint32_t i = 0; i < n; i++) {
-        if (!is_commutative(op, i)) {
+        if (!r->plan->region.operands[i].commutative) {
             lilac_lower_shuffle_row(l, LILAC_SIMT_SHFL_IDX, lane, count, n, elements + i,
                                     elements + i);
         }
@@ -192,88 +171,145 @@ void lilac_reduce_agree(lilac_lowering *l, const lilac_tile_op *op, uint32_t lan
 }
 
 /* Of the butterflies' lanes, the one whose pivots are 0. */
-static void agree(lilac_lowering *l, const lilac_tile_op *op, const lilac_reduce_plan *p,
-                  lilac_simt_value *elements) {
+static void agree(const lilac_reduction *r, lilac_simt_value *elements) {
+    const lilac_plan_reduce *p = r->plan;
     uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0};
-    for (uint32_t i = 0; i < p->in->lane_bits; i++) {
+    for (uint32_t i = 0; i < p->source.lane_bits; i++) {
         columns[i] = 1ULL << i;
     }
     for (uint32_t step = 0; step < p->lane_steps; step++) {
         uint32_t pivot = p->lane_pivots[step];
         columns[pivot] = p->lane_masks[step] ^ (1ULL << pivot);
     }
-    lilac_reduce_agree(l, op, p->in->lane_bits, columns, 1U << p->group_bits, elements);
+    lilac_reduce_agree(r, columns, 1U << p->group_bits, elements);
 }
 
-/* ---- the whole --------------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------------- */
 
-bool lilac_reduce_take_results(lilac_lowering *l, const lilac_reduce_plan *p,
-                               const lilac_lower_view *from, uint32_t count,
-                               const lilac_simt_value *elements,
-                               lilac_lower_value *const *results) {
+bool lilac_reduce_take_results(const lilac_reduction *r, const lilac_lower_view *from,
+                               uint32_t count, const lilac_simt_value *elements) {
+    lilac_lowering *l = r->l;
     lilac_simt_value *values = lilac_arena_array(l->arena, lilac_simt_value, count);
-    for (uint32_t i = 0; i < p->operands; i++) {
-        for (uint32_t r = 0; r < count; r++) {
-            values[r] = elements[(size_t)r * p->operands + i];
+    for (uint32_t i = 0; i < r->operands; i++) {
+        for (uint32_t k = 0; k < count; k++) {
+            values[k] = elements[(size_t)k * r->operands + i];
         }
-        if (from == p->out) {
-            memcpy(results[i]->base, values, count * sizeof *values);
-        } else if (!lilac_lower_move(l, results[i]->simt, from, p->out, LILAC_PLAN_ANY, values,
-                                     results[i]->base)) {
+        if (from == r->result) {
+            memcpy(r->results[i]->base, values, count * sizeof *values);
+        } else if (!lilac_lower_move(l, r->results[i]->simt, from, r->result, LILAC_PLAN_ANY,
+                                     values, r->results[i]->base)) {
             return false;
         }
     }
     return true;
 }
 
-bool lilac_lower_reduce(lilac_lowering *l, const lilac_tile_op *op) {
-    lilac_reduce_plan p;
-    if (!lilac_reduce_make_plan(l, op, &p)) {
-        return false;
+/* The results where no partials went through shared memory: groups of the same thread, or of others
+ * by a conversion. */
+static bool take_groups(const lilac_reduction *r, const lilac_simt_value *elements) {
+    const lilac_plan_reduce *p = r->plan;
+    if (p->moves) {
+        lilac_plan_columns groups;
+        if (!lilac_plan_reduce_finished(p, &groups)) {
+            return false;
+        }
+        const lilac_lower_view *view = lilac_lower_view_of_columns(r->l, r->result, &groups);
+        return lilac_reduce_take_results(r, view, view->count, elements);
     }
-    lilac_lower_value **results = lilac_arena_array(l->arena, lilac_lower_value *, p.operands);
-    for (uint32_t i = 0; i < p.operands; i++) {
-        results[i] = lilac_lower_result(l, op, i);
+    for (uint32_t k = 0; k < r->results[0]->count; k++) {
+        uint32_t group = 0;
+        for (uint32_t i = 0; i < p->result.register_bits; i++) {
+            group ^= k >> i & 1 ? p->result_group[i] : 0;
+        }
+        for (uint32_t i = 0; i < r->operands; i++) {
+            r->results[i]->base[k] = elements[(size_t)group * r->operands + i];
+        }
+    }
+    return true;
+}
+
+/* ---- the whole --------------------------------------------------------------------------- */
+
+/* Makes the results, and refuses operands and results that differ in their layouts. */
+static bool open_results(lilac_reduction *r, const lilac_lower_view *source) {
+    lilac_lowering *l = r->l;
+    lilac_lower_value **results = lilac_arena_array(l->arena, lilac_lower_value *, r->operands);
+    for (uint32_t i = 0; i < r->operands; i++) {
+        results[i] = lilac_lower_result(l, r->op, i);
         if (results[i] == NULL) {
             return false;
         }
-        bool operand_differs = lilac_lower_operand(l, op, i)->view != p.in;
-        if (operand_differs || results[i]->view != p.out) {
+        r->result = results[0]->view;
+        bool operand_differs = lilac_lower_operand(l, r->op, i)->view != source;
+        if (operand_differs || results[i]->view != r->result) {
             const char *side = operand_differs ? "operand" : "result";
             return lilac_lower_refuse(l, "layout-conversion",
                                       "%s %u of the reduction has another layout than %s 0", side,
                                       i, side);
         }
     }
-    lilac_simt_value *elements = fold_registers(l, op, &p);
-    if (elements == NULL || !fold_lanes(l, op, &p, elements)) {
+    r->results = results;
+    return true;
+}
+
+/* Each block reduces what it holds: the blocks of the result must hold the same. */
+static bool check_blocks(const lilac_reduction *r) {
+    const lilac_plan_reduce *p = r->plan;
+    for (uint32_t i = 0; i < p->source.block_bits && !p->scalar; i++) {
+        uint64_t kept = lilac_plan_reduce_kept(p, p->source.blocks[i]);
+        if (kept != p->result.blocks[i]) {
+            return lilac_lower_refuse(
+                r->l, "layout-conversion",
+                "bit %u of the block's rank selects coordinate %llu in the reduced operand and "
+                "%llu in the result; a reduction moves no element between blocks",
+                i, (unsigned long long)kept, (unsigned long long)p->result.blocks[i]);
+        }
+    }
+    return true;
+}
+
+static bool make_plan(lilac_reduction *r, lilac_plan_reduce *plan, const lilac_lower_view *source) {
+    lilac_lowering *l = r->l;
+    lilac_plan_region region;
+    lilac_reason why = {0};
+    uint32_t axis;
+    if (source == NULL || !lilac_lower_read_axis(l, r->op, source, &axis) ||
+        !lilac_lower_check_results(l, r->op) || !open_results(r, source)) {
         return false;
     }
-    if (p.shared) {
-        if (!lilac_reduce_through_shared(l, op, &p, elements, results)) {
+    lilac_engine_region(&region, l->arena, r->op);
+    if (!lilac_plan_reduce_init(plan, source->layout, r->result != NULL ? r->result->layout : NULL,
+                                axis, &region, l->target, &why)) {
+        return lilac_lower_unsupported(l, "%s", why.text);
+    }
+    r->plan = plan;
+    return check_blocks(r);
+}
+
+bool lilac_lower_reduce(lilac_lowering *l, const lilac_tile_op *op) {
+    lilac_plan_reduce *plan = lilac_arena_new(l->arena, lilac_plan_reduce);
+    lilac_reduction r = {.l = l, .op = op, .operands = op->operand_count};
+    if (!make_plan(&r, plan, lilac_lower_view_of(l, lilac_tile_operand(op, 0)->type))) {
+        return false;
+    }
+    lilac_simt_value *elements = fold_registers(&r);
+    if (elements == NULL || !fold_lanes(&r, elements)) {
+        return false;
+    }
+    if (plan->slot_bits > 0) {
+        if (!lilac_reduce_through_shared(&r, elements)) {
             return false;
         }
     } else {
-        if (p.lane_steps > 0) {
-            agree(l, op, &p, elements);
+        if (plan->lane_steps > 0) {
+            agree(&r, elements);
         }
-        if (p.moves) {
-            lilac_lower_view reduced;
-            lilac_reduce_view(&p, &reduced);
-            lilac_lower_find_copies(l, &reduced);
-            if (!lilac_reduce_take_results(l, &p, &reduced, reduced.count, elements, results)) {
-                return false;
-            }
-        }
-        for (uint32_t i = 0; i < p.operands && !p.moves; i++) {
-            for (uint32_t r = 0; r < results[i]->count; r++) {
-                uint32_t group = p.source != NULL ? p.source[r] : r;
-                results[i]->base[r] = elements[(size_t)group * p.operands + i];
-            }
+        if (!take_groups(&r, elements)) {
+            return false;
         }
     }
-    for (uint32_t i = 0; i < p.operands && p.out == NULL; i++) {
-        lilac_simt_mark_uniform(l->kernel, results[i]->base[0]);
+    for (uint32_t i = 0; i < r.operands && plan->scalar; i++) {
+        lilac_simt_mark_uniform(l->kernel, r.results[i]->base[0]);
     }
     return true;
 }

@@ -17,9 +17,8 @@
  * passes the prefix before each item to the run below. There is no neutral element: whether a prefix
  * is empty is known at compile time or is a predicate.
  *
- * This requires that each column is one unit vector of the axis or does not touch it, and that lanes
- * are below warps. Other layouts are converted to such a layout (scan_layout.c) and back. Replicas
- * compute the same values; in memory one of them writes. */
+ * The plan (src/plan/scan.c) finds the runs. Layouts that cannot be scanned as they are are converted
+ * to a near layout and back. Replicas compute the same values; in memory one of them writes. */
 #include "scan.h"
 #include "collective/region.h"
 #include "convert_layout.h"
@@ -32,17 +31,17 @@
 /* The totals of a level's blocks, as the next level's items. */
 static void pass_up(const lilac_scan *s, uint32_t index, const lilac_scan_level *from,
                     lilac_scan_level *to) {
-    const lilac_scan_run *r = &s->runs[index];
+    const lilac_scan_run *r = &s->plan->runs[index];
     uint32_t n = s->operands;
-    bool to_memory = s->runs[index + 1].kind == LILAC_SCAN_MEMORY;
-    to->count = 1U << __builtin_popcount(s->runs[index + 1].items);
+    bool to_memory = s->plan->runs[index + 1].kind == LILAC_PLAN_SCAN_MEMORY;
+    to->count = 1U << __builtin_popcount(s->plan->runs[index + 1].items);
     to->values = lilac_scan_elements(s, to->count);
     to->scanned = lilac_scan_elements(s, to->count);
-    if (r->kind == LILAC_SCAN_LANES && !to_memory) {
+    if (r->kind == LILAC_PLAN_SCAN_LANES && !to_memory) {
         lilac_simt_value lane = lilac_scan_last_lane(s, lilac_scan_index_of(s, LILAC_SIMT_OP_LANE),
                                                      lilac_scan_thread_mask(r));
         lilac_scan_shuffle_all(s, LILAC_SIMT_SHFL_IDX, lane, to->count, from->scanned, to->values);
-    } else if (r->kind == LILAC_SCAN_LANES) {
+    } else if (r->kind == LILAC_PLAN_SCAN_LANES) {
         memcpy(to->values, from->scanned, (size_t)to->count * n * sizeof *to->values);
     } else {
         uint32_t mask = lilac_scan_run_items(r),
@@ -64,12 +63,12 @@ static lilac_scan_prefix make_prefix(const lilac_scan *s, uint32_t count) {
 
 /* bottom->scanned: the results. */
 static bool scan_levels(const lilac_scan *s, lilac_scan_level *levels) {
-    uint32_t top = s->run_count - 1;
+    uint32_t top = s->plan->run_count - 1;
     for (uint32_t i = 0; i <= top; i++) {
-        const lilac_scan_run *r = &s->runs[i];
-        bool done = r->kind == LILAC_SCAN_REGISTERS ? lilac_scan_registers(s, r, &levels[i])
-                    : r->kind == LILAC_SCAN_LANES   ? lilac_scan_lanes(s, r, &levels[i])
-                                                    : true;
+        const lilac_scan_run *r = &s->plan->runs[i];
+        bool done = r->kind == LILAC_PLAN_SCAN_REGISTERS ? lilac_scan_registers(s, r, &levels[i])
+                    : r->kind == LILAC_PLAN_SCAN_LANES   ? lilac_scan_lanes(s, r, &levels[i])
+                                                         : true;
         if (!done) {
             return false;
         }
@@ -79,13 +78,13 @@ static bool scan_levels(const lilac_scan *s, lilac_scan_level *levels) {
     }
     lilac_scan_prefix before = make_prefix(s, levels[top].count); /* of the runs above: nothing */
     for (uint32_t i = top + 1; i-- > 0;) {
-        const lilac_scan_run *r = &s->runs[i];
+        const lilac_scan_run *r = &s->plan->runs[i];
         lilac_scan_prefix items = make_prefix(s, levels[i].count);
-        if (r->kind == LILAC_SCAN_MEMORY) {
+        if (r->kind == LILAC_PLAN_SCAN_MEMORY) {
             if (!lilac_scan_before_memory(s, r, &levels[i], &items)) {
                 return false;
             }
-        } else if (r->kind == LILAC_SCAN_REGISTERS) {
+        } else if (r->kind == LILAC_PLAN_SCAN_REGISTERS) {
             if (!lilac_scan_finish_registers(s, r, &levels[i], &before)) {
                 return false;
             }
@@ -99,7 +98,7 @@ static bool scan_levels(const lilac_scan *s, lilac_scan_level *levels) {
             }
         }
         before = items;
-        if (i == 0 && r->kind == LILAC_SCAN_MEMORY) {
+        if (i == 0 && r->kind == LILAC_PLAN_SCAN_MEMORY) {
             return lilac_scan_finish_lanes(s, &levels[0], &before);
         }
     }
@@ -110,7 +109,7 @@ static bool scan_levels(const lilac_scan *s, lilac_scan_level *levels) {
 
 /* The operands' own registers in the layout that is scanned, one element after another. */
 static bool read_operands(const lilac_scan *s, lilac_simt_value *to) {
-    uint32_t own = lilac_lower_distinct_registers(s->view), n = s->operands;
+    uint32_t own = s->plan->scanned.distinct, n = s->operands;
     uint32_t count = 1U << __builtin_popcount(own);
     lilac_simt_value *made = lilac_arena_array(s->l->arena, lilac_simt_value, s->view->count);
     for (uint32_t i = 0; i < n; i++) {
@@ -125,7 +124,7 @@ static bool read_operands(const lilac_scan *s, lilac_simt_value *to) {
 }
 
 static bool write_results(const lilac_scan *s, const lilac_simt_value *from) {
-    uint32_t own = lilac_lower_distinct_registers(s->view), n = s->operands;
+    uint32_t own = s->plan->scanned.distinct, n = s->operands;
     uint32_t count = 1U << __builtin_popcount(own);
     lilac_simt_value *made = lilac_arena_array(s->l->arena, lilac_simt_value, s->view->count);
     for (uint32_t i = 0; i < n; i++) {
@@ -150,31 +149,48 @@ static bool write_results(const lilac_scan *s, const lilac_simt_value *from) {
     return true;
 }
 
-bool lilac_lower_scan(lilac_lowering *l, const lilac_tile_op *op) {
-    lilac_scan *s = lilac_arena_new(l->arena, lilac_scan);
-    *s = (lilac_scan){.l = l, .op = op, .operands = op->operand_count};
-    s->reverse = lilac_tile_find_integer(&op->attributes, "reverse", 0) != 0;
-    const lilac_lower_value *first = lilac_lower_operand(l, op, 0);
-    if (!lilac_lower_read_axis(l, op, first->view, &s->axis) || !lilac_lower_check_results(l, op)) {
-        return false;
-    }
-    for (uint32_t i = 0; i < first->view->block_bits; i++) {
-        if (first->view->blocks[i] & lilac_scan_axis(first->view, s->axis)) {
-            return lilac_lower_unsupported(l, "the axis of operand 0 is distributed over the "
-                                              "blocks of a cluster; a scan combines "
-                                              "elements of one block");
-        }
-    }
-    lilac_simt_type *types = lilac_arena_array(l->arena, lilac_simt_type, s->operands);
+/* Every operand has a type that the lowering knows, and every result the first one's layout. */
+static bool open_values(lilac_scan *s, const lilac_lower_view **result) {
+    lilac_simt_type *types = lilac_arena_array(s->l->arena, lilac_simt_type, s->operands);
     for (uint32_t i = 0; i < s->operands; i++) {
-        types[i] = lilac_lower_operand(l, op, i)->simt;
+        types[i] = lilac_lower_operand(s->l, s->op, i)->simt;
     }
     s->types = types;
-    s->view = lilac_scan_fits(first->view, s->axis) ? first->view
-                                                    : lilac_scan_near(l, first->view, s->axis);
-    lilac_scan_find_runs(s);
-    lilac_scan_level *levels = lilac_arena_array(l->arena, lilac_scan_level, s->run_count + 1);
-    levels[0].count = 1U << __builtin_popcount(lilac_lower_distinct_registers(s->view));
+    *result = lilac_lower_view_of(s->l, s->op->results[0].type);
+    return *result != NULL;
+}
+
+static bool make_plan(lilac_scan *s, lilac_plan_scan *plan) {
+    lilac_lowering *l = s->l;
+    const lilac_lower_view *source = lilac_lower_operand(l, s->op, 0)->view, *result;
+    lilac_plan_region region;
+    lilac_reason why = {0};
+    uint32_t axis;
+    bool reverse = lilac_tile_find_integer(&s->op->attributes, "reverse", 0) != 0;
+    if (!lilac_lower_read_axis(l, s->op, source, &axis) || !lilac_lower_check_results(l, s->op) ||
+        !open_values(s, &result)) {
+        return false;
+    }
+    lilac_engine_region(&region, l->arena, s->op);
+    if (!lilac_plan_scan_init(plan, source->layout, result->layout, axis, reverse, &region,
+                              l->target, &why)) {
+        return lilac_lower_unsupported(l, "%s", why.text);
+    }
+    s->plan = plan;
+    s->view =
+        plan->moves_operands ? lilac_lower_view_of_columns(l, source, &plan->scanned) : source;
+    return true;
+}
+
+bool lilac_lower_scan(lilac_lowering *l, const lilac_tile_op *op) {
+    lilac_scan *s = lilac_arena_new(l->arena, lilac_scan);
+    lilac_plan_scan *plan = lilac_arena_new(l->arena, lilac_plan_scan);
+    *s = (lilac_scan){.l = l, .op = op, .operands = op->operand_count};
+    if (!make_plan(s, plan)) {
+        return false;
+    }
+    lilac_scan_level *levels = lilac_arena_array(l->arena, lilac_scan_level, plan->run_count + 1);
+    levels[0].count = lilac_plan_columns_own(&plan->scanned);
     levels[0].values = lilac_scan_elements(s, levels[0].count);
     levels[0].scanned = lilac_scan_elements(s, levels[0].count);
     if (!read_operands(s, levels[0].values)) {
@@ -182,7 +198,7 @@ bool lilac_lower_scan(lilac_lowering *l, const lilac_tile_op *op) {
     }
     memcpy(levels[0].scanned, levels[0].values,
            (size_t)levels[0].count * s->operands * sizeof *levels[0].values);
-    if (s->run_count > 0 && !scan_levels(s, levels)) {
+    if (plan->run_count > 0 && !scan_levels(s, levels)) {
         return false;
     }
     return write_results(s, levels[0].scanned);

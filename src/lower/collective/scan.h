@@ -1,43 +1,26 @@
-/* What the files of tt.scan share.
+/* What the files of tt.scan share: they execute the plan of a scan (lilac/collective.h).
  *
- *   scan_layout.c   which layouts are scanned as they are, and the one that others are moved to
- *   scan_runs.c     the runs of the axis, and the code of those of registers and lanes
- *   scan_memory.c   the code of the run that goes through memory
+ *   scan_runs.c     the runs of registers and lanes
+ *   scan_memory.c   the run that goes through memory
  *   scan.c          from run to run, up and down */
 #ifndef LILAC_LOWER_SCAN_H
 #define LILAC_LOWER_SCAN_H
 
 #include "coordinates.h"
 
-#define LILAC_SCAN_MOST_RUNS 32
-
 /* Instead of a predicate: whether anything stands before an item. */
 #define LILAC_SCAN_NEVER  0
 #define LILAC_SCAN_ALWAYS (~(lilac_simt_value)0)
 
-typedef enum lilac_scan_run_kind {
-    LILAC_SCAN_REGISTERS,
-    LILAC_SCAN_LANES,
-    LILAC_SCAN_MEMORY
-} lilac_scan_run_kind;
-
-typedef struct lilac_scan_run {
-    lilac_scan_run_kind kind;
-    uint32_t count;
-    bool in_thread_bits[LILAC_LAYOUT_MAX_BITS]; /* of memory: a warp's bit, not a register's */
-    uint32_t where[LILAC_LAYOUT_MAX_BITS];      /* register or thread bits, lowest axis bit first */
-    uint32_t items;                             /* mask of the register bits that number items */
-} lilac_scan_run;
+typedef lilac_plan_scan_run lilac_scan_run;
 
 typedef struct lilac_scan {
     lilac_lowering *l;
     const lilac_tile_op *op;
-    const lilac_lower_view *view;
+    const lilac_plan_scan *plan;
+    const lilac_lower_view *view; /* the layout that is scanned */
     const lilac_simt_type *types;
-    uint32_t axis, operands;
-    bool reverse;
-    uint32_t run_count;
-    lilac_scan_run runs[LILAC_SCAN_MOST_RUNS];
+    uint32_t operands;
 } lilac_scan;
 
 /* One level of the way up: a list of elements, `operands` values each. */
@@ -53,20 +36,8 @@ typedef struct lilac_scan_prefix {
     lilac_simt_value *valid;
 } lilac_scan_prefix;
 
-/* ---- layouts (scan_layout.c) ------------------------------------------------------------- */
-
-/* The bits of a coordinate that are the axis. */
-uint64_t lilac_scan_axis(const lilac_lower_view *view, uint32_t axis);
-/* Is every bit of the axis one column that does nothing else, and all lanes' below all warps'? */
-bool lilac_scan_fits(const lilac_lower_view *view, uint32_t axis);
-/* A layout near `from` that does. */
-const lilac_lower_view *lilac_scan_near(lilac_lowering *l, const lilac_lower_view *from,
-                                        uint32_t axis);
-
 /* ---- runs of registers and lanes (scan_runs.c) ------------------------------------------- */
 
-/* Fills in the runs of the axis. */
-void lilac_scan_find_runs(lilac_scan *s);
 /* Where a register bit stands in the number of an item. */
 uint32_t lilac_scan_item_bit(const lilac_scan_run *r, uint32_t where);
 /* The bits of an item's number that a run of registers uses, by position in the run; in a reversed

@@ -18,34 +18,16 @@
 
 #include <string.h>
 
-/* The part of a coordinate beside the axis, closed up. */
-static uint64_t line_of(const lilac_scan *s, uint64_t coordinate) {
-    uint32_t start = s->view->start[s->axis], bits = s->view->bits[s->axis];
-    uint64_t below = coordinate & ((1ULL << start) - 1);
-    uint64_t above = start + bits >= 64 ? 0 : coordinate >> (start + bits);
-    return below | above << start;
-}
-
-/* Its place among the totals: line, then what of the axis is above the lower runs. */
-static uint64_t slot_of(const lilac_scan *s, const lilac_scan_run *r, uint64_t coordinate) {
-    uint32_t start = s->view->start[s->axis], bits = s->view->bits[s->axis];
-    uint64_t along = coordinate >> start & ((1ULL << bits) - 1);
-    return line_of(s, coordinate) << r->count | along >> (bits - r->count);
-}
-
 /* The threads that write: one of the copies, and of the lanes of a block the last. */
-static lilac_simt_value writes(const lilac_scan *s, const lilac_scan_run *r) {
-    uint32_t lanes = 0;
-    for (const lilac_scan_run *lower = s->runs; lower < r; lower++) {
-        lanes |= lower->kind == LILAC_SCAN_LANES ? lilac_scan_thread_mask(lower) : 0;
-    }
+static lilac_simt_value writes(const lilac_scan *s) {
+    uint32_t lanes = lilac_plan_scan_lower_lanes(s->plan);
     lilac_simt_value predicate = 0;
     uint32_t mask = lanes | s->view->free_threads;
     if (mask != 0) {
         lilac_simt_value bits = lilac_scan_bits_of(
             s, LILAC_SIMT_OP_AND, lilac_scan_index_of(s, LILAC_SIMT_OP_THREAD), mask);
         predicate = lilac_simt_compare_values(&s->l->builder, LILAC_SIMT_EQ, bits,
-                                              lilac_scan_constant(s, s->reverse ? 0 : lanes));
+                                              lilac_scan_constant(s, s->plan->reverse ? 0 : lanes));
     }
     return predicate;
 }
@@ -56,15 +38,15 @@ static void write_totals(const lilac_scan *s, const lilac_scan_run *r, const lil
     uint32_t scale = log2_of(lilac_lower_memory_bytes(s->types[operand]));
     uint64_t columns[LILAC_LAYOUT_MAX_BITS];
     for (uint32_t i = 0; i < view->thread_bits; i++) {
-        columns[i] = slot_of(s, r, view->threads[i]) << scale;
+        columns[i] = lilac_plan_scan_slot(s->plan, view->threads[i]) << scale;
     }
     lilac_lower_addressing a = lilac_lower_address_threads(s->l, view->thread_bits, columns);
-    lilac_simt_value predicate = writes(s, r);
+    lilac_simt_value predicate = writes(s);
     for (uint32_t item = 0; item < at->count; item++) {
         uint64_t coordinate = view->coordinates[lilac_lower_deposit(item, r->items)];
         int64_t immediate;
-        lilac_simt_value address =
-            lilac_lower_address_of(s->l, &a, slot_of(s, r, coordinate) << scale, &immediate);
+        lilac_simt_value address = lilac_lower_address_of(
+            s->l, &a, lilac_plan_scan_slot(s->plan, coordinate) << scale, &immediate);
         const lilac_lower_access access = {.code = LILAC_SIMT_OP_ST_SHARED,
                                            .type = s->types[operand],
                                            .count = 1,
@@ -84,10 +66,11 @@ static void read_totals(const lilac_scan *s, const lilac_scan_run *r, uint32_t i
     uint32_t size = lilac_lower_memory_bytes(type), scale = log2_of(size) + r->count;
     uint64_t columns[LILAC_LAYOUT_MAX_BITS];
     for (uint32_t i = 0; i < view->thread_bits; i++) {
-        columns[i] = line_of(s, view->threads[i]) << scale;
+        columns[i] = lilac_plan_scan_line(s->plan, view->threads[i]) << scale;
     }
     lilac_lower_addressing a = lilac_lower_address_threads(s->l, view->thread_bits, columns);
-    uint64_t line = line_of(s, view->coordinates[lilac_lower_deposit(item, r->items)]);
+    uint64_t line =
+        lilac_plan_scan_line(s->plan, view->coordinates[lilac_lower_deposit(item, r->items)]);
     int64_t immediate;
     lilac_simt_value address = lilac_lower_address_of(s->l, &a, line << scale, &immediate);
     uint32_t count = 1U << r->count, most = s->l->target->arch->vector_bytes / size;
@@ -102,7 +85,7 @@ static void read_totals(const lilac_scan *s, const lilac_scan_run *r, uint32_t i
                                            .modifiers = promise};
         lilac_lower_load_vector(s->l, &access, NULL, loaded);
         for (uint32_t k = 0; k < vector; k++) {
-            uint32_t place = s->reverse ? count - 1 - (i + k) : i + k;
+            uint32_t place = s->plan->reverse ? count - 1 - (i + k) : i + k;
             totals[(size_t)place * s->operands + operand] = loaded[k];
         }
     }
@@ -112,8 +95,8 @@ static void read_totals(const lilac_scan *s, const lilac_scan_run *r, uint32_t i
 static uint32_t position_of(const lilac_scan *s, const lilac_scan_run *r, uint32_t item) {
     uint32_t position = 0;
     for (uint32_t i = 0; i < r->count; i++) {
-        if (!r->in_thread_bits[i]) {
-            position |= ((item >> lilac_scan_item_bit(r, r->where[i]) & 1) ^ s->reverse) << i;
+        if (!(r->in_threads >> i & 1)) {
+            position |= ((item >> lilac_scan_item_bit(r, r->place[i]) & 1) ^ s->plan->reverse) << i;
         }
     }
     return position;
@@ -125,7 +108,7 @@ static void choose_total(const lilac_scan *s, const lilac_scan_run *r,
                          lilac_simt_value *result) {
     uint32_t bits[LILAC_LAYOUT_MAX_BITS], count = 0, n = s->operands;
     for (uint32_t i = 0; i < r->count; i++) {
-        if (r->in_thread_bits[i]) {
+        if (r->in_threads >> i & 1) {
             bits[count++] = i;
         }
     }
@@ -140,7 +123,7 @@ static void choose_total(const lilac_scan *s, const lilac_scan_run *r,
         memcpy(list + (size_t)w * n, totals + (size_t)place * n, n * sizeof *list);
     }
     for (uint32_t i = count; i-- > 0;) {
-        lilac_simt_value later = lilac_scan_is_later(s, 1U << r->where[bits[i]]);
+        lilac_simt_value later = lilac_scan_is_later(s, 1U << r->place[bits[i]]);
         for (uint32_t k = 0; k < n << i; k++) {
             lilac_simt_value second = list[k + (size_t)(n << i)];
             list[k] = list[k] == second ? second : lilac_lower_select(s->l, later, second, list[k]);
@@ -152,15 +135,14 @@ static void choose_total(const lilac_scan *s, const lilac_scan_run *r,
 bool lilac_scan_before_memory(const lilac_scan *s, const lilac_scan_run *r,
                               const lilac_scan_level *at, lilac_scan_prefix *result) {
     lilac_lowering *l = s->l;
-    uint32_t n = s->operands, bytes = 0, slots = 1U << r->count;
-    uint32_t line_bits = s->view->layout->out_bits - s->view->bits[s->axis];
+    const lilac_plan_columns *columns = &s->plan->scanned;
+    uint32_t n = s->operands, slots = 1U << r->count;
+    uint32_t line_bits = columns->out_bits - columns->bits[s->plan->axis];
     uint32_t *starts = lilac_arena_array(l->arena, uint32_t, n);
-    for (uint32_t i = 0; i < n; i++) {
-        starts[i] = (bytes + 15) / 16 * 16;
-        bytes = starts[i] + (lilac_lower_memory_bytes(s->types[i]) << r->count << line_bits);
-    }
-    uint32_t scratch = lilac_lower_scratch_reused(l, bytes);
-    lilac_simt_instruction promise = {.shared_begin = scratch, .shared_end = scratch + bytes};
+    (void)lilac_plan_region_bytes(&s->plan->region, r->count + line_bits, starts);
+    uint32_t scratch = lilac_lower_scratch_reused(l, s->plan->bytes);
+    lilac_simt_instruction promise = {.shared_begin = scratch,
+                                      .shared_end = (uint32_t)(scratch + s->plan->bytes)};
     lilac_lower_barrier(l);
     for (uint32_t i = 0; i < n; i++) {
         starts[i] += scratch;

@@ -1,4 +1,4 @@
-/* tt.scan: the runs of the axis, and the scans of runs of registers and of lanes.
+/* tt.scan: the scans of runs of registers and of lanes.
  *
  *   axis bits    r r l l l r w        runs: 2 registers, 3 lanes, 1 register, memory from w on
  *
@@ -19,35 +19,6 @@
 
 /* ---- runs --------------------------------------------------------------------------------- */
 
-void lilac_scan_find_runs(lilac_scan *s) {
-    const lilac_lower_view *view = s->view;
-    uint32_t own = lilac_lower_distinct_registers(view), items = own;
-    lilac_scan_run *last = NULL;
-    for (uint32_t bit = 0; bit < view->bits[s->axis]; bit++) {
-        uint64_t unit = 1ULL << (view->start[s->axis] + bit);
-        lilac_scan_run_kind kind = LILAC_SCAN_REGISTERS;
-        uint32_t where = 0;
-        for (uint32_t i = 0; i < view->register_bits; i++) {
-            if ((own >> i & 1) && view->registers[i] == unit) {
-                where = i;
-            }
-        }
-        for (uint32_t i = 0; i < view->thread_bits; i++) {
-            if (view->threads[i] == unit) {
-                where = i;
-                kind = i < view->lane_bits ? LILAC_SCAN_LANES : LILAC_SCAN_MEMORY;
-            }
-        }
-        if (last == NULL || (last->kind != LILAC_SCAN_MEMORY && last->kind != kind)) {
-            last = &s->runs[s->run_count++];
-            *last = (lilac_scan_run){.kind = kind, .items = items};
-        }
-        last->in_thread_bits[last->count] = kind != LILAC_SCAN_REGISTERS;
-        last->where[last->count++] = where;
-        items &= kind == LILAC_SCAN_REGISTERS ? ~(1U << where) : ~0U;
-    }
-}
-
 uint32_t lilac_scan_item_bit(const lilac_scan_run *r, uint32_t where) {
     return (uint32_t)__builtin_popcount(r->items & ((1U << where) - 1));
 }
@@ -55,8 +26,8 @@ uint32_t lilac_scan_item_bit(const lilac_scan_run *r, uint32_t where) {
 uint32_t lilac_scan_item_of(const lilac_scan *s, const lilac_scan_run *r, uint32_t position) {
     uint32_t item = 0;
     for (uint32_t i = 0; i < r->count; i++) {
-        if (!r->in_thread_bits[i]) {
-            item |= ((position >> i & 1) ^ s->reverse) << lilac_scan_item_bit(r, r->where[i]);
+        if (!(r->in_threads >> i & 1)) {
+            item |= ((position >> i & 1) ^ s->plan->reverse) << lilac_scan_item_bit(r, r->place[i]);
         }
     }
     return item;
@@ -65,7 +36,7 @@ uint32_t lilac_scan_item_of(const lilac_scan *s, const lilac_scan_run *r, uint32
 uint32_t lilac_scan_run_items(const lilac_scan_run *r) {
     uint32_t mask = 0;
     for (uint32_t i = 0; i < r->count; i++) {
-        mask |= r->in_thread_bits[i] ? 0 : 1U << lilac_scan_item_bit(r, r->where[i]);
+        mask |= r->in_threads >> i & 1 ? 0 : 1U << lilac_scan_item_bit(r, r->place[i]);
     }
     return mask;
 }
@@ -83,7 +54,7 @@ uint32_t lilac_scan_block_of(const lilac_scan_run *r, uint32_t item) {
 uint32_t lilac_scan_thread_mask(const lilac_scan_run *r) {
     uint32_t mask = 0;
     for (uint32_t i = 0; i < r->count; i++) {
-        mask |= r->in_thread_bits[i] ? 1U << r->where[i] : 0;
+        mask |= r->in_threads >> i & 1 ? 1U << r->place[i] : 0;
     }
     return mask;
 }
@@ -113,7 +84,7 @@ lilac_simt_value lilac_scan_is_later(const lilac_scan *s, uint32_t mask) {
     lilac_simt_value bits = lilac_scan_bits_of(s, LILAC_SIMT_OP_AND,
                                                lilac_scan_index_of(s, LILAC_SIMT_OP_THREAD), mask);
     return lilac_simt_compare_values(&s->l->builder, LILAC_SIMT_NE, bits,
-                                     lilac_scan_constant(s, s->reverse ? mask : 0));
+                                     lilac_scan_constant(s, s->plan->reverse ? mask : 0));
 }
 
 /* All bits of a lane's number: 31 on devices with 32 lanes a warp, 63 on those with 64. */
@@ -122,13 +93,13 @@ static uint32_t lane_bits(const lilac_scan *s) {
 }
 
 lilac_simt_value lilac_scan_last_lane(const lilac_scan *s, lilac_simt_value lane, uint32_t mask) {
-    return s->reverse ? lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, lane_bits(s) & ~mask)
-                      : lilac_scan_bits_of(s, LILAC_SIMT_OP_OR, lane, mask);
+    return s->plan->reverse ? lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, lane_bits(s) & ~mask)
+                            : lilac_scan_bits_of(s, LILAC_SIMT_OP_OR, lane, mask);
 }
 
 static lilac_simt_value first_lane(const lilac_scan *s, lilac_simt_value lane, uint32_t mask) {
-    return s->reverse ? lilac_scan_bits_of(s, LILAC_SIMT_OP_OR, lane, mask)
-                      : lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, lane_bits(s) & ~mask);
+    return s->plan->reverse ? lilac_scan_bits_of(s, LILAC_SIMT_OP_OR, lane, mask)
+                            : lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, lane_bits(s) & ~mask);
 }
 
 bool lilac_scan_put_before(const lilac_scan *s, const lilac_simt_value *before,
@@ -241,7 +212,7 @@ bool lilac_scan_lanes(const lilac_scan *s, const lilac_scan_run *r, lilac_scan_l
     lilac_simt_value *others = lilac_scan_elements(s, at->count);
     uint32_t below = 0;
     for (uint32_t k = 0; k < r->count; k++) {
-        uint32_t bit = 1U << r->where[k];
+        uint32_t bit = 1U << r->place[k];
         if (below == 0) {
             lilac_scan_shuffle_all(s, LILAC_SIMT_SHFL_XOR, lilac_scan_constant(s, bit), at->count,
                                    at->scanned, others);
@@ -282,13 +253,14 @@ static lilac_simt_value lane_before(const lilac_scan *s, const lilac_scan_run *r
     uint32_t mask = lilac_scan_thread_mask(r);
     bool ascending = true;
     for (uint32_t i = 1; i < r->count; i++) {
-        ascending &= r->where[i] > r->where[i - 1];
+        ascending &= r->place[i] > r->place[i - 1];
     }
     if (ascending) { /* one less, or more, among these bits */
         lilac_simt_value bits =
-            s->reverse ? lilac_scan_bits_of(s, LILAC_SIMT_OP_OR, lane, lane_bits(s) & ~mask)
-                       : lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, mask);
-        bits = lilac_scan_bits_of(s, s->reverse ? LILAC_SIMT_OP_ADD : LILAC_SIMT_OP_SUB, bits, 1);
+            s->plan->reverse ? lilac_scan_bits_of(s, LILAC_SIMT_OP_OR, lane, lane_bits(s) & ~mask)
+                             : lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, mask);
+        bits = lilac_scan_bits_of(s, s->plan->reverse ? LILAC_SIMT_OP_ADD : LILAC_SIMT_OP_SUB, bits,
+                                  1);
         bits = lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, bits, mask);
         return lilac_simt_op2(b, LILAC_SIMT_OP_OR, LILAC_SIMT_I32, bits,
                               lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, lane_bits(s) & ~mask));
@@ -297,9 +269,9 @@ static lilac_simt_value lane_before(const lilac_scan *s, const lilac_scan_run *r
     for (uint32_t i = r->count - 1; i-- > 0;) {
         uint32_t up_to = 0;
         for (uint32_t k = 0; k <= i; k++) {
-            up_to |= 1U << r->where[k];
+            up_to |= 1U << r->place[k];
         }
-        change = lilac_lower_select(s->l, lilac_scan_is_later(s, 1U << r->where[i]),
+        change = lilac_lower_select(s->l, lilac_scan_is_later(s, 1U << r->place[i]),
                                     lilac_scan_constant(s, up_to), change);
     }
     return lilac_simt_op2(b, LILAC_SIMT_OP_XOR, LILAC_SIMT_I32, lane, change);

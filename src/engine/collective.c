@@ -1,0 +1,36 @@
+/* collective: what the plans of reductions and scans need to know of an operation.
+ *
+ *   operands      element widths, and whether the region computes a result by one commutative
+ *                 operation of its own two elements: then partners in a butterfly get the same bits.
+ *                 Otherwise which of them was the left operand may show
+ *   instructions  the operations of the region */
+#include "internal.h"
+
+static bool is_commutative(const lilac_tile_op *op, uint32_t i) {
+    const lilac_tile_block *block = op->regions[0]->first;
+    const lilac_tile_op *end = block->last;
+    if (end == NULL || i >= end->operand_count || block->argument_count <= i + op->operand_count)
+        return false;
+    const lilac_tile_op *definition = end->operands[i].value->op;
+    if (definition == NULL || definition->parent != block || definition->operand_count != 2 ||
+        !(lilac_tile_op_info_get(definition->code)->traits & LILAC_TILE_COMMUTATIVE))
+        return false;
+    const lilac_tile_value *first = definition->operands[0].value;
+    const lilac_tile_value *second = definition->operands[1].value;
+    const lilac_tile_value *a = block->arguments[i];
+    const lilac_tile_value *b = block->arguments[i + op->operand_count];
+    return (first == a && second == b) || (first == b && second == a);
+}
+
+void lilac_engine_region(lilac_plan_region *result, lilac_arena *arena, const lilac_tile_op *op) {
+    lilac_plan_operand *operands = lilac_arena_array(arena, lilac_plan_operand, op->operand_count);
+    const lilac_tile_block *block = op->region_count > 0 ? op->regions[0]->first : NULL;
+    *result = (lilac_plan_region){.count = op->operand_count, .operands = operands};
+    for (uint32_t i = 0; i < op->operand_count; i++)
+        operands[i] = (lilac_plan_operand){.element_bits =
+                                               lilac_tile_element_bits(op->operands[i].value->type),
+                                           .commutative = block != NULL && is_commutative(op, i)};
+    for (const lilac_tile_op *inner = block != NULL ? block->first : NULL;
+         inner != NULL && inner != block->last; inner = inner->next)
+        result->instructions++;
+}

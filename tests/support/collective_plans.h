@@ -1,0 +1,115 @@
+/* The plan of the reduction, scan, gather or histogram of a kernel, against what the simulator
+ * counted for that kernel: the kernel has no other operation that shuffles or uses shared memory. */
+#ifndef LILAC_COLLECTIVE_PLANS_H
+#define LILAC_COLLECTIVE_PLANS_H
+
+#include "support/lower_harness.h"
+
+#include <lilac/collective.h>
+
+typedef struct expected_counts {
+    lilac_plan_price price;
+    uint64_t bytes;    /* of shared memory; without those of conversions */
+    bool converts;     /* a conversion follows, whose place in memory the lowering chooses */
+    bool warp_barrier; /* the barrier is one of each warp */
+    uint64_t barriers; /* without those of conversions */
+} expected_counts;
+
+static inline void find_collective(void *data, lilac_tile_op *op) {
+    lilac_tile_op **found = data;
+    if (op->code == LILAC_TILE_OP_TT_REDUCE || op->code == LILAC_TILE_OP_TT_SCAN) {
+        assert_null(*found);
+        *found = op;
+    }
+}
+
+static inline void check_bound(const lilac_plan_bound *bound, const lilac_plan_price *price) {
+    assert_true(bound->store_wavefronts <= price->store_wavefronts);
+    assert_true(bound->load_wavefronts <= price->load_wavefronts);
+    assert_int_equal(bound->met,
+                     bound->floor_wavefronts == price->store_wavefronts + price->load_wavefronts);
+}
+
+static inline void expect_reduce(expected_counts *result, const harness *h, const lilac_tile_op *op,
+                                 const lilac_target *target) {
+    lilac_plan_region region;
+    lilac_plan_reduce *plan = lilac_arena_new(h->tile->arena, lilac_plan_reduce);
+    lilac_reason why = {0};
+    const lilac_tile_type *type = op->results[0].type;
+    lilac_engine_region(&region, h->tile->arena, op);
+    uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
+    if (!lilac_plan_reduce_init(plan, op->operands[0].value->type->layout,
+                                lilac_tile_is_tensor(type) ? type->layout : NULL, axis, &region,
+                                target, &why) ||
+        !lilac_plan_reduce_price(&result->price, plan, &why)) {
+        fail_msg("the lowering had a plan: %s", why.text);
+    }
+    lilac_plan_bound bound;
+    lilac_plan_reduce_bound(&bound, plan);
+    check_bound(&bound, &plan->price);
+    result->bytes = plan->bytes;
+    result->converts = plan->moves || plan->shares;
+    result->warp_barrier = target->num_warps == 1;
+    result->barriers = plan->slot_bits > 0;
+}
+
+static inline void expect_scan(expected_counts *result, const harness *h, const lilac_tile_op *op,
+                               const lilac_target *target) {
+    lilac_plan_region region;
+    lilac_plan_scan *plan = lilac_arena_new(h->tile->arena, lilac_plan_scan);
+    lilac_reason why = {0};
+    uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
+    bool reverse = lilac_tile_find_integer(&op->attributes, "reverse", 0) != 0;
+    lilac_engine_region(&region, h->tile->arena, op);
+    if (!lilac_plan_scan_init(plan, op->operands[0].value->type->layout,
+                              op->results[0].type->layout, axis, reverse, &region, target, &why) ||
+        !lilac_plan_scan_price(&result->price, plan, &why)) {
+        fail_msg("the lowering had a plan: %s", why.text);
+    }
+    lilac_plan_bound bound;
+    lilac_plan_scan_bound(&bound, plan);
+    check_bound(&bound, &plan->price);
+    result->bytes = plan->bytes;
+    result->converts = plan->moves_operands || plan->moves_results;
+    result->warp_barrier = target->num_warps == 1;
+    result->barriers = plan->bytes > 0;
+}
+
+static inline void check_counter(const char *what, uint64_t expected, uint64_t counted) {
+    if (expected != counted) {
+        fail_msg("the plan predicts %llu %s, the simulator counts %llu",
+                 (unsigned long long)expected, what, (unsigned long long)counted);
+    }
+}
+
+/* After the kernel was run once, by one block. */
+static inline void check_collective(const harness *h, const lilac_arch *device, uint32_t warps) {
+    const lilac_target target = {device, warps, 1, 1};
+    const lilac_sim_counters *counted = &h->counters;
+    expected_counts expected = {.bytes = 0};
+    lilac_tile_op *op = NULL;
+    lilac_tile_walk(h->tile->functions->body, find_collective, &op);
+    assert_non_null(op);
+    if (op->code == LILAC_TILE_OP_TT_SCAN) {
+        expect_scan(&expected, h, op, &target);
+    } else {
+        expect_reduce(&expected, h, op, &target);
+    }
+    const lilac_plan_price *price = &expected.price;
+    check_counter("shuffles", price->shuffles, counted->shuffles);
+    check_counter("stores", price->stores, counted->shared_stores);
+    check_counter("loads", price->loads, counted->shared_loads);
+    check_counter("store wavefronts", price->store_wavefronts, counted->shared_store_wavefronts);
+    check_counter("load wavefronts", price->load_wavefronts, counted->shared_load_wavefronts);
+    check_counter("bytes stored", price->store_bytes, counted->shared_store_bytes);
+    check_counter("bytes loaded", price->load_bytes, counted->shared_load_bytes);
+    if (!expected.converts) {
+        bool of_warps = expected.warp_barrier;
+        check_counter("barriers", of_warps ? 0 : expected.barriers, counted->barriers);
+        check_counter("barriers of warps", of_warps ? expected.barriers * warps : 0,
+                      counted->warp_barriers);
+        check_counter("bytes of scratch memory", expected.bytes, h->simt->kernels->shared_bytes);
+    }
+}
+
+#endif
