@@ -50,7 +50,7 @@ typedef struct layout_relation {
     bool converts_result; /* a conversion between the two sides follows the operation;
                                             otherwise, it precedes it */
     /* The price of an anchor whose leader has a layout. NULL: it is not priced by itself. */
-    int64_t (*price)(const assignment *a, const lilac_tile_op *op, const lilac_layout *layout);
+    int64_t (*price)(assignment *a, const lilac_tile_op *op, const lilac_layout *layout);
     /* The layouts that an anchor proposes, at most `most`; returns their number. `order`: the
      * dimensions, those with the longest runs in memory first. NULL: it proposes none. */
     uint32_t (*candidates)(assignment *a, const lilac_tile_op *op, const uint32_t *order,
@@ -208,7 +208,7 @@ int64_t lilac_price_along(assignment *a, const lilac_tile_op *op, const lilac_la
 
 /* gather.c: the same of a gather whose tensors all have this layout; and layouts that it likes,
  * given the order of dimensions that memory does: at most `most`, their number. */
-int64_t lilac_price_gather(const assignment *a, const lilac_tile_op *op,
+int64_t lilac_price_gather(assignment *a, const lilac_tile_op *op,
                            const lilac_layout *layout);
 uint32_t lilac_gather_candidates(assignment *a, const lilac_tile_op *op, const uint32_t *order,
                                  const lilac_layout **result, uint32_t most);

@@ -57,7 +57,7 @@ static int64_t price_shared(const assignment *a, const lilac_plan_gather *gather
         s->warps[1] > 0 || plain ? LILAC_PLAN_BARRIER_BLOCK : LILAC_PLAN_BARRIER_WARP, arch);
 }
 
-int64_t lilac_price_gather(const assignment *a, const lilac_tile_op *op,
+int64_t lilac_price_gather(assignment *a, const lilac_tile_op *op,
                            const lilac_layout *layout) {
     uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
     if (axis >= layout->out_count || layout->in_count < 3)

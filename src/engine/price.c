@@ -35,7 +35,7 @@ int64_t lilac_price_conversion(assignment *a, const lilac_layout *from, const li
 static int64_t price_reduce(assignment *a, const lilac_tile_op *op, const lilac_layout *layout,
                             uint32_t axis) {
     const bool tensor = lilac_tile_is_tensor(op->results[0].type);
-    const lilac_layout *result = tensor ? lilac_transfer_forward(a, op, layout) : NULL;
+    const lilac_layout *result = tensor ? lilac_transfer_forward(a, op, 0, layout) : NULL;
     lilac_plan_region region;
     lilac_plan_reduce plan;
     lilac_plan_price price;
