@@ -4,6 +4,7 @@
 #define LILAC_H
 
 #include <lilac/arch.h>
+#include <lilac/matrix.h>
 #include <lilac/base.h>
 #include <lilac/cute.h>
 #include <lilac/driver.h>
@@ -18,6 +19,7 @@
 #include <lilac/scalar.h>
 #include <lilac/sim.h>
 #include <lilac/simt.h>
+#include <lilac/simt_matrix.h>
 #include <lilac/source.h>
 #include <lilac/tile.h>
 #include <lilac/view.h>

@@ -196,7 +196,9 @@ enum {
  * is 0 is not printed. */
 typedef enum lilac_simt_payload_family {
     LILAC_SIMT_PAYLOAD_NONE,
-    LILAC_SIMT_PAYLOAD_COPY, /* cp.async */
+    LILAC_SIMT_PAYLOAD_COPY,       /* cp.async */
+    LILAC_SIMT_PAYLOAD_MATRIX,     /* mma, wgmma */
+    LILAC_SIMT_PAYLOAD_WGMMA_WAIT, /* wgmma.wait */
     LILAC_SIMT_PAYLOAD_COUNT
 } lilac_simt_payload_family;
 
@@ -204,8 +206,24 @@ typedef struct lilac_simt_copy_payload {
     int32_t source; /* byte offset of the global address */
 } lilac_simt_copy_payload;
 
+/* Of a matrix instruction (simt_matrix.h): element types are lilac_matrix_type. */
+typedef struct lilac_simt_matrix_payload {
+    uint8_t a, b, d;
+    bool registers;                /* wgmma: A is in registers */
+    uint16_t m, n, k;              /* D has m × n elements, A m × k */
+    bool transpose_a, transpose_b; /* wgmma: m or n, not k, is contiguous in shared memory */
+    bool negate_a, negate_b;       /* wgmma */
+    bool saturate;                 /* d = s32: at the ends of the range */
+} lilac_simt_matrix_payload;
+
+typedef struct lilac_simt_wgmma_wait_payload {
+    uint32_t groups; /* that may be incomplete */
+} lilac_simt_wgmma_wait_payload;
+
 union lilac_simt_payload {
     lilac_simt_copy_payload copy;
+    lilac_simt_matrix_payload matrix;
+    lilac_simt_wgmma_wait_payload wgmma_wait;
 };
 
 /* The family of an opcode: which member of the payload it uses. */
@@ -309,7 +327,7 @@ LILAC_API void lilac_simt_print(lilac_text *out, const lilac_simt_module *module
  * `-operand-count`
  * `-dominance` `-terminator` `-not-uniform` `-carried-type` `-access-size` `-access-others`
  * `-pack-width` `-width` `-parameter` `-detail` `-launch-shape` `-bodies` `-links` `-operation`
- * `-feature` `-interval` `-group` `-text` `-copy` `-wait`),
+ * `-feature` `-interval` `-group` `-text` `-copy` `-wait` `-matrix`),
  * each at the instruction's location with the instruction printed in a note. */
 LILAC_API LILAC_MUST_USE bool lilac_simt_verify(const lilac_simt_module *module);
 

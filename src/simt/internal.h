@@ -206,6 +206,17 @@ bool lilac_simt_simplify_access(lilac_simt_builder *b, lilac_simt_instruction *l
 bool lilac_simt_known_parts(lilac_simt_builder *b, lilac_simt_value value, lilac_simt_type part,
                             uint32_t count, lilac_simt_value *parts);
 
+/* ---- matrix instructions (matrix.c) ------------------------------------------------------ */
+
+/* Does the matrix instruction that the payload says exist on the module's device? False with the
+ * reason in `why`. The sizes of operand groups mean something only then. */
+bool lilac_simt_check_matrix_shape(const lilac_simt_kernel *kernel,
+                                   const lilac_simt_instruction *instruction, lilac_text *why);
+/* The rules of mma, wgmma, wgmma.fence, wgmma.commit and wgmma.wait beyond their payloads and
+ * signatures. False with the reason in `why`. */
+bool lilac_simt_check_matrix(const lilac_simt_kernel *kernel,
+                             const lilac_simt_instruction *instruction, lilac_text *why);
+
 /* ---- payloads (payload.c) ---------------------------------------------------------------- */
 
 typedef enum lilac_simt_field_kind {

@@ -9,6 +9,8 @@
  * with its instruction. */
 #include "internal.h"
 
+#include <lilac/matrix.h>
+
 #include <stddef.h>
 
 #define FIELD(family, kind, member, name, least, most, choices)                                    \
@@ -24,6 +26,19 @@
 static const lilac_simt_payload_field fields[] = {
     /* clang-format off */
     FIELD(COPY,   NUMBER, copy.source,  "source", INT32_MIN, INT32_MAX, NULL),
+    FIELD(MATRIX, CHOICE, matrix.a,           "a", 0, LILAC_MATRIX_TYPE_COUNT - 1, lilac_matrix_type_names),
+    FIELD(MATRIX, CHOICE, matrix.b,           "b", 0, LILAC_MATRIX_TYPE_COUNT - 1, lilac_matrix_type_names),
+    FIELD(MATRIX, CHOICE, matrix.d,           "d", 0, LILAC_MATRIX_TYPE_COUNT - 1, lilac_matrix_type_names),
+    FIELD(MATRIX, NUMBER, matrix.m,           "m", 0, UINT16_MAX, NULL),
+    FIELD(MATRIX, NUMBER, matrix.n,           "n", 0, UINT16_MAX, NULL),
+    FIELD(MATRIX, NUMBER, matrix.k,           "k", 0, UINT16_MAX, NULL),
+    FIELD(MATRIX, FLAG,   matrix.registers,   "registers",   0, 1, NULL),
+    FIELD(MATRIX, FLAG,   matrix.transpose_a, "transpose_a", 0, 1, NULL),
+    FIELD(MATRIX, FLAG,   matrix.transpose_b, "transpose_b", 0, 1, NULL),
+    FIELD(MATRIX, FLAG,   matrix.negate_a,    "negate_a",    0, 1, NULL),
+    FIELD(MATRIX, FLAG,   matrix.negate_b,    "negate_b",    0, 1, NULL),
+    FIELD(MATRIX, FLAG,   matrix.saturate,    "satfinite",   0, 1, NULL),
+    FIELD(WGMMA_WAIT, NUMBER, wgmma_wait.groups, "groups", 0, UINT32_MAX, NULL),
     /* clang-format on */
 };
 
@@ -33,6 +48,11 @@ lilac_simt_payload_family lilac_simt_payload_family_of(lilac_simt_opcode code) {
     switch (code) {
     case LILAC_SIMT_OP_CP_ASYNC:
         return LILAC_SIMT_PAYLOAD_COPY;
+    case LILAC_SIMT_OP_MMA:
+    case LILAC_SIMT_OP_WGMMA:
+        return LILAC_SIMT_PAYLOAD_MATRIX;
+    case LILAC_SIMT_OP_WGMMA_WAIT:
+        return LILAC_SIMT_PAYLOAD_WGMMA_WAIT;
     default:
         return LILAC_SIMT_PAYLOAD_NONE;
     }
