@@ -6,7 +6,7 @@
 # The headers of each component: installed ones in include/lilac, internal ones in src/.
 set(LILAC_HEADERS_base base.h bits.h source.h scalar.h)
 set(LILAC_HEADERS_f2 f2.h)
-set(LILAC_HEADERS_arch arch.h)
+set(LILAC_HEADERS_arch arch.h matrix.h)
 set(LILAC_HEADERS_layout layout.h replication.h)
 set(LILAC_HEADERS_view view.h)
 set(LILAC_HEADERS_encoding encoding.h cute.h memory_form.h)
@@ -14,7 +14,7 @@ set(LILAC_HEADERS_plan plan.h access.h collective.h)
 set(LILAC_HEADERS_tile tile.h tile_loops.h tile_ops.def tile_effects.def operation_classes.h
     operations.def)
 set(LILAC_HEADERS_engine engine.h)
-set(LILAC_HEADERS_simt simt.h simt_ops.def)
+set(LILAC_HEADERS_simt simt.h simt_matrix.h simt_ops.def)
 set(LILAC_HEADERS_lower lower.h)
 set(LILAC_HEADERS_target/ptx ptx.h)
 set(LILAC_HEADERS_target/sim sim.h)

@@ -5,6 +5,7 @@
 
 #include <lilac/access.h>
 #include <lilac/arch.h>
+#include <lilac/matrix.h>
 #include <lilac/base.h>
 #include <lilac/collective.h>
 #include <lilac/cute.h>
@@ -20,6 +21,7 @@
 #include <lilac/scalar.h>
 #include <lilac/sim.h>
 #include <lilac/simt.h>
+#include <lilac/simt_matrix.h>
 #include <lilac/source.h>
 #include <lilac/tile.h>
 #include <lilac/view.h>

@@ -215,6 +215,7 @@ typedef struct lilac_sim_counters {
     uint64_t async_copies;                    /* warp instructions cp.async; in no other count: */
     uint64_t async_sectors, async_wavefronts; /* read in global, written in shared memory */
     uint64_t async_bytes;                     /* written by active threads */
+    uint64_t mmas;                            /* warp instructions mma */
     uint64_t shuffles, votes;                 /* warp instructions */
     uint64_t selects, permutes;               /* warp instructions select, prmt */
     uint64_t barriers;                        /* once a block */

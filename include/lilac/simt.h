@@ -195,6 +195,44 @@ enum {
                                        away when that needs no order */
 };
 
+/* Fields that only the operations of one family have. lilac_simt_payload_family_of says which member
+ * an opcode uses; src/simt/payload.c lists the fields with their names in the text form. A field that
+ * is 0 is not printed. */
+typedef enum lilac_simt_payload_family {
+    LILAC_SIMT_PAYLOAD_NONE,
+    LILAC_SIMT_PAYLOAD_COPY,       /* cp.async */
+    LILAC_SIMT_PAYLOAD_MATRIX,     /* mma, wgmma */
+    LILAC_SIMT_PAYLOAD_WGMMA_WAIT, /* wgmma.wait */
+    LILAC_SIMT_PAYLOAD_COUNT
+} lilac_simt_payload_family;
+
+typedef struct lilac_simt_copy_payload {
+    int32_t source; /* byte offset of the global address */
+} lilac_simt_copy_payload;
+
+/* Of a matrix instruction (simt_matrix.h): element types are lilac_matrix_type. */
+typedef struct lilac_simt_matrix_payload {
+    uint8_t a, b, d;
+    bool registers;                /* wgmma: A is in registers */
+    uint16_t m, n, k;              /* D has m × n elements, A m × k */
+    bool transpose_a, transpose_b; /* wgmma: m or n, not k, is contiguous in shared memory */
+    bool negate_a, negate_b;       /* wgmma */
+    bool saturate;                 /* d = s32: at the ends of the range */
+} lilac_simt_matrix_payload;
+
+typedef struct lilac_simt_wgmma_wait_payload {
+    uint32_t groups; /* that may be incomplete */
+} lilac_simt_wgmma_wait_payload;
+
+union lilac_simt_payload {
+    lilac_simt_copy_payload copy;
+    lilac_simt_matrix_payload matrix;
+    lilac_simt_wgmma_wait_payload wgmma_wait;
+};
+
+/* The family of an opcode: which member of the payload it uses. */
+LILAC_API lilac_simt_payload_family lilac_simt_payload_family_of(lilac_simt_opcode code);
+
 typedef struct lilac_simt_instruction lilac_simt_instruction;
 typedef struct lilac_simt_body lilac_simt_body;
 
@@ -216,12 +254,12 @@ struct lilac_simt_instruction {
      * number, touch no byte in common from warps that differ in those bits; 0: no such promise. Of
      * a group barrier: warps that agree in those bits of their numbers, and only those, meet. */
     uint32_t shared_begin, shared_end, shared_apart;
-    int32_t source_offset; /* of cp.async: byte offset of the global address */
     lilac_simt_body **bodies;
     lilac_location location;
     lilac_simt_instruction *next, *previous;
     lilac_simt_body *parent;
     const char *text; /* message of assert, format of print, inline assembly; interned */
+    union lilac_simt_payload payload; /* by opcode */
 };
 
 struct lilac_simt_body {
@@ -297,7 +335,7 @@ LILAC_API uint32_t lilac_simt_print_source(lilac_simt_module *module, const char
  * `-operand-count`
  * `-dominance` `-terminator` `-not-uniform` `-carried-type` `-access-size` `-access-others`
  * `-pack-width` `-width` `-parameter` `-detail` `-launch-shape` `-bodies` `-links` `-operation`
- * `-feature` `-interval` `-group` `-text` `-copy` `-wait`),
+ * `-feature` `-interval` `-group` `-text` `-copy` `-wait` `-matrix`),
  * each at the instruction's location with the instruction printed in a note. */
 LILAC_API LILAC_MUST_USE bool lilac_simt_verify(const lilac_simt_module *module);
 

@@ -11,6 +11,8 @@
  * prints it. */
 #include "internal.h"
 
+#include <lilac/simt_matrix.h>
+
 #include <stdarg.h>
 #include <string.h>
 
@@ -54,10 +56,26 @@ static const char *name_of(const verifier *v, lilac_simt_value value) {
     return lilac_simt_type_name(type_of(v, value));
 }
 
+/* The rules of matrix.c. */
+typedef bool matrix_rule(const lilac_simt_kernel *, const instruction *, lilac_text *);
+
+static bool check_matrix(verifier *v, matrix_rule *rule) {
+    lilac_text why = {0};
+    bool good = rule(v->kernel, v->instruction, &why);
+    if (!good) {
+        fail(v, "simt-matrix", "%s", lilac_text_get(&why));
+    }
+    lilac_text_clear(&why);
+    return good;
+}
+
 /* ---- signatures ------------------------------------------------------------------------- */
 
-/* One element of a signature: `?` or `*`, then a letter, a type, or nothing. */
+/* One element of a signature: the name of a group and `=`, or nothing; `?` or `*`, or nothing; then a
+ * letter, a type, or nothing. */
 typedef struct element {
+    const char *group; /* its name; NULL: no group */
+    uint32_t group_length;
     char repeat; /* 0, ? or * */
     const char *name;
     uint32_t length;
@@ -68,6 +86,10 @@ static bool next_element(const char **at, element *e) {
     if (*s == ':' || *s == 0) {
         return false;
     }
+    size_t name = strcspn(s, "=,:");
+    e->group = s[name] == '=' ? s : NULL;
+    e->group_length = (uint32_t)name;
+    s += e->group != NULL ? name + 1 : 0;
     e->repeat = 0;
     if (*s == '?' || *s == '*') {
         e->repeat = *s++;
@@ -105,15 +127,47 @@ static bool fits(const element *e, lilac_simt_type type, lilac_simt_type *letter
     return true;
 }
 
+/* Matches the operands from `k` on against a group, number `number`; the operand behind it, or
+ * UINT32_MAX after a report. */
+static uint32_t match_group(verifier *v, const element *e, uint32_t number, uint32_t k,
+                            lilac_simt_type *letters) {
+    const instruction *i = v->instruction;
+    if (number == 0 && !check_matrix(v, lilac_simt_check_matrix_shape)) {
+        return UINT32_MAX;
+    }
+    uint32_t size = lilac_simt_group_size(i, number), rest = i->operand_count - k;
+    if (rest < size) {
+        fail(v, "simt-operand-count", "group %.*s has %u operands and needs %u",
+             (int)e->group_length, e->group, rest, size);
+        return UINT32_MAX;
+    }
+    for (uint32_t n = 0; n < size; n++, k++) {
+        if (!fits(e, type_of(v, i->operands[k]), letters)) {
+            fail(v, "simt-operand-type", "operand %u of group %.*s is %s, which is not %.*s", n + 1,
+                 (int)e->group_length, e->group, name_of(v, i->operands[k]), (int)e->length,
+                 e->name);
+            return UINT32_MAX;
+        }
+    }
+    return k;
+}
+
 /* Matches values against the elements up to ':' or the end. */
 static bool match(verifier *v, const char **at, const char *what, uint32_t count,
                   const lilac_simt_value *values, lilac_simt_value first,
                   lilac_simt_type *letters) {
     const char *signature =
         lilac_simt_op_info_get((lilac_simt_opcode)v->instruction->code)->signature;
-    uint32_t k = 0;
+    uint32_t k = 0, number = 0;
     element e;
     while (next_element(at, &e)) {
+        if (e.group != NULL) {
+            k = match_group(v, &e, number++, k, letters);
+            if (k == UINT32_MAX) {
+                return false;
+            }
+            continue;
+        }
         for (bool more = true; more;) {
             lilac_simt_value value = k < count ? (values != NULL ? values[k] : first + k) : 0;
             bool fit = k < count && fits(&e, type_of(v, value), letters);
@@ -450,6 +504,16 @@ static void check_one(verifier *v, const instruction *i) {
     case LILAC_SIMT_OP_LD_CLUSTER:
     case LILAC_SIMT_OP_ST_CLUSTER:
         check_feature(v, i, LILAC_HAS_CLUSTERS);
+        break;
+    case LILAC_SIMT_OP_WGMMA:
+    case LILAC_SIMT_OP_WGMMA_FENCE:
+    case LILAC_SIMT_OP_WGMMA_COMMIT:
+    case LILAC_SIMT_OP_WGMMA_WAIT:
+        check_feature(v, i, LILAC_HAS_WGMMA);
+        check_matrix(v, lilac_simt_check_matrix);
+        break;
+    case LILAC_SIMT_OP_MMA:
+        check_matrix(v, lilac_simt_check_matrix);
         break;
     case LILAC_SIMT_OP_CP_ASYNC_WAIT:
         check_wait(v, i);

@@ -1338,7 +1338,7 @@ static void counter_texts(void **state) {
         "\"shared_stores\": 0, \"shared_load_wavefronts\": 0, \"shared_store_wavefronts\": 0, "
         "\"shared_load_bytes\": 0, \"shared_store_bytes\": 0, \"matrix_loads\": 0, "
         "\"matrix_stores\": 0, \"cluster_loads\": 0, \"cluster_stores\": 0, \"async_copies\": 0, "
-        "\"async_sectors\": 0, \"async_wavefronts\": 0, \"async_bytes\": 0, \"shuffles\": 0, "
+        "\"async_sectors\": 0, \"async_wavefronts\": 0, \"async_bytes\": 0, \"mmas\": 0, \"shuffles\": 0, "
         "\"votes\": 0, \"selects\": 0, \"permutes\": 0, \"barriers\": 0, \"warp_barriers\": 0, "
         "\"group_barriers\": 0, \"cluster_barriers\": 0, \"atomics\": 0, \"races\": 7, "
         "\"uninitialised_reads\": 0, \"access_bits\": {\"8\": 0, \"16\": 0, \"32\": 0, \"64\": 0, "

@@ -74,6 +74,7 @@ typedef struct lilac_ptx_emitter {
     lilac_simt_value *forced; /* constants that need a register */
     uint32_t forced_count, forced_capacity;
     uint32_t *pending; /* by home: parallel copies that still read it; zero between copies */
+    uint32_t *uses;    /* of each value; NULL until the first wgmma */
     uint32_t labels;
     uint32_t schedule_barriers; /* so far */
     lilac_ptx_piece zero[2];    /* registers of 32 and 64 bits with the opaque zero, once used */
@@ -223,6 +224,8 @@ typedef enum lilac_ptx_feature {
 /* Says that the module uses a feature, its device, or inline assembly: the version becomes at least
  * theirs. An error of id ptx-version when that is above the newest one allowed. */
 void lilac_ptx_need(lilac_ptx_emitter *e, lilac_ptx_feature feature);
+/* Likewise of a matrix instruction, whose table says the version. */
+void lilac_ptx_need_version(lilac_ptx_emitter *e, uint32_t version, const char *what);
 void lilac_ptx_need_device(lilac_ptx_emitter *e);
 void lilac_ptx_need_assembly(lilac_ptx_emitter *e);
 /* The directive .version, whose number is filled in by the second of these. */
@@ -246,6 +249,8 @@ void lilac_ptx_pack(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_unpack(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_memory(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_matrix(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
+/* Matrix instructions (matrix.c). */
+void lilac_ptx_multiply(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 /* cp.async and its groups. */
 void lilac_ptx_copy(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_map_shared(lilac_ptx_emitter *e, const lilac_simt_instruction *i);

@@ -204,6 +204,13 @@ static void instruction(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_ST_MATRIX:
         lilac_ptx_matrix(e, i);
         break;
+    case LILAC_SIMT_OP_MMA:
+    case LILAC_SIMT_OP_WGMMA:
+    case LILAC_SIMT_OP_WGMMA_FENCE:
+    case LILAC_SIMT_OP_WGMMA_COMMIT:
+    case LILAC_SIMT_OP_WGMMA_WAIT:
+        lilac_ptx_multiply(e, i);
+        break;
     case LILAC_SIMT_OP_CP_ASYNC:
     case LILAC_SIMT_OP_CP_ASYNC_COMMIT:
     case LILAC_SIMT_OP_CP_ASYNC_WAIT:
@@ -428,6 +435,7 @@ static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) 
     e->forced_count = 0;
     e->labels = 0;
     e->schedule_barriers = 0;
+    e->uses = NULL;
     memset(e->zero, 0, sizeof e->zero);
     e->location = 0;
     e->file = NULL;

@@ -40,6 +40,10 @@ void lilac_ptx_need(lilac_ptx_emitter *e, lilac_ptx_feature feature) {
     raise_to(e, features[feature].version, features[feature].what);
 }
 
+void lilac_ptx_need_version(lilac_ptx_emitter *e, uint32_t version, const char *what) {
+    raise_to(e, version, what);
+}
+
 void lilac_ptx_need_device(lilac_ptx_emitter *e) {
     e->at = e->module->kernels != NULL ? e->module->kernels->location : 0;
     raise_to(e, e->arch->ptx_version, e->arch->name);

@@ -2,6 +2,7 @@
  *
  * Control flow is the same for all threads, so there is one place in the program and no mask; a
  * condition is compared over the threads where it may differ. */
+#include "multiply.h"
 #include "schedule.h"
 
 #include <string.h>
@@ -395,6 +396,9 @@ static lilac_sim_outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **a
             break;
         case STEP_COPY_WAIT:
             lilac_sim_copy_wait(w, s);
+            break;
+        case STEP_MMA:
+            lilac_sim_mma(w, s);
             break;
         case STEP_VOTE:
         case STEP_MATCH:

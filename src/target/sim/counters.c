@@ -38,6 +38,7 @@ static const counter_name names[] = {
     COUNTER(async_sectors),
     COUNTER(async_wavefronts),
     COUNTER(async_bytes),
+    COUNTER(mmas),
     COUNTER(shuffles),
     COUNTER(votes),
     COUNTER(selects),

@@ -4,6 +4,7 @@
  * checked (shared memory) or a look at the divisors is called from the step itself. The origin of a
  * poisoned entry is the step of the division and its thread. */
 #include "access.h"
+#include "multiply.h"
 
 #include <string.h>
 
@@ -379,6 +380,41 @@ static void exchange(lilac_sim_worker *w, const lilac_sim_step *s) {
     }
 }
 
+/* ---- matrices --------------------------------------------------------------------------- */
+
+/* A poisoned entry of the arrays in the threads of the warp from `first` on: sets its origin. */
+static bool find_in_warp(lilac_sim_worker *w, const uint32_t *arrays, uint32_t count,
+                         uint32_t bytes, uint32_t first, uint32_t *origin) {
+    for (uint32_t k = 0; k < count; k++) {
+        for (uint32_t t = first; t < first + 32 && is_dirty(w, arrays[k]); t++) {
+            if (poison_at(w, arrays[k], bytes, t)) {
+                *origin = *origin_at(w, arrays[k], t);
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* All results of a warp are poison where an operand is in some lane. */
+static void multiply(lilac_sim_worker *w, const lilac_sim_step *s) {
+    const lilac_sim_matrix *m = &w->program->matrices[s->access];
+    uint32_t bytes = m->shape.a == LILAC_MATRIX_F64 ? 8 : 4, origin = 0;
+    for (uint32_t k = 0; k < m->d_count; k++)
+        set_dirty(w, m->d[k], false);
+    for (uint32_t first = 0; first < w->program->threads; first += 32) {
+        if (!find_in_warp(w, m->a, m->a_count, bytes, first, &origin) &&
+            !find_in_warp(w, m->b, m->b_count, bytes, first, &origin) &&
+            !find_in_warp(w, m->c, m->d_count, bytes, first, &origin))
+            continue;
+        for (uint32_t k = 0; k < m->d_count; k++) {
+            open_plane(w, m->d[k], bytes);
+            for (uint32_t t = first; t < first + 32; t++)
+                put(w, m->d[k], bytes, t, UINT64_MAX, origin);
+        }
+    }
+}
+
 /* ---- memory ----------------------------------------------------------------------------- */
 
 static void clean_results(lilac_sim_worker *w, const lilac_sim_access *access) {
@@ -573,6 +609,9 @@ bool lilac_sim_poison_step(lilac_sim_worker *w, const lilac_sim_step *s) {
     case STEP_MATCH:
     case STEP_REDUX:
         exchange(w, s);
+        return true;
+    case STEP_MMA:
+        multiply(w, s);
         return true;
     case STEP_PRINT:
         return check(w, s, w->program->accesses[s->access].predicate, 1, w->program->threads,

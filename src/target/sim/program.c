@@ -14,6 +14,7 @@
  * Yields assign in parallel: a value that is itself one of the targets goes through a spare array.
  */
 #include "decoder.h"
+#include "multiply.h"
 #include "shared.h"
 
 #include <string.h>
@@ -343,6 +344,36 @@ static void emit_atomic(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     }
 }
 
+static void set_registers(lilac_sim_decoder *d, const lilac_simt_instruction *i,
+                          lilac_simt_group group, uint32_t *registers) {
+    for (uint32_t k = 0; k < group.count; k++)
+        registers[k] = offset_of(d, i, group.values[k]);
+}
+
+static void emit_matrix(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
+    lilac_sim_program *p = d->program;
+    bool mma = i->code == LILAC_SIMT_OP_MMA;
+    if (p->matrix_count == p->matrix_capacity) {
+        p->matrix_capacity = p->matrix_capacity * 2 + 16;
+        p->matrices = lilac_heap_grow(p->matrices, sizeof *p->matrices * p->matrix_capacity);
+    }
+    lilac_sim_matrix *m = &p->matrices[p->matrix_count];
+    *m = (lilac_sim_matrix){.shape = lilac_simt_matrix_shape(i), .payload = &i->payload.matrix};
+    lilac_simt_group c = lilac_simt_group_of(i, mma ? 2 : 0), a = lilac_simt_group_of(i, !mma);
+    lilac_simt_group b = lilac_simt_group_of(i, mma ? 1 : 2);
+    m->a_count = a.count;
+    m->b_count = b.count;
+    m->d_count = c.count;
+    set_registers(d, i, a, m->a);
+    set_registers(d, i, b, m->b);
+    set_registers(d, i, c, m->c);
+    for (uint32_t k = 0; k < c.count; k++)
+        m->d[k] = d->values[i->result + k].offset;
+    lilac_sim_step *step = add_step(d, STEP_MMA, i);
+    step->issues = 1;
+    step->access = p->matrix_count++;
+}
+
 enum { MOST_PRINTED = 8 };
 
 static void emit_copy(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
@@ -556,6 +587,9 @@ static void emit(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_ATOMIC_SHARED:
         emit_atomic(d, i);
         return;
+    case LILAC_SIMT_OP_MMA:
+        emit_matrix(d, i);
+        return;
     case LILAC_SIMT_OP_CP_ASYNC:
         emit_copy(d, i);
         return;
@@ -679,5 +713,6 @@ void lilac_sim_program_clear(lilac_sim_program *program) {
     lilac_heap_free(program->steps);
     lilac_heap_free(program->accesses);
     lilac_heap_free(program->presets);
+    lilac_heap_free(program->matrices);
     *program = (lilac_sim_program){0};
 }

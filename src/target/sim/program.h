@@ -14,6 +14,7 @@
 #include "lanes.h"
 
 #include <lilac/sim.h>
+#include <lilac/simt_matrix.h>
 
 typedef enum lilac_sim_step_kind {
     STEP_LANES,   /* loop(n, immediate, out, a, b, c) */
@@ -30,6 +31,7 @@ typedef enum lilac_sim_step_kind {
     STEP_COPY, /* asynchronous; of its access: others the bytes to read, values the global address */
     STEP_COPY_COMMIT,
     STEP_COPY_WAIT, /* immediate: groups that may be incomplete; UINT64_MAX: all copies complete */
+    STEP_MMA,       /* access: index of lilac_sim_matrix */
     STEP_SHUFFLE,   /* out, value a, lane b; immediate: lilac_simt_shuffle */
     STEP_BALLOT,
     STEP_BARRIER,
@@ -118,6 +120,8 @@ typedef struct lilac_sim_program {
     uint32_t access_count, access_capacity;
     lilac_sim_preset *presets;
     uint32_t preset_count, preset_capacity;
+    struct lilac_sim_matrix *matrices; /* multiply.h */
+    uint32_t matrix_count, matrix_capacity;
     uint32_t scratch[4]; /* arrays of 8-byte entries: three operands and a result */
     uint64_t register_bytes;
 } lilac_sim_program;

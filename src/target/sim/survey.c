@@ -151,6 +151,7 @@ static void find_varying(lilac_sim_decoder *d, const lilac_simt_body *body) {
         case LILAC_SIMT_OP_LD_SHARED:
         case LILAC_SIMT_OP_LD_CLUSTER:
         case LILAC_SIMT_OP_LD_MATRIX:
+        case LILAC_SIMT_OP_MMA:
         case LILAC_SIMT_OP_SHUFFLE:
         case LILAC_SIMT_OP_BALLOT:
         case LILAC_SIMT_OP_VOTE:
