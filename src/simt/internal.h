@@ -221,6 +221,7 @@ extern const char *const lilac_simt_order_names[];
 extern const char *const lilac_simt_scope_names[];
 extern const char *const lilac_simt_vote_names[];
 extern const char *const lilac_simt_timer_names[];
+extern const char *const lilac_simt_fence_names[];
 extern const struct lilac_simt_flag_name {
     const char *name;
     uint8_t flag;

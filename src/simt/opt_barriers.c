@@ -42,6 +42,9 @@
  * no group less than all. A wait that leaves groups incomplete may complete any of what is grouped
  * and may leave it incomplete.
  *
+ * A fence of the async proxy is ordered by the barrier behind it, even where a barrier before it orders
+ * the stores that it fences: it is a write, of any byte, that is pending from there on.
+ *
  * A set holds a bit for each promise, read and written apart. Only barriers for shared memory
  * (LILAC_SIMT_SHARED_ONLY) are taken away; all others are there to stay, and order. */
 #include "internal.h"
@@ -68,6 +71,7 @@ typedef struct node {
     uint32_t mask;
     bool gone;
     set accesses;                        /* ungrouped: copies that start here */
+    set completed;                       /* accesses of earlier events that end here */
     const lilac_simt_instruction *event; /* a commit or wait; else NULL */
     uint32_t next[2], previous[2];       /* nodes; NONE */
 } node;
@@ -115,6 +119,11 @@ static uint32_t find_key(pass *p, const lilac_simt_instruction *i) {
         }
     }
     return number;
+}
+
+/* The key of an access with no promise. */
+static uint32_t any_key(pass *p) {
+    return find_key(p, &(lilac_simt_instruction){.code = LILAC_SIMT_OP_NONE});
 }
 
 static void add_level(pass *p, uint32_t mask) {
@@ -212,6 +221,10 @@ static uint32_t add_body(pass *p, const lilac_simt_body *body, uint32_t at) {
             at = add_structure(p, i, at);
         } else if (i->code == LILAC_SIMT_OP_CP_ASYNC) {
             p->nodes[at].accesses.ungrouped |= UINT64_C(1) << find_key(p, i);
+        } else if (i->code == LILAC_SIMT_OP_FENCE_PROXY_ASYNC) {
+            /* a barrier behind the fence orders the fence, whatever orders the stores before it */
+            at = follow(p, at);
+            p->nodes[at].completed.writes |= UINT64_C(1) << any_key(p);
         } else if (lilac_simt_has_trait(i->code, LILAC_SIMT_ASYNCHRONOUS)) {
             at = follow_with(p, at, i, NULL, 0);
         } else if (lilac_simt_is_shared_access(i->code)) {
@@ -250,6 +263,7 @@ static set leaving(const node *n, uint32_t level, set in) {
         in.reads = in.writes = 0;
     }
     set out = n->accesses;
+    merge(&out, n->completed);
     merge(&out, in);
     if (n->event == NULL) {
         return out;

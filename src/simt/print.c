@@ -32,6 +32,7 @@ const char *const lilac_simt_order_names[] = {"relaxed", "acquire", "release", "
 const char *const lilac_simt_scope_names[] = {"gpu", "cta", "sys", NULL};
 const char *const lilac_simt_vote_names[] = {"any", "all", "some", NULL};
 const char *const lilac_simt_timer_names[] = {"global", "clock", NULL};
+const char *const lilac_simt_fence_names[] = {"shared", "global", "all", NULL};
 const char *const lilac_simt_rounding_names[] = {"even", "zero", "down", "up", NULL};
 const struct lilac_simt_flag_name lilac_simt_flag_names[] = {
     {"nsw", LILAC_SIMT_NO_SIGNED_WRAP},
@@ -289,6 +290,10 @@ static bool put_kind(printer *p, const lilac_simt_instruction *i) {
         put(p, i->detail > 1                   ? "?"
                : i->code == LILAC_SIMT_OP_VOTE ? lilac_simt_vote_names[i->detail]
                                                : lilac_simt_timer_names[i->detail]);
+        return true;
+    case LILAC_SIMT_OP_FENCE_PROXY_ASYNC:
+        lilac_text_char(p->out, ' ');
+        put(p, i->detail < 3 ? lilac_simt_fence_names[i->detail] : "?");
         return true;
     case LILAC_SIMT_OP_LD_MATRIX:
     case LILAC_SIMT_OP_ST_MATRIX:

@@ -49,6 +49,8 @@ static bool read_kind(reader *r, lilac_simt_instruction *like) {
         return lilac_simt_read_choice(r, lilac_simt_vote_names, &like->detail);
     case LILAC_SIMT_OP_TIMER:
         return lilac_simt_read_choice(r, lilac_simt_timer_names, &like->detail);
+    case LILAC_SIMT_OP_FENCE_PROXY_ASYNC:
+        return lilac_simt_read_choice(r, lilac_simt_fence_names, &like->detail);
     case LILAC_SIMT_OP_LD_MATRIX:
     case LILAC_SIMT_OP_ST_MATRIX:
         like->detail = lilac_scanner_accept_word(&r->scanner, "trans");

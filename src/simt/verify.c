@@ -463,6 +463,10 @@ static void check_one(verifier *v, const instruction *i) {
     case LILAC_SIMT_OP_CP_ASYNC_WAIT_ALL:
         check_feature(v, i, LILAC_HAS_CP_ASYNC);
         break;
+    case LILAC_SIMT_OP_FENCE_PROXY_ASYNC:
+        check_detail(v, i, 3);
+        check_feature(v, i, LILAC_HAS_TMA);
+        break;
     case LILAC_SIMT_OP_LD_MATRIX:
     case LILAC_SIMT_OP_ST_MATRIX:
         check_detail(v, i, 2);

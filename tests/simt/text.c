@@ -66,6 +66,8 @@ static const char everything[] =
     "    cp.async.wait {groups = 2}\n"
     "    cp.async.wait\n"
     "    cp.async.wait_all\n"
+    "    fence.proxy_async shared\n"
+    "    fence.proxy_async all\n"
     "    group_barrier %3 {threads = 64}\n"
     "    cluster_barrier\n"
     "    barrier\n"

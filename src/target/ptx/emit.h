@@ -248,6 +248,8 @@ void lilac_ptx_memory(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_matrix(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 /* cp.async and its groups. */
 void lilac_ptx_copy(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
+/* Bulk and tensor copies, their groups and the fences of the async proxy (bulk.c). */
+void lilac_ptx_bulk(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_map_shared(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_exchange(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 /* "%rd1+16" of an access. */

@@ -210,6 +210,9 @@ static void instruction(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_CP_ASYNC_WAIT_ALL:
         lilac_ptx_copy(e, i);
         break;
+    case LILAC_SIMT_OP_FENCE_PROXY_ASYNC:
+        lilac_ptx_bulk(e, i);
+        break;
     case LILAC_SIMT_OP_ATOMIC_GLOBAL:
     case LILAC_SIMT_OP_CAS_GLOBAL:
     case LILAC_SIMT_OP_ATOMIC_SHARED:

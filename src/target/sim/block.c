@@ -396,6 +396,9 @@ static lilac_sim_outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **a
         case STEP_COPY_WAIT:
             lilac_sim_copy_wait(w, s);
             break;
+        case STEP_FENCE_PROXY:
+            lilac_sim_proxies_fence(w, s);
+            break;
         case STEP_VOTE:
         case STEP_MATCH:
         case STEP_REDUX:

@@ -65,6 +65,8 @@ typedef enum lilac_sim_finding_kind {
     FINDING_WRITE_IN_FLIGHT,
     FINDING_SOURCE_CHANGED, /* global bytes of an incomplete copy; other: the wait */
     FINDING_NOT_AWAITED,    /* a copy, when its block ends */
+    FINDING_PROXY,          /* other: the generic write; width: 1 where it is fenced and the fence
+                                not ordered */
     FINDING_KINDS
 } lilac_sim_finding_kind;
 

@@ -570,6 +570,12 @@ static void emit(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
         step->immediate = all ? UINT64_MAX : (uint64_t)i->immediate;
         return;
     }
+    case LILAC_SIMT_OP_FENCE_PROXY_ASYNC: {
+        lilac_sim_step *step = add_step(d, STEP_FENCE_PROXY, i);
+        step->issues = 1;
+        step->immediate = i->detail;
+        return;
+    }
     case LILAC_SIMT_OP_PRINT:
         emit_print(d, i);
         return;

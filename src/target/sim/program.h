@@ -30,7 +30,8 @@ typedef enum lilac_sim_step_kind {
     STEP_COPY, /* asynchronous; of its access: others the bytes to read, values the global address */
     STEP_COPY_COMMIT,
     STEP_COPY_WAIT, /* immediate: groups that may be incomplete; UINT64_MAX: all copies complete */
-    STEP_SHUFFLE,   /* out, value a, lane b; immediate: lilac_simt_shuffle */
+    STEP_FENCE_PROXY, /* immediate: detail */
+    STEP_SHUFFLE,     /* out, value a, lane b; immediate: lilac_simt_shuffle */
     STEP_BALLOT,
     STEP_BARRIER,
     STEP_WARP_BARRIER,
@@ -111,6 +112,7 @@ typedef struct lilac_sim_program {
     uint32_t threads, warps; /* of a block */
     bool shared_atomics;
     bool copies;  /* has asynchronous ones */
+    bool proxies; /* has operations that access memory through the async proxy (proxies.h) */
     bool partial; /* has barriers of some of the warps of a cluster only */
     lilac_sim_step *steps;
     uint32_t step_count, step_capacity;

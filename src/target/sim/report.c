@@ -456,6 +456,25 @@ static void report_copy(lilac_context *context, const lilac_sim_memory *memory,
                name_of(finding->other));
 }
 
+static void report_proxy(lilac_context *context, const lilac_sim_launch *launch,
+                         const lilac_sim_finding *finding, lilac_text *text) {
+    bool fenced = finding->width != 0;
+    lilac_text_puts(text, " (");
+    put_warp(text, launch, finding->warp);
+    lilac_text_printf(text, "): %s accesses shared byte %llu", name_of(finding->at),
+                      (unsigned long long)finding->address);
+    put_rank(text, launch, finding->rank);
+    lilac_text_puts(text, " through the async proxy, which thread ");
+    lilac_text_printf(text, "%u (", finding->other_thread);
+    put_warp(text, launch, finding->other_warp);
+    lilac_warning(context, NOWHERE, finding->at->location, "missing-proxy-fence",
+                  "%s) wrote with %s, %s", lilac_text_get(text), name_of(finding->other),
+                  fenced ? "and no barrier orders that thread's fence.proxy_async before"
+                         : "and that thread executed no fence.proxy_async after it");
+    lilac_note(context, NOWHERE, finding->other->location, "%s writes it here",
+               name_of(finding->other));
+}
+
 void lilac_sim_report_finding(lilac_context *context, const lilac_sim_launch *launch,
                               const lilac_sim_memory *memory, const lilac_sim_finding *finding) {
     lilac_text text = {0};
@@ -476,6 +495,9 @@ void lilac_sim_report_finding(lilac_context *context, const lilac_sim_launch *la
     case FINDING_SOURCE_CHANGED:
     case FINDING_NOT_AWAITED:
         report_copy(context, memory, finding, &text);
+        break;
+    case FINDING_PROXY:
+        report_proxy(context, launch, finding, &text);
         break;
     case FINDING_GLOBAL_RACE:
         report_global_race(context, launch, memory, finding, &text);

@@ -18,6 +18,7 @@
 #define LILAC_SIM_SHARED_H
 
 #include "program.h"
+#include "proxies.h"
 
 enum {
     LILAC_SIM_RANK_SHIFT = 24,  /* of map_shared's addresses */
@@ -45,6 +46,7 @@ typedef struct lilac_sim_shared {
     uint32_t *joined;          /* scratch of a barrier */
     lilac_sim_reader *readers; /* entry 0 is unused */
     uint32_t reader_count, reader_capacity, free_reader;
+    lilac_sim_proxies proxies;
 } lilac_sim_shared;
 
 typedef enum lilac_sim_conflict_kind {
@@ -66,6 +68,10 @@ void lilac_sim_shared_clear(lilac_sim_shared *shared);
 void lilac_sim_shared_forget(lilac_sim_shared *shared);
 /* A barrier of `count` warps, numbered over the cluster. */
 void lilac_sim_shared_order(lilac_sim_shared *shared, const uint32_t *warps, uint32_t count);
+
+/* Is what warp u did in that epoch ordered before what warp v does now? */
+bool lilac_sim_shared_is_ordered(const lilac_sim_shared *shared, uint32_t u, uint32_t epoch,
+                                 uint32_t v);
 
 /* Begins an epoch without ordering anything. */
 void lilac_sim_shared_tick(lilac_sim_shared *shared);
