@@ -191,6 +191,26 @@ enum {
                                        away when that needs no order */
 };
 
+/* Fields that only the operations of one family have. lilac_simt_payload_family_of says which member
+ * an opcode uses; src/simt/payload.c lists the fields with their names in the text form. A field that
+ * is 0 is not printed. */
+typedef enum lilac_simt_payload_family {
+    LILAC_SIMT_PAYLOAD_NONE,
+    LILAC_SIMT_PAYLOAD_COPY, /* cp.async */
+    LILAC_SIMT_PAYLOAD_COUNT
+} lilac_simt_payload_family;
+
+typedef struct lilac_simt_copy_payload {
+    int32_t source; /* byte offset of the global address */
+} lilac_simt_copy_payload;
+
+union lilac_simt_payload {
+    lilac_simt_copy_payload copy;
+};
+
+/* The family of an opcode: which member of the payload it uses. */
+LILAC_API lilac_simt_payload_family lilac_simt_payload_family_of(lilac_simt_opcode code);
+
 typedef struct lilac_simt_instruction lilac_simt_instruction;
 typedef struct lilac_simt_body lilac_simt_body;
 
@@ -212,12 +232,12 @@ struct lilac_simt_instruction {
      * number, touch no byte in common from warps that differ in those bits; 0: no such promise. Of
      * a group barrier: warps that agree in those bits of their numbers, and only those, meet. */
     uint32_t shared_begin, shared_end, shared_apart;
-    int32_t source_offset; /* of cp.async: byte offset of the global address */
     lilac_simt_body **bodies;
     lilac_location location;
     lilac_simt_instruction *next, *previous;
     lilac_simt_body *parent;
     const char *text; /* message of assert, format of print, inline assembly; interned */
+    union lilac_simt_payload payload; /* by opcode */
 };
 
 struct lilac_simt_body {

@@ -298,7 +298,7 @@ void lilac_simt_copy_async(lilac_simt_builder *b, uint32_t size, lilac_simt_valu
     lilac_simt_instruction like = access_like(LILAC_SIMT_OP_CP_ASYNC, offset, modifiers);
     lilac_simt_value operands[4];
     like.detail = (uint8_t)size;
-    like.source_offset = source_offset;
+    like.payload.copy.source = source_offset;
     uint32_t n = put_place(operands, shared, predicate);
     operands[n++] = global;
     if (bytes != 0) {

@@ -206,6 +206,36 @@ bool lilac_simt_simplify_access(lilac_simt_builder *b, lilac_simt_instruction *l
 bool lilac_simt_known_parts(lilac_simt_builder *b, lilac_simt_value value, lilac_simt_type part,
                             uint32_t count, lilac_simt_value *parts);
 
+/* ---- payloads (payload.c) ---------------------------------------------------------------- */
+
+typedef enum lilac_simt_field_kind {
+    LILAC_SIMT_FIELD_NUMBER, /* name = 7 */
+    LILAC_SIMT_FIELD_CHOICE, /* name = word; the numbers of the words are 0 … most */
+    LILAC_SIMT_FIELD_SCALAR, /* name = element type; a lilac_scalar */
+    LILAC_SIMT_FIELD_FLAG    /* name; 0 or 1 */
+} lilac_simt_field_kind;
+
+/* One field of a payload: where it is in the union and how it is written. */
+typedef struct lilac_simt_payload_field {
+    uint8_t family, kind;
+    uint8_t offset, size; /* bytes; the field is signed where `least` is negative */
+    const char *name;
+    int64_t least, most;
+    const char *const *choices; /* NULL-terminated */
+} lilac_simt_payload_field;
+
+/* The first field of the opcode's family (after: NULL), or the one after it; NULL at the end. */
+const lilac_simt_payload_field *lilac_simt_payload_next(lilac_simt_opcode code,
+                                                        const lilac_simt_payload_field *after);
+int64_t lilac_simt_payload_get(const lilac_simt_instruction *instruction,
+                               const lilac_simt_payload_field *field);
+void lilac_simt_payload_set(lilac_simt_instruction *instruction,
+                            const lilac_simt_payload_field *field, int64_t value);
+/* Of two instructions with one opcode: the same value in every field. */
+bool lilac_simt_payload_equal(const lilac_simt_instruction *a, const lilac_simt_instruction *b);
+/* Mixes the fields into a hash. */
+uint64_t lilac_simt_payload_hash(const lilac_simt_instruction *instruction, uint64_t hash);
+
 /* ---- text (print.c) --------------------------------------------------------------------- */
 
 /* One instruction on one line, bodies left out, as the module's printer would print it. */

@@ -28,6 +28,7 @@ static uint32_t hash_of(const lilac_simt_instruction *like, uint32_t results,
                     (uint64_t)(like->flags & ~WRAP_FLAGS) << 32 | (uint64_t)type << 40 |
                     (uint64_t)results << 48;
     uint64_t hash = mix(mix(0x6C696C6163u, head), (uint64_t)like->immediate);
+    hash = lilac_simt_payload_hash(like, hash);
     if (like->operand_count == 2) {
         uint64_t a = like->operands[0];
         uint64_t c = like->operands[1];
@@ -110,7 +111,7 @@ lilac_simt_value lilac_simt_memo_find(const struct lilac_simt_memo *memo,
             found->detail == like->detail && found->scalar == like->scalar &&
             ((found->flags ^ like->flags) & ~WRAP_FLAGS) == 0 &&
             found->immediate == like->immediate && found->text == like->text &&
-            same_operands(found, like)) {
+            lilac_simt_payload_equal(found, like) && same_operands(found, like)) {
             return entry->value;
         }
     }

@@ -165,7 +165,7 @@ static bool fold_inactive(folder *f, instruction *i) {
 
 static bool same(const instruction *a, const instruction *b) {
     if (a->code != b->code || a->detail != b->detail || a->flags != b->flags ||
-        a->immediate != b->immediate || a->source_offset != b->source_offset ||
+        a->immediate != b->immediate || !lilac_simt_payload_equal(a, b) ||
         a->operand_count != b->operand_count) {
         return false;
     }
@@ -186,7 +186,7 @@ static void write_back(folder *f, instruction *i, const instruction *copy) {
     i->detail = copy->detail;
     i->flags = copy->flags;
     i->immediate = copy->immediate;
-    i->source_offset = copy->source_offset;
+    i->payload = copy->payload;
     i->operand_count = copy->operand_count;
     memcpy(i->operands, copy->operands, sizeof *copy->operands * copy->operand_count);
     f->changed = true;

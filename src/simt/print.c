@@ -324,6 +324,32 @@ static void put_number_modifier(printer *p, bool *any, const char *name, int64_t
     lilac_text_signed(p->out, value);
 }
 
+/* The fields of the payload that are not 0. */
+static void put_payload(printer *p, bool *any, const lilac_simt_instruction *i) {
+    const lilac_simt_payload_field *field = NULL;
+    while ((field = lilac_simt_payload_next((lilac_simt_opcode)i->code, field)) != NULL) {
+        int64_t value = lilac_simt_payload_get(i, field);
+        if (value == 0) {
+            continue;
+        }
+        switch (field->kind) {
+        case LILAC_SIMT_FIELD_NUMBER:
+            put_number_modifier(p, any, field->name, value);
+            break;
+        case LILAC_SIMT_FIELD_CHOICE:
+            put_modifier(p, any, field->name,
+                         value < field->most + 1 ? field->choices[value] : "?");
+            break;
+        case LILAC_SIMT_FIELD_SCALAR:
+            put_modifier(p, any, field->name, lilac_scalar_name((lilac_scalar)value));
+            break;
+        case LILAC_SIMT_FIELD_FLAG:
+            put_modifier(p, any, field->name, NULL);
+            break;
+        }
+    }
+}
+
 static void put_modifiers(printer *p, const lilac_simt_instruction *i, bool detail_said,
                           bool immediate_said) {
     bool any = false;
@@ -361,9 +387,7 @@ static void put_modifiers(printer *p, const lilac_simt_instruction *i, bool deta
                                                                      : "immediate",
                             i->immediate);
     }
-    if (i->source_offset != 0) {
-        put_number_modifier(p, &any, "source", i->source_offset);
-    }
+    put_payload(p, &any, i);
     if (i->shared_begin != 0 || i->shared_end != 0) {
         put_number_modifier(p, &any, "bytes", i->shared_begin);
         lilac_text_printf(p->out, " to %u", i->shared_end);

@@ -338,19 +338,39 @@ static bool read_scalar(reader *r, uint8_t *choice) {
     return true;
 }
 
-static bool read_source_offset(reader *r, lilac_simt_instruction *like) {
+/* A number of the payload, at least field->least and at most field->most. */
+static bool read_payload_number(reader *r, const lilac_simt_payload_field *field, int64_t *value) {
     lilac_scanner *s = &r->scanner;
-    int64_t offset = 0;
-    if (!lilac_scanner_expect(s, '=')) {
-        return false;
-    }
     uint32_t at = s->offset;
-    if (!lilac_scanner_integer(s, &offset)) {
+    if (!lilac_scanner_integer(s, value)) {
         return false;
     }
-    like->source_offset = (int32_t)offset;
-    return like->source_offset == offset ||
-           lilac_simt_read_fail_at(r, at, "bad-number", "out of range:", s->text + at, 1);
+    if (*value < field->least || *value > field->most) {
+        return lilac_simt_read_fail_at(r, at, "bad-number", "out of range:", s->text + at,
+                                       s->previous_end - at);
+    }
+    return true;
+}
+
+/* [= value] of a field whose name is passed. */
+static bool read_payload_value(reader *r, lilac_simt_instruction *like,
+                               const lilac_simt_payload_field *field) {
+    int64_t value = 1;
+    uint8_t choice = 0;
+    bool good = field->kind == LILAC_SIMT_FIELD_FLAG || lilac_scanner_expect(&r->scanner, '=');
+    if (good && field->kind == LILAC_SIMT_FIELD_NUMBER) {
+        good = read_payload_number(r, field, &value);
+    } else if (good && field->kind == LILAC_SIMT_FIELD_CHOICE) {
+        good = lilac_simt_read_choice(r, field->choices, &choice);
+        value = choice;
+    } else if (good && field->kind == LILAC_SIMT_FIELD_SCALAR) {
+        good = read_scalar(r, &choice);
+        value = choice;
+    }
+    if (good) {
+        lilac_simt_payload_set(like, field, value);
+    }
+    return good;
 }
 
 static bool read_modifier(reader *r, lilac_simt_instruction *like) {
@@ -364,6 +384,12 @@ static bool read_modifier(reader *r, lilac_simt_instruction *like) {
                    {"scope", lilac_simt_scope_names, &like->scope},
                    {"round", lilac_simt_rounding_names, &like->detail}};
     uint32_t count = 0;
+    const lilac_simt_payload_field *field = NULL;
+    while ((field = lilac_simt_payload_next((lilac_simt_opcode)like->code, field)) != NULL) {
+        if (lilac_scanner_accept_word(s, field->name)) {
+            return read_payload_value(r, like, field);
+        }
+    }
     for (uint32_t k = 0; lilac_simt_flag_names[k].name != NULL; k++) {
         if (lilac_scanner_accept_word(s, lilac_simt_flag_names[k].name)) {
             like->flags |= lilac_simt_flag_names[k].flag;
@@ -380,9 +406,6 @@ static bool read_modifier(reader *r, lilac_simt_instruction *like) {
         return lilac_scanner_expect(s, '=') && read_scalar(r, &like->scalar);
     }
     bool copy = like->code == LILAC_SIMT_OP_CP_ASYNC;
-    if (copy && lilac_scanner_accept_word(s, "source")) {
-        return read_source_offset(r, like);
-    }
     if (lilac_scanner_accept_word(s, "detail") || (copy && lilac_scanner_accept_word(s, "size"))) {
         uint32_t offset = s->offset;
         if (!lilac_scanner_expect(s, '=') || !lilac_simt_read_count(r, &count)) {

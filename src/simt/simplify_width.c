@@ -384,9 +384,9 @@ bool lilac_simt_simplify_access(lilac_simt_builder *b, instruction *like) {
     bool changed = fold_offset(b, &like->operands[0], &like->immediate);
     if (like->code == LILAC_SIMT_OP_CP_ASYNC) {
         bool predicated = type_of(b, like->operands[1]) == LILAC_SIMT_I1;
-        int64_t offset = like->source_offset;
+        int64_t offset = like->payload.copy.source;
         changed |= fold_offset(b, &like->operands[1 + predicated], &offset);
-        like->source_offset = (int32_t)offset;
+        like->payload.copy.source = (int32_t)offset;
     }
     /* always active: no predicate, no substitutes */
     if (like->operand_count > 1 && type_of(b, like->operands[1]) == LILAC_SIMT_I1 &&

@@ -226,7 +226,7 @@ static void passes_keep_copies(void **state) {
         count++;
         assert_int_equal(i->operand_count, 2);
         assert_int_equal(i->immediate, 36);
-        assert_int_equal(i->source_offset, 60);
+        assert_int_equal(i->payload.copy.source, 60);
     }
     assert_int_equal(count, 1);
     rig_clear(&r);

@@ -211,7 +211,7 @@ static void start_copy(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     }
     lilac_ptx_piece operands[4];
     operands[0] = bracketed(e, lilac_ptx_address(e, i));
-    operands[1] = bracketed(e, put_place(e, rest[0], i->source_offset));
+    operands[1] = bracketed(e, put_place(e, rest[0], i->payload.copy.source));
     operands[2] = lilac_ptx_decimal(e, i->detail);
     if (count > 1)
         operands[3] = lilac_ptx_operand(e, rest[1]);

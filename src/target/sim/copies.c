@@ -61,7 +61,7 @@ static bool add_source(lilac_sim_worker *w, lilac_sim_transfer *copy, uint32_t t
     const lilac_sim_access *access = &w->program->accesses[copy->step->access];
     const lane_u64 *addresses = (const void *)(w->registers + access->values[0]);
     lilac_sim_active *from = &copy->from;
-    uint64_t address = addresses[thread] + (uint64_t)copy->step->source->source_offset;
+    uint64_t address = addresses[thread] + (uint64_t)copy->step->source->payload.copy.source;
     uint32_t k = from->count++;
     from->thread[k] = thread;
     from->address[k] = address;

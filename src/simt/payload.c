@@ -1,0 +1,91 @@
+/* Payloads: the fields that only one family of operations has.
+ *
+ *     opcode ── family ── member of union lilac_simt_payload ── fields ── {name = value, …}
+ *
+ * The reader, the printer, common subexpression elimination and the hash of the builder go through
+ * the table below. A new family needs a member of the union, a case in
+ * lilac_simt_payload_family_of, and one row for each field. Fields are compared one by one, so the
+ * bytes of the union that belong to no field may have any value. A payload is copied as a whole,
+ * with its instruction. */
+#include "internal.h"
+
+#include <stddef.h>
+
+#define FIELD(family, kind, member, name, least, most, choices)                                    \
+    {                                                                                              \
+        LILAC_SIMT_PAYLOAD_##family, LILAC_SIMT_FIELD_##kind,                                      \
+            offsetof(union lilac_simt_payload, member),                                            \
+            sizeof(((union lilac_simt_payload *)0)->member), name, least, most, choices            \
+    }
+
+/* The fields of one family are consecutive.
+ *
+ *         family  kind    member       name      least      most       choices */
+static const lilac_simt_payload_field fields[] = {
+    /* clang-format off */
+    FIELD(COPY,   NUMBER, copy.source,  "source", INT32_MIN, INT32_MAX, NULL),
+    /* clang-format on */
+};
+
+enum { FIELD_COUNT = sizeof fields / sizeof *fields };
+
+lilac_simt_payload_family lilac_simt_payload_family_of(lilac_simt_opcode code) {
+    switch (code) {
+    case LILAC_SIMT_OP_CP_ASYNC:
+        return LILAC_SIMT_PAYLOAD_COPY;
+    default:
+        return LILAC_SIMT_PAYLOAD_NONE;
+    }
+}
+
+const lilac_simt_payload_field *lilac_simt_payload_next(lilac_simt_opcode code,
+                                                        const lilac_simt_payload_field *after) {
+    lilac_simt_payload_family family = lilac_simt_payload_family_of(code);
+    if (family == LILAC_SIMT_PAYLOAD_NONE) {
+        return NULL;
+    }
+    const lilac_simt_payload_field *field = after != NULL ? after + 1 : fields;
+    while (field < fields + FIELD_COUNT && field->family != family) {
+        field++;
+    }
+    return field < fields + FIELD_COUNT ? field : NULL;
+}
+
+int64_t lilac_simt_payload_get(const lilac_simt_instruction *instruction,
+                               const lilac_simt_payload_field *field) {
+    const uint8_t *at = (const uint8_t *)&instruction->payload + field->offset;
+    uint64_t bits = 0;
+    for (uint32_t k = 0; k < field->size; k++) { /* the order of bytes in memory is little-endian */
+        bits |= (uint64_t)at[k] << (8 * k);
+    }
+    uint32_t unused = 64 - 8 * (uint32_t)field->size;
+    return field->least < 0 ? (int64_t)(bits << unused) >> unused : (int64_t)bits;
+}
+
+void lilac_simt_payload_set(lilac_simt_instruction *instruction,
+                            const lilac_simt_payload_field *field, int64_t value) {
+    uint8_t *at = (uint8_t *)&instruction->payload + field->offset;
+    for (uint32_t k = 0; k < field->size; k++) {
+        at[k] = (uint8_t)((uint64_t)value >> (8 * k));
+    }
+}
+
+bool lilac_simt_payload_equal(const lilac_simt_instruction *a, const lilac_simt_instruction *b) {
+    const lilac_simt_payload_field *field = NULL;
+    while ((field = lilac_simt_payload_next((lilac_simt_opcode)a->code, field)) != NULL) {
+        if (lilac_simt_payload_get(a, field) != lilac_simt_payload_get(b, field)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+uint64_t lilac_simt_payload_hash(const lilac_simt_instruction *instruction, uint64_t hash) {
+    const lilac_simt_payload_field *field = NULL;
+    while ((field = lilac_simt_payload_next((lilac_simt_opcode)instruction->code, field)) != NULL) {
+        uint64_t value = (uint64_t)lilac_simt_payload_get(instruction, field);
+        hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
