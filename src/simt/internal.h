@@ -74,6 +74,12 @@ static inline bool lilac_simt_is_load(uint32_t code) {
            code == LILAC_SIMT_OP_LD_CLUSTER || code == LILAC_SIMT_OP_LD_MATRIX;
 }
 
+/* Does the immediate say how many groups of copies may be incomplete? */
+static inline bool lilac_simt_awaits_groups(uint32_t code) {
+    return code == LILAC_SIMT_OP_CP_ASYNC_WAIT || code == LILAC_SIMT_OP_BULK_WAIT ||
+           code == LILAC_SIMT_OP_BULK_WAIT_READ;
+}
+
 /* May a division trap? A constant divisor that is not zero cannot. */
 bool lilac_simt_may_trap(const lilac_simt_kernel *kernel,
                          const lilac_simt_instruction *instruction);
@@ -205,6 +211,13 @@ bool lilac_simt_simplify_access(lilac_simt_builder *b, lilac_simt_instruction *l
 /* The parts of a value when they are known without unpacking it. */
 bool lilac_simt_known_parts(lilac_simt_builder *b, lilac_simt_value value, lilac_simt_type part,
                             uint32_t count, lilac_simt_value *parts);
+
+/* ---- bulk copies (bulk.c) ---------------------------------------------------------------- */
+
+/* The rules of an operation of the async proxy beyond its signature. False: `why` says which it
+ * breaks. */
+bool lilac_simt_check_bulk(const lilac_simt_kernel *kernel,
+                           const lilac_simt_instruction *instruction, lilac_text *why);
 
 /* ---- payloads (payload.c) ---------------------------------------------------------------- */
 

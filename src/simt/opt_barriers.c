@@ -42,8 +42,9 @@
  * no group less than all. A wait that leaves groups incomplete may complete any of what is grouped
  * and may leave it incomplete.
  *
- * A fence of the async proxy is ordered by the barrier behind it, even where a barrier before it orders
- * the stores that it fences: it is a write, of any byte, that is pending from there on.
+ * A bulk copy is an access where it starts, and one of any byte that is pending from each wait on that
+ * may complete it. A fence of the async proxy is ordered by the barrier behind it, even where a barrier
+ * before it orders the stores that it fences: it is such an access too.
  *
  * A set holds a bit for each promise, read and written apart. Only barriers for shared memory
  * (LILAC_SIMT_SHARED_ONLY) are taken away; all others are there to stay, and order. */
@@ -187,6 +188,12 @@ static bool mask_of(const pass *p, const lilac_simt_instruction *i, uint32_t *ma
     }
 }
 
+/* Does an access that began before end here, which a barrier behind orders and one before does not? */
+static bool completes(uint32_t code) {
+    return code == LILAC_SIMT_OP_FENCE_PROXY_ASYNC || code == LILAC_SIMT_OP_BULK_WAIT ||
+           code == LILAC_SIMT_OP_BULK_WAIT_READ;
+}
+
 static uint32_t add_body(pass *p, const lilac_simt_body *body, uint32_t at);
 
 static uint32_t add_structure(pass *p, const lilac_simt_instruction *i, uint32_t at) {
@@ -221,11 +228,13 @@ static uint32_t add_body(pass *p, const lilac_simt_body *body, uint32_t at) {
             at = add_structure(p, i, at);
         } else if (i->code == LILAC_SIMT_OP_CP_ASYNC) {
             p->nodes[at].accesses.ungrouped |= UINT64_C(1) << find_key(p, i);
-        } else if (i->code == LILAC_SIMT_OP_FENCE_PROXY_ASYNC) {
-            /* a barrier behind the fence orders the fence, whatever orders the stores before it */
+        } else if (i->code == LILAC_SIMT_OP_BULK_COMMIT) {
+            continue; /* what it groups is pending from the wait on */
+        } else if (completes(i->code)) {
             at = follow(p, at);
             p->nodes[at].completed.writes |= UINT64_C(1) << any_key(p);
-        } else if (lilac_simt_has_trait(i->code, LILAC_SIMT_ASYNCHRONOUS)) {
+        } else if (!lilac_simt_is_shared_access(i->code) &&
+                   lilac_simt_has_trait(i->code, LILAC_SIMT_ASYNCHRONOUS)) {
             at = follow_with(p, at, i, NULL, 0);
         } else if (lilac_simt_is_shared_access(i->code)) {
             uint64_t bit = UINT64_C(1) << find_key(p, i);

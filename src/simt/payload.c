@@ -24,6 +24,7 @@
 static const lilac_simt_payload_field fields[] = {
     /* clang-format off */
     FIELD(COPY,   NUMBER, copy.source,  "source", INT32_MIN, INT32_MAX, NULL),
+    FIELD(BULK,   NUMBER, bulk.global,  "global", INT32_MIN, INT32_MAX, NULL),
     /* clang-format on */
 };
 
@@ -33,6 +34,9 @@ lilac_simt_payload_family lilac_simt_payload_family_of(lilac_simt_opcode code) {
     switch (code) {
     case LILAC_SIMT_OP_CP_ASYNC:
         return LILAC_SIMT_PAYLOAD_COPY;
+    case LILAC_SIMT_OP_CP_BULK_STORE:
+    case LILAC_SIMT_OP_CP_BULK_REDUCE:
+        return LILAC_SIMT_PAYLOAD_BULK;
     default:
         return LILAC_SIMT_PAYLOAD_NONE;
     }

@@ -281,6 +281,7 @@ static bool put_kind(printer *p, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_ATOMIC_GLOBAL:
     case LILAC_SIMT_OP_ATOMIC_SHARED:
     case LILAC_SIMT_OP_REDUX:
+    case LILAC_SIMT_OP_CP_BULK_REDUCE:
         lilac_text_char(p->out, ' ');
         put(p, i->detail < LILAC_SIMT_ATOMIC_COUNT ? lilac_simt_atomic_names[i->detail] : "?");
         return true;
@@ -382,9 +383,9 @@ static void put_modifiers(printer *p, const lilac_simt_instruction *i, bool deta
     }
     if (i->immediate != 0 && !immediate_said) {
         put_number_modifier(p, &any,
-                            i->code == LILAC_SIMT_OP_GROUP_BARRIER   ? "threads"
-                            : i->code == LILAC_SIMT_OP_CP_ASYNC_WAIT ? "groups"
-                                                                     : "immediate",
+                            i->code == LILAC_SIMT_OP_GROUP_BARRIER ? "threads"
+                            : lilac_simt_awaits_groups(i->code)    ? "groups"
+                                                                   : "immediate",
                             i->immediate);
     }
     put_payload(p, &any, i);

@@ -320,6 +320,15 @@ static void check_feature(verifier *v, const instruction *i, lilac_feature featu
     }
 }
 
+static void check_bulk(verifier *v, const instruction *i) {
+    lilac_text why = {0};
+    if (!lilac_simt_check_bulk(v->kernel, i, &why)) {
+        fail(v, "simt-bulk", "%s", lilac_text_get(&why));
+    }
+    lilac_text_clear(&why);
+    check_feature(v, i, LILAC_HAS_TMA);
+}
+
 static void check_group_barrier(verifier *v, const instruction *i) {
     const lilac_arch *arch = v->module->arch;
     int64_t warp = arch != NULL ? arch->warp_size : 32;
@@ -463,9 +472,16 @@ static void check_one(verifier *v, const instruction *i) {
     case LILAC_SIMT_OP_CP_ASYNC_WAIT_ALL:
         check_feature(v, i, LILAC_HAS_CP_ASYNC);
         break;
-    case LILAC_SIMT_OP_FENCE_PROXY_ASYNC:
-        check_detail(v, i, 3);
+    case LILAC_SIMT_OP_BULK_WAIT:
+    case LILAC_SIMT_OP_BULK_WAIT_READ:
+        check_wait(v, i);
         check_feature(v, i, LILAC_HAS_TMA);
+        break;
+    case LILAC_SIMT_OP_FENCE_PROXY_ASYNC:
+    case LILAC_SIMT_OP_CP_BULK_STORE:
+    case LILAC_SIMT_OP_CP_BULK_REDUCE:
+    case LILAC_SIMT_OP_BULK_COMMIT:
+        check_bulk(v, i);
         break;
     case LILAC_SIMT_OP_LD_MATRIX:
     case LILAC_SIMT_OP_ST_MATRIX:
@@ -543,7 +559,8 @@ static void check_one(verifier *v, const instruction *i) {
     }
     if (lilac_simt_is_atomic(i->code)) {
         check_atomic(v, i);
-    } else if (lilac_simt_is_access(i->code) && i->code != LILAC_SIMT_OP_CP_ASYNC) {
+    } else if (lilac_simt_is_access(i->code) &&
+               !lilac_simt_has_trait(i->code, LILAC_SIMT_ASYNCHRONOUS)) {
         check_access(v, i);
     }
     check_interval(v, i);

@@ -210,6 +210,11 @@ static void instruction(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_CP_ASYNC_WAIT_ALL:
         lilac_ptx_copy(e, i);
         break;
+    case LILAC_SIMT_OP_CP_BULK_STORE:
+    case LILAC_SIMT_OP_CP_BULK_REDUCE:
+    case LILAC_SIMT_OP_BULK_COMMIT:
+    case LILAC_SIMT_OP_BULK_WAIT:
+    case LILAC_SIMT_OP_BULK_WAIT_READ:
     case LILAC_SIMT_OP_FENCE_PROXY_ASYNC:
         lilac_ptx_bulk(e, i);
         break;

@@ -200,8 +200,14 @@ static void give_printed(lilac_context *context, const lilac_sim_launch *launch,
 
 /* How many clusters a worker holds at most: together they take a gibibyte. */
 static uint32_t most_residents(const lilac_sim_program *program, uint32_t workers) {
-    enum { STATE = 27, LEAST = 4, MOST = 1 << 16 }; /* bytes for a byte of shared memory */
-    uint64_t each = program->register_bytes + (uint64_t)program->kernel->shared_bytes * STATE + 1;
+    enum {
+        STATE = 27,
+        PROXIES = 16,
+        LEAST = 4,
+        MOST = 1 << 16
+    }; /* bytes for a byte of shared memory */
+    uint64_t state = STATE + (program->proxies ? PROXIES : 0);
+    uint64_t each = program->register_bytes + (uint64_t)program->kernel->shared_bytes * state + 1;
     uint64_t most = (UINT64_C(1) << 30) / workers / (each * program->kernel->num_ctas);
     return most < LEAST ? LEAST : most > MOST ? MOST : (uint32_t)most;
 }

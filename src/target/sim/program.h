@@ -31,7 +31,10 @@ typedef enum lilac_sim_step_kind {
     STEP_COPY_COMMIT,
     STEP_COPY_WAIT, /* immediate: groups that may be incomplete; UINT64_MAX: all copies complete */
     STEP_FENCE_PROXY, /* immediate: detail */
-    STEP_SHUFFLE,     /* out, value a, lane b; immediate: lilac_simt_shuffle */
+    STEP_BULK_START,  /* of its access: values the global address, others the bytes */
+    STEP_BULK_COMMIT,
+    STEP_BULK_WAIT, /* immediate: groups that may be incomplete */
+    STEP_SHUFFLE,   /* out, value a, lane b; immediate: lilac_simt_shuffle */
     STEP_BALLOT,
     STEP_BARRIER,
     STEP_WARP_BARRIER,
@@ -68,6 +71,7 @@ typedef struct lilac_sim_access {
 } lilac_sim_access;
 
 #define LILAC_SIM_NONE UINT32_MAX
+enum { LILAC_SIM_BULK_BYTES = 16 /* sizes and addresses of bulk copies are multiples of it */ };
 
 /* What steps are counted as, beside `issues`. */
 enum { TALLY_OTHER, TALLY_SELECT, TALLY_PERMUTE };

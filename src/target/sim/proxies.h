@@ -14,7 +14,10 @@
  * A byte that the async proxy wrote needs no fence. Nor does one that cp.async wrote: PTX does not say
  * so, but Triton, CUTLASS and FlashAttention-3 feed wgmma with cp.async and no fence, and devices
  * execute that correctly. A generic read before an asynchronous write needs no fence either, for the
- * same reason; it must be ordered as any access (shared.h). */
+ * same reason; it must be ordered as any access (shared.h).
+ *
+ * The accounts are kept where the decoder sets program->proxies, for operations that call
+ * lilac_sim_proxies_access. */
 #ifndef LILAC_SIM_PROXIES_H
 #define LILAC_SIM_PROXIES_H
 

@@ -56,6 +56,8 @@ void lilac_sim_shared_init(lilac_sim_shared *s, const lilac_sim_program *program
     memset(s->read_stamp, 0, stamps);
     if (program->proxies)
         lilac_sim_proxies_init(&s->proxies, bytes);
+    if (program->proxies)
+        s->reading = lilac_heap_grow(NULL, sizeof *s->reading * (bytes + 1));
     if (program->partial) {
         s->known = lilac_heap_grow(NULL, sizeof *s->known * all * all);
         memset(s->known, 0, sizeof *s->known * all * all);
@@ -74,6 +76,7 @@ void lilac_sim_shared_clear(lilac_sim_shared *s) {
     lilac_heap_free(s->known);
     lilac_heap_free(s->joined);
     lilac_heap_free(s->readers);
+    lilac_heap_free(s->reading);
     lilac_sim_proxies_clear(&s->proxies);
 }
 
@@ -111,6 +114,8 @@ void lilac_sim_shared_forget(lilac_sim_shared *s) {
     memset(s->written, 0, bytes);
     if (s->in_flight)
         memset(s->in_flight, 0, bytes);
+    if (s->reading)
+        memset(s->reading, 0, sizeof *s->reading * bytes);
     lilac_sim_proxies_forget(&s->proxies, bytes);
     raise_floor(s);
 }

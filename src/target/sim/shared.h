@@ -36,7 +36,8 @@ typedef struct lilac_sim_shared {
     uint8_t *bytes;
     uint8_t *written; /* in this cluster's run */
     uint8_t
-        *in_flight; /* how many incomplete copies write a byte; NULL: the kernel has no copies */
+        *in_flight;    /* how many incomplete copies write a byte; NULL: the kernel has no copies */
+    uint32_t *reading; /* how many incomplete bulk copies read a byte; NULL: there are none */
     uint64_t *write_stamp, *read_stamp, *atomic_stamp; /* the last: NULL without atomics */
     uint32_t size;                                     /* of a block */
     uint32_t stride;        /* from a block's first byte to the next block's: whole rows of banks */
