@@ -150,7 +150,7 @@
  *     of a place in which more than 255 blocks store one value; of the loads of a place by more than
  *     64 blocks of a kernel that synchronises, those of the others.
  *
- * Refused before anything runs: what the verifier refuses, argument-count, grid-size,
+ * Refused before anything runs: what the verifier refuses, argument-count, grid-size, tensor-map,
  * buffer-overlap, unsupported-instruction (assembly, saturation, ballots of 64 lanes),
  * too-many-values.
  *
@@ -162,6 +162,7 @@
 #define LILAC_SIM_H
 
 #include <lilac/simt.h>
+#include <lilac/tensor_map.h>
 
 LILAC_BEGIN
 
@@ -196,8 +197,11 @@ typedef struct lilac_sim_launch {
     const lilac_simt_kernel *kernel; /* of a verified module, which names the device */
     uint32_t grid[3]; /* programs along x, y, z; a zero: nothing runs. A program of a kernel with
                          num_ctas blocks a cluster is that many blocks */
-    const uint64_t *arguments; /* bits of each parameter; pointers: an address */
-    uint32_t argument_count;   /* must be kernel->parameter_count */
+    const uint64_t *arguments; /* bits of each parameter; pointers: an address; tensor maps: the
+                                  number of one of these */
+    const lilac_tensor_map *tensor_maps;
+    uint32_t tensor_map_count;
+    uint32_t argument_count; /* must be kernel->parameter_count */
     lilac_sim_buffer *buffers;
     uint32_t buffer_count;
     uint32_t threads; /* host threads; 0: one a core */

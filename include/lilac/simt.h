@@ -280,6 +280,8 @@ typedef struct lilac_simt_parameter {
     lilac_name name;
     lilac_simt_type type;
     bool is_pointer;    /* to global memory */
+    bool is_tensor_map; /* 128 bytes by value (tensor_map.h); the type, i64, is that of its address,
+                           which tensor operations alone take */
     uint32_t alignment; /* bytes known of the pointer; 1: none */
 } lilac_simt_parameter;
 
@@ -438,6 +440,8 @@ LILAC_API void lilac_simt_bulk_reduce(lilac_simt_builder *b, lilac_simt_atomic k
  * its groups have not written global memory or, with `read`, have not read shared memory. */
 LILAC_API void lilac_simt_bulk_commit(lilac_simt_builder *b);
 LILAC_API void lilac_simt_bulk_wait(lilac_simt_builder *b, uint32_t groups, bool read);
+/* Fetches a tensor map, a parameter's value, before copies use it. */
+LILAC_API void lilac_simt_prefetch_tensor_map(lilac_simt_builder *b, lilac_simt_value map);
 /* The thread's ordinary stores become visible to the async proxy: to shared memory, to global memory,
  * to both. */
 typedef enum lilac_simt_fence {

@@ -59,6 +59,37 @@ void lilac_simt_fence_proxy_async(lilac_simt_builder *b, lilac_simt_fence kind) 
     build_effect(b, LILAC_SIMT_OP_FENCE_PROXY_ASYNC, kind, 0);
 }
 
+void lilac_simt_prefetch_tensor_map(lilac_simt_builder *b, lilac_simt_value map) {
+    lilac_simt_instruction like = {.code = LILAC_SIMT_OP_PREFETCH_TENSOR_MAP};
+    lilac_simt_build(b, &like, 1, &map, 0, NULL);
+}
+
+/* ---- tensor maps ------------------------------------------------------------------------ */
+
+const lilac_simt_parameter *lilac_simt_tensor_map_of(const lilac_simt_kernel *kernel,
+                                                     lilac_simt_value value) {
+    const lilac_simt_instruction *d = kernel->values[value].definition;
+    bool is_parameter = d != NULL && d->code == LILAC_SIMT_OP_PARAM && d->immediate >= 0 &&
+                        (uint64_t)d->immediate < kernel->parameter_count;
+    const lilac_simt_parameter *parameter = is_parameter ? &kernel->parameters[d->immediate] : NULL;
+    return parameter != NULL && parameter->is_tensor_map ? parameter : NULL;
+}
+
+uint32_t lilac_simt_map_operand(const lilac_simt_kernel *kernel, const lilac_simt_instruction *i) {
+    (void)kernel;
+    return i->code == LILAC_SIMT_OP_PREFETCH_TENSOR_MAP ? 0 : UINT32_MAX;
+}
+
+static bool check_map(const lilac_simt_kernel *kernel, const lilac_simt_instruction *i,
+                      lilac_text *why) {
+    uint32_t k = lilac_simt_map_operand(kernel, i);
+    if (lilac_simt_tensor_map_of(kernel, i->operands[k]) != NULL) {
+        return true;
+    }
+    lilac_text_printf(why, "operand %u is no parameter that is a tensor map", k + 1);
+    return false;
+}
+
 /* ---- checking --------------------------------------------------------------------------- */
 
 /* May a constant operand, with an offset added, be other than a multiple of `unit`? */
@@ -110,7 +141,9 @@ bool lilac_simt_check_bulk(const lilac_simt_kernel *kernel, const lilac_simt_ins
         return check_copy(kernel, i, why);
     case LILAC_SIMT_OP_CP_BULK_REDUCE:
         return check_reduction(i, why) && check_copy(kernel, i, why);
-    default: /* a fence */
+    case LILAC_SIMT_OP_PREFETCH_TENSOR_MAP:
+        return check_map(kernel, i, why);
+    default: /* a fence or commit */
         if (i->code == LILAC_SIMT_OP_FENCE_PROXY_ASYNC && i->detail >= LILAC_SIMT_FENCE_COUNT) {
             lilac_text_printf(why, "there is no kind %u of fence: they are shared, global and all",
                               i->detail);

@@ -218,6 +218,12 @@ bool lilac_simt_known_parts(lilac_simt_builder *b, lilac_simt_value value, lilac
  * breaks. */
 bool lilac_simt_check_bulk(const lilac_simt_kernel *kernel,
                            const lilac_simt_instruction *instruction, lilac_text *why);
+/* The parameter whose address a value is, if that is a tensor map; else NULL. */
+const lilac_simt_parameter *lilac_simt_tensor_map_of(const lilac_simt_kernel *kernel,
+                                                     lilac_simt_value value);
+/* The number of the operand that is the instruction's tensor map; UINT32_MAX: it has none. */
+uint32_t lilac_simt_map_operand(const lilac_simt_kernel *kernel,
+                                const lilac_simt_instruction *instruction);
 
 /* ---- payloads (payload.c) ---------------------------------------------------------------- */
 

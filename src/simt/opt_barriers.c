@@ -228,8 +228,9 @@ static uint32_t add_body(pass *p, const lilac_simt_body *body, uint32_t at) {
             at = add_structure(p, i, at);
         } else if (i->code == LILAC_SIMT_OP_CP_ASYNC) {
             p->nodes[at].accesses.ungrouped |= UINT64_C(1) << find_key(p, i);
-        } else if (i->code == LILAC_SIMT_OP_BULK_COMMIT) {
-            continue; /* what it groups is pending from the wait on */
+        } else if (i->code == LILAC_SIMT_OP_BULK_COMMIT ||
+                   i->code == LILAC_SIMT_OP_PREFETCH_TENSOR_MAP) {
+            continue; /* what a commit groups is pending from the wait on */
         } else if (completes(i->code)) {
             at = follow(p, at);
             p->nodes[at].completed.writes |= UINT64_C(1) << any_key(p);

@@ -593,7 +593,7 @@ static void put_kernel(lilac_text *out, const lilac_simt_kernel *kernel) {
         }
         put(&p, ": ");
         put(&p, lilac_simt_type_name(parameter->type));
-        put(&p, parameter->is_pointer ? " ptr" : "");
+        put(&p, parameter->is_pointer ? " ptr" : parameter->is_tensor_map ? " tensor_map" : "");
         if (parameter->alignment > 1) {
             lilac_text_printf(out, " align %u", parameter->alignment);
         }

@@ -378,7 +378,7 @@ static bool read_body(reader *r, lilac_simt_body *body) {
 
 /* ---- kernels and the module ------------------------------------------------------------- */
 
-/* %name: type [ptr] [align n] */
+/* %name: type [ptr | tensor_map] [align n] */
 static bool read_parameter(reader *r, lilac_simt_parameter *parameter) {
     lilac_scanner *s = &r->scanner;
     *parameter = (lilac_simt_parameter){.alignment = 1};
@@ -391,6 +391,7 @@ static bool read_parameter(reader *r, lilac_simt_parameter *parameter) {
         return false;
     }
     parameter->is_pointer = lilac_scanner_accept_word(s, "ptr");
+    parameter->is_tensor_map = !parameter->is_pointer && lilac_scanner_accept_word(s, "tensor_map");
     return !lilac_scanner_accept_word(s, "align") ||
            lilac_simt_read_count(r, &parameter->alignment);
 }

@@ -19,6 +19,7 @@ typedef struct verifier {
     const lilac_simt_kernel *kernel;
     uint8_t *reach; /* of each value: 1 in reach, 2 defined but out of reach */
     const lilac_simt_instruction *instruction;
+    bool maps; /* the kernel has a parameter that is a tensor map */
     bool ok;
 } verifier;
 
@@ -481,6 +482,7 @@ static void check_one(verifier *v, const instruction *i) {
     case LILAC_SIMT_OP_CP_BULK_STORE:
     case LILAC_SIMT_OP_CP_BULK_REDUCE:
     case LILAC_SIMT_OP_BULK_COMMIT:
+    case LILAC_SIMT_OP_PREFETCH_TENSOR_MAP:
         check_bulk(v, i);
         break;
     case LILAC_SIMT_OP_LD_MATRIX:
@@ -689,6 +691,17 @@ static void check_while(verifier *v, const instruction *i) {
                "next values");
 }
 
+/* Tensor maps are operands of tensor operations, and nothing else is. */
+static void check_maps(verifier *v, const instruction *i) {
+    for (uint32_t k = 0; k < i->operand_count; k++) {
+        bool is_map = lilac_simt_tensor_map_of(v->kernel, i->operands[k]) != NULL;
+        if (is_map && k != lilac_simt_map_operand(v->kernel, i)) {
+            fail(v, "simt-parameter", "operand %u is a tensor map, which only tensor copies take",
+                 k + 1);
+        }
+    }
+}
+
 static void check_instruction(verifier *v, const instruction *i, const lilac_simt_body *body,
                               lilac_simt_opcode terminator) {
     v->instruction = i;
@@ -706,6 +719,9 @@ static void check_instruction(verifier *v, const instruction *i, const lilac_sim
                      : "");
             in_reach = false;
         }
+    }
+    if (in_reach && v->maps) {
+        check_maps(v, i);
     }
     bool ends = lilac_simt_has_trait(i->code, LILAC_SIMT_TERMINATOR);
     if (i->parent != body) {
@@ -778,10 +794,12 @@ static void check_kernel(verifier *v) {
     for (uint32_t k = 0; k < kernel->parameter_count; k++) {
         const lilac_simt_parameter *parameter = &kernel->parameters[k];
         if (parameter->type == LILAC_SIMT_VOID ||
-            (parameter->is_pointer && parameter->type != LILAC_SIMT_I64) ||
+            ((parameter->is_pointer || parameter->is_tensor_map) &&
+             parameter->type != LILAC_SIMT_I64) ||
+            (parameter->is_pointer && parameter->is_tensor_map) ||
             !is_power_of_two(parameter->alignment)) {
             fail(v, "simt-parameter",
-                 "parameter %u: a pointer is an i64, an alignment a power of two", k);
+                 "parameter %u: a pointer or tensor map is an i64, an alignment a power of two", k);
         }
     }
     check_body(v, kernel->body, LILAC_SIMT_OP_RETURN);
@@ -793,6 +811,9 @@ bool lilac_simt_verify(const lilac_simt_module *module) {
         verifier v = {.module = module, .kernel = kernel, .ok = true};
         lilac_arena *arena = lilac_arena_create();
         v.reach = lilac_arena_array(arena, uint8_t, kernel->value_count);
+        for (uint32_t k = 0; k < kernel->parameter_count; k++) {
+            v.maps |= kernel->parameters[k].is_tensor_map;
+        }
         check_kernel(&v);
         lilac_arena_destroy(arena);
         ok &= v.ok;

@@ -12,9 +12,10 @@
 #include "support/assemble.h"
 #include "support/simt_text.h"
 
-#define HEAD "kernel @k(%p: i64 ptr, %n: i32) warps 4 ctas 1 shared 4096"
+#define HEAD "kernel @k(%p: i64 ptr, %n: i32, %m: i64 tensor_map) warps 4 ctas 1 shared 4096"
 #define VALUES                                                                                     \
-    "%s = shared_base : i32\n%p = param 0 : i64\n%n = param 1 : i32\n%t = thread : i32\n"          \
+    "%s = shared_base : i32\n%p = param 0 : i64\n%n = param 1 : i32\n%t = thread : i32\n%m = "     \
+    "param 2 : i64\n"                                                                              \
     "%zero = const 0 : i32\n%yes = const true : i1\n%no = const false : i1\n"                      \
     "%size = const 256 : i32\n%first = cmp eq %t, %zero : i1\n"
 
@@ -25,6 +26,9 @@ static const struct {
     {"fence.proxy_async shared", "\tfence.proxy.async.shared::cta;\n"},
     {"fence.proxy_async global", "\tfence.proxy.async.global;\n"},
     {"fence.proxy_async all", "\tfence.proxy.async;\n"},
+    {"prefetch.tensor_map %m", "\tprefetch.tensormap [%rd"},
+    {"prefetch.tensor_map %m", "\tcvta.param.u64 %rd"},
+    {"prefetch.tensor_map %m", "\t.param .align 64 .b8 parameter_2[128],\n"},
     {"bulk.commit", "\tcp.async.bulk.commit_group;\n"},
     {"bulk.wait {groups = 3}", "\tcp.async.bulk.wait_group 3;\n"},
     {"bulk.wait_read", "\tcp.async.bulk.wait_group.read 0;\n"},

@@ -507,6 +507,7 @@ static const struct refusal {
     {"simt-operand-type", COPY_OPERANDS "cp.async [%s], (%s) {size = 8}\n"},
     {"simt-wait", "cp.async.wait {groups = -1}\n"},
     {"simt-wait", "bulk.wait {groups = -1}\n"},
+    {"simt-bulk", COPY_OPERANDS "prefetch.tensor_map %p\n"},
     {"simt-bulk", "fence.proxy_async all {volatile}\n"},
     {"simt-bulk", COPY_OPERANDS "%m = const 24 : i32\ncp.bulk.store [%s], (%p, %m)\n"},
     {"simt-bulk", COPY_OPERANDS "%m = const 8 : i32\ncp.bulk.store [%m], (%p, %m)\n"},

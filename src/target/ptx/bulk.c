@@ -72,6 +72,19 @@ static void store(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     lilac_ptx_finish(e, 3, operands);
 }
 
+bool lilac_ptx_tensor_map(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    if (!e->kernel->parameters[i->immediate].is_tensor_map)
+        return false;
+    lilac_ptx_piece place = lilac_ptx_temporary(e, LILAC_PTX_BITS64);
+    lilac_ptx_need(e, LILAC_PTX_ASYNC_PROXY);
+    lilac_ptx_line2(
+        e, "mov.b64", place,
+        lilac_ptx_concatenate(
+            e, 2, (lilac_ptx_piece[]){PIECE("parameter_"), lilac_ptx_decimal(e, i->immediate)}));
+    lilac_ptx_line2(e, "cvta.param.u64", lilac_ptx_define(e, i->result), place);
+    return true;
+}
+
 void lilac_ptx_bulk(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     if (!lilac_arch_has(e->arch, LILAC_HAS_TMA)) {
         lilac_ptx_refuse(e, i, "%s has no %s", e->arch->name,
@@ -92,6 +105,10 @@ void lilac_ptx_bulk(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         return;
     case LILAC_SIMT_OP_BULK_WAIT_READ:
         lilac_ptx_line1(e, "cp.async.bulk.wait_group.read", lilac_ptx_decimal(e, i->immediate));
+        return;
+    case LILAC_SIMT_OP_PREFETCH_TENSOR_MAP:
+        lilac_ptx_line1(e, "prefetch.tensormap",
+                        bracketed(e, lilac_ptx_register(e, i->operands[0])));
         return;
     default:
         fence(e, i);

@@ -550,6 +550,7 @@ static void emit(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_CONDITION:
     case LILAC_SIMT_OP_RETURN:
     case LILAC_SIMT_OP_SCHEDULE_BARRIER:
+    case LILAC_SIMT_OP_PREFETCH_TENSOR_MAP:
         return;
     default:
         break;

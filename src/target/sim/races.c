@@ -585,6 +585,12 @@ static void find_order(lilac_sim_races *races, const lilac_sim_program *program)
     races->precise = races->synchronises || volatiles || races->scoped || program->partial;
 }
 
+/* Where an argument points: that of a tensor map is where the tensor begins. */
+static uint64_t address_of(const lilac_sim_launch *launch, uint32_t k) {
+    bool is_map = launch->kernel->parameters[k].is_tensor_map;
+    return is_map ? launch->tensor_maps[launch->arguments[k]].address : launch->arguments[k];
+}
+
 /* Which buffers the kernel may write: those that hold the arguments that stores start from. */
 static uint64_t watched_roots(const lilac_sim_program *program, const lilac_sim_launch *launch,
                               const lilac_sim_memory *memory) {
@@ -611,7 +617,7 @@ void lilac_sim_races_init(lilac_sim_races *races, const lilac_sim_program *progr
         const lilac_sim_buffer *buffer = &launch->buffers[b];
         bool watched = roots & LILAC_SIM_ANY_ROOT;
         for (uint32_t k = 0; k < launch->argument_count && k < 63; k++)
-            watched |= (roots >> k & 1) && launch->arguments[k] - buffer->address < buffer->size;
+            watched |= (roots >> k & 1) && address_of(launch, k) - buffer->address < buffer->size;
         if (watched && !buffer->read_only && buffer->size)
             races->buffers[b].pages =
                 zeroed(sizeof(lilac_sim_page *) * ((buffer->size >> LILAC_SIM_PAGE_BITS) + 2));
