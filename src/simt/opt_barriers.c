@@ -42,6 +42,11 @@
  * no group less than all. A wait that leaves groups incomplete may complete any of what is grouped
  * and may leave it incomplete.
  *
+ * Mbarriers. Every operation on one writes its bytes, so that a barrier between its init and its
+ * uses stays. The order that arrivals and waits add is not used: a pair of accesses that it orders
+ * counts as a conflict. A copy may complete at any of these operations, and none completes it for
+ * certain: it is a write that is pending behind each of them, and still incomplete.
+ *
  * A set holds a bit for each promise, read and written apart. Only barriers for shared memory
  * (LILAC_SIMT_SHARED_ONLY) are taken away; all others are there to stay, and order. */
 #include "internal.h"
@@ -212,6 +217,9 @@ static uint32_t add_body(pass *p, const lilac_simt_body *body, uint32_t at) {
             at = add_structure(p, i, at);
         } else if (i->code == LILAC_SIMT_OP_CP_ASYNC) {
             p->nodes[at].accesses.ungrouped |= UINT64_C(1) << find_key(p, i);
+        } else if (lilac_simt_has_trait(i->code, LILAC_SIMT_MBARRIER)) {
+            p->nodes[at].accesses.writes |= UINT64_C(1) << find_key(p, i);
+            at = follow_with(p, at, i, NULL, 0);
         } else if (lilac_simt_has_trait(i->code, LILAC_SIMT_ASYNCHRONOUS)) {
             at = follow_with(p, at, i, NULL, 0);
         } else if (lilac_simt_is_shared_access(i->code)) {
@@ -252,6 +260,10 @@ static set leaving(const node *n, uint32_t level, set in) {
     set out = n->accesses;
     merge(&out, in);
     if (n->event == NULL) {
+        return out;
+    }
+    if (lilac_simt_has_trait(n->event->code, LILAC_SIMT_MBARRIER)) {
+        out.writes |= out.grouped | out.ungrouped;
         return out;
     }
     switch (n->event->code) {
