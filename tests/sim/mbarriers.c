@@ -218,7 +218,9 @@ static void rules_of_one_mbarrier(void **state) {
          "mbarrier.init"},
         {"    mbarrier.init [%zero], %first, (%count)\n    return",
          "    mbarrier.arrive [%zero]\n    return", "mbarrier-missing", "mbarrier.arrive", NULL},
-        {"[%zero], (%one) : i1", "[%zero + 4], (%one) : i1", "misaligned-access", "try_wait", NULL},
+        {"%fresh = mbarrier.try_wait [%zero]",
+         "%two = add %one, %one : i32\n    %fresh = mbarrier.try_wait [%two]", "misaligned-access",
+         "try_wait [%two]", NULL},
         {"mbarrier.try_wait [%zero], (%one)", "mbarrier.try_wait [%count], (%one)",
          "mbarrier-missing", "mbarrier.try_wait [%count]", NULL},
     };
