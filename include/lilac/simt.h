@@ -46,6 +46,20 @@
  *     bulk.wait_read                         ┘ ┐ no thread reads or writes those at %g
  *     bulk.wait                                ┘
  *
+ * An mbarrier is an object of 8 bytes in shared memory, aligned to 8. Each of its phases completes
+ * when as many arrivals as mbarrier.init said and all bytes of copies that mbarrier.expect announced
+ * have come; the next phase then begins. Phases have the parities 0, 1, 0, …; a wait for a parity
+ * passes when the last complete phase has it, and before the first phase completes a wait for
+ * parity 1 passes. A wait orders what the threads did before they arrived before what comes after
+ * it. mbarrier.wait blocks: the threads that execute it go on together.
+ *
+ *     mbarrier.init [%full + 8], %first, (%count)       one thread; a barrier before the first use
+ *     mbarrier.arrive [%full + 8], %elected             the second operand is the predicate
+ *     mbarrier.expect [%full + 8], %elected, (%bytes)
+ *     cp.async.mbarrier_arrive [%full + 8]              arrives when the thread's copies are complete
+ *     mbarrier.wait [%full + 8], (%parity)
+ *     %done = mbarrier.try_wait [%full + 8], (%parity) : i1
+ *
  * An access may promise where it goes: shared_begin, shared_end and shared_apart. The simulator
  * checks the interval, lilac_simt_opt_barriers relies on all three.
  */
@@ -99,9 +113,10 @@ typedef enum lilac_simt_trait {
     LILAC_SIMT_DIVERGENT = 1 << 6,  /* result differs between threads whatever the operands */
     LILAC_SIMT_TERMINATOR = 1 << 7,
     LILAC_SIMT_REGIONS = 1 << 8,
-    LILAC_SIMT_GLOBAL = 1 << 9,       /* accesses global memory */
-    LILAC_SIMT_SHARED = 1 << 10,      /* accesses shared memory, of any block of the cluster */
-    LILAC_SIMT_ASYNCHRONOUS = 1 << 11 /* starts, groups or awaits copies that complete later */
+    LILAC_SIMT_GLOBAL = 1 << 9,        /* accesses global memory */
+    LILAC_SIMT_SHARED = 1 << 10,       /* accesses shared memory, of any block of the cluster */
+    LILAC_SIMT_ASYNCHRONOUS = 1 << 11, /* starts, groups or awaits copies that complete later */
+    LILAC_SIMT_MBARRIER = 1 << 16      /* operates on an mbarrier */
 } lilac_simt_trait;
 
 typedef struct lilac_simt_op_info {
@@ -331,7 +346,7 @@ LILAC_API void lilac_simt_print(lilac_text *out, const lilac_simt_module *module
  * `-operand-count`
  * `-dominance` `-terminator` `-not-uniform` `-carried-type` `-access-size` `-access-others`
  * `-pack-width` `-width` `-parameter` `-detail` `-launch-shape` `-bodies` `-links` `-operation`
- * `-feature` `-interval` `-group` `-text` `-copy` `-wait`),
+ * `-feature` `-interval` `-group` `-text` `-copy` `-wait` `-mbarrier`),
  * each at the instruction's location with the instruction printed in a note. */
 LILAC_API LILAC_MUST_USE bool lilac_simt_verify(const lilac_simt_module *module);
 
@@ -451,6 +466,13 @@ typedef enum lilac_simt_fence {
     LILAC_SIMT_FENCE_COUNT
 } lilac_simt_fence;
 LILAC_API void lilac_simt_fence_proxy_async(lilac_simt_builder *b, lilac_simt_fence kind);
+/* An operation on the mbarrier at address + offset (i32, shared): `code` is one with the trait
+ * LILAC_SIMT_MBARRIER. `predicate` (0: none) is of those that have one; `value` is the count, the
+ * bytes or the parity (0: none). The result of try_wait, else 0. */
+LILAC_API lilac_simt_value lilac_simt_mbarrier(lilac_simt_builder *b, lilac_simt_opcode code,
+                                               lilac_simt_value address, int64_t offset,
+                                               lilac_simt_value predicate, lilac_simt_value value);
+LILAC_API void lilac_simt_fence_mbarrier_init(lilac_simt_builder *b);
 /* For shared memory only (LILAC_SIMT_SHARED_ONLY): all threads of the block; of the warp; and the
  * warps that give the same `number` (i32, 0 … 14, the same in all lanes of a warp), `threads` in
  * each such group, with or without a shared_apart. For all memory: the threads of the cluster. */

@@ -18,7 +18,8 @@ enum {
     B = LILAC_SIMT_REGIONS,
     G = LILAC_SIMT_GLOBAL,
     H = LILAC_SIMT_SHARED,
-    A = LILAC_SIMT_ASYNCHRONOUS
+    A = LILAC_SIMT_ASYNCHRONOUS,
+    M = LILAC_SIMT_MBARRIER
 };
 
 const lilac_simt_op_info lilac_simt_op_infos[LILAC_SIMT_OP_COUNT] = {

@@ -46,6 +46,11 @@
  * may complete it. A fence of the async proxy is ordered by the barrier behind it, even where a barrier
  * before it orders the stores that it fences: it is such an access too.
  *
+ * Mbarriers. Every operation on one writes its bytes, so that a barrier between its init and its
+ * uses stays. The order that arrivals and waits add is not used: a pair of accesses that it orders
+ * counts as a conflict. A copy may complete at any of these operations, and none completes it for
+ * certain: it is a write that is pending behind each of them, and still incomplete.
+ *
  * A set holds a bit for each promise, read and written apart. Only barriers for shared memory
  * (LILAC_SIMT_SHARED_ONLY) are taken away; all others are there to stay, and order. */
 #include "internal.h"
@@ -234,6 +239,9 @@ static uint32_t add_body(pass *p, const lilac_simt_body *body, uint32_t at) {
         } else if (completes(i->code)) {
             at = follow(p, at);
             p->nodes[at].completed.writes |= UINT64_C(1) << any_key(p);
+        } else if (lilac_simt_has_trait(i->code, LILAC_SIMT_MBARRIER)) {
+            p->nodes[at].accesses.writes |= UINT64_C(1) << find_key(p, i);
+            at = follow_with(p, at, i, NULL, 0);
         } else if (!lilac_simt_is_shared_access(i->code) &&
                    lilac_simt_has_trait(i->code, LILAC_SIMT_ASYNCHRONOUS)) {
             at = follow_with(p, at, i, NULL, 0);
@@ -276,6 +284,10 @@ static set leaving(const node *n, uint32_t level, set in) {
     merge(&out, n->completed);
     merge(&out, in);
     if (n->event == NULL) {
+        return out;
+    }
+    if (lilac_simt_has_trait(n->event->code, LILAC_SIMT_MBARRIER)) {
+        out.writes |= out.grouped | out.ungrouped;
         return out;
     }
     switch (n->event->code) {

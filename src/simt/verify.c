@@ -352,6 +352,34 @@ static void check_group_barrier(verifier *v, const instruction *i) {
     }
 }
 
+static void need_uniform(verifier *v, lilac_simt_value value, const char *what);
+
+/* The object's alignment, the numbers where they are known, and that all threads wait alike. */
+static void check_mbarrier(verifier *v, const instruction *i) {
+    enum { OBJECT = 8, MOST = (1 << 20) - 1 };
+    uint64_t bits = 0;
+    bool waits =
+        i->code == LILAC_SIMT_OP_MBARRIER_WAIT || i->code == LILAC_SIMT_OP_MBARRIER_TRY_WAIT;
+    bool predicated = i->operand_count > 1 && type_of(v, i->operands[1]) == LILAC_SIMT_I1;
+    bool counts = i->operand_count > 1u + predicated && !waits;
+    check_feature(v, i, LILAC_HAS_TMA);
+    if (lilac_simt_constant_bits(v->kernel, i->operands[0], &bits) &&
+        (bits + (uint64_t)i->immediate) % OBJECT != 0) {
+        fail(v, "simt-mbarrier", "the address %llu of the mbarrier is not a multiple of 8",
+             (unsigned long long)bits + (unsigned long long)i->immediate);
+    }
+    if (counts && lilac_simt_constant_bits(v->kernel, i->operands[1 + predicated], &bits) &&
+        (bits == 0 || bits > MOST)) {
+        fail(v, "simt-mbarrier", "%s of %llu: 1 to %d are allowed",
+             lilac_simt_op_info_get((lilac_simt_opcode)i->code)->name, (unsigned long long)bits,
+             MOST);
+    }
+    if (waits) {
+        need_uniform(v, i->operands[0], "the address of the mbarrier");
+        need_uniform(v, i->operands[1], "the parity");
+    }
+}
+
 static void check_parts(verifier *v, lilac_simt_value part, uint32_t count,
                         lilac_simt_value whole) {
     uint32_t bits = lilac_simt_type_bits(type_of(v, part));
@@ -455,6 +483,10 @@ static void check_one(verifier *v, const instruction *i) {
     case LILAC_SIMT_OP_GROUP_BARRIER:
         check_group_barrier(v, i);
         break;
+    case LILAC_SIMT_OP_FENCE_MBARRIER_INIT:
+        check_feature(v, i, LILAC_HAS_TMA);
+        break;
+    case LILAC_SIMT_OP_MBARRIER_ARRIVE_CLUSTER:
     case LILAC_SIMT_OP_MAP_SHARED:
     case LILAC_SIMT_OP_CLUSTER_BARRIER:
     case LILAC_SIMT_OP_LD_CLUSTER:
@@ -559,7 +591,9 @@ static void check_one(verifier *v, const instruction *i) {
     default:
         break;
     }
-    if (lilac_simt_is_atomic(i->code)) {
+    if (lilac_simt_has_trait(i->code, LILAC_SIMT_MBARRIER)) {
+        check_mbarrier(v, i);
+    } else if (lilac_simt_is_atomic(i->code)) {
         check_atomic(v, i);
     } else if (lilac_simt_is_access(i->code) &&
                !lilac_simt_has_trait(i->code, LILAC_SIMT_ASYNCHRONOUS)) {

@@ -10,7 +10,7 @@
 #include <lilac/ptx.h>
 
 #include "support/assemble.h"
-#include "support/simt_text.h"
+#include "support/text_rig.h"
 
 #define HEAD "kernel @k(%p: i64 ptr, %n: i32, %m: i64 tensor_map) warps 4 ctas 1 shared 4096"
 #define VALUES                                                                                     \
@@ -53,10 +53,10 @@ static const struct {
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
-static void write_ptx(text_rig *r, const char *head, const char *body, lilac_text *ptx) {
+static void write_ptx(text_rig *r, const char *body, lilac_text *ptx) {
     lilac_ptx_options options = {.comments = false};
-    text_open(r, head, body, NULL);
-    if (!lilac_ptx_write(ptx, r->module, &options))
+    text_open(r, HEAD, VALUES, body, NULL);
+    if (!lilac_ptx_write(ptx, r->t.module, &options))
         text_fail(r, "no PTX");
 }
 
@@ -65,10 +65,9 @@ static void each_operation_has_its_text(void **state) {
     for (size_t k = 0; k < CASES; k++) {
         text_rig r;
         lilac_text ptx = {0}, body = {0};
-        lilac_text_puts(&body, VALUES);
         lilac_text_puts(&body, cases[k].operation);
         lilac_text_puts(&body, "\n");
-        write_ptx(&r, HEAD, lilac_text_get(&body), &ptx);
+        write_ptx(&r, lilac_text_get(&body), &ptx);
         bool found = strstr(lilac_text_get(&ptx), cases[k].ptx ? cases[k].ptx : "bulk") != NULL;
         if (found != (cases[k].ptx != NULL))
             fail_msg("%s: %s", cases[k].operation, lilac_text_get(&ptx));
@@ -88,7 +87,6 @@ static void ptxas_accepts(void **state) {
         skip();
     }
     lilac_text body = {0};
-    lilac_text_puts(&body, VALUES);
     for (size_t k = 0; k < CASES; k++) {
         lilac_text_puts(&body, cases[k].operation);
         lilac_text_puts(&body, "\n");
@@ -100,9 +98,9 @@ static void ptxas_accepts(void **state) {
         lilac_ptx_options options = {.comments = false};
         if (!arch || !lilac_arch_has(arch, LILAC_HAS_TMA))
             continue;
-        text_open(&r, HEAD, lilac_text_get(&body), NULL);
-        r.module->arch = arch;
-        assert_true(lilac_ptx_write(&ptx, r.module, &options));
+        text_open(&r, HEAD, VALUES, lilac_text_get(&body), NULL);
+        r.t.module->arch = arch;
+        assert_true(lilac_ptx_write(&ptx, r.t.module, &options));
         assert_true(assembles(ptxas, arch->name, lilac_text_get(&ptx), ""));
         lilac_text_clear(&ptx);
         text_close(&r);

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "support/simt_text.h"
+#include "support/text_rig.h"
 
 #define HEAD "kernel @k(%out: i64 ptr, %back: i64 ptr) warps 2 ctas 1 shared 1024"
 #define VALUES                                                                                     \
@@ -37,34 +37,30 @@
 static uint32_t out[64], back[64];
 
 static void start(text_rig *r, const char *body, const char *without) {
-    lilac_text whole = {0};
-    lilac_text_puts(&whole, VALUES);
-    lilac_text_puts(&whole, body);
-    text_open(r, HEAD, lilac_text_get(&whole), without);
-    lilac_text_clear(&whole);
+    text_open(r, HEAD, VALUES, body, without);
     memset(out, 0, sizeof out);
     memset(back, 0, sizeof back);
-    text_give(r, "out", out, sizeof out);
-    text_give(r, "back", back, sizeof back);
+    simt_text_give(&r->t, "out", out, sizeof out);
+    simt_text_give(&r->t, "back", back, sizeof back);
 }
 
 static void a_store_is_right(void **state) {
     (void)state;
     text_rig r;
     start(&r, BODY "barrier\n" END, NULL);
-    assert_true(text_run(&r));
+    assert_true(simt_text_run(&r.t));
     expect_nothing(&r);
-    assert_int_equal(r.counters.bulk_copies, 1);
-    assert_int_equal(r.counters.bulk_bytes, 256);
+    assert_int_equal(r.t.counters.bulk_copies, 1);
+    assert_int_equal(r.t.counters.bulk_bytes, 256);
     for (uint32_t t = 0; t < 64; t++) {
         assert_int_equal(out[t], 7 * t);
         assert_int_equal(back[t], 7 * (t ^ 32));
     }
     /* of the barriers that order shared memory alone none is left out */
-    uint64_t barriers = r.counters.barriers;
-    assert_false(lilac_simt_opt_barriers(r.module->kernels));
-    assert_true(text_run(&r));
-    assert_int_equal(r.counters.barriers, barriers);
+    uint64_t barriers = r.t.counters.barriers;
+    assert_false(lilac_simt_opt_barriers(r.t.kernel));
+    assert_true(simt_text_run(&r.t));
+    assert_int_equal(r.t.counters.barriers, barriers);
     text_close(&r);
 }
 
@@ -85,9 +81,9 @@ static void mutations_are_found(void **state) {
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         text_rig r;
         start(&r, BODY "barrier\n" END, cases[k].without);
-        assert_true(text_run(&r));
+        assert_true(simt_text_run(&r.t));
         expect_finding(&r, cases[k].id, cases[k].at, cases[k].other);
-        assert_true(r.counters.races > 0);
+        assert_true(r.t.counters.races > 0);
         text_close(&r);
     }
 }
@@ -137,7 +133,7 @@ static void rules(void **state) {
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         text_rig r;
         start(&r, cases[k].body, NULL);
-        assert_true(text_run(&r));
+        assert_true(simt_text_run(&r.t));
         if (cases[k].id)
             expect_finding(&r, cases[k].id, cases[k].at, cases[k].other);
         else
@@ -165,8 +161,8 @@ static void traps(void **state) {
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         text_rig r;
         start(&r, cases[k].body, NULL);
-        bool found = false, done = text_run(&r);
-        for (const lilac_diagnostic *d = lilac_diagnostics(r.context); d; d = d->next)
+        bool found = false, done = simt_text_run(&r.t);
+        for (const lilac_diagnostic *d = lilac_diagnostics(r.t.context); d; d = d->next)
             found |= d->severity == LILAC_ERROR && strcmp(d->id, cases[k].id) == 0;
         if (done || !found)
             text_fail(&r, cases[k].id);
@@ -207,7 +203,7 @@ static void reductions(void **state) {
         start(&r, lilac_text_get(&body), NULL);
         for (uint32_t t = 0; t < 64; t++)
             out[t] = cases[k].old;
-        assert_true(text_run(&r));
+        assert_true(simt_text_run(&r.t));
         expect_nothing(&r);
         double before, value, after;
         uint32_t pair[2] = {cases[k].old, cases[k].old};
@@ -238,10 +234,10 @@ static void blocks(void **state) {
                       : "%b = block x : i32\nst.shared [%at], (%b)\nfence.proxy_async shared\n"
                         "barrier\n" STORE "bulk.wait\n",
               NULL);
-        r.launch.grid[0] = 20;
-        r.launch.threads = 3;
-        assert_true(text_run(&r));
-        assert_int_equal(r.counters.bulk_copies, 20);
+        r.t.launch.grid[0] = 20;
+        r.t.launch.threads = 3;
+        assert_true(simt_text_run(&r.t));
+        assert_int_equal(r.t.counters.bulk_copies, 20);
         if (reduces) {
             expect_nothing(&r);
             for (uint32_t t = 0; t < 64; t++)

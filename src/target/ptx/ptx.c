@@ -255,6 +255,17 @@ static void instruction(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_CLUSTER_BARRIER:
         lilac_ptx_exchange(e, i);
         break;
+    case LILAC_SIMT_OP_MBARRIER_INIT:
+    case LILAC_SIMT_OP_MBARRIER_INVALIDATE:
+    case LILAC_SIMT_OP_MBARRIER_ARRIVE:
+    case LILAC_SIMT_OP_MBARRIER_ARRIVE_CLUSTER:
+    case LILAC_SIMT_OP_MBARRIER_EXPECT:
+    case LILAC_SIMT_OP_MBARRIER_WAIT:
+    case LILAC_SIMT_OP_MBARRIER_TRY_WAIT:
+    case LILAC_SIMT_OP_CP_ASYNC_MBARRIER_ARRIVE:
+    case LILAC_SIMT_OP_FENCE_MBARRIER_INIT:
+        lilac_ptx_mbarrier(e, i);
+        break;
     case LILAC_SIMT_OP_SCHEDULE_BARRIER:
         lilac_ptx_schedule_barrier(e);
         break;

@@ -11,6 +11,7 @@
 
 #include "bulk.h"
 #include "copies.h"
+#include "mbarriers.h"
 #include "poison.h"
 #include "races.h"
 #include "shared.h"
@@ -37,8 +38,25 @@ typedef enum lilac_sim_trap_kind {
     TRAP_GROUP_SIZE,
     TRAP_COPY_BYTES, /* a copy is to read more than it writes */
     TRAP_BULK_SIZE,
-    TRAP_BULK_ALIGNMENT /* size: what the address must be a multiple of */
+    TRAP_BULK_ALIGNMENT, /* size: what the address must be a multiple of */
+    TRAP_MBARRIER_NONE,  /* at the address */
+    TRAP_MBARRIER_INIT,  /* of one that is live */
+    TRAP_MBARRIER_RANGE, /* of a count or a number of bytes; size */
+    TRAP_MBARRIER_COUNT, /* more arrivals than the phase expects */
+    TRAP_MBARRIER_BYTES, /* more bytes than the phase expects */
+    TRAP_DEADLOCK
 } lilac_sim_trap_kind;
+
+/* Warps that wait for ever, at an mbarrier. */
+typedef struct lilac_sim_stuck {
+    const lilac_simt_instruction *at, *last; /* the wait; the mbarrier's last arrival or its init */
+    lilac_sim_phase phase;
+    uint64_t block, address;
+    uint32_t rank; /* whose shared memory */
+    uint32_t first_warp, warps, parity;
+} lilac_sim_stuck;
+
+enum { LILAC_SIM_MOST_STUCK = 16 };
 
 typedef struct lilac_sim_trap {
     lilac_sim_trap_kind kind;
@@ -50,9 +68,13 @@ typedef struct lilac_sim_trap {
     uint32_t rank;    /* whose shared memory */
     bool global;      /* the address is one of global memory */
     const lilac_simt_instruction
-        *use; /* TRAP_DIVISION: what the result reached, in which thread, */
+        *use; /* TRAP_DIVISION: what the result reached, in which thread; of an mbarrier: its last
+                 arrival, or its init */
     uint32_t use_thread;
-    const char *what; /* and as what */
+    const char *what;                            /* TRAP_DIVISION: as what */
+    lilac_sim_phase phase;                       /* of an mbarrier */
+    lilac_sim_stuck stuck[LILAC_SIM_MOST_STUCK]; /* TRAP_DEADLOCK */
+    uint32_t stuck_count;
 } lilac_sim_trap;
 
 typedef enum lilac_sim_finding_kind {
@@ -72,6 +94,8 @@ typedef enum lilac_sim_finding_kind {
     FINDING_GLOBAL_IN_FLIGHT, /* global bytes that an incomplete copy writes */
     FINDING_PROXY,            /* other: the generic write; width: 1 where it is fenced and the fence
                                 not ordered */
+    FINDING_MBARRIER_MISSED, /* phases that a warp did not wait for: width; other: the last arrival */
+    FINDING_MBARRIER_UNFINISHED, /* a phase at the end; at: init */
     FINDING_KINDS
 } lilac_sim_finding_kind;
 
@@ -85,6 +109,7 @@ typedef struct lilac_sim_finding {
     uint32_t warp, other_warp;    /* of all the warps of the cluster */
     uint64_t other_block;         /* of a race in global memory */
     uint32_t other_thread, width; /* bytes of an element */
+    lilac_sim_phase phase;        /* of an mbarrier */
 } lilac_sim_finding;
 
 /* Findings that differ in kind or lines, kept for each kind; later ones are counted only. */
@@ -109,6 +134,7 @@ typedef struct lilac_sim_block {
     uint64_t issued;                    /* instructions of each of its warps */
     bool ended;
     bool waits;                /* at a cluster barrier */
+    lilac_sim_waiting waiting; /* at an mbarrier */
     lilac_sim_finding reached; /* the first access to its memory by another block since the last
                                   cluster barrier; at: NULL when there was none */
 } lilac_sim_block;
@@ -121,6 +147,7 @@ typedef struct lilac_sim_cluster {
     lilac_sim_poison poison;
     lilac_sim_copies copies;
     lilac_sim_bulks bulks;
+    lilac_sim_mbarriers mbarriers;
     struct lilac_sim_knowledge **known; /* of lilac_sim_order */
     lilac_sim_block *blocks;            /* by rank */
     uint32_t phase;                     /* cluster barriers passed */
@@ -160,6 +187,7 @@ typedef struct lilac_sim_worker {
     lilac_sim_poison poison;
     lilac_sim_copies copies;
     lilac_sim_bulks bulks;
+    lilac_sim_mbarriers mbarriers;
     lilac_sim_order order; /* what its warps know: the cluster's */
     lilac_sim_block *blocks;
     uint32_t phase;
@@ -227,7 +255,8 @@ typedef enum lilac_sim_outcome {
     OUTCOME_GOES_ON,
     OUTCOME_TRAPPED,
     OUTCOME_ENDED,
-    OUTCOME_WAITS, /* a block: at a cluster barrier */
+    OUTCOME_WAITS,   /* a block: at a cluster barrier */
+    OUTCOME_BLOCKED, /* at an mbarrier */
     OUTCOME_YIELDS,
     OUTCOME_SLEEPS
 } lilac_sim_outcome;

@@ -444,6 +444,11 @@ static bool access_memory(lilac_sim_worker *w, const lilac_sim_step *s) {
     case STEP_ATOMIC_SHARED:
         clean_results(w, access);
         return check_places(w, s, access, sizeof(uint32_t));
+    case STEP_MBARRIER:
+    case STEP_MBARRIER_WAIT:
+        clean_results(w, access);
+        return check_places(w, s, access, sizeof(uint32_t)) &&
+               check_values(w, s, access, access->others, access->count, "operand");
     default: /* stores to shared memory */
         return check_places(w, s, access, sizeof(uint32_t));
     }

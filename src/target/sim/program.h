@@ -34,7 +34,10 @@ typedef enum lilac_sim_step_kind {
     STEP_BULK_START,  /* of its access: values the global address, others the bytes */
     STEP_BULK_COMMIT,
     STEP_BULK_WAIT, /* immediate: groups that may be incomplete */
-    STEP_SHUFFLE,   /* out, value a, lane b; immediate: lilac_simt_shuffle */
+    STEP_MBARRIER,  /* immediate: lilac_simt_opcode; of its access: others[0] the count, bytes or
+                       parity, values[0] the result of try_wait */
+    STEP_MBARRIER_WAIT,
+    STEP_SHUFFLE, /* out, value a, lane b; immediate: lilac_simt_shuffle */
     STEP_BALLOT,
     STEP_BARRIER,
     STEP_WARP_BARRIER,
@@ -115,9 +118,11 @@ typedef struct lilac_sim_program {
     const lilac_arch *arch;
     uint32_t threads, warps; /* of a block */
     bool shared_atomics;
-    bool copies;  /* has asynchronous ones */
-    bool proxies; /* has operations that access memory through the async proxy (proxies.h) */
-    bool partial; /* has barriers of some of the warps of a cluster only */
+    bool copies;       /* has asynchronous ones */
+    bool proxies;      /* has operations of the async proxy (proxies.h) */
+    bool mbarriers;    /* has operations on mbarriers */
+    bool async_clocks; /* writes of copies are ordered by mbarriers: see shared.h */
+    bool partial;      /* has barriers of some of the warps of a cluster only */
     lilac_sim_step *steps;
     uint32_t step_count, step_capacity;
     lilac_sim_access *accesses;

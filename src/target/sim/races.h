@@ -103,6 +103,11 @@ void lilac_sim_order_clear(lilac_sim_order *order);
 void lilac_sim_order_forget(struct lilac_sim_worker *worker);
 /* A barrier of these warps: each knows what any of them knew. */
 void lilac_sim_order_join(struct lilac_sim_worker *worker, const uint32_t *warps, uint32_t count);
+/* What a warp knows is added to what an mbarrier's phase gathers, and back. */
+void lilac_sim_order_release(struct lilac_sim_worker *worker, uint32_t warp,
+                             lilac_sim_knowledge **gathered);
+void lilac_sim_order_acquire(struct lilac_sim_worker *worker, uint32_t warp,
+                             lilac_sim_knowledge *gathered);
 /* Is the recorded access ordered before what the thread of the block in execution does now? */
 bool lilac_sim_is_ordered(struct lilac_sim_worker *worker, const lilac_sim_record *record,
                           const lilac_sim_record *now);
