@@ -32,6 +32,34 @@
  *     cp.async.wait                       ┘ complete for this thread
  *     barrier                               … and for the block
  *
+ * Bulk copies move many bytes for one thread, through the async proxy: what ordinary stores wrote is
+ * visible to them after fence.proxy_async of the thread that wrote it and, where another thread starts
+ * the copy, a barrier after that. A thread's bulk stores and reductions are grouped by its
+ * bulk.commit. They read their source at any time until the thread's bulk.wait_read that covers them,
+ * and write global memory at any time until its bulk.wait:
+ *
+ *     st.shared [%s] …
+ *     fence.proxy_async shared
+ *     barrier
+ *     cp.bulk.store [%s], %first, (%g, %n)   ┐
+ *     bulk.commit                            │ no thread writes the %n bytes at %s
+ *     bulk.wait_read                         ┘ ┐ no thread reads or writes those at %g
+ *     bulk.wait                                ┘
+ *
+ * An mbarrier is an object of 8 bytes in shared memory, aligned to 8. Each of its phases completes
+ * when as many arrivals as mbarrier.init said and all bytes of copies that mbarrier.expect announced
+ * have come; the next phase then begins. Phases have the parities 0, 1, 0, …; a wait for a parity
+ * passes when the last complete phase has it, and before the first phase completes a wait for
+ * parity 1 passes. A wait orders what the threads did before they arrived before what comes after
+ * it. mbarrier.wait blocks: the threads that execute it go on together.
+ *
+ *     mbarrier.init [%full + 8], %first, (%count)       one thread; a barrier before the first use
+ *     mbarrier.arrive [%full + 8], %elected             the second operand is the predicate
+ *     mbarrier.expect [%full + 8], %elected, (%bytes)
+ *     cp.async.mbarrier_arrive [%full + 8]              arrives when the thread's copies are complete
+ *     mbarrier.wait [%full + 8], (%parity)
+ *     %done = mbarrier.try_wait [%full + 8], (%parity) : i1
+ *
  * An access may promise where it goes: shared_begin, shared_end and shared_apart. The simulator
  * checks the interval, lilac_simt_opt_barriers relies on all three.
  */
@@ -88,10 +116,11 @@ typedef enum lilac_simt_trait {
     LILAC_SIMT_GLOBAL = 1 << 9,        /* accesses global memory */
     LILAC_SIMT_SHARED = 1 << 10,       /* accesses shared memory, of any block of the cluster */
     LILAC_SIMT_ASYNCHRONOUS = 1 << 11, /* starts, groups or awaits copies that complete later */
-    LILAC_SIMT_ROUNDED = 1 << 16,      /* `detail` is a lilac_rounding */
-    LILAC_SIMT_DIVIDES = 1 << 17,      /* the result is unspecified when the second operand is 0 */
-    LILAC_SIMT_SPECIAL = 1 << 18,      /* one operation of the special function unit, or more */
-    LILAC_SIMT_FREE = 1 << 19          /* takes no issue slot of its own: part of its users */
+    LILAC_SIMT_MBARRIER = 1 << 16,     /* operates on an mbarrier */
+    LILAC_SIMT_ROUNDED = 1 << 24,      /* `detail` is a lilac_rounding */
+    LILAC_SIMT_DIVIDES = 1 << 25,      /* the result is unspecified when the second operand is 0 */
+    LILAC_SIMT_SPECIAL = 1 << 26,      /* one operation of the special function unit, or more */
+    LILAC_SIMT_FREE = 1 << 27          /* takes no issue slot of its own: part of its users */
 } lilac_simt_trait;
 
 typedef struct lilac_simt_op_info {
@@ -203,6 +232,7 @@ typedef enum lilac_simt_payload_family {
     LILAC_SIMT_PAYLOAD_COPY,       /* cp.async */
     LILAC_SIMT_PAYLOAD_MATRIX,     /* mma, wgmma */
     LILAC_SIMT_PAYLOAD_WGMMA_WAIT, /* wgmma.wait */
+    LILAC_SIMT_PAYLOAD_BULK,       /* cp.bulk.… */
     LILAC_SIMT_PAYLOAD_COUNT
 } lilac_simt_payload_family;
 
@@ -224,7 +254,12 @@ typedef struct lilac_simt_wgmma_wait_payload {
     uint32_t groups; /* that may be incomplete */
 } lilac_simt_wgmma_wait_payload;
 
+typedef struct lilac_simt_bulk_payload {
+    int32_t global; /* byte offset of the global address */
+} lilac_simt_bulk_payload;
+
 union lilac_simt_payload {
+    lilac_simt_bulk_payload bulk;
     lilac_simt_copy_payload copy;
     lilac_simt_matrix_payload matrix;
     lilac_simt_wgmma_wait_payload wgmma_wait;
@@ -282,6 +317,8 @@ typedef struct lilac_simt_parameter {
     lilac_name name;
     lilac_simt_type type;
     bool is_pointer;    /* to global memory */
+    bool is_tensor_map; /* 128 bytes by value (tensor_map.h); the type, i64, is that of its address,
+                           which tensor operations alone take */
     uint32_t alignment; /* bytes known of the pointer; 1: none */
 } lilac_simt_parameter;
 
@@ -335,7 +372,7 @@ LILAC_API uint32_t lilac_simt_print_source(lilac_simt_module *module, const char
  * `-operand-count`
  * `-dominance` `-terminator` `-not-uniform` `-carried-type` `-access-size` `-access-others`
  * `-pack-width` `-width` `-parameter` `-detail` `-launch-shape` `-bodies` `-links` `-operation`
- * `-feature` `-interval` `-group` `-text` `-copy` `-wait` `-matrix`),
+ * `-feature` `-interval` `-group` `-text` `-copy` `-wait` `-matrix` `-mbarrier`),
  * each at the instruction's location with the instruction printed in a note. */
 LILAC_API LILAC_MUST_USE bool lilac_simt_verify(const lilac_simt_module *module);
 
@@ -429,6 +466,39 @@ LILAC_API void lilac_simt_copy_async(lilac_simt_builder *b, uint32_t size, lilac
 LILAC_API void lilac_simt_copy_commit(lilac_simt_builder *b);
 LILAC_API void lilac_simt_copy_wait(lilac_simt_builder *b, uint32_t groups);
 LILAC_API void lilac_simt_copy_wait_all(lilac_simt_builder *b);
+/* Starts a bulk copy of `bytes` (i32) from shared to global memory, all three multiples of 16; a
+ * false predicate: nothing happens. lilac_simt_bulk_reduce combines elements of the type with those in
+ * global memory. `modifiers`: promises. */
+LILAC_API void lilac_simt_bulk_store(lilac_simt_builder *b, lilac_simt_value shared, int64_t offset,
+                                     lilac_simt_value global, lilac_simt_value bytes,
+                                     lilac_simt_value predicate,
+                                     const lilac_simt_instruction *modifiers);
+LILAC_API void lilac_simt_bulk_reduce(lilac_simt_builder *b, lilac_simt_atomic kind,
+                                      lilac_scalar element, lilac_simt_value shared,
+                                      lilac_simt_value global, lilac_simt_value bytes,
+                                      lilac_simt_value predicate);
+/* Makes a group of the thread's bulk stores since its last commit; waits until at most `groups` of
+ * its groups have not written global memory or, with `read`, have not read shared memory. */
+LILAC_API void lilac_simt_bulk_commit(lilac_simt_builder *b);
+LILAC_API void lilac_simt_bulk_wait(lilac_simt_builder *b, uint32_t groups, bool read);
+/* Fetches a tensor map, a parameter's value, before copies use it. */
+LILAC_API void lilac_simt_prefetch_tensor_map(lilac_simt_builder *b, lilac_simt_value map);
+/* The thread's ordinary stores become visible to the async proxy: to shared memory, to global memory,
+ * to both. */
+typedef enum lilac_simt_fence {
+    LILAC_SIMT_FENCE_SHARED,
+    LILAC_SIMT_FENCE_GLOBAL,
+    LILAC_SIMT_FENCE_ALL,
+    LILAC_SIMT_FENCE_COUNT
+} lilac_simt_fence;
+LILAC_API void lilac_simt_fence_proxy_async(lilac_simt_builder *b, lilac_simt_fence kind);
+/* An operation on the mbarrier at address + offset (i32, shared): `code` is one with the trait
+ * LILAC_SIMT_MBARRIER. `predicate` (0: none) is of those that have one; `value` is the count, the
+ * bytes or the parity (0: none). The result of try_wait, else 0. */
+LILAC_API lilac_simt_value lilac_simt_mbarrier(lilac_simt_builder *b, lilac_simt_opcode code,
+                                               lilac_simt_value address, int64_t offset,
+                                               lilac_simt_value predicate, lilac_simt_value value);
+LILAC_API void lilac_simt_fence_mbarrier_init(lilac_simt_builder *b);
 /* For shared memory only (LILAC_SIMT_SHARED_ONLY): all threads of the block; of the warp; and the
  * warps that give the same `number` (i32, 0 … 14, the same in all lanes of a warp), `threads` in
  * each such group, with or without a shared_apart. For all memory: the threads of the cluster. */

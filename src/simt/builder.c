@@ -379,6 +379,23 @@ void lilac_simt_copy_wait_all(lilac_simt_builder *b) {
     build_effect(b, LILAC_SIMT_OP_CP_ASYNC_WAIT_ALL, 0);
 }
 
+void lilac_simt_fence_mbarrier_init(lilac_simt_builder *b) {
+    build_effect(b, LILAC_SIMT_OP_FENCE_MBARRIER_INIT, 0);
+}
+
+lilac_simt_value lilac_simt_mbarrier(lilac_simt_builder *b, lilac_simt_opcode code,
+                                     lilac_simt_value address, int64_t offset,
+                                     lilac_simt_value predicate, lilac_simt_value value) {
+    lilac_simt_instruction like = access_like(code, offset, NULL);
+    lilac_simt_value operands[3];
+    lilac_simt_type type = LILAC_SIMT_I1;
+    uint32_t n = put_place(operands, address, predicate);
+    if (value != 0) {
+        operands[n++] = value;
+    }
+    return lilac_simt_build(b, &like, n, operands, code == LILAC_SIMT_OP_MBARRIER_TRY_WAIT, &type);
+}
+
 void lilac_simt_cluster_barrier(lilac_simt_builder *b) {
     build_effect(b, LILAC_SIMT_OP_CLUSTER_BARRIER, 0);
 }

@@ -22,7 +22,8 @@ enum {
     O = LILAC_SIMT_ROUNDED,
     Z = LILAC_SIMT_DIVIDES,
     U = LILAC_SIMT_SPECIAL,
-    F = LILAC_SIMT_FREE
+    F = LILAC_SIMT_FREE,
+    M = LILAC_SIMT_MBARRIER
 };
 
 const lilac_simt_op_info lilac_simt_op_infos[LILAC_SIMT_OP_COUNT] = {

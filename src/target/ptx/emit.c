@@ -145,6 +145,12 @@ void lilac_ptx_branch(lilac_ptx_emitter *e, const char *kind, uint32_t number) {
     put_bytes(&e->code, ";\n", 2);
 }
 
+void lilac_ptx_diverging_branch(lilac_ptx_emitter *e, const char *kind, uint32_t number) {
+    lilac_ptx_begin(e, "bra ");
+    put_label(e, kind, number);
+    put_bytes(&e->code, ";\n", 2);
+}
+
 void lilac_ptx_label(lilac_ptx_emitter *e, const char *kind, uint32_t number) {
     lilac_ptx_reserve(&e->code, LILAC_PTX_LINE);
     put_label(e, kind, number);

@@ -39,6 +39,9 @@ bool lilac_sim_resolve_shared(lilac_sim_worker *worker, const lilac_sim_step *st
                               uint32_t size);
 void lilac_sim_account_shared(lilac_sim_worker *worker, const lilac_sim_step *step,
                               const lilac_sim_active *lanes, uint32_t size, bool load);
+/* An access to another block's memory: notes when it may not have begun or have ended. */
+void lilac_sim_account_reach(lilac_sim_worker *worker, const lilac_sim_step *step,
+                             const lilac_sim_active *lanes);
 /* Distinct sectors of the active lanes' accesses; and the wavefronts of accesses to one block. */
 uint32_t lilac_sim_count_sectors(const lilac_sim_active *lanes, uint32_t size,
                                  uint32_t sector_bytes);

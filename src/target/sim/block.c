@@ -101,6 +101,7 @@ lilac_sim_cluster *lilac_sim_cluster_create(lilac_sim_worker *w) {
                              .blocks = lilac_heap_grow(NULL, sizeof *c->blocks * blocks)};
     memset(c->register_files, 0, bytes);
     lilac_sim_shared_init(&c->shared, program);
+    lilac_sim_bulks_init(&c->bulks, program);
     c->known = lilac_sim_order_create(w);
     for (uint32_t rank = 0; rank < blocks; rank++) {
         w->registers = c->register_files + program->register_bytes * rank;
@@ -118,6 +119,8 @@ void lilac_sim_cluster_destroy(lilac_sim_cluster *cluster) {
     lilac_sim_shared_clear(&cluster->shared);
     lilac_sim_poison_clear(&cluster->poison);
     lilac_sim_copies_clear(&cluster->copies);
+    lilac_sim_bulks_clear(&cluster->bulks);
+    lilac_sim_mbarriers_clear(&cluster->mbarriers);
     lilac_heap_free(cluster);
 }
 
@@ -341,7 +344,8 @@ static lilac_sim_outcome pause_after(lilac_sim_worker *w, const lilac_sim_step *
 }
 
 /* Goes on with the block in execution; *at is where. */
-static lilac_sim_outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **at) {
+static lilac_sim_outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **at,
+                                   lilac_sim_waiting *waiting) {
     const lilac_sim_program *p = w->program;
     uint64_t limit =
         (w->launch->instruction_limit ? w->launch->instruction_limit : LILAC_SIM_LIMIT) / p->warps;
@@ -400,6 +404,26 @@ static lilac_sim_outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **a
         case STEP_MMA:
             lilac_sim_mma(w, s);
             break;
+        case STEP_BULK_START:
+        case STEP_BULK_COMMIT:
+        case STEP_BULK_WAIT:
+            if (!lilac_sim_bulk_step(w, s))
+                return OUTCOME_TRAPPED;
+            break;
+        case STEP_FENCE_PROXY:
+            lilac_sim_proxies_fence(w, s);
+            break;
+        case STEP_MBARRIER:
+            if (!lilac_sim_mbarrier_step(w, s))
+                return OUTCOME_TRAPPED;
+            break;
+        case STEP_MBARRIER_WAIT:
+            if (!lilac_sim_mbarrier_wait(w, s, waiting))
+                return OUTCOME_TRAPPED;
+            if (!waiting->step)
+                break;
+            *at = s + 1;
+            return OUTCOME_BLOCKED;
         case STEP_VOTE:
         case STEP_MATCH:
         case STEP_REDUX:
@@ -469,7 +493,7 @@ static lilac_sim_outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **a
             break;
         case STEP_END:
             lilac_sim_copies_end(w);
-            return OUTCOME_ENDED;
+            return lilac_sim_bulks_end(w) ? OUTCOME_ENDED : OUTCOME_TRAPPED;
         }
     }
 }
@@ -491,31 +515,95 @@ static void begin_block(lilac_sim_worker *w, uint64_t cluster, uint32_t rank) {
             apply_preset(w, &p->presets[k]);
 }
 
-/* Gives every block that is not at the cluster barrier a turn. ENDED: all blocks have ended or are
- * at the barrier. */
-static lilac_sim_outcome run_phase(lilac_sim_worker *w, uint64_t cluster) {
-    lilac_sim_outcome all = OUTCOME_ENDED;
+/* What copies have begun takes place as late as possible: now. False: there is nothing, or a trap. */
+static bool fire(lilac_sim_worker *w, uint64_t cluster) {
+    if (w->mbarriers.arrival_count == 0)
+        return false;
+    enter(w, cluster, w->mbarriers.arrivals[0].rank);
+    return lilac_sim_arrivals_fire(w);
+}
+
+/* What the round of turns of a cluster's blocks came to. */
+typedef struct turns {
+    lilac_sim_outcome outcome;
+    bool progress, blocked; /* some block went on; some block waits at an mbarrier */
+} turns;
+
+/* Gives every block that can go on a turn. ENDED: no block's turn ended in a loop. */
+static turns run_round(lilac_sim_worker *w, uint64_t cluster) {
+    turns all = {.outcome = OUTCOME_ENDED};
     for (uint32_t rank = 0; rank < w->program->kernel->num_ctas; rank++) {
         lilac_sim_block *block = &w->blocks[rank];
         if (block->ended || block->waits)
             continue;
         enter(w, cluster, rank);
+        if (block->waiting.step && !lilac_sim_mbarrier_passes(w, &block->waiting)) {
+            all.blocked = true;
+            continue;
+        }
+        all.progress = true;
         w->turn_end = w->issued + TURN;
         w->look_at = w->issued + w->look_rest;
         w->snapshot.visits = 0;
         w->snapshot.at = NULL;
         block->loop = NULL;
-        lilac_sim_outcome end = run_steps(w, &block->at);
+        lilac_sim_outcome end = run_steps(w, &block->at, &block->waiting);
         w->look_rest = w->look_at > w->issued ? w->look_at - w->issued : 0;
         block->issued = w->issued;
         block->ended = end == OUTCOME_ENDED;
         block->waits = end == OUTCOME_WAITS;
+        all.blocked |= end == OUTCOME_BLOCKED;
+        if (end == OUTCOME_YIELDS || end == OUTCOME_SLEEPS || end == OUTCOME_TRAPPED)
+            all.outcome = end;
         if (end == OUTCOME_TRAPPED)
-            return end;
-        if (end == OUTCOME_YIELDS || end == OUTCOME_SLEEPS)
-            all = end;
+            break;
     }
     return all;
+}
+
+static void add_stuck(lilac_sim_worker *w, const lilac_sim_block *block, uint64_t number) {
+    const lilac_sim_mbarrier *b = lilac_sim_mbarrier_at(w, block->waiting.place);
+    if (w->trap.stuck_count < LILAC_SIM_MOST_STUCK)
+        w->trap.stuck[w->trap.stuck_count++] =
+            (lilac_sim_stuck){.at = block->waiting.step->source,
+                              .last = b->last->source,
+                              .phase = b->now,
+                              .block = number,
+                              .address = b->place % w->shared.stride,
+                              .rank = (uint32_t)(b->place / w->shared.stride),
+                              .warps = w->program->warps,
+                              .parity = block->waiting.parity};
+}
+
+/* No warp of the cluster can go on. */
+static lilac_sim_outcome trap_deadlock(lilac_sim_worker *w, uint64_t cluster) {
+    const lilac_sim_step *first = NULL;
+    w->trap.stuck_count = 0;
+    for (uint32_t rank = 0; rank < w->program->kernel->num_ctas; rank++) {
+        const lilac_sim_block *block = &w->blocks[rank];
+        if (!block->waiting.step)
+            continue;
+        if (!first)
+            enter(w, cluster, rank);
+        first = first ? first : block->waiting.step;
+        add_stuck(w, block, cluster * w->program->kernel->num_ctas + rank);
+    }
+    lilac_sim_worker_trap(w, TRAP_DEADLOCK, first, 0);
+    return OUTCOME_TRAPPED;
+}
+
+/* Turns of all blocks that are not at the cluster barrier. ENDED: all blocks have ended or are at
+ * the barrier. Copies arrive at mbarriers when no block can go on without. */
+static lilac_sim_outcome run_phase(lilac_sim_worker *w, uint64_t cluster) {
+    for (;;) {
+        turns all = run_round(w, cluster);
+        if (!all.blocked || all.outcome != OUTCOME_ENDED)
+            return all.outcome;
+        if (all.progress)
+            continue;
+        if (!fire(w, cluster))
+            return w->trap.kind == TRAP_NONE ? trap_deadlock(w, cluster) : OUTCOME_TRAPPED;
+    }
 }
 
 /* Blocks that have ended while others still reached into their memory. */
@@ -561,6 +649,8 @@ static void resume(lilac_sim_worker *w, const lilac_sim_cluster *c) {
     w->shared = c->shared;
     w->poison = c->poison;
     w->copies = c->copies;
+    w->bulks = c->bulks;
+    w->mbarriers = c->mbarriers;
     w->order.known = c->known;
     w->blocks = c->blocks;
     w->phase = c->phase;
@@ -572,6 +662,8 @@ static void suspend(const lilac_sim_worker *w, lilac_sim_cluster *c) {
     c->shared = w->shared;
     c->poison = w->poison;
     c->copies = w->copies;
+    c->bulks = w->bulks;
+    c->mbarriers = w->mbarriers;
     c->phase = w->phase;
     c->printed = w->printed_bytes;
     memcpy(c->tally, w->tally, sizeof c->tally);
@@ -594,6 +686,8 @@ void lilac_sim_cluster_begin(lilac_sim_worker *w, lilac_sim_cluster *c, uint64_t
     memset(c->tally, 0, sizeof c->tally);
     lilac_sim_shared_forget(&c->shared);
     lilac_sim_copies_forget(&c->copies);
+    lilac_sim_bulks_forget(&c->bulks);
+    lilac_sim_mbarriers_forget(&c->mbarriers);
     resume(w, c);
     lilac_sim_poison_forget(w);
     lilac_sim_order_forget(w);
@@ -610,8 +704,10 @@ lilac_sim_outcome lilac_sim_cluster_run(lilac_sim_worker *w, lilac_sim_cluster *
         if (outcome == OUTCOME_ENDED && w->program->kernel->num_ctas > 1)
             check_reached(w);
     } while (outcome == OUTCOME_ENDED && pass_cluster_barrier(w));
-    if (outcome == OUTCOME_ENDED)
+    if (outcome == OUTCOME_ENDED) {
+        lilac_sim_mbarriers_end(w);
         count_cluster(w);
+    }
     suspend(w, c);
     c->sleeps = outcome == OUTCOME_SLEEPS;
     c->version = w->snapshot.version;

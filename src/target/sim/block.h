@@ -9,7 +9,9 @@
 #ifndef LILAC_SIM_BLOCK_H
 #define LILAC_SIM_BLOCK_H
 
+#include "bulk.h"
 #include "copies.h"
+#include "mbarriers.h"
 #include "poison.h"
 #include "races.h"
 #include "shared.h"
@@ -34,8 +36,27 @@ typedef enum lilac_sim_trap_kind {
     TRAP_PREDICATE, /* differs within a warp where it must not */
     TRAP_GROUP_NUMBER,
     TRAP_GROUP_SIZE,
-    TRAP_COPY_BYTES /* a copy is to read more than it writes */
+    TRAP_COPY_BYTES, /* a copy is to read more than it writes */
+    TRAP_BULK_SIZE,
+    TRAP_BULK_ALIGNMENT, /* size: what the address must be a multiple of */
+    TRAP_MBARRIER_NONE,  /* at the address */
+    TRAP_MBARRIER_INIT,  /* of one that is live */
+    TRAP_MBARRIER_RANGE, /* of a count or a number of bytes; size */
+    TRAP_MBARRIER_COUNT, /* more arrivals than the phase expects */
+    TRAP_MBARRIER_BYTES, /* more bytes than the phase expects */
+    TRAP_DEADLOCK
 } lilac_sim_trap_kind;
+
+/* Warps that wait for ever, at an mbarrier. */
+typedef struct lilac_sim_stuck {
+    const lilac_simt_instruction *at, *last; /* the wait; the mbarrier's last arrival or its init */
+    lilac_sim_phase phase;
+    uint64_t block, address;
+    uint32_t rank; /* whose shared memory */
+    uint32_t first_warp, warps, parity;
+} lilac_sim_stuck;
+
+enum { LILAC_SIM_MOST_STUCK = 16 };
 
 typedef struct lilac_sim_trap {
     lilac_sim_trap_kind kind;
@@ -47,9 +68,13 @@ typedef struct lilac_sim_trap {
     uint32_t rank;    /* whose shared memory */
     bool global;      /* the address is one of global memory */
     const lilac_simt_instruction
-        *use; /* TRAP_DIVISION: what the result reached, in which thread, */
+        *use; /* TRAP_DIVISION: what the result reached, in which thread; of an mbarrier: its last
+                 arrival, or its init */
     uint32_t use_thread;
-    const char *what; /* and as what */
+    const char *what;                            /* TRAP_DIVISION: as what */
+    lilac_sim_phase phase;                       /* of an mbarrier */
+    lilac_sim_stuck stuck[LILAC_SIM_MOST_STUCK]; /* TRAP_DEADLOCK */
+    uint32_t stuck_count;
 } lilac_sim_trap;
 
 typedef enum lilac_sim_finding_kind {
@@ -63,8 +88,14 @@ typedef enum lilac_sim_finding_kind {
     FINDING_GLOBAL_RACE,
     FINDING_READ_IN_FLIGHT, /* shared bytes of an incomplete copy */
     FINDING_WRITE_IN_FLIGHT,
-    FINDING_SOURCE_CHANGED, /* global bytes of an incomplete copy; other: the wait */
-    FINDING_NOT_AWAITED,    /* a copy, when its block ends */
+    FINDING_SOURCE_CHANGED,   /* global bytes of an incomplete copy; other: the wait */
+    FINDING_NOT_AWAITED,      /* a copy, when its block ends */
+    FINDING_SOURCE_WRITTEN,   /* shared bytes that an incomplete copy reads */
+    FINDING_GLOBAL_IN_FLIGHT, /* global bytes that an incomplete copy writes */
+    FINDING_PROXY,            /* other: the generic write; width: 1 where it is fenced and the fence
+                                not ordered */
+    FINDING_MBARRIER_MISSED, /* phases that a warp did not wait for: width; other: the last arrival */
+    FINDING_MBARRIER_UNFINISHED, /* a phase at the end; at: init */
     FINDING_KINDS
 } lilac_sim_finding_kind;
 
@@ -78,6 +109,7 @@ typedef struct lilac_sim_finding {
     uint32_t warp, other_warp;    /* of all the warps of the cluster */
     uint64_t other_block;         /* of a race in global memory */
     uint32_t other_thread, width; /* bytes of an element */
+    lilac_sim_phase phase;        /* of an mbarrier */
 } lilac_sim_finding;
 
 /* Findings that differ in kind or lines, kept for each kind; later ones are counted only. */
@@ -102,6 +134,7 @@ typedef struct lilac_sim_block {
     uint64_t issued;                    /* instructions of each of its warps */
     bool ended;
     bool waits;                /* at a cluster barrier */
+    lilac_sim_waiting waiting; /* at an mbarrier */
     lilac_sim_finding reached; /* the first access to its memory by another block since the last
                                   cluster barrier; at: NULL when there was none */
 } lilac_sim_block;
@@ -113,6 +146,8 @@ typedef struct lilac_sim_cluster {
     lilac_sim_shared shared;
     lilac_sim_poison poison;
     lilac_sim_copies copies;
+    lilac_sim_bulks bulks;
+    lilac_sim_mbarriers mbarriers;
     struct lilac_sim_knowledge **known; /* of lilac_sim_order */
     lilac_sim_block *blocks;            /* by rank */
     uint32_t phase;                     /* cluster barriers passed */
@@ -151,6 +186,8 @@ typedef struct lilac_sim_worker {
     lilac_sim_shared shared;
     lilac_sim_poison poison;
     lilac_sim_copies copies;
+    lilac_sim_bulks bulks;
+    lilac_sim_mbarriers mbarriers;
     lilac_sim_order order; /* what its warps know: the cluster's */
     lilac_sim_block *blocks;
     uint32_t phase;
@@ -218,7 +255,8 @@ typedef enum lilac_sim_outcome {
     OUTCOME_GOES_ON,
     OUTCOME_TRAPPED,
     OUTCOME_ENDED,
-    OUTCOME_WAITS, /* a block: at a cluster barrier */
+    OUTCOME_WAITS,   /* a block: at a cluster barrier */
+    OUTCOME_BLOCKED, /* at an mbarrier */
     OUTCOME_YIELDS,
     OUTCOME_SLEEPS
 } lilac_sim_outcome;

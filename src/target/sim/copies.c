@@ -9,6 +9,7 @@ enum { MOST_BYTES = 16, IN_FLIGHT = 0xA5 /* what the destination holds meanwhile
 typedef struct lilac_sim_transfer {
     const lilac_sim_step *step;
     uint32_t rank, bytes;      /* to read; zeros for the rest */
+    uint64_t number;           /* copies of the cluster that were started before */
     uint64_t group;            /* commits of the block before its start */
     lilac_sim_active to, from; /* the same lanes; from is empty where no byte is read */
     const lilac_sim_buffer *buffers[MAX_LANES];
@@ -23,6 +24,7 @@ void lilac_sim_copies_clear(lilac_sim_copies *c) {
 
 void lilac_sim_copies_forget(lilac_sim_copies *c) {
     c->count = 0;
+    c->started = 0;
     memset(c->commits, 0, sizeof c->commits);
 }
 
@@ -94,6 +96,7 @@ static bool record(lilac_sim_worker *w, const lilac_sim_step *step, const lilac_
             copy->step = step;
             copy->rank = w->rank;
             copy->bytes = bytes;
+            copy->number = w->copies.started++;
             copy->group = w->copies.commits[w->rank];
             copy->to.count = copy->from.count = 0;
             copy->from.least = UINT64_MAX;
@@ -196,7 +199,9 @@ static void settle(lilac_sim_worker *w, const lilac_sim_transfer *copy, uint32_t
         w->shared.in_flight[copy->to.address[lane] + b]--;
 }
 
-static void complete(lilac_sim_worker *w, lilac_sim_transfer *copy, const lilac_sim_step *wait) {
+/* As writes of a warp, or under its asynchronous clock. */
+static void complete(lilac_sim_worker *w, lilac_sim_transfer *copy, const lilac_sim_step *wait,
+                     uint32_t writer) {
     uint32_t size = w->program->accesses[copy->step->access].width;
     uint8_t now[MAX_LANES][MOST_BYTES];
     memset(now, 0, sizeof now);
@@ -208,7 +213,7 @@ static void complete(lilac_sim_worker *w, lilac_sim_transfer *copy, const lilac_
         uint64_t at = copy->to.address[l];
         settle(w, copy, l);
         memcpy(copy->to.host[l], now[l], size);
-        lilac_sim_shared_write(&w->shared, at, size, warp_of(w, copy->to.thread[l]),
+        lilac_sim_shared_write(&w->shared, at, size, writer,
                                (uint32_t)(copy->step - w->program->steps), NULL);
         if (w->poison.shared_live)
             memset(w->poison.shared + at, 0, size);
@@ -231,12 +236,26 @@ void lilac_sim_copy_wait(lilac_sim_worker *w, const lilac_sim_step *step) {
         bool covered = step->immediate == UINT64_MAX ||
                        (copy->group < commits && commits - copy->group > step->immediate);
         if (covered && copy->rank == w->rank)
-            complete(w, copy, step);
+            complete(w, copy, step, warp_of(w, copy->to.thread[0]));
         else
             keep(c, &kept, k);
     }
     c->count = kept;
     w->snapshot.disturbed = true;
+}
+
+void lilac_sim_copies_land(lilac_sim_worker *w, const lilac_sim_arrival *arrival, uint32_t writer) {
+    lilac_sim_copies *c = &w->copies;
+    uint32_t kept = 0;
+    for (uint32_t k = 0; k < c->count; k++) {
+        lilac_sim_transfer *copy = c->flying[k];
+        if (copy->number < arrival->copies && copy->rank == arrival->rank &&
+            warp_of(w, copy->to.thread[0]) == arrival->warp)
+            complete(w, copy, arrival->step, writer);
+        else
+            keep(c, &kept, k);
+    }
+    c->count = kept;
 }
 
 void lilac_sim_copies_end(lilac_sim_worker *w) {

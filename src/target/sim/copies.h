@@ -15,12 +15,14 @@
 
 struct lilac_sim_worker;
 struct lilac_sim_transfer;
+struct lilac_sim_arrival;
 
 typedef struct lilac_sim_copies {
     /* In the order of their starts; behind them spare storage, up to `allocated`. */
     struct lilac_sim_transfer **flying;
     uint32_t count, allocated, capacity;
     uint64_t commits[LILAC_SIM_MOST_BLOCKS]; /* of each block */
+    uint64_t started;                        /* copies of the cluster */
 } lilac_sim_copies;
 
 void lilac_sim_copies_clear(lilac_sim_copies *copies);
@@ -30,6 +32,9 @@ void lilac_sim_copies_forget(lilac_sim_copies *copies);
 LILAC_MUST_USE bool lilac_sim_copy_start(struct lilac_sim_worker *worker,
                                          const lilac_sim_step *step);
 void lilac_sim_copy_commit(struct lilac_sim_worker *worker);
+/* The copies that an arrival tracks complete; their writes have the clock `writer`. */
+void lilac_sim_copies_land(struct lilac_sim_worker *worker, const struct lilac_sim_arrival *arrival,
+                           uint32_t writer);
 void lilac_sim_copy_wait(struct lilac_sim_worker *worker, const lilac_sim_step *step);
 /* The block ends: reports what is in flight. */
 void lilac_sim_copies_end(struct lilac_sim_worker *worker);

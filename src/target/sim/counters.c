@@ -38,6 +38,8 @@ static const counter_name names[] = {
     COUNTER(async_sectors),
     COUNTER(async_wavefronts),
     COUNTER(async_bytes),
+    COUNTER(bulk_copies),
+    COUNTER(bulk_bytes),
     COUNTER(mmas),
     COUNTER(shuffles),
     COUNTER(votes),

@@ -116,7 +116,7 @@ static void find_race(lilac_sim_worker *w, const lilac_sim_step *step,
                                .rank = (uint32_t)(byte / w->shared.stride),
                                .thread = thread,
                                .warp = w->rank * p->warps + thread / p->arch->warp_size,
-                               .other_warp = conflict->warp});
+                               .other_warp = conflict->warp % (w->shared.blocks * p->warps)});
 }
 
 static void find_unwritten(lilac_sim_worker *w, const lilac_sim_step *step, uint32_t thread,
@@ -137,6 +137,13 @@ static bool any_in_flight(const lilac_sim_shared *s, uint64_t at, uint32_t size)
     return any;
 }
 
+/* Operations on an mbarrier are atomic, but for the two that begin and end its life. */
+static bool is_atomic(const lilac_sim_step *step) {
+    return step->kind == STEP_ATOMIC_SHARED || step->kind == STEP_MBARRIER_WAIT ||
+           (step->kind == STEP_MBARRIER && step->immediate != LILAC_SIMT_OP_MBARRIER_INIT &&
+            step->immediate != LILAC_SIMT_OP_MBARRIER_INVALIDATE);
+}
+
 /* Keeps the first race, the first access to bytes of an incomplete copy and the first read of nothing of a warp's access. */
 void lilac_sim_account_shared(lilac_sim_worker *w, const lilac_sim_step *step,
                               const lilac_sim_active *lanes, uint32_t size, bool load) {
@@ -144,7 +151,7 @@ void lilac_sim_account_shared(lilac_sim_worker *w, const lilac_sim_step *step,
     uint32_t warp = w->rank * s->warps + lanes->thread[0] / w->program->arch->warp_size;
     uint32_t index = (uint32_t)(step - w->program->steps);
     lilac_sim_conflict conflict = {.kind = CONFLICT_NONE};
-    bool unwritten = false, in_flight = false, atomic = step->kind == STEP_ATOMIC_SHARED;
+    bool unwritten = false, in_flight = false, atomic = is_atomic(step);
     for (uint32_t l = 0; l < lanes->count; l++) {
         uint64_t at = lanes->address[l];
         bool flies = s->in_flight && any_in_flight(s, at, size);
@@ -152,7 +159,8 @@ void lilac_sim_account_shared(lilac_sim_worker *w, const lilac_sim_step *step,
         if (flies && !in_flight)
             lilac_sim_find_in_flight(w, step, lanes->thread[l], at, size, load);
         in_flight |= flies;
-        if (load || (atomic && step->immediate != LILAC_SIMT_ATOMIC_EXCHANGE)) {
+        if (load ||
+            (step->kind == STEP_ATOMIC_SHARED && step->immediate != LILAC_SIMT_ATOMIC_EXCHANGE)) {
             const uint8_t *hole = unwritten ? NULL : memchr(s->written + at, 0, size);
             if (hole)
                 find_unwritten(w, step, lanes->thread[l], (uint64_t)(hole - s->written));
@@ -164,6 +172,10 @@ void lilac_sim_account_shared(lilac_sim_worker *w, const lilac_sim_step *step,
             lilac_sim_shared_atomic(s, at, size, warp, index, wanted);
         else
             lilac_sim_shared_write(s, at, size, warp, index, wanted);
+        if (s->proxies.writes && !load) {
+            lilac_sim_proxies_write(w, step, lanes->thread[l], at, size);
+            lilac_sim_bulk_find_written(w, step, lanes->thread[l], at, size);
+        }
         if (wanted && conflict.kind != CONFLICT_NONE)
             find_race(w, step, &conflict, lanes->thread[l], at);
     }
@@ -171,8 +183,8 @@ void lilac_sim_account_shared(lilac_sim_worker *w, const lilac_sim_step *step,
 
 /* An access to another block's memory: that block must have begun, which only a cluster barrier
  * before says, and must not end, which only one after prevents (lilac_sim_worker_run looks). */
-static void account_reach(lilac_sim_worker *w, const lilac_sim_step *step,
-                          const lilac_sim_active *lanes) {
+void lilac_sim_account_reach(lilac_sim_worker *w, const lilac_sim_step *step,
+                             const lilac_sim_active *lanes) {
     bool found = false;
     for (uint32_t l = 0; l < lanes->count; l++) {
         uint32_t rank = (uint32_t)(lanes->address[l] / w->shared.stride);
@@ -206,7 +218,9 @@ bool lilac_sim_resolve_shared(lilac_sim_worker *w, const lilac_sim_step *step,
                               uint32_t size) {
     const lilac_sim_shared *s = &w->shared;
     w->trap.global = false;
-    bool cluster = step->kind == STEP_LOAD_CLUSTER || step->kind == STEP_STORE_CLUSTER;
+    bool cluster =
+        step->kind == STEP_LOAD_CLUSTER || step->kind == STEP_STORE_CLUSTER ||
+        (step->kind == STEP_MBARRIER && step->immediate == LILAC_SIMT_OP_MBARRIER_ARRIVE_CLUSTER);
     for (uint32_t l = 0; l < lanes->count; l++) {
         uint64_t address = lanes->address[l];
         uint64_t rank = w->rank;
@@ -258,7 +272,7 @@ bool lilac_sim_access_shared(lilac_sim_worker *w, const lilac_sim_step *step) {
         *(load ? &c->shared_load_bytes : &c->shared_store_bytes) += (uint64_t)lanes.count * size;
         if (cluster) {
             *(load ? &c->cluster_loads : &c->cluster_stores) += 1;
-            account_reach(w, step, &lanes);
+            lilac_sim_account_reach(w, step, &lanes);
         }
         lilac_sim_move(w->registers, access, &lanes, load);
         lilac_sim_account_shared(w, step, &lanes, size, load);

@@ -97,6 +97,26 @@ void lilac_sim_order_join(lilac_sim_worker *w, const uint32_t *warps, uint32_t c
         known[warps[k]] = all;
 }
 
+/* *into also has what `more` has. */
+static void add_knowledge(lilac_sim_worker *w, lilac_sim_knowledge **into,
+                          lilac_sim_knowledge *more) {
+    if (!more || *into == more)
+        return;
+    lock(w);
+    *into = *into ? new_knowledge(w, (lilac_sim_knowledge){.one = *into, .other = more}) : more;
+    unlock(w);
+}
+
+void lilac_sim_order_release(lilac_sim_worker *w, uint32_t warp, lilac_sim_knowledge **gathered) {
+    if (w->order.known)
+        add_knowledge(w, gathered, w->order.known[warp]);
+}
+
+void lilac_sim_order_acquire(lilac_sim_worker *w, uint32_t warp, lilac_sim_knowledge *gathered) {
+    if (w->order.known)
+        add_knowledge(w, &w->order.known[warp], gathered);
+}
+
 void lilac_sim_acquire(lilac_sim_worker *w, lilac_sim_release *source, uint32_t thread,
                        bool block_scope) {
     lilac_sim_knowledge **known =
@@ -121,7 +141,7 @@ lilac_sim_release *lilac_sim_publish(lilac_sim_worker *w, lilac_sim_release *bef
     uint32_t *row = NULL;
     if (s->known) {
         row = lilac_sim_races_allocate(w->memory->races, sizeof *row * all);
-        memcpy(row, s->known + (size_t)warp * all, sizeof *row * all);
+        memcpy(row, s->known + (size_t)warp * s->clocks, sizeof *row * all);
     }
     /* what the same warp released there before says nothing more */
     bool again = before && before->block == w->block && before->warp == warp &&
@@ -224,7 +244,7 @@ bool lilac_sim_is_ordered(lilac_sim_worker *w, const lilac_sim_record *record,
                    lilac_sim_step_of(record) != lilac_sim_step_of(now) || record->who == now->who;
         if (record->epoch <= s->floor || record->epoch > s->epoch) /* beyond: epochs ran out */
             return true;
-        if (s->known && record->epoch <= s->known[(size_t)me * warps_of(w) + warp])
+        if (s->known && record->epoch <= s->known[(size_t)me * s->clocks + warp])
             return true;
     }
     lilac_sim_knowledge *head = w->order.known ? w->order.known[me] : NULL;

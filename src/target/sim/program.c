@@ -391,6 +391,41 @@ static void emit_copy(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     access->others[0] = partial ? offset_of(d, i, rest[1]) : LILAC_SIM_NONE;
 }
 
+/* A bulk copy; `width` is that of an element, for reports. */
+static void emit_bulk(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
+    bool predicated = type_of(d, i->operands[1]) == LILAC_SIMT_I1;
+    const lilac_simt_value *rest = i->operands + 1 + predicated;
+    lilac_sim_step *step = add_step(d, STEP_BULK_START, i);
+    step->issues = 1;
+    d->program->proxies = true;
+    lilac_sim_access *access = add_access(d, step, i, predicated ? i->operands[1] : 0);
+    access->count = 1;
+    access->width = i->code == LILAC_SIMT_OP_CP_BULK_REDUCE
+                        ? lilac_scalar_bits((lilac_scalar)i->scalar) / 8
+                        : LILAC_SIM_BULK_BYTES;
+    access->address = offset_of(d, i, i->operands[0]);
+    access->values[0] = offset_of(d, i, rest[0]);
+    access->others[0] = offset_of(d, i, rest[1]);
+}
+
+static void emit_mbarrier(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
+    bool predicated = i->operand_count > 1 && type_of(d, i->operands[1]) == LILAC_SIMT_I1;
+    bool waits = i->code == LILAC_SIMT_OP_MBARRIER_WAIT;
+    lilac_sim_step *step = add_step(d, waits ? STEP_MBARRIER_WAIT : STEP_MBARRIER, i);
+    step->issues = 1;
+    step->immediate = i->code;
+    d->program->mbarriers = d->program->shared_atomics = d->program->partial = true;
+    d->program->async_clocks |= i->code == LILAC_SIMT_OP_CP_ASYNC_MBARRIER_ARRIVE;
+    lilac_sim_access *access = add_access(d, step, i, predicated ? i->operands[1] : 0);
+    access->count = 1;
+    access->width = sizeof(uint32_t);
+    access->address = offset_of(d, i, i->operands[0]);
+    access->values[0] = i->result_count ? d->values[i->result].offset : LILAC_SIM_NONE;
+    access->others[0] = i->operand_count > 1u + predicated
+                            ? offset_of(d, i, i->operands[1 + predicated])
+                            : LILAC_SIM_NONE;
+}
+
 static void emit_print(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     bool predicated = i->operand_count > 0 && type_of(d, i->operands[0]) == LILAC_SIMT_I1;
     uint32_t count = i->operand_count - (uint32_t)predicated;
@@ -564,6 +599,8 @@ static void emit(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_CONDITION:
     case LILAC_SIMT_OP_RETURN:
     case LILAC_SIMT_OP_SCHEDULE_BARRIER:
+    case LILAC_SIMT_OP_PREFETCH_TENSOR_MAP:
+    case LILAC_SIMT_OP_FENCE_MBARRIER_INIT: /* init takes place at once */
         return;
     default:
         break;
@@ -593,6 +630,16 @@ static void emit(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_CP_ASYNC:
         emit_copy(d, i);
         return;
+    case LILAC_SIMT_OP_MBARRIER_INIT:
+    case LILAC_SIMT_OP_MBARRIER_INVALIDATE:
+    case LILAC_SIMT_OP_MBARRIER_ARRIVE:
+    case LILAC_SIMT_OP_MBARRIER_ARRIVE_CLUSTER:
+    case LILAC_SIMT_OP_MBARRIER_EXPECT:
+    case LILAC_SIMT_OP_MBARRIER_WAIT:
+    case LILAC_SIMT_OP_MBARRIER_TRY_WAIT:
+    case LILAC_SIMT_OP_CP_ASYNC_MBARRIER_ARRIVE:
+        emit_mbarrier(d, i);
+        return;
     case LILAC_SIMT_OP_CP_ASYNC_COMMIT:
         add_step(d, STEP_COPY_COMMIT, i)->issues = 1;
         return;
@@ -602,6 +649,26 @@ static void emit(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
         lilac_sim_step *step = add_step(d, STEP_COPY_WAIT, i);
         step->issues = 1;
         step->immediate = all ? UINT64_MAX : (uint64_t)i->immediate;
+        return;
+    }
+    case LILAC_SIMT_OP_CP_BULK_STORE:
+    case LILAC_SIMT_OP_CP_BULK_REDUCE:
+        emit_bulk(d, i);
+        return;
+    case LILAC_SIMT_OP_BULK_COMMIT:
+        add_step(d, STEP_BULK_COMMIT, i)->issues = 1;
+        return;
+    case LILAC_SIMT_OP_BULK_WAIT:
+    case LILAC_SIMT_OP_BULK_WAIT_READ: {
+        lilac_sim_step *step = add_step(d, STEP_BULK_WAIT, i);
+        step->issues = 1;
+        step->immediate = (uint64_t)i->immediate;
+        return;
+    }
+    case LILAC_SIMT_OP_FENCE_PROXY_ASYNC: {
+        lilac_sim_step *step = add_step(d, STEP_FENCE_PROXY, i);
+        step->issues = 1;
+        step->immediate = i->detail;
         return;
     }
     case LILAC_SIMT_OP_PRINT:

@@ -32,7 +32,14 @@ typedef enum lilac_sim_step_kind {
     STEP_COPY_COMMIT,
     STEP_COPY_WAIT, /* immediate: groups that may be incomplete; UINT64_MAX: all copies complete */
     STEP_MMA,       /* access: index of lilac_sim_matrix */
-    STEP_SHUFFLE,   /* out, value a, lane b; immediate: lilac_simt_shuffle */
+    STEP_FENCE_PROXY, /* immediate: detail */
+    STEP_BULK_START,  /* of its access: values the global address, others the bytes */
+    STEP_BULK_COMMIT,
+    STEP_BULK_WAIT, /* immediate: groups that may be incomplete */
+    STEP_MBARRIER,  /* immediate: lilac_simt_opcode; of its access: others[0] the count, bytes or
+                       parity, values[0] the result of try_wait */
+    STEP_MBARRIER_WAIT,
+    STEP_SHUFFLE, /* out, value a, lane b; immediate: lilac_simt_shuffle */
     STEP_BALLOT,
     STEP_BARRIER,
     STEP_WARP_BARRIER,
@@ -69,6 +76,7 @@ typedef struct lilac_sim_access {
 } lilac_sim_access;
 
 #define LILAC_SIM_NONE UINT32_MAX
+enum { LILAC_SIM_BULK_BYTES = 16 /* sizes and addresses of bulk copies are multiples of it */ };
 
 /* What steps are counted as, beside `issues`. */
 enum { TALLY_OTHER, TALLY_SELECT, TALLY_PERMUTE };
@@ -112,8 +120,11 @@ typedef struct lilac_sim_program {
     const lilac_arch *arch;
     uint32_t threads, warps; /* of a block */
     bool shared_atomics;
-    bool copies;  /* has asynchronous ones */
-    bool partial; /* has barriers of some of the warps of a cluster only */
+    bool copies;       /* has asynchronous ones */
+    bool proxies;      /* has operations of the async proxy (proxies.h) */
+    bool mbarriers;    /* has operations on mbarriers */
+    bool async_clocks; /* writes of copies are ordered by mbarriers: see shared.h */
+    bool partial;      /* has barriers of some of the warps of a cluster only */
     lilac_sim_step *steps;
     uint32_t step_count, step_capacity;
     lilac_sim_access *accesses;

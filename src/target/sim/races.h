@@ -103,6 +103,11 @@ void lilac_sim_order_clear(lilac_sim_order *order);
 void lilac_sim_order_forget(struct lilac_sim_worker *worker);
 /* A barrier of these warps: each knows what any of them knew. */
 void lilac_sim_order_join(struct lilac_sim_worker *worker, const uint32_t *warps, uint32_t count);
+/* What a warp knows is added to what an mbarrier's phase gathers, and back. */
+void lilac_sim_order_release(struct lilac_sim_worker *worker, uint32_t warp,
+                             lilac_sim_knowledge **gathered);
+void lilac_sim_order_acquire(struct lilac_sim_worker *worker, uint32_t warp,
+                             lilac_sim_knowledge *gathered);
 /* Is the recorded access ordered before what the thread of the block in execution does now? */
 bool lilac_sim_is_ordered(struct lilac_sim_worker *worker, const lilac_sim_record *record,
                           const lilac_sim_record *now);
@@ -155,6 +160,11 @@ void lilac_sim_races_load(struct lilac_sim_worker *worker, const lilac_sim_step 
 void lilac_sim_races_store(struct lilac_sim_worker *worker, const lilac_sim_step *step,
                            struct lilac_sim_active *lanes, const lilac_sim_buffer *const *buffers,
                            uint32_t size);
+/* The same for bytes that lie together in `data`, lane after lane, and are no operands of the step. */
+void lilac_sim_races_put(struct lilac_sim_worker *worker, const lilac_sim_step *step,
+                         const struct lilac_sim_active *lanes,
+                         const lilac_sim_buffer *const *buffers, uint32_t size,
+                         const uint8_t *data);
 /* An element of lane l's atomic operation; `writes`: not a compare-and-swap that failed. */
 void lilac_sim_races_atomic(struct lilac_sim_worker *worker, const lilac_sim_step *step,
                             const struct lilac_sim_active *lanes,

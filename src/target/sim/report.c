@@ -11,7 +11,7 @@ static const char *name_of(const lilac_simt_instruction *instruction) {
 }
 
 /* "block (3, 0, 0)", with the rank where a program has several blocks. */
-static void put_block(lilac_text *out, const lilac_sim_launch *launch, uint64_t block) {
+void lilac_sim_put_block(lilac_text *out, const lilac_sim_launch *launch, uint64_t block) {
     uint32_t ctas = launch->kernel->num_ctas;
     uint64_t program = block / ctas, x = launch->grid[0], y = launch->grid[1];
     lilac_text_printf(out, "block (%llu, %llu, %llu)", (unsigned long long)(program % x),
@@ -21,9 +21,9 @@ static void put_block(lilac_text *out, const lilac_sim_launch *launch, uint64_t 
 }
 
 /* "block (3, 0, 0), thread 17" */
-static void put_place(lilac_text *out, const lilac_sim_launch *launch, uint64_t block,
-                      uint32_t thread) {
-    put_block(out, launch, block);
+void lilac_sim_put_place(lilac_text *out, const lilac_sim_launch *launch, uint64_t block,
+                         uint32_t thread) {
+    lilac_sim_put_block(out, launch, block);
     lilac_text_printf(out, ", thread %u", thread);
 }
 
@@ -56,7 +56,7 @@ static void report_null(lilac_context *context, const lilac_sim_launch *launch,
     const lilac_simt_kernel *kernel = launch->kernel;
     int64_t offset = (int64_t)trap->address;
     lilac_text text = {0};
-    put_place(&text, launch, trap->block, trap->thread);
+    lilac_sim_put_place(&text, launch, trap->block, trap->thread);
     lilac_text_printf(&text, ": %s of %u bytes through a null pointer", name_of(trap->at),
                       trap->size);
     if (offset)
@@ -95,7 +95,7 @@ static void put_nearest(lilac_text *out, const lilac_sim_memory *memory, uint64_
 }
 
 /* "'x' + 16" or the bare address. */
-static void put_address(lilac_text *out, const lilac_sim_memory *memory, uint64_t address) {
+void lilac_sim_put_address(lilac_text *out, const lilac_sim_memory *memory, uint64_t address) {
     const lilac_sim_buffer *buffer = lilac_sim_memory_find(memory, address, 1);
     if (buffer)
         lilac_text_printf(out, "'%s' + %llu", buffer->name ? buffer->name : "?",
@@ -105,16 +105,16 @@ static void put_address(lilac_text *out, const lilac_sim_memory *memory, uint64_
 }
 
 /* Whose shared memory, where there is a choice. */
-static void put_rank(lilac_text *out, const lilac_sim_launch *launch, uint32_t rank) {
+void lilac_sim_put_rank(lilac_text *out, const lilac_sim_launch *launch, uint32_t rank) {
     if (launch->kernel->num_ctas > 1)
         lilac_text_printf(out, " of rank %u", rank);
 }
 
 /* "warp 3" of all the cluster's warps. */
-static void put_warp(lilac_text *out, const lilac_sim_launch *launch, uint32_t warp) {
+void lilac_sim_put_warp(lilac_text *out, const lilac_sim_launch *launch, uint32_t warp) {
     uint32_t warps = launch->kernel->num_warps;
     lilac_text_printf(out, "warp %u", warp % warps);
-    put_rank(out, launch, warp / warps);
+    lilac_sim_put_rank(out, launch, warp / warps);
 }
 
 static const char *trap_id(lilac_sim_trap_kind kind) {
@@ -136,6 +136,14 @@ static const char *trap_id(lilac_sim_trap_kind kind) {
         [TRAP_GROUP_NUMBER] = "group-barrier",
         [TRAP_GROUP_SIZE] = "group-barrier",
         [TRAP_COPY_BYTES] = "copy-size",
+        [TRAP_BULK_SIZE] = "copy-size",
+        [TRAP_BULK_ALIGNMENT] = "misaligned-access",
+        [TRAP_MBARRIER_NONE] = "mbarrier-missing",
+        [TRAP_MBARRIER_INIT] = "mbarrier-in-use",
+        [TRAP_MBARRIER_RANGE] = "mbarrier-range",
+        [TRAP_MBARRIER_COUNT] = "mbarrier-count",
+        [TRAP_MBARRIER_BYTES] = "mbarrier-bytes",
+        [TRAP_DEADLOCK] = "deadlock",
     };
     return ids[kind];
 }
@@ -143,7 +151,7 @@ static const char *trap_id(lilac_sim_trap_kind kind) {
 static void report_limit(lilac_context *context, const lilac_sim_launch *launch,
                          const lilac_sim_trap *trap) {
     lilac_text text = {0};
-    put_block(&text, launch, trap->block);
+    lilac_sim_put_block(&text, launch, trap->block);
     if (trap->kind == TRAP_LIMIT_IN_LOOP)
         lilac_text_puts(&text, ": this loop still runs when the block reaches its limit of ");
     else
@@ -214,7 +222,7 @@ static void note_loops(lilac_context *context, const lilac_sim_launch *launch,
         if (count == 1) /* the diagnostic itself */
             continue;
         lilac_text text = {0};
-        put_block(&text, launch, cluster->number * ctas + rank);
+        lilac_sim_put_block(&text, launch, cluster->number * ctas + rank);
         lilac_note(context, NOWHERE, loop->location, "%s is in this loop", lilac_text_get(&text));
         lilac_text_clear(&text);
     }
@@ -229,7 +237,7 @@ void lilac_sim_report_stall(lilac_context *context, const lilac_sim_launch *laun
         cluster = next_resident(s, cluster->number + 1);
     lilac_text text = {0};
     if (cluster)
-        put_block(&text, launch, cluster->number * ctas + rank);
+        lilac_sim_put_block(&text, launch, cluster->number * ctas + rank);
     put_stall(&text, launch, (lilac_sim_stall)atomic_load(&s->stall));
     lilac_error(context, NOWHERE,
                 cluster ? cluster->blocks[rank].loop->location : launch->kernel->location,
@@ -258,11 +266,19 @@ void lilac_sim_report_trap(lilac_context *context, const lilac_sim_launch *launc
         report_limit(context, launch, trap);
         return;
     }
+    if (trap->kind == TRAP_DEADLOCK) {
+        lilac_sim_report_deadlock(context, launch, trap);
+        return;
+    }
+    if (trap->kind >= TRAP_MBARRIER_NONE && trap->kind <= TRAP_MBARRIER_BYTES) {
+        lilac_sim_report_mbarrier_trap(context, launch, trap, trap_id(trap->kind));
+        return;
+    }
     if (trap->kind == TRAP_GLOBAL_BOUNDS && is_null(memory, trap->address)) {
         report_null(context, launch, trap);
         return;
     }
-    put_place(&text, launch, trap->block, trap->thread);
+    lilac_sim_put_place(&text, launch, trap->block, trap->thread);
     lilac_text_puts(&text, ": ");
     switch (trap->kind) {
     case TRAP_GLOBAL_BOUNDS:
@@ -273,7 +289,7 @@ void lilac_sim_report_trap(lilac_context *context, const lilac_sim_launch *launc
     case TRAP_SHARED_BOUNDS:
         lilac_text_printf(&text, "%s of %u bytes at %lld", name, trap->size,
                           (long long)trap->address);
-        put_rank(&text, launch, trap->rank);
+        lilac_sim_put_rank(&text, launch, trap->rank);
         lilac_text_printf(&text, " is outside the block's %u bytes", launch->kernel->shared_bytes);
         break;
     case TRAP_INTERVAL:
@@ -298,17 +314,21 @@ void lilac_sim_report_trap(lilac_context *context, const lilac_sim_launch *launc
     case TRAP_COPY_BYTES:
         lilac_text_printf(&text, "%s of %u bytes is to read %llu", name, trap->size, address);
         break;
+    case TRAP_BULK_SIZE:
+    case TRAP_BULK_ALIGNMENT:
+        lilac_sim_put_bulk_trap(&text, memory, trap);
+        break;
     case TRAP_MISALIGNED:
         lilac_text_printf(&text, "%s of %u bytes at ", name, trap->size);
         if (!trap->global)
             lilac_text_printf(&text, "%llu", address);
         else
-            put_address(&text, memory, trap->address);
+            lilac_sim_put_address(&text, memory, trap->address);
         lilac_text_printf(&text, " is misaligned by %llu", address % trap->size);
         break;
     case TRAP_READ_ONLY:
         lilac_text_printf(&text, "%s of %u bytes at ", name, trap->size);
-        put_address(&text, memory, trap->address);
+        lilac_sim_put_address(&text, memory, trap->address);
         lilac_text_puts(&text, ": the buffer is read-only");
         break;
     case TRAP_DIVERGENT:
@@ -342,7 +362,7 @@ static void note_other(lilac_context *context, const lilac_sim_launch *launch,
     lilac_text text = {0};
     lilac_text_printf(&text, "%s by %s in ", did, name_of(finding->other));
     if (finding->other_warp != finding->warp)
-        put_warp(&text, launch, finding->other_warp);
+        lilac_sim_put_warp(&text, launch, finding->other_warp);
     else
         lilac_text_puts(&text, "this warp and in others");
     lilac_note(context, NOWHERE, finding->other->location, "%s", lilac_text_get(&text));
@@ -354,10 +374,10 @@ static void report_uninitialised(lilac_context *context, const lilac_sim_launch 
                                  lilac_text *text) {
     lilac_text_printf(text, ": %s reads ", name_of(finding->at));
     if (finding->kind == FINDING_UNINITIALISED_GLOBAL) {
-        put_address(text, memory, finding->address);
+        lilac_sim_put_address(text, memory, finding->address);
     } else {
         lilac_text_printf(text, "shared byte %llu", (unsigned long long)finding->address);
-        put_rank(text, launch, finding->rank);
+        lilac_sim_put_rank(text, launch, finding->rank);
     }
     lilac_text_puts(text, ", which nothing has written");
     lilac_warning(context, NOWHERE, finding->at->location, "uninitialised-read", "%s",
@@ -379,10 +399,10 @@ static void report_race(lilac_context *context, const lilac_sim_launch *launch,
     bool read = finding->kind == FINDING_READ_AFTER_WRITE;
     bool after_read = finding->kind == FINDING_WRITE_AFTER_READ;
     lilac_text_puts(text, " (");
-    put_warp(text, launch, finding->warp);
+    lilac_sim_put_warp(text, launch, finding->warp);
     lilac_text_printf(text, "): %s %s shared byte %llu", name_of(finding->at),
                       read ? "reads" : "writes", (unsigned long long)finding->address);
-    put_rank(text, launch, finding->rank);
+    lilac_sim_put_rank(text, launch, finding->rank);
     lilac_warning(context, NOWHERE, finding->at->location, "shared-race",
                   "%s, which another warp %s with no barrier between", lilac_text_get(text),
                   after_read ? "read" : "wrote");
@@ -396,6 +416,7 @@ static const char *verb_of(const lilac_simt_instruction *instruction) {
     case LILAC_SIMT_OP_CP_ASYNC:
         return "reads";
     case LILAC_SIMT_OP_ST_GLOBAL:
+    case LILAC_SIMT_OP_CP_BULK_STORE:
         return "writes";
     default:
         return "changes";
@@ -413,9 +434,9 @@ static void report_global_race(lilac_context *context, const lilac_sim_launch *l
         lilac_text_printf(text, "element %llu of '%s'",
                           (unsigned long long)(offset / finding->width), name);
     else
-        put_address(text, memory, finding->address);
+        lilac_sim_put_address(text, memory, finding->address);
     lilac_text_printf(text, ", which %s in ", name_of(finding->other));
-    put_place(text, launch, finding->other_block, finding->other_thread);
+    lilac_sim_put_place(text, launch, finding->other_block, finding->other_thread);
     lilac_warning(context, NOWHERE, finding->at->location, "global-race",
                   "%s %s; nothing orders the two", lilac_text_get(text), verb_of(finding->other));
     lilac_note(context, NOWHERE, finding->other->location, "%s %s it here", name_of(finding->other),
@@ -426,15 +447,15 @@ static void report_global_race(lilac_context *context, const lilac_sim_launch *l
 static void report_in_flight(lilac_context *context, const lilac_sim_launch *launch,
                              const lilac_sim_finding *finding, lilac_text *text) {
     lilac_text_puts(text, " (");
-    put_warp(text, launch, finding->warp);
+    lilac_sim_put_warp(text, launch, finding->warp);
     lilac_text_printf(text, "): %s %s shared byte %llu", name_of(finding->at),
                       finding->kind == FINDING_READ_IN_FLIGHT ? "reads" : "writes",
                       (unsigned long long)finding->address);
-    put_rank(text, launch, finding->rank);
+    lilac_sim_put_rank(text, launch, finding->rank);
     lilac_warning(context, NOWHERE, finding->at->location, "copy-in-flight",
                   "%s while a copy into it is in flight", lilac_text_get(text));
     lilac_text_reset(text);
-    put_warp(text, launch, finding->other_warp);
+    lilac_sim_put_warp(text, launch, finding->other_warp);
     lilac_note(context, NOWHERE, finding->other->location,
                "%s in %s starts the copy, and no wait has completed it", name_of(finding->other),
                lilac_text_get(text));
@@ -449,7 +470,7 @@ static void report_copy(lilac_context *context, const lilac_sim_memory *memory,
         return;
     }
     lilac_text_printf(text, ": %s reads ", name_of(finding->at));
-    put_address(text, memory, finding->address);
+    lilac_sim_put_address(text, memory, finding->address);
     lilac_warning(context, NOWHERE, finding->at->location, "copy-source-changed",
                   "%s, which changes while the copy is in flight", lilac_text_get(text));
     lilac_note(context, NOWHERE, finding->other->location, "%s completes the copy",
@@ -459,7 +480,7 @@ static void report_copy(lilac_context *context, const lilac_sim_memory *memory,
 void lilac_sim_report_finding(lilac_context *context, const lilac_sim_launch *launch,
                               const lilac_sim_memory *memory, const lilac_sim_finding *finding) {
     lilac_text text = {0};
-    put_place(&text, launch, finding->block, finding->thread);
+    lilac_sim_put_place(&text, launch, finding->block, finding->thread);
     switch (finding->kind) {
     case FINDING_UNINITIALISED_GLOBAL:
     case FINDING_UNINITIALISED_SHARED:
@@ -476,6 +497,17 @@ void lilac_sim_report_finding(lilac_context *context, const lilac_sim_launch *la
     case FINDING_SOURCE_CHANGED:
     case FINDING_NOT_AWAITED:
         report_copy(context, memory, finding, &text);
+        break;
+    case FINDING_SOURCE_WRITTEN:
+    case FINDING_GLOBAL_IN_FLIGHT:
+        lilac_sim_report_bulk(context, launch, memory, finding, &text);
+        break;
+    case FINDING_PROXY:
+        lilac_sim_report_proxy(context, launch, finding, &text);
+        break;
+    case FINDING_MBARRIER_MISSED:
+    case FINDING_MBARRIER_UNFINISHED:
+        lilac_sim_report_mbarrier_finding(context, launch, finding);
         break;
     case FINDING_GLOBAL_RACE:
         report_global_race(context, launch, memory, finding, &text);

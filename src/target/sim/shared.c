@@ -39,6 +39,7 @@ void lilac_sim_shared_init(lilac_sim_shared *s, const lilac_sim_program *program
     *s = (lilac_sim_shared){.size = program->kernel->shared_bytes,
                             .blocks = blocks,
                             .warps = program->warps,
+                            .clocks = program->async_clocks ? 2 * all : all,
                             .epoch = 1};
     s->stride = (s->size + row - 1) / row * row;
     size_t bytes = (size_t)s->stride * blocks, stamps = bytes * sizeof *s->write_stamp;
@@ -54,10 +55,14 @@ void lilac_sim_shared_init(lilac_sim_shared *s, const lilac_sim_program *program
     }
     memset(s->write_stamp, 0, stamps);
     memset(s->read_stamp, 0, stamps);
+    if (program->proxies)
+        lilac_sim_proxies_init(&s->proxies, bytes);
+    if (program->proxies)
+        s->reading = lilac_heap_grow(NULL, sizeof *s->reading * (bytes + 1));
     if (program->partial) {
-        s->known = lilac_heap_grow(NULL, sizeof *s->known * all * all);
-        memset(s->known, 0, sizeof *s->known * all * all);
-        s->joined = lilac_heap_grow(NULL, sizeof *s->joined * all);
+        s->known = lilac_heap_grow(NULL, sizeof *s->known * all * s->clocks);
+        memset(s->known, 0, sizeof *s->known * all * s->clocks);
+        s->joined = lilac_heap_grow(NULL, sizeof *s->joined * s->clocks);
         s->reader_count = 1;
     }
 }
@@ -72,13 +77,16 @@ void lilac_sim_shared_clear(lilac_sim_shared *s) {
     lilac_heap_free(s->known);
     lilac_heap_free(s->joined);
     lilac_heap_free(s->readers);
+    lilac_heap_free(s->reading);
+    lilac_sim_proxies_clear(&s->proxies);
 }
 
 /* ---- barriers --------------------------------------------------------------------------- */
 
 /* The next epoch. When they run out, all is forgotten: a race across that point goes unseen. */
 static void advance(lilac_sim_shared *s) {
-    size_t bytes = (size_t)s->stride * s->blocks, all = (size_t)s->blocks * s->warps;
+    size_t bytes = (size_t)s->stride * s->blocks;
+    size_t known = (size_t)s->blocks * s->warps * s->clocks;
     if (s->epoch++ < UINT32_MAX)
         return;
     memset(s->write_stamp, 0, bytes * sizeof *s->write_stamp);
@@ -86,7 +94,7 @@ static void advance(lilac_sim_shared *s) {
     if (s->atomic_stamp)
         memset(s->atomic_stamp, 0, bytes * sizeof *s->atomic_stamp);
     if (s->known)
-        memset(s->known, 0, sizeof *s->known * all * all);
+        memset(s->known, 0, sizeof *s->known * known);
     s->floor = 0;
     s->epoch = 1;
 }
@@ -108,34 +116,52 @@ void lilac_sim_shared_forget(lilac_sim_shared *s) {
     memset(s->written, 0, bytes);
     if (s->in_flight)
         memset(s->in_flight, 0, bytes);
+    if (s->reading)
+        memset(s->reading, 0, sizeof *s->reading * bytes);
+    lilac_sim_proxies_forget(&s->proxies, bytes);
     raise_floor(s);
 }
 
+static void raise_clock(uint32_t *clock, const uint32_t *other, uint32_t count) {
+    for (uint32_t u = 0; u < count; u++)
+        clock[u] = other[u] > clock[u] ? other[u] : clock[u];
+}
+
 void lilac_sim_shared_order(lilac_sim_shared *s, const uint32_t *warps, uint32_t count) {
-    uint32_t all = s->blocks * s->warps;
-    if (count == all) {
+    if (count == s->blocks * s->warps && s->clocks == count) {
         raise_floor(s);
         return;
     }
-    uint32_t *joined = s->joined;
-    memcpy(joined, s->known + (size_t)warps[0] * all, sizeof *joined * all);
-    for (uint32_t k = 1; k < count; k++) {
-        const uint32_t *other = s->known + (size_t)warps[k] * all;
-        for (uint32_t u = 0; u < all; u++)
-            joined[u] = other[u] > joined[u] ? other[u] : joined[u];
-    }
+    uint32_t *joined = s->joined, clocks = s->clocks;
+    memcpy(joined, s->known + (size_t)warps[0] * clocks, sizeof *joined * clocks);
+    for (uint32_t k = 1; k < count; k++)
+        raise_clock(joined, s->known + (size_t)warps[k] * clocks, clocks);
     for (uint32_t k = 0; k < count; k++)
         joined[warps[k]] = s->epoch;
     for (uint32_t k = 0; k < count; k++)
-        memcpy(s->known + (size_t)warps[k] * all, joined, sizeof *joined * all);
+        memcpy(s->known + (size_t)warps[k] * clocks, joined, sizeof *joined * clocks);
     advance(s);
+}
+
+void lilac_sim_shared_release(const lilac_sim_shared *s, uint32_t warp, uint32_t *clock) {
+    raise_clock(clock, s->known + (size_t)warp * s->clocks, s->clocks);
+    clock[warp] = s->epoch;
+}
+
+void lilac_sim_shared_acquire(lilac_sim_shared *s, uint32_t warp, const uint32_t *clock) {
+    raise_clock(s->known + (size_t)warp * s->clocks, clock, s->clocks);
 }
 
 /* ---- accesses --------------------------------------------------------------------------- */
 
 /* Is what warp u did in that epoch, above the floor, ordered before what warp v does now? */
 static bool is_ordered(const lilac_sim_shared *s, uint32_t u, uint32_t epoch, uint32_t v) {
-    return u == v || (s->known && epoch <= s->known[(size_t)v * s->blocks * s->warps + u]);
+    return u == v || (s->known && epoch <= s->known[(size_t)v * s->clocks + u]);
+}
+
+bool lilac_sim_shared_is_ordered(const lilac_sim_shared *s, uint32_t u, uint32_t epoch,
+                                 uint32_t v) {
+    return epoch <= s->floor || is_ordered(s, u, epoch, v);
 }
 
 /* The access of a stamp above the floor and not by `warp` alone, if it is not ordered. */

@@ -11,6 +11,11 @@
  *     warp 1 ──────────┘       └──┐ group ┌───┘       └─         of which joins warps 0 and 3
  *     warp 3 ─────────────────────┘       └── write              of the write of warp 3: a race
  *
+ * An mbarrier orders one way only: an arrival releases what its warp knows and has done into the
+ * mbarrier's clock, which a wait acquires. Where an mbarrier orders the writes of copies, known has a
+ * second column for each warp, its asynchronous clock: the copies that the warp started write under
+ * it, and only who acquires that knows their writes, which the warp itself does not either.
+ *
  * What lies at or before `floor` is ordered before everything; a barrier of all warps raises it, so
  * kernels with no other barriers never look further.
  */
@@ -18,6 +23,7 @@
 #define LILAC_SIM_SHARED_H
 
 #include "program.h"
+#include "proxies.h"
 
 enum {
     LILAC_SIM_RANK_SHIFT = 24,  /* of map_shared's addresses */
@@ -35,16 +41,19 @@ typedef struct lilac_sim_shared {
     uint8_t *bytes;
     uint8_t *written; /* in this cluster's run */
     uint8_t
-        *in_flight; /* how many incomplete copies write a byte; NULL: the kernel has no copies */
+        *in_flight;    /* how many incomplete copies write a byte; NULL: the kernel has no copies */
+    uint32_t *reading; /* how many incomplete bulk copies read a byte; NULL: there are none */
     uint64_t *write_stamp, *read_stamp, *atomic_stamp; /* the last: NULL without atomics */
     uint32_t size;                                     /* of a block */
     uint32_t stride;        /* from a block's first byte to the next block's: whole rows of banks */
     uint32_t blocks, warps; /* of the cluster; of a block */
+    uint32_t clocks;        /* columns of known */
     uint32_t epoch, floor;
     uint32_t *known;           /* NULL: all barriers are of all warps */
     uint32_t *joined;          /* scratch of a barrier */
     lilac_sim_reader *readers; /* entry 0 is unused */
     uint32_t reader_count, reader_capacity, free_reader;
+    lilac_sim_proxies proxies;
 } lilac_sim_shared;
 
 typedef enum lilac_sim_conflict_kind {
@@ -66,6 +75,14 @@ void lilac_sim_shared_clear(lilac_sim_shared *shared);
 void lilac_sim_shared_forget(lilac_sim_shared *shared);
 /* A barrier of `count` warps, numbered over the cluster. */
 void lilac_sim_shared_order(lilac_sim_shared *shared, const uint32_t *warps, uint32_t count);
+
+/* Is what warp u did in that epoch ordered before what warp v does now? */
+bool lilac_sim_shared_is_ordered(const lilac_sim_shared *shared, uint32_t u, uint32_t epoch,
+                                 uint32_t v);
+/* An arrival and a wait of a warp: clock[u], for each column of known. The caller begins an epoch
+ * after the releases of an instruction. */
+void lilac_sim_shared_release(const lilac_sim_shared *shared, uint32_t warp, uint32_t *clock);
+void lilac_sim_shared_acquire(lilac_sim_shared *shared, uint32_t warp, const uint32_t *clock);
 
 /* Begins an epoch without ordering anything. */
 void lilac_sim_shared_tick(lilac_sim_shared *shared);

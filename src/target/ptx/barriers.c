@@ -1,0 +1,112 @@
+/* Operations on mbarriers.
+ *
+ *   mbarrier.wait [%b + 8], (%parity)
+ *
+ *       $L_wait_3:
+ *           mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 %tp1, [%b+8], %parity;
+ *           @!%tp1 bra $L_wait_3;
+ *           bar.warp.sync 0xffffffff;
+ *
+ * mbarrier.try_wait may return false in some lanes and true in others, so that the loop's branch is
+ * not uniform; the barrier of the warp makes the lanes converge again, as instructions with .aligned
+ * require. In a cluster, waits acquire with its scope, because arrivals may come from other blocks.
+ */
+#include "emit.h"
+
+/* The operands behind address and predicate. */
+typedef struct mbarrier_operands {
+    lilac_ptx_piece place; /* "[%r1+8]" */
+    lilac_ptx_piece value; /* count, bytes or parity; no bytes: none */
+    bool never;            /* the predicate is false in every thread */
+} mbarrier_operands;
+
+static mbarrier_operands take_operands(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    bool predicated = i->operand_count > 1 && type_of(e, i->operands[1]) == LILAC_SIMT_I1;
+    mbarrier_operands operands = {
+        .place = lilac_ptx_concatenate(
+            e, 3, (lilac_ptx_piece[]){PIECE("["), lilac_ptx_address(e, i), PIECE("]")})};
+    if (i->operand_count > 1u + predicated)
+        operands.value = lilac_ptx_operand(e, i->operands[1 + predicated]);
+    if (predicated && e->places[i->operands[1]].constant)
+        operands.never = !e->places[i->operands[1]].bits;
+    else if (predicated)
+        lilac_ptx_guard(e, lilac_ptx_register(e, i->operands[1]), false);
+    return operands;
+}
+
+/* mnemonic [place] {, value}; with a sink "_" in front of both for arrivals. */
+static void put_operation(lilac_ptx_emitter *e, const lilac_simt_instruction *i,
+                          const char *mnemonic, bool arrives) {
+    lilac_ptx_piece pieces[3];
+    uint32_t count = 0;
+    mbarrier_operands operands = take_operands(e, i);
+    if (operands.never)
+        return;
+    if (arrives)
+        pieces[count++] = PIECE("_");
+    pieces[count++] = operands.place;
+    if (operands.value.bytes)
+        pieces[count++] = operands.value;
+    lilac_ptx_begin(e, mnemonic);
+    lilac_ptx_finish(e, count, pieces);
+}
+
+static void put_try_wait(lilac_ptx_emitter *e, lilac_ptx_piece done,
+                         const mbarrier_operands *operands) {
+    lilac_ptx_line3(e,
+                    e->kernel->num_ctas > 1
+                        ? "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64"
+                        : "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64",
+                    done, operands->place, operands->value);
+}
+
+static void wait(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    uint32_t number = e->labels++;
+    mbarrier_operands operands = take_operands(e, i);
+    lilac_ptx_piece done = lilac_ptx_temporary(e, LILAC_PTX_PREDICATE);
+    lilac_ptx_label(e, "wait", number);
+    put_try_wait(e, done, &operands);
+    lilac_ptx_guard(e, done, true);
+    lilac_ptx_diverging_branch(e, "wait", number);
+    lilac_ptx_line1(e, "bar.warp.sync", PIECE("0xffffffff"));
+}
+
+void lilac_ptx_mbarrier(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    if (!lilac_arch_has(e->arch, LILAC_HAS_TMA)) {
+        lilac_ptx_refuse(e, i, "%s has no %s", e->arch->name,
+                         lilac_simt_op_info_get((lilac_simt_opcode)i->code)->name);
+        return;
+    }
+    lilac_ptx_need(e, LILAC_PTX_MBARRIER);
+    mbarrier_operands operands;
+    switch (i->code) {
+    case LILAC_SIMT_OP_MBARRIER_INIT:
+        put_operation(e, i, "mbarrier.init.shared::cta.b64", false);
+        return;
+    case LILAC_SIMT_OP_MBARRIER_INVALIDATE:
+        put_operation(e, i, "mbarrier.inval.shared::cta.b64", false);
+        return;
+    case LILAC_SIMT_OP_MBARRIER_ARRIVE:
+        put_operation(e, i, "mbarrier.arrive.release.cta.shared::cta.b64", true);
+        return;
+    case LILAC_SIMT_OP_MBARRIER_ARRIVE_CLUSTER:
+        put_operation(e, i, "mbarrier.arrive.release.cluster.shared::cluster.b64", true);
+        return;
+    case LILAC_SIMT_OP_MBARRIER_EXPECT:
+        put_operation(e, i, "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64", true);
+        return;
+    case LILAC_SIMT_OP_CP_ASYNC_MBARRIER_ARRIVE:
+        put_operation(e, i, "cp.async.mbarrier.arrive.noinc.shared::cta.b64", false);
+        return;
+    case LILAC_SIMT_OP_FENCE_MBARRIER_INIT:
+        lilac_ptx_begin(e, "fence.mbarrier_init.release.cluster;\n");
+        return;
+    case LILAC_SIMT_OP_MBARRIER_TRY_WAIT:
+        operands = take_operands(e, i);
+        put_try_wait(e, lilac_ptx_define(e, i->result), &operands);
+        return;
+    default:
+        wait(e, i);
+        return;
+    }
+}

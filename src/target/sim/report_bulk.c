@@ -1,0 +1,70 @@
+/* What traps and findings say of the async proxy: which bytes it accesses, for which copy, and what was
+ * missing between the copy and the other access. */
+#include "report.h"
+
+#define NOWHERE ((lilac_position){0})
+
+static const char *name_of(const lilac_simt_instruction *instruction) {
+    return lilac_simt_op_info_get((lilac_simt_opcode)instruction->code)->name;
+}
+
+void lilac_sim_put_bulk_trap(lilac_text *text, const lilac_sim_memory *memory,
+                             const lilac_sim_trap *trap) {
+    unsigned long long address = trap->address;
+    if (trap->kind == TRAP_BULK_SIZE) {
+        lilac_text_printf(text, "%s of %llu bytes: the size is a multiple of %u",
+                          name_of(trap->at), address, LILAC_SIM_BULK_BYTES);
+        return;
+    }
+    lilac_text_printf(text, "the %s address of %s, ", trap->global ? "global" : "shared",
+                      name_of(trap->at));
+    if (!trap->global)
+        lilac_text_printf(text, "%llu", address);
+    else
+        lilac_sim_put_address(text, memory, trap->address);
+    lilac_text_printf(text, ", is no multiple of %u bytes", trap->size);
+}
+
+void lilac_sim_report_bulk(lilac_context *context, const lilac_sim_launch *launch,
+                           const lilac_sim_memory *memory, const lilac_sim_finding *finding,
+                           lilac_text *text) {
+    bool source = finding->kind == FINDING_SOURCE_WRITTEN;
+    lilac_text_puts(text, " (");
+    lilac_sim_put_warp(text, launch, finding->warp);
+    lilac_text_printf(text, "): %s ", name_of(finding->at));
+    if (source) {
+        lilac_text_printf(text, "writes shared byte %llu", (unsigned long long)finding->address);
+        lilac_sim_put_rank(text, launch, finding->rank);
+    } else {
+        lilac_text_puts(text, "accesses ");
+        lilac_sim_put_address(text, memory, finding->address);
+    }
+    lilac_warning(context, NOWHERE, finding->at->location,
+                  source ? "copy-source-written" : "copy-in-flight", "%s while a copy %s it",
+                  lilac_text_get(text), source ? "reads" : "writes");
+    lilac_text_reset(text);
+    lilac_sim_put_warp(text, launch, finding->other_warp);
+    lilac_note(context, NOWHERE, finding->other->location,
+               "%s of thread %u (%s) starts the copy, and no %s has completed it",
+               name_of(finding->other), finding->other_thread, lilac_text_get(text),
+               source ? "bulk.wait_read" : "bulk.wait");
+}
+
+void lilac_sim_report_proxy(lilac_context *context, const lilac_sim_launch *launch,
+                            const lilac_sim_finding *finding, lilac_text *text) {
+    bool fenced = finding->width != 0;
+    lilac_text_puts(text, " (");
+    lilac_sim_put_warp(text, launch, finding->warp);
+    lilac_text_printf(text, "): %s accesses shared byte %llu", name_of(finding->at),
+                      (unsigned long long)finding->address);
+    lilac_sim_put_rank(text, launch, finding->rank);
+    lilac_text_puts(text, " through the async proxy, which thread ");
+    lilac_text_printf(text, "%u (", finding->other_thread);
+    lilac_sim_put_warp(text, launch, finding->other_warp);
+    lilac_warning(context, NOWHERE, finding->at->location, "missing-proxy-fence",
+                  "%s) wrote with %s, %s", lilac_text_get(text), name_of(finding->other),
+                  fenced ? "and no barrier orders that thread's fence.proxy_async before"
+                         : "and that thread executed no fence.proxy_async after it");
+    lilac_note(context, NOWHERE, finding->other->location, "%s writes it here",
+               name_of(finding->other));
+}

@@ -1,0 +1,127 @@
+/* What traps and findings say of mbarriers: the operation, the phase with its missing arrivals and
+ * bytes, and in a note the mbarrier's last arrival or its init. */
+#include "report.h"
+
+#define NOWHERE ((lilac_position){0})
+
+static const char *name_of(const lilac_simt_instruction *instruction) {
+    return lilac_simt_op_info_get((lilac_simt_opcode)instruction->code)->name;
+}
+
+/* "the mbarrier at shared byte 64" */
+static void put_mbarrier(lilac_text *out, const lilac_sim_launch *launch, uint64_t address,
+                         uint32_t rank) {
+    lilac_text_printf(out, "the mbarrier at shared byte %llu", (unsigned long long)address);
+    lilac_sim_put_rank(out, launch, rank);
+}
+
+/* "phase 3 has 1 of 2 arrivals and 64 missing bytes" */
+static void put_phase(lilac_text *out, const lilac_sim_phase *phase) {
+    lilac_text_printf(out, "phase %llu has %u of %u arrivals", (unsigned long long)phase->number,
+                      phase->count - phase->pending, phase->count);
+    if (phase->bytes > 0)
+        lilac_text_printf(out, " and %lld missing bytes", (long long)phase->bytes);
+    else if (phase->bytes < 0)
+        lilac_text_printf(out, " and %lld bytes that were not announced", (long long)-phase->bytes);
+}
+
+/* The last arrival, or the init of an mbarrier without arrivals. */
+static void note_last(lilac_context *context, const lilac_simt_instruction *last) {
+    lilac_note(context, NOWHERE, last->location,
+               last->code == LILAC_SIMT_OP_MBARRIER_INIT ? "%s initialises it here"
+                                                         : "the last arrival is by %s here",
+               name_of(last));
+}
+
+void lilac_sim_report_mbarrier_trap(lilac_context *context, const lilac_sim_launch *launch,
+                                    const lilac_sim_trap *trap, const char *id) {
+    lilac_text text = {0};
+    lilac_sim_put_place(&text, launch, trap->block, trap->thread);
+    lilac_text_printf(&text, ": %s ", name_of(trap->at));
+    switch (trap->kind) {
+    case TRAP_MBARRIER_NONE:
+        lilac_text_printf(&text, "at shared byte %llu", (unsigned long long)trap->address);
+        lilac_sim_put_rank(&text, launch, trap->rank);
+        lilac_text_puts(&text, ", where there is no mbarrier: mbarrier.init comes first");
+        break;
+    case TRAP_MBARRIER_RANGE:
+        lilac_text_printf(&text, "of %u: 1 to 1048575 are allowed", trap->size);
+        break;
+    case TRAP_MBARRIER_INIT:
+        lilac_text_puts(&text, "of ");
+        put_mbarrier(&text, launch, trap->address, trap->rank);
+        lilac_text_puts(&text, ", which is in use: ");
+        put_phase(&text, &trap->phase);
+        break;
+    case TRAP_MBARRIER_COUNT:
+        lilac_text_printf(&text, "adds %u arrivals to ", trap->size);
+        put_mbarrier(&text, launch, trap->address, trap->rank);
+        lilac_text_puts(&text, ", more than are missing: ");
+        put_phase(&text, &trap->phase);
+        break;
+    default:
+        lilac_text_puts(&text, "completes more bytes than were announced to ");
+        put_mbarrier(&text, launch, trap->address, trap->rank);
+        lilac_text_puts(&text, ": ");
+        put_phase(&text, &trap->phase);
+        break;
+    }
+    lilac_error(context, NOWHERE, trap->at->location, id, "%s", lilac_text_get(&text));
+    if (trap->use)
+        note_last(context, trap->use);
+    lilac_text_clear(&text);
+}
+
+/* "warps 0 to 3 wait here for parity 1 of the mbarrier at shared byte 64: phase 0 has …" */
+static void note_stuck(lilac_context *context, const lilac_sim_launch *launch,
+                       const lilac_sim_stuck *stuck) {
+    lilac_text text = {0};
+    lilac_sim_put_block(&text, launch, stuck->block);
+    lilac_text_printf(&text, ": warps %u to %u wait here for parity %u of ", stuck->first_warp,
+                      stuck->first_warp + stuck->warps - 1, stuck->parity);
+    put_mbarrier(&text, launch, stuck->address, stuck->rank);
+    lilac_text_puts(&text, ": ");
+    put_phase(&text, &stuck->phase);
+    lilac_note(context, NOWHERE, stuck->at->location, "%s", lilac_text_get(&text));
+    note_last(context, stuck->last);
+    lilac_text_clear(&text);
+}
+
+void lilac_sim_report_deadlock(lilac_context *context, const lilac_sim_launch *launch,
+                               const lilac_sim_trap *trap) {
+    lilac_text text = {0};
+    lilac_sim_put_block(&text, launch, trap->block);
+    lilac_error(context, NOWHERE, trap->at->location, "deadlock", "%s: no warp can go on",
+                lilac_text_get(&text));
+    for (uint32_t k = 0; k < trap->stuck_count; k++)
+        note_stuck(context, launch, &trap->stuck[k]);
+    lilac_text_clear(&text);
+}
+
+void lilac_sim_report_mbarrier_finding(lilac_context *context, const lilac_sim_launch *launch,
+                                       const lilac_sim_finding *finding) {
+    bool missed = finding->kind == FINDING_MBARRIER_MISSED;
+    lilac_text text = {0};
+    if (missed)
+        lilac_sim_put_place(&text, launch, finding->block, finding->thread);
+    else
+        lilac_sim_put_block(&text, launch, finding->block);
+    lilac_text_puts(&text, ": ");
+    if (missed) {
+        lilac_text_printf(&text, "%s of warp %u at ", name_of(finding->at),
+                          finding->warp % launch->kernel->num_warps);
+        put_mbarrier(&text, launch, finding->address, finding->rank);
+        lilac_text_printf(&text,
+                          " comes after %u phases that the warp has not waited for; their parity "
+                          "does not identify one of them",
+                          finding->width);
+    } else {
+        put_mbarrier(&text, launch, finding->address, finding->rank);
+        lilac_text_puts(&text, " is not between two phases when the block ends: ");
+        put_phase(&text, &finding->phase);
+    }
+    lilac_warning(context, NOWHERE, finding->at->location,
+                  missed ? "mbarrier-missed" : "mbarrier-unfinished", "%s", lilac_text_get(&text));
+    note_last(context, finding->other);
+    lilac_text_clear(&text);
+}
