@@ -250,7 +250,11 @@ void lilac_ptx_memory(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_matrix(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 /* cp.async and its groups. */
 void lilac_ptx_copy(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
-/* mbarriers (barriers.c). */
+/* Programs, named barriers, register budgets, mbarriers (barriers.c). */
+void lilac_ptx_programs(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
+void lilac_ptx_named_barrier(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
+void lilac_ptx_set_max_registers(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
+void lilac_ptx_elect(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_mbarrier(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_map_shared(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_exchange(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
