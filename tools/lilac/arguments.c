@@ -8,6 +8,7 @@
  *   x=random:f16:4x4096       floats from -1 to 1; i=random:i32:4096:10, integers from 0 to 9: the
  *                             same ones in every run, others for every parameter
  *   p=null, y=same:x+128, ptrs=pointers:a,b+16,null (pointers.c)
+ *   m=tensor_map:x:64x64:swizzle=128 (tensor_maps.c)
  *
  * Every string is a source text of its own ("<argument 3>"), so a diagnostic can point into it;
  * a note points at the parameter in the kernel's text. All that is wrong is recorded in one go.
@@ -193,6 +194,8 @@ static bool bind_value(const value_binding *binding) {
         return bind_pointer(binding, &parameter->scalar);
     case PARAMETER_ADDRESS:
         return bind_pointer(binding, NULL);
+    case PARAMETER_TENSOR_MAP:
+        return tensor_map_bind(binding);
     case PARAMETER_UNSUPPORTED:
         break;
     }
@@ -280,11 +283,12 @@ static bool bind_buffer(bound_arguments *arguments, lilac_context *context, cons
 
 static void refuse_missing(bound_arguments *arguments, lilac_context *context, uint32_t index) {
     const kernel_parameter *parameter = &arguments->signature.parameters[index];
-    const bool pointer =
-        parameter->kind == PARAMETER_POINTER || parameter->kind == PARAMETER_ADDRESS;
+    const char *form = parameter->kind == PARAMETER_NUMBER       ? "NUMBER"
+                       : parameter->kind == PARAMETER_TENSOR_MAP ? "tensor_map:BUFFER:64x64"
+                                                                 : "@file.npy";
     lilac_error(context, parameter->position, 0, "missing-argument",
                 "parameter '%s' of type %s has no value: give --arg %s=%s", parameter->name,
-                parameter->type, parameter->name, pointer ? "@file.npy" : "NUMBER");
+                parameter->type, parameter->name, form);
     arguments->names[index].failed = true;
 }
 
@@ -320,6 +324,7 @@ bool arguments_bind(bound_arguments *arguments, lilac_context *context,
         }
     }
     good &= pointers_resolve(arguments);
+    good &= tensor_maps_resolve(arguments);
     if (good) {
         lilac_sim_place(arguments->buffers, arguments->buffer_count);
         uint64_t *addresses = lilac_arena_array(arena, uint64_t, arguments->buffer_count + 1);
@@ -337,5 +342,6 @@ void arguments_clear(bound_arguments *arguments) {
         lilac_heap_free(arguments->buffers[i].written);
     }
     pointers_clear(arguments);
+    tensor_maps_clear(arguments);
     *arguments = (bound_arguments){0};
 }

@@ -41,4 +41,15 @@ bool pointer_bind(const value_binding *binding, const lilac_scalar *scalar);
 bool pointers_resolve(bound_arguments *arguments);
 void pointers_clear(bound_arguments *arguments);
 
+/* ---- tensor maps (tensor_maps.c) --------------------------------------------------------- */
+
+/* Is the value tensor_map:…? */
+bool tensor_map_is(const char *value);
+bool tensor_map_bind(const value_binding *binding);
+/* Finds the buffers that the maps name, when all names are bound. */
+bool tensor_maps_resolve(bound_arguments *arguments);
+/* Sets the addresses of the maps' buffers. */
+void tensor_maps_place(bound_arguments *arguments, const uint64_t *addresses);
+void tensor_maps_clear(bound_arguments *arguments);
+
 #endif

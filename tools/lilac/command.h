@@ -188,6 +188,7 @@ typedef struct pointer_entry {
 } pointer_entry;
 
 typedef struct pointer_reference pointer_reference;
+typedef struct map_reference map_reference;
 
 /* Everything a launch needs for the parameters of one kernel. */
 typedef struct bound_arguments {
@@ -203,6 +204,9 @@ typedef struct bound_arguments {
     uint32_t entry_count;
     pointer_reference *references; /* while names are bound */
     uint32_t reference_count;
+    lilac_tensor_map *maps; /* of the parameters that are tensor maps: bits is the index */
+    map_reference *map_references;
+    uint32_t map_count;
     bool misused; /* the command line names buffers wrongly: STATUS_USAGE */
 } bound_arguments;
 

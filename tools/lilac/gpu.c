@@ -93,8 +93,10 @@ bool gpu_load(gpu_launch *gpu, prepared_launch *prepared, const gpu_options *opt
     if (gpu->kernel == NULL) {
         return false;
     }
-    gpu->launch =
-        (lilac_gpu_launch){.arguments = arguments->bits, .argument_count = arguments->count};
+    gpu->launch = (lilac_gpu_launch){.arguments = arguments->bits,
+                                     .argument_count = arguments->count,
+                                     .tensor_maps = arguments->maps,
+                                     .tensor_map_count = arguments->map_count};
     memcpy(gpu->launch.grid, prepared->request->blocks, sizeof gpu->launch.grid);
     return copy_buffers(gpu, prepared);
 }

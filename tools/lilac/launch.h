@@ -28,7 +28,10 @@ typedef struct launch_request {
      "Or a pointer: null; same:NAME, where another parameter or\n"                                 \
      "buffer points; same:NAME+128, 128 of its elements further\n"                                 \
      "on, same:NAME+512B, 512 bytes. pointers:a,b+16,null is a\n"                                  \
-     "buffer of 64-bit pointers, written like those of same:"},                                    \
+     "buffer of 64-bit pointers, written like those of same:.\n"                                    \
+     "Or a tensor map: tensor_map:NAME:BOX, boxes of BOX elements\n"                                \
+     "(64x64) of that buffer, then :swizzle=32, 64 or 128,\n"                                       \
+     ":fill=nan, :promote=64, 128 or 256"},                                                          \
     {"--buffer", NULL, OPTION_TEXTS, &(to).buffers, "NAME=VALUE",                                  \
      "a buffer that is no parameter, for same: and pointers: to\n"                                 \
      "name; its value is a buffer as in --arg, and a file's\n"                                     \

@@ -239,6 +239,7 @@ static uint64_t address_of(const pointer_target *target, const uint64_t *address
 }
 
 void arguments_place(bound_arguments *arguments, const uint64_t *addresses) {
+    tensor_maps_place(arguments, addresses);
     for (uint32_t i = 0; i < arguments->count; i++) {
         if (arguments->names[i].is_pointer) {
             arguments->bits[i] = address_of(&arguments->names[i].target, addresses);

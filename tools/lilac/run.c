@@ -263,6 +263,8 @@ static int run_simulator(const run_request *request, prepared_launch *prepared,
         .grid = {blocks[0], blocks[1], blocks[2]},
         .arguments = arguments->bits,
         .argument_count = arguments->count,
+        .tensor_maps = arguments->maps,
+        .tensor_map_count = arguments->map_count,
         .buffers = arguments->buffers,
         .buffer_count = arguments->buffer_count,
     };

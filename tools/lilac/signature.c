@@ -127,11 +127,14 @@ kernel_signature signature_of_kernel(lilac_context *context, uint32_t source,
         const lilac_simt_parameter *parameter = &kernel->parameters[i];
         parameters[i] = (kernel_parameter){
             .name = parameter->name != NULL ? parameter->name : "",
-            .type = parameter->is_pointer ? "i64 ptr" : lilac_simt_type_name(parameter->type),
+            .type = parameter->is_pointer      ? "i64 ptr"
+                    : parameter->is_tensor_map ? "i64 tensor_map"
+                                               : lilac_simt_type_name(parameter->type),
             .divisor = parameter->alignment > 1 ? parameter->alignment : 1,
             .position = parameter_position(context, position, i),
         };
-        parameters[i].kind = parameter->is_pointer ? PARAMETER_ADDRESS
+        parameters[i].kind = parameter->is_pointer      ? PARAMETER_ADDRESS
+                             : parameter->is_tensor_map ? PARAMETER_TENSOR_MAP
                              : scalar_of(parameter->type, &parameters[i].scalar)
                                  ? PARAMETER_NUMBER
                                  : PARAMETER_UNSUPPORTED;

@@ -10,6 +10,7 @@ typedef enum parameter_kind {
     PARAMETER_NUMBER,
     PARAMETER_POINTER, /* to elements of `scalar` */
     PARAMETER_ADDRESS, /* a pointer whose elements the kernel does not name */
+    PARAMETER_TENSOR_MAP,
     PARAMETER_UNSUPPORTED
 } parameter_kind;
 
