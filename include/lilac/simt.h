@@ -134,10 +134,12 @@ typedef enum lilac_simt_trait {
     LILAC_SIMT_SHARED = 1 << 10,       /* accesses shared memory, of any block of the cluster */
     LILAC_SIMT_ASYNCHRONOUS = 1 << 11, /* starts, groups or awaits copies that complete later */
     LILAC_SIMT_MBARRIER = 1 << 24,     /* operates on an mbarrier */
-    LILAC_SIMT_ROUNDED = 1 << 26,      /* `detail` is a lilac_rounding */
-    LILAC_SIMT_DIVIDES = 1 << 27,      /* the result is unspecified when the second operand is 0 */
-    LILAC_SIMT_SPECIAL = 1 << 28,      /* one operation of the special function unit, or more */
-    LILAC_SIMT_FREE = 1 << 29          /* takes no issue slot of its own: part of its users */
+    LILAC_SIMT_SWIZZLED =
+        1 << 25, /* shared memory in a swizzle of addresses: wgmma, tensor copies */
+    LILAC_SIMT_ROUNDED = 1 << 26, /* `detail` is a lilac_rounding */
+    LILAC_SIMT_DIVIDES = 1 << 27, /* the result is unspecified when the second operand is 0 */
+    LILAC_SIMT_SPECIAL = 1 << 28, /* one operation of the special function unit, or more */
+    LILAC_SIMT_FREE = 1 << 29     /* takes no issue slot of its own: part of its users */
 } lilac_simt_trait;
 
 typedef struct lilac_simt_op_info {

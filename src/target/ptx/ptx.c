@@ -466,6 +466,32 @@ static bool check_launch(lilac_ptx_emitter *e) {
     return e->ok;
 }
 
+/* Does a swizzle of shared addresses depend on where the body's matrices or boxes lie? */
+static bool has_swizzles(const lilac_simt_body *body) {
+    for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
+        if (lilac_simt_op_info_get((lilac_simt_opcode)i->code)->traits & LILAC_SIMT_SWIZZLED) {
+            return true;
+        }
+        for (uint32_t k = 0; k < i->body_count; k++) {
+            if (has_swizzles(i->bodies[k])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* The alignment of shared memory, which all kernels of the module share: 1024 bytes, the period of the
+ * widest swizzle, when wgmma or tensor copies address it. */
+static uint32_t shared_alignment(const lilac_simt_module *module) {
+    for (const lilac_simt_kernel *k = module->kernels; k != NULL; k = k->next) {
+        if (has_swizzles(k->body)) {
+            return 1024;
+        }
+    }
+    return 16;
+}
+
 static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) {
     e->kernel = kernel;
     e->at = kernel->location;
@@ -495,7 +521,8 @@ static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) 
 
     lilac_text *out = e->out;
     if (e->shared && !e->shared_declared) {
-        lilac_text_puts(out, "\n.extern .shared .align 16 .b8 global_smem[];\n");
+        lilac_text_printf(out, "\n.extern .shared .align %u .b8 global_smem[];\n",
+                          shared_alignment(kernel->module));
         e->shared_declared = true;
     }
     if (e->head.length) {
