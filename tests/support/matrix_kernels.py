@@ -13,6 +13,8 @@ A tile of a matrix has rows of 128 bytes, swizzled over 128 bytes as wgmma's des
 maps define it: the 16-byte chunk c of row r is at r · 128 + ((c xor r mod 8) · 16).
 """
 
+import argparse
+
 TILE_K = 64  # elements of f16: 128 bytes, the swizzle's row
 ROW = 128  # bytes
 SWIZZLE_128 = 1 << 62
@@ -167,17 +169,12 @@ PARAMETERS = [("a", "i64 ptr align 16"), ("b", "i64 ptr align 16"), ("d", "i64 p
 BUFFER = 64 * ROW  # bytes of a tile of 64 rows
 
 
-def ring_buffer(t, base, slot, stages, bytes_of_stage):
-    del stages
-    return t.add(base, t.mul(slot, bytes_of_stage))
-
-
 def next_slot(t, slot, stages):
     after = t.add(slot, 1)
     return t.select(t.compare("eq", after, stages), 0, after)
 
 
-def cp_async(stages=4, name="matmul_cp_async", epilogue=store_f32):
+def cp_async(stages=4, name="matmul_cp_async", epilogue=store_f32, epilogue_bytes=0):
     """D tile of 64 × 64 a block, one warpgroup. Iteration k waits for tile k, which all warps have
     then waited for behind one barrier, starts the copies of tile k + stages - 2 into the buffer that
     the products of iteration k - 2 read, and starts its own products; those of k - 1 are then complete."""
@@ -192,25 +189,18 @@ def cp_async(stages=4, name="matmul_cp_async", epilogue=store_f32):
 
     def fill(k, slot):
         predicate = t.compare("lt", k, tiles)
-        to = ring_buffer(t, base, slot, stages, 2 * BUFFER)
+        to = t.add(base, t.mul(slot, 2 * BUFFER))
         copier.copy(a, to, k, predicate)
         copier.copy(b, t.add(to, BUFFER), k, predicate)
         t.line("cp.async.commit")
 
     for k in range(ahead):
         fill(t.const(k), t.const(k))
-    zeros = [t.const("0.0", "f32")] * 32
-    carried = [t.fresh("acc") for _ in zeros]
-    names = [t.fresh("out") for _ in zeros]
-    counter, slot, filled = t.fresh("i"), t.fresh("slot"), t.fresh("filled")
-    t.open("%s, %s, %s = loop %s = %s to %s step %s (%s, %s = %s, %s = %s) : %s, i32, i32 {" % (
-        ", ".join(names), t.fresh("s"), t.fresh("f"), counter, zero, tiles, t.const(1),
-        ", ".join("%s = %s" % pair for pair in zip(carried, zeros)), slot, zero, filled, t.const(ahead),
-        ", ".join(["f32"] * 32)))
+    counter, carried, (slot, filled), names = loop(t, tiles, 32, [("slot", zero), ("filled", t.const(ahead))])
     t.line("cp.async.wait {groups = %d}" % (ahead - 1))
     t.line("barrier")
     fill(t.add(counter, ahead), filled)
-    buffer = ring_buffer(t, base, slot, stages, 2 * BUFFER)
+    buffer = t.add(base, t.mul(slot, 2 * BUFFER))
     da, db = descriptor(t, buffer), descriptor(t, t.add(buffer, BUFFER))
     t.line("wgmma.fence")
     products = multiply(t, carried, da, db, 64)
@@ -222,8 +212,183 @@ def cp_async(stages=4, name="matmul_cp_async", epilogue=store_f32):
     done = wait_products(t, 0, names)
     row, column = fragment_place(t, thread)
     epilogue(t, done, t.add(row, first_row), t.add(column, first_column), 32)
-    return t.kernel(name, PARAMETERS, 4, stages * 2 * BUFFER)
+    return t.kernel(name, PARAMETERS, 4, stages * 2 * BUFFER + epilogue_bytes)
+
+
+def loop(t, tiles, products, extra):
+    """Opens the loop over tiles of K. It carries the accumulators and the pairs (hint, initial value)
+    of `extra`; its counter, the arguments, and the names of the results."""
+    zeros = [t.const("0.0", "f32")] * products
+    carried = [t.fresh("acc") for _ in zeros]
+    arguments = [t.fresh(hint) for hint, _ in extra]
+    results = [t.fresh("out") for _ in zeros] + [t.fresh("end") for _ in extra]
+    counter = t.fresh("i")
+    pairs = list(zip(carried, zeros)) + list(zip(arguments, [value for _, value in extra]))
+    t.open("%s = loop %s = %s to %s step %s (%s) : %s {" % (
+        ", ".join(results), counter, t.const(0), tiles, t.const(1), ", ".join("%s = %s" % pair for pair in pairs),
+        ", ".join(["f32"] * products + ["i32"] * len(extra))))
+    return counter, carried, arguments, results[:products]
+
+
+def advance(t, slot, parity, stages):
+    """The next buffer of the ring, and the parity of its phase: it changes at the ring's end."""
+    after = t.add(slot, 1)
+    ends = t.compare("eq", after, stages)
+    return t.select(ends, 0, after), t.select(ends, t.binary("xor", parity, 1), parity)
+
+
+def init_mbarriers(t, thread, at, counts):
+    """One thread initialises the mbarriers; a barrier makes them known to the others."""
+    first = t.compare("eq", thread, 0)
+    for i, count in enumerate(counts):
+        t.line("mbarrier.init [%s + %d], %s, (%s)" % (at, 8 * i, first, t.const(count)))
+    t.line("fence.mbarrier_init")
+    t.line("barrier")
+    return first
+
+
+MAP_PARAMETERS = [("ma", "i64 tensor_map"), ("mb", "i64 tensor_map"), ("d", "i64 ptr align 16"), ("n", "i32"), ("k", "i32")]
+
+
+def load_tiles(t, predicate, full, buffer, k, row, column, rows):
+    """Tile k of A, `rows` rows from `row` on, and of B; the mbarrier `full` expects their bytes."""
+    element = t.shl(k, 6)
+    t.line("mbarrier.expect [%s], %s, (%s)" % (full, predicate, t.const((rows + 64) * ROW)))
+    t.line("cp.tensor.load [%s], %s, (%%ma, %s, %s, %s)" % (buffer, predicate, element, row, full))
+    t.line("cp.tensor.load [%s], %s, (%%mb, %s, %s, %s)" % (t.add(buffer, rows * ROW), predicate, element, column, full))
+
+
+def tensor_map(stages=4):
+    """D tile of 64 × 64 a block, one warpgroup; thread 0 starts the copies. Iteration k waits for the
+    mbarrier of its buffer, starts its products, waits for those of k - 1 in every warp, and refills
+    their buffer with tile k + stages - 1."""
+    t = Text()
+    thread, base = t.value("thread", "i32"), t.value("shared_base", "i32")
+    full = t.add(base, stages * 2 * BUFFER)
+    first_row, first_column = t.shl(t.value("block x", "i32"), 6), t.shl(t.value("block y", "i32"), 6)
+    tiles = t.shr("%k", 6)
+    first = init_mbarriers(t, thread, full, [1] * stages)
+
+    def fill(k, slot):
+        predicate = t.binary("and", first, t.compare("lt", k, tiles), "i1")
+        buffer = t.add(base, t.mul(slot, 2 * BUFFER))
+        load_tiles(t, predicate, t.add(full, t.shl(slot, 3)), buffer, k, first_row, first_column, 64)
+
+    for k in range(stages - 1):
+        fill(t.const(k), t.const(k))
+    counter, carried, (slot, parity, filled), names = loop(
+        t, tiles, 32, [("slot", t.const(0)), ("parity", t.const(0)), ("filled", t.const(stages - 1))])
+    t.line("mbarrier.wait [%s], (%s)" % (t.add(full, t.shl(slot, 3)), parity))
+    buffer = t.add(base, t.mul(slot, 2 * BUFFER))
+    a, b = descriptor(t, buffer), descriptor(t, t.add(buffer, BUFFER))
+    t.line("wgmma.fence")
+    products = multiply(t, carried, a, b, 64)
+    t.line("wgmma.commit")
+    wait_products(t, 1)
+    t.line("barrier")
+    fill(t.add(counter, stages - 1), filled)
+    after = advance(t, slot, parity, stages)
+    t.line("yield %s, %s, %s, %s" % (", ".join(products), *after, next_slot(t, filled, stages)))
+    t.close()
+    done = wait_products(t, 0, names)
+    row, column = fragment_place(t, thread)
+    store_f32(t, done, t.add(row, first_row), t.add(column, first_column), 32)
+    return t.kernel("matmul_tensor_map", MAP_PARAMETERS, 4, stages * 2 * BUFFER + 8 * stages)
+
+
+def specialized(stages=4):
+    """D tile of 128 × 64 a block. A producer program fills the ring; each of two consumer programs
+    multiplies 64 rows. Each consumer warp releases the buffer of iteration k - 1 when its products
+    are complete, which it knows in iteration k."""
+    t = Text()
+    stage = (128 + 64) * ROW
+    thread, base = t.value("thread", "i32"), t.value("shared_base", "i32")
+    full = t.add(base, stages * stage)
+    empty = t.add(full, 8 * stages)
+    first_row, first_column = t.shl(t.value("block x", "i32"), 7), t.shl(t.value("block y", "i32"), 6)
+    tiles = t.shr("%k", 6)
+    first = init_mbarriers(t, thread, full, [1] * stages + [8] * stages)
+    t.open("programs warps 0 to 4 {")
+    t.line("set_max_registers dec {registers = 40}")
+    counter, _, (slot, parity), _ = loop(t, tiles, 0, [("slot", t.const(0)), ("parity", t.const(1))])
+    bar = t.shl(slot, 3)
+    t.line("mbarrier.wait [%s], (%s)" % (t.add(empty, bar), parity))
+    load_tiles(t, first, t.add(full, bar), t.add(base, t.mul(slot, stage)), counter, first_row, first_column, 128)
+    t.line("yield %s, %s" % advance(t, slot, parity, stages))
+    t.close()
+    t.line("yield")
+    for consumer in range(2):
+        t.close("} warps %d to %d {" % (4 + 4 * consumer, 8 + 4 * consumer))
+        t.depth += 1
+        t.line("set_max_registers inc {registers = 232}")
+        elected = t.value("elect", "i1")
+        counter, carried, (slot, parity, before), names = loop(
+            t, tiles, 32, [("slot", t.const(0)), ("parity", t.const(0)), ("before", t.const(0))])
+        t.line("mbarrier.wait [%s], (%s)" % (t.add(full, t.shl(slot, 3)), parity))
+        buffer = t.add(base, t.mul(slot, stage))
+        a = descriptor(t, t.add(buffer, consumer * BUFFER))
+        b = descriptor(t, t.add(buffer, 2 * BUFFER))
+        t.line("wgmma.fence")
+        products = multiply(t, carried, a, b, 64)
+        t.line("wgmma.commit")
+        wait_products(t, 1)
+        release = t.binary("and", elected, t.compare("gt", counter, 0), "i1")
+        t.line("mbarrier.arrive [%s], %s" % (t.add(empty, t.shl(before, 3)), release))
+        after = advance(t, slot, parity, stages)
+        t.line("yield %s, %s, %s, %s" % (", ".join(products), *after, slot))
+        t.close()
+        done = wait_products(t, 0, names)
+        row, column = fragment_place(t, t.add(thread, -128 * (1 + consumer)))
+        store_f32(t, done, t.add(t.add(row, 64 * consumer), first_row), t.add(column, first_column), 32)
+        t.line("yield")
+    t.close()
+    return t.kernel("matmul_specialized", MAP_PARAMETERS, 12, stages * stage + 16 * stages, " min_blocks 1")
+
+
+PITCH = 144  # bytes of a row of D's tile: 128 and 16 more, so that eight rows are in different banks
+
+
+def store_f16(stages):
+    """The epilogue by stmatrix and bulk stores, a row of 64 elements each, behind the ring."""
+    def epilogue(t, accumulators, row, column, count):
+        del row, column
+        thread = t.value("thread", "i32")
+        lane, warp = t.mask(thread, 31), t.shr(thread, 5)
+        tile = t.add(t.value("shared_base", "i32"), stages * 2 * BUFFER)
+        halves = [t.value("fcvt %s" % x, "f16") for x in accumulators]
+        words = [t.value("pack %s, %s" % (halves[e], halves[e + 1]), "f16x2") for e in range(0, count, 2)]
+        # Lane 8 i + r gives the address of row r of matrix i: rows 0 and 8, then columns 0 and 8.
+        inside = t.add(t.mask(lane, 7), t.mask(lane, 8))
+        at = t.add(tile, t.mul(t.add(t.shl(warp, 4), inside), PITCH))
+        at = t.add(at, t.mask(lane, 16))
+        for q in range(0, len(words), 4):
+            t.line("st.matrix [%s + %d], (%s)" % (at, 8 * q, ", ".join(words[q:q + 4])))
+        t.line("fence.proxy_async shared")
+        t.line("barrier")
+        stores = t.compare("lt", thread, 64)
+        place = t.add(t.mul(t.add(t.shl(t.value("block x", "i32"), 6), thread), "%n"), t.shl(t.value("block y", "i32"), 6))
+        t.line("cp.bulk.store [%s], %s, (%s, %s)" % (t.add(tile, t.mul(thread, PITCH)), stores,
+                                                  t.add("%d", t.wide(place, 2), "i64"), t.const(ROW)))
+        t.line("bulk.commit")
+        t.line("bulk.wait")
+    return epilogue
+
+
+def epilogue(stages=4):
+    """cp_async with D in f16 by stmatrix and bulk stores."""
+    return cp_async(stages, "matmul_epilogue", store_f16(stages), 64 * PITCH)
+
+
+KERNELS = {"cp_async": cp_async, "tensor_map": tensor_map, "specialized": specialized, "epilogue": epilogue}
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Prints a kernel.")
+    parser.add_argument("kernel", choices=sorted(KERNELS))
+    parser.add_argument("--stages", type=int, default=4)
+    arguments = parser.parse_args()
+    print(KERNELS[arguments.kernel](arguments.stages), end="")
 
 
 if __name__ == "__main__":
-    print(cp_async())
+    main()
