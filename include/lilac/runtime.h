@@ -40,6 +40,7 @@
 #define LILAC_RUNTIME_H
 
 #include <lilac/driver.h>
+#include <lilac/tensor_map.h>
 
 LILAC_BEGIN
 
@@ -202,13 +203,16 @@ LILAC_API const lilac_gpu_kernel_facts *lilac_gpu_kernel_facts_get(const lilac_g
 /* One launch. */
 typedef struct lilac_gpu_launch {
     uint32_t grid[3];          /* programs along x, y, z; a zero: nothing runs, which is no error */
-    const uint64_t *arguments; /* bits of each parameter; pointers: an address on the device */
+    const uint64_t *arguments; /* bits of each parameter; pointers: an address on the device; tensor
+                                  maps: the number of one of tensor_maps */
     uint32_t argument_count;   /* must be the kernel's */
+    const lilac_tensor_map *tensor_maps; /* whose addresses are on the device */
+    uint32_t tensor_map_count;
     lilac_gpu_stream stream;
 } lilac_gpu_launch;
 
 /* Enqueues a launch in its stream and returns. Pointers must be 0 or addresses that the device can
- * access. False: `argument-count`, `grid-size`, `not-device-memory`, `cuda-error`. Errors in the kernel
+ * access. False: `argument-count`, `grid-size`, `not-device-memory`, `tensor-map`, `cuda-error`. Errors in the kernel
  * itself are reported by the functions that wait for it. */
 LILAC_API LILAC_MUST_USE bool lilac_gpu_run(lilac_gpu_kernel *kernel, lilac_context *context,
                                             const lilac_gpu_launch *launch);

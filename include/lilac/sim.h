@@ -54,14 +54,16 @@
  *                        block that the cluster does not have
  *   outside-interval     an access to shared bytes other than those it promises
  *   null-pointer         an access within 4 GiB of address 0, and no buffer near
- *   misaligned-access    an address that is no multiple of the access's whole size
+ *   misaligned-access    an address that is no multiple of the access's whole size, of a bulk copy no
+ *                        multiple of 16
  *   read-only            a store to a read-only buffer
  *   divergent-branch     a branch or loop condition that differs between threads of the block
  *   divergent-predicate  a predicate of a matrix access that differs within a warp
  *   group-barrier        a number that is above 14, differs within a warp or among those that the
  *                        barrier says meet, or that not exactly as many threads give as it says
  *   assertion-failed     a failed assert, with its text
- *   copy-size            a copy that is to read more bytes than it writes
+ *   copy-size            a copy that is to read more bytes than it writes; a bulk copy of a size that
+ *                        is no multiple of 16
  *   division-by-zero     the result of an integer division or remainder by zero decides what the
  *                        launch does (below); a note has the place where it does
  *   loop-step            a loop whose step is not positive
@@ -97,10 +99,17 @@
  *                        block may not have begun) or none after (it may have ended)
  *
  *   copy-in-flight       a shared byte read or written while an asynchronous copy into it is
- *                        incomplete, by whatever thread; a note has the copy
+ *                        incomplete, by whatever thread; a global byte read or written by a cluster
+ *                        one of whose bulk copies into it is incomplete; a note has the copy
+ *   copy-source-written  a shared byte written while a bulk copy from it has not read it; a note has
+ *                        the copy
  *   copy-source-changed  global memory holds something else when a copy completes than when it
  *                        started; a note has the wait that completes it
- *   copy-not-awaited     a copy that is incomplete when its block ends
+ *   copy-not-awaited     a copy that is incomplete when its block ends; a bulk store that has not read
+ *                        its source then
+ *   missing-proxy-fence  a shared byte accessed by the async proxy that a thread wrote with an ordinary
+ *                        store, with no fence.proxy_async of that thread after it, or none that a
+ *                        barrier orders before; a note has the store
  *
  *   global-race          two accesses to a byte of global memory, one of them a write, that nothing
  *                        orders; a note has the other line
@@ -108,6 +117,12 @@
  * An asynchronous copy happens as late as it may: at the wait of its thread that completes it. Its
  * destination holds meaningless bytes until then. For races it is a write of its warp to shared memory
  * from its start to that wait, and a read of global memory both when it starts and when it completes.
+ *
+ * So does a bulk store or reduction: it reads shared memory at the bulk.wait_read, or bulk.wait, of its
+ * thread that completes the read, and writes global memory at the bulk.wait that completes it, or when
+ * its block ends. For races it is a read of shared memory from its start to its read, and a write of
+ * global memory when it completes. Bytes that cp.async wrote need a wait and a barrier before the async
+ * proxy reads them, but no fence: PTX does not promise this, and devices and libraries rely on it.
  *
  * What orders accesses to global memory: the instructions of one warp; a chain of barriers of the
  * block, of groups of its warps or of the cluster; and between any two threads of the grid, a release
@@ -135,7 +150,7 @@
  *     of a place in which more than 255 blocks store one value; of the loads of a place by more than
  *     64 blocks of a kernel that synchronises, those of the others.
  *
- * Refused before anything runs: what the verifier refuses, argument-count, grid-size,
+ * Refused before anything runs: what the verifier refuses, argument-count, grid-size, tensor-map,
  * buffer-overlap, unsupported-instruction (assembly, saturation, ballots of 64 lanes),
  * too-many-values.
  *
@@ -147,6 +162,7 @@
 #define LILAC_SIM_H
 
 #include <lilac/simt.h>
+#include <lilac/tensor_map.h>
 
 LILAC_BEGIN
 
@@ -181,8 +197,11 @@ typedef struct lilac_sim_launch {
     const lilac_simt_kernel *kernel; /* of a verified module, which names the device */
     uint32_t grid[3]; /* programs along x, y, z; a zero: nothing runs. A program of a kernel with
                          num_ctas blocks a cluster is that many blocks */
-    const uint64_t *arguments; /* bits of each parameter; pointers: an address */
-    uint32_t argument_count;   /* must be kernel->parameter_count */
+    const uint64_t *arguments; /* bits of each parameter; pointers: an address; tensor maps: the
+                                  number of one of these */
+    const lilac_tensor_map *tensor_maps;
+    uint32_t tensor_map_count;
+    uint32_t argument_count; /* must be kernel->parameter_count */
     lilac_sim_buffer *buffers;
     uint32_t buffer_count;
     uint32_t threads; /* host threads; 0: one a core */
@@ -215,12 +234,15 @@ typedef struct lilac_sim_counters {
     uint64_t async_copies;                    /* warp instructions cp.async; in no other count: */
     uint64_t async_sectors, async_wavefronts; /* read in global, written in shared memory */
     uint64_t async_bytes;                     /* written by active threads */
-    uint64_t mmas;                            /* warp instructions mma */
-    uint64_t shuffles, votes;                 /* warp instructions */
-    uint64_t selects, permutes;               /* warp instructions select, prmt */
-    uint64_t barriers;                        /* once a block */
-    uint64_t warp_barriers, group_barriers;   /* once a warp */
-    uint64_t cluster_barriers;                /* once a block */
+    uint64_t mmas, wgmmas;                    /* warp instructions */
+    uint64_t wgmma_cycles;            /* of the tensor cores: n / 2 a warpgroup, at least 19 */
+    uint64_t wgmma_bytes;             /* that wgmmas read in shared memory; once a warpgroup */
+    uint64_t bulk_copies, bulk_bytes; /* of each thread; in no other count */
+    uint64_t shuffles, votes;         /* warp instructions */
+    uint64_t selects, permutes;       /* warp instructions select, prmt */
+    uint64_t barriers;                /* once a block */
+    uint64_t warp_barriers, group_barriers; /* once a warp */
+    uint64_t cluster_barriers;              /* once a block */
     uint64_t atomics; /* warp instructions, of global and of shared memory; in no other count */
     uint64_t races, uninitialised_reads;    /* warp instructions with such a finding; lifetimes and
                                                races in global memory are among the races. The first

@@ -32,6 +32,20 @@
  *     cp.async.wait                       ┘ complete for this thread
  *     barrier                               … and for the block
  *
+ * Bulk copies move many bytes for one thread, through the async proxy: what ordinary stores wrote is
+ * visible to them after fence.proxy_async of the thread that wrote it and, where another thread starts
+ * the copy, a barrier after that. A thread's bulk stores and reductions are grouped by its
+ * bulk.commit. They read their source at any time until the thread's bulk.wait_read that covers them,
+ * and write global memory at any time until its bulk.wait:
+ *
+ *     st.shared [%s] …
+ *     fence.proxy_async shared
+ *     barrier
+ *     cp.bulk.store [%s], %first, (%g, %n)   ┐
+ *     bulk.commit                            │ no thread writes the %n bytes at %s
+ *     bulk.wait_read                         ┘ ┐ no thread reads or writes those at %g
+ *     bulk.wait                                ┘
+ *
  * An access may promise where it goes: shared_begin, shared_end and shared_apart. The simulator
  * checks the interval, lilac_simt_opt_barriers relies on all three.
  */
@@ -197,6 +211,7 @@ enum {
 typedef enum lilac_simt_payload_family {
     LILAC_SIMT_PAYLOAD_NONE,
     LILAC_SIMT_PAYLOAD_COPY,       /* cp.async */
+    LILAC_SIMT_PAYLOAD_BULK,       /* cp.bulk.… */
     LILAC_SIMT_PAYLOAD_MATRIX,     /* mma, wgmma */
     LILAC_SIMT_PAYLOAD_WGMMA_WAIT, /* wgmma.wait */
     LILAC_SIMT_PAYLOAD_COUNT
@@ -220,7 +235,12 @@ typedef struct lilac_simt_wgmma_wait_payload {
     uint32_t groups; /* that may be incomplete */
 } lilac_simt_wgmma_wait_payload;
 
+typedef struct lilac_simt_bulk_payload {
+    int32_t global; /* byte offset of the global address */
+} lilac_simt_bulk_payload;
+
 union lilac_simt_payload {
+    lilac_simt_bulk_payload bulk;
     lilac_simt_copy_payload copy;
     lilac_simt_matrix_payload matrix;
     lilac_simt_wgmma_wait_payload wgmma_wait;
@@ -278,6 +298,8 @@ typedef struct lilac_simt_parameter {
     lilac_name name;
     lilac_simt_type type;
     bool is_pointer;    /* to global memory */
+    bool is_tensor_map; /* 128 bytes by value (tensor_map.h); the type, i64, is that of its address,
+                           which tensor operations alone take */
     uint32_t alignment; /* bytes known of the pointer; 1: none */
 } lilac_simt_parameter;
 
@@ -421,6 +443,32 @@ LILAC_API void lilac_simt_copy_async(lilac_simt_builder *b, uint32_t size, lilac
 LILAC_API void lilac_simt_copy_commit(lilac_simt_builder *b);
 LILAC_API void lilac_simt_copy_wait(lilac_simt_builder *b, uint32_t groups);
 LILAC_API void lilac_simt_copy_wait_all(lilac_simt_builder *b);
+/* Starts a bulk copy of `bytes` (i32) from shared to global memory, all three multiples of 16; a
+ * false predicate: nothing happens. lilac_simt_bulk_reduce combines elements of the type with those in
+ * global memory. `modifiers`: promises. */
+LILAC_API void lilac_simt_bulk_store(lilac_simt_builder *b, lilac_simt_value shared, int64_t offset,
+                                     lilac_simt_value global, lilac_simt_value bytes,
+                                     lilac_simt_value predicate,
+                                     const lilac_simt_instruction *modifiers);
+LILAC_API void lilac_simt_bulk_reduce(lilac_simt_builder *b, lilac_simt_atomic kind,
+                                      lilac_scalar element, lilac_simt_value shared,
+                                      lilac_simt_value global, lilac_simt_value bytes,
+                                      lilac_simt_value predicate);
+/* Makes a group of the thread's bulk stores since its last commit; waits until at most `groups` of
+ * its groups have not written global memory or, with `read`, have not read shared memory. */
+LILAC_API void lilac_simt_bulk_commit(lilac_simt_builder *b);
+LILAC_API void lilac_simt_bulk_wait(lilac_simt_builder *b, uint32_t groups, bool read);
+/* Fetches a tensor map, a parameter's value, before copies use it. */
+LILAC_API void lilac_simt_prefetch_tensor_map(lilac_simt_builder *b, lilac_simt_value map);
+/* The thread's ordinary stores become visible to the async proxy: to shared memory, to global memory,
+ * to both. */
+typedef enum lilac_simt_fence {
+    LILAC_SIMT_FENCE_SHARED,
+    LILAC_SIMT_FENCE_GLOBAL,
+    LILAC_SIMT_FENCE_ALL,
+    LILAC_SIMT_FENCE_COUNT
+} lilac_simt_fence;
+LILAC_API void lilac_simt_fence_proxy_async(lilac_simt_builder *b, lilac_simt_fence kind);
 /* For shared memory only (LILAC_SIMT_SHARED_ONLY): all threads of the block; of the warp; and the
  * warps that give the same `number` (i32, 0 … 14, the same in all lanes of a warp), `threads` in
  * each such group, with or without a shared_apart. For all memory: the threads of the cluster. */

@@ -96,6 +96,11 @@ typedef struct cuda_launch_config {
 _Static_assert(sizeof(cuda_launch_attribute) == 72, "as in cuda.h");
 _Static_assert(sizeof(void *) != 8 || sizeof(cuda_launch_config) == 56, "as in cuda.h");
 
+/* CUtensorMap */
+typedef struct cuda_tensor_map {
+    _Alignas(LILAC_TENSOR_MAP_ALIGNMENT) unsigned char bytes[LILAC_TENSOR_MAP_BYTES];
+} cuda_tensor_map;
+
 typedef struct cuda_api {
 #define CUDA(field, symbol, parameters) int(*field) parameters;
 #include "cuda_api.def"
@@ -127,6 +132,7 @@ struct lilac_gpu_kernel {
     cuda_function function;
     uint64_t *bits; /* a launch's parameters, and where each is */
     void **places;
+    cuda_tensor_map *maps; /* a launch's, one for each parameter that is a tensor map */
 };
 
 /* Records error `id`: what was tried, and the driver's words for `result`. Always false. */
@@ -141,6 +147,10 @@ bool lilac_gpu_check(lilac_gpu *gpu, lilac_context *context, int result, const c
 /* Makes the GPU's context current for a while. */
 bool lilac_gpu_enter(lilac_gpu *gpu, lilac_context *context);
 void lilac_gpu_leave(lilac_gpu *gpu);
+
+/* Encodes the launch's tensor maps into kernel->maps. False: `tensor-map`, `cuda-error`. */
+bool lilac_gpu_encode_maps(lilac_gpu_kernel *kernel, lilac_context *context,
+                           const lilac_gpu_launch *launch);
 
 /* Spills of one kernel, read from what ptxas -v or the driver's compiler says. False: not said. */
 bool lilac_ptxas_spills(const char *log, const char *kernel, uint32_t *stores, uint32_t *loads);

@@ -39,22 +39,25 @@ static bool read_grid(const lilac_gpu_kernel *kernel, lilac_context *context,
  * here and not one of the whole context. A null pointer may be there for a kernel that does not
  * look at it. */
 static bool check_pointers(const lilac_gpu_kernel *kernel, lilac_context *context,
-                           const uint64_t *arguments) {
+                           const lilac_gpu_launch *launch) {
     lilac_gpu *gpu = kernel->gpu;
     for (uint32_t i = 0; i < kernel->program.parameter_count; i++) {
         uint64_t reached = 0;
-        if (!kernel->program.parameters[i].is_pointer || arguments[i] == 0) {
+        const lilac_simt_parameter *parameter = &kernel->program.parameters[i];
+        const uint64_t address = parameter->is_tensor_map
+                                     ? launch->tensor_maps[launch->arguments[i]].address
+                                     : launch->arguments[i];
+        if ((!parameter->is_pointer && !parameter->is_tensor_map) || address == 0) {
             continue;
         }
         const int result =
-            gpu->api->pointer_attribute(&reached, CUDA_POINTER_DEVICE_POINTER, arguments[i]);
+            gpu->api->pointer_attribute(&reached, CUDA_POINTER_DEVICE_POINTER, address);
         if (result == CUDA_ERROR_INVALID_VALUE) {
             lilac_cuda_refuse(gpu->cuda, context, result, "not-device-memory",
                               "kernel '%s': %s does not reach the address 0x%llx of parameter %u, "
                               "'%s' (is it the host's?)",
-                              kernel->program.name, gpu->device.name,
-                              (unsigned long long)arguments[i], i,
-                              kernel->program.parameters[i].name);
+                              kernel->program.name, gpu->device.name, (unsigned long long)address,
+                              i, kernel->program.parameters[i].name);
             return false;
         }
         if (!lilac_gpu_check(gpu, context, result, "kernel '%s': parameter %u, '%s'",
@@ -161,11 +164,13 @@ static bool call_with_scratch(lilac_gpu_kernel *kernel, lilac_context *context,
     good =
         good && alloc_scratch(kernel, context, program->profile_scratch_bytes,
                               program->profile_scratch_align, blocks, launch->stream, &scratch[1]);
+    cuda_tensor_map *map = kernel->maps;
     for (uint32_t i = 0; i < count + 2; i++) {
         if (i < count) {
             kernel->bits[i] = launch->arguments[i];
         }
-        kernel->places[i] = &kernel->bits[i];
+        const bool is_map = i < count && program->parameters[i].is_tensor_map;
+        kernel->places[i] = is_map ? (void *)map++ : &kernel->bits[i];
     }
     good = good && call(kernel, context, blocks, launch->stream);
     good = free_scratch(kernel, context, scratch[0], launch->stream) && good;
@@ -187,7 +192,8 @@ bool lilac_gpu_run(lilac_gpu_kernel *kernel, lilac_context *context,
     if (!lilac_gpu_enter(kernel->gpu, context)) {
         return false;
     }
-    const bool good = check_pointers(kernel, context, launch->arguments) &&
+    const bool good = lilac_gpu_encode_maps(kernel, context, launch) &&
+                      check_pointers(kernel, context, launch) &&
                       call_with_scratch(kernel, context, launch, blocks);
     lilac_gpu_leave(kernel->gpu);
     return good;

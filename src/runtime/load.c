@@ -175,16 +175,26 @@ static bool claim(lilac_gpu_kernel *kernel, lilac_context *context) {
 
 /* ---- loading ----------------------------------------------------------------------------- */
 
+/* Storage for tensor maps, which are aligned to more than an arena's memory is. */
+static cuda_tensor_map *alloc_maps(lilac_arena *arena, uint32_t count) {
+    const uintptr_t least = (uintptr_t)lilac_arena_alloc(arena, count * sizeof(cuda_tensor_map) +
+                                                                    LILAC_TENSOR_MAP_ALIGNMENT);
+    const uintptr_t rest = least % LILAC_TENSOR_MAP_ALIGNMENT;
+    return (cuda_tensor_map *)(rest == 0 ? least : least + LILAC_TENSOR_MAP_ALIGNMENT - rest);
+}
+
 static lilac_gpu_kernel *copy_program(lilac_gpu *gpu, const lilac_gpu_program *program,
                                       const lilac_gpu_load_options *options) {
     lilac_arena *arena = lilac_arena_create();
     const uint32_t count = program->parameter_count;
     lilac_gpu_kernel *kernel = lilac_arena_new(arena, lilac_gpu_kernel);
     lilac_simt_parameter *parameters = lilac_arena_array(arena, lilac_simt_parameter, count + 1);
+    uint32_t maps = 0;
     for (uint32_t i = 0; i < count; i++) {
         parameters[i] = program->parameters[i];
         const char *name = parameters[i].name;
         parameters[i].name = copy_string(arena, name != NULL ? name : "");
+        maps += parameters[i].is_tensor_map;
     }
     *kernel = (lilac_gpu_kernel){
         .gpu = gpu,
@@ -192,6 +202,7 @@ static lilac_gpu_kernel *copy_program(lilac_gpu *gpu, const lilac_gpu_program *p
         .program = *program,
         .bits = lilac_arena_array(arena, uint64_t, count + 2),
         .places = lilac_arena_array(arena, void *, count + 2),
+        .maps = alloc_maps(arena, maps),
     };
     kernel->program.name = copy_string(arena, program->name);
     kernel->program.parameters = parameters;

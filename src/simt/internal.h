@@ -74,6 +74,12 @@ static inline bool lilac_simt_is_load(uint32_t code) {
            code == LILAC_SIMT_OP_LD_CLUSTER || code == LILAC_SIMT_OP_LD_MATRIX;
 }
 
+/* Does the immediate say how many groups of copies may be incomplete? */
+static inline bool lilac_simt_awaits_groups(uint32_t code) {
+    return code == LILAC_SIMT_OP_CP_ASYNC_WAIT || code == LILAC_SIMT_OP_BULK_WAIT ||
+           code == LILAC_SIMT_OP_BULK_WAIT_READ;
+}
+
 /* May a division trap? A constant divisor that is not zero cannot. */
 bool lilac_simt_may_trap(const lilac_simt_kernel *kernel,
                          const lilac_simt_instruction *instruction);
@@ -217,6 +223,19 @@ bool lilac_simt_check_matrix_shape(const lilac_simt_kernel *kernel,
 bool lilac_simt_check_matrix(const lilac_simt_kernel *kernel,
                              const lilac_simt_instruction *instruction, lilac_text *why);
 
+/* ---- bulk copies (bulk.c) ---------------------------------------------------------------- */
+
+/* The rules of an operation of the async proxy beyond its signature. False: `why` says which it
+ * breaks. */
+bool lilac_simt_check_bulk(const lilac_simt_kernel *kernel,
+                           const lilac_simt_instruction *instruction, lilac_text *why);
+/* The parameter whose address a value is, if that is a tensor map; else NULL. */
+const lilac_simt_parameter *lilac_simt_tensor_map_of(const lilac_simt_kernel *kernel,
+                                                     lilac_simt_value value);
+/* The number of the operand that is the instruction's tensor map; UINT32_MAX: it has none. */
+uint32_t lilac_simt_map_operand(const lilac_simt_kernel *kernel,
+                                const lilac_simt_instruction *instruction);
+
 /* ---- payloads (payload.c) ---------------------------------------------------------------- */
 
 typedef enum lilac_simt_field_kind {
@@ -262,6 +281,7 @@ extern const char *const lilac_simt_order_names[];
 extern const char *const lilac_simt_scope_names[];
 extern const char *const lilac_simt_vote_names[];
 extern const char *const lilac_simt_timer_names[];
+extern const char *const lilac_simt_fence_names[];
 extern const struct lilac_simt_flag_name {
     const char *name;
     uint8_t flag;

@@ -42,6 +42,11 @@
  * no group less than all. A wait that leaves groups incomplete may complete any of what is grouped
  * and may leave it incomplete.
  *
+ * A bulk copy is an access where it starts, and one of any byte that is pending from each wait on that
+ * may complete it. A fence of the async proxy is ordered by the barrier behind it, even where a barrier
+ * before it orders the stores that it fences: it is such an access too. A wgmma reads any byte where
+ * it is issued, and is a read of any byte that is pending from each wgmma.wait on.
+ *
  * A set holds a bit for each promise, read and written apart. Only barriers for shared memory
  * (LILAC_SIMT_SHARED_ONLY) are taken away; all others are there to stay, and order. */
 #include "internal.h"
@@ -68,6 +73,7 @@ typedef struct node {
     uint32_t mask;
     bool gone;
     set accesses;                        /* ungrouped: copies that start here */
+    set completed;                       /* accesses of earlier events that end here */
     const lilac_simt_instruction *event; /* a commit or wait; else NULL */
     uint32_t next[2], previous[2];       /* nodes; NONE */
 } node;
@@ -115,6 +121,11 @@ static uint32_t find_key(pass *p, const lilac_simt_instruction *i) {
         }
     }
     return number;
+}
+
+/* The key of an access with no promise. */
+static uint32_t any_key(pass *p) {
+    return find_key(p, &(lilac_simt_instruction){.code = LILAC_SIMT_OP_NONE});
 }
 
 static void add_level(pass *p, uint32_t mask) {
@@ -178,6 +189,12 @@ static bool mask_of(const pass *p, const lilac_simt_instruction *i, uint32_t *ma
     }
 }
 
+/* Does an access that began before end here, which a barrier behind orders and one before does not? */
+static bool completes(uint32_t code) {
+    return code == LILAC_SIMT_OP_FENCE_PROXY_ASYNC || code == LILAC_SIMT_OP_BULK_WAIT ||
+           code == LILAC_SIMT_OP_BULK_WAIT_READ || code == LILAC_SIMT_OP_WGMMA_WAIT;
+}
+
 static uint32_t add_body(pass *p, const lilac_simt_body *body, uint32_t at);
 
 static uint32_t add_structure(pass *p, const lilac_simt_instruction *i, uint32_t at) {
@@ -212,7 +229,19 @@ static uint32_t add_body(pass *p, const lilac_simt_body *body, uint32_t at) {
             at = add_structure(p, i, at);
         } else if (i->code == LILAC_SIMT_OP_CP_ASYNC) {
             p->nodes[at].accesses.ungrouped |= UINT64_C(1) << find_key(p, i);
-        } else if (lilac_simt_has_trait(i->code, LILAC_SIMT_ASYNCHRONOUS)) {
+        } else if (i->code == LILAC_SIMT_OP_BULK_COMMIT || i->code == LILAC_SIMT_OP_WGMMA_COMMIT ||
+                   i->code == LILAC_SIMT_OP_WGMMA_FENCE ||
+                   i->code == LILAC_SIMT_OP_PREFETCH_TENSOR_MAP) {
+            continue; /* what a commit groups is pending from the wait on */
+        } else if (i->code == LILAC_SIMT_OP_WGMMA) {
+            p->nodes[at].accesses.reads |= UINT64_C(1) << any_key(p);
+        } else if (completes(i->code)) {
+            at = follow(p, at);
+            bool reads = i->code == LILAC_SIMT_OP_WGMMA_WAIT;
+            set *completed = &p->nodes[at].completed;
+            *(reads ? &completed->reads : &completed->writes) |= UINT64_C(1) << any_key(p);
+        } else if (!lilac_simt_is_shared_access(i->code) &&
+                   lilac_simt_has_trait(i->code, LILAC_SIMT_ASYNCHRONOUS)) {
             at = follow_with(p, at, i, NULL, 0);
         } else if (lilac_simt_is_shared_access(i->code)) {
             uint64_t bit = UINT64_C(1) << find_key(p, i);
@@ -250,6 +279,7 @@ static set leaving(const node *n, uint32_t level, set in) {
         in.reads = in.writes = 0;
     }
     set out = n->accesses;
+    merge(&out, n->completed);
     merge(&out, in);
     if (n->event == NULL) {
         return out;

@@ -39,6 +39,7 @@ static const lilac_simt_payload_field fields[] = {
     FIELD(MATRIX, FLAG,   matrix.negate_b,    "negate_b",    0, 1, NULL),
     FIELD(MATRIX, FLAG,   matrix.saturate,    "satfinite",   0, 1, NULL),
     FIELD(WGMMA_WAIT, NUMBER, wgmma_wait.groups, "groups", 0, UINT32_MAX, NULL),
+    FIELD(BULK,   NUMBER, bulk.global,  "global", INT32_MIN, INT32_MAX, NULL),
     /* clang-format on */
 };
 
@@ -53,6 +54,9 @@ lilac_simt_payload_family lilac_simt_payload_family_of(lilac_simt_opcode code) {
         return LILAC_SIMT_PAYLOAD_MATRIX;
     case LILAC_SIMT_OP_WGMMA_WAIT:
         return LILAC_SIMT_PAYLOAD_WGMMA_WAIT;
+    case LILAC_SIMT_OP_CP_BULK_STORE:
+    case LILAC_SIMT_OP_CP_BULK_REDUCE:
+        return LILAC_SIMT_PAYLOAD_BULK;
     default:
         return LILAC_SIMT_PAYLOAD_NONE;
     }

@@ -32,6 +32,7 @@ const char *const lilac_simt_order_names[] = {"relaxed", "acquire", "release", "
 const char *const lilac_simt_scope_names[] = {"gpu", "cta", "sys", NULL};
 const char *const lilac_simt_vote_names[] = {"any", "all", "some", NULL};
 const char *const lilac_simt_timer_names[] = {"global", "clock", NULL};
+const char *const lilac_simt_fence_names[] = {"shared", "global", "all", NULL};
 const char *const lilac_simt_rounding_names[] = {"even", "zero", "down", "up", NULL};
 const struct lilac_simt_flag_name lilac_simt_flag_names[] = {
     {"nsw", LILAC_SIMT_NO_SIGNED_WRAP},
@@ -280,6 +281,7 @@ static bool put_kind(printer *p, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_ATOMIC_GLOBAL:
     case LILAC_SIMT_OP_ATOMIC_SHARED:
     case LILAC_SIMT_OP_REDUX:
+    case LILAC_SIMT_OP_CP_BULK_REDUCE:
         lilac_text_char(p->out, ' ');
         put(p, i->detail < LILAC_SIMT_ATOMIC_COUNT ? lilac_simt_atomic_names[i->detail] : "?");
         return true;
@@ -289,6 +291,10 @@ static bool put_kind(printer *p, const lilac_simt_instruction *i) {
         put(p, i->detail > 1                   ? "?"
                : i->code == LILAC_SIMT_OP_VOTE ? lilac_simt_vote_names[i->detail]
                                                : lilac_simt_timer_names[i->detail]);
+        return true;
+    case LILAC_SIMT_OP_FENCE_PROXY_ASYNC:
+        lilac_text_char(p->out, ' ');
+        put(p, i->detail < 3 ? lilac_simt_fence_names[i->detail] : "?");
         return true;
     case LILAC_SIMT_OP_LD_MATRIX:
     case LILAC_SIMT_OP_ST_MATRIX:
@@ -377,9 +383,9 @@ static void put_modifiers(printer *p, const lilac_simt_instruction *i, bool deta
     }
     if (i->immediate != 0 && !immediate_said) {
         put_number_modifier(p, &any,
-                            i->code == LILAC_SIMT_OP_GROUP_BARRIER   ? "threads"
-                            : i->code == LILAC_SIMT_OP_CP_ASYNC_WAIT ? "groups"
-                                                                     : "immediate",
+                            i->code == LILAC_SIMT_OP_GROUP_BARRIER ? "threads"
+                            : lilac_simt_awaits_groups(i->code)    ? "groups"
+                                                                   : "immediate",
                             i->immediate);
     }
     put_payload(p, &any, i);
@@ -587,7 +593,7 @@ static void put_kernel(lilac_text *out, const lilac_simt_kernel *kernel) {
         }
         put(&p, ": ");
         put(&p, lilac_simt_type_name(parameter->type));
-        put(&p, parameter->is_pointer ? " ptr" : "");
+        put(&p, parameter->is_pointer ? " ptr" : parameter->is_tensor_map ? " tensor_map" : "");
         if (parameter->alignment > 1) {
             lilac_text_printf(out, " align %u", parameter->alignment);
         }

@@ -44,11 +44,14 @@ static bool read_kind(reader *r, lilac_simt_instruction *like) {
     case LILAC_SIMT_OP_ATOMIC_GLOBAL:
     case LILAC_SIMT_OP_ATOMIC_SHARED:
     case LILAC_SIMT_OP_REDUX:
+    case LILAC_SIMT_OP_CP_BULK_REDUCE:
         return lilac_simt_read_choice(r, lilac_simt_atomic_names, &like->detail);
     case LILAC_SIMT_OP_VOTE:
         return lilac_simt_read_choice(r, lilac_simt_vote_names, &like->detail);
     case LILAC_SIMT_OP_TIMER:
         return lilac_simt_read_choice(r, lilac_simt_timer_names, &like->detail);
+    case LILAC_SIMT_OP_FENCE_PROXY_ASYNC:
+        return lilac_simt_read_choice(r, lilac_simt_fence_names, &like->detail);
     case LILAC_SIMT_OP_LD_MATRIX:
     case LILAC_SIMT_OP_ST_MATRIX:
         like->detail = lilac_scanner_accept_word(&r->scanner, "trans");
@@ -375,7 +378,7 @@ static bool read_body(reader *r, lilac_simt_body *body) {
 
 /* ---- kernels and the module ------------------------------------------------------------- */
 
-/* %name: type [ptr] [align n] */
+/* %name: type [ptr | tensor_map] [align n] */
 static bool read_parameter(reader *r, lilac_simt_parameter *parameter) {
     lilac_scanner *s = &r->scanner;
     *parameter = (lilac_simt_parameter){.alignment = 1};
@@ -388,6 +391,7 @@ static bool read_parameter(reader *r, lilac_simt_parameter *parameter) {
         return false;
     }
     parameter->is_pointer = lilac_scanner_accept_word(s, "ptr");
+    parameter->is_tensor_map = !parameter->is_pointer && lilac_scanner_accept_word(s, "tensor_map");
     return !lilac_scanner_accept_word(s, "align") ||
            lilac_simt_read_count(r, &parameter->alignment);
 }

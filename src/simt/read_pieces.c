@@ -424,7 +424,7 @@ static bool read_modifier(reader *r, lilac_simt_instruction *like) {
     }
     if (lilac_scanner_accept_word(s, "immediate") ||
         (like->code == LILAC_SIMT_OP_GROUP_BARRIER && lilac_scanner_accept_word(s, "threads")) ||
-        (like->code == LILAC_SIMT_OP_CP_ASYNC_WAIT && lilac_scanner_accept_word(s, "groups"))) {
+        (lilac_simt_awaits_groups(like->code) && lilac_scanner_accept_word(s, "groups"))) {
         return lilac_scanner_expect(s, '=') && lilac_scanner_integer(s, &like->immediate);
     }
     if (lilac_scanner_accept_word(s, "text")) {

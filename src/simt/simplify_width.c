@@ -382,11 +382,16 @@ static bool fold_offset(lilac_simt_builder *b, lilac_simt_value *address, int64_
 bool lilac_simt_simplify_access(lilac_simt_builder *b, instruction *like) {
     uint64_t c;
     bool changed = fold_offset(b, &like->operands[0], &like->immediate);
-    if (like->code == LILAC_SIMT_OP_CP_ASYNC) {
+    int32_t *global =
+        like->code == LILAC_SIMT_OP_CP_ASYNC ? &like->payload.copy.source
+        : lilac_simt_payload_family_of((lilac_simt_opcode)like->code) == LILAC_SIMT_PAYLOAD_BULK
+            ? &like->payload.bulk.global
+            : NULL;
+    if (global != NULL) {
         bool predicated = type_of(b, like->operands[1]) == LILAC_SIMT_I1;
-        int64_t offset = like->payload.copy.source;
+        int64_t offset = *global;
         changed |= fold_offset(b, &like->operands[1 + predicated], &offset);
-        like->payload.copy.source = (int32_t)offset;
+        *global = (int32_t)offset;
     }
     /* always active: no predicate, no substitutes */
     if (like->operand_count > 1 && type_of(b, like->operands[1]) == LILAC_SIMT_I1 &&

@@ -21,6 +21,7 @@ typedef struct verifier {
     const lilac_simt_kernel *kernel;
     uint8_t *reach; /* of each value: 1 in reach, 2 defined but out of reach */
     const lilac_simt_instruction *instruction;
+    bool maps; /* the kernel has a parameter that is a tensor map */
     bool ok;
 } verifier;
 
@@ -374,6 +375,15 @@ static void check_feature(verifier *v, const instruction *i, lilac_feature featu
     }
 }
 
+static void check_bulk(verifier *v, const instruction *i) {
+    lilac_text why = {0};
+    if (!lilac_simt_check_bulk(v->kernel, i, &why)) {
+        fail(v, "simt-bulk", "%s", lilac_text_get(&why));
+    }
+    lilac_text_clear(&why);
+    check_feature(v, i, LILAC_HAS_TMA);
+}
+
 static void check_group_barrier(verifier *v, const instruction *i) {
     const lilac_arch *arch = v->module->arch;
     int64_t warp = arch != NULL ? arch->warp_size : 32;
@@ -527,6 +537,18 @@ static void check_one(verifier *v, const instruction *i) {
     case LILAC_SIMT_OP_CP_ASYNC_WAIT_ALL:
         check_feature(v, i, LILAC_HAS_CP_ASYNC);
         break;
+    case LILAC_SIMT_OP_BULK_WAIT:
+    case LILAC_SIMT_OP_BULK_WAIT_READ:
+        check_wait(v, i);
+        check_feature(v, i, LILAC_HAS_TMA);
+        break;
+    case LILAC_SIMT_OP_FENCE_PROXY_ASYNC:
+    case LILAC_SIMT_OP_CP_BULK_STORE:
+    case LILAC_SIMT_OP_CP_BULK_REDUCE:
+    case LILAC_SIMT_OP_BULK_COMMIT:
+    case LILAC_SIMT_OP_PREFETCH_TENSOR_MAP:
+        check_bulk(v, i);
+        break;
     case LILAC_SIMT_OP_LD_MATRIX:
     case LILAC_SIMT_OP_ST_MATRIX:
         check_detail(v, i, 2);
@@ -603,7 +625,8 @@ static void check_one(verifier *v, const instruction *i) {
     }
     if (lilac_simt_is_atomic(i->code)) {
         check_atomic(v, i);
-    } else if (lilac_simt_is_access(i->code) && i->code != LILAC_SIMT_OP_CP_ASYNC) {
+    } else if (lilac_simt_is_access(i->code) &&
+               !lilac_simt_has_trait(i->code, LILAC_SIMT_ASYNCHRONOUS)) {
         check_access(v, i);
     }
     check_interval(v, i);
@@ -732,6 +755,17 @@ static void check_while(verifier *v, const instruction *i) {
                "next values");
 }
 
+/* Tensor maps are operands of tensor operations, and nothing else is. */
+static void check_maps(verifier *v, const instruction *i) {
+    for (uint32_t k = 0; k < i->operand_count; k++) {
+        bool is_map = lilac_simt_tensor_map_of(v->kernel, i->operands[k]) != NULL;
+        if (is_map && k != lilac_simt_map_operand(v->kernel, i)) {
+            fail(v, "simt-parameter", "operand %u is a tensor map, which only tensor copies take",
+                 k + 1);
+        }
+    }
+}
+
 static void check_instruction(verifier *v, const instruction *i, const lilac_simt_body *body,
                               lilac_simt_opcode terminator) {
     v->instruction = i;
@@ -749,6 +783,9 @@ static void check_instruction(verifier *v, const instruction *i, const lilac_sim
                      : "");
             in_reach = false;
         }
+    }
+    if (in_reach && v->maps) {
+        check_maps(v, i);
     }
     bool ends = lilac_simt_has_trait(i->code, LILAC_SIMT_TERMINATOR);
     if (i->parent != body) {
@@ -821,10 +858,12 @@ static void check_kernel(verifier *v) {
     for (uint32_t k = 0; k < kernel->parameter_count; k++) {
         const lilac_simt_parameter *parameter = &kernel->parameters[k];
         if (parameter->type == LILAC_SIMT_VOID ||
-            (parameter->is_pointer && parameter->type != LILAC_SIMT_I64) ||
+            ((parameter->is_pointer || parameter->is_tensor_map) &&
+             parameter->type != LILAC_SIMT_I64) ||
+            (parameter->is_pointer && parameter->is_tensor_map) ||
             !is_power_of_two(parameter->alignment)) {
             fail(v, "simt-parameter",
-                 "parameter %u: a pointer is an i64, an alignment a power of two", k);
+                 "parameter %u: a pointer or tensor map is an i64, an alignment a power of two", k);
         }
     }
     check_body(v, kernel->body, LILAC_SIMT_OP_RETURN);
@@ -836,6 +875,9 @@ bool lilac_simt_verify(const lilac_simt_module *module) {
         verifier v = {.module = module, .kernel = kernel, .ok = true};
         lilac_arena *arena = lilac_arena_create();
         v.reach = lilac_arena_array(arena, uint8_t, kernel->value_count);
+        for (uint32_t k = 0; k < kernel->parameter_count; k++) {
+            v.maps |= kernel->parameters[k].is_tensor_map;
+        }
         check_kernel(&v);
         lilac_arena_destroy(arena);
         ok &= v.ok;

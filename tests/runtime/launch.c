@@ -136,6 +136,83 @@ static void test_parameters(void **state) {
     close_machine(&m);
 }
 
+/* A kernel with a tensor map by value between two other parameters. */
+static const char maps[] =
+    ".version 8.0\n.target sm_90a\n.address_size 64\n"
+    ".visible .entry maps(.param .u32 parameter_0,\n .param .align 64 .b8 parameter_1[128],\n"
+    " .param .align 64 .b8 parameter_2[128],\n .param .u64 .ptr .global .align 1 parameter_3,\n"
+    " .param .u64 .ptr .global .align 1 parameter_4)\n{\n\tret;\n}\n";
+static const lilac_simt_parameter map_parameters[] = {
+    {.name = "n", .type = LILAC_SIMT_I32},
+    {.name = "a", .type = LILAC_SIMT_I64, .is_tensor_map = true},
+    {.name = "b", .type = LILAC_SIMT_I64, .is_tensor_map = true},
+};
+static const lilac_gpu_program map_program = {.ptx = maps,
+                                              .name = "maps",
+                                              .parameter_count = 3,
+                                              .parameters = map_parameters,
+                                              .num_warps = 1,
+                                              .num_ctas = 1};
+
+/* Each map is encoded from its description, and the launch has its 128 bytes. */
+static void test_tensor_maps(void **state) {
+    (void)state;
+    machine m = open_machine("");
+    lilac_gpu_kernel *kernel = lilac_gpu_load_program(m.gpu, context, &map_program, NULL);
+    assert_non_null(kernel);
+    uint64_t memory = 0;
+    assert_true(lilac_gpu_alloc(m.gpu, context, 4096, &memory));
+    lilac_tensor_map described[2] = {
+        {.address = memory,
+         .element = LILAC_TENSOR_BF16,
+         .rank = 2,
+         .dims = {64, 30},
+         .strides = {128},
+         .box = {64, 16},
+         .element_strides = {1, 2},
+         .swizzle = LILAC_TENSOR_SWIZZLE_128,
+         .l2_promotion = 256},
+        {.address = memory,
+         .element = LILAC_TENSOR_F32,
+         .rank = 1,
+         .dims = {8},
+         .box = {4},
+         .element_strides = {1},
+         .fill = LILAC_TENSOR_FILL_NAN},
+    };
+    const uint64_t arguments[] = {7, 1, 0};
+    lilac_gpu_launch launch = {.grid = {1, 1, 1},
+                               .arguments = arguments,
+                               .argument_count = 3,
+                               .tensor_maps = described,
+                               .tensor_map_count = 2};
+    assert_true(lilac_gpu_run(kernel, context, &launch));
+    assert_says(fake.log(), "  map element 9 interleave 0 swizzle 3 promotion 3 fill 0\n"
+                            "  dimension 0: 64 stride 0 box 64 step 1\n"
+                            "  dimension 1: 30 stride 128 box 16 step 2\n");
+    assert_says(fake.log(), "  map element 7 interleave 0 swizzle 0 promotion 0 fill 1\n"
+                            "  dimension 0: 8 stride 0 box 4 step 1\n");
+    char parameters[128];
+    snprintf(parameters, sizeof parameters, "(00000007, %016llx, %016llx, ",
+             (unsigned long long)memory, (unsigned long long)memory);
+    assert_says(fake.log(), parameters);
+    assert_nothing_said();
+
+    launch.tensor_map_count = 1; /* the parameter 'a' is number 1 */
+    assert_false(lilac_gpu_run(kernel, context, &launch));
+    assert_says(said("tensor-map"), "parameter 1, 'a', is tensor map 1, and the launch has 1");
+    launch.tensor_map_count = 2;
+    described[1].box[0] = 300;
+    assert_false(lilac_gpu_run(kernel, context, &launch));
+    assert_says(said("tensor-map"), "tensor map 'a': the box has 300 elements along dimension 0");
+    described[1].box[0] = 4;
+    described[1].address = 1 << 20;
+    assert_false(lilac_gpu_run(kernel, context, &launch));
+    assert_says(said("not-device-memory"), "of parameter 1, 'a'");
+    lilac_gpu_unload(kernel);
+    close_machine(&m);
+}
+
 static void test_clusters(void **state) {
     (void)state;
     machine m = open_machine("");
@@ -176,10 +253,9 @@ static void test_large_shared_memory(void **state) {
     lilac_gpu_unload(kernel);
     program.shared_bytes++;
     assert_null(lilac_gpu_load_program(m.gpu, context, &program, NULL));
-    assert_says(
-        said("too-much-shared-memory"),
-        "kernel 'widths' needs 232449 bytes of shared memory per block; Fake GPU 0 has at "
-        "most 232448");
+    assert_says(said("too-much-shared-memory"),
+                "kernel 'widths' needs 232449 bytes of shared memory per block; Fake GPU 0 has at "
+                "most 232448");
     program.shared_bytes = 48 << 10;
     fake.rule("cuFuncSetAttribute=1");
     assert_null(lilac_gpu_load_program(m.gpu, context, &program, NULL));
@@ -530,6 +606,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_results),
         TEST(test_parameters),
+        TEST(test_tensor_maps),
         TEST(test_clusters),
         TEST(test_large_shared_memory),
         TEST(test_scratch_memory),

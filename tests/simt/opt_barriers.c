@@ -287,6 +287,10 @@ static void barriers_that_go_were_not_needed(void **state) {
 #define OTHER       "cp.async [%s + 512], (%p) {size = 4, bytes = 512 to 1024}\ncp.async.commit\n"
 #define AGAIN(body) "loop %i = %zero to %n step %one {\n" body "yield\n}\n"
 
+#define STORE "cp.bulk.store [%s], (%p, %n) {bytes = 0 to 512}\nbulk.commit\n"
+#define WRITE "st.shared [%s], (%n) {bytes = 0 to 512}\n"
+#define FENCE "fence.proxy_async shared\n"
+
 static uint32_t list_barriers(const lilac_simt_body *body, const lilac_simt_instruction **list,
                               uint32_t count) {
     for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
@@ -312,6 +316,12 @@ static void copies_are_two_events(void **state) {
         {AGAIN(WAIT BAR READ BAR COPY), "11"},
         {AGAIN(BAR WAIT BAR READ BAR COPY), "011"},
         {AGAIN("barrier\n" WAIT BAR READ BAR COPY), "111"},
+        {WRITE FENCE BAR BAR STORE, "01"},
+        {WRITE BAR FENCE BAR STORE, "01"},
+        {STORE BAR "bulk.wait_read\n" BAR WRITE, "01"},
+        {STORE BAR "bulk.wait {groups = 1}\n" BAR WRITE, "01"},
+        {AGAIN(WRITE FENCE BAR STORE "bulk.wait_read\n" BAR), "11"},
+        {STORE BAR READ BAR "bulk.wait_read\n", "10"},
         {COPY AGAIN(WAIT BAR BAR READ BAR OTHER BAR) WAIT BAR READ_LAST, "01001"},
     };
     (void)state;
@@ -321,7 +331,7 @@ static void copies_are_two_events(void **state) {
         lilac_text text = {0};
         lilac_text_printf(
             &text,
-            "simt.module target \"sm_80\" {\nkernel @k(%%p: i64 ptr, %%n: i32) warps 4 "
+            "simt.module target \"sm_90a\" {\nkernel @k(%%p: i64 ptr, %%n: i32) warps 4 "
             "ctas 1 shared 1024 {\n%%s = shared_base : i32\n%%p = param 0 : i64\n%%n = "
             "param 1 : i32\n%%zero = const 0 : i32\n%%one = const 1 : i32\n%sreturn\n}\n}\n",
             cases[k].body);

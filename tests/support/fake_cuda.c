@@ -556,13 +556,17 @@ EXPORT int cuModuleUnload(module *unloaded) {
     return 0;
 }
 
+enum { TENSOR_MAP = 128 };
+
 /* Bytes of each .param of the entry. */
 static void read_parameters(function *made, const char *at) {
     const char *end = at + strcspn(at, ")");
     while ((at = strstr(at, ".param .")) != NULL && at < end &&
            made->parameters < MOST_PARAMETERS) {
         at += 8;
-        unsigned bytes = strncmp(at, "align 2 .b8", 11) == 0 ? 2 : 0;
+        unsigned bytes = strncmp(at, "align 2 .b8", 11) == 0    ? 2
+                         : strncmp(at, "align 64 .b8", 12) == 0 ? TENSOR_MAP
+                                                                : 0;
         for (const char *digit = at; bytes == 0; digit++) {
             if (*digit >= '0' && *digit <= '9') {
                 bytes = (unsigned)atoi(digit) / 8;
@@ -614,8 +618,9 @@ EXPORT int cuFuncSetCacheConfig(function *changed, int preference) {
 /* ---- launches ---------------------------------------------------------------------------- */
 
 static uint64_t parameter(const function *run, void **parameters, unsigned index) {
-    uint64_t bits = 0;
-    memcpy(&bits, parameters[index], run->bytes[index]);
+    uint64_t bits = 0; /* of a tensor map: its first ones */
+    memcpy(&bits, parameters[index],
+           run->bytes[index] < sizeof bits ? run->bytes[index] : sizeof bits);
     return bits;
 }
 
@@ -644,6 +649,27 @@ static void compute(const function *run, void **parameters, unsigned blocks) {
     }
 }
 
+/* An encoded map begins with its address and then has zeros; all it is made from is said. */
+EXPORT int cuTensorMapEncodeTiled(void *map, int element, unsigned rank, void *address,
+                                  const uint64_t *dims, const uint64_t *strides,
+                                  const uint32_t *box, const uint32_t *element_strides,
+                                  int interleave, int swizzle, int promotion, int fill) {
+    const int error = enter("cuTensorMapEncodeTiled");
+    const uint64_t at = (uintptr_t)address;
+    say("  map element %d interleave %d swizzle %d promotion %d fill %d\n", element, interleave,
+        swizzle, promotion, fill);
+    for (unsigned i = 0; i < rank; i++) {
+        say("  dimension %u: %llu stride %llu box %u step %u\n", i, (unsigned long long)dims[i],
+            (unsigned long long)(i == 0 ? 0 : strides[i - 1]), box[i], element_strides[i]);
+    }
+    if (error != 0 || (uintptr_t)map % 64 != 0) {
+        return error != 0 ? error : INVALID_VALUE;
+    }
+    memset(map, 0, TENSOR_MAP);
+    memcpy(map, &at, sizeof at);
+    return 0;
+}
+
 EXPORT int cuLaunchKernelEx(const launch_config *config, function *run, void **parameters,
                             void **extra) {
     const int error = enter("cuLaunchKernelEx");
@@ -657,7 +683,8 @@ EXPORT int cuLaunchKernelEx(const launch_config *config, function *run, void **p
     }
     say(" (");
     for (unsigned i = 0; i < run->parameters; i++) {
-        say(i == 0 ? "%0*llx" : ", %0*llx", 2 * (int)run->bytes[i],
+        const int digits = run->bytes[i] == TENSOR_MAP ? 16 : 2 * (int)run->bytes[i];
+        say(i == 0 ? "%0*llx" : ", %0*llx", digits,
             (unsigned long long)parameter(run, parameters, i));
     }
     say(")\n");

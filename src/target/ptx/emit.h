@@ -253,9 +253,14 @@ void lilac_ptx_matrix(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_multiply(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 /* cp.async and its groups. */
 void lilac_ptx_copy(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
+/* Bulk and tensor copies, their groups and the fences of the async proxy (bulk.c). */
+void lilac_ptx_bulk(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
+/* The generic address of a parameter that is a tensor map; false: it is none. */
+bool lilac_ptx_tensor_map(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_map_shared(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_exchange(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
-/* "%rd1+16" of an access. */
+/* "%rd1+16" of an address and an offset; of an access. */
+lilac_ptx_piece lilac_ptx_offset(lilac_ptx_emitter *e, lilac_simt_value address, int64_t offset);
 lilac_ptx_piece lilac_ptx_address(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_atomic(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_vote(lilac_ptx_emitter *e, const lilac_simt_instruction *i);

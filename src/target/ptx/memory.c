@@ -35,7 +35,7 @@ static bool put_modifiers(lilac_ptx_emitter *e, const lilac_simt_instruction *i,
 }
 
 /* "[%rd1+16]". */
-static lilac_ptx_piece put_place(lilac_ptx_emitter *e, lilac_simt_value address, int64_t offset) {
+lilac_ptx_piece lilac_ptx_offset(lilac_ptx_emitter *e, lilac_simt_value address, int64_t offset) {
     lilac_ptx_piece base = lilac_ptx_register(e, address);
     bool global = type_of(e, address) == LILAC_SIMT_I64;
     if (global && (offset < INT32_MIN || offset > INT32_MAX)) {
@@ -51,7 +51,7 @@ static lilac_ptx_piece put_place(lilac_ptx_emitter *e, lilac_simt_value address,
 }
 
 lilac_ptx_piece lilac_ptx_address(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
-    return put_place(e, i->operands[0], i->immediate);
+    return lilac_ptx_offset(e, i->operands[0], i->immediate);
 }
 
 static void put_access(lilac_ptx_emitter *e, const lilac_simt_instruction *i, bool load,
@@ -211,7 +211,7 @@ static void start_copy(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     }
     lilac_ptx_piece operands[4];
     operands[0] = bracketed(e, lilac_ptx_address(e, i));
-    operands[1] = bracketed(e, put_place(e, rest[0], i->payload.copy.source));
+    operands[1] = bracketed(e, lilac_ptx_offset(e, rest[0], i->payload.copy.source));
     operands[2] = lilac_ptx_decimal(e, i->detail);
     if (count > 1)
         operands[3] = lilac_ptx_operand(e, rest[1]);

@@ -13,6 +13,8 @@
  */
 #include "emit.h"
 
+#include <lilac/tensor_map.h>
+
 /* ---- source lines ----------------------------------------------------------------------- */
 
 static uint32_t file_number(lilac_ptx_emitter *e, lilac_name file) {
@@ -78,6 +80,8 @@ static void put_files(lilac_ptx_emitter *e) {
 /* Parameters of an entry have a scope of their own, so their place names them. */
 static void parameter(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     lilac_simt_type type = type_of(e, i->result);
+    if (lilac_ptx_tensor_map(e, i))
+        return;
     lilac_ptx_piece place = lilac_ptx_concatenate(
         e, 3,
         (lilac_ptx_piece[]){PIECE("[parameter_"), lilac_ptx_decimal(e, i->immediate), PIECE("]")});
@@ -217,6 +221,15 @@ static void instruction(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_CP_ASYNC_WAIT_ALL:
         lilac_ptx_copy(e, i);
         break;
+    case LILAC_SIMT_OP_CP_BULK_STORE:
+    case LILAC_SIMT_OP_CP_BULK_REDUCE:
+    case LILAC_SIMT_OP_BULK_COMMIT:
+    case LILAC_SIMT_OP_BULK_WAIT:
+    case LILAC_SIMT_OP_BULK_WAIT_READ:
+    case LILAC_SIMT_OP_PREFETCH_TENSOR_MAP:
+    case LILAC_SIMT_OP_FENCE_PROXY_ASYNC:
+        lilac_ptx_bulk(e, i);
+        break;
     case LILAC_SIMT_OP_ATOMIC_GLOBAL:
     case LILAC_SIMT_OP_CAS_GLOBAL:
     case LILAC_SIMT_OP_ATOMIC_SHARED:
@@ -306,11 +319,13 @@ static void put_parameters(lilac_ptx_emitter *e) {
     for (uint32_t k = 0; k < kernel->parameter_count; k++) {
         const lilac_simt_parameter *p = &kernel->parameters[k];
         lilac_text_puts(out, "\t.param ");
-        lilac_text_puts(out, p->is_pointer ? ".u64 .ptr .global .align 1 " : types[p->type]);
+        lilac_text_puts(out, p->is_tensor_map ? ".align 64 .b8 "
+                             : p->is_pointer  ? ".u64 .ptr .global .align 1 "
+                                              : types[p->type]);
         lilac_text_puts(out, "parameter_");
         lilac_text_unsigned(out, k);
         bool half = p->type == LILAC_SIMT_F16 || p->type == LILAC_SIMT_BF16;
-        lilac_text_puts(out, !p->is_pointer && half ? "[2]," : ",");
+        lilac_text_puts(out, p->is_tensor_map ? "[128]," : !p->is_pointer && half ? "[2]," : ",");
         if (p->name && e->options->comments) {
             lilac_text_puts(out, " // ");
             for (const char *c = p->name; *c; c++)
@@ -367,14 +382,17 @@ static void put_constants(lilac_ptx_emitter *e) {
     }
 }
 
-/* Bytes of an entry's parameters: each is aligned to its size, the two scratch pointers follow. */
+/* Bytes of an entry's parameters: each is aligned to its size, a tensor map to half of it; the two
+ * scratch pointers follow. */
 static uint64_t parameter_bytes(const lilac_simt_kernel *kernel) {
     uint64_t bytes = 0;
     for (uint32_t k = 0; k <= kernel->parameter_count; k++) {
-        uint32_t size =
-            k < kernel->parameter_count ? lilac_simt_type_bits(kernel->parameters[k].type) / 8 : 8;
-        size = size == 0 ? 1 : size; /* i1 */
-        bytes = (bytes + size - 1) / size * size + size;
+        bool scratch = k == kernel->parameter_count;
+        bool is_map = !scratch && kernel->parameters[k].is_tensor_map;
+        uint32_t size = scratch ? 8 : lilac_simt_type_bits(kernel->parameters[k].type) / 8;
+        size = is_map ? LILAC_TENSOR_MAP_BYTES : size == 0 ? 1 : size; /* i1 */
+        uint32_t alignment = is_map ? LILAC_TENSOR_MAP_ALIGNMENT : size;
+        bytes = (bytes + alignment - 1) / alignment * alignment + size;
     }
     return bytes + 8;
 }

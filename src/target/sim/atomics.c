@@ -116,6 +116,8 @@ static bool act_global(lilac_sim_worker *w, const lilac_sim_step *step, lilac_si
     const lilac_sim_buffer *buffers[MAX_LANES];
     if (!lilac_sim_resolve_global(w, step, lanes, buffers, size, false))
         return false;
+    if (w->bulks.count)
+        lilac_sim_bulk_find_global(w, step, lanes, size);
     if (step->immediate != LILAC_SIMT_ATOMIC_EXCHANGE)
         lilac_sim_check_global_written(w, step, lanes, buffers, size);
     uint64_t stripes;

@@ -101,6 +101,7 @@ lilac_sim_cluster *lilac_sim_cluster_create(lilac_sim_worker *w) {
                              .blocks = lilac_heap_grow(NULL, sizeof *c->blocks * blocks)};
     memset(c->register_files, 0, bytes);
     lilac_sim_shared_init(&c->shared, program);
+    lilac_sim_bulks_init(&c->bulks, program);
     c->known = lilac_sim_order_create(w);
     for (uint32_t rank = 0; rank < blocks; rank++) {
         w->registers = c->register_files + program->register_bytes * rank;
@@ -118,6 +119,7 @@ void lilac_sim_cluster_destroy(lilac_sim_cluster *cluster) {
     lilac_sim_shared_clear(&cluster->shared);
     lilac_sim_poison_clear(&cluster->poison);
     lilac_sim_copies_clear(&cluster->copies);
+    lilac_sim_bulks_clear(&cluster->bulks);
     lilac_heap_free(cluster);
 }
 
@@ -397,6 +399,15 @@ static lilac_sim_outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **a
         case STEP_COPY_WAIT:
             lilac_sim_copy_wait(w, s);
             break;
+        case STEP_BULK_START:
+        case STEP_BULK_COMMIT:
+        case STEP_BULK_WAIT:
+            if (!lilac_sim_bulk_step(w, s))
+                return OUTCOME_TRAPPED;
+            break;
+        case STEP_FENCE_PROXY:
+            lilac_sim_proxies_fence(w, s);
+            break;
         case STEP_MMA:
             lilac_sim_mma(w, s);
             break;
@@ -469,7 +480,7 @@ static lilac_sim_outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **a
             break;
         case STEP_END:
             lilac_sim_copies_end(w);
-            return OUTCOME_ENDED;
+            return lilac_sim_bulks_end(w) ? OUTCOME_ENDED : OUTCOME_TRAPPED;
         }
     }
 }
@@ -561,6 +572,7 @@ static void resume(lilac_sim_worker *w, const lilac_sim_cluster *c) {
     w->shared = c->shared;
     w->poison = c->poison;
     w->copies = c->copies;
+    w->bulks = c->bulks;
     w->order.known = c->known;
     w->blocks = c->blocks;
     w->phase = c->phase;
@@ -572,6 +584,7 @@ static void suspend(const lilac_sim_worker *w, lilac_sim_cluster *c) {
     c->shared = w->shared;
     c->poison = w->poison;
     c->copies = w->copies;
+    c->bulks = w->bulks;
     c->phase = w->phase;
     c->printed = w->printed_bytes;
     memcpy(c->tally, w->tally, sizeof c->tally);
@@ -594,6 +607,7 @@ void lilac_sim_cluster_begin(lilac_sim_worker *w, lilac_sim_cluster *c, uint64_t
     memset(c->tally, 0, sizeof c->tally);
     lilac_sim_shared_forget(&c->shared);
     lilac_sim_copies_forget(&c->copies);
+    lilac_sim_bulks_forget(&c->bulks);
     resume(w, c);
     lilac_sim_poison_forget(w);
     lilac_sim_order_forget(w);

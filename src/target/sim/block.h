@@ -9,6 +9,7 @@
 #ifndef LILAC_SIM_BLOCK_H
 #define LILAC_SIM_BLOCK_H
 
+#include "bulk.h"
 #include "copies.h"
 #include "poison.h"
 #include "races.h"
@@ -34,7 +35,9 @@ typedef enum lilac_sim_trap_kind {
     TRAP_PREDICATE, /* differs within a warp where it must not */
     TRAP_GROUP_NUMBER,
     TRAP_GROUP_SIZE,
-    TRAP_COPY_BYTES /* a copy is to read more than it writes */
+    TRAP_COPY_BYTES, /* a copy is to read more than it writes */
+    TRAP_BULK_SIZE,
+    TRAP_BULK_ALIGNMENT /* size: what the address must be a multiple of */
 } lilac_sim_trap_kind;
 
 typedef struct lilac_sim_trap {
@@ -63,8 +66,12 @@ typedef enum lilac_sim_finding_kind {
     FINDING_GLOBAL_RACE,
     FINDING_READ_IN_FLIGHT, /* shared bytes of an incomplete copy */
     FINDING_WRITE_IN_FLIGHT,
-    FINDING_SOURCE_CHANGED, /* global bytes of an incomplete copy; other: the wait */
-    FINDING_NOT_AWAITED,    /* a copy, when its block ends */
+    FINDING_SOURCE_CHANGED,   /* global bytes of an incomplete copy; other: the wait */
+    FINDING_NOT_AWAITED,      /* a copy, when its block ends */
+    FINDING_SOURCE_WRITTEN,   /* shared bytes that an incomplete copy reads */
+    FINDING_GLOBAL_IN_FLIGHT, /* global bytes that an incomplete copy writes */
+    FINDING_PROXY,            /* other: the generic write; width: 1 where it is fenced and the fence
+                                not ordered */
     FINDING_KINDS
 } lilac_sim_finding_kind;
 
@@ -113,6 +120,7 @@ typedef struct lilac_sim_cluster {
     lilac_sim_shared shared;
     lilac_sim_poison poison;
     lilac_sim_copies copies;
+    lilac_sim_bulks bulks;
     struct lilac_sim_knowledge **known; /* of lilac_sim_order */
     lilac_sim_block *blocks;            /* by rank */
     uint32_t phase;                     /* cluster barriers passed */
@@ -151,6 +159,7 @@ typedef struct lilac_sim_worker {
     lilac_sim_shared shared;
     lilac_sim_poison poison;
     lilac_sim_copies copies;
+    lilac_sim_bulks bulks;
     lilac_sim_order order; /* what its warps know: the cluster's */
     lilac_sim_block *blocks;
     uint32_t phase;

@@ -27,6 +27,26 @@ void lilac_sim_place(lilac_sim_buffer *buffers, uint32_t count) {
 
 /* ---- checks ----------------------------------------------------------------------------- */
 
+/* Every tensor map is one of the launch's, and within the limits of the device. */
+static bool check_tensor_maps(lilac_context *context, const lilac_sim_launch *launch) {
+    const lilac_simt_kernel *kernel = launch->kernel;
+    for (uint32_t k = 0; k < kernel->parameter_count; k++) {
+        const char *name = kernel->parameters[k].name ? kernel->parameters[k].name : "?";
+        uint64_t number = launch->arguments[k];
+        if (!kernel->parameters[k].is_tensor_map)
+            continue;
+        if (number >= launch->tensor_map_count) {
+            lilac_error(context, NOWHERE, kernel->location, "tensor-map",
+                        "parameter '%s' is tensor map %llu, and the launch has %u", name,
+                        (unsigned long long)number, launch->tensor_map_count);
+            return false;
+        }
+        if (!lilac_tensor_map_check(context, &launch->tensor_maps[number], name))
+            return false;
+    }
+    return true;
+}
+
 static bool check_shape(lilac_context *context, const lilac_sim_launch *launch) {
     const lilac_simt_kernel *kernel = launch->kernel;
     const uint32_t most[3] = {INT32_MAX, UINT16_MAX, UINT16_MAX};
@@ -200,8 +220,14 @@ static void give_printed(lilac_context *context, const lilac_sim_launch *launch,
 
 /* How many clusters a worker holds at most: together they take a gibibyte. */
 static uint32_t most_residents(const lilac_sim_program *program, uint32_t workers) {
-    enum { STATE = 27, LEAST = 4, MOST = 1 << 16 }; /* bytes for a byte of shared memory */
-    uint64_t each = program->register_bytes + (uint64_t)program->kernel->shared_bytes * STATE + 1;
+    enum {
+        STATE = 27,
+        PROXIES = 16,
+        LEAST = 4,
+        MOST = 1 << 16
+    }; /* bytes for a byte of shared memory */
+    uint64_t state = STATE + (program->proxies ? PROXIES : 0);
+    uint64_t each = program->register_bytes + (uint64_t)program->kernel->shared_bytes * state + 1;
     uint64_t most = (UINT64_C(1) << 30) / workers / (each * program->kernel->num_ctas);
     return most < LEAST ? LEAST : most > MOST ? MOST : (uint32_t)most;
 }
@@ -264,7 +290,8 @@ bool lilac_sim_run(lilac_context *context, const lilac_sim_launch *launch,
     assert(launch->arguments || launch->argument_count == 0);
     assert(launch->buffers || launch->buffer_count == 0);
     *counters = (lilac_sim_counters){0};
-    if (!lilac_simt_verify(launch->kernel->module) || !check_shape(context, launch))
+    if (!lilac_simt_verify(launch->kernel->module) || !check_shape(context, launch) ||
+        !check_tensor_maps(context, launch))
         return false;
     uint64_t clusters = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     pthread_mutex_t atomics = PTHREAD_MUTEX_INITIALIZER;

@@ -278,6 +278,8 @@ bool lilac_sim_access_global(lilac_sim_worker *w, const lilac_sim_step *step) {
         *(load ? &c->global_load_sectors : &c->global_store_sectors) += sectors;
         *(load ? &c->global_load_bytes : &c->global_store_bytes) += (uint64_t)lanes.count * size;
         c->access_bits[__builtin_ctz(size)]++;
+        if (w->bulks.count)
+            lilac_sim_bulk_find_global(w, step, &lanes, size);
         move(w, step, &lanes, buffers, size, &once);
     }
     return true;

@@ -164,6 +164,10 @@ void lilac_sim_account_shared(lilac_sim_worker *w, const lilac_sim_step *step,
             lilac_sim_shared_atomic(s, at, size, warp, index, wanted);
         else
             lilac_sim_shared_write(s, at, size, warp, index, wanted);
+        if (s->proxies.writes && !load) {
+            lilac_sim_proxies_write(w, step, lanes->thread[l], at, size);
+            lilac_sim_bulk_find_written(w, step, lanes->thread[l], at, size);
+        }
         if (wanted && conflict.kind != CONFLICT_NONE)
             find_race(w, step, &conflict, lanes->thread[l], at);
     }

@@ -583,6 +583,15 @@ void lilac_sim_poison_half(lilac_sim_worker *w, uint32_t array, uint32_t half, u
         p->shared_origins[byte + (poison & 0xFF ? 0 : 1)]);
 }
 
+bool lilac_sim_poison_bytes(lilac_sim_worker *w, const lilac_sim_step *s, uint32_t thread,
+                            uint64_t at, uint64_t size) {
+    const lilac_sim_poison *p = &w->poison;
+    for (uint64_t b = at; b < at + size && p->shared_live; b++)
+        if (p->shared[b])
+            return trap(w, s, thread, p->shared_origins[b], "stored value");
+    return true;
+}
+
 /* ---- steps ------------------------------------------------------------------------------ */
 
 static bool check_loop(lilac_sim_worker *w, const lilac_sim_step *s) {
@@ -633,10 +642,21 @@ bool lilac_sim_poison_step(lilac_sim_worker *w, const lilac_sim_step *s) {
                check(w, s, access->others[0], sizeof(uint32_t), w->program->threads,
                      access->predicate, "number of bytes");
     }
+    case STEP_BULK_START: {
+        const lilac_sim_access *access = &w->program->accesses[s->access];
+        return check_places(w, s, access, sizeof(uint32_t)) &&
+               check(w, s, access->values[0], sizeof(uint64_t), w->program->threads,
+                     access->predicate, "global address") &&
+               check(w, s, access->others[0], sizeof(uint32_t), w->program->threads,
+                     access->predicate, "number of bytes");
+    }
     case STEP_TIMER:
     case STEP_LOOP_NEXT:
         set_dirty(w, s->out, false);
         return true;
+    case STEP_BULK_COMMIT:
+    case STEP_BULK_WAIT:
+    case STEP_FENCE_PROXY:
     case STEP_COPY_COMMIT:
     case STEP_COPY_WAIT:
     case STEP_BARRIER:

@@ -54,6 +54,10 @@ void lilac_sim_poison_shared(struct lilac_sim_worker *worker, const lilac_sim_st
 /* One 16-bit half of a matrix word: register array, index of the half, thread, byte in memory. */
 void lilac_sim_poison_half(struct lilac_sim_worker *worker, uint32_t array, uint32_t half,
                            uint32_t thread, uint64_t byte, bool load);
+/* Shared bytes that a copy moves to global memory. False: a trap, since one is poison. */
+LILAC_MUST_USE bool lilac_sim_poison_bytes(struct lilac_sim_worker *worker,
+                                           const lilac_sim_step *step, uint32_t thread, uint64_t at,
+                                           uint64_t size);
 /* After a trap by an access: makes it one by the division that the address comes from, if it does.
  * Always false. */
 bool lilac_sim_poison_blame(struct lilac_sim_worker *worker, const lilac_sim_step *step,

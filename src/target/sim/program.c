@@ -391,6 +391,23 @@ static void emit_copy(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     access->others[0] = partial ? offset_of(d, i, rest[1]) : LILAC_SIM_NONE;
 }
 
+/* A bulk copy; `width` is that of an element, for reports. */
+static void emit_bulk(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
+    bool predicated = type_of(d, i->operands[1]) == LILAC_SIMT_I1;
+    const lilac_simt_value *rest = i->operands + 1 + predicated;
+    lilac_sim_step *step = add_step(d, STEP_BULK_START, i);
+    step->issues = 1;
+    d->program->proxies = true;
+    lilac_sim_access *access = add_access(d, step, i, predicated ? i->operands[1] : 0);
+    access->count = 1;
+    access->width = i->code == LILAC_SIMT_OP_CP_BULK_REDUCE
+                        ? lilac_scalar_bits((lilac_scalar)i->scalar) / 8
+                        : LILAC_SIM_BULK_BYTES;
+    access->address = offset_of(d, i, i->operands[0]);
+    access->values[0] = offset_of(d, i, rest[0]);
+    access->others[0] = offset_of(d, i, rest[1]);
+}
+
 static void emit_print(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     bool predicated = i->operand_count > 0 && type_of(d, i->operands[0]) == LILAC_SIMT_I1;
     uint32_t count = i->operand_count - (uint32_t)predicated;
@@ -564,6 +581,7 @@ static void emit(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_CONDITION:
     case LILAC_SIMT_OP_RETURN:
     case LILAC_SIMT_OP_SCHEDULE_BARRIER:
+    case LILAC_SIMT_OP_PREFETCH_TENSOR_MAP:
         return;
     default:
         break;
@@ -602,6 +620,26 @@ static void emit(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
         lilac_sim_step *step = add_step(d, STEP_COPY_WAIT, i);
         step->issues = 1;
         step->immediate = all ? UINT64_MAX : (uint64_t)i->immediate;
+        return;
+    }
+    case LILAC_SIMT_OP_CP_BULK_STORE:
+    case LILAC_SIMT_OP_CP_BULK_REDUCE:
+        emit_bulk(d, i);
+        return;
+    case LILAC_SIMT_OP_BULK_COMMIT:
+        add_step(d, STEP_BULK_COMMIT, i)->issues = 1;
+        return;
+    case LILAC_SIMT_OP_BULK_WAIT:
+    case LILAC_SIMT_OP_BULK_WAIT_READ: {
+        lilac_sim_step *step = add_step(d, STEP_BULK_WAIT, i);
+        step->issues = 1;
+        step->immediate = (uint64_t)i->immediate;
+        return;
+    }
+    case LILAC_SIMT_OP_FENCE_PROXY_ASYNC: {
+        lilac_sim_step *step = add_step(d, STEP_FENCE_PROXY, i);
+        step->issues = 1;
+        step->immediate = i->detail;
         return;
     }
     case LILAC_SIMT_OP_PRINT:

@@ -32,6 +32,10 @@ typedef enum lilac_sim_step_kind {
     STEP_COPY_COMMIT,
     STEP_COPY_WAIT, /* immediate: groups that may be incomplete; UINT64_MAX: all copies complete */
     STEP_MMA,       /* access: index of lilac_sim_matrix */
+    STEP_FENCE_PROXY, /* immediate: detail */
+    STEP_BULK_START,  /* of its access: values the global address, others the bytes */
+    STEP_BULK_COMMIT,
+    STEP_BULK_WAIT, /* immediate: groups that may be incomplete */
     STEP_SHUFFLE,   /* out, value a, lane b; immediate: lilac_simt_shuffle */
     STEP_BALLOT,
     STEP_BARRIER,
@@ -69,6 +73,7 @@ typedef struct lilac_sim_access {
 } lilac_sim_access;
 
 #define LILAC_SIM_NONE UINT32_MAX
+enum { LILAC_SIM_BULK_BYTES = 16 /* sizes and addresses of bulk copies are multiples of it */ };
 
 /* What steps are counted as, beside `issues`. */
 enum { TALLY_OTHER, TALLY_SELECT, TALLY_PERMUTE };
@@ -113,6 +118,7 @@ typedef struct lilac_sim_program {
     uint32_t threads, warps; /* of a block */
     bool shared_atomics;
     bool copies;  /* has asynchronous ones */
+    bool proxies; /* has operations that access memory through the async proxy (proxies.h) */
     bool partial; /* has barriers of some of the warps of a cluster only */
     lilac_sim_step *steps;
     uint32_t step_count, step_capacity;

@@ -149,7 +149,7 @@ static bool is_load(const lilac_simt_instruction *i) {
 
 static bool is_atomic(const lilac_simt_instruction *i) {
     return i->code == LILAC_SIMT_OP_ATOMIC_GLOBAL || i->code == LILAC_SIMT_OP_CAS_GLOBAL ||
-           (i->flags & LILAC_SIMT_VOLATILE);
+           i->code == LILAC_SIMT_OP_CP_BULK_REDUCE || (i->flags & LILAC_SIMT_VOLATILE);
 }
 
 /* ---- sets ------------------------------------------------------------------------------- */
@@ -508,27 +508,34 @@ static bool is_first(lilac_sim_page *const *pages, const lilac_sim_buffer *buffe
     return true;
 }
 
-void lilac_sim_races_store(lilac_sim_worker *w, const lilac_sim_step *step, lilac_sim_active *lanes,
-                           const lilac_sim_buffer *const *buffers, uint32_t size) {
-    const lilac_sim_access *access = &w->program->accesses[step->access];
-    uint8_t data[MAX_LANES][32], *places[MAX_LANES];
+void lilac_sim_races_put(lilac_sim_worker *w, const lilac_sim_step *step,
+                         const lilac_sim_active *lanes, const lilac_sim_buffer *const *buffers,
+                         uint32_t size, const uint8_t *data) {
     bool found = false, plain = !is_atomic(step->source);
-    for (uint32_t l = 0; l < lanes->count; l++) {
-        places[l] = lanes->host[l];
-        lanes->host[l] = data[l];
-    }
-    lilac_sim_move(w->registers, access, lanes, false);
-    for (uint32_t l = 0; l < lanes->count; l++) {
-        lanes->host[l] = places[l];
+    for (uint32_t l = 0; l < lanes->count; l++, data += size) {
         lilac_sim_record now = record_of(w, step, lanes->thread[l]);
         lilac_sim_page **pages = places_of(w, buffers[l])->pages;
         if (!pages || (plain && is_first(pages, buffers[l], lanes->address[l], size, &now)))
-            memcpy(places[l], data[l], size);
+            memcpy(lanes->host[l], data, size);
         else
             found |= each_place(w, step, buffers[l], lanes->address[l], size, lanes->thread[l],
-                                data[l], act_store, !found);
+                                data, act_store, !found);
     }
     w->counters.races += found;
+}
+
+void lilac_sim_races_store(lilac_sim_worker *w, const lilac_sim_step *step, lilac_sim_active *lanes,
+                           const lilac_sim_buffer *const *buffers, uint32_t size) {
+    const lilac_sim_access *access = &w->program->accesses[step->access];
+    uint8_t data[MAX_LANES * 32], *places[MAX_LANES];
+    for (uint32_t l = 0; l < lanes->count; l++) {
+        places[l] = lanes->host[l];
+        lanes->host[l] = data + (size_t)l * size;
+    }
+    lilac_sim_move(w->registers, access, lanes, false);
+    for (uint32_t l = 0; l < lanes->count; l++)
+        lanes->host[l] = places[l];
+    lilac_sim_races_put(w, step, lanes, buffers, size, data);
 }
 
 /* ---- atomic operations ------------------------------------------------------------------ */
@@ -578,6 +585,12 @@ static void find_order(lilac_sim_races *races, const lilac_sim_program *program)
     races->precise = races->synchronises || volatiles || races->scoped || program->partial;
 }
 
+/* Where an argument points: that of a tensor map is where the tensor begins. */
+static uint64_t address_of(const lilac_sim_launch *launch, uint32_t k) {
+    bool is_map = launch->kernel->parameters[k].is_tensor_map;
+    return is_map ? launch->tensor_maps[launch->arguments[k]].address : launch->arguments[k];
+}
+
 /* Which buffers the kernel may write: those that hold the arguments that stores start from. */
 static uint64_t watched_roots(const lilac_sim_program *program, const lilac_sim_launch *launch,
                               const lilac_sim_memory *memory) {
@@ -604,7 +617,7 @@ void lilac_sim_races_init(lilac_sim_races *races, const lilac_sim_program *progr
         const lilac_sim_buffer *buffer = &launch->buffers[b];
         bool watched = roots & LILAC_SIM_ANY_ROOT;
         for (uint32_t k = 0; k < launch->argument_count && k < 63; k++)
-            watched |= (roots >> k & 1) && launch->arguments[k] - buffer->address < buffer->size;
+            watched |= (roots >> k & 1) && address_of(launch, k) - buffer->address < buffer->size;
         if (watched && !buffer->read_only && buffer->size)
             races->buffers[b].pages =
                 zeroed(sizeof(lilac_sim_page *) * ((buffer->size >> LILAC_SIM_PAGE_BITS) + 2));

@@ -155,6 +155,11 @@ void lilac_sim_races_load(struct lilac_sim_worker *worker, const lilac_sim_step 
 void lilac_sim_races_store(struct lilac_sim_worker *worker, const lilac_sim_step *step,
                            struct lilac_sim_active *lanes, const lilac_sim_buffer *const *buffers,
                            uint32_t size);
+/* The same for bytes that lie together in `data`, lane after lane, and are no operands of the step. */
+void lilac_sim_races_put(struct lilac_sim_worker *worker, const lilac_sim_step *step,
+                         const struct lilac_sim_active *lanes,
+                         const lilac_sim_buffer *const *buffers, uint32_t size,
+                         const uint8_t *data);
 /* An element of lane l's atomic operation; `writes`: not a compare-and-swap that failed. */
 void lilac_sim_races_atomic(struct lilac_sim_worker *worker, const lilac_sim_step *step,
                             const struct lilac_sim_active *lanes,

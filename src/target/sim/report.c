@@ -136,6 +136,8 @@ static const char *trap_id(lilac_sim_trap_kind kind) {
         [TRAP_GROUP_NUMBER] = "group-barrier",
         [TRAP_GROUP_SIZE] = "group-barrier",
         [TRAP_COPY_BYTES] = "copy-size",
+        [TRAP_BULK_SIZE] = "copy-size",
+        [TRAP_BULK_ALIGNMENT] = "misaligned-access",
     };
     return ids[kind];
 }
@@ -298,6 +300,19 @@ void lilac_sim_report_trap(lilac_context *context, const lilac_sim_launch *launc
     case TRAP_COPY_BYTES:
         lilac_text_printf(&text, "%s of %u bytes is to read %llu", name, trap->size, address);
         break;
+    case TRAP_BULK_SIZE:
+        lilac_text_printf(&text, "%s of %llu bytes: the size is a multiple of %u", name, address,
+                          LILAC_SIM_BULK_BYTES);
+        break;
+    case TRAP_BULK_ALIGNMENT:
+        lilac_text_printf(&text, "the %s address of %s, ", trap->global ? "global" : "shared",
+                          name);
+        if (!trap->global)
+            lilac_text_printf(&text, "%llu", address);
+        else
+            put_address(&text, memory, trap->address);
+        lilac_text_printf(&text, ", is no multiple of %u bytes", trap->size);
+        break;
     case TRAP_MISALIGNED:
         lilac_text_printf(&text, "%s of %u bytes at ", name, trap->size);
         if (!trap->global)
@@ -396,6 +411,7 @@ static const char *verb_of(const lilac_simt_instruction *instruction) {
     case LILAC_SIMT_OP_CP_ASYNC:
         return "reads";
     case LILAC_SIMT_OP_ST_GLOBAL:
+    case LILAC_SIMT_OP_CP_BULK_STORE:
         return "writes";
     default:
         return "changes";
@@ -456,6 +472,52 @@ static void report_copy(lilac_context *context, const lilac_sim_memory *memory,
                name_of(finding->other));
 }
 
+/* An access to bytes of an incomplete bulk copy, with the copy in a note: a write to its source, or any
+ * access to its destination in global memory. */
+static void report_bulk(lilac_context *context, const lilac_sim_launch *launch,
+                        const lilac_sim_memory *memory, const lilac_sim_finding *finding,
+                        lilac_text *text) {
+    bool source = finding->kind == FINDING_SOURCE_WRITTEN;
+    lilac_text_puts(text, " (");
+    put_warp(text, launch, finding->warp);
+    lilac_text_printf(text, "): %s ", name_of(finding->at));
+    if (source) {
+        lilac_text_printf(text, "writes shared byte %llu", (unsigned long long)finding->address);
+        put_rank(text, launch, finding->rank);
+    } else {
+        lilac_text_printf(text, "%s ", verb_of(finding->at));
+        put_address(text, memory, finding->address);
+    }
+    lilac_warning(context, NOWHERE, finding->at->location,
+                  source ? "copy-source-written" : "copy-in-flight", "%s while a copy %s it",
+                  lilac_text_get(text), source ? "reads" : "writes");
+    lilac_text_reset(text);
+    put_warp(text, launch, finding->other_warp);
+    lilac_note(context, NOWHERE, finding->other->location,
+               "%s of thread %u (%s) starts the copy, and no %s has completed it",
+               name_of(finding->other), finding->other_thread, lilac_text_get(text),
+               source ? "bulk.wait_read" : "bulk.wait");
+}
+
+static void report_proxy(lilac_context *context, const lilac_sim_launch *launch,
+                         const lilac_sim_finding *finding, lilac_text *text) {
+    bool fenced = finding->width != 0;
+    lilac_text_puts(text, " (");
+    put_warp(text, launch, finding->warp);
+    lilac_text_printf(text, "): %s accesses shared byte %llu", name_of(finding->at),
+                      (unsigned long long)finding->address);
+    put_rank(text, launch, finding->rank);
+    lilac_text_puts(text, " through the async proxy, which thread ");
+    lilac_text_printf(text, "%u (", finding->other_thread);
+    put_warp(text, launch, finding->other_warp);
+    lilac_warning(context, NOWHERE, finding->at->location, "missing-proxy-fence",
+                  "%s) wrote with %s, %s", lilac_text_get(text), name_of(finding->other),
+                  fenced ? "and no barrier orders that thread's fence.proxy_async before"
+                         : "and that thread executed no fence.proxy_async after it");
+    lilac_note(context, NOWHERE, finding->other->location, "%s writes it here",
+               name_of(finding->other));
+}
+
 void lilac_sim_report_finding(lilac_context *context, const lilac_sim_launch *launch,
                               const lilac_sim_memory *memory, const lilac_sim_finding *finding) {
     lilac_text text = {0};
@@ -476,6 +538,13 @@ void lilac_sim_report_finding(lilac_context *context, const lilac_sim_launch *la
     case FINDING_SOURCE_CHANGED:
     case FINDING_NOT_AWAITED:
         report_copy(context, memory, finding, &text);
+        break;
+    case FINDING_SOURCE_WRITTEN:
+    case FINDING_GLOBAL_IN_FLIGHT:
+        report_bulk(context, launch, memory, finding, &text);
+        break;
+    case FINDING_PROXY:
+        report_proxy(context, launch, finding, &text);
         break;
     case FINDING_GLOBAL_RACE:
         report_global_race(context, launch, memory, finding, &text);

@@ -70,6 +70,13 @@ static void trace_memory(tracer *t, const lilac_simt_instruction *i) {
         t->changed |= !t->copies;
         t->copies = true;
         break;
+    case LILAC_SIMT_OP_CP_BULK_STORE:
+    case LILAC_SIMT_OP_CP_BULK_REDUCE: {
+        bool predicated = t->kernel->values[i->operands[1]].type == LILAC_SIMT_I1;
+        uint64_t roots = t->roots[i->operands[1 + predicated]];
+        t->stored |= roots ? roots : LILAC_SIM_ANY_ROOT;
+        break;
+    }
     case LILAC_SIMT_OP_ST_GLOBAL:
     case LILAC_SIMT_OP_ATOMIC_GLOBAL:
     case LILAC_SIMT_OP_CAS_GLOBAL: {

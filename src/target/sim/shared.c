@@ -54,6 +54,10 @@ void lilac_sim_shared_init(lilac_sim_shared *s, const lilac_sim_program *program
     }
     memset(s->write_stamp, 0, stamps);
     memset(s->read_stamp, 0, stamps);
+    if (program->proxies)
+        lilac_sim_proxies_init(&s->proxies, bytes);
+    if (program->proxies)
+        s->reading = lilac_heap_grow(NULL, sizeof *s->reading * (bytes + 1));
     if (program->partial) {
         s->known = lilac_heap_grow(NULL, sizeof *s->known * all * all);
         memset(s->known, 0, sizeof *s->known * all * all);
@@ -72,6 +76,8 @@ void lilac_sim_shared_clear(lilac_sim_shared *s) {
     lilac_heap_free(s->known);
     lilac_heap_free(s->joined);
     lilac_heap_free(s->readers);
+    lilac_heap_free(s->reading);
+    lilac_sim_proxies_clear(&s->proxies);
 }
 
 /* ---- barriers --------------------------------------------------------------------------- */
@@ -108,6 +114,9 @@ void lilac_sim_shared_forget(lilac_sim_shared *s) {
     memset(s->written, 0, bytes);
     if (s->in_flight)
         memset(s->in_flight, 0, bytes);
+    if (s->reading)
+        memset(s->reading, 0, sizeof *s->reading * bytes);
+    lilac_sim_proxies_forget(&s->proxies, bytes);
     raise_floor(s);
 }
 
@@ -136,6 +145,11 @@ void lilac_sim_shared_order(lilac_sim_shared *s, const uint32_t *warps, uint32_t
 /* Is what warp u did in that epoch, above the floor, ordered before what warp v does now? */
 static bool is_ordered(const lilac_sim_shared *s, uint32_t u, uint32_t epoch, uint32_t v) {
     return u == v || (s->known && epoch <= s->known[(size_t)v * s->blocks * s->warps + u]);
+}
+
+bool lilac_sim_shared_is_ordered(const lilac_sim_shared *s, uint32_t u, uint32_t epoch,
+                                 uint32_t v) {
+    return epoch <= s->floor || is_ordered(s, u, epoch, v);
 }
 
 /* The access of a stamp above the floor and not by `warp` alone, if it is not ordered. */

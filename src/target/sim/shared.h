@@ -18,6 +18,7 @@
 #define LILAC_SIM_SHARED_H
 
 #include "program.h"
+#include "proxies.h"
 
 enum {
     LILAC_SIM_RANK_SHIFT = 24,  /* of map_shared's addresses */
@@ -35,7 +36,8 @@ typedef struct lilac_sim_shared {
     uint8_t *bytes;
     uint8_t *written; /* in this cluster's run */
     uint8_t
-        *in_flight; /* how many incomplete copies write a byte; NULL: the kernel has no copies */
+        *in_flight;    /* how many incomplete copies write a byte; NULL: the kernel has no copies */
+    uint32_t *reading; /* how many incomplete bulk copies read a byte; NULL: there are none */
     uint64_t *write_stamp, *read_stamp, *atomic_stamp; /* the last: NULL without atomics */
     uint32_t size;                                     /* of a block */
     uint32_t stride;        /* from a block's first byte to the next block's: whole rows of banks */
@@ -45,6 +47,7 @@ typedef struct lilac_sim_shared {
     uint32_t *joined;          /* scratch of a barrier */
     lilac_sim_reader *readers; /* entry 0 is unused */
     uint32_t reader_count, reader_capacity, free_reader;
+    lilac_sim_proxies proxies;
 } lilac_sim_shared;
 
 typedef enum lilac_sim_conflict_kind {
@@ -66,6 +69,10 @@ void lilac_sim_shared_clear(lilac_sim_shared *shared);
 void lilac_sim_shared_forget(lilac_sim_shared *shared);
 /* A barrier of `count` warps, numbered over the cluster. */
 void lilac_sim_shared_order(lilac_sim_shared *shared, const uint32_t *warps, uint32_t count);
+
+/* Is what warp u did in that epoch ordered before what warp v does now? */
+bool lilac_sim_shared_is_ordered(const lilac_sim_shared *shared, uint32_t u, uint32_t epoch,
+                                 uint32_t v);
 
 /* Begins an epoch without ordering anything. */
 void lilac_sim_shared_tick(lilac_sim_shared *shared);

@@ -1,0 +1,90 @@
+/* Tensor maps: how tensor copies see a tensor in global memory (CUtensorMap, tiled mode).
+ *
+ *     element (x₀, …, xₙ₋₁) of the tensor:  address + x₀ · size + x₁ · strides[0] + x₂ · strides[1] + …
+ *     a copy at coordinates (c₀, …, cₙ₋₁):  the elements cᵢ + kᵢ · element_strides[i], 0 ≤ kᵢ < box[i] /
+ *                                           element_strides[i] rounded up (of dimension 0: box[0])
+ *     in shared memory:                     these elements one after another, k₀ fastest, the 16-byte
+ *                                           chunks of the result permuted by the swizzle
+ *
+ * Dimension 0 is the contiguous one, so dimensions and coordinates are in the reverse order of a
+ * row-major tensor's indices. Elements outside of the tensor, also those with a negative coordinate, are
+ * filled by loads and dropped by stores, and count as bytes of the box all the same.
+ *
+ * The swizzles are exclusive ors of bits of the shared address, so that they depend on where the box
+ * lies. The pattern repeats after `period` bytes, a multiple of which the shared address should be:
+ *
+ *     32 bytes     bit  4        by bit  7           period  256
+ *     64 bytes     bits 4, 5     by bits 7, 8        period  512
+ *     128 bytes    bits 4, 5, 6  by bits 7, 8, 9     period 1024
+ *
+ * Sources: cuda.h of CUDA 13.0, cuTensorMapEncodeTiled; PTX ISA, section "Tensors". */
+#ifndef LILAC_TENSOR_MAP_H
+#define LILAC_TENSOR_MAP_H
+
+#include <lilac/base.h>
+
+LILAC_BEGIN
+
+enum { LILAC_TENSOR_MAP_BYTES = 128, LILAC_TENSOR_MAP_ALIGNMENT = 64, LILAC_TENSOR_RANK = 5 };
+
+/* As CUtensorMapDataType numbers them. Not described: f32 with subnormals flushed or rounded to TF32,
+ * and elements below 8 bits. */
+typedef enum lilac_tensor_element {
+    LILAC_TENSOR_U8,
+    LILAC_TENSOR_U16,
+    LILAC_TENSOR_U32,
+    LILAC_TENSOR_S32,
+    LILAC_TENSOR_U64,
+    LILAC_TENSOR_S64,
+    LILAC_TENSOR_F16,
+    LILAC_TENSOR_F32,
+    LILAC_TENSOR_F64,
+    LILAC_TENSOR_BF16,
+    LILAC_TENSOR_ELEMENT_COUNT
+} lilac_tensor_element;
+
+typedef enum lilac_tensor_swizzle {
+    LILAC_TENSOR_SWIZZLE_NONE,
+    LILAC_TENSOR_SWIZZLE_32,
+    LILAC_TENSOR_SWIZZLE_64,
+    LILAC_TENSOR_SWIZZLE_128,
+    LILAC_TENSOR_SWIZZLE_COUNT
+} lilac_tensor_swizzle;
+
+/* What loads put where the tensor has no element. */
+typedef enum lilac_tensor_fill {
+    LILAC_TENSOR_FILL_ZERO,
+    LILAC_TENSOR_FILL_NAN, /* float elements only */
+    LILAC_TENSOR_FILL_COUNT
+} lilac_tensor_fill;
+
+typedef struct lilac_tensor_map {
+    uint64_t address; /* a multiple of 16 */
+    lilac_tensor_element element;
+    uint32_t rank;                    /* 1 … 5 */
+    uint64_t dims[LILAC_TENSOR_RANK]; /* elements: 1 … 2^32 */
+    uint64_t
+        strides[LILAC_TENSOR_RANK - 1]; /* bytes, of dimension 1 on: multiples of 16 below 2^40 */
+    uint32_t box[LILAC_TENSOR_RANK];    /* elements: 1 … 256; box[0]: a multiple of 16 bytes */
+    uint32_t element_strides[LILAC_TENSOR_RANK]; /* 1 … 8; that of dimension 0 is not used */
+    lilac_tensor_swizzle swizzle;                /* not narrower than box[0] */
+    lilac_tensor_fill fill;
+    uint32_t l2_promotion; /* bytes that a miss in the second-level cache reads: 0, 64, 128, 256 */
+} lilac_tensor_map;
+
+/* The limits above. False after an error of id `tensor-map` that names `what` (a parameter), the
+ * field, its value and what is allowed. */
+LILAC_API LILAC_MUST_USE bool lilac_tensor_map_check(lilac_context *context,
+                                                     const lilac_tensor_map *map, const char *what);
+LILAC_API uint32_t lilac_tensor_element_bytes(lilac_tensor_element element);
+/* How many elements of a dimension a box has, and the bytes of a whole box: what a copy transfers. */
+LILAC_API uint32_t lilac_tensor_map_extent(const lilac_tensor_map *map, uint32_t dimension);
+LILAC_API uint64_t lilac_tensor_map_bytes(const lilac_tensor_map *map);
+/* The bytes after which a swizzle repeats (none: 128, the alignment of every box), and where it puts
+ * the byte of a shared address. */
+LILAC_API uint32_t lilac_tensor_swizzle_period(lilac_tensor_swizzle swizzle);
+LILAC_API uint64_t lilac_tensor_swizzle_apply(lilac_tensor_swizzle swizzle, uint64_t address);
+
+LILAC_END
+
+#endif

@@ -1,0 +1,154 @@
+/* Operations of the async proxy: building and checking them.
+ *
+ *     cp.bulk.store [shared + immediate], predicate, (global, bytes) {global = offset} */
+#include "internal.h"
+
+enum { BULK_BYTES = 16 /* a bulk copy's size and addresses are multiples of it */ };
+
+/* ---- building --------------------------------------------------------------------------- */
+
+static void build_copy(lilac_simt_builder *b, const lilac_simt_instruction *like,
+                       lilac_simt_value shared, lilac_simt_value predicate, lilac_simt_value global,
+                       lilac_simt_value bytes) {
+    lilac_simt_value operands[4] = {shared};
+    uint32_t n = 1;
+    if (predicate != 0) {
+        operands[n++] = predicate;
+    }
+    operands[n++] = global;
+    operands[n++] = bytes;
+    lilac_simt_build(b, like, n, operands, 0, NULL);
+}
+
+void lilac_simt_bulk_store(lilac_simt_builder *b, lilac_simt_value shared, int64_t offset,
+                           lilac_simt_value global, lilac_simt_value bytes,
+                           lilac_simt_value predicate, const lilac_simt_instruction *modifiers) {
+    lilac_simt_instruction like = {0};
+    if (modifiers != NULL) {
+        like = *modifiers;
+    }
+    like.code = LILAC_SIMT_OP_CP_BULK_STORE;
+    like.immediate = offset;
+    build_copy(b, &like, shared, predicate, global, bytes);
+}
+
+void lilac_simt_bulk_reduce(lilac_simt_builder *b, lilac_simt_atomic kind, lilac_scalar element,
+                            lilac_simt_value shared, lilac_simt_value global,
+                            lilac_simt_value bytes, lilac_simt_value predicate) {
+    lilac_simt_instruction like = {
+        .code = LILAC_SIMT_OP_CP_BULK_REDUCE, .detail = (uint8_t)kind, .scalar = (uint8_t)element};
+    build_copy(b, &like, shared, predicate, global, bytes);
+}
+
+static void build_effect(lilac_simt_builder *b, lilac_simt_opcode code, uint32_t detail,
+                         int64_t immediate) {
+    lilac_simt_instruction like = {
+        .code = (uint16_t)code, .detail = (uint8_t)detail, .immediate = immediate};
+    lilac_simt_build(b, &like, 0, NULL, 0, NULL);
+}
+
+void lilac_simt_bulk_commit(lilac_simt_builder *b) {
+    build_effect(b, LILAC_SIMT_OP_BULK_COMMIT, 0, 0);
+}
+
+void lilac_simt_bulk_wait(lilac_simt_builder *b, uint32_t groups, bool read) {
+    build_effect(b, read ? LILAC_SIMT_OP_BULK_WAIT_READ : LILAC_SIMT_OP_BULK_WAIT, 0, groups);
+}
+
+void lilac_simt_fence_proxy_async(lilac_simt_builder *b, lilac_simt_fence kind) {
+    build_effect(b, LILAC_SIMT_OP_FENCE_PROXY_ASYNC, kind, 0);
+}
+
+void lilac_simt_prefetch_tensor_map(lilac_simt_builder *b, lilac_simt_value map) {
+    lilac_simt_instruction like = {.code = LILAC_SIMT_OP_PREFETCH_TENSOR_MAP};
+    lilac_simt_build(b, &like, 1, &map, 0, NULL);
+}
+
+/* ---- tensor maps ------------------------------------------------------------------------ */
+
+const lilac_simt_parameter *lilac_simt_tensor_map_of(const lilac_simt_kernel *kernel,
+                                                     lilac_simt_value value) {
+    const lilac_simt_instruction *d = kernel->values[value].definition;
+    bool is_parameter = d != NULL && d->code == LILAC_SIMT_OP_PARAM && d->immediate >= 0 &&
+                        (uint64_t)d->immediate < kernel->parameter_count;
+    const lilac_simt_parameter *parameter = is_parameter ? &kernel->parameters[d->immediate] : NULL;
+    return parameter != NULL && parameter->is_tensor_map ? parameter : NULL;
+}
+
+uint32_t lilac_simt_map_operand(const lilac_simt_kernel *kernel, const lilac_simt_instruction *i) {
+    (void)kernel;
+    return i->code == LILAC_SIMT_OP_PREFETCH_TENSOR_MAP ? 0 : UINT32_MAX;
+}
+
+static bool check_map(const lilac_simt_kernel *kernel, const lilac_simt_instruction *i,
+                      lilac_text *why) {
+    uint32_t k = lilac_simt_map_operand(kernel, i);
+    if (lilac_simt_tensor_map_of(kernel, i->operands[k]) != NULL) {
+        return true;
+    }
+    lilac_text_printf(why, "operand %u is no parameter that is a tensor map", k + 1);
+    return false;
+}
+
+/* ---- checking --------------------------------------------------------------------------- */
+
+/* May a constant operand, with an offset added, be other than a multiple of `unit`? */
+static bool is_multiple(const lilac_simt_kernel *kernel, lilac_simt_value value, int64_t offset,
+                        uint32_t unit, uint64_t *found) {
+    return !lilac_simt_constant_bits(kernel, value, found) ||
+           (*found += (uint64_t)offset) % unit == 0;
+}
+
+static bool check_copy(const lilac_simt_kernel *kernel, const lilac_simt_instruction *i,
+                       lilac_text *why) {
+    bool predicated = kernel->values[i->operands[1]].type == LILAC_SIMT_I1;
+    uint64_t found = 0;
+    if (!is_multiple(kernel, i->operands[2 + predicated], 0, BULK_BYTES, &found)) {
+        lilac_text_printf(why, "a bulk copy of %llu bytes: the size is a multiple of 16",
+                          (unsigned long long)found);
+    } else if (!is_multiple(kernel, i->operands[0], i->immediate, BULK_BYTES, &found)) {
+        lilac_text_printf(why, "the shared address %llu of a bulk copy is no multiple of 16",
+                          (unsigned long long)found);
+    } else {
+        return true;
+    }
+    return false;
+}
+
+static bool check_reduction(const lilac_simt_instruction *i, lilac_text *why) {
+    bool adds = i->detail == LILAC_SIMT_ATOMIC_ADD;
+    bool integer = i->scalar == LILAC_I32 || i->scalar == LILAC_I64;
+    bool real = i->scalar == LILAC_F16 || i->scalar == LILAC_BF16 || i->scalar == LILAC_F32 ||
+                i->scalar == LILAC_F64;
+    if (i->detail < LILAC_SIMT_ATOMIC_EXCHANGE && (integer || (real && adds))) {
+        return true;
+    }
+    lilac_text_printf(
+        why, "no bulk reduction '%s' of %s: i32 and i64 have all, f16, bf16, f32 and f64 have add",
+        i->detail < LILAC_SIMT_ATOMIC_COUNT ? lilac_simt_atomic_names[i->detail] : "?",
+        i->scalar < LILAC_SCALAR_COUNT ? lilac_scalar_name((lilac_scalar)i->scalar) : "?");
+    return false;
+}
+
+bool lilac_simt_check_bulk(const lilac_simt_kernel *kernel, const lilac_simt_instruction *i,
+                           lilac_text *why) {
+    if (i->flags != 0 || i->cache != 0 || i->evict != 0) {
+        lilac_text_puts(why, "the operation has no cache operator, eviction priority or flag");
+        return false;
+    }
+    switch (i->code) {
+    case LILAC_SIMT_OP_CP_BULK_STORE:
+        return check_copy(kernel, i, why);
+    case LILAC_SIMT_OP_CP_BULK_REDUCE:
+        return check_reduction(i, why) && check_copy(kernel, i, why);
+    case LILAC_SIMT_OP_PREFETCH_TENSOR_MAP:
+        return check_map(kernel, i, why);
+    default: /* a fence or commit */
+        if (i->code == LILAC_SIMT_OP_FENCE_PROXY_ASYNC && i->detail >= LILAC_SIMT_FENCE_COUNT) {
+            lilac_text_printf(why, "there is no kind %u of fence: they are shared, global and all",
+                              i->detail);
+            return false;
+        }
+        return true;
+    }
+}

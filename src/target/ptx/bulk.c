@@ -1,0 +1,117 @@
+/* The async proxy in PTX: bulk copies, their groups and fences (PTX ISA 8.0, sm_90).
+ *
+ *     cp.bulk.store [%s], %p, (%g, %n)   @%p cp.async.bulk.global.shared::cta.bulk_group [%g], [%s], %n;
+ *     bulk.commit                        cp.async.bulk.commit_group;
+ *     bulk.wait_read {groups = 1}        cp.async.bulk.wait_group.read 1;
+ *     fence.proxy_async shared           fence.proxy.async.shared::cta;
+ */
+#include "emit.h"
+
+static void fence(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    static const char *const kinds[LILAC_SIMT_FENCE_COUNT] = {
+        "fence.proxy.async.shared::cta;\n", "fence.proxy.async.global;\n", "fence.proxy.async;\n"};
+    lilac_ptx_begin(e, kinds[i->detail]);
+}
+
+static lilac_ptx_piece bracketed(lilac_ptx_emitter *e, lilac_ptx_piece place) {
+    return lilac_ptx_concatenate(e, 3, (lilac_ptx_piece[]){PIECE("["), place, PIECE("]")});
+}
+
+/* Writes the predicate. False: the copy never starts. */
+static bool guard(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    const lilac_ptx_place *predicate = &e->places[i->operands[1]];
+    if (type_of(e, i->operands[1]) != LILAC_SIMT_I1)
+        return true;
+    if (predicate->constant)
+        return predicate->bits != 0;
+    lilac_ptx_guard(e, lilac_ptx_register(e, i->operands[1]), false);
+    return true;
+}
+
+/* "add.noftz.bf16": what a reduction does, and on which elements. */
+static void put_reduction(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    static const char *const kinds[LILAC_SIMT_ATOMIC_COUNT] = {
+        [LILAC_SIMT_ATOMIC_AND] = ".and.b",   [LILAC_SIMT_ATOMIC_OR] = ".or.b",
+        [LILAC_SIMT_ATOMIC_XOR] = ".xor.b",   [LILAC_SIMT_ATOMIC_ADD] = ".add.u",
+        [LILAC_SIMT_ATOMIC_MIN_S] = ".min.s", [LILAC_SIMT_ATOMIC_MAX_S] = ".max.s",
+        [LILAC_SIMT_ATOMIC_MIN_U] = ".min.u", [LILAC_SIMT_ATOMIC_MAX_U] = ".max.u"};
+    switch (i->scalar) {
+    case LILAC_F16:
+        put_string(&e->code, ".add.noftz.f16");
+        return;
+    case LILAC_BF16:
+        put_string(&e->code, ".add.noftz.bf16");
+        return;
+    case LILAC_F32:
+        put_string(&e->code, ".add.f32");
+        return;
+    case LILAC_F64:
+        put_string(&e->code, ".add.f64");
+        return;
+    default:
+        put_string(&e->code, kinds[i->detail]);
+        put_string(&e->code, i->scalar == LILAC_I64 ? "64" : "32");
+        return;
+    }
+}
+
+static void store(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    bool predicated = type_of(e, i->operands[1]) == LILAC_SIMT_I1;
+    const lilac_simt_value *rest = i->operands + 1 + predicated;
+    lilac_ptx_piece operands[3] = {
+        bracketed(e, lilac_ptx_offset(e, rest[0], i->payload.bulk.global)),
+        bracketed(e, lilac_ptx_address(e, i)), lilac_ptx_operand(e, rest[1])};
+    if (!guard(e, i))
+        return;
+    if (i->code == LILAC_SIMT_OP_CP_BULK_STORE) {
+        lilac_ptx_begin(e, "cp.async.bulk.global.shared::cta.bulk_group");
+    } else {
+        lilac_ptx_begin(e, "cp.reduce.async.bulk.global.shared::cta.bulk_group");
+        put_reduction(e, i);
+    }
+    lilac_ptx_finish(e, 3, operands);
+}
+
+bool lilac_ptx_tensor_map(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    if (!e->kernel->parameters[i->immediate].is_tensor_map)
+        return false;
+    lilac_ptx_piece place = lilac_ptx_temporary(e, LILAC_PTX_BITS64);
+    lilac_ptx_need(e, LILAC_PTX_ASYNC_PROXY);
+    lilac_ptx_line2(
+        e, "mov.b64", place,
+        lilac_ptx_concatenate(
+            e, 2, (lilac_ptx_piece[]){PIECE("parameter_"), lilac_ptx_decimal(e, i->immediate)}));
+    lilac_ptx_line2(e, "cvta.param.u64", lilac_ptx_define(e, i->result), place);
+    return true;
+}
+
+void lilac_ptx_bulk(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    if (!lilac_arch_has(e->arch, LILAC_HAS_TMA)) {
+        lilac_ptx_refuse(e, i, "%s has no %s", e->arch->name,
+                         lilac_simt_op_info_get((lilac_simt_opcode)i->code)->name);
+        return;
+    }
+    lilac_ptx_need(e, LILAC_PTX_ASYNC_PROXY);
+    switch (i->code) {
+    case LILAC_SIMT_OP_CP_BULK_STORE:
+    case LILAC_SIMT_OP_CP_BULK_REDUCE:
+        store(e, i);
+        return;
+    case LILAC_SIMT_OP_BULK_COMMIT:
+        lilac_ptx_begin(e, "cp.async.bulk.commit_group;\n");
+        return;
+    case LILAC_SIMT_OP_BULK_WAIT:
+        lilac_ptx_line1(e, "cp.async.bulk.wait_group", lilac_ptx_decimal(e, i->immediate));
+        return;
+    case LILAC_SIMT_OP_BULK_WAIT_READ:
+        lilac_ptx_line1(e, "cp.async.bulk.wait_group.read", lilac_ptx_decimal(e, i->immediate));
+        return;
+    case LILAC_SIMT_OP_PREFETCH_TENSOR_MAP:
+        lilac_ptx_line1(e, "prefetch.tensormap",
+                        bracketed(e, lilac_ptx_register(e, i->operands[0])));
+        return;
+    default:
+        fence(e, i);
+        return;
+    }
+}

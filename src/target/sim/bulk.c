@@ -1,0 +1,268 @@
+/* Starting, grouping and completing bulk copies (bulk.h). */
+#include "access.h"
+
+#include <string.h>
+
+void lilac_sim_bulks_init(lilac_sim_bulks *b, const lilac_sim_program *program) {
+    *b = (lilac_sim_bulks){.warps = program->kernel->num_ctas * program->warps};
+    if (program->proxies)
+        b->commits = lilac_heap_grow(NULL, sizeof *b->commits * b->warps);
+}
+
+static void destroy(lilac_sim_bulk *copy) {
+    lilac_heap_free(copy->pieces);
+    lilac_heap_free(copy->data);
+    lilac_heap_free(copy);
+}
+
+void lilac_sim_bulks_forget(lilac_sim_bulks *b) {
+    for (uint32_t k = 0; k < b->count; k++)
+        destroy(b->flying[k]);
+    b->count = 0;
+    if (b->commits)
+        memset(b->commits, 0, sizeof *b->commits * b->warps);
+}
+
+void lilac_sim_bulks_clear(lilac_sim_bulks *b) {
+    lilac_sim_bulks_forget(b);
+    lilac_heap_free(b->flying);
+    lilac_heap_free(b->commits);
+}
+
+static uint32_t warp_of(const lilac_sim_worker *w, uint32_t thread) {
+    return w->rank * w->program->warps + thread / w->program->arch->warp_size;
+}
+
+static lilac_sim_bulk *new_copy(lilac_sim_worker *w, const lilac_sim_step *step, uint32_t thread) {
+    lilac_sim_bulks *b = &w->bulks;
+    if (b->count == b->capacity) {
+        b->capacity = b->capacity * 2 + 64;
+        b->flying = lilac_heap_grow(b->flying, sizeof *b->flying * b->capacity);
+    }
+    lilac_sim_bulk *copy = lilac_heap_grow(NULL, sizeof *copy);
+    *copy = (lilac_sim_bulk){
+        .step = step, .rank = w->rank, .thread = thread, .group = b->commits[warp_of(w, thread)]};
+    return b->flying[b->count++] = copy;
+}
+
+/* ---- start -------------------------------------------------------------------------------- */
+
+static bool trap_alignment(lilac_sim_worker *w, const lilac_sim_step *step, uint32_t thread,
+                           uint64_t address, bool global) {
+    w->trap.address = address;
+    w->trap.size = LILAC_SIM_BULK_BYTES;
+    w->trap.global = global;
+    return lilac_sim_worker_trap(w, TRAP_BULK_ALIGNMENT, step, thread);
+}
+
+/* The pieces of a copy of consecutive bytes. */
+static bool add_pieces(lilac_sim_worker *w, lilac_sim_bulk *copy) {
+    const lilac_sim_access *access = &w->program->accesses[copy->step->access];
+    const lane_u64 *addresses = (const void *)(w->registers + access->values[0]);
+    const lane_u32 *sizes = (const void *)(w->registers + access->others[0]);
+    uint64_t global =
+        addresses[copy->thread] + (uint64_t)(int64_t)copy->step->source->payload.bulk.global;
+    uint32_t unit = LILAC_SIM_BULK_BYTES;
+    copy->unit = unit;
+    copy->bytes = sizes[copy->thread];
+    if (copy->bytes % unit != 0) {
+        w->trap.address = copy->bytes;
+        return lilac_sim_worker_trap(w, TRAP_BULK_SIZE, copy->step, copy->thread);
+    }
+    if (copy->at % unit != 0)
+        return trap_alignment(w, copy->step, copy->thread, copy->at, false);
+    if (global % unit != 0)
+        return trap_alignment(w, copy->step, copy->thread, global, true);
+    for (uint64_t b = 0; b < copy->bytes; b += unit)
+        *lilac_sim_bulk_add(copy) = (lilac_sim_piece){.global = global + b, .shared = copy->at + b};
+    return true;
+}
+
+/* Makes the shared address one of the cluster's; false: a trap. */
+static bool resolve_shared(lilac_sim_worker *w, lilac_sim_bulk *copy) {
+    const lilac_sim_access *access = &w->program->accesses[copy->step->access];
+    lilac_sim_trap_kind kind = TRAP_NONE;
+    if (copy->bytes > w->shared.size || copy->at > w->shared.size - copy->bytes)
+        kind = TRAP_SHARED_BOUNDS;
+    else if (access->end && (copy->at < access->begin || copy->at + copy->bytes > access->end))
+        kind = TRAP_INTERVAL;
+    if (kind != TRAP_NONE) {
+        w->trap.global = false;
+        w->trap.rank = w->rank;
+        w->trap.address = copy->at;
+        w->trap.size = (uint32_t)copy->bytes;
+        return lilac_sim_worker_trap(w, kind, copy->step, copy->thread);
+    }
+    copy->at += (uint64_t)w->rank * w->shared.stride;
+    for (uint32_t k = 0; k < copy->count; k++)
+        copy->pieces[k].shared += (uint64_t)w->rank * w->shared.stride;
+    return true;
+}
+
+/* From its start on the copy reads its source. */
+static void begin_reading(lilac_sim_worker *w, const lilac_sim_bulk *copy) {
+    lilac_sim_active one = {.count = 1, .thread = {copy->thread}, .address = {copy->at}};
+    lilac_sim_proxies_access(w, copy->step, copy->thread, copy->at, (uint32_t)copy->bytes);
+    lilac_sim_account_shared(w, copy->step, &one, (uint32_t)copy->bytes, true);
+    for (uint64_t b = copy->at; b < copy->at + copy->bytes; b++)
+        w->shared.reading[b]++;
+}
+
+static bool start_copy(lilac_sim_worker *w, const lilac_sim_step *step, uint32_t thread,
+                       uint64_t at) {
+    lilac_sim_bulk *copy = new_copy(w, step, thread);
+    copy->at = at;
+    if (!add_pieces(w, copy) || !resolve_shared(w, copy) || !lilac_sim_bulk_resolve(w, copy, true))
+        return false;
+    w->counters.bulk_copies++;
+    w->counters.bulk_bytes += copy->bytes;
+    begin_reading(w, copy);
+    return true;
+}
+
+static bool start(lilac_sim_worker *w, const lilac_sim_step *step) {
+    const lilac_sim_access *access = &w->program->accesses[step->access];
+    lilac_sim_active lanes;
+    for (uint32_t warp = 0; warp < w->program->warps; warp++) {
+        lilac_sim_gather(&lanes, w, access, warp, true);
+        for (uint32_t l = 0; l < lanes.count; l++)
+            if (!start_copy(w, step, lanes.thread[l], lanes.address[l]))
+                return false;
+    }
+    return true;
+}
+
+/* ---- groups ------------------------------------------------------------------------------- */
+
+static void commit(lilac_sim_worker *w) {
+    for (uint32_t warp = 0; warp < w->program->warps; warp++)
+        w->bulks.commits[w->rank * w->program->warps + warp]++;
+}
+
+/* Does a wait of its thread that leaves `groups` groups incomplete cover the copy? */
+static bool is_covered(const lilac_sim_worker *w, const lilac_sim_bulk *copy, uint64_t groups) {
+    uint64_t commits = w->bulks.commits[warp_of(w, copy->thread)];
+    return copy->rank == w->rank && copy->group < commits && commits - copy->group > groups;
+}
+
+static bool wait(lilac_sim_worker *w, const lilac_sim_step *step) {
+    lilac_sim_bulks *b = &w->bulks;
+    bool reads = step->source->code == LILAC_SIMT_OP_BULK_WAIT_READ, good = true;
+    uint32_t kept = 0;
+    for (uint32_t k = 0; k < b->count; k++) {
+        lilac_sim_bulk *copy = b->flying[k];
+        bool covered = is_covered(w, copy, step->immediate);
+        if (covered && !copy->read)
+            good = good && lilac_sim_bulk_read_shared(w, copy);
+        if (covered && !reads && good) {
+            lilac_sim_bulk_write_global(w, copy);
+            destroy(copy);
+        } else {
+            b->flying[kept++] = copy;
+        }
+    }
+    b->count = kept;
+    return good;
+}
+
+bool lilac_sim_bulk_step(lilac_sim_worker *w, const lilac_sim_step *step) {
+    w->snapshot.disturbed = true;
+    switch (step->kind) {
+    case STEP_BULK_START:
+        return start(w, step);
+    case STEP_BULK_COMMIT:
+        if (w->bulks.commits)
+            commit(w);
+        return true;
+    default:
+        return wait(w, step);
+    }
+}
+
+bool lilac_sim_bulks_end(lilac_sim_worker *w) {
+    lilac_sim_bulks *b = &w->bulks;
+    bool good = true;
+    uint32_t kept = 0;
+    for (uint32_t k = 0; k < b->count; k++) {
+        lilac_sim_bulk *copy = b->flying[k];
+        if (copy->rank != w->rank) {
+            b->flying[kept++] = copy;
+            continue;
+        }
+        if (!copy->read) {
+            w->counters.races++;
+            lilac_sim_worker_find(w, (lilac_sim_finding){.kind = FINDING_NOT_AWAITED,
+                                                         .at = copy->step->source,
+                                                         .block = w->block,
+                                                         .thread = copy->thread});
+            good = good && lilac_sim_bulk_read_shared(w, copy);
+        }
+        if (good)
+            lilac_sim_bulk_write_global(w, copy);
+        destroy(copy);
+    }
+    b->count = kept;
+    return good;
+}
+
+/* ---- accesses to what is incomplete ---------------------------------------------------------- */
+
+static void find(lilac_sim_worker *w, const lilac_sim_bulk *copy, lilac_sim_finding finding) {
+    finding.other = copy->step->source;
+    finding.block = w->block;
+    finding.warp = warp_of(w, finding.thread);
+    finding.other_warp =
+        copy->rank * w->program->warps + copy->thread / w->program->arch->warp_size;
+    finding.other_thread = copy->thread;
+    w->counters.races++;
+    lilac_sim_worker_find(w, finding);
+}
+
+void lilac_sim_bulk_find_written(lilac_sim_worker *w, const lilac_sim_step *step, uint32_t thread,
+                                 uint64_t at, uint32_t size) {
+    for (uint32_t k = 0; k < w->bulks.count; k++) {
+        const lilac_sim_bulk *copy = w->bulks.flying[k];
+        if (copy->read || copy->at >= at + size || at >= copy->at + copy->bytes)
+            continue;
+        uint64_t byte = copy->at > at ? copy->at : at;
+        find(w, copy,
+             (lilac_sim_finding){.kind = FINDING_SOURCE_WRITTEN,
+                                 .at = step->source,
+                                 .address = byte % w->shared.stride,
+                                 .rank = (uint32_t)(byte / w->shared.stride),
+                                 .thread = thread});
+        return;
+    }
+}
+
+/* The first lane that accesses a piece of the copy; count: none. */
+static uint32_t find_lane(const lilac_sim_bulk *copy, const lilac_sim_active *lanes, uint32_t size,
+                          uint64_t *address) {
+    for (uint32_t l = 0; l < lanes->count; l++) {
+        for (uint32_t k = 0; k < copy->count; k++) {
+            uint64_t begin = copy->pieces[k].global, at = lanes->address[l];
+            if (begin >= at + size || at >= begin + copy->unit)
+                continue;
+            *address = begin > at ? begin : at;
+            return l;
+        }
+    }
+    return lanes->count;
+}
+
+void lilac_sim_bulk_find_global(lilac_sim_worker *w, const lilac_sim_step *step,
+                                const lilac_sim_active *lanes, uint32_t size) {
+    for (uint32_t k = 0; k < w->bulks.count; k++) {
+        const lilac_sim_bulk *copy = w->bulks.flying[k];
+        uint64_t address = 0;
+        uint32_t lane = find_lane(copy, lanes, size, &address);
+        if (lane == lanes->count)
+            continue;
+        find(w, copy,
+             (lilac_sim_finding){.kind = FINDING_GLOBAL_IN_FLIGHT,
+                                 .at = step->source,
+                                 .address = address,
+                                 .thread = lanes->thread[lane]});
+        return;
+    }
+}

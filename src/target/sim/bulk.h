@@ -1,0 +1,76 @@
+/* Bulk and tensor copies through the async proxy, from their start to their completion.
+ *
+ *     cp.bulk.store     one thread starts a copy; its shared bytes are read …
+ *     bulk.commit       the thread's copies since its last commit are a group
+ *     bulk.wait_read N  … until here: all groups but the newest N have read shared memory
+ *     bulk.wait N       … and until here they write global memory
+ *
+ * A copy happens as late as the waits allow: it reads its source at the first wait that requires it and
+ * writes global memory at the first bulk.wait that requires it, or when its block ends. In between a
+ * write to its source and an access of its cluster to its destination are findings.
+ *
+ * A copy is a list of pieces of `unit` bytes, each with its address in global memory and its place in
+ * shared memory. What is incomplete belongs to a cluster, each copy to a thread of one of its blocks;
+ * groups are counted by warp, since the threads of a warp execute the same instructions. */
+#ifndef LILAC_SIM_BULK_H
+#define LILAC_SIM_BULK_H
+
+#include "program.h"
+
+struct lilac_sim_worker;
+struct lilac_sim_active;
+
+typedef struct lilac_sim_piece {
+    uint64_t global, shared;
+    const lilac_sim_buffer *buffer;
+} lilac_sim_piece;
+
+typedef struct lilac_sim_bulk {
+    const lilac_sim_step *step;
+    uint32_t rank, thread;
+    uint64_t group;     /* commits of its warp before its start */
+    uint64_t at, bytes; /* of shared memory */
+    bool read;          /* the source has been read, into data */
+    uint32_t unit, count, capacity;
+    lilac_sim_piece *pieces;
+    uint8_t *data; /* of the pieces in turn */
+} lilac_sim_bulk;
+
+typedef struct lilac_sim_bulks {
+    lilac_sim_bulk **flying; /* in the order of their starts */
+    uint32_t count, capacity;
+    uint64_t *commits; /* of each warp of the cluster; NULL: the program has no bulk copies */
+    uint32_t warps;
+} lilac_sim_bulks;
+
+void lilac_sim_bulks_init(lilac_sim_bulks *bulks, const lilac_sim_program *program);
+void lilac_sim_bulks_clear(lilac_sim_bulks *bulks);
+/* At the start of a cluster: nothing is incomplete. */
+void lilac_sim_bulks_forget(lilac_sim_bulks *bulks);
+
+/* A start, commit or wait of the block in execution; false after a trap. */
+LILAC_MUST_USE bool lilac_sim_bulk_step(struct lilac_sim_worker *worker,
+                                        const lilac_sim_step *step);
+/* The block ends: reports what still accesses its shared memory, and completes the rest. */
+LILAC_MUST_USE bool lilac_sim_bulks_end(struct lilac_sim_worker *worker);
+
+/* Reports a write to shared bytes that an incomplete copy reads. */
+void lilac_sim_bulk_find_written(struct lilac_sim_worker *worker, const lilac_sim_step *step,
+                                 uint32_t thread, uint64_t at, uint32_t size);
+/* Reports the lanes' accesses to global bytes that an incomplete copy of this cluster writes. */
+void lilac_sim_bulk_find_global(struct lilac_sim_worker *worker, const lilac_sim_step *step,
+                                const struct lilac_sim_active *lanes, uint32_t size);
+
+/* ---- the two memories (bulk_memory.c) ------------------------------------------------------- */
+
+lilac_sim_piece *lilac_sim_bulk_add(lilac_sim_bulk *copy);
+/* Finds the buffers of all pieces and gives the copy room for their data; false: a trap. */
+LILAC_MUST_USE bool lilac_sim_bulk_resolve(struct lilac_sim_worker *worker, lilac_sim_bulk *copy,
+                                           bool writes);
+/* Moves the pieces from shared memory into the copy's data; false: a trap. */
+LILAC_MUST_USE bool lilac_sim_bulk_read_shared(struct lilac_sim_worker *worker,
+                                               lilac_sim_bulk *copy);
+/* Stores the copy's data in global memory or combines the two. */
+void lilac_sim_bulk_write_global(struct lilac_sim_worker *worker, const lilac_sim_bulk *copy);
+
+#endif

@@ -1,0 +1,119 @@
+/* target/ptx: operations of the async proxy, as text and as ptxas accepts them. */
+#define _POSIX_C_SOURCE 200809L /* mkstemp, popen */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <lilac/ptx.h>
+
+#include "support/assemble.h"
+#include "support/simt_text.h"
+
+#define HEAD "kernel @k(%p: i64 ptr, %n: i32, %m: i64 tensor_map) warps 4 ctas 1 shared 4096"
+#define VALUES                                                                                     \
+    "%s = shared_base : i32\n%p = param 0 : i64\n%n = param 1 : i32\n%t = thread : i32\n%m = "     \
+    "param 2 : i64\n"                                                                              \
+    "%zero = const 0 : i32\n%yes = const true : i1\n%no = const false : i1\n"                      \
+    "%size = const 256 : i32\n%first = cmp eq %t, %zero : i1\n"
+
+/* Each operation with its PTX; NULL: no instruction is written. */
+static const struct {
+    const char *operation, *ptx;
+} cases[] = {
+    {"fence.proxy_async shared", "\tfence.proxy.async.shared::cta;\n"},
+    {"fence.proxy_async global", "\tfence.proxy.async.global;\n"},
+    {"fence.proxy_async all", "\tfence.proxy.async;\n"},
+    {"prefetch.tensor_map %m", "\tprefetch.tensormap [%rd"},
+    {"prefetch.tensor_map %m", "\tcvta.param.u64 %rd"},
+    {"prefetch.tensor_map %m", "\t.param .align 64 .b8 parameter_2[128],\n"},
+    {"bulk.commit", "\tcp.async.bulk.commit_group;\n"},
+    {"bulk.wait {groups = 3}", "\tcp.async.bulk.wait_group 3;\n"},
+    {"bulk.wait_read", "\tcp.async.bulk.wait_group.read 0;\n"},
+    {"cp.bulk.store [%s], (%p, %n)", "\tcp.async.bulk.global.shared::cta.bulk_group [%rd"},
+    {"cp.bulk.store [%s + 32], %first, (%p, %size) {global = -48}", "+-48], [%r"},
+    {"cp.bulk.store [%s + 64], %yes, (%p, %size)", "+64], 256;\n"},
+    {"cp.bulk.store [%s], %no, (%p, %n)", NULL},
+    {"cp.bulk.reduce add [%s], (%p, %n) {scalar = i32}",
+     "\tcp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd"},
+    {"cp.bulk.reduce add [%s], (%p, %n) {scalar = i64}", ".add.u64 "},
+    {"cp.bulk.reduce and [%s], (%p, %n) {scalar = i32}", ".and.b32 "},
+    {"cp.bulk.reduce or [%s], (%p, %n) {scalar = i64}", ".or.b64 "},
+    {"cp.bulk.reduce xor [%s], (%p, %n) {scalar = i32}", ".xor.b32 "},
+    {"cp.bulk.reduce min_s [%s], (%p, %n) {scalar = i32}", ".min.s32 "},
+    {"cp.bulk.reduce max_s [%s], (%p, %n) {scalar = i64}", ".max.s64 "},
+    {"cp.bulk.reduce min_u [%s], (%p, %n) {scalar = i64}", ".min.u64 "},
+    {"cp.bulk.reduce max_u [%s], (%p, %n) {scalar = i32}", ".max.u32 "},
+    {"cp.bulk.reduce add [%s], (%p, %n) {scalar = f16}", ".add.noftz.f16 "},
+    {"cp.bulk.reduce add [%s], (%p, %n) {scalar = bf16}", ".add.noftz.bf16 "},
+    {"cp.bulk.reduce add [%s], (%p, %n) {scalar = f32}", ".add.f32 "},
+    {"cp.bulk.reduce add [%s], (%p, %n) {scalar = f64}", ".add.f64 "},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static void write_ptx(text_rig *r, const char *head, const char *body, lilac_text *ptx) {
+    lilac_ptx_options options = {.comments = false};
+    text_open(r, head, body, NULL);
+    if (!lilac_ptx_write(ptx, r->module, &options))
+        text_fail(r, "no PTX");
+}
+
+static void each_operation_has_its_text(void **state) {
+    (void)state;
+    for (size_t k = 0; k < CASES; k++) {
+        text_rig r;
+        lilac_text ptx = {0}, body = {0};
+        lilac_text_puts(&body, VALUES);
+        lilac_text_puts(&body, cases[k].operation);
+        lilac_text_puts(&body, "\n");
+        write_ptx(&r, HEAD, lilac_text_get(&body), &ptx);
+        bool found = strstr(lilac_text_get(&ptx), cases[k].ptx ? cases[k].ptx : "bulk") != NULL;
+        if (found != (cases[k].ptx != NULL))
+            fail_msg("%s: %s", cases[k].operation, lilac_text_get(&ptx));
+        lilac_text_clear(&ptx);
+        lilac_text_clear(&body);
+        text_close(&r);
+    }
+}
+
+/* All of them in one kernel, for each device that has them. */
+static void ptxas_accepts(void **state) {
+    static const char *const devices[] = {"sm_90", "sm_90a", "sm_100a", "sm_120"};
+    const char *ptxas = find_ptxas();
+    (void)state;
+    if (!ptxas) {
+        print_message("skipped: no ptxas here, so nothing was assembled\n");
+        skip();
+    }
+    lilac_text body = {0};
+    lilac_text_puts(&body, VALUES);
+    for (size_t k = 0; k < CASES; k++) {
+        lilac_text_puts(&body, cases[k].operation);
+        lilac_text_puts(&body, "\n");
+    }
+    for (size_t k = 0; k < sizeof devices / sizeof *devices; k++) {
+        const lilac_arch *arch = lilac_arch_find(devices[k]);
+        text_rig r;
+        lilac_text ptx = {0};
+        lilac_ptx_options options = {.comments = false};
+        if (!arch || !lilac_arch_has(arch, LILAC_HAS_TMA))
+            continue;
+        text_open(&r, HEAD, lilac_text_get(&body), NULL);
+        r.module->arch = arch;
+        assert_true(lilac_ptx_write(&ptx, r.module, &options));
+        assert_true(assembles(ptxas, arch->name, lilac_text_get(&ptx), ""));
+        lilac_text_clear(&ptx);
+        text_close(&r);
+    }
+    lilac_text_clear(&body);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_operation_has_its_text),
+        cmocka_unit_test(ptxas_accepts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
