@@ -36,6 +36,7 @@ typedef enum lilac_sim_trap_kind {
     TRAP_GROUP_NUMBER,
     TRAP_GROUP_SIZE,
     TRAP_COPY_BYTES, /* a copy is to read more than it writes */
+    TRAP_WARPGROUP,  /* an operand differs within a warpgroup where it must not */
     TRAP_BULK_SIZE,
     TRAP_BULK_ALIGNMENT /* size: what the address must be a multiple of */
 } lilac_sim_trap_kind;
@@ -72,6 +73,12 @@ typedef enum lilac_sim_finding_kind {
     FINDING_GLOBAL_IN_FLIGHT, /* global bytes that an incomplete copy writes */
     FINDING_PROXY,            /* other: the generic write; width: 1 where it is fenced and the fence
                                 not ordered */
+    FINDING_WGMMA_REGISTER,   /* a result in flight, or (other: NULL) gone, is used */
+    FINDING_WGMMA_SERIALISED, /* a result in flight is copied */
+    FINDING_WGMMA_OPERAND,    /* changed up to the wait, other; width: of B; address: its byte */
+    FINDING_WGMMA_FENCE,      /* no fence before */
+    FINDING_WGMMA_UNCOMMITTED, /* at the wait, other */
+    FINDING_WGMMA_NOT_AWAITED, /* when its block ends */
     FINDING_KINDS
 } lilac_sim_finding_kind;
 
@@ -121,6 +128,7 @@ typedef struct lilac_sim_cluster {
     lilac_sim_poison poison;
     lilac_sim_copies copies;
     lilac_sim_bulks bulks;
+    struct lilac_sim_wgmmas *wgmmas;    /* NULL: the program has none */
     struct lilac_sim_knowledge **known; /* of lilac_sim_order */
     lilac_sim_block *blocks;            /* by rank */
     uint32_t phase;                     /* cluster barriers passed */
@@ -160,6 +168,7 @@ typedef struct lilac_sim_worker {
     lilac_sim_poison poison;
     lilac_sim_copies copies;
     lilac_sim_bulks bulks;
+    struct lilac_sim_wgmmas *wgmmas;
     lilac_sim_order order; /* what its warps know: the cluster's */
     lilac_sim_block *blocks;
     uint32_t phase;
