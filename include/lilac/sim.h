@@ -234,13 +234,15 @@ typedef struct lilac_sim_counters {
     uint64_t async_copies;                    /* warp instructions cp.async; in no other count: */
     uint64_t async_sectors, async_wavefronts; /* read in global, written in shared memory */
     uint64_t async_bytes;                     /* written by active threads */
-    uint64_t bulk_copies, bulk_bytes;         /* of each thread; in no other count */
-    uint64_t mmas;                            /* warp instructions mma */
-    uint64_t shuffles, votes;                 /* warp instructions */
-    uint64_t selects, permutes;               /* warp instructions select, prmt */
-    uint64_t barriers;                        /* once a block */
-    uint64_t warp_barriers, group_barriers;   /* once a warp */
-    uint64_t cluster_barriers;                /* once a block */
+    uint64_t mmas, wgmmas;                    /* warp instructions */
+    uint64_t wgmma_cycles;            /* of the tensor cores: n / 2 a warpgroup, at least 19 */
+    uint64_t wgmma_bytes;             /* that wgmmas read in shared memory; once a warpgroup */
+    uint64_t bulk_copies, bulk_bytes; /* of each thread; in no other count */
+    uint64_t shuffles, votes;         /* warp instructions */
+    uint64_t selects, permutes;       /* warp instructions select, prmt */
+    uint64_t barriers;                /* once a block */
+    uint64_t warp_barriers, group_barriers; /* once a warp */
+    uint64_t cluster_barriers;              /* once a block */
     uint64_t atomics; /* warp instructions, of global and of shared memory; in no other count */
     uint64_t races, uninitialised_reads;    /* warp instructions with such a finding; lifetimes and
                                                races in global memory are among the races. The first

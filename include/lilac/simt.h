@@ -249,9 +249,9 @@ enum {
 typedef enum lilac_simt_payload_family {
     LILAC_SIMT_PAYLOAD_NONE,
     LILAC_SIMT_PAYLOAD_COPY,       /* cp.async */
+    LILAC_SIMT_PAYLOAD_BULK,       /* cp.bulk.… */
     LILAC_SIMT_PAYLOAD_MATRIX,     /* mma, wgmma */
     LILAC_SIMT_PAYLOAD_WGMMA_WAIT, /* wgmma.wait */
-    LILAC_SIMT_PAYLOAD_BULK,       /* cp.bulk.… */
     LILAC_SIMT_PAYLOAD_COUNT
 } lilac_simt_payload_family;
 

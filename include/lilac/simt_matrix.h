@@ -51,6 +51,12 @@ LILAC_API lilac_simt_type lilac_simt_accumulator_type(lilac_matrix_type d);
 /* Is result k of the instruction in the register of its operand k? */
 LILAC_API bool lilac_simt_is_tied(lilac_simt_opcode code);
 
+/* homes[v], for each value v: the value in whose register v is because an instruction updates that
+ * register in place. The results of a wgmma are in the registers of its accumulators where these have no
+ * other use; otherwise a printer must copy the accumulators first. `homes` has kernel->value_count
+ * entries. */
+LILAC_API void lilac_simt_register_homes(const lilac_simt_kernel *kernel, lilac_simt_value *homes);
+
 /* mma: `a`, `b` and `c` have as many registers as the shape says. The first result. */
 LILAC_API lilac_simt_value lilac_simt_mma(lilac_simt_builder *b,
                                           const lilac_simt_matrix_payload *kind,

@@ -245,14 +245,28 @@ bool lilac_simt_check_matrix_shape(const lilac_simt_kernel *kernel, const lilac_
     return i->code == LILAC_SIMT_OP_MMA ? check_mma(kernel, i, why) : check_wgmma(i, why);
 }
 
+/* The warps that execute the instruction, those of its program or of the block, are warpgroups. */
+static bool check_window(const lilac_simt_kernel *kernel, const lilac_simt_instruction *i,
+                         lilac_text *why) {
+    const lilac_simt_body *body = i->parent;
+    while (body->parent != NULL && body->end_warp == 0) {
+        body = body->parent->parent;
+    }
+    const uint32_t end = body->end_warp > 0 ? body->end_warp : kernel->num_warps;
+    if (body->first_warp % WARPS_OF_GROUP == 0 && end % WARPS_OF_GROUP == 0) {
+        return true;
+    }
+    lilac_text_printf(why, "warps %u to %u execute it; wgmma needs warpgroups, warps 4a to 4b",
+                      body->first_warp, end);
+    return false;
+}
+
 bool lilac_simt_check_matrix(const lilac_simt_kernel *kernel, const lilac_simt_instruction *i,
                              lilac_text *why) {
     if (i->code == LILAC_SIMT_OP_MMA) {
         return check_registers(kernel, i, why);
     }
-    if (kernel->num_warps % WARPS_OF_GROUP != 0) {
-        lilac_text_printf(why, "the kernel has %u warps; wgmma needs warpgroups of 4",
-                          kernel->num_warps);
+    if (!check_window(kernel, i, why)) {
         return false;
     }
     switch (i->code) {

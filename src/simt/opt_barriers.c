@@ -44,7 +44,8 @@
  *
  * A bulk copy is an access where it starts, and one of any byte that is pending from each wait on that
  * may complete it. A fence of the async proxy is ordered by the barrier behind it, even where a barrier
- * before it orders the stores that it fences: it is such an access too.
+ * before it orders the stores that it fences: it is such an access too. A wgmma reads any byte where
+ * it is issued, and is a read of any byte that is pending from each wgmma.wait on.
  *
  * Mbarriers. Every operation on one writes its bytes, so that a barrier between its init and its
  * uses stays. The order that arrivals and waits add is not used: a pair of accesses that it orders
@@ -198,7 +199,7 @@ static bool mask_of(const pass *p, const lilac_simt_instruction *i, uint32_t *ma
 /* Does an access that began before end here, which a barrier behind orders and one before does not? */
 static bool completes(uint32_t code) {
     return code == LILAC_SIMT_OP_FENCE_PROXY_ASYNC || code == LILAC_SIMT_OP_BULK_WAIT ||
-           code == LILAC_SIMT_OP_BULK_WAIT_READ;
+           code == LILAC_SIMT_OP_BULK_WAIT_READ || code == LILAC_SIMT_OP_WGMMA_WAIT;
 }
 
 static uint32_t add_body(pass *p, const lilac_simt_body *body, uint32_t at);
@@ -237,12 +238,17 @@ static uint32_t add_body(pass *p, const lilac_simt_body *body, uint32_t at) {
             at = add_structure(p, i, at);
         } else if (i->code == LILAC_SIMT_OP_CP_ASYNC) {
             p->nodes[at].accesses.ungrouped |= UINT64_C(1) << find_key(p, i);
-        } else if (i->code == LILAC_SIMT_OP_BULK_COMMIT ||
+        } else if (i->code == LILAC_SIMT_OP_BULK_COMMIT || i->code == LILAC_SIMT_OP_WGMMA_COMMIT ||
+                   i->code == LILAC_SIMT_OP_WGMMA_FENCE ||
                    i->code == LILAC_SIMT_OP_PREFETCH_TENSOR_MAP) {
             continue; /* what a commit groups is pending from the wait on */
+        } else if (i->code == LILAC_SIMT_OP_WGMMA) {
+            p->nodes[at].accesses.reads |= UINT64_C(1) << any_key(p);
         } else if (completes(i->code)) {
             at = follow(p, at);
-            p->nodes[at].completed.writes |= UINT64_C(1) << any_key(p);
+            bool reads = i->code == LILAC_SIMT_OP_WGMMA_WAIT;
+            set *completed = &p->nodes[at].completed;
+            *(reads ? &completed->reads : &completed->writes) |= UINT64_C(1) << any_key(p);
         } else if (lilac_simt_has_trait(i->code, LILAC_SIMT_MBARRIER)) {
             p->nodes[at].accesses.writes |= UINT64_C(1) << find_key(p, i);
             at = follow_with(p, at, i, NULL, 0);

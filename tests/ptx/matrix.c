@@ -33,8 +33,10 @@ static void open_kernel(bench *w) {
     snprintf(name, sizeof name, "k%u", w->kernels++);
     lilac_simt_kernel *kernel =
         lilac_simt_kernel_create(w->module, lilac_intern_string(w->context, name), 1, 4, 1);
-    kernel->parameters[0] =
-        (lilac_simt_parameter){lilac_intern_string(w->context, "data"), LILAC_SIMT_I64, true, 16};
+    kernel->parameters[0] = (lilac_simt_parameter){.name = lilac_intern_string(w->context, "data"),
+                                                   .type = LILAC_SIMT_I64,
+                                                   .is_pointer = true,
+                                                   .alignment = 16};
     lilac_simt_builder_init(&w->b, kernel);
     w->pointer = lilac_simt_parameter_value(&w->b, 0);
     w->next = 0;

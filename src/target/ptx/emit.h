@@ -74,7 +74,7 @@ typedef struct lilac_ptx_emitter {
     lilac_simt_value *forced; /* constants that need a register */
     uint32_t forced_count, forced_capacity;
     uint32_t *pending; /* by home: parallel copies that still read it; zero between copies */
-    uint32_t *uses;    /* of each value; NULL until the first wgmma */
+    lilac_simt_value *homes; /* lilac_simt_register_homes; NULL until the first wgmma */
     uint32_t labels;
     uint32_t schedule_barriers; /* so far */
     lilac_ptx_piece zero[2];    /* registers of 32 and 64 bits with the opaque zero, once used */

@@ -72,44 +72,16 @@ static void mma(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
 
 /* ---- registers of accumulators ---------------------------------------------------------- */
 
-static void count_uses(uint32_t *uses, const lilac_simt_body *body) {
-    for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
-        for (uint32_t k = 0; k < i->operand_count; k++)
-            uses[i->operands[k]]++;
-        for (uint32_t k = 0; k < i->body_count; k++)
-            count_uses(uses, i->bodies[k]);
-    }
-}
-
-/* Is the value's register free behind its one use, by `user`? */
-static bool owns_register(lilac_ptx_emitter *e, lilac_simt_value value,
-                          const lilac_simt_instruction *user) {
-    const lilac_simt_value_info *info = &e->kernel->values[value];
-    const lilac_simt_instruction *d = info->definition;
-    if (e->places[value].constant || e->uses[value] != 1 || info->body != user->parent)
-        return false;
-    switch (d ? d->code : LILAC_SIMT_OP_NONE) {
-    case LILAC_SIMT_OP_WGMMA:
-    case LILAC_SIMT_OP_LOOP: /* the register of an argument, which nobody else can name any more */
-    case LILAC_SIMT_OP_WHILE:
-        return true;
-    case LILAC_SIMT_OP_WGMMA_WAIT:
-        return owns_register(e, d->operands[value - d->result], d);
-    default:
-        return e->places[value].home == value;
-    }
-}
-
 /* Gives the results their registers: those of the accumulators, or copies. */
 static void tie_results(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     bool copied = false;
-    if (!e->uses) {
-        e->uses = lilac_arena_array(e->arena, uint32_t, e->kernel->value_count + 1);
-        count_uses(e->uses, e->kernel->body);
+    if (!e->homes) {
+        e->homes = lilac_arena_array(e->arena, lilac_simt_value, e->kernel->value_count + 1);
+        lilac_simt_register_homes(e->kernel, e->homes);
     }
     for (uint32_t k = 0; k < i->result_count; k++) {
         lilac_simt_value from = i->operands[k], to = i->result + k;
-        if (owns_register(e, from, i)) {
+        if (e->homes[to] == e->homes[from] && !e->places[from].constant) {
             lilac_ptx_rename(e, to, from);
             continue;
         }

@@ -503,7 +503,7 @@ static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) 
     e->forced_count = 0;
     e->labels = 0;
     e->schedule_barriers = 0;
-    e->uses = NULL;
+    e->homes = NULL;
     memset(e->zero, 0, sizeof e->zero);
     e->location = 0;
     e->file = NULL;

@@ -5,6 +5,7 @@
  * where it may differ. */
 #include "multiply.h"
 #include "schedule.h"
+#include "wgmma.h"
 
 #include <string.h>
 
@@ -105,6 +106,7 @@ lilac_sim_cluster *lilac_sim_cluster_create(lilac_sim_worker *w) {
     memset(c->register_files, 0, bytes);
     lilac_sim_shared_init(&c->shared, program);
     lilac_sim_bulks_init(&c->bulks, program);
+    c->wgmmas = lilac_sim_wgmmas_create(program);
     c->known = lilac_sim_order_create(w);
     for (uint32_t rank = 0; rank < blocks; rank++) {
         lilac_sim_agents_create(w, &c->blocks[rank]);
@@ -127,6 +129,7 @@ void lilac_sim_cluster_destroy(lilac_sim_cluster *cluster) {
     lilac_sim_copies_clear(&cluster->copies);
     lilac_sim_bulks_clear(&cluster->bulks);
     lilac_sim_mbarriers_clear(&cluster->mbarriers);
+    lilac_sim_wgmmas_destroy(cluster->wgmmas);
     lilac_heap_free(cluster);
 }
 
@@ -378,6 +381,8 @@ static lilac_sim_outcome run_steps(lilac_sim_worker *w, lilac_sim_agent *agent) 
         bool runs = true;
         if (w->poison.live && !lilac_sim_poison_step(w, s))
             return OUTCOME_TRAPPED;
+        if (w->wgmmas && !lilac_sim_is_wgmma(s))
+            lilac_sim_wgmma_watch(w, s);
         switch ((lilac_sim_step_kind)s->kind) {
         case STEP_LANES:
             run_lanes(w, s);
@@ -420,9 +425,6 @@ static lilac_sim_outcome run_steps(lilac_sim_worker *w, lilac_sim_agent *agent) 
         case STEP_COPY_WAIT:
             lilac_sim_copy_wait(w, s);
             break;
-        case STEP_MMA:
-            lilac_sim_mma(w, s);
-            break;
         case STEP_BULK_START:
         case STEP_BULK_COMMIT:
         case STEP_BULK_WAIT:
@@ -431,6 +433,16 @@ static lilac_sim_outcome run_steps(lilac_sim_worker *w, lilac_sim_agent *agent) 
             break;
         case STEP_FENCE_PROXY:
             lilac_sim_proxies_fence(w, s);
+            break;
+        case STEP_WGMMA:
+        case STEP_WGMMA_FENCE:
+        case STEP_WGMMA_COMMIT:
+        case STEP_WGMMA_WAIT:
+            if (!lilac_sim_wgmma_step(w, s))
+                return OUTCOME_TRAPPED;
+            break;
+        case STEP_MMA:
+            lilac_sim_mma(w, s);
             break;
         case STEP_MBARRIER:
             if (!lilac_sim_mbarrier_step(w, s))
@@ -525,6 +537,7 @@ static lilac_sim_outcome run_steps(lilac_sim_worker *w, lilac_sim_agent *agent) 
         case STEP_END:
             lilac_sim_copies_end(w);
             lilac_sim_named_end(w);
+            lilac_sim_wgmmas_end(w);
             return lilac_sim_bulks_end(w) ? OUTCOME_ENDED : OUTCOME_TRAPPED;
         }
     }
@@ -667,6 +680,7 @@ static void resume(lilac_sim_worker *w, const lilac_sim_cluster *c) {
     w->copies = c->copies;
     w->bulks = c->bulks;
     w->mbarriers = c->mbarriers;
+    w->wgmmas = c->wgmmas;
     w->order.known = c->known;
     w->blocks = c->blocks;
     w->phase = c->phase;
@@ -704,6 +718,7 @@ void lilac_sim_cluster_begin(lilac_sim_worker *w, lilac_sim_cluster *c, uint64_t
     lilac_sim_copies_forget(&c->copies, w->program->warps * w->program->kernel->num_ctas);
     lilac_sim_bulks_forget(&c->bulks);
     lilac_sim_mbarriers_forget(&c->mbarriers);
+    lilac_sim_wgmmas_forget(c->wgmmas);
     resume(w, c);
     lilac_sim_poison_forget(w);
     lilac_sim_order_forget(w);

@@ -37,6 +37,7 @@ typedef enum lilac_sim_trap_kind {
     TRAP_GROUP_NUMBER,
     TRAP_GROUP_SIZE,
     TRAP_COPY_BYTES, /* a copy is to read more than it writes */
+    TRAP_WARPGROUP,  /* an operand differs within a warpgroup where it must not */
     TRAP_BULK_SIZE,
     TRAP_BULK_ALIGNMENT, /* size: what the address must be a multiple of */
     TRAP_MBARRIER_NONE,  /* at the address */
@@ -102,6 +103,12 @@ typedef enum lilac_sim_finding_kind {
     FINDING_MBARRIER_MISSED, /* phases that a warp did not wait for: width; other: the last arrival */
     FINDING_MBARRIER_UNFINISHED, /* a phase at the end; at: init */
     FINDING_NAMED_UNFINISHED,    /* a barrier at the end; width: threads that have arrived */
+    FINDING_WGMMA_REGISTER,      /* a result in flight, or (other: NULL) gone, is used */
+    FINDING_WGMMA_SERIALISED,    /* a result in flight is copied */
+    FINDING_WGMMA_OPERAND,       /* changed up to the wait, other; width: of B; address: its byte */
+    FINDING_WGMMA_FENCE,         /* no fence before */
+    FINDING_WGMMA_UNCOMMITTED,   /* at the wait, other */
+    FINDING_WGMMA_NOT_AWAITED,   /* when its block ends */
     FINDING_KINDS
 } lilac_sim_finding_kind;
 
@@ -177,6 +184,7 @@ typedef struct lilac_sim_cluster {
     lilac_sim_copies copies;
     lilac_sim_bulks bulks;
     lilac_sim_mbarriers mbarriers;
+    struct lilac_sim_wgmmas *wgmmas;    /* NULL: the program has none */
     struct lilac_sim_knowledge **known; /* of lilac_sim_order */
     lilac_sim_block *blocks;            /* by rank */
     uint32_t phase;                     /* cluster barriers passed */
@@ -217,6 +225,7 @@ typedef struct lilac_sim_worker {
     lilac_sim_copies copies;
     lilac_sim_bulks bulks;
     lilac_sim_mbarriers mbarriers;
+    struct lilac_sim_wgmmas *wgmmas;
     lilac_sim_order order; /* what its warps know: the cluster's */
     lilac_sim_block *blocks;
     uint32_t phase;

@@ -115,7 +115,7 @@ void lilac_sim_mma(lilac_sim_worker *w, const lilac_sim_step *s) {
     uint8_t *r = w->registers;
     uint32_t elements = m->shape.m * m->shape.n / 32, row, column;
     lilac_sim_factors *f = lilac_heap_grow(NULL, sizeof *f);
-    for (uint32_t warp = 0; warp < w->program->warps; warp++) {
+    for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++) {
         gather(r, m, warp * 32, f);
         for (uint32_t lane = 0; lane < 32; lane++) {
             for (uint32_t e = 0; e < elements; e++) {
@@ -127,6 +127,6 @@ void lilac_sim_mma(lilac_sim_worker *w, const lilac_sim_step *s) {
             }
         }
     }
-    w->counters.mmas += w->program->warps;
+    w->counters.mmas += w->end_warp - w->first_warp;
     lilac_heap_free(f);
 }

@@ -412,6 +412,21 @@ static bool find_in_warp(lilac_sim_worker *w, const uint32_t *arrays, uint32_t c
     return false;
 }
 
+/* A wgmma acts on its operands; its results are not poison. */
+static bool check_wgmma(lilac_sim_worker *w, const lilac_sim_step *s) {
+    const lilac_sim_matrix *m = &w->program->matrices[s->access];
+    uint32_t threads = w->program->threads, none = LILAC_SIM_NONE;
+    bool good = check(w, s, m->b[0], 8, threads, none, "descriptor") &&
+                check(w, s, m->accumulate, 1, threads, none, "predicate");
+    for (uint32_t k = 0; good && k < m->a_count; k++)
+        good = check(w, s, m->a[k], m->payload->registers ? 4 : 8, threads, none, "operand");
+    for (uint32_t k = 0; good && k < m->d_count; k++)
+        good = check(w, s, m->c[k], 4, threads, none, "accumulator");
+    for (uint32_t k = 0; k < m->d_count; k++)
+        set_dirty(w, m->d[k], false);
+    return good;
+}
+
 /* All results of a warp are poison where an operand is in some lane. */
 static void multiply(lilac_sim_worker *w, const lilac_sim_step *s) {
     const lilac_sim_matrix *m = &w->program->matrices[s->access];
@@ -643,6 +658,12 @@ bool lilac_sim_poison_step(lilac_sim_worker *w, const lilac_sim_step *s) {
         return true;
     case STEP_MMA:
         multiply(w, s);
+        return true;
+    case STEP_WGMMA:
+        return check_wgmma(w, s);
+    case STEP_WGMMA_FENCE:
+    case STEP_WGMMA_COMMIT:
+    case STEP_WGMMA_WAIT:
         return true;
     case STEP_PRINT:
         return check(w, s, w->program->accesses[s->access].predicate, 1, w->threads, LILAC_SIM_NONE,

@@ -149,6 +149,18 @@ static void add_copy(lilac_sim_decoder *d, const lilac_simt_instruction *i, lila
     memset(step->width, step->entry_bytes, sizeof step->width);
 }
 
+static lilac_sim_step *last_step(lilac_sim_decoder *d) {
+    return &d->program->steps[d->program->step_count - 1];
+}
+
+/* A copy whose step says of which values it is. */
+static void add_value_copy(lilac_sim_decoder *d, const lilac_simt_instruction *i,
+                           lilac_simt_value target, lilac_simt_value source) {
+    add_copy(d, i, target, offset_of(d, i, source));
+    last_step(d)->access = target;
+    last_step(d)->target = source;
+}
+
 /* targets first … first + count - 1 = sources, all at once. */
 static void add_copies(lilac_sim_decoder *d, const lilac_simt_instruction *i,
                        lilac_simt_value first, const lilac_simt_value *sources, uint32_t count) {
@@ -160,14 +172,16 @@ static void add_copies(lilac_sim_decoder *d, const lilac_simt_instruction *i,
             continue; /* not a target, or not yet overwritten when its turn comes */
         spare[k] = take_array(d, entry_bytes(d, sources[k]));
         add_copy(d, i, first + k, d->values[sources[k]].offset);
-        d->program->steps[d->program->step_count - 1].out = spare[k];
+        last_step(d)->out = spare[k];
+        last_step(d)->target = sources[k];
     }
     for (uint32_t k = 0; k < count; k++) {
         if (spare[k] != LILAC_SIM_NONE) {
             add_copy(d, i, first + k, spare[k]);
+            last_step(d)->access = first + k;
             give_array(d, spare[k], entry_bytes(d, sources[k]));
         } else if (sources[k] != first + k) {
-            add_copy(d, i, first + k, offset_of(d, i, sources[k]));
+            add_value_copy(d, i, first + k, sources[k]);
         }
     }
     lilac_heap_free(spare);
@@ -372,9 +386,26 @@ static void emit_matrix(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     set_registers(d, i, c, m->c);
     for (uint32_t k = 0; k < c.count; k++)
         m->d[k] = d->values[i->result + k].offset;
-    lilac_sim_step *step = add_step(d, STEP_MMA, i);
+    if (!mma)
+        m->accumulate = offset_of(d, i, lilac_simt_group_of(i, 3).values[0]);
+    lilac_sim_step *step = add_step(d, mma ? STEP_MMA : STEP_WGMMA, i);
     step->issues = 1;
     step->access = p->matrix_count++;
+    p->proxies |= !mma;
+}
+
+/* Fences, commits and waits of wgmma. */
+static void emit_wgmma(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
+    lilac_sim_step *step = add_step(d,
+                                    i->code == LILAC_SIMT_OP_WGMMA_FENCE    ? STEP_WGMMA_FENCE
+                                    : i->code == LILAC_SIMT_OP_WGMMA_COMMIT ? STEP_WGMMA_COMMIT
+                                                                            : STEP_WGMMA_WAIT,
+                                    i);
+    step->issues = 1;
+    if (i->code == LILAC_SIMT_OP_WGMMA_WAIT)
+        step->immediate = i->payload.wgmma_wait.groups;
+    for (uint32_t k = 0; k < i->result_count; k++)
+        add_value_copy(d, i, i->result + k, i->operands[k]);
 }
 
 enum { MOST_PRINTED = 8 };
@@ -469,7 +500,7 @@ static void emit_loop(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     p->steps[begin] = bounds;
     place(d, i->result, i->result_count);
     for (uint32_t k = 0; k < count; k++)
-        add_copy(d, i, i->result + k, d->values[body->argument + 1 + k].offset);
+        add_value_copy(d, i, i->result + k, body->argument + 1 + k);
     d->number++;
     release(d, end);
 }
@@ -662,7 +693,13 @@ static void emit(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
         emit_atomic(d, i);
         return;
     case LILAC_SIMT_OP_MMA:
+    case LILAC_SIMT_OP_WGMMA:
         emit_matrix(d, i);
+        return;
+    case LILAC_SIMT_OP_WGMMA_FENCE:
+    case LILAC_SIMT_OP_WGMMA_COMMIT:
+    case LILAC_SIMT_OP_WGMMA_WAIT:
+        emit_wgmma(d, i);
         return;
     case LILAC_SIMT_OP_CP_ASYNC:
         emit_copy(d, i);

@@ -35,7 +35,11 @@ typedef enum lilac_sim_step_kind {
     STEP_COPY, /* asynchronous; of its access: others the bytes to read, values the global address */
     STEP_COPY_COMMIT,
     STEP_COPY_WAIT, /* immediate: groups that may be incomplete; UINT64_MAX: all copies complete */
-    STEP_MMA,       /* access: index of lilac_sim_matrix */
+    STEP_WGMMA,     /* access: index of lilac_sim_matrix */
+    STEP_WGMMA_FENCE,
+    STEP_WGMMA_COMMIT,
+    STEP_WGMMA_WAIT,  /* immediate: groups that may be incomplete */
+    STEP_MMA,         /* access: index of lilac_sim_matrix */
     STEP_FENCE_PROXY, /* immediate: detail */
     STEP_BULK_START,  /* of its access: values the global address, others the bytes */
     STEP_BULK_COMMIT,
@@ -101,7 +105,8 @@ typedef struct lilac_sim_step {
     uint32_t n;
     uint32_t out, a, b, c;
     uint32_t target; /* step to go to */
-    uint32_t access; /* index of lilac_sim_access */
+    uint32_t
+        access; /* index of lilac_sim_access; of a copy between values: to `access`, from `target` */
     lane_loop *loop;
     uint64_t immediate;
     const lilac_simt_instruction *source;
@@ -137,6 +142,7 @@ typedef struct lilac_sim_program {
     uint32_t threads, warps; /* of a block */
     bool shared_atomics;
     bool copies;       /* has asynchronous ones */
+    bool wgmmas;       /* has such instructions */
     bool proxies;      /* has operations of the async proxy (proxies.h) */
     bool mbarriers;    /* has operations on mbarriers */
     bool async_clocks; /* writes of copies are ordered by mbarriers: see shared.h */

@@ -136,6 +136,7 @@ static const char *trap_id(lilac_sim_trap_kind kind) {
         [TRAP_GROUP_NUMBER] = "group-barrier",
         [TRAP_GROUP_SIZE] = "group-barrier",
         [TRAP_COPY_BYTES] = "copy-size",
+        [TRAP_WARPGROUP] = "divergent-operand",
         [TRAP_BULK_SIZE] = "copy-size",
         [TRAP_BULK_ALIGNMENT] = "misaligned-access",
         [TRAP_MBARRIER_NONE] = "mbarrier-missing",
@@ -321,6 +322,10 @@ void lilac_sim_report_trap(lilac_context *context, const lilac_sim_launch *launc
     case TRAP_COPY_BYTES:
         lilac_text_printf(&text, "%s of %u bytes is to read %llu", name, trap->size, address);
         break;
+    case TRAP_WARPGROUP:
+        lilac_text_printf(
+            &text, "a descriptor or the predicate of '%s' differs within the warpgroup", name);
+        break;
     case TRAP_BULK_SIZE:
     case TRAP_BULK_ALIGNMENT:
         lilac_sim_put_bulk_trap(&text, memory, trap);
@@ -484,6 +489,47 @@ static void report_copy(lilac_context *context, const lilac_sim_memory *memory,
                name_of(finding->other));
 }
 
+static void report_wgmma(lilac_context *context, const lilac_sim_finding *f, lilac_text *text) {
+    const char *id = "", *note = "%s is in flight";
+    lilac_text_printf(text, ": %s ", name_of(f->at));
+    switch (f->kind) {
+    case FINDING_WGMMA_REGISTER:
+        id = "wgmma-register";
+        lilac_text_puts(text, f->other ? "uses a result of a wgmma that no wait has completed"
+                                       : "uses an accumulator whose register a wgmma has taken");
+        break;
+    case FINDING_WGMMA_SERIALISED:
+        id = "wgmma-serialised";
+        lilac_text_puts(text,
+                        "copies a result of a wgmma in flight to another register: the wgmmas "
+                        "would be serialised");
+        break;
+    case FINDING_WGMMA_OPERAND:
+        id = "wgmma-operand-changed";
+        lilac_text_printf(text, "reads byte %llu of row %llu of %s, which changes before the wait",
+                          (unsigned long long)(f->address % 32),
+                          (unsigned long long)(f->address / 32), f->width ? "B" : "A");
+        note = "%s completes it";
+        break;
+    case FINDING_WGMMA_FENCE:
+        id = "missing-wgmma-fence";
+        lilac_text_puts(text, "follows accesses to its registers with no wgmma.fence between");
+        break;
+    case FINDING_WGMMA_UNCOMMITTED:
+        id = "wgmma-not-committed";
+        lilac_text_puts(text, "belongs to no group when a wait is executed");
+        note = "%s does not wait for it";
+        break;
+    default:
+        id = "wgmma-not-awaited";
+        lilac_text_puts(text, "is still in flight when the block ends");
+        break;
+    }
+    lilac_warning(context, NOWHERE, f->at->location, id, "%s", lilac_text_get(text));
+    if (f->other)
+        lilac_note(context, NOWHERE, f->other->location, note, name_of(f->other));
+}
+
 void lilac_sim_report_finding(lilac_context *context, const lilac_sim_launch *launch,
                               const lilac_sim_memory *memory, const lilac_sim_finding *finding) {
     lilac_text text = {0};
@@ -508,6 +554,14 @@ void lilac_sim_report_finding(lilac_context *context, const lilac_sim_launch *la
     case FINDING_SOURCE_WRITTEN:
     case FINDING_GLOBAL_IN_FLIGHT:
         lilac_sim_report_bulk(context, launch, memory, finding, &text);
+        break;
+    case FINDING_WGMMA_REGISTER:
+    case FINDING_WGMMA_SERIALISED:
+    case FINDING_WGMMA_OPERAND:
+    case FINDING_WGMMA_FENCE:
+    case FINDING_WGMMA_UNCOMMITTED:
+    case FINDING_WGMMA_NOT_AWAITED:
+        report_wgmma(context, finding, &text);
         break;
     case FINDING_PROXY:
         lilac_sim_report_proxy(context, launch, finding, &text);

@@ -43,6 +43,7 @@ static uint64_t roots_of_result(const tracer *t, const lilac_simt_instruction *i
     case LILAC_SIMT_OP_LD_SHARED:
     case LILAC_SIMT_OP_LD_CLUSTER:
     case LILAC_SIMT_OP_LD_MATRIX:
+    case LILAC_SIMT_OP_WGMMA:
     case LILAC_SIMT_OP_ATOMIC_SHARED: {
         bool copied = t->copies && t->kernel->values[i->result].type == LILAC_SIMT_I64;
         return t->in_shared | roots_of_all(t, i) | (copied ? LILAC_SIM_ANY_ROOT : 0);

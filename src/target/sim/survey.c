@@ -3,7 +3,8 @@
  * that may differ between threads until it marks no more: loop-carried values start as uniform and
  * stop being so when what comes round is not.
  *
- * A read inside a loop of a value from before the loop lasts to the loop's end. */
+ * A read inside a loop of a value from before the loop lasts to the loop's end. In a kernel with
+ * wgmmas, what they may read or write later keeps its array up to the end. */
 #include "decoder.h"
 
 #include <string.h>
@@ -17,6 +18,7 @@ static void count_body(lilac_sim_decoder *d, const lilac_simt_body *body, uint32
         d->depth = depth;
     for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
         d->numbers++;
+        d->program->wgmmas |= i->code == LILAC_SIMT_OP_WGMMA;
         for (uint32_t k = 0; k < i->body_count; k++)
             count_body(d, i->bodies[k], depth + 1);
         d->numbers += i->body_count > 0;
@@ -75,6 +77,26 @@ static void find_uses(lilac_sim_decoder *d, const lilac_simt_body *body) {
         if (is_loop(i))
             d->loop_depth--;
         d->number++;
+    }
+}
+
+/* Values that wgmmas in flight may read or write: registers of A, and what may hold a result. */
+static void keep_flying(lilac_sim_decoder *d, const lilac_simt_body *body) {
+    for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
+        bool holds = i->body_count > 0 || i->code == LILAC_SIMT_OP_WGMMA ||
+                     i->code == LILAC_SIMT_OP_WGMMA_WAIT;
+        for (uint32_t k = 0; holds && k < i->result_count; k++)
+            d->values[i->result + k].last_use = d->numbers;
+        if (i->code == LILAC_SIMT_OP_WGMMA) {
+            lilac_simt_group a = lilac_simt_group_of(i, 1);
+            for (uint32_t k = 0; k < a.count; k++)
+                d->values[a.values[k]].last_use = d->numbers;
+        }
+        for (uint32_t b = 0; b < i->body_count; b++) {
+            for (uint32_t k = 0; k < i->bodies[b]->argument_count; k++)
+                d->values[i->bodies[b]->argument + k].last_use = d->numbers;
+            keep_flying(d, i->bodies[b]);
+        }
     }
 }
 
@@ -152,6 +174,8 @@ static void find_varying(lilac_sim_decoder *d, const lilac_simt_body *body) {
         case LILAC_SIMT_OP_LD_CLUSTER:
         case LILAC_SIMT_OP_LD_MATRIX:
         case LILAC_SIMT_OP_MMA:
+        case LILAC_SIMT_OP_WGMMA:
+        case LILAC_SIMT_OP_WGMMA_WAIT:
         case LILAC_SIMT_OP_SHUFFLE:
         case LILAC_SIMT_OP_BALLOT:
         case LILAC_SIMT_OP_VOTE:
@@ -219,6 +243,8 @@ void lilac_sim_survey(lilac_sim_decoder *d) {
     number_body(d, body);
     d->number = 0;
     find_uses(d, body);
+    if (d->program->wgmmas)
+        keep_flying(d, body);
     do {
         d->changed = false;
         find_varying(d, body);
