@@ -60,6 +60,23 @@
  *     mbarrier.wait [%full + 8], (%parity)
  *     %done = mbarrier.try_wait [%full + 8], (%parity) : i1
  *
+ * A kernel may hold several programs, each executed by the warps of its window:
+ *
+ *     programs warps 0 to 4 {                  The windows follow one another and make up the block.
+ *       …                                      Control flow and "uniform" are those of a program's
+ *       yield                                  threads. Programs meet at mbarriers and named barriers
+ *     } warps 4 to 12 {                        only: barrier, group_barrier and cluster_barrier are
+ *       …                                      refused in them. What follows waits for nothing, and no
+ *       yield                                  program may wait for what follows.
+ *     }
+ *
+ * A named barrier has an id, 0 to 15, and a number of threads: named_barrier.sync {id = 3, threads =
+ * 96} waits until that many threads have arrived, by sync or by named_barrier.arrive. `barrier` uses
+ * id 0, group_barrier id 1 + number; a kernel uses an id for one of these only.
+ *
+ * set_max_registers {dec, registers = 40} changes the number of registers of a thread; it stands in
+ * programs of whole warpgroups, and the kernel has min_blocks 1.
+ *
  * An access may promise where it goes: shared_begin, shared_end and shared_apart. The simulator
  * checks the interval, lilac_simt_opt_barriers relies on all three.
  */
@@ -116,7 +133,7 @@ typedef enum lilac_simt_trait {
     LILAC_SIMT_GLOBAL = 1 << 9,        /* accesses global memory */
     LILAC_SIMT_SHARED = 1 << 10,       /* accesses shared memory, of any block of the cluster */
     LILAC_SIMT_ASYNCHRONOUS = 1 << 11, /* starts, groups or awaits copies that complete later */
-    LILAC_SIMT_MBARRIER = 1 << 16      /* operates on an mbarrier */
+    LILAC_SIMT_MBARRIER = 1 << 24      /* operates on an mbarrier */
 } lilac_simt_trait;
 
 typedef struct lilac_simt_op_info {
@@ -280,11 +297,13 @@ struct lilac_simt_body {
     lilac_simt_value argument;
     lilac_simt_instruction *first, *last; /* the last is the terminator */
     lilac_simt_instruction *parent;       /* NULL: the kernel's body */
+    uint32_t first_warp, end_warp;        /* of a program: the window of warps; else 0, 0 */
 };
 
 typedef struct lilac_simt_value_info {
     uint8_t type;                       /* lilac_simt_type */
-    bool uniform;                       /* the same in all threads of a block; computed */
+    bool uniform;                       /* the same in all threads of the block or, where it is
+                                           defined in a program, of the program; computed */
     bool marked;                        /* uniform because lilac_simt_mark_uniform said so */
     lilac_name name;                    /* hint for printing, or NULL */
     lilac_simt_instruction *definition; /* NULL: argument of body */
@@ -346,7 +365,8 @@ LILAC_API void lilac_simt_print(lilac_text *out, const lilac_simt_module *module
  * `-operand-count`
  * `-dominance` `-terminator` `-not-uniform` `-carried-type` `-access-size` `-access-others`
  * `-pack-width` `-width` `-parameter` `-detail` `-launch-shape` `-bodies` `-links` `-operation`
- * `-feature` `-interval` `-group` `-text` `-copy` `-wait` `-mbarrier`),
+ * `-feature` `-interval` `-group` `-text` `-copy` `-wait` `-mbarrier`
+ * `-programs` `-named-barrier` `-registers`),
  * each at the instruction's location with the instruction printed in a note. */
 LILAC_API LILAC_MUST_USE bool lilac_simt_verify(const lilac_simt_module *module);
 
@@ -473,6 +493,11 @@ LILAC_API lilac_simt_value lilac_simt_mbarrier(lilac_simt_builder *b, lilac_simt
                                                lilac_simt_value address, int64_t offset,
                                                lilac_simt_value predicate, lilac_simt_value value);
 LILAC_API void lilac_simt_fence_mbarrier_init(lilac_simt_builder *b);
+/* Barrier `id` of `threads` threads: waits for them, or only arrives. */
+LILAC_API void lilac_simt_named_barrier(lilac_simt_builder *b, bool waits, uint32_t id,
+                                        uint32_t threads);
+LILAC_API void lilac_simt_set_max_registers(lilac_simt_builder *b, bool increases,
+                                            uint32_t registers);
 /* For shared memory only (LILAC_SIMT_SHARED_ONLY): all threads of the block; of the warp; and the
  * warps that give the same `number` (i32, 0 … 14, the same in all lanes of a warp), `threads` in
  * each such group, with or without a shared_apart. For all memory: the threads of the cluster. */
@@ -515,6 +540,13 @@ LILAC_API void lilac_simt_while_condition(lilac_simt_builder *b, lilac_simt_inst
                                           const lilac_simt_value *passed, lilac_simt_value *first);
 LILAC_API lilac_simt_value lilac_simt_while_end(lilac_simt_builder *b, lilac_simt_instruction *loop,
                                                 const lilac_simt_value *next);
+
+/* programs: begin opens the body of the first program, next ends a program and opens the following
+ * one, end ends the last one. Program k has warps[k] warps. */
+LILAC_API lilac_simt_instruction *lilac_simt_programs_begin(lilac_simt_builder *b, uint32_t count,
+                                                            const uint32_t *warps);
+LILAC_API void lilac_simt_programs_next(lilac_simt_builder *b, lilac_simt_instruction *programs);
+LILAC_API void lilac_simt_programs_end(lilac_simt_builder *b, lilac_simt_instruction *programs);
 
 /* The type of a value that is not 0. */
 LILAC_API lilac_simt_type lilac_simt_type_of(const lilac_simt_kernel *kernel,

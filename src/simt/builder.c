@@ -396,6 +396,20 @@ lilac_simt_value lilac_simt_mbarrier(lilac_simt_builder *b, lilac_simt_opcode co
     return lilac_simt_build(b, &like, n, operands, code == LILAC_SIMT_OP_MBARRIER_TRY_WAIT, &type);
 }
 
+void lilac_simt_named_barrier(lilac_simt_builder *b, bool waits, uint32_t id, uint32_t threads) {
+    lilac_simt_instruction like = {.code = waits ? LILAC_SIMT_OP_NAMED_BARRIER_SYNC
+                                                 : LILAC_SIMT_OP_NAMED_BARRIER_ARRIVE,
+                                   .detail = (uint8_t)id,
+                                   .immediate = threads};
+    lilac_simt_build(b, &like, 0, NULL, 0, NULL);
+}
+
+void lilac_simt_set_max_registers(lilac_simt_builder *b, bool increases, uint32_t registers) {
+    lilac_simt_instruction like = {
+        .code = LILAC_SIMT_OP_SET_MAX_REGISTERS, .detail = increases, .immediate = registers};
+    lilac_simt_build(b, &like, 0, NULL, 0, NULL);
+}
+
 void lilac_simt_cluster_barrier(lilac_simt_builder *b) {
     build_effect(b, LILAC_SIMT_OP_CLUSTER_BARRIER, 0);
 }
@@ -536,6 +550,31 @@ lilac_simt_value lilac_simt_if_end(lilac_simt_builder *b, lilac_simt_instruction
     close_body(b, branch, LILAC_SIMT_OP_YIELD, branch->result_count, values);
     lilac_simt_settle_uniform(b->kernel, branch);
     return branch->result;
+}
+
+lilac_simt_instruction *lilac_simt_programs_begin(lilac_simt_builder *b, uint32_t count,
+                                                  const uint32_t *warps) {
+    lilac_simt_instruction *programs = begin(b, LILAC_SIMT_OP_PROGRAMS, 0, NULL, 0, NULL, count);
+    for (uint32_t k = 0, first = 0; k < count; first += warps[k++]) {
+        programs->bodies[k] = lilac_simt_new_body(b->kernel, programs, 0, NULL);
+        programs->bodies[k]->first_warp = first;
+        programs->bodies[k]->end_warp = first + warps[k];
+    }
+    open_body(b, programs, 0);
+    return programs;
+}
+
+void lilac_simt_programs_next(lilac_simt_builder *b, lilac_simt_instruction *programs) {
+    uint32_t k = 0;
+    while (programs->bodies[k] != b->body) {
+        k++;
+    }
+    close_body(b, programs, LILAC_SIMT_OP_YIELD, 0, NULL);
+    open_body(b, programs, k + 1);
+}
+
+void lilac_simt_programs_end(lilac_simt_builder *b, lilac_simt_instruction *programs) {
+    close_body(b, programs, LILAC_SIMT_OP_YIELD, 0, NULL);
 }
 
 lilac_simt_instruction *lilac_simt_while_begin(lilac_simt_builder *b, uint32_t carried,

@@ -65,6 +65,10 @@ static inline bool lilac_simt_is_atomic(uint32_t code) {
            code == LILAC_SIMT_OP_ATOMIC_SHARED;
 }
 
+static inline bool lilac_simt_is_named_barrier(uint32_t code) {
+    return code == LILAC_SIMT_OP_NAMED_BARRIER_SYNC || code == LILAC_SIMT_OP_NAMED_BARRIER_ARRIVE;
+}
+
 static inline bool lilac_simt_is_matrix(uint32_t code) {
     return code == LILAC_SIMT_OP_LD_MATRIX || code == LILAC_SIMT_OP_ST_MATRIX;
 }
@@ -117,6 +121,16 @@ void lilac_simt_count_uses(const lilac_simt_body *body, uint32_t *uses);
 
 /* Does a barrier in it make warps wait for others? */
 bool lilac_simt_waits(const lilac_simt_body *body);
+
+/* ---- programs (programs.c) --------------------------------------------------------------- */
+
+bool lilac_simt_has_programs(const lilac_simt_kernel *kernel);
+/* The rules for programs, named barriers and set_max_registers over a whole kernel. */
+bool lilac_simt_verify_programs(const lilac_simt_kernel *kernel);
+/* An error of the verifier at an instruction (NULL: the kernel), which a note prints (verify.c). */
+void lilac_simt_verify_error(const lilac_simt_kernel *kernel,
+                             const lilac_simt_instruction *instruction, const char *id,
+                             const char *format, ...) LILAC_PRINTF(4, 5);
 
 /* ---- uniformity (uniform.c) ------------------------------------------------------------- */
 

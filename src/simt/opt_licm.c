@@ -32,7 +32,7 @@ static bool hoist(lilac_simt_kernel *kernel, lilac_simt_body *body) {
         }
     }
     lilac_simt_instruction *owner = body->parent;
-    if (owner == NULL || owner->code == LILAC_SIMT_OP_IF ||
+    if (owner == NULL || owner->code == LILAC_SIMT_OP_IF || owner->code == LILAC_SIMT_OP_PROGRAMS ||
         owner->detail == LILAC_SIMT_KEEP_INVARIANTS) {
         return changed;
     }

@@ -196,6 +196,9 @@ static uint32_t with_whole_loads(const lilac_simt_kernel *kernel) {
 
 bool lilac_simt_opt_occupancy(lilac_simt_kernel *kernel) {
     uint32_t blocks = 0;
+    if (lilac_simt_has_programs(kernel)) {
+        return false; /* their registers are budgeted: see set_max_registers */
+    }
     if (kernel->num_ctas == 1) {
         blocks = lilac_simt_waits(kernel->body) ? with_barriers(kernel) : 0;
         blocks = blocks > 0 ? blocks : with_whole_loads(kernel);

@@ -296,6 +296,9 @@ static bool put_kind(printer *p, const lilac_simt_instruction *i) {
         lilac_text_char(p->out, ' ');
         put(p, i->detail < 3 ? lilac_simt_fence_names[i->detail] : "?");
         return true;
+    case LILAC_SIMT_OP_SET_MAX_REGISTERS:
+        put(p, i->detail == 0 ? " dec" : i->detail == 1 ? " inc" : " ?");
+        return true;
     case LILAC_SIMT_OP_LD_MATRIX:
     case LILAC_SIMT_OP_ST_MATRIX:
         put(p, i->detail == 0 ? "" : i->detail == 1 ? " trans" : " ?");
@@ -378,14 +381,20 @@ static void put_modifiers(printer *p, const lilac_simt_instruction *i, bool deta
         i->detail <= LILAC_ROUND_UP) {
         put_modifier(p, &any, "round", lilac_simt_rounding_names[i->detail]);
     } else if (i->detail != 0 && !detail_said) {
-        put_number_modifier(p, &any, i->code == LILAC_SIMT_OP_CP_ASYNC ? "size" : "detail",
+        put_number_modifier(p, &any,
+                            i->code == LILAC_SIMT_OP_CP_ASYNC      ? "size"
+                            : lilac_simt_is_named_barrier(i->code) ? "id"
+                                                                   : "detail",
                             i->detail);
     }
     if (i->immediate != 0 && !immediate_said) {
         put_number_modifier(p, &any,
-                            i->code == LILAC_SIMT_OP_GROUP_BARRIER ? "threads"
-                            : lilac_simt_awaits_groups(i->code)    ? "groups"
-                                                                   : "immediate",
+                            i->code == LILAC_SIMT_OP_GROUP_BARRIER ||
+                                    lilac_simt_is_named_barrier(i->code)
+                                ? "threads"
+                            : i->code == LILAC_SIMT_OP_SET_MAX_REGISTERS ? "registers"
+                            : lilac_simt_awaits_groups(i->code)          ? "groups"
+                                                                         : "immediate",
                             i->immediate);
     }
     put_payload(p, &any, i);
@@ -470,6 +479,8 @@ static void put_head(printer *p, const lilac_simt_instruction *i) {
         put_carried(p, i->operands, i->operand_count, body->argument);
         put_types(p, i->result, i->result_count);
         return;
+    case LILAC_SIMT_OP_PROGRAMS:
+        return;
     default:
         break;
     }
@@ -533,7 +544,9 @@ static void put_instruction(printer *p, const lilac_simt_instruction *i, uint32_
     put_line(p, i);
     for (uint32_t k = 0; k < i->body_count; k++) {
         const lilac_simt_body *body = i->bodies[k];
-        if (k > 0 && i->code == LILAC_SIMT_OP_IF) {
+        if (i->code == LILAC_SIMT_OP_PROGRAMS) {
+            lilac_text_printf(p->out, " warps %u to %u", body->first_warp, body->end_warp);
+        } else if (k > 0 && i->code == LILAC_SIMT_OP_IF) {
             if (only_ends(p, body)) {
                 break;
             }

@@ -31,6 +31,7 @@ static bool read_opcode(reader *r, uint16_t *code) {
 
 static bool read_kind(reader *r, lilac_simt_instruction *like) {
     static const char *const dimensions[] = {"x", "y", "z", NULL};
+    static const char *const directions[] = {"dec", "inc", NULL};
     const char *names[LILAC_SIMT_COMPARE_COUNT + 1];
     switch (like->code) {
     case LILAC_SIMT_OP_CMP:
@@ -52,6 +53,8 @@ static bool read_kind(reader *r, lilac_simt_instruction *like) {
         return lilac_simt_read_choice(r, lilac_simt_timer_names, &like->detail);
     case LILAC_SIMT_OP_FENCE_PROXY_ASYNC:
         return lilac_simt_read_choice(r, lilac_simt_fence_names, &like->detail);
+    case LILAC_SIMT_OP_SET_MAX_REGISTERS:
+        return lilac_simt_read_choice(r, directions, &like->detail);
     case LILAC_SIMT_OP_LD_MATRIX:
     case LILAC_SIMT_OP_ST_MATRIX:
         like->detail = lilac_scanner_accept_word(&r->scanner, "trans");
@@ -261,6 +264,41 @@ static bool read_else(reader *r, lilac_simt_instruction *branch) {
     return true;
 }
 
+/* warps 0 to 4 { … } warps 4 to 12 { … } */
+static bool read_programs(reader *r, lilac_simt_body *body, const lilac_simt_instruction *like,
+                          uint32_t first_result) {
+    enum { MOST = 64 };
+    lilac_scanner *s = &r->scanner;
+    lilac_simt_body *bodies[MOST];
+    r->type_count = 0;
+    lilac_simt_instruction *i = finish(r, body, like, r->operand_count, first_result);
+    if (i == NULL) {
+        return false;
+    }
+    uint32_t count = 0;
+    do {
+        uint32_t first, end;
+        if (count == MOST) {
+            return lilac_simt_read_fail_here(r, "too-many-operands",
+                                             "more than 64 programs before");
+        }
+        if (!lilac_scanner_expect_word(s, "warps") || !lilac_simt_read_count(r, &first) ||
+            !lilac_scanner_expect_word(s, "to") || !lilac_simt_read_count(r, &end)) {
+            return false;
+        }
+        bodies[count] = lilac_simt_new_body(r->kernel, i, 0, NULL);
+        bodies[count]->first_warp = first;
+        bodies[count]->end_warp = end;
+        if (!read_braces(r, bodies[count++])) {
+            return false;
+        }
+    } while (lilac_scanner_is_word(s, "warps"));
+    i->bodies = lilac_arena_array(r->module->arena, lilac_simt_body *, count);
+    memcpy(i->bodies, bodies, sizeof *bodies * count);
+    i->body_count = (uint16_t)count;
+    return lilac_simt_read_location(r, &i->location);
+}
+
 static bool read_structured(reader *r, lilac_simt_body *body, const lilac_simt_instruction *like,
                             uint32_t first_result) {
     uint32_t base = r->operand_count;
@@ -322,6 +360,9 @@ static bool read_instruction(reader *r, lilac_simt_body *body) {
         return false;
     }
     like.location = lilac_location_of_text(r->context, position); /* unless there is loc(…) */
+    if (like.code == LILAC_SIMT_OP_PROGRAMS) {
+        return read_programs(r, body, &like, first_result);
+    }
     return lilac_simt_has_trait(like.code, LILAC_SIMT_REGIONS)
                ? read_structured(r, body, &like, first_result)
                : read_plain(r, body, &like, first_result);

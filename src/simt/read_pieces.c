@@ -406,7 +406,9 @@ static bool read_modifier(reader *r, lilac_simt_instruction *like) {
         return lilac_scanner_expect(s, '=') && read_scalar(r, &like->scalar);
     }
     bool copy = like->code == LILAC_SIMT_OP_CP_ASYNC;
-    if (lilac_scanner_accept_word(s, "detail") || (copy && lilac_scanner_accept_word(s, "size"))) {
+    bool named = lilac_simt_is_named_barrier(like->code);
+    if (lilac_scanner_accept_word(s, "detail") || (copy && lilac_scanner_accept_word(s, "size")) ||
+        (named && lilac_scanner_accept_word(s, "id"))) {
         uint32_t offset = s->offset;
         if (!lilac_scanner_expect(s, '=') || !lilac_simt_read_count(r, &count)) {
             return false;
@@ -423,7 +425,10 @@ static bool read_modifier(reader *r, lilac_simt_instruction *like) {
         return lilac_scanner_expect(s, '=') && lilac_simt_read_count(r, &like->shared_apart);
     }
     if (lilac_scanner_accept_word(s, "immediate") ||
-        (like->code == LILAC_SIMT_OP_GROUP_BARRIER && lilac_scanner_accept_word(s, "threads")) ||
+        ((named || like->code == LILAC_SIMT_OP_GROUP_BARRIER) &&
+         lilac_scanner_accept_word(s, "threads")) ||
+        (like->code == LILAC_SIMT_OP_SET_MAX_REGISTERS &&
+         lilac_scanner_accept_word(s, "registers")) ||
         (lilac_simt_awaits_groups(like->code) && lilac_scanner_accept_word(s, "groups"))) {
         return lilac_scanner_expect(s, '=') && lilac_scanner_integer(s, &like->immediate);
     }

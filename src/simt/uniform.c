@@ -1,4 +1,4 @@
-/* Which values all threads of a block share.
+/* Which values all threads of a block share, or in a program all threads of the program.
  *
  * The greatest fixpoint of: a pure operation's result is uniform when its operands are (thread,
  * lane and warp numbers never are); a load's when its address, predicate and substitutes are; a
@@ -115,6 +115,7 @@ static bool sweep(lilac_simt_kernel *kernel, lilac_simt_body *body) {
             changed |= lower_results(kernel, i);
             break;
         case LILAC_SIMT_OP_IF:
+        case LILAC_SIMT_OP_PROGRAMS:
             changed |= sweep_bodies(kernel, i);
             changed |= lower_results(kernel, i);
             break;

@@ -27,23 +27,35 @@ typedef lilac_simt_instruction instruction;
 
 static void fail(verifier *v, const char *id, const char *format, ...) LILAC_PRINTF(3, 4);
 
-static void fail(verifier *v, const char *id, const char *format, ...) {
-    lilac_context *context = v->module->context;
+static void put_error(const lilac_simt_kernel *kernel, const instruction *i, const char *id,
+                      const char *format, va_list arguments) {
+    lilac_context *context = kernel->module->context;
     lilac_position nowhere = {0};
-    va_list arguments;
-    va_start(arguments, format);
-    lilac_verror(context, nowhere,
-                 v->instruction != NULL ? v->instruction->location : v->kernel->location, id,
-                 format, arguments);
-    va_end(arguments);
-    v->ok = false;
-    if (v->instruction != NULL && lilac_error_count(context) <= 64) {
+    lilac_verror(context, nowhere, i != NULL ? i->location : kernel->location, id, format,
+                 arguments);
+    if (i != NULL && lilac_error_count(context) <= 64) {
         lilac_text text = {0};
-        lilac_simt_print_instruction(&text, v->kernel, v->instruction);
+        lilac_simt_print_instruction(&text, kernel, i);
         lilac_note(context, nowhere, 0, "in kernel '%s': %s",
-                   v->kernel->name != NULL ? v->kernel->name : "", lilac_text_get(&text));
+                   kernel->name != NULL ? kernel->name : "", lilac_text_get(&text));
         lilac_text_clear(&text);
     }
+}
+
+void lilac_simt_verify_error(const lilac_simt_kernel *kernel, const instruction *i, const char *id,
+                             const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    put_error(kernel, i, id, format, arguments);
+    va_end(arguments);
+}
+
+static void fail(verifier *v, const char *id, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    put_error(v->kernel, v->instruction, id, format, arguments);
+    va_end(arguments);
+    v->ok = false;
 }
 
 static lilac_simt_type type_of(const verifier *v, lilac_simt_value value) {
@@ -483,6 +495,10 @@ static void check_one(verifier *v, const instruction *i) {
     case LILAC_SIMT_OP_GROUP_BARRIER:
         check_group_barrier(v, i);
         break;
+    case LILAC_SIMT_OP_SET_MAX_REGISTERS:
+        check_detail(v, i, 2);
+        break;
+    case LILAC_SIMT_OP_ELECT:
     case LILAC_SIMT_OP_FENCE_MBARRIER_INIT:
         check_feature(v, i, LILAC_HAS_TMA);
         break;
@@ -777,6 +793,11 @@ static void check_instruction(verifier *v, const instruction *i, const lilac_sim
         case LILAC_SIMT_OP_WHILE:
             check_while(v, i);
             break;
+        case LILAC_SIMT_OP_PROGRAMS:
+            for (uint32_t k = 0; k < i->body_count; k++) {
+                check_side(v, i, k, LILAC_SIMT_OP_YIELD, 0, 0, 0, "results");
+            }
+            break;
         default:
             break;
         }
@@ -812,10 +833,11 @@ static void check_body(verifier *v, const lilac_simt_body *body, lilac_simt_opco
 static void check_kernel(verifier *v) {
     const lilac_simt_kernel *kernel = v->kernel;
     const lilac_arch *arch = v->module->arch;
-    if (!is_power_of_two(kernel->num_warps) ||
+    bool programs = lilac_simt_has_programs(kernel);
+    if ((programs ? kernel->num_warps == 0 : !is_power_of_two(kernel->num_warps)) ||
         (arch != NULL && kernel->num_warps > arch->max_warps)) {
-        fail(v, "simt-launch-shape", "%u warps: a power of two, at most %u, is wanted",
-             kernel->num_warps, arch != NULL ? arch->max_warps : 32);
+        fail(v, "simt-launch-shape", "%u warps: %s at most %u, is wanted", kernel->num_warps,
+             programs ? "a number," : "a power of two,", arch != NULL ? arch->max_warps : 32);
     }
     if (!is_power_of_two(kernel->num_ctas)) {
         fail(v, "simt-launch-shape", "%u blocks in a cluster: a power of two is wanted",
@@ -837,6 +859,7 @@ static void check_kernel(verifier *v) {
         }
     }
     check_body(v, kernel->body, LILAC_SIMT_OP_RETURN);
+    v->ok = v->ok && lilac_simt_verify_programs(kernel);
 }
 
 bool lilac_simt_verify(const lilac_simt_module *module) {

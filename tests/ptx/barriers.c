@@ -114,8 +114,56 @@ static void mbarriers_of_a_cluster(void **state) {
     assemble(ptx, "sm_90");
 }
 
+static const char programs[] = "simt.module target \"sm_90a\" {\n"
+                               "  kernel @k() warps 12 ctas 1 shared 2048 min_blocks 1 {\n"
+                               "    %t = thread : i32\n"
+                               "    %b = shared_base : i32\n"
+                               "    programs warps 0 to 4 {\n"
+                               "      set_max_registers dec {registers = 40}\n"
+                               "      %p = elect : i1\n"
+                               "      st.shared [%b], %p, (%t)\n"
+                               "      named_barrier.arrive {id = 3, threads = 384}\n"
+                               "      yield\n"
+                               "    } warps 4 to 8 {\n"
+                               "      set_max_registers inc {registers = 232}\n"
+                               "      named_barrier.sync {id = 3, threads = 384}\n"
+                               "      yield\n"
+                               "    } warps 8 to 12 {\n"
+                               "      set_max_registers inc {registers = 232}\n"
+                               "      named_barrier.sync {id = 3, threads = 384}\n"
+                               "      yield\n"
+                               "    }\n"
+                               "    st.shared [%b + 64], (%t)\n"
+                               "    return\n"
+                               "  }\n"
+                               "}\n";
+
+/* ptxas keeps setmaxnreg: a warning that it is ignored (C7507, C7508) fails the test. */
+static void programs_branch_on_the_warp(void **state) {
+    static const char *const lines[] = {".reqntid 384",
+                                        ".minnctapersm 1",
+                                        "shfl.sync.idx.b32 %tr",
+                                        ", 0, 0x1f, 0xffffffff;\n\tsetp.ge.u32 %tp",
+                                        ", 4;\n\t@%tp",
+                                        "bra.uni $L_program_1;\n",
+                                        "setmaxnreg.dec.sync.aligned.u32 40;\n",
+                                        "elect.sync %tr",
+                                        "bar.arrive 3, 384;\n\tbra.uni $L_programs_end_0;\n"
+                                        "$L_program_1:\n",
+                                        "bra.uni $L_program_2;\n"
+                                        "\tsetmaxnreg.inc.sync.aligned.u32 232;\n"
+                                        "\tbar.sync 3, 384;\n\tbra.uni $L_programs_end_0;\n"
+                                        "$L_program_2:\n\tsetmaxnreg.inc.sync.aligned.u32 232;\n"
+                                        "\tbar.sync 3, 384;\n$L_programs_end_0:\n"};
+    (void)state;
+    char *ptx = write_ptx(programs);
+    need_lines(ptx, lines, sizeof lines / sizeof *lines);
+    assemble(ptx, "sm_90a");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(operations_on_mbarriers),
-                                       cmocka_unit_test(mbarriers_of_a_cluster)};
+                                       cmocka_unit_test(mbarriers_of_a_cluster),
+                                       cmocka_unit_test(programs_branch_on_the_warp)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

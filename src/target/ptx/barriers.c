@@ -1,4 +1,4 @@
-/* Operations on mbarriers.
+/* Programs, and the operations by which they meet: mbarriers and named barriers.
  *
  *   mbarrier.wait [%b + 8], (%parity)
  *
@@ -70,6 +70,72 @@ static void wait(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     lilac_ptx_diverging_branch(e, "wait", number);
     lilac_ptx_line1(e, "bar.warp.sync", PIECE("0xffffffff"));
 }
+
+/* ---- programs, named barriers, registers --------------------------------------------------- */
+
+/* The number of the warp from lane 0, so that ptxas finds it to be uniform:
+ *
+ *       shfl.sync.idx.b32 %w, %tid.x >> 5, 0, 0x1f, 0xffffffff;
+ *       setp.ge.u32 %p, %w, 4;  @%p bra.uni $L_program_1;
+ *       … warps 0 to 4
+ *       bra.uni $L_programs_end_0;
+ *   $L_program_1:
+ *       … warps 4 to 12
+ *   $L_programs_end_0:
+ */
+void lilac_ptx_programs(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    lilac_ptx_piece thread = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
+    lilac_ptx_piece own = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
+    lilac_ptx_piece warp = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
+    uint32_t end = e->labels++;
+    lilac_ptx_line2(e, "mov.u32", thread, PIECE("%tid.x"));
+    lilac_ptx_line3(e, "shr.u32", own, thread, PIECE("5"));
+    lilac_ptx_begin(e, "shfl.sync.idx.b32");
+    lilac_ptx_finish(
+        e, 5, (lilac_ptx_piece[]){warp, own, PIECE("0"), PIECE("0x1f"), PIECE("0xffffffff")});
+    for (uint32_t k = 0; k < i->body_count && e->ok; k++) {
+        const lilac_simt_body *body = i->bodies[k];
+        uint32_t next = e->labels++;
+        bool last = k + 1u == i->body_count;
+        if (!last) {
+            lilac_ptx_piece beyond = lilac_ptx_temporary(e, LILAC_PTX_PREDICATE);
+            lilac_ptx_line3(e, "setp.ge.u32", beyond, warp, lilac_ptx_decimal(e, body->end_warp));
+            lilac_ptx_guard(e, beyond, false);
+            lilac_ptx_branch(e, "program", next);
+        }
+        lilac_ptx_body(e, body);
+        if (!last) {
+            lilac_ptx_branch(e, "programs_end", end);
+            lilac_ptx_label(e, "program", next);
+        }
+    }
+    lilac_ptx_label(e, "programs_end", end);
+}
+
+void lilac_ptx_named_barrier(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    lilac_ptx_line2(e, i->code == LILAC_SIMT_OP_NAMED_BARRIER_SYNC ? "bar.sync" : "bar.arrive",
+                    lilac_ptx_decimal(e, i->detail), lilac_ptx_decimal(e, i->immediate));
+}
+
+void lilac_ptx_set_max_registers(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    lilac_ptx_line1(
+        e, i->detail ? "setmaxnreg.inc.sync.aligned.u32" : "setmaxnreg.dec.sync.aligned.u32",
+        lilac_ptx_decimal(e, i->immediate));
+}
+
+void lilac_ptx_elect(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    if (!lilac_arch_has(e->arch, LILAC_HAS_TMA)) {
+        lilac_ptx_refuse(e, i, "%s has no elect", e->arch->name);
+        return;
+    }
+    lilac_ptx_need(e, LILAC_PTX_MBARRIER);
+    lilac_ptx_piece lane = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
+    lilac_ptx_piece both = lilac_ptx_concatenate(
+        e, 3, (lilac_ptx_piece[]){lane, PIECE("|"), lilac_ptx_define(e, i->result)});
+    lilac_ptx_line2(e, "elect.sync", both, PIECE("0xffffffff"));
+}
+
+/* ---- mbarriers ----------------------------------------------------------------------------- */
 
 void lilac_ptx_mbarrier(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     if (!lilac_arch_has(e->arch, LILAC_HAS_TMA)) {

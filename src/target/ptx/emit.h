@@ -254,7 +254,11 @@ void lilac_ptx_copy(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_bulk(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 /* The generic address of a parameter that is a tensor map; false: it is none. */
 bool lilac_ptx_tensor_map(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
-/* mbarriers (barriers.c). */
+/* Programs, named barriers, register budgets, mbarriers (barriers.c). */
+void lilac_ptx_programs(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
+void lilac_ptx_named_barrier(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
+void lilac_ptx_set_max_registers(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
+void lilac_ptx_elect(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_mbarrier(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_map_shared(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_exchange(lilac_ptx_emitter *e, const lilac_simt_instruction *i);

@@ -266,6 +266,19 @@ static void instruction(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_FENCE_MBARRIER_INIT:
         lilac_ptx_mbarrier(e, i);
         break;
+    case LILAC_SIMT_OP_NAMED_BARRIER_SYNC:
+    case LILAC_SIMT_OP_NAMED_BARRIER_ARRIVE:
+        lilac_ptx_named_barrier(e, i);
+        break;
+    case LILAC_SIMT_OP_SET_MAX_REGISTERS:
+        lilac_ptx_set_max_registers(e, i);
+        break;
+    case LILAC_SIMT_OP_ELECT:
+        lilac_ptx_elect(e, i);
+        break;
+    case LILAC_SIMT_OP_PROGRAMS:
+        lilac_ptx_programs(e, i);
+        break;
     case LILAC_SIMT_OP_SCHEDULE_BARRIER:
         lilac_ptx_schedule_barrier(e);
         break;
