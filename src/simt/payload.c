@@ -25,6 +25,7 @@ static const lilac_simt_payload_field fields[] = {
     /* clang-format off */
     FIELD(COPY,   NUMBER, copy.source,  "source", INT32_MIN, INT32_MAX, NULL),
     FIELD(BULK,   NUMBER, bulk.global,  "global", INT32_MIN, INT32_MAX, NULL),
+    FIELD(BULK,   NUMBER, bulk.mbarrier, "mbarrier", INT32_MIN, INT32_MAX, NULL),
     /* clang-format on */
 };
 
@@ -36,6 +37,10 @@ lilac_simt_payload_family lilac_simt_payload_family_of(lilac_simt_opcode code) {
         return LILAC_SIMT_PAYLOAD_COPY;
     case LILAC_SIMT_OP_CP_BULK_STORE:
     case LILAC_SIMT_OP_CP_BULK_REDUCE:
+    case LILAC_SIMT_OP_CP_BULK_LOAD:
+    case LILAC_SIMT_OP_CP_TENSOR_LOAD:
+    case LILAC_SIMT_OP_CP_TENSOR_STORE:
+    case LILAC_SIMT_OP_CP_TENSOR_REDUCE:
         return LILAC_SIMT_PAYLOAD_BULK;
     default:
         return LILAC_SIMT_PAYLOAD_NONE;

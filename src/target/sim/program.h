@@ -31,7 +31,8 @@ typedef enum lilac_sim_step_kind {
     STEP_COPY_COMMIT,
     STEP_COPY_WAIT, /* immediate: groups that may be incomplete; UINT64_MAX: all copies complete */
     STEP_FENCE_PROXY, /* immediate: detail */
-    STEP_BULK_START,  /* of its access: values the global address, others the bytes */
+    STEP_BULK_START,  /* of its access: values the global address and, of a load, the mbarrier's;
+                          others the bytes or the coordinates */
     STEP_BULK_COMMIT,
     STEP_BULK_WAIT, /* immediate: groups that may be incomplete */
     STEP_MBARRIER,  /* immediate: lilac_simt_opcode; of its access: others[0] the count, bytes or
