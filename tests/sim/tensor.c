@@ -9,7 +9,6 @@
 
 #include <cmocka.h>
 
-#include "support/random_generator.h"
 #include "support/text_rig.h"
 
 /* ---- a pipeline ------------------------------------------------------------------------------ */
@@ -149,10 +148,199 @@ static void mutations_are_found(void **state) {
     }
 }
 
+/* ---- random boxes ---------------------------------------------------------------------------- */
+
+enum { MEMORY = 1 << 16, SHARED = 16384, CASES = 600 };
+
+static uint64_t seed = 1;
+
+static uint32_t below(uint32_t bound) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(seed >> 33) % bound;
+}
+
+typedef struct box {
+    lilac_tensor_map map;
+    int32_t coordinates[LILAC_TENSOR_RANK];
+    uint32_t at; /* in shared memory */
+} box;
+
+/* A map whose elements are distinct bytes of MEMORY and whose box fits behind `at`. */
+static bool choose(box *b) {
+    lilac_tensor_map *m = &b->map;
+    *b = (box){.map = {.element = (lilac_tensor_element)below(LILAC_TENSOR_ELEMENT_COUNT),
+                       .rank = 1 + below(LILAC_TENSOR_RANK),
+                       .swizzle = (lilac_tensor_swizzle)below(LILAC_TENSOR_SWIZZLE_COUNT),
+                       .fill = (lilac_tensor_fill)below(LILAC_TENSOR_FILL_COUNT)}};
+    uint32_t size = lilac_tensor_element_bytes(m->element), unit = 16 / size;
+    uint64_t extent = 0, pitch = 0;
+    if (m->element < LILAC_TENSOR_F16)
+        m->fill = LILAC_TENSOR_FILL_ZERO;
+    for (uint32_t k = 0; k < m->rank; k++) {
+        m->dims[k] = 1 + below(k == 0 ? 5 * unit : 6);
+        m->box[k] = 1 + below(5);
+        m->element_strides[k] = 1 + below(k > 0 && below(3) == 0 ? 3 : 1);
+        b->coordinates[k] = (int32_t)below((uint32_t)m->dims[k] + 6) - 4;
+        if (k > 0)
+            m->strides[k - 1] = pitch;
+        extent = pitch == 0 ? m->dims[0] * size : pitch * m->dims[k];
+        pitch = (extent + 15) / 16 * 16 + 16 * below(2);
+    }
+    m->box[0] = m->swizzle ? (16u << m->swizzle) / size : unit * (1 + below(8));
+    b->coordinates[0] =
+        below(2) ? b->coordinates[0] / (int32_t)unit * (int32_t)unit : b->coordinates[0];
+    b->at = 1024 * (1 + below(3));
+    return m->box[0] <= 256 && pitch <= MEMORY && lilac_tensor_map_bytes(m) + b->at <= SHARED;
+}
+
+/* The model: calls `visit` for each element of the box with its byte in shared memory and its byte in the
+ * tensor (-1: outside). */
+typedef void visitor(const box *b, uint32_t shared, int64_t global);
+
+static void walk(const box *b, visitor *visit) {
+    const lilac_tensor_map *m = &b->map;
+    uint32_t size = lilac_tensor_element_bytes(m->element), counts[5] = {1, 1, 1, 1, 1}, at = b->at;
+    uint32_t chunks = 1u << m->swizzle;
+    for (uint32_t d = 0; d < m->rank; d++)
+        for (counts[d] = 0; counts[d] * (d ? m->element_strides[d] : 1) < m->box[d];)
+            counts[d]++;
+    for (uint32_t e = 0; e < counts[0] * counts[1] * counts[2] * counts[3] * counts[4]; e++) {
+        int64_t global = 0;
+        uint32_t rest = e;
+        for (uint32_t d = 0; d < m->rank; d++) {
+            int64_t x =
+                b->coordinates[d] + (int64_t)(rest % counts[d]) * (d ? m->element_strides[d] : 1);
+            rest /= counts[d];
+            global = global < 0 || x < 0 || x >= (int64_t)m->dims[d]
+                         ? -1
+                         : global + x * (int64_t)(d ? m->strides[d - 1] : size);
+        }
+        uint32_t chunk = at / 16 % chunks, line = at / 128;
+        visit(b, at - chunk * 16 + (chunk ^ line % chunks) * 16, global);
+        at += size;
+    }
+}
+
+static uint8_t memory[MEMORY], wanted_memory[MEMORY], image[SHARED], wanted[SHARED];
+
+static void load_element(const box *b, uint32_t shared, int64_t global) {
+    uint32_t size = lilac_tensor_element_bytes(b->map.element);
+    if (global >= 0)
+        memcpy(wanted + shared, memory + global, size);
+    else
+        memset(wanted + shared, b->map.fill ? 0xFF : 0, size);
+    if (global < 0 && b->map.fill)
+        wanted[shared + size - 1] = 0x7F;
+}
+
+static void store_element(const box *b, uint32_t shared, int64_t global) {
+    if (global >= 0)
+        memcpy(wanted_memory + global, image + shared, lilac_tensor_element_bytes(b->map.element));
+}
+
+static void or_element(const box *b, uint32_t shared, int64_t global) {
+    for (uint32_t k = 0; k < lilac_tensor_element_bytes(b->map.element) && global >= 0; k++)
+        wanted_memory[global + k] |= image[shared + k];
+}
+
+/* The image goes to shared memory, the operation is executed, and the image is stored again. */
+static void run_box(text_rig *r, const box *b, const char *operation, const char *completion,
+                    const char *last) {
+    static const char *const list[] = {"%c0", "%c0, %c1", "%c0, %c1, %c2", "%c0, %c1, %c2, %c3",
+                                       "%c0, %c1, %c2, %c3, %c4"};
+    static lilac_tensor_map map;
+    static uint64_t arguments[2];
+    lilac_text values = {0}, body = {0};
+    lilac_text_puts(&values,
+                    "%base = shared_base : i32\n%m = param 0 : i64\n%image = param 1 : i64\n"
+                    "%t = thread : i32\n%zero = const 0 : i32\n%one = const 1 : i32\n"
+                    "%four = const 4 : i32\n%warp = const 32 : i32\n"
+                    "%first = cmp eq %t, %zero : i1\n");
+    lilac_text_printf(&values,
+                      "%%bytes = const %llu : i32\n%%words = const %u : i32\n"
+                      "%%at = const %u : i32\n",
+                      (unsigned long long)lilac_tensor_map_bytes(&b->map), (SHARED - 1024) / 128,
+                      b->at);
+    for (uint32_t k = 0; k < b->map.rank; k++)
+        lilac_text_printf(&values, "%%c%u = const %d : i32\n", k, (int)b->coordinates[k]);
+    for (uint32_t back = 0; back < 2; back++) {
+        lilac_text_printf(&body,
+                          "loop %%i%u = %%zero to %%words step %%one {\n"
+                          "%%j%u = mul %%i%u, %%warp : i32\n%%k%u = add %%j%u, %%t : i32\n"
+                          "%%a%u = mul %%k%u, %%four : i32\n%%w%u = zext %%a%u : i64\n"
+                          "%%p%u = add %%image, %%w%u : i64\n",
+                          back, back, back, back, back, back, back, back, back, back, back);
+        lilac_text_puts(&body, back ? "%read = ld.shared [%a1 + 1024] : i32\n"
+                                      "st.global [%p1 + 1024], (%read)\nyield\n}\n"
+                                    : "%word = ld.global [%p0 + 1024] : i32\n"
+                                      "st.shared [%a0 + 1024], (%word)\nyield\n}\n");
+        if (back == 0)
+            lilac_text_printf(&body,
+                              "mbarrier.init [%%base], %%first, (%%one)\nfence.mbarrier_init\n"
+                              "fence.proxy_async shared\nbarrier\n"
+                              "mbarrier.expect [%%base], %%first, (%%bytes)\n"
+                              "%s [%%at], %%first, (%%m, %s%s)\n%s",
+                              operation, list[b->map.rank - 1], last, completion);
+    }
+    text_open(r, "kernel @k(%m: i64 tensor_map, %image: i64 ptr) warps 1 ctas 1 shared 16384",
+              lilac_text_get(&values), lilac_text_get(&body), NULL);
+    simt_text_give(&r->t, "memory", memory, sizeof memory);
+    simt_text_give(&r->t, "image", image, sizeof image);
+    lilac_sim_place(r->t.buffers, 2);
+    map = b->map;
+    map.address = r->t.buffers[0].address;
+    arguments[0] = 0;
+    arguments[1] = r->t.buffers[1].address;
+    r->t.launch.tensor_maps = &map;
+    r->t.launch.tensor_map_count = 1;
+    r->t.launch.arguments = arguments;
+    r->t.launch.argument_count = 2;
+    if (!lilac_sim_run(r->t.context, &r->t.launch, &r->t.counters))
+        text_fail(r, "a trap");
+    lilac_text_clear(&values);
+    lilac_text_clear(&body);
+}
+
+static void boxes_are_those_of_the_model(void **state) {
+    uint32_t loads = 0, stores = 0, reductions = 0;
+    (void)state;
+    for (uint32_t n = 0; n < CASES; n++) {
+        text_rig r;
+        box b;
+        while (!choose(&b))
+            continue;
+        for (uint32_t k = 0; k < MEMORY; k++)
+            memory[k] = wanted_memory[k] = (uint8_t)below(256);
+        for (uint32_t k = 0; k < SHARED; k++)
+            image[k] = wanted[k] = (uint8_t)below(256);
+        bool integer = b.map.element >= LILAC_TENSOR_U32 && b.map.element <= LILAC_TENSOR_S64;
+        uint32_t kind = below(integer ? 3 : 2);
+        walk(&b, kind == 0 ? load_element : kind == 1 ? store_element : or_element);
+        run_box(&r, &b,
+                kind == 0   ? "cp.tensor.load"
+                : kind == 1 ? "cp.tensor.store"
+                            : "cp.tensor.reduce or",
+                kind == 0 ? "mbarrier.wait [%base], (%zero)\n"
+                          : "bulk.commit\nbulk.wait\nmbarrier.invalidate [%base], %first\n",
+                kind == 0 ? ", %base" : "");
+        expect_nothing(&r);
+        assert_memory_equal(memory, wanted_memory, MEMORY);
+        assert_memory_equal(image + 1024, wanted + 1024, SHARED - 1024);
+        assert_int_equal(r.t.counters.bulk_bytes, lilac_tensor_map_bytes(&b.map));
+        text_close(&r);
+        loads += kind == 0;
+        stores += kind == 1;
+        reductions += kind == 2;
+    }
+    print_message("%u loads, %u stores, %u reductions\n", loads, stores, reductions);
+    assert_true(loads > CASES / 4 && stores > CASES / 4 && reductions > CASES / 30);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pipeline_is_right),
         cmocka_unit_test(mutations_are_found),
+        cmocka_unit_test(boxes_are_those_of_the_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
