@@ -461,6 +461,77 @@ static void programs_meet_at_named_barriers(void **state) {
     free(text);
 }
 
+/* A program that polls an mbarrier in a while loop gives way to the one that arrives; the block goes
+ * on as a whole afterwards, and the counts are those of both. */
+static const char polling[] =
+    "simt.module target \"sm_90a\" {\n"
+    "  kernel @k(%data: i64 ptr, %result: i64 ptr) warps 2 ctas 1 shared 16 {\n"
+    "    %r = param 1 : i64\n"
+    "    %t = thread : i32\n"
+    "    %zero = const 0 : i32\n"
+    "    %one = const 1 : i32\n"
+    "    %four = const 4 : i32\n"
+    "    %n = const 40000 : i32\n"
+    "    %count = const 32 : i32\n"
+    "    %true = const true : i1\n"
+    "    %first = cmp eq %t, %zero : i1\n"
+    "    %at = mul %t, %four : i32\n"
+    "    %wide = zext %at : i64\n"
+    "    %to = add %r, %wide : i64\n"
+    "    mbarrier.init [%zero], %first, (%count)\n"
+    "    barrier\n"
+    "    programs warps 0 to 1 {\n"
+    "      %polls = while (%p = %zero) : i32 {\n"
+    "        %done = mbarrier.try_wait [%zero], (%zero) : i1\n"
+    "        %not = xor %done, %true : i1\n"
+    "        %again = vote some %not : i1\n"
+    "        condition %again, %p\n"
+    "      } do (%q) {\n"
+    "        %q_1 = add %q, %one : i32\n"
+    "        yield %q_1\n"
+    "      }\n"
+    "      %y = ld.shared [%zero + 8] : i32\n"
+    "      st.global [%to], (%y)\n"
+    "      yield\n"
+    "    } warps 1 to 2 {\n"
+    "      %x = loop %i = %zero to %n step %one (%s = %zero) : i32 {\n"
+    "        %s_1 = add %s, %i : i32\n"
+    "        yield %s_1\n"
+    "      }\n"
+    "      st.shared [%zero + 8], (%x)\n"
+    "      mbarrier.arrive [%zero]\n"
+    "      yield\n"
+    "    }\n"
+    "    %l = ld.shared [%zero + 8] : i32\n"
+    "    return\n"
+    "  }\n"
+    "}\n";
+
+static void a_program_polls(void **state) {
+    (void)state;
+    simt_text t;
+    read_and_run(&t, polling);
+    /* the word of another warp: a program's end orders nothing, the polling did */
+    if (lilac_diagnostics(t.context)) {
+        show_diagnostics(t.context);
+        fail_msg("polling is reported");
+    }
+    for (uint32_t k = 0; k < 32; k++)
+        assert_int_equal(result[k], 40000u * 39999u / 2);
+    assert_true(t.counters.instructions > 2 * 40000);
+    simt_text_clear(&t);
+    /* without the arrival it polls for ever */
+    char *changed = replaced(polling, "mbarrier.arrive [%zero]", "");
+    assert_true(simt_text_read(&t, changed));
+    t.launch.stall_seconds = 0.05;
+    simt_text_give(&t, "data", data, sizeof data);
+    simt_text_give(&t, "result", result, sizeof result);
+    assert_false(simt_text_run(&t));
+    assert_true(is_reported(&t, "endless-loop", "while", NULL));
+    simt_text_clear(&t);
+    free(changed);
+}
+
 /* An increase waits for a decrease; without one there is a deadlock that names both programs. */
 static const char budget[] = "simt.module target \"sm_90a\" {\n"
                              "  kernel @k() warps 12 ctas 1 shared 16 min_blocks 1 {\n"
@@ -580,6 +651,7 @@ int main(void) {
                                        cmocka_unit_test(mutations_of_rings_are_reported),
                                        cmocka_unit_test(programs_meet_at_named_barriers),
                                        cmocka_unit_test(registers_are_budgeted),
+                                       cmocka_unit_test(a_program_polls),
                                        cmocka_unit_test(poison_stays_in_its_program)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
