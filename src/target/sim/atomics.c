@@ -141,9 +141,9 @@ bool lilac_sim_access_atomic(lilac_sim_worker *w, const lilac_sim_step *step) {
     lilac_sim_active lanes;
     for (uint32_t k = 0; k < access->count; k++)
         if (access->values[k] != LILAC_SIM_NONE)
-            memset(w->registers + access->values[k], 0,
-                   (size_t)w->program->threads * access->width);
-    for (uint32_t warp = 0; warp < w->program->warps; warp++) {
+            memset(w->registers + access->values[k] + (size_t)w->first_thread * access->width, 0,
+                   (size_t)w->threads * access->width);
+    for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++) {
         lilac_sim_gather(&lanes, w, access, warp, shared);
         if (lanes.count == 0)
             continue;

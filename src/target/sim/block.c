@@ -1,7 +1,8 @@
-/* Running a cluster: its blocks in turn, one step after another, each for all threads.
+/* Running a cluster: its agents in turn, one step after another, each for all its threads.
  *
- * Control flow is the same for all threads, so there is one place in the program and no mask; a
- * condition is compared over the threads where it may differ. */
+ * An agent is a block, or one of the programs of a block. Control flow is the same for all its
+ * threads, so it has one place in the program and no mask; a condition is compared over the threads
+ * where it may differ. */
 #include "schedule.h"
 
 #include <string.h>
@@ -68,11 +69,13 @@ static void apply_preset(lilac_sim_worker *w, const lilac_sim_preset *preset) {
     case PRESET_THREAD:
     case PRESET_LANE:
     case PRESET_WARP:
+    case PRESET_ELECTED:
         for (uint32_t t = 0; t < p->threads; t++)
             write_entry(array, preset->entry_bytes, t,
                         preset->kind == PRESET_THREAD ? t
                         : preset->kind == PRESET_LANE ? t % size
-                                                      : t / size);
+                        : preset->kind == PRESET_WARP ? t / size
+                                                      : t % size == 0);
         return;
     case PRESET_BLOCK:
         write_entry(array, preset->entry_bytes, 0, w->place[preset->bits]);
@@ -103,6 +106,7 @@ lilac_sim_cluster *lilac_sim_cluster_create(lilac_sim_worker *w) {
     lilac_sim_bulks_init(&c->bulks, program);
     c->known = lilac_sim_order_create(w);
     for (uint32_t rank = 0; rank < blocks; rank++) {
+        lilac_sim_agents_create(w, &c->blocks[rank]);
         w->registers = c->register_files + program->register_bytes * rank;
         for (uint32_t k = 0; k < program->preset_count; k++)
             if (!is_for_each_block(&program->presets[k]))
@@ -112,6 +116,8 @@ lilac_sim_cluster *lilac_sim_cluster_create(lilac_sim_worker *w) {
 }
 
 void lilac_sim_cluster_destroy(lilac_sim_cluster *cluster) {
+    for (uint32_t rank = 0; rank < cluster->shared.blocks; rank++)
+        lilac_sim_agents_destroy(&cluster->blocks[rank]);
     lilac_heap_free(cluster->register_files);
     lilac_heap_free(cluster->blocks);
     lilac_heap_free(cluster->known);
@@ -144,20 +150,26 @@ void lilac_sim_worker_clear(lilac_sim_worker *w) {
 
 /* ---- steps ------------------------------------------------------------------------------ */
 
+/* The entries of the threads in execution. */
+static uint8_t *entries(const lilac_sim_worker *w, uint32_t offset, uint32_t width) {
+    return w->registers + offset + (size_t)w->first_thread * width;
+}
+
 static void run_lanes(const lilac_sim_worker *w, const lilac_sim_step *s) {
-    uint8_t *r = w->registers;
-    s->loop(s->n, s->immediate, r + s->out, r + s->a, r + s->b, r + s->c);
+    uint8_t *out = entries(w, s->out, s->width[3]);
+    s->loop(s->n, s->immediate, out, entries(w, s->a, s->width[0]), entries(w, s->b, s->width[1]),
+            entries(w, s->c, s->width[2]));
     if (s->fill)
-        fill_entries(r + s->out, s->entry_bytes, w->program->threads);
+        fill_entries(out, s->entry_bytes, w->threads);
 }
 
 static void run_flushed(const lilac_sim_worker *w, const lilac_sim_step *s) {
     const lilac_sim_program *p = w->program;
-    uint8_t *r = w->registers;
+    uint8_t *r = w->registers, *out = entries(w, s->out, s->width[3]);
     const uint32_t from[3] = {s->a, s->b, s->c};
     const void *operands[3];
     for (uint32_t k = 0; k < 3; k++) {
-        operands[k] = r + from[k];
+        operands[k] = entries(w, from[k], s->width[k]);
         if (s->varies >> k & 1) {
             lilac_sim_flush(s->n, 0, r + p->scratch[k], operands[k], NULL, NULL);
             operands[k] = r + p->scratch[k];
@@ -166,17 +178,17 @@ static void run_flushed(const lilac_sim_worker *w, const lilac_sim_step *s) {
     if (s->varies >> 3 & 1) {
         void *result = r + p->scratch[3];
         s->loop(s->n, s->immediate, result, operands[0], operands[1], operands[2]);
-        lilac_sim_flush(s->n, 0, r + s->out, result, NULL, NULL);
+        lilac_sim_flush(s->n, 0, out, result, NULL, NULL);
     } else {
-        s->loop(s->n, s->immediate, r + s->out, operands[0], operands[1], operands[2]);
+        s->loop(s->n, s->immediate, out, operands[0], operands[1], operands[2]);
     }
     if (s->fill)
-        fill_entries(r + s->out, s->entry_bytes, p->threads);
+        fill_entries(out, s->entry_bytes, w->threads);
 }
 
 static void run_divide(lilac_sim_worker *w, const lilac_sim_step *s) {
     for (uint32_t t = 0; t < s->n; t++) {
-        if (read_entry(w->registers + s->b, s->entry_bytes, t) == 0) {
+        if (read_entry(w->registers + s->b, s->entry_bytes, w->first_thread + t) == 0) {
             lilac_sim_poison_divide(w, s);
             return;
         }
@@ -203,29 +215,29 @@ static void run_shuffle(lilac_sim_worker *w, const lilac_sim_step *s) {
     const lane_u32 *values = (const void *)(w->registers + s->a);
     const lane_u32 *operands = (const void *)(w->registers + s->b);
     lane_u32 *out = (void *)(w->registers + s->out);
-    for (uint32_t first = 0; first < w->program->threads; first += size)
+    for (uint32_t first = w->first_thread; first < w->end_thread; first += size)
         for (uint32_t lane = 0; lane < size; lane++)
             out[first + lane] =
                 values[first + lilac_sim_partner(s->immediate, lane, operands[first + lane], size)];
-    w->counters.shuffles += w->program->warps;
+    w->counters.shuffles += w->end_warp - w->first_warp;
 }
 
 static void run_ballot(lilac_sim_worker *w, const lilac_sim_step *s) {
     uint32_t size = w->program->arch->warp_size;
     const lane_u8 *conditions = w->registers + s->a;
     lane_u32 *out = (void *)(w->registers + s->out);
-    for (uint32_t first = 0; first < w->program->threads; first += size) {
+    for (uint32_t first = w->first_thread; first < w->end_thread; first += size) {
         uint32_t votes = 0;
         for (uint32_t lane = 0; lane < size; lane++)
             votes |= (uint32_t)(conditions[first + lane] != 0) << lane;
         for (uint32_t lane = 0; lane < size; lane++)
             out[first + lane] = votes;
     }
-    w->counters.votes += w->program->warps;
+    w->counters.votes += w->end_warp - w->first_warp;
 }
 
 static bool run_assert(lilac_sim_worker *w, const lilac_sim_step *s) {
-    for (uint32_t t = 0; t < s->n; t++)
+    for (uint32_t t = w->first_thread; t < w->first_thread + s->n; t++)
         if (!w->registers[s->a + t])
             return lilac_sim_worker_trap(w, TRAP_ASSERT, s, t);
     return true;
@@ -237,8 +249,8 @@ static bool check_agreement(lilac_sim_worker *w, const lilac_sim_step *s, uint32
     const uint8_t *array = w->registers + offset;
     if (!(s->varies >> k & 1))
         return true;
-    uint64_t first = read_entry(array, entry_bytes, 0);
-    for (uint32_t t = 1; t < w->program->threads; t++)
+    uint64_t first = read_entry(array, entry_bytes, w->first_thread);
+    for (uint32_t t = w->first_thread + 1; t < w->end_thread; t++)
         if (read_entry(array, entry_bytes, t) != first)
             return lilac_sim_worker_trap(w, TRAP_DIVERGENT, s, t);
     return true;
@@ -246,15 +258,17 @@ static bool check_agreement(lilac_sim_worker *w, const lilac_sim_step *s, uint32
 
 static int64_t read_signed(const lilac_sim_worker *w, uint32_t offset, uint32_t entry_bytes) {
     uint32_t shift = 64 - 8 * entry_bytes;
-    return (int64_t)(read_entry(w->registers + offset, entry_bytes, 0) << shift) >> shift;
+    uint64_t bits = read_entry(w->registers + offset, entry_bytes, w->first_thread);
+    return (int64_t)(bits << shift) >> shift;
 }
 
 /* The counter's next value; whether there is an iteration for it. */
 static bool set_counter(const lilac_sim_worker *w, const lilac_sim_step *s, uint64_t value) {
     uint32_t entry_bytes = (uint32_t)s->immediate;
-    write_entry(w->registers + s->out, entry_bytes, 0, value);
+    uint8_t *counter = entries(w, s->out, entry_bytes);
+    write_entry(counter, entry_bytes, 0, value);
     if (s->fill)
-        fill_entries(w->registers + s->out, entry_bytes, w->program->threads);
+        fill_entries(counter, entry_bytes, w->threads);
     return read_signed(w, s->out, entry_bytes) < read_signed(w, s->b, entry_bytes);
 }
 
@@ -266,15 +280,15 @@ static bool begin_loop(lilac_sim_worker *w, const lilac_sim_step *s, bool *runs)
         return false;
     if (read_signed(w, s->c, entry_bytes) <= 0)
         return lilac_sim_worker_trap(w, TRAP_STEP, s, 0);
-    *runs = set_counter(w, s, read_entry(w->registers + s->a, entry_bytes, 0));
+    *runs = set_counter(w, s, read_entry(w->registers + s->a, entry_bytes, w->first_thread));
     return true;
 }
 
 static bool next_iteration(const lilac_sim_worker *w, const lilac_sim_step *s) {
     uint32_t entry_bytes = (uint32_t)s->immediate;
     return set_counter(w, s,
-                       read_entry(w->registers + s->out, entry_bytes, 0) +
-                           read_entry(w->registers + s->c, entry_bytes, 0));
+                       read_entry(w->registers + s->out, entry_bytes, w->first_thread) +
+                           read_entry(w->registers + s->c, entry_bytes, w->first_thread));
 }
 
 /* The warps of the block in execution, ordered among themselves. */
@@ -333,28 +347,33 @@ static lilac_sim_outcome stop_at_limit(lilac_sim_worker *w, const lilac_sim_step
     return OUTCOME_TRAPPED;
 }
 
-/* The turn ends after a loop's back edge; the block goes on after step s. */
-static lilac_sim_outcome pause_after(lilac_sim_worker *w, const lilac_sim_step *back,
-                                     const lilac_sim_step *s, const lilac_sim_step **at,
-                                     lilac_sim_outcome outcome) {
-    w->blocks[w->rank].loop = back->source;
-    *at = s + 1;
+/* The agent goes on there. */
+static lilac_sim_outcome leave_at(lilac_sim_agent *agent, const lilac_sim_step *at,
+                                  lilac_sim_outcome outcome) {
+    agent->at = at;
     return outcome;
 }
 
-/* Goes on with the block in execution; *at is where. */
-static lilac_sim_outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **at,
-                                   lilac_sim_waiting *waiting) {
+/* The turn ends after a loop's back edge; the agent goes on after step s. */
+static lilac_sim_outcome pause_after(lilac_sim_worker *w, lilac_sim_agent *agent,
+                                     const lilac_sim_step *back, const lilac_sim_step *s,
+                                     lilac_sim_outcome outcome) {
+    w->blocks[w->rank].loop = back->source;
+    return leave_at(agent, s + 1, outcome);
+}
+
+/* Goes on with the agent in execution. */
+static lilac_sim_outcome run_steps(lilac_sim_worker *w, lilac_sim_agent *agent) {
     const lilac_sim_program *p = w->program;
     uint64_t limit =
         (w->launch->instruction_limit ? w->launch->instruction_limit : LILAC_SIM_LIMIT) / p->warps;
-    const lilac_sim_step *s = *at, *back;
+    const lilac_sim_step *s = agent->at, *back;
     lilac_sim_outcome turn;
     for (;; s++) {
         w->issued += s->issues;
         if (w->issued > limit)
             return stop_at_limit(w, s);
-        w->tally[s->tally]++;
+        w->tally[s->tally] += w->end_warp - w->first_warp;
         bool runs = true;
         if (w->poison.live && !lilac_sim_poison_step(w, s))
             return OUTCOME_TRAPPED;
@@ -414,12 +433,25 @@ static lilac_sim_outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **a
                 return OUTCOME_TRAPPED;
             break;
         case STEP_MBARRIER_WAIT:
-            if (!lilac_sim_mbarrier_wait(w, s, waiting))
+            if (!lilac_sim_mbarrier_wait(w, s, &agent->waiting))
                 return OUTCOME_TRAPPED;
-            if (!waiting->step)
-                break;
-            *at = s + 1;
-            return OUTCOME_BLOCKED;
+            if (agent->waiting.step)
+                return leave_at(agent, s + 1, OUTCOME_BLOCKED);
+            break;
+        case STEP_NAMED_BARRIER:
+        case STEP_SET_REGISTERS:
+            if (!(s->kind == STEP_NAMED_BARRIER ? lilac_sim_named_barrier(w, s, agent)
+                                                : lilac_sim_set_registers(w, s, agent)))
+                return OUTCOME_TRAPPED;
+            if (agent->waiting.step)
+                return leave_at(agent, s + 1, OUTCOME_BLOCKED);
+            break;
+        case STEP_FORK:
+            lilac_sim_fork(w, s);
+            return leave_at(agent, p->steps + s->target, OUTCOME_FORKED);
+        case STEP_JOIN:
+            agent->ended = true;
+            return OUTCOME_JOINED;
         case STEP_VOTE:
         case STEP_MATCH:
         case STEP_REDUX:
@@ -431,8 +463,8 @@ static lilac_sim_outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **a
             break;
         case STEP_TIMER:
             w->snapshot.disturbed = true;
-            write_entry(w->registers + s->out, 8, 0, w->issued * p->warps);
-            fill_entries(w->registers + s->out, 8, p->threads);
+            write_entry(entries(w, s->out, 8), 8, 0, w->issued * p->warps);
+            fill_entries(entries(w, s->out, 8), 8, w->threads);
             break;
         case STEP_SHUFFLE:
             run_shuffle(w, s);
@@ -444,15 +476,14 @@ static lilac_sim_outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **a
             run_barrier(w);
             break;
         case STEP_WARP_BARRIER:
-            w->counters.warp_barriers += p->warps;
+            w->counters.warp_barriers += w->end_warp - w->first_warp;
             break;
         case STEP_GROUP_BARRIER:
             if (!run_group_barrier(w, s))
                 return OUTCOME_TRAPPED;
             break;
         case STEP_CLUSTER_BARRIER:
-            *at = s + 1;
-            return OUTCOME_WAITS;
+            return leave_at(agent, s + 1, OUTCOME_WAITS);
         case STEP_ASSERT:
             if (!run_assert(w, s))
                 return OUTCOME_TRAPPED;
@@ -469,12 +500,12 @@ static lilac_sim_outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **a
             if (next_iteration(w, s))
                 s = p->steps + s->target - 1;
             if (!runs)
-                return pause_after(w, back, s, at, OUTCOME_YIELDS);
+                return pause_after(w, agent, back, s, OUTCOME_YIELDS);
             break;
         case STEP_BRANCH:
             if (!check_agreement(w, s, 0, s->a, 1))
                 return OUTCOME_TRAPPED;
-            if (!w->registers[s->a])
+            if (!w->registers[s->a + w->first_thread])
                 s = p->steps + s->target - 1;
             break;
         case STEP_JUMP:
@@ -485,120 +516,105 @@ static lilac_sim_outcome run_steps(lilac_sim_worker *w, const lilac_sim_step **a
             s = p->steps + s->target - 1;
             turn = lilac_sim_turn_back(w, back);
             if (turn != OUTCOME_GOES_ON)
-                return pause_after(w, back, s, at, turn);
+                return pause_after(w, agent, back, s, turn);
             break;
         case STEP_END:
             lilac_sim_copies_end(w);
+            lilac_sim_named_end(w);
             return lilac_sim_bulks_end(w) ? OUTCOME_ENDED : OUTCOME_TRAPPED;
         }
     }
 }
 
-/* Makes the block of that rank the one in execution. */
-static void enter(lilac_sim_worker *w, uint64_t cluster, uint32_t rank) {
+/* Makes an agent of the block of that rank the one in execution. */
+static lilac_sim_agent *enter(lilac_sim_worker *w, uint64_t cluster, uint32_t rank,
+                              uint32_t number) {
+    lilac_sim_agent *agent = &w->blocks[rank].agents[number];
+    uint32_t size = w->program->arch->warp_size;
     w->rank = rank;
     w->block = cluster * w->program->kernel->num_ctas + rank;
     w->registers = w->register_files + w->program->register_bytes * rank;
-    w->issued = w->blocks[rank].issued;
+    w->issued = agent->issued;
+    w->first_warp = agent->first_warp;
+    w->end_warp = agent->end_warp;
+    w->first_thread = agent->first_warp * size;
+    w->end_thread = agent->end_warp * size;
+    w->threads = w->end_thread - w->first_thread;
+    return agent;
 }
 
 static void begin_block(lilac_sim_worker *w, uint64_t cluster, uint32_t rank) {
     const lilac_sim_program *p = w->program;
-    w->blocks[rank] = (lilac_sim_block){.at = p->steps};
-    enter(w, cluster, rank);
+    lilac_sim_agents_begin(w, &w->blocks[rank]);
+    enter(w, cluster, rank, 0);
     for (uint32_t k = 0; k < p->preset_count; k++)
         if (is_for_each_block(&p->presets[k]))
             apply_preset(w, &p->presets[k]);
+}
+
+/* What a round of turns came to. */
+typedef struct turns {
+    lilac_sim_outcome outcome; /* ENDED: no turn ended in a loop or with a trap */
+    bool progress, unfinished; /* some agent went on; some block has neither ended nor waits */
+} turns;
+
+/* A turn of the agent in execution. */
+static void take_turn(lilac_sim_worker *w, lilac_sim_block *block, lilac_sim_agent *agent,
+                      turns *all) {
+    uint64_t before = w->issued;
+    all->progress = true;
+    w->turn_end = w->issued + TURN;
+    w->look_at = w->issued + w->look_rest;
+    w->snapshot.visits = 0;
+    w->snapshot.at = NULL;
+    lilac_sim_outcome end = run_steps(w, agent);
+    w->look_rest = w->look_at > w->issued ? w->look_at - w->issued : 0;
+    agent->issued = w->issued;
+    block->executed += (w->issued - before) * (w->end_warp - w->first_warp);
+    block->ended = end == OUTCOME_ENDED;
+    block->waits = end == OUTCOME_WAITS;
+    if (end == OUTCOME_JOINED)
+        lilac_sim_join(w);
+    if (end == OUTCOME_YIELDS || end == OUTCOME_SLEEPS || end == OUTCOME_TRAPPED)
+        all->outcome = end;
+}
+
+/* Gives every agent of the block that can go on a turn. */
+static void run_block(lilac_sim_worker *w, uint64_t cluster, uint32_t rank, turns *all) {
+    lilac_sim_block *block = &w->blocks[rank];
+    uint32_t first = block->programs ? 1 : 0, last = block->programs;
+    block->loop = NULL;
+    for (uint32_t k = first; k <= last && all->outcome != OUTCOME_TRAPPED; k++) {
+        lilac_sim_agent *agent = enter(w, cluster, rank, k);
+        if (!agent->ended && (!agent->waiting.step || lilac_sim_agent_passes(w, agent)))
+            take_turn(w, block, agent, all);
+    }
+    all->unfinished |= !block->ended && !block->waits;
 }
 
 /* What copies have begun takes place as late as possible: now. False: there is nothing, or a trap. */
 static bool fire(lilac_sim_worker *w, uint64_t cluster) {
     if (w->mbarriers.arrival_count == 0)
         return lilac_sim_bulk_land(w);
-    enter(w, cluster, w->mbarriers.arrivals[0].rank);
+    enter(w, cluster, w->mbarriers.arrivals[0].rank, 0);
     return lilac_sim_arrivals_fire(w);
 }
 
-/* What the round of turns of a cluster's blocks came to. */
-typedef struct turns {
-    lilac_sim_outcome outcome;
-    bool progress, blocked; /* some block went on; some block waits at an mbarrier */
-} turns;
-
-/* Gives every block that can go on a turn. ENDED: no block's turn ended in a loop. */
-static turns run_round(lilac_sim_worker *w, uint64_t cluster) {
-    turns all = {.outcome = OUTCOME_ENDED};
-    for (uint32_t rank = 0; rank < w->program->kernel->num_ctas; rank++) {
-        lilac_sim_block *block = &w->blocks[rank];
-        if (block->ended || block->waits)
-            continue;
-        enter(w, cluster, rank);
-        if (block->waiting.step && !lilac_sim_mbarrier_passes(w, &block->waiting)) {
-            all.blocked = true;
-            continue;
-        }
-        all.progress = true;
-        w->turn_end = w->issued + TURN;
-        w->look_at = w->issued + w->look_rest;
-        w->snapshot.visits = 0;
-        w->snapshot.at = NULL;
-        block->loop = NULL;
-        lilac_sim_outcome end = run_steps(w, &block->at, &block->waiting);
-        w->look_rest = w->look_at > w->issued ? w->look_at - w->issued : 0;
-        block->issued = w->issued;
-        block->ended = end == OUTCOME_ENDED;
-        block->waits = end == OUTCOME_WAITS;
-        all.blocked |= end == OUTCOME_BLOCKED;
-        if (end == OUTCOME_YIELDS || end == OUTCOME_SLEEPS || end == OUTCOME_TRAPPED)
-            all.outcome = end;
-        if (end == OUTCOME_TRAPPED)
-            break;
-    }
-    return all;
-}
-
-static void add_stuck(lilac_sim_worker *w, const lilac_sim_block *block, uint64_t number) {
-    const lilac_sim_mbarrier *b = lilac_sim_mbarrier_at(w, block->waiting.place);
-    if (w->trap.stuck_count < LILAC_SIM_MOST_STUCK)
-        w->trap.stuck[w->trap.stuck_count++] =
-            (lilac_sim_stuck){.at = block->waiting.step->source,
-                              .last = b->last->source,
-                              .phase = b->now,
-                              .block = number,
-                              .address = b->place % w->shared.stride,
-                              .rank = (uint32_t)(b->place / w->shared.stride),
-                              .warps = w->program->warps,
-                              .parity = block->waiting.parity};
-}
-
-/* No warp of the cluster can go on. */
-static lilac_sim_outcome trap_deadlock(lilac_sim_worker *w, uint64_t cluster) {
-    const lilac_sim_step *first = NULL;
-    w->trap.stuck_count = 0;
-    for (uint32_t rank = 0; rank < w->program->kernel->num_ctas; rank++) {
-        const lilac_sim_block *block = &w->blocks[rank];
-        if (!block->waiting.step)
-            continue;
-        if (!first)
-            enter(w, cluster, rank);
-        first = first ? first : block->waiting.step;
-        add_stuck(w, block, cluster * w->program->kernel->num_ctas + rank);
-    }
-    lilac_sim_worker_trap(w, TRAP_DEADLOCK, first, 0);
-    return OUTCOME_TRAPPED;
-}
-
 /* Turns of all blocks that are not at the cluster barrier. ENDED: all blocks have ended or are at
- * the barrier. Copies arrive at mbarriers when no block can go on without. */
+ * the barrier. Copies arrive at mbarriers when no agent can go on without. */
 static lilac_sim_outcome run_phase(lilac_sim_worker *w, uint64_t cluster) {
     for (;;) {
-        turns all = run_round(w, cluster);
-        if (!all.blocked || all.outcome != OUTCOME_ENDED)
+        turns all = {.outcome = OUTCOME_ENDED};
+        for (uint32_t rank = 0; rank < w->program->kernel->num_ctas; rank++)
+            if (!w->blocks[rank].ended && !w->blocks[rank].waits && all.outcome != OUTCOME_TRAPPED)
+                run_block(w, cluster, rank, &all);
+        if (all.outcome != OUTCOME_ENDED || !all.unfinished)
             return all.outcome;
-        if (all.progress)
+        if (all.progress || fire(w, cluster))
             continue;
-        if (!fire(w, cluster))
-            return w->trap.kind == TRAP_NONE ? trap_deadlock(w, cluster) : OUTCOME_TRAPPED;
+        if (w->trap.kind == TRAP_NONE)
+            lilac_sim_trap_deadlock(w);
+        return OUTCOME_TRAPPED;
     }
 }
 
@@ -669,9 +685,9 @@ static void count_cluster(lilac_sim_worker *w) {
     const lilac_sim_program *p = w->program;
     w->counters.blocks += p->kernel->num_ctas;
     for (uint32_t rank = 0; rank < p->kernel->num_ctas; rank++)
-        w->counters.instructions += w->blocks[rank].issued * p->warps;
-    w->counters.selects += w->tally[TALLY_SELECT] * p->warps;
-    w->counters.permutes += w->tally[TALLY_PERMUTE] * p->warps;
+        w->counters.instructions += w->blocks[rank].executed;
+    w->counters.selects += w->tally[TALLY_SELECT];
+    w->counters.permutes += w->tally[TALLY_PERMUTE];
 }
 
 void lilac_sim_cluster_begin(lilac_sim_worker *w, lilac_sim_cluster *c, uint64_t number) {
@@ -681,7 +697,7 @@ void lilac_sim_cluster_begin(lilac_sim_worker *w, lilac_sim_cluster *c, uint64_t
     c->sleeps = false;
     memset(c->tally, 0, sizeof c->tally);
     lilac_sim_shared_forget(&c->shared);
-    lilac_sim_copies_forget(&c->copies);
+    lilac_sim_copies_forget(&c->copies, w->program->warps * w->program->kernel->num_ctas);
     lilac_sim_bulks_forget(&c->bulks);
     lilac_sim_mbarriers_forget(&c->mbarriers);
     resume(w, c);

@@ -44,13 +44,18 @@ typedef enum lilac_sim_trap_kind {
     TRAP_MBARRIER_RANGE, /* of a count or a number of bytes; size */
     TRAP_MBARRIER_COUNT, /* more arrivals than the phase expects */
     TRAP_MBARRIER_BYTES, /* more bytes than the phase expects */
+    TRAP_NAMED_COUNT,    /* more threads than the barrier has; size: how many */
+    TRAP_NAMED_TWICE,    /* a warp arrives again before the barrier completes */
+    TRAP_REGISTERS,      /* an increase to fewer, a decrease to more; size: how many there are */
     TRAP_DEADLOCK
 } lilac_sim_trap_kind;
 
-/* Warps that wait for ever, at an mbarrier. */
+/* Warps that wait for ever. */
 typedef struct lilac_sim_stuck {
-    const lilac_simt_instruction *at, *last; /* the wait; the mbarrier's last arrival or its init */
-    lilac_sim_phase phase;
+    /* the wait; the barrier's last arrival, an mbarrier's init, or NULL */
+    const lilac_simt_instruction *at, *last;
+    lilac_sim_phase phase; /* of an mbarrier */
+    uint32_t count;        /* threads at a named barrier; registers that are free */
     uint64_t block, address;
     uint32_t rank; /* whose shared memory */
     uint32_t first_warp, warps, parity;
@@ -97,6 +102,7 @@ typedef enum lilac_sim_finding_kind {
                                 not ordered */
     FINDING_MBARRIER_MISSED, /* phases that a warp did not wait for: width; other: the last arrival */
     FINDING_MBARRIER_UNFINISHED, /* a phase at the end; at: init */
+    FINDING_NAMED_UNFINISHED,    /* a barrier at the end; width: threads that have arrived */
     FINDING_KINDS
 } lilac_sim_finding_kind;
 
@@ -128,14 +134,37 @@ typedef struct lilac_sim_memory {
 const lilac_sim_buffer *lilac_sim_memory_find(const lilac_sim_memory *memory, uint64_t address,
                                               uint64_t size);
 
+/* What has a place in the program of its own: a block's warps together, or those of one program. */
+typedef struct lilac_sim_agent {
+    const lilac_sim_step *at; /* where it goes on */
+    uint32_t first_warp, end_warp;
+    uint64_t issued; /* instructions of each of its warps */
+    bool ended;
+    lilac_sim_waiting waiting;
+    uint32_t registers; /* of a thread: see set_max_registers */
+} lilac_sim_agent;
+
+/* A barrier of the hardware with an id. */
+typedef struct lilac_sim_named {
+    uint64_t warps; /* that have arrived, since it completed last: bit k is warp k of the block */
+    uint32_t threads;
+    const lilac_sim_step *last;
+    uint32_t *gathered; /* clock */
+    struct lilac_sim_knowledge *gathered_known;
+} lilac_sim_named;
+
+enum { LILAC_SIM_NAMED = 16 };
+
 /* A block of the cluster that a worker runs. */
 typedef struct lilac_sim_block {
-    const lilac_sim_step *at;           /* where it goes on */
+    lilac_sim_agent *agents; /* the block's own; behind it its programs' */
+    uint32_t programs;       /* that have begun; 0: the block's own agent goes on */
+    uint64_t executed;       /* instructions of all warps */
+    lilac_sim_named named[LILAC_SIM_NAMED];
+    uint32_t free_registers;
     const lilac_simt_instruction *loop; /* where its last turn ended; NULL: not in a loop */
-    uint64_t issued;                    /* instructions of each of its warps */
     bool ended;
     bool waits;                /* at a cluster barrier */
-    lilac_sim_waiting waiting; /* at an mbarrier */
     lilac_sim_finding reached; /* the first access to its memory by another block since the last
                                   cluster barrier; at: NULL when there was none */
 } lilac_sim_block;
@@ -192,8 +221,10 @@ typedef struct lilac_sim_worker {
     lilac_sim_order order; /* what its warps know: the cluster's */
     lilac_sim_block *blocks;
     uint32_t phase;
-    uint8_t *registers; /* of the block in execution */
-    uint64_t block;     /* linear number, its program's place, its rank in the cluster */
+    uint8_t *registers;            /* of the block in execution */
+    uint32_t first_warp, end_warp; /* of the block that are in execution, and their threads */
+    uint32_t first_thread, end_thread, threads;
+    uint64_t block; /* linear number, its program's place, its rank in the cluster */
     uint32_t place[3];
     uint32_t rank;
     uint64_t issued;              /* instructions of each warp of the block */
@@ -257,7 +288,9 @@ typedef enum lilac_sim_outcome {
     OUTCOME_TRAPPED,
     OUTCOME_ENDED,
     OUTCOME_WAITS,   /* a block: at a cluster barrier */
-    OUTCOME_BLOCKED, /* at an mbarrier */
+    OUTCOME_BLOCKED, /* an agent: it waits for others */
+    OUTCOME_FORKED,  /* a block: its programs begin */
+    OUTCOME_JOINED,  /* a program: it has ended */
     OUTCOME_YIELDS,
     OUTCOME_SLEEPS
 } lilac_sim_outcome;
@@ -266,6 +299,28 @@ typedef enum lilac_sim_outcome {
 lilac_sim_outcome lilac_sim_turn_back(lilac_sim_worker *worker, const lilac_sim_step *step);
 /* At the back edge of a counted loop, when issued has reached look_at. False: the launch stops. */
 bool lilac_sim_turn_look(lilac_sim_worker *worker, bool in_while);
+
+/* ---- agents.c --------------------------------------------------------------------------- */
+
+/* Storage for a block's agents and barriers, and their state when a cluster begins. */
+void lilac_sim_agents_create(const lilac_sim_worker *worker, lilac_sim_block *block);
+void lilac_sim_agents_destroy(lilac_sim_block *block);
+void lilac_sim_agents_begin(const lilac_sim_worker *worker, lilac_sim_block *block);
+/* Steps of the agent in execution. Barriers and registers are false after a trap; the agent waits
+ * when agent->waiting.step is set. */
+void lilac_sim_fork(lilac_sim_worker *worker, const lilac_sim_step *step);
+LILAC_MUST_USE bool lilac_sim_named_barrier(lilac_sim_worker *worker, const lilac_sim_step *step,
+                                            lilac_sim_agent *agent);
+LILAC_MUST_USE bool lilac_sim_set_registers(lilac_sim_worker *worker, const lilac_sim_step *step,
+                                            lilac_sim_agent *agent);
+/* Has what the agent in execution waits for happened? */
+bool lilac_sim_agent_passes(lilac_sim_worker *worker, lilac_sim_agent *agent);
+/* A program has ended: when all have, the block's own agent goes on. */
+void lilac_sim_join(lilac_sim_worker *worker);
+/* The block ends: reports barriers at which some threads have arrived. */
+void lilac_sim_named_end(lilac_sim_worker *worker);
+/* No agent of the cluster can go on: fills the trap. */
+void lilac_sim_trap_deadlock(lilac_sim_worker *worker);
 
 /* ---- block.c ---------------------------------------------------------------------------- */
 

@@ -168,7 +168,7 @@ static bool start_copy(lilac_sim_worker *w, const lilac_sim_step *step, uint32_t
 static bool start(lilac_sim_worker *w, const lilac_sim_step *step) {
     const lilac_sim_access *access = &w->program->accesses[step->access];
     lilac_sim_active lanes;
-    for (uint32_t warp = 0; warp < w->program->warps; warp++) {
+    for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++) {
         lilac_sim_gather(&lanes, w, access, warp, true);
         for (uint32_t l = 0; l < lanes.count; l++)
             if (!start_copy(w, step, lanes.thread[l], lanes.address[l]))
@@ -186,15 +186,16 @@ static void settle(lilac_sim_worker *w, const lilac_sim_bulk *copy) {
 }
 
 static void commit(lilac_sim_worker *w) {
-    for (uint32_t warp = 0; warp < w->program->warps; warp++)
+    for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++)
         w->bulks.commits[w->rank * w->program->warps + warp]++;
 }
 
-/* Does a wait of its thread that leaves `groups` groups incomplete cover the copy? */
+/* Does a wait of the threads in execution that leaves `groups` groups incomplete cover the copy? */
 static bool is_covered(const lilac_sim_worker *w, const lilac_sim_bulk *copy, uint64_t groups) {
-    uint64_t commits = w->bulks.commits[warp_of(w, copy->thread)];
-    return !copy->load && copy->rank == w->rank && copy->group < commits &&
-           commits - copy->group > groups;
+    bool mine = !copy->load && copy->rank == w->rank && copy->thread >= w->first_thread &&
+                copy->thread < w->end_thread;
+    uint64_t commits = mine ? w->bulks.commits[warp_of(w, copy->thread)] : 0;
+    return mine && copy->group < commits && commits - copy->group > groups;
 }
 
 static bool wait(lilac_sim_worker *w, const lilac_sim_step *step) {

@@ -20,12 +20,15 @@ void lilac_sim_copies_clear(lilac_sim_copies *c) {
     for (uint32_t k = 0; k < c->allocated; k++)
         lilac_heap_free(c->flying[k]);
     lilac_heap_free(c->flying);
+    lilac_heap_free(c->commits);
 }
 
-void lilac_sim_copies_forget(lilac_sim_copies *c) {
+void lilac_sim_copies_forget(lilac_sim_copies *c, uint32_t warps) {
+    if (!c->commits)
+        c->commits = lilac_heap_grow(NULL, sizeof *c->commits * warps);
     c->count = 0;
     c->started = 0;
-    memset(c->commits, 0, sizeof c->commits);
+    memset(c->commits, 0, sizeof *c->commits * warps);
 }
 
 static lilac_sim_transfer *new_copy(lilac_sim_copies *c) {
@@ -97,7 +100,7 @@ static bool record(lilac_sim_worker *w, const lilac_sim_step *step, const lilac_
             copy->rank = w->rank;
             copy->bytes = bytes;
             copy->number = w->copies.started++;
-            copy->group = w->copies.commits[w->rank];
+            copy->group = w->copies.commits[warp_of(w, lanes->thread[l])];
             copy->to.count = copy->from.count = 0;
             copy->from.least = UINT64_MAX;
             copy->from.greatest = 0;
@@ -151,7 +154,7 @@ bool lilac_sim_copy_start(lilac_sim_worker *w, const lilac_sim_step *step) {
     lilac_sim_counters *c = &w->counters;
     lilac_sim_active lanes;
     w->snapshot.disturbed = true;
-    for (uint32_t warp = 0; warp < w->program->warps; warp++) {
+    for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++) {
         lilac_sim_gather(&lanes, w, access, warp, true);
         if (lanes.count == 0)
             continue;
@@ -168,7 +171,8 @@ bool lilac_sim_copy_start(lilac_sim_worker *w, const lilac_sim_step *step) {
 }
 
 void lilac_sim_copy_commit(lilac_sim_worker *w) {
-    w->copies.commits[w->rank]++;
+    for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++)
+        w->copies.commits[w->rank * w->program->warps + warp]++;
     w->snapshot.disturbed = true;
 }
 
@@ -229,14 +233,16 @@ static void keep(lilac_sim_copies *c, uint32_t *kept, uint32_t at) {
 
 void lilac_sim_copy_wait(lilac_sim_worker *w, const lilac_sim_step *step) {
     lilac_sim_copies *c = &w->copies;
-    uint64_t commits = c->commits[w->rank];
     uint32_t kept = 0;
     for (uint32_t k = 0; k < c->count; k++) {
         lilac_sim_transfer *copy = c->flying[k];
+        uint32_t thread = copy->to.thread[0];
+        uint64_t commits = c->commits[warp_of(w, thread)];
+        bool mine = copy->rank == w->rank && thread >= w->first_thread && thread < w->end_thread;
         bool covered = step->immediate == UINT64_MAX ||
                        (copy->group < commits && commits - copy->group > step->immediate);
-        if (covered && copy->rank == w->rank)
-            complete(w, copy, step, warp_of(w, copy->to.thread[0]));
+        if (covered && mine)
+            complete(w, copy, step, warp_of(w, thread));
         else
             keep(c, &kept, k);
     }

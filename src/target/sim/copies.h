@@ -5,8 +5,8 @@
  *     cp.async.wait N   … to here: all groups but the newest N complete, oldest first
  *
  * A copy completes as late as the wait allows: then it reads its source again, which must not have
- * changed, and writes its destination, as a write of its warp at that time. All threads of a block
- * take the same steps, so that its groups are those of each of its threads. What is in flight
+ * changed, and writes its destination, as a write of its warp at that time. The threads of a
+ * warp take the same steps, so that its groups are those of each of its threads. What is in flight
  * belongs to a cluster, each copy to one of its blocks; a cluster that is suspended keeps it. */
 #ifndef LILAC_SIM_COPIES_H
 #define LILAC_SIM_COPIES_H
@@ -21,13 +21,13 @@ typedef struct lilac_sim_copies {
     /* In the order of their starts; behind them spare storage, up to `allocated`. */
     struct lilac_sim_transfer **flying;
     uint32_t count, allocated, capacity;
-    uint64_t commits[LILAC_SIM_MOST_BLOCKS]; /* of each block */
-    uint64_t started;                        /* copies of the cluster */
+    uint64_t *commits; /* of each warp of the cluster */
+    uint64_t started;  /* copies of the cluster */
 } lilac_sim_copies;
 
 void lilac_sim_copies_clear(lilac_sim_copies *copies);
-/* At the start of a cluster: nothing is in flight. */
-void lilac_sim_copies_forget(lilac_sim_copies *copies);
+/* At the start of a cluster with that many warps: nothing is in flight. */
+void lilac_sim_copies_forget(lilac_sim_copies *copies, uint32_t warps);
 /* The steps of the block in execution; start is false after a trap. */
 LILAC_MUST_USE bool lilac_sim_copy_start(struct lilac_sim_worker *worker,
                                          const lilac_sim_step *step);

@@ -32,6 +32,7 @@ typedef struct lilac_sim_decoder {
     uint32_t loop_depth;   /* of the walk */
     uint32_t depth;        /* deepest */
     uint32_t whiles;       /* while loops around the place of the walk */
+    uint32_t threads;      /* of the program around the place of the walk, or of the block */
     bool changed;
     bool failed;
     uint32_t *free_arrays[4]; /* by size class */

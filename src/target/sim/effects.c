@@ -13,9 +13,9 @@ void lilac_sim_vote(lilac_sim_worker *w, const lilac_sim_step *s) {
     const lane_u8 *conditions = w->registers + s->a;
     const lane_u32 *words = (const void *)(w->registers + s->a);
     uint32_t some = 0;
-    for (uint32_t i = 0; i < w->program->threads && s->kind == STEP_VOTE; i++)
+    for (uint32_t i = w->first_thread; i < w->end_thread && s->kind == STEP_VOTE; i++)
         some |= conditions[i];
-    for (uint32_t first = 0; first < w->program->threads; first += size) {
+    for (uint32_t first = w->first_thread; first < w->end_thread; first += size) {
         uint32_t any = s->immediate == VOTE_SOME ? some : 0, all = 1,
                  reduced = s->kind == STEP_REDUX ? words[first] : 0;
         for (uint32_t lane = 0; lane < size && s->kind == STEP_VOTE; lane++) {
@@ -37,7 +37,7 @@ void lilac_sim_vote(lilac_sim_worker *w, const lilac_sim_step *s) {
                     s->kind == STEP_MATCH ? equal : reduced;
         }
     }
-    w->counters.votes += w->program->warps;
+    w->counters.votes += w->end_warp - w->first_warp;
 }
 
 /* One value by one conversion specification, which the verifier has checked. */
@@ -96,7 +96,7 @@ void lilac_sim_print(lilac_sim_worker *w, const lilac_sim_step *s) {
             (lilac_sim_printed){.cluster = cluster, .begin = w->text.length, .end = w->text.length};
     }
     lilac_sim_printed *printed = &w->printed[w->printed_count - 1];
-    for (uint32_t t = 0; t < w->program->threads; t++) {
+    for (uint32_t t = w->first_thread; t < w->end_thread; t++) {
         bool active = access->predicate == LILAC_SIM_NONE || w->registers[access->predicate + t];
         if (active && w->printed_bytes + w->text.length - printed->end < MOST_TEXT)
             print_thread(w, s, t);

@@ -169,9 +169,9 @@ static lilac_sim_mbarrier *begin_wait(lilac_sim_worker *w, const lilac_sim_step 
     const lane_u32 *parities = (const void *)(w->registers + access->others[0]);
     lilac_sim_mbarrier *b = NULL;
     lilac_sim_active lanes;
-    *parity = parities[0] & 1;
+    *parity = parities[w->first_thread] & 1;
     uint64_t place = UINT64_MAX;
-    for (uint32_t warp = 0; warp < w->program->warps; warp++) {
+    for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++) {
         lilac_sim_gather(&lanes, w, access, warp, true);
         for (uint32_t l = 0; l < lanes.count; l++)
             if (lanes.address[l] != lanes.address[0] || (parities[lanes.thread[l]] & 1) != *parity)
@@ -194,7 +194,7 @@ bool lilac_sim_mbarrier_passes(lilac_sim_worker *w, lilac_sim_waiting *waiting) 
     lilac_sim_mbarrier *b = find(w, waiting->place);
     if (!is_complete(b, waiting->parity))
         return false;
-    for (uint32_t k = 0; k < w->program->warps; k++) {
+    for (uint32_t k = w->first_warp; k < w->end_warp; k++) {
         uint32_t warp = w->rank * w->program->warps + k;
         find_missed(w, b, waiting->step, waiting->parity, warp);
         acquire(w, b, warp);
@@ -211,7 +211,7 @@ bool lilac_sim_mbarrier_wait(lilac_sim_worker *w, const lilac_sim_step *step,
         return false;
     *waiting = (lilac_sim_waiting){.step = step, .place = b->place, .parity = parity};
     if (!lilac_sim_mbarrier_passes(w, waiting))
-        for (uint32_t k = 0; k < w->program->warps; k++)
+        for (uint32_t k = w->first_warp; k < w->end_warp; k++)
             find_missed(w, b, step, parity, w->rank * w->program->warps + k);
     return true;
 }
@@ -223,8 +223,8 @@ static bool try_wait(lilac_sim_worker *w, const lilac_sim_step *step) {
     if (!b)
         return false;
     bool complete = is_complete(b, parity);
-    memset(w->registers + access->values[0], complete, w->program->threads);
-    for (uint32_t k = 0; k < w->program->warps && complete; k++)
+    memset(w->registers + access->values[0] + w->first_thread, complete, w->threads);
+    for (uint32_t k = w->first_warp; k < w->end_warp && complete; k++)
         acquire(w, b, w->rank * w->program->warps + k);
     /* a loop around it goes on when what it waits for has arrived */
     return complete || lilac_sim_bulk_land(w) || w->trap.kind == TRAP_NONE;
@@ -306,7 +306,7 @@ bool lilac_sim_mbarrier_step(lilac_sim_worker *w, const lilac_sim_step *step) {
     w->snapshot.disturbed = true;
     if (step->immediate == LILAC_SIMT_OP_MBARRIER_TRY_WAIT)
         return try_wait(w, step);
-    for (uint32_t warp = 0; warp < w->program->warps; warp++) {
+    for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++) {
         lilac_sim_gather(&lanes, w, access, warp, true);
         if (lanes.count == 0)
             continue;

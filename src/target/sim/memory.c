@@ -87,15 +87,15 @@ void lilac_sim_move(uint8_t *registers, const lilac_sim_access *access,
 }
 
 void lilac_sim_give_others(const lilac_sim_worker *w, const lilac_sim_access *access) {
-    size_t bytes = (size_t)w->program->threads * access->width;
+    size_t bytes = (size_t)w->threads * access->width, at = (size_t)w->first_thread * access->width;
     if (access->predicate == LILAC_SIM_NONE)
         return;
     for (uint32_t k = 0; k < access->count; k++) {
-        uint8_t *values = w->registers + access->values[k];
+        uint8_t *values = w->registers + access->values[k] + at;
         if (access->others[k] == LILAC_SIM_NONE)
             memset(values, 0, bytes);
         else
-            memcpy(values, w->registers + access->others[k], bytes);
+            memcpy(values, w->registers + access->others[k] + at, bytes);
     }
 }
 
@@ -267,7 +267,7 @@ bool lilac_sim_access_global(lilac_sim_worker *w, const lilac_sim_step *step) {
     uniform_load once = {.valid = false};
     if (load)
         lilac_sim_give_others(w, access);
-    for (uint32_t warp = 0; warp < w->program->warps; warp++) {
+    for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++) {
         lilac_sim_gather(&lanes, w, access, warp, false);
         if (lanes.count == 0)
             continue;

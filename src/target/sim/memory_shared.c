@@ -255,7 +255,7 @@ bool lilac_sim_access_shared(lilac_sim_worker *w, const lilac_sim_step *step) {
     lilac_sim_active lanes;
     if (load)
         lilac_sim_give_others(w, access);
-    for (uint32_t warp = 0; warp < w->program->warps; warp++) {
+    for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++) {
         lilac_sim_gather(&lanes, w, access, warp, true);
         if (lanes.count == 0)
             continue;
@@ -328,7 +328,7 @@ bool lilac_sim_access_matrix(lilac_sim_worker *w, const lilac_sim_step *step) {
     bool load = step->kind == STEP_LOAD_MATRIX, active;
     lilac_sim_counters *c = &w->counters;
     lilac_sim_active lanes;
-    for (uint32_t warp = 0; warp < w->program->warps; warp++) {
+    for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++) {
         uint32_t first = warp * w->program->arch->warp_size;
         if (!agree_in_warp(w, step, access, first, &active))
             return false;

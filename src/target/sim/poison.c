@@ -76,6 +76,15 @@ static void set_dirty(lilac_sim_worker *w, uint32_t array, bool dirty) {
     w->poison.dirty[place(w, array) / ARRAY_BYTES] = dirty;
 }
 
+/* The threads in execution have no poison in the array; those of other programs may have. */
+static void clean(lilac_sim_worker *w, uint32_t array, uint32_t bytes) {
+    if (w->threads == w->program->threads)
+        set_dirty(w, array, false);
+    else if (is_dirty(w, array))
+        memset(w->poison.planes + place(w, array) + (size_t)w->first_thread * bytes, 0,
+               (size_t)w->threads * bytes);
+}
+
 static uint64_t poison_at(const lilac_sim_worker *w, uint32_t array, uint32_t bytes,
                           uint32_t thread) {
     return is_dirty(w, array) ? read_entry(w->poison.planes + place(w, array), bytes, thread) : 0;
@@ -100,12 +109,13 @@ static void put(lilac_sim_worker *w, uint32_t array, uint32_t bytes, uint32_t th
     *origin_at(w, array, thread) = origin;
 }
 
-/* Entry 0 for all threads, where a uniform result is read by each. */
+/* The first entry for all threads, where a uniform result is read by each. */
 static void spread(lilac_sim_worker *w, const lilac_sim_step *s) {
     if (!s->fill || !is_dirty(w, s->out))
         return;
-    fill_entries(w->poison.planes + place(w, s->out), s->entry_bytes, w->program->threads);
-    fill_entries((uint8_t *)origin_at(w, s->out, 0), sizeof(uint32_t), w->program->threads);
+    fill_entries(w->poison.planes + place(w, s->out) + (size_t)w->first_thread * s->entry_bytes,
+                 s->entry_bytes, w->threads);
+    fill_entries((uint8_t *)origin_at(w, s->out, w->first_thread), sizeof(uint32_t), w->threads);
 }
 
 /* ---- traps ------------------------------------------------------------------------------ */
@@ -120,12 +130,12 @@ static bool trap(lilac_sim_worker *w, const lilac_sim_step *s, uint32_t thread, 
     return false;
 }
 
-/* Traps when threads below n have poison in the array and, with a predicate, are active. */
+/* Traps when the first n threads in execution have poison in the array and, with a predicate, are active. */
 static bool check(lilac_sim_worker *w, const lilac_sim_step *s, uint32_t array, uint32_t bytes,
                   uint32_t n, uint32_t predicate, const char *what) {
     if (array == LILAC_SIM_NONE || !is_dirty(w, array))
         return true;
-    for (uint32_t t = 0; t < n; t++) {
+    for (uint32_t t = w->first_thread; t < w->first_thread + n; t++) {
         bool active = predicate == LILAC_SIM_NONE || w->registers[predicate + t];
         if (active && poison_at(w, array, bytes, t))
             return trap(w, s, t, *origin_at(w, array, t), what);
@@ -135,13 +145,13 @@ static bool check(lilac_sim_worker *w, const lilac_sim_step *s, uint32_t array, 
 
 static bool check_operand(lilac_sim_worker *w, const lilac_sim_step *s, uint32_t k, uint32_t array,
                           uint32_t bytes, const char *what) {
-    uint32_t n = s->varies >> k & 1 ? w->program->threads : 1;
+    uint32_t n = s->varies >> k & 1 ? w->threads : 1;
     return check(w, s, array, bytes, n, LILAC_SIM_NONE, what);
 }
 
 static bool check_places(lilac_sim_worker *w, const lilac_sim_step *s,
                          const lilac_sim_access *access, uint32_t address_bytes) {
-    uint32_t threads = w->program->threads;
+    uint32_t threads = w->threads;
     return check(w, s, access->predicate, 1, threads, LILAC_SIM_NONE, "predicate") &&
            check(w, s, access->address, address_bytes, threads, access->predicate, "address");
 }
@@ -150,7 +160,7 @@ static bool check_values(lilac_sim_worker *w, const lilac_sim_step *s,
                          const lilac_sim_access *access, const uint32_t *values, uint32_t count,
                          const char *what) {
     for (uint32_t k = 0; k < count; k++)
-        if (!check(w, s, values[k], access->width, w->program->threads, access->predicate, what))
+        if (!check(w, s, values[k], access->width, w->threads, access->predicate, what))
             return false;
     return true;
 }
@@ -166,17 +176,20 @@ bool lilac_sim_poison_blame(lilac_sim_worker *w, const lilac_sim_step *s,
 /* ---- pure operations -------------------------------------------------------------------- */
 
 static uint32_t threads_of(const lilac_sim_worker *w, const lilac_sim_step *s) {
-    return s->n < w->program->threads ? 1 : w->program->threads; /* pairs count twice */
+    return s->n < w->threads ? 1 : w->threads; /* pairs count twice */
 }
 
 static void copy(lilac_sim_worker *w, const lilac_sim_step *s) {
     uint32_t n = threads_of(w, s), bytes = s->entry_bytes;
-    set_dirty(w, s->out, is_dirty(w, s->a));
+    size_t at = (size_t)w->first_thread * bytes;
+    clean(w, s->out, bytes);
     if (!is_dirty(w, s->a))
         return;
-    memcpy(w->poison.planes + place(w, s->out), w->poison.planes + place(w, s->a),
+    open_plane(w, s->out, bytes);
+    memcpy(w->poison.planes + place(w, s->out) + at, w->poison.planes + place(w, s->a) + at,
            (size_t)n * bytes);
-    memcpy(origin_at(w, s->out, 0), origin_at(w, s->a, 0), n * sizeof(uint32_t));
+    memcpy(origin_at(w, s->out, w->first_thread), origin_at(w, s->a, w->first_thread),
+           n * sizeof(uint32_t));
     spread(w, s);
 }
 
@@ -186,18 +199,19 @@ static void pack(lilac_sim_worker *w, const lilac_sim_step *s) {
     bool packs = s->source->code == LILAC_SIMT_OP_PACK, adds = packs && s->immediate != 0;
     if (!is_dirty(w, s->a)) {
         if (!adds)
-            set_dirty(w, s->out, false);
+            clean(w, s->out, s->entry_bytes);
         spread(w, s);
         return;
     }
-    uint8_t *plane = w->poison.planes + place(w, s->a);
-    uint8_t *out = open_plane(w, s->out, s->entry_bytes);
+    uint32_t first = w->first_thread;
+    uint8_t *plane = w->poison.planes + place(w, s->a) + (size_t)first * s->width[0];
+    uint8_t *out = open_plane(w, s->out, s->entry_bytes) + (size_t)first * s->entry_bytes;
     lilac_simt_value part = packs ? s->source->operands[0] : s->source->result;
     lilac_simt_type type = (lilac_simt_type)w->program->kernel->values[part].type;
     s->loop(n, s->immediate, out, plane, plane, plane);
     for (uint32_t t = 0; t < n; t++)
         if (read_entry(packs ? plane : out, lilac_sim_lane_bytes(type), t))
-            *origin_at(w, s->out, t) = *origin_at(w, s->a, t);
+            *origin_at(w, s->out, first + t) = *origin_at(w, s->a, first + t);
     spread(w, s);
 }
 
@@ -223,8 +237,8 @@ static void compute(lilac_sim_worker *w, const lilac_sim_step *s) {
         bytes[k] = lilac_sim_lane_bytes((lilac_simt_type)values[i->operands[k]].type);
         any |= is_dirty(w, arrays[k]);
     }
-    set_dirty(w, s->out, false);
-    for (uint32_t t = 0; t < n && any; t++) {
+    clean(w, s->out, s->entry_bytes);
+    for (uint32_t t = w->first_thread; t < w->first_thread + n && any; t++) {
         lilac_sim_mixed x[3] = {{0}};
         for (uint32_t k = 0; k < i->operand_count; k++) {
             x[k].value = read_entry(w->registers + arrays[k], bytes[k], t);
@@ -253,7 +267,8 @@ static void pure(lilac_sim_worker *w, const lilac_sim_step *s) {
 void lilac_sim_poison_divide(lilac_sim_worker *w, const lilac_sim_step *s) {
     const lilac_sim_program *p = w->program;
     uint32_t bytes = s->entry_bytes;
-    uint8_t *r = w->registers, *divisors = r + p->scratch[1];
+    uint8_t *r = w->registers + (size_t)w->first_thread * bytes;
+    uint8_t *divisors = w->registers + p->scratch[1];
     const lilac_simt_type type = (lilac_simt_type)p->kernel->values[s->source->result].type;
     uint64_t all = type == LILAC_SIMT_I1 ? 1 : UINT64_MAX;
     bool quotient =
@@ -269,13 +284,14 @@ void lilac_sim_poison_divide(lilac_sim_worker *w, const lilac_sim_step *s) {
         if (read_entry(r + s->b, bytes, t))
             continue;
         write_entry(r + s->out, bytes, t, quotient ? all : read_entry(r + s->a, bytes, t));
+        uint32_t thread = w->first_thread + t;
         open_plane(w, s->out, bytes);
-        if (!poison_at(w, s->out, bytes, t))
-            put(w, s->out, bytes, t, all, origin_of(w, s, t));
+        if (!poison_at(w, s->out, bytes, thread))
+            put(w, s->out, bytes, thread, all, origin_of(w, s, thread));
     }
     spread(w, s);
     if (s->fill)
-        fill_entries(r + s->out, bytes, p->threads);
+        fill_entries(r + s->out, bytes, w->threads);
 }
 
 /* ---- exchanges between threads ---------------------------------------------------------- */
@@ -283,11 +299,11 @@ void lilac_sim_poison_divide(lilac_sim_worker *w, const lilac_sim_step *s) {
 static void shuffle(lilac_sim_worker *w, const lilac_sim_step *s) {
     uint32_t size = w->program->arch->warp_size;
     const lane_u32 *lanes = (const void *)(w->registers + s->b);
-    set_dirty(w, s->out, false);
+    clean(w, s->out, sizeof(uint32_t));
     if (!is_dirty(w, s->a) && !is_dirty(w, s->b))
         return;
     open_plane(w, s->out, sizeof(uint32_t));
-    for (uint32_t t = 0; t < w->program->threads; t++) {
+    for (uint32_t t = w->first_thread; t < w->end_thread; t++) {
         uint32_t lane = t % size;
         uint32_t from = t - lane + lilac_sim_partner(s->immediate, lane, lanes[t], size);
         if (poison_at(w, s->b, sizeof(uint32_t), t))
@@ -358,14 +374,14 @@ static uint64_t balloted(const lilac_sim_worker *w, const lilac_sim_step *s, uin
 /* Ballots, votes, matches and reductions over the lanes of a warp. */
 static void exchange(lilac_sim_worker *w, const lilac_sim_step *s) {
     enum { VOTE_SOME = 2 };
-    uint32_t size = w->program->arch->warp_size, threads = w->program->threads, origin = 0;
+    uint32_t size = w->program->arch->warp_size, origin = 0;
     uint32_t from = s->kind == STEP_BALLOT || s->kind == STEP_VOTE ? 1 : 4;
     uint32_t bytes = s->kind == STEP_VOTE ? 1 : 4;
-    set_dirty(w, s->out, false);
+    clean(w, s->out, bytes);
     if (!is_dirty(w, s->a) || (s->kind == STEP_VOTE && s->immediate == VOTE_SOME))
         return; /* a vote of some decides only whether a loop goes round once more, without harm */
     open_plane(w, s->out, bytes);
-    for (uint32_t first = 0; first < threads; first += size) {
+    for (uint32_t first = w->first_thread; first < w->end_thread; first += size) {
         for (uint32_t t = first; t < first + size; t++)
             if (poison_at(w, s->a, from, t))
                 origin = *origin_at(w, s->a, t);
@@ -384,7 +400,7 @@ static void exchange(lilac_sim_worker *w, const lilac_sim_step *s) {
 static void clean_results(lilac_sim_worker *w, const lilac_sim_access *access) {
     for (uint32_t k = 0; k < access->count; k++)
         if (access->values[k] != LILAC_SIM_NONE)
-            set_dirty(w, access->values[k], false);
+            clean(w, access->values[k], access->width);
 }
 
 /* Threads whose predicate is false get the poison of what they are given instead. */
@@ -395,7 +411,7 @@ static void give_others(lilac_sim_worker *w, const lilac_sim_access *access) {
         if (other == LILAC_SIM_NONE || !is_dirty(w, other))
             continue;
         open_plane(w, access->values[k], access->width);
-        for (uint32_t t = 0; t < w->program->threads; t++)
+        for (uint32_t t = w->first_thread; t < w->end_thread; t++)
             if (!w->registers[access->predicate + t])
                 put(w, access->values[k], access->width, t, poison_at(w, other, access->width, t),
                     *origin_at(w, other, t));
@@ -407,7 +423,7 @@ static void spoil_results(lilac_sim_worker *w, const lilac_sim_access *access, u
                           uint32_t bytes) {
     if (array == LILAC_SIM_NONE || !is_dirty(w, array))
         return;
-    for (uint32_t t = 0; t < w->program->threads; t++) {
+    for (uint32_t t = w->first_thread; t < w->end_thread; t++) {
         bool active = array == access->predicate || access->predicate == LILAC_SIM_NONE ||
                       w->registers[access->predicate + t];
         if (!active || !poison_at(w, array, bytes, t))
@@ -446,7 +462,8 @@ static bool access_memory(lilac_sim_worker *w, const lilac_sim_step *s) {
         return check_places(w, s, access, sizeof(uint32_t));
     case STEP_MBARRIER:
     case STEP_MBARRIER_WAIT:
-        clean_results(w, access);
+        if (access->values[0] != LILAC_SIM_NONE)
+            clean(w, access->values[0], 1);
         return check_places(w, s, access, sizeof(uint32_t)) &&
                check_values(w, s, access, access->others, access->count, "operand");
     default: /* stores to shared memory */
@@ -568,13 +585,13 @@ static bool check_loop(lilac_sim_worker *w, const lilac_sim_step *s) {
     bool good = check_operand(w, s, 0, s->a, bytes, "lower bound") &&
                 check_operand(w, s, 1, s->b, bytes, "upper bound") &&
                 check_operand(w, s, 2, s->c, bytes, "step");
-    set_dirty(w, s->out, false);
+    clean(w, s->out, bytes);
     return good;
 }
 
 static bool check_bulk(lilac_sim_worker *w, const lilac_sim_step *s) {
     const lilac_sim_access *access = &w->program->accesses[s->access];
-    uint32_t threads = w->program->threads;
+    uint32_t threads = w->threads;
     bool good = check_places(w, s, access, sizeof(uint32_t)) &&
                 check(w, s, access->values[0], sizeof(uint64_t), threads, access->predicate,
                       "global address") &&
@@ -603,11 +620,10 @@ bool lilac_sim_poison_step(lilac_sim_worker *w, const lilac_sim_step *s) {
         exchange(w, s);
         return true;
     case STEP_PRINT:
-        return check(w, s, w->program->accesses[s->access].predicate, 1, w->program->threads,
-                     LILAC_SIM_NONE, "predicate");
+        return check(w, s, w->program->accesses[s->access].predicate, 1, w->threads, LILAC_SIM_NONE,
+                     "predicate");
     case STEP_GROUP_BARRIER:
-        return check(w, s, s->a, sizeof(uint32_t), w->program->threads, LILAC_SIM_NONE,
-                     "group's number");
+        return check(w, s, s->a, sizeof(uint32_t), w->threads, LILAC_SIM_NONE, "group's number");
     case STEP_ASSERT:
         return check(w, s, s->a, 1, s->n, LILAC_SIM_NONE, "condition");
     case STEP_BRANCH:
@@ -617,16 +633,16 @@ bool lilac_sim_poison_step(lilac_sim_worker *w, const lilac_sim_step *s) {
     case STEP_COPY: {
         const lilac_sim_access *access = &w->program->accesses[s->access];
         return check_places(w, s, access, sizeof(uint32_t)) &&
-               check(w, s, access->values[0], sizeof(uint64_t), w->program->threads,
-                     access->predicate, "global address") &&
-               check(w, s, access->others[0], sizeof(uint32_t), w->program->threads,
-                     access->predicate, "number of bytes");
+               check(w, s, access->values[0], sizeof(uint64_t), w->threads, access->predicate,
+                     "global address") &&
+               check(w, s, access->others[0], sizeof(uint32_t), w->threads, access->predicate,
+                     "number of bytes");
     }
     case STEP_BULK_START:
         return check_bulk(w, s);
     case STEP_TIMER:
     case STEP_LOOP_NEXT:
-        set_dirty(w, s->out, false);
+        clean(w, s->out, s->kind == STEP_TIMER ? 8 : (uint32_t)s->immediate);
         return true;
     case STEP_BULK_COMMIT:
     case STEP_BULK_WAIT:
@@ -636,6 +652,10 @@ bool lilac_sim_poison_step(lilac_sim_worker *w, const lilac_sim_step *s) {
     case STEP_BARRIER:
     case STEP_WARP_BARRIER:
     case STEP_CLUSTER_BARRIER:
+    case STEP_NAMED_BARRIER:
+    case STEP_SET_REGISTERS:
+    case STEP_FORK:
+    case STEP_JOIN:
     case STEP_JUMP:
     case STEP_JUMP_BACK:
     case STEP_END:

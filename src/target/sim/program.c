@@ -99,7 +99,7 @@ static lilac_sim_step *add_step(lilac_sim_decoder *d, lilac_sim_step_kind kind,
     step->kind = (uint8_t)kind;
     step->source = source;
     step->entry_bytes = 1;
-    step->n = p->threads;
+    step->n = d->threads;
     return step;
 }
 
@@ -126,8 +126,8 @@ static void add_preset(lilac_sim_decoder *d, const lilac_simt_instruction *i,
 static void set_result(lilac_sim_decoder *d, lilac_sim_step *step, lilac_simt_value value) {
     const lilac_sim_value *state = &d->values[value];
     step->out = state->offset;
-    step->entry_bytes = (uint8_t)entry_bytes(d, value);
-    step->n = state->varies ? d->program->threads : 1;
+    step->entry_bytes = step->width[3] = (uint8_t)entry_bytes(d, value);
+    step->n = state->varies ? d->threads : 1;
     step->fill = !state->varies && state->fill;
 }
 
@@ -146,6 +146,7 @@ static void add_copy(lilac_sim_decoder *d, const lilac_simt_instruction *i, lila
     step->loop = lilac_sim_copy;
     step->immediate = step->entry_bytes;
     step->a = step->b = step->c = from;
+    memset(step->width, step->entry_bytes, sizeof step->width);
 }
 
 /* targets first … first + count - 1 = sources, all at once. */
@@ -180,6 +181,7 @@ static void set_operands(lilac_sim_decoder *d, lilac_sim_step *step,
     for (uint32_t k = 0; k < 3; k++) {
         lilac_simt_value value = k < i->operand_count ? i->operands[k] : i->operands[0];
         *slots[k] = offset_of(d, i, value);
+        step->width[k] = (uint8_t)entry_bytes(d, value);
         if (k < i->operand_count && varies(d, value))
             step->varies |= (uint8_t)(1 << k);
     }
@@ -249,6 +251,7 @@ static void emit_pack(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
         set_result(d, step, pack ? whole : part + k);
         step->fill = step->fill && (!pack || k + 1 == parts);
         step->a = step->b = step->c = offset_of(d, i, pack ? i->operands[k] : whole);
+        memset(step->width, (int)entry_bytes(d, pack ? i->operands[k] : whole), 3);
         step->loop = loop;
         step->immediate = k * part_bits;
     }
@@ -457,10 +460,38 @@ static void emit_loop(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     release(d, end);
 }
 
+static void emit_programs(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
+    lilac_sim_program *p = d->program;
+    uint32_t end = d->ends[d->number - 1], fork = p->step_count, threads = d->threads;
+    uint32_t first = p->part_count, count = i->body_count;
+    lilac_sim_step *step = add_step(d, STEP_FORK, i);
+    step->issues = 1;
+    step->access = first;
+    step->n = count;
+    p->part_count += count;
+    p->most_parts = count > p->most_parts ? count : p->most_parts;
+    p->partial = p->parts_wait = true;
+    p->parts = lilac_heap_grow(p->parts, sizeof *p->parts * p->part_count);
+    for (uint32_t k = 0; k < count; k++) {
+        const lilac_simt_body *body = i->bodies[k];
+        p->parts[first + k] = (lilac_sim_part){
+            .first = p->step_count, .first_warp = body->first_warp, .end_warp = body->end_warp};
+        d->threads = (body->end_warp - body->first_warp) * p->arch->warp_size;
+        emit_body(d, body);
+        release(d, d->number - 1);
+        add_step(d, STEP_JOIN, i);
+    }
+    d->threads = threads;
+    p->steps[fork].target = p->step_count;
+    d->number++;
+    release(d, end);
+}
+
 static uint32_t add_branch(lilac_sim_decoder *d, const lilac_simt_instruction *i,
                            lilac_simt_value condition) {
     lilac_sim_step *step = add_step(d, STEP_BRANCH, i);
     step->issues = 1;
+    step->width[0] = 1;
     step->a = offset_of(d, i, condition);
     step->varies = varies(d, condition);
     return d->program->step_count - 1;
@@ -581,6 +612,12 @@ static void emit(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_WHILE:
         emit_while(d, i);
         return;
+    case LILAC_SIMT_OP_PROGRAMS:
+        emit_programs(d, i);
+        return;
+    case LILAC_SIMT_OP_ELECT:
+        add_preset(d, i, PRESET_ELECTED, 0);
+        return;
     case LILAC_SIMT_OP_YIELD:
     case LILAC_SIMT_OP_CONDITION:
     case LILAC_SIMT_OP_RETURN:
@@ -688,6 +725,16 @@ static void emit(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_WARP_BARRIER:
         add_step(d, STEP_WARP_BARRIER, i)->issues = 1;
         return;
+    case LILAC_SIMT_OP_NAMED_BARRIER_SYNC:
+    case LILAC_SIMT_OP_NAMED_BARRIER_ARRIVE:
+    case LILAC_SIMT_OP_SET_MAX_REGISTERS: {
+        bool registers = i->code == LILAC_SIMT_OP_SET_MAX_REGISTERS;
+        lilac_sim_step *step = add_step(d, registers ? STEP_SET_REGISTERS : STEP_NAMED_BARRIER, i);
+        step->issues = 1;
+        step->immediate = (uint64_t)i->immediate;
+        d->program->partial = d->program->parts_wait = true;
+        return;
+    }
     case LILAC_SIMT_OP_CLUSTER_BARRIER:
         add_step(d, STEP_CLUSTER_BARRIER, i)->issues = 1;
         return;
@@ -703,7 +750,7 @@ static void emit(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
         lilac_sim_step *step = add_step(d, STEP_ASSERT, i);
         step->issues = 1;
         step->a = offset_of(d, i, i->operands[0]);
-        step->n = varies(d, i->operands[0]) ? d->program->threads : 1;
+        step->n = varies(d, i->operands[0]) ? d->threads : 1;
         return;
     }
     default: /* emit_lanes refuses the pure operations that have no loop */
@@ -735,7 +782,7 @@ bool lilac_sim_program_init(lilac_sim_program *program, lilac_context *context,
     *program = (lilac_sim_program){
         .kernel = kernel, .arch = kernel->module->arch, .partial = kernel->num_ctas > 1};
     program->warps = kernel->num_warps;
-    program->threads = kernel->num_warps * program->arch->warp_size;
+    program->threads = d.threads = kernel->num_warps * program->arch->warp_size;
     d.values = lilac_heap_grow(NULL, sizeof *d.values * (kernel->value_count + 1));
     memset(d.values, 0, sizeof *d.values * (kernel->value_count + 1));
     lilac_sim_survey(&d);
@@ -767,5 +814,6 @@ void lilac_sim_program_clear(lilac_sim_program *program) {
     lilac_heap_free(program->steps);
     lilac_heap_free(program->accesses);
     lilac_heap_free(program->presets);
+    lilac_heap_free(program->parts);
     *program = (lilac_sim_program){0};
 }

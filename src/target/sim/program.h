@@ -3,6 +3,10 @@
  *   kernel bodies ──survey──▶ who differs between threads, when values die
  *                 ──emit────▶ steps on byte offsets into one register file
  *
+ * The steps of a program act on the entries of its threads only: arrays have entries for all threads
+ * of the block, so programs share them without harm, and a uniform value of a program is computed in
+ * the entry of its first thread.
+ *
  * Each value has an array of one entry a thread (lanes.h) in the register file; arrays are reused
  * when their value is dead. A uniform value (computed from uniform ones only; what the kernel's own
  * marks say is not believed) is computed in entry 0, and copied to the others only when something
@@ -44,6 +48,8 @@ typedef enum lilac_sim_step_kind {
     STEP_WARP_BARRIER,
     STEP_GROUP_BARRIER, /* number a; immediate: threads of a group */
     STEP_CLUSTER_BARRIER,
+    STEP_NAMED_BARRIER, /* immediate: threads; waits or only arrives */
+    STEP_SET_REGISTERS, /* immediate: registers of a thread */
     STEP_ASSERT,
     STEP_ATOMIC_GLOBAL, /* immediate: lilac_simt_atomic; LILAC_SIMT_ATOMIC_COUNT: compare and swap
                          */
@@ -56,6 +62,8 @@ typedef enum lilac_sim_step_kind {
     STEP_LOOP_BEGIN, /* out counter, a lower, b upper, c step; immediate: entry bytes; to target
                         when there is no iteration */
     STEP_LOOP_NEXT,  /* the same operands; to target when there is another iteration */
+    STEP_FORK,       /* begins n programs, from number `access` on; all ended: to target */
+    STEP_JOIN,       /* ends a program */
     STEP_BRANCH,     /* to target when condition a is false */
     STEP_JUMP,
     STEP_JUMP_BACK, /* of a while loop */
@@ -86,8 +94,9 @@ typedef struct lilac_sim_step {
     uint8_t varies;      /* bit k: operand k may differ between threads; and see STEP_FLUSHED */
     uint8_t entry_bytes; /* of the result, for fill */
     uint8_t tally;
-    bool fill;     /* copy entry 0 of the result to all */
-    bool in_while; /* of STEP_LOOP_NEXT: in a while loop */
+    uint8_t width[4]; /* bytes of an entry of a, b, c, out */
+    bool fill;        /* copy entry 0 of the result to all */
+    bool in_while;    /* of STEP_LOOP_NEXT: in a while loop */
     uint32_t n;
     uint32_t out, a, b, c;
     uint32_t target; /* step to go to */
@@ -103,7 +112,8 @@ typedef enum lilac_sim_preset_kind {
     PRESET_THREAD,
     PRESET_LANE,
     PRESET_WARP,
-    PRESET_BLOCK, /* for each block; bits: dimension */
+    PRESET_ELECTED, /* lane 0 */
+    PRESET_BLOCK,   /* for each block; bits: dimension */
     PRESET_CTA
 } lilac_sim_preset_kind;
 
@@ -113,6 +123,12 @@ typedef struct lilac_sim_preset {
     uint32_t out;
     uint64_t bits;
 } lilac_sim_preset;
+
+/* One of the kernel's programs. */
+typedef struct lilac_sim_part {
+    uint32_t first; /* step */
+    uint32_t first_warp, end_warp;
+} lilac_sim_part;
 
 typedef struct lilac_sim_program {
     const lilac_simt_kernel *kernel;
@@ -124,6 +140,10 @@ typedef struct lilac_sim_program {
     bool mbarriers;    /* has operations on mbarriers */
     bool async_clocks; /* writes of copies are ordered by mbarriers: see shared.h */
     bool partial;      /* has barriers of some of the warps of a cluster only */
+    bool parts_wait;   /* has named barriers, register budgets or several programs */
+    lilac_sim_part *parts;
+    uint32_t part_count;
+    uint32_t most_parts; /* programs at a time */
     lilac_sim_step *steps;
     uint32_t step_count, step_capacity;
     lilac_sim_access *accesses;

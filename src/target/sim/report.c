@@ -143,6 +143,9 @@ static const char *trap_id(lilac_sim_trap_kind kind) {
         [TRAP_MBARRIER_RANGE] = "mbarrier-range",
         [TRAP_MBARRIER_COUNT] = "mbarrier-count",
         [TRAP_MBARRIER_BYTES] = "mbarrier-bytes",
+        [TRAP_NAMED_COUNT] = "named-barrier-count",
+        [TRAP_NAMED_TWICE] = "named-barrier-reuse",
+        [TRAP_REGISTERS] = "register-budget",
         [TRAP_DEADLOCK] = "deadlock",
     };
     return ids[kind];
@@ -272,6 +275,10 @@ void lilac_sim_report_trap(lilac_context *context, const lilac_sim_launch *launc
     }
     if (trap->kind >= TRAP_MBARRIER_NONE && trap->kind <= TRAP_MBARRIER_BYTES) {
         lilac_sim_report_mbarrier_trap(context, launch, trap, trap_id(trap->kind));
+        return;
+    }
+    if (trap->kind >= TRAP_NAMED_COUNT && trap->kind <= TRAP_REGISTERS) {
+        lilac_sim_report_program_trap(context, launch, trap, trap_id(trap->kind));
         return;
     }
     if (trap->kind == TRAP_GLOBAL_BOUNDS && is_null(memory, trap->address)) {
@@ -517,6 +524,9 @@ void lilac_sim_report_finding(lilac_context *context, const lilac_sim_launch *la
     case FINDING_MBARRIER_MISSED:
     case FINDING_MBARRIER_UNFINISHED:
         lilac_sim_report_mbarrier_finding(context, launch, finding);
+        break;
+    case FINDING_NAMED_UNFINISHED:
+        lilac_sim_report_named_finding(context, launch, finding);
         break;
     case FINDING_GLOBAL_RACE:
         report_global_race(context, launch, memory, finding, &text);

@@ -12,11 +12,15 @@ void lilac_sim_report_finding(lilac_context *context, const lilac_sim_launch *la
 void lilac_sim_report_stall(lilac_context *context, const lilac_sim_launch *launch,
                             const lilac_sim_schedule *schedule);
 
-/* Of mbarriers (report_mbarriers.c). */
+/* Of mbarriers (report_barriers.c). */
 void lilac_sim_report_mbarrier_trap(lilac_context *context, const lilac_sim_launch *launch,
                                     const lilac_sim_trap *trap, const char *id);
 void lilac_sim_report_mbarrier_finding(lilac_context *context, const lilac_sim_launch *launch,
                                        const lilac_sim_finding *finding);
+void lilac_sim_report_program_trap(lilac_context *context, const lilac_sim_launch *launch,
+                                   const lilac_sim_trap *trap, const char *id);
+void lilac_sim_report_named_finding(lilac_context *context, const lilac_sim_launch *launch,
+                                    const lilac_sim_finding *finding);
 void lilac_sim_report_deadlock(lilac_context *context, const lilac_sim_launch *launch,
                                const lilac_sim_trap *trap);
 

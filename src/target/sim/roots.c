@@ -113,6 +113,8 @@ static void trace_bodies(tracer *t, const lilac_simt_instruction *i) {
         pass(t, i->result, bodies[0]->last->operands, i->result_count);
         pass(t, i->result, bodies[1]->last->operands, i->result_count);
         break;
+    case LILAC_SIMT_OP_PROGRAMS:
+        break;
     default: /* while */
         pass(t, bodies[0]->argument, i->operands, i->operand_count);
         pass(t, bodies[0]->argument, bodies[1]->last->operands, i->operand_count);

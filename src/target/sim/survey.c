@@ -157,6 +157,7 @@ static void find_varying(lilac_sim_decoder *d, const lilac_simt_body *body) {
         case LILAC_SIMT_OP_MATCH:
         case LILAC_SIMT_OP_REDUX:
         case LILAC_SIMT_OP_TIMER:
+        case LILAC_SIMT_OP_ELECT:
         case LILAC_SIMT_OP_ATOMIC_GLOBAL:
         case LILAC_SIMT_OP_CAS_GLOBAL:
         case LILAC_SIMT_OP_ATOMIC_SHARED:
@@ -179,12 +180,14 @@ static void fill_all(lilac_sim_decoder *d, lilac_simt_value first, const lilac_s
             d->values[sources[k]].fill = true;
 }
 
-/* Which uniform values are read per thread. */
-static void find_fills(lilac_sim_decoder *d, const lilac_simt_body *body) {
+/* Which uniform values are read per thread. What a program reads may have been computed for all. */
+static void find_fills(lilac_sim_decoder *d, const lilac_simt_body *body, bool in_program) {
     for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
         lilac_simt_body *const *bodies = i->bodies;
         for (uint32_t k = 0; k < i->body_count; k++)
-            find_fills(d, bodies[k]);
+            find_fills(d, bodies[k], in_program || i->code == LILAC_SIMT_OP_PROGRAMS);
+        for (uint32_t k = 0; k < i->operand_count && in_program; k++)
+            d->values[i->operands[k]].fill = true;
         switch (i->code) {
         case LILAC_SIMT_OP_LOOP:
         case LILAC_SIMT_OP_IF:
@@ -219,5 +222,5 @@ void lilac_sim_survey(lilac_sim_decoder *d) {
         d->changed = false;
         find_varying(d, body);
     } while (d->changed);
-    find_fills(d, body);
+    find_fills(d, body, false);
 }

@@ -89,7 +89,8 @@ static bool repeats(lilac_sim_worker *w, const lilac_sim_step *step) {
 lilac_sim_outcome lilac_sim_turn_back(lilac_sim_worker *w, const lilac_sim_step *step) {
     if (w->issued >= w->look_at && !lilac_sim_turn_look(w, true))
         return OUTCOME_YIELDS;
-    bool alone = w->program->kernel->num_ctas == 1 && !w->program->mbarriers;
+    bool alone =
+        w->program->kernel->num_ctas == 1 && !w->program->mbarriers && !w->program->parts_wait;
     if (alone && repeats(w, step))
         return w->launch->instruction_limit ? OUTCOME_YIELDS : OUTCOME_SLEEPS;
     return w->issued >= w->turn_end ? OUTCOME_YIELDS : OUTCOME_GOES_ON;

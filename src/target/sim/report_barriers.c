@@ -1,5 +1,5 @@
-/* What traps and findings say of mbarriers: the operation, the phase with its missing arrivals and
- * bytes, and in a note the mbarrier's last arrival or its init. */
+/* What traps and findings say of mbarriers, named barriers and register budgets: the operation, the
+ * phase with its missing arrivals and bytes, and in a note the last arrival or the init. */
 #include "report.h"
 
 #define NOWHERE ((lilac_position){0})
@@ -72,18 +72,44 @@ void lilac_sim_report_mbarrier_trap(lilac_context *context, const lilac_sim_laun
     lilac_text_clear(&text);
 }
 
-/* "warps 0 to 3 wait here for parity 1 of the mbarrier at shared byte 64: phase 0 has …" */
+/* "for parity 1 of the mbarrier at shared byte 64: phase 0 has …" */
+static void put_wait(lilac_text *text, const lilac_sim_launch *launch,
+                     const lilac_sim_stuck *stuck) {
+    lilac_text_printf(text, "for parity %u of ", stuck->parity);
+    put_mbarrier(text, launch, stuck->address, stuck->rank);
+    lilac_text_puts(text, ": ");
+    put_phase(text, &stuck->phase);
+}
+
+/* What the warps wait for. */
+static void put_reason(lilac_text *text, const lilac_sim_launch *launch,
+                       const lilac_sim_stuck *stuck) {
+    switch (stuck->at->code) {
+    case LILAC_SIMT_OP_NAMED_BARRIER_SYNC:
+        lilac_text_printf(text, "at named barrier %u: %u of %lld threads have arrived",
+                          stuck->at->detail, stuck->count, (long long)stuck->at->immediate);
+        break;
+    case LILAC_SIMT_OP_SET_MAX_REGISTERS:
+        lilac_text_printf(text, "for %lld registers a thread; %u more are free",
+                          (long long)stuck->at->immediate, stuck->count);
+        break;
+    default:
+        put_wait(text, launch, stuck);
+        break;
+    }
+}
+
+/* "warps 0 to 3 wait here …" */
 static void note_stuck(lilac_context *context, const lilac_sim_launch *launch,
                        const lilac_sim_stuck *stuck) {
     lilac_text text = {0};
     lilac_sim_put_block(&text, launch, stuck->block);
-    lilac_text_printf(&text, ": warps %u to %u wait here for parity %u of ", stuck->first_warp,
-                      stuck->first_warp + stuck->warps - 1, stuck->parity);
-    put_mbarrier(&text, launch, stuck->address, stuck->rank);
-    lilac_text_puts(&text, ": ");
-    put_phase(&text, &stuck->phase);
+    lilac_text_printf(&text, ": warps %u to %u wait here ", stuck->first_warp,
+                      stuck->first_warp + stuck->warps - 1);
+    put_reason(&text, launch, stuck);
     lilac_note(context, NOWHERE, stuck->at->location, "%s", lilac_text_get(&text));
-    note_last(context, stuck->last);
+    if (stuck->last)
+        note_last(context, stuck->last);
     lilac_text_clear(&text);
 }
 
@@ -95,6 +121,42 @@ void lilac_sim_report_deadlock(lilac_context *context, const lilac_sim_launch *l
                 lilac_text_get(&text));
     for (uint32_t k = 0; k < trap->stuck_count; k++)
         note_stuck(context, launch, &trap->stuck[k]);
+    lilac_text_clear(&text);
+}
+
+/* Arrivals at a named barrier, and budgets of registers. */
+void lilac_sim_report_program_trap(lilac_context *context, const lilac_sim_launch *launch,
+                                   const lilac_sim_trap *trap, const char *id) {
+    lilac_text text = {0};
+    lilac_sim_put_place(&text, launch, trap->block, trap->thread);
+    lilac_text_printf(&text, ": %s ", name_of(trap->at));
+    if (trap->kind == TRAP_REGISTERS)
+        lilac_text_printf(&text, "%s to %lld registers; a thread has %u",
+                          trap->at->detail ? "inc" : "dec", (long long)trap->at->immediate,
+                          trap->size);
+    else if (trap->kind == TRAP_NAMED_COUNT)
+        lilac_text_printf(&text, "is the arrival of %u threads at barrier %u, which has %lld",
+                          trap->size, trap->at->detail, (long long)trap->at->immediate);
+    else
+        lilac_text_printf(&text,
+                          "arrives again at barrier %u before it completes: %u of %lld threads "
+                          "have arrived",
+                          trap->at->detail, trap->size, (long long)trap->at->immediate);
+    lilac_error(context, NOWHERE, trap->at->location, id, "%s", lilac_text_get(&text));
+    if (trap->use)
+        note_last(context, trap->use);
+    lilac_text_clear(&text);
+}
+
+void lilac_sim_report_named_finding(lilac_context *context, const lilac_sim_launch *launch,
+                                    const lilac_sim_finding *finding) {
+    lilac_text text = {0};
+    lilac_sim_put_block(&text, launch, finding->block);
+    lilac_warning(context, NOWHERE, finding->at->location, "named-barrier-unfinished",
+                  "%s: %u of %lld threads have arrived at named barrier %llu when the block ends",
+                  lilac_text_get(&text), finding->width, (long long)finding->at->immediate,
+                  (unsigned long long)finding->address);
+    note_last(context, finding->at);
     lilac_text_clear(&text);
 }
 
