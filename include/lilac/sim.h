@@ -1,7 +1,8 @@
 /* target/sim: SIMT IR executed, with the accounts a GPU's counters would give.
  *
  * Knows SIMT IR only: no layouts, no plans. All threads of a block run in step, one instruction for
- * all of them at a time; the blocks of a cluster take turns between its barriers; clusters are
+ * all of them at a time. Where a kernel has several programs, this holds for the threads of each:
+ * programs take turns, and one that waits at a barrier is passed over until it can go on. The blocks of a cluster take turns between its barriers; clusters are
  * spread over the machine's cores.
  *
  * Clusters begin in ascending order. One that repeats the same state in a while loop until others
@@ -67,6 +68,16 @@
  *   division-by-zero     the result of an integer division or remainder by zero decides what the
  *                        launch does (below); a note has the place where it does
  *   loop-step            a loop whose step is not positive
+ *   deadlock             no warp of a cluster can go on; for each program that waits, a note has its
+ *                        place and the state of its barrier, and one has the last arrival there
+ *   mbarrier-missing     an operation at an address where there is no mbarrier
+ *   mbarrier-in-use      mbarrier.init of a live mbarrier; a note has its first init
+ *   mbarrier-range       a count or a number of bytes outside 1 to 2^20 - 1
+ *   mbarrier-count       more arrivals than a phase expects; a note has the last arrival before
+ *   mbarrier-bytes       more bytes of copies than a phase expects
+ *   named-barrier-count  more threads than a named barrier has
+ *   named-barrier-reuse  a warp that arrives again before the barrier completes
+ *   register-budget      set_max_registers inc to fewer or dec to more than a thread has
  *   instruction-limit    a block that would issue more instructions than the launch allows
  *   endless-loop         no block can go on, or, without an instruction limit, there was no
  * progress for stall_seconds. The first such block's innermost loop is named
@@ -111,10 +122,21 @@
  *                        store, with no fence.proxy_async of that thread after it, or none that a
  *                        barrier orders before; a note has the store
  *
+ *   mbarrier-missed      a wait after at least two phases that its warp has not waited for, so that
+ *                        the parity does not identify the phase; a note has the last arrival
+ *   mbarrier-unfinished  a phase with missing bytes, or some of its arrivals, when the cluster ends
+ *   named-barrier-unfinished  a named barrier at which some threads have arrived when the block ends
+ *
  *   global-race          two accesses to a byte of global memory, one of them a write, that nothing
  *                        orders; a note has the other line
  *
- * An asynchronous copy happens as late as it may: at the wait of its thread that completes it. Its
+ * An mbarrier and a named barrier order what the warps that arrive did before, and nothing that they
+ * do later, before what the warps that wait do afterwards. Operations on an mbarrier are accesses to
+ * its 8 bytes: a use that is not ordered behind its init is a shared-race.
+ *
+ * An asynchronous copy happens as late as it may: at the wait of its thread that completes it, or,
+ * where cp.async.mbarrier_arrive tracks it, when no warp of the cluster can go on without its arrival;
+ * then only who waits at that mbarrier is ordered behind its writes. Its
  * destination holds meaningless bytes until then. For races it is a write of its warp to shared memory
  * from its start to that wait, and a read of global memory both when it starts and when it completes.
  *

@@ -46,6 +46,14 @@
  *     bulk.wait_read                         ┘ ┐ no thread reads or writes those at %g
  *     bulk.wait                                ┘
  *
+ * A bulk load completes at an mbarrier: it writes shared memory at any time until the phase that it
+ * belongs to has completed. A tensor copy moves a box of the tensor that a map describes (tensor_map.h).
+ * Maps are parameters; coordinates begin with that of the contiguous dimension:
+ *
+ *     mbarrier.expect [%full], %first, (%box_bytes)
+ *     cp.tensor.load [%s], %first, (%map, %column, %row, %full)   ┐ no thread reads or writes the box's
+ *     mbarrier.wait [%full], (%parity)                            ┘ bytes at %s
+ *
  * An mbarrier is an object of 8 bytes in shared memory, aligned to 8. Each of its phases completes
  * when as many arrivals as mbarrier.init said and all bytes of copies that mbarrier.expect announced
  * have come; the next phase then begins. Phases have the parities 0, 1, 0, …; a wait for a parity
@@ -249,7 +257,7 @@ enum {
 typedef enum lilac_simt_payload_family {
     LILAC_SIMT_PAYLOAD_NONE,
     LILAC_SIMT_PAYLOAD_COPY,       /* cp.async */
-    LILAC_SIMT_PAYLOAD_BULK,       /* cp.bulk.… */
+    LILAC_SIMT_PAYLOAD_BULK,       /* cp.bulk.…, cp.tensor.… */
     LILAC_SIMT_PAYLOAD_MATRIX,     /* mma, wgmma */
     LILAC_SIMT_PAYLOAD_WGMMA_WAIT, /* wgmma.wait */
     LILAC_SIMT_PAYLOAD_COUNT
@@ -274,7 +282,8 @@ typedef struct lilac_simt_wgmma_wait_payload {
 } lilac_simt_wgmma_wait_payload;
 
 typedef struct lilac_simt_bulk_payload {
-    int32_t global; /* byte offset of the global address */
+    int32_t global;   /* byte offset of the global address */
+    int32_t mbarrier; /* byte offset of the mbarrier's address */
 } lilac_simt_bulk_payload;
 
 union lilac_simt_payload {
@@ -499,6 +508,22 @@ LILAC_API void lilac_simt_bulk_reduce(lilac_simt_builder *b, lilac_simt_atomic k
                                       lilac_scalar element, lilac_simt_value shared,
                                       lilac_simt_value global, lilac_simt_value bytes,
                                       lilac_simt_value predicate);
+/* Starts a bulk copy of `bytes` from global to shared memory that completes at the mbarrier. */
+LILAC_API void lilac_simt_bulk_load(lilac_simt_builder *b, lilac_simt_value shared,
+                                    lilac_simt_value global, lilac_simt_value bytes,
+                                    lilac_simt_value mbarrier, lilac_simt_value predicate,
+                                    const lilac_simt_instruction *modifiers);
+/* A tensor copy: `like` has the opcode, the kind of a reduction (detail), offsets and promises. */
+typedef struct lilac_simt_tensor_copy {
+    lilac_simt_value shared, predicate; /* predicate 0: none */
+    lilac_simt_value map;               /* a parameter's value */
+    uint32_t rank;
+    lilac_simt_value coordinates[5];
+    lilac_simt_value mbarrier; /* of a load */
+} lilac_simt_tensor_copy;
+LILAC_API void lilac_simt_build_tensor_copy(lilac_simt_builder *b,
+                                            const lilac_simt_instruction *like,
+                                            const lilac_simt_tensor_copy *copy);
 /* Makes a group of the thread's bulk stores since its last commit; waits until at most `groups` of
  * its groups have not written global memory or, with `read`, have not read shared memory. */
 LILAC_API void lilac_simt_bulk_commit(lilac_simt_builder *b);

@@ -1,9 +1,17 @@
 /* Operations of the async proxy: building and checking them.
  *
- *     cp.bulk.store [shared + immediate], predicate, (global, bytes) {global = offset} */
+ *     cp.bulk.store [shared + immediate], predicate, (global, bytes) {global = offset}
+ *     cp.bulk.load [shared], (global, bytes, mbarrier) {mbarrier = offset}
+ *     cp.tensor.load [shared], (map, coordinate 0, coordinate 1, …, mbarrier)
+ *     cp.tensor.store [shared], (map, coordinate 0, coordinate 1, …) */
 #include "internal.h"
 
-enum { BULK_BYTES = 16 /* a bulk copy's size and addresses are multiples of it */ };
+#include <lilac/tensor_map.h>
+
+enum {
+    BULK_BYTES = 16,       /* a bulk copy's size and addresses are multiples of it */
+    TENSOR_ALIGNMENT = 128 /* of a box in shared memory */
+};
 
 /* ---- building --------------------------------------------------------------------------- */
 
@@ -38,6 +46,42 @@ void lilac_simt_bulk_reduce(lilac_simt_builder *b, lilac_simt_atomic kind, lilac
     lilac_simt_instruction like = {
         .code = LILAC_SIMT_OP_CP_BULK_REDUCE, .detail = (uint8_t)kind, .scalar = (uint8_t)element};
     build_copy(b, &like, shared, predicate, global, bytes);
+}
+
+void lilac_simt_bulk_load(lilac_simt_builder *b, lilac_simt_value shared, lilac_simt_value global,
+                          lilac_simt_value bytes, lilac_simt_value mbarrier,
+                          lilac_simt_value predicate, const lilac_simt_instruction *modifiers) {
+    lilac_simt_instruction like = {0};
+    lilac_simt_value operands[5] = {shared};
+    uint32_t n = 1;
+    if (modifiers != NULL) {
+        like = *modifiers;
+    }
+    like.code = LILAC_SIMT_OP_CP_BULK_LOAD;
+    if (predicate != 0) {
+        operands[n++] = predicate;
+    }
+    operands[n++] = global;
+    operands[n++] = bytes;
+    operands[n++] = mbarrier;
+    lilac_simt_build(b, &like, n, operands, 0, NULL);
+}
+
+void lilac_simt_build_tensor_copy(lilac_simt_builder *b, const lilac_simt_instruction *like,
+                                  const lilac_simt_tensor_copy *copy) {
+    lilac_simt_value operands[4 + LILAC_TENSOR_RANK] = {copy->shared};
+    uint32_t n = 1;
+    if (copy->predicate != 0) {
+        operands[n++] = copy->predicate;
+    }
+    operands[n++] = copy->map;
+    for (uint32_t k = 0; k < copy->rank; k++) {
+        operands[n++] = copy->coordinates[k];
+    }
+    if (lilac_simt_completes_at_mbarrier(like->code)) {
+        operands[n++] = copy->mbarrier;
+    }
+    lilac_simt_build(b, like, n, operands, 0, NULL);
 }
 
 static void build_effect(lilac_simt_builder *b, lilac_simt_opcode code, uint32_t detail,
@@ -76,7 +120,9 @@ const lilac_simt_parameter *lilac_simt_tensor_map_of(const lilac_simt_kernel *ke
 }
 
 uint32_t lilac_simt_map_operand(const lilac_simt_kernel *kernel, const lilac_simt_instruction *i) {
-    (void)kernel;
+    if (lilac_simt_is_tensor_copy(i->code)) {
+        return 1u + (kernel->values[i->operands[1]].type == LILAC_SIMT_I1);
+    }
     return i->code == LILAC_SIMT_OP_PREFETCH_TENSOR_MAP ? 0 : UINT32_MAX;
 }
 
@@ -99,6 +145,26 @@ static bool is_multiple(const lilac_simt_kernel *kernel, lilac_simt_value value,
            (*found += (uint64_t)offset) % unit == 0;
 }
 
+/* The constant parts of a copy's addresses. */
+static bool check_places(const lilac_simt_kernel *kernel, const lilac_simt_instruction *i,
+                         uint32_t unit, lilac_text *why) {
+    uint64_t found = 0;
+    if (!is_multiple(kernel, i->operands[0], i->immediate, unit, &found)) {
+        lilac_text_printf(why, "the shared address %llu of %s is no multiple of %u",
+                          (unsigned long long)found,
+                          lilac_simt_op_info_get((lilac_simt_opcode)i->code)->name, unit);
+        return false;
+    }
+    if (lilac_simt_completes_at_mbarrier(i->code) &&
+        !is_multiple(kernel, i->operands[i->operand_count - 1u], i->payload.bulk.mbarrier, 8,
+                     &found)) {
+        lilac_text_printf(why, "the address %llu of the mbarrier is no multiple of 8",
+                          (unsigned long long)found);
+        return false;
+    }
+    return true;
+}
+
 static bool check_copy(const lilac_simt_kernel *kernel, const lilac_simt_instruction *i,
                        lilac_text *why) {
     bool predicated = kernel->values[i->operands[1]].type == LILAC_SIMT_I1;
@@ -106,13 +172,39 @@ static bool check_copy(const lilac_simt_kernel *kernel, const lilac_simt_instruc
     if (!is_multiple(kernel, i->operands[2 + predicated], 0, BULK_BYTES, &found)) {
         lilac_text_printf(why, "a bulk copy of %llu bytes: the size is a multiple of 16",
                           (unsigned long long)found);
-    } else if (!is_multiple(kernel, i->operands[0], i->immediate, BULK_BYTES, &found)) {
-        lilac_text_printf(why, "the shared address %llu of a bulk copy is no multiple of 16",
-                          (unsigned long long)found);
-    } else {
-        return true;
+        return false;
     }
-    return false;
+    if (i->code != LILAC_SIMT_OP_CP_BULK_LOAD && i->payload.bulk.mbarrier != 0) {
+        lilac_text_puts(why, "a bulk store has no mbarrier");
+        return false;
+    }
+    return check_places(kernel, i, BULK_BYTES, why);
+}
+
+static bool check_tensor_copy(const lilac_simt_kernel *kernel, const lilac_simt_instruction *i,
+                              lilac_text *why) {
+    bool load = i->code == LILAC_SIMT_OP_CP_TENSOR_LOAD;
+    if (!check_map(kernel, i, why)) {
+        return false;
+    }
+    uint32_t rest = i->operand_count - lilac_simt_map_operand(kernel, i) - 1u;
+    uint32_t rank = rest > load ? rest - load : 0;
+    if (rank == 0 || rank > LILAC_TENSOR_RANK) {
+        lilac_text_printf(why, "%u coordinates; 1 to %u are allowed", rank, LILAC_TENSOR_RANK);
+        return false;
+    }
+    if (i->payload.bulk.global != 0 || (!load && i->payload.bulk.mbarrier != 0)) {
+        lilac_text_printf(why, "a tensor %s has no offset of %s", load ? "load" : "store",
+                          i->payload.bulk.global != 0 ? "a global address" : "an mbarrier");
+        return false;
+    }
+    if (i->code == LILAC_SIMT_OP_CP_TENSOR_REDUCE && i->detail > LILAC_SIMT_ATOMIC_ADD) {
+        lilac_text_printf(why, "no tensor reduction '%s': and, or, xor and add are allowed",
+                          i->detail < LILAC_SIMT_ATOMIC_COUNT ? lilac_simt_atomic_names[i->detail]
+                                                              : "?");
+        return false;
+    }
+    return check_places(kernel, i, TENSOR_ALIGNMENT, why);
 }
 
 static bool check_reduction(const lilac_simt_instruction *i, lilac_text *why) {
@@ -138,9 +230,14 @@ bool lilac_simt_check_bulk(const lilac_simt_kernel *kernel, const lilac_simt_ins
     }
     switch (i->code) {
     case LILAC_SIMT_OP_CP_BULK_STORE:
+    case LILAC_SIMT_OP_CP_BULK_LOAD:
         return check_copy(kernel, i, why);
     case LILAC_SIMT_OP_CP_BULK_REDUCE:
         return check_reduction(i, why) && check_copy(kernel, i, why);
+    case LILAC_SIMT_OP_CP_TENSOR_LOAD:
+    case LILAC_SIMT_OP_CP_TENSOR_STORE:
+    case LILAC_SIMT_OP_CP_TENSOR_REDUCE:
+        return check_tensor_copy(kernel, i, why);
     case LILAC_SIMT_OP_PREFETCH_TENSOR_MAP:
         return check_map(kernel, i, why);
     default: /* a fence or commit */

@@ -78,6 +78,21 @@ static inline bool lilac_simt_is_load(uint32_t code) {
            code == LILAC_SIMT_OP_LD_CLUSTER || code == LILAC_SIMT_OP_LD_MATRIX;
 }
 
+static inline bool lilac_simt_is_tensor_copy(uint32_t code) {
+    return code == LILAC_SIMT_OP_CP_TENSOR_LOAD || code == LILAC_SIMT_OP_CP_TENSOR_STORE ||
+           code == LILAC_SIMT_OP_CP_TENSOR_REDUCE;
+}
+
+static inline bool lilac_simt_is_bulk_copy(uint32_t code) {
+    return code == LILAC_SIMT_OP_CP_BULK_LOAD || code == LILAC_SIMT_OP_CP_BULK_STORE ||
+           code == LILAC_SIMT_OP_CP_BULK_REDUCE || lilac_simt_is_tensor_copy(code);
+}
+
+/* A bulk or tensor load; its last operand is the mbarrier's address. */
+static inline bool lilac_simt_completes_at_mbarrier(uint32_t code) {
+    return code == LILAC_SIMT_OP_CP_BULK_LOAD || code == LILAC_SIMT_OP_CP_TENSOR_LOAD;
+}
+
 /* Does the immediate say how many groups of copies may be incomplete? */
 static inline bool lilac_simt_awaits_groups(uint32_t code) {
     return code == LILAC_SIMT_OP_CP_ASYNC_WAIT || code == LILAC_SIMT_OP_BULK_WAIT ||

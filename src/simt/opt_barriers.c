@@ -42,10 +42,11 @@
  * no group less than all. A wait that leaves groups incomplete may complete any of what is grouped
  * and may leave it incomplete.
  *
- * A bulk copy is an access where it starts, and one of any byte that is pending from each wait on that
- * may complete it. A fence of the async proxy is ordered by the barrier behind it, even where a barrier
- * before it orders the stores that it fences: it is such an access too. A wgmma reads any byte where
- * it is issued, and is a read of any byte that is pending from each wgmma.wait on.
+ * A bulk store is an access where it starts, and one of any byte that is pending from each wait on that
+ * may complete it; a bulk load is a copy that mbarriers alone complete. A fence of the async proxy is
+ * ordered by the barrier behind it, even where a barrier before it orders the stores that it fences: it
+ * is such an access too. A wgmma reads any byte where it is issued, and is a read of any byte that is
+ * pending from each wgmma.wait on.
  *
  * Mbarriers. Every operation on one writes its bytes, so that a barrier between its init and its
  * uses stays. The order that arrivals and waits add is not used: a pair of accesses that it orders
@@ -72,6 +73,7 @@ typedef struct key {
 typedef struct set {
     uint64_t reads, writes;
     uint64_t ungrouped, grouped; /* forwards only: copies that are started and maybe incomplete */
+    uint64_t loading;            /* likewise: bulk loads, which mbarriers alone complete */
 } set;
 
 /* Accesses with no barrier between, a barrier, or a commit or wait, in the graph of the program. */
@@ -244,6 +246,8 @@ static uint32_t add_body(pass *p, const lilac_simt_body *body, uint32_t at) {
             continue; /* what a commit groups is pending from the wait on */
         } else if (i->code == LILAC_SIMT_OP_WGMMA) {
             p->nodes[at].accesses.reads |= UINT64_C(1) << any_key(p);
+        } else if (lilac_simt_completes_at_mbarrier(i->code)) {
+            p->nodes[at].accesses.loading |= UINT64_C(1) << find_key(p, i);
         } else if (completes(i->code)) {
             at = follow(p, at);
             bool reads = i->code == LILAC_SIMT_OP_WGMMA_WAIT;
@@ -281,8 +285,10 @@ static bool merge(set *into, set from) {
     into->writes |= from.writes;
     into->ungrouped |= from.ungrouped;
     into->grouped |= from.grouped;
+    into->loading |= from.loading;
     return into->reads != old.reads || into->writes != old.writes ||
-           into->ungrouped != old.ungrouped || into->grouped != old.grouped;
+           into->ungrouped != old.ungrouped || into->grouped != old.grouped ||
+           into->loading != old.loading;
 }
 
 /* What is pending, and started, behind a node that `in` reaches. */
@@ -297,7 +303,7 @@ static set leaving(const node *n, uint32_t level, set in) {
         return out;
     }
     if (lilac_simt_has_trait(n->event->code, LILAC_SIMT_MBARRIER)) {
-        out.writes |= out.grouped | out.ungrouped;
+        out.writes |= out.grouped | out.ungrouped | out.loading;
         return out;
     }
     switch (n->event->code) {
@@ -319,7 +325,7 @@ static set leaving(const node *n, uint32_t level, set in) {
 
 /* What is coming from a node on, before which `in` is coming. */
 static set arriving(const node *n, uint32_t level, set in) {
-    set out = {.reads = n->accesses.reads, .writes = n->accesses.writes | n->accesses.ungrouped};
+    set out = {.reads = n->accesses.reads, .writes = n->accesses.writes | n->accesses.ungrouped | n->accesses.loading};
     if (!stops(n, level)) {
         merge(&out, in);
     }
@@ -343,7 +349,7 @@ static void spread(pass *p, uint32_t level_index, uint32_t count, bool forward) 
         const uint32_t *to = forward ? n->next : n->previous;
         p->in_work[k] = 0;
         set out = forward ? leaving(n, level, sets[k]) : arriving(n, level, sets[k]);
-        bool flies = (out.ungrouped | out.grouped) != 0;
+        bool flies = (out.ungrouped | out.grouped | out.loading) != 0;
         for (uint32_t s = 0; s < 2 && to[s] != NONE; s++) {
             if (merge(&sets[to[s]], out) && (flies || !stops(&p->nodes[to[s]], level))) {
                 push(p, &count, to[s]);

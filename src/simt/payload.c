@@ -40,6 +40,7 @@ static const lilac_simt_payload_field fields[] = {
     FIELD(MATRIX, FLAG,   matrix.saturate,    "satfinite",   0, 1, NULL),
     FIELD(WGMMA_WAIT, NUMBER, wgmma_wait.groups, "groups", 0, UINT32_MAX, NULL),
     FIELD(BULK,   NUMBER, bulk.global,  "global", INT32_MIN, INT32_MAX, NULL),
+    FIELD(BULK,   NUMBER, bulk.mbarrier, "mbarrier", INT32_MIN, INT32_MAX, NULL),
     /* clang-format on */
 };
 
@@ -56,6 +57,10 @@ lilac_simt_payload_family lilac_simt_payload_family_of(lilac_simt_opcode code) {
         return LILAC_SIMT_PAYLOAD_WGMMA_WAIT;
     case LILAC_SIMT_OP_CP_BULK_STORE:
     case LILAC_SIMT_OP_CP_BULK_REDUCE:
+    case LILAC_SIMT_OP_CP_BULK_LOAD:
+    case LILAC_SIMT_OP_CP_TENSOR_LOAD:
+    case LILAC_SIMT_OP_CP_TENSOR_STORE:
+    case LILAC_SIMT_OP_CP_TENSOR_REDUCE:
         return LILAC_SIMT_PAYLOAD_BULK;
     default:
         return LILAC_SIMT_PAYLOAD_NONE;

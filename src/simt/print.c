@@ -292,6 +292,7 @@ static bool put_kind(printer *p, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_ATOMIC_SHARED:
     case LILAC_SIMT_OP_REDUX:
     case LILAC_SIMT_OP_CP_BULK_REDUCE:
+    case LILAC_SIMT_OP_CP_TENSOR_REDUCE:
         lilac_text_char(p->out, ' ');
         put(p, i->detail < LILAC_SIMT_ATOMIC_COUNT ? lilac_simt_atomic_names[i->detail] : "?");
         return true;

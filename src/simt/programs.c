@@ -6,8 +6,8 @@
  *   - an id of a hardware barrier is used by barrier (0), by group_barrier (1 + number) or by named
  *     barriers, and by one of them only
  *   - a named barrier's threads are whole warps of the block
- *   - set_max_registers is in a program of whole warpgroups, and the registers of all programs
- *     together are at most those of a multiprocessor
+ *   - set_max_registers is in a program of whole warpgroups, the registers of all programs together
+ *     are at most those of a multiprocessor, and no other programs come before or after
  */
 #include "internal.h"
 
@@ -22,6 +22,8 @@ typedef struct checker {
     const lilac_simt_body *program; /* around the place of the walk, or NULL */
     const instruction *others[IDS]; /* barrier or group_barrier that uses an id */
     const instruction *named[IDS];
+    uint32_t forks;     /* operations with programs */
+    const instruction *sets; /* the last set_max_registers, or NULL */
     uint64_t registers; /* of all threads of the programs so far, in registers */
     uint64_t most;      /* of a thread of the program: the largest number that it sets */
 } checker;
@@ -115,7 +117,9 @@ static void check_registers(checker *c, const instruction *i) {
     if (i->immediate < LEAST || i->immediate > MOST || i->immediate % STEP != 0) {
         FAIL(c, i, "simt-registers", "%lld registers: a multiple of 8 from 24 to 256 is allowed",
              (long long)i->immediate);
-    } else if ((uint64_t)i->immediate > c->most) {
+    }
+    c->sets = i;
+    if (i->immediate <= MOST && (uint64_t)i->immediate > c->most) {
         c->most = (uint64_t)i->immediate;
     }
     if (program == NULL || program->first_warp % WARPGROUP != 0 ||
@@ -138,6 +142,7 @@ static void check_body(checker *c, const lilac_simt_body *body);
 static void check_programs(checker *c, const instruction *programs) {
     uint32_t next = 0;
     c->registers = 0;
+    c->forks++;
     bool sets = false;
     if (programs->parent != c->kernel->body) {
         FAIL(c, programs, "simt-programs", "programs stand in a kernel's own body only");
@@ -205,5 +210,9 @@ bool lilac_simt_verify_programs(const lilac_simt_kernel *kernel) {
     checker c = {.kernel = kernel, .warp_size = arch != NULL ? arch->warp_size : 32, .ok = true};
     check_body(&c, kernel->body);
     check_ids(&c);
+    if (c.sets != NULL && c.forks > 1) {
+        FAIL(&c, c.sets, "simt-registers",
+             "%u operations have programs; a kernel with set_max_registers has one", c.forks);
+    }
     return c.ok;
 }

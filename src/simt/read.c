@@ -46,6 +46,7 @@ static bool read_kind(reader *r, lilac_simt_instruction *like) {
     case LILAC_SIMT_OP_ATOMIC_SHARED:
     case LILAC_SIMT_OP_REDUX:
     case LILAC_SIMT_OP_CP_BULK_REDUCE:
+    case LILAC_SIMT_OP_CP_TENSOR_REDUCE:
         return lilac_simt_read_choice(r, lilac_simt_atomic_names, &like->detail);
     case LILAC_SIMT_OP_VOTE:
         return lilac_simt_read_choice(r, lilac_simt_vote_names, &like->detail);

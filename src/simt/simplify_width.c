@@ -379,20 +379,31 @@ static bool fold_offset(lilac_simt_builder *b, lilac_simt_value *address, int64_
     return true;
 }
 
+/* The global address of a copy, and the address of the mbarrier at which it completes. */
+static bool fold_second_address(lilac_simt_builder *b, instruction *like) {
+    bool bulk = lilac_simt_is_bulk_copy(like->code), changed = false;
+    if (!bulk && like->code != LILAC_SIMT_OP_CP_ASYNC) {
+        return false;
+    }
+    bool predicated = type_of(b, like->operands[1]) == LILAC_SIMT_I1;
+    if (!lilac_simt_is_tensor_copy(like->code)) { /* whose second address is a map's */
+        int32_t *global = bulk ? &like->payload.bulk.global : &like->payload.copy.source;
+        int64_t offset = *global;
+        changed = fold_offset(b, &like->operands[1 + predicated], &offset);
+        *global = (int32_t)offset;
+    }
+    if (lilac_simt_completes_at_mbarrier(like->code)) {
+        int64_t offset = like->payload.bulk.mbarrier;
+        changed |= fold_offset(b, &like->operands[like->operand_count - 1u], &offset);
+        like->payload.bulk.mbarrier = (int32_t)offset;
+    }
+    return changed;
+}
+
 bool lilac_simt_simplify_access(lilac_simt_builder *b, instruction *like) {
     uint64_t c;
     bool changed = fold_offset(b, &like->operands[0], &like->immediate);
-    int32_t *global =
-        like->code == LILAC_SIMT_OP_CP_ASYNC ? &like->payload.copy.source
-        : lilac_simt_payload_family_of((lilac_simt_opcode)like->code) == LILAC_SIMT_PAYLOAD_BULK
-            ? &like->payload.bulk.global
-            : NULL;
-    if (global != NULL) {
-        bool predicated = type_of(b, like->operands[1]) == LILAC_SIMT_I1;
-        int64_t offset = *global;
-        changed |= fold_offset(b, &like->operands[1 + predicated], &offset);
-        *global = (int32_t)offset;
-    }
+    changed |= fold_second_address(b, like);
     /* always active: no predicate, no substitutes */
     if (like->operand_count > 1 && type_of(b, like->operands[1]) == LILAC_SIMT_I1 &&
         constant(b, like->operands[1], &c) && c == 1) {

@@ -593,6 +593,10 @@ static void check_one(verifier *v, const instruction *i) {
     case LILAC_SIMT_OP_FENCE_PROXY_ASYNC:
     case LILAC_SIMT_OP_CP_BULK_STORE:
     case LILAC_SIMT_OP_CP_BULK_REDUCE:
+    case LILAC_SIMT_OP_CP_BULK_LOAD:
+    case LILAC_SIMT_OP_CP_TENSOR_LOAD:
+    case LILAC_SIMT_OP_CP_TENSOR_STORE:
+    case LILAC_SIMT_OP_CP_TENSOR_REDUCE:
     case LILAC_SIMT_OP_BULK_COMMIT:
     case LILAC_SIMT_OP_PREFETCH_TENSOR_MAP:
         check_bulk(v, i);

@@ -2,7 +2,7 @@
  * that it leaves were.
  *
  * Random programs of stores, loads and barriers, in loops and ifs, some also with asynchronous
- * copies, commits and waits. Every access has a promise: an
+ * copies, commits and waits, some with mbarriers at which all warps meet or copies arrive. Every access has a promise: an
  * interval and which warps it keeps apart; within that, the warps that may touch the same words do.
  * A program without races must have none after the pass and leave the same in memory. In straight
  * programs with barriers of the block only, each one that stays stands between accesses that may
@@ -16,7 +16,7 @@
 
 #include "support/sim_kernels.h"
 
-enum { PLAIN = 1500, COPYING = 6000 }; /* seeds */
+enum { PLAIN = 1500, COPYING = 6000, MEETING = 3000 }; /* seeds */
 enum { WARPS = 4, LANES = 32, THREADS = WARPS * LANES, BYTES = 512 };
 
 static const struct promise {
@@ -30,8 +30,11 @@ typedef struct generator {
     lilac_random random;
     lilac_simt_value sum; /* of what was loaded, carried through loops */
     lilac_simt_value condition, lane, warp;
-    bool straight, copies;
+    bool straight, copies, meets;
     uint32_t accesses;
+    /* of each mbarrier: complete phases, and whether all warps have arrived since */
+    uint32_t phases[2];
+    bool arrived[2];
 } generator;
 
 static uint32_t below(generator *g, uint32_t bound) {
@@ -121,6 +124,28 @@ static void make_wait(generator *g) {
         lilac_simt_copy_wait(&r->b, kind == 2);
 }
 
+/* The operation on mbarrier k, with a promise. */
+static void at_mbarrier(generator *g, uint32_t k, lilac_simt_opcode code,
+                        lilac_simt_value predicate, lilac_simt_value value) {
+    rig *r = &g->r;
+    lilac_simt_mbarrier(&r->b, code, word(r, BYTES), 8 * k, predicate, value);
+    r->b.body->last->shared_begin = BYTES + 8 * k;
+    r->b.body->last->shared_end = BYTES + 8 * k + 8;
+}
+
+/* All warps arrive at an mbarrier, or wait there if they have; at mbarrier 1 their copies arrive. */
+static void make_meeting(generator *g) {
+    rig *r = &g->r;
+    uint32_t k = g->copies && below(g, 2);
+    if (!g->arrived[k])
+        at_mbarrier(
+            g, k, k ? LILAC_SIMT_OP_CP_ASYNC_MBARRIER_ARRIVE : LILAC_SIMT_OP_MBARRIER_ARRIVE, 0, 0);
+    bool waits = g->arrived[k] || below(g, 2);
+    if (waits)
+        at_mbarrier(g, k, LILAC_SIMT_OP_MBARRIER_WAIT, 0, word(r, g->phases[k]++ % 2));
+    g->arrived[k] = !waits;
+}
+
 static void make_body(generator *g, uint32_t length, uint32_t depth) {
     rig *r = &g->r;
     for (uint32_t k = 0; k < length; k++) {
@@ -144,7 +169,10 @@ static void make_body(generator *g, uint32_t length, uint32_t depth) {
         } else if (kind < 7) {
             if (g->copies && below(g, 4))
                 make_wait(g);
-            make_barrier(g);
+            if (g->meets && depth == 0 && below(g, 2))
+                make_meeting(g);
+            else
+                make_barrier(g);
         } else {
             if (below(g, 4))
                 make_barrier(g);
@@ -157,15 +185,26 @@ static void generate(generator *g, uint64_t seed) {
     memset(g, 0, sizeof *g);
     lilac_random_seed(&g->random, seed);
     rig *r = &g->r;
-    rig_init(r, WARPS, 2, BYTES);
-    g->copies = seed > PLAIN;
+    g->meets = seed > PLAIN + COPYING;
+    rig_init(r, WARPS, 2, BYTES + (g->meets ? 16 : 0));
+    g->copies = seed > PLAIN && (!g->meets || seed % 2);
     g->straight = seed % 3 == 0;
     g->lane = leaf(r, LILAC_SIMT_OP_LANE, 0);
     g->warp = leaf(r, LILAC_SIMT_OP_WARP, 0);
     g->sum = thread(r);
     g->condition = lilac_simt_compare_values(&r->b, LILAC_SIMT_EQ, leaf(r, LILAC_SIMT_OP_BLOCK, 0),
                                              word(r, 0));
-    make_body(g, 10, 0);
+    for (uint32_t k = 0; k < 2 && g->meets; k++) {
+        lilac_simt_value first =
+            lilac_simt_compare_values(&r->b, LILAC_SIMT_EQ, thread(r), word(r, 0));
+        at_mbarrier(g, k, LILAC_SIMT_OP_MBARRIER_INIT, first, word(r, THREADS));
+    }
+    if (g->meets)
+        lilac_simt_barrier(&r->b);
+    make_body(g, g->meets ? 14 : 10, 0);
+    for (uint32_t k = 0; k < 2; k++)
+        if (g->arrived[k])
+            at_mbarrier(g, k, LILAC_SIMT_OP_MBARRIER_WAIT, 0, word(r, g->phases[k] % 2));
     if (g->copies)
         lilac_simt_copy_wait_all(&r->b);
     lilac_simt_barrier(&r->b);
@@ -199,7 +238,8 @@ static uint32_t count_barriers(const lilac_simt_body *body) {
     uint32_t count = 0;
     for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
         uint32_t traits = lilac_simt_op_info_get((lilac_simt_opcode)i->code)->traits;
-        count += (traits & LILAC_SIMT_SYNC) && !(traits & LILAC_SIMT_ASYNCHRONOUS);
+        count += (traits & LILAC_SIMT_SYNC) &&
+                 !(traits & (LILAC_SIMT_ASYNCHRONOUS | LILAC_SIMT_MBARRIER));
         for (uint32_t k = 0; k < i->body_count; k++)
             count += count_barriers(i->bodies[k]);
     }
@@ -245,8 +285,9 @@ static bool all_needed(const lilac_simt_body *body) {
 static void barriers_that_go_were_not_needed(void **state) {
     static uint32_t before[2 * THREADS], after[2 * THREADS];
     uint32_t programs = 0, removed = 0, stay = 0, straight = 0, copying = 0, go = 0;
+    uint32_t meeting = 0, gone = 0;
     (void)state;
-    for (uint64_t seed = 1; seed <= PLAIN + COPYING; seed++) {
+    for (uint64_t seed = 1; seed <= PLAIN + COPYING + MEETING; seed++) {
         static generator g;
         generate(&g, seed);
         if (run(&g, before) == 0 && g.accesses > 1) {
@@ -260,19 +301,24 @@ static void barriers_that_go_were_not_needed(void **state) {
             assert_memory_equal(before, after, sizeof before);
             assert_false(lilac_simt_opt_barriers(g.r.kernel));
             programs++;
+            meeting += g.meets;
+            gone += g.meets ? count - left : 0;
             removed += count - left;
             stay += left;
             copying += has_copy(g.r.kernel->body);
             go += has_copy(g.r.kernel->body) ? count - left : 0;
-            if (g.straight && !g.copies) {
+            if (g.straight && !g.copies && !g.meets) {
                 straight++;
                 assert_true(all_needed(g.r.kernel->body));
             }
         }
         rig_clear(&g.r);
     }
-    print_message("%u programs, %u barriers went, %u stay; %u with copies, in which %u went\n",
-                  programs, removed, stay, copying, go);
+    print_message(
+        "%u programs, %u barriers went, %u stay; %u with copies, in which %u went; %u with "
+        "mbarriers, in which %u went\n",
+        programs, removed, stay, copying, go, meeting, gone);
+    assert_true(meeting > 200 && gone > 300);
     assert_true(copying > 300 && go > 1000);
     assert_true(programs > 300 && straight > 100 && removed > 1000 && stay > 300);
 }

@@ -3,6 +3,8 @@
 #ifndef LILAC_TESTS_TEXT_RIG_H
 #define LILAC_TESTS_TEXT_RIG_H
 
+#include <stdio.h>
+
 #include "support/simt_text.h"
 
 typedef struct text_rig {
@@ -11,8 +13,11 @@ typedef struct text_rig {
 } text_rig;
 
 static inline void text_fail(const text_rig *r, const char *what) {
-    print_message("%s\n", lilac_text_get(&r->text));
-    show_diagnostics(r->t.context);
+    lilac_text printed = {0};
+    for (const lilac_diagnostic *d = lilac_diagnostics(r->t.context); d; d = d->next)
+        lilac_diagnostic_print(&printed, r->t.context, d, false);
+    fprintf(stderr, "%s\n%s", lilac_text_get(&r->text), lilac_text_get(&printed));
+    lilac_text_clear(&printed);
     fail_msg("%s", what);
 }
 

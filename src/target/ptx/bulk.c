@@ -1,6 +1,8 @@
 /* The async proxy in PTX: bulk copies, their groups and fences (PTX ISA 8.0, sm_90).
  *
  *     cp.bulk.store [%s], %p, (%g, %n)   @%p cp.async.bulk.global.shared::cta.bulk_group [%g], [%s], %n;
+ *     cp.tensor.load [%s], (%m, %x, %b)  cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::…
+ *                                            [%s], [%m, {%x}], [%b];
  *     bulk.commit                        cp.async.bulk.commit_group;
  *     bulk.wait_read {groups = 1}        cp.async.bulk.wait_group.read 1;
  *     fence.proxy_async shared           fence.proxy.async.shared::cta;
@@ -72,6 +74,58 @@ static void store(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     lilac_ptx_finish(e, 3, operands);
 }
 
+static void load(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    bool predicated = type_of(e, i->operands[1]) == LILAC_SIMT_I1;
+    const lilac_simt_value *rest = i->operands + 1 + predicated;
+    lilac_ptx_piece operands[4] = {
+        bracketed(e, lilac_ptx_address(e, i)),
+        bracketed(e, lilac_ptx_offset(e, rest[0], i->payload.bulk.global)),
+        lilac_ptx_operand(e, rest[1]),
+        bracketed(e, lilac_ptx_offset(e, rest[2], i->payload.bulk.mbarrier))};
+    if (!guard(e, i))
+        return;
+    lilac_ptx_begin(e, "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes");
+    lilac_ptx_finish(e, 4, operands);
+}
+
+/* "[%rd1, {%r1, 0}]": the map and the coordinates. */
+static lilac_ptx_piece box_of(lilac_ptx_emitter *e, const lilac_simt_value *map, uint32_t rank) {
+    lilac_ptx_piece coordinates[5];
+    for (uint32_t k = 0; k < rank; k++)
+        coordinates[k] = lilac_ptx_operand(e, map[1 + k]);
+    return lilac_ptx_concatenate(
+        e, 5,
+        (lilac_ptx_piece[]){PIECE("["), lilac_ptx_register(e, map[0]), PIECE(", "),
+                            lilac_ptx_tuple(e, rank, coordinates), PIECE("]")});
+}
+
+static void tensor_copy(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    static const char *const reductions[] = {
+        [LILAC_SIMT_ATOMIC_AND] = "d.global.shared::cta.and.bulk_group",
+        [LILAC_SIMT_ATOMIC_OR] = "d.global.shared::cta.or.bulk_group",
+        [LILAC_SIMT_ATOMIC_XOR] = "d.global.shared::cta.xor.bulk_group",
+        [LILAC_SIMT_ATOMIC_ADD] = "d.global.shared::cta.add.bulk_group"};
+    bool predicated = type_of(e, i->operands[1]) == LILAC_SIMT_I1;
+    bool loads = i->code == LILAC_SIMT_OP_CP_TENSOR_LOAD;
+    bool reduces = i->code == LILAC_SIMT_OP_CP_TENSOR_REDUCE;
+    uint32_t rank = i->operand_count - 2u - predicated - loads;
+    lilac_simt_value last = i->operands[i->operand_count - 1u];
+    lilac_ptx_piece shared = bracketed(e, lilac_ptx_address(e, i));
+    lilac_ptx_piece box = box_of(e, i->operands + 1 + predicated, rank), mbarrier = shared;
+    if (loads)
+        mbarrier = bracketed(e, lilac_ptx_offset(e, last, i->payload.bulk.mbarrier));
+    if (!guard(e, i))
+        return;
+    lilac_ptx_begin(e, reduces ? "cp.reduce.async.bulk.tensor." : "cp.async.bulk.tensor.");
+    lilac_ptx_put_unsigned(&e->code, rank);
+    put_string(&e->code, loads     ? "d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                         : reduces ? reductions[i->detail]
+                                   : "d.global.shared::cta.bulk_group");
+    lilac_ptx_finish(e, loads ? 3 : 2,
+                     loads ? (lilac_ptx_piece[]){shared, box, mbarrier}
+                           : (lilac_ptx_piece[]){box, shared, shared});
+}
+
 bool lilac_ptx_tensor_map(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     if (!e->kernel->parameters[i->immediate].is_tensor_map)
         return false;
@@ -96,6 +150,14 @@ void lilac_ptx_bulk(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_CP_BULK_STORE:
     case LILAC_SIMT_OP_CP_BULK_REDUCE:
         store(e, i);
+        return;
+    case LILAC_SIMT_OP_CP_BULK_LOAD:
+        load(e, i);
+        return;
+    case LILAC_SIMT_OP_CP_TENSOR_LOAD:
+    case LILAC_SIMT_OP_CP_TENSOR_STORE:
+    case LILAC_SIMT_OP_CP_TENSOR_REDUCE:
+        tensor_copy(e, i);
         return;
     case LILAC_SIMT_OP_BULK_COMMIT:
         lilac_ptx_begin(e, "cp.async.bulk.commit_group;\n");

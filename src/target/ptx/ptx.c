@@ -223,6 +223,10 @@ static void instruction(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         break;
     case LILAC_SIMT_OP_CP_BULK_STORE:
     case LILAC_SIMT_OP_CP_BULK_REDUCE:
+    case LILAC_SIMT_OP_CP_BULK_LOAD:
+    case LILAC_SIMT_OP_CP_TENSOR_LOAD:
+    case LILAC_SIMT_OP_CP_TENSOR_STORE:
+    case LILAC_SIMT_OP_CP_TENSOR_REDUCE:
     case LILAC_SIMT_OP_BULK_COMMIT:
     case LILAC_SIMT_OP_BULK_WAIT:
     case LILAC_SIMT_OP_BULK_WAIT_READ:

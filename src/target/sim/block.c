@@ -612,7 +612,7 @@ static void run_block(lilac_sim_worker *w, uint64_t cluster, uint32_t rank, turn
 /* What copies have begun takes place as late as possible: now. False: there is nothing, or a trap. */
 static bool fire(lilac_sim_worker *w, uint64_t cluster) {
     if (w->mbarriers.arrival_count == 0)
-        return false;
+        return lilac_sim_bulk_land(w);
     enter(w, cluster, w->mbarriers.arrivals[0].rank, 0);
     return lilac_sim_arrivals_fire(w);
 }

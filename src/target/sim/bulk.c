@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { BOX_ALIGNMENT = 128, IN_FLIGHT = 0xA5 /* what the destination of a load holds meanwhile */ };
+
 void lilac_sim_bulks_init(lilac_sim_bulks *b, const lilac_sim_program *program) {
     *b = (lilac_sim_bulks){.warps = program->kernel->num_ctas * program->warps};
     if (program->proxies)
@@ -40,19 +42,23 @@ static lilac_sim_bulk *new_copy(lilac_sim_worker *w, const lilac_sim_step *step,
         b->flying = lilac_heap_grow(b->flying, sizeof *b->flying * b->capacity);
     }
     lilac_sim_bulk *copy = lilac_heap_grow(NULL, sizeof *copy);
-    *copy = (lilac_sim_bulk){
-        .step = step, .rank = w->rank, .thread = thread, .group = b->commits[warp_of(w, thread)]};
+    *copy = (lilac_sim_bulk){.step = step,
+                             .map = lilac_sim_map_of(w->launch, step->source),
+                             .rank = w->rank,
+                             .thread = thread,
+                             .load = w->program->accesses[step->access].values[1] != LILAC_SIM_NONE,
+                             .group = b->commits[warp_of(w, thread)]};
     return b->flying[b->count++] = copy;
 }
 
 /* ---- start -------------------------------------------------------------------------------- */
 
-static bool trap_alignment(lilac_sim_worker *w, const lilac_sim_step *step, uint32_t thread,
-                           uint64_t address, bool global) {
+static bool trap_at(lilac_sim_worker *w, lilac_sim_trap_kind kind, const lilac_sim_bulk *copy,
+                    uint64_t address, uint32_t size) {
     w->trap.address = address;
-    w->trap.size = LILAC_SIM_BULK_BYTES;
-    w->trap.global = global;
-    return lilac_sim_worker_trap(w, TRAP_BULK_ALIGNMENT, step, thread);
+    w->trap.size = size;
+    w->trap.rank = w->rank;
+    return lilac_sim_worker_trap(w, kind, copy->step, copy->thread);
 }
 
 /* The pieces of a copy of consecutive bytes. */
@@ -65,65 +71,104 @@ static bool add_pieces(lilac_sim_worker *w, lilac_sim_bulk *copy) {
     uint32_t unit = LILAC_SIM_BULK_BYTES;
     copy->unit = unit;
     copy->bytes = sizes[copy->thread];
-    if (copy->bytes % unit != 0) {
-        w->trap.address = copy->bytes;
-        return lilac_sim_worker_trap(w, TRAP_BULK_SIZE, copy->step, copy->thread);
-    }
-    if (copy->at % unit != 0)
-        return trap_alignment(w, copy->step, copy->thread, copy->at, false);
-    if (global % unit != 0)
-        return trap_alignment(w, copy->step, copy->thread, global, true);
+    if (copy->bytes % unit != 0)
+        return trap_at(w, TRAP_BULK_SIZE, copy, copy->bytes, 0);
+    w->trap.global = global % unit != 0;
+    if (copy->at % unit != 0 || global % unit != 0)
+        return trap_at(w, TRAP_BULK_ALIGNMENT, copy, w->trap.global ? global : copy->at, unit);
     for (uint64_t b = 0; b < copy->bytes; b += unit)
         *lilac_sim_bulk_add(copy) = (lilac_sim_piece){.global = global + b, .shared = copy->at + b};
+    return true;
+}
+
+/* The pieces of a box. */
+static bool add_box(lilac_sim_worker *w, lilac_sim_bulk *copy) {
+    const lilac_sim_access *access = &w->program->accesses[copy->step->access];
+    uint32_t period = lilac_tensor_swizzle_period(copy->map->swizzle);
+    int32_t coordinates[LILAC_TENSOR_RANK];
+    w->trap.global = false;
+    if (copy->at % BOX_ALIGNMENT != 0)
+        return trap_at(w, TRAP_BULK_ALIGNMENT, copy, copy->at, BOX_ALIGNMENT);
+    if (copy->at % period != 0)
+        lilac_sim_worker_find(w, (lilac_sim_finding){.kind = FINDING_SWIZZLE_BASE,
+                                                     .at = copy->step->source,
+                                                     .block = w->block,
+                                                     .thread = copy->thread,
+                                                     .address = copy->at,
+                                                     .width = period});
+    for (uint32_t k = 0; k < access->count; k++) {
+        const lane_u32 *values = (const void *)(w->registers + access->others[k]);
+        coordinates[k] = (int32_t)values[copy->thread];
+    }
+    lilac_sim_tensor_pieces(copy, coordinates);
     return true;
 }
 
 /* Makes the shared address one of the cluster's; false: a trap. */
 static bool resolve_shared(lilac_sim_worker *w, lilac_sim_bulk *copy) {
     const lilac_sim_access *access = &w->program->accesses[copy->step->access];
-    lilac_sim_trap_kind kind = TRAP_NONE;
+    uint64_t base = (uint64_t)w->rank * w->shared.stride;
+    w->trap.global = false;
     if (copy->bytes > w->shared.size || copy->at > w->shared.size - copy->bytes)
-        kind = TRAP_SHARED_BOUNDS;
-    else if (access->end && (copy->at < access->begin || copy->at + copy->bytes > access->end))
-        kind = TRAP_INTERVAL;
-    if (kind != TRAP_NONE) {
-        w->trap.global = false;
-        w->trap.rank = w->rank;
-        w->trap.address = copy->at;
-        w->trap.size = (uint32_t)copy->bytes;
-        return lilac_sim_worker_trap(w, kind, copy->step, copy->thread);
-    }
-    copy->at += (uint64_t)w->rank * w->shared.stride;
+        return trap_at(w, TRAP_SHARED_BOUNDS, copy, copy->at, (uint32_t)copy->bytes);
+    if (access->end && (copy->at < access->begin || copy->at + copy->bytes > access->end))
+        return trap_at(w, TRAP_INTERVAL, copy, copy->at, (uint32_t)copy->bytes);
+    copy->at += base;
     for (uint32_t k = 0; k < copy->count; k++)
-        copy->pieces[k].shared += (uint64_t)w->rank * w->shared.stride;
+        copy->pieces[k].shared += base;
     return true;
 }
 
-/* From its start on the copy reads its source. */
-static void begin_reading(lilac_sim_worker *w, const lilac_sim_bulk *copy) {
+/* The mbarrier at which a load completes. */
+static bool resolve_mbarrier(lilac_sim_worker *w, lilac_sim_bulk *copy) {
+    const lilac_sim_access *access = &w->program->accesses[copy->step->access];
+    const lane_u32 *addresses = (const void *)(w->registers + access->values[1]);
+    uint64_t address =
+        addresses[copy->thread] + (uint64_t)(int64_t)copy->step->source->payload.bulk.mbarrier;
+    copy->mbarrier = address + (uint64_t)w->rank * w->shared.stride;
+    return lilac_sim_mbarrier_at(w, copy->mbarrier) ||
+           trap_at(w, TRAP_MBARRIER_NONE, copy, address, 0);
+}
+
+/* From its start on a store reads its source. */
+static void begin_store(lilac_sim_worker *w, const lilac_sim_bulk *copy) {
     lilac_sim_active one = {.count = 1, .thread = {copy->thread}, .address = {copy->at}};
-    lilac_sim_proxies_access(w, copy->step, copy->thread, copy->at, (uint32_t)copy->bytes);
     lilac_sim_account_shared(w, copy->step, &one, (uint32_t)copy->bytes, true);
     for (uint64_t b = copy->at; b < copy->at + copy->bytes; b++)
         w->shared.reading[b]++;
+}
+
+/* From its start on a load writes its destination and reads its source. */
+static void begin_load(lilac_sim_worker *w, lilac_sim_bulk *copy) {
+    lilac_sim_active one = {.count = 1, .thread = {copy->thread}, .address = {copy->at}};
+    lilac_sim_account_shared(w, copy->step, &one, (uint32_t)copy->bytes, false);
+    memset(w->shared.bytes + copy->at, IN_FLIGHT, copy->bytes);
+    for (uint64_t b = copy->at; b < copy->at + copy->bytes; b++)
+        w->shared.in_flight[b]++;
+    lilac_sim_bulk_read_global(w, copy, copy->data, true);
 }
 
 static bool start_copy(lilac_sim_worker *w, const lilac_sim_step *step, uint32_t thread,
                        uint64_t at) {
     lilac_sim_bulk *copy = new_copy(w, step, thread);
     copy->at = at;
-    if (!add_pieces(w, copy) || !resolve_shared(w, copy) || !lilac_sim_bulk_resolve(w, copy, true))
+    if (!(copy->map ? add_box(w, copy) : add_pieces(w, copy)) || !resolve_shared(w, copy) ||
+        !lilac_sim_bulk_resolve(w, copy) || (copy->load && !resolve_mbarrier(w, copy)))
         return false;
     w->counters.bulk_copies++;
     w->counters.bulk_bytes += copy->bytes;
-    begin_reading(w, copy);
+    lilac_sim_proxies_access(w, step, thread, copy->at, (uint32_t)copy->bytes);
+    if (copy->load)
+        begin_load(w, copy);
+    else
+        begin_store(w, copy);
     return true;
 }
 
 static bool start(lilac_sim_worker *w, const lilac_sim_step *step) {
     const lilac_sim_access *access = &w->program->accesses[step->access];
     lilac_sim_active lanes;
-    for (uint32_t warp = 0; warp < w->program->warps; warp++) {
+    for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++) {
         lilac_sim_gather(&lanes, w, access, warp, true);
         for (uint32_t l = 0; l < lanes.count; l++)
             if (!start_copy(w, step, lanes.thread[l], lanes.address[l]))
@@ -134,15 +179,23 @@ static bool start(lilac_sim_worker *w, const lilac_sim_step *step) {
 
 /* ---- groups ------------------------------------------------------------------------------- */
 
+/* The destination of a load is no longer in flight. */
+static void settle(lilac_sim_worker *w, const lilac_sim_bulk *copy) {
+    for (uint64_t b = copy->at; b < copy->at + copy->bytes; b++)
+        w->shared.in_flight[b]--;
+}
+
 static void commit(lilac_sim_worker *w) {
-    for (uint32_t warp = 0; warp < w->program->warps; warp++)
+    for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++)
         w->bulks.commits[w->rank * w->program->warps + warp]++;
 }
 
-/* Does a wait of its thread that leaves `groups` groups incomplete cover the copy? */
+/* Does a wait of the threads in execution that leaves `groups` groups incomplete cover the copy? */
 static bool is_covered(const lilac_sim_worker *w, const lilac_sim_bulk *copy, uint64_t groups) {
-    uint64_t commits = w->bulks.commits[warp_of(w, copy->thread)];
-    return copy->rank == w->rank && copy->group < commits && commits - copy->group > groups;
+    bool mine = !copy->load && copy->rank == w->rank && copy->thread >= w->first_thread &&
+                copy->thread < w->end_thread;
+    uint64_t commits = mine ? w->bulks.commits[warp_of(w, copy->thread)] : 0;
+    return mine && copy->group < commits && commits - copy->group > groups;
 }
 
 static bool wait(lilac_sim_worker *w, const lilac_sim_step *step) {
@@ -179,6 +232,30 @@ bool lilac_sim_bulk_step(lilac_sim_worker *w, const lilac_sim_step *step) {
     }
 }
 
+static void find_not_awaited(lilac_sim_worker *w, const lilac_sim_bulk *copy) {
+    w->counters.races++;
+    lilac_sim_worker_find(w, (lilac_sim_finding){.kind = FINDING_NOT_AWAITED,
+                                                 .at = copy->step->source,
+                                                 .block = w->block,
+                                                 .thread = copy->thread});
+}
+
+/* The block ends. False: a trap. */
+static bool end_copy(lilac_sim_worker *w, lilac_sim_bulk *copy) {
+    if (copy->load) {
+        settle(w, copy);
+        find_not_awaited(w, copy);
+        return true;
+    }
+    if (!copy->read) {
+        find_not_awaited(w, copy);
+        if (!lilac_sim_bulk_read_shared(w, copy))
+            return false;
+    }
+    lilac_sim_bulk_write_global(w, copy);
+    return true;
+}
+
 bool lilac_sim_bulks_end(lilac_sim_worker *w) {
     lilac_sim_bulks *b = &w->bulks;
     bool good = true;
@@ -189,20 +266,83 @@ bool lilac_sim_bulks_end(lilac_sim_worker *w) {
             b->flying[kept++] = copy;
             continue;
         }
-        if (!copy->read) {
-            w->counters.races++;
-            lilac_sim_worker_find(w, (lilac_sim_finding){.kind = FINDING_NOT_AWAITED,
-                                                         .at = copy->step->source,
-                                                         .block = w->block,
-                                                         .thread = copy->thread});
-            good = good && lilac_sim_bulk_read_shared(w, copy);
-        }
-        if (good)
-            lilac_sim_bulk_write_global(w, copy);
+        good = good && end_copy(w, copy);
         destroy(copy);
     }
     b->count = kept;
     return good;
+}
+
+/* ---- loads complete ------------------------------------------------------------------------ */
+
+/* Global memory holds something else than when the load began. */
+static void find_change(lilac_sim_worker *w, const lilac_sim_bulk *copy, const uint8_t *now) {
+    size_t bytes = (size_t)copy->count * copy->unit, at = 0;
+    if (memcmp(copy->data, now, bytes) == 0)
+        return;
+    while (copy->data[at] == now[at])
+        at++;
+    w->counters.races++;
+    lilac_sim_worker_find(
+        w, (lilac_sim_finding){.kind = FINDING_SOURCE_CHANGED,
+                               .at = copy->step->source,
+                               .other = lilac_sim_mbarrier_at(w, copy->mbarrier)->init->source,
+                               .block = w->block,
+                               .address = copy->pieces[at / copy->unit].global + at % copy->unit,
+                               .thread = copy->thread});
+}
+
+/* Of the block in execution. */
+static bool land(lilac_sim_worker *w, lilac_sim_bulk *copy) {
+    uint32_t writer = w->shared.blocks * w->shared.warps + warp_of(w, copy->thread);
+    uint8_t *now = lilac_heap_grow(NULL, (size_t)copy->count * copy->unit + 1);
+    lilac_sim_bulk_read_global(w, copy, now, false);
+    if (lilac_sim_mbarrier_at(w, copy->mbarrier))
+        find_change(w, copy, now);
+    lilac_heap_free(copy->data);
+    copy->data = now;
+    settle(w, copy);
+    lilac_sim_bulk_write_shared(w, copy);
+    lilac_sim_proxies_settle(&w->shared.proxies, copy->at, (uint32_t)copy->bytes);
+    lilac_sim_shared_write(&w->shared, copy->at, (uint32_t)copy->bytes, writer,
+                           (uint32_t)(copy->step - w->program->steps), NULL);
+    return lilac_sim_mbarrier_complete(w, copy->step, copy->mbarrier, (uint32_t)copy->bytes,
+                                       writer);
+}
+
+bool lilac_sim_bulk_land(lilac_sim_worker *w) {
+    lilac_sim_bulks *b = &w->bulks;
+    uint32_t k = 0, rank = w->rank, ctas = w->program->kernel->num_ctas;
+    while (k < b->count && !b->flying[k]->load)
+        k++;
+    if (k == b->count)
+        return false;
+    lilac_sim_bulk *copy = b->flying[k];
+    b->count--;
+    memmove(b->flying + k, b->flying + k + 1, sizeof *b->flying * (b->count - k));
+    w->block = w->block - rank + copy->rank;
+    w->rank = copy->rank;
+    w->snapshot.disturbed = true;
+    bool good = land(w, copy);
+    if (good) { /* a trap keeps its block */
+        w->block = w->block / ctas * ctas + rank;
+        w->rank = rank;
+    }
+    destroy(copy);
+    return good;
+}
+
+const lilac_sim_step *lilac_sim_bulk_find_loading(const lilac_sim_worker *w, uint64_t at,
+                                                  uint32_t size, uint64_t *byte, uint32_t *warp) {
+    for (uint32_t k = 0; k < w->bulks.count; k++) {
+        const lilac_sim_bulk *copy = w->bulks.flying[k];
+        if (!copy->load || copy->at >= at + size || at >= copy->at + copy->bytes)
+            continue;
+        *byte = copy->at > at ? copy->at : at;
+        *warp = copy->rank * w->program->warps + copy->thread / w->program->arch->warp_size;
+        return copy->step;
+    }
+    return NULL;
 }
 
 /* ---- accesses to what is incomplete ---------------------------------------------------------- */
@@ -222,7 +362,7 @@ void lilac_sim_bulk_find_written(lilac_sim_worker *w, const lilac_sim_step *step
                                  uint64_t at, uint32_t size) {
     for (uint32_t k = 0; k < w->bulks.count; k++) {
         const lilac_sim_bulk *copy = w->bulks.flying[k];
-        if (copy->read || copy->at >= at + size || at >= copy->at + copy->bytes)
+        if (copy->load || copy->read || copy->at >= at + size || at >= copy->at + copy->bytes)
             continue;
         uint64_t byte = copy->at > at ? copy->at : at;
         find(w, copy,
@@ -241,7 +381,7 @@ static uint32_t find_lane(const lilac_sim_bulk *copy, const lilac_sim_active *la
     for (uint32_t l = 0; l < lanes->count; l++) {
         for (uint32_t k = 0; k < copy->count; k++) {
             uint64_t begin = copy->pieces[k].global, at = lanes->address[l];
-            if (begin >= at + size || at >= begin + copy->unit)
+            if (copy->pieces[k].outside || begin >= at + size || at >= begin + copy->unit)
                 continue;
             *address = begin > at ? begin : at;
             return l;
@@ -255,6 +395,8 @@ void lilac_sim_bulk_find_global(lilac_sim_worker *w, const lilac_sim_step *step,
     for (uint32_t k = 0; k < w->bulks.count; k++) {
         const lilac_sim_bulk *copy = w->bulks.flying[k];
         uint64_t address = 0;
+        if (copy->load)
+            continue;
         uint32_t lane = find_lane(copy, lanes, size, &address);
         if (lane == lanes->count)
             continue;

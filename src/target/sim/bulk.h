@@ -5,32 +5,45 @@
  *     bulk.wait_read N  … until here: all groups but the newest N have read shared memory
  *     bulk.wait N       … and until here they write global memory
  *
- * A copy happens as late as the waits allow: it reads its source at the first wait that requires it and
- * writes global memory at the first bulk.wait that requires it, or when its block ends. In between a
- * write to its source and an access of its cluster to its destination are findings.
+ *     cp.bulk.load      reads its source; its shared bytes are in flight …
+ *     mbarrier.wait     … until the phase to which it belongs is complete
+ *
+ * A copy happens as late as the waits allow. A store reads its source at the first wait that requires
+ * it and writes global memory at the first bulk.wait that requires it, or when its block ends; in between
+ * a write to its source and an access of its cluster to its destination are findings. A load completes
+ * when no block of the cluster can go on, or when a try_wait finds its phase incomplete: it reads its
+ * source again, which must not have changed, writes shared memory under the asynchronous clock of its
+ * warp (shared.h), and completes its bytes at the mbarrier.
  *
  * A copy is a list of pieces of `unit` bytes, each with its address in global memory and its place in
- * shared memory. What is incomplete belongs to a cluster, each copy to a thread of one of its blocks;
- * groups are counted by warp, since the threads of a warp execute the same instructions. */
+ * shared memory. Pieces outside of the tensor have no address: loads fill them, stores drop them. What
+ * is incomplete belongs to a cluster, each copy to a thread of one of its blocks; groups are counted by
+ * warp, since the threads of a warp execute the same instructions. */
 #ifndef LILAC_SIM_BULK_H
 #define LILAC_SIM_BULK_H
 
 #include "program.h"
+
+#include <lilac/tensor_map.h>
 
 struct lilac_sim_worker;
 struct lilac_sim_active;
 
 typedef struct lilac_sim_piece {
     uint64_t global, shared;
-    const lilac_sim_buffer *buffer;
+    const lilac_sim_buffer *buffer; /* NULL until it is found */
+    bool outside;                   /* of the tensor */
 } lilac_sim_piece;
 
 typedef struct lilac_sim_bulk {
     const lilac_sim_step *step;
+    const lilac_tensor_map *map; /* NULL: consecutive bytes */
     uint32_t rank, thread;
-    uint64_t group;     /* commits of its warp before its start */
     uint64_t at, bytes; /* of shared memory */
-    bool read;          /* the source has been read, into data */
+    bool load;
+    bool read;         /* of a store: the source has been read, into data */
+    uint64_t group;    /* of a store: commits of its warp before its start */
+    uint64_t mbarrier; /* of a load: its place in the cluster's shared memory */
     uint32_t unit, count, capacity;
     lilac_sim_piece *pieces;
     uint8_t *data; /* of the pieces in turn */
@@ -54,6 +67,13 @@ LILAC_MUST_USE bool lilac_sim_bulk_step(struct lilac_sim_worker *worker,
 /* The block ends: reports what still accesses its shared memory, and completes the rest. */
 LILAC_MUST_USE bool lilac_sim_bulks_end(struct lilac_sim_worker *worker);
 
+/* The oldest load of the cluster completes. False: there is none, or a trap (worker->trap.kind). */
+bool lilac_sim_bulk_land(struct lilac_sim_worker *worker);
+
+/* The step of the incomplete load into one of the bytes, or NULL; the first such byte, and the warp. */
+const lilac_sim_step *lilac_sim_bulk_find_loading(const struct lilac_sim_worker *worker,
+                                                  uint64_t at, uint32_t size, uint64_t *byte,
+                                                  uint32_t *warp);
 /* Reports a write to shared bytes that an incomplete copy reads. */
 void lilac_sim_bulk_find_written(struct lilac_sim_worker *worker, const lilac_sim_step *step,
                                  uint32_t thread, uint64_t at, uint32_t size);
@@ -61,16 +81,31 @@ void lilac_sim_bulk_find_written(struct lilac_sim_worker *worker, const lilac_si
 void lilac_sim_bulk_find_global(struct lilac_sim_worker *worker, const lilac_sim_step *step,
                                 const struct lilac_sim_active *lanes, uint32_t size);
 
+/* ---- tensor.c --------------------------------------------------------------------------------- */
+
+/* The map of a tensor copy, or NULL; whether the copy can use it. False: an error, `tensor-map`. */
+const lilac_tensor_map *lilac_sim_map_of(const lilac_sim_launch *launch,
+                                         const lilac_simt_instruction *instruction);
+LILAC_MUST_USE bool lilac_sim_check_tensor_copy(lilac_context *context,
+                                                const lilac_simt_instruction *instruction,
+                                                const lilac_tensor_map *map, uint32_t coordinates);
+/* The pieces, unit and bytes of a box, whose shared address the copy has. */
+void lilac_sim_tensor_pieces(lilac_sim_bulk *copy, const int32_t *coordinates);
+
 /* ---- the two memories (bulk_memory.c) ------------------------------------------------------- */
 
 lilac_sim_piece *lilac_sim_bulk_add(lilac_sim_bulk *copy);
 /* Finds the buffers of all pieces and gives the copy room for their data; false: a trap. */
-LILAC_MUST_USE bool lilac_sim_bulk_resolve(struct lilac_sim_worker *worker, lilac_sim_bulk *copy,
-                                           bool writes);
-/* Moves the pieces from shared memory into the copy's data; false: a trap. */
+LILAC_MUST_USE bool lilac_sim_bulk_resolve(struct lilac_sim_worker *worker, lilac_sim_bulk *copy);
+/* A store: moves the pieces from shared memory into the copy's data; false: a trap. */
 LILAC_MUST_USE bool lilac_sim_bulk_read_shared(struct lilac_sim_worker *worker,
                                                lilac_sim_bulk *copy);
-/* Stores the copy's data in global memory or combines the two. */
+/* A store: stores the copy's data in global memory or combines the two. */
 void lilac_sim_bulk_write_global(struct lilac_sim_worker *worker, const lilac_sim_bulk *copy);
+/* A load: moves the pieces from global memory into `data`; `first`: reports what nothing wrote. */
+void lilac_sim_bulk_read_global(struct lilac_sim_worker *worker, const lilac_sim_bulk *copy,
+                                uint8_t *data, bool first);
+/* A load: moves the copy's data into shared memory. */
+void lilac_sim_bulk_write_shared(struct lilac_sim_worker *worker, const lilac_sim_bulk *copy);
 
 #endif

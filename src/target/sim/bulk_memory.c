@@ -1,10 +1,12 @@
 /* The pieces of a bulk copy in global and in shared memory (bulk.h).
  *
- * Global memory is accessed 64 pieces at a time, as if these were the lanes of a warp's instruction, so
- * that bounds and races are checked as for any access. */
+ * Global memory is accessed up to 64 pieces at a time, as if these were the lanes of a warp's
+ * instruction, so that bounds and races are checked as for any access. */
 #include "access.h"
 
 #include <string.h>
+
+enum { MOST_UNIT = 16 };
 
 lilac_sim_piece *lilac_sim_bulk_add(lilac_sim_bulk *copy) {
     if (copy->count == copy->capacity) {
@@ -14,39 +16,50 @@ lilac_sim_piece *lilac_sim_bulk_add(lilac_sim_bulk *copy) {
     return &copy->pieces[copy->count++];
 }
 
-/* The pieces from `first` on, at most 64, as lanes; how many. */
-static uint32_t gather(const lilac_sim_bulk *copy, uint32_t first, lilac_sim_active *lanes,
-                       const lilac_sim_buffer **buffers) {
+/* Pieces in global memory, as lanes. */
+typedef struct batch {
+    lilac_sim_active lanes;
+    const lilac_sim_buffer *buffers[MAX_LANES];
+    uint32_t piece[MAX_LANES];
+    uint32_t next; /* piece to look at */
+} batch;
+
+/* The next batch; false when there are no more pieces. */
+static bool gather(const lilac_sim_bulk *copy, batch *b) {
+    lilac_sim_active *lanes = &b->lanes;
     lanes->count = 0;
     lanes->least = UINT64_MAX;
     lanes->greatest = lanes->together = 0;
-    for (uint32_t k = first; k < copy->count && lanes->count < MAX_LANES; k++) {
-        const lilac_sim_piece *piece = &copy->pieces[k];
+    for (; b->next < copy->count && lanes->count < MAX_LANES; b->next++) {
+        const lilac_sim_piece *piece = &copy->pieces[b->next];
+        if (piece->outside)
+            continue;
         uint32_t l = lanes->count++;
+        b->piece[l] = b->next;
+        b->buffers[l] = piece->buffer;
         lanes->thread[l] = copy->thread;
         lanes->address[l] = piece->global;
         lanes->least = piece->global < lanes->least ? piece->global : lanes->least;
         lanes->greatest = piece->global > lanes->greatest ? piece->global : lanes->greatest;
-        buffers[l] = piece->buffer;
         if (piece->buffer)
             lanes->host[l] = piece->buffer->bytes + (piece->global - piece->buffer->address);
     }
-    return lanes->count;
+    return lanes->count > 0;
 }
 
-bool lilac_sim_bulk_resolve(lilac_sim_worker *w, lilac_sim_bulk *copy, bool writes) {
-    lilac_sim_active lanes;
-    const lilac_sim_buffer *buffers[MAX_LANES];
-    for (uint32_t k = 0; k < copy->count; k += lanes.count) {
-        gather(copy, k, &lanes, buffers);
-        if (!lilac_sim_resolve_global(w, copy->step, &lanes, buffers, copy->unit, !writes))
+bool lilac_sim_bulk_resolve(lilac_sim_worker *w, lilac_sim_bulk *copy) {
+    batch b = {.next = 0};
+    while (gather(copy, &b)) {
+        if (!lilac_sim_resolve_global(w, copy->step, &b.lanes, b.buffers, copy->unit, copy->load))
             return false;
-        for (uint32_t l = 0; l < lanes.count; l++)
-            copy->pieces[k + l].buffer = buffers[l];
+        for (uint32_t l = 0; l < b.lanes.count; l++)
+            copy->pieces[b.piece[l]].buffer = b.buffers[l];
     }
     copy->data = lilac_heap_grow(NULL, (size_t)copy->count * copy->unit + 1);
     return true;
 }
+
+/* ---- stores ------------------------------------------------------------------------------- */
 
 bool lilac_sim_bulk_read_shared(lilac_sim_worker *w, lilac_sim_bulk *copy) {
     const lilac_sim_program *program = w->program;
@@ -62,11 +75,16 @@ bool lilac_sim_bulk_read_shared(lilac_sim_worker *w, lilac_sim_bulk *copy) {
     return lilac_sim_poison_bytes(w, copy->step, copy->thread, copy->at, copy->bytes);
 }
 
-/* ---- writing ------------------------------------------------------------------------------ */
-
 /* The type of a reduction's elements. */
-static lilac_simt_type element_of(const lilac_simt_instruction *i) {
-    switch (i->scalar) {
+static lilac_simt_type element_of(const lilac_sim_bulk *copy) {
+    static const lilac_simt_type of_tensor[LILAC_TENSOR_ELEMENT_COUNT] = {
+        [LILAC_TENSOR_U32] = LILAC_SIMT_I32,  [LILAC_TENSOR_S32] = LILAC_SIMT_I32,
+        [LILAC_TENSOR_U64] = LILAC_SIMT_I64,  [LILAC_TENSOR_S64] = LILAC_SIMT_I64,
+        [LILAC_TENSOR_F16] = LILAC_SIMT_F16,  [LILAC_TENSOR_F32] = LILAC_SIMT_F32,
+        [LILAC_TENSOR_BF16] = LILAC_SIMT_BF16};
+    if (copy->map)
+        return of_tensor[copy->map->element];
+    switch (copy->step->source->scalar) {
     case LILAC_I64:
         return LILAC_SIMT_I64;
     case LILAC_F16:
@@ -82,61 +100,105 @@ static lilac_simt_type element_of(const lilac_simt_instruction *i) {
     }
 }
 
-static void combine(lilac_sim_worker *w, const lilac_sim_bulk *copy, const lilac_sim_active *lanes,
-                    const lilac_sim_buffer *const *buffers, const uint8_t *data) {
-    const lilac_simt_instruction *i = copy->step->source;
-    lilac_simt_type type = element_of(i);
+/* `data`: of the batch's pieces in turn. */
+static void combine(lilac_sim_worker *w, const lilac_sim_bulk *copy, const batch *b,
+                    const uint8_t *data, bool watched) {
+    lilac_simt_type type = element_of(copy);
     uint32_t width = w->program->accesses[copy->step->access].width;
-    for (uint32_t l = 0; l < lanes->count; l++) {
-        for (uint32_t b = 0; b < copy->unit; b += width, data += width) {
+    for (uint32_t l = 0; l < b->lanes.count; l++) {
+        for (uint32_t at = 0; at < copy->unit; at += width, data += width) {
+            uint8_t *place = b->lanes.host[l] + at;
             uint64_t old = 0, value = 0;
-            memcpy(&old, lanes->host[l] + b, width); /* little-endian, as the device is */
+            memcpy(&old, place, width); /* little-endian, as the device is */
             memcpy(&value, data, width);
-            value = lilac_sim_combine(i->detail, type, old, value, true);
+            value = lilac_sim_combine(copy->step->source->detail, type, old, value, true);
             w->changed |= memcmp(&value, &old, width) != 0;
-            memcpy(lanes->host[l] + b, &value, width);
-            if (buffers)
-                lilac_sim_races_atomic(w, copy->step, lanes, buffers, l, lanes->address[l] + b,
-                                       true);
+            memcpy(place, &value, width);
+            if (watched)
+                lilac_sim_races_atomic(w, copy->step, &b->lanes, b->buffers, l,
+                                       b->lanes.address[l] + at, true);
         }
     }
 }
 
-static void store(lilac_sim_worker *w, const lilac_sim_bulk *copy, const lilac_sim_active *lanes,
-                  const lilac_sim_buffer *const *buffers, const uint8_t *data, bool watched) {
-    for (uint32_t l = 0; l < lanes->count && !w->changed; l++)
-        w->changed = memcmp(lanes->host[l], data + (size_t)l * copy->unit, copy->unit) != 0;
+static void store(lilac_sim_worker *w, const lilac_sim_bulk *copy, const batch *b,
+                  const uint8_t *data, bool watched) {
+    for (uint32_t l = 0; l < b->lanes.count && !w->changed; l++)
+        w->changed = memcmp(b->lanes.host[l], data + (size_t)l * copy->unit, copy->unit) != 0;
     if (watched) {
-        lilac_sim_races_put(w, copy->step, lanes, buffers, copy->unit, data);
+        lilac_sim_races_put(w, copy->step, &b->lanes, b->buffers, copy->unit, data);
         return;
     }
-    for (uint32_t l = 0; l < lanes->count; l++)
-        memcpy(lanes->host[l], data + (size_t)l * copy->unit, copy->unit);
+    for (uint32_t l = 0; l < b->lanes.count; l++)
+        memcpy(b->lanes.host[l], data + (size_t)l * copy->unit, copy->unit);
+}
+
+static void write_batch(lilac_sim_worker *w, const lilac_sim_bulk *copy, batch *b) {
+    bool reduces = copy->step->source->code == LILAC_SIMT_OP_CP_BULK_REDUCE ||
+                   copy->step->source->code == LILAC_SIMT_OP_CP_TENSOR_REDUCE;
+    uint8_t data[MAX_LANES * MOST_UNIT];
+    uint64_t stripes;
+    for (uint32_t l = 0; l < b->lanes.count; l++)
+        memcpy(data + (size_t)l * copy->unit, copy->data + (size_t)b->piece[l] * copy->unit,
+               copy->unit);
+    bool watched = lilac_sim_races_open(w, &b->lanes, b->buffers, copy->unit, &stripes);
+    if (reduces) {
+        lilac_sim_check_global_written(w, copy->step, &b->lanes, b->buffers, copy->unit);
+        pthread_mutex_lock(w->memory->atomics);
+        combine(w, copy, b, data, watched);
+        pthread_mutex_unlock(w->memory->atomics);
+    } else {
+        store(w, copy, b, data, watched);
+    }
+    for (uint32_t l = 0; l < b->lanes.count; l++)
+        if (b->buffers[l]->written)
+            memset(b->buffers[l]->written + (b->lanes.address[l] - b->buffers[l]->address), 1,
+                   copy->unit);
+    lilac_sim_worker_publish(w);
+    if (watched)
+        lilac_sim_races_close(w, copy->step, stripes);
 }
 
 void lilac_sim_bulk_write_global(lilac_sim_worker *w, const lilac_sim_bulk *copy) {
-    bool reduces = copy->step->source->code == LILAC_SIMT_OP_CP_BULK_REDUCE;
-    lilac_sim_active lanes;
-    const lilac_sim_buffer *buffers[MAX_LANES];
-    for (uint32_t k = 0; k < copy->count; k += lanes.count) {
-        const uint8_t *data = copy->data + (size_t)k * copy->unit;
+    batch b = {.next = 0};
+    while (gather(copy, &b))
+        write_batch(w, copy, &b);
+}
+
+/* ---- loads -------------------------------------------------------------------------------- */
+
+/* What a load puts where the tensor has no element: zeros, or the bits of a NaN. */
+static void fill(const lilac_sim_bulk *copy, uint8_t *data) {
+    size_t size = copy->map ? lilac_tensor_element_bytes(copy->map->element) : 1;
+    size_t bytes = (size_t)copy->count * copy->unit;
+    bool nan = copy->map && copy->map->fill == LILAC_TENSOR_FILL_NAN;
+    memset(data, nan ? 0xFF : 0, bytes);
+    for (size_t at = size - 1; nan && at < bytes; at += size)
+        data[at] = 0x7F;
+}
+
+void lilac_sim_bulk_read_global(lilac_sim_worker *w, const lilac_sim_bulk *copy, uint8_t *data,
+                                bool first) {
+    batch b = {.next = 0};
+    fill(copy, data);
+    while (gather(copy, &b)) {
         uint64_t stripes;
-        gather(copy, k, &lanes, buffers);
-        bool watched = lilac_sim_races_open(w, &lanes, buffers, copy->unit, &stripes);
-        if (reduces) {
-            lilac_sim_check_global_written(w, copy->step, &lanes, buffers, copy->unit);
-            pthread_mutex_lock(w->memory->atomics);
-            combine(w, copy, &lanes, watched ? buffers : NULL, data);
-            pthread_mutex_unlock(w->memory->atomics);
-        } else {
-            store(w, copy, &lanes, buffers, data, watched);
-        }
-        for (uint32_t l = 0; l < lanes.count; l++)
-            if (buffers[l]->written)
-                memset(buffers[l]->written + (lanes.address[l] - buffers[l]->address), 1,
-                       copy->unit);
-        lilac_sim_worker_publish(w);
+        bool watched = lilac_sim_races_open(w, &b.lanes, b.buffers, copy->unit, &stripes);
+        if (watched)
+            lilac_sim_races_load(w, copy->step, &b.lanes, b.buffers, copy->unit);
+        for (uint32_t l = 0; l < b.lanes.count; l++)
+            memcpy(data + (size_t)b.piece[l] * copy->unit, b.lanes.host[l], copy->unit);
+        if (first)
+            lilac_sim_check_global_written(w, copy->step, &b.lanes, b.buffers, copy->unit);
         if (watched)
             lilac_sim_races_close(w, copy->step, stripes);
     }
+}
+
+void lilac_sim_bulk_write_shared(lilac_sim_worker *w, const lilac_sim_bulk *copy) {
+    const uint8_t *data = copy->data;
+    for (uint32_t k = 0; k < copy->count; k++, data += copy->unit)
+        memcpy(w->shared.bytes + copy->pieces[k].shared, data, copy->unit);
+    if (w->poison.shared_live)
+        memset(w->poison.shared + copy->at, 0, copy->bytes);
 }

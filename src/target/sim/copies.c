@@ -286,9 +286,9 @@ void lilac_sim_copies_end(lilac_sim_worker *w) {
 
 /* ---- accesses to what is in flight ------------------------------------------------------ */
 
-/* The incomplete copy into one of the bytes, and the warp that started it. */
-static const lilac_sim_transfer *find_copy(const lilac_sim_worker *w, uint64_t at, uint32_t size,
-                                           uint64_t *byte, uint32_t *warp) {
+/* The step of the incomplete copy into one of the bytes, and the warp that started it. */
+static const lilac_sim_step *find_copy(const lilac_sim_worker *w, uint64_t at, uint32_t size,
+                                       uint64_t *byte, uint32_t *warp) {
     for (uint32_t k = 0; k < w->copies.count; k++) {
         const lilac_sim_transfer *copy = w->copies.flying[k];
         uint32_t bytes = w->program->accesses[copy->step->access].width;
@@ -299,24 +299,24 @@ static const lilac_sim_transfer *find_copy(const lilac_sim_worker *w, uint64_t a
             *byte = begin > at ? begin : at;
             *warp =
                 copy->rank * w->program->warps + copy->to.thread[l] / w->program->arch->warp_size;
-            return copy;
+            return copy->step;
         }
     }
-    return NULL;
+    return lilac_sim_bulk_find_loading(w, at, size, byte, warp);
 }
 
 void lilac_sim_find_in_flight(lilac_sim_worker *w, const lilac_sim_step *step, uint32_t thread,
                               uint64_t at, uint32_t size, bool load) {
     uint64_t byte = at;
     uint32_t warp = 0;
-    const lilac_sim_transfer *copy = find_copy(w, at, size, &byte, &warp);
+    const lilac_sim_step *copy = find_copy(w, at, size, &byte, &warp);
     if (!copy)
         return;
     w->counters.races++;
     lilac_sim_worker_find(
         w, (lilac_sim_finding){.kind = load ? FINDING_READ_IN_FLIGHT : FINDING_WRITE_IN_FLIGHT,
                                .at = step->source,
-                               .other = copy->step->source,
+                               .other = copy->source,
                                .block = w->block,
                                .address = byte % w->shared.stride,
                                .rank = (uint32_t)(byte / w->shared.stride),

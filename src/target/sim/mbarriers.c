@@ -226,7 +226,8 @@ static bool try_wait(lilac_sim_worker *w, const lilac_sim_step *step) {
     memset(w->registers + access->values[0] + w->first_thread, complete, w->threads);
     for (uint32_t k = w->first_warp; k < w->end_warp && complete; k++)
         acquire(w, b, w->rank * w->program->warps + k);
-    return true;
+    /* a loop around it goes on when what it waits for has arrived */
+    return complete || lilac_sim_bulk_land(w) || w->trap.kind == TRAP_NONE;
 }
 
 /* ---- operations of each active thread --------------------------------------------------- */

@@ -640,6 +640,20 @@ static bool check_loop(lilac_sim_worker *w, const lilac_sim_step *s) {
     return good;
 }
 
+static bool check_bulk(lilac_sim_worker *w, const lilac_sim_step *s) {
+    const lilac_sim_access *access = &w->program->accesses[s->access];
+    uint32_t threads = w->threads;
+    bool good = check_places(w, s, access, sizeof(uint32_t)) &&
+                check(w, s, access->values[0], sizeof(uint64_t), threads, access->predicate,
+                      "global address") &&
+                check(w, s, access->values[1], sizeof(uint32_t), threads, access->predicate,
+                      "mbarrier's address");
+    for (uint32_t k = 0; k < access->count && good; k++)
+        good = check(w, s, access->others[k], sizeof(uint32_t), threads, access->predicate,
+                     "size or coordinate");
+    return good;
+}
+
 bool lilac_sim_poison_step(lilac_sim_worker *w, const lilac_sim_step *s) {
     switch ((lilac_sim_step_kind)s->kind) {
     case STEP_LANES:
@@ -684,14 +698,8 @@ bool lilac_sim_poison_step(lilac_sim_worker *w, const lilac_sim_step *s) {
                check(w, s, access->others[0], sizeof(uint32_t), w->threads, access->predicate,
                      "number of bytes");
     }
-    case STEP_BULK_START: {
-        const lilac_sim_access *access = &w->program->accesses[s->access];
-        return check_places(w, s, access, sizeof(uint32_t)) &&
-               check(w, s, access->values[0], sizeof(uint64_t), w->program->threads,
-                     access->predicate, "global address") &&
-               check(w, s, access->others[0], sizeof(uint32_t), w->program->threads,
-                     access->predicate, "number of bytes");
-    }
+    case STEP_BULK_START:
+        return check_bulk(w, s);
     case STEP_TIMER:
     case STEP_LOOP_NEXT:
         clean(w, s->out, s->kind == STEP_TIMER ? 8 : (uint32_t)s->immediate);

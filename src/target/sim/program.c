@@ -13,6 +13,7 @@
  *
  * Yields assign in parallel: a value that is itself one of the targets goes through a spare array.
  */
+#include "bulk.h"
 #include "decoder.h"
 #include "multiply.h"
 #include "shared.h"
@@ -425,21 +426,37 @@ static void emit_copy(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     access->others[0] = partial ? offset_of(d, i, rest[1]) : LILAC_SIM_NONE;
 }
 
-/* A bulk copy; `width` is that of an element, for reports. */
+/* The width of a copy's elements, for reports. */
+static uint32_t width_of(const lilac_simt_instruction *i, const lilac_tensor_map *map) {
+    return map                                       ? lilac_tensor_element_bytes(map->element)
+           : i->code == LILAC_SIMT_OP_CP_BULK_REDUCE ? lilac_scalar_bits((lilac_scalar)i->scalar) / 8
+                                                     : LILAC_SIM_BULK_BYTES;
+}
+
+/* A bulk or tensor copy. */
 static void emit_bulk(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     bool predicated = type_of(d, i->operands[1]) == LILAC_SIMT_I1;
+    bool load = i->code == LILAC_SIMT_OP_CP_BULK_LOAD || i->code == LILAC_SIMT_OP_CP_TENSOR_LOAD;
     const lilac_simt_value *rest = i->operands + 1 + predicated;
+    uint32_t count = i->operand_count - 2u - predicated - load; /* the size or coordinates */
+    const lilac_tensor_map *map = lilac_sim_map_of(d->launch, i);
+    if (map && !lilac_sim_check_tensor_copy(d->context, i, map, count)) {
+        d->failed = true;
+        return;
+    }
     lilac_sim_step *step = add_step(d, STEP_BULK_START, i);
     step->issues = 1;
     d->program->proxies = true;
+    d->program->async_clocks |= load;
+    d->program->partial |= load;
     lilac_sim_access *access = add_access(d, step, i, predicated ? i->operands[1] : 0);
-    access->count = 1;
-    access->width = i->code == LILAC_SIMT_OP_CP_BULK_REDUCE
-                        ? lilac_scalar_bits((lilac_scalar)i->scalar) / 8
-                        : LILAC_SIM_BULK_BYTES;
+    access->count = count;
+    access->width = width_of(i, map);
     access->address = offset_of(d, i, i->operands[0]);
     access->values[0] = offset_of(d, i, rest[0]);
-    access->others[0] = offset_of(d, i, rest[1]);
+    access->values[1] = load ? offset_of(d, i, rest[1 + count]) : LILAC_SIM_NONE;
+    for (uint32_t k = 0; k < count; k++)
+        access->others[k] = offset_of(d, i, rest[1 + k]);
 }
 
 static void emit_mbarrier(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
@@ -727,6 +744,10 @@ static void emit(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     }
     case LILAC_SIMT_OP_CP_BULK_STORE:
     case LILAC_SIMT_OP_CP_BULK_REDUCE:
+    case LILAC_SIMT_OP_CP_BULK_LOAD:
+    case LILAC_SIMT_OP_CP_TENSOR_LOAD:
+    case LILAC_SIMT_OP_CP_TENSOR_STORE:
+    case LILAC_SIMT_OP_CP_TENSOR_REDUCE:
         emit_bulk(d, i);
         return;
     case LILAC_SIMT_OP_BULK_COMMIT:

@@ -41,7 +41,8 @@ typedef enum lilac_sim_step_kind {
     STEP_WGMMA_WAIT,  /* immediate: groups that may be incomplete */
     STEP_MMA,         /* access: index of lilac_sim_matrix */
     STEP_FENCE_PROXY, /* immediate: detail */
-    STEP_BULK_START,  /* of its access: values the global address, others the bytes */
+    STEP_BULK_START,  /* of its access: values the global address and, of a load, the mbarrier's;
+                          others the bytes or the coordinates */
     STEP_BULK_COMMIT,
     STEP_BULK_WAIT, /* immediate: groups that may be incomplete */
     STEP_MBARRIER,  /* immediate: lilac_simt_opcode; of its access: others[0] the count, bytes or

@@ -49,15 +49,15 @@ void lilac_sim_proxies_write(lilac_sim_worker *w, const lilac_sim_step *step, ui
 void lilac_sim_proxies_fence(lilac_sim_worker *w, const lilac_sim_step *step) {
     enum { GLOBAL = 1 };
     lilac_sim_proxies *p = &w->shared.proxies;
-    uint32_t first = w->rank * w->program->threads + 1;
-    bool others = false; /* bytes of another block's threads stay unfenced */
+    uint32_t first = w->rank * w->program->threads + w->first_thread + 1;
+    bool others = false; /* bytes of other threads stay unfenced */
     if (!p->writes || step->immediate == GLOBAL)
         return;
     for (uint64_t at = p->begin; at < p->end; at++) {
         uint64_t thread = p->writes[at] & THREAD_MASK;
         if (thread == 0 || p->fences[at] != 0)
             continue;
-        if (thread - first < w->program->threads)
+        if (thread - first < w->threads)
             p->fences[at] = w->shared.epoch;
         else
             others = true;

@@ -44,7 +44,7 @@ void lilac_sim_proxies_write(struct lilac_sim_worker *worker, const lilac_sim_st
                              uint32_t thread, uint64_t at, uint32_t size);
 /* Asynchronous operations have written these bytes. */
 void lilac_sim_proxies_settle(lilac_sim_proxies *proxies, uint64_t at, uint32_t size);
-/* fence.proxy_async of all threads of the block in execution. */
+/* fence.proxy_async of the threads in execution. */
 void lilac_sim_proxies_fence(struct lilac_sim_worker *worker, const lilac_sim_step *step);
 /* The async proxy reads or writes these bytes for an operation that a thread of the block in
  * execution starts now. The first byte that is not visible is a finding: false. */

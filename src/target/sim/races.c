@@ -144,12 +144,14 @@ static const lilac_simt_instruction *source_of(const visit *v, const lilac_sim_r
 }
 
 static bool is_load(const lilac_simt_instruction *i) {
-    return i->code == LILAC_SIMT_OP_LD_GLOBAL || i->code == LILAC_SIMT_OP_CP_ASYNC;
+    return i->code == LILAC_SIMT_OP_LD_GLOBAL || i->code == LILAC_SIMT_OP_CP_ASYNC ||
+           i->code == LILAC_SIMT_OP_CP_BULK_LOAD || i->code == LILAC_SIMT_OP_CP_TENSOR_LOAD;
 }
 
 static bool is_atomic(const lilac_simt_instruction *i) {
     return i->code == LILAC_SIMT_OP_ATOMIC_GLOBAL || i->code == LILAC_SIMT_OP_CAS_GLOBAL ||
-           i->code == LILAC_SIMT_OP_CP_BULK_REDUCE || (i->flags & LILAC_SIMT_VOLATILE);
+           i->code == LILAC_SIMT_OP_CP_BULK_REDUCE ||
+           i->code == LILAC_SIMT_OP_CP_TENSOR_REDUCE || (i->flags & LILAC_SIMT_VOLATILE);
 }
 
 /* ---- sets ------------------------------------------------------------------------------- */
@@ -382,7 +384,7 @@ static bool acquires(const lilac_simt_instruction *i) {
 void lilac_sim_races_close(lilac_sim_worker *w, const lilac_sim_step *step, uint64_t stripes) {
     for (uint64_t rest = stripes; rest; rest &= rest - 1)
         pthread_mutex_unlock(&w->memory->races->stripes[__builtin_ctzll(rest)]);
-    if (step->kind != STEP_LOAD_GLOBAL && step->kind != STEP_COPY)
+    if (!is_load(step->source))
         lilac_sim_shared_tick(&w->shared);
 }
 

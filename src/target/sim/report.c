@@ -426,9 +426,12 @@ static const char *verb_of(const lilac_simt_instruction *instruction) {
     switch (instruction->code) {
     case LILAC_SIMT_OP_LD_GLOBAL:
     case LILAC_SIMT_OP_CP_ASYNC:
+    case LILAC_SIMT_OP_CP_BULK_LOAD:
+    case LILAC_SIMT_OP_CP_TENSOR_LOAD:
         return "reads";
     case LILAC_SIMT_OP_ST_GLOBAL:
     case LILAC_SIMT_OP_CP_BULK_STORE:
+    case LILAC_SIMT_OP_CP_TENSOR_STORE:
         return "writes";
     default:
         return "changes";
@@ -485,7 +488,10 @@ static void report_copy(lilac_context *context, const lilac_sim_memory *memory,
     lilac_sim_put_address(text, memory, finding->address);
     lilac_warning(context, NOWHERE, finding->at->location, "copy-source-changed",
                   "%s, which changes while the copy is in flight", lilac_text_get(text));
-    lilac_note(context, NOWHERE, finding->other->location, "%s completes the copy",
+    lilac_note(context, NOWHERE, finding->other->location,
+               finding->other->code == LILAC_SIMT_OP_MBARRIER_INIT
+                   ? "%s: the copy completes at this mbarrier"
+                   : "%s completes the copy",
                name_of(finding->other));
 }
 
@@ -562,6 +568,9 @@ void lilac_sim_report_finding(lilac_context *context, const lilac_sim_launch *la
     case FINDING_WGMMA_UNCOMMITTED:
     case FINDING_WGMMA_NOT_AWAITED:
         report_wgmma(context, finding, &text);
+        break;
+    case FINDING_SWIZZLE_BASE:
+        lilac_sim_report_swizzle(context, finding, &text);
         break;
     case FINDING_PROXY:
         lilac_sim_report_proxy(context, launch, finding, &text);

@@ -50,6 +50,15 @@ void lilac_sim_report_bulk(lilac_context *context, const lilac_sim_launch *launc
                source ? "bulk.wait_read" : "bulk.wait");
 }
 
+void lilac_sim_report_swizzle(lilac_context *context, const lilac_sim_finding *finding,
+                              lilac_text *text) {
+    lilac_warning(context, NOWHERE, finding->at->location, "swizzle-base",
+                  "%s: the box of %s begins at shared byte %llu, and its swizzle repeats every %u "
+                  "bytes: a multiple of that is needed for the pattern to begin there",
+                  lilac_text_get(text), name_of(finding->at),
+                  (unsigned long long)finding->address, finding->width);
+}
+
 void lilac_sim_report_proxy(lilac_context *context, const lilac_sim_launch *launch,
                             const lilac_sim_finding *finding, lilac_text *text) {
     bool fenced = finding->width != 0;

@@ -67,12 +67,16 @@ static void trace_memory(tracer *t, const lilac_simt_instruction *i) {
         t->in_shared |= roots_of_all(t, i);
         t->changed |= t->in_shared != before;
         break;
+    case LILAC_SIMT_OP_CP_BULK_LOAD:
+    case LILAC_SIMT_OP_CP_TENSOR_LOAD:
     case LILAC_SIMT_OP_CP_ASYNC: /* global memory may hold pointers */
         t->changed |= !t->copies;
         t->copies = true;
         break;
     case LILAC_SIMT_OP_CP_BULK_STORE:
-    case LILAC_SIMT_OP_CP_BULK_REDUCE: {
+    case LILAC_SIMT_OP_CP_BULK_REDUCE:
+    case LILAC_SIMT_OP_CP_TENSOR_STORE:
+    case LILAC_SIMT_OP_CP_TENSOR_REDUCE: {
         bool predicated = t->kernel->values[i->operands[1]].type == LILAC_SIMT_I1;
         uint64_t roots = t->roots[i->operands[1 + predicated]];
         t->stored |= roots ? roots : LILAC_SIM_ANY_ROOT;

@@ -47,7 +47,7 @@ void lilac_sim_shared_init(lilac_sim_shared *s, const lilac_sim_program *program
     s->written = lilac_heap_grow(NULL, bytes + 1);
     s->write_stamp = lilac_heap_grow(NULL, stamps + 1);
     s->read_stamp = lilac_heap_grow(NULL, stamps + 1);
-    if (program->copies)
+    if (program->copies || program->proxies)
         s->in_flight = lilac_heap_grow(NULL, bytes + 1);
     if (program->shared_atomics) {
         s->atomic_stamp = lilac_heap_grow(NULL, stamps + 1);

@@ -1,0 +1,84 @@
+/* The walk over the box of a tensor copy (tensor_map.h).
+ *
+ *     for k in the box, k₀ fastest:
+ *         global   address + Σ xᵢ · strideᵢ, xᵢ = cᵢ + kᵢ · stepᵢ; outside where some xᵢ is not in the tensor
+ *         shared   swizzle(destination + number of k · bytes of an element)
+ *
+ * The swizzle permutes chunks of 16 bytes, so that pieces have 16 bytes where no chunk of any row is
+ * partly outside or begins at an address that is no multiple of 16; else a piece is one element. */
+#include "access.h"
+
+const lilac_tensor_map *lilac_sim_map_of(const lilac_sim_launch *launch,
+                                         const lilac_simt_instruction *i) {
+    const lilac_simt_kernel *kernel = launch->kernel;
+    if (i->code != LILAC_SIMT_OP_CP_TENSOR_LOAD && i->code != LILAC_SIMT_OP_CP_TENSOR_STORE &&
+        i->code != LILAC_SIMT_OP_CP_TENSOR_REDUCE)
+        return NULL;
+    bool predicated = kernel->values[i->operands[1]].type == LILAC_SIMT_I1;
+    const lilac_simt_instruction *parameter =
+        kernel->values[i->operands[1 + predicated]].definition; /* as the verifier wants it */
+    return &launch->tensor_maps[launch->arguments[parameter->immediate]];
+}
+
+bool lilac_sim_check_tensor_copy(lilac_context *context, const lilac_simt_instruction *i,
+                                 const lilac_tensor_map *map, uint32_t coordinates) {
+    const char *name = lilac_simt_op_info_get((lilac_simt_opcode)i->code)->name;
+    bool small = map->element == LILAC_TENSOR_U8 || map->element == LILAC_TENSOR_U16;
+    if (coordinates != map->rank) {
+        lilac_error(context, (lilac_position){0}, i->location, "tensor-map",
+                    "%s has %u coordinates, and its tensor map has the rank %u", name, coordinates,
+                    map->rank);
+        return false;
+    }
+    uint32_t inner = map->box[0] * lilac_tensor_element_bytes(map->element);
+    if (map->swizzle != LILAC_TENSOR_SWIZZLE_NONE && inner != 16u << map->swizzle) {
+        lilac_error(context, (lilac_position){0}, i->location, "tensor-map",
+                    "%s: the simulator has no swizzle of %u bytes of boxes with %u bytes along "
+                    "dimension 0",
+                    name, 16u << map->swizzle, inner);
+        return false;
+    }
+    if (i->code == LILAC_SIMT_OP_CP_TENSOR_REDUCE &&
+        (small || map->element == LILAC_TENSOR_F64 ||
+         (i->detail != LILAC_SIMT_ATOMIC_ADD && map->element >= LILAC_TENSOR_F16))) {
+        lilac_error(context, (lilac_position){0}, i->location, "tensor-map",
+                    "%s combines integers of 32 and 64 bits, and adds f16, bf16 and f32; the "
+                    "elements of its tensor map are others",
+                    name);
+        return false;
+    }
+    return true;
+}
+
+/* Is every chunk of 16 bytes along dimension 0 in the tensor or outside as a whole, at a multiple of
+ * 16? Addresses and the strides of other dimensions are multiples of 16. */
+static bool has_whole_chunks(const lilac_tensor_map *map, int64_t first) {
+    uint32_t elements = 16 / lilac_tensor_element_bytes(map->element);
+    return first % elements == 0 &&
+           (map->dims[0] % elements == 0 || first + (int64_t)map->box[0] <= (int64_t)map->dims[0]);
+}
+
+void lilac_sim_tensor_pieces(lilac_sim_bulk *copy, const int32_t *coordinates) {
+    const lilac_tensor_map *map = copy->map;
+    uint32_t size = lilac_tensor_element_bytes(map->element), k[LILAC_TENSOR_RANK] = {0};
+    uint64_t at = copy->at;
+    copy->unit = has_whole_chunks(map, coordinates[0]) ? 16 : size;
+    copy->bytes = lilac_tensor_map_bytes(map);
+    while (at < copy->at + copy->bytes) {
+        lilac_sim_piece piece = {.global = map->address,
+                                 .shared = lilac_tensor_swizzle_apply(map->swizzle, at)};
+        for (uint32_t d = 0; d < map->rank; d++) {
+            int64_t step = d == 0 ? 1 : map->element_strides[d];
+            int64_t x = coordinates[d] + step * k[d];
+            piece.outside |= x < 0 || x >= (int64_t)map->dims[d];
+            piece.global += (uint64_t)x * (d == 0 ? size : map->strides[d - 1]);
+        }
+        *lilac_sim_bulk_add(copy) = piece;
+        at += copy->unit;
+        k[0] += copy->unit / size;
+        for (uint32_t d = 0; d + 1 < map->rank && k[d] == lilac_tensor_map_extent(map, d); d++) {
+            k[d] = 0;
+            k[d + 1]++;
+        }
+    }
+}

@@ -1,0 +1,346 @@
+/* Bulk and tensor loads, tensor stores and reductions on the simulator.
+ *
+ * A ring of two buffers filled by tensor loads one tile ahead, with mbarriers, is right, and each mutation
+ * of it is reported. Random boxes are compared with a model of the walk over the box. Then single rules. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "support/text_rig.h"
+
+/* ---- a pipeline ------------------------------------------------------------------------------ */
+
+/* Tile i is rows 8i … 8i + 7 of a tensor of 64 columns of f16, swizzled: 1024 bytes in buffer i % 2 at
+ * 1024 + 1024 · (i % 2). Its mbarriers: full at 0 and 8, empty at 16 and 24. Every thread of two warps adds
+ * the words of its column of chunks. */
+enum { TILES = 5, ROWS = 8, COLUMNS = 64, TILE = ROWS * COLUMNS * 2 };
+
+#define HEAD "kernel @k(%m: i64 tensor_map, %out: i64 ptr) warps 2 ctas 1 shared 4096"
+#define VALUES                                                                                     \
+    "%base = shared_base : i32\n%m = param 0 : i64\n%out = param 1 : i64\n%t = thread : i32\n"     \
+    "%zero = const 0 : i32\n%one = const 1 : i32\n%two = const 2 : i32\n%four = const 4 : i32\n"   \
+    "%eight = const 8 : i32\n%tiles = const 5 : i32\n%size = const 1024 : i32\n"                   \
+    "%wrong = const 1040 : i32\n%less = const 1008 : i32\n%count = const 64 : i32\n"               \
+    "%first = cmp eq %t, %zero : i1\n%quarter = mul %t, %four : i32\n"
+#define FILL(tile)                                                                                 \
+    "mbarrier.expect [%full_" tile "], %go_" tile ", (%size)\n"                                    \
+    "cp.tensor.load [%buffer_" tile " + 1024], %go_" tile ", (%m, %zero, %row_" tile               \
+    ", %full_" tile ")\n"
+#define PLACES(tile)                                                                               \
+    "%ring_" tile " = rem_u %" tile ", %two : i32\n"                                               \
+    "%full_" tile " = mul %ring_" tile ", %eight : i32\n"                                          \
+    "%buffer_" tile " = mul %ring_" tile ", %size : i32\n"                                         \
+    "%row_" tile " = mul %" tile ", %eight : i32\n"
+#define PIPELINE                                                                                   \
+    "mbarrier.init [%base], %first, (%one)\n"                                                      \
+    "mbarrier.init [%base + 8], %first, (%one)\n"                                                  \
+    "mbarrier.init [%base + 16], %first, (%count)\n"                                               \
+    "mbarrier.init [%base + 24], %first, (%count)\n"                                               \
+    "fence.mbarrier_init\n"                                                                        \
+    "barrier {shared}\n"                                                                           \
+    "%go_zero = and %first, %first : i1\n" PLACES("zero")                                          \
+        FILL("zero") "%sum = loop %i = %zero to %tiles step %one (%s = %zero) : i32 {\n" PLACES(   \
+            "i") "%half = div_u %i, %two : i32\n"                                                  \
+                 "%parity = rem_u %half, %two : i32\n"                                             \
+                 "%n = add %i, %one : i32\n" PLACES(                                               \
+                     "n") "%more = cmp lt %n, %tiles : i1\n"                                       \
+                          "%go_n = and %more, %first : i1\n"                                       \
+                          "%half_n = div_u %n, %two : i32\n"                                       \
+                          "%odd = add %half_n, %one : i32\n"                                       \
+                          "%empty = rem_u %odd, %two : i32\n"                                      \
+                          "mbarrier.wait [%full_n + 16], (%empty)\n" FILL(                         \
+                              "n") "mbarrier.wait [%full_i], (%parity)\n"                          \
+                                   "%at = add %buffer_i, %quarter : i32\n"                         \
+                                   "%word = ld.shared [%at + 1024] : i32\n"                        \
+                                   "%next = add %s, %word : i32\n"                                 \
+                                   "mbarrier.arrive [%full_i + 16]\n"                              \
+                                   "yield %next\n}\n"                                              \
+                                   "%wide = zext %quarter : i64\n%place = add %out, %wide : i64\n" \
+                                   "st.global [%place], (%sum)\n"
+
+static uint16_t tensor[TILES * ROWS][COLUMNS];
+static uint32_t out[64];
+
+static lilac_tensor_map pipeline_map(void) {
+    return (lilac_tensor_map){.element = LILAC_TENSOR_F16,
+                              .rank = 2,
+                              .dims = {COLUMNS, TILES * ROWS},
+                              .strides = {sizeof *tensor},
+                              .box = {COLUMNS, ROWS},
+                              .element_strides = {1, 1},
+                              .swizzle = LILAC_TENSOR_SWIZZLE_128};
+}
+
+/* Runs the text with a line replaced. */
+static bool run_pipeline(text_rig *r, const char *from, const char *to) {
+    static lilac_tensor_map map;
+    static uint64_t arguments[2];
+    char *body = from ? replaced(PIPELINE, from, to) : replaced(PIPELINE, "barrier", "barrier");
+    text_open(r, HEAD, VALUES, body, NULL);
+    free(body);
+    for (uint32_t k = 0; k < TILES * ROWS * COLUMNS; k++)
+        tensor[k / COLUMNS][k % COLUMNS] = (uint16_t)(k * 40503u >> 3);
+    simt_text_give(&r->t, "tensor", tensor, sizeof tensor);
+    simt_text_give(&r->t, "out", out, sizeof out);
+    lilac_sim_place(r->t.buffers, 2);
+    map = pipeline_map();
+    map.address = r->t.buffers[0].address;
+    arguments[0] = 0;
+    arguments[1] = r->t.buffers[1].address;
+    r->t.launch.tensor_maps = &map;
+    r->t.launch.tensor_map_count = 1;
+    r->t.launch.arguments = arguments;
+    r->t.launch.argument_count = 2;
+    return lilac_sim_run(r->t.context, &r->t.launch, &r->t.counters);
+}
+
+static void a_pipeline_is_right(void **state) {
+    (void)state;
+    text_rig r;
+    if (!run_pipeline(&r, NULL, NULL))
+        text_fail(&r, "a trap");
+    expect_nothing(&r);
+    assert_int_equal(r.t.counters.bulk_copies, TILES);
+    assert_int_equal(r.t.counters.bulk_bytes, TILES * TILE);
+    for (uint32_t t = 0; t < 64; t++) {
+        uint32_t sum = 0, row = t / 32, chunk = t / 4 % 8 ^ row;
+        for (uint32_t tile = 0; tile < TILES; tile++) {
+            const uint16_t *pair = &tensor[tile * ROWS + row][8 * chunk + 2 * (t % 4)];
+            sum += pair[0] | (uint32_t)pair[1] << 16;
+        }
+        assert_int_equal(out[t], sum);
+    }
+    text_close(&r);
+}
+
+static void mutations_are_found(void **state) {
+    static const mutation cases[] = {
+        {"(%size)\ncp.tensor.load [%buffer_n", "(%wrong)\ncp.tensor.load [%buffer_n", "deadlock",
+         "mbarrier.wait [%full_i]", "cp.tensor.load [%buffer_n"},
+        {"(%size)\ncp.tensor.load [%buffer_n", "(%less)\ncp.tensor.load [%buffer_n",
+         "mbarrier-bytes", "cp.tensor.load [%buffer_n", NULL},
+        {"[%buffer_n + 1024]", "[%buffer_n + 1536]", "swizzle-base", "cp.tensor.load [%buffer_n",
+         NULL},
+        {"[%buffer_n + 1024]", "[%buffer_n + 1088]", "misaligned-access",
+         "cp.tensor.load [%buffer_n", NULL},
+        {"mbarrier.wait [%full_i], (%parity)\n", "", "copy-in-flight", "ld.shared",
+         "cp.tensor.load"},
+        {"mbarrier.wait [%full_n + 16], (%empty)\n", "", "shared-race", "cp.tensor.load [%buffer_n",
+         "ld.shared"},
+        {"mbarrier.arrive [%full_i + 16]\n", "", "deadlock", "mbarrier.wait [%full_n + 16]",
+         "mbarrier.init [%base + 16]"},
+        {"%word = ld.shared", "st.shared [%at + 1024], (%zero)\n%word = ld.shared",
+         "missing-proxy-fence", "cp.tensor.load [%buffer_n", "st.shared"},
+        {"(%m, %zero, %row_n, %full_n)", "(%m, %zero, %row_n, %full_n) {mbarrier = 32}",
+         "mbarrier-missing", "cp.tensor.load [%buffer_n", NULL},
+        {"(%parity)", "(%empty)", "copy-in-flight", "ld.shared", "cp.tensor.load"},
+        {"barrier {shared}\n", "", "shared-race", "mbarrier", "mbarrier.init"},
+    };
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        text_rig r;
+        (void)run_pipeline(&r, cases[k].from, cases[k].to);
+        expect_finding(&r, cases[k].id, cases[k].at, cases[k].other);
+        text_close(&r);
+    }
+}
+
+/* ---- random boxes ---------------------------------------------------------------------------- */
+
+enum { MEMORY = 1 << 16, SHARED = 16384, CASES = 600 };
+
+static uint64_t seed = 1;
+
+static uint32_t below(uint32_t bound) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(seed >> 33) % bound;
+}
+
+typedef struct box {
+    lilac_tensor_map map;
+    int32_t coordinates[LILAC_TENSOR_RANK];
+    uint32_t at; /* in shared memory */
+} box;
+
+/* A map whose elements are distinct bytes of MEMORY and whose box fits behind `at`. */
+static bool choose(box *b) {
+    lilac_tensor_map *m = &b->map;
+    *b = (box){.map = {.element = (lilac_tensor_element)below(LILAC_TENSOR_ELEMENT_COUNT),
+                       .rank = 1 + below(LILAC_TENSOR_RANK),
+                       .swizzle = (lilac_tensor_swizzle)below(LILAC_TENSOR_SWIZZLE_COUNT),
+                       .fill = (lilac_tensor_fill)below(LILAC_TENSOR_FILL_COUNT)}};
+    uint32_t size = lilac_tensor_element_bytes(m->element), unit = 16 / size;
+    uint64_t extent = 0, pitch = 0;
+    if (m->element < LILAC_TENSOR_F16)
+        m->fill = LILAC_TENSOR_FILL_ZERO;
+    for (uint32_t k = 0; k < m->rank; k++) {
+        m->dims[k] = 1 + below(k == 0 ? 5 * unit : 6);
+        m->box[k] = 1 + below(5);
+        m->element_strides[k] = 1 + below(k > 0 && below(3) == 0 ? 3 : 1);
+        b->coordinates[k] = (int32_t)below((uint32_t)m->dims[k] + 6) - 4;
+        if (k > 0)
+            m->strides[k - 1] = pitch;
+        extent = pitch == 0 ? m->dims[0] * size : pitch * m->dims[k];
+        pitch = (extent + 15) / 16 * 16 + 16 * below(2);
+    }
+    m->box[0] = m->swizzle ? (16u << m->swizzle) / size : unit * (1 + below(8));
+    b->coordinates[0] =
+        below(2) ? b->coordinates[0] / (int32_t)unit * (int32_t)unit : b->coordinates[0];
+    b->at = 1024 * (1 + below(3));
+    return m->box[0] <= 256 && pitch <= MEMORY && lilac_tensor_map_bytes(m) + b->at <= SHARED;
+}
+
+/* The model: calls `visit` for each element of the box with its byte in shared memory and its byte in the
+ * tensor (-1: outside). */
+typedef void visitor(const box *b, uint32_t shared, int64_t global);
+
+static void walk(const box *b, visitor *visit) {
+    const lilac_tensor_map *m = &b->map;
+    uint32_t size = lilac_tensor_element_bytes(m->element), counts[5] = {1, 1, 1, 1, 1}, at = b->at;
+    uint32_t chunks = 1u << m->swizzle;
+    for (uint32_t d = 0; d < m->rank; d++)
+        for (counts[d] = 0; counts[d] * (d ? m->element_strides[d] : 1) < m->box[d];)
+            counts[d]++;
+    for (uint32_t e = 0; e < counts[0] * counts[1] * counts[2] * counts[3] * counts[4]; e++) {
+        int64_t global = 0;
+        uint32_t rest = e;
+        for (uint32_t d = 0; d < m->rank; d++) {
+            int64_t x =
+                b->coordinates[d] + (int64_t)(rest % counts[d]) * (d ? m->element_strides[d] : 1);
+            rest /= counts[d];
+            global = global < 0 || x < 0 || x >= (int64_t)m->dims[d]
+                         ? -1
+                         : global + x * (int64_t)(d ? m->strides[d - 1] : size);
+        }
+        uint32_t chunk = at / 16 % chunks, line = at / 128;
+        visit(b, at - chunk * 16 + (chunk ^ line % chunks) * 16, global);
+        at += size;
+    }
+}
+
+static uint8_t memory[MEMORY], wanted_memory[MEMORY], image[SHARED], wanted[SHARED];
+
+static void load_element(const box *b, uint32_t shared, int64_t global) {
+    uint32_t size = lilac_tensor_element_bytes(b->map.element);
+    if (global >= 0)
+        memcpy(wanted + shared, memory + global, size);
+    else
+        memset(wanted + shared, b->map.fill ? 0xFF : 0, size);
+    if (global < 0 && b->map.fill)
+        wanted[shared + size - 1] = 0x7F;
+}
+
+static void store_element(const box *b, uint32_t shared, int64_t global) {
+    if (global >= 0)
+        memcpy(wanted_memory + global, image + shared, lilac_tensor_element_bytes(b->map.element));
+}
+
+static void or_element(const box *b, uint32_t shared, int64_t global) {
+    for (uint32_t k = 0; k < lilac_tensor_element_bytes(b->map.element) && global >= 0; k++)
+        wanted_memory[global + k] |= image[shared + k];
+}
+
+/* The image goes to shared memory, the operation is executed, and the image is stored again. */
+static void run_box(text_rig *r, const box *b, const char *operation, const char *completion,
+                    const char *last) {
+    static const char *const list[] = {"%c0", "%c0, %c1", "%c0, %c1, %c2", "%c0, %c1, %c2, %c3",
+                                       "%c0, %c1, %c2, %c3, %c4"};
+    static lilac_tensor_map map;
+    static uint64_t arguments[2];
+    lilac_text values = {0}, body = {0};
+    lilac_text_puts(&values,
+                    "%base = shared_base : i32\n%m = param 0 : i64\n%image = param 1 : i64\n"
+                    "%t = thread : i32\n%zero = const 0 : i32\n%one = const 1 : i32\n"
+                    "%four = const 4 : i32\n%warp = const 32 : i32\n"
+                    "%first = cmp eq %t, %zero : i1\n");
+    lilac_text_printf(&values,
+                      "%%bytes = const %llu : i32\n%%words = const %u : i32\n"
+                      "%%at = const %u : i32\n",
+                      (unsigned long long)lilac_tensor_map_bytes(&b->map), (SHARED - 1024) / 128,
+                      b->at);
+    for (uint32_t k = 0; k < b->map.rank; k++)
+        lilac_text_printf(&values, "%%c%u = const %d : i32\n", k, (int)b->coordinates[k]);
+    for (uint32_t back = 0; back < 2; back++) {
+        lilac_text_printf(&body,
+                          "loop %%i%u = %%zero to %%words step %%one {\n"
+                          "%%j%u = mul %%i%u, %%warp : i32\n%%k%u = add %%j%u, %%t : i32\n"
+                          "%%a%u = mul %%k%u, %%four : i32\n%%w%u = zext %%a%u : i64\n"
+                          "%%p%u = add %%image, %%w%u : i64\n",
+                          back, back, back, back, back, back, back, back, back, back, back);
+        lilac_text_puts(&body, back ? "%read = ld.shared [%a1 + 1024] : i32\n"
+                                      "st.global [%p1 + 1024], (%read)\nyield\n}\n"
+                                    : "%word = ld.global [%p0 + 1024] : i32\n"
+                                      "st.shared [%a0 + 1024], (%word)\nyield\n}\n");
+        if (back == 0)
+            lilac_text_printf(&body,
+                              "mbarrier.init [%%base], %%first, (%%one)\nfence.mbarrier_init\n"
+                              "fence.proxy_async shared\nbarrier\n"
+                              "mbarrier.expect [%%base], %%first, (%%bytes)\n"
+                              "%s [%%at], %%first, (%%m, %s%s)\n%s",
+                              operation, list[b->map.rank - 1], last, completion);
+    }
+    text_open(r, "kernel @k(%m: i64 tensor_map, %image: i64 ptr) warps 1 ctas 1 shared 16384",
+              lilac_text_get(&values), lilac_text_get(&body), NULL);
+    simt_text_give(&r->t, "memory", memory, sizeof memory);
+    simt_text_give(&r->t, "image", image, sizeof image);
+    lilac_sim_place(r->t.buffers, 2);
+    map = b->map;
+    map.address = r->t.buffers[0].address;
+    arguments[0] = 0;
+    arguments[1] = r->t.buffers[1].address;
+    r->t.launch.tensor_maps = &map;
+    r->t.launch.tensor_map_count = 1;
+    r->t.launch.arguments = arguments;
+    r->t.launch.argument_count = 2;
+    if (!lilac_sim_run(r->t.context, &r->t.launch, &r->t.counters))
+        text_fail(r, "a trap");
+    lilac_text_clear(&values);
+    lilac_text_clear(&body);
+}
+
+static void boxes_are_those_of_the_model(void **state) {
+    uint32_t loads = 0, stores = 0, reductions = 0;
+    (void)state;
+    for (uint32_t n = 0; n < CASES; n++) {
+        text_rig r;
+        box b;
+        while (!choose(&b))
+            continue;
+        for (uint32_t k = 0; k < MEMORY; k++)
+            memory[k] = wanted_memory[k] = (uint8_t)below(256);
+        for (uint32_t k = 0; k < SHARED; k++)
+            image[k] = wanted[k] = (uint8_t)below(256);
+        bool integer = b.map.element >= LILAC_TENSOR_U32 && b.map.element <= LILAC_TENSOR_S64;
+        uint32_t kind = below(integer ? 3 : 2);
+        walk(&b, kind == 0 ? load_element : kind == 1 ? store_element : or_element);
+        run_box(&r, &b,
+                kind == 0   ? "cp.tensor.load"
+                : kind == 1 ? "cp.tensor.store"
+                            : "cp.tensor.reduce or",
+                kind == 0 ? "mbarrier.wait [%base], (%zero)\n"
+                          : "bulk.commit\nbulk.wait\nmbarrier.invalidate [%base], %first\n",
+                kind == 0 ? ", %base" : "");
+        expect_nothing(&r);
+        assert_memory_equal(memory, wanted_memory, MEMORY);
+        assert_memory_equal(image + 1024, wanted + 1024, SHARED - 1024);
+        assert_int_equal(r.t.counters.bulk_bytes, lilac_tensor_map_bytes(&b.map));
+        text_close(&r);
+        loads += kind == 0;
+        stores += kind == 1;
+        reductions += kind == 2;
+    }
+    print_message("%u loads, %u stores, %u reductions\n", loads, stores, reductions);
+    assert_true(loads > CASES / 4 && stores > CASES / 4 && reductions > CASES / 30);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pipeline_is_right),
+        cmocka_unit_test(mutations_are_found),
+        cmocka_unit_test(boxes_are_those_of_the_model),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
