@@ -174,12 +174,12 @@ def next_slot(t, slot, stages):
     return t.select(t.compare("eq", after, stages), 0, after)
 
 
-def cp_async(stages=4, name="matmul_cp_async", epilogue=store_f32, epilogue_bytes=0):
+def cp_async(stages=4, name="matmul_cp_async", epilogue=store_f32, epilogue_bytes=0, ahead=None):
     """D tile of 64 × 64 a block, one warpgroup. Iteration k waits for tile k, which all warps have
     then waited for behind one barrier, starts the copies of tile k + stages - 2 into the buffer that
     the products of iteration k - 2 read, and starts its own products; those of k - 1 are then complete."""
     t = Text()
-    ahead = stages - 2
+    ahead = stages - 2 if ahead is None else ahead
     thread, zero = t.value("thread", "i32"), t.const(0)
     base = t.value("shared_base", "i32")
     first_row, first_column = t.shl(t.value("block x", "i32"), 6), t.shl(t.value("block y", "i32"), 6)
