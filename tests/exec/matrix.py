@@ -14,7 +14,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import command  # noqa: E402
-from matrix_kernels import ROW_GROUP, cp_async  # noqa: E402
+from matrix_kernels import ROW_GROUP, cp_async, specialized  # noqa: E402
 from matrix_launches import Launches, reports  # noqa: E402
 
 RIGHT = [("cp_async", (64, 64, 64), 4), ("cp_async", (128, 64, 320), 3), ("cp_async", (64, 128, 512), 6),
@@ -74,12 +74,6 @@ def misaligned(text):
     return re.sub(r"(%\w+) = shared_base : i32", r"%%base = shared_base : i32\n    \1 = add %%base, %s : i32" % name, text, count=1)
 
 
-def early_release(text):
-    """The first consumer releases the buffer of this iteration's products, not of the last one's."""
-    slot = re.search(r"%slot\d+", text).group(0)
-    return re.sub(r"shl %before\d+", "shl " + slot, text, count=1)
-
-
 def misaligned_b(text):
     """B's tiles begin 512 bytes further on than the swizzle's pattern."""
     for before, behind in (("const 8192 : i32", "const 8704 : i32"), ("const 16384 : i32", "const 17408 : i32"), ("shared 65536", "shared 69632")):
@@ -110,7 +104,7 @@ WRONG = [
     ("tensor_map", "base of the swizzle", misaligned, {"swizzle-base"}, 1),
     ("specialized", "a consumer does not wait for a full buffer", after("} warps 4", without(r"mbarrier\.wait")), {"copy-in-flight"}, 2),
     ("specialized", "the producer does not wait for an empty buffer", without(r"mbarrier\.wait"), {"wgmma-operand-changed", "mbarrier-count", "shared-race", "copy-in-flight"}, 2),
-    ("specialized", "a buffer is released while it is read", after("} warps 4", early_release), {"wgmma-operand-changed", "shared-race"}, 2),
+    ("specialized", "a buffer is released while it is read", lambda _: specialized(4, early=True), {"wgmma-operand-changed", "shared-race"}, 2),
     ("specialized", "no wait for the products", in_loop(without(r"wgmma\.wait \{")), {"wgmma-operand-changed", "shared-race"}, 2),
     ("specialized", "one arrival more for an empty buffer", replace("const 8 : i32", "const 9 : i32"), {"deadlock"}, 2),
     ("specialized", "one arrival less for an empty buffer", replace("const 8 : i32", "const 7 : i32"), {"wgmma-operand-changed", "shared-race", "mbarrier-count"}, 2),

@@ -296,10 +296,11 @@ def tensor_map(stages=4):
     return t.kernel("matmul_tensor_map", MAP_PARAMETERS, 4, stages * 2 * BUFFER + 8 * stages)
 
 
-def specialized(stages=4):
+def specialized(stages=4, early=False):
     """D tile of 128 × 64 a block. A producer program fills the ring; each of two consumer programs
     multiplies 64 rows. Each consumer warp releases the buffer of iteration k - 1 when its products
-    are complete, which it knows in iteration k."""
+    are complete, which it knows in iteration k. `early` is a fault: it releases the buffer of iteration
+    k then, which its products still read."""
     t = Text()
     stage = (128 + 64) * ROW
     thread, base = t.value("thread", "i32"), t.value("shared_base", "i32")
@@ -333,7 +334,7 @@ def specialized(stages=4):
         t.line("wgmma.commit")
         wait_products(t, 1)
         release = t.binary("and", elected, t.compare("gt", counter, 0), "i1")
-        t.line("mbarrier.arrive [%s], %s" % (t.add(empty, t.shl(before, 3)), release))
+        t.line("mbarrier.arrive [%s], %s" % (t.add(empty, t.shl(slot if early else before, 3)), elected if early else release))
         after = advance(t, slot, parity, stages)
         t.line("yield %s, %s, %s, %s" % (", ".join(products), *after, slot))
         t.close()
