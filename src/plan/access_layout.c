@@ -165,6 +165,11 @@ static uint32_t executing_warps(const plan *p, const access_columns *columns) {
     return columns->warps - count_bits(p->idle_threads >> columns->lanes);
 }
 
+/* The least for one block of 2^all pieces that 2^blocks blocks share. */
+static uint64_t least(uint32_t all, uint32_t blocks) {
+    return UINT64_C(1) << (all - min_u32(all, blocks));
+}
+
 static void count_accesses(plan *p, const lilac_plan_global *global, const access_columns *columns,
                            const lilac_arch *arch) {
     const uint64_t lanes = low_bits(columns->lanes) & ~(uint64_t)p->idle_threads;
@@ -178,14 +183,17 @@ static void count_accesses(plan *p, const lilac_plan_global *global, const acces
                       << rank_modulo(columns, together, global->line | still);
     p->exact = global->exact_sectors && global->exact_lines;
 
-    uint32_t bits = 0, widest = lilac_plan_global_widest(global) + log2_of(arch->warp_size);
+    const uint32_t blocks = columns->count - columns->registers - columns->lanes - columns->warps;
+    const uint32_t shared = blocks - count_bits(p->replicated_blocks);
+    const uint32_t widest = lilac_plan_global_widest(global) + log2_of(arch->warp_size);
+    uint32_t elements = 0;
     for (uint32_t d = 0; d < global->rank; d++) {
-        bits += global->bits[d];
+        elements += global->bits[d];
     }
-    const uint64_t places = low_bits(bits) & ~still;
-    p->bound.instructions = UINT64_C(1) << (bits > widest ? bits - widest : 0);
-    p->bound.sectors = UINT64_C(1) << count_bits(places & ~global->sector);
-    p->bound.lines = UINT64_C(1) << count_bits(places & ~global->line);
+    const uint64_t places = low_bits(elements) & ~still;
+    p->bound.instructions = least(elements - min_u32(elements, widest), shared);
+    p->bound.sectors = least(count_bits(places & ~global->sector), shared);
+    p->bound.lines = least(count_bits(places & ~global->line), shared);
 }
 
 /* ---- price ------------------------------------------------------------------------------ */
