@@ -1,7 +1,7 @@
 /* What the files of the pass assign_layouts share.
  *
  *   assign.c          the pass: which operations have a rule, the order of the steps
- *   coalesce.c        what a memory operation wants, blocked layouts, what a layout costs it
+ *   coalesce.c        blocked layouts, the candidates and the prices of memory operations
  *   transfer.c        layouts through shape operations, both ways; interning
  *   price.c           what conversions and reductions cost
  *   propagate.c       values that must agree → groups → a layout for each
