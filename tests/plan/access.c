@@ -353,13 +353,13 @@ static void text(void **state) {
     lilac_plan_global_access_explain(&out, &plan);
     assert_string_equal(lilac_text_get(&out),
                         "store: 8 bytes per thread and instruction, register bits 0\n"
-                        "replicated: thread bits 3 4\n"
-                        "executed where these are 0: thread bits 3 4\n"
-                        "instructions 16, at least 16 in any layout\n"
-                        "sectors 256, at least 128 in any layout\n"
-                        "lines 64, at least 32 in any layout\n"
-                        "counts: exact where the mask is true\n"
-                        "price: 376.0 clocks\n");
+                        "  replicated: thread bits 3 4\n"
+                        "  executed where these are 0: thread bits 3 4\n"
+                        "  instructions 16, at least 16 in any layout\n"
+                        "  sectors 256, at least 128 in any layout\n"
+                        "  lines 64, at least 32 in any layout\n"
+                        "  counts: exact where the mask is true\n"
+                        "  price: 376.0 clocks\n");
     lilac_text_clear(&out);
 }
 
