@@ -50,6 +50,8 @@ static void random_strides(lilac_random *random, pointers *p) {
         next = (next << p->bits[d]) + gaps[random_below(random, sizeof gaps / sizeof *gaps)];
         if (random_below(random, 8) == 0) {
             p->stride[d] = 0;
+        } else if (random_below(random, 8) == 0) {
+            p->stride[d] = INT64_C(1) << random_below(random, 8); /* rows that overlap */
         }
     }
 }
@@ -290,6 +292,49 @@ static void counts(void **state) {
 
 /* ---- examples ---------------------------------------------------------------------------- */
 
+/* The widest legal vector of f32 along the last dimension, and across it. */
+static void legal_vectors(void **state) {
+    (void)state;
+    static const struct {
+        int64_t shape[3], stride[3], origin, contiguity, divisibility, constancy[3];
+        uint32_t known, vector, across;
+    } cases[] = {
+        /* shape        stride      origin run  div  constancy     known  log2 vector, across */
+        {{1, 8, 64}, {0, 64, 1}, 256, 64, 256, {1, 8, 64}, 7, 2, 0},
+        {{1, 8, 64}, {0, 64, 1}, 256, 64, 8, {1, 8, 64}, 7, 1, 0},
+        {{1, 8, 64}, {0, 64, 1}, 256, 64, 2, {1, 8, 64}, 7, 0, 0},
+        {{1, 8, 64}, {0, 64, 1}, 256, 64, 256, {1, 8, 2}, 7, 1, 0},
+        {{1, 8, 2}, {0, 2, 1}, 256, 2, 8, {1, 8, 2}, 7, 1, 2},
+        {{1, 8, 2}, {0, 2, 1}, 8, 2, 8, {1, 8, 2}, 7, 1, 0},   /* rows aligned to 8 bytes */
+        {{1, 8, 2}, {0, 2, 1}, 256, 2, 8, {1, 1, 2}, 7, 1, 0}, /* a mask value for each row */
+        {{1, 8, 2}, {0, 2, 1}, 256, 2, 8, {1, 8, 2}, 1, 1, 0}, /* the row's stride is unknown */
+        {{1, 8, 2}, {0, 4, 1}, 256, 2, 8, {1, 8, 2}, 7, 1, 0}, /* a gap between rows */
+        {{4, 8, 2}, {16, 2, 1}, 256, 2, 8, {1, 8, 2}, 7, 1, 2},
+        {{4, 8, 2}, {18, 2, 1}, 256, 2, 8, {1, 8, 2}, 7, 1, 0}, /* dimension 0 is not aligned */
+        {{4, 8, 2}, {16, 2, 1}, 256, 2, 8, {1, 8, 2}, 6, 1, 0}, /* its stride is unknown */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int64_t contiguity[] = {1, 1, cases[i].contiguity};
+        const int64_t divisibility[] = {4, 4, cases[i].divisibility};
+        const lilac_plan_global_facts facts = {.rank = 3,
+                                               .shape = cases[i].shape,
+                                               .contiguity = contiguity,
+                                               .divisibility = divisibility,
+                                               .constancy = cases[i].constancy,
+                                               .stride = cases[i].stride,
+                                               .stride_known = cases[i].known,
+                                               .origin = cases[i].origin};
+        lilac_plan_global global;
+        lilac_plan_global_init(&global, LILAC_PLAN_LOAD, 4, 0, &facts, lilac_arch_find("sm_90a"));
+        if (global.order[0] != 2 || global.vector_bits[2] != cases[i].vector ||
+            global.across_bits[2] != cases[i].across ||
+            (cases[i].across != 0 && (global.next[2] != 1 || global.order[1] != 1))) {
+            fail_msg("case %zu: 2^%u elements, 2^%u across dimension %u", i, global.vector_bits[2],
+                     global.across_bits[2], global.next[2]);
+        }
+    }
+}
+
 /* 1024 f32, consecutive and aligned, 4 elements per thread. */
 static lilac_plan_global_access example(lilac_plan_global_kind kind, int64_t constancy,
                                         uint32_t most) {
@@ -364,7 +409,7 @@ static void text(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(counts),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(counts), cmocka_unit_test(legal_vectors),
                                        cmocka_unit_test(vectors_and_price), cmocka_unit_test(text)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
