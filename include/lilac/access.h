@@ -27,6 +27,7 @@ LILAC_BEGIN
 
 typedef enum lilac_plan_global_kind {
     LILAC_PLAN_LOAD,
+    LILAC_PLAN_COPY, /* asynchronous, to shared memory: loads, in one of the threads that hold an element */
     LILAC_PLAN_STORE,
     LILAC_PLAN_ATOMIC
 } lilac_plan_global_kind;
@@ -114,7 +115,7 @@ typedef struct lilac_plan_global_access {
 #define LILAC_PLAN_IDLE_REPLICAS UINT32_MAX
 
 /* The plan in `layout` (inputs register, lane, warp, block); NULL: a scalar, which every thread
- * holds. One of the threads that hold an element stores it. `idle`: the bits of the thread's index
+ * holds. One of the threads that hold an element stores or copies it. `idle`: the bits of the thread's index
  * that idle_threads has for a load, which the caller knows to be replicas that no one needs, or
  * LILAC_PLAN_IDLE_REPLICAS. Cost: three eliminations of the layout's columns. */
 LILAC_API void lilac_plan_global_access_init(lilac_plan_global_access *result,
@@ -137,7 +138,7 @@ LILAC_API void lilac_plan_global_access_explain(lilac_text *out,
                                                 const lilac_plan_global_access *access);
 LILAC_API void lilac_plan_global_access_json(lilac_text *out,
                                              const lilac_plan_global_access *access);
-/* "load", "store", "atomic" */
+/* "load", "copy", "store", "atomic" */
 LILAC_API const char *lilac_plan_global_kind_name(lilac_plan_global_kind kind);
 
 LILAC_END

@@ -69,8 +69,8 @@ LILAC_API const lilac_axis_facts *lilac_axis_facts_of(const lilac_axis_analysis 
 LILAC_API void lilac_axis_access_facts(lilac_plan_global_facts *result,
                                        const lilac_axis_facts *facts,
                                        const lilac_tile_type *pointers);
-/* The access of tt.load, tt.store, tt.atomic_rmw or tt.atomic_cas to global memory, without a
- * layout: the same for the passes that compare layouts and for the lowering. */
+/* The access of tt.load, tt.store, tt.atomic_rmw, tt.atomic_cas or ttg.async_copy_global_to_local to
+ * global memory, without a layout: the same for the passes that compare layouts and for the lowering. */
 LILAC_API void lilac_engine_access(lilac_plan_global *result, const lilac_tile_op *op,
                                    const lilac_axis_analysis *analysis, const lilac_arch *arch);
 /* The plan of that access in the layout of the loaded tensor, or of the pointers. The attribute

@@ -5,6 +5,8 @@ const char *lilac_plan_global_kind_name(lilac_plan_global_kind kind) {
     switch (kind) {
     case LILAC_PLAN_LOAD:
         return "load";
+    case LILAC_PLAN_COPY:
+        return "copy";
     case LILAC_PLAN_STORE:
         return "store";
     case LILAC_PLAN_ATOMIC:

@@ -154,6 +154,10 @@ static void choose_leader(plan *p, const access_columns *columns, uint32_t idle)
     }
 }
 
+static bool reads(const plan *p) {
+    return p->kind == LILAC_PLAN_LOAD || p->kind == LILAC_PLAN_COPY;
+}
+
 /* ---- counts ----------------------------------------------------------------------------- */
 
 static uint32_t count_bits(uint64_t mask) {
@@ -215,7 +219,7 @@ static uint64_t traffic(const pricing *x) {
     const uint32_t of_warp = count_bits(warp & distinct);
     const uint32_t pieces = rank_modulo(x->columns, warp, x->global->sector | still);
     const uint64_t bytes = (sector << pieces) << (moved - of_warp);
-    if (x->p->kind == LILAC_PLAN_LOAD) {
+    if (reads(x->p)) {
         return bytes;
     }
     const uint64_t sent = x->p->counts.sectors * sector;
@@ -226,8 +230,7 @@ static uint64_t traffic(const pricing *x) {
 /* A load of 16 bytes is executed for a quarter of the lanes at a time, unless all lanes load the
  * same. */
 static bool in_quarters(const pricing *x, uint32_t used_lanes) {
-    return x->p->kind == LILAC_PLAN_LOAD && (x->global->element_bytes << x->p->vector_bits) >= 16 &&
-           used_lanes > 0;
+    return reads(x->p) && (x->global->element_bytes << x->p->vector_bits) >= 16 && used_lanes > 0;
 }
 
 /* The lines that one instruction looks up beyond the fewest. Lanes of other quarters that hold copies

@@ -111,7 +111,7 @@ static void print_kernel(lilac_text *out, const kernel *k) {
 
 /* Sums of the counts of a kernel's plans, by kind. */
 typedef struct sums {
-    lilac_plan_global_counts of[3];
+    lilac_plan_global_counts of[LILAC_PLAN_ATOMIC + 1];
     bool exact;
 } sums;
 
