@@ -2,15 +2,15 @@
  *
  *   vector    register bits whose columns are the lowest bits of one dimension, and that no other
  *             register, lane or warp changes; as many as are legal
- *   sectors   of one instruction: the rank of the columns of the vector and of the lanes that execute
- *             it, modulo the bits within a sector. All instructions touch equally many
- *   price     traffic    sectors that the registers and lanes of a warp touch together: the parts of
- *                        a sector that one instruction leaves are in the cache for the next. Stores
- *                        add a quarter of the sectors that single instructions touch beyond their
- *                        bytes: the cache merges the parts, but each is sent
+ *   sectors   of one instruction: the rank of the columns of the vector and of the lanes that
+ *             execute it, modulo the bits within a sector. All instructions touch equally many
+ *   price     traffic    sectors that the registers and lanes of a warp touch together: the parts
+ *                        of a sector that one instruction leaves are in the cache for the next.
+ *                        Stores add a quarter of the sectors that single instructions touch beyond
+ *                        their bytes: the cache merges the parts, but each is sent
  *             issue      each instruction, and the lines that it touches beyond the fewest
- *             narrow     loads of narrow elements that no vector covers: the bytes of two lines that
- *                        the lanes do not request count as lines
+ *             narrow     loads of narrow elements that no vector covers: the bytes of two lines
+ *                        that the lanes do not request count as lines
  *             leader     the predicate, where some warps skip the access, and the moves that define
  *                        their registers
  */
@@ -233,8 +233,8 @@ static bool in_quarters(const pricing *x, uint32_t used_lanes) {
     return reads(x->p) && (x->global->element_bytes << x->p->vector_bits) >= 16 && used_lanes > 0;
 }
 
-/* The lines that one instruction looks up beyond the fewest. Lanes of other quarters that hold copies
- * look lines up again. */
+/* The lines that one instruction looks up beyond the fewest. Lanes of other quarters that hold
+ * copies look lines up again. */
 static uint64_t more_lines(const pricing *x) {
     const access_columns *columns = x->columns;
     const uint32_t fast = x->global->order[0], lanes = columns->lanes;

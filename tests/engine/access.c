@@ -70,7 +70,7 @@ static void widths(void **state) {
 
 /* ---- reports ----------------------------------------------------------------------------- */
 
-/* A matrix product with asynchronous copies: 16 bytes per thread, executed once for each element. */
+/* A matrix product with asynchronous copies: 16 bytes per thread, executed once per element. */
 static void copies(void **state) {
     (void)state;
     program p;

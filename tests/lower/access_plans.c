@@ -1,6 +1,6 @@
 /* lower: the counters that the plans of accesses predict are those of the simulator. A copy and an
- * atomic addition of a two-dimensional tile under random layouts, strides, alignments, types and masks.
- * The sums of all plans of a kind are compared with the counters of a run. */
+ * atomic addition of a two-dimensional tile under random layouts, strides, alignments, types and
+ * masks. The sums of all plans of a kind are compared with the counters of a run. */
 #include "support/lower_layouts.h"
 
 typedef enum mask_kind { MASK_NONE, MASK_TRUE, MASK_PARTIAL } mask_kind;

@@ -1,5 +1,5 @@
-/* Plans of accesses to global memory against counting: random layouts of every kind, random strides,
- * and facts that are true but may claim less than holds. */
+/* Plans of accesses to global memory against counting: random layouts of every kind, random
+ * strides, and facts that are true but may claim less than holds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

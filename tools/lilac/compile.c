@@ -101,8 +101,8 @@ static bool write_results(const compile_job *request, const lilac_options *optio
     return good;
 }
 
-/* The plan of each access to global memory, with its line of the user's program, or of the text that
- * was compiled. */
+/* The plan of each access to global memory, with its line of the user's program, or of the text
+ * that was compiled. */
 static void print_accesses(const lilac_compilation *compilation, lilac_tile_function *function,
                            lilac_arena *arena) {
     lilac_access_report report;
