@@ -1,9 +1,9 @@
 /* access: plans of accesses to global memory.
  *
- * Let D be the layout of a tensor of pointers, from registers, lanes and warps to coordinates. Facts
- * about the pointers say which bits of a coordinate lead to another element of the same vector, of
- * the same sector, of the same line. All these bits span subspaces, so every count is a dimension
- * over F2. For a set of columns of D,
+ * Let D be the layout of a tensor of pointers, from registers, lanes and warps to coordinates.
+ * Facts about the pointers say which bits of a coordinate lead to another element of the same
+ * vector, of the same sector, of the same line. All these bits span subspaces, so every count is a
+ * dimension over F2. For a set of columns of D,
  *
  *     distinct sectors  =  2^rank(columns modulo the bits within a sector)
  *
@@ -27,6 +27,7 @@ LILAC_BEGIN
 
 typedef enum lilac_plan_global_kind {
     LILAC_PLAN_LOAD,
+    LILAC_PLAN_COPY, /* asynchronous, to shared memory: a load that one holder executes */
     LILAC_PLAN_STORE,
     LILAC_PLAN_ATOMIC
 } lilac_plan_global_kind;
@@ -45,36 +46,38 @@ typedef struct lilac_plan_global_facts {
 } lilac_plan_global_facts;
 
 /* An access before its tensor has a layout: the widest legal vectors, and which elements share a
- * sector (arch->sector_bytes) or a line (LILAC_PLAN_LINE_BYTES) of memory. Elements whose coordinates
- * differ in the bits of `sector` only share a sector. Coordinates are flat, as in a column of the
- * layout. */
+ * sector (arch->sector_bytes) or a line (LILAC_PLAN_LINE_BYTES) of memory. Elements whose
+ * coordinates differ in the bits of `sector` only share a sector. Coordinates are flat, as in a
+ * column of the layout. */
 typedef struct lilac_plan_global {
     lilac_plan_global_kind kind;
     uint32_t element_bytes, rank;
     uint32_t order[LILAC_LAYOUT_MAX_DIMS]; /* dimensions, those with the longest runs first */
     uint8_t start[LILAC_LAYOUT_MAX_DIMS], bits[LILAC_LAYOUT_MAX_DIMS]; /* of coordinates */
     int64_t run; /* consecutive elements in memory along order[0] */
-    /* By dimension, log2 of the elements of the widest legal vector along it. A vector that spans all
-     * of dimension d continues along `next[d]` up to 2^across_bits[d] elements; across_bits[d] 0: it
-     * does not continue. */
+    /* By dimension, log2 of the elements of the widest legal vector along it. A vector that spans
+     * all of dimension d continues along `next[d]` up to 2^across_bits[d] elements; across_bits[d]
+     * 0: it does not continue. */
     uint8_t vector_bits[LILAC_LAYOUT_MAX_DIMS];
     uint8_t next[LILAC_LAYOUT_MAX_DIMS], across_bits[LILAC_LAYOUT_MAX_DIMS];
     /* Consecutive elements along order[0] that one thread should load: a vector, or more for narrow
      * elements that no vector covers. */
     int64_t thread_run;
-    uint64_t sector, line,
-        line_pair;         /* bits of coordinates that stay within one, or within two lines */
-    uint64_t same_address; /* bits of coordinates that do not change the address */
-    /* The facts determine which elements share a sector, a line. Otherwise the masks hold for tensors
-     * whose runs are aligned to it and share none with another run. */
+    /* Sets of bits of coordinates: those whose change stays within a sector, a line, two lines, and
+     * those that do not change the address. */
+    uint64_t sector, line, line_pair;
+    uint64_t same_address;
+    /* Whether the facts prove which elements share a sector, and which a line. Otherwise `sector`
+     * and `line` are right for pointers whose runs are aligned to one and share none with another
+     * run. */
     bool exact_sectors, exact_lines;
 } lilac_plan_global;
 
 enum { LILAC_PLAN_LINE_BYTES = 128, LILAC_PLAN_MAX_VECTOR = 16 /* elements */ };
 
-/* `most_elements`: the most that one instruction of this kind accesses per thread; 0: as many as fit
- * in arch->vector_bytes. A vector is legal where its elements are consecutive, aligned to its size
- * and under one value of the mask. Cost: rank². */
+/* `most_elements`: the most that one instruction of this kind accesses per thread; 0: as many as
+ * fit in arch->vector_bytes. A vector is legal where its elements are consecutive, aligned to its
+ * size and under one value of the mask. Cost: rank². */
 LILAC_API void lilac_plan_global_init(lilac_plan_global *result, lilac_plan_global_kind kind,
                                       uint32_t element_bytes, uint32_t most_elements,
                                       const lilac_plan_global_facts *facts, const lilac_arch *arch);
@@ -114,9 +117,9 @@ typedef struct lilac_plan_global_access {
 #define LILAC_PLAN_IDLE_REPLICAS UINT32_MAX
 
 /* The plan in `layout` (inputs register, lane, warp, block); NULL: a scalar, which every thread
- * holds. One of the threads that hold an element stores it. `idle`: the bits of the thread's index
- * that idle_threads has for a load, which the caller knows to be replicas that no one needs, or
- * LILAC_PLAN_IDLE_REPLICAS. Cost: three eliminations of the layout's columns. */
+ * holds. One of the threads that hold an element stores or copies it. `idle`: idle_threads of a
+ * load; the caller has proved that these threads hold replicas that no operation reads. Or
+ * LILAC_PLAN_IDLE_REPLICAS. Cost: four eliminations of the layout's columns. */
 LILAC_API void lilac_plan_global_access_init(lilac_plan_global_access *result,
                                              const lilac_plan_global *global,
                                              const lilac_layout *layout, uint32_t idle,
@@ -137,7 +140,7 @@ LILAC_API void lilac_plan_global_access_explain(lilac_text *out,
                                                 const lilac_plan_global_access *access);
 LILAC_API void lilac_plan_global_access_json(lilac_text *out,
                                              const lilac_plan_global_access *access);
-/* "load", "store", "atomic" */
+/* "load", "copy", "store", "atomic" */
 LILAC_API const char *lilac_plan_global_kind_name(lilac_plan_global_kind kind);
 
 LILAC_END

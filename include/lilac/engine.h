@@ -70,8 +70,9 @@ LILAC_API const lilac_axis_facts *lilac_axis_facts_of(const lilac_axis_analysis 
 LILAC_API void lilac_axis_access_facts(lilac_plan_global_facts *result,
                                        const lilac_axis_facts *facts,
                                        const lilac_tile_type *pointers);
-/* The access of tt.load, tt.store, tt.atomic_rmw or tt.atomic_cas to global memory, without a
- * layout: the same for the passes that compare layouts and for the lowering. */
+/* The access of tt.load, tt.store, tt.atomic_rmw, tt.atomic_cas or ttg.async_copy_global_to_local
+ * to global memory, without a layout: the same for the passes that compare layouts and for the
+ * lowering. */
 LILAC_API void lilac_engine_access(lilac_plan_global *result, const lilac_tile_op *op,
                                    const lilac_axis_analysis *analysis, const lilac_arch *arch);
 /* The plan of that access in the layout of the loaded tensor, or of the pointers. The attribute
@@ -163,8 +164,8 @@ typedef struct lilac_access_report {
     uint64_t cycles;              /* of all of them, each once */
 } lilac_access_report;
 
-/* The plans of the accesses of a function, as the lowering executes them. Accesses to tensors without
- * a layout are left out. The function numbers its values (lilac_tile_number). */
+/* The plans of the accesses of a function, as the lowering executes them. Accesses to tensors
+ * without a layout are left out. The function numbers its values (lilac_tile_number). */
 LILAC_API void lilac_engine_accesses(lilac_access_report *result, lilac_arena *arena,
                                      lilac_tile_function *function, const lilac_target *target);
 

@@ -122,6 +122,11 @@ class Kernel:
         """The conversions between layouts that are left, with their kinds and prices."""
         return list(self.metadata["conversions"]["each"])
 
+    @property
+    def accesses(self) -> list[dict[str, Any]]:
+        """The accesses to global memory, each with its plan: vector, leader, counts and price."""
+        return list(self.metadata["accesses"]["each"])
+
     def to_json(self) -> str:
         """The kernel as JSON text; `from_json` is the inverse."""
         return json.dumps({"ptx": self._ptx, "metadata": self.metadata, "tile": self._tile,

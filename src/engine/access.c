@@ -48,6 +48,10 @@ void lilac_engine_access(lilac_plan_global *result, const lilac_tile_op *op,
         kind = LILAC_PLAN_LOAD;
         mask = lilac_tile_operand(op, 1);
         break;
+    case LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL:
+        kind = LILAC_PLAN_COPY;
+        mask = lilac_tile_operand(op, 2);
+        break;
     case LILAC_TILE_OP_TT_STORE:
         kind = LILAC_PLAN_STORE;
         mask = lilac_tile_operand(op, 2);
@@ -72,6 +76,7 @@ static const lilac_tile_type *accessed_type(const lilac_tile_op *op) {
     switch (op->code) {
     case LILAC_TILE_OP_TT_LOAD:
         return op->results[0].type;
+    case LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL:
     case LILAC_TILE_OP_TT_STORE:
     case LILAC_TILE_OP_TT_ATOMIC_RMW:
     case LILAC_TILE_OP_TT_ATOMIC_CAS:

@@ -1,7 +1,7 @@
 /* What the files of the pass assign_layouts share.
  *
  *   assign.c          the pass: which operations have a rule, the order of the steps
- *   coalesce.c        what a memory operation wants, blocked layouts, what a layout costs it
+ *   coalesce.c        blocked layouts, the candidates and the prices of memory operations
  *   transfer.c        layouts through shape operations, both ways; interning
  *   price.c           what conversions and reductions cost
  *   propagate.c       values that must agree → groups → a layout for each
@@ -69,7 +69,7 @@ typedef struct memory_access {
     lilac_plan_global global;
     int64_t weight; /* how often it runs, roughly */
     bool streams;   /* not in a loop, and all that is done is to bring data into another order */
-    bool once;      /* a load of which each element is needed in one thread only */
+    bool once;      /* a load; its users need each element in one thread only */
 } memory_access;
 
 /* A blocked layout: `vector` elements a thread along order[0], then `tile` along order[1], then
@@ -177,8 +177,8 @@ const lilac_layout *lilac_coalesce_shaped(assignment *a, const lilac_tile_type *
 /* Last dimension fastest, one element at a time: for what no memory operation reaches. */
 const lilac_layout *lilac_coalesce_default(assignment *a, const lilac_tile_type *type);
 void lilac_coalesce_access(const assignment *a, memory_access *access, const listed_op *listed);
-/* The price of the access's plan in a layout, all warps of a block together, in 1/16 clocks. `once`:
- * warps that hold replicas skip a load. */
+/* The price of the access's plan in a layout, all warps of a block together, in 1/16 clocks.
+ * `once`: warps that hold replicas skip a load. */
 int64_t lilac_coalesce_cost(const assignment *a, const memory_access *access,
                             const lilac_layout *layout, bool once);
 /* How many instructions of a warp an element-wise operation takes beyond those that a layout

@@ -1,15 +1,15 @@
 /* coalesce: the layouts that memory operations propose, and their prices.
  *
- * Order the dimensions by the length of their contiguous runs. Give each thread one vector along the
- * first dimension, then lanes along it, then warps, and continue with the next dimension:
+ * Order the dimensions by the length of their contiguous runs. Give each thread one vector along
+ * the first dimension, then lanes along it, then warps, and continue with the next dimension:
  *
  *     tensor<16x256xf32>, rows contiguous, 4 warps of 32       v = 4 elements, 128 bits
  *     dim1  lane 0: 0-3  lane 1: 4-7  …  lane 31: 124-127  | registers 4-7: 128-255
  *     dim0  warp 0: row 0 … warp 3: row 3                  | more registers: rows 4-15
  *
- * Memory operations that share values should share one layout. The price of an access in a layout is
- * that of its plan (src/plan/access_layout.c). The candidates are two tables: layouts for one access
- * (own_forms) and layouts for all accesses of a component (shared_forms).
+ * Memory operations that share values should share one layout. The price of an access in a layout
+ * is that of its plan (src/plan/access_layout.c). The candidates are two tables: layouts for one
+ * access (own_forms) and layouts for all accesses of a component (shared_forms).
  */
 #include "assign.h"
 
@@ -189,14 +189,14 @@ static int64_t lanes_for(int64_t bytes, const memory_access *access, int64_t vec
     return bytes == 0 ? 0 : max_i64(bytes / (vector * access->global.element_bytes), 1);
 }
 
-/* Rows along order[1] of which each thread has a part: as many as vectors transposed to a vector need
- * (arch->vector_bytes). */
+/* Rows along order[1] that a thread has in some forms: as many as the elements of the widest
+ * vector, so that vectors along order[1] are possible too. */
 static int64_t most_rows(const assignment *a, const memory_access *access) {
     return max_i64(a->target->arch->vector_bytes / access->global.element_bytes, 1);
 }
 
-/* The same number limited so that the registers and the lanes along order[0] cover whole rows, and no
- * other warp has a part of them. */
+/* The same number limited so that the registers and the lanes along order[0] cover whole rows, and
+ * no other warp has a part of them. */
 static int64_t rows_for(const assignment *a, const memory_access *access, int64_t vector,
                         int64_t lanes) {
     int64_t threads = (int64_t)a->target->arch->warp_size * a->target->num_warps;

@@ -123,9 +123,10 @@ uint32_t lilac_plan_global_widest(const lilac_plan_global *global) {
     return widest;
 }
 
-/* Narrow elements that no vector covers are loaded in runs of 8 bytes per thread. The first load of a
- * run requests two whole lines, and the others find them in the cache. Lanes with neighbouring
- * elements would request 64 bytes at a time (bench/results/h200_costs.json). */
+/* Narrow elements that no vector covers are loaded in runs of 8 bytes per thread. The first load
+ * of a run requests two whole lines, and the others find them in the cache. Lanes with
+ * neighbouring elements would request 64 bytes at a time. (H200, a masked sum of 16-bit elements:
+ * 74.8 us without such runs, 68.5 us with them.) */
 static void load_runs(global_access *result) {
     const uint32_t fast = result->order[0];
     const int64_t vector = INT64_C(1) << result->vector_bits[fast];
@@ -139,8 +140,8 @@ static void load_runs(global_access *result) {
 
 /* ---- sectors and lines ------------------------------------------------------------------ */
 
-/* The dimensions along which memory is one run, at most order[0] and order[1], each with log2 of its
- * part of the run. */
+/* The dimensions along which memory is one run, at most order[0] and order[1], each with log2 of
+ * its part of the run. */
 typedef struct memory_run {
     uint32_t count;
     uint32_t dim[2], bits[2];
@@ -196,8 +197,8 @@ static bool strides_are_injective(const global_access *result, const access_fact
     return true;
 }
 
-/* Whether the facts prove that runs start at multiples of `bytes` and that no two of them share such
- * a piece of memory. */
+/* Whether the facts prove that runs start at multiples of `bytes` and that no two of them share
+ * such a piece of memory. */
 static bool runs_are_separate(const global_access *result, const access_facts *facts,
                               const memory_run *run, int64_t bytes) {
     const uint32_t fast = result->order[0];

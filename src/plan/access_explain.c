@@ -5,6 +5,8 @@ const char *lilac_plan_global_kind_name(lilac_plan_global_kind kind) {
     switch (kind) {
     case LILAC_PLAN_LOAD:
         return "load";
+    case LILAC_PLAN_COPY:
+        return "copy";
     case LILAC_PLAN_STORE:
         return "store";
     case LILAC_PLAN_ATOMIC:
@@ -18,7 +20,7 @@ static uint32_t vector_bytes(const lilac_plan_global_access *access) {
 }
 
 static void put_count(lilac_text *out, const char *unit, uint64_t count, uint64_t bound) {
-    lilac_text_printf(out, "%s %llu, at least %llu in any layout\n", unit,
+    lilac_text_printf(out, "  %s %llu, at least %llu in any layout\n", unit,
                       (unsigned long long)count, (unsigned long long)bound);
 }
 
@@ -45,14 +47,14 @@ void lilac_plan_global_access_explain(lilac_text *out, const lilac_plan_global_a
     lilac_text_char(out, '\n');
     if (access->replicated_registers != 0 || access->replicated_threads != 0 ||
         access->replicated_blocks != 0) {
-        lilac_text_puts(out, "replicated:");
+        lilac_text_puts(out, "  replicated:");
         put_bits(out, "register bits", access->replicated_registers);
         put_bits(out, "thread bits", access->replicated_threads);
         put_bits(out, "block bits", access->replicated_blocks);
         lilac_text_char(out, '\n');
     }
     if (access->idle_threads != 0 || access->idle_blocks != 0) {
-        lilac_text_puts(out, "executed where these are 0:");
+        lilac_text_puts(out, "  executed where these are 0:");
         put_bits(out, "thread bits", access->idle_threads);
         put_bits(out, "block bits", access->idle_blocks);
         lilac_text_char(out, '\n');
@@ -60,10 +62,10 @@ void lilac_plan_global_access_explain(lilac_text *out, const lilac_plan_global_a
     put_count(out, "instructions", access->counts.instructions, access->bound.instructions);
     put_count(out, "sectors", access->counts.sectors, access->bound.sectors);
     put_count(out, "lines", access->counts.lines, access->bound.lines);
-    lilac_text_printf(out, "counts: %s\n",
+    lilac_text_printf(out, "  counts: %s\n",
                       access->exact ? "exact where the mask is true"
                                     : "if every run of consecutive elements is aligned to a line");
-    lilac_text_printf(out, "price: %.1f clocks\n", (double)access->cycles / 16);
+    lilac_text_printf(out, "  price: %.1f clocks\n", (double)access->cycles / 16);
 }
 
 static void put_counts(lilac_text *out, const char *key, const lilac_plan_global_counts *counts) {

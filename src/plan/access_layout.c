@@ -2,15 +2,15 @@
  *
  *   vector    register bits whose columns are the lowest bits of one dimension, and that no other
  *             register, lane or warp changes; as many as are legal
- *   sectors   of one instruction: the rank of the columns of the vector and of the lanes that execute
- *             it, modulo the bits within a sector. All instructions touch equally many
- *   price     traffic    sectors that the registers and lanes of a warp touch together: the parts of
- *                        a sector that one instruction leaves are in the cache for the next. Stores
- *                        add a quarter of the sectors that single instructions touch beyond their
- *                        bytes: the cache merges the parts, but each is sent
+ *   sectors   of one instruction: the rank of the columns of the vector and of the lanes that
+ *             execute it, modulo the bits within a sector. All instructions touch equally many
+ *   price     traffic    sectors that the registers and lanes of a warp touch together: the parts
+ *                        of a sector that one instruction leaves are in the cache for the next.
+ *                        Stores add a quarter of the sectors that single instructions touch beyond
+ *                        their bytes: the cache merges the parts, but each is sent
  *             issue      each instruction, and the lines that it touches beyond the fewest
- *             narrow     loads of narrow elements that no vector covers: the bytes of two lines that
- *                        the lanes do not request count as lines
+ *             narrow     loads of narrow elements that no vector covers: the bytes of two lines
+ *                        that the lanes do not request count as lines
  *             leader     the predicate, where some warps skip the access, and the moves that define
  *                        their registers
  */
@@ -154,6 +154,10 @@ static void choose_leader(plan *p, const access_columns *columns, uint32_t idle)
     }
 }
 
+static bool reads(const plan *p) {
+    return p->kind == LILAC_PLAN_LOAD || p->kind == LILAC_PLAN_COPY;
+}
+
 /* ---- counts ----------------------------------------------------------------------------- */
 
 static uint32_t count_bits(uint64_t mask) {
@@ -163,6 +167,11 @@ static uint32_t count_bits(uint64_t mask) {
 /* log2 of the warps that execute the access. */
 static uint32_t executing_warps(const plan *p, const access_columns *columns) {
     return columns->warps - count_bits(p->idle_threads >> columns->lanes);
+}
+
+/* The least for one block of 2^all pieces that 2^blocks blocks share. */
+static uint64_t least(uint32_t all, uint32_t blocks) {
+    return UINT64_C(1) << (all - min_u32(all, blocks));
 }
 
 static void count_accesses(plan *p, const lilac_plan_global *global, const access_columns *columns,
@@ -178,14 +187,17 @@ static void count_accesses(plan *p, const lilac_plan_global *global, const acces
                       << rank_modulo(columns, together, global->line | still);
     p->exact = global->exact_sectors && global->exact_lines;
 
-    uint32_t bits = 0, widest = lilac_plan_global_widest(global) + log2_of(arch->warp_size);
+    const uint32_t blocks = columns->count - columns->registers - columns->lanes - columns->warps;
+    const uint32_t shared = blocks - count_bits(p->replicated_blocks);
+    const uint32_t widest = lilac_plan_global_widest(global) + log2_of(arch->warp_size);
+    uint32_t elements = 0;
     for (uint32_t d = 0; d < global->rank; d++) {
-        bits += global->bits[d];
+        elements += global->bits[d];
     }
-    const uint64_t places = low_bits(bits) & ~still;
-    p->bound.instructions = UINT64_C(1) << (bits > widest ? bits - widest : 0);
-    p->bound.sectors = UINT64_C(1) << count_bits(places & ~global->sector);
-    p->bound.lines = UINT64_C(1) << count_bits(places & ~global->line);
+    const uint64_t places = low_bits(elements) & ~still;
+    p->bound.instructions = least(elements - min_u32(elements, widest), shared);
+    p->bound.sectors = least(count_bits(places & ~global->sector), shared);
+    p->bound.lines = least(count_bits(places & ~global->line), shared);
 }
 
 /* ---- price ------------------------------------------------------------------------------ */
@@ -207,7 +219,7 @@ static uint64_t traffic(const pricing *x) {
     const uint32_t of_warp = count_bits(warp & distinct);
     const uint32_t pieces = rank_modulo(x->columns, warp, x->global->sector | still);
     const uint64_t bytes = (sector << pieces) << (moved - of_warp);
-    if (x->p->kind == LILAC_PLAN_LOAD) {
+    if (reads(x->p)) {
         return bytes;
     }
     const uint64_t sent = x->p->counts.sectors * sector;
@@ -218,12 +230,11 @@ static uint64_t traffic(const pricing *x) {
 /* A load of 16 bytes is executed for a quarter of the lanes at a time, unless all lanes load the
  * same. */
 static bool in_quarters(const pricing *x, uint32_t used_lanes) {
-    return x->p->kind == LILAC_PLAN_LOAD && (x->global->element_bytes << x->p->vector_bits) >= 16 &&
-           used_lanes > 0;
+    return reads(x->p) && (x->global->element_bytes << x->p->vector_bits) >= 16 && used_lanes > 0;
 }
 
-/* The lines that one instruction looks up beyond the fewest. Lanes of other quarters that hold copies
- * look lines up again. */
+/* The lines that one instruction looks up beyond the fewest. Lanes of other quarters that hold
+ * copies look lines up again. */
 static uint64_t more_lines(const pricing *x) {
     const access_columns *columns = x->columns;
     const uint32_t fast = x->global->order[0], lanes = columns->lanes;

@@ -231,6 +231,8 @@ class Compile(InputTest):
         done = self.lilac("compile", path, "-v", "-o", "two.ptx")
         self.assertEqual(len(re.findall(r"lilac: kernel '[ab]' for sm_90a: 4 warps, 0 layout conversions, "
                                         r"0 bytes of shared memory\n", done.stderr)), 2)
+        self.assertIn(": store: ", done.stderr)
+        self.assertRegex(done.stderr, r"\n  sectors \d+, at least \d+ in any layout\n")
         self.assertEqual(self.lilac("-v").stdout, self.lilac("--version").stdout)
         self.assertIn("unknown option '-x'", self.lilac("compile", path, "-x", status=USAGE).stderr)
         self.assertIn("unknown option '-vv'", self.lilac("compile", path, "-vv", status=USAGE).stderr)

@@ -25,6 +25,8 @@ def test_compile():
     assert ".reqntid 256" in kernel.ptx and kernel.shared > 0
     assert "#ttg.linear<" in kernel.tile and "kernel @softmax" in kernel.simt
     assert [one.name for one in kernel.passes][0] == "read" and kernel.seconds > 0
+    assert [one["operation"] for one in kernel.accesses] == ["tt.load", "tt.store"]
+    assert all(one["plan"]["bytes"] == 16 for one in kernel.accesses)
     assert lilac.compile(text).tile is None and lilac.compile(text).num_warps == 4
     assert ".loc" not in lilac.compile(text, line_info=False).ptx
     assert lilac.compile(text, target="sm_80").ptx.count(".target sm_80") == 1

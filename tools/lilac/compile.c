@@ -101,14 +101,39 @@ static bool write_results(const compile_job *request, const lilac_options *optio
     return good;
 }
 
-/* What ptxas -v says of machine code, of the PTX: on standard error, a line a kernel. */
+/* The plan of each access to global memory, with its line of the user's program, or of the text
+ * that was compiled. */
+static void print_accesses(const lilac_compilation *compilation, lilac_tile_function *function,
+                           lilac_arena *arena) {
+    lilac_access_report report;
+    lilac_text text;
+    lilac_engine_accesses(&report, arena, function, &compilation->target);
+    lilac_text_init(&text);
+    for (uint32_t i = 0; i < report.count; i++) {
+        const lilac_access *access = &report.accesses[i];
+        const lilac_position position = access->op->position;
+        lilac_name file;
+        uint32_t line, column;
+        if (!lilac_location_file(compilation->context, access->op->location, &file, &line,
+                                 &column)) {
+            file = lilac_source_name(compilation->context, position.source);
+            lilac_position_resolve(compilation->context, position, &line, &column);
+        }
+        lilac_text_printf(&text, "%s:%u: ", file, line);
+        lilac_plan_global_access_explain(&text, &access->plan);
+    }
+    fputs(lilac_text_get(&text), stderr);
+    lilac_text_clear(&text);
+}
+
+/* On standard error: a line for each kernel as ptxas -v prints it, and the kernel's accesses. */
 static void print_summary(const lilac_compilation *compilation) {
     double seconds = 0;
     lilac_arena *arena = lilac_arena_create();
     for (uint32_t i = 0; i < compilation->pass_count; i++) {
         seconds += compilation->passes[i].seconds;
     }
-    for (const lilac_tile_function *f = compilation->tile->functions; f != NULL; f = f->next) {
+    for (lilac_tile_function *f = compilation->tile->functions; f != NULL; f = f->next) {
         if (!f->is_public || f->body == NULL) {
             continue;
         }
@@ -126,6 +151,7 @@ static void print_summary(const lilac_compilation *compilation) {
             fprintf(stderr, ", %u bytes of shared memory", kernel->shared_bytes);
         }
         fputc('\n', stderr);
+        print_accesses(compilation, f, arena);
     }
     fprintf(stderr, "lilac: compiled in %.1f µs\n", 1e6 * seconds);
     lilac_arena_destroy(arena);
@@ -226,8 +252,8 @@ static int compile_run(const subcommand *command, int argc, char **argv) {
         {"--list-devices", NULL, OPTION_FLAG, &request.list_devices, NULL,
          "print the names and facts of the devices, and exit"},
         {"--verbose", "-v", OPTION_FLAG, &request.verbose, NULL,
-         "print each kernel's warps, shared memory, conversions and\n"
-         "the time on standard error"},
+         "print each kernel's warps, shared memory, conversions,\n"
+         "accesses to global memory and the time on standard error"},
         {"--verify", NULL, OPTION_FLAG, &request.verify, NULL,
          "check the program after every pass"},
         {"--time", NULL, OPTION_FLAG, &request.time, NULL,

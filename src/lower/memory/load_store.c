@@ -4,8 +4,8 @@
  *
  * so a thread needs one pointer register and uses the constants as immediates.
  *
- * The plan of an access (lilac/access.h) says which registers form a vector and which threads execute
- * the access. Elements of less than 32 bits are packed into words:
+ * The plan of an access (lilac/access.h) says which registers form a vector and which threads
+ * execute the access. Elements of less than 32 bits are packed into words:
  *
  *   8 x f16   ld.global.v4.b32  →  unpack to 8 registers
  */
