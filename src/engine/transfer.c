@@ -362,7 +362,7 @@ static const layout_relation relations[] = {
 };
 
 static const uint8_t relation_of[LILAC_TILE_OP_COUNT] = {
-#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower)                           \
+#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower, reference)                \
     [LILAC_TILE_OP_##code] = RELATION_##layout,
 #include <lilac/operations.def>
 };

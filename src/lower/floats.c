@@ -177,7 +177,7 @@ static void compute_comparison(lilac_lowering *l, const lilac_tile_op *op,
 /* ---- the operations ---------------------------------------------------------------------- */
 
 static const float_row float_rows[LILAC_TILE_OP_COUNT] = {
-#define FLOAT(code, compute, instruction)                                                          \
+#define FLOAT(code, compute, instruction, meaning)                                                 \
     [LILAC_TILE_OP_##code] = {compute, LILAC_SIMT_OP_##instruction},
 #include <lilac/operations.def>
 };

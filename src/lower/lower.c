@@ -333,7 +333,7 @@ static bool lower_local_barrier(lilac_lowering *l, const lilac_tile_op *op) {
 
 /* NULL: an operation without a lowering. */
 static const lower_function_type lowering_of[LILAC_TILE_OP_COUNT] = {
-#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower)                           \
+#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower, reference)                \
     [LILAC_TILE_OP_##code] = lower,
 #include <lilac/operations.def>
 };

@@ -153,7 +153,7 @@ static lilac_simt_value ceil_of(math_builder *k, const lilac_simt_value *in) {
 static const struct math_row {
     lilac_lower_function f32, f64;
 } math_rows[LILAC_TILE_OP_COUNT] = {
-#define MATH(code, f32, f64) [LILAC_TILE_OP_##code] = {f32, f64},
+#define MATH(code, f32, f64, meaning) [LILAC_TILE_OP_##code] = {f32, f64},
 #include <lilac/operations.def>
 };
 
