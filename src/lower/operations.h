@@ -20,6 +20,8 @@ bool lilac_lower_bitcast(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_float_cast(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_integer_to_float(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_float_to_integer(lilac_lowering *l, const lilac_tile_op *op);
+/* fp4.c */
+bool lilac_lower_fp4_to_fp(lilac_lowering *l, const lilac_tile_op *op);
 /* math/math.c: by the row MATH */
 bool lilac_lower_math(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_float_remainder(lilac_lowering *l, const lilac_tile_op *op);

@@ -193,6 +193,24 @@ static void run_library_function(machine *m, const lilac_tile_op *op) {
     run_each(m, op, interpreter_library_function);
 }
 
+/* Two e2m1 numbers in each byte, neighbours along the axis; the low four bits are the first one. */
+static void run_fp4_to_fp(machine *m, const lilac_tile_op *op) {
+    const lilac_tile_type *from = op->operands[0].value->type, *to = op->results[0].type;
+    const uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
+    lilac_scalar scalar = kind_of(lilac_tile_element(to));
+    uint64_t inner = 1, bytes = (uint64_t)from->shape[axis];
+    for (uint32_t d = axis + 1; d < to->rank; d++) {
+        inner *= (uint64_t)to->shape[d];
+    }
+    for (uint64_t e = 0; e < count_of(to); e++) {
+        uint64_t along = e / inner % (2 * bytes), outer = e / inner / (2 * bytes);
+        interpreter_cell byte = at(m, op, 0, (outer * bytes + along / 2) * inner + e % inner);
+        double number = lilac_scalar_decode(LILAC_F4E2M1FN, byte.bits >> 4 * (along % 2) & 15);
+        byte.bits = lilac_scalar_encode(scalar, number, LILAC_ROUND_NEAREST_EVEN, false);
+        target(m, &op->results[0])[e] = byte.error != 0 ? OPEN : byte;
+    }
+}
+
 /* ---- the table --------------------------------------------------------------------------- */
 
 /* NULL: the operation has no meaning here. */
