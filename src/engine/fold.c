@@ -152,7 +152,7 @@ static bool fold_compare(const folding *f, uint64_t *bits) {
 
 /* ---- divisions -------------------------------------------------------------------------- */
 
-/* Has a division a defined result, and the host's division too? */
+/* Has a signed division a result that the host's division has too? */
 static bool can_divide(const folding *f) {
     return f->b != 0 && !(f->a == INT64_MIN && f->b == -1);
 }
@@ -192,21 +192,21 @@ static bool fold_ceil_div_s(const folding *f, uint64_t *bits) {
 }
 
 static bool fold_div_u(const folding *f, uint64_t *bits) {
-    if (!can_divide(f))
+    if (f->ub == 0)
         return false;
     *bits = f->ua / f->ub;
     return true;
 }
 
 static bool fold_rem_u(const folding *f, uint64_t *bits) {
-    if (!can_divide(f))
+    if (f->ub == 0)
         return false;
     *bits = f->ua % f->ub;
     return true;
 }
 
 static bool fold_ceil_div_u(const folding *f, uint64_t *bits) {
-    if (!can_divide(f))
+    if (f->ub == 0)
         return false;
     *bits = f->ua / f->ub + (f->ua % f->ub != 0);
     return true;
