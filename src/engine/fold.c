@@ -1,13 +1,12 @@
 /* fold: the value of an integer operation whose operands are constants.
  *
- * The column `fold` of operations.def names the function of each operation. Operands and results are
- * signed numbers; the functions compute the low bits of the result, so that arithmetic wraps as on the
- * machine:
+ * The column `fold` of operations.def names the function of each operation. Operands and results
+ * are signed numbers; the functions compute the low bits of the result, so that arithmetic wraps
+ * as on the machine:
  *
  *     i8   addi 127, 1  →  0x7f + 0x01 = 0x80  →  -128
  *
- * What the program leaves undefined (division by zero, shifts past the width) is not folded.
- */
+ * What the program leaves undefined (division by zero, shifts past the width) is not folded. */
 #include "internal.h"
 
 #include <string.h>

@@ -17,8 +17,8 @@ static uint32_t bits_of(const lilac_tile_value *value) {
     return lilac_tile_element_bits(value->type);
 }
 
-/* Is every element at least 0, as a signed number? Looks at the operations that compute the value, at
- * most `depth` deep. */
+/* Is every element at least 0, as a signed number? Looks at the operations that compute the value,
+ * at most `depth` deep. */
 static bool is_natural(const lilac_tile_value *value, uint32_t depth);
 
 /* The column `sign` of operations.def: whether the result of an operation is not negative. */

@@ -1,5 +1,5 @@
-/* The functions that lower tile operations: the column `lower` of src/tile/operations.def. A function
- * returns false after it has recorded a diagnostic. */
+/* The functions that lower tile operations: the column `lower` of src/tile/operations.def. A
+ * function returns false after it has recorded a diagnostic. */
 #ifndef LILAC_LOWER_OPERATIONS_H
 #define LILAC_LOWER_OPERATIONS_H
 

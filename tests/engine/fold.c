@@ -1,6 +1,6 @@
-/* fold, and the columns on integers of operations.def: laws over the rows of the table. What an operation
- * means says the reference interpreter, which shares no code with the engine. Operands are all pairs of
- * 1 and 8 bits, and random ones of 32 and 64. */
+/* fold, and the columns on integers of operations.def: laws over the rows of the table. What an
+ * operation means says the reference interpreter, which shares no code with the engine. Operands
+ * are all pairs of 1 and 8 bits, and random ones of 32 and 64. */
 #include "support/engine_harness.h"
 
 #include "internal.h"
@@ -256,8 +256,8 @@ static void narrowed_operations_are_the_same(void **state) {
     assert_in_range(count, 5, 10);
 }
 
-/* sign_both: not negative if both operands are not; sign_either: if one is; sign_first: if the first
- * is. */
+/* sign_both: not negative if both operands are not; sign_either: if one is; sign_first: if the
+ * first is. */
 static void results_are_not_negative(void **state) {
     (void)state;
     uint32_t count = 0;

@@ -1,5 +1,5 @@
-/* lower: ttg.fp4_to_fp on the simulator, every byte, along both axes, in layouts in which the two numbers
- * of a byte are in one thread, in two lanes and in two warps. */
+/* lower: ttg.fp4_to_fp on the simulator, every byte, along both axes, in layouts in which the two
+ * numbers of a byte are in one thread, in two lanes and in two warps. */
 #include "support/lower_harness.h"
 
 enum { ROWS = 16, COLUMNS = 16, BYTES = ROWS * COLUMNS };

@@ -1,10 +1,11 @@
-/* What operations do with one element: floats and conversions. The column `meaning` of the rows FLOAT,
- * CAST and MATH of operations.def names the function of each operation. See interpreter.h for what errors mean.
+/* What operations do with one element: floats and conversions. The column `meaning` of the rows
+ * FLOAT, CAST and MATH of operations.def names the function of each operation. See interpreter.h
+ * for what errors mean.
  *
  * Floats are computed in double, which holds every operand and every sum, product, quotient and
- * root of narrower floats well enough to be rounded once more; where an operand is off by an error,
- * so is the result, by the largest change over the interval and the rounding of the wider result.
- */
+ * root of narrower floats well enough to be rounded once more; where an operand is off by an
+ * error, so is the result, by the largest change over the interval and the rounding of the wider
+ * result. */
 #include "interpreter_machine.h"
 
 static interpreter_cell exact(uint64_t bits) {

@@ -1,5 +1,5 @@
-/* What operations do with one element: integers and pointers. The column `meaning` of the rows INTEGER
- * of operations.def names the function of each operation. Operands are exact here. */
+/* What operations do with one element: integers and pointers. The column `meaning` of the rows
+ * INTEGER of operations.def names the function of each operation. Operands are exact here. */
 #include "interpreter_machine.h"
 
 __extension__ typedef __int128 wide_integer;

@@ -1,5 +1,5 @@
-/* Operations that compute tensors from no operands, or move elements: the latter have a function from an
- * element of a result to an element of an operand. */
+/* Operations that compute tensors from no operands, or move elements: the latter have a function
+ * from an element of a result to an element of an operand. */
 #include "interpreter_machine.h"
 
 static void coordinates(const lilac_tile_type *type, uint64_t e, uint64_t *at_dim) {
