@@ -14,6 +14,8 @@ typedef struct row {
     uint8_t operations, elements; /* rows OPERATION; rows INTEGER, FLOAT, CAST and MATH */
     uint8_t regions;              /* terminators of the rows REGION */
     const char *layout, *facts, *lower, *reference;
+    const char *section, *build, *meaning; /* of the row of elements; build: what one element is
+                                              computed by */
 } row;
 
 static row rows[LILAC_TILE_OP_COUNT];
@@ -38,14 +40,20 @@ static int count_rows(void **state) {
     rows[LILAC_TILE_OP_##code].facts = #row_facts;                                                 \
     rows[LILAC_TILE_OP_##code].lower = #row_lower;                                                 \
     rows[LILAC_TILE_OP_##code].reference = #row_reference;
+#define ELEMENT(code, row_section, row_build, row_meaning)                                         \
+    rows[LILAC_TILE_OP_##code].elements++;                                                         \
+    rows[LILAC_TILE_OP_##code].section = row_section;                                              \
+    rows[LILAC_TILE_OP_##code].build = row_build;                                                  \
+    rows[LILAC_TILE_OP_##code].meaning = row_meaning;
 #define INTEGER(code, neutral, narrow, compute, instruction, bits, meaning)                        \
-    rows[LILAC_TILE_OP_##code].elements++;
-#define FLOAT(code, compute, instruction, meaning) rows[LILAC_TILE_OP_##code].elements++;
-#define CAST(code, instruction, meaning)           rows[LILAC_TILE_OP_##code].elements++;
-#define MATH(code, f32, f64, meaning)              rows[LILAC_TILE_OP_##code].elements++;
+    ELEMENT(code, "INTEGER", #compute, #meaning)
+#define FLOAT(code, compute, instruction, meaning) ELEMENT(code, "FLOAT", #compute, #meaning)
+#define CAST(code, instruction, meaning)           ELEMENT(code, "CAST", #instruction, #meaning)
+#define MATH(code, f32, f64, meaning)              ELEMENT(code, "MATH", #f32, #meaning)
 #define REGION(code, first, second)                                                                \
     count_region(LILAC_TILE_OP_##code, LILAC_TILE_OP_##first, LILAC_TILE_OP_##second);
 #include <lilac/operations.def>
+#undef ELEMENT
     return 0;
 }
 
@@ -91,6 +99,42 @@ static void rows_follow_the_traits(void **state) {
     }
 }
 
+/* The functions that look up the row of elements of an operation find it. */
+static void rows_of_elements_are_there(void **state) {
+    static const struct {
+        const char *lower, *section;
+    } readers[] = {
+        {"lilac_lower_integer_op", "INTEGER"},
+        {"lilac_lower_integer_sum", "INTEGER"},
+        {"lilac_lower_integer_product", "INTEGER"},
+        {"lilac_lower_float_op", "FLOAT"},
+        {"lilac_lower_float_magnitude", "FLOAT"},
+        {"lilac_lower_resize", "CAST"},
+        {"lilac_lower_integer_to_float", "CAST"},
+        {"lilac_lower_float_to_integer", "CAST"},
+        {"lilac_lower_math", "MATH"},
+    };
+    (void)state;
+    uint32_t count = 0;
+    for (int code = LILAC_TILE_OP_NONE + 1; code < LILAC_TILE_OP_COUNT; code++) {
+        const char *name = lilac_tile_op_info_get((lilac_tile_opcode)code)->name;
+        const row *r = &rows[code];
+        if (r->operations == 0)
+            continue;
+        if (strcmp(r->reference, "run_elements") == 0 && is_missing(r->meaning))
+            fail_msg("the row of elements of '%s' has no meaning", name);
+        for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
+            if (strcmp(r->lower, readers[i].lower) != 0)
+                continue;
+            count++;
+            if (r->elements != 1 || strcmp(r->section, readers[i].section) != 0 ||
+                is_missing(r->build) || strcmp(r->build, "NONE") == 0)
+                fail_msg("'%s' needs a row %s that builds an element", name, readers[i].section);
+        }
+    }
+    assert_in_range(count, 50, LILAC_TILE_OP_COUNT);
+}
+
 /* What is lowered has a meaning in the reference interpreter, but for the operations listed. */
 static void lowered_operations_have_a_meaning(void **state) {
     (void)state;
@@ -108,6 +152,7 @@ static void lowered_operations_have_a_meaning(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(one_row_for_each_operation),
                                        cmocka_unit_test(rows_follow_the_traits),
+                                       cmocka_unit_test(rows_of_elements_are_there),
                                        cmocka_unit_test(lowered_operations_have_a_meaning)};
     return cmocka_run_group_tests(tests, count_rows, NULL);
 }

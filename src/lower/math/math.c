@@ -182,7 +182,7 @@ static bool lower_elements(lilac_lowering *l, const lilac_tile_op *op,
 }
 
 bool lilac_lower_math(lilac_lowering *l, const lilac_tile_op *op) {
-    return lower_elements(l, op, compute);
+    return lower_elements(l, op, math_rows[op->code].f32 != NULL ? compute : NULL);
 }
 
 static void compute_remainder(lilac_lowering *l, const lilac_tile_op *op,
