@@ -462,57 +462,59 @@ static double power_of_ten(double x) {
     return pow(10, x);
 }
 
+/* By libdevice's names, without the f of the functions of f32. */
+static const struct {
+    const char *name;
+    double (*one)(double);
+    double (*two)(double, double);
+} library[] = {
+    {"sin", sin, NULL},
+    {"cos", cos, NULL},
+    {"tan", tan, NULL},
+    {"asin", asin, NULL},
+    {"acos", acos, NULL},
+    {"atan", atan, NULL},
+    {"sinh", sinh, NULL},
+    {"cosh", cosh, NULL},
+    {"tanh", tanh, NULL},
+    {"asinh", asinh, NULL},
+    {"acosh", acosh, NULL},
+    {"atanh", atanh, NULL},
+    {"exp", exp, NULL},
+    {"exp2", exp2, NULL},
+    {"exp10", power_of_ten, NULL},
+    {"expm1", expm1, NULL},
+    {"log", log, NULL},
+    {"log2", log2, NULL},
+    {"log10", log10, NULL},
+    {"log1p", log1p, NULL},
+    {"sqrt", sqrt, NULL},
+    {"cbrt", cbrt, NULL},
+    {"rsqrt", reciprocal_root, NULL},
+    {"erf", erf, NULL},
+    {"erfc", erfc, NULL},
+    {"tgamma", tgamma, NULL},
+    {"lgamma", lgamma, NULL},
+    {"floor", floor, NULL},
+    {"ceil", ceil, NULL},
+    {"trunc", trunc, NULL},
+    {"round", round, NULL},
+    {"rint", rint, NULL},
+    {"fabs", fabs, NULL},
+    {"pow", NULL, pow},
+    {"fmod", NULL, fmod},
+    {"atan2", NULL, atan2},
+    {"hypot", NULL, hypot},
+    {"fmin", NULL, fmin},
+    {"fmax", NULL, fmax},
+};
+
 /* By libdevice's names, which end in f for f32. Within four units in the last place (double's own
  * library is off by some as well); what comes of operands with errors is open. */
 void interpreter_library_function(interpreter_element *e) {
     const lilac_tile_op *op = e->op;
     const interpreter_cell *in = e->in;
     const lilac_scalar scalar = e->to->kind == LILAC_TILE_SCALAR ? e->to->scalar : LILAC_I1;
-    static const struct {
-        const char *name;
-        double (*one)(double);
-        double (*two)(double, double);
-    } rows[] = {
-        {"sin", sin, NULL},
-        {"cos", cos, NULL},
-        {"tan", tan, NULL},
-        {"asin", asin, NULL},
-        {"acos", acos, NULL},
-        {"atan", atan, NULL},
-        {"sinh", sinh, NULL},
-        {"cosh", cosh, NULL},
-        {"tanh", tanh, NULL},
-        {"asinh", asinh, NULL},
-        {"acosh", acosh, NULL},
-        {"atanh", atanh, NULL},
-        {"exp", exp, NULL},
-        {"exp2", exp2, NULL},
-        {"exp10", power_of_ten, NULL},
-        {"expm1", expm1, NULL},
-        {"log", log, NULL},
-        {"log2", log2, NULL},
-        {"log10", log10, NULL},
-        {"log1p", log1p, NULL},
-        {"sqrt", sqrt, NULL},
-        {"cbrt", cbrt, NULL},
-        {"rsqrt", reciprocal_root, NULL},
-        {"erf", erf, NULL},
-        {"erfc", erfc, NULL},
-        {"tgamma", tgamma, NULL},
-        {"lgamma", lgamma, NULL},
-        {"floor", floor, NULL},
-        {"ceil", ceil, NULL},
-        {"trunc", trunc, NULL},
-        {"round", round, NULL},
-        {"rint", rint, NULL},
-        {"fabs", fabs, NULL},
-        {"pow", NULL, pow},
-        {"fmod", NULL, fmod},
-        {"atan2", NULL, atan2},
-        {"hypot", NULL, hypot},
-        {"fmin", NULL, fmin},
-        {"fmax", NULL, fmax},
-    };
     const char *name = lilac_tile_find_text(&op->attributes, "symbol");
     if (name == NULL || strncmp(name, "__nv_", 5) != 0 ||
         (scalar != LILAC_F32 && scalar != LILAC_F64)) {
@@ -521,14 +523,15 @@ void interpreter_library_function(interpreter_element *e) {
     }
     name += 5;
     size_t length = strlen(name) - (scalar == LILAC_F32 ? 1 : 0);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (strlen(rows[i].name) != length || memcmp(rows[i].name, name, length) != 0 ||
-            op->operand_count != (rows[i].one != NULL ? 1u : 2u)) {
+    for (size_t i = 0; i < sizeof library / sizeof *library; i++) {
+        if (strlen(library[i].name) != length || memcmp(library[i].name, name, length) != 0 ||
+            op->operand_count != (library[i].one != NULL ? 1u : 2u)) {
             continue;
         }
-        bool open = in[0].error != 0 || (rows[i].two != NULL && in[1].error != 0);
+        bool open = in[0].error != 0 || (library[i].two != NULL && in[1].error != 0);
         double x = value_of(scalar, &in[0]);
-        double y = rows[i].one != NULL ? rows[i].one(x) : rows[i].two(x, value_of(scalar, &in[1]));
+        double y = library[i].one != NULL ? library[i].one(x)
+                                          : library[i].two(x, value_of(scalar, &in[1]));
         e->out[0] =
             open ? OPEN : rounded(scalar, y, isfinite(y) ? 4 * interpreter_ulp(scalar, y) : 0);
         return;
