@@ -33,8 +33,8 @@ typedef enum layout_rule {
 
 typedef struct assignment assignment;
 
-/* The layout of result 0 from that of operand `operand`, or the reverse. False: there is none, or no
- * natural one. */
+/* The layout of result 0 from that of operand `operand`, or the reverse. False: there is none, or
+ * no natural one. */
 typedef bool layout_transfer(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
                              const lilac_layout *layout);
 
@@ -216,10 +216,11 @@ uint32_t lilac_gather_candidates(assignment *a, const lilac_tile_op *op, const u
 /* transfer.c */
 const lilac_tile_type *lilac_transfer_type(assignment *a, const lilac_tile_type *type,
                                            const lilac_layout *layout);
-/* The relation of an operation's tensors: RULE_NONE if it has none, RULE_REFUSED if none is known. */
+/* The relation of an operation's tensors: RULE_NONE if it has none, RULE_REFUSED if none is
+ * known. */
 const layout_relation *lilac_layout_relation(const lilac_tile_op *op);
-/* The layout of the results that follows from the layout of an operand, and the reverse, so that the
- * operation only permutes registers. NULL when there is none, or no natural one. */
+/* The layout of the results that follows from the layout of an operand, and the reverse, so that
+ * the operation only permutes registers. NULL when there is none, or no natural one. */
 const lilac_layout *lilac_transfer_forward(assignment *a, const lilac_tile_op *op, uint32_t operand,
                                            const lilac_layout *layout);
 const lilac_layout *lilac_transfer_backward(assignment *a, const lilac_tile_op *op,

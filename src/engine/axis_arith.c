@@ -16,8 +16,8 @@
 
 #include <string.h>
 
-/* The column `facts` of operations.def names the function of each operation: it computes the facts of
- * result `index` from those of the operands. *result has nothing known before. */
+/* The column `facts` of operations.def names the function of each operation: it computes the facts
+ * of result `index` from those of the operands. *result has nothing known before. */
 typedef void facts_function(lilac_axis_facts *result, const lilac_axis_operation *in);
 
 void lilac_axis_unknown(lilac_axis_facts *facts, uint32_t rank) {
@@ -213,8 +213,8 @@ static int64_t quotient_block(const lilac_axis_facts *a, const lilac_axis_facts 
     return min_i64(aligned_run(a, d), min_i64(b->constancy[d], every(b, 1)));
 }
 
-/* `down`: the quotient is rounded down. Rounding towards zero splits a block of negative numbers that
- * ends below a multiple. */
+/* `down`: the quotient is rounded down. Rounding towards zero splits a block of negative numbers
+ * that ends below a multiple. */
 static void quotient(lilac_axis_facts *result, const lilac_axis_facts *a, const lilac_axis_facts *b,
                      bool is_unsigned, bool down) {
     if (b->constant && b->value == 1) {
@@ -670,7 +670,7 @@ static void clamp_to_shape(lilac_axis_facts *result, const lilac_tile_type *type
 
 /* NULL: nothing is known of the results. */
 static facts_function *const facts_of[LILAC_TILE_OP_COUNT] = {
-#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower)                           \
+#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower, reference)                \
     [LILAC_TILE_OP_##code] = facts,
 #include <lilac/operations.def>
 };

@@ -82,8 +82,8 @@ static void alike(thinning *t, const lilac_tile_value *a, const lilac_tile_value
     need(t, b, t->idle[a->id]);
 }
 
-/* Does each thread compute its elements of the results from its own elements of the operands? A reshape
- * may have any layout (`allow_reorder`). */
+/* Does each thread compute its elements of the results from its own elements of the operands? A
+ * reshape may have any layout (`allow_reorder`). */
 static bool stays_in_threads(const lilac_tile_op *op) {
     uint32_t traits = lilac_tile_op_info_get(op->code)->traits;
     if (traits & LILAC_TILE_SHAPE)

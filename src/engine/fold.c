@@ -1,13 +1,12 @@
 /* fold: the value of an integer operation whose operands are constants.
  *
- * The column `fold` of operations.def names the function of each operation. Operands and results are
- * signed numbers; the functions compute the low bits of the result, so that arithmetic wraps as on the
- * machine:
+ * The column `fold` of operations.def names the function of each operation. Operands and results
+ * are signed numbers; the functions compute the low bits of the result, so that arithmetic wraps
+ * as on the machine:
  *
  *     i8   addi 127, 1  →  0x7f + 0x01 = 0x80  →  -128
  *
- * What the program leaves undefined (division by zero, shifts past the width) is not folded.
- */
+ * What the program leaves undefined (division by zero, shifts past the width) is not folded. */
 #include "internal.h"
 
 #include <string.h>
@@ -137,7 +136,7 @@ static bool fold_compare(const folding *f, uint64_t *bits) {
 
 /* ---- divisions -------------------------------------------------------------------------- */
 
-/* Has a division a defined result, and the host's division too? */
+/* Has a signed division a result that the host's division has too? */
 static bool can_divide(const folding *f) {
     return f->b != 0 && !(f->a == INT64_MIN && f->b == -1);
 }
@@ -177,21 +176,21 @@ static bool fold_ceil_div_s(const folding *f, uint64_t *bits) {
 }
 
 static bool fold_div_u(const folding *f, uint64_t *bits) {
-    if (!can_divide(f))
+    if (f->ub == 0)
         return false;
     *bits = f->ua / f->ub;
     return true;
 }
 
 static bool fold_rem_u(const folding *f, uint64_t *bits) {
-    if (!can_divide(f))
+    if (f->ub == 0)
         return false;
     *bits = f->ua % f->ub;
     return true;
 }
 
 static bool fold_ceil_div_u(const folding *f, uint64_t *bits) {
-    if (!can_divide(f))
+    if (f->ub == 0)
         return false;
     *bits = f->ua / f->ub + (f->ua % f->ub != 0);
     return true;
@@ -213,7 +212,7 @@ static bool fold_resize_u(const folding *f, uint64_t *bits) {
 
 /* NULL: the operation is not folded. */
 static fold_function *const fold_of[LILAC_TILE_OP_COUNT] = {
-#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower)                           \
+#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower, reference)                \
     [LILAC_TILE_OP_##code] = fold,
 #include <lilac/operations.def>
 };

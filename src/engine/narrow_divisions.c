@@ -17,8 +17,8 @@ static uint32_t bits_of(const lilac_tile_value *value) {
     return lilac_tile_element_bits(value->type);
 }
 
-/* Is every element at least 0, as a signed number? Looks at the operations that compute the value, at
- * most `depth` deep. */
+/* Is every element at least 0, as a signed number? Looks at the operations that compute the value,
+ * at most `depth` deep. */
 static bool is_natural(const lilac_tile_value *value, uint32_t depth);
 
 /* The column `sign` of operations.def: whether the result of an operation is not negative. */
@@ -53,7 +53,7 @@ static bool sign_either(const lilac_tile_op *op, uint32_t depth) {
 
 /* NULL: not known. */
 static sign_function *const sign_of[LILAC_TILE_OP_COUNT] = {
-#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower)                           \
+#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower, reference)                \
     [LILAC_TILE_OP_##code] = sign,
 #include <lilac/operations.def>
 };
@@ -70,7 +70,7 @@ static bool is_natural(const lilac_tile_value *value, uint32_t depth) {
 
 /* The extension of a narrowed operation's result; NONE: the operation is not narrowed. */
 static const uint16_t extension_of[LILAC_TILE_OP_COUNT] = {
-#define INTEGER(code, neutral, narrow, compute, instruction, bits)                                 \
+#define INTEGER(code, neutral, narrow, compute, instruction, bits, meaning)                        \
     [LILAC_TILE_OP_##code] = LILAC_TILE_OP_##narrow,
 #include <lilac/operations.def>
 };

@@ -133,7 +133,7 @@ static void replace(simplifier *pass, lilac_tile_op *op, lilac_tile_value *with)
 }
 
 static const uint8_t neutral_of[LILAC_TILE_OP_COUNT] = {
-#define INTEGER(code, neutral, narrow, compute, instruction, bits)                                 \
+#define INTEGER(code, neutral, narrow, compute, instruction, bits, meaning)                        \
     [LILAC_TILE_OP_##code] = LILAC_TILE_NEUTRAL_##neutral,
 #include <lilac/operations.def>
 };

@@ -188,7 +188,8 @@ static bool pair(lilac_layout *result, const lilac_tile_op *op, uint32_t operand
     return true;
 }
 
-/* Without the last dimension of two, if one register bit alone is it: join backward, split forward. */
+/* Without the last dimension of two, if one register bit alone is it: join backward, split
+ * forward. */
 static bool unpair(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
                    const lilac_layout *layout) {
     (void)op, (void)operand;
@@ -362,7 +363,7 @@ static const layout_relation relations[] = {
 };
 
 static const uint8_t relation_of[LILAC_TILE_OP_COUNT] = {
-#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower)                           \
+#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower, reference)                \
     [LILAC_TILE_OP_##code] = RELATION_##layout,
 #include <lilac/operations.def>
 };

@@ -432,7 +432,7 @@ static void compute_comparison(lilac_lowering *l, const lilac_tile_op *op,
 /* ---- the operations ---------------------------------------------------------------------- */
 
 static const integer_row integer_rows[LILAC_TILE_OP_COUNT] = {
-#define INTEGER(code, neutral, narrow, compute, instruction, bits)                                 \
+#define INTEGER(code, neutral, narrow, compute, instruction, bits, meaning)                        \
     [LILAC_TILE_OP_##code] = {compute, LILAC_SIMT_OP_##instruction, LILAC_SIMT_OP_##bits},
 #include <lilac/operations.def>
 };

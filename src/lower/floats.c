@@ -73,8 +73,8 @@ static void compute_through_f32(lilac_lowering *l, const lilac_tile_op *op,
     out[0] = apply(l, instruction_of(op), 0, through, op->operand_count, in);
 }
 
-/* In the type itself, which every device has for this instruction: fma.bf16 is older than the rest of
- * bf16. */
+/* In the type itself, which every device has for this instruction: fma.bf16 is older than the rest
+ * of bf16. */
 static void compute_direct(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
                            lilac_simt_value *out) {
     out[0] = apply(l, instruction_of(op), 0, false, op->operand_count, in);
@@ -177,7 +177,7 @@ static void compute_comparison(lilac_lowering *l, const lilac_tile_op *op,
 /* ---- the operations ---------------------------------------------------------------------- */
 
 static const float_row float_rows[LILAC_TILE_OP_COUNT] = {
-#define FLOAT(code, compute, instruction)                                                          \
+#define FLOAT(code, compute, instruction, meaning)                                                 \
     [LILAC_TILE_OP_##code] = {compute, LILAC_SIMT_OP_##instruction},
 #include <lilac/operations.def>
 };

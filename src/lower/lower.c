@@ -260,6 +260,9 @@ void lilac_lower_barrier(lilac_lowering *l) {
 
 bool lilac_lower_elementwise(lilac_lowering *l, const lilac_tile_op *op,
                              lilac_lower_element element) {
+    if (element == NULL) { /* the table has no row for one element of it */
+        return lilac_lower_no_lowering(l);
+    }
     uint32_t operands = op->operand_count, results = op->result_count;
     const lilac_lower_value *values[MAX_OPERANDS];
     const uint32_t *sources[MAX_OPERANDS];
@@ -333,7 +336,7 @@ static bool lower_local_barrier(lilac_lowering *l, const lilac_tile_op *op) {
 
 /* NULL: an operation without a lowering. */
 static const lower_function_type lowering_of[LILAC_TILE_OP_COUNT] = {
-#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower)                           \
+#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower, reference)                \
     [LILAC_TILE_OP_##code] = lower,
 #include <lilac/operations.def>
 };

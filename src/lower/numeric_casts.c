@@ -21,7 +21,7 @@ static lilac_simt_value one(lilac_lowering *l, lilac_simt_opcode code, lilac_sim
 
 /* The instruction that converts one element; NONE: several functions of the file select it. */
 static const uint16_t instructions[LILAC_TILE_OP_COUNT] = {
-#define CAST(code, instruction) [LILAC_TILE_OP_##code] = LILAC_SIMT_OP_##instruction,
+#define CAST(code, instruction, meaning) [LILAC_TILE_OP_##code] = LILAC_SIMT_OP_##instruction,
 #include <lilac/operations.def>
 };
 

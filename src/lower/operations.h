@@ -1,5 +1,5 @@
-/* The functions that lower tile operations: the column `lower` of src/tile/operations.def. A function
- * returns false after it has recorded a diagnostic. */
+/* The functions that lower tile operations: the column `lower` of src/tile/operations.def. A
+ * function returns false after it has recorded a diagnostic. */
 #ifndef LILAC_LOWER_OPERATIONS_H
 #define LILAC_LOWER_OPERATIONS_H
 
@@ -20,6 +20,8 @@ bool lilac_lower_bitcast(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_float_cast(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_integer_to_float(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_float_to_integer(lilac_lowering *l, const lilac_tile_op *op);
+/* fp4.c */
+bool lilac_lower_fp4_to_fp(lilac_lowering *l, const lilac_tile_op *op);
 /* math/math.c: by the row MATH */
 bool lilac_lower_math(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_float_remainder(lilac_lowering *l, const lilac_tile_op *op);

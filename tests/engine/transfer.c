@@ -175,7 +175,94 @@ static void shape_operations_move_nothing(void **state) {
     }
 }
 
+/* What follows from the layout of each operand: `S` the same layout, `L` another one, `-` none. */
+static const struct {
+    const char *text, *forward, *backward;
+} by_operand[] = {
+    {"%r = arith.addi %x, %x : tensor<8x32xi32>", "SS", "SS"},
+    {"%r = tt.join %x, %x : tensor<8x32xi32> -> tensor<8x32x2xi32>", "LL", "--"},
+    {"%r = tt.gather %x[%x] {axis = 1 : i32} : (tensor<8x32xi32>, tensor<8x32xi32>) -> "
+     "tensor<8x32xi32>",
+     "-S", "-S"},
+    {"%r = tt.broadcast %x : tensor<8x1xi32> -> tensor<8x32xi32>", "-", "L"},
+    {"tt.print \"x\" {hex = false, isSigned = array<i32: 1, 1>} : %x, %x : tensor<8x32xi32>, "
+     "tensor<8x32xi32>",
+     "--", "--"},
+};
+
+static void check_operands(assignment *a, const lilac_tile_op *op, const char *want, bool forward) {
+    const lilac_tile_type *type =
+        forward || op->result_count == 0 ? op->operands[0].value->type : op->results[0].type;
+    lilac_random random;
+    lilac_random_seed(&random, 5);
+    const random_space space = space_of(type, &random);
+    lilac_layout given;
+    while (!random_layout(&given, &random, a->module->context, RANDOM_DEALT, &space)) {
+    }
+    const lilac_layout *layout = lilac_tile_intern_layout(a->module, &given);
+    assert_int_equal(strlen(want), op->operand_count);
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+        const lilac_layout *got = forward ? lilac_transfer_forward(a, op, i, layout)
+                                          : lilac_transfer_backward(a, op, i, layout);
+        const char is = got == NULL ? '-' : got == layout ? 'S' : 'L';
+        if (is != want[i])
+            fail_msg("'%s', operand %u, %s: %c, not %c", lilac_tile_op_info_get(op->code)->name, i,
+                     forward ? "forward" : "backward", is, want[i]);
+    }
+}
+
+static void find_operation(void *found, lilac_tile_op *op) {
+    if (op->operand_count > 0)
+        *(lilac_tile_op **)found = op;
+}
+
+static void each_operand_has_its_relation(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof by_operand / sizeof *by_operand; i++) {
+        lilac_context *context = lilac_context_create();
+        const char *text = by_operand[i].text;
+        const char *first = strstr(text, "tensor<"), *end = strchr(first, '>') + 1;
+        char module[512];
+        const int length = snprintf(module, sizeof module,
+                                    "module {\n  tt.func public @k(%%x: %.*s) {\n    %s\n    "
+                                    "tt.return\n  }\n}\n",
+                                    (int)(end - first), first, text);
+        assert_in_range(length, 1, sizeof module - 1);
+        lilac_tile_module *read = lilac_tile_read(
+            context, lilac_source_add(context, "operation.ttir", module, (size_t)length));
+        assert_non_null(read);
+        lilac_tile_op *op = NULL;
+        lilac_tile_walk(read->functions->body, find_operation, &op);
+        assert_non_null(op);
+        assignment a = {.module = read};
+        check_operands(&a, op, by_operand[i].forward, true);
+        check_operands(&a, op, by_operand[i].backward, false);
+        lilac_tile_module_destroy(read);
+        lilac_context_destroy(context);
+    }
+}
+
+/* An operation without a row has no relation: the pass refuses it. */
+static void operations_without_a_row_are_refused(void **state) {
+    (void)state;
+    lilac_context *context = lilac_context_create();
+    static const char text[] =
+        "module {\n  tt.func public @k(%x: tensor<16x16xf32>) {\n    %r = tt.dot %x, %x, %x : "
+        "tensor<16x16xf32> * tensor<16x16xf32> -> tensor<16x16xf32>\n    tt.return\n  }\n}\n";
+    lilac_tile_module *module =
+        lilac_tile_read(context, lilac_source_add(context, "dot.ttir", text, strlen(text)));
+    assert_non_null(module);
+    lilac_tile_op *op = NULL;
+    lilac_tile_walk(module->functions->body, find_operation, &op);
+    assert_non_null(op);
+    assert_int_equal(lilac_layout_relation(op)->rule, RULE_REFUSED);
+    lilac_tile_module_destroy(module);
+    lilac_context_destroy(context);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(shape_operations_move_nothing)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(shape_operations_move_nothing),
+                                       cmocka_unit_test(each_operand_has_its_relation),
+                                       cmocka_unit_test(operations_without_a_row_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,15 +108,16 @@ static void run_call(machine *m, const lilac_tile_op *op) {
     m->frame = caller;
 }
 
-static void run_block_pointer(machine *m, const lilac_tile_op *op) {
+static void run_make_block_pointer(machine *m, const lilac_tile_op *op) {
+    interpreter_cell *out = target(m, &op->results[0]);
+    for (uint32_t i = 0; i < 1 + 3 * op->results[0].type->element->rank; i++) {
+        out[i] = at(m, op, i, 0);
+    }
+}
+
+static void run_advance(machine *m, const lilac_tile_op *op) {
     interpreter_cell *out = target(m, &op->results[0]);
     const uint32_t rank = op->results[0].type->element->rank;
-    if (op->code == LILAC_TILE_OP_TT_MAKE_TENSOR_PTR) {
-        for (uint32_t i = 0; i < 1 + 3 * rank; i++) {
-            out[i] = at(m, op, i, 0);
-        }
-        return;
-    }
     memcpy(out, read(m, op, 0), (1 + 3 * rank) * sizeof *out);
     for (uint32_t d = 0; d < rank; d++) {
         interpreter_cell *offset = &out[1 + 2 * rank + d];
@@ -126,97 +127,105 @@ static void run_block_pointer(machine *m, const lilac_tile_op *op) {
     }
 }
 
-static void run_assert(machine *m, const lilac_tile_op *op) {
+static void expect_all(machine *m, const lilac_tile_op *op, interpreter_status otherwise) {
     for (uint64_t e = 0; e < count_of(op->operands[0].value->type); e++) {
         if (!known(m, op, at(m, op, 0, e))) {
-            end(m,
-                op->code == LILAC_TILE_OP_LLVM_INTR_ASSUME ? INTERPRETER_UNDETERMINED
-                                                           : INTERPRETER_ASSERTED,
-                op);
+            end(m, otherwise, op);
         }
     }
 }
 
-static bool run_element_by_element(machine *m, const lilac_tile_op *op) {
-    if (op->result_count == 0 || op->operand_count == 0 || op->operand_count > MOST_OPERANDS ||
-        op->result_count > 2) {
-        return false;
+static void run_assert(machine *m, const lilac_tile_op *op) {
+    expect_all(m, op, INTERPRETER_ASSERTED);
+}
+
+static void run_assume(machine *m, const lilac_tile_op *op) {
+    expect_all(m, op, INTERPRETER_UNDETERMINED);
+}
+
+static void run_print(machine *m, const lilac_tile_op *op) {
+    m->run->prints += op->operand_count;
+}
+
+/* A barrier: programs run one after another, and threads do not exist here. */
+static void run_barrier(machine *m, const lilac_tile_op *op) {
+    (void)m, (void)op;
+}
+
+/* ---- element by element ------------------------------------------------------------------ */
+
+static void run_each(machine *m, const lilac_tile_op *op, interpreter_meaning *meaning) {
+    interpreter_cell in[MOST_OPERANDS];
+    if (op->operand_count == 0 || op->operand_count > MOST_OPERANDS || op->result_count > 2) {
+        end(m, INTERPRETER_UNSUPPORTED, op);
     }
-    interpreter_cell in[MOST_OPERANDS], out[2] = {{0, 0, 0}, {0, 0, 0}};
+    interpreter_element each = {.op = op,
+                                .from = lilac_tile_element(op->operands[0].value->type),
+                                .to = lilac_tile_element(op->results[0].type),
+                                .in = in};
     for (uint64_t e = 0; e < count_of(op->results[0].type); e++) {
-        bool trap = false;
         for (uint32_t i = 0; i < op->operand_count; i++) {
             in[i] = at(m, op, i, e);
         }
-        if (!interpreter_element(op, in, out, &trap)) {
-            return false;
-        }
-        if (trap) {
-            end(m, INTERPRETER_UNDETERMINED, op);
+        meaning(&each);
+        if (each.trap || each.unsupported) {
+            end(m, each.trap ? INTERPRETER_UNDETERMINED : INTERPRETER_UNSUPPORTED, op);
         }
         for (uint32_t r = 0; r < op->result_count; r++) {
-            target(m, &op->results[r])[e] = out[r];
+            target(m, &op->results[r])[e] = each.out[r];
         }
     }
-    return true;
 }
+
+static void run_elements(machine *m, const lilac_tile_op *op) {
+    run_each(m, op, interpreter_compute);
+}
+
+static void run_select(machine *m, const lilac_tile_op *op) {
+    run_each(m, op, interpreter_select);
+}
+
+static void run_pointer_sum(machine *m, const lilac_tile_op *op) {
+    run_each(m, op, interpreter_pointer_sum);
+}
+
+static void run_library_function(machine *m, const lilac_tile_op *op) {
+    run_each(m, op, interpreter_library_function);
+}
+
+/* Two e2m1 numbers in each byte, neighbours along the axis; the low four bits are the first one. */
+static void run_fp4_to_fp(machine *m, const lilac_tile_op *op) {
+    const lilac_tile_type *from = op->operands[0].value->type, *to = op->results[0].type;
+    const uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
+    lilac_scalar scalar = kind_of(lilac_tile_element(to));
+    uint64_t inner = 1, bytes = (uint64_t)from->shape[axis];
+    for (uint32_t d = axis + 1; d < to->rank; d++) {
+        inner *= (uint64_t)to->shape[d];
+    }
+    for (uint64_t e = 0; e < count_of(to); e++) {
+        uint64_t along = e / inner % (2 * bytes), outer = e / inner / (2 * bytes);
+        interpreter_cell byte = at(m, op, 0, (outer * bytes + along / 2) * inner + e % inner);
+        double number = lilac_scalar_decode(LILAC_F4E2M1FN, byte.bits >> 4 * (along % 2) & 15);
+        byte.bits = lilac_scalar_encode(scalar, number, LILAC_ROUND_NEAREST_EVEN, false);
+        target(m, &op->results[0])[e] = byte.error != 0 ? OPEN : byte;
+    }
+}
+
+/* ---- the table --------------------------------------------------------------------------- */
+
+/* NULL: the operation has no meaning here. */
+static void (*const reference_of[LILAC_TILE_OP_COUNT])(machine *, const lilac_tile_op *) = {
+#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower, reference)                \
+    [LILAC_TILE_OP_##code] = reference,
+#include <lilac/operations.def>
+};
 
 static void run_op(machine *m, const lilac_tile_op *op) {
     burn(m, op, op->result_count > 0 ? count_of(op->results[0].type) : 1);
-    switch (op->code) {
-    case LILAC_TILE_OP_SCF_FOR:
-        run_for(m, op);
-        return;
-    case LILAC_TILE_OP_SCF_IF:
-        run_if(m, op);
-        return;
-    case LILAC_TILE_OP_SCF_WHILE:
-        run_while(m, op);
-        return;
-    case LILAC_TILE_OP_TT_CALL:
-        run_call(m, op);
-        return;
-    case LILAC_TILE_OP_TT_REDUCE:
-    case LILAC_TILE_OP_TT_SCAN:
-        interpreter_run_fold(m, op);
-        return;
-    case LILAC_TILE_OP_TT_MAP_ELEMENTWISE:
-        interpreter_run_map(m, op);
-        return;
-    case LILAC_TILE_OP_TT_LOAD:
-        interpreter_run_load(m, op);
-        return;
-    case LILAC_TILE_OP_TT_STORE:
-        interpreter_run_store(m, op);
-        return;
-    case LILAC_TILE_OP_TT_ATOMIC_RMW:
-    case LILAC_TILE_OP_TT_ATOMIC_CAS:
-        interpreter_run_atomic(m, op);
-        return;
-    case LILAC_TILE_OP_TT_HISTOGRAM:
-        interpreter_run_histogram(m, op);
-        return;
-    case LILAC_TILE_OP_TT_MAKE_TENSOR_PTR:
-    case LILAC_TILE_OP_TT_ADVANCE:
-        run_block_pointer(m, op);
-        return;
-    case LILAC_TILE_OP_TT_ASSERT:
-    case LILAC_TILE_OP_CF_ASSERT:
-    case LILAC_TILE_OP_LLVM_INTR_ASSUME:
-        run_assert(m, op);
-        return;
-    case LILAC_TILE_OP_TT_PRINT:
-        m->run->prints += op->operand_count;
-        return;
-    case LILAC_TILE_OP_GPU_BARRIER:
-        return;
-    default:
-        if (!interpreter_run_source(m, op) && !interpreter_run_shape(m, op) &&
-            !run_element_by_element(m, op)) {
-            end(m, INTERPRETER_UNSUPPORTED, op);
-        }
-        return;
+    if (reference_of[op->code] == NULL) {
+        end(m, INTERPRETER_UNSUPPORTED, op);
     }
+    reference_of[op->code](m, op);
 }
 
 /* Runs blocks until a terminator that leaves their region, and returns that. */

@@ -90,15 +90,27 @@ typedef struct interpreter_comparison {
 
 interpreter_comparison interpreter_compare(const interpreter_buffer *want, const uint8_t *got);
 
-/* ---- for interpreter_elements.c --------------------------------------------------------- */
+/* ---- for interpreter_elements.c and interpreter_integers.c ------------------------------- */
 
 /* The error that a rounding to this float may make at this magnitude: a whole ulp. */
 double interpreter_ulp(lilac_scalar scalar, double value);
-/* One element of the results of an operation that works element by element. False: it is no such
- * operation. `in` has a cell for each operand, `out` for each result. *trap: it has no meaning for
- * these (a division by zero). */
-bool interpreter_element(const lilac_tile_op *op, const interpreter_cell *in, interpreter_cell *out,
-                         bool *trap);
+/* One element of an operation that computes each element by itself. */
+typedef struct interpreter_element {
+    const lilac_tile_op *op;
+    const lilac_tile_type *from, *to; /* element types of operand 0 and result 0 */
+    const interpreter_cell *in;       /* a cell for each operand */
+    interpreter_cell out[2];          /* the results */
+    bool trap;                        /* it has no meaning for these: a division by zero */
+    bool unsupported;                 /* it has no meaning here */
+} interpreter_element;
+typedef void interpreter_meaning(interpreter_element *e);
+/* By the column `meaning` of operations.def. */
+void interpreter_compute(interpreter_element *e);
+void interpreter_select(interpreter_element *e);
+void interpreter_pointer_sum(interpreter_element *e);
+void interpreter_library_function(interpreter_element *e);
+/* NULL: no operation on integers. */
+interpreter_meaning *interpreter_integer_meaning(lilac_tile_opcode code);
 /* a + b as numbers of this float, rounded once. */
 interpreter_cell interpreter_add(lilac_scalar scalar, interpreter_cell a, interpreter_cell b);
 

@@ -1,18 +1,12 @@
-/* What operations do with one element. See interpreter.h for what errors mean.
+/* What operations do with one element: floats and conversions. The column `meaning` of the rows
+ * FLOAT, CAST and MATH of operations.def names the function of each operation. See interpreter.h
+ * for what errors mean.
  *
  * Floats are computed in double, which holds every operand and every sum, product, quotient and
- * root of narrower floats well enough to be rounded once more; where an operand is off by an error,
- * so is the result, by the largest change over the interval and the rounding of the wider result.
- */
-#include "interpreter.h"
-
-#include <math.h>
-#include <string.h>
-
-#define OPEN ((interpreter_cell){0, INFINITY, 0})
-
-__extension__ typedef __int128 wide_integer;
-__extension__ typedef unsigned __int128 wide_unsigned_integer;
+ * root of narrower floats well enough to be rounded once more; where an operand is off by an
+ * error, so is the result, by the largest change over the interval and the rounding of the wider
+ * result. */
+#include "interpreter_machine.h"
 
 static interpreter_cell exact(uint64_t bits) {
     return (interpreter_cell){bits, 0, 0};
@@ -142,41 +136,82 @@ static interpreter_cell monotone(lilac_scalar scalar, const interpreter_cell *a,
     return rounded(scalar, y, isfinite(y) ? error : 0);
 }
 
-static interpreter_cell math_of(lilac_tile_opcode code, lilac_scalar scalar,
-                                const interpreter_cell *a) {
-    const bool wide = scalar == LILAC_F64;
-    double x = value_of(scalar, a), unit = wide ? 0x1p-48 : 0x1p-22;
-    double floor_of_errors = wide ? 0x1p-1020 : 0x1p-126;
-    switch (code) {
-    case LILAC_TILE_OP_MATH_EXP:
-        return monotone(scalar, a, exp, (2 + fabs(x)) * unit * exp(x) + floor_of_errors);
-    case LILAC_TILE_OP_MATH_EXP2:
-        return monotone(scalar, a, exp2, 2 * unit * exp2(x) + floor_of_errors);
-    case LILAC_TILE_OP_MATH_LOG:
-        return monotone(scalar, a, log, 2 * unit * (1 + fabs(log(x))));
-    case LILAC_TILE_OP_MATH_LOG2:
-        return monotone(scalar, a, logarithm2, 2 * unit * (1 + fabs(log2(x))));
-    case LILAC_TILE_OP_MATH_SQRT:
-        return monotone(scalar, a, sqrt, wide ? 0 : unit * sqrt(x) + 0x1p-126);
-    case LILAC_TILE_OP_TT_PRECISE_SQRT:
-        return monotone(scalar, a, sqrt, 0);
-    case LILAC_TILE_OP_MATH_RSQRT:
-        return monotone(scalar, a, reciprocal_root, unit * reciprocal_root(x));
-    case LILAC_TILE_OP_MATH_TANH:
-        return monotone(scalar, a, tanh, 2 * unit * fabs(tanh(x)) + floor_of_errors);
-    case LILAC_TILE_OP_MATH_ERF:
-        return monotone(scalar, a, erf, 2 * unit * fabs(erf(x)) + floor_of_errors);
-    case LILAC_TILE_OP_MATH_SIN:
-    case LILAC_TILE_OP_MATH_COS: {
-        double y = code == LILAC_TILE_OP_MATH_SIN ? sin(x) : cos(x);
-        double off = wide ? 0x1p-45 : 0x1p-19 * fmax(1, fabs(x) / 8);
-        return rounded(scalar, y, isnan(y) ? 0 : a->error + off);
-    }
-    case LILAC_TILE_OP_MATH_FLOOR:
-        return monotone(scalar, a, floor, 0);
-    default:
-        return monotone(scalar, a, ceil, 0);
-    }
+/* What an implementation in the type may be off by, relatively and absolutely. */
+static double unit_of(const interpreter_element *e) {
+    return e->from->scalar == LILAC_F64 ? 0x1p-48 : 0x1p-22;
+}
+
+static double least_error(const interpreter_element *e) {
+    return e->from->scalar == LILAC_F64 ? 0x1p-1020 : 0x1p-126;
+}
+
+static double first(const interpreter_element *e) {
+    return value_of(e->from->scalar, &e->in[0]);
+}
+
+static void give_monotone(interpreter_element *e, function *f, double off) {
+    e->out[0] = monotone(e->from->scalar, &e->in[0], f, off);
+}
+
+static void meaning_exp(interpreter_element *e) {
+    double x = first(e);
+    give_monotone(e, exp, (2 + fabs(x)) * unit_of(e) * exp(x) + least_error(e));
+}
+
+static void meaning_exp2(interpreter_element *e) {
+    give_monotone(e, exp2, 2 * unit_of(e) * exp2(first(e)) + least_error(e));
+}
+
+static void meaning_log(interpreter_element *e) {
+    give_monotone(e, log, 2 * unit_of(e) * (1 + fabs(log(first(e)))));
+}
+
+static void meaning_log2(interpreter_element *e) {
+    give_monotone(e, logarithm2, 2 * unit_of(e) * (1 + fabs(log2(first(e)))));
+}
+
+static void meaning_sqrt(interpreter_element *e) {
+    bool wide = e->from->scalar == LILAC_F64;
+    give_monotone(e, sqrt, wide ? 0 : unit_of(e) * sqrt(first(e)) + 0x1p-126);
+}
+
+static void meaning_precise_sqrt(interpreter_element *e) {
+    give_monotone(e, sqrt, 0);
+}
+
+static void meaning_rsqrt(interpreter_element *e) {
+    give_monotone(e, reciprocal_root, unit_of(e) * reciprocal_root(first(e)));
+}
+
+static void meaning_tanh(interpreter_element *e) {
+    give_monotone(e, tanh, 2 * unit_of(e) * fabs(tanh(first(e))) + least_error(e));
+}
+
+static void meaning_erf(interpreter_element *e) {
+    give_monotone(e, erf, 2 * unit_of(e) * fabs(erf(first(e))) + least_error(e));
+}
+
+static void meaning_floor(interpreter_element *e) {
+    give_monotone(e, floor, 0);
+}
+
+static void meaning_ceil(interpreter_element *e) {
+    give_monotone(e, ceil, 0);
+}
+
+/* Sine and cosine grow by at most the error of the operand. */
+static void give_periodic(interpreter_element *e, double y) {
+    bool wide = e->from->scalar == LILAC_F64;
+    double off = wide ? 0x1p-45 : 0x1p-19 * fmax(1, fabs(first(e)) / 8);
+    e->out[0] = rounded(e->from->scalar, y, isnan(y) ? 0 : e->in[0].error + off);
+}
+
+static void meaning_sin(interpreter_element *e) {
+    give_periodic(e, sin(first(e)));
+}
+
+static void meaning_cos(interpreter_element *e) {
+    give_periodic(e, cos(first(e)));
 }
 
 /* -0 is less than 0, as the machine has it. */
@@ -240,10 +275,10 @@ static bool is_small_float(lilac_scalar scalar) {
     return lilac_scalar_bits(scalar) <= 8;
 }
 
-static interpreter_cell convert_float(const lilac_tile_op *op, lilac_scalar from, lilac_scalar to,
-                                      const interpreter_cell *a) {
-    const char *mode = lilac_tile_find_text(
-        &op->attributes, op->code == LILAC_TILE_OP_TT_FP_TO_FP ? "rounding" : "roundingmode");
+static void meaning_float_cast(interpreter_element *e) {
+    const lilac_tile_attribute *tt = lilac_tile_find(&e->op->attributes, "rounding");
+    const char *mode =
+        lilac_tile_find_text(&e->op->attributes, tt != NULL ? "rounding" : "roundingmode");
     lilac_rounding rounding = LILAC_ROUND_NEAREST_EVEN;
     if (mode != NULL && (strcmp(mode, "rtz") == 0 || strcmp(mode, "toward_zero") == 0)) {
         rounding = LILAC_ROUND_ZERO;
@@ -252,11 +287,10 @@ static interpreter_cell convert_float(const lilac_tile_op *op, lilac_scalar from
     } else if (mode != NULL && strcmp(mode, "upward") == 0) {
         rounding = LILAC_ROUND_UP;
     }
-    double x = value_of(from, a);
-    if (a->error == 0) {
-        return exact(lilac_scalar_encode(to, x, rounding, is_small_float(to)));
-    }
-    return rounded(to, x, a->error);
+    lilac_scalar to = e->to->scalar;
+    e->out[0] = e->in[0].error == 0
+                    ? exact(lilac_scalar_encode(to, first(e), rounding, is_small_float(to)))
+                    : rounded(to, first(e), e->in[0].error);
 }
 
 /* An integer's magnitude as a double that rounds to any narrower float as it does: the last bit of
@@ -291,324 +325,135 @@ static interpreter_cell to_integer(lilac_scalar from, lilac_scalar to, const int
     return exact(lilac_scalar_mask(to, low < 0 ? 0 - (uint64_t)(-low) : (uint64_t)low));
 }
 
-/* ---- integers ---------------------------------------------------------------------------- */
-
-static interpreter_cell compare_integers(const char *p, lilac_scalar scalar, uint64_t a,
-                                         uint64_t b) {
-    int64_t x = lilac_scalar_signed(scalar, a), y = lilac_scalar_signed(scalar, b);
-    if (p[0] == 'e' || p[0] == 'n')
-        return exact((a == b) == (p[0] == 'e'));
-    bool below = p[0] == 's' ? x < y : a < b;
-    if (strcmp(p + 1, "lt") == 0)
-        return exact(below);
-    if (strcmp(p + 1, "le") == 0)
-        return exact(below || a == b);
-    if (strcmp(p + 1, "gt") == 0)
-        return exact(!below && a != b);
-    return exact(!below);
+static void meaning_from_signed(interpreter_element *e) {
+    e->out[0] = from_integer(e->from->scalar, e->to->scalar, e->in[0].bits, true);
 }
 
-/* Whether what the flags promise does not hold. */
-static bool breaks_promise(const lilac_tile_op *op, wide_integer wide, wide_integer wide_unsigned,
-                           lilac_scalar scalar) {
-    const char *flags = lilac_tile_find_text(&op->attributes, "overflowFlags");
-    if (flags == NULL) {
-        return false;
-    }
-    int64_t got = lilac_scalar_signed(scalar, (uint64_t)wide);
-    uint64_t unsigned_got = lilac_scalar_mask(scalar, (uint64_t)wide_unsigned);
-    return (strstr(flags, "nsw") != NULL && got != wide) ||
-           (strstr(flags, "nuw") != NULL && unsigned_got != (wide_unsigned_integer)wide_unsigned);
+static void meaning_from_unsigned(interpreter_element *e) {
+    e->out[0] = from_integer(e->from->scalar, e->to->scalar, e->in[0].bits, false);
 }
 
-static interpreter_cell integer_binary(const lilac_tile_op *op, lilac_scalar scalar, uint64_t a,
-                                       uint64_t b, bool *trap) {
-    const uint32_t bits = lilac_scalar_bits(scalar);
-    wide_integer x = lilac_scalar_signed(scalar, a), y = lilac_scalar_signed(scalar, b), wide;
-    wide_integer ux = (wide_integer)a, uy = (wide_integer)b, wide_unsigned;
-    switch (op->code) {
-    case LILAC_TILE_OP_ARITH_ADDI:
-        wide = x + y;
-        wide_unsigned = ux + uy;
-        break;
-    case LILAC_TILE_OP_ARITH_SUBI:
-        wide = x - y;
-        wide_unsigned = ux - uy;
-        break;
-    case LILAC_TILE_OP_ARITH_MULI:
-        wide = x * y;
-        wide_unsigned = (wide_integer)((wide_unsigned_integer)a * b);
-        break;
-    case LILAC_TILE_OP_ARITH_SHLI:
-        if (b >= bits)
-            return OPEN;
-        wide = x * ((wide_integer)1 << b);
-        wide_unsigned = ux << b;
-        break;
-    case LILAC_TILE_OP_ARITH_SHRSI:
-        return b >= bits ? OPEN : exact(lilac_scalar_mask(scalar, (uint64_t)(x >> b)));
-    case LILAC_TILE_OP_ARITH_SHRUI:
-        return b >= bits ? OPEN : exact(a >> b);
-    case LILAC_TILE_OP_ARITH_ANDI:
-        return exact(a & b);
-    case LILAC_TILE_OP_ARITH_ORI:
-        return exact(a | b);
-    case LILAC_TILE_OP_ARITH_XORI:
-        return exact(a ^ b);
-    case LILAC_TILE_OP_ARITH_MINSI:
-        return exact(x < y ? a : b);
-    case LILAC_TILE_OP_ARITH_MAXSI:
-        return exact(x > y ? a : b);
-    case LILAC_TILE_OP_ARITH_MINUI:
-        return exact(a < b ? a : b);
-    case LILAC_TILE_OP_ARITH_MAXUI:
-        return exact(a > b ? a : b);
-    case LILAC_TILE_OP_TT_MULHIUI:
-        return exact(lilac_scalar_mask(scalar, (uint64_t)(((wide_unsigned_integer)a * b) >> bits)));
-    default: /* divisions */
-        if (b == 0) {
-            *trap = true;
-            return OPEN;
-        }
-        switch (op->code) {
-        case LILAC_TILE_OP_ARITH_DIVUI:
-            return exact(a / b);
-        case LILAC_TILE_OP_ARITH_REMUI:
-            return exact(a % b);
-        case LILAC_TILE_OP_ARITH_CEILDIVUI:
-            return exact(a / b + (a % b != 0));
-        default:
-            break;
-        }
-        if (y == -1 && a == 1ULL << (bits - 1)) {
-            return OPEN; /* overflow */
-        }
-        switch (op->code) {
-        case LILAC_TILE_OP_ARITH_DIVSI:
-            wide = x / y;
-            break;
-        case LILAC_TILE_OP_ARITH_REMSI:
-            wide = x % y;
-            break;
-        case LILAC_TILE_OP_ARITH_CEILDIVSI:
-            wide = x / y + (x % y != 0 && (x < 0) == (y < 0));
-            break;
-        default:
-            wide = x / y - (x % y != 0 && (x < 0) != (y < 0));
-            break;
-        }
-        return exact(lilac_scalar_mask(scalar, (uint64_t)wide));
-    }
-    if (breaks_promise(op, wide, wide_unsigned, scalar)) {
-        return OPEN;
-    }
-    return exact(lilac_scalar_mask(scalar, (uint64_t)wide));
+static void meaning_to_signed(interpreter_element *e) {
+    e->out[0] = to_integer(e->from->scalar, e->to->scalar, &e->in[0], true);
 }
 
-static void extended_product(lilac_scalar scalar, const interpreter_cell *in, interpreter_cell *out,
-                             bool is_signed) {
-    wide_integer wide = is_signed ? (wide_integer)lilac_scalar_signed(scalar, in[0].bits) *
-                                        lilac_scalar_signed(scalar, in[1].bits)
-                                  : (wide_integer)((wide_unsigned_integer)in[0].bits * in[1].bits);
-    out[0] = exact(lilac_scalar_mask(scalar, (uint64_t)wide));
-    out[1] = exact(lilac_scalar_mask(scalar, (uint64_t)(wide >> lilac_scalar_bits(scalar))));
+static void meaning_to_unsigned(interpreter_element *e) {
+    e->out[0] = to_integer(e->from->scalar, e->to->scalar, &e->in[0], false);
 }
 
-/* ---- the table --------------------------------------------------------------------------- */
-
-static interpreter_cell choose(const lilac_tile_type *type, const interpreter_cell *in) {
-    (void)type;
-    if (in[0].error == 0) {
-        return in[0].bits & 1 ? in[1] : in[2];
-    }
-    if (in[1].error == 0 && in[2].error == 0 && in[1].bits == in[2].bits) {
-        return in[1];
-    }
-    return OPEN;
+static void meaning_resize_s(interpreter_element *e) {
+    int64_t number = lilac_scalar_signed(e->from->scalar, e->in[0].bits);
+    e->out[0] = exact(lilac_scalar_mask(e->to->scalar, (uint64_t)number));
 }
 
-static interpreter_cell bitcast(const lilac_tile_type *from, const lilac_tile_type *to,
-                                const interpreter_cell *a) {
+static void meaning_resize_u(interpreter_element *e) {
+    e->out[0] = exact(lilac_scalar_mask(e->to->scalar, e->in[0].bits));
+}
+
+static void meaning_bits(interpreter_element *e) {
+    const lilac_tile_type *from = e->from, *to = e->to;
+    e->out[0] = (interpreter_cell){e->in[0].bits, e->in[0].error, 0};
     if (from->kind == LILAC_TILE_SCALAR && lilac_scalar_is_float(from->scalar) &&
-        !(to->kind == LILAC_TILE_SCALAR && to->scalar == from->scalar)) {
-        /* Which NaN it is stays open. */
-        if (a->error != 0 || isnan(lilac_scalar_decode(from->scalar, a->bits))) {
-            return OPEN;
-        }
+        !(to->kind == LILAC_TILE_SCALAR && to->scalar == from->scalar) &&
+        (e->in[0].error != 0 || isnan(lilac_scalar_decode(from->scalar, e->in[0].bits)))) {
+        e->out[0] = OPEN; /* the bits of a NaN are not determined */
     }
-    return (interpreter_cell){a->bits, a->error, 0};
 }
 
-static interpreter_cell clamp(const lilac_tile_op *op, lilac_scalar scalar,
-                              const interpreter_cell *in) {
-    const char *text = lilac_tile_find_text(&op->attributes, "propagateNan");
-    bool propagate = text != NULL && strcmp(text, "all") == 0;
-    if (isnan(value_of(scalar, &in[1])) || isnan(value_of(scalar, &in[2]))) {
-        return OPEN;
-    }
-    return extreme(scalar, extreme(scalar, in[0], in[1], true, propagate), in[2], false, propagate);
+/* ---- arithmetic of floats --------------------------------------------------------------- */
+
+static uint64_t sign_bit(const interpreter_element *e) {
+    return 1ULL << (lilac_scalar_bits(e->from->scalar) - 1);
 }
 
-static interpreter_cell multiply_add(lilac_scalar scalar, const interpreter_cell *in) {
+static void meaning_addf(interpreter_element *e) {
+    e->out[0] = interpreter_add(e->from->scalar, e->in[0], e->in[1]);
+}
+
+static void meaning_subf(interpreter_element *e) {
+    interpreter_cell minus = e->in[1];
+    minus.bits ^= sign_bit(e);
+    e->out[0] = interpreter_add(e->from->scalar, e->in[0], minus);
+}
+
+static void meaning_mulf(interpreter_element *e) {
+    e->out[0] = multiply(e->from->scalar, &e->in[0], &e->in[1]);
+}
+
+static void meaning_divf(interpreter_element *e) {
+    e->out[0] = divide(e->from->scalar, &e->in[0], &e->in[1], false);
+}
+
+static void meaning_precise_divf(interpreter_element *e) {
+    e->out[0] = divide(e->from->scalar, &e->in[0], &e->in[1], true);
+}
+
+static void meaning_fma(interpreter_element *e) {
+    const interpreter_cell *in = e->in;
+    lilac_scalar scalar = e->from->scalar;
     if (in[0].error == 0 && in[1].error == 0 && in[2].error == 0) {
-        return exact(lilac_scalar_fma(scalar, in[0].bits, in[1].bits, in[2].bits));
+        e->out[0] = exact(lilac_scalar_fma(scalar, in[0].bits, in[1].bits, in[2].bits));
+        return;
     }
     double x = value_of(scalar, &in[0]), y = value_of(scalar, &in[1]);
-    double e = fabs(x) * in[1].error + fabs(y) * in[0].error + in[0].error * in[1].error;
-    e += in[2].error;
-    return rounded(scalar, fma(x, y, value_of(scalar, &in[2])), isnan(e) ? INFINITY : e);
+    double off = fabs(x) * in[1].error + fabs(y) * in[0].error + in[0].error * in[1].error;
+    off += in[2].error;
+    e->out[0] = rounded(scalar, fma(x, y, value_of(scalar, &in[2])), isnan(off) ? INFINITY : off);
 }
 
-static bool float_op(const lilac_tile_op *op, lilac_scalar s, const interpreter_cell *in,
-                     interpreter_cell *out) {
-    switch (op->code) {
-    case LILAC_TILE_OP_ARITH_ADDF:
-        *out = interpreter_add(s, in[0], in[1]);
-        return true;
-    case LILAC_TILE_OP_ARITH_SUBF: {
-        interpreter_cell minus = in[1];
-        minus.bits ^= 1ULL << (lilac_scalar_bits(s) - 1);
-        *out = interpreter_add(s, in[0], minus);
-        return true;
-    }
-    case LILAC_TILE_OP_ARITH_MULF:
-        *out = multiply(s, &in[0], &in[1]);
-        return true;
-    case LILAC_TILE_OP_ARITH_DIVF:
-    case LILAC_TILE_OP_TT_PRECISE_DIVF:
-        *out = divide(s, &in[0], &in[1], op->code == LILAC_TILE_OP_TT_PRECISE_DIVF);
-        return true;
-    case LILAC_TILE_OP_ARITH_REMF:
-        *out = in[0].error != 0 || in[1].error != 0
-                   ? OPEN
-                   : rounded(s, fmod(value_of(s, &in[0]), value_of(s, &in[1])), 0);
-        return true;
-    case LILAC_TILE_OP_ARITH_MINNUMF:
-    case LILAC_TILE_OP_ARITH_MINIMUMF:
-        *out = extreme(s, in[0], in[1], false, op->code == LILAC_TILE_OP_ARITH_MINIMUMF);
-        return true;
-    case LILAC_TILE_OP_ARITH_MAXNUMF:
-    case LILAC_TILE_OP_ARITH_MAXIMUMF:
-        *out = extreme(s, in[0], in[1], true, op->code == LILAC_TILE_OP_ARITH_MAXIMUMF);
-        return true;
-    case LILAC_TILE_OP_ARITH_NEGF:
-        *out = in[0];
-        out->bits ^= 1ULL << (lilac_scalar_bits(s) - 1);
-        return true;
-    case LILAC_TILE_OP_MATH_ABSF:
-        *out = in[0];
-        out->bits &= ~(1ULL << (lilac_scalar_bits(s) - 1));
-        return true;
-    case LILAC_TILE_OP_MATH_FMA:
-        *out = multiply_add(s, in);
-        return true;
-    case LILAC_TILE_OP_TT_CLAMPF:
-        *out = clamp(op, s, in);
-        return true;
-    case LILAC_TILE_OP_ARITH_CMPF:
-        *out =
-            compare_floats(lilac_tile_find_text(&op->attributes, "predicate"), s, &in[0], &in[1]);
-        return true;
-    case LILAC_TILE_OP_MATH_EXP:
-    case LILAC_TILE_OP_MATH_EXP2:
-    case LILAC_TILE_OP_MATH_LOG:
-    case LILAC_TILE_OP_MATH_LOG2:
-    case LILAC_TILE_OP_MATH_SQRT:
-    case LILAC_TILE_OP_TT_PRECISE_SQRT:
-    case LILAC_TILE_OP_MATH_RSQRT:
-    case LILAC_TILE_OP_MATH_SIN:
-    case LILAC_TILE_OP_MATH_COS:
-    case LILAC_TILE_OP_MATH_TANH:
-    case LILAC_TILE_OP_MATH_ERF:
-    case LILAC_TILE_OP_MATH_FLOOR:
-    case LILAC_TILE_OP_MATH_CEIL:
-        *out = math_of(op->code, s, &in[0]);
-        return true;
-    default:
-        return false;
-    }
+static void meaning_remf(interpreter_element *e) {
+    bool open = e->in[0].error != 0 || e->in[1].error != 0;
+    double y = value_of(e->from->scalar, &e->in[1]);
+    e->out[0] = open ? OPEN : rounded(e->from->scalar, fmod(first(e), y), 0);
 }
 
-static bool integer_op(const lilac_tile_op *op, lilac_scalar s, const interpreter_cell *in,
-                       interpreter_cell *out, bool *trap) {
-    switch (op->code) {
-    case LILAC_TILE_OP_ARITH_ADDI:
-    case LILAC_TILE_OP_ARITH_SUBI:
-    case LILAC_TILE_OP_ARITH_MULI:
-    case LILAC_TILE_OP_ARITH_SHLI:
-    case LILAC_TILE_OP_ARITH_SHRSI:
-    case LILAC_TILE_OP_ARITH_SHRUI:
-    case LILAC_TILE_OP_ARITH_ANDI:
-    case LILAC_TILE_OP_ARITH_ORI:
-    case LILAC_TILE_OP_ARITH_XORI:
-    case LILAC_TILE_OP_ARITH_MINSI:
-    case LILAC_TILE_OP_ARITH_MAXSI:
-    case LILAC_TILE_OP_ARITH_MINUI:
-    case LILAC_TILE_OP_ARITH_MAXUI:
-    case LILAC_TILE_OP_TT_MULHIUI:
-    case LILAC_TILE_OP_ARITH_DIVSI:
-    case LILAC_TILE_OP_ARITH_DIVUI:
-    case LILAC_TILE_OP_ARITH_REMSI:
-    case LILAC_TILE_OP_ARITH_REMUI:
-    case LILAC_TILE_OP_ARITH_CEILDIVSI:
-    case LILAC_TILE_OP_ARITH_CEILDIVUI:
-    case LILAC_TILE_OP_ARITH_FLOORDIVSI:
-        *out = integer_binary(op, s, in[0].bits, in[1].bits, trap);
-        return true;
-    case LILAC_TILE_OP_ARITH_MULSI_EXTENDED:
-    case LILAC_TILE_OP_ARITH_MULUI_EXTENDED:
-        extended_product(s, in, out, op->code == LILAC_TILE_OP_ARITH_MULSI_EXTENDED);
-        return true;
-    case LILAC_TILE_OP_ARITH_CMPI:
-        *out = compare_integers(lilac_tile_find_text(&op->attributes, "predicate"), s, in[0].bits,
-                                in[1].bits);
-        return true;
-    case LILAC_TILE_OP_MATH_ABSI:
-        *out = exact(lilac_scalar_signed(s, in[0].bits) < 0 ? lilac_scalar_mask(s, 0 - in[0].bits)
-                                                            : in[0].bits);
-        return true;
-    default:
-        return false;
-    }
+static void meaning_minnumf(interpreter_element *e) {
+    e->out[0] = extreme(e->from->scalar, e->in[0], e->in[1], false, false);
 }
 
-/* Operations between two types; integers are exact by now. */
-static bool cast_op(const lilac_tile_op *op, const lilac_tile_type *from, const lilac_tile_type *to,
-                    const interpreter_cell *in, interpreter_cell *out) {
-    switch (op->code) {
-    case LILAC_TILE_OP_ARITH_EXTSI:
-    case LILAC_TILE_OP_ARITH_INDEX_CAST:
-        *out = exact(
-            lilac_scalar_mask(to->scalar, (uint64_t)lilac_scalar_signed(from->scalar, in[0].bits)));
-        return true;
-    case LILAC_TILE_OP_ARITH_EXTUI:
-    case LILAC_TILE_OP_ARITH_INDEX_CASTUI:
-    case LILAC_TILE_OP_ARITH_TRUNCI:
-        *out = exact(lilac_scalar_mask(to->scalar, in[0].bits));
-        return true;
-    case LILAC_TILE_OP_ARITH_EXTF:
-    case LILAC_TILE_OP_ARITH_TRUNCF:
-    case LILAC_TILE_OP_TT_FP_TO_FP:
-        *out = convert_float(op, from->scalar, to->scalar, &in[0]);
-        return true;
-    case LILAC_TILE_OP_ARITH_SITOFP:
-    case LILAC_TILE_OP_ARITH_UITOFP:
-        *out = from_integer(from->scalar, to->scalar, in[0].bits,
-                            op->code == LILAC_TILE_OP_ARITH_SITOFP);
-        return true;
-    case LILAC_TILE_OP_ARITH_FPTOSI:
-    case LILAC_TILE_OP_ARITH_FPTOUI:
-        *out = to_integer(from->scalar, to->scalar, &in[0], op->code == LILAC_TILE_OP_ARITH_FPTOSI);
-        return true;
-    case LILAC_TILE_OP_ARITH_BITCAST:
-    case LILAC_TILE_OP_TT_BITCAST:
-    case LILAC_TILE_OP_TT_INT_TO_PTR:
-    case LILAC_TILE_OP_TT_PTR_TO_INT:
-        *out = bitcast(from, to, &in[0]);
-        return true;
-    default:
-        return false;
+static void meaning_maxnumf(interpreter_element *e) {
+    e->out[0] = extreme(e->from->scalar, e->in[0], e->in[1], true, false);
+}
+
+static void meaning_minimumf(interpreter_element *e) {
+    e->out[0] = extreme(e->from->scalar, e->in[0], e->in[1], false, true);
+}
+
+static void meaning_maximumf(interpreter_element *e) {
+    e->out[0] = extreme(e->from->scalar, e->in[0], e->in[1], true, true);
+}
+
+static void meaning_clampf(interpreter_element *e) {
+    lilac_scalar scalar = e->from->scalar;
+    const char *text = lilac_tile_find_text(&e->op->attributes, "propagateNan");
+    bool propagate = text != NULL && strcmp(text, "all") == 0;
+    if (isnan(value_of(scalar, &e->in[1])) || isnan(value_of(scalar, &e->in[2]))) {
+        e->out[0] = OPEN;
+        return;
     }
+    interpreter_cell raised = extreme(scalar, e->in[0], e->in[1], true, propagate);
+    e->out[0] = extreme(scalar, raised, e->in[2], false, propagate);
+}
+
+static void meaning_negf(interpreter_element *e) {
+    e->out[0] = e->in[0];
+    e->out[0].bits ^= sign_bit(e);
+}
+
+static void meaning_absf(interpreter_element *e) {
+    e->out[0] = e->in[0];
+    e->out[0].bits &= ~sign_bit(e);
+}
+
+static void meaning_cmpf(interpreter_element *e) {
+    e->out[0] = compare_floats(lilac_tile_find_text(&e->op->attributes, "predicate"),
+                               e->from->scalar, &e->in[0], &e->in[1]);
+}
+
+void interpreter_select(interpreter_element *e) {
+    const interpreter_cell *in = e->in;
+    bool same = in[1].error == 0 && in[2].error == 0 && in[1].bits == in[2].bits;
+    e->out[0] = in[0].error == 0 ? in[in[0].bits & 1 ? 1 : 2] : same ? in[1] : OPEN;
 }
 
 /* ---- functions of libraries -------------------------------------------------------------- */
@@ -617,128 +462,112 @@ static double power_of_ten(double x) {
     return pow(10, x);
 }
 
+/* By libdevice's names, without the f of the functions of f32. */
+static const struct {
+    const char *name;
+    double (*one)(double);
+    double (*two)(double, double);
+} library[] = {
+    {"sin", sin, NULL},
+    {"cos", cos, NULL},
+    {"tan", tan, NULL},
+    {"asin", asin, NULL},
+    {"acos", acos, NULL},
+    {"atan", atan, NULL},
+    {"sinh", sinh, NULL},
+    {"cosh", cosh, NULL},
+    {"tanh", tanh, NULL},
+    {"asinh", asinh, NULL},
+    {"acosh", acosh, NULL},
+    {"atanh", atanh, NULL},
+    {"exp", exp, NULL},
+    {"exp2", exp2, NULL},
+    {"exp10", power_of_ten, NULL},
+    {"expm1", expm1, NULL},
+    {"log", log, NULL},
+    {"log2", log2, NULL},
+    {"log10", log10, NULL},
+    {"log1p", log1p, NULL},
+    {"sqrt", sqrt, NULL},
+    {"cbrt", cbrt, NULL},
+    {"rsqrt", reciprocal_root, NULL},
+    {"erf", erf, NULL},
+    {"erfc", erfc, NULL},
+    {"tgamma", tgamma, NULL},
+    {"lgamma", lgamma, NULL},
+    {"floor", floor, NULL},
+    {"ceil", ceil, NULL},
+    {"trunc", trunc, NULL},
+    {"round", round, NULL},
+    {"rint", rint, NULL},
+    {"fabs", fabs, NULL},
+    {"pow", NULL, pow},
+    {"fmod", NULL, fmod},
+    {"atan2", NULL, atan2},
+    {"hypot", NULL, hypot},
+    {"fmin", NULL, fmin},
+    {"fmax", NULL, fmax},
+};
+
 /* By libdevice's names, which end in f for f32. Within four units in the last place (double's own
  * library is off by some as well); what comes of operands with errors is open. */
-static bool library_function(const lilac_tile_op *op, lilac_scalar scalar,
-                             const interpreter_cell *in, interpreter_cell *out) {
-    static const struct {
-        const char *name;
-        double (*one)(double);
-        double (*two)(double, double);
-    } rows[] = {
-        {"sin", sin, NULL},
-        {"cos", cos, NULL},
-        {"tan", tan, NULL},
-        {"asin", asin, NULL},
-        {"acos", acos, NULL},
-        {"atan", atan, NULL},
-        {"sinh", sinh, NULL},
-        {"cosh", cosh, NULL},
-        {"tanh", tanh, NULL},
-        {"asinh", asinh, NULL},
-        {"acosh", acosh, NULL},
-        {"atanh", atanh, NULL},
-        {"exp", exp, NULL},
-        {"exp2", exp2, NULL},
-        {"exp10", power_of_ten, NULL},
-        {"expm1", expm1, NULL},
-        {"log", log, NULL},
-        {"log2", log2, NULL},
-        {"log10", log10, NULL},
-        {"log1p", log1p, NULL},
-        {"sqrt", sqrt, NULL},
-        {"cbrt", cbrt, NULL},
-        {"rsqrt", reciprocal_root, NULL},
-        {"erf", erf, NULL},
-        {"erfc", erfc, NULL},
-        {"tgamma", tgamma, NULL},
-        {"lgamma", lgamma, NULL},
-        {"floor", floor, NULL},
-        {"ceil", ceil, NULL},
-        {"trunc", trunc, NULL},
-        {"round", round, NULL},
-        {"rint", rint, NULL},
-        {"fabs", fabs, NULL},
-        {"pow", NULL, pow},
-        {"fmod", NULL, fmod},
-        {"atan2", NULL, atan2},
-        {"hypot", NULL, hypot},
-        {"fmin", NULL, fmin},
-        {"fmax", NULL, fmax},
-    };
+void interpreter_library_function(interpreter_element *e) {
+    const lilac_tile_op *op = e->op;
+    const interpreter_cell *in = e->in;
+    const lilac_scalar scalar = e->to->kind == LILAC_TILE_SCALAR ? e->to->scalar : LILAC_I1;
     const char *name = lilac_tile_find_text(&op->attributes, "symbol");
     if (name == NULL || strncmp(name, "__nv_", 5) != 0 ||
         (scalar != LILAC_F32 && scalar != LILAC_F64)) {
-        return false;
+        e->unsupported = true;
+        return;
     }
     name += 5;
     size_t length = strlen(name) - (scalar == LILAC_F32 ? 1 : 0);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (strlen(rows[i].name) != length || memcmp(rows[i].name, name, length) != 0 ||
-            op->operand_count != (rows[i].one != NULL ? 1u : 2u)) {
+    for (size_t i = 0; i < sizeof library / sizeof *library; i++) {
+        if (strlen(library[i].name) != length || memcmp(library[i].name, name, length) != 0 ||
+            op->operand_count != (library[i].one != NULL ? 1u : 2u)) {
             continue;
         }
-        bool open = in[0].error != 0 || (rows[i].two != NULL && in[1].error != 0);
+        bool open = in[0].error != 0 || (library[i].two != NULL && in[1].error != 0);
         double x = value_of(scalar, &in[0]);
-        double y = rows[i].one != NULL ? rows[i].one(x) : rows[i].two(x, value_of(scalar, &in[1]));
-        *out = open ? OPEN : rounded(scalar, y, isfinite(y) ? 4 * interpreter_ulp(scalar, y) : 0);
-        return true;
+        double y = library[i].one != NULL ? library[i].one(x)
+                                          : library[i].two(x, value_of(scalar, &in[1]));
+        e->out[0] =
+            open ? OPEN : rounded(scalar, y, isfinite(y) ? 4 * interpreter_ulp(scalar, y) : 0);
+        return;
+    }
+    e->unsupported = true;
+}
+
+/* ---- the table -------------------------------------------------------------------------- */
+
+static interpreter_meaning *const meanings[LILAC_TILE_OP_COUNT] = {
+#define FLOAT(code, compute, instruction, meaning) [LILAC_TILE_OP_##code] = meaning,
+#define CAST(code, instruction, meaning)           [LILAC_TILE_OP_##code] = meaning,
+#define MATH(code, f32, f64, meaning)              [LILAC_TILE_OP_##code] = meaning,
+#include <lilac/operations.def>
+};
+
+/* Is the result open whatever the operation is? */
+static bool has_open_operand(const interpreter_element *e) {
+    bool is_float = e->from->kind == LILAC_TILE_SCALAR && lilac_scalar_is_float(e->from->scalar);
+    for (uint32_t i = 0; i < e->op->operand_count; i++) {
+        if (is_float ? isinf(e->in[i].error) : e->in[i].error != 0) {
+            return true;
+        }
     }
     return false;
 }
 
-static bool has_no_element(lilac_tile_opcode code) {
-    switch (code) {
-    case LILAC_TILE_OP_TT_LOAD:
-    case LILAC_TILE_OP_TT_STORE:
-    case LILAC_TILE_OP_TT_ATOMIC_RMW:
-    case LILAC_TILE_OP_TT_ATOMIC_CAS:
-    case LILAC_TILE_OP_TT_EXTERN_ELEMENTWISE:
-    case LILAC_TILE_OP_TT_ELEMENTWISE_INLINE_ASM:
-        return true;
-    default:
-        return (lilac_tile_op_info_get(code)->traits & LILAC_TILE_ELEMENTWISE) == 0;
+void interpreter_compute(interpreter_element *e) {
+    interpreter_meaning *meaning = meanings[e->op->code] != NULL
+                                       ? meanings[e->op->code]
+                                       : interpreter_integer_meaning(e->op->code);
+    if (meaning == NULL) {
+        e->unsupported = true;
+    } else if (has_open_operand(e)) {
+        e->out[0] = e->out[1] = OPEN;
+    } else {
+        meaning(e);
     }
-}
-
-bool interpreter_element(const lilac_tile_op *op, const interpreter_cell *in, interpreter_cell *out,
-                         bool *trap) {
-    if (op->code == LILAC_TILE_OP_TT_EXTERN_ELEMENTWISE && op->operand_count > 0) {
-        const lilac_tile_type *type = lilac_tile_element(op->results[0].type);
-        return type->kind == LILAC_TILE_SCALAR && library_function(op, type->scalar, in, out);
-    }
-    if (has_no_element(op->code)) {
-        return false;
-    }
-    const lilac_tile_type *from = lilac_tile_element(op->operands[0].value->type);
-    const lilac_tile_type *to = lilac_tile_element(op->results[0].type);
-    if (op->code == LILAC_TILE_OP_ARITH_SELECT) {
-        *out = choose(to, in);
-        return true;
-    }
-    if (op->code == LILAC_TILE_OP_TT_ADDPTR) {
-        const lilac_tile_type *offset = lilac_tile_element(op->operands[1].value->type);
-        uint64_t unit = (lilac_tile_element_bits(from->element) + 7) / 8;
-        *out = exact(in[0].bits + (uint64_t)lilac_scalar_signed(offset->scalar, in[1].bits) * unit);
-        out->error = in[0].error + in[1].error;
-        return true;
-    }
-    bool is_float = from->kind == LILAC_TILE_SCALAR && lilac_scalar_is_float(from->scalar);
-    for (uint32_t i = 0; i < op->operand_count && !is_float; i++) {
-        if (in[i].error != 0) {
-            for (uint32_t r = 0; r < op->result_count; r++) {
-                out[r] = OPEN;
-            }
-            return true;
-        }
-    }
-    for (uint32_t i = 0; i < op->operand_count && is_float; i++) {
-        if (isinf(in[i].error)) {
-            *out = OPEN;
-            return true;
-        }
-    }
-    return cast_op(op, from, to, in, out) ||
-           (is_float ? float_op(op, from->scalar, in, out)
-                     : integer_op(op, from->scalar, in, out, trap));
 }

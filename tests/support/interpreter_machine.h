@@ -97,12 +97,23 @@ static inline lilac_scalar kind_of(const lilac_tile_type *element) {
     return element->kind == LILAC_TILE_SCALAR ? element->scalar : LILAC_I64;
 }
 
-/* Each runs one operation; the bool ones say whether it was one of theirs. */
+/* Each runs one operation: the column `reference` of operations.def. */
 void interpreter_run_load(machine *m, const lilac_tile_op *op);
 void interpreter_run_store(machine *m, const lilac_tile_op *op);
 void interpreter_run_atomic(machine *m, const lilac_tile_op *op);
-bool interpreter_run_shape(machine *m, const lilac_tile_op *op);
-bool interpreter_run_source(machine *m, const lilac_tile_op *op);
+void interpreter_run_constant(machine *m, const lilac_tile_op *op);
+void interpreter_run_range(machine *m, const lilac_tile_op *op);
+void interpreter_run_poison(machine *m, const lilac_tile_op *op);
+void interpreter_run_program_id(machine *m, const lilac_tile_op *op);
+void interpreter_run_num_programs(machine *m, const lilac_tile_op *op);
+void interpreter_run_splat(machine *m, const lilac_tile_op *op);
+void interpreter_run_broadcast(machine *m, const lilac_tile_op *op);
+void interpreter_run_reshape(machine *m, const lilac_tile_op *op);
+void interpreter_run_trans(machine *m, const lilac_tile_op *op);
+void interpreter_run_join(machine *m, const lilac_tile_op *op);
+void interpreter_run_split(machine *m, const lilac_tile_op *op);
+void interpreter_run_cat(machine *m, const lilac_tile_op *op);
+void interpreter_run_gather(machine *m, const lilac_tile_op *op);
 void interpreter_run_histogram(machine *m, const lilac_tile_op *op);
 void interpreter_run_fold(machine *m, const lilac_tile_op *op);
 void interpreter_run_map(machine *m, const lilac_tile_op *op);

@@ -1,5 +1,5 @@
-/* Operations that make tensors or move their elements: every one of them says, for each element of
- * its result, which element of an operand that is. */
+/* Operations that compute tensors from no operands, or move elements: the latter have a function
+ * from an element of a result to an element of an operand. */
 #include "interpreter_machine.h"
 
 static void coordinates(const lilac_tile_type *type, uint64_t e, uint64_t *at_dim) {
@@ -17,81 +17,112 @@ static uint64_t flat(const lilac_tile_type *type, const uint64_t *at_dim) {
     return e;
 }
 
-bool interpreter_run_shape(machine *m, const lilac_tile_op *op) {
-    if (op->result_count == 0 || op->operand_count == 0) {
-        return false;
-    }
-    const lilac_tile_type *from = op->operands[0].value->type, *to = op->results[0].type;
-    uint64_t c[LILAC_MAX_RANK], p[LILAC_MAX_RANK];
-    switch (op->code) {
-    case LILAC_TILE_OP_TT_SPLAT:
-    case LILAC_TILE_OP_TT_UNSPLAT:
-    case LILAC_TILE_OP_TT_EXPAND_DIMS:
-    case LILAC_TILE_OP_TT_RESHAPE:
-    case LILAC_TILE_OP_TTG_CONVERT_LAYOUT:
-    case LILAC_TILE_OP_TT_BROADCAST:
-    case LILAC_TILE_OP_TT_TRANS:
-    case LILAC_TILE_OP_TT_JOIN:
-    case LILAC_TILE_OP_TT_SPLIT:
-    case LILAC_TILE_OP_TT_CAT:
-    case LILAC_TILE_OP_TT_GATHER:
-        break;
-    default:
-        return false;
-    }
-    const lilac_tile_attribute *order = lilac_tile_find(&op->attributes, "order");
-    uint64_t axis = (uint64_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
-    for (uint32_t r = 0; r < op->result_count; r++) {
-        interpreter_cell *out = target(m, &op->results[r]);
-        for (uint64_t e = 0; e < count_of(to); e++) {
-            if (lilac_tile_is_tensor(to)) {
-                coordinates(to, e, c);
+/* The element of an operand that is an element of a result. */
+typedef struct moved_element {
+    machine *m;
+    const lilac_tile_op *op;
+    const lilac_tile_type *from, *to; /* operand 0, the results */
+    uint32_t result;
+    uint64_t e;                 /* the element of the result, in row-major order */
+    uint64_t c[LILAC_MAX_RANK]; /* its coordinates */
+} moved_element;
+
+typedef interpreter_cell element_source(moved_element *e);
+
+static void move_elements(machine *m, const lilac_tile_op *op, element_source *source) {
+    moved_element each = {
+        .m = m, .op = op, .from = op->operands[0].value->type, .to = op->results[0].type};
+    for (each.result = 0; each.result < op->result_count; each.result++) {
+        interpreter_cell *out = target(m, &op->results[each.result]);
+        for (each.e = 0; each.e < count_of(each.to); each.e++) {
+            if (lilac_tile_is_tensor(each.to)) {
+                coordinates(each.to, each.e, each.c);
             }
-            switch (op->code) {
-            case LILAC_TILE_OP_TT_SPLAT:
-            case LILAC_TILE_OP_TT_UNSPLAT:
-                out[e] = read(m, op, 0)[0];
-                break;
-            case LILAC_TILE_OP_TT_BROADCAST:
-                for (uint32_t d = 0; d < to->rank; d++) {
-                    c[d] = from->shape[d] == 1 ? 0 : c[d];
-                }
-                out[e] = at(m, op, 0, flat(from, c));
-                break;
-            case LILAC_TILE_OP_TT_TRANS:
-                for (uint32_t d = 0; d < to->rank; d++) {
-                    p[order->integers[d]] = c[d];
-                }
-                out[e] = at(m, op, 0, flat(from, p));
-                break;
-            case LILAC_TILE_OP_TT_JOIN:
-                out[e] = at(m, op, (uint32_t)(e % 2), e / 2);
-                break;
-            case LILAC_TILE_OP_TT_SPLIT:
-                out[e] = at(m, op, 0, 2 * e + r);
-                break;
-            case LILAC_TILE_OP_TT_CAT: {
-                uint64_t half = count_of(from);
-                out[e] = e < half ? at(m, op, 0, e) : at(m, op, 1, e - half);
-                break;
-            }
-            case LILAC_TILE_OP_TT_GATHER: {
-                interpreter_cell index = at(m, op, 1, e);
-                const lilac_tile_type *itype = lilac_tile_element(op->operands[1].value->type);
-                int64_t i = lilac_scalar_signed(itype->scalar, index.bits);
-                c[axis] = (uint64_t)i;
-                out[e] = index.error != 0 || i < 0 || i >= from->shape[axis]
-                             ? OPEN
-                             : at(m, op, 0, flat(from, c));
-                break;
-            }
-            default: /* row-major order stays */
-                out[e] = at(m, op, 0, e);
-                break;
-            }
+            out[each.e] = source(&each);
         }
     }
-    return true;
+}
+
+static interpreter_cell same_index(moved_element *e) {
+    return at(e->m, e->op, 0, e->e);
+}
+
+/* Row-major order stays: tt.expand_dims, tt.reshape, ttg.convert_layout. */
+void interpreter_run_reshape(machine *m, const lilac_tile_op *op) {
+    move_elements(m, op, same_index);
+}
+
+static interpreter_cell only_element(moved_element *e) {
+    return read(e->m, e->op, 0)[0];
+}
+
+/* tt.splat and tt.unsplat. */
+void interpreter_run_splat(machine *m, const lilac_tile_op *op) {
+    move_elements(m, op, only_element);
+}
+
+static interpreter_cell broadcast_source(moved_element *e) {
+    for (uint32_t d = 0; d < e->to->rank; d++) {
+        e->c[d] = e->from->shape[d] == 1 ? 0 : e->c[d];
+    }
+    return at(e->m, e->op, 0, flat(e->from, e->c));
+}
+
+void interpreter_run_broadcast(machine *m, const lilac_tile_op *op) {
+    move_elements(m, op, broadcast_source);
+}
+
+static interpreter_cell trans_source(moved_element *e) {
+    const lilac_tile_attribute *order = lilac_tile_find(&e->op->attributes, "order");
+    uint64_t from[LILAC_MAX_RANK];
+    for (uint32_t d = 0; d < e->to->rank; d++) {
+        from[order->integers[d]] = e->c[d];
+    }
+    return at(e->m, e->op, 0, flat(e->from, from));
+}
+
+void interpreter_run_trans(machine *m, const lilac_tile_op *op) {
+    move_elements(m, op, trans_source);
+}
+
+static interpreter_cell join_source(moved_element *e) {
+    return at(e->m, e->op, (uint32_t)(e->e % 2), e->e / 2);
+}
+
+void interpreter_run_join(machine *m, const lilac_tile_op *op) {
+    move_elements(m, op, join_source);
+}
+
+static interpreter_cell split_source(moved_element *e) {
+    return at(e->m, e->op, 0, 2 * e->e + e->result);
+}
+
+void interpreter_run_split(machine *m, const lilac_tile_op *op) {
+    move_elements(m, op, split_source);
+}
+
+static interpreter_cell cat_source(moved_element *e) {
+    uint64_t half = count_of(e->from);
+    return e->e < half ? at(e->m, e->op, 0, e->e) : at(e->m, e->op, 1, e->e - half);
+}
+
+void interpreter_run_cat(machine *m, const lilac_tile_op *op) {
+    move_elements(m, op, cat_source);
+}
+
+static interpreter_cell gather_source(moved_element *e) {
+    uint64_t axis = (uint64_t)lilac_tile_find_integer(&e->op->attributes, "axis", 0);
+    interpreter_cell index = at(e->m, e->op, 1, e->e);
+    const lilac_tile_type *type = lilac_tile_element(e->op->operands[1].value->type);
+    int64_t i = lilac_scalar_signed(type->scalar, index.bits);
+    e->c[axis] = (uint64_t)i;
+    return index.error != 0 || i < 0 || i >= e->from->shape[axis]
+               ? OPEN
+               : at(e->m, e->op, 0, flat(e->from, e->c));
+}
+
+void interpreter_run_gather(machine *m, const lilac_tile_op *op) {
+    move_elements(m, op, gather_source);
 }
 
 void interpreter_run_histogram(machine *m, const lilac_tile_op *op) {
@@ -116,45 +147,48 @@ void interpreter_run_histogram(machine *m, const lilac_tile_op *op) {
     }
 }
 
-bool interpreter_run_source(machine *m, const lilac_tile_op *op) {
-    if (op->result_count != 1 || op->operand_count != 0) {
-        return false;
-    }
+/* ---- sources ---------------------------------------------------------------------------- */
+
+void interpreter_run_constant(machine *m, const lilac_tile_op *op) {
     const lilac_tile_type *type = op->results[0].type;
     const lilac_tile_attribute *value = lilac_tile_find(&op->attributes, "value");
-    int64_t start = lilac_tile_find_integer(&op->attributes, "start", 0), axis = 0;
-    lilac_name name = lilac_tile_find_text(&op->attributes, "axis");
-    if (name != NULL) {
-        axis = name[0] == 'x' ? 0 : name[0] == 'y' ? 1 : 2;
-    } else {
-        axis = lilac_tile_find_integer(&op->attributes, "axis", 0);
-    }
     interpreter_cell *out = target(m, &op->results[0]);
-    lilac_scalar s = kind_of(lilac_tile_element(type));
     for (uint64_t e = 0; e < count_of(type); e++) {
-        out[e] = (interpreter_cell){0, 0, 0};
-        switch (op->code) {
-        case LILAC_TILE_OP_ARITH_CONSTANT: {
-            bool dense = value->kind == LILAC_TILE_ATTR_DENSE;
-            int64_t bits = dense ? value->integers[value->count > 1 ? e : 0] : value->integer;
-            out[e].bits = lilac_scalar_mask(s, (uint64_t)bits);
-            break;
-        }
-        case LILAC_TILE_OP_TT_MAKE_RANGE:
-            out[e].bits = lilac_scalar_mask(s, (uint64_t)start + e);
-            break;
-        case LILAC_TILE_OP_TT_GET_PROGRAM_ID:
-            out[e].bits = m->program[axis];
-            break;
-        case LILAC_TILE_OP_TT_GET_NUM_PROGRAMS:
-            out[e].bits = m->run->grid[axis];
-            break;
-        case LILAC_TILE_OP_UB_POISON:
-            out[e] = OPEN;
-            break;
-        default:
-            return false;
-        }
+        int64_t bits = value->kind == LILAC_TILE_ATTR_DENSE
+                           ? value->integers[value->count > 1 ? e : 0]
+                           : value->integer;
+        uint64_t mask = lilac_scalar_mask(kind_of(lilac_tile_element(type)), (uint64_t)bits);
+        out[e] = (interpreter_cell){mask, 0, 0};
     }
-    return true;
+}
+
+void interpreter_run_range(machine *m, const lilac_tile_op *op) {
+    const lilac_tile_type *type = op->results[0].type;
+    int64_t start = lilac_tile_find_integer(&op->attributes, "start", 0);
+    interpreter_cell *out = target(m, &op->results[0]);
+    for (uint64_t e = 0; e < count_of(type); e++) {
+        uint64_t bits = lilac_scalar_mask(kind_of(lilac_tile_element(type)), (uint64_t)start + e);
+        out[e] = (interpreter_cell){bits, 0, 0};
+    }
+}
+
+void interpreter_run_poison(machine *m, const lilac_tile_op *op) {
+    interpreter_cell *out = target(m, &op->results[0]);
+    for (uint64_t e = 0; e < count_of(op->results[0].type); e++) {
+        out[e] = OPEN;
+    }
+}
+
+static uint32_t axis_of(const lilac_tile_op *op) {
+    lilac_name name = lilac_tile_find_text(&op->attributes, "axis");
+    return name != NULL ? (uint32_t)(name[0] - 'x')
+                        : (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
+}
+
+void interpreter_run_program_id(machine *m, const lilac_tile_op *op) {
+    target(m, &op->results[0])[0] = (interpreter_cell){m->program[axis_of(op)], 0, 0};
+}
+
+void interpreter_run_num_programs(machine *m, const lilac_tile_op *op) {
+    target(m, &op->results[0])[0] = (interpreter_cell){m->run->grid[axis_of(op)], 0, 0};
 }

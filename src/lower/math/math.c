@@ -153,7 +153,7 @@ static lilac_simt_value ceil_of(math_builder *k, const lilac_simt_value *in) {
 static const struct math_row {
     lilac_lower_function f32, f64;
 } math_rows[LILAC_TILE_OP_COUNT] = {
-#define MATH(code, f32, f64) [LILAC_TILE_OP_##code] = {f32, f64},
+#define MATH(code, f32, f64, meaning) [LILAC_TILE_OP_##code] = {f32, f64},
 #include <lilac/operations.def>
 };
 
@@ -182,7 +182,7 @@ static bool lower_elements(lilac_lowering *l, const lilac_tile_op *op,
 }
 
 bool lilac_lower_math(lilac_lowering *l, const lilac_tile_op *op) {
-    return lower_elements(l, op, compute);
+    return lower_elements(l, op, math_rows[op->code].f32 != NULL ? compute : NULL);
 }
 
 static void compute_remainder(lilac_lowering *l, const lilac_tile_op *op,

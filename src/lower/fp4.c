@@ -1,0 +1,98 @@
+/* ttg.fp4_to_fp: each byte holds two e2m1 numbers s ee m, neighbours along `axis`; the low four
+ * bits are the first one.
+ *
+ * s ee m as the f16 s 000ee m000000000 is the number times 2^-14: the exponents' biases are 1 and
+ * 15. This holds for the subnormal number too, so one multiplication gives the number exactly, and
+ * every wider type holds it.
+ *
+ * The bytes are first brought to the threads of the result, each to both of its numbers. Where the
+ * lowest bit of `axis` is a register bit, as in the layouts that Triton chooses, no data moves and
+ * the half of the byte is known; otherwise the thread computes which half it needs. */
+#include "convert_layout.h"
+#include "numeric_casts.h"
+#include "operations.h"
+
+/* The byte of each register of the result. */
+static bool read_bytes(lilac_lowering *l, const lilac_lower_value *from, lilac_lower_value *bytes,
+                       uint32_t axis) {
+    lilac_lower_map map;
+    lilac_lower_map_identity(&map, from->view->layout->out_bits);
+    for (uint32_t d = 0; d < from->view->rank; d++) {
+        for (uint32_t j = 0; j < from->view->bits[d]; j++) {
+            map.bits[from->view->start[d] + j] =
+                (int8_t)(bytes->view->start[d] + j + (d == axis ? 1 : 0));
+        }
+    }
+    const uint32_t *source;
+    if (!lilac_lower_find_sources(l, from->view, bytes->view, &map, &source)) {
+        return lilac_lower_move_value(l, from, &map, 1, &bytes);
+    }
+    for (uint32_t r = 0; r < bytes->count; r++) {
+        bytes->base[r] = lilac_lower_get(l, from, lilac_lower_index(from, source, r));
+    }
+    return true;
+}
+
+/* 4 in the threads whose register 0 has an odd coordinate bit `bit`, 0 in the others. */
+static lilac_simt_value shift_of_thread(lilac_lowering *l, const lilac_lower_view *view,
+                                        uint32_t bit) {
+    uint64_t threads[LILAC_LAYOUT_MAX_BITS], blocks[LILAC_LAYOUT_MAX_BITS];
+    for (uint32_t i = 0; i < view->thread_bits; i++) {
+        threads[i] = (view->threads[i] >> bit & 1) << 2;
+    }
+    for (uint32_t i = 0; i < view->block_bits; i++) {
+        blocks[i] = (view->blocks[i] >> bit & 1) << 2;
+    }
+    return lilac_lower_linear(&l->builder, view->thread_bits, threads, view->block_bits, blocks);
+}
+
+/* The number in bits `shift` to `shift` + 3 of a byte. */
+static lilac_simt_value decode(lilac_lowering *l, lilac_simt_value byte, lilac_simt_value shift) {
+    const lilac_simt_type word = LILAC_SIMT_I32;
+    lilac_simt_builder *b = &l->builder;
+    lilac_simt_value x = lilac_simt_op1(b, LILAC_SIMT_OP_ZEXT, word, byte);
+    x = lilac_simt_op2(b, LILAC_SIMT_OP_SHR_U, word, x, shift);
+    lilac_simt_value parts[2]; /* the sign, the magnitude */
+    for (uint32_t i = 0; i < 2; i++) {
+        parts[i] = lilac_simt_op2(b, LILAC_SIMT_OP_AND, word, x,
+                                  lilac_simt_constant(b, word, i == 0 ? 8 : 7));
+        parts[i] = lilac_simt_op2(b, LILAC_SIMT_OP_SHL, word, parts[i],
+                                  lilac_simt_constant(b, word, i == 0 ? 12 : 9));
+    }
+    x = lilac_simt_op2(b, LILAC_SIMT_OP_OR, word, parts[0], parts[1]);
+    x = lilac_simt_op1(b, LILAC_SIMT_OP_TRUNC, LILAC_SIMT_I16, x);
+    x = lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, LILAC_SIMT_F16, x);
+    return lilac_simt_op2(b, LILAC_SIMT_OP_FMUL, LILAC_SIMT_F16, x,
+                          lilac_lower_float(l, LILAC_SIMT_F16, 0x1p14));
+}
+
+bool lilac_lower_fp4_to_fp(lilac_lowering *l, const lilac_tile_op *op) {
+    const lilac_lower_value *from = lilac_lower_operand(l, op, 0);
+    lilac_lower_value *to = lilac_lower_result(l, op, 0);
+    if (to == NULL) {
+        return false;
+    }
+    if (!lilac_simt_type_is_float(to->simt)) {
+        return lilac_lower_refuse(l, "unsupported-type",
+                                  "'ttg.fp4_to_fp' to 8-bit floats cannot be lowered; the result "
+                                  "must be f16, bf16, f32 or f64");
+    }
+    uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
+    lilac_lower_value bytes = *to;
+    bytes.simt = from->simt;
+    bytes.base = lilac_arena_array(l->arena, lilac_simt_value, to->count);
+    if (!read_bytes(l, from, &bytes, axis)) {
+        return false;
+    }
+    uint32_t bit = to->view->start[axis];
+    lilac_simt_value thread = shift_of_thread(l, to->view, bit);
+    for (uint32_t r = 0; r < to->count; r++) {
+        int64_t of_register = (int64_t)(to->view->coordinates[r] >> bit & 1) << 2;
+        lilac_simt_value shift =
+            lilac_simt_op2(&l->builder, LILAC_SIMT_OP_XOR, LILAC_SIMT_I32, thread,
+                           lilac_lower_integer(l, LILAC_SIMT_I32, of_register));
+        to->base[r] = lilac_lower_convert(l, decode(l, bytes.base[r], shift), to->simt,
+                                          LILAC_ROUND_NEAREST_EVEN);
+    }
+    return true;
+}
