@@ -187,6 +187,55 @@ LILAC_API LILAC_MUST_USE const char *lilac_tile_peel_last(lilac_tile_module *mod
 LILAC_API LILAC_MUST_USE const char *
 lilac_tile_unroll(lilac_tile_module *module, lilac_tile_op *loop, uint32_t factor, bool *removed);
 
+/* ---- dependences ------------------------------------------------------------------------ */
+
+/* The order of two operations matters where one uses a result of the other, or where their effects
+ * conflict (lilac_tile_effects_conflict): one writes a resource that the other accesses. Operations
+ * in regions count as the operation of the block that holds them. Addresses are not compared. */
+
+/* May two operations of one block be exchanged, where nothing is between them? A terminator may not
+ * be. */
+LILAC_API bool lilac_tile_may_exchange(const lilac_tile_op *a, const lilac_tile_op *b);
+/* Moves an operation before another one of its block. NULL: done. Otherwise the first operation on
+ * the way with which it may not be exchanged; then nothing has changed. */
+LILAC_API LILAC_MUST_USE const lilac_tile_op *lilac_tile_move_before(lilac_tile_op *op,
+                                                                     lilac_tile_op *place);
+
+/* Operation `to` of iteration n + distance must follow operation `from` of iteration n. */
+typedef struct lilac_tile_dependence {
+    uint32_t from, to;             /* numbers of operations of the body */
+    uint32_t distance;             /* in iterations; 0: within one iteration */
+    const lilac_tile_value *value; /* the result of `from` that `to` uses; NULL: effects */
+    uint32_t resources;            /* of the effects: the resources that conflict */
+} lilac_tile_dependence;
+
+/* The direct dependences between the operations of a loop's body, sorted by `to`. */
+typedef struct lilac_tile_dependences {
+    uint32_t op_count; /* operations of the body in order, without the terminator */
+    lilac_tile_op **ops;
+    uint32_t count;
+    lilac_tile_dependence *list;
+} lilac_tile_dependences;
+
+/* The dependences of scf.for, allocated on `arena`. Between two operations there is one through
+ * values and one through effects at most: the one with the smallest distance, which implies the
+ * others.
+ *
+ *     %a1 = arith.addi %x, %c      a1 → n, distance 0      %n is yielded as the next %x:
+ *     %n  = arith.muli %a1, %d                             n → a1, distance 1
+ *
+ * A value that passes through k carried values has distance k. Conflicting effects have distance 0
+ * in the order of the body, and distance 1 in the other order. Cost: quadratic in the operations
+ * with effects, linear in the operands. */
+LILAC_API void lilac_tile_find_dependences(lilac_tile_dependences *result, lilac_arena *arena,
+                                           const lilac_tile_op *loop);
+/* A schedule of a pipelined loop: operation k of iteration n executes at time n + stage[k]; at one
+ * time, operations execute by ascending order[k] (NULL: in the order of the body). The first
+ * dependence that the schedule violates; NULL: it is legal. */
+LILAC_API const lilac_tile_dependence *
+lilac_tile_find_violation(const lilac_tile_dependences *dependences, const uint32_t *stage,
+                          const uint32_t *order);
+
 LILAC_END
 
 #endif
