@@ -711,7 +711,7 @@ static void check_same(const program *p, const lilac_tile_module *module, uint64
 
 static void random_programs(void **state) {
     (void)state;
-    uint32_t count = programs_to_try(300), changed = 0, lengthened = 0, same = 0, moved = 0;
+    uint32_t count = programs_to_try(120), changed = 0, lengthened = 0, same = 0, moved = 0;
     for (uint64_t seed = 1; seed <= count; seed++) {
         program p;
         program_choices choices;
