@@ -354,7 +354,7 @@ def main():
     parser.add_argument("--launches", type=int, default=420)
     parser.add_argument("--seed", type=int, default=None, help="default: from the clock")
     report.add_options(parser)
-    parser.add_argument("--simulator", action="store_true", help="no GPU: judge the simulator")
+    parser.add_argument("--simulator", action="store_true", help="no GPU: check the simulator")
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else int(time.time())
     rng = random.Random(seed)

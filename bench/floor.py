@@ -52,7 +52,7 @@ class Case(gpu.Launched):
     def check(self, pattern):
         """The kernels whose names begin so do all of the work."""
         for name in self.kernels:
-            complaint = self.judge(name)[2] if re.match(pattern, name) else None
+            complaint = self.verdict(name)[2] if re.match(pattern, name) else None
             if complaint:
                 self.wrong.append(f"WRONG {self.name} {name}: {complaint}")
 

@@ -9,7 +9,7 @@ and type one kernel is compiled from its TTIR text; ptxas assembles it; it runs 
 simulator. Reported are, function by function, how many floats lie between a result and the correctly
 rounded one at worst, and at how many arguments GPU and simulator differ in bits.
 
---simulator needs no GPU and judges the simulator's results. Otherwise needs an NVIDIA GPU and a ptxas
+--simulator needs no GPU and checks the simulator's results. Otherwise needs an NVIDIA GPU and a ptxas
 (one on PATH, or Triton's). Exit status 1 when a result is more than two places off (fmod and
 remainder: not exact), a NaN or a zero's sign is wrong, or a kernel is refused.
 """
@@ -178,7 +178,7 @@ def is_near(name, kind, row, got):
     return BESSEL.match(name) and math.isfinite(a) and math.isfinite(b) and abs(a - b) <= ABSOLUTE[kind]
 
 
-def judge(row, rows, got, kind):
+def check(row, rows, got, kind):
     distances = [0 if is_near(row["name"], kind, r, g) else distance(g, r[-1], kind)
                  for g, r in zip(got, rows)]
     worst = max(distances)
@@ -233,7 +233,7 @@ def run_functions(library, device, ptxas, path):
                                                for a, b in zip(got, simulated))
                 row["simulator_worst"] = max(distance(s, r[-1], kind)
                                              for s, r in zip(simulated, rows))
-            judge(row, rows, got, kind)
+            check(row, rows, got, kind)
         except LilacError as error:
             row["complaint"] = str(error)
         compiled.close()
@@ -271,7 +271,7 @@ def main():
     parser.add_argument("--values", type=pathlib.Path,
                         default=HERE.parent / "tests" / "data" / "functions.txt")
     report.add_options(parser)
-    parser.add_argument("--simulator", action="store_true", help="no GPU: judge the simulator")
+    parser.add_argument("--simulator", action="store_true", help="no GPU: check the simulator")
     options = parser.parse_args()
     library = Library(pathlib.Path(options.lilac).resolve(), "sm_90a")
     device = None if options.simulator else Device()

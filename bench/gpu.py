@@ -145,7 +145,7 @@ class Data:
                   for a in self.launch.arguments if a.kind in ("input", "labels", "constexpr")}
         return reference(self.launch.kernel, self.torch, inputs)
 
-    def judge(self, expected):
+    def verdict(self, expected):
         """(largest relative error over its tolerance, errors by output, complaint or None)."""
         torch, worst, errors = self.torch, 0.0, {}
         for argument in self.launch.arguments:
@@ -199,12 +199,12 @@ class Launched:
         self.add(name, self.compiled.asm["cubin"], metadata.name, shared, metadata.num_warps)
         return shared
 
-    def judge(self, name):
-        """As `Data.judge`, of the kernel's results on poisoned outputs."""
+    def verdict(self, name):
+        """As `Data.verdict`, of the kernel's results on poisoned outputs."""
         self.data.poison()
         self.kernels[name].launch()
         self.torch.cuda.synchronize()
-        return self.data.judge(self.expected)
+        return self.data.verdict(self.expected)
 
 
 # ---- measuring ------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ def run_case(tools, name, launch, seed, timed):
                                                 if a.shape is None}}
     launched = Launched(tools, launch, seed)
     compiled = launched.compiled
-    row["triton_error"], _, complaint = launched.data.judge(launched.expected)
+    row["triton_error"], _, complaint = launched.data.verdict(launched.expected)
     if complaint:
         row["triton_complaint"] = complaint
     row["triton_registers"] = getattr(compiled, "n_regs", None)
@@ -251,7 +251,7 @@ def run_case(tools, name, launch, seed, timed):
         row["ptxas_warnings"] = warnings
     launched.add("lilac", cubin, metadata["name"], metadata["shared"], metadata["num_warps"])
     for who in launched.kernels:
-        row[who + "_error"], row[who + "_errors"], complaint = launched.judge(who)
+        row[who + "_error"], row[who + "_errors"], complaint = launched.verdict(who)
         if complaint:
             row[who + "_complaint"] = complaint
     if timed:

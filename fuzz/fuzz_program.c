@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint64_t seed = layouts ? 1 + program_below(&choices, 1 << 16) : 0;
     program_generate(&p, &choices, ~0ULL, MOST_OPERATIONS);
     p.layout_seed = seed;
-    program_judgement j = program_judge(&p, lilac_text_get(&p.text));
+    program_comparison j = program_check(&p, lilac_text_get(&p.text));
     if (j.outcome == PROGRAM_WRONG || j.outcome == PROGRAM_BROKEN) {
         fprintf(stderr, "%s\n%u warps, %u programs, layouts of seed %llu\n%s", j.why, p.warps,
                 p.programs, (unsigned long long)seed, lilac_text_get(&p.text));

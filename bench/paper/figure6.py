@@ -85,7 +85,7 @@ def run_shape(tools, dtype, columns, rounds):
     row = {"type": dtype, "rows": ROWS, "columns": columns, "num_warps": launch.num_warps,
            "times": TIMES, "wrong": []}
     for name in launched.kernels:
-        complaint = launched.judge(name)[2]
+        complaint = launched.verdict(name)[2]
         if complaint:
             row["wrong"].append(f"{name}: {complaint}")
     for name, us in measure(tools["torch"], launched.kernels, rounds).items():

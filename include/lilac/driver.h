@@ -64,6 +64,7 @@ typedef struct lilac_compilation {
     uint32_t pass_count; /* passes that ran, the one that failed included */
     lilac_pass_statistics passes[LILAC_MAX_PASSES]; /* of a longer selection, the first ones */
     lilac_target target; /* what it was compiled for; what was given, until it was read */
+    uint32_t malformed;  /* the source with the program that a pass left malformed; 0: none did */
 } lilac_compilation;
 
 /* Compiles a registered source up to PTX. False with diagnostics in the context; whatever was made

@@ -53,7 +53,7 @@ LILAC_API LILAC_MUST_USE bool lilac_lower_movement(lilac_simt_builder *builder, 
                                                    lilac_simt_type type,
                                                    const lilac_simt_value *values, uint64_t scratch,
                                                    lilac_simt_value *results);
-/* A kernel that carries out one plan and nothing else, to be judged: `convert(source, target)`, two
+/* A kernel that carries out one plan and nothing else, for the simulator: `convert(source, target)`, two
  * pointers to global memory in which thread t of block b (its rank in the cluster) has its
  * registers, in order, from element ((b << thread bits) + t) << register bits. It loads all of the
  * source's registers, copies too, carries the plan out, and stores all of the target's. */

@@ -85,9 +85,13 @@ typedef enum lilac_simt_trait {
     LILAC_SIMT_DIVERGENT = 1 << 6,  /* result differs between threads whatever the operands */
     LILAC_SIMT_TERMINATOR = 1 << 7,
     LILAC_SIMT_REGIONS = 1 << 8,
-    LILAC_SIMT_GLOBAL = 1 << 9,       /* accesses global memory */
-    LILAC_SIMT_SHARED = 1 << 10,      /* accesses shared memory, of any block of the cluster */
-    LILAC_SIMT_ASYNCHRONOUS = 1 << 11 /* starts, groups or awaits copies that complete later */
+    LILAC_SIMT_GLOBAL = 1 << 9,        /* accesses global memory */
+    LILAC_SIMT_SHARED = 1 << 10,       /* accesses shared memory, of any block of the cluster */
+    LILAC_SIMT_ASYNCHRONOUS = 1 << 11, /* starts, groups or awaits copies that complete later */
+    LILAC_SIMT_ROUNDED = 1 << 16,      /* `detail` is a lilac_rounding */
+    LILAC_SIMT_DIVIDES = 1 << 17,      /* the result is unspecified when the second operand is 0 */
+    LILAC_SIMT_SPECIAL = 1 << 18,      /* one operation of the special function unit, or more */
+    LILAC_SIMT_FREE = 1 << 19          /* takes no issue slot of its own: part of its users */
 } lilac_simt_trait;
 
 typedef struct lilac_simt_op_info {
@@ -284,6 +288,10 @@ LILAC_API lilac_simt_kernel *lilac_simt_kernel_create(lilac_simt_module *module,
 LILAC_API LILAC_MUST_USE lilac_simt_module *lilac_simt_read(lilac_context *context,
                                                             uint32_t source);
 LILAC_API void lilac_simt_print(lilac_text *out, const lilac_simt_module *module);
+/* Registers the module's text as a source of that name and makes the location of each instruction
+ * its place there, so that a diagnostic shows the line of the IR. Returns the source; 0 after a
+ * diagnostic, when the text is too large. */
+LILAC_API uint32_t lilac_simt_print_source(lilac_simt_module *module, const char *name);
 /* Types by signature, dominance, terminators, uniform conditions and bounds, carried values, access
  * sizes, packed widths, the launch shape. False after diagnostics (`simt-operand-type`
  * `-operand-count`

@@ -117,6 +117,15 @@ LILAC_API uint32_t lilac_error_count(const lilac_context *context);
 LILAC_API const lilac_diagnostic *lilac_diagnostics(const lilac_context *context);
 /* Forgets the recorded diagnostics (for tools that read one line after another). */
 LILAC_API void lilac_diagnostics_reset(lilac_context *context);
+/* Forgets those recorded after `last` (NULL: all of them). */
+LILAC_API void lilac_diagnostics_forget(lilac_context *context, const lilac_diagnostic *last);
+/* The whole text of a source, each recorded diagnostic and note under the line that it is for:
+ *
+ *     %3 = add %1, %2 : i32
+ *     ^ error: operand 2 is f32, which does not fit signature i,i:i [simt-operand-type]
+ */
+LILAC_API void lilac_source_annotate(lilac_text *out, const lilac_context *context,
+                                     uint32_t source);
 /* One diagnostic with its source line, caret and notes. */
 LILAC_API void lilac_diagnostic_print(lilac_text *out, lilac_context *context,
                                       const lilac_diagnostic *diagnostic, bool colour);

@@ -241,6 +241,10 @@ LILAC_API void lilac_tile_module_destroy(lilac_tile_module *module);
  * that prints the same. What does not have the parts that its custom form writes is printed in
  * generic form, so a module that does not verify can be printed too. */
 LILAC_API void lilac_tile_print(lilac_text *out, const lilac_tile_module *module, bool locations);
+/* Registers the module's text, without locations, as a source of that name and makes the position
+ * of each operation its place there, so that a diagnostic shows the line of the IR. Returns the
+ * source; 0 after a diagnostic, when the text is too large. */
+LILAC_API uint32_t lilac_tile_print_source(lilac_tile_module *module, const char *name);
 /* One operation, with the names that it has in its function. */
 LILAC_API void lilac_tile_print_op(lilac_text *out, const lilac_tile_module *module,
                                    const lilac_tile_op *op);

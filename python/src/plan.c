@@ -1,16 +1,16 @@
 /* Plans between layouts, and accesses to shared memory: made, carried out on the simulator, and
  * told as dicts, of which lilac/plans.py makes objects.
  *
- * The simulation and the names of memory layouts are the command's (tools/lilac/judge.h,
+ * The simulation and the names of memory layouts are the command's (tools/lilac/plan_check.h,
  * simulate.h, offsets.h, names.h), so `lilac convert` and lilac.convert report the same.
  */
 #include "module.h"
 
 #include <lilac.h>
 
-#include "judge.h"
 #include "names.h"
 #include "offsets.h"
+#include "plan_check.h"
 #include "simulate.h"
 
 #include <string.h>
@@ -62,7 +62,7 @@ typedef struct planned {
     lilac_plan_conversion plan;
     lilac_context *context;
     lilac_simt_module *module; /* the kernel that carries the plan out */
-    judgement judged;
+    plan_check checked;
     lilac_text said;
 } planned;
 
@@ -158,10 +158,10 @@ static bool put_memory(PyObject *dict, planned *p) {
     return good;
 }
 
-static PyObject *count_list(const judgement *judged) {
+static PyObject *count_list(const plan_check *checked) {
     PyObject *list = PyList_New(0);
     for (uint32_t i = 0; list != NULL && i < JUDGED_COUNTS; i++) {
-        const judged_count *count = &judged->counts[i];
+        const checked_count *count = &checked->counts[i];
         PyObject *row = Py_BuildValue("sKK", count->name, (unsigned long long)count->planned,
                                       (unsigned long long)count->simulated);
         if (row == NULL || PyList_Append(list, row) < 0)
@@ -184,7 +184,7 @@ static PyObject *layouts_between(const planned *p) {
     return list;
 }
 
-static PyObject *plan_dict(planned *p, bool judged) {
+static PyObject *plan_dict(planned *p, bool checked) {
     lilac_text json = {0}, explanation = {0};
     PyObject *dict = PyDict_New();
     if (dict == NULL)
@@ -199,10 +199,10 @@ static PyObject *plan_dict(planned *p, bool judged) {
     good &= put(dict, "blocks", PyLong_FromUnsignedLong(1UL << p->plan.block_bits));
     if (p->plan.kind >= LILAC_PLAN_SHARED)
         good &= put_memory(dict, p);
-    if (judged) {
-        good &= put(dict, "counts", count_list(&p->judged));
-        good &= put(dict, "correct", PyBool_FromLong(p->judged.ran && p->judged.correct));
-        good &= put(dict, "as_planned", PyBool_FromLong(p->judged.ran && p->judged.agrees));
+    if (checked) {
+        good &= put(dict, "counts", count_list(&p->checked));
+        good &= put(dict, "correct", PyBool_FromLong(p->checked.ran && p->checked.correct));
+        good &= put(dict, "as_planned", PyBool_FromLong(p->checked.ran && p->checked.agrees));
         good &= put(dict, "said", take_text(&p->said));
     }
     if (!good)
@@ -215,16 +215,16 @@ static PyObject *plan(PyObject *Py_UNUSED(module), PyObject *arguments) {
     planned p = {0};
     PyObject *check, *result = NULL;
     if (read_plan(&p, arguments, &check)) {
-        const bool judged = PyObject_IsTrue(check) == 1;
-        if (judged) {
+        const bool checked = PyObject_IsTrue(check) == 1;
+        if (checked) {
             /* clang-format off */
             Py_BEGIN_ALLOW_THREADS
-            judge_movement(&p.judged, &p.said, p.context, p.module, &p.plan, layout_of(p.source),
+            check_plan(&p.checked, &p.said, p.context, p.module, &p.plan, layout_of(p.source),
                            layout_of(p.target));
             Py_END_ALLOW_THREADS
             /* clang-format on */
         }
-        result = plan_dict(&p, judged);
+        result = plan_dict(&p, checked);
     }
     planned_clear(&p);
     return result;

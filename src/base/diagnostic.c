@@ -158,8 +158,8 @@ void lilac_note(lilac_context *context, lilac_position position, lilac_location 
     *link = note;
 }
 
-void lilac_internal_error(lilac_context *context, const lilac_diagnostic *last,
-                          lilac_position position, const char *format, ...) {
+/* Removes the diagnostics after `last` from the list and returns them. */
+static const lilac_diagnostic *cut_after(lilac_context *context, const lilac_diagnostic *last) {
     const lilac_diagnostic *rest = last ? last->next : context->first;
     context->last = (lilac_diagnostic *)(uintptr_t)last;
     if (last)
@@ -170,6 +170,16 @@ void lilac_internal_error(lilac_context *context, const lilac_diagnostic *last,
         context->recorded--;
         context->errors -= at->severity == LILAC_ERROR;
     }
+    return rest;
+}
+
+void lilac_diagnostics_forget(lilac_context *context, const lilac_diagnostic *last) {
+    (void)cut_after(context, last);
+}
+
+void lilac_internal_error(lilac_context *context, const lilac_diagnostic *last,
+                          lilac_position position, const char *format, ...) {
+    const lilac_diagnostic *rest = cut_after(context, last);
     va_list arguments;
     va_start(arguments, format);
     record(context, LILAC_ERROR, position, 0, "internal-error", format, arguments);
@@ -277,6 +287,34 @@ void lilac_diagnostic_print(lilac_text *out, lilac_context *context,
                           colour ? "\033[0m" : "");
     for (const lilac_diagnostic *note = diagnostic->notes; note; note = note->next)
         lilac_diagnostic_print(out, context, note, colour);
+}
+
+/* The diagnostic, and its notes, whose position is in the line. */
+static void annotate_line(lilac_text *out, const lilac_diagnostic *diagnostic, uint32_t source,
+                          size_t begin, size_t end) {
+    for (const lilac_diagnostic *at = diagnostic; at != NULL; at = at->next) {
+        const lilac_position position = at->position;
+        if (position.source == source && position.offset >= begin && position.offset <= end) {
+            lilac_text_repeat(out, ' ', position.offset - begin);
+            lilac_text_printf(out, "^ %s: %s", severity_names[at->severity], at->message);
+            if (at->id != NULL) {
+                lilac_text_printf(out, " [%s]", at->id);
+            }
+            lilac_text_char(out, '\n');
+        }
+        annotate_line(out, at->notes, source, begin, end);
+    }
+}
+
+void lilac_source_annotate(lilac_text *out, const lilac_context *context, uint32_t source) {
+    const source_text *text = source_of(context, source);
+    for (size_t begin = 0, end; begin < text->length; begin = end + 1) {
+        const char *newline = memchr(text->bytes + begin, '\n', text->length - begin);
+        end = newline != NULL ? (size_t)(newline - text->bytes) : text->length;
+        lilac_text_put(out, text->bytes + begin, end - begin);
+        lilac_text_char(out, '\n');
+        annotate_line(out, context->first, source, begin, end);
+    }
 }
 
 void lilac_diagnostic_json(lilac_text *out, lilac_context *context,

@@ -23,6 +23,7 @@
 #include <lilac/engine.h>
 #include <lilac/lower.h>
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -52,6 +53,16 @@ static bool check_kernels(const pipeline *run) {
     return true;
 }
 
+/* A number that the options give and the kernel's header contradicts is refused. */
+static bool check_shape(const pipeline *run, const char *what, uint32_t asked, uint32_t found) {
+    if (asked == 0 || asked == found) {
+        return true;
+    }
+    lilac_error(run->result->context, (lilac_position){run->source, 0}, 0, "invalid-target",
+                "the kernel's header says %s %u, the options say %u", what, found, asked);
+    return false;
+}
+
 /* SIMT text says which device and launch shape it is for. */
 static bool read_simt_source(pipeline *run) {
     lilac_compilation *result = run->result;
@@ -61,15 +72,20 @@ static bool read_simt_source(pipeline *run) {
         return false;
     }
     const lilac_arch *arch = result->simt->arch;
+    const lilac_simt_kernel *kernel = result->simt->kernels;
     if (result->target.arch != NULL && result->target.arch != arch) {
         lilac_error(result->context, (lilac_position){run->source, 0}, 0, "invalid-target",
                     "this module is for the device '%s', not for %s", arch->name,
                     result->target.arch->name);
         return false;
     }
+    if (!check_shape(run, "warps", result->target.num_warps, kernel->num_warps) ||
+        !check_shape(run, "ctas", result->target.num_ctas, kernel->num_ctas)) {
+        return false;
+    }
     result->target.arch = arch;
-    result->target.num_warps = result->simt->kernels->num_warps;
-    result->target.num_ctas = result->simt->kernels->num_ctas;
+    result->target.num_warps = kernel->num_warps;
+    result->target.num_ctas = kernel->num_ctas;
     return true;
 }
 
@@ -272,7 +288,13 @@ static bool run_pass(const pass_row *pass, pipeline *run) {
     return true;
 }
 
-/* What the text says wrong is found by the pass `verify`; what is found here, a pass did wrong. */
+static bool verify_program(const pipeline *run) {
+    return run->result->simt != NULL ? lilac_simt_verify(run->result->simt)
+                                     : lilac_tile_verify(run->result->tile, run->layouts);
+}
+
+/* What the text says wrong is found by the pass `verify`; what is found here, a pass did wrong. The
+ * errors are shown at their lines of the program as it is after the pass. */
 static bool check_after(const pass_row *pass, const pipeline *run) {
     if (pass->step == read_source || pass->step == verify_source || run->written) {
         return true; /* verify comes next, or has just been */
@@ -282,10 +304,16 @@ static bool check_after(const pass_row *pass, const pipeline *run) {
     while (last != NULL && last->next != NULL) {
         last = last->next;
     }
-    if (run->result->simt != NULL ? lilac_simt_verify(run->result->simt)
-                                  : lilac_tile_verify(run->result->tile, run->layouts)) {
+    if (verify_program(run)) {
         return true;
     }
+    lilac_diagnostics_forget(context, last);
+    char name[64];
+    (void)snprintf(name, sizeof name, "<after %s>", pass->name);
+    run->result->malformed = run->result->simt != NULL
+                                 ? lilac_simt_print_source(run->result->simt, name)
+                                 : lilac_tile_print_source(run->result->tile, name);
+    (void)verify_program(run);
     lilac_internal_error(context, last, (lilac_position){run->source, 0},
                          "the program is not well-formed after the pass '%s'", pass->name);
     return false;

@@ -20,9 +20,20 @@ static uint64_t high_product(uint64_t a, uint64_t b) {
     return ah * bh + (middle >> 32) + (other >> 32);
 }
 
-static uint64_t high_product_signed(int64_t a, int64_t b) {
+static uint64_t high_unsigned(uint32_t width, uint64_t a, uint64_t b) {
+    return width == 64 ? high_product(a, b) : a * b >> width;
+}
+
+static uint64_t high_signed(uint32_t width, int64_t a, int64_t b) {
+    if (width < 64) {
+        return (uint64_t)(a * b) >> width;
+    }
     uint64_t high = high_product((uint64_t)a, (uint64_t)b);
     return high - (a < 0 ? (uint64_t)b : 0) - (b < 0 ? (uint64_t)a : 0);
+}
+
+static uint64_t leading_zeros(uint32_t width, uint64_t a) {
+    return a == 0 ? width : (uint64_t)__builtin_clzll(a) - (64 - width);
 }
 
 static uint64_t arithmetic_shift(int64_t value, uint64_t by) {
@@ -45,109 +56,35 @@ static uint64_t permute_bytes(uint64_t a, uint64_t b, uint64_t selector) {
     return result;
 }
 
-static bool divide(uint32_t code, uint32_t width, uint64_t ua, uint64_t ub, int64_t sa, int64_t sb,
-                   uint64_t *result) {
-    if (ub == 0) {
-        return false;
-    }
-    bool is_signed = code == LILAC_SIMT_OP_DIV_S || code == LILAC_SIMT_OP_REM_S;
-    if (is_signed && sb == -1 && ua == (uint64_t)1 << (width - 1)) {
-        return false; /* the quotient does not fit */
-    }
-    switch (code) {
-    case LILAC_SIMT_OP_DIV_S:
-        *result = (uint64_t)(sa / sb);
-        return true;
-    case LILAC_SIMT_OP_DIV_U:
-        *result = ua / ub;
-        return true;
-    case LILAC_SIMT_OP_REM_S:
-        *result = (uint64_t)(sa % sb);
-        return true;
-    default:
-        *result = ua % ub;
-        return true;
-    }
+/* A division by zero, or one whose quotient does not fit. */
+static bool has_no_quotient(lilac_simt_opcode code, uint32_t width, uint64_t a, uint64_t b,
+                            int64_t sb) {
+    const bool is_signed = code == LILAC_SIMT_OP_DIV_S || code == LILAC_SIMT_OP_REM_S;
+    return lilac_simt_has_trait(code, LILAC_SIMT_DIVIDES) &&
+           (b == 0 || (is_signed && sb == -1 && a == (uint64_t)1 << (width - 1)));
 }
 
 static bool evaluate_integer(const instruction *like, lilac_simt_type from, const uint64_t *bits,
                              uint64_t *result) {
-    uint32_t width = lilac_simt_type_bits(from);
-    uint64_t a = bits[0];
-    uint64_t b = like->operand_count > 1 ? bits[1] : 0;
-    int64_t sa = lilac_simt_signed(from, a);
-    int64_t sb = lilac_simt_signed(from, b);
-    switch (like->code) {
-    case LILAC_SIMT_OP_ADD:
-        *result = a + b;
+    const uint32_t width = lilac_simt_type_bits(from);
+    const uint64_t a = bits[0];
+    const uint64_t b = like->operand_count > 1 ? bits[1] : 0;
+    const uint64_t c = like->operand_count > 2 ? bits[2] : 0;
+    const int64_t sa = lilac_simt_signed(from, a);
+    const int64_t sb = lilac_simt_signed(from, b);
+    const lilac_simt_opcode code = (lilac_simt_opcode)like->code;
+    if (has_no_quotient(code, width, a, b, sb)) {
+        return false;
+    }
+    switch (code) {
+#define INTEGER(opcode, value, possible)                                                           \
+    case LILAC_SIMT_OP_##opcode:                                                                   \
+        *result = (value);                                                                         \
         return true;
-    case LILAC_SIMT_OP_SUB:
-        *result = a - b;
-        return true;
-    case LILAC_SIMT_OP_MUL:
-    case LILAC_SIMT_OP_MULWIDE_U:
-        *result = a * b;
-        return true;
-    case LILAC_SIMT_OP_MULWIDE_S:
-        *result = (uint64_t)(sa * sb);
-        return true;
-    case LILAC_SIMT_OP_MULHI_S:
-        *result = width == 64 ? high_product_signed(sa, sb) : (uint64_t)(sa * sb) >> width;
-        return true;
-    case LILAC_SIMT_OP_MULHI_U:
-        *result = width == 64 ? high_product(a, b) : a * b >> width;
-        return true;
-    case LILAC_SIMT_OP_DIV_S:
-    case LILAC_SIMT_OP_DIV_U:
-    case LILAC_SIMT_OP_REM_S:
-    case LILAC_SIMT_OP_REM_U:
-        return divide(like->code, width, a, b, sa, sb, result);
-    case LILAC_SIMT_OP_MIN_S:
-        *result = sa < sb ? a : b;
-        return true;
-    case LILAC_SIMT_OP_MIN_U:
-        *result = a < b ? a : b;
-        return true;
-    case LILAC_SIMT_OP_MAX_S:
-        *result = sa > sb ? a : b;
-        return true;
-    case LILAC_SIMT_OP_MAX_U:
-        *result = a > b ? a : b;
-        return true;
-    case LILAC_SIMT_OP_AND:
-        *result = a & b;
-        return true;
-    case LILAC_SIMT_OP_OR:
-        *result = a | b;
-        return true;
-    case LILAC_SIMT_OP_XOR:
-        *result = a ^ b;
-        return true;
-    case LILAC_SIMT_OP_SHL:
-        *result = b >= width ? 0 : a << b;
-        return true;
-    case LILAC_SIMT_OP_SHR_U:
-        *result = b >= width ? 0 : a >> b;
-        return true;
-    case LILAC_SIMT_OP_SHR_S:
-        *result = arithmetic_shift(sa, b);
-        return true;
-    case LILAC_SIMT_OP_POPC:
-        *result = (uint64_t)__builtin_popcountll(a);
-        return true;
-    case LILAC_SIMT_OP_CLZ:
-        *result = a == 0 ? width : (uint64_t)__builtin_clzll(a) - (64 - width);
-        return true;
-    case LILAC_SIMT_OP_PRMT:
-        *result = permute_bytes(a, b, bits[2]);
-        return true;
-    case LILAC_SIMT_OP_SEXT:
-        *result = (uint64_t)sa;
-        return true;
-    case LILAC_SIMT_OP_ZEXT:
-    case LILAC_SIMT_OP_TRUNC:
-        *result = a;
-        return true;
+#define FLOAT(opcode, value)
+#include "arithmetic.def"
+#undef INTEGER
+#undef FLOAT
     default:
         return false;
     }
@@ -155,64 +92,33 @@ static bool evaluate_integer(const instruction *like, lilac_simt_type from, cons
 
 /* ---- floats ----------------------------------------------------------------------------- */
 
+/* The smaller number; NaN for two zeros with different signs, of which either may be the answer. */
+static double minimum(double a, double b) {
+    return a == b && signbit(a) != signbit(b) ? NAN : isnan(b) ? NAN : a < b ? a : b;
+}
+
 static bool float_operation(const instruction *like, lilac_scalar scalar, const uint64_t *bits,
                             uint64_t *result) {
-    double a = lilac_scalar_decode(scalar, bits[0]);
-    double b = like->operand_count > 1 ? lilac_scalar_decode(scalar, bits[1]) : 0;
-    double r;
+    const double a = lilac_scalar_decode(scalar, bits[0]);
+    const double b = like->operand_count > 1 ? lilac_scalar_decode(scalar, bits[1]) : 0;
+    double r = NAN;
     if (lilac_simt_op_rounds((lilac_simt_opcode)like->code) &&
         like->detail != LILAC_ROUND_NEAREST_EVEN) {
         return false;
     }
-    switch (like->code) {
-    case LILAC_SIMT_OP_FADD:
-        r = a + b;
-        break;
-    case LILAC_SIMT_OP_FSUB:
-        r = a - b;
-        break;
-    case LILAC_SIMT_OP_FMUL:
-        r = a * b;
-        break;
-    case LILAC_SIMT_OP_FDIV:
-        r = a / b;
-        break;
-    case LILAC_SIMT_OP_FRCP:
-        r = 1 / a;
-        break;
-    case LILAC_SIMT_OP_FSQRT:
-        r = sqrt(a);
-        break;
-    case LILAC_SIMT_OP_FMIN:
-    case LILAC_SIMT_OP_FMAX:
-        if (a == b && signbit(a) != signbit(b)) {
-            return false; /* which of two zeros */
-        }
-        r = isnan(b) ? NAN : (like->code == LILAC_SIMT_OP_FMIN) == (a < b) ? a : b;
-        break;
-    case LILAC_SIMT_OP_FNEG:
-        r = -a;
-        break;
-    case LILAC_SIMT_OP_FABS:
-        r = fabs(a);
-        break;
-    case LILAC_SIMT_OP_FFLOOR:
-        r = floor(a);
-        break;
-    case LILAC_SIMT_OP_FCEIL:
-        r = ceil(a);
-        break;
-    case LILAC_SIMT_OP_FTRUNC:
-        r = trunc(a);
-        break;
-    case LILAC_SIMT_OP_FRINT:
-        r = nearbyint(a);
-        break;
-    case LILAC_SIMT_OP_FFMA: {
-        uint64_t fused = lilac_scalar_fma(scalar, bits[0], bits[1], bits[2]);
-        *result = fused;
-        return !isnan(lilac_scalar_decode(scalar, fused));
+    if (like->code == LILAC_SIMT_OP_FFMA) {
+        *result = lilac_scalar_fma(scalar, bits[0], bits[1], bits[2]);
+        return !isnan(lilac_scalar_decode(scalar, *result));
     }
+    switch (like->code) {
+#define INTEGER(opcode, value, possible)
+#define FLOAT(opcode, value)                                                                       \
+    case LILAC_SIMT_OP_##opcode:                                                                   \
+        r = (value);                                                                               \
+        break;
+#include "arithmetic.def"
+#undef INTEGER
+#undef FLOAT
     default:
         return false;
     }

@@ -249,59 +249,53 @@ static uint64_t possible_leaf(const lilac_simt_kernel *kernel, const lilac_simt_
     }
 }
 
+/* The operands of an operation whose result is looked at. */
+typedef struct known_operands {
+    uint64_t a, b; /* bits that may be 1 */
+    bool constant; /* the second operand is the constant k */
+    uint64_t k;
+    bool positive;  /* the sign of the first operand is never set */
+    uint32_t width; /* of the first operand */
+} known_operands;
+
+static uint64_t possible_signed_product(const known_operands *o, uint64_t mask) {
+    return o->positive && o->b >> 31 == 0 ? possible_product(o->a, o->b, mask)
+                                          : mask & multiples(low_zeros(o->a) + low_zeros(o->b));
+}
+
+static uint64_t possible_shl(const known_operands *o, uint64_t mask) {
+    return !o->constant ? mask & multiples(low_zeros(o->a))
+           : o->k >= 64 ? 0
+                        : (o->a << o->k) & mask;
+}
+
+static uint64_t possible_shr(const known_operands *o) {
+    return !o->constant ? fill_below(o->a) : o->k >= 64 ? 0 : o->a >> o->k;
+}
+
 /* Bits of the first result that may be 1. */
-static uint64_t possible_result(const lilac_simt_builder *b, const lilac_simt_instruction *i,
+static uint64_t possible_result(const lilac_simt_builder *builder, const lilac_simt_instruction *i,
                                 uint64_t mask) {
-    const lilac_simt_kernel *kernel = b->kernel;
+    const lilac_simt_kernel *kernel = builder->kernel;
     if (i->operand_count == 0) {
         return possible_leaf(kernel, i, mask);
     }
-    lilac_simt_type from = (lilac_simt_type)kernel->values[i->operands[0]].type;
-    uint64_t a = lilac_simt_possible(b, i->operands[0]);
-    uint64_t c = i->operand_count > 1 ? lilac_simt_possible(b, i->operands[1]) : 0;
-    uint64_t k = 0;
-    bool constant = i->operand_count > 1 && lilac_simt_constant_bits(kernel, i->operands[1], &k);
-    bool positive = (a >> (lilac_simt_type_bits(from) - 1)) == 0; /* the sign is never set */
+    const uint64_t a = lilac_simt_possible(builder, i->operands[0]);
+    const uint64_t b = i->operand_count > 1 ? lilac_simt_possible(builder, i->operands[1]) : 0;
+    known_operands o = {.a = a, .b = b};
+    o.width = lilac_simt_type_bits((lilac_simt_type)kernel->values[i->operands[0]].type);
+    o.positive = a >> (o.width - 1) == 0;
+    o.constant = i->operand_count > 1 && lilac_simt_constant_bits(kernel, i->operands[1], &o.k);
     switch (i->code) {
-    case LILAC_SIMT_OP_ADD:
-        return possible_sum(a, c, mask);
-    case LILAC_SIMT_OP_MUL:
-    case LILAC_SIMT_OP_MULWIDE_U:
-        return possible_product(a, c, mask);
-    case LILAC_SIMT_OP_MULWIDE_S:
-        return positive && c >> 31 == 0 ? possible_product(a, c, mask)
-                                        : mask & multiples(low_zeros(a) + low_zeros(c));
-    case LILAC_SIMT_OP_AND:
-        return a & c;
-    case LILAC_SIMT_OP_OR:
-    case LILAC_SIMT_OP_XOR:
-        return a | c;
-    case LILAC_SIMT_OP_SHL:
-        return !constant ? mask & multiples(low_zeros(a)) : k >= 64 ? 0 : (a << k) & mask;
-    case LILAC_SIMT_OP_SHR_U:
-        return !constant ? fill_below(a) : k >= 64 ? 0 : a >> k;
-    case LILAC_SIMT_OP_SHR_S:
-        return !positive ? mask : !constant ? fill_below(a) : k >= 64 ? 0 : a >> k;
-    case LILAC_SIMT_OP_DIV_U:
-        return constant && k != 0 ? up_to(a / k) : up_to(a);
-    case LILAC_SIMT_OP_REM_U:
-        return constant && k != 0 ? up_to(a < k - 1 ? a : k - 1) : up_to(a);
-    case LILAC_SIMT_OP_MIN_U:
-        return up_to(a < c ? a : c);
-    case LILAC_SIMT_OP_MAX_U:
-        return up_to(a > c ? a : c);
-    case LILAC_SIMT_OP_ZEXT:
-        return a;
-    case LILAC_SIMT_OP_SEXT:
-        return positive ? a : mask & multiples(low_zeros(a));
-    case LILAC_SIMT_OP_TRUNC:
-        return a & mask;
-    case LILAC_SIMT_OP_POPC:
-        return up_to(lilac_simt_type_bits(from));
-    case LILAC_SIMT_OP_CLZ:
-        return up_to(lilac_simt_type_bits(from));
+#define INTEGER(opcode, value, possible)                                                           \
+    case LILAC_SIMT_OP_##opcode:                                                                   \
+        return (possible);
+#define FLOAT(opcode, value)
+#include "arithmetic.def"
+#undef INTEGER
+#undef FLOAT
     case LILAC_SIMT_OP_SELECT:
-        return c | lilac_simt_possible(b, i->operands[2]);
+        return b | lilac_simt_possible(builder, i->operands[2]);
     default:
         return mask;
     }

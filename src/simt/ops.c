@@ -18,7 +18,11 @@ enum {
     B = LILAC_SIMT_REGIONS,
     G = LILAC_SIMT_GLOBAL,
     H = LILAC_SIMT_SHARED,
-    A = LILAC_SIMT_ASYNCHRONOUS
+    A = LILAC_SIMT_ASYNCHRONOUS,
+    O = LILAC_SIMT_ROUNDED,
+    Z = LILAC_SIMT_DIVIDES,
+    U = LILAC_SIMT_SPECIAL,
+    F = LILAC_SIMT_FREE
 };
 
 const lilac_simt_op_info lilac_simt_op_infos[LILAC_SIMT_OP_COUNT] = {
@@ -33,19 +37,7 @@ const lilac_simt_op_info *lilac_simt_op_info_get(lilac_simt_opcode code) {
 }
 
 bool lilac_simt_op_rounds(lilac_simt_opcode code) {
-    switch (code) {
-    case LILAC_SIMT_OP_FADD:
-    case LILAC_SIMT_OP_FSUB:
-    case LILAC_SIMT_OP_FMUL:
-    case LILAC_SIMT_OP_FDIV:
-    case LILAC_SIMT_OP_FFMA:
-    case LILAC_SIMT_OP_FSQRT:
-    case LILAC_SIMT_OP_FRCP:
-    case LILAC_SIMT_OP_FCVT:
-        return true;
-    default:
-        return false;
-    }
+    return lilac_simt_has_trait(code, LILAC_SIMT_ROUNDED);
 }
 
 static const struct type_row {
@@ -146,15 +138,7 @@ bool lilac_simt_compare_fits(lilac_simt_compare kind, bool is_float) {
 
 bool lilac_simt_may_trap(const lilac_simt_kernel *kernel,
                          const lilac_simt_instruction *instruction) {
-    switch (instruction->code) {
-    case LILAC_SIMT_OP_DIV_S:
-    case LILAC_SIMT_OP_DIV_U:
-    case LILAC_SIMT_OP_REM_S:
-    case LILAC_SIMT_OP_REM_U: {
-        uint64_t divisor = 0;
-        return !lilac_simt_is_constant(kernel, instruction->operands[1], &divisor) || divisor == 0;
-    }
-    default:
-        return false;
-    }
+    uint64_t divisor = 0;
+    return lilac_simt_has_trait(instruction->code, LILAC_SIMT_DIVIDES) &&
+           (!lilac_simt_is_constant(kernel, instruction->operands[1], &divisor) || divisor == 0);
 }

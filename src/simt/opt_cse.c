@@ -1,14 +1,14 @@
-/* Common subexpressions: of equal pure operations the first one in reach stays.
+/* Common subexpression elimination: of equal pure instructions the first one in scope stays.
  *
  *     %0 = mul %a, %b : i32          %0 = mul %a, %b : i32
  *     loop … {                       loop … {
  *       %1 = mul %b, %a : i32    →     st.shared [%s], (%0)
  *       st.shared [%s], (%1)
  *
- * One walk in text order. What a body computed is forgotten behind it, so a value that is found
- * dominates its finder. Operations without operands move to the head of the kernel, where they
- * serve every body. Memory reads are not merged: another thread may have written in between. The
- * result promises not to wrap only where both operations did. */
+ * One walk in the order of the text. The values of a body are forgotten at its end, so a value
+ * that is found dominates its new uses. Instructions without operands move to the head of the
+ * kernel, where every body can use them. Memory reads are not merged: another thread may write in
+ * between. The result keeps a no-wrap flag only if both instructions have it. */
 #include "internal.h"
 
 #include <string.h>

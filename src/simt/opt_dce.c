@@ -1,4 +1,4 @@
-/* Dead code: what no effect needs goes.
+/* Dead code elimination: removes instructions whose results no effect needs.
  *
  *     %0 = ld.shared [%s] : f32                     (no use)
  *     %1, %2 = loop … (%a = %x, %b = %y) : … {  →   %1 = loop … (%a = %x) : … {
@@ -7,11 +7,11 @@
  *     }
  *     st.shared [%s], (%1)                          st.shared [%s], (%1)
  *
- * Roots are stores, barriers, asserts, volatile reads and whiles (they may not end). From them
- * liveness flows to operands; through a loop it flows slot by slot: a carried value is alive when
- * its result or its argument is, and then so are its initial and its next value. A loop or if is
- * alive when something in it is a root or a result of it is alive. What is left over is unlinked,
- * and slots of carried values that died are taken out, which renumbers the results of that loop. */
+ * The roots are stores, barriers, asserts, volatile reads and while loops, which may not end. From
+ * them liveness flows to operands. Through a loop it flows by carried value: a carried value is
+ * live if its result or its argument is, and then its initial value and its next value are. A loop
+ * or if is live if its bodies have a root or one of its results is live. Instructions that are not
+ * live are unlinked, and dead carried values are removed, which renumbers the results of the loop. */
 #include "internal.h"
 
 #include <string.h>

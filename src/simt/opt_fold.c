@@ -1,17 +1,17 @@
-/* Folding: the builder's own simplification (simplify.c), run again over finished code.
+/* Folding: the simplification of the builder (simplify.c), applied to finished code.
  *
  *     %1 = add %p, %c16 : i64                →   %2, %3 = ld.global [%p + 16] : f32, f32
  *     %2, %3 = ld.global [%1] : f32, f32
  *     if true { … } else { … }               →   the first body, in place
- *     loop over no or one iteration          →   nothing, or its body, in place
+ *     loop of no or one iteration            →   nothing, or its body, in place
  *     loop … (%a = %x) { … yield %a }        →   uses of %a become %x
  *     unpack (pack a, b)                     →   a, b
- *     a load that no thread makes            →   its substitutes
+ *     a load that no thread executes         →   its substitutes
  *     shuffle of a uniform value             →   the value
  *
- * One walk in text order. An instruction is simplified where it stands: it is rewritten in place,
- * or a value that equals it takes over its uses, or both after new operations were put in front of
- * it. Values that lost their last use stay for dead code elimination. */
+ * One walk in the order of the text. An instruction is rewritten in place, or its uses go to an
+ * equal value, or both after new instructions were inserted before it. Values without uses stay
+ * for dead code elimination. */
 #include "internal.h"
 
 #include <string.h>

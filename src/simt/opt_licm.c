@@ -1,14 +1,14 @@
-/* Loop-invariant motion: a pure operation directly in a loop's body whose operands all come from
- * outside moves in front of the loop.
+/* Loop-invariant code motion: a pure instruction directly in the body of a loop whose operands are
+ * all defined outside moves before the loop.
  *
  *     loop %i = … {                  %0 = mul %a, %b : i32
  *       %0 = mul %a, %b : i32    →   loop %i = … {
  *       %1 = add %0, %i : i32          %1 = add %0, %i : i32
  *
- * Inner loops first, so that what leaves one is looked at again in the next; each body in text
- * order, so that chains leave in one walk. Memory reads stay (another thread may write), divisions
- * that could trap stay (the loop may not run at all), and what stands in an if within the loop
- * stays (it may be rare). A loop that keeps its invariants is left as it is. */
+ * Inner loops come first, so an instruction can leave several loops; bodies are walked in the
+ * order of the text, so chains leave in one walk. Three kinds stay: memory reads (another thread
+ * may write), divisions that could trap (the loop may run no iteration), and instructions of an if
+ * in the loop (it may rarely be taken). A loop with keep_invariants does not change. */
 #include "internal.h"
 
 static bool is_invariant(const lilac_simt_kernel *kernel, const lilac_simt_instruction *i) {

@@ -81,25 +81,13 @@ static uint64_t work_of(const lilac_simt_kernel *kernel, const lilac_simt_instru
     if (i->result_count > 0 && kernel->values[i->result].uniform) {
         return 0; /* on a pipe of its own */
     }
-    switch (i->code) {
-    case LILAC_SIMT_OP_CONST:
-    case LILAC_SIMT_OP_PARAM:
-    case LILAC_SIMT_OP_BITCAST:
+    if (lilac_simt_has_trait(i->code, LILAC_SIMT_FREE)) {
         return 0;
-    case LILAC_SIMT_OP_FEXP2:
-    case LILAC_SIMT_OP_FLOG2:
-    case LILAC_SIMT_OP_FRCP:
-    case LILAC_SIMT_OP_FRSQRT:
-    case LILAC_SIMT_OP_FSQRT:
-    case LILAC_SIMT_OP_FSIN:
-    case LILAC_SIMT_OP_FCOS:
-    case LILAC_SIMT_OP_FTANH:
-        return costs->special;
-    case LILAC_SIMT_OP_FDIV: /* a reciprocal and scaling */
-        return costs->special + UINT64_C(8) * costs->issue;
-    default:
-        return costs->issue;
     }
+    if (i->code == LILAC_SIMT_OP_FDIV) { /* a reciprocal and scaling */
+        return costs->special + UINT64_C(8) * costs->issue;
+    }
+    return lilac_simt_has_trait(i->code, LILAC_SIMT_SPECIAL) ? costs->special : costs->issue;
 }
 
 /* Bytes of a thread that an access moves. */

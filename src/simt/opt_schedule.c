@@ -1,6 +1,7 @@
-/* Order: in a loop, element by element instead of operation by operation.
+/* Order of instructions: the body of a loop is ordered element by element, not operation by
+ * operation.
  *
- * The lowering writes each operation over all registers of a tensor before the next operation:
+ * The lowering emits each operation for all registers of a tensor before the next operation:
  *
  *     %a = ld   %b = ld                        %a = ld   %b = ld
  *     %c = f %a   %d = f %b                    %c = f %a   %e = g %c   %s = fadd %x, %e
@@ -9,20 +10,21 @@
  *     st %e   st %f                            st %f
  *     yield %s, %t                             yield %s, %t
  *
- * Assemblers start from the order they are given: on the right fewer values are alive at once, and
- * the code takes fewer registers. Loads and stores keep their order. Each stands behind what it
- * needs, placed depth first; a value that the loop carries is computed before the first store that
- * waits for loads as late as it does, and otherwise at the end, one carried value after another.
+ * Assemblers start from the order of the text. In the right order fewer values are live at the
+ * same time, so the code needs fewer registers. Loads and stores keep their order. Each
+ * instruction follows its operands, placed depth first. A carried value is placed before the first
+ * store that depends on loads at least as late as its own; other carried values are placed at the
+ * end, in order.
  *
- * Only bodies of pure operations, loads and stores of global memory are put in order: others
- * (reductions, exchanges) have an order that their lowering chose. And only where it matters: where
- * more words are alive at once than leave room for half the threads that a multiprocessor holds,
- * and an eighth of them or more would no longer be. Elsewhere assemblers do as well with either. */
+ * Only bodies of pure instructions and of loads and stores of global memory are ordered: the
+ * lowering chose the order of reductions and exchanges. And only bodies whose live words limit the
+ * threads of a multiprocessor to less than half and which the new order relieves of an eighth of
+ * them or more: elsewhere assemblers generate the same code from both orders. */
 #include "internal.h"
 
 #include <string.h>
 
-enum { LEAST = 64 }; /* instructions for which it is worth a look */
+enum { LEAST = 64 }; /* fewer instructions are not ordered */
 
 typedef lilac_simt_instruction instruction;
 
@@ -31,9 +33,8 @@ typedef struct sorter {
     const lilac_simt_body *body;
     instruction **list; /* the body's instructions */
     uint32_t count;
-    uint32_t
-        *place; /* of values: 1 + their instruction's place in the list, when it is this body's */
-    uint32_t *latest; /* of instructions: 1 + the last load that they wait for */
+    uint32_t *place;  /* of values of this body: 1 + the index of their instruction in the list */
+    uint32_t *latest; /* of instructions: 1 + the last load that they depend on */
     uint32_t *order, ordered;
     uint32_t *stack;
     uint8_t *placed; /* of instructions */
@@ -49,7 +50,7 @@ static bool is_effect(const instruction *i) {
            (i->next == NULL && lilac_simt_has_trait(i->code, LILAC_SIMT_TERMINATOR));
 }
 
-/* How many instructions there are, 0 when something else is among them. */
+/* The number of instructions of the body; 0 if it has one that is not ordered. */
 static uint32_t plain_length(const lilac_simt_body *body) {
     uint32_t count = 0;
     for (const instruction *i = body->first; i != NULL; i = i->next) {
@@ -61,7 +62,7 @@ static uint32_t plain_length(const lilac_simt_body *body) {
     return count;
 }
 
-/* Where operand k of an instruction is made in this body and not yet placed: 1 + its place. */
+/* 1 + the index of the instruction that defines operand k, if that is in this body and not placed. */
 static uint32_t pending(const sorter *s, lilac_simt_value v) {
     uint32_t at = s->place[v];
     return at != 0 && !s->placed[at - 1] ? at : 0;
@@ -100,7 +101,7 @@ static void find_latest_loads(sorter *s) {
     }
 }
 
-/* Every value is one that an effect needs, once the dead ones are gone. */
+/* After dead code elimination every value is needed by an effect. */
 static bool put_in_order(sorter *s) {
     const instruction *end = s->list[s->count - 1];
     for (uint32_t at = 0; at < s->count; at++) {
@@ -126,7 +127,7 @@ static uint32_t words_of(const sorter *s, lilac_simt_value v) {
     return elsewhere ? 0 : (lilac_simt_type_widths[value->type] + 31u) / 32u;
 }
 
-/* The most words of this body's values and arguments that are alive at once. */
+/* The most words of this body's values and arguments that are live at the same time. */
 static uint32_t most_words(sorter *s, const uint32_t *order) {
     uint32_t words = 0, most = 0;
     memset(s->alive, 0, s->kernel->value_count);

@@ -1,4 +1,4 @@
-/* What is left of a loop: the masks of rows from one difference.
+/* Tail masks: the masks of the rows of a loop come from one difference.
  *
  *     loop %i = %l to %u step 16 {             loop %i = %l to %u step 16 {
  *       %1 = add %i, 1                           %d = sub %u, %i
@@ -7,14 +7,15 @@
  *       %15 = add %i, 15                         …
  *       %m15 = cmp lt %15, %u                    %m15 = cmp gt %n, 15
  *
- * A sum and a comparison each become a comparison with a constant, of 32 bits even where the loop
- * counts in 64, and only %n is alive for all the masks. What all the sums have in them beside the
- * counter and constants, as the thread's number, is taken off %n once.
+ * An addition and a comparison become one comparison with a constant, in 32 bits even if the
+ * counter has 64, and %n is the only value that is live for all masks. A term that all sums have
+ * in common, such as the thread number, is subtracted from %n once.
  *
- * In the body %i < %u, so their difference is right as an unsigned number whatever they are; where
- * %l is a constant that is not negative it has room as a signed one too. The rest of a sum is not
- * negative and less than the step, so the sums wrap only in a loop whose counter does, which never
- * ends. It is done where LEAST instructions go: fewer are lost in how assemblers schedule. */
+ * In the body %i < %u, so their difference is correct as an unsigned number in every case, and as
+ * a signed one if %l is a constant that is not negative. The other terms of a sum are not negative
+ * and below the step, so a sum wraps only if the counter does, and such a loop does not end. The
+ * pass needs LEAST saved instructions: below that the assembler's schedule changes more than they
+ * save. */
 #include "internal.h"
 
 #include <string.h>
@@ -24,8 +25,8 @@ typedef lilac_simt_instruction instruction;
 enum { MOST_PARTS = 4, LEAST = 8 };
 
 typedef struct sum {
-    bool counts;           /* the counter is in it */
-    lilac_simt_value part; /* and this, from outside the loop; 0: nothing */
+    bool counts;           /* the counter is one of its terms */
+    lilac_simt_value part; /* another term, from outside the loop; 0: none */
     int64_t constant;
 } sum;
 
@@ -36,7 +37,7 @@ typedef struct rest {
     lilac_simt_type type;
     int64_t step;
     lilac_simt_value parts[MOST_PARTS]; /* 0 too */
-    lilac_simt_value left[MOST_PARTS];  /* what is left with each of them taken off */
+    lilac_simt_value left[MOST_PARTS];  /* the difference less each of them */
     uint32_t part_count;
 } rest;
 
@@ -60,7 +61,7 @@ static bool add_up(const rest *r, lilac_simt_value x, uint32_t depth, sum *s) {
            add_up(r, d->operands[1], depth - 1, s);
 }
 
-/* Is it the mask of a row? Not of the counter's own, which is always below the bound. */
+/* Is it the mask of a row? The counter itself is always below the bound and needs no mask. */
 static bool is_mask(const rest *r, const instruction *i, sum *s) {
     *s = (sum){0};
     if (i->code != LILAC_SIMT_OP_CMP || i->detail != LILAC_SIMT_LT || i->operands[1] != r->upper ||
@@ -83,8 +84,8 @@ static uint32_t part_of(rest *r, lilac_simt_value part) {
     return k;
 }
 
-/* How many instructions go, less those that come. A mask of 64 bits is two instructions, of which
- * assemblers repeat the second for each mask that it is combined with. */
+/* Instructions removed less instructions added. A mask of 64 bits is two instructions, and
+ * assemblers repeat the second one for each mask that it is combined with. */
 static int64_t gain(rest *r, bool positive, const uint32_t *uses, uint32_t count) {
     bool wide = r->type == LILAC_SIMT_I64;
     int64_t gained = wide ? -5 : positive ? -1 : -2;
@@ -106,7 +107,7 @@ static int64_t gain(rest *r, bool positive, const uint32_t *uses, uint32_t count
     return gained;
 }
 
-/* How many rows there are from the counter on, or a step when there are more. */
+/* The number of rows from the counter on, at most a step. */
 static lilac_simt_value rows_left(const rest *r, bool positive) {
     lilac_simt_builder *b = r->b;
     lilac_simt_value n = lilac_simt_op2(b, LILAC_SIMT_OP_SUB, r->type, r->upper, r->counter);
@@ -128,7 +129,7 @@ static lilac_simt_value less(const rest *r, lilac_simt_value n, lilac_simt_value
     return lilac_simt_op2(r->b, LILAC_SIMT_OP_SUB, LILAC_SIMT_I32, n, part);
 }
 
-/* Rewrites the masks of one loop's body; the builder's memo has what is computed before it. */
+/* Rewrites the masks of one loop's body; the builder's memo holds the values computed before it. */
 static bool rewrite_masks(lilac_simt_builder *b, lilac_simt_body *body, const uint32_t *uses,
                           uint32_t count) {
     const instruction *loop = body->parent;
@@ -169,7 +170,7 @@ static bool rewrite_masks(lilac_simt_builder *b, lilac_simt_body *body, const ui
 
 /* ---- the walk --------------------------------------------------------------------------- */
 
-/* A loop by a constant step with a comparison against its upper bound? Only these are looked at. */
+/* Does the loop have a constant step and a comparison with its upper bound? */
 static bool has_candidate(const lilac_simt_kernel *kernel, const lilac_simt_body *body) {
     const instruction *loop = body->parent;
     uint64_t step;

@@ -1,9 +1,11 @@
-/* How many registers a thread needs: the most words that are alive at once.
+/* Register pressure: an estimate of the registers of a thread, from the most words that are live
+ * at the same time.
  *
- * Text order is not what will run: the lowering writes operation after operation over all registers
- * of a tensor, and an assembler computes a value when it is wanted. So each body is put in this
- * order first: what has an effect, loads, shuffles and structured operations stay in theirs, and
- * pure operations follow, each just before the first of those that needs it, operands first.
+ * The order of the text is not the order of execution. The lowering emits each operation for all
+ * registers of a tensor; an assembler computes a value shortly before its use. So the instructions
+ * of each body are ordered first. Instructions with an effect, loads, shuffles and instructions
+ * with bodies keep their order; each pure instruction is placed directly before the first of them
+ * that needs it, after its operands.
  *
  *     %a = ld  %b = ld                        %a = ld  %b = ld
  *     %c = fcvt %a  %d = fcvt %b        →     %c = fcvt %a
@@ -11,26 +13,26 @@
  *     st %e  st %f                            st %e
  *                                             %d = fcvt %b …
  *
- * Loads that every block makes alike (weights, tables: no block index in their address) are soon
- * found in the second-level cache, so they may come late too. When the caller asks for that, they
- * wait as pure operations do, but not beyond a barrier, a loop or the next row of stores.
+ * Loads whose address does not depend on the block (weights, tables) usually hit the second-level
+ * cache, so an assembler may issue them late at no cost. If the caller asks for that, such loads
+ * are placed as pure instructions are, but never past a barrier, a loop or the next row of stores.
  *
- * One walk backwards over that order counts. A value takes the words of its type; what lives
- * elsewhere takes none: constants, parameters (constant bank), uniform integers (registers of the
- * warp), values that only rename others. Predicates have seven registers of their own; those beyond
- * are kept in others or computed again from what is kept there. What a loop uses from outside is
- * alive all through it. Both sides of an if are taken to be alive together. */
+ * One backward walk over this order counts live words. A value takes the words of its type. These
+ * take none: constants, parameters (constant bank), uniform integers (uniform registers), and
+ * values that are another name of a value. Seven predicates have registers of their own; further
+ * ones are kept in general registers or computed again. A value from outside a loop that the loop
+ * uses is live in the whole loop. Both branches of an if count as live at the same time. */
 #include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    ON_TOP = 12,           /* an assembler needs a twelfth more than what is alive: found with ptxas
-                              over the kernels of the benchmark; with less it spills */
+    ON_TOP = 12,           /* an assembler needs a twelfth more registers than live words, or it
+                              spills (ptxas on the kernels of the benchmark) */
     PREDICATES = 7,        /* registers of one bit that a thread has */
-    UNIT = 8,              /* a thread's registers come in as many at a time */
-    RESERVED_SHARED = 1024 /* bytes of shared memory that a block takes besides its own */
+    UNIT = 8,              /* registers are allocated to a thread in units of this size */
+    RESERVED_SHARED = 1024 /* bytes of shared memory that the system reserves for each block */
 };
 
 typedef lilac_simt_instruction instruction;
@@ -49,12 +51,12 @@ typedef struct inner_uses {
 
 typedef struct counter {
     const lilac_simt_kernel *kernel;
-    uint8_t *placed; /* of values: their instruction has its place in the order */
+    uint8_t *placed; /* of values: their instruction is in the order already */
     uint8_t *alive;
-    uint8_t *apart; /* of values: may differ between blocks */
+    uint8_t *varies; /* of values: may differ between blocks */
     bool late;
-    bool blocks;         /* are there different ones? */
-    instruction **order; /* of the bodies that are open, one behind the other */
+    bool blocks;         /* some value differs between blocks */
+    instruction **order; /* of the open bodies, concatenated */
     uint32_t order_count, order_capacity;
     instruction **stack;
     uint32_t stack_count, stack_capacity;
@@ -88,12 +90,12 @@ static uint32_t words_of(const counter *c, lilac_simt_value v) {
 
 /* ---- uses within bodies ------------------------------------------------------------------ */
 
-/* The walk that lists them. */
+/* State of the walk that lists the uses. */
 typedef struct use_walk {
     counter *c;
-    uint32_t *depths;         /* of values: instructions around the body that has them */
-    const instruction **path; /* the instructions around, outermost first */
-    uint32_t *loops;          /* their depths, of those that are loops */
+    uint32_t *depths;         /* of values: number of instructions around the defining body */
+    const instruction **path; /* the enclosing instructions, outermost first */
+    uint32_t *loops;          /* the depths of those that are loops */
     uint32_t depth, loop_count, capacity, sequence;
 } use_walk;
 
@@ -222,7 +224,7 @@ static void push(instruction ***list, uint32_t *count, uint32_t *capacity, instr
 
 static bool is_late_load(const counter *c, const instruction *i) {
     return c->late && i->code == LILAC_SIMT_OP_LD_GLOBAL && (i->flags & LILAC_SIMT_VOLATILE) == 0 &&
-           !c->apart[i->operands[0]];
+           !c->varies[i->operands[0]];
 }
 
 static bool waits(const counter *c, const instruction *i) {
@@ -238,7 +240,7 @@ static instruction *pending(const counter *c, const lilac_simt_body *body, lilac
                : NULL;
 }
 
-/* Places what a value needs and then its instruction; depth first with a stack of its own. */
+/* Places the operands of a value, then its instruction; depth first, with an explicit stack. */
 static void place(counter *c, const lilac_simt_body *body, lilac_simt_value wanted) {
     instruction *first = pending(c, body, wanted);
     if (first == NULL) {
@@ -272,8 +274,8 @@ static void place_operands(counter *c, const lilac_simt_body *body, const instru
     }
 }
 
-/* What the stores from here to the next other effect store: loads do not pass them, so it is
- * computed before the first. */
+/* Places the operands of the stores from here to the next other effect. Loads do not move past the
+ * stores, so the operands are placed before the first store. */
 static void place_row(counter *c, const lilac_simt_body *body, const instruction *store) {
     for (const instruction *i = store; i != NULL; i = i->next) {
         if (i->code == LILAC_SIMT_OP_ST_GLOBAL) {
@@ -285,7 +287,7 @@ static void place_row(counter *c, const lilac_simt_body *body, const instruction
 }
 
 static void put_in_order(counter *c, const lilac_simt_body *body) {
-    const instruction *late = NULL; /* the first load that waits */
+    const instruction *late = NULL; /* the first load that is not placed yet */
     for (instruction *i = body->first; i != NULL; i = i->next) {
         if (waits(c, i)) {
             late = late == NULL && is_late_load(c, i) ? i : late;
@@ -349,7 +351,7 @@ static void count_body(counter *c, const lilac_simt_body *body) {
             count_body(c, i->bodies[b - 1]);
             define(c, i->bodies[b - 1]->argument, i->bodies[b - 1]->argument_count);
         }
-        /* What an instruction gives may take the place of what it takes, if that dies here. */
+        /* A result may use the register of an operand that dies here. */
         for (uint32_t k = 0; k < i->operand_count; k++) {
             use(c, i->operands[k]);
         }
@@ -359,28 +361,28 @@ static void count_body(counter *c, const lilac_simt_body *body) {
     c->order_count = begin;
 }
 
-/* Which values may differ between blocks: what follows from a block index, from memory that is
- * written, or from a carried value. */
+/* Finds the values that may differ between blocks: those computed from a block index, from memory
+ * that the kernel writes, or from a carried value that differs. */
 static void find_apart(counter *c, const lilac_simt_body *body) {
     for (const instruction *i = body->first; i != NULL; i = i->next) {
         bool index = i->code == LILAC_SIMT_OP_BLOCK || i->code == LILAC_SIMT_OP_CTA;
         c->blocks |= index;
-        bool apart =
+        bool varies =
             index || i->body_count > 0 ||
             (i->code != LILAC_SIMT_OP_LD_GLOBAL && lilac_simt_has_trait(i->code, LILAC_SIMT_READS));
-        for (uint32_t k = 0; k < i->operand_count && !apart; k++) {
-            apart = c->apart[i->operands[k]] != 0;
+        for (uint32_t k = 0; k < i->operand_count && !varies; k++) {
+            varies = c->varies[i->operands[k]] != 0;
         }
         for (uint32_t b = 0; b < i->body_count; b++) {
             const lilac_simt_body *inner = i->bodies[b];
-            memset(c->apart + inner->argument, 1, inner->argument_count);
+            memset(c->varies + inner->argument, 1, inner->argument_count);
             if (i->code == LILAC_SIMT_OP_LOOP) {
-                c->apart[inner->argument] = c->apart[i->operands[0]] || c->apart[i->operands[2]];
+                c->varies[inner->argument] = c->varies[i->operands[0]] || c->varies[i->operands[2]];
             }
             find_apart(c, inner);
         }
-        if (apart && i->result_count > 0) {
-            memset(c->apart + i->result, 1, i->result_count);
+        if (varies && i->result_count > 0) {
+            memset(c->varies + i->result, 1, i->result_count);
         }
     }
 }
@@ -393,7 +395,7 @@ uint32_t lilac_simt_pressure(const lilac_simt_kernel *kernel, bool late) {
                  .late = late,
                  .placed = memory,
                  .alive = memory + kernel->value_count,
-                 .apart = memory + 2 * (size_t)kernel->value_count};
+                 .varies = memory + 2 * (size_t)kernel->value_count};
     find_apart(&c, kernel->body);
     c.late &= c.blocks;
     list_uses(&c);

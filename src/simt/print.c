@@ -47,8 +47,18 @@ const struct lilac_simt_flag_name lilac_simt_flag_names[] = {
 
 /* ---- names ------------------------------------------------------------------------------ */
 
+/* Where each instruction begins in the text. */
+typedef struct instruction_places {
+    struct {
+        lilac_simt_instruction *instruction;
+        size_t offset;
+    } * list;
+    uint32_t count, capacity;
+} instruction_places;
+
 typedef struct printer {
     lilac_text *out;
+    instruction_places *places; /* NULL: not asked for */
     const lilac_simt_kernel *kernel;
     lilac_context *context;
     lilac_arena *arena; /* of the names */
@@ -498,8 +508,20 @@ static bool only_ends(const printer *p, const lilac_simt_body *body) {
            end->operand_count == 0 && same_location(p, end->location, body->parent->location);
 }
 
+static void add_place(instruction_places *places, const lilac_simt_instruction *i, size_t offset) {
+    if (places->count == places->capacity) {
+        places->capacity = places->capacity > 0 ? 2 * places->capacity : 64;
+        places->list = lilac_heap_grow(places->list, places->capacity * sizeof *places->list);
+    }
+    places->list[places->count].instruction = (lilac_simt_instruction *)(uintptr_t)i;
+    places->list[places->count++].offset = offset;
+}
+
 static void put_instruction(printer *p, const lilac_simt_instruction *i, uint32_t depth) {
     lilac_text_repeat(p->out, ' ', 2 * (size_t)depth);
+    if (p->places != NULL) {
+        add_place(p->places, i, p->out->length);
+    }
     put_line(p, i);
     for (uint32_t k = 0; k < i->body_count; k++) {
         const lilac_simt_body *body = i->bodies[k];
@@ -546,9 +568,11 @@ static void put_symbol(printer *p, const char *name) {
     }
 }
 
-static void put_kernel(lilac_text *out, const lilac_simt_kernel *kernel) {
+static void put_kernel(lilac_text *out, const lilac_simt_kernel *kernel,
+                       instruction_places *places) {
     printer p;
     start(&p, out, kernel);
+    p.places = places;
     put(&p, "  kernel ");
     put_symbol(&p, kernel->name != NULL ? kernel->name : "");
     lilac_text_char(out, '(');
@@ -581,14 +605,35 @@ static void put_kernel(lilac_text *out, const lilac_simt_kernel *kernel) {
     lilac_arena_destroy(p.arena);
 }
 
-void lilac_simt_print(lilac_text *out, const lilac_simt_module *module) {
+static void put_module(lilac_text *out, const lilac_simt_module *module,
+                       instruction_places *places) {
     lilac_text_puts(out, "simt.module target \"");
     lilac_text_puts(out, module->arch != NULL ? module->arch->name : "none");
     lilac_text_puts(out, "\" {\n");
     for (const lilac_simt_kernel *k = module->kernels; k != NULL; k = k->next) {
-        put_kernel(out, k);
+        put_kernel(out, k, places);
     }
     lilac_text_puts(out, "}\n");
+}
+
+void lilac_simt_print(lilac_text *out, const lilac_simt_module *module) {
+    put_module(out, module, NULL);
+}
+
+uint32_t lilac_simt_print_source(lilac_simt_module *module, const char *name) {
+    lilac_context *context = module->context;
+    instruction_places places = {0};
+    lilac_text text;
+    lilac_text_init(&text);
+    put_module(&text, module, &places);
+    const uint32_t source = lilac_source_add(context, name, lilac_text_get(&text), text.length);
+    for (uint32_t i = 0; source != 0 && i < places.count; i++) {
+        const lilac_position position = {source, (uint32_t)places.list[i].offset};
+        places.list[i].instruction->location = lilac_location_of_text(context, position);
+    }
+    lilac_heap_free(places.list);
+    lilac_text_clear(&text);
+    return source;
 }
 
 void lilac_simt_print_instruction(lilac_text *out, const lilac_simt_kernel *kernel,

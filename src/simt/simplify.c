@@ -1,16 +1,16 @@
-/* Simplification of one operation before it is built: the entry.
+/* Simplification of one instruction before it is built: the entry.
  *
- * The normal form that the rules work towards: constants stand on the right; a sum has its constant
- * outermost, (x + y) + c, so that it can leave through a product, a widening or into the offset of
- * a memory access; a product by a power of two is a shift; a product of widened 32-bit numbers is
- * one wide multiplication; what the known bits decide is a constant.
+ * The rules have one normal form: constants are second operands; a sum has its constant outermost,
+ * (x + y) + c, so that the constant can move through a product or a widening and into the offset
+ * of a memory access; a product with a power of two is a shift; a product of widened 32-bit
+ * numbers is one wide multiplication; a value whose bits are all known is a constant.
  *
  *     sext (x + c nsw)      → sext x + c           mulwide (x + c nsw), k  → mulwide x, k + c * k
  *     (x + c) * k           → x * k + c * k        x | c  (no common bit)  → x + c
  *     sext x << k           → mulwide_s x, 2^k     x & c  (c covers x)     → x
  *
- * A rule that needs operations of its own emits them, which simplifies them in turn; as operands
- * are in normal form already, that goes a few steps deep at most. */
+ * A rule that needs instructions of its own emits them, and they are simplified when they are
+ * built. Operands are in normal form already, so this nests a few levels at most. */
 #include "simplify.h"
 
 static bool evaluate(lilac_simt_builder *b, const instruction *like, lilac_simt_type type,

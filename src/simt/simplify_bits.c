@@ -1,5 +1,6 @@
-/* Simplification of and, or, xor. A sum of numbers that have no bit in common counts as their xor,
- * so that constants leave the expressions of linear layouts whichever of the two joined them. */
+/* Simplification of and, or and xor. A sum of numbers without a common bit is treated as their
+ * xor, so that a constant can leave the expression of a linear layout whichever of the two
+ * combines its bits. */
 #include "simplify.h"
 
 bool lilac_simt_split_bits(const lilac_simt_builder *b, lilac_simt_value value,

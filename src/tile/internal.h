@@ -177,8 +177,18 @@ uint32_t tile_result_pack(const lilac_tile_op *op, uint32_t index);
 
 /* ---- printing --------------------------------------------------------------------------- */
 
+/* Where each operation begins in the text. */
+typedef struct tile_places {
+    struct {
+        lilac_tile_op *op;
+        size_t offset;
+    } * list;
+    uint32_t count, capacity;
+} tile_places;
+
 typedef struct tile_printer {
     lilac_text *out;
+    tile_places *places; /* NULL: not asked for */
     const lilac_tile_module *module;
     tile_namer *namer;
     bool locations;

@@ -468,7 +468,19 @@ static bool fits_custom(const lilac_tile_op *op) {
     }
 }
 
+static void add_place(tile_places *places, const lilac_tile_op *op, size_t offset) {
+    if (places->count == places->capacity) {
+        places->capacity = places->capacity > 0 ? 2 * places->capacity : 64;
+        places->list = lilac_heap_grow(places->list, places->capacity * sizeof *places->list);
+    }
+    places->list[places->count].op = (lilac_tile_op *)(uintptr_t)op;
+    places->list[places->count++].offset = offset;
+}
+
 static void print_op(tile_printer *printer, const lilac_tile_op *op) {
+    if (printer->places != NULL) {
+        add_place(printer->places, op, printer->out->length);
+    }
     const lilac_tile_op_info *info = lilac_tile_op_info_get(op->code);
     print_results(printer, op);
     if (!fits_custom(op)) {
@@ -520,9 +532,11 @@ static void print_function(tile_printer *printer, const lilac_tile_function *fun
     lilac_text_char(out, '\n');
 }
 
-void lilac_tile_print(lilac_text *out, const lilac_tile_module *module, bool locations) {
+static void print_module(lilac_text *out, const lilac_tile_module *module, bool locations,
+                         tile_places *places) {
     static const char *const hidden[] = {"sym_name", NULL};
     tile_printer printer = {.out = out,
+                            .places = places,
                             .module = module,
                             .namer = tile_namer_create(module->context),
                             .locations = locations};
@@ -547,6 +561,25 @@ void lilac_tile_print(lilac_text *out, const lilac_tile_module *module, bool loc
     tile_namer_destroy(printer.namer);
     tile_table_clear(&printer.location_numbers);
     lilac_heap_free(printer.numbered);
+}
+
+void lilac_tile_print(lilac_text *out, const lilac_tile_module *module, bool locations) {
+    print_module(out, module, locations, NULL);
+}
+
+uint32_t lilac_tile_print_source(lilac_tile_module *module, const char *name) {
+    tile_places places = {0};
+    lilac_text text;
+    lilac_text_init(&text);
+    print_module(&text, module, false, &places);
+    const uint32_t source =
+        lilac_source_add(module->context, name, lilac_text_get(&text), text.length);
+    for (uint32_t i = 0; source != 0 && i < places.count; i++) {
+        places.list[i].op->position = (lilac_position){source, (uint32_t)places.list[i].offset};
+    }
+    lilac_heap_free(places.list);
+    lilac_text_clear(&text);
+    return source;
 }
 
 void lilac_tile_print_op(lilac_text *out, const lilac_tile_module *module,

@@ -227,6 +227,61 @@ class Summary(RunTest):
         self.assertTrue(done.stdout.splitlines()[1].startswith("races "))
 
 
+class SimtText(RunTest):
+    """The text that compile --emit simt prints runs as the kernel does, and so does one written by hand."""
+    WORDS = ["--arg", "x=@x.npy", "--arg", "n=100", "--json"]
+
+    def setUp(self):
+        super().setUp()
+        ttir = self.write("twice.ttir", TWICE)
+        self.simt = self.lilac("compile", ttir, "--emit", "simt", "--num-warps", 2).stdout
+
+    def run_simt(self, *words, status=DONE, text=None, **options):
+        self.file = self.write("twice.simt", text or self.simt)
+        return self.lilac("run", self.file, "--grid", 1, *words, status=status, **options)
+
+    def test_same_launch(self):
+        compiled = self.run_text(TWICE, *self.WORDS, "--num-warps", 2, "--arg", "o=zeros:f32:100",
+                                 "--save", "o=o1.npy")
+        simt = self.run_simt(*self.WORDS, "--arg", "o=zeros:f32:100", "--save", "o=o2.npy")
+        self.assertEqual(json.loads(simt.stdout), json.loads(compiled.stdout))
+        self.assertEqual(npy.read(self.path("o2.npy"))[0], [2 * value for value in self.values])
+        self.assertEqual(npy.read(self.path("o2.npy")), npy.read(self.path("o1.npy")))
+
+    def test_no_pass_runs(self):
+        twice = re.sub(r"(?m)^( *)(%\S+) = (fadd .*)$", r"\1\2 = \3\n\1%unused = \3", self.simt, count=1)
+        counters = [json.loads(self.run_simt(*self.WORDS, "--arg", "o=zeros:f32:100", text=text).stdout)["counters"]
+                    for text in (self.simt, twice)]
+        self.assertGreater(counters[1]["instructions"], counters[0]["instructions"])
+
+    def test_arguments(self):
+        done = self.run_simt(*self.WORDS, status=REFUSED)
+        self.assertLocated(done, self.file, "missing-argument", 2,
+                           "parameter 'o' of type i64 ptr has no value")
+        done = self.run_simt(*self.WORDS, "--arg", "o=zeros:f32:100", "--arg", "z=1", status=REFUSED)
+        self.assertIn("kernel 'twice' has no parameter 'z'", done.stderr)
+        done = self.run_simt(*self.WORDS[:2], "--arg", "o=same:x+1", "--arg", "n=1", status=REFUSED)
+        self.assertIn("[argument-not-divisible]", done.stderr)
+        done = self.run_simt(*self.WORDS[:2], "--arg", "o=null", "--arg", "n=x", status=REFUSED)
+        self.assertIn("note: parameter 'n' has type i32", done.stderr)
+
+    def test_headers(self):
+        words = self.WORDS + ["--arg", "o=zeros:f32:100"]
+        done = self.run_simt(*words, "--num-warps", 4, status=REFUSED)
+        self.assertIn("the kernel's header says warps 2, the options say 4 [invalid-target]", done.stderr)
+        self.run_simt(*words, "--num-warps", 2, "--kernel", "twice")
+        done = self.run_simt(*words, "--kernel", "thrice", status=REFUSED)
+        self.assertIn("this module has no kernel 'thrice'", done.stderr)
+        self.assertIn("note: kernel 'twice' is here", done.stderr)
+        start = self.simt.index("  kernel @")
+        end = self.simt.rindex("}")
+        both = self.simt[:end] + self.simt[start:end].replace("@twice", "@thrice") + "}\n"
+        self.assertIn("choose one with --kernel", self.run_simt(*words, text=both, status=REFUSED).stderr)
+        self.run_simt(*words, "--kernel", "thrice", text=both)
+        broken = self.simt.replace(" = thread : i32", " = thread : i64", 1)
+        self.assertIn("[simt-", self.run_simt(*words, text=broken, status=REFUSED).stderr)
+
+
 class Pointers(RunTest):
     def gather(self, pointers, *words, status=DONE, grid=3, text=INTEGERS):
         return self.run_text(text, "--arg", "ptrs=%s" % pointers, *words, status=status, grid=grid)

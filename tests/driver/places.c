@@ -197,6 +197,78 @@ static void internal_errors_ask_for_a_report(void **state) {
     lilac_context_destroy(context);
 }
 
+/* The line of the annotated text that follows the line which contains `line`. */
+static void assert_annotated(lilac_context *context, uint32_t source, const char *line,
+                             const char *annotation) {
+    lilac_text text;
+    lilac_text_init(&text);
+    lilac_source_annotate(&text, context, source);
+    const char *found = strstr(lilac_text_get(&text), line);
+    assert_non_null(found);
+    const char *next = strchr(found, '\n');
+    assert_non_null(next);
+    const char *end = strchr(next + 1, '\n');
+    const char *place = strstr(next + 1, annotation);
+    assert_true(place != NULL && end != NULL && place < end);
+    lilac_text_clear(&text);
+}
+
+static const char broken_input[] =
+    KERNEL("%p: !tt.ptr<f32>, %a: f32", "    %b = arith.addf %a, %a : f32 loc(\"k.py\":3:1)\n"
+                                        "    tt.store %p, %b : !tt.ptr<f32>\n");
+
+static void find_addition(void *data, lilac_tile_op *op) {
+    if (op->code == LILAC_TILE_OP_ARITH_ADDF) {
+        *(lilac_tile_op **)data = op;
+    }
+}
+
+/* An error in tile IR that a pass left malformed is shown at its line of the IR. */
+static void malformed_tile_ir_is_annotated(void **state) {
+    (void)state;
+    lilac_context *context = lilac_context_create();
+    const uint32_t input = lilac_source_add(context, "k.ttir", broken_input, strlen(broken_input));
+    lilac_tile_module *module = lilac_tile_read(context, input);
+    assert_non_null(module);
+    lilac_tile_op *addition = NULL;
+    lilac_tile_walk(module->functions->body, find_addition, &addition);
+    addition->code = LILAC_TILE_OP_ARITH_ADDI;
+    const uint32_t source = lilac_tile_print_source(module, "<after fold>");
+    assert_false(lilac_tile_verify(module, false));
+    const lilac_diagnostic *error = lilac_diagnostics(context);
+    assert_int_equal(error->position.source, source);
+    assert_memory_equal(pointed_at(context, error), "%b = arith.addi", 15);
+    assert_annotated(context, source, "%b = arith.addi %a, %a", error->message);
+    lilac_tile_module_destroy(module);
+    lilac_context_destroy(context);
+}
+
+static void malformed_simt_ir_is_annotated(void **state) {
+    (void)state;
+    lilac_context *context = lilac_context_create();
+    const uint32_t input = lilac_source_add(context, "k.ttir", broken_input, strlen(broken_input));
+    lilac_options options;
+    lilac_options_init(&options);
+    options.stop_at = LILAC_STAGE_SIMT;
+    lilac_compilation made;
+    assert_true(lilac_compile(&made, context, input, &options));
+    assert_int_equal(made.malformed, 0);
+    for (lilac_simt_instruction *i = made.simt->kernels->body->first; i != NULL; i = i->next) {
+        i->code = i->code == LILAC_SIMT_OP_FADD ? LILAC_SIMT_OP_ADD : i->code;
+    }
+    const uint32_t source = lilac_simt_print_source(made.simt, "<after fold>");
+    assert_false(lilac_simt_verify(made.simt));
+    const lilac_diagnostic *error = lilac_diagnostics(context);
+    assert_string_equal(error->id, "simt-operand-type");
+    assert_int_equal(error->position.source, source);
+    assert_annotated(context, source, "= add %a, %a", "[simt-operand-type]");
+    lilac_diagnostics_forget(context, NULL);
+    assert_null(lilac_diagnostics(context));
+    assert_int_equal(lilac_error_count(context), 0);
+    lilac_compilation_clear(&made);
+    lilac_context_destroy(context);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_stage_has_places),
@@ -204,6 +276,8 @@ int main(void) {
         cmocka_unit_test(traps_have_places),
         cmocka_unit_test(places_are_no_line_information),
         cmocka_unit_test(internal_errors_ask_for_a_report),
+        cmocka_unit_test(malformed_tile_ir_is_annotated),
+        cmocka_unit_test(malformed_simt_ir_is_annotated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include "support/lower_tensors.h"
 #include "support/random_layouts.h"
 
-/* ---- one plan judged --------------------------------------------------------------------- */
+/* ---- one plan checked --------------------------------------------------------------------- */
 
 /* Byte `i` of the element at a flat coordinate. */
 static uint8_t byte_of(uint64_t element, uint32_t i) {
@@ -45,7 +45,7 @@ static void describe(const lilac_simt_module *module, lilac_context *context,
 }
 
 /* Runs the plan's kernel; its counters. */
-static lilac_sim_counters judge(const lilac_plan_conversion *plan, const lilac_layout *source,
+static lilac_sim_counters check(const lilac_plan_conversion *plan, const lilac_layout *source,
                                 const lilac_layout *target) {
     uint32_t bytes = plan->element_bits < 8 ? 1 : plan->element_bits / 8;
     lilac_context *context = lilac_context_create();
@@ -213,7 +213,7 @@ static void exchanges_through_any_memory(void **state) {
             continue;
         }
         done++;
-        lilac_sim_counters counters = judge(&plan, &pair.source, &pair.target);
+        lilac_sim_counters counters = check(&plan, &pair.source, &pair.target);
         uint32_t copies = (uint32_t)__builtin_popcount(plan.staging.store_copies);
         assert_int_equal(counters.shared_stores, plan.staging.store.instructions >> copies);
         assert_int_equal(counters.shared_loads, plan.staging.load.instructions);
@@ -286,7 +286,7 @@ static void plans(void **state) {
             continue;
         }
         kinds[plan.kind]++;
-        lilac_sim_counters counters = judge(&plan, &pair.source, &pair.target);
+        lilac_sim_counters counters = check(&plan, &pair.source, &pair.target);
         compare_price(&plan, &counters);
     }
     print_message("%u none, %u registers, %u shuffles, %u shared, %u cluster, %u refused\n",

@@ -32,7 +32,7 @@ typedef struct tally {
 } tally;
 
 /* Reasons alike but for numbers and types count as one: what stands in quotes names it. */
-static void note(tally *t, const program_judgement *j) {
+static void note(tally *t, const program_comparison *j) {
     t->outcomes[j->outcome]++;
     t->exact += j->exact;
     t->within += j->within;
@@ -69,7 +69,7 @@ static void report(const tally *t, const char *what) {
     }
 }
 
-static bool failed(const program_judgement *j) {
+static bool failed(const program_comparison *j) {
     return j->outcome == PROGRAM_WRONG || j->outcome == PROGRAM_BROKEN;
 }
 
@@ -79,10 +79,10 @@ static void print_long(const char *text) {
     fputc('\n', stderr);
 }
 
-static void complain(const program *p, const program_judgement *j, const char *which) {
+static void complain(const program *p, const program_comparison *j, const char *which) {
     lilac_text small = {0}, laid_out = {0};
     program_minimise(&small, p, lilac_text_get(&p->text));
-    program_judgement again = program_judge(p, lilac_text_get(&small));
+    program_comparison again = program_check(p, lilac_text_get(&small));
     print_message("%s: %s\n%s, %u warps, %u programs; the smallest part (%s):\n", which, j->why,
                   p->device != NULL ? p->device->name : "sm_90a", p->warps, p->programs, again.why);
     print_long(lilac_text_get(&small));
@@ -113,14 +113,14 @@ static uint64_t supported(bool say) {
     uint64_t result = 3;
     for (uint32_t i = 2; program_feature(i) != NULL; i++) {
         uint32_t refused = 0, tried = 0;
-        program_judgement last = {.outcome = PROGRAM_SAME};
+        program_comparison last = {.outcome = PROGRAM_SAME};
         for (uint64_t seed = 1; seed <= 12; seed++) {
             program p;
             program_choices choices;
             program_choices_seed(&choices, seed);
             program_generate(&p, &choices, 3ULL | 1ULL << i, 6);
             if (p.used >> i & 1) {
-                program_judgement j = program_judge(&p, lilac_text_get(&p.text));
+                program_comparison j = program_check(&p, lilac_text_get(&p.text));
                 tried++;
                 refused += j.outcome == PROGRAM_REFUSED;
                 last = j.outcome == PROGRAM_REFUSED ? j : last;
@@ -157,7 +157,7 @@ static void try_programs(bool layouts, uint32_t count, const char *what) {
         program_generate(&p, &choices, features, MOST_OPERATIONS);
         p.layout_seed = layouts ? seed : 0;
         program_set_device(&p, seed);
-        program_judgement j = program_judge(&p, lilac_text_get(&p.text));
+        program_comparison j = program_check(&p, lilac_text_get(&p.text));
         note(&t, &j);
         if (one != NULL) {
             print_long(lilac_text_get(&p.text));
@@ -273,7 +273,7 @@ static void found_before(void **state) {
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
         program p;
         assert_true(program_of_text(&p, programs[i], strlen(programs[i]), 4, 256));
-        program_judgement j = program_judge(&p, programs[i]);
+        program_comparison j = program_check(&p, programs[i]);
         if (j.outcome != PROGRAM_SAME) {
             fail_msg("program %zu: %s", i, j.why);
         }
@@ -320,7 +320,7 @@ static void arg_max(void **state) {
     program p;
     assert_true(program_of_text(&p, text, strlen(text), 2, 256));
     for (p.layout_seed = 1; p.layout_seed <= 600; p.layout_seed++) {
-        program_judgement j = program_judge(&p, text);
+        program_comparison j = program_check(&p, text);
         if (j.outcome != PROGRAM_SAME) {
             fail_msg("layouts of seed %llu: %s", (unsigned long long)p.layout_seed, j.why);
         }
@@ -392,7 +392,7 @@ static void samples(void **state) {
         }
         p.data_seed = i + 1;
         p.plain_data = true;
-        program_judgement j = program_judge(&p, lilac_text_get(&p.text));
+        program_comparison j = program_check(&p, lilac_text_get(&p.text));
         note(&t, &j);
         if (failed(&j) || one != NULL) {
             print_message("%s: %s\n", names[i], j.why);

@@ -16,7 +16,7 @@
 
 #include <lilac/driver.h>
 
-#include "judge.h"
+#include "plan_check.h"
 #include "support/random_layouts.h"
 
 #if defined(__has_feature)
@@ -165,21 +165,21 @@ static bool warps_serve_themselves(const random_pair *pair, bool exactly) {
     return true;
 }
 
-static bool at_most_as_planned(const judgement *judged) {
-    bool ok = judged->ran && judged->correct;
+static bool at_most_as_planned(const plan_check *checked) {
+    bool ok = checked->ran && checked->correct;
     for (uint32_t i = 0; i < JUDGED_COUNTS && ok; i++) {
-        ok = judged->counts[i].simulated <= judged->counts[i].planned;
+        ok = checked->counts[i].simulated <= checked->counts[i].planned;
     }
     return ok;
 }
 
-static void judge(tally *t, const question *q, lilac_plan_strategy strategy,
+static void check(tally *t, const question *q, lilac_plan_strategy strategy,
                   const lilac_plan_conversion *plan, lilac_context *context,
                   const lilac_simt_module *module, bool improved) {
-    judgement judged;
+    plan_check checked;
     lilac_text said = {0};
-    judge_movement(&judged, &said, context, module, plan, &q->pair.source, &q->pair.target);
-    if (!(improved ? at_most_as_planned(&judged) : judged_good(&judged))) {
+    check_plan(&checked, &said, context, module, plan, &q->pair.source, &q->pair.target);
+    if (!(improved ? at_most_as_planned(&checked) : plan_check_passed(&checked))) {
         for (const lilac_diagnostic *d = lilac_diagnostics(context); d != NULL; d = d->next) {
             lilac_text_printf(&said, "%s [%s]\n", d->message, d->id);
         }
@@ -196,10 +196,10 @@ static void carry_out(tally *t, const question *q, lilac_plan_strategy strategy,
     if (module == NULL) {
         report(t, q, strategy, "no kernel", "");
     } else {
-        judge(t, q, strategy, plan, context, module, false);
+        check(t, q, strategy, plan, context, module, false);
         if (q->number % 4 == 0) {
             lilac_run_simt_passes(module); /* may save something of what is counted */
-            judge(t, q, strategy, plan, context, module, true);
+            check(t, q, strategy, plan, context, module, true);
         }
     }
     lilac_simt_module_destroy(module);
@@ -360,8 +360,8 @@ static void random_pairs(void **state) {
     assert_int_equal(t.dearer, 0);
 }
 
-/* A judge that finds nothing wrong must have been able to. */
-static void judge_sees_mistakes(void **state) {
+/* The check also finds plans that are wrong. */
+static void check_finds_mistakes(void **state) {
     (void)state;
     const uint64_t lanes[] = {2, 4, 8, 16, 32}, turned[] = {1, 4, 8, 16, 32},
                    wrong[] = {1, 8, 4, 16, 32};
@@ -386,18 +386,18 @@ static void judge_sees_mistakes(void **state) {
     lilac_simt_module *module = lilac_lower_movement_kernel(context, &plan);
     assert_non_null(module);
     lilac_text said = {0};
-    judgement judged;
-    judge_movement(&judged, &said, context, module, &plan, &layouts[0], &layouts[1]);
-    assert_true(judged_good(&judged));
+    plan_check checked;
+    check_plan(&checked, &said, context, module, &plan, &layouts[0], &layouts[1]);
+    assert_true(plan_check_passed(&checked));
     assert_int_equal(said.length, 0);
-    judge_movement(&judged, &said, context, module, &plan, &layouts[0], &layouts[2]);
-    assert_true(judged.ran && judged.agrees && !judged.correct);
+    check_plan(&checked, &said, context, module, &plan, &layouts[0], &layouts[2]);
+    assert_true(checked.ran && checked.agrees && !checked.correct);
     assert_non_null(
         strstr(lilac_text_get(&said), "of lane 2, warp 0, block 0 does not have element (8)"));
     lilac_text_reset(&said);
     plan.price.shuffles++;
-    judge_movement(&judged, &said, context, module, &plan, &layouts[0], &layouts[1]);
-    assert_true(judged.ran && judged.correct && !judged.agrees);
+    check_plan(&checked, &said, context, module, &plan, &layouts[0], &layouts[1]);
+    assert_true(checked.ran && checked.correct && !checked.agrees);
     assert_string_equal(lilac_text_get(&said), "shuffles: 2 planned, 1 simulated\n");
     lilac_text_clear(&said);
     lilac_simt_module_destroy(module);
@@ -405,7 +405,7 @@ static void judge_sees_mistakes(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(judge_sees_mistakes),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(check_finds_mistakes),
                                        cmocka_unit_test(random_pairs)};
     return cmocka_run_group_tests_name("conversions", tests, NULL, NULL);
 }

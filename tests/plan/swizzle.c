@@ -284,7 +284,7 @@ typedef struct small_pair {
     uint64_t memories;
 } small_pair;
 
-static void judge(small_pair *p, const uint64_t *functional) {
+static void check(small_pair *p, const uint64_t *functional) {
     uint64_t cost = 0;
     for (uint32_t which = 0; which < 2; which++) {
         const small_side *s = &p->side[which];
@@ -302,7 +302,7 @@ static void judge(small_pair *p, const uint64_t *functional) {
 /* Every invertible matrix, row by row: row i is any vector outside the span of those before. */
 static void every_matrix(small_pair *p, uint64_t *functional, uint32_t count, uint64_t spanned) {
     if (count == p->bits) {
-        judge(p, functional);
+        check(p, functional);
         return;
     }
     for (uint64_t v = 1; v >> p->bits == 0; v++) {
@@ -342,7 +342,7 @@ static void every_flag(small_pair *p) {
                         functional[count++] = next;
                     }
                 }
-                judge(p, functional);
+                check(p, functional);
                 if (p->arch->banks == 2)
                     break; /* what the second is does not matter */
             }

@@ -184,7 +184,7 @@ static void check_structure(const char *ptx) {
 }
 
 /* Writes twice (the same both times), checks the structure, assembles when there is a ptxas. */
-static void judge(workshop *w, const char *ptxas, const char *device) {
+static void check(workshop *w, const char *ptxas, const char *device) {
     lilac_text first, second;
     bool written = write_text(&first, w->module, true, true);
     for (const lilac_diagnostic *d = lilac_diagnostics(w->context); d; d = d->next)
@@ -206,7 +206,7 @@ static void on_each_device(void (*build)(workshop *w, const lilac_arch *arch)) {
         workshop w;
         open_module(&w, devices[k]);
         build(&w, w.module->arch);
-        judge(&w, ptxas, devices[k]);
+        check(&w, ptxas, devices[k]);
         close_module(&w);
     }
     if (!ptxas) {
@@ -684,7 +684,7 @@ static void signature(void **state) {
     assert_non_null(strstr(ptx, "%cluster_ctarank"));
     assert_null(strstr(ptx, "global_smem"));
     lilac_text_clear(&text);
-    judge(&w, ptxas, "sm_90a");
+    check(&w, ptxas, "sm_90a");
     close_module(&w);
     if (!ptxas) {
         print_message("skipped: no ptxas here, so nothing was assembled\n");
@@ -733,7 +733,7 @@ static void lines_and_names(void **state) {
     assert_null(strstr(lilac_text_get(&text), "//"));
     lilac_text_clear(&text);
     const char *ptxas = find_ptxas();
-    judge(&w, ptxas, "sm_90a");
+    check(&w, ptxas, "sm_90a");
     close_module(&w);
     if (!ptxas) {
         print_message("skipped: no ptxas here, so nothing was assembled\n");

@@ -16,7 +16,7 @@ from fake_gpu import Clock, FakeCase, FakeCompilers, fake_torch
 
 from lilac.bench import __main__ as command
 from lilac.bench import compile_time, discover, measure, picture, table
-from lilac.bench.runner import Lost, Runner, compare, judge, reason
+from lilac.bench.runner import Lost, Runner, check, compare, reason
 
 # ---- arithmetic ---------------------------------------------------------------------------------
 
@@ -261,11 +261,11 @@ def test_a_lost_gpu_ends_the_run(bench, capsys):
 
 
 def test_what_a_check_may_give():
-    assert judge(True) == (None, None)
-    assert judge(0) == (0.0, None)
-    assert judge(1.0) == (1.0, None)
-    assert judge(1.0001)[1]
-    assert judge(False)[1] == "wrong result"
+    assert check(True) == (None, None)
+    assert check(0) == (0.0, None)
+    assert check(1.0) == (1.0, None)
+    assert check(1.0001)[1]
+    assert check(False)[1] == "wrong result"
 
 
 def test_reasons_are_one_line():

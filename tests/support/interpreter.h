@@ -1,6 +1,6 @@
 /* A reference interpreter of tile IR: what a kernel means, by plain loops over whole tensors in
  * row-major order. It knows no layouts and shares nothing with the compiler but the IR and the
- * exact arithmetic of scalars, so that it can judge what the compiler made.
+ * exact arithmetic of scalars, so that it can check what the compiler produced.
  *
  * Where the language leaves a result open, an element carries how much:
  *

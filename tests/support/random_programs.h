@@ -1,4 +1,4 @@
-/* Random well-formed tile programs, and one judgement of any program: compiled by the whole
+/* Random well-formed tile programs, and one plan_check of any program: compiled by the whole
  * pipeline, run on the simulator, and compared with the interpreter.
  *
  * A program has one input buffer for each type and one output buffer for each store. Its choices
@@ -65,22 +65,22 @@ typedef enum program_outcome {
     PROGRAM_BROKEN        /* a diagnostic that no well-formed program should get */
 } program_outcome;
 
-typedef struct program_judgement {
+typedef struct program_comparison {
     program_outcome outcome;
     char why[256];
     uint64_t exact, within, open; /* elements compared */
     double worst;
-} program_judgement;
+} program_comparison;
 
-/* Judges the program's text, or another text with the same parameters. A tensor's random layout
+/* Checks the program's text, or another text with the same parameters. A tensor's random layout
  * depends on the seed and on the names of what it is computed from, not on the rest of the text. */
-program_judgement program_judge(const program *p, const char *text);
+program_comparison program_check(const program *p, const char *text);
 /* Interprets the program's text and another module on equal buffers. SAME: they leave the same
  * bytes; UNDETERMINED: the text's run is no test. */
-program_judgement program_compare(const program *p, const lilac_tile_module *other);
-/* The text with the random layouts that it is judged with, as far as a text can say them. */
+program_comparison program_compare(const program *p, const lilac_tile_module *other);
+/* The text with the random layouts that it is compared with, as far as a text can say them. */
 void program_print_layouts(lilac_text *out, const program *p, const char *text);
-/* Drops operations as long as the judgement stays the same; the text that is left. */
+/* Drops operations as long as the outcome stays the same; the text that is left. */
 void program_minimise(lilac_text *out, const program *p, const char *text);
 
 #endif

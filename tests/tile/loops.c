@@ -698,7 +698,7 @@ static void check_same(const program *p, const lilac_tile_module *module, uint64
                        uint32_t *same) {
     lilac_text text = {0};
     assert_true(lilac_tile_verify(module, false));
-    program_judgement j = program_compare(p, module);
+    program_comparison j = program_compare(p, module);
     *same += j.outcome == PROGRAM_SAME;
     if (j.outcome == PROGRAM_WRONG) {
         lilac_tile_print(&text, module, false);

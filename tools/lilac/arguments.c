@@ -23,50 +23,13 @@
 
 /* ---- places for diagnostics -------------------------------------------------------------- */
 
-/* Where parameter number `index` stands in the kernel's text: the values at the outermost level of
- * the list that opens after the function's name are the parameters. */
-static lilac_position parameter_position(lilac_context *context,
-                                         const lilac_tile_function *function, uint32_t index) {
-    lilac_scanner scanner;
-    uint32_t depth = 0, seen = 0;
-    if (function->position.source == 0) {
-        return function->position;
-    }
-    lilac_scanner_init(&scanner, context, function->position.source);
-    lilac_scanner_seek(&scanner, function->position.offset);
-    for (; scanner.kind != LILAC_TOKEN_END; lilac_scanner_next(&scanner)) {
-        if (lilac_scanner_is(&scanner, '(') || lilac_scanner_is(&scanner, '{')) {
-            depth++;
-        } else if (lilac_scanner_is(&scanner, ')') || lilac_scanner_is(&scanner, '}')) {
-            depth--;
-            if (depth == 0) {
-                break;
-            }
-        } else if (scanner.kind == LILAC_TOKEN_VALUE && depth == 1 && seen++ == index) {
-            return lilac_scanner_position(&scanner);
-        }
-    }
-    return function->position;
-}
-
-static const char *parameter_name(const lilac_tile_function *function, uint32_t index) {
-    const char *name = function->parameters[index]->name;
-    return name != NULL ? name : "";
-}
-
 static void note_parameter(const value_binding *binding) {
-    const lilac_tile_function *function = binding->arguments->function;
-    if (binding->name >= binding->arguments->count) {
-        return;
+    if (binding->name < binding->arguments->count) {
+        const kernel_parameter *parameter =
+            &binding->arguments->signature.parameters[binding->name];
+        lilac_note(binding->context, parameter->position, 0, "parameter '%s' has type %s",
+                   parameter->name, parameter->type);
     }
-    const lilac_tile_value *parameter = function->parameters[binding->name];
-    lilac_text type;
-    lilac_text_init(&type);
-    lilac_tile_print_type(&type, parameter->type);
-    lilac_note(binding->context, parameter_position(binding->context, function, binding->name), 0,
-               "parameter '%s' has type %s", parameter_name(function, binding->name),
-               lilac_text_get(&type));
-    lilac_text_clear(&type);
 }
 
 bool argument_refuse(const value_binding *binding, size_t at, const char *id, const char *format,
@@ -180,10 +143,7 @@ static bool bind_float(const value_binding *binding, lilac_scalar scalar, uint64
 }
 
 int64_t argument_divisor(const bound_arguments *arguments, uint32_t name) {
-    return name >= arguments->count
-               ? 1
-               : lilac_tile_find_integer(&arguments->function->parameter_attributes[name],
-                                         "tt.divisibility", 1);
+    return name >= arguments->count ? 1 : arguments->signature.parameters[name].divisor;
 }
 
 /* The kernel was compiled for multiples of this: another value would give wrong results. */
@@ -210,10 +170,6 @@ static bool bind_number(const value_binding *binding, lilac_scalar scalar) {
     if (lilac_scalar_is_float(scalar)) {
         return bind_float(binding, scalar, result);
     }
-    if (lilac_scalar_bits(scalar) > 64) {
-        return argument_refuse(binding, 0, "unsupported-parameter",
-                               "arguments of this type are not supported");
-    }
     return bind_integer(binding, scalar, result) && check_divisibility(binding, scalar, *result);
 }
 
@@ -226,22 +182,22 @@ static bool bind_pointer(const value_binding *binding, const lilac_scalar *scala
 }
 
 static bool bind_value(const value_binding *binding) {
-    static const lilac_scalar address = LILAC_I64;
     if (binding->name >= binding->arguments->count) {
         return bind_pointer(binding, NULL);
     }
-    const lilac_tile_type *type = binding->arguments->function->parameters[binding->name]->type;
-    if (type->kind == LILAC_TILE_SCALAR) {
-        return bind_number(binding, type->scalar);
-    }
-    if (type->kind == LILAC_TILE_POINTER && type->element->kind == LILAC_TILE_SCALAR) {
-        return bind_pointer(binding, &type->element->scalar);
-    }
-    if (type->kind == LILAC_TILE_POINTER && type->element->kind == LILAC_TILE_POINTER) {
-        return bind_pointer(binding, &address);
+    const kernel_parameter *parameter = &binding->arguments->signature.parameters[binding->name];
+    switch (parameter->kind) {
+    case PARAMETER_NUMBER:
+        return bind_number(binding, parameter->scalar);
+    case PARAMETER_POINTER:
+        return bind_pointer(binding, &parameter->scalar);
+    case PARAMETER_ADDRESS:
+        return bind_pointer(binding, NULL);
+    case PARAMETER_UNSUPPORTED:
+        break;
     }
     return argument_refuse(binding, 0, "unsupported-parameter",
-                           "arguments of this type are not supported");
+                           "arguments of the type %s are not supported", parameter->type);
 }
 
 int32_t arguments_find(const bound_arguments *arguments, const char *name, size_t length) {
@@ -272,7 +228,7 @@ static value_binding binding_of(bound_arguments *arguments, lilac_context *conte
 static bool bind_argument(bound_arguments *arguments, lilac_context *context, const char *string,
                           uint32_t number) {
     const size_t length = strcspn(string, "=");
-    const lilac_tile_function *function = arguments->function;
+    const kernel_signature *kernel = &arguments->signature;
     const int32_t found = arguments_find(arguments, string, length);
     value_binding binding = binding_of(arguments, context, string, "argument", number);
     if (binding.source == 0) {
@@ -280,8 +236,8 @@ static bool bind_argument(bound_arguments *arguments, lilac_context *context, co
     }
     if (found < 0 || (uint32_t)found >= arguments->count) {
         lilac_error(context, (lilac_position){binding.source, 0}, 0, "unknown-argument",
-                    "kernel '%s' has no parameter '%.*s'", function->name, (int)length, string);
-        lilac_note(context, function->position, 0, "the kernel is declared here");
+                    "kernel '%s' has no parameter '%.*s'", kernel->name, (int)length, string);
+        lilac_note(context, kernel->position, 0, "the kernel is declared here");
         return false;
     }
     binding.name = (uint32_t)found;
@@ -322,31 +278,25 @@ static bool bind_buffer(bound_arguments *arguments, lilac_context *context, cons
     return !name->failed;
 }
 
-static bool refuse_missing(bound_arguments *arguments, lilac_context *context, uint32_t index) {
-    const lilac_tile_function *function = arguments->function;
-    const lilac_tile_value *parameter = function->parameters[index];
-    lilac_text type;
-    lilac_text_init(&type);
-    lilac_tile_print_type(&type, parameter->type);
-    lilac_error(context, parameter_position(context, function, index), 0, "missing-argument",
-                "parameter '%s' of type %s has no value: give --arg %s=%s",
-                parameter_name(function, index), lilac_text_get(&type),
-                parameter_name(function, index),
-                lilac_tile_is_pointer(parameter->type) ? "@file.npy" : "NUMBER");
-    lilac_text_clear(&type);
+static void refuse_missing(bound_arguments *arguments, lilac_context *context, uint32_t index) {
+    const kernel_parameter *parameter = &arguments->signature.parameters[index];
+    const bool pointer =
+        parameter->kind == PARAMETER_POINTER || parameter->kind == PARAMETER_ADDRESS;
+    lilac_error(context, parameter->position, 0, "missing-argument",
+                "parameter '%s' of type %s has no value: give --arg %s=%s", parameter->name,
+                parameter->type, parameter->name, pointer ? "@file.npy" : "NUMBER");
     arguments->names[index].failed = true;
-    return false;
 }
 
 bool arguments_bind(bound_arguments *arguments, lilac_context *context,
-                    const lilac_tile_function *function, const string_list *given,
+                    const kernel_signature *signature, const string_list *given,
                     const string_list *buffers) {
-    const uint32_t count = function->parameter_count, most = count + buffers->count;
+    const uint32_t count = signature->count, most = count + buffers->count;
     lilac_arena *arena = lilac_context_arena(context);
     *arguments = (bound_arguments){
         .count = count,
         .name_count = count,
-        .function = function,
+        .signature = *signature,
         .bits = lilac_arena_array(arena, uint64_t, count),
         .names = lilac_arena_array(arena, bound_name, most),
         .contents = lilac_arena_array(arena, npy, most),
@@ -354,7 +304,7 @@ bool arguments_bind(bound_arguments *arguments, lilac_context *context,
     };
     for (uint32_t i = 0; i < count; i++) {
         arguments->names[i] =
-            (bound_name){.name = parameter_name(function, i), .target.buffer = POINTER_NULL};
+            (bound_name){.name = signature->parameters[i].name, .target.buffer = POINTER_NULL};
     }
     bool good = true;
     for (uint32_t i = 0; i < given->count; i++) {
@@ -365,7 +315,8 @@ bool arguments_bind(bound_arguments *arguments, lilac_context *context,
     }
     for (uint32_t i = 0; i < count; i++) {
         if (!arguments->names[i].bound) {
-            good = refuse_missing(arguments, context, i);
+            refuse_missing(arguments, context, i);
+            good = false;
         }
     }
     good &= pointers_resolve(arguments);

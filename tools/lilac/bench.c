@@ -93,7 +93,7 @@ static bool time_lilac(const prepared_launch *prepared, const lilac_options *opt
         lilac_context *context = lilac_context_create();
         lilac_compilation compilation = {0};
         const uint32_t source = lilac_source_add(context, "again", bytes, length);
-        good = source != 0 && lilac_compile(&compilation, context, source, options);
+        good = source != 0 && launch_compile(&compilation, context, source, options);
         times[i] = now() - begin;
         lilac_compilation_clear(&compilation);
         lilac_context_destroy(context);
@@ -354,10 +354,9 @@ const subcommand bench_command = {
     .usage = "FILE --grid X[,Y[,Z]] --arg NAME=VALUE… [--bytes N] [--num-warps N] …",
     .summary = "measure a TTIR file on a GPU",
     .help =
-        "Compiles a kernel in TTIR and measures it on a GPU: the time of a launch (the median "
-        "of\n"
-        "many, between events on the GPU, after launches that do not count), the bytes moved a\n"
-        "second, and how long lilac, the CUDA driver's compiler and ptxas take to compile it.\n"
-        "FILE may be - for standard input.",
+        "Compiles a kernel in TTIR, or takes one in SIMT IR as it stands, and measures it on a\n"
+        "GPU: the time of a launch (the median of many, between events on the GPU, after launches\n"
+        "that do not count), the bytes moved a second, and how long lilac, the CUDA driver's\n"
+        "compiler and ptxas take to compile it. FILE may be - for standard input.",
     .run = bench_run,
 };

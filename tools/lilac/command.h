@@ -9,6 +9,8 @@
 
 #include <lilac.h>
 
+#include "signature.h"
+
 /* Exit statuses, one meaning everywhere. */
 enum {
     STATUS_DONE = 0,
@@ -130,6 +132,9 @@ bool file_write(const char *path, const void *bytes, size_t size);
 bool is_same_file(const char *a, const char *b);
 /* Prints the context's diagnostics on standard error, and forgets them. */
 void print_diagnostics(lilac_context *context);
+/* The program that a pass left malformed, on standard error, each error under its line. Source 0:
+ * nothing. */
+void print_malformed(const lilac_context *context, uint32_t source);
 
 /* ---- numpy files (npy.c) ---------------------------------------------------------------- */
 
@@ -184,10 +189,10 @@ typedef struct pointer_entry {
 
 typedef struct pointer_reference pointer_reference;
 
-/* Everything a launch needs for the parameters of one function. */
+/* Everything a launch needs for the parameters of one kernel. */
 typedef struct bound_arguments {
     uint32_t count; /* of parameters */
-    const lilac_tile_function *function;
+    kernel_signature signature;
     uint64_t *bits;    /* `count` of them: what the kernel gets */
     bound_name *names; /* parameters, then buffers of --buffer */
     uint32_t name_count;
@@ -201,11 +206,11 @@ typedef struct bound_arguments {
     bool misused; /* the command line names buffers wrongly: STATUS_USAGE */
 } bound_arguments;
 
-/* Binds NAME=VALUE strings to the function's parameters and to buffers beside them. Everything that
+/* Binds NAME=VALUE strings to the kernel's parameters and to buffers of --buffer. Everything that
  * is wrong is recorded as diagnostics, all in one go; false when there was any. Clear in either
  * case. Pointers are those of the simulator. */
 bool arguments_bind(bound_arguments *arguments, lilac_context *context,
-                    const lilac_tile_function *function, const string_list *given,
+                    const kernel_signature *signature, const string_list *given,
                     const string_list *buffers);
 void arguments_clear(bound_arguments *arguments);
 /* Sets the pointers, among the arguments and in buffers, for buffers at these addresses. */

@@ -137,6 +137,7 @@ static int compile_file(const compile_job *request, const lilac_options *options
     lilac_compilation compilation = {0};
     bool good = source != 0 && lilac_compile(&compilation, context, source, options);
     fwrite(lilac_text_get(options->printed), 1, options->printed->length, stderr);
+    print_malformed(context, compilation.malformed);
     print_diagnostics(context);
     if (request->verbose && good) {
         print_summary(&compilation);

@@ -52,11 +52,11 @@ static void say_disagreement(const conversion *c, const lilac_text *said) {
     fputs(lilac_text_get(said), stderr);
 }
 
-bool conversion_judge(conversion *c, lilac_context *context) {
+bool conversion_check(conversion *c, lilac_context *context) {
     lilac_text said = {0};
-    judge_movement(&c->judged, &said, context, c->module, &c->plan, &c->types->type[0].layout,
-                   &c->types->type[1].layout);
-    const bool good = judged_good(&c->judged);
+    check_plan(&c->checked, &said, context, c->module, &c->plan, &c->types->type[0].layout,
+               &c->types->type[1].layout);
+    const bool good = plan_check_passed(&c->checked);
     if (!good) {
         say_disagreement(c, &said);
     }

@@ -2,7 +2,7 @@
 #ifndef LILAC_CONVERSION_H
 #define LILAC_CONVERSION_H
 
-#include "judge.h"
+#include "plan_check.h"
 #include "types.h"
 
 /* What to plan for. */
@@ -16,14 +16,14 @@ typedef struct conversion {
     const type_pair *types;
     lilac_plan_conversion plan;
     lilac_simt_module *module; /* a kernel that carries it out and nothing else */
-    judgement judged;
+    plan_check checked;
 } conversion;
 
 /* False: diagnostics say why. Clear in either case. */
 bool conversion_make(conversion *c, lilac_context *context, const type_pair *types,
                      const lilac_plan_options *options, const conversion_device *device);
 /* Runs it. False when the simulation is not as planned, which is said on standard error. */
-bool conversion_judge(conversion *c, lilac_context *context);
+bool conversion_check(conversion *c, lilac_context *context);
 /* The passes that compiled kernels go through, on its kernel. */
 void conversion_improve(conversion *c);
 void conversion_clear(conversion *c);

@@ -31,18 +31,18 @@ static void put_json(lilac_text *out, const conversion *c) {
         out->bytes[--out->length] = '\0';
     }
     out->bytes[--out->length] = '\0';
-    const lilac_sim_counters *counters = &c->judged.counters; /* of all blocks */
+    const lilac_sim_counters *counters = &c->checked.counters; /* of all blocks */
     lilac_text_printf(out,
                       ", \"simulated\": {\"store\": %llu, \"load\": %llu}, \"correct\": %s, "
                       "\"as_planned\": %s}\n",
                       (unsigned long long)(counters->shared_store_wavefronts >> c->plan.block_bits),
                       (unsigned long long)(counters->shared_load_wavefronts >> c->plan.block_bits),
-                      c->judged.correct ? "true" : "false", c->judged.agrees ? "true" : "false");
+                      c->checked.correct ? "true" : "false", c->checked.agrees ? "true" : "false");
 }
 
 static void put_counts(lilac_text *out, const conversion *c) {
     for (uint32_t i = 0; i < JUDGED_COUNTS; i++) {
-        const judged_count *count = &c->judged.counts[i];
+        const checked_count *count = &c->checked.counts[i];
         if (count->planned != 0 || count->simulated != 0) {
             lilac_text_printf(out, "  %-20s %llu", count->name,
                               (unsigned long long)count->simulated);
@@ -66,7 +66,7 @@ static void put_text(lilac_text *out, const conversion *c) {
     lilac_text_char(out, '\n');
     put_counts(out, c);
     lilac_text_printf(out, "  %s of %llu registers of all threads has its element\n",
-                      c->judged.correct ? "every one" : "not every one",
+                      c->checked.correct ? "every one" : "not every one",
                       (unsigned long long)registers);
 }
 
@@ -75,15 +75,15 @@ static void put_line(lilac_text *out, const conversion *c) {
     lilac_text_puts(out, lilac_plan_kind_name(c->plan.kind));
     const char *separator = ": ";
     for (uint32_t i = 0; i < JUDGED_COUNTS; i++) {
-        const judged_count *count = &c->judged.counts[i];
+        const checked_count *count = &c->checked.counts[i];
         if (count->simulated != 0) {
             lilac_text_printf(out, "%s%s %llu", separator, count->name,
                               (unsigned long long)count->simulated);
             separator = ", ";
         }
     }
-    lilac_text_puts(out, c->judged.correct && c->judged.agrees ? "; simulated, as planned\n"
-                                                               : "; simulated, NOT as planned\n");
+    lilac_text_puts(out, c->checked.correct && c->checked.agrees ? "; simulated, as planned\n"
+                                                                 : "; simulated, NOT as planned\n");
 }
 
 static bool put_answer(convert_answers *answers, conversion *c) {
@@ -113,8 +113,8 @@ static void answer(void *data, lilac_context *context, const type_pair *types) {
     bool good =
         types != NULL && conversion_make(&c, context, types, &answers->options, &answers->device);
     if (good) {
-        answers->all.disagree |= !conversion_judge(&c, context);
-        good = c.judged.ran && put_answer(answers, &c);
+        answers->all.disagree |= !conversion_check(&c, context);
+        good = c.checked.ran && put_answer(answers, &c);
     }
     if (!good) {
         pair_refused(&answers->all);

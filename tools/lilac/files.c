@@ -137,6 +137,16 @@ bool file_write(const char *path, const void *bytes, size_t size) {
     return good;
 }
 
+void print_malformed(const lilac_context *context, uint32_t source) {
+    if (source != 0) {
+        lilac_text text;
+        lilac_text_init(&text);
+        lilac_source_annotate(&text, context, source);
+        fwrite(lilac_text_get(&text), 1, text.length, stderr);
+        lilac_text_clear(&text);
+    }
+}
+
 void print_diagnostics(lilac_context *context) {
     const bool colour = isatty(STDERR_FILENO) == 1;
     lilac_text text;

@@ -31,6 +31,9 @@ int gpu_options_check(const subcommand *command, gpu_options *options, bool *is_
 
 /* Does the module say which device it is for? What is wrong with it, its compilation says. */
 static bool names_a_device(const prepared_launch *prepared) {
+    if (lilac_source_is_simt(prepared->context, prepared->source)) {
+        return true; /* its header does */
+    }
     lilac_tile_module *module = lilac_tile_read(prepared->context, prepared->source);
     const bool names = module != NULL && lilac_tile_find(&module->attributes, "ttg.target") != NULL;
     lilac_tile_module_destroy(module);

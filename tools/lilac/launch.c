@@ -89,29 +89,60 @@ static const lilac_tile_function *find_function(const lilac_compilation *compila
     return function;
 }
 
+static kernel_signature signature_of(const prepared_launch *prepared,
+                                     const lilac_simt_kernel *kernel) {
+    const lilac_compilation *compilation = &prepared->compilation;
+    return compilation->tile != NULL
+               ? signature_of_function(prepared->context, find_function(compilation, kernel->name))
+               : signature_of_kernel(prepared->context, prepared->source, kernel);
+}
+
+/* The module's only kernel, or the one that --kernel names. */
 static const lilac_simt_kernel *find_kernel(const prepared_launch *prepared) {
     const lilac_simt_kernel *kernels = prepared->compilation.simt->kernels;
-    if (kernels->next == NULL) {
+    const char *name = prepared->request->kernel;
+    for (const lilac_simt_kernel *k = kernels; name != NULL && k != NULL; k = k->next) {
+        if (strcmp(k->name, name) == 0) {
+            return k;
+        }
+    }
+    if (name == NULL && kernels->next == NULL) {
         return kernels;
     }
-    lilac_error(prepared->context, prepared->compilation.tile->functions->position, 0,
-                "unknown-kernel", "this module has several kernels: choose one with --kernel NAME");
+    if (name != NULL) {
+        lilac_error(prepared->context, (lilac_position){prepared->source, 0}, 0, "unknown-kernel",
+                    "this module has no kernel '%s'", name);
+    } else {
+        lilac_error(prepared->context, signature_of(prepared, kernels).position, 0,
+                    "unknown-kernel",
+                    "this module has several kernels: choose one with --kernel NAME");
+    }
     for (const lilac_simt_kernel *k = kernels; k != NULL; k = k->next) {
-        lilac_note(prepared->context, find_function(&prepared->compilation, k->name)->position,
-                   k->location, "kernel '%s' is here", k->name);
+        lilac_note(prepared->context, signature_of(prepared, k).position, k->location,
+                   "kernel '%s' is here", k->name);
     }
     return NULL;
 }
 
+bool launch_compile(lilac_compilation *compilation, lilac_context *context, uint32_t source,
+                    const lilac_options *options) {
+    const lilac_pass_selection selection = {.after = LILAC_STAGE_SIMT};
+    return lilac_source_is_simt(context, source)
+               ? lilac_run_passes(compilation, context, source, options, &selection)
+               : lilac_compile(compilation, context, source, options);
+}
+
 bool launch_prepare(prepared_launch *prepared, const lilac_options *options) {
-    lilac_compilation *compilation = &prepared->compilation;
-    if (!lilac_compile(compilation, prepared->context, prepared->source, options)) {
+    if (!launch_compile(&prepared->compilation, prepared->context, prepared->source, options)) {
+        print_malformed(prepared->context, prepared->compilation.malformed);
         return false;
     }
     prepared->kernel = find_kernel(prepared);
-    return prepared->kernel != NULL &&
-           arguments_bind(&prepared->arguments, prepared->context,
-                          find_function(compilation, prepared->kernel->name),
+    if (prepared->kernel == NULL) {
+        return false;
+    }
+    const kernel_signature signature = signature_of(prepared, prepared->kernel);
+    return arguments_bind(&prepared->arguments, prepared->context, &signature,
                           &prepared->request->arguments, &prepared->request->buffers);
 }
 

@@ -60,6 +60,9 @@ typedef struct prepared_launch {
 
 /* Reads the file into a fresh context. False: reported. Clear in either case. */
 bool launch_read(prepared_launch *prepared, const launch_request *request);
+/* Compiles tile IR as lilac_compile does. SIMT text is taken as it stands: no pass runs on it. */
+bool launch_compile(lilac_compilation *compilation, lilac_context *context, uint32_t source,
+                    const lilac_options *options);
 /* Compiles it and binds the arguments. False: recorded as diagnostics. */
 bool launch_prepare(prepared_launch *prepared, const lilac_options *options);
 void launch_clear(prepared_launch *prepared);

@@ -55,6 +55,7 @@ static int opt_file(const opt_job *job, lilac_options *options, lilac_pass_selec
             selection->after > options->stop_at ? selection->after : options->stop_at;
     }
     bool good = source != 0 && lilac_run_passes(&compilation, context, source, options, selection);
+    print_malformed(context, compilation.malformed);
     print_diagnostics(context);
     good = good && write_program(job, &compilation);
     lilac_compilation_clear(&compilation);

@@ -156,8 +156,8 @@ static bool check_buffers(lilac_context *context, const bound_arguments *argumen
         const char *why =
             why_no_contents(arguments, arguments_find(arguments, names->list[i], length));
         if (why != NULL) {
-            lilac_error(context, arguments->function->position, 0, "unknown-argument",
-                        "%s: kernel '%s' has no buffer '%.*s'%s", what, arguments->function->name,
+            lilac_error(context, arguments->signature.position, 0, "unknown-argument",
+                        "%s: kernel '%s' has no buffer '%.*s'%s", what, arguments->signature.name,
                         (int)length, names->list[i], why);
             good = false;
         }
@@ -395,7 +395,7 @@ static int run_run(const subcommand *command, int argc, char **argv) {
 const subcommand run_command = {
     .name = "run",
     .usage = "FILE --grid X[,Y[,Z]] --arg NAME=VALUE… [--save NAME=FILE] [--num-warps N] …",
-    .summary = "run a TTIR file on the simulator or on a GPU",
+    .summary = "run a TTIR or SIMT file on the simulator or on a GPU",
     .help =
         "Compiles a kernel in TTIR and runs it on the simulator: prints what it did "
         "(instructions,\n"
@@ -406,6 +406,8 @@ const subcommand run_command = {
         "on\n"
         "a GPU, which says its time, registers and spilled bytes. FILE may be - for standard "
         "input.\n"
+        "SIMT text (what compile --emit simt prints, or a kernel written by hand) runs as it "
+        "stands.\n"
         "\n"
         "Races are found in shared memory and in the global buffers that the kernel writes: two\n"
         "accesses to one place, one of them a write, with no barrier, release and acquire or\n"

@@ -49,14 +49,14 @@ static bool work_out(swizzle_answers *answers, lilac_context *context, const typ
     if (!conversion_make(&s->best, context, types, &options, &answers->device)) {
         return false;
     }
-    answers->all.disagree |= !conversion_judge(&s->best, context);
-    if (!s->best.judged.ran) {
+    answers->all.disagree |= !conversion_check(&s->best, context);
+    if (!s->best.checked.ran) {
         return false;
     }
     options.strategy = LILAC_PLAN_UNSWIZZLED;
     s->has_plain = conversion_make(&s->plain, context, types, &options, &answers->device);
     if (s->has_plain) {
-        answers->all.disagree |= !conversion_judge(&s->plain, context);
+        answers->all.disagree |= !conversion_check(&s->plain, context);
     } else {
         lilac_diagnostics_reset(context); /* such as too much memory: there is no comparison */
     }
@@ -199,7 +199,7 @@ static void put_json_bits(lilac_text *out, const char *key, const swizzle *s, co
 
 static void put_json(lilac_text *out, const swizzle *s) {
     const lilac_plan_conversion *plan = &s->best.plan;
-    const lilac_sim_counters *counters = &s->best.judged.counters; /* of all blocks */
+    const lilac_sim_counters *counters = &s->best.checked.counters; /* of all blocks */
     lilac_text_puts(out, "{\"memory\": ");
     lilac_layout_json(out, &plan->staging.memory);
     put_json_text(out, "named", &s->named);
@@ -229,7 +229,7 @@ static void put_json(lilac_text *out, const swizzle *s) {
                       (unsigned long long)plan->staging.bytes,
                       (unsigned long long)(counters->shared_store_wavefronts >> plan->block_bits),
                       (unsigned long long)(counters->shared_load_wavefronts >> plan->block_bits),
-                      s->best.judged.correct ? "true" : "false");
+                      s->best.checked.correct ? "true" : "false");
 }
 
 /* The layout in short: what a line has room for. */

@@ -71,7 +71,7 @@ def reason(problem):
     return (words if kind in words or kind == "CompilationError" else f"{kind}: {words}")[:300]
 
 
-def judge(verdict):
+def check(verdict):
     """(error over what is allowed or None, complaint or None) from what a check gives."""
     if verdict is True or verdict is None:
         return None, None
@@ -230,14 +230,14 @@ class Runner:
 
         with tempfile.TemporaryDirectory(prefix="lilac-bench-") as folder:
             for name in NAMES:  # besides, this builds the launcher's stub and warms everything up
-                self.judged(case, row, name, folder)
+                self.checked(case, row, name, folder)
             for used in both_first_calls(self.recorder, row, self.compilers, call, self.first_calls):
                 used.cleanup()
             self.synchronize()
             if alive(row):
                 self.timed(case, row, folder)
 
-    def judged(self, case, row, name, folder):
+    def checked(self, case, row, name, folder):
         with cache_folder(folder), self.recorder.titled(f"{case.name}.{name}"):
             self.compilers(name, self.recorder.forget)()
             verdict = self.attempt(row, name, case.check if self.check else case.launch)
@@ -245,7 +245,7 @@ class Runner:
         if "failure" not in row[name]:
             stranger(row, name)
         if self.check and "failure" not in row[name]:
-            row[name]["error"], complaint = judge(verdict)
+            row[name]["error"], complaint = check(verdict)
             if complaint:
                 row[name]["failure"] = complaint
 

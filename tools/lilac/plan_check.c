@@ -1,4 +1,4 @@
-/* A movement plan carried out on the simulator and judged.
+/* A conversion plan, executed on the simulator and compared with what it predicts.
  *
  *   source buffer   block × warp × lane × register: the number of the element there, by the layout
  *     │ the kernel: loads, the plan, stores
@@ -9,7 +9,7 @@
  * own number. A narrower one holds a digit of it, and the kernel runs once a digit: it cannot look
  * at what it moves, so the digits together say where every element went.
  */
-#include "judge.h"
+#include "plan_check.h"
 
 #include <string.h>
 
@@ -136,7 +136,7 @@ static bool look(const spread *s, uint32_t digit, lilac_text *said) {
 
 /* ---- running ---------------------------------------------------------------------------- */
 
-static bool run(judgement *result, lilac_text *said, lilac_context *context,
+static bool run(plan_check *result, lilac_text *said, lilac_context *context,
                 const lilac_simt_kernel *kernel, spread *source, spread *target, uint32_t digit) {
     lilac_sim_buffer buffers[2] = {
         {.name = "source", .bytes = source->buffer, .size = source->size, .read_only = true},
@@ -161,11 +161,11 @@ static bool run(judgement *result, lilac_text *said, lilac_context *context,
 
 /* ---- counts ----------------------------------------------------------------------------- */
 
-static void count_all(judgement *result, const lilac_plan_conversion *plan) {
+static void count_all(plan_check *result, const lilac_plan_conversion *plan) {
     const lilac_plan_price *price = &plan->price;
     const lilac_sim_counters *counters = &result->counters;
     const uint64_t warps = UINT64_C(1) << plan->warp_bits;
-    const judged_count counts[JUDGED_COUNTS] = {
+    const checked_count counts[JUDGED_COUNTS] = {
         {"shuffles", price->shuffles, counters->shuffles},
         {"selects", price->selects, counters->selects},
         {"byte permutes", price->permutes, counters->permutes},
@@ -187,10 +187,10 @@ static void count_all(judgement *result, const lilac_plan_conversion *plan) {
     }
 }
 
-static bool compare_counts(const judgement *result, lilac_text *said) {
+static bool compare_counts(const plan_check *result, lilac_text *said) {
     bool same = true;
     for (uint32_t i = 0; i < JUDGED_COUNTS; i++) {
-        const judged_count *count = &result->counts[i];
+        const checked_count *count = &result->counts[i];
         if (count->planned != count->simulated) {
             lilac_text_printf(said, "%s: %llu planned, %llu simulated\n", count->name,
                               (unsigned long long)count->planned,
@@ -201,14 +201,14 @@ static bool compare_counts(const judgement *result, lilac_text *said) {
     return same;
 }
 
-void judge_movement(judgement *result, lilac_text *said, lilac_context *context,
-                    const lilac_simt_module *module, const lilac_plan_conversion *plan,
-                    const lilac_layout *source, const lilac_layout *target) {
+void check_plan(plan_check *result, lilac_text *said, lilac_context *context,
+                const lilac_simt_module *module, const lilac_plan_conversion *plan,
+                const lilac_layout *source, const lilac_layout *target) {
     const uint32_t bytes = plan->element_bits < 8 ? 1 : plan->element_bits / 8;
     spread from, to;
     spread_init(&from, source, bytes);
     spread_init(&to, target, bytes);
-    *result = (judgement){.ran = true, .correct = true, .agrees = true};
+    *result = (plan_check){.ran = true, .correct = true, .agrees = true};
     for (uint32_t digit = 0; digit < digit_count(&from) && result->ran && result->correct;
          digit++) {
         result->ran = run(result, said, context, module->kernels, &from, &to, digit);
@@ -222,6 +222,6 @@ void judge_movement(judgement *result, lilac_text *said, lilac_context *context,
     spread_clear(&to);
 }
 
-bool judged_good(const judgement *result) {
+bool plan_check_passed(const plan_check *result) {
     return result->ran && result->correct && result->agrees;
 }

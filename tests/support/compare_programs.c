@@ -1,4 +1,4 @@
-/* What a program does, judged; random layouts for it; and its smallest part that is judged alike.
+/* What a program computes, compared with the interpreter; random layouts for it; and the smallest part of it that gives the same outcome.
  */
 #include "random_programs.h"
 
@@ -332,11 +332,11 @@ void program_print_layouts(lilac_text *out, const program *p, const char *text) 
     lilac_context_destroy(context);
 }
 
-/* ---- the judgement ----------------------------------------------------------------------- */
+/* ---- the plan_check ----------------------------------------------------------------------- */
 
-static void say(program_judgement *j, program_outcome outcome, const char *format, ...)
+static void say(program_comparison *j, program_outcome outcome, const char *format, ...)
     LILAC_PRINTF(3, 4);
-static void say(program_judgement *j, program_outcome outcome, const char *format, ...) {
+static void say(program_comparison *j, program_outcome outcome, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(j->why, sizeof j->why, format, arguments);
@@ -358,7 +358,7 @@ static bool is_refusal(const lilac_diagnostic *d) {
 }
 
 /* The first error, numbers that are not part of names taken out so that alike ones count as one. */
-static void say_diagnostic(program_judgement *j, const lilac_context *context, bool refusal) {
+static void say_diagnostic(program_comparison *j, const lilac_context *context, bool refusal) {
     const lilac_diagnostic *d = lilac_diagnostics(context);
     while (d != NULL && d->severity != LILAC_ERROR) {
         d = d->next;
@@ -412,7 +412,7 @@ static bool compile(lilac_compilation *made, lilac_context *context, const progr
     return lilac_simt_verify(made->simt);
 }
 
-static void compare(program_judgement *j, const memory *m) {
+static void compare(program_comparison *j, const memory *m) {
     for (uint32_t i = 0; i < m->count; i++) {
         interpreter_comparison c = interpreter_compare(&m->wanted[i], m->got[i].bytes);
         if (memcmp(m->wanted[i].bytes, m->before[i], m->wanted[i].size) != 0) {
@@ -438,8 +438,8 @@ static bool races_are_global(const lilac_context *context) {
     return true;
 }
 
-program_judgement program_judge(const program *p, const char *text) {
-    program_judgement j = {.outcome = PROGRAM_SAME};
+program_comparison program_check(const program *p, const char *text) {
+    program_comparison j = {.outcome = PROGRAM_SAME};
     lilac_context *context = lilac_context_create();
     lilac_compilation made;
     memory m;
@@ -488,8 +488,8 @@ program_judgement program_judge(const program *p, const char *text) {
     return j;
 }
 
-program_judgement program_compare(const program *p, const lilac_tile_module *other) {
-    program_judgement j = {.outcome = PROGRAM_SAME};
+program_comparison program_compare(const program *p, const lilac_tile_module *other) {
+    program_comparison j = {.outcome = PROGRAM_SAME};
     lilac_context *context = lilac_context_create();
     const char *text = lilac_text_get(&p->text);
     uint32_t source = lilac_source_add(context, "program.ttir", text, strlen(text));
@@ -698,12 +698,12 @@ static bool changed(lilac_text *out, const char *text, uint32_t index, int way, 
     return good;
 }
 
-static bool alike(const program_judgement *a, const program_judgement *b) {
+static bool alike(const program_comparison *a, const program_comparison *b) {
     return a->outcome == b->outcome;
 }
 
 void program_minimise(lilac_text *out, const program *p, const char *text) {
-    program_judgement first = program_judge(p, text);
+    program_comparison first = program_check(p, text);
     lilac_text now = {0}, next = {0};
     lilac_text_puts(&now, text);
     for (bool progress = true; progress;) {
@@ -712,7 +712,7 @@ void program_minimise(lilac_text *out, const program *p, const char *text) {
             bool past = false;
             for (int way = 0; way < 2 && !past; way++) {
                 if (changed(&next, lilac_text_get(&now), i, way, &past)) {
-                    program_judgement j = program_judge(p, lilac_text_get(&next));
+                    program_comparison j = program_check(p, lilac_text_get(&next));
                     if (alike(&first, &j)) {
                         lilac_text_reset(&now);
                         lilac_text_put(&now, next.bytes, next.length);
