@@ -1,7 +1,7 @@
-/* tile_loops: structured control flow of tile IR. Its operands by name, edits of loops, dependences.
+/* tile_loops: loops and conditionals of tile IR: operands by name, edits, dependences.
  *
- * Control flow passes values on. A *phi* is a group of values that are equal when control passes:
- * each receiver is one of the sources.
+ * Control flow passes values on. A *phi* is a set of sources (operands) and of receivers (arguments
+ * and results): a receiver has the value of the source from which control came.
  *
  *     %r = scf.for %i = %lower to %upper step %step iter_args(%a = %init) {
  *       scf.yield %next                                      sources init, next    receivers a, r
@@ -17,8 +17,8 @@
  * value i for the next iteration, and in scf.for result i. Passed value number j of scf.while is
  * value j of scf.condition, argument j of the second region and result j.
  *
- * The functions expect a module that lilac_tile_verify accepts; a number out of range is an error of
- * the caller. Edits keep the operation in place, with its attributes and its locations: pointers to
+ * The functions expect a module that lilac_tile_verify accepts. A number out of range is an error
+ * of the caller. Edits keep the operation in place, with its attributes and its locations: pointers to
  * it stay valid. Pointers to its results and operands do not where their number changes. After an
  * edit the ids of lilac_tile_number are out of date. An edit that can be impossible returns NULL
  * when it is done and otherwise the reason, as text; then nothing has changed.
@@ -98,8 +98,8 @@ LILAC_API lilac_tile_phi lilac_tile_phi_get(const lilac_tile_op *op, uint32_t i)
  * reason otherwise: "the argument is used" or "the result is used". */
 LILAC_API LILAC_MUST_USE const char *lilac_tile_remove_phis(lilac_tile_module *module,
                                                             lilac_tile_op *op, const bool *removed);
-/* Adds carried values to scf.for or scf.while, behind those that it has. They keep their inits until
- * lilac_tile_set_next changes that; scf.while passes them on too.
+/* Adds carried values to scf.for or scf.while, behind those that it has. They keep their inits
+ * until lilac_tile_set_next changes that; scf.while passes them on too.
  *
  *     %r = scf.for … iter_args(%a = %x) {           %r:2 = scf.for … iter_args(%a = %x, %b = %y) {
  *       scf.yield %n                         →        scf.yield %n, %b
@@ -127,8 +127,8 @@ LILAC_API lilac_tile_value *lilac_tile_mapped(const lilac_tile_mapping *mapping,
 LILAC_API lilac_tile_op *lilac_tile_clone_mapped(lilac_tile_module *module, const lilac_tile_op *op,
                                                  lilac_tile_mapping *mapping);
 /* Copies all operations of a block but the terminator, and inserts them before `place`, which may
- * be that terminator. Map the arguments of the block first; afterwards lilac_tile_mapped of what the
- * terminator passes on is what the copy computes.
+ * be that terminator. Map the arguments of the block first; afterwards lilac_tile_mapped of what
+ * the terminator passes on is what the copy computes.
  *
  *     { ^(%a):                                      with a ↦ x:
  *       %b = arith.addi %a, %c               →        %b' = arith.addi %x, %c
@@ -169,8 +169,8 @@ LILAC_API LILAC_MUST_USE const char *lilac_tile_peel_first(lilac_tile_module *mo
 LILAC_API LILAC_MUST_USE const char *lilac_tile_peel_last(lilac_tile_module *module,
                                                           lilac_tile_op *loop, bool *removed);
 /* A known trip count of `factor` at most: the iterations in sequence, and the loop is removed.
- * Otherwise a loop whose iterations are `factor` of the old ones, and a loop for the iterations that
- * remain:
+ * Otherwise a loop whose iterations are `factor` of the old ones, and a loop for the iterations
+ * that remain:
  *
  *     %r = scf.for %i = %l to %u step 1             %m = %l + (%u - %l) / 4 * 4
  *         iter_args(%a = %x) {                      %q = scf.for %i = %l to %m step 4

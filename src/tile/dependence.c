@@ -77,8 +77,8 @@ typedef struct collector {
     uint32_t capacity;
 } collector;
 
-/* Keeps the dependence with the smallest distance between two operations, for values and for effects
- * separately. */
+/* Keeps the dependence with the smallest distance between two operations, one for values and one
+ * for effects. */
 static void add(collector *c, const lilac_tile_dependence *dependence) {
     lilac_tile_dependences *result = c->result;
     for (uint32_t i = c->first; i < result->count; i++) {

@@ -1,6 +1,6 @@
 /* Structured control flow by name, and edits of loops. Random programs whose loops are peeled and
- * unrolled leave in the interpreter the same bytes as before; so do programs with additional carried
- * values, and the text without these is the text before.
+ * unrolled leave in the interpreter the same bytes as before; so do programs with additional
+ * carried values, and the text without these is the text before.
  *
  * LILAC_TEST_SCALE is the factor by which more programs are tried than usual. */
 #include <setjmp.h>
@@ -479,7 +479,7 @@ static void clones_map_once(void **state) {
 
 enum { MOST_FACTOR = 5, PEELS = 8 };
 
-/* A loop of i8 from lower to upper. It leaves a hash of its induction variables and their number. */
+/* A loop of i8. It stores a hash of its induction variables, and their number. */
 static lilac_tile_module *read_ends(lilac_context *context, const char *keyword, int step) {
     char text[1024];
     snprintf(text, sizeof text,
