@@ -1,7 +1,7 @@
-/* tile_loops: structured control flow of tile IR. Its operands by name, edits of loops, dependences.
+/* tile_loops: loops and conditionals of tile IR: operands by name, edits, dependences.
  *
- * Control flow passes values on. A *phi* is a group of values that are equal when control passes:
- * each receiver is one of the sources.
+ * Control flow passes values on. A *phi* is a set of sources (operands) and of receivers (arguments
+ * and results): a receiver has the value of the source from which control came.
  *
  *     %r = scf.for %i = %lower to %upper step %step iter_args(%a = %init) {
  *       scf.yield %next                                      sources init, next    receivers a, r
@@ -17,8 +17,8 @@
  * value i for the next iteration, and in scf.for result i. Passed value number j of scf.while is
  * value j of scf.condition, argument j of the second region and result j.
  *
- * The functions expect a module that lilac_tile_verify accepts; a number out of range is an error of
- * the caller. Edits keep the operation in place, with its attributes and its locations: pointers to
+ * The functions expect a module that lilac_tile_verify accepts. A number out of range is an error
+ * of the caller. Edits keep the operation in place, with its attributes and its locations: pointers to
  * it stay valid. Pointers to its results and operands do not where their number changes. After an
  * edit the ids of lilac_tile_number are out of date. An edit that can be impossible returns NULL
  * when it is done and otherwise the reason, as text; then nothing has changed.
@@ -98,8 +98,8 @@ LILAC_API lilac_tile_phi lilac_tile_phi_get(const lilac_tile_op *op, uint32_t i)
  * reason otherwise: "the argument is used" or "the result is used". */
 LILAC_API LILAC_MUST_USE const char *lilac_tile_remove_phis(lilac_tile_module *module,
                                                             lilac_tile_op *op, const bool *removed);
-/* Adds carried values to scf.for or scf.while, behind those that it has. They keep their inits until
- * lilac_tile_set_next changes that; scf.while passes them on too.
+/* Adds carried values to scf.for or scf.while, behind those that it has. They keep their inits
+ * until lilac_tile_set_next changes that; scf.while passes them on too.
  *
  *     %r = scf.for … iter_args(%a = %x) {           %r:2 = scf.for … iter_args(%a = %x, %b = %y) {
  *       scf.yield %n                         →        scf.yield %n, %b
@@ -127,8 +127,8 @@ LILAC_API lilac_tile_value *lilac_tile_mapped(const lilac_tile_mapping *mapping,
 LILAC_API lilac_tile_op *lilac_tile_clone_mapped(lilac_tile_module *module, const lilac_tile_op *op,
                                                  lilac_tile_mapping *mapping);
 /* Copies all operations of a block but the terminator, and inserts them before `place`, which may
- * be that terminator. Map the arguments of the block first; afterwards lilac_tile_mapped of what the
- * terminator passes on is what the copy computes.
+ * be that terminator. Map the arguments of the block first; afterwards lilac_tile_mapped of what
+ * the terminator passes on is what the copy computes.
  *
  *     { ^(%a):                                      with a ↦ x:
  *       %b = arith.addi %a, %c               →        %b' = arith.addi %x, %c
@@ -169,8 +169,8 @@ LILAC_API LILAC_MUST_USE const char *lilac_tile_peel_first(lilac_tile_module *mo
 LILAC_API LILAC_MUST_USE const char *lilac_tile_peel_last(lilac_tile_module *module,
                                                           lilac_tile_op *loop, bool *removed);
 /* A known trip count of `factor` at most: the iterations in sequence, and the loop is removed.
- * Otherwise a loop whose iterations are `factor` of the old ones, and a loop for the iterations that
- * remain:
+ * Otherwise a loop whose iterations are `factor` of the old ones, and a loop for the iterations
+ * that remain:
  *
  *     %r = scf.for %i = %l to %u step 1             %m = %l + (%u - %l) / 4 * 4
  *         iter_args(%a = %x) {                      %q = scf.for %i = %l to %m step 4
@@ -186,6 +186,55 @@ LILAC_API LILAC_MUST_USE const char *lilac_tile_peel_last(lilac_tile_module *mod
  * constant", "the factor times the step exceeds the type of the induction variable". */
 LILAC_API LILAC_MUST_USE const char *
 lilac_tile_unroll(lilac_tile_module *module, lilac_tile_op *loop, uint32_t factor, bool *removed);
+
+/* ---- dependences ------------------------------------------------------------------------ */
+
+/* The order of two operations matters where one uses a result of the other, or where their effects
+ * conflict (lilac_tile_effects_conflict): one writes a resource that the other accesses. Operations
+ * in regions count as the operation of the block that holds them. Addresses are not compared. */
+
+/* May two operations of one block be exchanged, where nothing is between them? A terminator may not
+ * be. */
+LILAC_API bool lilac_tile_may_exchange(const lilac_tile_op *a, const lilac_tile_op *b);
+/* Moves an operation before another one of its block. NULL: done. Otherwise the first operation on
+ * the way with which it may not be exchanged; then nothing has changed. */
+LILAC_API LILAC_MUST_USE const lilac_tile_op *lilac_tile_move_before(lilac_tile_op *op,
+                                                                     lilac_tile_op *place);
+
+/* Operation `to` of iteration n + distance must follow operation `from` of iteration n. */
+typedef struct lilac_tile_dependence {
+    uint32_t from, to;             /* numbers of operations of the body */
+    uint32_t distance;             /* in iterations; 0: within one iteration */
+    const lilac_tile_value *value; /* the result of `from` that `to` uses; NULL: effects */
+    uint32_t resources;            /* of the effects: the resources that conflict */
+} lilac_tile_dependence;
+
+/* The direct dependences between the operations of a loop's body, sorted by `to`. */
+typedef struct lilac_tile_dependences {
+    uint32_t op_count; /* operations of the body in order, without the terminator */
+    lilac_tile_op **ops;
+    uint32_t count;
+    lilac_tile_dependence *list;
+} lilac_tile_dependences;
+
+/* The dependences of scf.for, allocated on `arena`. Between two operations there is one through
+ * values and one through effects at most: the one with the smallest distance, which implies the
+ * others.
+ *
+ *     %a1 = arith.addi %x, %c      a1 → n, distance 0      %n is yielded as the next %x:
+ *     %n  = arith.muli %a1, %d                             n → a1, distance 1
+ *
+ * A value that passes through k carried values has distance k. Conflicting effects have distance 0
+ * in the order of the body, and distance 1 in the other order. Cost: quadratic in the operations
+ * with effects, linear in the operands. */
+LILAC_API void lilac_tile_find_dependences(lilac_tile_dependences *result, lilac_arena *arena,
+                                           const lilac_tile_op *loop);
+/* A schedule of a pipelined loop: operation k of iteration n executes at time n + stage[k]; at one
+ * time, operations execute by ascending order[k] (NULL: in the order of the body). The first
+ * dependence that the schedule violates; NULL: it is legal. */
+LILAC_API const lilac_tile_dependence *
+lilac_tile_find_violation(const lilac_tile_dependences *dependences, const uint32_t *stage,
+                          const uint32_t *order);
 
 LILAC_END
 

@@ -11,6 +11,8 @@
  * called and are nobody's kernel are dropped. */
 #include "internal.h"
 
+#include <lilac/tile_loops.h>
+
 /* Operations that copies may add up to: calls that double at each level end here. */
 enum { MOST_COPIED = 1 << 18 };
 
@@ -43,27 +45,9 @@ static bool refuse(inlining *n, const lilac_tile_op *call, const char *id, const
 
 /* ---- copying ----------------------------------------------------------------------------- */
 
-/* Values of the function that is copied, by id, and what stands for each. */
-typedef struct copying {
-    inlining *n;
-    uint32_t count;
-    lilac_tile_value **old, **now;
-} copying;
-
-static void stands_for(copying *c, lilac_tile_value *old, lilac_tile_value *now) {
-    c->old[old->id] = old;
-    c->now[old->id] = now;
-}
-
-static void map_operands(void *data, lilac_tile_op *op) {
-    copying *c = (copying *)data;
-    c->n->copied++;
-    for (uint32_t i = 0; i < op->operand_count; i++) {
-        lilac_tile_value *value = op->operands[i].value;
-        if (value->id < c->count && c->old[value->id] == value) {
-            lilac_tile_set_operand(op, i, c->now[value->id]);
-        }
-    }
+static void count_operation(void *count, lilac_tile_op *op) {
+    (void)op;
+    ++*(uint32_t *)count;
 }
 
 static bool put_body(inlining *n, lilac_tile_op *call, lilac_tile_function *callee) {
@@ -74,33 +58,21 @@ static bool put_body(inlining *n, lilac_tile_op *call, lilac_tile_function *call
         body->last->operand_count != call->result_count) {
         return refuse(n, call, "unsupported-call", "cannot be put where it is called");
     }
-    lilac_tile_number(callee);
-    copying c = {.n = n, .count = callee->value_count};
-    c.old = lilac_arena_array(n->arena, lilac_tile_value *, c.count);
-    c.now = lilac_arena_array(n->arena, lilac_tile_value *, c.count);
+    lilac_tile_walk(callee->body, count_operation, &n->copied);
+    n->copied--; /* the terminator is not copied */
+    if (n->copied > MOST_COPIED) {
+        return refuse(n, call, "too-many-calls", "is called so often that its copies are too many");
+    }
+    lilac_tile_mapping *mapping = lilac_tile_mapping_create();
     for (uint32_t i = 0; i < body->argument_count; i++) {
-        stands_for(&c, body->arguments[i], call->operands[i].value);
+        lilac_tile_map(mapping, body->arguments[i], call->operands[i].value);
     }
-    for (const lilac_tile_op *op = body->first; op != body->last; op = op->next) {
-        lilac_tile_op *copy = lilac_tile_clone(n->module, op);
-        lilac_tile_insert_before(call, copy);
-        map_operands(&c, copy);
-        for (uint32_t i = 0; i < copy->region_count; i++) {
-            lilac_tile_walk(copy->regions[i], map_operands, &c);
-        }
-        for (uint32_t i = 0; i < op->result_count; i++) {
-            stands_for(&c, &op->results[i], &copy->results[i]);
-        }
-        if (n->copied > MOST_COPIED) {
-            return refuse(n, call, "too-many-calls",
-                          "is called so often that its copies are too many");
-        }
-    }
+    lilac_tile_clone_body(n->module, body, mapping, call);
     for (uint32_t i = 0; i < call->result_count; i++) {
-        lilac_tile_value *value = body->last->operands[i].value;
-        bool copied = value->id < c.count && c.old[value->id] == value;
-        lilac_tile_replace_uses(&call->results[i], copied ? c.now[value->id] : value);
+        lilac_tile_value *value = lilac_tile_mapped(mapping, body->last->operands[i].value);
+        lilac_tile_replace_uses(&call->results[i], value);
     }
+    lilac_tile_mapping_destroy(mapping);
     lilac_tile_remove(call);
     n->changed = true;
     return true;

@@ -1,5 +1,5 @@
-/* reduce_strength: tensors of pointers that a loop moves by the same step everywhere become one pointer
- * that moves, and offsets that stay. So do tensors of offsets.
+/* reduce_strength: tensors of pointers that a loop moves by the same step everywhere become one
+ * pointer that moves, and offsets that stay. So do tensors of offsets.
  *
  *     %p = addptr(addptr(splat %x, rows), columns)
  *     for … iter_args(%q = %p) {                 for … iter_args(%s = %x) {

@@ -265,9 +265,9 @@ static uint32_t values_of(const outcome *o) {
     return count;
 }
 
-/* The value of `a` or `b` by the side taken; NULL: that side has no value for it. No result is needed
- * for a value from outside that both sides have, or one side only. Results are stored in *value when
- * the conditional is closed. */
+/* The value of `a` or `b` by the side taken; NULL: that side has no value for it. No result is
+ * needed for a value from outside that both sides have, or only one side. Results are stored in
+ * *value when the conditional is closed. */
 static void select_value(structuring *s, conditional *c, lilac_tile_value *a, lilac_tile_value *b,
                          const lilac_tile_op *at, lilac_tile_value **value) {
     lilac_tile_value *values[2] = {a, b};

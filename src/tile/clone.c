@@ -1,6 +1,6 @@
 /* Deep copies of operations under a mapping of values.
  *
- *     op (operands a, b; result r; regions …)   with a ↦ x   →   op (operands x, b; result r'), r ↦ r'
+ *     op (operands a, b; result r; regions)   with a ↦ x  →  op (operands x, b; result r'), r ↦ r'
  *
  * A copy keeps its attributes, its location and its position. Values and blocks inside are entered
  * into the mapping, so that operands inside refer to the copies. */

@@ -1,13 +1,12 @@
-/* The operands, arguments and results of structured control flow by name. This file alone knows
- * their positions. */
+/* The operands, arguments and results of structured control flow by name. Passes know their
+ * positions by these functions only. */
 #include "internal.h"
 
 #include <lilac/tile_loops.h>
 
 #include <assert.h>
 
-/* Operands of scf.for, and the first operands that are passed on. */
-enum { LOWER, UPPER, STEP, FOR_INITS, CONDITION_PASSED = 1 };
+enum { LOWER, UPPER, STEP };
 
 /* ---- regions and branches --------------------------------------------------------------- */
 
@@ -30,9 +29,9 @@ void lilac_tile_set_yielded(lilac_tile_op *op, uint32_t region, uint32_t i,
 uint32_t lilac_tile_first_passed(const lilac_tile_op *op) {
     switch (op->code) {
     case LILAC_TILE_OP_SCF_FOR:
-        return FOR_INITS;
+        return TILE_FOR_INITS;
     case LILAC_TILE_OP_SCF_CONDITION:
-        return CONDITION_PASSED;
+        return TILE_CONDITION_PASSED;
     default:
         return 0;
     }
@@ -177,7 +176,7 @@ lilac_tile_value *lilac_tile_while_condition(const lilac_tile_op *loop) {
 
 lilac_tile_value *lilac_tile_passed(const lilac_tile_op *loop, uint32_t j) {
     assert(!is_for(loop));
-    return lilac_tile_yielded(loop, 0, CONDITION_PASSED + j);
+    return lilac_tile_yielded(loop, 0, TILE_CONDITION_PASSED + j);
 }
 
 lilac_tile_value *lilac_tile_passed_argument(const lilac_tile_op *loop, uint32_t j) {

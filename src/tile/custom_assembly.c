@@ -187,13 +187,13 @@ static bool read_for(tile_reader *reader, tile_draft *draft) {
             return false;
         position = lilac_scanner_position(scan);
         if (!tile_read_parenthesized_types(reader, &draft->results) ||
-            !check_carried(reader, draft, 3, &draft->results, position))
+            !check_carried(reader, draft, TILE_FOR_INITS, &draft->results, position))
             return false;
     }
     const lilac_tile_type *type = lilac_tile_scalar(reader->module, LILAC_INDEX);
     if (lilac_scanner_accept(scan, ':') && !(type = tile_read_type(reader)))
         return false;
-    for (uint32_t i = 0; i < 3; i++)
+    for (uint32_t i = 0; i < TILE_FOR_INITS; i++)
         if (!tile_check_operand(reader, draft, i, type))
             return false;
     uint32_t mark;
@@ -239,15 +239,15 @@ static void print_for(tile_printer *printer, const lilac_tile_op *op) {
     lilac_text_char(out, ' ');
     tile_print_value(printer, body->arguments[0]);
     static const char *const before[] = {" = ", " to ", " step "};
-    for (uint32_t i = 0; i < 3; i++) {
+    for (uint32_t i = 0; i < TILE_FOR_INITS; i++) {
         lilac_text_puts(out, before[i]);
         tile_print_value(printer, op->operands[i].value);
     }
-    if (op->operand_count > 3) {
+    if (op->operand_count > TILE_FOR_INITS) {
         lilac_text_puts(out, " iter_args");
-        print_carried(printer, op, 3, body, 1);
+        print_carried(printer, op, TILE_FOR_INITS, body, 1);
         lilac_text_puts(out, " -> (");
-        tile_print_operand_types(printer, op, 3, op->operand_count);
+        tile_print_operand_types(printer, op, TILE_FOR_INITS, op->operand_count);
         lilac_text_char(out, ')');
     }
     const lilac_tile_type *type = op->operands[0].value->type;

@@ -146,6 +146,8 @@ const char *tile_opcode_nearest(const char *name, size_t length);
 lilac_tile_region *tile_region_create(lilac_tile_module *module, lilac_tile_function *function);
 /* Makes a detached block that tile_block_insert puts at the end of a region, after `last`. */
 lilac_tile_block *tile_block_create(lilac_tile_module *module);
+/* The first operands of scf.for and of scf.condition that are passed on. */
+enum { TILE_FOR_INITS = 3, TILE_CONDITION_PASSED = 1 };
 /* Enters an operand into the list of uses of a value. */
 void tile_use_link(lilac_tile_use *use, lilac_tile_value *value);
 /* Makes a list of results: those that are not removed (NULL: all), then `added` more. Removed ones

@@ -117,8 +117,7 @@ static void peel_known(editor *e, uint64_t count, uint64_t trip_count) {
 
 /* ---- peeling ---------------------------------------------------------------------------- */
 
-/* An scf.if before the loop, whose results have the types of these values, and both of whose regions
- * yield them. */
+/* An scf.if, detached. Both its regions yield these values, and its results have their types. */
 static lilac_tile_op *make_if(const editor *e, lilac_tile_value *condition, uint32_t count,
                               lilac_tile_value *const *values) {
     lilac_tile_module *module = e->module;
@@ -250,9 +249,9 @@ const char *lilac_tile_peel_last(lilac_tile_module *module, lilac_tile_op *loop,
 
 /* ---- unrolling -------------------------------------------------------------------------- */
 
-/* The upper bound of the loop whose iterations are `factor` old ones: the induction variable of the
- * first iteration that remains, or the upper bound when none does. Of a loop without iterations, its
- * lower bound. */
+/* The upper bound of the loop whose iterations are `factor` old ones: the induction variable of
+ * the first iteration that remains, or the upper bound when none does. For a loop without
+ * iterations, its lower bound. */
 static lilac_tile_value *emit_middle(const editor *e, int64_t step, uint32_t factor) {
     lilac_tile_value *lower = lilac_tile_lower_bound(e->loop);
     lilac_tile_value *upper = lilac_tile_upper_bound(e->loop), *one = emit_constant(e, 1);

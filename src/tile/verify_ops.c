@@ -476,7 +476,8 @@ static bool check_for(const tile_verifier *verifier, const lilac_tile_op *op) {
     const lilac_tile_block *body = op->regions[0]->first;
     if (operand_type(op, 0)->kind != LILAC_TILE_SCALAR)
         return refuse(verifier, op, "type-mismatch", "needs single integers as bounds");
-    if (!check_arguments(verifier, op, body, 1, op->operands + 3, op->operand_count - 3))
+    if (!check_arguments(verifier, op, body, 1, op->operands + TILE_FOR_INITS,
+                         op->operand_count - TILE_FOR_INITS))
         return false;
     return same_type(verifier, op, "argument", 0, body->arguments[0]->type, operand_type(op, 0)) &&
            check_yield(verifier, op, body->last, 0);
@@ -497,9 +498,10 @@ static bool check_if(const tile_verifier *verifier, const lilac_tile_op *op) {
 static bool check_while(const tile_verifier *verifier, const lilac_tile_op *op) {
     const lilac_tile_block *before = op->regions[0]->first, *after = op->regions[1]->first;
     if (!check_arguments(verifier, op, before, 0, op->operands, op->operand_count) ||
-        before->last->operand_count == 0 || !check_yield(verifier, op, before->last, 1) ||
-        !check_arguments(verifier, op, after, 0, before->last->operands + 1,
-                         before->last->operand_count - 1))
+        before->last->operand_count == 0 ||
+        !check_yield(verifier, op, before->last, TILE_CONDITION_PASSED) ||
+        !check_arguments(verifier, op, after, 0, before->last->operands + TILE_CONDITION_PASSED,
+                         before->last->operand_count - TILE_CONDITION_PASSED))
         return false;
     const lilac_tile_op *end = after->last;
     if (!same_count(verifier, end, "values", end->operand_count, op->operand_count))

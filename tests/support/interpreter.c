@@ -26,22 +26,28 @@ static void to_results(machine *m, const lilac_tile_op *op, const lilac_tile_use
 
 /* ---- control ----------------------------------------------------------------------------- */
 
+/* A bound of scf.for, sign-extended or, where the loop compares unsigned numbers, zero-extended. */
+static uint64_t bound_of(machine *m, const lilac_tile_op *op, uint32_t operand, bool is_unsigned) {
+    lilac_scalar s = kind_of(op->operands[operand].value->type);
+    uint64_t bits = known(m, op, at(m, op, operand, 0));
+    return is_unsigned ? lilac_scalar_mask(s, bits) : (uint64_t)lilac_scalar_signed(s, bits);
+}
+
 static void run_for(machine *m, const lilac_tile_op *op) {
     const lilac_tile_block *body = op->regions[0]->first;
     lilac_scalar s = kind_of(op->operands[0].value->type);
-    int64_t low = lilac_scalar_signed(s, known(m, op, at(m, op, 0, 0)));
-    int64_t high = lilac_scalar_signed(s, known(m, op, at(m, op, 1, 0)));
+    bool is_unsigned = lilac_tile_find(&op->attributes, "unsignedCmp") != NULL;
+    uint64_t low = bound_of(m, op, 0, is_unsigned), high = bound_of(m, op, 1, is_unsigned);
     int64_t step = lilac_scalar_signed(s, known(m, op, at(m, op, 2, 0)));
     const uint32_t carried = op->operand_count - 3;
     if (step <= 0) {
         end(m, INTERPRETER_UNDETERMINED, op);
     }
     assign(m, carried, op->operands + 3, body->arguments + 1);
-    bool more = low < high;
-    for (int64_t i = low; more; i += step) {
-        target(m, body->arguments[0])[0] =
-            (interpreter_cell){lilac_scalar_mask(s, (uint64_t)i), 0, 0};
-        more = (uint64_t)high - (uint64_t)i > (uint64_t)step; /* i < high here */
+    bool more = is_unsigned ? low < high : (int64_t)low < (int64_t)high;
+    for (uint64_t i = low; more; i += (uint64_t)step) {
+        target(m, body->arguments[0])[0] = (interpreter_cell){lilac_scalar_mask(s, i), 0, 0};
+        more = high - i > (uint64_t)step; /* i < high here */
         const lilac_tile_op *yield = interpreter_run_blocks(m, body);
         assign(m, carried, yield->operands, body->arguments + 1);
     }

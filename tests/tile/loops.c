@@ -1,6 +1,6 @@
 /* Structured control flow by name, and edits of loops. Random programs whose loops are peeled and
- * unrolled leave in the interpreter the same bytes as before; so do programs with additional carried
- * values, and the text without these is the text before.
+ * unrolled leave in the interpreter the same bytes as before; so do programs with additional
+ * carried values, and the text without these is the text before.
  *
  * LILAC_TEST_SCALE is the factor by which more programs are tried than usual. */
 #include <setjmp.h>
@@ -475,22 +475,32 @@ static void clones_map_once(void **state) {
     lilac_context_destroy(context);
 }
 
-/* ---- counters at the ends of their range ------------------------------------------------- */
+/* ---- induction variables at the ends of their range -------------------------------------- */
 
-static const char ends[] =
-    "module { tt.func public @k(%o: !tt.ptr<i32>, %l: i32, %u: i32) {\n"
-    "%c0 = arith.constant 0 : i32\n%c1 = arith.constant 1 : i32\n%c7 = arith.constant 7 : i32\n"
-    "%s = arith.constant 3 : i32\n"
-    "%r:2 = scf.for %i = %l to %u step %s iter_args(%a = %c0, %n = %c0) -> (i32, i32) : i32 {\n"
-    "  %b = arith.muli %a, %c7 : i32\n  %c = arith.addi %b, %i : i32\n"
-    "  %m = arith.addi %n, %c1 : i32\n  scf.yield %c, %m : i32, i32\n}\n"
-    "%p = tt.addptr %o, %c1 : !tt.ptr<i32>, i32\n"
-    "tt.store %o, %r#0 : !tt.ptr<i32>\ntt.store %p, %r#1 : !tt.ptr<i32>\ntt.return } }";
+enum { MOST_FACTOR = 5, PEELS = 8 };
 
-static uint64_t run_ends(const lilac_tile_module *module, int32_t lower, int32_t upper) {
-    uint64_t result = 0;
-    uint64_t arguments[3] = {4096, (uint32_t)lower, (uint32_t)upper};
-    interpreter_buffer buffer = {.address = 4096, .size = 8, .bytes = (uint8_t *)&result};
+/* A loop of i8. It stores a hash of its induction variables, and their number. */
+static lilac_tile_module *read_ends(lilac_context *context, const char *keyword, int step) {
+    char text[1024];
+    snprintf(text, sizeof text,
+             "module { tt.func public @k(%%o: !tt.ptr<i8>, %%l: i8, %%u: i8) {\n"
+             "%%c0 = arith.constant 0 : i8\n%%c1 = arith.constant 1 : i8\n"
+             "%%c7 = arith.constant 7 : i8\n%%s = arith.constant %d : i8\n"
+             "%%r:2 = scf.for %s%%i = %%l to %%u step %%s iter_args(%%a = %%c0, %%n = %%c0) "
+             "-> (i8, i8) : i8 {\n"
+             "  %%b = arith.muli %%a, %%c7 : i8\n  %%c = arith.addi %%b, %%i : i8\n"
+             "  %%m = arith.addi %%n, %%c1 : i8\n  scf.yield %%c, %%m : i8, i8\n}\n"
+             "%%p = tt.addptr %%o, %%c1 : !tt.ptr<i8>, i8\n"
+             "tt.store %%o, %%r#0 : !tt.ptr<i8>\ntt.store %%p, %%r#1 : !tt.ptr<i8>\n"
+             "tt.return } }",
+             step, keyword);
+    return read_text(context, text);
+}
+
+static uint16_t run_ends(const lilac_tile_module *module, uint8_t lower, uint8_t upper) {
+    uint16_t result = 0;
+    uint64_t arguments[3] = {4096, lower, upper};
+    interpreter_buffer buffer = {.address = 4096, .size = 2, .bytes = (uint8_t *)&result};
     interpreter_run run = {.module = module,
                            .arguments = arguments,
                            .argument_count = 3,
@@ -502,33 +512,96 @@ static uint64_t run_ends(const lilac_tile_module *module, int32_t lower, int32_t
     return result;
 }
 
-static void counters_do_not_overflow(void **state) {
-    (void)state;
-    static const int32_t lowers[] = {INT32_MAX - 20, INT32_MAX - 1, INT32_MAX, INT32_MIN, -7, 0};
-    lilac_context *context = lilac_context_create();
-    lilac_tile_module *plain = read_text(context, ends);
-    for (uint32_t peel = 0; peel < 8; peel++) {
-        for (uint32_t factor = 1; factor < 6; factor++) {
-            lilac_tile_module *module = read_text(context, ends);
+/* Runs the loop with all pairs of bounds; writes the results, or compares with them. */
+static void run_bounds(const lilac_tile_module *module, bool compares, uint16_t *results) {
+    static const uint8_t bounds[] = {0, 2, 6, 126, 127, 128, 254, 255};
+    assert_true(lilac_tile_verify(module, false));
+    for (size_t i = 0; i < sizeof bounds; i++) {
+        for (size_t k = 0; k < sizeof bounds; k++, results++) {
+            uint16_t found = run_ends(module, bounds[i], bounds[k]);
+            if (compares) {
+                assert_int_equal(found, *results);
+            }
+            *results = found;
+        }
+    }
+}
+
+/* Peels and unrolls a loop whose bounds are not known. */
+static void ends_of_the_range(lilac_context *context, const char *keyword, int step) {
+    uint16_t results[64];
+    lilac_tile_module *plain = read_ends(context, keyword, step);
+    run_bounds(plain, false, results);
+    lilac_tile_module_destroy(plain);
+    for (uint32_t peel = 0; peel < PEELS; peel++) {
+        for (uint32_t factor = 1; factor <= MOST_FACTOR; factor++) {
+            lilac_tile_module *module = read_ends(context, keyword, step);
             lilac_tile_op *loop = only_loop(module);
+            bool removed;
             assert_false(peel_first(module, loop, peel & 3));
             assert_false(peel & 4 && peel_last(module, loop));
-            assert_false(unroll(module, loop, factor));
-            assert_true(lilac_tile_verify(module, false));
-            for (size_t i = 0; i < sizeof lowers / sizeof *lowers; i++) {
-                for (int32_t length = -2; length < 25; length++) {
-                    if (lowers[i] > INT32_MAX - 25 && length > INT32_MAX - lowers[i]) {
-                        continue;
-                    }
-                    int32_t upper =
-                        length < 0 && lowers[i] == INT32_MIN ? INT32_MIN : lowers[i] + length;
-                    assert_int_equal(run_ends(module, lowers[i], upper),
-                                     run_ends(plain, lowers[i], upper));
-                }
-            }
+            const char *why = lilac_tile_unroll(module, loop, factor, &removed);
+            assert_int_equal(why != NULL, step * (int)factor > INT8_MAX);
+            run_bounds(module, true, results);
             lilac_tile_module_destroy(module);
         }
     }
+}
+
+static void induction_variables_do_not_overflow(void **state) {
+    (void)state;
+    static const int steps[] = {1, 3, 64, 127};
+    lilac_context *context = lilac_context_create();
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        ends_of_the_range(context, "", steps[i]);
+        ends_of_the_range(context, "unsigned ", steps[i]);
+    }
+    lilac_context_destroy(context);
+}
+
+/* ---- attributes and locations ------------------------------------------------------------ */
+
+static void check_loop_kept(const lilac_tile_op *loop, const lilac_tile_op *model) {
+    assert_int_equal(loop->code, LILAC_TILE_OP_SCF_FOR);
+    assert_int_equal(lilac_tile_find_integer(&loop->attributes, "tt.num_stages", 0), 3);
+    assert_int_equal(loop->location, model->location);
+    assert_int_equal(loop->position.offset, model->position.offset);
+    for (const lilac_tile_op *op = loop->regions[0]->first->first; op != NULL; op = op->next) {
+        if (op->code == LILAC_TILE_OP_ARITH_MULI) {
+            const lilac_tile_op *first = model->regions[0]->first->first;
+            assert_int_equal(op->location, first->location);
+            assert_int_equal(lilac_tile_find_integer(&op->attributes, "mark", 0), 8);
+        }
+    }
+}
+
+static void attributes_and_locations_stay(void **state) {
+    (void)state;
+    static const char text[] =
+        "module { tt.func @f(%n: i32, %u: i32) {\n"
+        "%c0 = arith.constant 0 : i32\n%c1 = arith.constant 1 : i32\n"
+        "%r = scf.for %i = %c0 to %u step %c1 iter_args(%a = %n) -> (i32) : i32 {\n"
+        "  %b = arith.muli %a, %i {mark = 8 : i32} : i32 loc(\"body.py\":7:3)\n"
+        "  scf.yield %b : i32\n"
+        "} {tt.num_stages = 3 : i32} loc(\"loop.py\":5:1)\n"
+        "tt.return } }";
+    lilac_context *context = lilac_context_create();
+    lilac_tile_module *plain = read_text(context, text), *module = read_text(context, text);
+    const lilac_tile_op *model = only_loop(plain);
+    lilac_tile_op *loop = only_loop(module);
+    lilac_tile_value *init = lilac_tile_init(loop, 0);
+    assert_true(model->location != 0);
+    lilac_tile_add_carried(module, loop, 1, &init);
+    check_loop_kept(loop, model);
+    assert_null(lilac_tile_remove_phis(module, loop, (const bool[]){false, true}));
+    assert_false(peel_first(module, loop, 1));
+    assert_int_equal(loop->previous->location, model->location);
+    assert_false(peel_last(module, loop));
+    assert_int_equal(loop->next->location, model->location);
+    assert_false(unroll(module, loop, 2));
+    check_loop_kept(loop, model);
+    check_loop_kept(loop->next, model);
+    lilac_tile_module_destroy(module);
     lilac_tile_module_destroy(plain);
     lilac_context_destroy(context);
 }
@@ -598,6 +671,29 @@ static void shorten_loops(lilac_tile_module *module) {
     }
 }
 
+static void shuffle_region(lilac_tile_region *region, program_choices *choices, uint32_t *moved);
+
+/* Moves operations to places that the effects and the values allow; counts the moves. */
+static void shuffle_block(lilac_tile_block *block, program_choices *choices, uint32_t *moved) {
+    for (lilac_tile_op *op = block->first, *next; op != NULL; op = next) {
+        next = op->next;
+        for (uint32_t i = 0; i < op->region_count; i++) {
+            shuffle_region(op->regions[i], choices, moved);
+        }
+        lilac_tile_op *place = op;
+        for (uint32_t steps = program_below(choices, 6); steps > 0 && place->previous; steps--) {
+            place = place->previous;
+        }
+        *moved += place != op && lilac_tile_move_before(op, place) == NULL;
+    }
+}
+
+static void shuffle_region(lilac_tile_region *region, program_choices *choices, uint32_t *moved) {
+    for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
+        shuffle_block(block, choices, moved);
+    }
+}
+
 static void check_same(const program *p, const lilac_tile_module *module, uint64_t seed,
                        uint32_t *same) {
     lilac_text text = {0};
@@ -615,7 +711,7 @@ static void check_same(const program *p, const lilac_tile_module *module, uint64
 
 static void random_programs(void **state) {
     (void)state;
-    uint32_t count = programs_to_try(300), changed = 0, lengthened = 0, same = 0;
+    uint32_t count = programs_to_try(120), changed = 0, lengthened = 0, same = 0, moved = 0;
     for (uint64_t seed = 1; seed <= count; seed++) {
         program p;
         program_choices choices;
@@ -632,6 +728,10 @@ static void random_programs(void **state) {
         assert_string_equal(lilac_text_get(&after), lilac_text_get(&before));
         changed += change_loops(module, &choices);
         check_same(&p, module, seed, &same);
+        for (lilac_tile_function *f = module->functions; f != NULL; f = f->next) {
+            shuffle_region(f->body, &choices, &moved);
+        }
+        check_same(&p, module, seed, &same);
         lilac_text_clear(&before);
         lilac_text_clear(&after);
         lilac_tile_module_destroy(module);
@@ -639,9 +739,10 @@ static void random_programs(void **state) {
         program_clear(&p);
     }
     print_message(
-        "%u programs: %u loops lengthened, %u peeled and unrolled, %u of %u runs compared\n", count,
-        lengthened, changed, same, 2 * count);
-    assert_true(changed > count / 4 && lengthened > changed && same > count);
+        "%u programs: %u loops lengthened, %u peeled and unrolled, %u operations moved, %u of %u "
+        "runs compared\n",
+        count, lengthened, changed, moved, same, 3 * count);
+    assert_true(changed > count / 4 && lengthened > changed && moved > count && same > 2 * count);
 }
 
 int main(void) {
@@ -657,7 +758,8 @@ int main(void) {
         cmocka_unit_test(refusals),
         cmocka_unit_test(unrolled_with_constants),
         cmocka_unit_test(clones_map_once),
-        cmocka_unit_test(counters_do_not_overflow),
+        cmocka_unit_test(induction_variables_do_not_overflow),
+        cmocka_unit_test(attributes_and_locations_stay),
         cmocka_unit_test(random_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
