@@ -241,6 +241,98 @@ LILAC_API void lilac_plan_scan_bound(lilac_plan_bound *result, const lilac_plan_
 LILAC_API void lilac_plan_scan_explain(lilac_text *out, const lilac_plan_scan *plan);
 LILAC_API void lilac_plan_scan_json(lilac_text *out, const lilac_plan_scan *plan);
 
+/* ---- gathers ------------------------------------------------------------------------------ */
+
+/* The work of tt.gather in a layout, per thread, without copies. */
+typedef struct lilac_plan_gather_work {
+    uint32_t element_bits, num_warps;
+    uint32_t own, results; /* registers of the source and of the result */
+    uint32_t varying_bits; /* log2 of the source registers that an index may select */
+    bool moves;            /* an index may select other lanes */
+} lilac_plan_gather_work;
+
+/* log2 of the selectable elements that share one word. */
+LILAC_API uint32_t lilac_plan_gather_within(const lilac_plan_gather_work *work);
+/* The price of the gather by shuffles and permutes (*price: its counts), and by shared memory, for
+ * all warps. The caller counts the stores and loads of shared memory in `accesses`. Both include the
+ * cost of spilled registers. */
+LILAC_API uint64_t lilac_plan_price_gather_shuffles(lilac_plan_price *price,
+                                                    const lilac_plan_gather_work *work,
+                                                    const lilac_arch *arch);
+LILAC_API uint64_t lilac_plan_price_gather_memory(const lilac_plan_gather_work *work,
+                                                  const lilac_plan_price *accesses,
+                                                  lilac_plan_barrier barrier,
+                                                  const lilac_arch *arch);
+
+/* How a gather reads elements of other threads. */
+typedef enum lilac_plan_gather_kind {
+    LILAC_PLAN_GATHER_SHUFFLES,
+    LILAC_PLAN_GATHER_MEMORY,
+    LILAC_PLAN_GATHER_ROUNDS /* through memory, one part of the source at a time */
+} lilac_plan_gather_kind;
+
+/* The plan of tt.gather. Register r of thread t needs the element that is off the axis where r and t
+ * say, and along the axis where the index says. Its place is linear in all three: a register and a
+ * lane of the source, or an offset in memory.
+ *
+ * Places in registers and lanes: the mask of the source's distinct registers, numbered without gaps,
+ * in the low bits; from LILAC_PLAN_LANE_MARK up the bits of the lane's number that change. */
+enum { LILAC_PLAN_LANE_MARK = 32 };
+
+typedef struct lilac_plan_gather {
+    const lilac_arch *arch;
+    lilac_plan_gather_kind kind;
+    lilac_plan_gather_work work;
+    uint32_t axis;
+    lilac_plan_columns source, result; /* the index has the layout of the result */
+    /* Every element is in the warp that needs it: found by lanes, and no warp bit holds copies. */
+    bool by_lanes, in_warp;
+    uint64_t of_register[LILAC_LAYOUT_MAX_BITS], of_thread[LILAC_LAYOUT_MAX_BITS];
+    uint64_t of_index[LILAC_LAYOUT_MAX_BITS];
+    uint32_t varying; /* mask of the numbered registers that the thread or the index select */
+    /* Memory. Coordinates of the source whose bits are in `rounds` differ in the number of the round;
+     * `stored`: the register bits of the source whose settings are stored in one round. */
+    uint64_t rounds;
+    uint32_t stored;
+    lilac_layout memory;
+    lilac_plan_access store;
+    /* The offset of an element, in elements, is the xor of result_register[i], result_thread[i] and
+     * index_offset[i] over the set bits of r, t and the index. */
+    uint64_t result_register[LILAC_LAYOUT_MAX_BITS], result_thread[LILAC_LAYOUT_MAX_BITS];
+    uint64_t index_offset[LILAC_LAYOUT_MAX_BITS];
+    /* The number of the round in which an element is, by the same three. */
+    uint32_t round_register[LILAC_LAYOUT_MAX_BITS], round_thread[LILAC_LAYOUT_MAX_BITS];
+    uint32_t round_index[LILAC_LAYOUT_MAX_BITS];
+    uint64_t bytes;             /* of shared memory; 0: shuffles */
+    lilac_plan_barrier barrier; /* between the stores and the loads */
+    /* Loads whose address depends on the index are expected to conflict as random ones do: the
+     * wavefronts of such loads are an expectation, those of all other accesses are exact. */
+    bool exact;
+    lilac_plan_price price;
+} lilac_plan_gather;
+
+/* Plans the gather of elements of `element_bits` bits from a tensor in the layout `source` along a
+ * dimension, with the index and the result in the layout `result`. NULL options: all fields are 0;
+ * scratch_bytes 0: all shared memory of the device.
+ *
+ * Refused, with the reason: layouts of different rank; a dimension off the axis that is larger in the
+ * result; a source that is distributed over the blocks of a cluster; shuffles, where an index may
+ * select an element that only another warp holds; a source that does not fit the shared memory and
+ * that no register bits split into smaller rounds (then plan->bytes is what it needs, otherwise 0). */
+LILAC_API LILAC_MUST_USE bool lilac_plan_gather_init(lilac_plan_gather *plan,
+                                                     const lilac_layout *source,
+                                                     const lilac_layout *result, uint32_t axis,
+                                                     uint32_t element_bits,
+                                                     const lilac_plan_options *options,
+                                                     const lilac_target *target, lilac_reason *why);
+/* The number of the round that a coordinate of the source is stored in. */
+LILAC_API uint32_t lilac_plan_gather_round(const lilac_plan_gather *plan, uint64_t coordinate);
+/* As lilac_plan_reduce_bound, _explain and _json. Loads of random addresses have no better bound than
+ * one wavefront for a transaction. */
+LILAC_API void lilac_plan_gather_bound(lilac_plan_bound *result, const lilac_plan_gather *plan);
+LILAC_API void lilac_plan_gather_explain(lilac_text *out, const lilac_plan_gather *plan);
+LILAC_API void lilac_plan_gather_json(lilac_text *out, const lilac_plan_gather *plan);
+
 LILAC_END
 
 #endif

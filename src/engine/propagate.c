@@ -429,9 +429,7 @@ int64_t lilac_propagate_cost(propagation *p, const component *c, const lilac_lay
     for (layout_site *site = c->sites; site != NULL; site = site->next)
         total += site_cost(p->a, site, layout, &taken);
     for (layout_site *site = c->along; site != NULL; site = site->next)
-        total += site->weight * (site->op->code == LILAC_TILE_OP_TT_GATHER
-                                     ? lilac_price_gather(p->a, site->op, layout)
-                                     : lilac_price_along(p->a, site->op, layout));
+        total += lilac_price_times(lilac_price_collective(p->a, site->op, layout), site->weight);
     return total;
 }
 
