@@ -68,6 +68,7 @@ typedef struct lilac_plan_region {
     uint32_t count; /* operands of the operation */
     const lilac_plan_operand *operands;
     uint32_t instructions; /* that combine two elements of all operands */
+    bool reverse;          /* a scan begins at the last element of the axis */
 } lilac_plan_region;
 
 /* The shared memory of 2^index_bits elements of each operand: one operand after another, each
@@ -201,7 +202,6 @@ typedef struct lilac_plan_scan {
     const lilac_arch *arch;
     lilac_plan_region region; /* its operands belong to the caller */
     uint32_t axis, num_warps;
-    bool reverse;
     lilac_plan_columns source, result;
     /* The layout that is scanned: every column along the axis is one unit vector that no other
      * column has, and the lanes' are below the warps'. */
@@ -223,7 +223,7 @@ typedef struct lilac_plan_scan {
 LILAC_API LILAC_MUST_USE bool lilac_plan_scan_init(lilac_plan_scan *plan,
                                                    const lilac_layout *source,
                                                    const lilac_layout *result, uint32_t axis,
-                                                   bool reverse, const lilac_plan_region *region,
+                                                   const lilac_plan_region *region,
                                                    const lilac_target *target, lilac_reason *why);
 /* The part of a coordinate off the axis. */
 LILAC_API uint64_t lilac_plan_scan_line(const lilac_plan_scan *plan, uint64_t coordinate);
@@ -311,9 +311,14 @@ typedef struct lilac_plan_gather {
     lilac_plan_price price;
 } lilac_plan_gather;
 
-/* Plans the gather of elements of `element_bits` bits from a tensor in the layout `source` along a
- * dimension, with the index and the result in the layout `result`. NULL options: all fields are 0;
- * scratch_bytes 0: all shared memory of the device.
+typedef struct lilac_plan_gather_options {
+    uint32_t axis, element_bits;
+    lilac_plan_strategy strategy;
+    uint64_t scratch_bytes; /* most bytes of shared memory; 0: all of the device's */
+} lilac_plan_gather_options;
+
+/* Plans the gather from a tensor in the layout `source` along a dimension, with the index and the
+ * result in the layout `result`.
  *
  * Refused, with the reason: layouts of different rank; a dimension off the axis that is larger in the
  * result; a source that is distributed over the blocks of a cluster; shuffles, where an index may
@@ -321,9 +326,8 @@ typedef struct lilac_plan_gather {
  * that no register bits split into smaller rounds (then plan->bytes is what it needs, otherwise 0). */
 LILAC_API LILAC_MUST_USE bool lilac_plan_gather_init(lilac_plan_gather *plan,
                                                      const lilac_layout *source,
-                                                     const lilac_layout *result, uint32_t axis,
-                                                     uint32_t element_bits,
-                                                     const lilac_plan_options *options,
+                                                     const lilac_layout *result,
+                                                     const lilac_plan_gather_options *options,
                                                      const lilac_target *target, lilac_reason *why);
 /* The number of the round that a coordinate of the source is stored in. */
 LILAC_API uint32_t lilac_plan_gather_round(const lilac_plan_gather *plan, uint64_t coordinate);
@@ -332,6 +336,42 @@ LILAC_API uint32_t lilac_plan_gather_round(const lilac_plan_gather *plan, uint64
 LILAC_API void lilac_plan_gather_bound(lilac_plan_bound *result, const lilac_plan_gather *plan);
 LILAC_API void lilac_plan_gather_explain(lilac_text *out, const lilac_plan_gather *plan);
 LILAC_API void lilac_plan_gather_json(lilac_text *out, const lilac_plan_gather *plan);
+
+/* ---- histograms --------------------------------------------------------------------------- */
+
+/* The plan of tt.histogram: counts in shared memory.
+ *
+ *     clear the counts ‖ barrier ‖ one atomic addition for each element ‖ barrier ‖ load the counts */
+typedef struct lilac_plan_histogram {
+    const lilac_arch *arch;
+    uint32_t num_warps, bins;
+    lilac_plan_columns numbers, result;
+    /* Threads 0 … clear_threads - 1 clear the counts: each stores clear_vector counts at a time, from
+     * its index times clear_vector on, in steps of the counts that all threads clear. */
+    uint32_t clear_threads, clear_vector;
+    uint64_t bytes;
+    /* Atomic additions of all warps if every element is counted; one holder of each element counts
+     * it. Their wavefronts are expected ones, of random numbers: each reads and writes a word. */
+    uint64_t atomics, atomic_wavefronts;
+    lilac_plan_price price; /* price.cycles contains the atomics */
+} lilac_plan_histogram;
+
+enum { LILAC_PLAN_MAX_BIN_BITS = 16 };
+
+/* Plans the histogram of numbers in the layout `numbers` with as many bins as `result`, a layout of
+ * one dimension, has elements. Refused, with the reason: numbers that are distributed over the blocks
+ * of a cluster; more than 2^LILAC_PLAN_MAX_BIN_BITS bins (then plan->bytes is what they need,
+ * otherwise 0). */
+LILAC_API LILAC_MUST_USE bool lilac_plan_histogram_init(lilac_plan_histogram *plan,
+                                                        const lilac_layout *numbers,
+                                                        const lilac_layout *result,
+                                                        const lilac_target *target,
+                                                        lilac_reason *why);
+/* As lilac_plan_reduce_bound, _explain and _json; without the atomics. */
+LILAC_API void lilac_plan_histogram_bound(lilac_plan_bound *result,
+                                          const lilac_plan_histogram *plan);
+LILAC_API void lilac_plan_histogram_explain(lilac_text *out, const lilac_plan_histogram *plan);
+LILAC_API void lilac_plan_histogram_json(lilac_text *out, const lilac_plan_histogram *plan);
 
 LILAC_END
 

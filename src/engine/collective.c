@@ -27,6 +27,7 @@ void lilac_engine_region(lilac_plan_region *result, lilac_arena *arena, const li
     lilac_plan_operand *operands = lilac_arena_array(arena, lilac_plan_operand, op->operand_count);
     const lilac_tile_block *block = op->region_count > 0 ? op->regions[0]->first : NULL;
     *result = (lilac_plan_region){.count = op->operand_count, .operands = operands};
+    result->reverse = lilac_tile_find_integer(&op->attributes, "reverse", 0) != 0;
     for (uint32_t i = 0; i < op->operand_count; i++)
         operands[i] = (lilac_plan_operand){.element_bits =
                                                lilac_tile_element_bits(op->operands[i].value->type),

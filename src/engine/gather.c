@@ -11,12 +11,13 @@
 #include <lilac/plan.h>
 
 int64_t lilac_price_gather(assignment *a, const lilac_tile_op *op, const lilac_layout *layout) {
-    const uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
-    const uint32_t bits = lilac_tile_element_bits(op->operands[0].value->type);
-    const lilac_plan_options options = {.strategy = lilac_engine_strategy(op)};
+    const lilac_plan_gather_options options = {
+        .axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0),
+        .element_bits = lilac_tile_element_bits(op->operands[0].value->type),
+        .strategy = lilac_engine_strategy(op)};
     lilac_plan_gather plan;
     lilac_reason why;
-    if (!lilac_plan_gather_init(&plan, layout, layout, axis, bits, &options, a->target, &why))
+    if (!lilac_plan_gather_init(&plan, layout, layout, &options, a->target, &why))
         return PRICE_IMPOSSIBLE;
     return (int64_t)plan.price.cycles;
 }

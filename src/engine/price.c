@@ -51,13 +51,12 @@ static int64_t price_reduce(assignment *a, const lilac_tile_op *op, const lilac_
 
 static int64_t price_scan(assignment *a, const lilac_tile_op *op, const lilac_layout *layout,
                           uint32_t axis) {
-    const bool reverse = lilac_tile_find_integer(&op->attributes, "reverse", 0) != 0;
     lilac_plan_region region;
     lilac_plan_scan plan;
     lilac_plan_price price;
     lilac_reason why;
     lilac_engine_region(&region, a->arena, op);
-    if (!lilac_plan_scan_init(&plan, layout, layout, axis, reverse, &region, a->target, &why) ||
+    if (!lilac_plan_scan_init(&plan, layout, layout, axis, &region, a->target, &why) ||
         !lilac_plan_scan_price(&price, &plan, &why))
         return PRICE_IMPOSSIBLE;
     return (int64_t)price.cycles;

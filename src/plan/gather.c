@@ -320,15 +320,12 @@ static bool choose(lilac_plan_gather *plan, lilac_plan_strategy strategy, uint64
 }
 
 bool lilac_plan_gather_init(lilac_plan_gather *plan, const lilac_layout *source,
-                            const lilac_layout *result, uint32_t axis, uint32_t element_bits,
-                            const lilac_plan_options *options, const lilac_target *target,
-                            lilac_reason *why) {
-    const lilac_plan_options usual = {.strategy = LILAC_PLAN_ANY};
-    options = options != NULL ? options : &usual;
+                            const lilac_layout *result, const lilac_plan_gather_options *options,
+                            const lilac_target *target, lilac_reason *why) {
     memset(plan, 0, sizeof *plan);
     plan->arch = target->arch;
-    plan->axis = axis;
-    plan->work.element_bits = max_u32(element_bits, 8);
+    plan->axis = options->axis;
+    plan->work.element_bits = max_u32(options->element_bits, 8);
     plan->work.num_warps = target->num_warps;
     if (!lilac_plan_columns_init(&plan->source, source, target, why) ||
         !lilac_plan_columns_init(&plan->result, result, target, why) || !check(plan, why)) {

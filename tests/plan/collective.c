@@ -176,7 +176,7 @@ static void explained_scan(void **state) {
     lilac_text text = {0};
     lilac_plan_scan plan;
     lilac_reason why = {0};
-    assert_true(lilac_plan_scan_init(&plan, &source, &source, 1, false, &sum, &target, &why));
+    assert_true(lilac_plan_scan_init(&plan, &source, &source, 1, &sum, &target, &why));
     lilac_plan_scan_explain(&text, &plan);
     /* Upwards 3 in the thread and 5 butterflies; 2 of the four totals; downwards 1 for the lane and 4
      * for its elements. */
@@ -215,7 +215,7 @@ static void refused_scans(void **state) {
     assert_true(lilac_layout_add_out(&source, "dim0", 1, NULL));
     assert_true(lilac_layout_add_in(&source, "block", 1, &column, NULL));
     cluster.num_ctas = 2;
-    assert_false(lilac_plan_scan_init(&plan, &source, &source, 0, false, &sum, &cluster, &why));
+    assert_false(lilac_plan_scan_init(&plan, &source, &source, 0, &sum, &cluster, &why));
     assert_string_equal(why.text, "the axis of operand 0 is distributed over the blocks of a "
                                   "cluster; a scan combines elements of one block");
 }
@@ -224,11 +224,13 @@ static void explained_gathers(void **state) {
     (void)state;
     const lilac_target target = target_of(4);
     const lilac_layout source = deal(4, 5, "wwrrlllll");
-    const lilac_plan_options shared = {.strategy = LILAC_PLAN_BY_SHARED};
+    const lilac_plan_gather_options any = {.axis = 1, .element_bits = 32};
+    lilac_plan_gather_options shared = any;
+    shared.strategy = LILAC_PLAN_BY_SHARED;
     lilac_text text = {0};
     lilac_plan_gather plan;
     lilac_reason why = {0};
-    assert_true(lilac_plan_gather_init(&plan, &source, &source, 1, 32, NULL, &target, &why));
+    assert_true(lilac_plan_gather_init(&plan, &source, &source, &any, &target, &why));
     assert_int_equal(plan.kind, LILAC_PLAN_GATHER_SHUFFLES);
     assert_true(plan.in_warp && plan.work.moves);
     /* An index selects a lane: one shuffle for each of four results, in four warps. */
@@ -239,7 +241,7 @@ static void explained_gathers(void **state) {
                            "index         selects one of 1 register of any lane\n"));
     lilac_text_reset(&text);
     const uint64_t cycles = plan.price.cycles;
-    assert_true(lilac_plan_gather_init(&plan, &source, &source, 1, 32, &shared, &target, &why));
+    assert_true(lilac_plan_gather_init(&plan, &source, &source, &shared, &target, &why));
     assert_int_equal(plan.kind, LILAC_PLAN_GATHER_MEMORY);
     assert_true(plan.price.cycles >= cycles);
     assert_int_equal(plan.bytes, 4 * 512);
@@ -260,22 +262,66 @@ static void refused_gathers(void **state) {
     const lilac_target target = target_of(4);
     const lilac_layout across = deal(0, 7, "lllllww"), small = deal(1, 6, "wlllllw");
     const lilac_layout large = deal(2, 5, "llllwwl");
-    const lilac_plan_options shuffles = {.strategy = LILAC_PLAN_BY_SHUFFLES};
-    const lilac_plan_options little = {.strategy = LILAC_PLAN_BY_SHARED, .scratch_bytes = 64};
+    const lilac_plan_gather_options any = {.axis = 1, .element_bits = 32};
+    lilac_plan_gather_options shuffles = any, little = any;
+    shuffles.strategy = LILAC_PLAN_BY_SHUFFLES;
+    little.strategy = LILAC_PLAN_BY_SHARED;
+    little.scratch_bytes = 64;
     lilac_plan_gather plan;
     lilac_reason why = {0};
-    assert_false(lilac_plan_gather_init(&plan, &across, &across, 1, 32, &shuffles, &target, &why));
+    assert_false(lilac_plan_gather_init(&plan, &across, &across, &shuffles, &target, &why));
     assert_string_equal(why.text, "lilac.movement is \"shuffles\", but an index may select an "
                                   "element that only another warp holds");
     assert_int_equal(plan.bytes, 0);
-    assert_false(lilac_plan_gather_init(&plan, &across, &across, 1, 32, &little, &target, &why));
+    assert_false(lilac_plan_gather_init(&plan, &across, &across, &little, &target, &why));
     assert_int_equal(plan.bytes, 512);
     assert_string_equal(why.text,
                         "the gather needs 512 bytes of shared memory, sm_90a has 64 bytes left, "
                         "and no register bit of the layout splits the source into smaller rounds");
-    assert_false(lilac_plan_gather_init(&plan, &small, &large, 1, 32, NULL, &target, &why));
+    assert_false(lilac_plan_gather_init(&plan, &small, &large, &any, &target, &why));
     assert_string_equal(why.text, "dimension 0 of the index has 4 elements and the source has 2; "
                                   "only the axis of the index may be larger");
+}
+
+/* ---- histograms --------------------------------------------------------------------------- */
+
+static void histograms(void **state) {
+    (void)state;
+    const lilac_target target = target_of(4);
+    const lilac_layout numbers = deal(0, 9, "rrlllllww"), bins = deal(0, 10, "rrrlllllww");
+    lilac_layout many;
+    lilac_text text = {0};
+    lilac_plan_histogram plan;
+    lilac_reason why = {0};
+    assert_true(lilac_plan_histogram_init(&plan, &numbers, &bins, &target, &why));
+    lilac_plan_histogram_explain(&text, &plan);
+    assert_string_equal(lilac_text_get(&text),
+                        "histogram of 1024 bins, 4 warps, sm_90a\n"
+                        "clear         128 threads, 4 counts at a time\n"
+                        "additions     16, about 55 wavefronts\n"
+                        "totals        instructions  wavefronts       least\n"
+                        "  stores                 8          32          32\n"
+                        "  loads                 32         256          32\n"
+                        "  barriers               8\n"
+                        "  4096 bytes of shared memory; the least may not be reached by any order "
+                        "of memory\n"
+                        "  about 422.0 clocks of a multiprocessor\n");
+    lilac_text_reset(&text);
+    lilac_plan_histogram_json(&text, &plan);
+    assert_non_null(strstr(lilac_text_get(&text), "{\"kind\": \"histogram\", \"bins\": 1024, "
+                                                  "\"clear_threads\": 128, \"clear_vector\": 4"));
+    lilac_text_clear(&text);
+    lilac_layout_init(&many);
+    assert_true(lilac_layout_add_out(&many, "dim0", 17, NULL));
+    assert_false(lilac_plan_histogram_init(&plan, &numbers, &many, &target, &why));
+    assert_int_equal(plan.bytes, 4 << 17);
+    assert_string_equal(why.text, "the histogram has 2^17 bins; shared memory has room for 2^16");
+    lilac_target cluster = target;
+    cluster.num_ctas = 2;
+    assert_false(lilac_plan_histogram_init(&plan, &numbers, &bins, &cluster, &why));
+    assert_string_equal(why.text,
+                        "operand 0 is distributed over 2 blocks of a cluster; a histogram "
+                        "counts the elements of one block");
 }
 
 int main(void) {
@@ -284,6 +330,7 @@ int main(void) {
         cmocka_unit_test(refused_reductions),   cmocka_unit_test(explained_reduction),
         cmocka_unit_test(explained_scan),       cmocka_unit_test(refused_scans),
         cmocka_unit_test(explained_gathers),    cmocka_unit_test(refused_gathers),
+        cmocka_unit_test(histograms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,10 +63,9 @@ static inline void expect_scan(expected_counts *result, const harness *h, const 
     lilac_plan_scan *plan = lilac_arena_new(h->tile->arena, lilac_plan_scan);
     lilac_reason why = {0};
     uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
-    bool reverse = lilac_tile_find_integer(&op->attributes, "reverse", 0) != 0;
     lilac_engine_region(&region, h->tile->arena, op);
     if (!lilac_plan_scan_init(plan, op->operands[0].value->type->layout,
-                              op->results[0].type->layout, axis, reverse, &region, target, &why) ||
+                              op->results[0].type->layout, axis, &region, target, &why) ||
         !lilac_plan_scan_price(&result->price, plan, &why)) {
         fail_msg("the lowering had a plan: %s", why.text);
     }
@@ -111,11 +110,12 @@ static inline void expect_gather(expected_counts *result, const harness *h, cons
     lilac_reason why = {0};
     const lilac_layout *index = op->operands[1].value->type->layout;
     const lilac_layout *to = op->results[0].type->layout;
-    uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
-    const lilac_plan_options options = {.strategy = lilac_engine_strategy(op)};
-    if (!lilac_plan_gather_init(plan, op->operands[0].value->type->layout, to, axis,
-                                lilac_tile_element_bits(op->operands[0].value->type), &options,
-                                target, &why)) {
+    const lilac_plan_gather_options options = {
+        .axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0),
+        .element_bits = lilac_tile_element_bits(op->operands[0].value->type),
+        .strategy = lilac_engine_strategy(op)};
+    if (!lilac_plan_gather_init(plan, op->operands[0].value->type->layout, to, &options, target,
+                                &why)) {
         fail_msg("the lowering had a plan: %s", why.text);
     }
     lilac_plan_bound bound;
@@ -130,6 +130,28 @@ static inline void expect_gather(expected_counts *result, const harness *h, cons
     result->barriers = plan->price.barriers / target->num_warps;
     if (!lilac_layout_equal(index, to)) {
         expect_conversion(result, index, &plan->result, 32, target);
+    }
+}
+
+static inline void expect_histogram(expected_counts *result, const harness *h,
+                                    const lilac_tile_op *op, const lilac_target *target) {
+    lilac_plan_histogram *plan = lilac_arena_new(h->tile->arena, lilac_plan_histogram);
+    lilac_reason why = {0};
+    const lilac_layout *numbers = op->operands[0].value->type->layout;
+    const lilac_tile_value *mask = op->operand_count > 1 ? op->operands[1].value : NULL;
+    if (!lilac_plan_histogram_init(plan, numbers, op->results[0].type->layout, target, &why)) {
+        fail_msg("the lowering had a plan: %s", why.text);
+    }
+    lilac_plan_bound bound;
+    lilac_plan_histogram_bound(&bound, plan);
+    check_bound(&bound, &plan->price);
+    result->price = plan->price;
+    result->bytes = plan->bytes;
+    result->atomics = plan->atomics;
+    result->warp_barrier = target->num_warps == 1;
+    result->barriers = plan->price.barriers / target->num_warps;
+    if (mask != NULL && !lilac_layout_equal(mask->type->layout, numbers)) {
+        expect_conversion(result, mask->type->layout, &plan->numbers, 8, target);
     }
 }
 
@@ -148,7 +170,9 @@ static inline void check_collective(const harness *h, const lilac_arch *device, 
     lilac_tile_op *op = NULL;
     lilac_tile_walk(h->tile->functions->body, find_collective, &op);
     assert_non_null(op);
-    if (op->code == LILAC_TILE_OP_TT_GATHER) {
+    if (op->code == LILAC_TILE_OP_TT_HISTOGRAM) {
+        expect_histogram(&expected, h, op, &target);
+    } else if (op->code == LILAC_TILE_OP_TT_GATHER) {
         expect_gather(&expected, h, op, &target);
     } else if (op->code == LILAC_TILE_OP_TT_SCAN) {
         expect_scan(&expected, h, op, &target);
@@ -167,6 +191,7 @@ static inline void check_collective(const harness *h, const lilac_arch *device, 
     }
     check_counter("bytes stored", price->store_bytes, counted->shared_store_bytes);
     check_counter("bytes loaded", price->load_bytes, counted->shared_load_bytes);
+    assert_true(counted->atomics <= expected.atomics);
     if (!expected.converts) {
         bool of_warps = expected.warp_barrier;
         check_counter("barriers", of_warps ? 0 : expected.barriers, counted->barriers);

@@ -418,10 +418,12 @@ static bool make_plan(gather *g, lilac_plan_gather *plan, const lilac_tile_op *o
         return false;
     }
     const uint32_t available = l->target->arch->shared_bytes - l->scratch_begin;
-    const lilac_plan_options options = {.strategy = lilac_engine_strategy(op),
-                                        .scratch_bytes = available > 0 ? available : 1};
-    if (!lilac_plan_gather_init(plan, g->from->layout, g->to->layout, axis,
-                                lilac_simt_type_bits(g->source->simt), &options, l->target, &why)) {
+    const lilac_plan_gather_options options = {.axis = axis,
+                                               .element_bits =
+                                                   lilac_simt_type_bits(g->source->simt),
+                                               .strategy = lilac_engine_strategy(op),
+                                               .scratch_bytes = available > 0 ? available : 1};
+    if (!lilac_plan_gather_init(plan, g->from->layout, g->to->layout, &options, l->target, &why)) {
         return plan->bytes > 0 ? lilac_lower_refuse(l, "too-much-shared-memory", "%s", why.text)
                                : lilac_lower_unsupported(l, "%s", why.text);
     }

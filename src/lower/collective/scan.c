@@ -166,14 +166,13 @@ static bool make_plan(lilac_scan *s, lilac_plan_scan *plan) {
     lilac_plan_region region;
     lilac_reason why = {0};
     uint32_t axis;
-    bool reverse = lilac_tile_find_integer(&s->op->attributes, "reverse", 0) != 0;
     if (!lilac_lower_read_axis(l, s->op, source, &axis) || !lilac_lower_check_results(l, s->op) ||
         !open_values(s, &result)) {
         return false;
     }
     lilac_engine_region(&region, l->arena, s->op);
-    if (!lilac_plan_scan_init(plan, source->layout, result->layout, axis, reverse, &region,
-                              l->target, &why)) {
+    if (!lilac_plan_scan_init(plan, source->layout, result->layout, axis, &region, l->target,
+                              &why)) {
         return lilac_lower_unsupported(l, "%s", why.text);
     }
     s->plan = plan;
