@@ -1,6 +1,6 @@
 /* tt.reduce with any combine region, over several operands at once.
  *
- * The plan (src/plan/reduce.c) says which bits of registers, lanes and warps are combined. Each bit
+ * The plan (src/plan/collective/reduce.c) says which bits of registers, lanes and warps are combined. Each bit
  * is combined in its own way:
  *
  *   register   the thread's values, as a tree

@@ -1,5 +1,5 @@
 /* tt.reduce: partial results that are combined through shared memory, as the plan says
- * (src/plan/reduce_memory.c).
+ * (src/plan/collective/reduce_memory.c).
  *
  * Each warp writes its partial of each of its elements. After a barrier a thread reads all partials
  * of the elements that it needs and combines them; or each lane reads one of them, and butterflies

@@ -17,7 +17,7 @@
  * passes the prefix before each item to the run below. There is no neutral element: whether a prefix
  * is empty is known at compile time or is a predicate.
  *
- * The plan (src/plan/scan.c) finds the runs. Layouts that cannot be scanned as they are are converted
+ * The plan (src/plan/collective/scan.c) finds the runs. Layouts that cannot be scanned as they are are converted
  * to a near layout and back. Replicas compute the same values; in memory one of them writes. */
 #include "scan.h"
 #include "collective/region.h"
