@@ -192,8 +192,8 @@ static inline int64_t lilac_price_times(int64_t price, int64_t times) {
  * all have it: that of its plan, which is made once for each layout. */
 int64_t lilac_price_collective(assignment *a, const lilac_tile_op *op, const lilac_layout *layout);
 
-/* gather.c: the price without that table; and the layouts that a gather proposes, given the order of
- * dimensions of memory: at most `most`, their number. */
+/* gather.c: the price without that table; and the layouts that a gather proposes, given the order
+ * of dimensions of memory: at most `most`, their number. */
 int64_t lilac_price_gather(assignment *a, const lilac_tile_op *op, const lilac_layout *layout);
 uint32_t lilac_gather_candidates(assignment *a, const lilac_tile_op *op, const uint32_t *order,
                                  const lilac_layout **result, uint32_t most);

@@ -30,7 +30,7 @@ typedef struct gather_candidate {
     bool axis_first; /* the axis is the fastest dimension; otherwise the order of memory */
     bool axis_fast;  /* only where memory is contiguous along the axis */
     candidate_vector vector;
-    int64_t lanes; /* at most, along the fastest dimension, while others have room; 0: all */
+    int64_t lanes; /* at most, along the fastest dimension, while others can take lanes; 0: all */
 } gather_candidate;
 
 static const gather_candidate candidates[] = {

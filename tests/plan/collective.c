@@ -16,8 +16,8 @@ static lilac_target target_of(uint32_t warps) {
     return (lilac_target){lilac_arch_find("sm_90a"), warps, 1, 1};
 }
 
-/* A tensor of 2^a × 2^b elements whose columns are units: bit i of the coordinate (dim0's bits first)
- * is dealt to the input in order[i]: 'r', 'l' or 'w'. */
+/* A tensor of 2^a × 2^b elements whose columns are units: bit i of the coordinate (dim0's bits
+ * first) is dealt to the input in order[i]: 'r', 'l' or 'w'. */
 static lilac_layout deal(uint32_t rows, uint32_t columns, const char *order) {
     static const char *const names[] = {"register", "lane", "warp"};
     uint64_t lists[3][16];
@@ -178,8 +178,8 @@ static void explained_scan(void **state) {
     lilac_reason why = {0};
     assert_true(lilac_plan_scan_init(&plan, &source, &source, 1, &sum, &target, &why));
     lilac_plan_scan_explain(&text, &plan);
-    /* Upwards 3 in the thread and 5 butterflies; 2 of the four totals; downwards 1 for the lane and 4
-     * for its elements. */
+    /* Upwards 3 in the thread and 5 butterflies; 2 of the four totals; downwards 1 for the lane
+     * and 4 for its elements. */
     assert_int_equal(plan.combines, 4 * (3 + 5 + 2 + 1 + 4));
     assert_string_equal(lilac_text_get(&text),
                         "scan of 1 operand along dim1, 4 warps, sm_90a\n"
@@ -315,7 +315,7 @@ static void histograms(void **state) {
     assert_true(lilac_layout_add_out(&many, "dim0", 17, NULL));
     assert_false(lilac_plan_histogram_init(&plan, &numbers, &many, &target, &why));
     assert_int_equal(plan.bytes, 4 << 17);
-    assert_string_equal(why.text, "the histogram has 2^17 bins; shared memory has room for 2^16");
+    assert_string_equal(why.text, "the histogram has 2^17 bins; at most 2^16 are supported");
     lilac_target cluster = target;
     cluster.num_ctas = 2;
     assert_false(lilac_plan_histogram_init(&plan, &numbers, &bins, &cluster, &why));

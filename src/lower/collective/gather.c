@@ -1,9 +1,9 @@
 /* tt.gather: result[.. i ..] = source[.. index[.. i ..] ..] along an axis, between any layouts.
  *
- * Executes the plan (src/plan/collective/gather.c): by shuffles and byte permutes within a warp, or through
- * shared memory with a barrier of the warp or of the block, in several rounds if the source is larger
- * than the memory. An index is truncated to the bits of the axis: one out of range reads an arbitrary
- * element. */
+ * Executes the plan (src/plan/collective/gather.c): by shuffles and byte permutes within a warp,
+ * or through shared memory with a barrier of the warp or of the block, in several rounds if the
+ * source is larger than the memory. An index is truncated to the bits of the axis: one out of
+ * range reads an arbitrary element. */
 #include "collective/region.h"
 #include "convert_layout.h"
 #include "memory/access.h"

@@ -2,8 +2,8 @@
  *
  *     counts in shared memory = 0 ‖ barrier ‖ one atomic add for each element ‖ barrier ‖ loads
  *
- * Executes the plan (src/plan/collective/histogram.c). One holder of each element counts it. Elements that the
- * mask excludes and numbers outside the bins are not counted. */
+ * Executes the plan (src/plan/collective/histogram.c). One holder of each element counts it.
+ * Elements that the mask excludes and numbers outside the bins are not counted. */
 #include "collective/region.h"
 #include "convert_layout.h"
 #include "memory/access.h"

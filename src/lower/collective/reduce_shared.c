@@ -71,7 +71,8 @@ static void write_partials(const lilac_reduction *r, const partial_memory *m,
     }
 }
 
-/* The partials of the reader's registers: of each register 2^slot_bits, `operands` apart. */
+/* The partials of the reader's registers: 2^slot_bits of each register, in
+ * steps of `operands`. */
 static void read_partials(const lilac_reduction *r, const partial_memory *m,
                           const lilac_lower_view *reader, lilac_simt_value *partials) {
     lilac_lowering *l = r->l;

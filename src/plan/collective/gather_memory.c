@@ -10,10 +10,10 @@
  *
  *     32 rows in 32 lanes:   offset = column · 32 + row    no index causes a conflict
  *
- * If lanes of the source differ in a segment's direction, their stores would conflict. That direction
- * is then xored to a bank as well, as a swizzle does. For banks that only the axis uses this costs the
- * loads nothing; for others it may, so both are tried. Loads are priced by the expected conflicts of
- * random indices. */
+ * If lanes of the source differ in a segment's direction, their stores would conflict. That
+ * direction is then xored to a bank as well, as a swizzle does. For banks that only the axis uses
+ * this costs the loads nothing; for others it may, so both are tried. Loads are priced by the
+ * expected conflicts of random indices. */
 #include "gather.h"
 
 #include <stdio.h>
@@ -60,9 +60,9 @@ static void add(memory_order *p, uint32_t most, uint64_t vector) {
 }
 
 /* Assigns the remaining directions in this order: the axis, the source's registers and lanes, its
- * warps. If each warp has its own elements only, the highest bits then select its part of the memory,
- * as in every exchange within warps. Accesses of two such exchanges need no block barrier between
- * them. */
+ * warps. If each warp has its own elements only, the highest bits then select its part of the
+ * memory, as in every exchange within warps. Accesses of two such exchanges need no block barrier
+ * between them. */
 static void fill(const lilac_plan_gather *plan, memory_order *p, uint32_t most) {
     for (uint32_t i = 0; i < plan->source.bits[plan->axis]; i++) {
         add(p, most, lilac_plan_gather_axis_unit(plan, i));
@@ -78,7 +78,7 @@ static void fill(const lilac_plan_gather *plan, memory_order *p, uint32_t most) 
     }
 }
 
-static void give_banks(const lilac_plan_gather *plan, memory_order *p) {
+static void order_banks(const lilac_plan_gather *plan, memory_order *p) {
     const lilac_arch *arch = plan->arch;
     uint32_t element = log2_of(plan->work.element_bits / 8);
     uint32_t word = log2_of(arch->bank_bytes), lanes = transaction_bits(plan);
@@ -114,10 +114,10 @@ static void give_banks(const lilac_plan_gather *plan, memory_order *p) {
     }
 }
 
-/* The bank of each segment's direction, such that the source's lanes stay apart; `any`: also of
- * banks that keep the result's lanes apart. */
-static void give_segments(const lilac_plan_gather *plan, memory_order *p, bool any) {
-    lilac_f2_basis taken; /* banks that the source's lanes reach, as far as seen */
+/* Assigns each segment's direction a bank, such that no two lanes of the source reach one bank.
+ * `any`: banks that separate the result's lanes may be used too. */
+static void order_segments(const lilac_plan_gather *plan, memory_order *p, bool any) {
+    lilac_f2_basis taken; /* banks that the source's lanes reach, so far */
     lilac_f2_basis_init(&taken);
     uint64_t banks = (UINT64_C(1) << p->banks) - 1,
              words = banks & ~((UINT64_C(1) << p->in_word) - 1);
@@ -136,7 +136,7 @@ static void give_segments(const lilac_plan_gather *plan, memory_order *p, bool a
             bank = may && !lilac_f2_basis_contains(&taken, other & words) ? other : bank;
         }
         (void)lilac_f2_basis_add(&taken, bank & words, 0);
-        /* `bank` is the lane's from now on: what else it differs by is the segment. */
+        /* The lane reaches `bank`; the rest of its direction is the segment. */
         uint64_t rest = of_thread(plan, i);
         for (uint32_t k = 0; k < p->banks; k++) {
             rest ^= bank >> k & 1 ? p->vector[k] : 0;
@@ -163,8 +163,8 @@ static bool make_layout(const lilac_plan_gather *plan, lilac_layout *layout, uin
 static bool spread_memory(const lilac_plan_gather *plan, bool any, lilac_layout *layout,
                           lilac_reason *why) {
     memory_order p = {.count = 0};
-    give_banks(plan, &p);
-    give_segments(plan, &p, any);
+    order_banks(plan, &p);
+    order_segments(plan, &p, any);
     return make_layout(plan, layout, p.count, p.vector, why);
 }
 
@@ -185,8 +185,8 @@ static bool plain_memory(const lilac_plan_gather *plan, lilac_layout *layout, li
 
 /* ---- prices ------------------------------------------------------------------------------- */
 
-/* Expected wavefronts of one load by one warp, in sixteenths. Lanes whose banks do not depend on the
- * index never conflict; the others are modelled as random. */
+/* Expected wavefronts of one load by one warp, in sixteenths. Lanes whose banks do not depend on
+ * the index never conflict; the others are modelled as random. */
 static uint64_t load_wavefronts(const lilac_plan_gather *plan, const lilac_layout *memory) {
     const lilac_arch *arch = plan->arch;
     uint32_t element = log2_of(plan->work.element_bits / 8);
@@ -216,11 +216,11 @@ static uint64_t load_wavefronts(const lilac_plan_gather *plan, const lilac_layou
         (void)lilac_f2_basis_add(&words, offset, 0);
         (void)lilac_f2_basis_add(&banks, offset & ((1ULL << bank_bits) - 1), 0);
     }
-    uint32_t apart = lilac_f2_basis_dimension(&banks) - drawn;
+    uint32_t known = lilac_f2_basis_dimension(&banks) - drawn; /* bits of lanes that never meet */
     uint64_t transactions = UINT64_C(1) << (plan->source.lane_bits - lanes);
-    return transactions * lilac_plan_scattered_wavefronts(differ > apart ? differ - apart : 0,
+    return transactions * lilac_plan_scattered_wavefronts(differ > known ? differ - known : 0,
                                                           drawn,
-                                                          lilac_f2_basis_dimension(&words) - apart);
+                                                          lilac_f2_basis_dimension(&words) - known);
 }
 
 /* The stores as accesses of the threads that hold no copies. */

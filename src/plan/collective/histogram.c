@@ -91,8 +91,7 @@ bool lilac_plan_histogram_init(lilac_plan_histogram *plan, const lilac_layout *n
     }
     plan->bytes = (uint64_t)COUNT_BYTES << plan->result.out_bits;
     if (plan->result.out_bits > LILAC_PLAN_MAX_BIN_BITS) {
-        return lilac_layout_refuse(why,
-                                   "the histogram has 2^%u bins; shared memory has room for 2^%u",
+        return lilac_layout_refuse(why, "the histogram has 2^%u bins; at most 2^%u are supported",
                                    plan->result.out_bits, LILAC_PLAN_MAX_BIN_BITS);
     }
     plan->bins = 1U << plan->result.out_bits;
