@@ -90,6 +90,7 @@ static void check_gather(harness *h, const named_tensor *list, uint32_t axis,
 
 static void gathers(void **state) {
     (void)state;
+    uint32_t met = 0;
     lilac_context *context = lilac_context_create();
     lilac_text text = {0};
     lilac_random random;
@@ -127,7 +128,7 @@ static void gathers(void **state) {
         named_open(&h, &text, device, 1U << warp_bits, i % 4 == 3, list, 3);
         check_gather(&h, list, axis, &random);
         if (i % 4 != 3) {
-            check_collective(&h, device, 1U << warp_bits);
+            met |= check_collective(&h, device, 1U << warp_bits);
         }
         by_lanes += h.simt->kernels->shared_bytes == 0;
         by_memory += h.simt->kernels->shared_bytes != 0;
@@ -136,6 +137,8 @@ static void gathers(void **state) {
     assert_true(by_lanes > 50 && by_memory > 50);
     lilac_text_clear(&text);
     lilac_context_destroy(context);
+    const uint32_t all = PLAN_SHUFFLES | PLAN_MEMORY | PLAN_CONVERTS;
+    assert_int_equal(met & all, all);
 }
 
 /* The index changes its layout in the warps, and the gather goes through memory in the warps: the
@@ -238,7 +241,7 @@ static void histograms(void **state) {
                             {data[2], (size_t)1 << bits}};
         harness_run(&h, 1, buffers, 3, NULL, 0);
         if (i % 4 != 3) {
-            check_collective(&h, device, 1U << warp_bits);
+            (void)check_collective(&h, device, 1U << warp_bits);
         }
         for (uint32_t k = 0; k < bins; k++) {
             if (get_element(data[1], list[1].scalar, k) != want[k]) {
@@ -520,7 +523,7 @@ static void gathers_in_rounds(void **state) {
         if (good) {
             assert_true(h.simt->kernels->shared_bytes <= small.shared_bytes);
             check_gather(&h, list, axis, &random);
-            check_collective(&h, &small, 1U << warp_bits);
+            (void)check_collective(&h, &small, 1U << warp_bits);
         } else {
             const lilac_diagnostic *first = lilac_diagnostics(h.context);
             assert_string_equal(first->id, "too-much-shared-memory");

@@ -7,7 +7,18 @@
 
 #include <lilac/collective.h>
 
+/* What a plan does, for tests that must meet each of these. */
+enum {
+    PLAN_SHUFFLES = 1 << 0,
+    PLAN_MEMORY = 1 << 1,
+    PLAN_GIVES = 1 << 2,         /* butterflies give elements away */
+    PLAN_LOADING_LANES = 1 << 3, /* each lane loads one partial result */
+    PLAN_SHARES = 1 << 4,        /* each thread finishes a share */
+    PLAN_CONVERTS = 1 << 5       /* a conversion comes before or after */
+};
+
 typedef struct expected_counts {
+    uint32_t features;
     lilac_plan_price price;
     uint64_t bytes;    /* of shared memory; without those of conversions */
     bool converts;     /* a conversion follows, whose place in memory the lowering chooses */
@@ -53,6 +64,9 @@ static inline void expect_reduce(expected_counts *result, const harness *h, cons
     check_bound(&bound, &plan->price);
     result->bytes = plan->bytes;
     result->converts = plan->moves || plan->shares;
+    result->features = (plan->give_steps > 0 ? PLAN_GIVES : 0) |
+                       (plan->loading_lanes != 0 ? PLAN_LOADING_LANES : 0) |
+                       (plan->shares ? PLAN_SHARES : 0);
     result->warp_barrier = target->num_warps == 1;
     result->barriers = plan->slot_bits > 0;
 }
@@ -162,8 +176,9 @@ static inline void check_counter(const char *what, uint64_t expected, uint64_t c
     }
 }
 
-/* After the kernel was run once, by one block. */
-static inline void check_collective(const harness *h, const lilac_arch *device, uint32_t warps) {
+/* After the kernel was run once, by one block. Returns what its plan does. */
+static inline uint32_t check_collective(const harness *h, const lilac_arch *device,
+                                        uint32_t warps) {
     const lilac_target target = {device, warps, 1, 1};
     const lilac_sim_counters *counted = &h->counters;
     expected_counts expected = {.bytes = 0};
@@ -199,6 +214,8 @@ static inline void check_collective(const harness *h, const lilac_arch *device, 
                       counted->warp_barriers);
         check_counter("bytes of scratch memory", expected.bytes, h->simt->kernels->shared_bytes);
     }
+    return expected.features | (price->shuffles > 0 ? PLAN_SHUFFLES : 0) |
+           (expected.bytes > 0 ? PLAN_MEMORY : 0) | (expected.converts ? PLAN_CONVERTS : 0);
 }
 
 #endif
