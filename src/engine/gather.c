@@ -25,30 +25,47 @@ int64_t lilac_price_gather(assignment *a, const lilac_tile_op *op, const lilac_l
 /* Elements of a thread along the fastest dimension: a number, or half of a sector or all of it. */
 typedef enum candidate_vector { ONE = 1, TWO = 2, HALF_SECTOR, SECTOR } candidate_vector;
 
+/* The layouts that are proposed, by name. */
+typedef enum candidate_name {
+    LANES_ALONG_AXIS, /* the axis is the fastest dimension */
+    LANES_ALONG_AXIS_PAIRS,
+    MEMORY_ORDER, /* the fastest dimension is memory's */
+    MEMORY_ORDER_PAIRS,
+    ONE_LANE_HALF_SECTORS, /* memory is contiguous along the axis, and one lane lies along it */
+    ONE_LANE_SECTORS,
+    TWO_LANES_HALF_SECTORS,
+    TWO_LANES_SECTORS,
+    FOUR_LANES, /* lanes along memory's fastest dimension */
+    FOUR_LANES_PAIRS,
+    EIGHT_LANES,
+    EIGHT_LANES_PAIRS,
+    SIXTEEN_LANES,
+    SIXTEEN_LANES_PAIRS,
+    CANDIDATE_COUNT
+} candidate_name;
+
 typedef struct gather_candidate {
-    const char *name;
     bool axis_first; /* the axis is the fastest dimension; otherwise the order of memory */
     bool axis_fast;  /* only where memory is contiguous along the axis */
     candidate_vector vector;
     int64_t lanes; /* at most, along the fastest dimension, while others can take lanes; 0: all */
 } gather_candidate;
 
-static const gather_candidate candidates[] = {
-    /* name                                    axis first, fast  vector       lanes */
-    {"lanes along the axis", true, false, ONE, 0},
-    {"lanes along the axis, pairs", true, false, TWO, 0},
-    {"order of memory", false, false, ONE, 0},
-    {"order of memory, pairs", false, false, TWO, 0},
-    {"one lane along the axis, half sectors", false, true, HALF_SECTOR, 1},
-    {"one lane along the axis, sectors", false, true, SECTOR, 1},
-    {"two lanes along the axis, half sectors", false, true, HALF_SECTOR, 2},
-    {"two lanes along the axis, sectors", false, true, SECTOR, 2},
-    {"four lanes in order", false, false, ONE, 4},
-    {"four lanes in order, pairs", false, false, TWO, 4},
-    {"eight lanes in order", false, false, ONE, 8},
-    {"eight lanes in order, pairs", false, false, TWO, 8},
-    {"sixteen lanes in order", false, false, ONE, 16},
-    {"sixteen lanes in order, pairs", false, false, TWO, 16},
+static const gather_candidate candidates[CANDIDATE_COUNT] = {
+    [LANES_ALONG_AXIS] = {true, false, ONE, 0},
+    [LANES_ALONG_AXIS_PAIRS] = {true, false, TWO, 0},
+    [MEMORY_ORDER] = {false, false, ONE, 0},
+    [MEMORY_ORDER_PAIRS] = {false, false, TWO, 0},
+    [ONE_LANE_HALF_SECTORS] = {false, true, HALF_SECTOR, 1},
+    [ONE_LANE_SECTORS] = {false, true, SECTOR, 1},
+    [TWO_LANES_HALF_SECTORS] = {false, true, HALF_SECTOR, 2},
+    [TWO_LANES_SECTORS] = {false, true, SECTOR, 2},
+    [FOUR_LANES] = {false, false, ONE, 4},
+    [FOUR_LANES_PAIRS] = {false, false, TWO, 4},
+    [EIGHT_LANES] = {false, false, ONE, 8},
+    [EIGHT_LANES_PAIRS] = {false, false, TWO, 8},
+    [SIXTEEN_LANES] = {false, false, ONE, 16},
+    [SIXTEEN_LANES_PAIRS] = {false, false, TWO, 16},
 };
 
 static int64_t vector_of(candidate_vector vector, int64_t sector) {
@@ -69,7 +86,7 @@ uint32_t lilac_gather_candidates(assignment *a, const lilac_tile_op *op, const u
     const uint32_t bits = lilac_tile_element_bits(type);
     const int64_t sector = (int64_t)a->target->arch->sector_bytes * 8 / (bits < 8 ? 8 : bits);
     const bool fast = order[0] == axis;
-    for (uint32_t i = 0; i < sizeof candidates / sizeof *candidates && count < most; i++) {
+    for (uint32_t i = 0; i < CANDIDATE_COUNT && count < most; i++) {
         const gather_candidate *c = &candidates[i];
         if (c->axis_fast && !fast)
             continue;
