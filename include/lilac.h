@@ -1,4 +1,4 @@
-/* lilac: linear layouts for GPU kernels. This header includes every room that a user meets;
+/* lilac: linear layouts for GPU kernels. This header includes every public header;
  * docs/ARCHITECTURE.md is the map. */
 #ifndef LILAC_H
 #define LILAC_H

@@ -1,7 +1,7 @@
 /* collective: plans of the operations that combine or select elements of several threads.
  *
- * A reduction, a scan, a gather or a histogram classifies the input bits of a layout by what they do
- * along an axis, and moves elements between the threads that the classes name:
+ * A reduction, a scan, a gather or a histogram classifies the input bits of a layout by what they
+ * do along an axis, and moves elements between the threads that the classes name:
  *
  *     class of a bit            reduction                     scan                  gather
  *     ------------------------  ----------------------------  --------------------  ----------------
@@ -12,8 +12,9 @@
  *     off the axis              another element of the result another line          known lane
  *     replicated                not combined again            computed again        one copy stored
  *
- * A plan is made once for an operation. It decides all of this, holds its own costs, and is what the
- * lowering executes. The engine compares the prices of the plans that the candidate layouts lead to.
+ * A plan is made once for an operation. It decides all of this, holds its own costs, and is what
+ * the lowering executes. The engine compares the prices of the plans that the candidate layouts
+ * lead to.
  *
  * Plans are values. Users: engine, lower, tools. */
 #ifndef LILAC_COLLECTIVE_H
@@ -25,9 +26,9 @@ LILAC_BEGIN
 
 /* ---- layouts as columns ------------------------------------------------------------------- */
 
-/* The columns of a distributed layout by hardware dimension. A thread index is the index within the
- * block: the lane's bits, and the warp's bits above them. Lanes, warps and blocks of the target that
- * the layout lacks have zero columns: they hold copies. */
+/* The columns of a distributed layout by hardware dimension. A thread index is the index within
+ * the block: the lane's bits, and the warp's bits above them. Lanes, warps and blocks of the
+ * target that the layout lacks have zero columns: they hold copies. */
 typedef struct lilac_plan_columns {
     uint32_t rank, out_bits;
     uint32_t start[LILAC_LAYOUT_MAX_DIMS], bits[LILAC_LAYOUT_MAX_DIMS]; /* of each dimension */
@@ -68,6 +69,7 @@ typedef struct lilac_plan_region {
     uint32_t count; /* operands of the operation */
     const lilac_plan_operand *operands;
     uint32_t instructions; /* that combine two elements of all operands */
+    bool reverse;          /* a scan begins at the last element of the axis */
 } lilac_plan_region;
 
 /* The shared memory of 2^index_bits elements of each operand: one operand after another, each
@@ -124,8 +126,8 @@ typedef struct lilac_plan_reduce {
     /* Not 0: the lanes whose numbers differ in these bits need the same elements. Each loads one
      * partial of them, and butterflies combine the partials. */
     uint32_t loading_lanes;
-    /* Set: each thread finishes the elements of its `share`, which a conversion moves to the result.
-     * Otherwise each thread finishes the elements of the result that it holds. */
+    /* Set: each thread finishes the elements of its `share`, which a conversion moves to the
+     * result. Otherwise each thread finishes the elements of the result that it holds. */
     bool shares;
     lilac_plan_columns share;
     /* Without shared memory: register bit i of the result is the group result_group[i]; or a
@@ -157,12 +159,12 @@ LILAC_API uint64_t lilac_plan_reduce_place(const lilac_plan_reduce *plan, uint64
  * groups where no partials are stored. False: each thread finishes the scalar. */
 LILAC_API bool lilac_plan_reduce_finished(const lilac_plan_reduce *plan,
                                           lilac_plan_columns *columns);
-/* The costs of the whole operation: the reduction's own and those of the conversions of all results.
- * Refused when a conversion is. */
+/* The costs of the whole operation: the reduction's own and those of the conversions of all
+ * results. Refused when a conversion is. */
 LILAC_API LILAC_MUST_USE bool
 lilac_plan_reduce_price(lilac_plan_price *result, const lilac_plan_reduce *plan, lilac_reason *why);
-/* Lower bound of the wavefronts of this plan's stores and loads in any order of memory: one for each
- * transaction, and one for each 128 bytes (all banks) of the different bytes of an access. */
+/* Lower bound of the wavefronts of this plan's stores and loads in any order of memory: one for
+ * each transaction, and one for each 128 bytes (all banks) of the different bytes of an access. */
 LILAC_API void lilac_plan_reduce_bound(lilac_plan_bound *result, const lilac_plan_reduce *plan);
 /* Text for people: the class of every bit, the steps, the memory, the totals. The second function
  * prints one JSON object on one line. */
@@ -195,13 +197,12 @@ typedef struct lilac_plan_scan_run {
  *     blocked, 4 registers a thread     r r l l l l l r        memory
  *                                       └0┘ └───1───┘ 2      w w r
  *
- * Each run is scanned upwards without what is before its blocks, and passes the totals of its blocks
- * to the next; downwards each run receives the prefix before each of its blocks. */
+ * Each run is scanned upwards without what is before its blocks, and passes the totals of its
+ * blocks to the next; downwards each run receives the prefix before each of its blocks. */
 typedef struct lilac_plan_scan {
     const lilac_arch *arch;
     lilac_plan_region region; /* its operands belong to the caller */
     uint32_t axis, num_warps;
-    bool reverse;
     lilac_plan_columns source, result;
     /* The layout that is scanned: every column along the axis is one unit vector that no other
      * column has, and the lanes' are below the warps'. */
@@ -216,14 +217,14 @@ typedef struct lilac_plan_scan {
     uint64_t combines;
 } lilac_plan_scan;
 
-/* Plans the scan of a tensor in the layout `source` along a dimension, with results in `result`; all
- * operands have one layout, and so have all results. Refused: an axis of more than
+/* Plans the scan of a tensor in the layout `source` along a dimension, with results in `result`;
+ * all operands have one layout, and so have all results. Refused: an axis of more than
  * LILAC_PLAN_MAX_SCAN bits, or that is distributed over the blocks of a cluster; layouts that
  * lilac_plan_columns_init refuses. */
 LILAC_API LILAC_MUST_USE bool lilac_plan_scan_init(lilac_plan_scan *plan,
                                                    const lilac_layout *source,
                                                    const lilac_layout *result, uint32_t axis,
-                                                   bool reverse, const lilac_plan_region *region,
+                                                   const lilac_plan_region *region,
                                                    const lilac_target *target, lilac_reason *why);
 /* The part of a coordinate off the axis. */
 LILAC_API uint64_t lilac_plan_scan_line(const lilac_plan_scan *plan, uint64_t coordinate);
@@ -240,6 +241,139 @@ LILAC_API LILAC_MUST_USE bool lilac_plan_scan_price(lilac_plan_price *result,
 LILAC_API void lilac_plan_scan_bound(lilac_plan_bound *result, const lilac_plan_scan *plan);
 LILAC_API void lilac_plan_scan_explain(lilac_text *out, const lilac_plan_scan *plan);
 LILAC_API void lilac_plan_scan_json(lilac_text *out, const lilac_plan_scan *plan);
+
+/* ---- gathers ------------------------------------------------------------------------------ */
+
+/* The work of tt.gather in a layout, per thread, without copies. */
+typedef struct lilac_plan_gather_work {
+    uint32_t element_bits, num_warps;
+    uint32_t own, results; /* registers of the source and of the result */
+    uint32_t varying_bits; /* log2 of the source registers that an index may select */
+    bool moves;            /* an index may select other lanes */
+} lilac_plan_gather_work;
+
+/* log2 of the selectable elements that share one word. */
+LILAC_API uint32_t lilac_plan_gather_within(const lilac_plan_gather_work *work);
+/* The price of the gather by shuffles and permutes (*price: its counts), and by shared memory, for
+ * all warps. The caller counts the stores and loads of shared memory in `accesses`. Both include
+ * the cost of spilled registers. */
+LILAC_API uint64_t lilac_plan_price_gather_shuffles(lilac_plan_price *price,
+                                                    const lilac_plan_gather_work *work,
+                                                    const lilac_arch *arch);
+LILAC_API uint64_t lilac_plan_price_gather_memory(const lilac_plan_gather_work *work,
+                                                  const lilac_plan_price *accesses,
+                                                  lilac_plan_barrier barrier,
+                                                  const lilac_arch *arch);
+
+/* How a gather reads elements of other threads. */
+typedef enum lilac_plan_gather_kind {
+    LILAC_PLAN_GATHER_SHUFFLES,
+    LILAC_PLAN_GATHER_MEMORY,
+    LILAC_PLAN_GATHER_ROUNDS /* through memory, one part of the source at a time */
+} lilac_plan_gather_kind;
+
+/* The plan of tt.gather. Register r of thread t needs the element that is off the axis where r and
+ * t say, and along the axis where the index says. Its place is linear in all three: a register and
+ * a lane of the source, or an offset in memory.
+ *
+ * Places in registers and lanes: the mask of the source's distinct registers, numbered without
+ * gaps, in the low bits; from LILAC_PLAN_LANE_MARK up the bits of the lane's number that change. */
+enum { LILAC_PLAN_LANE_MARK = 32 };
+
+typedef struct lilac_plan_gather {
+    const lilac_arch *arch;
+    lilac_plan_gather_kind kind;
+    lilac_plan_gather_work work;
+    uint32_t axis;
+    lilac_plan_columns source, result; /* the index has the layout of the result */
+    /* Every element is in the warp that needs it: found by lanes, and no warp bit holds copies. */
+    bool by_lanes, in_warp;
+    uint64_t of_register[LILAC_LAYOUT_MAX_BITS], of_thread[LILAC_LAYOUT_MAX_BITS];
+    uint64_t of_index[LILAC_LAYOUT_MAX_BITS];
+    uint32_t varying; /* mask of the numbered registers that the thread or the index select */
+    /* Memory. Coordinates of the source whose bits are in `rounds` differ in the number of the
+     * round; `stored`: the register bits of the source whose settings are stored in one round. */
+    uint64_t rounds;
+    uint32_t stored;
+    lilac_layout memory;
+    lilac_plan_access store;
+    /* The offset of an element, in elements, is the xor of result_register[i], result_thread[i] and
+     * index_offset[i] over the set bits of r, t and the index. */
+    uint64_t result_register[LILAC_LAYOUT_MAX_BITS], result_thread[LILAC_LAYOUT_MAX_BITS];
+    uint64_t index_offset[LILAC_LAYOUT_MAX_BITS];
+    /* The number of the round in which an element is, by the same three. */
+    uint32_t round_register[LILAC_LAYOUT_MAX_BITS], round_thread[LILAC_LAYOUT_MAX_BITS];
+    uint32_t round_index[LILAC_LAYOUT_MAX_BITS];
+    uint64_t bytes;             /* of shared memory; 0: shuffles */
+    lilac_plan_barrier barrier; /* between the stores and the loads */
+    /* Loads whose address depends on the index are expected to conflict as random ones do: the
+     * wavefronts of such loads are an expectation, those of all other accesses are exact. */
+    bool exact;
+    lilac_plan_price price;
+} lilac_plan_gather;
+
+typedef struct lilac_plan_gather_options {
+    uint32_t axis, element_bits;
+    lilac_plan_strategy strategy;
+    uint64_t scratch_bytes; /* most bytes of shared memory; 0: all of the device's */
+} lilac_plan_gather_options;
+
+/* Plans the gather from a tensor in the layout `source` along a dimension, with the index and the
+ * result in the layout `result`.
+ *
+ * Refused, with the reason: layouts of different rank; a dimension off the axis that is larger in
+ * the result; a source that is distributed over the blocks of a cluster; shuffles, where an index
+ * may select an element that only another warp holds; a source that does not fit the shared memory
+ * and that no register bits split into smaller rounds (then plan->bytes is what it needs,
+ * otherwise 0). */
+LILAC_API LILAC_MUST_USE bool lilac_plan_gather_init(lilac_plan_gather *plan,
+                                                     const lilac_layout *source,
+                                                     const lilac_layout *result,
+                                                     const lilac_plan_gather_options *options,
+                                                     const lilac_target *target, lilac_reason *why);
+/* The number of the round that a coordinate of the source is stored in. */
+LILAC_API uint32_t lilac_plan_gather_round(const lilac_plan_gather *plan, uint64_t coordinate);
+/* As lilac_plan_reduce_bound, _explain and _json. Loads of random addresses have no better bound
+ * than one wavefront for a transaction. */
+LILAC_API void lilac_plan_gather_bound(lilac_plan_bound *result, const lilac_plan_gather *plan);
+LILAC_API void lilac_plan_gather_explain(lilac_text *out, const lilac_plan_gather *plan);
+LILAC_API void lilac_plan_gather_json(lilac_text *out, const lilac_plan_gather *plan);
+
+/* ---- histograms --------------------------------------------------------------------------- */
+
+/* The plan of tt.histogram: counts in shared memory.
+ *
+ *     clear the counts ‖ barrier ‖ one atomic addition for each element ‖ barrier ‖ load the counts */
+typedef struct lilac_plan_histogram {
+    const lilac_arch *arch;
+    uint32_t num_warps, bins;
+    lilac_plan_columns numbers, result;
+    /* Threads 0 … clear_threads - 1 clear the counts: each stores clear_vector counts at a time,
+     * from its index times clear_vector on, in steps of the counts that all threads clear. */
+    uint32_t clear_threads, clear_vector;
+    uint64_t bytes;
+    /* Atomic additions of all warps if every element is counted; one holder of each element counts
+     * it. Their wavefronts are expected ones, of random numbers: each reads and writes a word. */
+    uint64_t atomics, atomic_wavefronts;
+    lilac_plan_price price; /* price.cycles contains the atomics */
+} lilac_plan_histogram;
+
+enum { LILAC_PLAN_MAX_BIN_BITS = 16 };
+
+/* Plans the histogram of numbers in the layout `numbers` with as many bins as `result`, a layout
+ * of one dimension, has elements. Refused, with the reason: numbers that are distributed over the
+ * blocks of a cluster; more than 2^LILAC_PLAN_MAX_BIN_BITS bins (then plan->bytes is what they
+ * need, otherwise 0). */
+LILAC_API LILAC_MUST_USE bool lilac_plan_histogram_init(lilac_plan_histogram *plan,
+                                                        const lilac_layout *numbers,
+                                                        const lilac_layout *result,
+                                                        const lilac_target *target,
+                                                        lilac_reason *why);
+/* As lilac_plan_reduce_bound, _explain and _json; without the atomics. */
+LILAC_API void lilac_plan_histogram_bound(lilac_plan_bound *result,
+                                          const lilac_plan_histogram *plan);
+LILAC_API void lilac_plan_histogram_explain(lilac_text *out, const lilac_plan_histogram *plan);
+LILAC_API void lilac_plan_histogram_json(lilac_text *out, const lilac_plan_histogram *plan);
 
 LILAC_END
 

@@ -169,6 +169,9 @@ typedef struct lilac_access_report {
 LILAC_API void lilac_engine_accesses(lilac_access_report *result, lilac_arena *arena,
                                      lilac_tile_function *function, const lilac_target *target);
 
+/* The strategy that the attribute `lilac.movement` of a conversion or a gather asks for. */
+LILAC_API lilac_plan_strategy lilac_engine_strategy(const lilac_tile_op *op);
+
 /* What the plan of a reduction or a scan needs to know of the operation. The operands are in the
  * arena. */
 LILAC_API void lilac_engine_region(lilac_plan_region *result, lilac_arena *arena,

@@ -267,26 +267,6 @@ typedef struct lilac_plan_price {
 LILAC_API uint64_t lilac_plan_price_cycles(const lilac_plan_price *price,
                                            lilac_plan_barrier barrier, const lilac_arch *arch);
 
-/* The work of tt.gather in a layout, per thread, without copies. */
-typedef struct lilac_plan_gather {
-    uint32_t element_bits, num_warps;
-    uint32_t own, results; /* registers of the source and of the result */
-    uint32_t varying_bits; /* log2 of the source registers that an index may select */
-    bool moves;            /* an index may select other lanes */
-} lilac_plan_gather;
-
-/* log2 of the selectable elements that share one word. */
-LILAC_API uint32_t lilac_plan_gather_within(const lilac_plan_gather *gather);
-/* The price of the gather by shuffles and permutes, and by shared memory, for all warps. The caller
- * counts the stores and loads of shared memory in `accesses`. Both include the cost of spilled
- * registers. */
-LILAC_API uint64_t lilac_plan_price_gather_shuffles(const lilac_plan_gather *gather,
-                                                    const lilac_arch *arch);
-LILAC_API uint64_t lilac_plan_price_gather_memory(const lilac_plan_gather *gather,
-                                                  const lilac_plan_price *accesses,
-                                                  lilac_plan_barrier barrier,
-                                                  const lilac_arch *arch);
-
 /* Lower bound of the wavefronts of a shared-memory exchange with the instructions of this device.
  * The bound is the minimum over all pairs of vector and matrix instructions that the two layouts
  * allow (section 5.3). A pair contributes its transactions times the conflicts that no memory

@@ -126,6 +126,13 @@ typedef struct priced_conversion {
     struct priced_conversion *next;
 } priced_conversion;
 
+typedef struct priced_operation {
+    const lilac_tile_op *op;
+    const lilac_layout *layout;
+    int64_t cycles;
+    struct priced_operation *next;
+} priced_operation;
+
 #define TYPE_BUCKETS  256
 #define PRICE_BUCKETS 64
 /* Of what no plan can do: dearer than anything, and yet many of them can be added up. */
@@ -157,6 +164,7 @@ struct assignment {
 
     typed_layout types[TYPE_BUCKETS];
     priced_conversion *prices[PRICE_BUCKETS];
+    priced_operation *operations[PRICE_BUCKETS];
     bool failed;
 };
 
@@ -203,13 +211,13 @@ int64_t lilac_price_conversion(assignment *a, const lilac_layout *from, const li
 static inline int64_t lilac_price_times(int64_t price, int64_t times) {
     return price >= PRICE_IMPOSSIBLE ? PRICE_IMPOSSIBLE : price * times;
 }
-/* Of a reduction or a scan whose operands have this layout. */
-int64_t lilac_price_along(assignment *a, const lilac_tile_op *op, const lilac_layout *layout);
+/* The price of a reduction or a scan whose operands have this layout, or of a gather whose tensors
+ * all have it: that of its plan, which is made once for each layout. */
+int64_t lilac_price_collective(assignment *a, const lilac_tile_op *op, const lilac_layout *layout);
 
-/* gather.c: the same of a gather whose tensors all have this layout; and layouts that it likes,
- * given the order of dimensions that memory does: at most `most`, their number. */
-int64_t lilac_price_gather(assignment *a, const lilac_tile_op *op,
-                           const lilac_layout *layout);
+/* gather.c: the price without that table; and the layouts that a gather proposes, given the order
+ * of dimensions of memory: at most `most`, their number. */
+int64_t lilac_price_gather(assignment *a, const lilac_tile_op *op, const lilac_layout *layout);
 uint32_t lilac_gather_candidates(assignment *a, const lilac_tile_op *op, const uint32_t *order,
                                  const lilac_layout **result, uint32_t most);
 

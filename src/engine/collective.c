@@ -1,9 +1,10 @@
-/* collective: what the plans of reductions and scans need to know of an operation.
+/* collective: what the plans of collective operations need to know of an operation.
  *
  *   operands      element widths, and whether the region computes a result by one commutative
  *                 operation of its own two elements: then partners in a butterfly get the same bits.
  *                 Otherwise which of them was the left operand may show
- *   instructions  the operations of the region */
+ *   instructions  the operations of the region, without its terminator
+ *   strategy      the attribute lilac.movement */
 #include "internal.h"
 
 static bool is_commutative(const lilac_tile_op *op, uint32_t i) {
@@ -26,6 +27,7 @@ void lilac_engine_region(lilac_plan_region *result, lilac_arena *arena, const li
     lilac_plan_operand *operands = lilac_arena_array(arena, lilac_plan_operand, op->operand_count);
     const lilac_tile_block *block = op->region_count > 0 ? op->regions[0]->first : NULL;
     *result = (lilac_plan_region){.count = op->operand_count, .operands = operands};
+    result->reverse = lilac_tile_find_integer(&op->attributes, "reverse", 0) != 0;
     for (uint32_t i = 0; i < op->operand_count; i++)
         operands[i] = (lilac_plan_operand){.element_bits =
                                                lilac_tile_element_bits(op->operands[i].value->type),
@@ -33,4 +35,18 @@ void lilac_engine_region(lilac_plan_region *result, lilac_arena *arena, const li
     for (const lilac_tile_op *inner = block != NULL ? block->first : NULL;
          inner != NULL && inner != block->last; inner = inner->next)
         result->instructions++;
+}
+
+lilac_plan_strategy lilac_engine_strategy(const lilac_tile_op *op) {
+    switch (lilac_tile_movement_of(op)) {
+    case LILAC_TILE_MOVEMENT_ANY:
+        return LILAC_PLAN_ANY;
+    case LILAC_TILE_MOVEMENT_SHARED:
+        return LILAC_PLAN_BY_SHARED;
+    case LILAC_TILE_MOVEMENT_SHUFFLES:
+        return LILAC_PLAN_BY_SHUFFLES;
+    case LILAC_TILE_MOVEMENT_UNSWIZZLED:
+        break;
+    }
+    return LILAC_PLAN_UNSWIZZLED;
 }

@@ -51,22 +51,39 @@ static int64_t price_reduce(assignment *a, const lilac_tile_op *op, const lilac_
 
 static int64_t price_scan(assignment *a, const lilac_tile_op *op, const lilac_layout *layout,
                           uint32_t axis) {
-    const bool reverse = lilac_tile_find_integer(&op->attributes, "reverse", 0) != 0;
     lilac_plan_region region;
     lilac_plan_scan plan;
     lilac_plan_price price;
     lilac_reason why;
     lilac_engine_region(&region, a->arena, op);
-    if (!lilac_plan_scan_init(&plan, layout, layout, axis, reverse, &region, a->target, &why) ||
+    if (!lilac_plan_scan_init(&plan, layout, layout, axis, &region, a->target, &why) ||
         !lilac_plan_scan_price(&price, &plan, &why))
         return PRICE_IMPOSSIBLE;
     return (int64_t)price.cycles;
 }
 
-int64_t lilac_price_along(assignment *a, const lilac_tile_op *op, const lilac_layout *layout) {
-    uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
+static int64_t price_operation(assignment *a, const lilac_tile_op *op, const lilac_layout *layout) {
+    const uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
     if (axis >= layout->out_count)
         return 0;
-    return op->code == LILAC_TILE_OP_TT_SCAN ? price_scan(a, op, layout, axis)
-                                             : price_reduce(a, op, layout, axis);
+    switch (op->code) {
+    case LILAC_TILE_OP_TT_GATHER:
+        return lilac_price_gather(a, op, layout);
+    case LILAC_TILE_OP_TT_SCAN:
+        return price_scan(a, op, layout, axis);
+    default:
+        return price_reduce(a, op, layout, axis);
+    }
+}
+
+int64_t lilac_price_collective(assignment *a, const lilac_tile_op *op, const lilac_layout *layout) {
+    const uint64_t hash =
+        lilac_hash_word((uint64_t)(uintptr_t)op, (uint64_t)(uintptr_t)layout) % PRICE_BUCKETS;
+    for (const priced_operation *known = a->operations[hash]; known != NULL; known = known->next)
+        if (known->op == op && known->layout == layout)
+            return known->cycles;
+    priced_operation *priced = lilac_arena_new(a->arena, priced_operation);
+    *priced = (priced_operation){op, layout, price_operation(a, op, layout), a->operations[hash]};
+    a->operations[hash] = priced;
+    return priced->cycles;
 }

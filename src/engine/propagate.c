@@ -389,7 +389,7 @@ int64_t lilac_propagate_cost(propagation *p, const component *c, const lilac_lay
     for (layout_site *site = c->sites; site != NULL; site = site->next)
         total += site_cost(p->a, site, layout, &taken);
     for (layout_site *site = c->along; site != NULL; site = site->next)
-        total += site->weight * site->relation->price(p->a, site->op, layout);
+        total += lilac_price_times(site->relation->price(p->a, site->op, layout), site->weight);
     return total;
 }
 

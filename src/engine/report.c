@@ -14,20 +14,6 @@ typedef struct conversion_list {
     uint64_t cycles;
 } conversion_list;
 
-static lilac_plan_strategy way_of(const lilac_tile_op *op) {
-    switch (lilac_tile_movement_of(op)) {
-    case LILAC_TILE_MOVEMENT_ANY:
-        return LILAC_PLAN_ANY;
-    case LILAC_TILE_MOVEMENT_SHARED:
-        return LILAC_PLAN_BY_SHARED;
-    case LILAC_TILE_MOVEMENT_SHUFFLES:
-        return LILAC_PLAN_BY_SHUFFLES;
-    case LILAC_TILE_MOVEMENT_UNSWIZZLED:
-        break;
-    }
-    return LILAC_PLAN_UNSWIZZLED;
-}
-
 static void describe(conversion_list *list, const lilac_tile_op *op, uint32_t loops) {
     lilac_conversion *made = &list->conversions[list->count];
     const lilac_tile_value *value = op->operands[0].value;
@@ -45,7 +31,7 @@ static void describe(conversion_list *list, const lilac_tile_op *op, uint32_t lo
     for (; use != NULL; use = use->next)
         if (use->op->position.offset < made->user->position.offset)
             made->user = use->op;
-    const lilac_plan_options options = {.strategy = way_of(op)};
+    const lilac_plan_options options = {.strategy = lilac_engine_strategy(op)};
     uint32_t bits = made->element_bits < 8 ? 8 : made->element_bits;
     if (made->from == NULL || made->to == NULL ||
         !lilac_plan_conversion_init(&plan, made->from, made->to, bits, &options, list->target->arch,

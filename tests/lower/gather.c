@@ -1,5 +1,6 @@
 /* lower: tt.gather, tt.histogram and tt.cat in any layouts, and in the engine's, against plain
  * loops; what they cost. */
+#include "support/collective_plans.h"
 #include "support/lower_named.h"
 
 static uint8_t data[3][(1 << 13) * 8];
@@ -89,6 +90,7 @@ static void check_gather(harness *h, const named_tensor *list, uint32_t axis,
 
 static void gathers(void **state) {
     (void)state;
+    uint32_t met = 0;
     lilac_context *context = lilac_context_create();
     lilac_text text = {0};
     lilac_random random;
@@ -125,6 +127,9 @@ static void gathers(void **state) {
         harness h;
         named_open(&h, &text, device, 1U << warp_bits, i % 4 == 3, list, 3);
         check_gather(&h, list, axis, &random);
+        if (i % 4 != 3) {
+            met |= check_collective(&h, device, 1U << warp_bits);
+        }
         by_lanes += h.simt->kernels->shared_bytes == 0;
         by_memory += h.simt->kernels->shared_bytes != 0;
         harness_close(&h);
@@ -132,6 +137,8 @@ static void gathers(void **state) {
     assert_true(by_lanes > 50 && by_memory > 50);
     lilac_text_clear(&text);
     lilac_context_destroy(context);
+    const uint32_t all = PLAN_SHUFFLES | PLAN_MEMORY | PLAN_CONVERTS;
+    assert_int_equal(met & all, all);
 }
 
 /* The index changes its layout in the warps, and the gather goes through memory in the warps: the
@@ -233,6 +240,9 @@ static void histograms(void **state) {
                             {data[1], (size_t)bytes_of(list[1].scalar) * bins},
                             {data[2], (size_t)1 << bits}};
         harness_run(&h, 1, buffers, 3, NULL, 0);
+        if (i % 4 != 3) {
+            (void)check_collective(&h, device, 1U << warp_bits);
+        }
         for (uint32_t k = 0; k < bins; k++) {
             if (get_element(data[1], list[1].scalar, k) != want[k]) {
                 print_message("%s\n", lilac_text_get(&h.text));
@@ -513,6 +523,7 @@ static void gathers_in_rounds(void **state) {
         if (good) {
             assert_true(h.simt->kernels->shared_bytes <= small.shared_bytes);
             check_gather(&h, list, axis, &random);
+            (void)check_collective(&h, &small, 1U << warp_bits);
         } else {
             const lilac_diagnostic *first = lilac_diagnostics(h.context);
             assert_string_equal(first->id, "too-much-shared-memory");
@@ -642,27 +653,28 @@ static void prices(void **state) {
     } cases[] = {{32, 0, 1, 0}, {32, 1, 2, 0}, {32, 3, 8, 0}, {64, 0, 2, 0}, {64, 2, 8, 0},
                  {16, 1, 1, 1}, {16, 2, 2, 1}, {8, 1, 1, 1},  {8, 2, 1, 2},  {8, 4, 4, 2}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        lilac_plan_gather gather = {.element_bits = cases[i].bits,
-                                    .num_warps = 4,
-                                    .own = 16,
-                                    .results = 16,
-                                    .varying_bits = cases[i].varying,
-                                    .moves = true};
+        lilac_plan_price counts;
+        lilac_plan_gather_work gather = {.element_bits = cases[i].bits,
+                                         .num_warps = 4,
+                                         .own = 16,
+                                         .results = 16,
+                                         .varying_bits = cases[i].varying,
+                                         .moves = true};
         assert_int_equal(lilac_plan_gather_within(&gather), cases[i].within);
-        uint64_t price = lilac_plan_price_gather_shuffles(&gather, arch);
+        uint64_t price = lilac_plan_price_gather_shuffles(&counts, &gather, arch);
         uint64_t shuffles = (uint64_t)16 * 4 * cases[i].words * costs->shuffle;
         assert_in_range(price, shuffles, 2 * shuffles + costs->shuffle_latency);
         /* Fewer where nothing leaves its lane; more with more results; much more where registers
          * run out. */
         gather.moves = false;
-        assert_true(lilac_plan_price_gather_shuffles(&gather, arch) < price);
+        assert_true(lilac_plan_price_gather_shuffles(&counts, &gather, arch) < price);
         gather.moves = true;
         gather.results = 32;
-        uint64_t more = lilac_plan_price_gather_shuffles(&gather, arch);
+        uint64_t more = lilac_plan_price_gather_shuffles(&counts, &gather, arch);
         assert_true(more > price + shuffles / 2);
         gather.num_warps = 32;
         gather.own = 32;
-        assert_true(lilac_plan_price_gather_shuffles(&gather, arch) > 8 * more);
+        assert_true(lilac_plan_price_gather_shuffles(&counts, &gather, arch) > 8 * more);
         gather.num_warps = 4;
         lilac_plan_price accesses = {.stores = 64,
                                      .store_wavefronts = 64,

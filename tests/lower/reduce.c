@@ -278,6 +278,7 @@ static void engine_layouts(void **state) {
 /* Any way of dealing the bits; half of them with mixed columns. */
 static void any_layout(void **state) {
     (void)state;
+    uint32_t met = 0;
     lilac_text text = {0};
     lilac_random random;
     lilac_random_seed(&random, 42);
@@ -293,15 +294,18 @@ static void any_layout(void **state) {
         harness h;
         open_tensor(&h, lilac_text_get(&text), device, 1U << warp_bits, &t);
         check_reduction(&h, &t, r, i);
-        check_collective(&h, device, 1U << warp_bits);
+        met |= check_collective(&h, device, 1U << warp_bits);
         harness_close(&h);
     }
     lilac_text_clear(&text);
+    const uint32_t all = PLAN_SHUFFLES | PLAN_MEMORY | PLAN_GIVES | PLAN_LOADING_LANES;
+    assert_int_equal(met & all, all);
 }
 
 /* A result in a layout of its own comes through shared memory. */
 static void any_result_layout(void **state) {
     (void)state;
+    uint32_t met = 0;
     lilac_text text = {0};
     lilac_random random;
     lilac_random_seed(&random, 7);
@@ -325,10 +329,43 @@ static void any_result_layout(void **state) {
         harness h;
         open_tensor(&h, lilac_text_get(&text), device, 1U << warp_bits, &t);
         check_reduction(&h, &t, r, i);
-        check_collective(&h, device, 1U << warp_bits);
+        met |= check_collective(&h, device, 1U << warp_bits);
         harness_close(&h);
     }
     lilac_text_clear(&text);
+    const uint32_t all = PLAN_SHUFFLES | PLAN_MEMORY | PLAN_CONVERTS;
+    assert_int_equal(met & all, all);
+}
+
+/* Every thread holds all results: each finishes a share of them, which a conversion distributes. */
+static void results_in_every_thread(void **state) {
+    (void)state;
+    lilac_text text = {0};
+    lilac_random random;
+    lilac_random_seed(&random, 8);
+    uint32_t met = 0;
+    for (uint32_t i = 0; i < 40; i++) {
+        tensor t = {2, {5, 5}, 0, NULL, NULL};
+        const lilac_arch *device = harness_device(i);
+        const uint32_t warp_bits = random_warp_bits(&random, device, 4);
+        columns in = random_columns(&random, 2, t.bits, device, warp_bits, false);
+        columns out = {.rank = 1, .bits = {5}, .count = {5, log2_of(device->warp_size), warp_bits}};
+        for (uint32_t k = 0; k < 5; k++) {
+            out.at[0][k][0] = 1U << k;
+        }
+        t.layout = &in;
+        t.out_layout = &out;
+        const combine *r =
+            &reductions[lilac_random_below(&random, sizeof reductions / sizeof *reductions)];
+        make_reduction(&text, &t, r);
+        harness h;
+        open_tensor(&h, lilac_text_get(&text), device, 1U << warp_bits, &t);
+        check_reduction(&h, &t, r, i);
+        met |= check_collective(&h, device, 1U << warp_bits);
+        harness_close(&h);
+    }
+    lilac_text_clear(&text);
+    assert_true(met & PLAN_SHARES);
 }
 
 /* The largest value and its first place: two operands, a region of many operations. */
@@ -390,7 +427,7 @@ static void largest_and_its_place(void **state) {
                             {out_data[1], 4U * results}};
         harness_run(&h, 1, buffers, 4, NULL, 0);
         if (!engine) {
-            check_collective(&h, device, 1U << warp_bits);
+            (void)check_collective(&h, device, 1U << warp_bits);
         }
         for (uint32_t j = 0; j < results; j++) {
             double best = -1;
@@ -540,9 +577,13 @@ static void too_much_shared_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(engine_layouts),         cmocka_unit_test(any_layout),
-        cmocka_unit_test(any_result_layout),      cmocka_unit_test(largest_and_its_place),
-        cmocka_unit_test(barriers_and_bytes),     cmocka_unit_test(many_warps),
+        cmocka_unit_test(engine_layouts),
+        cmocka_unit_test(any_layout),
+        cmocka_unit_test(any_result_layout),
+        cmocka_unit_test(results_in_every_thread),
+        cmocka_unit_test(largest_and_its_place),
+        cmocka_unit_test(barriers_and_bytes),
+        cmocka_unit_test(many_warps),
         cmocka_unit_test(too_much_shared_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,26 +1,9 @@
 /* tt.gather: result[.. i ..] = source[.. index[.. i ..] ..] along an axis, between any layouts.
  *
- * Register r of thread t needs the element at the coordinate
- *
- *     off the axis      given by r and t           (known, linear in r and t)
- *     along the axis    given by the index         (bits of a value)
- *
- * The place of an element is linear in its coordinate too, so it is f(r) xor g(t) xor h(index).
- * There are three ways. The cheapest is chosen, or the attribute lilac.movement selects one
- * ("shuffles", "shared", "unswizzled"):
- *
- *   shuffles   The place is a register and a lane of the same warp. One shuffle reads each word that
- *              may contain the element from that lane; a tree of byte permutes selects the word and
- *              the element within it (section 5.5).
- *   warp       The place is in the same warp. Each warp uses its own part of shared memory: stores,
- *              a barrier of the warp, loads.
- *   block      The same with a barrier of the block.
- *
- * A source that is larger than shared memory is stored in rounds, one part at a time.
- * gather_memory.c chooses the order of memory. "unswizzled" is row-major memory and a barrier of the
- * block, for comparisons. An index is truncated to the bits of the axis: one out of range reads an
- * arbitrary element. */
-#include "gather.h"
+ * Executes the plan (src/plan/collective/gather.c): by shuffles and byte permutes within a warp,
+ * or through shared memory with a barrier of the warp or of the block, in several rounds if the
+ * source is larger than the memory. An index is truncated to the bits of the axis: one out of
+ * range reads an arbitrary element. */
 #include "collective/region.h"
 #include "convert_layout.h"
 #include "memory/access.h"
@@ -29,58 +12,19 @@
 
 #include <string.h>
 
-#define LANE_MARK 32 /* marks of lanes stand above those of registers */
+typedef struct gather {
+    lilac_lowering *l;
+    const lilac_plan_gather *plan;
+    const lilac_lower_value *source;
+    lilac_lower_value *result;
+    const lilac_lower_view *from, *to;
+    uint32_t own_bits;        /* log2 of the source's own registers */
+    lilac_simt_value *values; /* its own registers, in order */
+    lilac_simt_value *index;  /* i32, by register of the result */
+} gather;
 
-typedef lilac_gather gather;
-
-uint64_t lilac_gather_beside(const gather *g, const lilac_lower_view *view, uint64_t coordinate) {
-    uint64_t place = 0;
-    for (uint32_t d = 0; d < view->rank; d++) {
-        uint64_t part = coordinate >> view->start[d] & ((1ULL << view->bits[d]) - 1);
-        place |= d == g->axis ? 0 : part << g->from->start[d];
-    }
-    return lilac_gather_in_round(g, place);
-}
-
-uint64_t lilac_gather_axis_unit(const gather *g, uint32_t bit) {
-    return lilac_gather_in_round(g, 1ULL << (g->from->start[g->axis] + bit));
-}
-
-/* ---- where elements stand ----------------------------------------------------------------- */
-
-/* In registers and lanes of the source, from the thread's own lane on: false when some are in
- * other warps. */
-static bool solve(const lilac_f2_basis *span, uint64_t coordinate, uint64_t *where) {
-    return lilac_f2_basis_reduce(span, coordinate, where) == 0;
-}
-
-static void find_places(gather *g) {
-    lilac_f2_basis span;
-    lilac_f2_basis_init(&span);
-    uint32_t next = 0;
-    for (uint32_t i = 0; i < g->from->register_bits; i++) {
-        if (g->own >> i & 1) {
-            (void)lilac_f2_basis_add(&span, g->from->registers[i], 1ULL << next++);
-        }
-    }
-    for (uint32_t i = 0; i < g->from->lane_bits; i++) {
-        (void)lilac_f2_basis_add(&span, g->from->threads[i], 1ULL << (LANE_MARK + i));
-    }
-    g->by_lanes = true;
-    for (uint32_t i = 0; i < g->to->register_bits; i++) {
-        g->by_lanes &=
-            solve(&span, lilac_gather_beside(g, g->to, g->to->registers[i]), &g->of_register[i]);
-    }
-    for (uint32_t i = 0; i < g->to->thread_bits; i++) {
-        uint64_t apart = lilac_gather_beside(g, g->to, g->to->threads[i]) ^ g->from->threads[i];
-        g->by_lanes &= solve(&span, apart, &g->of_thread[i]);
-    }
-    for (uint32_t i = 0; i < g->from->bits[g->axis]; i++) {
-        g->by_lanes &= solve(&span, lilac_gather_axis_unit(g, i), &g->of_index[i]);
-    }
-    uint32_t warps = ((1U << g->from->thread_bits) - 1) & ~((1U << g->from->lane_bits) - 1);
-    g->in_warp = g->by_lanes && (g->from->free_threads & warps) == 0 &&
-                 g->way != LILAC_TILE_MOVEMENT_UNSWIZZLED;
+static uint32_t index_bits(const gather *g) {
+    return g->plan->source.bits[g->plan->axis];
 }
 
 /* xor of columns[i] over the set bits of a value; *possible: the bits that it may have. */
@@ -124,44 +68,7 @@ static lilac_simt_value join(lilac_lowering *l, lilac_simt_value a, lilac_simt_v
 /* ---- shuffles ----------------------------------------------------------------------------- */
 
 static uint32_t part_of(uint64_t place, bool lane) {
-    return (uint32_t)(lane ? place >> LANE_MARK : place & 0xffffffffU);
-}
-
-/* The register bits that differ with thread or index. */
-static uint32_t varying_registers(const gather *g) {
-    uint32_t mask = 0;
-    for (uint32_t i = 0; i < g->to->thread_bits; i++) {
-        mask |= part_of(g->of_thread[i], false);
-    }
-    for (uint32_t i = 0; i < g->from->bits[g->axis]; i++) {
-        mask |= part_of(g->of_index[i], false);
-    }
-    return mask;
-}
-
-/* Does every element stay in its lane? */
-static bool stays(const gather *g) {
-    uint64_t all = 0;
-    for (uint32_t i = 0; i < g->to->register_bits; i++) {
-        all |= g->of_register[i];
-    }
-    for (uint32_t i = 0; i < g->to->thread_bits; i++) {
-        all |= g->of_thread[i];
-    }
-    for (uint32_t i = 0; i < g->from->bits[g->axis]; i++) {
-        all |= g->of_index[i];
-    }
-    return part_of(all, true) == 0;
-}
-
-lilac_plan_gather lilac_gather_counts(const gather *g) {
-    return (lilac_plan_gather){
-        .element_bits = lilac_gather_element_bits(g),
-        .num_warps = g->l->target->num_warps,
-        .own = 1U << g->own_bits,
-        .results = 1U << __builtin_popcount(lilac_lower_distinct_registers(g->to)),
-        .varying_bits = g->by_lanes ? (uint32_t)__builtin_popcount(varying_registers(g)) : 0,
-        .moves = g->by_lanes && !stays(g)};
+    return (uint32_t)(lane ? place >> LILAC_PLAN_LANE_MARK : place & 0xffffffffU);
 }
 
 /* The bits of a value at the places of a mask, next to each other. */
@@ -184,17 +91,17 @@ static lilac_simt_value place_of(const gather *g, bool lane, uint32_t mask, uint
     lilac_lowering *l = g->l;
     uint64_t columns[LILAC_LAYOUT_MAX_BITS], by_thread = 0, by_index, fixed = 0;
     for (uint32_t i = 0; i < g->to->thread_bits; i++) {
-        columns[i] = taken_part(g->of_thread[i], lane, mask);
+        columns[i] = taken_part(g->plan->of_thread[i], lane, mask);
         columns[i] ^= lane && i < g->to->lane_bits ? 1ULL << i : 0;
         by_thread |= columns[i];
     }
     lilac_simt_value thread = lilac_lower_linear(&l->builder, g->to->thread_bits, columns, 0, NULL);
-    for (uint32_t i = 0; i < g->from->bits[g->axis]; i++) {
-        columns[i] = taken_part(g->of_index[i], lane, mask);
+    for (uint32_t i = 0; i < index_bits(g); i++) {
+        columns[i] = taken_part(g->plan->of_index[i], lane, mask);
     }
-    lilac_simt_value index = linear(l, g->index[r], g->from->bits[g->axis], columns, &by_index);
+    lilac_simt_value index = linear(l, g->index[r], index_bits(g), columns, &by_index);
     for (uint32_t i = 0; i < g->to->register_bits; i++) {
-        fixed ^= r >> i & 1 ? taken_part(g->of_register[i], lane, mask) : 0;
+        fixed ^= r >> i & 1 ? taken_part(g->plan->of_register[i], lane, mask) : 0;
     }
     lilac_simt_value place = join(l, thread, index, (by_thread & by_index) == 0);
     return join(l, place, lilac_lower_integer(l, LILAC_SIMT_I32, (int64_t)fixed), false);
@@ -243,7 +150,7 @@ static lilac_simt_value choose(const gather *g, lilac_simt_value place, uint32_t
     if (within == 0) {
         return list[0];
     }
-    bool halves = lilac_gather_element_bits(g) == 16;
+    bool halves = g->plan->work.element_bits == 16;
     return permute(g, list[0], list[bits],
                    selector(g, place, 0, within + bits, halves ? FIRST_HALF : 0,
                             halves ? OTHER_HALF : OTHER_BYTE));
@@ -252,10 +159,10 @@ static lilac_simt_value choose(const gather *g, lilac_simt_value place, uint32_t
 static void by_shuffles(const gather *g) {
     lilac_lowering *l = g->l;
     lilac_simt_builder *b = &l->builder;
-    lilac_plan_gather counts = lilac_gather_counts(g);
-    uint32_t varying = varying_registers(g), within = lilac_plan_gather_within(&counts);
-    uint32_t bits = counts.varying_bits, count = 1U << bits;
-    bool stay = stays(g);
+    const lilac_plan_gather_work *work = &g->plan->work;
+    uint32_t varying = g->plan->varying, within = lilac_plan_gather_within(work);
+    uint32_t bits = work->varying_bits, count = 1U << bits;
+    bool stay = !work->moves;
     lilac_simt_value *each = lilac_arena_array(l->arena, lilac_simt_value, count);
     lilac_simt_value *list = lilac_arena_array(l->arena, lilac_simt_value, count);
     for (uint32_t r = 0; r < g->to->count; r++) {
@@ -265,7 +172,7 @@ static void by_shuffles(const gather *g) {
         }
         uint32_t fixed = 0;
         for (uint32_t i = 0; i < g->to->register_bits; i++) {
-            fixed ^= r >> i & 1 ? part_of(g->of_register[i], false) : 0;
+            fixed ^= r >> i & 1 ? part_of(g->plan->of_register[i], false) : 0;
         }
         fixed &= ~varying;
         for (uint32_t k = 0; k < count; k++) {
@@ -278,8 +185,8 @@ static void by_shuffles(const gather *g) {
             continue;
         }
         lilac_lower_words words;
-        lilac_lower_pack_words(b, l->arena, g->source->simt, bits, lilac_gather_element_bits(g),
-                               each, &words);
+        lilac_lower_pack_words(b, l->arena, g->source->simt, bits, g->plan->work.element_bits, each,
+                               &words);
         if (!stay) {
             lilac_simt_value lane = place_of(g, true, 0, r);
             for (uint32_t k = 0; k < words.count; k++) {
@@ -304,82 +211,73 @@ static void by_shuffles(const gather *g) {
 
 /* The memory of one round, and how the lanes of the result address it. */
 typedef struct round_memory {
-    const lilac_gather_memory *memory;
-    lilac_f2_basis offsets;
     uint32_t scratch, scale;
-    uint64_t bytes;
+    uint32_t disjoint_warps; /* warps whose numbers differ in these bits use disjoint bytes */
     lilac_simt_instruction promise;
     uint64_t along[LILAC_LAYOUT_MAX_BITS], by_thread;
     lilac_lower_addressing threads;
 } round_memory;
 
-static void open_memory(const gather *g, const lilac_gather_memory *m, round_memory *shared) {
-    uint32_t bits = lilac_layout_in_bits(&m->layout, "offset");
-    *shared = (round_memory){.memory = m};
-    shared->scale = log2_of(lilac_gather_element_bits(g) / 8);
-    for (uint32_t i = 0; i < bits; i++) {
-        (void)lilac_f2_basis_add(&shared->offsets, lilac_layout_column(&m->layout, "offset", i),
-                                 1ULL << i);
+static void open_memory(const gather *g, round_memory *shared) {
+    const lilac_plan_gather *p = g->plan;
+    *shared = (round_memory){.scale = log2_of(p->work.element_bits / 8)};
+    shared->scratch = lilac_lower_scratch(g->l, p->bytes);
+    if (p->in_warp) {
+        shared->disjoint_warps = (1U << (p->source.thread_bits - p->source.lane_bits)) - 1;
     }
-    shared->bytes = 1ULL << bits << shared->scale;
-    shared->scratch = lilac_lower_scratch(g->l, shared->bytes);
+    shared->promise = (lilac_simt_instruction){.shared_begin = shared->scratch,
+                                               .shared_end = (uint32_t)(shared->scratch + p->bytes),
+                                               .shared_apart = shared->disjoint_warps};
 }
 
-/* Stores the source's elements of one round. */
-static void store_source(const gather *g, const round_memory *shared,
+static void address_threads(const gather *g, round_memory *shared) {
+    const lilac_plan_gather *p = g->plan;
+    uint64_t threads[LILAC_LAYOUT_MAX_BITS];
+    for (uint32_t i = 0; i < p->result.thread_bits; i++) {
+        threads[i] = p->result_thread[i] << shared->scale;
+        shared->by_thread |= threads[i];
+    }
+    for (uint32_t i = 0; i < index_bits(g); i++) {
+        shared->along[i] = p->index_offset[i] << shared->scale;
+    }
+    shared->threads = lilac_lower_address_threads(g->l, p->result.thread_bits, threads);
+}
+
+/* Stores the source's elements of one round: 2^bits registers. */
+static void store_source(const gather *g, const round_memory *shared, uint32_t bits,
                          const lilac_simt_value *values) {
     lilac_lowering *l = g->l;
-    uint32_t warp_bits = g->from->thread_bits - g->from->lane_bits;
+    const lilac_plan_gather *p = g->plan;
     lilac_lower_place place = {.offset = shared->scratch,
-                               .bytes = shared->bytes,
-                               .disjoint_warps = g->in_warp ? (1U << warp_bits) - 1 : 0,
-                               .replicas = g->from->free_threads};
+                               .bytes = p->bytes,
+                               .disjoint_warps = shared->disjoint_warps,
+                               .replicas = p->source.free_threads};
     lilac_lower_words words = {0};
-    lilac_lower_pack_words(&l->builder, l->arena, g->source->simt, g->own_bits,
-                           lilac_gather_element_bits(g), values, &words);
+    lilac_lower_pack_words(&l->builder, l->arena, g->source->simt, bits, p->work.element_bits,
+                           values, &words);
     lilac_lower_barrier(l);
-    if (g->in_warp) {
+    if (p->in_warp) {
         lilac_simt_warp_barrier(&l->builder);
     }
-    lilac_lower_store_access(&l->builder, l->arena, &shared->memory->store, &place, &words);
-    if (g->in_warp) {
+    lilac_lower_store_access(&l->builder, l->arena, &p->store, &place, &words);
+    if (p->in_warp) {
         lilac_simt_warp_barrier(&l->builder);
     } else {
         lilac_lower_barrier(l);
     }
 }
 
-static void address_threads(const gather *g, round_memory *shared) {
-    uint64_t threads[LILAC_LAYOUT_MAX_BITS];
-    uint32_t warp_bits = g->from->thread_bits - g->from->lane_bits;
-    shared->promise =
-        (lilac_simt_instruction){.shared_begin = shared->scratch,
-                                 .shared_end = (uint32_t)(shared->scratch + shared->bytes),
-                                 .shared_apart = g->in_warp ? (1U << warp_bits) - 1 : 0};
-    for (uint32_t i = 0; i < g->to->thread_bits; i++) {
-        threads[i] =
-            lilac_f2_basis_tag(&shared->offsets, lilac_gather_beside(g, g->to, g->to->threads[i]))
-            << shared->scale;
-        shared->by_thread |= threads[i];
-    }
-    for (uint32_t i = 0; i < g->from->bits[g->axis]; i++) {
-        shared->along[i] = lilac_f2_basis_tag(&shared->offsets, lilac_gather_axis_unit(g, i))
-                           << shared->scale;
-    }
-    shared->threads = lilac_lower_address_threads(g->l, g->to->thread_bits, threads);
-}
-
 /* The element that register r of the result names, where it is in this round. */
 static lilac_simt_value load_element(const gather *g, const round_memory *shared, uint32_t r) {
     lilac_lowering *l = g->l;
     lilac_lower_addressing a = shared->threads;
-    uint64_t by_index;
+    uint64_t by_index, part = 0;
     int64_t immediate;
     lilac_simt_value value;
-    lilac_simt_value index =
-        linear(l, g->index[r], g->from->bits[g->axis], shared->along, &by_index);
-    uint64_t part =
-        lilac_f2_basis_tag(&shared->offsets, lilac_gather_beside(g, g->to, g->to->coordinates[r]));
+    lilac_simt_value index = linear(l, g->index[r], index_bits(g), shared->along, &by_index);
+    for (uint32_t i = 0; i < g->to->register_bits; i++) {
+        part ^= r >> i & 1 ? g->plan->result_register[i] : 0;
+    }
     a.thread = join(l, a.thread, index, (shared->by_thread & by_index) == 0);
     a.thread_bits = shared->by_thread | by_index;
     lilac_simt_value address = lilac_lower_address_of(l, &a, part << shared->scale, &immediate);
@@ -393,10 +291,10 @@ static lilac_simt_value load_element(const gather *g, const round_memory *shared
     return value;
 }
 
-static void through_shared(const gather *g, const lilac_gather_memory *m) {
+static void through_shared(const gather *g) {
     round_memory shared;
-    open_memory(g, m, &shared);
-    store_source(g, &shared, g->values);
+    open_memory(g, &shared);
+    store_source(g, &shared, g->own_bits, g->values);
     address_threads(g, &shared);
     for (uint32_t r = 0; r < g->to->count; r++) {
         uint32_t same = g->to->canonical[r];
@@ -406,104 +304,36 @@ static void through_shared(const gather *g, const lilac_gather_memory *m) {
 
 /* ---- rounds ------------------------------------------------------------------------------- */
 
-uint64_t lilac_gather_in_round(const gather *g, uint64_t coordinate) {
-    uint64_t result = 0;
-    if (g->rounds == 0) {
-        return coordinate;
-    }
-    for (uint32_t i = 0, at = 0; i < LILAC_LAYOUT_MAX_BITS; i++) {
-        if (!(g->rounds >> i & 1)) {
-            result |= (coordinate >> i & 1) << at++;
-        }
-    }
-    return result;
-}
-
-/* The number of the round in which a coordinate of the source is in memory. */
-static uint32_t round_of(uint64_t rounds, uint64_t coordinate) {
-    uint32_t number = 0;
-    for (uint32_t at = 0; rounds != 0; rounds &= rounds - 1, at++) {
-        number |= (uint32_t)(coordinate >> __builtin_ctzll(rounds) & 1) << at;
-    }
-    return number;
-}
-
-/* The register of the source that alone has this bit of the coordinate, and no other bit; -1: there
- * is none. */
-static int register_of(const gather *g, uint32_t bit) {
-    int found = -1;
-    for (uint32_t i = 0; i < g->from->thread_bits; i++) {
-        if (g->from->threads[i] >> bit & 1) {
-            return -1;
-        }
-    }
-    for (uint32_t i = 0; i < g->from->register_bits; i++) {
-        if (!(g->own >> i & 1) || !(g->from->registers[i] >> bit & 1)) {
-            continue;
-        }
-        if (found >= 0 || g->from->registers[i] != UINT64_C(1) << bit) {
-            return -1;
-        }
-        found = (int)i;
-    }
-    return found;
-}
-
-/* What a bit costs that numbers the rounds: 0 where each register of the result needs one round, 1
- * where that differs between threads, 2 where the index says it. */
-static int round_cost(const gather *g, uint32_t bit) {
-    uint64_t start = g->from->start[g->axis];
-    if (bit >= start && bit < start + g->from->bits[g->axis]) {
-        return 2;
-    }
-    for (uint32_t i = 0; i < g->to->thread_bits; i++) {
-        if (lilac_gather_beside(g, g->to, g->to->threads[i]) >> bit & 1) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
-/* The bits that number the rounds, so that one takes at most `most` bytes; 0: there are too few. */
-static uint64_t choose_rounds(const gather *g, uint64_t bytes, uint64_t most) {
-    uint64_t rounds = 0;
-    for (int cost = 0; cost < 3; cost++) {
-        for (uint32_t bit = g->from->layout->out_bits; bit-- > 0 && bytes > most;) {
-            if (round_cost(g, bit) == cost && register_of(g, bit) >= 0) {
-                rounds |= UINT64_C(1) << bit;
-                bytes /= 2;
-            }
-        }
-    }
-    return bytes > most ? 0 : rounds;
-}
-
 /* For one register of the result: the rounds that it may need, and which of them it is. */
 typedef struct wanted_round {
-    uint32_t fixed, varying; /* bits of the number that the register says; the others' mask */
+    uint32_t fixed, varying; /* bits of the number that the register gives; the others' mask */
     lilac_simt_value number;
 } wanted_round;
 
-static wanted_round find_round(const gather *g, const gather *whole, uint32_t r) {
+static wanted_round find_round(const gather *g, uint32_t r) {
     lilac_lowering *l = g->l;
+    const lilac_plan_gather *p = g->plan;
     uint64_t threads[LILAC_LAYOUT_MAX_BITS], along[LILAC_LAYOUT_MAX_BITS], by_thread = 0, by_index;
     wanted_round w = {0};
-    w.fixed = round_of(g->rounds, lilac_gather_beside(whole, g->to, g->to->coordinates[r]));
-    for (uint32_t i = 0; i < g->to->thread_bits; i++) {
-        threads[i] = round_of(g->rounds, lilac_gather_beside(whole, g->to, g->to->threads[i]));
+    for (uint32_t i = 0; i < p->result.register_bits; i++) {
+        w.fixed ^= r >> i & 1 ? p->round_register[i] : 0;
+    }
+    for (uint32_t i = 0; i < p->result.thread_bits; i++) {
+        threads[i] = p->round_thread[i];
         by_thread |= threads[i];
     }
-    for (uint32_t i = 0; i < g->from->bits[g->axis]; i++) {
-        along[i] = round_of(g->rounds, lilac_gather_axis_unit(whole, i));
+    for (uint32_t i = 0; i < index_bits(g); i++) {
+        along[i] = p->round_index[i];
     }
-    lilac_simt_value thread = lilac_lower_linear(&l->builder, g->to->thread_bits, threads, 0, NULL);
-    lilac_simt_value index = linear(l, g->index[r], g->from->bits[g->axis], along, &by_index);
+    lilac_simt_value thread =
+        lilac_lower_linear(&l->builder, p->result.thread_bits, threads, 0, NULL);
+    lilac_simt_value index = linear(l, g->index[r], index_bits(g), along, &by_index);
     w.varying = (uint32_t)(by_thread | by_index);
     w.number = join(l, thread, index, (by_thread & by_index) == 0);
     return w;
 }
 
-/* Takes from memory what this round has for register r: the others keep what they have. */
+/* Loads what this round has for register r: the others keep what they have. */
 static void take_element(const gather *g, const round_memory *shared, const wanted_round *w,
                          uint32_t round, uint32_t r) {
     lilac_lowering *l = g->l;
@@ -522,48 +352,35 @@ static void take_element(const gather *g, const round_memory *shared, const want
 
 /* Several rounds through a memory that holds a part of the source at a time:
  *
- *     for each round s     store the registers whose coordinates number s; load; select
- *
- * The bits that number the rounds are each of one register of the source. Beside the axis they cost
- * nothing where they are of the result's registers as well. */
-static bool in_rounds(gather *g, lilac_gather_memory *m, uint64_t rounds, lilac_reason *why) {
-    gather *whole = lilac_arena_new(g->l->arena, gather);
-    *whole = *g;
-    for (uint64_t rest = rounds; rest != 0; rest &= rest - 1) {
-        g->own &= ~(1U << register_of(whole, (uint32_t)__builtin_ctzll(rest)));
-    }
-    g->rounds = rounds;
-    g->values = lilac_arena_array(g->l->arena, lilac_simt_value, (size_t)1 << whole->own_bits);
-    g->own_bits = (uint32_t)__builtin_popcount(g->own);
-    if (!lilac_gather_choose_memory(g, m, why)) {
-        return false;
-    }
+ *     for each round s     store the registers whose coordinates number s; load; select */
+static void in_rounds(const gather *g) {
+    const lilac_plan_gather *p = g->plan;
+    uint32_t bits = (uint32_t)__builtin_popcount(p->stored);
+    lilac_simt_value *values =
+        lilac_arena_array(g->l->arena, lilac_simt_value, (size_t)1 << g->own_bits);
     wanted_round *wanted = lilac_arena_array(g->l->arena, wanted_round, g->to->count);
     for (uint32_t r = 0; r < g->to->count; r++) {
-        wanted[r] = find_round(g, whole, r);
+        wanted[r] = find_round(g, r);
         g->result->base[r] = 0;
     }
     round_memory shared;
-    open_memory(g, m, &shared);
+    open_memory(g, &shared);
     address_threads(g, &shared);
-    for (uint32_t round = 0; round < 1U << (whole->own_bits - g->own_bits); round++) {
-        for (uint32_t k = 0, at = 0; k < 1U << whole->own_bits; k++) {
-            uint32_t r = lilac_lower_deposit(k, whole->own);
-            if (round_of(rounds, g->from->coordinates[r]) == round) {
-                g->values[at++] = whole->values[k];
+    for (uint32_t round = 0; round < 1U << (g->own_bits - bits); round++) {
+        for (uint32_t k = 0, at = 0; k < 1U << g->own_bits; k++) {
+            uint32_t r = lilac_lower_deposit(k, p->source.distinct);
+            if (lilac_plan_gather_round(p, g->from->coordinates[r]) == round) {
+                values[at++] = g->values[k];
             }
         }
-        store_source(g, &shared, g->values);
+        store_source(g, &shared, bits, values);
         for (uint32_t r = 0; r < g->to->count; r++) {
             if (g->to->canonical[r] == r) {
                 take_element(g, &shared, &wanted[r], round, r);
             }
         }
     }
-    for (uint32_t r = 0; r < g->to->count; r++) {
-        g->result->base[r] = g->result->base[g->to->canonical[r]];
-    }
-    return true;
+    lilac_lower_replicate(g->to, g->result->base);
 }
 
 /* ---- the whole ---------------------------------------------------------------------------- */
@@ -593,100 +410,55 @@ static bool read_index(gather *g, const lilac_lower_value *index) {
                             g->index);
 }
 
-static bool crosses_blocks(const gather *g) {
-    for (uint32_t i = 0; i < g->from->block_bits; i++) {
-        if (g->from->blocks[i] != 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Fills in the operation's operands, its registers and the places of its elements. */
-static bool prepare(lilac_lowering *l, const lilac_tile_op *op, gather *g) {
-    g->l = l;
-    g->way = lilac_tile_movement_of(op);
-    g->source = lilac_lower_operand(l, op, 0);
-    g->result = lilac_lower_result(l, op, 0);
-    if (g->result == NULL) {
+static bool make_plan(gather *g, lilac_plan_gather *plan, const lilac_tile_op *op) {
+    lilac_lowering *l = g->l;
+    lilac_reason why = {0};
+    uint32_t axis;
+    if (!lilac_lower_read_axis(l, op, g->from, &axis)) {
         return false;
     }
-    g->from = g->source->view;
-    g->to = g->result->view;
-    if (!lilac_lower_read_axis(l, op, g->from, &g->axis)) {
-        return false;
+    const uint32_t available = l->target->arch->shared_bytes - l->scratch_begin;
+    const lilac_plan_gather_options options = {.axis = axis,
+                                               .element_bits =
+                                                   lilac_simt_type_bits(g->source->simt),
+                                               .strategy = lilac_engine_strategy(op),
+                                               .scratch_bytes = available > 0 ? available : 1};
+    if (!lilac_plan_gather_init(plan, g->from->layout, g->to->layout, &options, l->target, &why)) {
+        return plan->bytes > 0 ? lilac_lower_refuse(l, "too-much-shared-memory", "%s", why.text)
+                               : lilac_lower_unsupported(l, "%s", why.text);
     }
-    if (g->to->rank != g->from->rank) {
-        return lilac_lower_unsupported(l, "the source has %u dimensions and the result has %u",
-                                       g->from->rank, g->to->rank);
-    }
-    for (uint32_t d = 0; d < g->from->rank; d++) {
-        if (d != g->axis && g->to->bits[d] > g->from->bits[d]) {
-            return lilac_lower_unsupported(
-                l,
-                "dimension %u of the index has %llu elements and the source has %llu; only the "
-                "axis of the index may be larger",
-                d, 1ULL << g->to->bits[d], 1ULL << g->from->bits[d]);
-        }
-    }
-    if (crosses_blocks(g)) {
-        return lilac_lower_unsupported(
-            l, "operand 0 is distributed over the blocks of a cluster; a gather reads elements of "
-               "its own block");
-    }
-    if (!read_index(g, lilac_lower_operand(l, op, 1))) {
-        return false;
-    }
-    g->own = lilac_lower_distinct_registers(g->from);
-    g->own_bits = (uint32_t)__builtin_popcount(g->own);
-    g->values = lilac_arena_array(l->arena, lilac_simt_value, (size_t)1 << g->own_bits);
-    for (uint32_t k = 0; k < 1U << g->own_bits; k++) {
-        g->values[k] = lilac_lower_get(l, g->source, lilac_lower_deposit(k, g->own));
-    }
-    find_places(g);
-    if (g->way == LILAC_TILE_MOVEMENT_SHUFFLES && !g->by_lanes) {
-        return lilac_lower_unsupported(l,
-                                       "lilac.movement is \"shuffles\", but an index may select an "
-                                       "element that only another warp holds");
-    }
+    g->plan = plan;
     return true;
 }
 
 bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op) {
-    gather *g = lilac_arena_new(l->arena, gather);
-    lilac_gather_memory *m = lilac_arena_new(l->arena, lilac_gather_memory);
-    if (!prepare(l, op, g)) {
+    lilac_plan_gather *plan = lilac_arena_new(l->arena, lilac_plan_gather);
+    gather g = {.l = l};
+    g.source = lilac_lower_operand(l, op, 0);
+    g.result = lilac_lower_result(l, op, 0);
+    if (g.result == NULL) {
         return false;
     }
-    uint64_t bytes = (UINT64_C(1) << g->from->layout->out_bits) * lilac_gather_element_bits(g) / 8;
-    uint32_t available = l->target->arch->shared_bytes - l->scratch_begin;
-    bool fits = bytes <= available;
-    bool shuffles = g->by_lanes &&
-                    (g->way == LILAC_TILE_MOVEMENT_ANY || g->way == LILAC_TILE_MOVEMENT_SHUFFLES);
-    lilac_reason why = {0};
-    if (fits && g->way != LILAC_TILE_MOVEMENT_SHUFFLES) {
-        if (!lilac_gather_choose_memory(g, m, &why)) {
-            return lilac_lower_unsupported(l, "%s", why.text);
-        }
-        lilac_plan_gather counts = lilac_gather_counts(g);
-        shuffles = g->by_lanes && g->way == LILAC_TILE_MOVEMENT_ANY &&
-                   lilac_plan_price_gather_shuffles(&counts, l->target->arch) <= m->price;
+    g.from = g.source->view;
+    g.to = g.result->view;
+    if (!make_plan(&g, plan, op) || !read_index(&g, lilac_lower_operand(l, op, 1))) {
+        return false;
     }
-    if (!shuffles && !fits) {
-        uint64_t rounds = choose_rounds(g, bytes, available);
-        if (rounds == 0) {
-            return lilac_lower_refuse(l, "too-much-shared-memory",
-                                      "the gather needs %llu bytes of shared memory, %s has %u "
-                                      "bytes left, and no register "
-                                      "bit of the layout splits the source into smaller rounds",
-                                      (unsigned long long)bytes, l->target->arch->name, available);
-        }
-        return in_rounds(g, m, rounds, &why) || lilac_lower_unsupported(l, "%s", why.text);
+    g.own_bits = (uint32_t)__builtin_popcount(plan->source.distinct);
+    g.values = lilac_arena_array(l->arena, lilac_simt_value, (size_t)1 << g.own_bits);
+    for (uint32_t k = 0; k < 1U << g.own_bits; k++) {
+        g.values[k] = lilac_lower_get(l, g.source, lilac_lower_deposit(k, plan->source.distinct));
     }
-    if (shuffles) {
-        by_shuffles(g);
-    } else {
-        through_shared(g, m);
+    switch (plan->kind) {
+    case LILAC_PLAN_GATHER_SHUFFLES:
+        by_shuffles(&g);
+        break;
+    case LILAC_PLAN_GATHER_MEMORY:
+        through_shared(&g);
+        break;
+    case LILAC_PLAN_GATHER_ROUNDS:
+        in_rounds(&g);
+        break;
     }
     return true;
 }

@@ -2,8 +2,8 @@
  *
  *     counts in shared memory = 0 ‖ barrier ‖ one atomic add for each element ‖ barrier ‖ loads
  *
- * One holder of each element counts it. Elements that the mask excludes and numbers outside the bins
- * are not counted. The threads of a block clear the counts together, in vectors. */
+ * Executes the plan (src/plan/collective/histogram.c). One holder of each element counts it.
+ * Elements that the mask excludes and numbers outside the bins are not counted. */
 #include "collective/region.h"
 #include "convert_layout.h"
 #include "memory/access.h"
@@ -20,26 +20,23 @@ static lilac_simt_value shared_base(lilac_lowering *l) {
     return lilac_simt_build(&l->builder, &like, 0, NULL, 1, &type);
 }
 
-static void clear(lilac_lowering *l, uint32_t bins, uint32_t scratch,
+static void clear(lilac_lowering *l, const lilac_plan_histogram *plan, uint32_t scratch,
                   const lilac_simt_instruction *promise) {
     lilac_simt_builder *b = &l->builder;
-    uint32_t threads = l->target->arch->warp_size * l->target->num_warps, vector = 4;
-    while (vector > 1 && bins < threads * vector) {
-        vector /= 2;
-    }
+    uint32_t threads = l->target->arch->warp_size * plan->num_warps, vector = plan->clear_vector;
     lilac_simt_value zeros[4] = {word(l, 0), word(l, 0), word(l, 0), word(l, 0)};
     lilac_simt_instruction like = {.code = LILAC_SIMT_OP_THREAD};
     lilac_simt_type type = LILAC_SIMT_I32;
     lilac_simt_value thread = lilac_simt_build(b, &like, 0, NULL, 1, &type);
     lilac_simt_value inside = 0;
-    if (bins < threads) {
-        inside = lilac_simt_compare_values(b, LILAC_SIMT_ULT, thread, word(l, bins));
+    if (plan->clear_threads < threads) {
+        inside = lilac_simt_compare_values(b, LILAC_SIMT_ULT, thread, word(l, plan->clear_threads));
     }
     lilac_simt_value offset =
         lilac_simt_op2(b, LILAC_SIMT_OP_MUL, LILAC_SIMT_I32, thread, word(l, 4 * vector));
     lilac_simt_value address =
         lilac_simt_op2(b, LILAC_SIMT_OP_ADD, LILAC_SIMT_I32, shared_base(l), offset);
-    for (uint32_t start = 0; start < bins; start += threads * vector) {
+    for (uint32_t start = 0; start < plan->bins; start += threads * vector) {
         const lilac_lower_access access = {.code = LILAC_SIMT_OP_ST_SHARED,
                                            .type = LILAC_SIMT_I32,
                                            .count = vector,
@@ -133,30 +130,25 @@ bool lilac_lower_histogram(lilac_lowering *l, const lilac_tile_op *op) {
     if (to == NULL) {
         return false;
     }
-    if (numbers->view->block_bits > 0) {
-        return lilac_lower_unsupported(
-            l,
-            "operand 0 is distributed over %u blocks of a cluster; a histogram counts the "
-            "elements of one block",
-            l->target->num_ctas);
+    lilac_plan_histogram *plan = lilac_arena_new(l->arena, lilac_plan_histogram);
+    lilac_reason why = {0};
+    if (!lilac_plan_histogram_init(plan, numbers->view->layout, to->view->layout, l->target,
+                                   &why)) {
+        return plan->bytes > 0 ? lilac_lower_refuse(l, "too-much-shared-memory", "%s", why.text)
+                               : lilac_lower_unsupported(l, "%s", why.text);
     }
-    if (to->view->layout->out_bits > 16) {
-        return lilac_lower_refuse(l, "too-much-shared-memory",
-                                  "the histogram has 2^%u bins; shared memory has room for 2^16",
-                                  to->view->layout->out_bits);
-    }
-    uint32_t bins = 1U << to->view->layout->out_bits;
     const lilac_lower_value *mask = lilac_lower_operand(l, op, 1);
     lilac_simt_value *masks = lilac_arena_array(l->arena, lilac_simt_value, numbers->view->count);
     if (mask != NULL && !lilac_lower_read_as(l, mask, numbers->view, masks)) {
         return false;
     }
-    uint32_t scratch = lilac_lower_scratch(l, 4ULL * bins);
-    lilac_simt_instruction promise = {.shared_begin = scratch, .shared_end = scratch + 4 * bins};
+    uint32_t scratch = lilac_lower_scratch(l, plan->bytes);
+    lilac_simt_instruction promise = {.shared_begin = scratch,
+                                      .shared_end = (uint32_t)(scratch + plan->bytes)};
     lilac_lower_barrier(l);
-    clear(l, bins, scratch, &promise);
+    clear(l, plan, scratch, &promise);
     lilac_lower_barrier(l);
-    count(l, numbers, masks, bins, scratch, &promise);
+    count(l, numbers, masks, plan->bins, scratch, &promise);
     lilac_lower_barrier(l);
     read_counts(l, to, scratch, &promise);
     return true;

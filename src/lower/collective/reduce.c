@@ -1,16 +1,16 @@
 /* tt.reduce with any combine region, over several operands at once.
  *
- * The plan (src/plan/reduce.c) says which bits of registers, lanes and warps are combined. Each bit
- * is combined in its own way:
+ * The plan (src/plan/collective/reduce.c) says which bits of registers, lanes and warps are
+ * combined. Each bit is combined in its own way:
  *
  *   register   the thread's values, as a tree
  *   lane       butterflies: shuffle by xor with the bit (and the lane bits that cancel)
  *   warp       one lane for each element writes its warp's partial result to shared memory; after a
  *              barrier every thread reads all partials of its elements (reduce_shared.c)
  *
- * Before shared memory no two lanes need the same partials. So a butterfly of a thread with several
- * elements lets each lane of a pair finish half of them. This halves the shuffles, the combining and
- * the stores of each lane:
+ * Before shared memory no two lanes need the same partials. So a butterfly of a thread with
+ * several elements lets each lane of a pair finish half of them. This halves the shuffles, the
+ * combining and the stores of each lane:
  *
  *      lane 0:  a b          a of both          lane 0 sends b and keeps a,
  *      lane 1:  a b    ──▶   b of both          lane 1 sends a and keeps b

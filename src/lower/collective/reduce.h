@@ -22,9 +22,9 @@ typedef struct lilac_reduction {
  * the left operand comes first in memory and the order of an arg-max's indices is known. */
 bool lilac_reduce_combine_tree(const lilac_reduction *r, lilac_simt_value *elements,
                                uint32_t count);
-/* Gives all lanes the bits of one of those that combined their values, where these may differ; bit i
- * of that lane's number is the xor of columns[i] over the lane's. `count` elements of all operands,
- * one after another. */
+/* Gives all lanes the bits of one of those that combined their values, where these may differ; bit
+ * i of that lane's number is the xor of columns[i] over the lane's. `count` elements of all
+ * operands, one after another. */
 void lilac_reduce_agree(const lilac_reduction *r, const uint64_t *columns, uint32_t count,
                         lilac_simt_value *elements);
 /* Moves `count` elements of all operands from the threads of a view to those of the results. */

@@ -1,5 +1,5 @@
 /* tt.reduce: partial results that are combined through shared memory, as the plan says
- * (src/plan/reduce_memory.c).
+ * (src/plan/collective/reduce_memory.c).
  *
  * Each warp writes its partial of each of its elements. After a barrier a thread reads all partials
  * of the elements that it needs and combines them; or each lane reads one of them, and butterflies
@@ -71,7 +71,8 @@ static void write_partials(const lilac_reduction *r, const partial_memory *m,
     }
 }
 
-/* The partials of the reader's registers: of each register 2^slot_bits, `operands` apart. */
+/* The partials of the reader's registers: 2^slot_bits of each register, in
+ * steps of `operands`. */
 static void read_partials(const lilac_reduction *r, const partial_memory *m,
                           const lilac_lower_view *reader, lilac_simt_value *partials) {
     lilac_lowering *l = r->l;

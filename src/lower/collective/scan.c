@@ -5,7 +5,8 @@
  *     blocked, 4 registers a thread     r r l l l l l r        memory
  *                                       └0┘ └───1───┘ 2      w w r   (from the first warp bit up)
  *
- * Upwards, each run is scanned separately and passes the total of each of its blocks to the next run:
+ * Upwards, each run is scanned separately and passes the total of each of its blocks to the next
+ * run:
  *
  *   registers   sequentially in the thread
  *   lanes       log2 steps; in step k the lanes with bit k set read the total of the half before
@@ -13,12 +14,13 @@
  *   memory      the last lane of each block writes its total; after one barrier every thread reads
  *               the totals of its line and combines them up to its own place
  *
- * Downwards, each run receives the prefix before each of its blocks, combines it with its items, and
- * passes the prefix before each item to the run below. There is no neutral element: whether a prefix
- * is empty is known at compile time or is a predicate.
+ * Downwards, each run receives the prefix before each of its blocks, combines it with its items,
+ * and passes the prefix before each item to the run below. There is no neutral element: whether a
+ * prefix is empty is known at compile time or is a predicate.
  *
- * The plan (src/plan/scan.c) finds the runs. Layouts that cannot be scanned as they are are converted
- * to a near layout and back. Replicas compute the same values; in memory one of them writes. */
+ * The plan (src/plan/collective/scan.c) finds the runs. Layouts that cannot be scanned as they are
+ * are converted to a near layout and back. Replicas compute the same values; in memory one of them
+ * writes. */
 #include "scan.h"
 #include "collective/region.h"
 #include "convert_layout.h"
@@ -149,7 +151,7 @@ static bool write_results(const lilac_scan *s, const lilac_simt_value *from) {
     return true;
 }
 
-/* Every operand has a type that the lowering knows, and every result the first one's layout. */
+/* Reads the types of the operands, and the layout of the first result. */
 static bool open_values(lilac_scan *s, const lilac_lower_view **result) {
     lilac_simt_type *types = lilac_arena_array(s->l->arena, lilac_simt_type, s->operands);
     for (uint32_t i = 0; i < s->operands; i++) {
@@ -166,14 +168,13 @@ static bool make_plan(lilac_scan *s, lilac_plan_scan *plan) {
     lilac_plan_region region;
     lilac_reason why = {0};
     uint32_t axis;
-    bool reverse = lilac_tile_find_integer(&s->op->attributes, "reverse", 0) != 0;
     if (!lilac_lower_read_axis(l, s->op, source, &axis) || !lilac_lower_check_results(l, s->op) ||
         !open_values(s, &result)) {
         return false;
     }
     lilac_engine_region(&region, l->arena, s->op);
-    if (!lilac_plan_scan_init(plan, source->layout, result->layout, axis, reverse, &region,
-                              l->target, &why)) {
+    if (!lilac_plan_scan_init(plan, source->layout, result->layout, axis, &region, l->target,
+                              &why)) {
         return lilac_lower_unsupported(l, "%s", why.text);
     }
     s->plan = plan;

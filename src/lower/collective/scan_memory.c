@@ -26,8 +26,9 @@ static lilac_simt_value writes(const lilac_scan *s) {
     if (mask != 0) {
         lilac_simt_value bits = lilac_scan_bits_of(
             s, LILAC_SIMT_OP_AND, lilac_scan_index_of(s, LILAC_SIMT_OP_THREAD), mask);
-        predicate = lilac_simt_compare_values(&s->l->builder, LILAC_SIMT_EQ, bits,
-                                              lilac_scan_constant(s, s->plan->reverse ? 0 : lanes));
+        predicate =
+            lilac_simt_compare_values(&s->l->builder, LILAC_SIMT_EQ, bits,
+                                      lilac_scan_constant(s, s->plan->region.reverse ? 0 : lanes));
     }
     return predicate;
 }
@@ -85,7 +86,7 @@ static void read_totals(const lilac_scan *s, const lilac_scan_run *r, uint32_t i
                                            .modifiers = promise};
         lilac_lower_load_vector(s->l, &access, NULL, loaded);
         for (uint32_t k = 0; k < vector; k++) {
-            uint32_t place = s->plan->reverse ? count - 1 - (i + k) : i + k;
+            uint32_t place = s->plan->region.reverse ? count - 1 - (i + k) : i + k;
             totals[(size_t)place * s->operands + operand] = loaded[k];
         }
     }
@@ -96,7 +97,8 @@ static uint32_t position_of(const lilac_scan *s, const lilac_scan_run *r, uint32
     uint32_t position = 0;
     for (uint32_t i = 0; i < r->count; i++) {
         if (!(r->in_threads >> i & 1)) {
-            position |= ((item >> lilac_scan_item_bit(r, r->place[i]) & 1) ^ s->plan->reverse) << i;
+            position |=
+                ((item >> lilac_scan_item_bit(r, r->place[i]) & 1) ^ s->plan->region.reverse) << i;
         }
     }
     return position;

@@ -27,7 +27,8 @@ uint32_t lilac_scan_item_of(const lilac_scan *s, const lilac_scan_run *r, uint32
     uint32_t item = 0;
     for (uint32_t i = 0; i < r->count; i++) {
         if (!(r->in_threads >> i & 1)) {
-            item |= ((position >> i & 1) ^ s->plan->reverse) << lilac_scan_item_bit(r, r->place[i]);
+            item |= ((position >> i & 1) ^ s->plan->region.reverse)
+                    << lilac_scan_item_bit(r, r->place[i]);
         }
     }
     return item;
@@ -84,7 +85,7 @@ lilac_simt_value lilac_scan_is_later(const lilac_scan *s, uint32_t mask) {
     lilac_simt_value bits = lilac_scan_bits_of(s, LILAC_SIMT_OP_AND,
                                                lilac_scan_index_of(s, LILAC_SIMT_OP_THREAD), mask);
     return lilac_simt_compare_values(&s->l->builder, LILAC_SIMT_NE, bits,
-                                     lilac_scan_constant(s, s->plan->reverse ? mask : 0));
+                                     lilac_scan_constant(s, s->plan->region.reverse ? mask : 0));
 }
 
 /* All bits of a lane's number: 31 on devices with 32 lanes a warp, 63 on those with 64. */
@@ -93,13 +94,15 @@ static uint32_t lane_bits(const lilac_scan *s) {
 }
 
 lilac_simt_value lilac_scan_last_lane(const lilac_scan *s, lilac_simt_value lane, uint32_t mask) {
-    return s->plan->reverse ? lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, lane_bits(s) & ~mask)
-                            : lilac_scan_bits_of(s, LILAC_SIMT_OP_OR, lane, mask);
+    return s->plan->region.reverse
+               ? lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, lane_bits(s) & ~mask)
+               : lilac_scan_bits_of(s, LILAC_SIMT_OP_OR, lane, mask);
 }
 
 static lilac_simt_value first_lane(const lilac_scan *s, lilac_simt_value lane, uint32_t mask) {
-    return s->plan->reverse ? lilac_scan_bits_of(s, LILAC_SIMT_OP_OR, lane, mask)
-                            : lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, lane_bits(s) & ~mask);
+    return s->plan->region.reverse
+               ? lilac_scan_bits_of(s, LILAC_SIMT_OP_OR, lane, mask)
+               : lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, lane_bits(s) & ~mask);
 }
 
 bool lilac_scan_put_before(const lilac_scan *s, const lilac_simt_value *before,
@@ -257,10 +260,11 @@ static lilac_simt_value lane_before(const lilac_scan *s, const lilac_scan_run *r
     }
     if (ascending) { /* one less, or more, among these bits */
         lilac_simt_value bits =
-            s->plan->reverse ? lilac_scan_bits_of(s, LILAC_SIMT_OP_OR, lane, lane_bits(s) & ~mask)
-                             : lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, mask);
-        bits = lilac_scan_bits_of(s, s->plan->reverse ? LILAC_SIMT_OP_ADD : LILAC_SIMT_OP_SUB, bits,
-                                  1);
+            s->plan->region.reverse
+                ? lilac_scan_bits_of(s, LILAC_SIMT_OP_OR, lane, lane_bits(s) & ~mask)
+                : lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, mask);
+        bits = lilac_scan_bits_of(
+            s, s->plan->region.reverse ? LILAC_SIMT_OP_ADD : LILAC_SIMT_OP_SUB, bits, 1);
         bits = lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, bits, mask);
         return lilac_simt_op2(b, LILAC_SIMT_OP_OR, LILAC_SIMT_I32, bits,
                               lilac_scan_bits_of(s, LILAC_SIMT_OP_AND, lane, lane_bits(s) & ~mask));

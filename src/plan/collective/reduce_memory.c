@@ -3,8 +3,8 @@
  * Each warp stores its partial of each of its elements. After a barrier a thread loads all partials
  * of the elements that it needs and combines them.
  *
- * The data that one thread loads has the lowest indices, up to a vector: elements that a thread both
- * holds and needs, then the partials of one element, then other elements that it needs.
+ * The data that one thread loads has the lowest indices, up to a vector: elements that a thread
+ * both holds and needs, then the partials of one element, then other elements that it needs.
  *
  *        element 0       element 1
  *      | w0 w1 w2 w3 | w0 w1 w2 w3 | …           4 partials of f32: one vector of 16 bytes
@@ -35,8 +35,8 @@ static uint32_t wanted_by(const lilac_plan_reduce *plan, uint32_t group) {
 
 /* ---- the elements that butterflies give away ----------------------------------------------- */
 
-/* Chooses the groups that a thread gives away: first those that it does not load again. `keeps`: the
- * elements that each thread bit leads to at the store. */
+/* Chooses the groups that a thread gives away: first those that it does not load again. `keeps`:
+ * the elements that each thread bit leads to at the store. */
 static void choose_given(lilac_plan_reduce *plan, uint64_t *keeps) {
     bool given[LILAC_PLAN_MAX_COMBINED] = {false};
     for (uint32_t pass = 0; pass < 2; pass++) {
@@ -228,9 +228,9 @@ static bool prefers_shares(const lilac_plan_reduce *plan, uint32_t most) {
     return count_loads(own, plan->slot_bits, most) > there + SECOND_EXCHANGE;
 }
 
-/* Mask of lanes that need the same elements, as many as an element has partials. 0: there are none,
- * or loading all partials everywhere is faster. Costs are in clocks of the shared-memory pipe, which
- * delivers 128 bytes a clock to registers. */
+/* Mask of lanes that need the same elements, as many as an element has partials. 0: there are
+ * none, or loading all partials everywhere is faster. Costs are in clocks of the shared-memory
+ * pipe, which delivers 128 bytes a clock to registers. */
 static uint32_t lanes_for_partials(const lilac_plan_reduce *plan) {
     uint32_t lanes = 0, found = 0, steps = plan->slot_bits;
     for (uint32_t i = 0; i < plan->source.lane_bits && found < steps; i++) {

@@ -185,7 +185,7 @@ static bool check(const lilac_plan_scan *plan, lilac_reason *why) {
 }
 
 bool lilac_plan_scan_init(lilac_plan_scan *plan, const lilac_layout *source,
-                          const lilac_layout *result, uint32_t axis, bool reverse,
+                          const lilac_layout *result, uint32_t axis,
                           const lilac_plan_region *region, const lilac_target *target,
                           lilac_reason *why) {
     memset(plan, 0, sizeof *plan);
@@ -193,7 +193,6 @@ bool lilac_plan_scan_init(lilac_plan_scan *plan, const lilac_layout *source,
     plan->num_warps = target->num_warps;
     plan->region = *region;
     plan->axis = axis;
-    plan->reverse = reverse;
     if (!lilac_plan_columns_init(&plan->source, source, target, why) ||
         !lilac_plan_columns_init(&plan->result, result, target, why) || !check(plan, why)) {
         return false;

@@ -22,7 +22,7 @@ void lilac_plan_scan_explain(lilac_text *out, const lilac_plan_scan *plan) {
     lilac_plan_bound bound;
     lilac_plan_scan_bound(&bound, plan);
     lilac_text_printf(out, "%sscan of %u operand%s along dim%u, %u warp%s, %s\n",
-                      plan->reverse ? "reversed " : "", plan->region.count,
+                      plan->region.reverse ? "reversed " : "", plan->region.count,
                       plan->region.count == 1 ? "" : "s", plan->axis, plan->num_warps,
                       plan->num_warps == 1 ? "" : "s", plan->arch->name);
     lilac_text_printf(out, "layout        %s\nruns of the axis, lowest bit first\n",
@@ -47,7 +47,7 @@ void lilac_plan_scan_json(lilac_text *out, const lilac_plan_scan *plan) {
     lilac_text_printf(out,
                       "{\"kind\": \"scan\", \"axis\": %u, \"reverse\": %s, \"operands\": %u, "
                       "\"moves_operands\": %s, \"moves_results\": %s, \"runs\": [",
-                      plan->axis, plan->reverse ? "true" : "false", plan->region.count,
+                      plan->axis, plan->region.reverse ? "true" : "false", plan->region.count,
                       plan->moves_operands ? "true" : "false",
                       plan->moves_results ? "true" : "false");
     for (uint32_t i = 0; i < plan->run_count; i++) {

@@ -32,8 +32,8 @@ uint64_t lilac_plan_reduce_place(const lilac_plan_reduce *plan, uint64_t element
 
 typedef enum bit_class { KEEPS, COMBINES, COPIES } bit_class;
 
-/* The class of a bit with this column. *tag: on entry the bit's own mark, on return the marks of all
- * bits whose xor is the direction. */
+/* The class of a bit with this column. *tag: on entry the bit's own mark, on return the marks of
+ * all bits whose xor is the direction. */
 static bit_class classify(const lilac_plan_reduce *plan, lilac_f2_basis *keeps,
                           lilac_f2_basis *combines, uint64_t column, uint64_t *tag) {
     const uint32_t axis_bits = plan->source.bits[plan->axis];
@@ -93,10 +93,10 @@ static void classify_threads(lilac_plan_reduce *plan, lilac_f2_basis *keeps,
  * they keep ptxas from loading ahead unless they do. */
 enum { MAX_WAITING_WORDS = 128, MANY_WORDS = 64 };
 
-/* Registers are combined in the order in which they are loaded, all groups in parallel, so that few
- * elements wait. If vectors hold many groups, ptxas then loads few of them ahead, to save registers.
- * As long as there is room for all elements, the groups are therefore finished one after the other:
- * the first needs every vector, and all loads are in flight at once. */
+/* Registers are combined in the order in which they are loaded, all groups in parallel, so that
+ * few elements wait. If vectors hold many groups, ptxas then loads few of them ahead, to save
+ * registers. As long as the registers hold all elements, the groups are therefore finished one
+ * after the other: the first needs every vector, and all loads are in flight at once. */
 static bool is_group_major(const lilac_plan_reduce *plan) {
     const uint32_t registers = 1U << (plan->group_bits + plan->fold_bits);
     const uint32_t words = registers * plan->region.operands[0].element_bits / 32;
