@@ -8,8 +8,6 @@
 
 #include <lilac/tile_loops.h>
 
-#include <string.h>
-
 /* ---- removing --------------------------------------------------------------------------- */
 
 /* Number of the phi whose source the use is, as an operand of a terminator of a region of `op`;
