@@ -532,6 +532,76 @@ static void a_program_polls(void **state) {
     free(changed);
 }
 
+/* Copies arrive at an mbarrier because another program waits there; the thread that started them
+ * still needs a wait of its own before it reads them. */
+static const char copier[] =
+    "simt.module target \"sm_90a\" {\n"
+    "  kernel @k(%data: i64 ptr, %result: i64 ptr) warps 2 ctas 1 shared 640 {\n"
+    "    %d = param 0 : i64\n"
+    "    %r = param 1 : i64\n"
+    "    %t = thread : i32\n"
+    "    %zero = const 0 : i32\n"
+    "    %four = const 4 : i32\n"
+    "    %count = const 32 : i32\n"
+    "    %first = cmp eq %t, %zero : i1\n"
+    "    %at = mul %t, %four : i32\n"
+    "    %wide = zext %at : i64\n"
+    "    %from = add %d, %wide : i64\n"
+    "    %to = add %r, %wide : i64\n"
+    "    mbarrier.init [%zero], %first, (%count)\n"
+    "    barrier\n"
+    "    programs warps 0 to 1 {\n"
+    "      cp.async [%at + 128], (%from) {size = 4}\n"
+    "      cp.async.commit\n"
+    "      cp.async.mbarrier_arrive [%zero]\n"
+    "      named_barrier.sync {id = 1, threads = 64}\n"
+    "      cp.async.wait\n"
+    "      %x = ld.shared [%at + 128] : i32\n"
+    "      st.global [%to], (%x)\n"
+    "      yield\n"
+    "    } warps 1 to 2 {\n"
+    "      mbarrier.wait [%zero], (%zero)\n"
+    "      %y = ld.shared [%at] : i32\n"
+    "      st.global [%to], (%y)\n"
+    "      named_barrier.arrive {id = 1, threads = 64}\n"
+    "      yield\n"
+    "    }\n"
+    "    return\n"
+    "  }\n"
+    "}\n";
+
+static void copies_arrive_for_another_program(void **state) {
+    (void)state;
+    simt_text t;
+    read_and_run(&t, copier);
+    if (lilac_diagnostics(t.context)) {
+        show_diagnostics(t.context);
+        fail_msg("copies that are waited for are reported");
+    }
+    for (uint32_t k = 0; k < 64; k++)
+        assert_int_equal(result[k], data[k % 32]);
+    simt_text_clear(&t);
+    /* the named barrier passes on what the other program acquired: no wait of its own is needed */
+    char *without = replaced(copier, "      cp.async.wait\n", "");
+    read_and_run(&t, without);
+    assert_null(lilac_diagnostics(t.context));
+    simt_text_clear(&t);
+    /* the copies are complete by the wait, before the mbarrier says so */
+    char *unordered = replaced(copier, "      named_barrier.sync {id = 1, threads = 64}\n", "");
+    char *alone = replaced(unordered, "      named_barrier.arrive {id = 1, threads = 64}\n", "");
+    read_and_run(&t, alone);
+    assert_null(lilac_diagnostics(t.context));
+    simt_text_clear(&t);
+    char *neither = replaced(alone, "      cp.async.wait\n", "");
+    read_and_run(&t, neither);
+    assert_true(is_reported(&t, "copy-in-flight", "ld.shared [%at + 128]", "cp.async ["));
+    simt_text_clear(&t);
+    free(neither);
+    free(unordered);
+    free(alone);
+    free(without);
+}
+
 /* An increase waits for a decrease; without one there is a deadlock that names both programs. */
 static const char budget[] = "simt.module target \"sm_90a\" {\n"
                              "  kernel @k() warps 12 ctas 1 shared 16 min_blocks 1 {\n"
@@ -652,6 +722,7 @@ int main(void) {
                                        cmocka_unit_test(programs_meet_at_named_barriers),
                                        cmocka_unit_test(registers_are_budgeted),
                                        cmocka_unit_test(a_program_polls),
+                                       cmocka_unit_test(copies_arrive_for_another_program),
                                        cmocka_unit_test(poison_stays_in_its_program)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,6 +78,9 @@ void lilac_sim_shared_order(lilac_sim_shared *shared, const uint32_t *warps, uin
 void lilac_sim_shared_release(const lilac_sim_shared *shared, uint32_t warp, uint32_t *clock);
 void lilac_sim_shared_acquire(lilac_sim_shared *shared, uint32_t warp, const uint32_t *clock);
 
+/* The warp acquires what was written under its own asynchronous clock up to an epoch. */
+void lilac_sim_shared_acquire_own(lilac_sim_shared *shared, uint32_t warp, uint32_t epoch);
+
 /* Begins an epoch without ordering anything. */
 void lilac_sim_shared_tick(lilac_sim_shared *shared);
 
