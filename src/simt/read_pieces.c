@@ -353,6 +353,16 @@ static bool read_source_offset(reader *r, lilac_simt_instruction *like) {
            lilac_simt_read_fail_at(r, at, "bad-number", "out of range:", s->text + at, 1);
 }
 
+/* The word for the immediate of an operation. */
+static bool accept_immediate(lilac_scanner *s, uint32_t code) {
+    const char *word = lilac_simt_is_named_barrier(code)         ? "threads"
+                       : code == LILAC_SIMT_OP_GROUP_BARRIER     ? "threads"
+                       : code == LILAC_SIMT_OP_SET_MAX_REGISTERS ? "registers"
+                       : code == LILAC_SIMT_OP_CP_ASYNC_WAIT     ? "groups"
+                                                                 : "immediate";
+    return lilac_scanner_accept_word(s, word) || lilac_scanner_accept_word(s, "immediate");
+}
+
 static bool read_modifier(reader *r, lilac_simt_instruction *like) {
     lilac_scanner *s = &r->scanner;
     const struct {
@@ -401,12 +411,7 @@ static bool read_modifier(reader *r, lilac_simt_instruction *like) {
     if (lilac_scanner_accept_word(s, "apart")) {
         return lilac_scanner_expect(s, '=') && lilac_simt_read_count(r, &like->shared_apart);
     }
-    if (lilac_scanner_accept_word(s, "immediate") ||
-        ((named || like->code == LILAC_SIMT_OP_GROUP_BARRIER) &&
-         lilac_scanner_accept_word(s, "threads")) ||
-        (like->code == LILAC_SIMT_OP_SET_MAX_REGISTERS &&
-         lilac_scanner_accept_word(s, "registers")) ||
-        (like->code == LILAC_SIMT_OP_CP_ASYNC_WAIT && lilac_scanner_accept_word(s, "groups"))) {
+    if (accept_immediate(s, like->code)) {
         return lilac_scanner_expect(s, '=') && lilac_scanner_integer(s, &like->immediate);
     }
     if (lilac_scanner_accept_word(s, "text")) {
