@@ -179,8 +179,8 @@ static void copies_arrive(void **state) {
     for (uint32_t k = 0; k < THREADS; k++)
         assert_int_equal(result[k], data[4 * (k ^ 32)]);
     simt_text_clear(&t);
-    /* a thread that waits for its copies may read them, also when an mbarrier knew them before, and
-     * an arrival that no one waits for takes place */
+    /* A thread that waits for its copies may read them, also when they have arrived at an mbarrier
+     * before. An arrival takes place even if no thread waits for its phase. */
     char *own = replaced(copies, "ld.shared [%theirs", "ld.shared [%mine");
     char *waits = replaced(own, "mbarrier.wait [%zero], (%zero)\n", "cp.async.wait_all\n");
     run(&t, waits, true);

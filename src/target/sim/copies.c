@@ -243,7 +243,7 @@ static bool covers(const lilac_sim_step *wait, uint64_t group, uint64_t commits)
     return wait->immediate == UINT64_MAX || (group < commits && commits - group > wait->immediate);
 }
 
-/* Copies that have arrived at an mbarrier before are complete for who waits for them here, too. */
+/* Copies that have arrived at an mbarrier before are also complete for the warps of this wait. */
 static void acquire_landed(lilac_sim_worker *w, const lilac_sim_step *wait) {
     const lilac_sim_copies *c = &w->copies;
     for (uint32_t k = w->first_warp; k < w->end_warp; k++) {
