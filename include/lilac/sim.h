@@ -136,7 +136,7 @@
  *
  * An asynchronous copy happens as late as it may: at the wait of its thread that completes it, or,
  * where cp.async.mbarrier_arrive tracks it, when no warp of the cluster can go on without its arrival;
- * then only who waits at that mbarrier is ordered behind its writes. Its
+ * then its writes are ordered before the warps that wait at that mbarrier, and no others. Its
  * destination holds meaningless bytes until then. For races it is a write of its warp to shared memory
  * from its start to that wait, and a read of global memory both when it starts and when it completes.
  *

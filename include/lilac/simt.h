@@ -82,7 +82,7 @@
  * 96} waits until that many threads have arrived, by sync or by named_barrier.arrive. `barrier` uses
  * id 0, group_barrier id 1 + number; a kernel uses an id for one of these only.
  *
- * set_max_registers {dec, registers = 40} changes the number of registers of a thread; it stands in
+ * set_max_registers dec {registers = 40} changes the number of registers of a thread; it stands in
  * programs of whole warpgroups, and the kernel has min_blocks 1.
  *
  * An access may promise where it goes: shared_begin, shared_end and shared_apart. The simulator

@@ -1,4 +1,4 @@
-/* The rules for kernels with several programs: who may execute what.
+/* The rules for kernels with several programs: which program may contain which operation.
  *
  *   - programs stand in the kernel's own body; their windows follow one another from warp 0 to the
  *     last warp

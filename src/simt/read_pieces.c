@@ -373,6 +373,16 @@ static bool read_payload_value(reader *r, lilac_simt_instruction *like,
     return good;
 }
 
+/* The word for the immediate of an operation. */
+static bool accept_immediate(lilac_scanner *s, uint32_t code) {
+    const char *word = lilac_simt_is_named_barrier(code)         ? "threads"
+                       : code == LILAC_SIMT_OP_GROUP_BARRIER     ? "threads"
+                       : code == LILAC_SIMT_OP_SET_MAX_REGISTERS ? "registers"
+                       : lilac_simt_awaits_groups(code)          ? "groups"
+                                                                 : "immediate";
+    return lilac_scanner_accept_word(s, word) || lilac_scanner_accept_word(s, "immediate");
+}
+
 static bool read_modifier(reader *r, lilac_simt_instruction *like) {
     lilac_scanner *s = &r->scanner;
     const struct {
@@ -424,12 +434,7 @@ static bool read_modifier(reader *r, lilac_simt_instruction *like) {
     if (lilac_scanner_accept_word(s, "apart")) {
         return lilac_scanner_expect(s, '=') && lilac_simt_read_count(r, &like->shared_apart);
     }
-    if (lilac_scanner_accept_word(s, "immediate") ||
-        ((named || like->code == LILAC_SIMT_OP_GROUP_BARRIER) &&
-         lilac_scanner_accept_word(s, "threads")) ||
-        (like->code == LILAC_SIMT_OP_SET_MAX_REGISTERS &&
-         lilac_scanner_accept_word(s, "registers")) ||
-        (lilac_simt_awaits_groups(like->code) && lilac_scanner_accept_word(s, "groups"))) {
+    if (accept_immediate(s, like->code)) {
         return lilac_scanner_expect(s, '=') && lilac_scanner_integer(s, &like->immediate);
     }
     if (lilac_scanner_accept_word(s, "text")) {

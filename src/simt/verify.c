@@ -420,7 +420,7 @@ static void check_group_barrier(verifier *v, const instruction *i) {
 
 static void need_uniform(verifier *v, lilac_simt_value value, const char *what);
 
-/* The object's alignment, the numbers where they are known, and that all threads wait alike. */
+/* The object's alignment, numbers that are constants, and uniform operands of a wait. */
 static void check_mbarrier(verifier *v, const instruction *i) {
     enum { OBJECT = 8, MOST = (1 << 20) - 1 };
     uint64_t bits = 0;

@@ -166,6 +166,11 @@ static void copies_arrive(void **state) {
          "cp.async ["},
         {"mbarrier.wait [%zero], (%zero)", "cp.async.wait_all", "shared-race", "ld.shared",
          "cp.async ["},
+        {"mbarrier.wait [%zero], (%zero)", "cp.async.commit\n    cp.async.wait {groups = 1}",
+         "copy-in-flight", "ld.shared", "cp.async ["},
+        {"mbarrier.wait [%zero], (%zero)",
+         "cp.async.wait_all\n    mbarrier.invalidate [%zero], %first", "mbarrier-missing",
+         "cp.async.mbarrier_arrive", NULL},
         {"%count = const 64", "%count = const 32", "copy-in-flight", "ld.shared", "cp.async ["},
     };
     (void)state;
@@ -174,6 +179,23 @@ static void copies_arrive(void **state) {
     for (uint32_t k = 0; k < THREADS; k++)
         assert_int_equal(result[k], data[4 * (k ^ 32)]);
     simt_text_clear(&t);
+    /* A thread that waits for its copies may read them, also when they have arrived at an mbarrier
+     * before. An arrival takes place even if no thread waits for its phase. */
+    char *own = replaced(copies, "ld.shared [%theirs", "ld.shared [%mine");
+    char *waits = replaced(own, "mbarrier.wait [%zero], (%zero)\n", "cp.async.wait_all\n");
+    run(&t, waits, true);
+    simt_text_clear(&t);
+    free(waits);
+    waits = replaced(own, "mbarrier.wait [%zero], (%zero)\n",
+                     "cp.async.commit\n    if %low {\n    mbarrier.wait [%zero], (%zero)\n"
+                     "    yield\n    }\n    cp.async.wait\n");
+    char *both =
+        replaced(waits, "%first = cmp eq", "%low = cmp eq %zero, %zero : i1\n    %first = cmp eq");
+    run(&t, both, true);
+    simt_text_clear(&t);
+    free(both);
+    free(waits);
+    free(own);
     check_mutations(copies, mutations, sizeof mutations / sizeof *mutations);
 }
 

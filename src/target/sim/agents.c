@@ -5,8 +5,8 @@
  *     program 1                 ── … ── sync: waits ── … ── end
  *
  * A program runs until it waits, ends or has used up its turn; then the next one does. A fork and a
- * join order nothing. At a named barrier every arrival releases the clock of its warp, and who waits
- * acquires all of them when the last arrival comes. Registers are a number for each block: a
+ * join order nothing. At a named barrier every arrival releases the clock of its warp, and a warp that
+ * waits acquires all of them when the last arrival comes. Registers are a number for each block: a
  * decrease adds to it, an increase waits until there are enough. */
 #include "access.h"
 
@@ -164,7 +164,7 @@ void lilac_sim_named_end(lilac_sim_worker *w) {
 
 /* ---- registers -------------------------------------------------------------------------- */
 
-/* Takes the registers that an increase asks for, if there are so many. */
+/* Takes the registers that an increase needs, if that many are free. */
 static bool take_registers(lilac_sim_worker *w, const lilac_sim_step *step,
                            lilac_sim_agent *agent) {
     lilac_sim_block *block = &w->blocks[w->rank];

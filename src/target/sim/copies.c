@@ -21,11 +21,18 @@ void lilac_sim_copies_clear(lilac_sim_copies *c) {
         lilac_heap_free(c->flying[k]);
     lilac_heap_free(c->flying);
     lilac_heap_free(c->commits);
+    lilac_heap_free(c->landed_group);
+    lilac_heap_free(c->landed_epoch);
 }
 
 void lilac_sim_copies_forget(lilac_sim_copies *c, uint32_t warps) {
-    if (!c->commits)
+    if (!c->commits) {
         c->commits = lilac_heap_grow(NULL, sizeof *c->commits * warps);
+        c->landed_group = lilac_heap_grow(NULL, sizeof *c->landed_group * warps);
+        c->landed_epoch = lilac_heap_grow(NULL, sizeof *c->landed_epoch * warps);
+    }
+    memset(c->landed_epoch, 0, sizeof *c->landed_epoch * warps);
+    memset(c->landed_group, 0, sizeof *c->landed_group * warps);
     c->count = 0;
     c->started = 0;
     memset(c->commits, 0, sizeof *c->commits * warps);
@@ -231,23 +238,59 @@ static void keep(lilac_sim_copies *c, uint32_t *kept, uint32_t at) {
     c->flying[(*kept)++] = copy;
 }
 
+/* Does a wait complete the copies of a group, of a warp with that many commits? */
+static bool covers(const lilac_sim_step *wait, uint64_t group, uint64_t commits) {
+    return wait->immediate == UINT64_MAX || (group < commits && commits - group > wait->immediate);
+}
+
+/* Copies that have arrived at an mbarrier before are also complete for the warps of this wait. */
+static void acquire_landed(lilac_sim_worker *w, const lilac_sim_step *wait) {
+    const lilac_sim_copies *c = &w->copies;
+    for (uint32_t k = w->first_warp; k < w->end_warp; k++) {
+        uint32_t warp = w->rank * w->program->warps + k;
+        if (c->landed_epoch[warp] && covers(wait, c->landed_group[warp], c->commits[warp]))
+            lilac_sim_shared_acquire_own(&w->shared, warp, c->landed_epoch[warp]);
+    }
+}
+
+/* Where an mbarrier may also track the copy, its writes have the asynchronous clock of the warp, which
+ * the warp acquires. */
+static void complete_for_warp(lilac_sim_worker *w, lilac_sim_transfer *copy,
+                              const lilac_sim_step *wait) {
+    uint32_t warp = warp_of(w, copy->to.thread[0]);
+    if (!w->program->async_clocks) {
+        complete(w, copy, wait, warp);
+        return;
+    }
+    complete(w, copy, wait, w->shared.blocks * w->shared.warps + warp);
+    lilac_sim_shared_acquire_own(&w->shared, warp, w->shared.epoch);
+}
+
 void lilac_sim_copy_wait(lilac_sim_worker *w, const lilac_sim_step *step) {
     lilac_sim_copies *c = &w->copies;
+    acquire_landed(w, step);
     uint32_t kept = 0;
     for (uint32_t k = 0; k < c->count; k++) {
         lilac_sim_transfer *copy = c->flying[k];
         uint32_t thread = copy->to.thread[0];
-        uint64_t commits = c->commits[warp_of(w, thread)];
         bool mine = copy->rank == w->rank && thread >= w->first_thread && thread < w->end_thread;
-        bool covered = step->immediate == UINT64_MAX ||
-                       (copy->group < commits && commits - copy->group > step->immediate);
-        if (covered && mine)
-            complete(w, copy, step, warp_of(w, thread));
+        if (mine && covers(step, copy->group, c->commits[warp_of(w, thread)]))
+            complete_for_warp(w, copy, step);
         else
             keep(c, &kept, k);
     }
     c->count = kept;
+    if (w->program->async_clocks)
+        lilac_sim_shared_tick(&w->shared);
     w->snapshot.disturbed = true;
+}
+
+static void land(lilac_sim_worker *w, lilac_sim_transfer *copy, const lilac_sim_arrival *arrival,
+                 uint32_t writer) {
+    complete(w, copy, arrival->step, writer);
+    if (copy->group > w->copies.landed_group[arrival->warp])
+        w->copies.landed_group[arrival->warp] = copy->group;
+    w->copies.landed_epoch[arrival->warp] = w->shared.epoch;
 }
 
 void lilac_sim_copies_land(lilac_sim_worker *w, const lilac_sim_arrival *arrival, uint32_t writer) {
@@ -257,7 +300,7 @@ void lilac_sim_copies_land(lilac_sim_worker *w, const lilac_sim_arrival *arrival
         lilac_sim_transfer *copy = c->flying[k];
         if (copy->number < arrival->copies && copy->rank == arrival->rank &&
             warp_of(w, copy->to.thread[0]) == arrival->warp)
-            complete(w, copy, arrival->step, writer);
+            land(w, copy, arrival, writer);
         else
             keep(c, &kept, k);
     }

@@ -22,7 +22,11 @@ typedef struct lilac_sim_copies {
     struct lilac_sim_transfer **flying;
     uint32_t count, allocated, capacity;
     uint64_t *commits; /* of each warp of the cluster */
-    uint64_t started;  /* copies of the cluster */
+    /* Of each warp: the last group that has a copy tracked by a completed arrival, and the epoch in
+     * which that copy was completed. */
+    uint64_t *landed_group;
+    uint32_t *landed_epoch;
+    uint64_t started; /* copies of the cluster */
 } lilac_sim_copies;
 
 void lilac_sim_copies_clear(lilac_sim_copies *copies);

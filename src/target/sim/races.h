@@ -103,7 +103,8 @@ void lilac_sim_order_clear(lilac_sim_order *order);
 void lilac_sim_order_forget(struct lilac_sim_worker *worker);
 /* A barrier of these warps: each knows what any of them knew. */
 void lilac_sim_order_join(struct lilac_sim_worker *worker, const uint32_t *warps, uint32_t count);
-/* What a warp knows is added to what an mbarrier's phase gathers, and back. */
+/* Adds the releases that a warp has acquired to those that a barrier's phase has gathered, and the
+ * reverse. */
 void lilac_sim_order_release(struct lilac_sim_worker *worker, uint32_t warp,
                              lilac_sim_knowledge **gathered);
 void lilac_sim_order_acquire(struct lilac_sim_worker *worker, uint32_t warp,

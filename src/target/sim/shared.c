@@ -152,6 +152,12 @@ void lilac_sim_shared_acquire(lilac_sim_shared *s, uint32_t warp, const uint32_t
     raise_clock(s->known + (size_t)warp * s->clocks, clock, s->clocks);
 }
 
+void lilac_sim_shared_acquire_own(lilac_sim_shared *s, uint32_t warp, uint32_t epoch) {
+    uint32_t own = s->blocks * s->warps + warp;
+    uint32_t *known = s->known + (size_t)warp * s->clocks;
+    known[own] = epoch > known[own] ? epoch : known[own];
+}
+
 /* ---- accesses --------------------------------------------------------------------------- */
 
 /* Is what warp u did in that epoch, above the floor, ordered before what warp v does now? */

@@ -11,10 +11,11 @@
  *     warp 1 ──────────┘       └──┐ group ┌───┘       └─         of which joins warps 0 and 3
  *     warp 3 ─────────────────────┘       └── write              of the write of warp 3: a race
  *
- * An mbarrier orders one way only: an arrival releases what its warp knows and has done into the
- * mbarrier's clock, which a wait acquires. Where an mbarrier orders the writes of copies, known has a
- * second column for each warp, its asynchronous clock: the copies that the warp started write under
- * it, and only who acquires that knows their writes, which the warp itself does not either.
+ * An mbarrier orders one way only: an arrival adds its warp's row of known and its epoch to the
+ * mbarrier's clock, which a wait adds to the row of its warp. Where an mbarrier orders the writes of
+ * copies, known has a second column for each warp, its asynchronous clock. The copies that the warp
+ * started write under that clock; their writes are ordered before a warp that has acquired it, and
+ * the warp that started them must acquire it too.
  *
  * What lies at or before `floor` is ordered before everything; a barrier of all warps raises it, so
  * kernels with no other barriers never look further.
@@ -83,6 +84,9 @@ bool lilac_sim_shared_is_ordered(const lilac_sim_shared *shared, uint32_t u, uin
  * after the releases of an instruction. */
 void lilac_sim_shared_release(const lilac_sim_shared *shared, uint32_t warp, uint32_t *clock);
 void lilac_sim_shared_acquire(lilac_sim_shared *shared, uint32_t warp, const uint32_t *clock);
+
+/* The warp acquires what was written under its own asynchronous clock up to an epoch. */
+void lilac_sim_shared_acquire_own(lilac_sim_shared *shared, uint32_t warp, uint32_t epoch);
 
 /* Begins an epoch without ordering anything. */
 void lilac_sim_shared_tick(lilac_sim_shared *shared);
