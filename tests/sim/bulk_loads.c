@@ -76,6 +76,10 @@ static void rules(void **state) {
          "cp.bulk.load", "mbarrier.init"},
         {INIT LOAD, "copy-not-awaited", "cp.bulk.load", NULL},
         {INIT LOAD, "mbarrier-unfinished", "mbarrier.init", NULL},
+        {"st.global [%from], (%one)\nbarrier\n" INIT LOAD WAIT READ STORE, "missing-proxy-fence",
+         "cp.bulk.load", "st.global"},
+        {"st.global [%from], (%one)\nfence.proxy_async global\n" INIT LOAD WAIT READ STORE, NULL,
+         NULL, NULL},
         /* two copies into the same bytes */
         {INIT LOAD "cp.bulk.load [%base + 256], %first, (%in, %zero, %base)\n" WAIT READ STORE,
          NULL, NULL, NULL},
