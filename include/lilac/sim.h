@@ -118,14 +118,17 @@
  *                        started; a note has the wait that completes it
  *   copy-not-awaited     a copy that is incomplete when its block ends; a bulk store that has not read
  *                        its source then
- *   missing-proxy-fence  a shared byte accessed by the async proxy that a thread wrote with an ordinary
- *                        store, with no fence.proxy_async of that thread after it, or none that a
+ *   missing-proxy-fence  a byte accessed by the async proxy that a thread of the cluster wrote with an
+ *                        ordinary store, with no fence.proxy_async of that thread after it, or none that a
  *                        barrier orders before; a note has the store
  *
  *   mbarrier-missed      a wait after at least two phases that its warp has not waited for, so that
  *                        the parity does not identify the phase; a note has the last arrival
  *   mbarrier-unfinished  a phase with missing bytes, or some of its arrivals, when the cluster ends
  *   named-barrier-unfinished  a named barrier at which some threads have arrived when the block ends
+ *
+ *   swizzle-base         a swizzled box at a shared address that is no multiple of the swizzle's period, so
+ *                        that the pattern begins in its middle
  *
  *   global-race          two accesses to a byte of global memory, one of them a write, that nothing
  *                        orders; a note has the other line
@@ -143,7 +146,8 @@
  * So does a bulk store or reduction: it reads shared memory at the bulk.wait_read, or bulk.wait, of its
  * thread that completes the read, and writes global memory at the bulk.wait that completes it, or when
  * its block ends. For races it is a read of shared memory from its start to its read, and a write of
- * global memory when it completes. Bytes that cp.async wrote need a wait and a barrier before the async
+ * global memory when it completes. A bulk load writes shared memory when no warp of its cluster can go on
+ * without, or when a try_wait finds its phase incomplete; its bytes are in flight from its start on. Bytes that cp.async wrote need a wait and a barrier before the async
  * proxy reads them, but no fence: PTX does not promise this, and devices and libraries rely on it.
  *
  * What orders accesses to global memory: the instructions of one warp; a chain of barriers of the

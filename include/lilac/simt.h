@@ -347,9 +347,9 @@ typedef struct lilac_simt_parameter {
     lilac_name name;
     lilac_simt_type type;
     bool is_pointer;    /* to global memory */
+    uint32_t alignment; /* bytes known of the pointer; 1: none */
     bool is_tensor_map; /* 128 bytes by value (tensor_map.h); the type, i64, is that of its address,
                            which tensor operations alone take */
-    uint32_t alignment; /* bytes known of the pointer; 1: none */
 } lilac_simt_parameter;
 
 typedef struct lilac_simt_kernel {

@@ -123,6 +123,16 @@ static void rules(void **state) {
         {BODY END, "global-race", "ld.global", "cp.bulk.store"},
         /* what nothing wrote */
         {STORE "bulk.wait\n", "uninitialised-read", "cp.bulk.store", NULL},
+        /* ordinary stores to what the copy writes or reads need a fence of global memory */
+        {"st.global [%there], (%zero)\n" FILL STORE "bulk.wait\n", "missing-proxy-fence",
+         "cp.bulk.store", "st.global"},
+        {"st.global [%there], (%zero)\nfence.proxy_async global\n" FILL STORE "bulk.wait\n", NULL,
+         NULL, NULL},
+        {"st.global [%there], (%zero)\nfence.proxy_async all\n" FILL STORE "bulk.wait\n", NULL,
+         NULL, NULL},
+        {"atomic.global add [%there], (%zero)\n" FILL STORE "bulk.wait\n", "missing-proxy-fence",
+         "cp.bulk.store", "atomic.global"},
+        {"st.global [%here], (%zero)\n" FILL STORE "bulk.wait\n", NULL, NULL, NULL},
         /* accesses to the destination before the wait */
         {FILL STORE "bulk.wait_read\nst.global [%there], (%zero)\nbulk.wait\n", "copy-in-flight",
          "st.global", "cp.bulk.store"},

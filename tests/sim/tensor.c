@@ -97,14 +97,10 @@ static bool run_pipeline(text_rig *r, const char *from, const char *to) {
     return lilac_sim_run(r->t.context, &r->t.launch, &r->t.counters);
 }
 
-static void a_pipeline_is_right(void **state) {
-    (void)state;
-    text_rig r;
-    if (!run_pipeline(&r, NULL, NULL))
-        text_fail(&r, "a trap");
-    expect_nothing(&r);
-    assert_int_equal(r.t.counters.bulk_copies, TILES);
-    assert_int_equal(r.t.counters.bulk_bytes, TILES * TILE);
+static void check_sums(const text_rig *r) {
+    expect_nothing(r);
+    assert_int_equal(r->t.counters.bulk_copies, TILES);
+    assert_int_equal(r->t.counters.bulk_bytes, TILES * TILE);
     for (uint32_t t = 0; t < 64; t++) {
         uint32_t sum = 0, row = t / 32, chunk = t / 4 % 8 ^ row;
         for (uint32_t tile = 0; tile < TILES; tile++) {
@@ -113,6 +109,42 @@ static void a_pipeline_is_right(void **state) {
         }
         assert_int_equal(out[t], sum);
     }
+}
+
+static void a_pipeline_is_right(void **state) {
+    (void)state;
+    text_rig r;
+    if (!run_pipeline(&r, NULL, NULL))
+        text_fail(&r, "a trap");
+    check_sums(&r);
+    text_close(&r);
+}
+
+/* Each pass keeps the copies and what orders them; offsets of addresses are folded into them. */
+static void passes_keep_copies(void **state) {
+    static bool (*const passes[])(lilac_simt_kernel *) = {
+        lilac_simt_opt_fold, lilac_simt_opt_cse,      lilac_simt_opt_licm, lilac_simt_opt_dce,
+        lilac_simt_opt_fold, lilac_simt_opt_barriers, lilac_simt_opt_dce,
+    };
+    (void)state;
+    text_rig r;
+    lilac_text text = {0};
+    /* an address with a constant part */
+    assert_true(
+        run_pipeline(&r, "cp.tensor.load [%buffer_n + 1024], %go_n, (%m, %zero, %row_n, %full_n)\n",
+                     "%far = add %buffer_n, %size : i32\n%plus = add %full_n, %eight : i32\n"
+                     "cp.tensor.load [%far], %go_n, (%m, %zero, %row_n, %plus) {mbarrier = -8}\n"));
+    check_sums(&r);
+    for (size_t k = 0; k < sizeof passes / sizeof *passes; k++) {
+        passes[k](r.t.kernel);
+        assert_true(lilac_simt_verify(r.t.module));
+        assert_true(lilac_sim_run(r.t.context, &r.t.launch, &r.t.counters));
+        check_sums(&r);
+    }
+    lilac_simt_print(&text, r.t.module);
+    if (strstr(lilac_text_get(&text), "mbarrier = ") || !strstr(lilac_text_get(&text), " + 1024]"))
+        fail_msg("offsets are not folded:\n%s", lilac_text_get(&text));
+    lilac_text_clear(&text);
     text_close(&r);
 }
 
@@ -339,6 +371,7 @@ static void boxes_are_those_of_the_model(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pipeline_is_right),
+        cmocka_unit_test(passes_keep_copies),
         cmocka_unit_test(mutations_are_found),
         cmocka_unit_test(boxes_are_those_of_the_model),
     };

@@ -137,6 +137,28 @@ static void operands(void **state) {
         {"%m: i64 tensor_map", "%b = ld.global [%m] : i32\n", "operand 1 is a tensor map"},
         {"%m: i64 tensor_map", "%b = opaque %m : i64\nprefetch.tensor_map %b\n",
          "operand 1 is a tensor map"},
+        {"%m: i64 tensor_map", "cp.tensor.load [%s], (%m, %s, %s) {mbarrier = 8}\n", NULL},
+        {"%m: i64 tensor_map", "cp.tensor.load [%s + 128], %y, (%m, %s, %s, %s)\n", NULL},
+        {"%m: i64 tensor_map", "cp.tensor.store [%s], (%m, %s, %s, %s, %s, %s)\n", NULL},
+        {"%m: i64 tensor_map", "cp.tensor.reduce xor [%s], %y, (%m, %s)\n", NULL},
+        {"%m: i64 tensor_map", "cp.tensor.load [%s], (%m, %s)\n", "0 coordinates; 1 to 5"},
+        {"%m: i64 tensor_map", "cp.tensor.store [%s], (%m)\n", "0 coordinates; 1 to 5"},
+        {"%m: i64 tensor_map", "cp.tensor.store [%s], (%m, %s, %s, %s, %s, %s, %s)\n",
+         "6 coordinates; 1 to 5"},
+        {"%m: i64 ptr", "cp.tensor.store [%s], (%m, %s)\n", "operand 2 is no parameter"},
+        {"%m: i64 ptr", "cp.tensor.load [%s], %y, (%m, %s, %s)\n", "operand 3 is no parameter"},
+        {"%m: i64 tensor_map", "cp.tensor.reduce min_s [%s], (%m, %s)\n",
+         "no tensor reduction 'min_s'"},
+        {"%m: i64 tensor_map", "cp.tensor.load [%s], (%m, %s, %s) {global = 16}\n",
+         "a tensor load has no offset of a global address"},
+        {"%m: i64 tensor_map", "cp.tensor.store [%s], (%m, %s) {mbarrier = 8}\n",
+         "a tensor store has no offset of an mbarrier"},
+        {"%m: i64 tensor_map", "cp.tensor.store [%z + 64], (%m, %s)\n",
+         "the shared address 64 of cp.tensor.store is no multiple of 128"},
+        {"%m: i64 tensor_map", "cp.tensor.load [%s], (%m, %s, %z) {mbarrier = 4}\n",
+         "the address 4 of the mbarrier is no multiple of 8"},
+        {"%m: i64 ptr", "cp.bulk.store [%s], (%m, %z) {mbarrier = 8}\n",
+         "a bulk store has no mbarrier"},
         {"%m: i32 tensor_map", "", "a pointer or tensor map is an i64"},
     };
     (void)state;
@@ -146,7 +168,8 @@ static void operands(void **state) {
         lilac_text_printf(
             &text,
             "simt.module target \"sm_90a\" {\n  kernel @k(%s) warps 1 ctas 1 shared 0 "
-            "{\n%%m = param 0 : %.3s\n%sreturn\n}\n}\n",
+            "{\n%%m = param 0 : %.3s\n%%s = thread : i32\n%%z = const 0 : i32\n%%y = const true : "
+            "i1\n%sreturn\n}\n}\n",
             cases[k].parameters, cases[k].parameters + 4, cases[k].body);
         lilac_simt_module *module =
             lilac_simt_read(context, lilac_source_add(context, "m", text.bytes, text.length));

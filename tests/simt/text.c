@@ -68,6 +68,7 @@ static const char everything[] =
     "    cp.async.wait_all\n"
     "    cp.bulk.store [%s + 16], %17, (%p, %n) {global = -32, bytes = 0 to 64}\n"
     "    cp.bulk.reduce add [%s], (%p, %n) {scalar = bf16}\n"
+    "    cp.bulk.load [%s + 32], %17, (%p, %n, %1) {global = 48, mbarrier = -8}\n"
     "    bulk.commit\n"
     "    bulk.wait_read {groups = 1}\n"
     "    bulk.wait\n"

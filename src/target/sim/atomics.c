@@ -118,6 +118,8 @@ static bool act_global(lilac_sim_worker *w, const lilac_sim_step *step, lilac_si
         return false;
     if (w->bulks.count)
         lilac_sim_bulk_find_global(w, step, lanes, size);
+    if (w->shared.proxies.writes)
+        lilac_sim_proxies_write_global(w, step, lanes, size);
     if (step->immediate != LILAC_SIMT_ATOMIC_EXCHANGE)
         lilac_sim_check_global_written(w, step, lanes, buffers, size);
     uint64_t stripes;

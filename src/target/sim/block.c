@@ -609,14 +609,6 @@ static void run_block(lilac_sim_worker *w, uint64_t cluster, uint32_t rank, turn
     all->unfinished |= !block->ended && !block->waits;
 }
 
-/* What copies have begun takes place as late as possible: now. False: there is nothing, or a trap. */
-static bool fire(lilac_sim_worker *w, uint64_t cluster) {
-    if (w->mbarriers.arrival_count == 0)
-        return lilac_sim_bulk_land(w);
-    enter(w, cluster, w->mbarriers.arrivals[0].rank, 0);
-    return lilac_sim_arrivals_fire(w);
-}
-
 /* Turns of all blocks that are not at the cluster barrier. ENDED: all blocks have ended or are at
  * the barrier. Copies arrive at mbarriers when no agent can go on without. */
 static lilac_sim_outcome run_phase(lilac_sim_worker *w, uint64_t cluster) {
@@ -627,7 +619,7 @@ static lilac_sim_outcome run_phase(lilac_sim_worker *w, uint64_t cluster) {
                 run_block(w, cluster, rank, &all);
         if (all.outcome != OUTCOME_ENDED || !all.unfinished)
             return all.outcome;
-        if (all.progress || fire(w, cluster))
+        if (all.progress || lilac_sim_land_oldest(w))
             continue;
         if (w->trap.kind == TRAP_NONE)
             lilac_sim_trap_deadlock(w);

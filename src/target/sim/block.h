@@ -98,7 +98,8 @@ typedef enum lilac_sim_finding_kind {
     FINDING_NOT_AWAITED,      /* a copy, when its block ends */
     FINDING_SOURCE_WRITTEN,   /* shared bytes that an incomplete copy reads */
     FINDING_GLOBAL_IN_FLIGHT, /* global bytes that an incomplete copy writes */
-    FINDING_SWIZZLE_BASE, /* of a box; width: what the address should be a multiple of */
+    FINDING_PROXY_GLOBAL,     /* FINDING_PROXY of global memory */
+    FINDING_SWIZZLE_BASE,     /* of a box; width: what the address should be a multiple of */
     FINDING_PROXY,            /* other: the generic write; width: 1 where it is fenced and the fence
                                 not ordered */
     FINDING_MBARRIER_MISSED, /* phases that a warp did not wait for: width; other: the last arrival */

@@ -156,8 +156,17 @@ static bool start_copy(lilac_sim_worker *w, const lilac_sim_step *step, uint32_t
         !lilac_sim_bulk_resolve(w, copy) || (copy->load && !resolve_mbarrier(w, copy)))
         return false;
     w->counters.bulk_copies++;
+    if (copy->bytes == 0) { /* there is nothing to complete */
+        w->bulks.count--;
+        destroy(copy);
+        return true;
+    }
     w->counters.bulk_bytes += copy->bytes;
     lilac_sim_proxies_access(w, step, thread, copy->at, (uint32_t)copy->bytes);
+    for (uint32_t k = 0; k < copy->count; k++)
+        if (!copy->pieces[k].outside &&
+            !lilac_sim_proxies_access_global(w, step, thread, copy->pieces[k].global))
+            break;
     if (copy->load)
         begin_load(w, copy);
     else

@@ -154,6 +154,8 @@ static void write_batch(lilac_sim_worker *w, const lilac_sim_bulk *copy, batch *
         if (b->buffers[l]->written)
             memset(b->buffers[l]->written + (b->lanes.address[l] - b->buffers[l]->address), 1,
                    copy->unit);
+    for (uint32_t l = 0; l < b->lanes.count; l++)
+        lilac_sim_proxies_settle_global(&w->shared.proxies, b->lanes.address[l]);
     lilac_sim_worker_publish(w);
     if (watched)
         lilac_sim_races_close(w, copy->step, stripes);

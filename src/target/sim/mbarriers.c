@@ -227,7 +227,7 @@ static bool try_wait(lilac_sim_worker *w, const lilac_sim_step *step) {
     for (uint32_t k = w->first_warp; k < w->end_warp && complete; k++)
         acquire(w, b, w->rank * w->program->warps + k);
     /* a loop around it goes on when what it waits for has arrived */
-    return complete || lilac_sim_bulk_land(w) || w->trap.kind == TRAP_NONE;
+    return complete || lilac_sim_land_oldest(w) || w->trap.kind == TRAP_NONE;
 }
 
 /* ---- operations of each active thread --------------------------------------------------- */
@@ -283,7 +283,7 @@ static bool record_arrivals(lilac_sim_worker *w, const lilac_sim_step *step,
     return true;
 }
 
-bool lilac_sim_arrivals_fire(lilac_sim_worker *w) {
+static bool fire_arrival(lilac_sim_worker *w) {
     lilac_sim_mbarriers *all = &w->mbarriers;
     if (all->arrival_count == 0)
         return false;
@@ -298,6 +298,20 @@ bool lilac_sim_arrivals_fire(lilac_sim_worker *w) {
     b->gathered[writer] = w->shared.epoch;
     lilac_sim_shared_tick(&w->shared);
     return arrive(w, b, arrival.step, thread, arrival.threads);
+}
+
+bool lilac_sim_land_oldest(lilac_sim_worker *w) {
+    uint32_t rank = w->rank;
+    uint64_t block = w->block;
+    if (w->mbarriers.arrival_count == 0)
+        return lilac_sim_bulk_land(w);
+    w->rank = w->mbarriers.arrivals[0].rank;
+    w->block = block - rank + w->rank;
+    if (!fire_arrival(w))
+        return false; /* a trap keeps its block */
+    w->rank = rank;
+    w->block = block;
+    return true;
 }
 
 bool lilac_sim_mbarrier_step(lilac_sim_worker *w, const lilac_sim_step *step) {

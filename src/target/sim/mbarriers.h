@@ -11,7 +11,7 @@
  * that a use that no barrier orders behind the init is a race.
  *
  * cp.async.mbarrier_arrive is recorded and takes place as late as possible: when no warp of the
- * cluster can go on (lilac_sim_arrivals_fire). The copies that it tracks complete at that time. */
+ * cluster can go on (lilac_sim_land_oldest). The copies that it tracks complete at that time. */
 #ifndef LILAC_SIM_MBARRIERS_H
 #define LILAC_SIM_MBARRIERS_H
 
@@ -77,9 +77,9 @@ bool lilac_sim_mbarrier_passes(struct lilac_sim_worker *worker, lilac_sim_waitin
 LILAC_MUST_USE bool lilac_sim_mbarrier_complete(struct lilac_sim_worker *worker,
                                                 const lilac_sim_step *step, uint64_t place,
                                                 uint32_t bytes, uint32_t writer);
-/* The oldest arrival that copies make takes place. False: there is none, or a trap
- * (worker->trap.kind). */
-bool lilac_sim_arrivals_fire(struct lilac_sim_worker *worker);
+/* The oldest arrival that copies make takes place, or, where there is none, the oldest bulk load of the
+ * cluster. False: there is neither, or a trap (worker->trap.kind). */
+bool lilac_sim_land_oldest(struct lilac_sim_worker *worker);
 /* The cluster has ended: reports phases with missing bytes or arrivals. */
 void lilac_sim_mbarriers_end(struct lilac_sim_worker *worker);
 /* The mbarrier at a place, or NULL. */

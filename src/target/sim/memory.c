@@ -280,6 +280,8 @@ bool lilac_sim_access_global(lilac_sim_worker *w, const lilac_sim_step *step) {
         c->access_bits[__builtin_ctz(size)]++;
         if (w->bulks.count)
             lilac_sim_bulk_find_global(w, step, &lanes, size);
+        if (!load && w->shared.proxies.writes)
+            lilac_sim_proxies_write_global(w, step, &lanes, size);
         move(w, step, &lanes, buffers, size, &once);
     }
     return true;

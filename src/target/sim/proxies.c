@@ -13,6 +13,7 @@ void lilac_sim_proxies_init(lilac_sim_proxies *p, size_t bytes) {
 void lilac_sim_proxies_clear(lilac_sim_proxies *p) {
     lilac_heap_free(p->writes);
     lilac_heap_free(p->fences);
+    lilac_sim_proxies_clear_global(p);
 }
 
 void lilac_sim_proxies_forget(lilac_sim_proxies *p, size_t bytes) {
@@ -20,6 +21,7 @@ void lilac_sim_proxies_forget(lilac_sim_proxies *p, size_t bytes) {
         return;
     memset(p->writes, 0, sizeof *p->writes * bytes);
     p->begin = p->end = 0;
+    lilac_sim_proxies_forget_global(p);
 }
 
 void lilac_sim_proxies_settle(lilac_sim_proxies *p, uint64_t at, uint32_t size) {
@@ -47,11 +49,14 @@ void lilac_sim_proxies_write(lilac_sim_worker *w, const lilac_sim_step *step, ui
 }
 
 void lilac_sim_proxies_fence(lilac_sim_worker *w, const lilac_sim_step *step) {
-    enum { GLOBAL = 1 };
     lilac_sim_proxies *p = &w->shared.proxies;
     uint32_t first = w->rank * w->program->threads + w->first_thread + 1;
     bool others = false; /* bytes of other threads stay unfenced */
-    if (!p->writes || step->immediate == GLOBAL)
+    if (!p->writes)
+        return;
+    if (step->immediate != LILAC_SIMT_FENCE_SHARED)
+        lilac_sim_proxies_fence_global(w);
+    if (step->immediate == LILAC_SIMT_FENCE_GLOBAL)
         return;
     for (uint64_t at = p->begin; at < p->end; at++) {
         uint64_t thread = p->writes[at] & THREAD_MASK;

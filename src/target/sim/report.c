@@ -573,7 +573,8 @@ void lilac_sim_report_finding(lilac_context *context, const lilac_sim_launch *la
         lilac_sim_report_swizzle(context, finding, &text);
         break;
     case FINDING_PROXY:
-        lilac_sim_report_proxy(context, launch, finding, &text);
+    case FINDING_PROXY_GLOBAL:
+        lilac_sim_report_proxy(context, launch, memory, finding, &text);
         break;
     case FINDING_MBARRIER_MISSED:
     case FINDING_MBARRIER_UNFINISHED:

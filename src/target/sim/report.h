@@ -34,7 +34,8 @@ void lilac_sim_report_bulk(lilac_context *context, const lilac_sim_launch *launc
 void lilac_sim_report_swizzle(lilac_context *context, const lilac_sim_finding *finding,
                               lilac_text *text);
 void lilac_sim_report_proxy(lilac_context *context, const lilac_sim_launch *launch,
-                            const lilac_sim_finding *finding, lilac_text *text);
+                            const lilac_sim_memory *memory, const lilac_sim_finding *finding,
+                            lilac_text *text);
 
 /* "block (3, 0, 0)", with the rank where a program has several blocks; with ", thread 17"; " of rank
  * 1", where there is a choice. */

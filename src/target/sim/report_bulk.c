@@ -12,8 +12,8 @@ void lilac_sim_put_bulk_trap(lilac_text *text, const lilac_sim_memory *memory,
                              const lilac_sim_trap *trap) {
     unsigned long long address = trap->address;
     if (trap->kind == TRAP_BULK_SIZE) {
-        lilac_text_printf(text, "%s of %llu bytes: the size is a multiple of %u",
-                          name_of(trap->at), address, LILAC_SIM_BULK_BYTES);
+        lilac_text_printf(text, "%s of %llu bytes: the size is a multiple of %u", name_of(trap->at),
+                          address, LILAC_SIM_BULK_BYTES);
         return;
     }
     lilac_text_printf(text, "the %s address of %s, ", trap->global ? "global" : "shared",
@@ -55,18 +55,23 @@ void lilac_sim_report_swizzle(lilac_context *context, const lilac_sim_finding *f
     lilac_warning(context, NOWHERE, finding->at->location, "swizzle-base",
                   "%s: the box of %s begins at shared byte %llu, and its swizzle repeats every %u "
                   "bytes: a multiple of that is needed for the pattern to begin there",
-                  lilac_text_get(text), name_of(finding->at),
-                  (unsigned long long)finding->address, finding->width);
+                  lilac_text_get(text), name_of(finding->at), (unsigned long long)finding->address,
+                  finding->width);
 }
 
 void lilac_sim_report_proxy(lilac_context *context, const lilac_sim_launch *launch,
-                            const lilac_sim_finding *finding, lilac_text *text) {
+                            const lilac_sim_memory *memory, const lilac_sim_finding *finding,
+                            lilac_text *text) {
     bool fenced = finding->width != 0;
     lilac_text_puts(text, " (");
     lilac_sim_put_warp(text, launch, finding->warp);
-    lilac_text_printf(text, "): %s accesses shared byte %llu", name_of(finding->at),
-                      (unsigned long long)finding->address);
-    lilac_sim_put_rank(text, launch, finding->rank);
+    lilac_text_printf(text, "): %s accesses ", name_of(finding->at));
+    if (finding->kind == FINDING_PROXY_GLOBAL) {
+        lilac_sim_put_address(text, memory, finding->address);
+    } else {
+        lilac_text_printf(text, "shared byte %llu", (unsigned long long)finding->address);
+        lilac_sim_put_rank(text, launch, finding->rank);
+    }
     lilac_text_puts(text, " through the async proxy, which thread ");
     lilac_text_printf(text, "%u (", finding->other_thread);
     lilac_sim_put_warp(text, launch, finding->other_warp);
