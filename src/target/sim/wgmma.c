@@ -246,7 +246,7 @@ void lilac_sim_wgmma_watch(lilac_sim_worker *w, const lilac_sim_step *s) {
     for (uint32_t k = 0; k < operands_read(i); k++)
         use(w, s, i->operands[k]);
     for (uint32_t k = 0; i->body_count == 0 && k < i->result_count; k++)
-        b->values[i->result + k].touched = b->clock;
+        b->values[i->result + k] = (value_state){.touched = b->clock};
 }
 
 /* ---- issue ------------------------------------------------------------------------------ */
