@@ -29,7 +29,7 @@ typedef enum lilac_matrix_type {
     LILAC_MATRIX_NONE,
     LILAC_MATRIX_F16,
     LILAC_MATRIX_BF16,
-    LILAC_MATRIX_TF32, /* in 32 bits, of which the low 13 do not count */
+    LILAC_MATRIX_TF32, /* in 32 bits; the low 13 do not count */
     LILAC_MATRIX_F64,
     LILAC_MATRIX_E4M3,
     LILAC_MATRIX_E5M2,

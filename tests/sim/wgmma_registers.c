@@ -22,7 +22,7 @@ static const lilac_matrix_descriptor packed = {
 /* Operands that all kernels share: A is all ones, B is 1/16, so that a wgmma adds 1 to each sum. */
 typedef struct kernel {
     rig r;
-    lilac_simt_value a, b, uniform; /* uniform: an i32 that no pass knows, 3 */
+    lilac_simt_value a, b, uniform; /* uniform: an i32 from memory, 3 */
     uint16_t image[BYTES / 2];
     float out[COUNT * 128];
     uint32_t three;
