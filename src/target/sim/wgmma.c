@@ -7,7 +7,7 @@
 
 enum { GROUP_THREADS = 128, MOST_GROUPS = 7, GARBAGE = 0xA5 };
 
-/* A wgmma between its issue and its completion, of all warpgroups of the block. */
+/* A wgmma of a warpgroup between its issue and its completion. */
 typedef struct flight {
     const lilac_sim_step *step;
     uint64_t group;         /* commits before its issue */
@@ -15,9 +15,9 @@ typedef struct flight {
     struct flight *chained; /* its accumulators are that one's results; NULL: they are known */
     lilac_simt_value holder[LILAC_SIM_MOST_REGISTERS]; /* of each result; 0: a later wgmma's */
     uint32_t array[LILAC_SIM_MOST_REGISTERS];          /* of the holder */
-    uint64_t (*descriptors)[2];                        /* of each warpgroup */
-    lilac_sim_operands *operands;
-    uint32_t (*accumulators)[GROUP_THREADS]; /* of register i of warpgroup g: g · d_count + i */
+    uint64_t descriptors[2];
+    lilac_sim_operands operands;
+    uint32_t accumulators[LILAC_SIM_MOST_REGISTERS][GROUP_THREADS];
 } flight;
 
 /* What is known of a value of SIMT IR. */
@@ -28,17 +28,19 @@ typedef struct value_state {
     uint64_t touched; /* clock of the last access by anything but a wgmma */
 } value_state;
 
-typedef struct block_state {
+/* Of a warpgroup: groups, fences and registers are its own. */
+typedef struct group_state {
+    uint32_t number; /* in its block */
     value_state *values;
     flight **flying; /* in the order of their issues */
     uint32_t count, capacity;
     uint64_t commits, clock, fenced; /* fenced: clock of the last fence; 0: none */
-} block_state;
+} group_state;
 
 struct lilac_sim_wgmmas {
     lilac_simt_value *homes;
-    uint32_t value_count, blocks;
-    block_state *states;
+    uint32_t value_count, groups, count; /* warpgroups of a block, of the cluster */
+    group_state *states;                 /* by rank, then by warpgroup */
 };
 
 /* ---- storage ---------------------------------------------------------------------------- */
@@ -48,30 +50,26 @@ lilac_sim_wgmmas *lilac_sim_wgmmas_create(const lilac_sim_program *program) {
     if (!program->wgmmas)
         return NULL;
     lilac_sim_wgmmas *all = lilac_heap_grow(NULL, sizeof *all);
-    *all = (lilac_sim_wgmmas){.value_count = kernel->value_count, .blocks = kernel->num_ctas};
+    *all = (lilac_sim_wgmmas){.value_count = kernel->value_count,
+                              .groups = program->warps / LILAC_SIM_GROUP_WARPS};
+    all->count = all->groups * kernel->num_ctas;
     all->homes = lilac_heap_grow(NULL, sizeof *all->homes * kernel->value_count);
     lilac_simt_register_homes(kernel, all->homes);
-    all->states = lilac_heap_grow(NULL, sizeof *all->states * all->blocks);
-    for (uint32_t k = 0; k < all->blocks; k++) {
+    all->states = lilac_heap_grow(NULL, sizeof *all->states * all->count);
+    for (uint32_t k = 0; k < all->count; k++) {
         size_t size = sizeof(value_state) * all->value_count;
-        all->states[k] = (block_state){.values = lilac_heap_grow(NULL, size)};
+        all->states[k] =
+            (group_state){.number = k % all->groups, .values = lilac_heap_grow(NULL, size)};
         memset(all->states[k].values, 0, size);
     }
     return all;
 }
 
-static void drop(flight *f) {
-    lilac_heap_free(f->descriptors);
-    lilac_heap_free(f->operands);
-    lilac_heap_free(f->accumulators);
-    lilac_heap_free(f);
-}
-
 void lilac_sim_wgmmas_forget(lilac_sim_wgmmas *all) {
-    for (uint32_t k = 0; all && k < all->blocks; k++) {
-        block_state *b = &all->states[k];
+    for (uint32_t k = 0; all && k < all->count; k++) {
+        group_state *b = &all->states[k];
         for (uint32_t n = 0; n < b->count; n++)
-            drop(b->flying[n]);
+            lilac_heap_free(b->flying[n]);
         b->count = 0;
         b->commits = b->clock = b->fenced = 0;
         memset(b->values, 0, sizeof *b->values * all->value_count);
@@ -82,7 +80,7 @@ void lilac_sim_wgmmas_destroy(lilac_sim_wgmmas *all) {
     if (!all)
         return;
     lilac_sim_wgmmas_forget(all);
-    for (uint32_t k = 0; k < all->blocks; k++) {
+    for (uint32_t k = 0; k < all->count; k++) {
         lilac_heap_free(all->states[k].values);
         lilac_heap_free(all->states[k].flying);
     }
@@ -91,32 +89,44 @@ void lilac_sim_wgmmas_destroy(lilac_sim_wgmmas *all) {
     lilac_heap_free(all);
 }
 
-static block_state *state_of(const lilac_sim_worker *w) {
-    return &w->wgmmas->states[w->rank];
+/* The warpgroups in execution: the first, and one behind the last. */
+static group_state *first_group(const lilac_sim_worker *w) {
+    return &w->wgmmas->states[w->rank * w->wgmmas->groups];
+}
+
+static group_state *end_group(const lilac_sim_worker *w) {
+    return first_group(w) + w->wgmmas->groups;
+}
+
+/* What the registers of the warpgroup are in an array. */
+static uint8_t *registers_of(const lilac_sim_worker *w, const group_state *b, uint32_t array) {
+    return w->registers + array + (size_t)b->number * GROUP_THREADS * 4;
 }
 
 /* ---- findings --------------------------------------------------------------------------- */
 
-static void find(lilac_sim_worker *w, lilac_sim_finding_kind kind, const lilac_sim_step *at,
-                 const lilac_sim_step *other) {
+static void find(lilac_sim_worker *w, const group_state *b, lilac_sim_finding_kind kind,
+                 const lilac_sim_step *at, const lilac_sim_step *other) {
     w->counters.races++;
     lilac_sim_worker_find(w, (lilac_sim_finding){.kind = kind,
                                                  .at = at->source,
                                                  .other = other ? other->source : NULL,
-                                                 .block = w->block});
+                                                 .block = w->block,
+                                                 .thread = b->number * GROUP_THREADS});
 }
 
 /* ---- completion ------------------------------------------------------------------------- */
 
 /* The operands now, and a finding where they have changed. */
-static void read_again(lilac_sim_worker *w, flight *f, const lilac_sim_step *wait, uint32_t group) {
+static void read_again(lilac_sim_worker *w, const group_state *b, flight *f,
+                       const lilac_sim_step *wait) {
     const lilac_sim_matrix *m = &w->program->matrices[f->step->access];
     lilac_sim_operands *now = lilac_heap_grow(NULL, sizeof *now);
     bool in_b;
     uint32_t at;
-    now->accumulate = f->operands[group].accumulate;
-    bool good = lilac_sim_operands_read(w, f->step, f->descriptors[group], group, false, now);
-    if (good && lilac_sim_operands_differ(m, &f->operands[group], now, &in_b, &at)) {
+    now->accumulate = f->operands.accumulate;
+    bool good = lilac_sim_operands_read(w, f->step, f->descriptors, b->number, false, now);
+    if (good && lilac_sim_operands_differ(m, &f->operands, now, &in_b, &at)) {
         w->counters.races++;
         lilac_sim_worker_find(w, (lilac_sim_finding){.kind = FINDING_WGMMA_OPERAND,
                                                      .at = f->step->source,
@@ -124,71 +134,62 @@ static void read_again(lilac_sim_worker *w, flight *f, const lilac_sim_step *wai
                                                      .block = w->block,
                                                      .address = at,
                                                      .width = in_b,
-                                                     .thread = group * GROUP_THREADS});
+                                                     .thread = b->number * GROUP_THREADS});
     }
     if (good)
-        f->operands[group] = *now;
+        f->operands = *now;
     lilac_heap_free(now);
 }
 
 /* Gives the results to the values that hold them and to the wgmma that goes on with them. */
-static void give_results(lilac_sim_worker *w, flight *f) {
-    block_state *b = state_of(w);
+static void give_results(lilac_sim_worker *w, group_state *b, flight *f) {
     uint32_t count = w->program->matrices[f->step->access].d_count;
-    uint32_t groups = w->program->warps / LILAC_SIM_GROUP_WARPS;
     for (uint32_t k = 0; k < count; k++) {
         if (!f->holder[k])
             continue;
-        for (uint32_t g = 0; g < groups; g++)
-            memcpy(w->registers + f->array[k] + (size_t)g * GROUP_THREADS * 4,
-                   f->accumulators[g * count + k], GROUP_THREADS * 4);
+        memcpy(registers_of(w, b, f->array[k]), f->accumulators[k], GROUP_THREADS * 4);
         b->values[f->holder[k]].flight = NULL;
     }
     for (uint32_t n = 0; n < b->count; n++) {
         flight *next = b->flying[n];
         if (next->chained != f)
             continue;
-        memcpy(next->accumulators, f->accumulators, sizeof *f->accumulators * groups * count);
+        memcpy(next->accumulators, f->accumulators, sizeof *f->accumulators * count);
         next->chained = NULL;
     }
 }
 
-static void complete(lilac_sim_worker *w, flight *f, const lilac_sim_step *wait) {
-    const lilac_sim_matrix *m = &w->program->matrices[f->step->access];
-    for (uint32_t g = 0; g < w->program->warps / LILAC_SIM_GROUP_WARPS; g++) {
-        read_again(w, f, wait, g);
-        lilac_sim_operands_multiply(m, &f->operands[g], f->accumulators + g * m->d_count);
-    }
-    give_results(w, f);
-    drop(f);
-}
-
 /* Completes the oldest `count` wgmmas. */
-static void complete_first(lilac_sim_worker *w, uint32_t count, const lilac_sim_step *wait) {
-    block_state *b = state_of(w);
+static void complete_first(lilac_sim_worker *w, group_state *b, uint32_t count,
+                           const lilac_sim_step *wait) {
     for (uint32_t n = 0; n < count; n++) {
         flight *f = b->flying[0];
         memmove(b->flying, b->flying + 1, sizeof(flight *) * --b->count);
-        complete(w, f, wait);
+        read_again(w, b, f, wait);
+        lilac_sim_operands_multiply(&w->program->matrices[f->step->access], &f->operands,
+                                    f->accumulators);
+        give_results(w, b, f);
+        lilac_heap_free(f);
     }
 }
 
 /* A value in flight would have to be copied: an assembler waits for it. */
-static void serialise(lilac_sim_worker *w, const lilac_sim_step *s, const flight *f) {
-    find(w, FINDING_WGMMA_SERIALISED, s, f->step);
-    complete_first(w, state_of(w)->count, s);
+static void serialise(lilac_sim_worker *w, group_state *b, const lilac_sim_step *s,
+                      const flight *f) {
+    find(w, b, FINDING_WGMMA_SERIALISED, s, f->step);
+    complete_first(w, b, b->count, s);
 }
 
 /* ---- other steps ------------------------------------------------------------------------ */
 
 /* A step reads the value. */
-static void use(lilac_sim_worker *w, const lilac_sim_step *s, lilac_simt_value value) {
-    block_state *b = state_of(w);
+static void use(lilac_sim_worker *w, group_state *b, const lilac_sim_step *s,
+                lilac_simt_value value) {
     value_state *v = &b->values[value];
     if (v->flight)
-        find(w, FINDING_WGMMA_REGISTER, s, v->flight->step);
+        find(w, b, FINDING_WGMMA_REGISTER, s, v->flight->step);
     else if (v->gone)
-        find(w, FINDING_WGMMA_REGISTER, s, NULL);
+        find(w, b, FINDING_WGMMA_REGISTER, s, NULL);
     v->touched = b->clock;
 }
 
@@ -210,16 +211,15 @@ static uint32_t operands_read(const lilac_simt_instruction *i) {
 }
 
 /* A copy between values: from s->target to s->access; 0: a place that is no value. */
-static void transfer(lilac_sim_worker *w, const lilac_sim_step *s) {
+static void transfer(lilac_sim_worker *w, group_state *b, const lilac_sim_step *s) {
     const lilac_simt_value *homes = w->wgmmas->homes;
-    block_state *b = state_of(w);
     lilac_simt_value source = s->target, target = s->access;
     value_state *from = &b->values[source], *to = &b->values[target];
     bool same = source && target && homes[source] == homes[target];
     if (source && from->flight && !same)
-        serialise(w, s, from->flight);
+        serialise(w, b, s, from->flight);
     if (source && from->gone)
-        use(w, s, source);
+        use(w, b, s, source);
     if (!target)
         return;
     uint64_t touched = same ? from->touched : b->clock;
@@ -233,30 +233,33 @@ static void transfer(lilac_sim_worker *w, const lilac_sim_step *s) {
     }
 }
 
-void lilac_sim_wgmma_watch(lilac_sim_worker *w, const lilac_sim_step *s) {
-    block_state *b = state_of(w);
+static void watch(lilac_sim_worker *w, group_state *b, const lilac_sim_step *s) {
     const lilac_simt_instruction *i = s->source;
     b->clock++;
     if (!i)
         return;
     if (s->kind == STEP_LANES && (s->access || s->target)) {
-        transfer(w, s);
+        transfer(w, b, s);
         return;
     }
     for (uint32_t k = 0; k < operands_read(i); k++)
-        use(w, s, i->operands[k]);
+        use(w, b, s, i->operands[k]);
     for (uint32_t k = 0; i->body_count == 0 && k < i->result_count; k++)
         b->values[i->result + k] = (value_state){.touched = b->clock};
+}
+
+void lilac_sim_wgmma_watch(lilac_sim_worker *w, const lilac_sim_step *s) {
+    for (group_state *b = first_group(w); b < end_group(w); b++)
+        watch(w, b, s);
 }
 
 /* ---- issue ------------------------------------------------------------------------------ */
 
 /* The wgmma in flight whose results are the accumulators, in order and in the registers of this one's
  * results; NULL where they are known. Where they are in flight otherwise, all completes. */
-static flight *find_chain(lilac_sim_worker *w, const lilac_sim_step *s) {
+static flight *find_chain(lilac_sim_worker *w, group_state *b, const lilac_sim_step *s) {
     const lilac_simt_instruction *i = s->source;
     const lilac_simt_value *homes = w->wgmmas->homes;
-    block_state *b = state_of(w);
     uint32_t count = w->program->matrices[s->access].d_count;
     flight *chain = b->values[i->operands[0]].flight;
     for (uint32_t k = 0; k < count; k++) {
@@ -265,7 +268,7 @@ static flight *find_chain(lilac_sim_worker *w, const lilac_sim_step *s) {
                     (!chain || (v->index == k && homes[i->operands[k]] == homes[i->result + k] &&
                                 w->program->matrices[chain->step->access].d_count == count));
         if (!fits) {
-            serialise(w, s, v->flight ? v->flight : chain);
+            serialise(w, b, s, v->flight ? v->flight : chain);
             return NULL;
         }
     }
@@ -273,10 +276,10 @@ static flight *find_chain(lilac_sim_worker *w, const lilac_sim_step *s) {
 }
 
 /* Was a fence executed since the registers were accessed by anything but a wgmma of this shape? */
-static bool is_fenced(lilac_sim_worker *w, const lilac_sim_step *s, const flight *chain) {
+static bool is_fenced(const lilac_sim_worker *w, const group_state *b, const lilac_sim_step *s,
+                      const flight *chain) {
     const lilac_simt_instruction *i = s->source;
     const lilac_simt_value *homes = w->wgmmas->homes;
-    const block_state *b = state_of(w);
     const lilac_sim_matrix *m = &w->program->matrices[s->access];
     bool fenced = b->fenced > 0;
     if (chain) {
@@ -292,28 +295,23 @@ static bool is_fenced(lilac_sim_worker *w, const lilac_sim_step *s, const flight
     return fenced;
 }
 
-/* Reads operands and accumulators of each warpgroup; false: a trap. */
-static bool record(lilac_sim_worker *w, flight *f) {
+/* Reads operands and accumulators; false: a trap. */
+static bool record(lilac_sim_worker *w, const group_state *b, flight *f) {
     const lilac_sim_matrix *m = &w->program->matrices[f->step->access];
-    for (uint32_t g = 0; g < w->program->warps / LILAC_SIM_GROUP_WARPS; g++) {
-        lilac_sim_operands *operands = &f->operands[g];
-        memset(operands, 0, sizeof *operands);
-        if (!lilac_sim_operands_agree(w, f->step, g, f->descriptors[g], &operands->accumulate) ||
-            !lilac_sim_operands_read(w, f->step, f->descriptors[g], g, true, operands))
-            return false;
-        for (uint32_t k = 0; k < m->d_count; k++)
-            memcpy(f->accumulators[g * m->d_count + k],
-                   w->registers + m->c[k] + (size_t)g * GROUP_THREADS * 4, GROUP_THREADS * 4);
-    }
+    memset(&f->operands, 0, sizeof f->operands);
+    if (!lilac_sim_operands_agree(w, f->step, b->number, f->descriptors, &f->operands.accumulate) ||
+        !lilac_sim_operands_read(w, f->step, f->descriptors, b->number, true, &f->operands))
+        return false;
+    for (uint32_t k = 0; k < m->d_count; k++)
+        memcpy(f->accumulators[k], registers_of(w, b, m->c[k]), GROUP_THREADS * 4);
     return true;
 }
 
 /* The results are in flight, the accumulators gone where the results have their registers. */
-static void take_registers(lilac_sim_worker *w, flight *f) {
+static void take_registers(lilac_sim_worker *w, group_state *b, flight *f) {
     const lilac_simt_instruction *i = f->step->source;
     const lilac_simt_value *homes = w->wgmmas->homes;
     const lilac_sim_matrix *m = &w->program->matrices[f->step->access];
-    block_state *b = state_of(w);
     for (uint32_t k = 0; k < m->d_count; k++) {
         lilac_simt_value from = i->operands[k], to = i->result + k;
         if (homes[from] == homes[to])
@@ -323,65 +321,60 @@ static void take_registers(lilac_sim_worker *w, flight *f) {
         b->values[to] = (value_state){.flight = f, .index = k};
         f->holder[k] = to;
         f->array[k] = m->d[k];
-        memset(w->registers + m->d[k], GARBAGE, (size_t)w->program->threads * 4);
+        memset(registers_of(w, b, m->d[k]), GARBAGE, GROUP_THREADS * 4);
     }
 }
 
-static bool issue(lilac_sim_worker *w, const lilac_sim_step *s) {
+static bool issue(lilac_sim_worker *w, group_state *b, const lilac_sim_step *s) {
     const lilac_simt_instruction *i = s->source;
     const lilac_sim_matrix *m = &w->program->matrices[s->access];
-    uint32_t groups = w->program->warps / LILAC_SIM_GROUP_WARPS;
-    block_state *b = state_of(w);
-    flight *chain = find_chain(w, s);
+    flight *chain = find_chain(w, b, s);
     for (uint32_t k = 0; k < m->d_count; k++)
         if (b->values[i->operands[k]].gone)
-            use(w, s, i->operands[k]);
+            use(w, b, s, i->operands[k]);
     for (uint32_t k = 0; k < m->a_count && m->payload->registers; k++)
         if (b->values[i->operands[m->d_count + k]].flight)
-            use(w, s, i->operands[m->d_count + k]);
-    if (!is_fenced(w, s, chain))
-        find(w, FINDING_WGMMA_FENCE, s, NULL);
+            use(w, b, s, i->operands[m->d_count + k]);
+    if (!is_fenced(w, b, s, chain))
+        find(w, b, FINDING_WGMMA_FENCE, s, NULL);
     flight *f = lilac_heap_grow(NULL, sizeof *f);
-    *f = (flight){.step = s, .group = b->commits, .issued = b->clock, .chained = chain};
-    f->descriptors = lilac_heap_grow(NULL, sizeof *f->descriptors * groups);
-    f->operands = lilac_heap_grow(NULL, sizeof *f->operands * groups);
-    f->accumulators = lilac_heap_grow(NULL, sizeof *f->accumulators * groups * m->d_count);
-    if (!record(w, f)) {
-        drop(f);
+    f->step = s;
+    f->group = b->commits;
+    f->issued = b->clock;
+    f->chained = chain;
+    if (!record(w, b, f)) {
+        lilac_heap_free(f);
         return false;
     }
-    take_registers(w, f);
+    take_registers(w, b, f);
     if (b->count == b->capacity) {
         b->capacity = b->capacity * 2 + 16;
         b->flying = lilac_heap_grow(b->flying, sizeof(flight *) * b->capacity);
     }
     b->flying[b->count++] = f;
-    w->counters.wgmmas += w->program->warps;
-    w->counters.wgmma_cycles += (uint64_t)groups * lilac_wgmma_cycles(m->shape.n);
+    w->counters.wgmmas += LILAC_SIM_GROUP_WARPS;
+    w->counters.wgmma_cycles += lilac_wgmma_cycles(m->shape.n);
     return true;
 }
 
 /* ---- groups ----------------------------------------------------------------------------- */
 
-static void wait(lilac_sim_worker *w, const lilac_sim_step *s) {
-    block_state *b = state_of(w);
+static void wait(lilac_sim_worker *w, group_state *b, const lilac_sim_step *s) {
     uint64_t left = s->immediate > MOST_GROUPS ? MOST_GROUPS : s->immediate;
     uint32_t covered = 0;
     while (covered < b->count && b->flying[covered]->group < b->commits &&
            b->commits - b->flying[covered]->group > left)
         covered++;
     if (b->count > 0 && b->flying[b->count - 1]->group == b->commits)
-        find(w, FINDING_WGMMA_UNCOMMITTED, b->flying[b->count - 1]->step, s);
-    complete_first(w, covered, s);
+        find(w, b, FINDING_WGMMA_UNCOMMITTED, b->flying[b->count - 1]->step, s);
+    complete_first(w, b, covered, s);
 }
 
-bool lilac_sim_wgmma_step(lilac_sim_worker *w, const lilac_sim_step *s) {
-    block_state *b = state_of(w);
+static bool step(lilac_sim_worker *w, group_state *b, const lilac_sim_step *s) {
     b->clock++;
-    w->snapshot.disturbed = true;
     switch (s->kind) {
     case STEP_WGMMA:
-        return issue(w, s);
+        return issue(w, b, s);
     case STEP_WGMMA_FENCE:
         b->fenced = b->clock;
         return true;
@@ -389,18 +382,27 @@ bool lilac_sim_wgmma_step(lilac_sim_worker *w, const lilac_sim_step *s) {
         b->commits++;
         return true;
     default:
-        wait(w, s);
+        wait(w, b, s);
         return true;
     }
+}
+
+bool lilac_sim_wgmma_step(lilac_sim_worker *w, const lilac_sim_step *s) {
+    w->snapshot.disturbed = true;
+    for (group_state *b = first_group(w); b < end_group(w); b++)
+        if (!step(w, b, s))
+            return false;
+    return true;
 }
 
 void lilac_sim_wgmmas_end(lilac_sim_worker *w) {
     if (!w->wgmmas)
         return;
-    block_state *b = state_of(w);
-    for (uint32_t n = 0; n < b->count; n++) {
-        find(w, FINDING_WGMMA_NOT_AWAITED, b->flying[n]->step, NULL);
-        drop(b->flying[n]);
+    for (group_state *b = first_group(w); b < end_group(w); b++) {
+        for (uint32_t n = 0; n < b->count; n++) {
+            find(w, b, FINDING_WGMMA_NOT_AWAITED, b->flying[n]->step, NULL);
+            lilac_heap_free(b->flying[n]);
+        }
+        b->count = 0;
     }
-    b->count = 0;
 }
