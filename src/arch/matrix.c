@@ -54,7 +54,7 @@ const lilac_mma *lilac_mma_find(const lilac_matrix_shape *shape) {
     lilac_matrix_type class = common_class(shape);
     const lilac_mma *row;
     for (size_t k = 0; (row = lilac_mma_at(k)) != NULL; k++) {
-        if (row->class == class && row->d == shape->d && row->m == shape->m && row->n == shape->n &&
+        if (row->kind == class && row->d == shape->d && row->m == shape->m && row->n == shape->n &&
             row->k == shape->k) {
             return row;
         }
@@ -74,7 +74,7 @@ const lilac_wgmma *lilac_wgmma_find(const lilac_matrix_shape *shape) {
     lilac_matrix_type class = common_class(shape);
     const lilac_wgmma *row;
     for (size_t k = 0; (row = lilac_wgmma_at(k)) != NULL; k++) {
-        if (row->class == class && row->d == shape->d) {
+        if (row->kind == class && row->d == shape->d) {
             return row;
         }
     }

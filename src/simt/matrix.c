@@ -146,7 +146,7 @@ static bool check_wgmma_modifiers(const lilac_simt_instruction *i, const lilac_w
     } else if ((p->negate_a || p->negate_b) && !row->scales) {
         lilac_text_printf(why, "%s of %s cannot be negated; only floats can",
                           p->negate_a ? "A" : "B", name_of(p->negate_a ? p->a : p->b));
-    } else if (p->saturate && row->class != LILAC_MATRIX_S8) {
+    } else if (p->saturate && row->kind != LILAC_MATRIX_S8) {
         lilac_text_printf(why, "satfinite is for elements s8 and u8, not for %s", name_of(p->a));
     } else {
         return true;

@@ -75,7 +75,7 @@ static void test_fragments_of_mma(void **state) {
     const lilac_mma *row;
     for (size_t r = 0; (row = lilac_mma_at(r)) != NULL; r++) {
         fixture f = {.context = lilac_context_create()};
-        const lilac_matrix_shape s = {row->class, row->class, row->d, row->m, row->n, row->k};
+        const lilac_matrix_shape s = {row->kind, row->kind, row->d, row->m, row->n, row->k};
         const uint32_t warps[] = {1, 1}, instr[] = {row->m, row->n};
         lilac_encoding_nvidia_mma(&f.mma, 2, 0, 2, warps, instr);
         check_d(&f, &s, 1, row->m);
@@ -91,11 +91,11 @@ static void test_fragments_of_wgmma(void **state) {
     for (size_t r = 0; (row = lilac_wgmma_at(r)) != NULL; r++) {
         for (uint32_t n = 8; n <= 256; n *= 2) {
             fixture f = {.context = lilac_context_create()};
-            const lilac_matrix_shape s = {row->class, row->class, row->d, 64, n, row->k};
+            const lilac_matrix_shape s = {row->kind, row->kind, row->d, 64, n, row->k};
             const uint32_t warps[] = {4, 1}, instr[] = {16, n, row->k};
             lilac_encoding_nvidia_mma(&f.mma, 3, 0, 2, warps, instr);
             check_d(&f, &s, 4, 16);
-            if (row->class != LILAC_MATRIX_B1) /* Triton has no operand of single bits */
+            if (row->kind != LILAC_MATRIX_B1) /* Triton has no operand of single bits */
                 check_operand(&f, &s, 0, 4, 16);
             lilac_context_destroy(f.context);
         }
@@ -187,7 +187,7 @@ static void test_rows_are_found(void **state) {
     const lilac_mma *row;
     const lilac_wgmma *wide;
     for (size_t r = 0; (row = lilac_mma_at(r)) != NULL; r++) {
-        lilac_matrix_shape s = {row->class, row->class, row->d, row->m, row->n, row->k};
+        lilac_matrix_shape s = {row->kind, row->kind, row->d, row->m, row->n, row->k};
         assert_ptr_equal(lilac_mma_find(&s), row);
         assert_int_equal(lilac_matrix_a_registers(&s, 32) * 32 *
                              (lilac_matrix_type_bits(s.a) == 64 ? 64 : 32),
@@ -196,9 +196,9 @@ static void test_rows_are_found(void **state) {
         assert_null(lilac_mma_find(&s));
     }
     for (size_t r = 0; (wide = lilac_wgmma_at(r)) != NULL; r++) {
-        lilac_matrix_shape s = {wide->class, wide->class, wide->d, 64, 8, wide->k};
+        lilac_matrix_shape s = {wide->kind, wide->kind, wide->d, 64, 8, wide->k};
         assert_ptr_equal(lilac_wgmma_find(&s), wide);
-        assert_int_equal(wide->k * lilac_matrix_type_bits(wide->class), 256);
+        assert_int_equal(wide->k * lilac_matrix_type_bits(wide->kind), 256);
     }
     const lilac_matrix_shape mixed = {
         LILAC_MATRIX_F16, LILAC_MATRIX_BF16, LILAC_MATRIX_F32, 16, 8, 16};

@@ -108,7 +108,7 @@ static void add_mma(bench *w, const lilac_simt_matrix_payload *kind) {
 
 static void add_row(bench *w, const lilac_mma *row) {
     lilac_matrix_type types[4];
-    uint32_t count = members(row->class, types);
+    uint32_t count = members(row->kind, types);
     for (uint32_t ab = 0; ab < count * count; ab++) {
         lilac_simt_matrix_payload kind = {.a = (uint8_t)types[ab / count],
                                           .b = (uint8_t)types[ab % count],
@@ -203,7 +203,7 @@ static void add_modifiers(bench *w, const lilac_wgmma *row, lilac_simt_matrix_pa
             modes[k] = bits >> k & 1;
         bool legal = (row->scales || !(modes[0] || modes[1])) &&
                      (row->transposes || !(modes[2] || modes[3])) && !(modes[2] && modes[4]) &&
-                     (row->class == LILAC_MATRIX_S8 || !modes[5]);
+                     (row->kind == LILAC_MATRIX_S8 || !modes[5]);
         if (!legal)
             continue;
         kind.negate_a = modes[0];
@@ -224,7 +224,7 @@ static void test_every_wgmma(void **state) {
     open_module(&w, "sm_90a");
     for (size_t r = 0; (row = lilac_wgmma_at(r)) != NULL; r++) {
         lilac_matrix_type types[4];
-        uint32_t count = members(row->class, types);
+        uint32_t count = members(row->kind, types);
         lilac_simt_matrix_payload kind = {
             .d = (uint8_t)row->d, .m = 64, .n = 16, .k = (uint16_t)row->k};
         for (uint32_t ab = 0; ab < count * count; ab++) {
@@ -234,7 +234,7 @@ static void test_every_wgmma(void **state) {
         }
         for (uint32_t n = 8; n <= 256; n += 8) {
             kind.n = (uint16_t)n;
-            bool all = row->class == LILAC_MATRIX_F16 || row->class == LILAC_MATRIX_S8;
+            bool all = row->kind == LILAC_MATRIX_F16 || row->kind == LILAC_MATRIX_S8;
             if (lilac_wgmma_has_columns(row, n) && (all || n == 8 || n == 24 || n == 256))
                 add_wgmma(&w, &kind);
         }

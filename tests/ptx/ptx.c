@@ -58,7 +58,10 @@ static void open_module(workshop *w, const char *device) {
 static void open_kernel(workshop *w, const char *name) {
     w->kernel = lilac_simt_kernel_create(w->module, lilac_intern_string(w->context, name), 1, 4, 1);
     w->kernel->parameters[0] =
-        (lilac_simt_parameter){lilac_intern_string(w->context, "data"), LILAC_SIMT_I64, true, 16};
+        (lilac_simt_parameter){.name = lilac_intern_string(w->context, "data"),
+                               .type = LILAC_SIMT_I64,
+                               .is_pointer = true,
+                               .alignment = 16};
     lilac_simt_builder_init(&w->builder, w->kernel);
     w->pointer = lilac_simt_parameter_value(&w->builder, 0);
     w->next = 0;
@@ -653,8 +656,10 @@ static void signature(void **state) {
         lilac_simt_kernel_create(w.module, lilac_intern_string(w.context, "all"), COUNT, 8, 2);
     for (uint32_t k = 0; k < COUNT; k++)
         w.kernel->parameters[k] =
-            (lilac_simt_parameter){lilac_intern_string(w.context, "odd name\n"), parameters[k].type,
-                                   parameters[k].pointer, 1};
+            (lilac_simt_parameter){.name = lilac_intern_string(w.context, "odd name\n"),
+                                   .type = parameters[k].type,
+                                   .is_pointer = parameters[k].pointer,
+                                   .alignment = 1};
     lilac_simt_builder_init(&w.builder, w.kernel);
     w.pointer = lilac_simt_parameter_value(&w.builder, 0);
     for (uint32_t k = 0; k < COUNT; k++) {

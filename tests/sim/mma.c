@@ -156,8 +156,8 @@ static void test_random_matrices(void **state) {
         for (uint32_t ab = 0; ab < LILAC_MATRIX_TYPE_COUNT * LILAC_MATRIX_TYPE_COUNT; ab++) {
             lilac_matrix_type a = (lilac_matrix_type)(ab / LILAC_MATRIX_TYPE_COUNT);
             lilac_matrix_type b = (lilac_matrix_type)(ab % LILAC_MATRIX_TYPE_COUNT);
-            if (lilac_matrix_type_class(a) != row->class ||
-                lilac_matrix_type_class(b) != row->class)
+            if (lilac_matrix_type_class(a) != row->kind ||
+                lilac_matrix_type_class(b) != row->kind)
                 continue;
             for (uint32_t exact = 0; exact < 2; exact++) {
                 rig rigged;

@@ -211,11 +211,11 @@ static void test_every_kind(void **state) {
     const lilac_wgmma *row;
     for (size_t r = 0; (row = lilac_wgmma_at(r)) != NULL; r++) {
         for (uint32_t bits = 0; bits < 64; bits++) {
-            lilac_matrix_type other = row->class == LILAC_MATRIX_E4M3 ? LILAC_MATRIX_E5M2
-                                      : row->class == LILAC_MATRIX_S8 ? LILAC_MATRIX_U8
-                                                                      : row->class;
-            lilac_simt_matrix_payload kind = {.a = (uint8_t)(bits & 4 ? other : row->class),
-                                              .b = (uint8_t)row->class,
+            lilac_matrix_type other = row->kind == LILAC_MATRIX_E4M3 ? LILAC_MATRIX_E5M2
+                                      : row->kind == LILAC_MATRIX_S8 ? LILAC_MATRIX_U8
+                                                                      : row->kind;
+            lilac_simt_matrix_payload kind = {.a = (uint8_t)(bits & 4 ? other : row->kind),
+                                              .b = (uint8_t)row->kind,
                                               .d = (uint8_t)row->d,
                                               .m = 64,
                                               .n = (uint16_t)(bits & 32 ? 64 : 16),

@@ -120,7 +120,7 @@ static void wgmma(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
                          type_name(p->a), type_name(p->b), p->n);
         return;
     }
-    if (row->class == LILAC_MATRIX_S8 && p->a != p->b)
+    if (row->kind == LILAC_MATRIX_S8 && p->a != p->b)
         lilac_ptx_need(e, LILAC_PTX_WGMMA_MIXED);
     lilac_ptx_piece operands[8], results[MOST_ACCUMULATORS];
     lilac_simt_group a = lilac_simt_group_of(i, 1), b = lilac_simt_group_of(i, 2);
