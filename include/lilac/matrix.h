@@ -29,7 +29,7 @@ typedef enum lilac_matrix_type {
     LILAC_MATRIX_NONE,
     LILAC_MATRIX_F16,
     LILAC_MATRIX_BF16,
-    LILAC_MATRIX_TF32, /* in 32 bits, of which the low 13 do not count */
+    LILAC_MATRIX_TF32, /* in 32 bits; the low 13 do not count */
     LILAC_MATRIX_F64,
     LILAC_MATRIX_E4M3,
     LILAC_MATRIX_E5M2,
@@ -56,7 +56,7 @@ typedef struct lilac_matrix_shape {
 } lilac_matrix_shape;
 
 typedef struct lilac_mma {
-    lilac_matrix_type kind, d;
+    lilac_matrix_type kind, d; /* of A and B, as a class; of C and D */
     uint32_t m, n, k;
     uint32_t capability;  /* of the first device that has it */
     uint32_t ptx_version; /* the oldest with it, times ten */
@@ -68,7 +68,7 @@ LILAC_API const lilac_mma *lilac_mma_at(size_t index);
 LILAC_API bool lilac_mma_has(const lilac_arch *arch, const lilac_mma *row);
 
 typedef struct lilac_wgmma {
-    lilac_matrix_type kind, d;
+    lilac_matrix_type kind, d; /* of A and B, as a class; of C and D */
     uint32_t k;
     bool transposes;  /* A and B may lie with m or n contiguous in shared memory */
     bool scales;      /* A and B may be negated */

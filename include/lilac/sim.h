@@ -49,6 +49,13 @@
  *           lane 1 ──▶ word 1   bank 1 ├ 1          lane 1 ──▶ word 32  bank 0 ├ 3 wavefronts
  *           lane 2 ──▶ word 1   bank 1 ┘            lane 2 ──▶ word 64  bank 0 ┘
  *
+ * Matrix instructions: the products of elements are exact. Of floats, their sum over the k of one
+ * instruction is taken in double precision in ascending order, C is added last, and the result is rounded
+ * once to the type of D, nearest even; devices sum in an order and precision of their own. f64 takes a
+ * fused multiply-add for each k. Integers are exact and wrap, or are saturated where the instruction says
+ * so. tf32 ignores the low 13 bits of its operands. A wgmma reads its operands when it is issued and once
+ * more when the wait that covers it completes it; the second reading counts.
+ *
  * Traps end the launch; the diagnostic has the instruction's source line, the block and the thread:
  *
  *   out-of-bounds        an access outside every buffer, outside the block's shared memory, or to a
@@ -59,6 +66,7 @@
  *                        multiple of 16
  *   read-only            a store to a read-only buffer
  *   divergent-branch     a branch or loop condition that differs between threads of the block
+ *   divergent-operand    a descriptor or the predicate of a wgmma that differs within the warpgroup
  *   divergent-predicate  a predicate of a matrix access that differs within a warp
  *   group-barrier        a number that is above 14, differs within a warp or among those that the
  *                        barrier says meet, or that not exactly as many threads give as it says
@@ -122,6 +130,16 @@
  *                        ordinary store, with no fence.proxy_async of that thread after it, or none that a
  *                        barrier orders before; a note has the store
  *
+ *   wgmma-register       a result of a wgmma used before a wait completes it, or an accumulator used
+ *                        after a wgmma took its register; a note has the wgmma
+ *   wgmma-serialised     a result of a wgmma that is copied to another register before a wait completes
+ *                        it: assemblers wait for every wgmma of such a kernel. Everything completes there
+ *   wgmma-operand-changed  an element of A or B that differs at the wait from what it was at the issue:
+ *                        shared memory or a register that was overwritten too early; a note has the wait
+ *   missing-wgmma-fence  a wgmma whose registers something else accessed since the last wgmma.fence
+ *   wgmma-not-committed  a wgmma of no group when a wait is executed
+ *   wgmma-not-awaited    a wgmma that is incomplete when its block ends
+ *
  *   mbarrier-missed      a wait after at least two phases that its warp has not waited for, so that
  *                        the parity does not identify the phase; a note has the last arrival
  *   mbarrier-unfinished  a phase with missing bytes, or some of its arrivals, when the cluster ends
@@ -132,6 +150,10 @@
  *
  *   global-race          two accesses to a byte of global memory, one of them a write, that nothing
  *                        orders; a note has the other line
+ *
+ * The bytes that a wgmma reads are read, for races, by each of the four warps both at the issue and at
+ * the wait. What a division by zero leaves in shared memory is not followed through a wgmma; in its
+ * registers it ends the launch.
  *
  * An mbarrier and a named barrier order what the warps that arrive did before, and nothing that they
  * do later, before what the warps that wait do afterwards. Operations on an mbarrier are accesses to

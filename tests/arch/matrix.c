@@ -196,9 +196,9 @@ static void test_rows_are_found(void **state) {
         assert_null(lilac_mma_find(&s));
     }
     for (size_t r = 0; (wide = lilac_wgmma_at(r)) != NULL; r++) {
-        lilac_matrix_shape s = {wide->class, wide->class, wide->d, 64, 8, wide->k};
+        lilac_matrix_shape s = {wide->kind, wide->kind, wide->d, 64, 8, wide->k};
         assert_ptr_equal(lilac_wgmma_find(&s), wide);
-        assert_int_equal(wide->k * lilac_matrix_type_bits(wide->class), 256);
+        assert_int_equal(wide->k * lilac_matrix_type_bits(wide->kind), 256);
     }
     const lilac_matrix_shape mixed = {
         LILAC_MATRIX_F16, LILAC_MATRIX_BF16, LILAC_MATRIX_F32, 16, 8, 16};

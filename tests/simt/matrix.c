@@ -255,11 +255,53 @@ static void test_descriptor(void **state) {
     }
 }
 
+/* ---- barriers --------------------------------------------------------------------------- */
+
+#define START                                                                                      \
+    "%0, %1, %2, %3 = wgmma %f, %f, %f, %f, %d, %d, %p : f32, f32, f32, f32 {" F16                 \
+    "}\n wgmma.commit\n"
+#define STORE "st.shared [%r], (%f)\n"
+#define MEET  "barrier {shared}\n"
+
+/* Which barriers stay: bit k for the k-th. */
+static const struct order {
+    const char *lines;
+    uint32_t kept;
+} orders[] = {
+    {STORE MEET START "wgmma.wait\n" MEET STORE, 3},
+    {START MEET "wgmma.wait\n" MEET STORE, 2}, /* the first is before the operands are read */
+    {START "wgmma.wait\n" MEET "%x = ld.shared [%r] : f32", 0},
+    {STORE "fence.proxy_async shared\n" MEET MEET START "wgmma.wait", 2} /* of two in a row one */,
+    {START "wgmma.wait {groups = 1}\n" MEET STORE "wgmma.wait", 1},
+};
+
+static void test_barriers(void **state) {
+    (void)state;
+    for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
+        lilac_context *context = lilac_context_create();
+        lilac_simt_module *module = read_line(context, "sm_90a", 4, orders[k].lines);
+        assert_non_null(module);
+        const lilac_simt_instruction *barriers[4];
+        uint32_t count = 0, kept = 0;
+        lilac_simt_body *body = module->kernels->body;
+        for (const lilac_simt_instruction *i = body->first; i; i = i->next)
+            if (i->code == LILAC_SIMT_OP_BARRIER)
+                barriers[count++] = i;
+        lilac_simt_opt_barriers(module->kernels);
+        for (const lilac_simt_instruction *i = body->first; i; i = i->next)
+            for (uint32_t n = 0; n < count; n++)
+                kept |= (uint32_t)(barriers[n] == i) << n;
+        assert_int_equal(kept, orders[k].kept);
+        lilac_simt_module_destroy(module);
+        lilac_context_destroy(context);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text_reads_back), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_reader_refuses),  cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_descriptor),
+        cmocka_unit_test(test_descriptor),      cmocka_unit_test(test_barriers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

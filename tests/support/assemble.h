@@ -36,6 +36,29 @@ static inline bool quietly_assembles(const char *ptxas, const char *device, cons
     return status == 0;
 }
 
+/* Assembles; all that ptxas says, warnings of -v included, goes to `log`. */
+static inline bool assembles_with_log(const char *ptxas, const char *device, const char *ptx,
+                                      char *log, size_t size) {
+    char path[] = "lilac-ptx-XXXXXX", command[256];
+    int handle = mkstemp(path);
+    assert_true(handle >= 0);
+    FILE *file = fdopen(handle, "w");
+    assert_non_null(file);
+    fputs(ptx, file);
+    fclose(file);
+    snprintf(command, sizeof command, "%s -v -arch=%s -o /dev/null %s 2>&1", ptxas, device, path);
+    FILE *said = popen(command, "r");
+    assert_non_null(said);
+    size_t length = fread(log, 1, size - 1, said);
+    log[length] = 0;
+    char rest[512];
+    while (fread(rest, 1, sizeof rest, said) > 0) /* what there is no room for */
+        ;
+    const int status = pclose(said);
+    remove(path);
+    return status == 0;
+}
+
 /* Assembles; what ptxas has to say is printed when it is not content. */
 static inline bool assembles(const char *ptxas, const char *device, const char *ptx,
                              const char *flags) {

@@ -727,7 +727,7 @@ lilac_sim_outcome lilac_sim_cluster_run(lilac_sim_worker *w, lilac_sim_cluster *
         if (outcome == OUTCOME_ENDED && w->program->kernel->num_ctas > 1)
             check_reached(w);
     } while (outcome == OUTCOME_ENDED && pass_cluster_barrier(w));
-    while (outcome == OUTCOME_ENDED && w->trap.kind == TRAP_NONE && fire(w, c->number))
+    while (outcome == OUTCOME_ENDED && w->trap.kind == TRAP_NONE && lilac_sim_land_oldest(w))
         ; /* arrivals that no warp has waited for */
     if (w->trap.kind != TRAP_NONE)
         outcome = OUTCOME_TRAPPED;

@@ -41,7 +41,7 @@ double lilac_sim_matrix_number(lilac_matrix_type type, uint64_t bits);
 /* The bits of D at a row and column, from those of C. */
 uint64_t lilac_sim_matrix_dot(const lilac_sim_matrix *matrix, const lilac_sim_factors *factors,
                               uint32_t row, uint32_t column, uint64_t c);
-/* The elements of one word along k: into `to`, which has room for them. */
+/* The elements of one word along k: into `to`. */
 void lilac_sim_matrix_word(lilac_matrix_type type, uint64_t word, double *to);
 
 /* The step of mma, for all warps. */

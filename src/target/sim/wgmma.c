@@ -7,19 +7,17 @@
 
 enum { GROUP_THREADS = 128, MOST_GROUPS = 7, GARBAGE = 0xA5 };
 
-/* A wgmma between its issue and its completion, of all warpgroups of an agent. */
+/* A wgmma of a warpgroup between its issue and its completion. */
 typedef struct flight {
     const lilac_sim_step *step;
-    uint32_t first, groups; /* the agent's first warpgroup, and how many it has */
     uint64_t group;         /* commits before its issue */
     uint64_t issued;        /* clock */
     struct flight *chained; /* its accumulators are that one's results; NULL: they are known */
     lilac_simt_value holder[LILAC_SIM_MOST_REGISTERS]; /* of each result; 0: a later wgmma's */
     uint32_t array[LILAC_SIM_MOST_REGISTERS];          /* of the holder */
-    uint64_t (*descriptors)[2];                        /* of each warpgroup */
-    lilac_sim_operands *operands;
-    uint32_t (
-        *accumulators)[GROUP_THREADS]; /* of register i of warpgroup first + g: g · d_count + i */
+    uint64_t descriptors[2];
+    lilac_sim_operands operands;
+    uint32_t accumulators[LILAC_SIM_MOST_REGISTERS][GROUP_THREADS];
 } flight;
 
 /* What is known of a value of SIMT IR. */
@@ -30,23 +28,19 @@ typedef struct value_state {
     uint64_t touched; /* clock of the last access by anything but a wgmma */
 } value_state;
 
-/* The wgmmas of the agent whose first warpgroup it is. */
-typedef struct agent_state {
+/* Of a warpgroup: groups, fences and registers are its own. */
+typedef struct group_state {
+    uint32_t number; /* in its block */
+    value_state *values;
     flight **flying; /* in the order of their issues */
     uint32_t count, capacity;
-    uint64_t commits, fenced; /* fenced: clock of the last fence; 0: none */
-} agent_state;
-
-typedef struct block_state {
-    value_state *values;
-    agent_state *agents; /* by their first warpgroup */
-    uint64_t clock;
-} block_state;
+    uint64_t commits, clock, fenced; /* fenced: clock of the last fence; 0: none */
+} group_state;
 
 struct lilac_sim_wgmmas {
     lilac_simt_value *homes;
-    uint32_t value_count, blocks, groups; /* groups: warpgroups of a block */
-    block_state *states;
+    uint32_t value_count, groups, count; /* warpgroups of a block, of the cluster */
+    group_state *states;                 /* by rank, then by warpgroup */
 };
 
 /* ---- storage ---------------------------------------------------------------------------- */
@@ -57,43 +51,27 @@ lilac_sim_wgmmas *lilac_sim_wgmmas_create(const lilac_sim_program *program) {
         return NULL;
     lilac_sim_wgmmas *all = lilac_heap_grow(NULL, sizeof *all);
     *all = (lilac_sim_wgmmas){.value_count = kernel->value_count,
-                              .blocks = kernel->num_ctas,
                               .groups = program->warps / LILAC_SIM_GROUP_WARPS};
+    all->count = all->groups * kernel->num_ctas;
     all->homes = lilac_heap_grow(NULL, sizeof *all->homes * kernel->value_count);
     lilac_simt_register_homes(kernel, all->homes);
-    all->states = lilac_heap_grow(NULL, sizeof *all->states * all->blocks);
-    for (uint32_t k = 0; k < all->blocks; k++) {
+    all->states = lilac_heap_grow(NULL, sizeof *all->states * all->count);
+    for (uint32_t k = 0; k < all->count; k++) {
         size_t size = sizeof(value_state) * all->value_count;
-        size_t agents = sizeof(agent_state) * all->groups;
-        all->states[k] = (block_state){.values = lilac_heap_grow(NULL, size),
-                                       .agents = lilac_heap_grow(NULL, agents)};
+        all->states[k] =
+            (group_state){.number = k % all->groups, .values = lilac_heap_grow(NULL, size)};
         memset(all->states[k].values, 0, size);
-        memset(all->states[k].agents, 0, agents);
     }
     return all;
 }
 
-static void drop(flight *f) {
-    lilac_heap_free(f->descriptors);
-    lilac_heap_free(f->operands);
-    lilac_heap_free(f->accumulators);
-    lilac_heap_free(f);
-}
-
-static void drop_all(agent_state *agent) {
-    for (uint32_t n = 0; n < agent->count; n++)
-        drop(agent->flying[n]);
-    agent->count = 0;
-}
-
 void lilac_sim_wgmmas_forget(lilac_sim_wgmmas *all) {
-    for (uint32_t k = 0; all && k < all->blocks; k++) {
-        block_state *b = &all->states[k];
-        for (uint32_t g = 0; g < all->groups; g++) {
-            drop_all(&b->agents[g]);
-            b->agents[g].commits = b->agents[g].fenced = 0;
-        }
-        b->clock = 0;
+    for (uint32_t k = 0; all && k < all->count; k++) {
+        group_state *b = &all->states[k];
+        for (uint32_t n = 0; n < b->count; n++)
+            lilac_heap_free(b->flying[n]);
+        b->count = 0;
+        b->commits = b->clock = b->fenced = 0;
         memset(b->values, 0, sizeof *b->values * all->value_count);
     }
 }
@@ -102,47 +80,53 @@ void lilac_sim_wgmmas_destroy(lilac_sim_wgmmas *all) {
     if (!all)
         return;
     lilac_sim_wgmmas_forget(all);
-    for (uint32_t k = 0; k < all->blocks; k++) {
-        for (uint32_t g = 0; g < all->groups; g++)
-            lilac_heap_free(all->states[k].agents[g].flying);
-        lilac_heap_free(all->states[k].agents);
+    for (uint32_t k = 0; k < all->count; k++) {
         lilac_heap_free(all->states[k].values);
+        lilac_heap_free(all->states[k].flying);
     }
     lilac_heap_free(all->states);
     lilac_heap_free(all->homes);
     lilac_heap_free(all);
 }
 
-static block_state *state_of(const lilac_sim_worker *w) {
-    return &w->wgmmas->states[w->rank];
+/* The warpgroups in execution: the first, and one behind the last. */
+static group_state *first_group(const lilac_sim_worker *w) {
+    return &w->wgmmas->states[w->rank * w->wgmmas->groups + w->first_warp / LILAC_SIM_GROUP_WARPS];
 }
 
-static agent_state *agent_of(const lilac_sim_worker *w) {
-    return &state_of(w)->agents[w->first_warp / LILAC_SIM_GROUP_WARPS];
+static group_state *end_group(const lilac_sim_worker *w) {
+    return &w->wgmmas->states[w->rank * w->wgmmas->groups + w->end_warp / LILAC_SIM_GROUP_WARPS];
+}
+
+/* What the registers of the warpgroup are in an array. */
+static uint8_t *registers_of(const lilac_sim_worker *w, const group_state *b, uint32_t array) {
+    return w->registers + array + (size_t)b->number * GROUP_THREADS * 4;
 }
 
 /* ---- findings --------------------------------------------------------------------------- */
 
-static void find(lilac_sim_worker *w, lilac_sim_finding_kind kind, const lilac_sim_step *at,
-                 const lilac_sim_step *other) {
+static void find(lilac_sim_worker *w, const group_state *b, lilac_sim_finding_kind kind,
+                 const lilac_sim_step *at, const lilac_sim_step *other) {
     w->counters.races++;
     lilac_sim_worker_find(w, (lilac_sim_finding){.kind = kind,
                                                  .at = at->source,
                                                  .other = other ? other->source : NULL,
-                                                 .block = w->block});
+                                                 .block = w->block,
+                                                 .thread = b->number * GROUP_THREADS});
 }
 
 /* ---- completion ------------------------------------------------------------------------- */
 
 /* The operands now, and a finding where they have changed. */
-static void read_again(lilac_sim_worker *w, flight *f, const lilac_sim_step *wait, uint32_t g) {
+static void read_again(lilac_sim_worker *w, const group_state *b, flight *f,
+                       const lilac_sim_step *wait) {
     const lilac_sim_matrix *m = &w->program->matrices[f->step->access];
     lilac_sim_operands *now = lilac_heap_grow(NULL, sizeof *now);
     bool in_b;
     uint32_t at;
-    now->accumulate = f->operands[g].accumulate;
-    bool good = lilac_sim_operands_read(w, f->step, f->descriptors[g], f->first + g, false, now);
-    if (good && lilac_sim_operands_differ(m, &f->operands[g], now, &in_b, &at)) {
+    now->accumulate = f->operands.accumulate;
+    bool good = lilac_sim_operands_read(w, f->step, f->descriptors, b->number, false, now);
+    if (good && lilac_sim_operands_differ(m, &f->operands, now, &in_b, &at)) {
         w->counters.races++;
         lilac_sim_worker_find(w, (lilac_sim_finding){.kind = FINDING_WGMMA_OPERAND,
                                                      .at = f->step->source,
@@ -150,71 +134,62 @@ static void read_again(lilac_sim_worker *w, flight *f, const lilac_sim_step *wai
                                                      .block = w->block,
                                                      .address = at,
                                                      .width = in_b,
-                                                     .thread = (f->first + g) * GROUP_THREADS});
+                                                     .thread = b->number * GROUP_THREADS});
     }
     if (good)
-        f->operands[g] = *now;
+        f->operands = *now;
     lilac_heap_free(now);
 }
 
 /* Gives the results to the values that hold them and to the wgmma that goes on with them. */
-static void give_results(lilac_sim_worker *w, flight *f) {
-    block_state *b = state_of(w);
-    const agent_state *agent = agent_of(w);
+static void give_results(lilac_sim_worker *w, group_state *b, flight *f) {
     uint32_t count = w->program->matrices[f->step->access].d_count;
     for (uint32_t k = 0; k < count; k++) {
         if (!f->holder[k])
             continue;
-        for (uint32_t g = 0; g < f->groups; g++)
-            memcpy(w->registers + f->array[k] + (size_t)(f->first + g) * GROUP_THREADS * 4,
-                   f->accumulators[g * count + k], GROUP_THREADS * 4);
+        memcpy(registers_of(w, b, f->array[k]), f->accumulators[k], GROUP_THREADS * 4);
         b->values[f->holder[k]].flight = NULL;
     }
-    for (uint32_t n = 0; n < agent->count; n++) {
-        flight *next = agent->flying[n];
+    for (uint32_t n = 0; n < b->count; n++) {
+        flight *next = b->flying[n];
         if (next->chained != f)
             continue;
-        memcpy(next->accumulators, f->accumulators, sizeof *f->accumulators * f->groups * count);
+        memcpy(next->accumulators, f->accumulators, sizeof *f->accumulators * count);
         next->chained = NULL;
     }
 }
 
-static void complete(lilac_sim_worker *w, flight *f, const lilac_sim_step *wait) {
-    const lilac_sim_matrix *m = &w->program->matrices[f->step->access];
-    for (uint32_t g = 0; g < f->groups; g++) {
-        read_again(w, f, wait, g);
-        lilac_sim_operands_multiply(m, &f->operands[g], f->accumulators + g * m->d_count);
-    }
-    give_results(w, f);
-    drop(f);
-}
-
 /* Completes the oldest `count` wgmmas. */
-static void complete_first(lilac_sim_worker *w, uint32_t count, const lilac_sim_step *wait) {
-    agent_state *agent = agent_of(w);
+static void complete_first(lilac_sim_worker *w, group_state *b, uint32_t count,
+                           const lilac_sim_step *wait) {
     for (uint32_t n = 0; n < count; n++) {
-        flight *f = agent->flying[0];
-        memmove(agent->flying, agent->flying + 1, sizeof(flight *) * --agent->count);
-        complete(w, f, wait);
+        flight *f = b->flying[0];
+        memmove(b->flying, b->flying + 1, sizeof(flight *) * --b->count);
+        read_again(w, b, f, wait);
+        lilac_sim_operands_multiply(&w->program->matrices[f->step->access], &f->operands,
+                                    f->accumulators);
+        give_results(w, b, f);
+        lilac_heap_free(f);
     }
 }
 
 /* A value in flight would have to be copied: an assembler waits for it. */
-static void serialise(lilac_sim_worker *w, const lilac_sim_step *s, const flight *f) {
-    find(w, FINDING_WGMMA_SERIALISED, s, f->step);
-    complete_first(w, agent_of(w)->count, s);
+static void serialise(lilac_sim_worker *w, group_state *b, const lilac_sim_step *s,
+                      const flight *f) {
+    find(w, b, FINDING_WGMMA_SERIALISED, s, f->step);
+    complete_first(w, b, b->count, s);
 }
 
 /* ---- other steps ------------------------------------------------------------------------ */
 
 /* A step reads the value. */
-static void use(lilac_sim_worker *w, const lilac_sim_step *s, lilac_simt_value value) {
-    block_state *b = state_of(w);
+static void use(lilac_sim_worker *w, group_state *b, const lilac_sim_step *s,
+                lilac_simt_value value) {
     value_state *v = &b->values[value];
     if (v->flight)
-        find(w, FINDING_WGMMA_REGISTER, s, v->flight->step);
+        find(w, b, FINDING_WGMMA_REGISTER, s, v->flight->step);
     else if (v->gone)
-        find(w, FINDING_WGMMA_REGISTER, s, NULL);
+        find(w, b, FINDING_WGMMA_REGISTER, s, NULL);
     v->touched = b->clock;
 }
 
@@ -236,16 +211,15 @@ static uint32_t operands_read(const lilac_simt_instruction *i) {
 }
 
 /* A copy between values: from s->target to s->access; 0: a place that is no value. */
-static void transfer(lilac_sim_worker *w, const lilac_sim_step *s) {
+static void transfer(lilac_sim_worker *w, group_state *b, const lilac_sim_step *s) {
     const lilac_simt_value *homes = w->wgmmas->homes;
-    block_state *b = state_of(w);
     lilac_simt_value source = s->target, target = s->access;
     value_state *from = &b->values[source], *to = &b->values[target];
     bool same = source && target && homes[source] == homes[target];
     if (source && from->flight && !same)
-        serialise(w, s, from->flight);
+        serialise(w, b, s, from->flight);
     if (source && from->gone)
-        use(w, s, source);
+        use(w, b, s, source);
     if (!target)
         return;
     uint64_t touched = same ? from->touched : b->clock;
@@ -259,30 +233,33 @@ static void transfer(lilac_sim_worker *w, const lilac_sim_step *s) {
     }
 }
 
-void lilac_sim_wgmma_watch(lilac_sim_worker *w, const lilac_sim_step *s) {
-    block_state *b = state_of(w);
+static void watch(lilac_sim_worker *w, group_state *b, const lilac_sim_step *s) {
     const lilac_simt_instruction *i = s->source;
     b->clock++;
     if (!i)
         return;
     if (s->kind == STEP_LANES && (s->access || s->target)) {
-        transfer(w, s);
+        transfer(w, b, s);
         return;
     }
     for (uint32_t k = 0; k < operands_read(i); k++)
-        use(w, s, i->operands[k]);
+        use(w, b, s, i->operands[k]);
     for (uint32_t k = 0; i->body_count == 0 && k < i->result_count; k++)
-        b->values[i->result + k].touched = b->clock;
+        b->values[i->result + k] = (value_state){.touched = b->clock};
+}
+
+void lilac_sim_wgmma_watch(lilac_sim_worker *w, const lilac_sim_step *s) {
+    for (group_state *b = first_group(w); b < end_group(w); b++)
+        watch(w, b, s);
 }
 
 /* ---- issue ------------------------------------------------------------------------------ */
 
 /* The wgmma in flight whose results are the accumulators, in order and in the registers of this one's
  * results; NULL where they are known. Where they are in flight otherwise, all completes. */
-static flight *find_chain(lilac_sim_worker *w, const lilac_sim_step *s) {
+static flight *find_chain(lilac_sim_worker *w, group_state *b, const lilac_sim_step *s) {
     const lilac_simt_instruction *i = s->source;
     const lilac_simt_value *homes = w->wgmmas->homes;
-    block_state *b = state_of(w);
     uint32_t count = w->program->matrices[s->access].d_count;
     flight *chain = b->values[i->operands[0]].flight;
     for (uint32_t k = 0; k < count; k++) {
@@ -291,7 +268,7 @@ static flight *find_chain(lilac_sim_worker *w, const lilac_sim_step *s) {
                     (!chain || (v->index == k && homes[i->operands[k]] == homes[i->result + k] &&
                                 w->program->matrices[chain->step->access].d_count == count));
         if (!fits) {
-            serialise(w, s, v->flight ? v->flight : chain);
+            serialise(w, b, s, v->flight ? v->flight : chain);
             return NULL;
         }
     }
@@ -299,50 +276,42 @@ static flight *find_chain(lilac_sim_worker *w, const lilac_sim_step *s) {
 }
 
 /* Was a fence executed since the registers were accessed by anything but a wgmma of this shape? */
-static bool is_fenced(lilac_sim_worker *w, const lilac_sim_step *s, const flight *chain) {
+static bool is_fenced(const lilac_sim_worker *w, const group_state *b, const lilac_sim_step *s,
+                      const flight *chain) {
     const lilac_simt_instruction *i = s->source;
     const lilac_simt_value *homes = w->wgmmas->homes;
-    const block_state *b = state_of(w);
-    const uint64_t fence = agent_of(w)->fenced;
     const lilac_sim_matrix *m = &w->program->matrices[s->access];
-    bool fenced = fence > 0;
+    bool fenced = b->fenced > 0;
     if (chain) {
         const lilac_sim_matrix *before = &w->program->matrices[chain->step->access];
         bool same = memcmp(&m->shape, &before->shape, sizeof m->shape) == 0;
-        fenced &= same || fence > chain->issued;
+        fenced &= same || b->fenced > chain->issued;
     }
     for (uint32_t k = 0; k < m->d_count && !chain; k++)
         if (homes[i->operands[k]] == homes[i->result + k]) /* else a copy, with a fence behind */
-            fenced &= b->values[i->operands[k]].touched < fence;
+            fenced &= b->values[i->operands[k]].touched < b->fenced;
     for (uint32_t k = 0; k < m->a_count && m->payload->registers; k++)
-        fenced &= b->values[i->operands[m->d_count + k]].touched < fence;
+        fenced &= b->values[i->operands[m->d_count + k]].touched < b->fenced;
     return fenced;
 }
 
-/* Reads operands and accumulators of each warpgroup; false: a trap. */
-static bool record(lilac_sim_worker *w, flight *f) {
+/* Reads operands and accumulators; false: a trap. */
+static bool record(lilac_sim_worker *w, const group_state *b, flight *f) {
     const lilac_sim_matrix *m = &w->program->matrices[f->step->access];
-    for (uint32_t g = 0; g < f->groups; g++) {
-        const uint32_t group = f->first + g;
-        lilac_sim_operands *operands = &f->operands[g];
-        memset(operands, 0, sizeof *operands);
-        if (!lilac_sim_operands_agree(w, f->step, group, f->descriptors[g],
-                                      &operands->accumulate) ||
-            !lilac_sim_operands_read(w, f->step, f->descriptors[g], group, true, operands))
-            return false;
-        for (uint32_t k = 0; k < m->d_count; k++)
-            memcpy(f->accumulators[g * m->d_count + k],
-                   w->registers + m->c[k] + (size_t)group * GROUP_THREADS * 4, GROUP_THREADS * 4);
-    }
+    memset(&f->operands, 0, sizeof f->operands);
+    if (!lilac_sim_operands_agree(w, f->step, b->number, f->descriptors, &f->operands.accumulate) ||
+        !lilac_sim_operands_read(w, f->step, f->descriptors, b->number, true, &f->operands))
+        return false;
+    for (uint32_t k = 0; k < m->d_count; k++)
+        memcpy(f->accumulators[k], registers_of(w, b, m->c[k]), GROUP_THREADS * 4);
     return true;
 }
 
 /* The results are in flight, the accumulators gone where the results have their registers. */
-static void take_registers(lilac_sim_worker *w, flight *f) {
+static void take_registers(lilac_sim_worker *w, group_state *b, flight *f) {
     const lilac_simt_instruction *i = f->step->source;
     const lilac_simt_value *homes = w->wgmmas->homes;
     const lilac_sim_matrix *m = &w->program->matrices[f->step->access];
-    block_state *b = state_of(w);
     for (uint32_t k = 0; k < m->d_count; k++) {
         lilac_simt_value from = i->operands[k], to = i->result + k;
         if (homes[from] == homes[to])
@@ -352,89 +321,88 @@ static void take_registers(lilac_sim_worker *w, flight *f) {
         b->values[to] = (value_state){.flight = f, .index = k};
         f->holder[k] = to;
         f->array[k] = m->d[k];
-        memset(w->registers + m->d[k] + (size_t)w->first_thread * 4, GARBAGE,
-               (size_t)w->threads * 4);
+        memset(registers_of(w, b, m->d[k]), GARBAGE, GROUP_THREADS * 4);
     }
 }
 
-static bool issue(lilac_sim_worker *w, const lilac_sim_step *s) {
+static bool issue(lilac_sim_worker *w, group_state *b, const lilac_sim_step *s) {
     const lilac_simt_instruction *i = s->source;
     const lilac_sim_matrix *m = &w->program->matrices[s->access];
-    const uint32_t groups = (w->end_warp - w->first_warp) / LILAC_SIM_GROUP_WARPS;
-    block_state *b = state_of(w);
-    agent_state *agent = agent_of(w);
-    flight *chain = find_chain(w, s);
+    flight *chain = find_chain(w, b, s);
     for (uint32_t k = 0; k < m->d_count; k++)
         if (b->values[i->operands[k]].gone)
-            use(w, s, i->operands[k]);
+            use(w, b, s, i->operands[k]);
     for (uint32_t k = 0; k < m->a_count && m->payload->registers; k++)
         if (b->values[i->operands[m->d_count + k]].flight)
-            use(w, s, i->operands[m->d_count + k]);
-    if (!is_fenced(w, s, chain))
-        find(w, FINDING_WGMMA_FENCE, s, NULL);
+            use(w, b, s, i->operands[m->d_count + k]);
+    if (!is_fenced(w, b, s, chain))
+        find(w, b, FINDING_WGMMA_FENCE, s, NULL);
     flight *f = lilac_heap_grow(NULL, sizeof *f);
-    *f = (flight){.step = s,
-                  .first = w->first_warp / LILAC_SIM_GROUP_WARPS,
-                  .groups = groups,
-                  .group = agent->commits,
-                  .issued = b->clock,
-                  .chained = chain};
-    f->descriptors = lilac_heap_grow(NULL, sizeof *f->descriptors * groups);
-    f->operands = lilac_heap_grow(NULL, sizeof *f->operands * groups);
-    f->accumulators = lilac_heap_grow(NULL, sizeof *f->accumulators * groups * m->d_count);
-    if (!record(w, f)) {
-        drop(f);
+    f->step = s;
+    f->group = b->commits;
+    f->issued = b->clock;
+    f->chained = chain;
+    if (!record(w, b, f)) {
+        lilac_heap_free(f);
         return false;
     }
-    take_registers(w, f);
-    if (agent->count == agent->capacity) {
-        agent->capacity = agent->capacity * 2 + 16;
-        agent->flying = lilac_heap_grow(agent->flying, sizeof(flight *) * agent->capacity);
+    take_registers(w, b, f);
+    if (b->count == b->capacity) {
+        b->capacity = b->capacity * 2 + 16;
+        b->flying = lilac_heap_grow(b->flying, sizeof(flight *) * b->capacity);
     }
-    agent->flying[agent->count++] = f;
-    w->counters.wgmmas += w->end_warp - w->first_warp;
-    w->counters.wgmma_cycles += (uint64_t)groups * lilac_wgmma_cycles(m->shape.n);
+    b->flying[b->count++] = f;
+    w->counters.wgmmas += LILAC_SIM_GROUP_WARPS;
+    w->counters.wgmma_cycles += lilac_wgmma_cycles(m->shape.n);
     return true;
 }
 
 /* ---- groups ----------------------------------------------------------------------------- */
 
-static void wait(lilac_sim_worker *w, const lilac_sim_step *s) {
-    const agent_state *agent = agent_of(w);
+static void wait(lilac_sim_worker *w, group_state *b, const lilac_sim_step *s) {
     uint64_t left = s->immediate > MOST_GROUPS ? MOST_GROUPS : s->immediate;
     uint32_t covered = 0;
-    while (covered < agent->count && agent->flying[covered]->group < agent->commits &&
-           agent->commits - agent->flying[covered]->group > left)
+    while (covered < b->count && b->flying[covered]->group < b->commits &&
+           b->commits - b->flying[covered]->group > left)
         covered++;
-    if (agent->count > 0 && agent->flying[agent->count - 1]->group == agent->commits)
-        find(w, FINDING_WGMMA_UNCOMMITTED, agent->flying[agent->count - 1]->step, s);
-    complete_first(w, covered, s);
+    if (b->count > 0 && b->flying[b->count - 1]->group == b->commits)
+        find(w, b, FINDING_WGMMA_UNCOMMITTED, b->flying[b->count - 1]->step, s);
+    complete_first(w, b, covered, s);
 }
 
-bool lilac_sim_wgmma_step(lilac_sim_worker *w, const lilac_sim_step *s) {
-    block_state *b = state_of(w);
+static bool step(lilac_sim_worker *w, group_state *b, const lilac_sim_step *s) {
     b->clock++;
-    w->snapshot.disturbed = true;
     switch (s->kind) {
     case STEP_WGMMA:
-        return issue(w, s);
+        return issue(w, b, s);
     case STEP_WGMMA_FENCE:
-        agent_of(w)->fenced = b->clock;
+        b->fenced = b->clock;
         return true;
     case STEP_WGMMA_COMMIT:
-        agent_of(w)->commits++;
+        b->commits++;
         return true;
     default:
-        wait(w, s);
+        wait(w, b, s);
         return true;
     }
 }
 
+bool lilac_sim_wgmma_step(lilac_sim_worker *w, const lilac_sim_step *s) {
+    w->snapshot.disturbed = true;
+    for (group_state *b = first_group(w); b < end_group(w); b++)
+        if (!step(w, b, s))
+            return false;
+    return true;
+}
+
 void lilac_sim_wgmmas_end(lilac_sim_worker *w) {
-    for (uint32_t g = 0; w->wgmmas && g < w->wgmmas->groups; g++) {
-        agent_state *agent = &state_of(w)->agents[g];
-        for (uint32_t n = 0; n < agent->count; n++)
-            find(w, FINDING_WGMMA_NOT_AWAITED, agent->flying[n]->step, NULL);
-        drop_all(agent);
+    if (!w->wgmmas)
+        return;
+    for (group_state *b = first_group(w); b < end_group(w); b++) {
+        for (uint32_t n = 0; n < b->count; n++) {
+            find(w, b, FINDING_WGMMA_NOT_AWAITED, b->flying[n]->step, NULL);
+            lilac_heap_free(b->flying[n]);
+        }
+        b->count = 0;
     }
 }

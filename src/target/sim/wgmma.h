@@ -15,7 +15,8 @@
  * that reads it is reported. Where a value in flight has to move to another register (an assembler waits
  * for the wgmma there: the pipeline is serialised), that is reported and everything completes.
  *
- * What is in flight belongs to a block of a cluster; a cluster that is suspended keeps it. */
+ * What is in flight belongs to a warpgroup of a block of a cluster; a cluster that is suspended keeps
+ * it. */
 #ifndef LILAC_SIM_WGMMA_H
 #define LILAC_SIM_WGMMA_H
 
