@@ -1,5 +1,5 @@
 """Loops that Triton pipelined, on the simulator: rings of buffers, asynchronous copies with masks,
-tokens that loops carry (tests/data/ttgir/pipelined_*.ttgir, each with its source).
+tokens that loops carry (tests/data/ttgir/pipelined_*.ttgir, which pipelined.py wrote there).
 
 The trip counts are below, at and above the depth of the pipeline. Inputs are small integers, so the
 outputs are exact. Nothing may be reported.

@@ -146,7 +146,7 @@ bool lilac_lower_async_copy(lilac_lowering *l, const lilac_tile_op *op) {
     if (!lilac_arch_has(l->target->arch, LILAC_HAS_CP_ASYNC)) {
         return lilac_lower_unsupported(l, "%s has no asynchronous copies", l->target->arch->name);
     }
-    lilac_lower_define_token(l, &op->results[0]);
+    (void)lilac_lower_define_reference(l, &op->results[0]);
     switch (op->code) {
     case LILAC_TILE_OP_TTG_ASYNC_COMMIT_GROUP:
         lilac_simt_copy_commit(&l->builder);

@@ -55,7 +55,7 @@ bool lilac_lower_plan_transfer(lilac_lowering *l, const lilac_lower_view *view,
     const lilac_tile_type *type = memory_value->type;
     lilac_plan_padding padding;
     lilac_reason why = {"the tensor has another rank than its memory"};
-    if (memory == NULL || memory->bytes == 0 || type->layout == NULL || type->is_tensor_memory) {
+    if (memory->bytes == 0 || type->layout == NULL || type->is_tensor_memory) {
         return lilac_lower_unsupported(l, "its memory is not in shared memory, has no layout, or "
                                           "is not derived from a ttg.local_alloc of this kernel");
     }
