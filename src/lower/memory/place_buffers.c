@@ -160,7 +160,7 @@ static void find_lifetimes(placing *p) {
     }
     for (uint32_t i = 0; i < buffers->flow_count; i++) {
         const lilac_lower_flow *flow = buffers->flows[i];
-        const lilac_tile_block *block = block_of(flow->equal);
+        const lilac_tile_block *block = block_of(flow->value);
         for (const lilac_tile_use *use = flow->value->uses; use != NULL; use = use->next) {
             extend_all(p, flow, UINT32_MAX, end_of_use(p, use, block));
         }
