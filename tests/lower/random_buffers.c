@@ -1,8 +1,8 @@
 /* Random programs that pass buffers through loops, branches and selects, on the simulator and
  * interpreted here.
  *
- * A program has some buffers of 128 f32 and one tensor, the accumulator. Its statements load into the
- * accumulator, store it, choose among buffers, allocate, and nest:
+ * A program has some buffers of 128 f32 and one tensor, the accumulator. Its statements load into
+ * the accumulator, store it, choose among buffers, allocate, and nest:
  *
  *     load     acc = acc / 2 + buffer            if      bodies yield buffers
  *     store    buffer = acc + 1                  for     the body yields buffers
@@ -10,7 +10,8 @@
  *     alloc    a new buffer with acc
  *
  * The buffers are allocations, views of two rings of three, or the halves of swizzled buffers. A
- * program that allocates in a loop may be refused, if the loop passes on buffers of two iterations. */
+ * program that allocates in a loop may be refused, if the loop passes on buffers of two
+ * iterations. */
 #include "support/lower_harness.h"
 
 enum {

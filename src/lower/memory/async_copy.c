@@ -8,8 +8,8 @@
  * registers that the axis facts allow to load as one vector, in the order of the shared memory's
  * offsets. cp.async copies 4, 8 or 16 bytes, so shorter vectors are refused.
  *
- * Where the mask is false, memory gets `other`, or zeros without one, as in Triton. Zeros are copied
- * by a cp.async that reads nothing; another constant or tensor is stored at once.
+ * Where the mask is false, memory gets `other`, or zeros without one, as in Triton. Zeros are
+ * copied by a cp.async that reads nothing; another constant or tensor is stored at once.
  *
  * The barrier orders the copy after earlier accesses of the memory. The loads after a wait have a
  * barrier of their own, which makes all threads' copies visible. */
@@ -20,7 +20,7 @@
 
 enum { LEAST_BYTES = 4 };
 
-/* log2 of the elements that are contiguous in global memory and, by the access, in shared memory. */
+/* log2 of the elements that are contiguous in both memories. */
 static uint32_t common_bits(const lilac_lower_transfer *t, const lilac_lower_vector *global) {
     uint32_t bits = 0;
     while (bits < t->access.vector_bits && bits < global->log2_size &&
@@ -31,8 +31,8 @@ static uint32_t common_bits(const lilac_lower_transfer *t, const lilac_lower_vec
     return bits;
 }
 
-/* The vector that the attribute `contiguity` promises: that many elements, aligned, with one mask, in
- * the first registers of the layout and along one dimension. */
+/* The vector that the attribute `contiguity` promises: that many elements, aligned, with one mask,
+ * in the first registers of the layout and along one dimension. */
 static lilac_lower_vector promised_vector(const lilac_tile_op *op, const lilac_lower_view *view) {
     int64_t contiguity = lilac_tile_find_integer(&op->attributes, "contiguity", 1);
     lilac_lower_vector v = {0};

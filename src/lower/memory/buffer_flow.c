@@ -1,7 +1,7 @@
 /* The allocations that each memory descriptor may name.
  *
- * Descriptors pass along edges: from the operand of a view to its result, and from the values that a
- * loop, a branch or a select chooses among to the value that it chooses:
+ * Descriptors pass along edges: from the operand of a view to its result, and from the values that
+ * a loop, a branch or a select chooses among to the value that it chooses:
  *
  *     scf.for     initial value, yielded value       →  argument, result
  *     scf.while   initial value, value of scf.yield  →  argument of the first region

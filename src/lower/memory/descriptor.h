@@ -5,7 +5,7 @@
  *     begin + constant + dynamic + padded(shift ⊕ dynamic_shift ⊕ offset · element size)
  *
  *     begin           of the bytes that accesses through the descriptor stay within
- *     constant        of the buffer that memdesc_index chose, if the compiler knows it
+ *     constant        of the buffer that memdesc_index chose, if its index is a constant
  *     dynamic         the same, computed; of a descriptor that a loop or a branch passes on, all of
  *                     its place
  *     shift           where a subslice begins: M⁻¹ of its coordinates, M the layout of the memory

@@ -1,8 +1,8 @@
 /* The lifetime of each allocation of shared memory, and its place.
  *
  * Operations are numbered in the order of the text; one with regions spans the numbers of those
- * inside. The lifetime of an allocation is an interval of numbers. It begins at the allocation, and it
- * covers, for each descriptor d that may name the allocation,
+ * inside. The lifetime of an allocation is an interval of numbers. It begins at the allocation,
+ * and it covers, for each descriptor d that may name the allocation,
  *
  *     each use of d, up to the end of the operation in d's block that contains the use
  *     if the use starts asynchronous accesses, the wait that completes them
@@ -93,8 +93,8 @@ static bool name_one_buffer(const placing *p, const lilac_tile_value *a,
 }
 
 /* Does `op` wait for the accesses through an operand of another one? `groups`: those that were
- * started or committed since, the one of the accesses included. Which phase of an mbarrier completes
- * them is not known here; they are complete when the buffer is freed. */
+ * started or committed since, the one of the accesses included. Which phase of an mbarrier
+ * completes them is not known here; they are complete when the buffer is freed. */
 static bool completes(const placing *p, const lilac_tile_op *op, const lilac_tile_use *use,
                       uint32_t resource, uint32_t groups) {
     if (resource == LILAC_TILE_BARRIER) {
@@ -106,9 +106,9 @@ static bool completes(const placing *p, const lilac_tile_op *op, const lilac_til
            lilac_tile_find_integer(&op->attributes, left, 0) < groups;
 }
 
-/* The first operation after the use, in its block or one around, that completes the accesses that it
- * starts. NULL: they are complete at the end of the function. Each operation that starts accesses is
- * a group, except that copies become a group when they are committed. */
+/* The first operation after the use, in its block or one around, that completes the accesses that
+ * it starts. NULL: they are complete at the end of the function. Each operation that starts
+ * accesses is a group, except that copies become a group when they are committed. */
 static const lilac_tile_op *completion_of(const placing *p, const lilac_tile_use *use,
                                           uint32_t resource) {
     uint32_t groups = resource == LILAC_TILE_COPIES ? 0 : 1;

@@ -9,8 +9,8 @@
 
 /* ---- stores and loads -------------------------------------------------------------------- */
 
-/* Extends the tensor's layout to the dimensions of the allocation, of which its memory may be a part:
- * the coordinates stay. */
+/* Extends the tensor's layout to the dimensions of the allocation, of which its memory may be a
+ * part: the coordinates stay. */
 static bool embed(lilac_layout *layout, const lilac_layout *memory, lilac_reason *why) {
     bool good = layout->out_count == memory->out_count;
     for (uint32_t d = 0; good && d < memory->out_count; d++) {
@@ -60,8 +60,8 @@ bool lilac_lower_plan_transfer(lilac_lowering *l, const lilac_lower_view *view,
                                           "is not derived from a ttg.local_alloc of this kernel");
     }
     lilac_lower_memory_padding(type, &padding);
-    /* The shift contains the constant part of a subslice's swizzle. A vector must not cross its lowest
-     * bit. */
+    /* The shift contains the constant part of a subslice's swizzle. A vector must not cross its
+     * lowest bit. */
     lilac_arch arch = *l->target->arch;
     arch.vector_bytes = vector_bytes < arch.vector_bytes ? vector_bytes : arch.vector_bytes;
     uint64_t shift = memory->shift | memory->dynamic_shift_bits;
