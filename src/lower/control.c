@@ -226,7 +226,7 @@ static void receive_all(lilac_lowering *l, const loop_values *b, lilac_lower_val
 static lilac_lower_value *define_passed(lilac_lowering *l, const lilac_tile_value *tile) {
     bool is_reference =
         tile->type->kind == LILAC_TILE_MEMDESC || tile->type->kind == LILAC_TILE_TOKEN;
-    return is_reference ? lilac_lower_define_carried(l, tile) : lilac_lower_define(l, tile);
+    return is_reference ? lilac_lower_define_reference(l, tile) : lilac_lower_define(l, tile);
 }
 
 static bool define_all(lilac_lowering *l, uint32_t count, lilac_tile_value *const *tiles,

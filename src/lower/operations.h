@@ -52,6 +52,8 @@ bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_atomic(lilac_lowering *l, const lilac_tile_op *op);
 /* memory/shared_memory.c */
 bool lilac_lower_shared_memory(lilac_lowering *l, const lilac_tile_op *op);
+/* memory/async_copy.c */
+bool lilac_lower_async_copy(lilac_lowering *l, const lilac_tile_op *op);
 /* collective/ */
 bool lilac_lower_reduce(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_scan(lilac_lowering *l, const lilac_tile_op *op);

@@ -1,7 +1,7 @@
 /* The allocations that each memory descriptor may name.
  *
- * Descriptors pass along edges: from the operand of a view to its result, and from the values that a
- * loop, a branch or a select chooses among to the value that it chooses:
+ * Descriptors pass along edges: from the operand of a view to its result, and from the values that
+ * a loop, a branch or a select chooses among to the value that it chooses:
  *
  *     scf.for     initial value, yielded value       →  argument, result
  *     scf.while   initial value, value of scf.yield  →  argument of the first region
@@ -308,13 +308,32 @@ static void solve_equal(walk *w) {
 
 /* ---- the function ------------------------------------------------------------------------- */
 
+/* Does the region define a descriptor from nothing? All others follow from such ones. */
+static bool has_descriptors(const lilac_tile_region *region) {
+    for (const lilac_tile_block *b = region->first; b != NULL; b = b->next) {
+        for (const lilac_tile_op *op = b->first; op != NULL; op = op->next) {
+            if (op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC ||
+                (op->code == LILAC_TILE_OP_UB_POISON &&
+                 op->results[0].type->kind == LILAC_TILE_MEMDESC)) {
+                return true;
+            }
+            for (uint32_t i = 0; i < op->region_count; i++) {
+                if (has_descriptors(op->regions[i])) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
 lilac_lower_buffers *lilac_lower_find_buffers(lilac_lowering *l) {
+    if (!has_descriptors(l->function->body)) {
+        return NULL;
+    }
     walk w = {.l = l, .found = lilac_arena_new(l->arena, lilac_lower_buffers)};
     w.found->by_value = lilac_arena_array(l->arena, lilac_lower_flow *, l->function->value_count);
     collect_region(&w, l->function->body);
-    if (w.found->flow_count == 0) {
-        return NULL;
-    }
     solve(&w);
     solve_equal(&w);
     return w.found;

@@ -1,7 +1,7 @@
 /* Buffers: the allocations of shared memory in a function, and the memory descriptors that name
  * them.
  *
- *   buffer_flow.c      the allocations that each descriptor may name, through views, loops, branches
+ *   buffer_flow.c      the allocations that each descriptor may name
  *   place_buffers.c    the lifetime of each allocation, and its place in shared memory
  *   descriptors.c      descriptors as SIMT values
  *   shared_memory.c    stores and loads

@@ -5,7 +5,7 @@
  *     begin + constant + dynamic + padded(shift ⊕ dynamic_shift ⊕ offset · element size)
  *
  *     begin           of the bytes that accesses through the descriptor stay within
- *     constant        of the buffer that memdesc_index chose, if the compiler knows it
+ *     constant        of the buffer that memdesc_index chose, if its index is a constant
  *     dynamic         the same, computed; of a descriptor that a loop or a branch passes on, all of
  *                     its place
  *     shift           where a subslice begins: M⁻¹ of its coordinates, M the layout of the memory
@@ -36,13 +36,12 @@ typedef struct lilac_lower_memory {
 bool lilac_lower_memory_view(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_select_memory(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_poison_memory(lilac_lowering *l, const lilac_tile_op *op);
-/* Defines the descriptor of an allocation, or a token. */
+/* Defines the descriptor of an allocation. */
 void lilac_lower_define_allocation(lilac_lowering *l, const lilac_tile_op *op);
-void lilac_lower_define_token(lilac_lowering *l, const lilac_tile_value *tile);
 
-/* The value of a descriptor or token that control flow passes on. A descriptor has its memory after
+/* Defines a token, or a descriptor that control flow passes on. A descriptor has its memory after
  * lilac_lower_receive_memory. */
-lilac_lower_value *lilac_lower_define_carried(lilac_lowering *l, const lilac_tile_value *tile);
+lilac_lower_value *lilac_lower_define_reference(lilac_lowering *l, const lilac_tile_value *tile);
 /* The number of i32 values that carry it: 0 for a token and for a descriptor that equals a visible
  * one. */
 uint32_t lilac_lower_carried_width(const lilac_lowering *l, const lilac_lower_value *value);

@@ -2,7 +2,7 @@
 #include "memory/descriptor.h"
 #include "memory/memory_type.h"
 
-lilac_lower_value *lilac_lower_define_carried(lilac_lowering *l, const lilac_tile_value *tile) {
+lilac_lower_value *lilac_lower_define_reference(lilac_lowering *l, const lilac_tile_value *tile) {
     lilac_lower_value *value = &l->values[tile->id];
     bool token = tile->type->kind == LILAC_TILE_TOKEN;
     *value = (lilac_lower_value){
@@ -12,12 +12,8 @@ lilac_lower_value *lilac_lower_define_carried(lilac_lowering *l, const lilac_til
 
 static lilac_lower_memory *define_memory(lilac_lowering *l, const lilac_tile_value *tile) {
     lilac_lower_memory *memory = lilac_arena_new(l->arena, lilac_lower_memory);
-    lilac_lower_define_carried(l, tile)->memory = memory;
+    lilac_lower_define_reference(l, tile)->memory = memory;
     return memory;
-}
-
-void lilac_lower_define_token(lilac_lowering *l, const lilac_tile_value *tile) {
-    (void)lilac_lower_define_carried(l, tile);
 }
 
 void lilac_lower_define_allocation(lilac_lowering *l, const lilac_tile_op *op) {
@@ -34,7 +30,7 @@ void lilac_lower_define_allocation(lilac_lowering *l, const lilac_tile_op *op) {
 
 bool lilac_lower_poison_memory(lilac_lowering *l, const lilac_tile_op *op) {
     if (op->results[0].type->kind == LILAC_TILE_TOKEN) {
-        lilac_lower_define_token(l, &op->results[0]);
+        (void)lilac_lower_define_reference(l, &op->results[0]);
     } else {
         *define_memory(l, &op->results[0]) =
             (lilac_lower_memory){.alignment = LILAC_LOWER_BUFFER_ALIGNMENT};
@@ -117,10 +113,6 @@ static bool index_memory(lilac_lowering *l, const lilac_tile_op *op, const lilac
 bool lilac_lower_memory_view(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_lower_memory *from = lilac_lower_operand(l, op, 0)->memory;
     const lilac_tile_type *from_type = op->operands[0].value->type, *type = op->results[0].type;
-    if (from == NULL) {
-        return lilac_lower_unsupported(l, "operand 0 is not derived from a ttg.local_alloc of "
-                                          "this kernel");
-    }
     lilac_lower_memory *memory = define_memory(l, &op->results[0]);
     *memory = *from;
     switch (op->code) {
@@ -227,7 +219,7 @@ bool lilac_lower_select_memory(lilac_lowering *l, const lilac_tile_op *op) {
         return lilac_lower_unsupported(l, "operand 0 is a tensor; a descriptor or token is chosen "
                                           "by one i1");
     }
-    lilac_lower_value *value = lilac_lower_define_carried(l, &op->results[0]);
+    lilac_lower_value *value = lilac_lower_define_reference(l, &op->results[0]);
     lilac_simt_value condition = lilac_lower_get(l, lilac_lower_operand(l, op, 0), 0);
     lilac_simt_value yes[2] = {0}, no[2] = {0};
     lilac_lower_send_memory(l, lilac_lower_operand(l, op, 1), value, yes);

@@ -1,8 +1,8 @@
 /* The lifetime of each allocation of shared memory, and its place.
  *
  * Operations are numbered in the order of the text; one with regions spans the numbers of those
- * inside. The lifetime of an allocation is an interval of numbers. It begins at the allocation, and it
- * covers, for each descriptor d that may name the allocation,
+ * inside. The lifetime of an allocation is an interval of numbers. It begins at the allocation,
+ * and it covers, for each descriptor d that may name the allocation,
  *
  *     each use of d, up to the end of the operation in d's block that contains the use
  *     if the use starts asynchronous accesses, the wait that completes them
@@ -82,20 +82,45 @@ static const lilac_tile_op *within_block(const lilac_tile_op *op, const lilac_ti
     return op;
 }
 
-/* The asynchronous accesses through an operand complete here; NULL: at the end of the function.
- * Copies complete at the first wait that leaves fewer groups incomplete than were committed since. */
-static const lilac_tile_op *completion_of(const lilac_tile_op *op, uint32_t resource) {
-    uint32_t commits = 0;
-    while (op != NULL && resource == LILAC_TILE_COPIES) {
-        const lilac_tile_op *parent = op->parent->parent->parent;
-        for (op = op->next; op != NULL; op = op->next) {
-            int64_t left = lilac_tile_find_integer(&op->attributes, "num", 0);
-            commits += op->code == LILAC_TILE_OP_TTG_ASYNC_COMMIT_GROUP;
-            if (op->code == LILAC_TILE_OP_TTG_ASYNC_WAIT && left < commits) {
+static bool name_one_buffer(const placing *p, const lilac_tile_value *a,
+                            const lilac_tile_value *b) {
+    const lilac_lower_flow *x = p->buffers->by_value[a->id], *y = p->buffers->by_value[b->id];
+    bool one = false;
+    for (uint32_t i = 0; i < p->buffers->words; i++) {
+        one |= (x->buffers[i] & y->buffers[i]) != 0;
+    }
+    return one;
+}
+
+/* Does `op` wait for the accesses through an operand of another one? `groups`: those that were
+ * started or committed since, the one of the accesses included. Which phase of an mbarrier
+ * completes them is not known here; they are complete when the buffer is freed. */
+static bool completes(const placing *p, const lilac_tile_op *op, const lilac_tile_use *use,
+                      uint32_t resource, uint32_t groups) {
+    if (resource == LILAC_TILE_BARRIER) {
+        return op->code == LILAC_TILE_OP_TTG_LOCAL_DEALLOC &&
+               name_one_buffer(p, op->operands[0].value, use->value);
+    }
+    const char *left = resource == LILAC_TILE_COPIES ? "num" : "pendings";
+    return op->region_count == 0 && (lilac_tile_summarize_effects(op).waits & resource) != 0 &&
+           lilac_tile_find_integer(&op->attributes, left, 0) < groups;
+}
+
+/* The first operation after the use, in its block or one around, that completes the accesses that
+ * it starts. NULL: they are complete at the end of the function. Each operation that starts
+ * accesses is a group, except that copies become a group when they are committed. */
+static const lilac_tile_op *completion_of(const placing *p, const lilac_tile_use *use,
+                                          uint32_t resource) {
+    uint32_t groups = resource == LILAC_TILE_COPIES ? 0 : 1;
+    for (const lilac_tile_op *at = use->op; at != NULL; at = at->parent->parent->parent) {
+        for (const lilac_tile_op *op = at->next; op != NULL; op = op->next) {
+            groups += resource == LILAC_TILE_COPIES
+                          ? op->code == LILAC_TILE_OP_TTG_ASYNC_COMMIT_GROUP
+                          : op->code == use->op->code;
+            if (completes(p, op, use, resource, groups)) {
                 return op;
             }
         }
-        op = parent;
     }
     return NULL;
 }
@@ -109,7 +134,7 @@ static uint32_t end_of_use(const placing *p, const lilac_tile_use *use,
     if (effect == NULL || effect->completion == LILAC_TILE_NO_RESOURCE) {
         return end;
     }
-    const lilac_tile_op *last = completion_of(use->op, effect->completion);
+    const lilac_tile_op *last = completion_of(p, use, effect->completion);
     uint32_t complete = last == NULL ? p->count : span_of(p, last)->end;
     return complete > end ? complete : end;
 }
@@ -135,7 +160,7 @@ static void find_lifetimes(placing *p) {
     }
     for (uint32_t i = 0; i < buffers->flow_count; i++) {
         const lilac_lower_flow *flow = buffers->flows[i];
-        const lilac_tile_block *block = block_of(flow->equal);
+        const lilac_tile_block *block = block_of(flow->value);
         for (const lilac_tile_use *use = flow->value->uses; use != NULL; use = use->next) {
             extend_all(p, flow, UINT32_MAX, end_of_use(p, use, block));
         }

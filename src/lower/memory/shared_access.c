@@ -279,6 +279,18 @@ static lilac_simt_value stores_step(lilac_simt_builder *b, sharing *s,
 
 /* ---- stores and loads -------------------------------------------------------------------- */
 
+/* The values of a vector, from the parts of all words. */
+static void pack_step(lilac_simt_builder *b, const addressing *a, const packing *c, uint32_t bits,
+                      uint64_t step, const lilac_simt_value *sources, lilac_simt_value *values) {
+    for (uint32_t e = 0; e < c->count; e++) {
+        lilac_simt_value parts[4];
+        for (uint32_t p = 0; p < c->parts; p++) {
+            parts[p] = sources[part_of(a, c, bits, step, e, p)];
+        }
+        values[e] = c->parts == 1 ? parts[0] : lilac_simt_pack(b, c->type, c->parts, parts);
+    }
+}
+
 void lilac_lower_store_access(lilac_simt_builder *b, lilac_arena *arena,
                               const lilac_plan_access *access, const lilac_lower_place *place,
                               const lilac_lower_words *words) {
@@ -289,13 +301,7 @@ void lilac_lower_store_access(lilac_simt_builder *b, lilac_arena *arena,
     const lilac_simt_value *sources = cut(b, arena, words, bits);
     for (uint64_t step = 0; step >> access->step_bits == 0; step++) {
         lilac_simt_value values[4];
-        for (uint32_t e = 0; e < c.count; e++) {
-            lilac_simt_value parts[4];
-            for (uint32_t p = 0; p < c.parts; p++) {
-                parts[p] = sources[part_of(&a, &c, bits, step, e, p)];
-            }
-            values[e] = c.parts == 1 ? parts[0] : lilac_simt_pack(b, c.type, c.parts, parts);
-        }
+        pack_step(b, &a, &c, bits, step, sources, values);
         int64_t immediate;
         lilac_simt_value address = address_of(&a, step, &immediate);
         lilac_simt_value predicate = stores_step(b, &stores, access, step);
@@ -306,6 +312,62 @@ void lilac_lower_store_access(lilac_simt_builder *b, lilac_arena *arena,
             lilac_simt_store_matrix(b, access->instruction == LILAC_PLAN_MATRIX_TRANSPOSED, c.count,
                                     values, address, immediate, predicate, &a.promise);
         }
+    }
+}
+
+/* Both predicates; 0: true. */
+static lilac_simt_value both(lilac_simt_builder *b, lilac_simt_value x, lilac_simt_value y) {
+    return x == 0 ? y : y == 0 ? x : lilac_simt_op2(b, LILAC_SIMT_OP_AND, LILAC_SIMT_I1, x, y);
+}
+
+/* Stores the other words of each vector whose mask is false. */
+static void store_others(const addressing *a, lilac_arena *arena, sharing *stores,
+                         const lilac_lower_copy_source *sources, const lilac_lower_words *others) {
+    lilac_simt_builder *b = a->b;
+    uint32_t bits = part_bits(a->access, others);
+    packing c = packing_of(a->access, others, bits);
+    const lilac_simt_value *parts = cut(b, arena, others, bits);
+    for (uint64_t step = 0; step >> a->access->step_bits == 0; step++) {
+        lilac_simt_value values[4], mask = sources[register_of(a, step, 0)].mask;
+        int64_t immediate;
+        if (mask == 0) {
+            continue;
+        }
+        pack_step(b, a, &c, bits, step, parts, values);
+        lilac_simt_value address = address_of(a, step, &immediate);
+        lilac_simt_value masked = lilac_simt_op2(b, LILAC_SIMT_OP_XOR, LILAC_SIMT_I1, mask,
+                                                 lilac_simt_constant(b, LILAC_SIMT_I1, 1));
+        lilac_simt_store(b, LILAC_SIMT_OP_ST_SHARED, c.count, values, address, immediate,
+                         both(b, masked, stores_step(b, stores, a->access, step)), &a->promise);
+    }
+}
+
+void lilac_lower_copy_access(lilac_simt_builder *b, lilac_arena *arena,
+                             const lilac_plan_access *access, const lilac_lower_place *place,
+                             const lilac_lower_copy_source *sources,
+                             const lilac_lower_words *others) {
+    addressing a = address_threads(b, access, place);
+    sharing stores = share_stores(access, place);
+    uint32_t bytes = access->element_bytes << access->vector_bits;
+    lilac_simt_instruction modifiers = a.promise;
+    modifiers.cache = bytes == 16 ? LILAC_SIMT_CACHE_CG : LILAC_SIMT_CACHE_CA;
+    for (uint64_t step = 0; step >> access->step_bits == 0; step++) {
+        const lilac_lower_copy_source *source = &sources[register_of(&a, step, 0)];
+        int64_t immediate;
+        lilac_simt_value address = address_of(&a, step, &immediate);
+        lilac_simt_value predicate = stores_step(b, &stores, access, step);
+        lilac_simt_value read = 0;
+        if (source->mask != 0 && others == NULL) {
+            read = lilac_simt_op3(b, LILAC_SIMT_OP_SELECT, LILAC_SIMT_I32, source->mask,
+                                  word_of(b, bytes), word_of(b, 0));
+        } else {
+            predicate = both(b, predicate, source->mask);
+        }
+        lilac_simt_copy_async(b, bytes, address, immediate, source->address,
+                              (int32_t)source->offset, predicate, read, &modifiers);
+    }
+    if (others != NULL) {
+        store_others(&a, arena, &stores, sources, others);
     }
 }
 

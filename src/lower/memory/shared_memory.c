@@ -3,18 +3,14 @@
  * A store or load is the access of the tensor's layout to the memory's (plan.h), by vectors, or by
  * matrix instructions if they cost less. Where the memory is, the descriptor says
  * (memory/descriptor.h). */
-#include "coordinates.h"
-#include "memory/descriptor.h"
+#include "memory/shared_memory.h"
 #include "memory/memory_type.h"
-#include "memory/shared_access.h"
 #include "operations.h"
-
-#include <string.h>
 
 /* ---- stores and loads -------------------------------------------------------------------- */
 
-/* Extends the tensor's layout to the dimensions of the allocation, of which its memory may be a part:
- * the coordinates stay. */
+/* Extends the tensor's layout to the dimensions of the allocation, of which its memory may be a
+ * part: the coordinates stay. */
 static bool embed(lilac_layout *layout, const lilac_layout *memory, lilac_reason *why) {
     bool good = layout->out_count == memory->out_count;
     for (uint32_t d = 0; good && d < memory->out_count; d++) {
@@ -25,12 +21,7 @@ static bool embed(lilac_layout *layout, const lilac_layout *memory, lilac_reason
     return good;
 }
 
-/* The access of a tensor's canonical registers to memory, and where it goes. */
-typedef struct transfer {
-    lilac_plan_access access;
-    lilac_lower_place place;
-    uint32_t registers; /* mask of the canonical registers' bits */
-} transfer;
+typedef lilac_lower_transfer transfer;
 
 /* An instruction issues in an eighth of the time of a wavefront. */
 static uint64_t cost_of(const lilac_plan_access *access) {
@@ -57,21 +48,22 @@ static void try_matrices(lilac_lowering *l, const lilac_lower_memory *memory,
     }
 }
 
-static bool plan_transfer(lilac_lowering *l, const lilac_lower_view *view,
-                          const lilac_tile_value *memory_value, bool loads, transfer *t) {
+bool lilac_lower_plan_transfer(lilac_lowering *l, const lilac_lower_view *view,
+                               const lilac_tile_value *memory_value, uint32_t vector_bytes,
+                               lilac_lower_transfer *t, lilac_layout *layout) {
     const lilac_lower_memory *memory = l->values[memory_value->id].memory;
     const lilac_tile_type *type = memory_value->type;
     lilac_plan_padding padding;
-    lilac_layout layout;
     lilac_reason why = {"the tensor has another rank than its memory"};
-    if (memory == NULL || memory->bytes == 0 || type->layout == NULL || type->is_tensor_memory) {
+    if (memory->bytes == 0 || type->layout == NULL || type->is_tensor_memory) {
         return lilac_lower_unsupported(l, "its memory is not in shared memory, has no layout, or "
                                           "is not derived from a ttg.local_alloc of this kernel");
     }
     lilac_lower_memory_padding(type, &padding);
-    /* The shift contains the constant part of a subslice's swizzle. A vector must not cross its lowest
-     * bit. */
+    /* The shift contains the constant part of a subslice's swizzle. A vector must not cross its
+     * lowest bit. */
     lilac_arch arch = *l->target->arch;
+    arch.vector_bytes = vector_bytes < arch.vector_bytes ? vector_bytes : arch.vector_bytes;
     uint64_t shift = memory->shift | memory->dynamic_shift_bits;
     uint64_t straight = shift & (~shift + 1);
     uint32_t bytes = lilac_lower_memory_bits(type) / 8;
@@ -79,17 +71,11 @@ static bool plan_transfer(lilac_lowering *l, const lilac_lower_view *view,
         arch.vector_bytes = (uint32_t)straight * bytes;
     }
     t->registers = lilac_lower_distinct_registers(view);
-    if (!lilac_lower_layout_of(&layout, view, view, t->registers, &why) ||
-        !embed(&layout, type->layout, &why) ||
-        !lilac_plan_access_init_padded(&t->access, &layout, type->layout, &padding,
+    if (!lilac_lower_layout_of(layout, view, view, t->registers, &why) ||
+        !embed(layout, type->layout, &why) ||
+        !lilac_plan_access_init_padded(&t->access, layout, type->layout, &padding,
                                        lilac_lower_memory_bits(type), &arch, &why)) {
         return lilac_lower_unsupported(l, "%s", why.text);
-    }
-    if (loads) {
-        lilac_plan_access_as_load(&t->access, l->target->arch);
-    }
-    if (padding.count == 0) {
-        try_matrices(l, memory, &layout, type, t);
     }
     t->place = (lilac_lower_place){.offset = memory->begin,
                                    .bytes = memory->bytes,
@@ -101,11 +87,27 @@ static bool plan_transfer(lilac_lowering *l, const lilac_lower_view *view,
     return true;
 }
 
+/* The cheapest access, of loads or of stores. */
+static bool plan_access(lilac_lowering *l, const lilac_lower_view *view,
+                        const lilac_tile_value *memory, bool loads, transfer *t) {
+    lilac_layout layout;
+    if (!lilac_lower_plan_transfer(l, view, memory, l->target->arch->vector_bytes, t, &layout)) {
+        return false;
+    }
+    if (loads) {
+        lilac_plan_access_as_load(&t->access, l->target->arch);
+    }
+    if (t->access.padding.count == 0) {
+        try_matrices(l, l->values[memory->id].memory, &layout, memory->type, t);
+    }
+    return true;
+}
+
 static bool store(lilac_lowering *l, const lilac_tile_value *tensor,
                   const lilac_tile_value *memory) {
     const lilac_lower_value *value = &l->values[tensor->id];
     transfer t;
-    if (!plan_transfer(l, value->view, memory, false, &t)) {
+    if (!plan_access(l, value->view, memory, false, &t)) {
         return false;
     }
     lilac_lower_barrier(l);
@@ -131,7 +133,7 @@ static bool store(lilac_lowering *l, const lilac_tile_value *tensor,
 static bool load(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_lower_value *value = lilac_lower_result(l, op, 0);
     transfer t;
-    if (value == NULL || !plan_transfer(l, value->view, op->operands[0].value, true, &t)) {
+    if (value == NULL || !plan_access(l, value->view, op->operands[0].value, true, &t)) {
         return false;
     }
     lilac_lower_barrier(l);
