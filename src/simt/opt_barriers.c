@@ -42,9 +42,10 @@
  * no group less than all. A wait that leaves groups incomplete may complete any of what is grouped
  * and may leave it incomplete.
  *
- * A bulk store is an access where it starts, and one of any byte that is pending from each wait on that
- * may complete it; a bulk load is a copy that mbarriers alone complete. A fence of the async proxy is ordered by the barrier behind it, even where a barrier
- * before it orders the stores that it fences: it is such an access too.
+ * A bulk store is an access where it starts, and one of any byte that is pending from each wait on
+ * that may complete it; a bulk load is a copy that mbarriers alone complete. A fence of the async
+ * proxy is ordered by the barrier behind it, even where a barrier before it orders the stores that
+ * it fences: it is such an access too.
  *
  * Mbarriers. Every operation on one writes its bytes, so that a barrier between its init and its
  * uses stays. The order that arrivals and waits add is not used: a pair of accesses that it orders
@@ -318,7 +319,8 @@ static set leaving(const node *n, uint32_t level, set in) {
 
 /* What is coming from a node on, before which `in` is coming. */
 static set arriving(const node *n, uint32_t level, set in) {
-    set out = {.reads = n->accesses.reads, .writes = n->accesses.writes | n->accesses.ungrouped | n->accesses.loading};
+    set out = {.reads = n->accesses.reads,
+               .writes = n->accesses.writes | n->accesses.ungrouped | n->accesses.loading};
     if (!stops(n, level)) {
         merge(&out, in);
     }
