@@ -212,8 +212,8 @@ typedef struct lilac_gpu_launch {
 } lilac_gpu_launch;
 
 /* Enqueues a launch in its stream and returns. Pointers must be 0 or addresses that the device can
- * access. False: `argument-count`, `grid-size`, `not-device-memory`, `tensor-map`, `cuda-error`. Errors in the kernel
- * itself are reported by the functions that wait for it. */
+ * access. False: `argument-count`, `grid-size`, `not-device-memory`, `tensor-map`, `cuda-error`.
+ * Errors in the kernel itself are reported by the functions that wait for it. */
 LILAC_API LILAC_MUST_USE bool lilac_gpu_run(lilac_gpu_kernel *kernel, lilac_context *context,
                                             const lilac_gpu_launch *launch);
 

@@ -165,11 +165,12 @@
  * destination holds meaningless bytes until then. For races it is a write of its warp to shared memory
  * from its start to that wait, and a read of global memory both when it starts and when it completes.
  *
- * So does a bulk store or reduction: it reads shared memory at the bulk.wait_read, or bulk.wait, of its
- * thread that completes the read, and writes global memory at the bulk.wait that completes it, or when
- * its block ends. For races it is a read of shared memory from its start to its read, and a write of
- * global memory when it completes. A bulk load writes shared memory when no warp of its cluster can go on
- * without, or when a try_wait finds its phase incomplete; its bytes are in flight from its start on. Bytes that cp.async wrote need a wait and a barrier before the async
+ * So does a bulk store or reduction: it reads shared memory at the bulk.wait_read, or bulk.wait,
+ * of its thread that completes the read, and writes global memory at the bulk.wait that completes
+ * it, or when its block ends. For races it is a read of shared memory from its start to its read,
+ * and a write of global memory when it completes. A bulk load writes shared memory when no warp of
+ * its cluster can go on without, or when a try_wait finds its phase incomplete; its bytes are in
+ * flight from its start on. Bytes that cp.async wrote need a wait and a barrier before the async
  * proxy reads them, but no fence: PTX does not promise this, and devices and libraries rely on it.
  *
  * What orders accesses to global memory: the instructions of one warp; a chain of barriers of the

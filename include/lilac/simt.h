@@ -32,11 +32,11 @@
  *     cp.async.wait                       ┘ complete for this thread
  *     barrier                               … and for the block
  *
- * Bulk copies move many bytes for one thread, through the async proxy: what ordinary stores wrote is
- * visible to them after fence.proxy_async of the thread that wrote it and, where another thread starts
- * the copy, a barrier after that. A thread's bulk stores and reductions are grouped by its
- * bulk.commit. They read their source at any time until the thread's bulk.wait_read that covers them,
- * and write global memory at any time until its bulk.wait:
+ * Bulk copies move many bytes for one thread, through the async proxy: what ordinary stores wrote
+ * is visible to them after fence.proxy_async of the thread that wrote it and, where another thread
+ * starts the copy, a barrier after that. A thread's bulk stores and reductions are grouped by its
+ * bulk.commit. They read their source at any time until the thread's bulk.wait_read that covers
+ * them, and write global memory at any time until its bulk.wait:
  *
  *     st.shared [%s] …
  *     fence.proxy_async shared
@@ -46,9 +46,9 @@
  *     bulk.wait_read                         ┘ ┐ no thread reads or writes those at %g
  *     bulk.wait                                ┘
  *
- * A bulk load completes at an mbarrier: it writes shared memory at any time until the phase that it
- * belongs to has completed. A tensor copy moves a box of the tensor that a map describes (tensor_map.h).
- * Maps are parameters; coordinates begin with that of the contiguous dimension:
+ * A bulk load completes at an mbarrier: it writes shared memory at any time until the phase that
+ * it belongs to has completed. A tensor copy moves a box of the tensor that a map describes
+ * (tensor_map.h). Maps are parameters; coordinates begin with that of the contiguous dimension:
  *
  *     mbarrier.expect [%full], %first, (%box_bytes)
  *     cp.tensor.load [%s], %first, (%map, %column, %row, %full)   ┐ no thread reads or writes the box's
@@ -498,8 +498,8 @@ LILAC_API void lilac_simt_copy_commit(lilac_simt_builder *b);
 LILAC_API void lilac_simt_copy_wait(lilac_simt_builder *b, uint32_t groups);
 LILAC_API void lilac_simt_copy_wait_all(lilac_simt_builder *b);
 /* Starts a bulk copy of `bytes` (i32) from shared to global memory, all three multiples of 16; a
- * false predicate: nothing happens. lilac_simt_bulk_reduce combines elements of the type with those in
- * global memory. `modifiers`: promises. */
+ * false predicate: nothing happens. lilac_simt_bulk_reduce combines elements of the type with
+ * those in global memory. `modifiers`: promises. */
 LILAC_API void lilac_simt_bulk_store(lilac_simt_builder *b, lilac_simt_value shared, int64_t offset,
                                      lilac_simt_value global, lilac_simt_value bytes,
                                      lilac_simt_value predicate,

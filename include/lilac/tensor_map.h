@@ -7,8 +7,9 @@
  *                                           chunks of the result permuted by the swizzle
  *
  * Dimension 0 is the contiguous one, so dimensions and coordinates are in the reverse order of a
- * row-major tensor's indices. Elements outside of the tensor, also those with a negative coordinate, are
- * filled by loads and dropped by stores, and count as bytes of the box all the same.
+ * row-major tensor's indices. Elements outside of the tensor, also those with a negative
+ * coordinate, are filled by loads and dropped by stores, and count as bytes of the box all the
+ * same.
  *
  * The swizzles are exclusive ors of bits of the shared address, so that they depend on where the box
  * lies. The pattern repeats after `period` bytes, a multiple of which the shared address should be:

@@ -325,7 +325,8 @@ static set leaving(const node *n, uint32_t level, set in) {
 
 /* What is coming from a node on, before which `in` is coming. */
 static set arriving(const node *n, uint32_t level, set in) {
-    set out = {.reads = n->accesses.reads, .writes = n->accesses.writes | n->accesses.ungrouped | n->accesses.loading};
+    set out = {.reads = n->accesses.reads,
+               .writes = n->accesses.writes | n->accesses.ungrouped | n->accesses.loading};
     if (!stops(n, level)) {
         merge(&out, in);
     }

@@ -1,8 +1,8 @@
 /* Bulk stores and reductions on the simulator, and the proxies.
  *
  * A kernel of two warps that is right: each thread stores a word, one thread copies all of them to
- * global memory, the words are overwritten, and each thread reads another one's word back. Each line that
- * is left out is reported with both places. Then single rules. */
+ * global memory, the words are overwritten, and each thread reads another one's word back. Each
+ * line that is left out is reported with both places. Then single rules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,8 @@
 /* Bulk and tensor loads, tensor stores and reductions on the simulator.
  *
- * A ring of two buffers filled by tensor loads one tile ahead, with mbarriers, is right, and each mutation
- * of it is reported. Random boxes are compared with a model of the walk over the box. Then single rules. */
+ * A ring of two buffers filled by tensor loads one tile ahead, with mbarriers, is right, and each
+ * mutation of it is reported. Random boxes are compared with a model of the walk over the box.
+ * Then single rules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,9 +14,9 @@
 
 /* ---- a pipeline ------------------------------------------------------------------------------ */
 
-/* Tile i is rows 8i … 8i + 7 of a tensor of 64 columns of f16, swizzled: 1024 bytes in buffer i % 2 at
- * 1024 + 1024 · (i % 2). Its mbarriers: full at 0 and 8, empty at 16 and 24. Every thread of two warps adds
- * the words of its column of chunks. */
+/* Tile i is rows 8i … 8i + 7 of a tensor of 64 columns of f16, swizzled: 1024 bytes in buffer i %
+ * 2 at 1024 + 1024 · (i % 2). Its mbarriers: full at 0 and 8, empty at 16 and 24. Every thread of
+ * two warps adds the words of its column of chunks. */
 enum { TILES = 5, ROWS = 8, COLUMNS = 64, TILE = ROWS * COLUMNS * 2 };
 
 #define HEAD "kernel @k(%m: i64 tensor_map, %out: i64 ptr) warps 2 ctas 1 shared 4096"
@@ -225,8 +226,8 @@ static bool choose(box *b) {
     return m->box[0] <= 256 && pitch <= MEMORY && lilac_tensor_map_bytes(m) + b->at <= SHARED;
 }
 
-/* The model: calls `visit` for each element of the box with its byte in shared memory and its byte in the
- * tensor (-1: outside). */
+/* The model: calls `visit` for each element of the box with its byte in shared memory and its byte
+ * in the tensor (-1: outside). */
 typedef void visitor(const box *b, uint32_t shared, int64_t global);
 
 static void walk(const box *b, visitor *visit) {

@@ -8,17 +8,17 @@
  *     cp.bulk.load      reads its source; its shared bytes are in flight …
  *     mbarrier.wait     … until the phase to which it belongs is complete
  *
- * A copy happens as late as the waits allow. A store reads its source at the first wait that requires
- * it and writes global memory at the first bulk.wait that requires it, or when its block ends; in between
- * a write to its source and an access of its cluster to its destination are findings. A load completes
- * when no block of the cluster can go on, or when a try_wait finds its phase incomplete: it reads its
- * source again, which must not have changed, writes shared memory under the asynchronous clock of its
- * warp (shared.h), and completes its bytes at the mbarrier.
+ * A copy happens as late as the waits allow. A store reads its source at the first wait that
+ * requires it and writes global memory at the first bulk.wait that requires it, or when its block
+ * ends; in between a write to its source and an access of its cluster to its destination are
+ * findings. A load completes when no block of the cluster can go on, or when a try_wait finds its
+ * phase incomplete: it reads its source again, which must not have changed, writes shared memory
+ * under the asynchronous clock of its warp (shared.h), and completes its bytes at the mbarrier.
  *
- * A copy is a list of pieces of `unit` bytes, each with its address in global memory and its place in
- * shared memory. Pieces outside of the tensor have no address: loads fill them, stores drop them. What
- * is incomplete belongs to a cluster, each copy to a thread of one of its blocks; groups are counted by
- * warp, since the threads of a warp execute the same instructions. */
+ * A copy is a list of pieces of `unit` bytes, each with its address in global memory and its place
+ * in shared memory. Pieces outside of the tensor have no address: loads fill them, stores drop
+ * them. What is incomplete belongs to a cluster, each copy to a thread of one of its blocks;
+ * groups are counted by warp, since the threads of a warp execute the same instructions. */
 #ifndef LILAC_SIM_BULK_H
 #define LILAC_SIM_BULK_H
 

@@ -77,8 +77,8 @@ bool lilac_sim_mbarrier_passes(struct lilac_sim_worker *worker, lilac_sim_waitin
 LILAC_MUST_USE bool lilac_sim_mbarrier_complete(struct lilac_sim_worker *worker,
                                                 const lilac_sim_step *step, uint64_t place,
                                                 uint32_t bytes, uint32_t writer);
-/* The oldest arrival that copies make takes place, or, where there is none, the oldest bulk load of the
- * cluster. False: there is neither, or a trap (worker->trap.kind). */
+/* The oldest arrival that copies make takes place, or, where there is none, the oldest bulk load
+ * of the cluster. False: there is neither, or a trap (worker->trap.kind). */
 bool lilac_sim_land_oldest(struct lilac_sim_worker *worker);
 /* The cluster has ended: reports phases with missing bytes or arrivals. */
 void lilac_sim_mbarriers_end(struct lilac_sim_worker *worker);

@@ -428,9 +428,10 @@ static void emit_copy(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
 
 /* The width of a copy's elements, for reports. */
 static uint32_t width_of(const lilac_simt_instruction *i, const lilac_tensor_map *map) {
-    return map                                       ? lilac_tensor_element_bytes(map->element)
-           : i->code == LILAC_SIMT_OP_CP_BULK_REDUCE ? lilac_scalar_bits((lilac_scalar)i->scalar) / 8
-                                                     : LILAC_SIM_BULK_BYTES;
+    return map ? lilac_tensor_element_bytes(map->element)
+           : i->code == LILAC_SIMT_OP_CP_BULK_REDUCE
+               ? lilac_scalar_bits((lilac_scalar)i->scalar) / 8
+               : LILAC_SIM_BULK_BYTES;
 }
 
 /* A bulk or tensor copy. */

@@ -11,13 +11,14 @@
  *     barrier               orders this epoch before what the other warps do
  *     cp.bulk.store         thread u: the byte is visible
  *
- * A byte that the async proxy wrote needs no fence. Nor does one that cp.async wrote: PTX does not say
- * so, but Triton, CUTLASS and FlashAttention-3 feed wgmma with cp.async and no fence, and devices
- * execute that correctly. A generic read before an asynchronous write needs no fence either, for the
- * same reason; it must be ordered as any access (shared.h).
+ * A byte that the async proxy wrote needs no fence. Nor does one that cp.async wrote: PTX does not
+ * say so, but Triton, CUTLASS and FlashAttention-3 feed wgmma with cp.async and no fence, and
+ * devices execute that correctly. A generic read before an asynchronous write needs no fence
+ * either, for the same reason; it must be ordered as any access (shared.h).
  *
- * Global memory has the same rules, for 16 bytes at a time and for what the threads of one cluster wrote:
- * the order that release and acquire operations add, and what other clusters wrote, are not covered.
+ * Global memory has the same rules, for 16 bytes at a time and for what the threads of one cluster
+ * wrote: the order that release and acquire operations add, and what other clusters wrote, are not
+ * covered.
  *
  * The accounts are kept where the decoder sets program->proxies, for operations that call
  * lilac_sim_proxies_access. */

@@ -1,5 +1,5 @@
-/* What traps and findings say of the async proxy: which bytes it accesses, for which copy, and what was
- * missing between the copy and the other access. */
+/* What traps and findings say of the async proxy: which bytes it accesses, for which copy, and
+ * what was missing between the copy and the other access. */
 #include "report.h"
 
 #define NOWHERE ((lilac_position){0})

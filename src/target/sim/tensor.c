@@ -16,7 +16,7 @@ const lilac_tensor_map *lilac_sim_map_of(const lilac_sim_launch *launch,
         return NULL;
     bool predicated = kernel->values[i->operands[1]].type == LILAC_SIMT_I1;
     const lilac_simt_instruction *parameter =
-        kernel->values[i->operands[1 + predicated]].definition; /* as the verifier wants it */
+        kernel->values[i->operands[1 + predicated]].definition; /* the verifier has checked it */
     return &launch->tensor_maps[launch->arguments[parameter->immediate]];
 }
 
