@@ -2,8 +2,8 @@
  *
  * Knows SIMT IR only: no layouts, no plans. All threads of a block run in step, one instruction for
  * all of them at a time. Where a kernel has several programs, this holds for the threads of each:
- * programs take turns, and one that waits at a barrier is passed over until it can go on. The blocks of a cluster take turns between its barriers; clusters are
- * spread over the machine's cores.
+ * programs take turns, and one that waits at a barrier is passed over until it can go on. The
+ * blocks of a cluster take turns between its barriers; clusters are spread over the machine's cores.
  *
  * Clusters begin in ascending order. One that repeats the same state in a while loop until others
  * change global memory sleeps until then, and one that stays long in while loops is interrupted at

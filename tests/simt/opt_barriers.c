@@ -2,8 +2,9 @@
  * that it leaves were.
  *
  * Random programs of stores, loads and barriers, in loops and ifs, some also with asynchronous
- * copies, commits and waits, some with mbarriers at which all warps meet or copies arrive. Every access has a promise: an
- * interval and which warps it keeps apart; within that, the warps that may touch the same words do.
+ * copies, commits and waits, some with mbarriers at which all warps meet or copies arrive. Every
+ * access has a promise: an interval and which warps it keeps apart; within that, the warps that may
+ * touch the same words do.
  * A program without races must have none after the pass and leave the same in memory. In straight
  * programs with barriers of the block only, each one that stays stands between accesses that may
  * conflict with no other between. */

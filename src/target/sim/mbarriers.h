@@ -65,7 +65,8 @@ void lilac_sim_mbarriers_forget(lilac_sim_mbarriers *barriers);
 /* Of the block in execution: every operation but a wait. False after a trap. */
 LILAC_MUST_USE bool lilac_sim_mbarrier_step(struct lilac_sim_worker *worker,
                                             const lilac_sim_step *step);
-/* A wait of the warps in execution begins; `waiting` is set when it does not pass. False after a trap. */
+/* A wait of the warps in execution begins; `waiting` is set when it does not pass. False after a
+ * trap. */
 LILAC_MUST_USE bool lilac_sim_mbarrier_wait(struct lilac_sim_worker *worker,
                                             const lilac_sim_step *step, lilac_sim_waiting *waiting);
 /* Has the phase completed? Then the warps in execution acquire it, and waiting->step is NULL. */

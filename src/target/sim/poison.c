@@ -131,7 +131,8 @@ static bool trap(lilac_sim_worker *w, const lilac_sim_step *s, uint32_t thread, 
     return false;
 }
 
-/* Traps when the first n threads in execution have poison in the array and, with a predicate, are active. */
+/* Traps when one of the first n threads in execution has poison in the array and, with a predicate,
+ * is active. */
 static bool check(lilac_sim_worker *w, const lilac_sim_step *s, uint32_t array, uint32_t bytes,
                   uint32_t n, uint32_t predicate, const char *what) {
     if (array == LILAC_SIM_NONE || !is_dirty(w, array))
