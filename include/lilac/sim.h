@@ -146,7 +146,10 @@
  *   named-barrier-unfinished  a named barrier at which some threads have arrived when the block ends
  *
  *   swizzle-base         a swizzled box at a shared address that is no multiple of the swizzle's period, so
- *                        that the pattern begins in its middle
+ *                        that the pattern begins in its middle; or an operand of wgmma that starts in a row
+ *                        of the pattern that is not its descriptor's base offset
+ *   matrix-descriptor    a swizzled operand of wgmma whose groups of 8 rows overlap: two strides of the
+ *                        descriptor are exchanged
  *
  *   global-race          two accesses to a byte of global memory, one of them a write, that nothing
  *                        orders; a note has the other line

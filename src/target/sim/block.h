@@ -111,6 +111,9 @@ typedef enum lilac_sim_finding_kind {
     FINDING_WGMMA_FENCE,         /* no fence before */
     FINDING_WGMMA_UNCOMMITTED,   /* at the wait, other */
     FINDING_WGMMA_NOT_AWAITED,   /* when its block ends */
+    FINDING_WGMMA_BASE, /* of a swizzled operand: address: its bits 7 to 9, width: the base offset; other:
+                             where the descriptor is computed */
+    FINDING_WGMMA_STRIDE, /* of a swizzled operand: address: bytes, width: the least number; other: as above */
     FINDING_KINDS
 } lilac_sim_finding_kind;
 

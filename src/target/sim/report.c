@@ -526,6 +526,24 @@ static void report_wgmma(lilac_context *context, const lilac_sim_finding *f, lil
         lilac_text_puts(text, "belongs to no group when a wait is executed");
         note = "%s does not wait for it";
         break;
+    case FINDING_WGMMA_BASE:
+        id = "swizzle-base";
+        lilac_text_printf(
+            text,
+            "has an operand that starts in row %llu of the swizzle's pattern, and its "
+            "descriptor has the base offset %u",
+            (unsigned long long)f->address, f->width);
+        note = "%s computes the descriptor";
+        break;
+    case FINDING_WGMMA_STRIDE:
+        id = "matrix-descriptor";
+        lilac_text_printf(
+            text,
+            "has an operand whose groups of 8 rows are %llu bytes apart; a group has %u "
+            "bytes",
+            (unsigned long long)f->address, f->width);
+        note = "%s computes the descriptor";
+        break;
     default:
         id = "wgmma-not-awaited";
         lilac_text_puts(text, "is still in flight when the block ends");
@@ -567,6 +585,8 @@ void lilac_sim_report_finding(lilac_context *context, const lilac_sim_launch *la
     case FINDING_WGMMA_FENCE:
     case FINDING_WGMMA_UNCOMMITTED:
     case FINDING_WGMMA_NOT_AWAITED:
+    case FINDING_WGMMA_BASE:
+    case FINDING_WGMMA_STRIDE:
         report_wgmma(context, finding, &text);
         break;
     case FINDING_SWIZZLE_BASE:

@@ -80,6 +80,38 @@ static void account(lilac_sim_worker *w, const lilac_sim_step *s, lilac_sim_acti
     lanes->count = 0;
 }
 
+/* Findings about a swizzled operand: its start is not where the base offset says that the pattern
+ * begins, or its groups of 8 rows overlap. */
+static void check_descriptor(lilac_sim_worker *w, const lilac_sim_step *s, const source *from,
+                             bool in_b) {
+    const lilac_matrix_descriptor *d = &from->descriptor;
+    const lilac_simt_group operand = lilac_simt_group_of(s->source, in_b ? 2 : 1);
+    const uint32_t span = lilac_matrix_swizzle_bytes(d->swizzle);
+    const uint32_t row = d->start >> 7 & (span / CHUNK - 1);
+    lilac_sim_finding finding = {
+        .at = s->source,
+        .other = w->program->kernel->values[operand.values[0]].definition,
+        .block = w->block,
+    };
+    if (d->swizzle == LILAC_MATRIX_SWIZZLE_NONE) {
+        return;
+    }
+    if (row != (d->base_offset & (span / CHUNK - 1))) {
+        finding.kind = FINDING_WGMMA_BASE;
+        finding.address = row;
+        finding.width = d->base_offset;
+        w->counters.races++;
+        lilac_sim_worker_find(w, finding);
+    }
+    if (d->stride < 8 * span) {
+        finding.kind = FINDING_WGMMA_STRIDE;
+        finding.address = d->stride;
+        finding.width = 8 * span;
+        w->counters.races++;
+        lilac_sim_worker_find(w, finding);
+    }
+}
+
 static bool read_shared(lilac_sim_worker *w, const lilac_sim_step *s, const source *from,
                         uint32_t group, bool first) {
     lilac_sim_active lanes = {.count = 0};
@@ -140,6 +172,8 @@ bool lilac_sim_operands_read(lilac_sim_worker *w, const lilac_sim_step *s,
                        .rows = row_count(m, b),
                        .transposed = b ? p->transpose_b : p->transpose_a,
                        .to = to->bytes + b * ROWS * ROW_BYTES};
+        if (first)
+            check_descriptor(w, s, &from, b);
         if (!read_shared(w, s, &from, group, first))
             return false;
     }
