@@ -211,6 +211,7 @@ typedef struct lilac_plan_scan {
     bool moves_results;  /* … from it to the results */
     uint32_t run_count;
     lilac_plan_scan_run runs[LILAC_PLAN_MAX_SCAN];
+    uint8_t line_place[LILAC_LAYOUT_MAX_BITS]; /* of each bit of a line's number, in the memory's order */
     uint64_t bytes; /* of shared memory, without that of the conversions */
     /* Own costs, without the conversions; combines as in lilac_plan_reduce. */
     lilac_plan_price price;
@@ -226,11 +227,18 @@ LILAC_API LILAC_MUST_USE bool lilac_plan_scan_init(lilac_plan_scan *plan,
                                                    const lilac_layout *result, uint32_t axis,
                                                    const lilac_plan_region *region,
                                                    const lilac_target *target, lilac_reason *why);
-/* The part of a coordinate off the axis. */
-LILAC_API uint64_t lilac_plan_scan_line(const lilac_plan_scan *plan, uint64_t coordinate);
-/* The index of a block's total in the memory of the last run: its line, then the axis above the
- * lower runs. */
-LILAC_API uint64_t lilac_plan_scan_slot(const lilac_plan_scan *plan, uint64_t coordinate);
+/* The index of a block's total in the memory of an operand. A line is one setting of the coordinates
+ * off the axis. A thread loads the totals of a line in vectors of 2^v; equal vectors of all lines are
+ * contiguous, and the lines of a warp's lanes come first, so that lanes access different banks:
+ *
+ *     | low v bits of the block | line: bits of lanes, then others | high bits of the block | */
+LILAC_API uint64_t lilac_plan_scan_slot(const lilac_plan_scan *plan, uint32_t operand,
+                                        uint64_t coordinate);
+/* The index of the first total of vector number `vector` of the coordinate's line. */
+LILAC_API uint64_t lilac_plan_scan_vector(const lilac_plan_scan *plan, uint32_t operand,
+                                          uint64_t coordinate, uint32_t vector);
+/* log2 of the totals that one load accesses. */
+LILAC_API uint32_t lilac_plan_scan_vector_bits(const lilac_plan_scan *plan, uint32_t operand);
 /* Mask of the lane bits of the runs below the last: of a block, its last lane stores the total. */
 LILAC_API uint32_t lilac_plan_scan_lower_lanes(const lilac_plan_scan *plan);
 /* The costs of the whole operation: the scan's own and those of the conversions of all operands and

@@ -2,10 +2,10 @@
  *
  * A line is one setting of the coordinates off the axis. The last lane of each block writes the
  * block's total to the slot of its line that the block's number along the axis selects. After one
- * barrier every thread reads the slots of its lines, scans them and selects the prefix before its own
+ * barrier every thread reads the totals of its lines, scans them and selects the prefix before its own
  * block:
  *
- *     slots of a line    t0   t1      t2         t3
+ *     totals of a line   t0   t1      t2         t3
  *     prefixes           -    t0    t0+t1    t0+t1+t2
  *                                     ▲ of the third warp
  *
@@ -39,7 +39,7 @@ static void write_totals(const lilac_scan *s, const lilac_scan_run *r, const lil
     uint32_t scale = log2_of(lilac_lower_memory_bytes(s->types[operand]));
     uint64_t columns[LILAC_LAYOUT_MAX_BITS];
     for (uint32_t i = 0; i < view->thread_bits; i++) {
-        columns[i] = lilac_plan_scan_slot(s->plan, view->threads[i]) << scale;
+        columns[i] = lilac_plan_scan_slot(s->plan, operand, view->threads[i]) << scale;
     }
     lilac_lower_addressing a = lilac_lower_address_threads(s->l, view->thread_bits, columns);
     lilac_simt_value predicate = writes(s);
@@ -47,7 +47,7 @@ static void write_totals(const lilac_scan *s, const lilac_scan_run *r, const lil
         uint64_t coordinate = view->coordinates[lilac_lower_deposit(item, r->items)];
         int64_t immediate;
         lilac_simt_value address = lilac_lower_address_of(
-            s->l, &a, lilac_plan_scan_slot(s->plan, coordinate) << scale, &immediate);
+            s->l, &a, lilac_plan_scan_slot(s->plan, operand, coordinate) << scale, &immediate);
         const lilac_lower_access access = {.code = LILAC_SIMT_OP_ST_SHARED,
                                            .type = s->types[operand],
                                            .count = 1,
@@ -64,25 +64,24 @@ static void read_totals(const lilac_scan *s, const lilac_scan_run *r, uint32_t i
                         lilac_simt_value *totals) {
     const lilac_lower_view *view = s->view;
     lilac_simt_type type = s->types[operand];
-    uint32_t size = lilac_lower_memory_bytes(type), scale = log2_of(size) + r->count;
+    uint32_t size = lilac_lower_memory_bytes(type), scale = log2_of(size);
     uint64_t columns[LILAC_LAYOUT_MAX_BITS];
     for (uint32_t i = 0; i < view->thread_bits; i++) {
-        columns[i] = lilac_plan_scan_line(s->plan, view->threads[i]) << scale;
+        columns[i] = lilac_plan_scan_vector(s->plan, operand, view->threads[i], 0) << scale;
     }
     lilac_lower_addressing a = lilac_lower_address_threads(s->l, view->thread_bits, columns);
-    uint64_t line =
-        lilac_plan_scan_line(s->plan, view->coordinates[lilac_lower_deposit(item, r->items)]);
-    int64_t immediate;
-    lilac_simt_value address = lilac_lower_address_of(s->l, &a, line << scale, &immediate);
-    uint32_t count = 1U << r->count, most = s->l->target->arch->vector_bytes / size;
-    uint32_t vector = count < most ? count : most;
+    uint64_t coordinate = view->coordinates[lilac_lower_deposit(item, r->items)];
+    uint32_t count = 1U << r->count, vector = 1U << lilac_plan_scan_vector_bits(s->plan, operand);
     for (uint32_t i = 0; i < count; i += vector) {
+        int64_t immediate;
+        uint64_t first = lilac_plan_scan_vector(s->plan, operand, coordinate, i / vector);
+        lilac_simt_value address = lilac_lower_address_of(s->l, &a, first << scale, &immediate);
         lilac_simt_value loaded[16];
         const lilac_lower_access access = {.code = LILAC_SIMT_OP_LD_SHARED,
                                            .type = type,
                                            .count = vector,
                                            .address = address,
-                                           .offset = immediate + start + (int64_t)i * size,
+                                           .offset = immediate + start,
                                            .modifiers = promise};
         lilac_lower_load_vector(s->l, &access, NULL, loaded);
         for (uint32_t k = 0; k < vector; k++) {

@@ -145,15 +145,61 @@ static void find_runs(lilac_plan_scan *plan) {
     }
 }
 
-uint64_t lilac_plan_scan_line(const lilac_plan_scan *plan, uint64_t coordinate) {
-    return lilac_plan_columns_off(&plan->scanned, plan->axis, coordinate);
+/* ---- memory ------------------------------------------------------------------------------ */
+
+static uint32_t line_bits(const lilac_plan_scan *plan) {
+    return plan->scanned.out_bits - plan->scanned.bits[plan->axis];
 }
 
-uint64_t lilac_plan_scan_slot(const lilac_plan_scan *plan, uint64_t coordinate) {
+/* Orders the bits of a line's number: those that lanes have alone, lowest lane first, then the others. */
+static void order_lines(lilac_plan_scan *plan) {
+    const lilac_plan_columns *columns = &plan->scanned;
+    uint64_t ordered = 0;
+    uint32_t place = 0;
+    for (uint32_t i = 0; i < columns->lane_bits; i++) {
+        const uint64_t line = lilac_plan_columns_off(columns, plan->axis, columns->threads[i]);
+        if (line != 0 && (line & (line - 1)) == 0 && (line & ordered) == 0) {
+            plan->line_place[log2_of(line)] = (uint8_t)place++;
+            ordered |= line;
+        }
+    }
+    for (uint32_t bit = 0; bit < line_bits(plan); bit++) {
+        if (!(ordered >> bit & 1)) {
+            plan->line_place[bit] = (uint8_t)place++;
+        }
+    }
+}
+
+uint32_t lilac_plan_scan_vector_bits(const lilac_plan_scan *plan, uint32_t operand) {
+    const uint32_t size = lilac_plan_stored_bytes(plan->region.operands[operand].element_bits);
+    return min_u32(plan->runs[plan->run_count - 1].count,
+                   log2_of(plan->arch->vector_bytes / size));
+}
+
+/* The total number `block` of the coordinate's line. */
+static uint64_t slot_of(const lilac_plan_scan *plan, uint32_t operand, uint64_t coordinate,
+                        uint64_t block) {
+    const uint64_t line = lilac_plan_columns_off(&plan->scanned, plan->axis, coordinate);
+    const uint32_t vector = lilac_plan_scan_vector_bits(plan, operand);
+    uint64_t ordered = 0;
+    for (uint32_t bit = 0; bit < line_bits(plan); bit++) {
+        ordered |= (line >> bit & 1) << plan->line_place[bit];
+    }
+    return (block & ((UINT64_C(1) << vector) - 1)) | ordered << vector |
+           block >> vector << (vector + line_bits(plan));
+}
+
+uint64_t lilac_plan_scan_slot(const lilac_plan_scan *plan, uint32_t operand, uint64_t coordinate) {
     const uint32_t bits = plan->scanned.bits[plan->axis];
     const uint32_t count = plan->runs[plan->run_count - 1].count;
     const uint64_t along = lilac_plan_columns_along(&plan->scanned, plan->axis, coordinate);
-    return lilac_plan_scan_line(plan, coordinate) << count | along >> (bits - count);
+    return slot_of(plan, operand, coordinate, along >> (bits - count));
+}
+
+uint64_t lilac_plan_scan_vector(const lilac_plan_scan *plan, uint32_t operand, uint64_t coordinate,
+                                uint32_t vector) {
+    return slot_of(plan, operand, coordinate,
+                   (uint64_t)vector << lilac_plan_scan_vector_bits(plan, operand));
 }
 
 uint32_t lilac_plan_scan_lower_lanes(const lilac_plan_scan *plan) {
@@ -205,6 +251,7 @@ bool lilac_plan_scan_init(lilac_plan_scan *plan, const lilac_layout *source,
         plan->scanned = plan->source;
     }
     find_runs(plan);
+    order_lines(plan);
     lilac_plan_scan_count(plan);
     return true;
 }

@@ -72,11 +72,11 @@ static void make_accesses(total_accesses *result, const lilac_plan_scan *plan, u
     const lilac_plan_columns *columns = &plan->scanned;
     const uint32_t size = lilac_plan_stored_bytes(plan->region.operands[operand].element_bits);
     const uint32_t slots = 1U << run->count;
-    const uint32_t vector = min_u32(slots, plan->arch->vector_bytes / size);
+    const uint32_t vector = 1U << lilac_plan_scan_vector_bits(plan, operand);
     for (uint32_t i = 0; i < columns->lane_bits; i++) {
-        const uint64_t line = lilac_plan_scan_line(plan, columns->threads[i]);
-        result->store_lanes[i] = lilac_plan_scan_slot(plan, columns->threads[i]) * size;
-        result->load_lanes[i] = (line << run->count) * size;
+        result->store_lanes[i] = lilac_plan_scan_slot(plan, operand, columns->threads[i]) * size;
+        result->load_lanes[i] =
+            lilac_plan_scan_vector(plan, operand, columns->threads[i], 0) * size;
     }
     const lilac_plan_linear_access access = {.arch = plan->arch,
                                              .lane_bits = columns->lane_bits,
