@@ -86,6 +86,15 @@ def test_the_compilers_simt_text_gives_the_same_run():
     assert results[0] == results[1]
 
 
+def test_the_kernel_of_the_page():
+    """The example of docs/asynchronous.md."""
+    path = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "asynchronous", "square.simt")
+    x = numpy.linspace(-1, 1, 64, dtype="float32").reshape(8, 8)
+    y = numpy.zeros_like(x)
+    assert lilac.run(path, 1, lilac.TensorMap(x, (8, 8)), y, empty=["to"]).findings == ()
+    assert (y == x * x).all()
+
+
 def test_options_of_simt_text(tmp_path):
     out = numpy.zeros(64, "int32")
     path = tmp_path / "scale.simt"
