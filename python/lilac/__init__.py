@@ -1,22 +1,24 @@
-"""Linear layouts: every way of spreading a tensor over registers, lanes, warps and memory is
-one linear map over F2, a bit matrix. And a compiler of tile kernels that works on them.
+"""Linear layouts, and a compiler of tile kernels that is built on them. A linear layout is a linear map over F2,
+a bit matrix; it describes how a tensor is distributed over registers, lanes, warps and memory.
 
 >>> import lilac
 >>> tile = lilac.Layout.identity(4, "register", "dim1") * lilac.Layout.identity(32, "lane", "dim0")
 >>> tile(register=3, lane=5)
 {'dim1': 3, 'dim0': 5}
 
-`Layout` is the type of layouts. `convert`, `swizzle` and `conflicts` plan how tensors get from one layout to
-another and through which shared memory; they return a `Plan`, a `Swizzle` and `Conflicts`.
+`Layout` is the type of layouts. `convert` plans the conversion of a tensor from one layout to another, `swizzle`
+the memory layout of a shared-memory exchange, and `conflicts` counts bank conflicts; they return a `Plan`, a
+`Swizzle` and `Conflicts`.
 
-`compile` makes PTX of a kernel that Triton's front end wrote, a `Kernel`; `run` runs one on the simulator, with
-NumPy arrays in place, and returns a `Run`. The package `lilac.triton` makes Triton itself compile with lilac.
+`compile` translates a kernel that Triton's front end wrote to PTX and returns a `Kernel`. `run` executes a kernel on
+the simulator, with NumPy arrays as its memory, and returns a `Run`; a `TensorMap` describes an array to the tensor
+copies of a kernel. With the package `lilac.triton`, Triton itself compiles with lilac.
 
-The package installs the command `lilac` too, which is also `python -m lilac`.
+The package also installs the command `lilac`, which is the same as `python -m lilac`.
 
 Input that lilac refuses raises `Error`, a ValueError, or a class derived from it: `LayoutError`,
-`CompilationError`, `SimulationError`; its `diagnostics` say what and where. Objects of wrong Python types raise
-TypeError.
+`CompilationError`, `SimulationError`; its `diagnostics` describe the mistakes and their places. Objects of wrong
+Python types raise TypeError.
 """
 
 from ._core import version as __version__
@@ -25,7 +27,8 @@ from .errors import CompilationError, Diagnostic, Error, LayoutError, Simulation
 from .layout import Layout
 from .plans import Access, Conflicts, Plan, Swizzle, conflicts, convert, swizzle
 from .simulator import Run, run
+from .tensor_map import TensorMap
 
 __all__ = ["Access", "CompilationError", "Conflicts", "Diagnostic", "Error", "Kernel", "Layout", "LayoutError",
-           "Pass", "Plan", "Run", "SimulationError", "Swizzle", "__version__", "compile", "conflicts", "convert",
-           "devices", "run", "swizzle"]
+           "Pass", "Plan", "Run", "SimulationError", "Swizzle", "TensorMap", "__version__", "compile", "conflicts",
+           "convert", "devices", "run", "swizzle"]

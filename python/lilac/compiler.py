@@ -14,7 +14,7 @@ from .errors import CompilationError, Error, diagnostics_of, object_of
 # The flags of _core.compile (python/src/compile.c).
 _LINE_INFO, _NO_CONTRACTION, _TILE, _SIMT = 1, 2, 4, 8
 
-_SUFFIXES = (".ttir", ".ttgir", ".mlir")
+_SUFFIXES = (".ttir", ".ttgir", ".mlir", ".simt")
 
 Text = Union[str, "os.PathLike[str]"]
 

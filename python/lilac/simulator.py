@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 from . import _core
 from .compiler import _NO_CONTRACTION, Kernel, Text, count, source_of
 from .errors import CompilationError, Diagnostic, Error, SimulationError, diagnostics_of, object_of
+from .tensor_map import TensorMap
 
 if TYPE_CHECKING:
     import numpy
 
 Grid = Union[int, Sequence[int]]
 
-# What NumPy, or ml_dtypes where it is installed, calls the elements that a pointer points to. Types that
-# NumPy lacks may also be held as raw bits, in integers of their width.
+# The names of a pointer's element types in NumPy and ml_dtypes. For types that NumPy lacks, an array may also
+# hold the bits as integers of their width.
 _FLOATS = {"f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn",
            "f8E5M2": "float8_e5m2", "f8E4M3FNUZ": "float8_e4m3fnuz", "f8E5M2FNUZ": "float8_e5m2fnuz",
            "f8E4M3B11FNUZ": "float8_e4m3b11fnuz"}
@@ -27,11 +28,12 @@ _BITS = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}
 
 @dataclass(frozen=True)
 class Run:
-    """What a launch on the simulator reports. `run` makes it.
+    """The report of a launch on the simulator; `run` returns it.
 
-    `counters` are those of `lilac run --json`, summed over all blocks: instructions of warps, sectors of
-    global memory, wavefronts of shared memory, bytes, barriers … `findings` are races, reads of memory that
-    nothing wrote and warnings of the compiler, each a `Diagnostic`; `printed` is what the kernel printed."""
+    `counters` are those of `lilac run --json`, summed over all blocks: warp instructions, sectors of global
+    memory, wavefronts of shared memory, bytes, barriers … `findings` are races, uninitialised reads and the
+    other findings of the simulator, and warnings of the compiler, each a `Diagnostic`; `printed` is the text that
+    the kernel printed."""
 
     kernel: str
     target: str
@@ -45,12 +47,12 @@ class Run:
 
     @property
     def races(self) -> int:
-        """Instructions of warps that raced."""
+        """Warp instructions with a race."""
         return int(self.counters["races"])
 
     @property
     def uninitialised_reads(self) -> int:
-        """Instructions of warps that read memory that nothing wrote."""
+        """Warp instructions that read uninitialised memory."""
         return int(self.counters["uninitialised_reads"])
 
     def to_json(self) -> str:
@@ -84,7 +86,7 @@ class Run:
         return "\n".join(lines + ([self.printed.rstrip("\n")] if self.printed else []))
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the findings, the counters that are not zero, what was printed."""
+        """The display in a notebook: the findings, the counters that are not zero, the printed text."""
         from html import escape
 
         rows = "".join(f"<tr><td>{escape(name)}</td><td>{value}</td></tr>" for name, value in self._rows())
@@ -99,30 +101,32 @@ def run(kernel: Union[Text, Kernel], grid: Grid, *arguments: Any, num_warps: Opt
         file: Optional[str] = None, **named: Any) -> Run:
     """Runs a kernel on the simulator, which needs no GPU. Arrays change in place.
 
-    kernel: a module in TTIR or TTGIR, as `compile` takes it, or a `Kernel`, with which the options of
-        compilation (num_warps, num_ctas, target, fuse, file) are not given again.
+    kernel: a module in TTIR or TTGIR (its text or a file, as for `compile`); a module in SIMT IR, which runs
+        unchanged, without any pass; or a `Kernel`, which excludes the options of compilation (num_warps,
+        num_ctas, target, fuse, file). A file of SIMT text ends in .simt.
     grid: the number of programs: an int, or one to three of them, (x, y, z).
     arguments, named: the kernel's arguments, by position or by the names of its parameters. A parameter
-        whose name is also an option's is given by position, or with the others in one dict:
+        with the name of an option is passed by position, or with the others in one dict:
         ``run(module, 4, {"x": x, "grid": 7})``.
-        For a pointer: an array whose elements are of the parameter's type, or None for a null pointer. The
-        pointer is the address of the array's first element; strides are arguments of the kernel's own.
-        Arrays may overlap. Of bfloat16 and 8-bit floats: arrays of ml_dtypes' types, or raw bits in integers
-        of that width. An array that is not writeable is read-only memory.
+        For a pointer: an array whose elements have the parameter's type (in SIMT IR: any type), or None for a
+        null pointer. The pointer is the address of the array's first element; strides are separate arguments
+        of the kernel. Arrays may overlap. For bfloat16 and 8-bit floats: arrays of the types of ml_dtypes, or
+        integers of the same width with the bits. An array that is not writeable is read-only memory.
         For a number: an int, float or bool, or a NumPy scalar.
-    num_warps, num_ctas, target: as for `compile`.
-    name: which kernel of the module; None: the first.
-    fuse: as for `compile`.
-    empty: names of pointer parameters whose arrays hold nothing yet, so that reading them is a finding.
-    threads: threads of this machine that simulate; 0: one for each core.
-    limit: instructions that a block may run before the simulator stops it; 0: the simulator's own limit.
+        For a tensor map (`i64 tensor_map` in SIMT IR): a `TensorMap`.
+    num_warps, num_ctas, target: as for `compile`. SIMT text contains them; others are refused.
+    name: the name of the kernel in the module; None: the first kernel.
+    fuse: as for `compile`; no effect on SIMT text.
+    empty: names of parameters whose arrays are uninitialised, so that reading them is a finding.
+    threads: host threads for the simulation; 0: one for each core.
+    limit: instructions that a block may execute before the simulator stops it; 0: the simulator's own limit.
     file: the module's name in diagnostics.
 
     Returns a `Run`. Raises CompilationError for a module that the compiler refuses; SimulationError for a
     trap (an access outside an array, a failed assertion, …; the arrays' contents are then undefined) and for
     a launch that the simulator refuses; Error for an argument of a wrong element type or outside its range;
-    TypeError for a missing or surplus argument and for objects of other types. Races and reads of memory that
-    nothing wrote are findings and raise nothing.
+    TypeError for a missing or surplus argument and for objects of other types. Races, uninitialised reads and
+    the other findings do not raise an exception.
 
     >>> import numpy
     >>> ttir = '''
@@ -155,7 +159,7 @@ def run(kernel: Union[Text, Kernel], grid: Grid, *arguments: Any, num_warps: Opt
     binding.bind(arguments, named)
     blocks = _grid(grid)
     completed, counters, printed, as_json, as_printed = _core.simulate(
-        program, blocks, binding.values, binding.buffers(), count("threads", threads, 0), _limit(limit))
+        program, blocks, binding.values, binding.buffers(), binding.maps, count("threads", threads, 0), _limit(limit))
     findings = tuple(diagnostics_of(source.text, as_json, as_printed))
     if not completed:
         raise SimulationError(findings, printed)
@@ -192,8 +196,12 @@ def _limit(limit: Any) -> int:
     return int(limit)
 
 
+# The types of parameters that have an array.
+_WITH_MEMORY = ("!tt.ptr", "i64 ptr", "i64 tensor_map")
+
+
 class _Memory:
-    """Bytes of the process that several arrays may share: one buffer of the simulator."""
+    """One buffer of the simulator: a range of bytes of this process, which several arrays may share."""
 
     def __init__(self, low: int, high: int, name: str, writeable: bool) -> None:
         self.low, self.high, self.name, self.writeable = low, high, name, writeable
@@ -201,7 +209,7 @@ class _Memory:
 
 
 class _Binding:
-    """The values of a launch: a kernel's parameters, and what they get."""
+    """Binds the arguments of a launch to the parameters of a kernel."""
 
     def __init__(self, kernel: str, parameters: Sequence[tuple[str, str, int]], empty: Iterable[str]) -> None:
         self.kernel = kernel
@@ -211,6 +219,7 @@ class _Binding:
         self.values: list[Any] = []
         self.memory: list[_Memory] = []
         self.arrays: dict[int, numpy.ndarray] = {}
+        self.maps: list[tuple[Any, ...]] = []
 
     def bind(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         if len(arguments) == 1 and isinstance(arguments[0], Mapping):
@@ -229,37 +238,57 @@ class _Binding:
         missing = [f"{name}: {kind}" for name, kind, _ in self.parameters if name not in given]
         if missing:
             raise TypeError(f"{self.kernel}: no value for {', '.join(missing)}")
-        unknown = self.empty - {name for name, kind, _ in self.parameters if kind.startswith("!tt.ptr")}
+        unknown = self.empty - {name for name, kind, _ in self.parameters if kind.startswith(_WITH_MEMORY)}
         if unknown:
             raise Error(f"{self.kernel} has no pointer parameter {sorted(unknown)[0]!r}, which `empty` names")
         self.values = [self._value(i, *parameter, given[parameter[0]])
                        for i, parameter in enumerate(self.parameters)]
         self._place()
+        self._place_maps(given)
 
     def _value(self, number: int, name: str, kind: str, divisor: int, value: Any) -> Any:
         if kind.startswith("!tt.ptr<"):
             return self._pointer(number, name, kind[len("!tt.ptr<"):].split(">")[0].split(",")[0], value)
+        if kind == "i64 ptr":
+            return self._pointer(number, name, None, value)
+        if kind == "i64 tensor_map":
+            return self._tensor_map(number, name, value)
         if kind[:1] == "i" and kind[1:].isdigit() and int(kind[1:]) <= 64:
             return _integer(name, kind, divisor, value)
-        if kind[:1] in "fb":
+        if kind[:1] in "fb" and "x" not in kind:
             return _core.encode(kind, _number(name, kind, value))
         raise Error(f"{name}: parameters of type {kind} are not supported on the simulator")
 
     # ---- memory ---------------------------------------------------------------------------
 
-    def _pointer(self, number: int, name: str, element: str, value: Any) -> int:
+    def _pointer(self, number: int, name: str, element: Optional[str], value: Any) -> int:
+        """Registers the array of a pointer to `element`; None: the kernel does not name the element type."""
         import numpy
 
         if value is None:
             return 0
         if not isinstance(value, numpy.ndarray):
-            raise TypeError(f"{name} is a pointer to {element}: give a NumPy array, not {type(value).__name__}; "
+            pointee = f" to {element}" if element is not None else ""
+            raise TypeError(f"{name} is a pointer{pointee}: give a NumPy array, not {type(value).__name__}; "
                             "results are written into it")
-        if not _holds(value.dtype, element):
+        if element is not None and not _holds(value.dtype, element):
             raise Error(f"{name} is a pointer to {element}, which needs {_needed(element)}, "
                         f"not an array of {value.dtype}")
         self.arrays[number] = value
         return 0
+
+    def _tensor_map(self, number: int, name: str, value: Any) -> int:
+        if not isinstance(value, TensorMap):
+            raise TypeError(f"{name} is a tensor map: give lilac.TensorMap(array, box), not {type(value).__name__}")
+        self.arrays[number] = value.array
+        return 0
+
+    def _place_maps(self, given: Mapping[str, Any]) -> None:
+        """Replaces the place of each tensor map's array by the number of the map."""
+        for number, (name, kind, _) in enumerate(self.parameters):
+            if kind == "i64 tensor_map":
+                self.maps.append(given[name]._row(self.values[number]))
+                self.values[number] = len(self.maps) - 1
 
     def _place(self) -> None:
         """Gives each pointer a buffer and an offset; arrays that overlap share a buffer."""
@@ -284,8 +313,9 @@ class _Binding:
             offset = array.ctypes.data - self.memory[of[number]].low
             divisor = self.parameters[number][2]
             if divisor > 1 and offset % divisor:
+                promise = "align" if self.parameters[number][1].startswith("i64") else "tt.divisibility"
                 raise Error(f"{self.names[number]} is compiled for addresses that are multiples of {divisor} bytes "
-                            f"(tt.divisibility); this array begins {offset} bytes into memory of another one")
+                            f"({promise}); this array begins {offset} bytes into memory of another one")
             self.values[number] = (of[number], offset)
         for name in self.empty:
             number = self.names.index(name)
@@ -306,7 +336,7 @@ class _Binding:
 
 
 def _holds(dtype: Any, element: str) -> bool:
-    """Whether elements of that type are what a pointer to `element` points to."""
+    """Whether an array of this type can hold what a pointer to `element` points to."""
     if element == "i1":
         return dtype.kind == "b"
     if element[:1] == "i":
@@ -341,7 +371,7 @@ def _integer(name: str, kind: str, divisor: int, value: Any) -> int:
         raise Error(f"{name} is {kind}: {number} is outside its range")
     if divisor > 1 and number % divisor:
         raise Error(f"{name}: the kernel is specialised for multiples of {divisor} (tt.divisibility); "
-                    f"{number} is none")
+                    f"{number} is not a multiple")
     return int(number & (1 << bits) - 1)
 
 

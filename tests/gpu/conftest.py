@@ -1,4 +1,5 @@
-"""Tests that need an NVIDIA GPU, PyTorch and Triton; without them each is a visible skip.
+"""Tests that need an NVIDIA GPU, PyTorch and Triton; without them each is a visible skip. Tests with the mark
+`command_only` need the GPU and the command, but neither PyTorch nor Triton; they report what is missing themselves.
 
     LILAC_PACKAGE=DIR python -m pytest -rs tests/gpu      DIR holds the package when it is not installed
 
@@ -25,17 +26,22 @@ def missing():
     return None if torch.cuda.is_available() else "no GPU"
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "command_only: the test needs neither PyTorch nor Triton")
+
+
 def pytest_collection_modifyitems(items):
-    reason = missing()
+    with_torch = [item for item in items if item.get_closest_marker("command_only") is None]
+    reason = missing() if with_torch else None
     if reason:
-        for item in items:
+        for item in with_torch:
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(scope="session")
 def started(tmp_path_factory):
-    """What the environment of a program needs so that LILAC_TRITON is heeded. An installed package has
-    a .pth file for that, which Python reads in its own folders only."""
+    """The environment variables with which a program obeys LILAC_TRITON. An installed package has a .pth file
+    for that; Python reads such files only in its own folders."""
     made = dict(os.environ)
     package = made.pop("LILAC_PACKAGE", None)
     if package:
@@ -45,14 +51,14 @@ def started(tmp_path_factory):
         made["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     done = subprocess.run([sys.executable, "-c", IS_ON], env=made | {"LILAC_TRITON": "1"},
                           capture_output=True, text=True, timeout=120)
-    assert done.stdout.split() == ["True"], "LILAC_TRITON=1 is not heeded: install lilac or set " \
+    assert done.stdout.split() == ["True"], "LILAC_TRITON=1 has no effect: install lilac or set " \
         f"LILAC_PACKAGE\n{done.stdout}{done.stderr}"
     return made
 
 
 @pytest.fixture
 def environment(tmp_path, started):
-    """The environment of a program: caches of its own; `lilac` says whether its kernels are ours."""
+    """The environment of a program, with separate caches. `lilac`: whether lilac compiles its kernels."""
     def make(lilac):
         made = dict(started)
         for cache in ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"):

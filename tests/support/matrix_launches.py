@@ -11,16 +11,18 @@ import npy
 
 
 def product(a, b, m, n, k):
+    """A · Bᵀ in double precision."""
     rows = [a[i * k:(i + 1) * k] for i in range(m)]
     columns = [b[i * k:(i + 1) * k] for i in range(n)]
     return [sum(x * y for x, y in zip(row, column)) for row in rows for column in columns]
 
 
 class Launches:
-    """Kernels on random f16 matrices, in a folder of their own. `device` is the simulator or cuda."""
+    """Launches of the kernels on random f16 matrices, whose files are in `folder`. `device` is the simulator or
+    cuda; `multiply` computes the expected product."""
 
-    def __init__(self, lilac, folder, device="simulator"):
-        self.lilac, self.folder, self.device = lilac, folder, device
+    def __init__(self, lilac, folder, device="simulator", multiply=product):
+        self.lilac, self.folder, self.device, self.multiply = lilac, folder, device, multiply
         self.shapes = set()
 
     def path(self, name):
@@ -35,7 +37,7 @@ class Launches:
             a, b = ([npy.round_f16(draw.uniform(-1, 1)) for _ in range(rows * k)] for rows in (m, n))
             npy.write(names[0], "f2", a, (m, k))
             npy.write(names[1], "f2", b, (n, k))
-            exact = product(a, b, m, n, k)
+            exact = self.multiply(a, b, m, n, k)
             npy.write(names[2], "f4", exact, (m, n))
             npy.write(names[3], "f2", exact, (m, n))
             self.shapes.add(tag)
