@@ -85,7 +85,7 @@
  * set_max_registers dec {registers = 40} changes the number of registers of a thread; it stands in
  * programs of whole warpgroups, and the kernel has min_blocks 1.
  *
- * An access may promise where it goes: shared_begin, shared_end and shared_apart. The simulator
+ * An access may promise where it goes: shared_begin, shared_end and shared_partition. The simulator
  * checks the interval, lilac_simt_opt_barriers relies on all three.
  */
 #ifndef LILAC_SIMT_H
@@ -313,10 +313,10 @@ struct lilac_simt_instruction {
     lilac_simt_value result; /* the first; the others follow: result + 1 … */
     int64_t immediate;       /* constant's bits, byte offset of an access, parameter index … */
     /* Of an access to shared memory: the bytes that it may touch, from shared_base on; 0, 0: any.
-     * Accesses with the same interval and the same shared_apart, a mask of bits of the warp's
+     * Accesses with the same interval and the same shared_partition, a mask of bits of the warp's
      * number, touch no byte in common from warps that differ in those bits; 0: no such promise. Of
      * a group barrier: warps that agree in those bits of their numbers, and only those, meet. */
-    uint32_t shared_begin, shared_end, shared_apart;
+    uint32_t shared_begin, shared_end, shared_partition;
     lilac_simt_body **bodies;
     lilac_location location;
     lilac_simt_instruction *next, *previous;
@@ -553,14 +553,14 @@ LILAC_API void lilac_simt_set_max_registers(lilac_simt_builder *b, bool increase
                                             uint32_t registers);
 /* For shared memory only (LILAC_SIMT_SHARED_ONLY): all threads of the block; of the warp; and the
  * warps that give the same `number` (i32, 0 … 14, the same in all lanes of a warp), `threads` in
- * each such group, with or without a shared_apart. For all memory: the threads of the cluster. */
+ * each such group, with or without a shared_partition. For all memory: the threads of the cluster. */
 LILAC_API void lilac_simt_barrier(lilac_simt_builder *b);
 LILAC_API void lilac_simt_warp_barrier(lilac_simt_builder *b);
 LILAC_API void lilac_simt_cluster_barrier(lilac_simt_builder *b);
 LILAC_API void lilac_simt_group_barrier(lilac_simt_builder *b, lilac_simt_value number,
                                         uint32_t threads);
-LILAC_API void lilac_simt_group_barrier_apart(lilac_simt_builder *b, lilac_simt_value number,
-                                              uint32_t threads, uint32_t apart);
+LILAC_API void lilac_simt_group_barrier_partition(lilac_simt_builder *b, lilac_simt_value number,
+                                                  uint32_t threads, uint32_t partition);
 /* Where the block of that rank in the cluster has what this one has at `address` (i32, shared). */
 LILAC_API lilac_simt_value lilac_simt_map_shared(lilac_simt_builder *b, lilac_simt_value address,
                                                  lilac_simt_value rank);

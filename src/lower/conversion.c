@@ -52,7 +52,8 @@ void lilac_lower_staging_barrier(lilac_simt_builder *b, const lilac_plan_staging
             }
         }
         lilac_simt_value number = lilac_lower_linear(b, lane_bits + warp_bits, columns, 0, NULL);
-        lilac_simt_group_barrier_apart(b, number, (1U << (lane_bits + warp_bits)) / groups, others);
+        lilac_simt_group_barrier_partition(b, number, (1U << (lane_bits + warp_bits)) / groups,
+                                           others);
     } else {
         lilac_simt_barrier(b);
     }

@@ -415,15 +415,15 @@ void lilac_simt_cluster_barrier(lilac_simt_builder *b) {
 }
 
 void lilac_simt_group_barrier(lilac_simt_builder *b, lilac_simt_value number, uint32_t threads) {
-    lilac_simt_group_barrier_apart(b, number, threads, 0);
+    lilac_simt_group_barrier_partition(b, number, threads, 0);
 }
 
-void lilac_simt_group_barrier_apart(lilac_simt_builder *b, lilac_simt_value number,
-                                    uint32_t threads, uint32_t apart) {
+void lilac_simt_group_barrier_partition(lilac_simt_builder *b, lilac_simt_value number,
+                                        uint32_t threads, uint32_t partition) {
     lilac_simt_instruction like = {.code = LILAC_SIMT_OP_GROUP_BARRIER,
                                    .flags = LILAC_SIMT_SHARED_ONLY,
                                    .immediate = threads,
-                                   .shared_apart = apart};
+                                   .shared_partition = partition};
     lilac_simt_build(b, &like, 1, &number, 0, NULL);
 }
 

@@ -20,8 +20,8 @@
  * went: all of it together takes no longer than the sets can grow.
  *
  * Scope. A barrier of mask M makes those warps wait for each other whose numbers agree in the bits
- * of M: 0 is the whole block, all bits each warp by itself, and a group barrier's shared_apart says
- * it. Accesses are told apart by their promises (simt.h): two of one promise with shared_apart A
+ * of M: 0 is the whole block, all bits each warp by itself, and a group barrier's shared_partition says
+ * it. Accesses are told apart by their promises (simt.h): two of one promise with shared_partition A
  * meet only in warps that agree in A, so that barriers with M ⊆ A order them; two of different ones
  * need M = 0. A barrier that is narrower than a pair needs counts as if it did order the pair,
  * until one at least as wide does too: several such may make up a wide one.
@@ -66,7 +66,7 @@ enum { MOST_KEYS = 64, MOST_LEVELS = 16 };
 /* A promise of accesses. */
 typedef struct key {
     uint32_t begin, end; /* end UINT32_MAX: any */
-    uint32_t apart;
+    uint32_t partition;
     uint64_t overlaps; /* keys whose bytes these may be, itself too */
 } key;
 
@@ -101,7 +101,7 @@ typedef struct pass {
     uint32_t *work;      /* nodes to look at */
     uint8_t *in_work;
     bool candidates; /* barriers that may go */
-    bool given_up;   /* too many promises or kinds of barriers to tell apart */
+    bool given_up;   /* too many promises or kinds of barriers for a set */
 } pass;
 
 /* ---- the graph -------------------------------------------------------------------------- */
@@ -110,10 +110,10 @@ static uint32_t find_key(pass *p, const lilac_simt_instruction *i) {
     bool any = i->shared_begin == 0 && i->shared_end == 0;
     key k = {.begin = i->shared_begin,
              .end = any ? UINT32_MAX : i->shared_end,
-             .apart = i->shared_apart & p->warps};
+             .partition = i->shared_partition & p->warps};
     for (uint32_t n = 0; n < p->key_count; n++) {
         const key *other = &p->keys[n];
-        if (other->begin == k.begin && other->end == k.end && other->apart == k.apart) {
+        if (other->begin == k.begin && other->end == k.end && other->partition == k.partition) {
             return n;
         }
     }
@@ -193,7 +193,7 @@ static bool mask_of(const pass *p, const lilac_simt_instruction *i, uint32_t *ma
         *mask = p->warps;
         return true;
     default:
-        *mask = i->shared_apart & p->warps;
+        *mask = i->shared_partition & p->warps;
         return *mask != 0;
     }
 }
@@ -374,7 +374,7 @@ static void flow(pass *p, uint32_t level_index, uint32_t from) {
 }
 
 /* Is there a conflict across node k of which this level speaks? With `own`, of accesses of one
- * promise whose shared_apart is the level; else of all others. */
+ * promise whose shared_partition is the level; else of all others. */
 static bool any_conflict(const pass *p, uint32_t k, uint32_t level_index, bool own) {
     const node *n = &p->nodes[k];
     uint32_t level = p->levels[level_index];
@@ -382,16 +382,16 @@ static bool any_conflict(const pass *p, uint32_t k, uint32_t level_index, bool o
     set before = p->before[at], after = p->after[at];
     for (uint32_t j = 0; j < p->key_count; j++) {
         uint64_t bit = UINT64_C(1) << j;
-        uint32_t apart = p->keys[j].apart;
+        uint32_t partition = p->keys[j].partition;
         bool read = (before.reads & bit) != 0, written = (before.writes & bit) != 0;
         if (!read && !written) {
             continue;
         }
         bool narrow =
-            apart != 0 && (n->mask & ~apart) == 0; /* then the pair with itself is `own` */
+            partition != 0 && (n->mask & ~partition) == 0; /* then the pair with itself is `own` */
         uint64_t others = p->keys[j].overlaps & (narrow ? ~bit : UINT64_MAX);
         if (own) {
-            others = narrow && apart == level ? bit : 0;
+            others = narrow && partition == level ? bit : 0;
         }
         uint64_t conflicting = after.writes | (written ? after.reads : 0);
         if ((conflicting & others) != 0) {
@@ -469,7 +469,7 @@ bool lilac_simt_opt_barriers(lilac_simt_kernel *kernel) {
     add_level(&p, 0);
     add_body(&p, kernel->body, add_node(&p));
     for (uint32_t k = 0; k < p.key_count; k++) {
-        add_level(&p, p.keys[k].apart);
+        add_level(&p, p.keys[k].partition);
     }
     bool changed = p.candidates && !p.given_up && run(&p);
     lilac_heap_free(p.nodes);

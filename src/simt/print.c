@@ -413,8 +413,8 @@ static void put_modifiers(printer *p, const lilac_simt_instruction *i, bool deta
         put_number_modifier(p, &any, "bytes", i->shared_begin);
         lilac_text_printf(p->out, " to %u", i->shared_end);
     }
-    if (i->shared_apart != 0) {
-        put_number_modifier(p, &any, "apart", i->shared_apart);
+    if (i->shared_partition != 0) {
+        put_number_modifier(p, &any, "partition", i->shared_partition);
     }
     if (i->text != NULL && i->code != LILAC_SIMT_OP_ASSERT) {
         put_modifier(p, &any, "text", "");

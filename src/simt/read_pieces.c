@@ -431,8 +431,8 @@ static bool read_modifier(reader *r, lilac_simt_instruction *like) {
         return lilac_scanner_expect(s, '=') && lilac_simt_read_count(r, &like->shared_begin) &&
                lilac_scanner_expect_word(s, "to") && lilac_simt_read_count(r, &like->shared_end);
     }
-    if (lilac_scanner_accept_word(s, "apart")) {
-        return lilac_scanner_expect(s, '=') && lilac_simt_read_count(r, &like->shared_apart);
+    if (lilac_scanner_accept_word(s, "partition")) {
+        return lilac_scanner_expect(s, '=') && lilac_simt_read_count(r, &like->shared_partition);
     }
     if (accept_immediate(s, like->code)) {
         return lilac_scanner_expect(s, '=') && lilac_scanner_integer(s, &like->immediate);

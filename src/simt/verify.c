@@ -309,7 +309,7 @@ static void check_atomic(verifier *v, const instruction *i) {
 
 /* The interval that an access promises to stay in. */
 static void check_interval(verifier *v, const instruction *i) {
-    bool promises = i->shared_begin != 0 || i->shared_end != 0 || i->shared_apart != 0;
+    bool promises = i->shared_begin != 0 || i->shared_end != 0 || i->shared_partition != 0;
     bool meets = i->code == LILAC_SIMT_OP_GROUP_BARRIER && i->shared_end == 0;
     if (!promises || meets) {
         return;
@@ -407,11 +407,11 @@ static void check_group_barrier(verifier *v, const instruction *i) {
     } else if (threads / i->immediate > 15) {
         fail(v, "simt-group", "%lld groups; a block has barriers for 15",
              (long long)(threads / i->immediate));
-    } else if (i->shared_apart != 0 &&
-               (i->shared_apart >= v->kernel->num_warps ||
-                i->immediate << __builtin_popcount(i->shared_apart) != threads)) {
+    } else if (i->shared_partition != 0 &&
+               (i->shared_partition >= v->kernel->num_warps ||
+                i->immediate << __builtin_popcount(i->shared_partition) != threads)) {
         fail(v, "simt-group", "warps told apart by bits 0x%x do not come in groups of %lld threads",
-             i->shared_apart, (long long)i->immediate);
+             i->shared_partition, (long long)i->immediate);
     } else if (lilac_simt_constant_bits(v->kernel, i->operands[0], &number) && number > 14) {
         fail(v, "simt-group", "there is no group %llu: they are 0 to 14",
              (unsigned long long)number);

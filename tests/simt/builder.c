@@ -494,7 +494,7 @@ static const struct refusal {
     {"simt-detail", "%s = shared_base : i32\n%a = ld.matrix [%s] : i32 {detail = 2}\n"},
     {"simt-interval", "%s = shared_base : i32\n%a = ld.shared [%s] : i32 {bytes = 8 to 8}\n"},
     {"simt-interval", "barrier {bytes = 0 to 8}\n"},
-    {"simt-interval", "%p = param 0 : i64\n%a = ld.global [%p] : i32 {apart = 1}\n"},
+    {"simt-interval", "%p = param 0 : i64\n%a = ld.global [%p] : i32 {partition = 1}\n"},
     {"simt-copy", COPY_OPERANDS "cp.async [%s], (%p) {size = 2}\n"},
     {"simt-copy", COPY_OPERANDS "cp.async [%s], (%p)\n"},
     {"simt-copy", COPY_OPERANDS "cp.async [%s], (%p) {cache = cg, size = 8}\n"},

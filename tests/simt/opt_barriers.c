@@ -3,7 +3,7 @@
  *
  * Random programs of stores, loads and barriers, in loops and ifs, some also with asynchronous
  * copies, commits and waits, some with mbarriers at which all warps meet or copies arrive. Every
- * access has a promise: an interval and which warps it keeps apart; within that, the warps that may
+ * access has a promise: an interval and a partition of the warps; within that, the warps that may
  * touch the same words do.
  * A program without races must have none after the pass and leave the same in memory. In straight
  * programs with barriers of the block only, each one that stays stands between accesses that may
@@ -21,7 +21,7 @@ enum { PLAIN = 1500, COPYING = 6000, MEETING = 3000 }; /* seeds */
 enum { WARPS = 4, LANES = 32, THREADS = WARPS * LANES, BYTES = 512 };
 
 static const struct promise {
-    uint32_t begin, end, apart;
+    uint32_t begin, end, partition;
 } promises[] = {{0, 128, 0},   {128, 256, 0}, {0, 256, 0},   {256, 384, 1}, {256, 384, 3},
                 {384, 512, 2}, {384, 512, 0}, {256, 512, 0}, {0, 0, 0}};
 enum { PROMISES = sizeof promises / sizeof *promises };
@@ -44,17 +44,17 @@ static uint32_t below(generator *g, uint32_t bound) {
 
 /* Where in the interval the part of the warp's class begins, which has `classes`; and the warp's
  * place among those of its class. */
-static lilac_simt_value class_of(generator *g, uint32_t apart, uint32_t bytes) {
+static lilac_simt_value class_of(generator *g, uint32_t partition, uint32_t bytes) {
     rig *r = &g->r;
-    lilac_simt_value class = op2(r, LILAC_SIMT_OP_AND, g->warp, word(r, apart));
-    class = op2(r, LILAC_SIMT_OP_SHR_U, class, word(r, apart == 2));
+    lilac_simt_value class = op2(r, LILAC_SIMT_OP_AND, g->warp, word(r, partition));
+    class = op2(r, LILAC_SIMT_OP_SHR_U, class, word(r, partition == 2));
     return op2(r, LILAC_SIMT_OP_MUL, class, word(r, bytes));
 }
 
-static lilac_simt_value place_of(generator *g, uint32_t apart) {
+static lilac_simt_value place_of(generator *g, uint32_t partition) {
     rig *r = &g->r;
-    lilac_simt_value place = op2(r, LILAC_SIMT_OP_AND, g->warp, word(r, 3 & ~apart));
-    return op2(r, LILAC_SIMT_OP_SHR_U, place, word(r, apart == 1));
+    lilac_simt_value place = op2(r, LILAC_SIMT_OP_AND, g->warp, word(r, 3 & ~partition));
+    return op2(r, LILAC_SIMT_OP_SHR_U, place, word(r, partition == 1));
 }
 
 /* A load by each warp of all words that its class may touch, or a store to them, each warp of the
@@ -63,7 +63,7 @@ static void make_access(generator *g) {
     rig *r = &g->r;
     const struct promise *p = &promises[below(g, PROMISES)];
     uint32_t end = p->end ? p->end : BYTES;
-    uint32_t members = WARPS >> __builtin_popcount(p->apart);
+    uint32_t members = WARPS >> __builtin_popcount(p->partition);
     uint32_t part = (end - p->begin) / (WARPS / members); /* bytes of a class */
     bool loads = below(g, 2);
     bool copies = g->copies && below(g, 4) > 1;
@@ -72,9 +72,9 @@ static void make_access(generator *g) {
     lilac_simt_value at = op2(r, LILAC_SIMT_OP_ADD, g->lane, word(r, below(g, LANES)));
     at = op2(r, LILAC_SIMT_OP_AND, at, word(r, bytes / 4 / words - 1));
     at = op2(r, LILAC_SIMT_OP_MUL, at, word(r, 4 * words));
-    at = op2(r, LILAC_SIMT_OP_ADD, at, class_of(g, p->apart, part));
+    at = op2(r, LILAC_SIMT_OP_ADD, at, class_of(g, p->partition, part));
     lilac_simt_instruction like = {
-        .shared_begin = p->begin, .shared_end = p->end, .shared_apart = p->apart};
+        .shared_begin = p->begin, .shared_end = p->end, .shared_partition = p->partition};
     g->accesses++;
     if (loads) {
         lilac_simt_value loaded = lilac_simt_load(&r->b, LILAC_SIMT_OP_LD_SHARED, LILAC_SIMT_I32,
@@ -83,7 +83,7 @@ static void make_access(generator *g) {
         return;
     }
     lilac_simt_value slot =
-        op2(r, LILAC_SIMT_OP_XOR, place_of(g, p->apart), word(r, below(g, members)));
+        op2(r, LILAC_SIMT_OP_XOR, place_of(g, p->partition), word(r, below(g, members)));
     at = op2(r, LILAC_SIMT_OP_ADD, at, op2(r, LILAC_SIMT_OP_MUL, slot, word(r, bytes)));
     if (copies) {
         lilac_simt_value from =
@@ -105,7 +105,7 @@ static void make_barrier(generator *g) {
         uint32_t bit = kind - 5;
         lilac_simt_value number = op2(
             r, LILAC_SIMT_OP_AND, op2(r, LILAC_SIMT_OP_SHR_U, g->warp, word(r, bit)), word(r, 1));
-        lilac_simt_group_barrier_apart(&r->b, number, 2 * LANES, 1u << bit);
+        lilac_simt_group_barrier_partition(&r->b, number, 2 * LANES, 1u << bit);
     } else {
         lilac_simt_barrier(&r->b);
     }

@@ -53,7 +53,7 @@ static const char everything[] =
     "    st.global [%p], (%29, %30) {cache = wt, evict = last}\n"
     "    st.shared [%s], %17, (%31)\n"
     "    assert %17, \"a \\22quoted\\22 \\5C message\\0A\"\n"
-    "    %32, %33 = ld.matrix trans [%s - 16] : i32, i32 {bytes = 0 to 4096, apart = 6}\n"
+    "    %32, %33 = ld.matrix trans [%s - 16] : i32, i32 {bytes = 0 to 4096, partition = 6}\n"
     "    %34 = ld.matrix [%s] : f16x2\n"
     "    st.matrix [%s], (%34)\n"
     "    st.matrix trans [%s + 16], %17, (%32, %33) {bytes = 512 to 1024}\n"

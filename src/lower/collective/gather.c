@@ -227,7 +227,7 @@ static void open_memory(const gather *g, round_memory *shared) {
     }
     shared->promise = (lilac_simt_instruction){.shared_begin = shared->scratch,
                                                .shared_end = (uint32_t)(shared->scratch + p->bytes),
-                                               .shared_apart = shared->disjoint_warps};
+                                               .shared_partition = shared->disjoint_warps};
 }
 
 static void address_threads(const gather *g, round_memory *shared) {

@@ -84,7 +84,7 @@ static addressing address_threads(lilac_simt_builder *b, const lilac_plan_access
     }
     a.promise.shared_begin = (uint32_t)place->offset;
     a.promise.shared_end = (uint32_t)(place->offset + place->bytes);
-    a.promise.shared_apart = place->disjoint_warps;
+    a.promise.shared_partition = place->disjoint_warps;
     return a;
 }
 

@@ -311,7 +311,7 @@ static bool run_group_barrier(lilac_sim_worker *w, const lilac_sim_step *s) {
     const lane_u32 *numbers = (const void *)(w->registers + s->a);
     for (uint32_t warp = 0; warp < count; warp++) {
         uint32_t number = numbers[warp * size];
-        uint32_t apart = s->source->shared_apart; /* whom the barrier says it meets */
+        uint32_t apart = s->source->shared_partition; /* whom the barrier says it meets */
         bool meets = !apart || numbers[(warp & apart) * size] == number;
         for (uint32_t lane = 0; lane < size; lane++)
             if (numbers[warp * size + lane] != number || number >= GROUPS || !meets)
