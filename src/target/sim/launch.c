@@ -37,8 +37,8 @@ static bool check_tensor_maps(lilac_context *context, const lilac_sim_launch *la
             continue;
         if (number >= launch->tensor_map_count) {
             lilac_error(context, NOWHERE, kernel->location, "tensor-map",
-                        "parameter '%s' is tensor map %llu, and the launch has %u", name,
-                        (unsigned long long)number, launch->tensor_map_count);
+                        "parameter '%s' is tensor map %llu, and the launch has %u tensor maps",
+                        name, (unsigned long long)number, launch->tensor_map_count);
             return false;
         }
         if (!lilac_tensor_map_check(context, &launch->tensor_maps[number], name))

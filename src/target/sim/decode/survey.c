@@ -100,10 +100,6 @@ static void keep_flying(lilac_sim_decoder *d, const lilac_simt_body *body) {
     }
 }
 
-static bool varies(const lilac_sim_decoder *d, lilac_simt_value value) {
-    return d->values[value].varies;
-}
-
 static void mark(lilac_sim_decoder *d, lilac_simt_value value, bool value_varies) {
     if (value_varies && !d->values[value].varies) {
         d->values[value].varies = true;
@@ -113,7 +109,7 @@ static void mark(lilac_sim_decoder *d, lilac_simt_value value, bool value_varies
 
 static bool any_varies(const lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     for (uint32_t k = 0; k < i->operand_count; k++)
-        if (varies(d, i->operands[k]))
+        if (value_varies(d, i->operands[k]))
             return true;
     return false;
 }
@@ -122,7 +118,7 @@ static bool any_varies(const lilac_sim_decoder *d, const lilac_simt_instruction 
 static void mark_all(lilac_sim_decoder *d, lilac_simt_value first, const lilac_simt_value *sources,
                      uint32_t count) {
     for (uint32_t k = 0; k < count; k++)
-        mark(d, first + k, varies(d, sources[k]));
+        mark(d, first + k, value_varies(d, sources[k]));
 }
 
 /* Who takes the values of whom, over an operation with bodies. */
@@ -160,7 +156,7 @@ static void find_varying(lilac_sim_decoder *d, const lilac_simt_body *body) {
         case LILAC_SIMT_OP_LOOP:
             each_transfer(d, i, mark_all);
             for (uint32_t k = 0; k + 3u < i->operand_count; k++)
-                mark(d, i->result + k, varies(d, bodies[0]->argument + 1 + k));
+                mark(d, i->result + k, value_varies(d, bodies[0]->argument + 1 + k));
             break;
         case LILAC_SIMT_OP_IF:
         case LILAC_SIMT_OP_WHILE:
@@ -201,7 +197,7 @@ static void find_varying(lilac_sim_decoder *d, const lilac_simt_body *body) {
 static void fill_all(lilac_sim_decoder *d, lilac_simt_value first, const lilac_simt_value *sources,
                      uint32_t count) {
     for (uint32_t k = 0; k < count; k++)
-        if (varies(d, first + k))
+        if (value_varies(d, first + k))
             d->values[sources[k]].fill = true;
 }
 
@@ -224,7 +220,7 @@ static void find_fills(lilac_sim_decoder *d, const lilac_simt_body *body, bool i
         case LILAC_SIMT_OP_ASSERT:
             break;
         default: {
-            if (i->result_count == 0 || varies(d, i->result)) /* loads vary */
+            if (i->result_count == 0 || value_varies(d, i->result)) /* loads vary */
                 for (uint32_t k = 0; k < i->operand_count; k++)
                     d->values[i->operands[k]].fill = true;
             break;

@@ -1,23 +1,19 @@
-/* What traps and findings say of the async proxy: which bytes it accesses, for which copy, and
- * what was missing between the copy and the other access. */
+/* The diagnostics of bulk copies and of the async proxy: the bytes, the copy, the other access, and
+ * the wait or the fence that is missing between them. */
 #include "report.h"
 
 #define NOWHERE ((lilac_position){0})
-
-static const char *name_of(const lilac_simt_instruction *instruction) {
-    return lilac_simt_op_info_get((lilac_simt_opcode)instruction->code)->name;
-}
 
 void lilac_sim_put_bulk_trap(lilac_text *text, const lilac_sim_memory *memory,
                              const lilac_sim_trap *trap) {
     unsigned long long address = trap->address;
     if (trap->kind == TRAP_BULK_SIZE) {
-        lilac_text_printf(text, "%s of %llu bytes: the size is a multiple of %u", name_of(trap->at),
-                          address, LILAC_SIM_BULK_BYTES);
+        lilac_text_printf(text, "%s of %llu bytes: the size is a multiple of %u",
+                          lilac_sim_name_of(trap->at), address, LILAC_SIM_BULK_BYTES);
         return;
     }
     lilac_text_printf(text, "the %s address of %s, ", trap->global ? "global" : "shared",
-                      name_of(trap->at));
+                      lilac_sim_name_of(trap->at));
     if (!trap->global)
         lilac_text_printf(text, "%llu", address);
     else
@@ -31,7 +27,7 @@ void lilac_sim_report_bulk(lilac_context *context, const lilac_sim_launch *launc
     bool source = finding->kind == FINDING_SOURCE_WRITTEN;
     lilac_text_puts(text, " (");
     lilac_sim_put_warp(text, launch, finding->warp);
-    lilac_text_printf(text, "): %s ", name_of(finding->at));
+    lilac_text_printf(text, "): %s ", lilac_sim_name_of(finding->at));
     if (source) {
         lilac_text_printf(text, "writes shared byte %llu", (unsigned long long)finding->address);
         lilac_sim_put_rank(text, launch, finding->rank);
@@ -46,7 +42,7 @@ void lilac_sim_report_bulk(lilac_context *context, const lilac_sim_launch *launc
     lilac_sim_put_warp(text, launch, finding->other_warp);
     lilac_note(context, NOWHERE, finding->other->location,
                "%s of thread %u (%s) starts the copy, and no %s has completed it",
-               name_of(finding->other), finding->other_thread, lilac_text_get(text),
+               lilac_sim_name_of(finding->other), finding->other_thread, lilac_text_get(text),
                source ? "bulk.wait_read" : "bulk.wait");
 }
 
@@ -55,8 +51,8 @@ void lilac_sim_report_swizzle(lilac_context *context, const lilac_sim_finding *f
     lilac_warning(context, NOWHERE, finding->at->location, "swizzle-base",
                   "%s: the box of %s begins at shared byte %llu, and its swizzle repeats every %u "
                   "bytes: a multiple of that is needed for the pattern to begin there",
-                  lilac_text_get(text), name_of(finding->at), (unsigned long long)finding->address,
-                  finding->width);
+                  lilac_text_get(text), lilac_sim_name_of(finding->at),
+                  (unsigned long long)finding->address, finding->width);
 }
 
 void lilac_sim_report_proxy(lilac_context *context, const lilac_sim_launch *launch,
@@ -65,7 +61,7 @@ void lilac_sim_report_proxy(lilac_context *context, const lilac_sim_launch *laun
     bool fenced = finding->width != 0;
     lilac_text_puts(text, " (");
     lilac_sim_put_warp(text, launch, finding->warp);
-    lilac_text_printf(text, "): %s accesses ", name_of(finding->at));
+    lilac_text_printf(text, "): %s accesses ", lilac_sim_name_of(finding->at));
     if (finding->kind == FINDING_PROXY_GLOBAL) {
         lilac_sim_put_address(text, memory, finding->address);
     } else {
@@ -76,9 +72,9 @@ void lilac_sim_report_proxy(lilac_context *context, const lilac_sim_launch *laun
     lilac_text_printf(text, "%u (", finding->other_thread);
     lilac_sim_put_warp(text, launch, finding->other_warp);
     lilac_warning(context, NOWHERE, finding->at->location, "missing-proxy-fence",
-                  "%s) wrote with %s, %s", lilac_text_get(text), name_of(finding->other),
+                  "%s) wrote with %s, %s", lilac_text_get(text), lilac_sim_name_of(finding->other),
                   fenced ? "and no barrier orders that thread's fence.proxy_async before"
                          : "and that thread executed no fence.proxy_async after it");
     lilac_note(context, NOWHERE, finding->other->location, "%s writes it here",
-               name_of(finding->other));
+               lilac_sim_name_of(finding->other));
 }

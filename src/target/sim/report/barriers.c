@@ -1,12 +1,8 @@
-/* What traps and findings say of mbarriers, named barriers and register budgets: the operation, the
- * phase with its missing arrivals and bytes, and in a note the last arrival or the init. */
+/* The diagnostics of mbarriers, named barriers and register budgets: the operation, the phase
+ * with its missing arrivals and bytes, and in a note the last arrival or the init. */
 #include "report.h"
 
 #define NOWHERE ((lilac_position){0})
-
-static const char *name_of(const lilac_simt_instruction *instruction) {
-    return lilac_simt_op_info_get((lilac_simt_opcode)instruction->code)->name;
-}
 
 /* "the mbarrier at shared byte 64" */
 static void put_mbarrier(lilac_text *out, const lilac_sim_launch *launch, uint64_t address,
@@ -25,19 +21,19 @@ static void put_phase(lilac_text *out, const lilac_sim_phase *phase) {
         lilac_text_printf(out, " and %lld bytes that were not announced", (long long)-phase->bytes);
 }
 
-/* The last arrival, or the init of an mbarrier without arrivals. */
+/* Adds a note with the last arrival, or with the init of an mbarrier without arrivals. */
 static void note_last(lilac_context *context, const lilac_simt_instruction *last) {
     lilac_note(context, NOWHERE, last->location,
                last->code == LILAC_SIMT_OP_MBARRIER_INIT ? "%s initialises it here"
                                                          : "the last arrival is by %s here",
-               name_of(last));
+               lilac_sim_name_of(last));
 }
 
 void lilac_sim_report_mbarrier_trap(lilac_context *context, const lilac_sim_launch *launch,
                                     const lilac_sim_trap *trap, const char *id) {
     lilac_text text = {0};
     lilac_sim_put_place(&text, launch, trap->block, trap->thread);
-    lilac_text_printf(&text, ": %s ", name_of(trap->at));
+    lilac_text_printf(&text, ": %s ", lilac_sim_name_of(trap->at));
     switch (trap->kind) {
     case TRAP_MBARRIER_NONE:
         lilac_text_printf(&text, "at shared byte %llu", (unsigned long long)trap->address);
@@ -81,7 +77,6 @@ static void put_wait(lilac_text *text, const lilac_sim_launch *launch,
     put_phase(text, &stuck->phase);
 }
 
-/* What the warps wait for. */
 static void put_reason(lilac_text *text, const lilac_sim_launch *launch,
                        const lilac_sim_stuck *stuck) {
     switch (stuck->at->code) {
@@ -124,12 +119,11 @@ void lilac_sim_report_deadlock(lilac_context *context, const lilac_sim_launch *l
     lilac_text_clear(&text);
 }
 
-/* Arrivals at a named barrier, and budgets of registers. */
 void lilac_sim_report_program_trap(lilac_context *context, const lilac_sim_launch *launch,
                                    const lilac_sim_trap *trap, const char *id) {
     lilac_text text = {0};
     lilac_sim_put_place(&text, launch, trap->block, trap->thread);
-    lilac_text_printf(&text, ": %s ", name_of(trap->at));
+    lilac_text_printf(&text, ": %s ", lilac_sim_name_of(trap->at));
     if (trap->kind == TRAP_REGISTERS)
         lilac_text_printf(&text, "%s to %lld registers; a thread has %u",
                           trap->at->detail ? "inc" : "dec", (long long)trap->at->immediate,
@@ -170,7 +164,7 @@ void lilac_sim_report_mbarrier_finding(lilac_context *context, const lilac_sim_l
         lilac_sim_put_block(&text, launch, finding->block);
     lilac_text_puts(&text, ": ");
     if (missed) {
-        lilac_text_printf(&text, "%s of warp %u at ", name_of(finding->at),
+        lilac_text_printf(&text, "%s of warp %u at ", lilac_sim_name_of(finding->at),
                           finding->warp % launch->kernel->num_warps);
         put_mbarrier(&text, launch, finding->address, finding->rank);
         lilac_text_printf(&text,
