@@ -1,10 +1,11 @@
 /* Decoding of operations with regions into steps with jumps.
  *
- *   loop      inits → arguments; LOOP_BEGIN exit; body: …, yields → arguments; LOOP_NEXT body; exit:
- *             arguments → results
+ *   loop      inits → arguments; LOOP_BEGIN exit; body: …, yields → arguments; LOOP_NEXT body;
+ *             exit: arguments → results
  *   if        BRANCH other; …, yields → results; JUMP end; other: …, yields → results; end:
- *   while     inits → arguments of before; before: …, condition's operands → arguments of after and
- *             results; BRANCH end; after: …, yields → arguments of before; JUMP_BACK before; end:
+ *   while     inits → arguments of before; before: …, condition's operands → arguments of after
+ *             and results; BRANCH end; after: …, yields → arguments of before; JUMP_BACK before;
+ *             end:
  *   programs  FORK end; program 0: …, JOIN; program 1: …, JOIN; …; end:
  *
  * An arrow is a parallel assignment. */

@@ -1,7 +1,7 @@
 /* The register file that decoding builds, and steps with their operands.
  *
- * A result gets an array before the arrays of the operands that die are returned, so no step writes
- * an array that it reads. */
+ * A result gets an array before the arrays of the operands that die are returned, so no step
+ * writes an array that it reads. */
 #include "decoder.h"
 
 #include <string.h>

@@ -8,8 +8,8 @@
  *   asynchronous.c  copies, mbarriers and matrix instructions
  *   control.c       operations with regions
  *
- * Both walks number the instructions in order. An operation with regions has two numbers: one where
- * it begins and one where it ends.
+ * Both walks number the instructions in order. An operation with regions has two numbers: one
+ * where it begins and one where it ends.
  */
 #ifndef LILAC_SIM_DECODER_H
 #define LILAC_SIM_DECODER_H
@@ -108,8 +108,8 @@ lilac_sim_access *lilac_sim_add_access(lilac_sim_decoder *decoder, lilac_sim_ste
 /* Appends a step that copies a value. The step's fields `access` and `target` name both values. */
 void lilac_sim_copy_value(lilac_sim_decoder *decoder, const lilac_simt_instruction *instruction,
                           lilac_simt_value target, lilac_simt_value source);
-/* Appends steps that assign sources[0 … count) to the values from `first` on, in parallel. A source
- * that is overwritten before it is read is saved in another array first. */
+/* Appends steps that assign sources[0 … count) to the values from `first` on, in parallel. A
+ * source that is overwritten before it is read is saved in another array first. */
 void lilac_sim_copy_values(lilac_sim_decoder *decoder, const lilac_simt_instruction *instruction,
                            lilac_simt_value first, const lilac_simt_value *sources, uint32_t count);
 

@@ -1,5 +1,5 @@
-/* The diagnostics of bulk copies and of the async proxy: the bytes, the copy, the other access, and
- * the wait or the fence that is missing between them. */
+/* The diagnostics of bulk copies and of the async proxy: the bytes, the copy, the other access,
+ * and the wait or the fence that is missing between them. */
 #include "report.h"
 
 #define NOWHERE ((lilac_position){0})

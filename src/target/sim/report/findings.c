@@ -1,5 +1,5 @@
-/* The warnings of findings: the operation, its block and thread, the byte or register, and in a note
- * the other access or the wait. */
+/* The warnings of findings: the operation, its block and thread, the byte or register, and in a
+ * note the other access or the wait. */
 #include "report.h"
 
 #define NOWHERE ((lilac_position){0})
