@@ -1,11 +1,13 @@
-/* What the files of the pass assign_layouts share.
+/* assign_layouts: what the files of the pass share.
  *
- *   assign.c          the pass: which operations have a rule, the order of the steps
- *   coalesce.c        blocked layouts, the candidates and the prices of memory operations
- *   transfer.c        layouts through shape operations, both ways; interning
- *   price.c           what conversions and reductions cost
- *   propagate.c       values that must agree → groups → a layout for each
- *   refine.c          second thoughts where a conversion would stand
+ *   assign_layouts.c  the pass: lists the operations, classifies the values, runs the steps
+ *   transfer.c        the table of layout relations; layouts through shape operations, both ways
+ *   coalesce.c        blocked layouts; the candidates and the prices of memory operations
+ *   gather.c          the candidates of tt.gather
+ *   price.c           prices of conversions, reductions, scans and gathers
+ *   layout_constraints.c  equality classes of values, and the edges between them
+ *   propagate.c       components of equality classes, and the layout of each
+ *   refine.c          local search where neighbouring components disagree
  *   rematerialise.c   the rewriting: types, clones of cheap chains, conversions
  */
 #ifndef LILAC_ENGINE_ASSIGN_H
@@ -13,44 +15,58 @@
 
 #include "internal.h"
 
-/* How an operation relates the layouts of its tensors. */
+#include <string.h>
+
+/* The kind of relation between the layouts of an operation's tensors. */
 typedef enum layout_rule {
-    RULE_NONE,    /* it has no tensors */
-    RULE_REFUSED, /* it has, and no rule is known */
-    RULE_SOURCE,  /* made from scalars: any layout */
-    RULE_SAME,    /* operands and results alike */
-    RULE_MEMORY,  /* the same, and an anchor */
-    RULE_SHAPE,   /* expand_dims, broadcast, trans, reshape: a renaming */
-    RULE_JOIN,
-    RULE_SPLIT,
-    RULE_REDUCE,  /* results are slices of the operands' */
-    RULE_SCAN,    /* operands and results alike, and an anchor */
-    RULE_GATHER,  /* index and result alike, the source too if it has their shape */
-    RULE_FREE,    /* operands in any one layout, and the results in any other */
-    RULE_CONTROL, /* scf and cf: what is carried agrees */
-    RULE_ANY      /* takes its operands in any layout */
+    RULE_NONE,    /* the operation has no tensors */
+    RULE_REFUSED, /* it has tensors, and no relation is implemented */
+    RULE_SOURCE,  /* tensors from scalars: any layout */
+    RULE_SAME,    /* one layout for operands and results */
+    RULE_MEMORY,  /* one layout for operands and results; an anchor */
+    RULE_SHAPE,   /* expand_dims, broadcast, trans, reshape: no element moves between threads */
+    RULE_JOIN,    /* join, cat: an anchor whose result has one more register bit */
+    RULE_SPLIT,   /* the inverse of a join */
+    RULE_REDUCE,  /* results are slices of the operands; an anchor */
+    RULE_SCAN,    /* one layout for operands and results; an anchor */
+    RULE_GATHER,  /* one layout for index and result; the source may have another */
+    RULE_FREE,    /* one layout for all operands; the results may have another */
+    RULE_CONTROL, /* scf and cf: one layout for the values that each phi joins */
+    RULE_ANY      /* each operand may have any layout */
 } layout_rule;
 
 typedef struct assignment assignment;
+typedef struct listed_op listed_op;
+typedef struct rewriting rewriting;
 
-/* The layout of result 0 from that of operand `operand`, or the reverse. False: there is none, or
- * no natural one. */
+/* The layout of result 0 that follows from that of operand `operand`, or the reverse. False: no
+ * layout follows, or several follow equally well. */
 typedef bool layout_transfer(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
                              const lilac_layout *layout);
 
+/* The price of an operation in a layout, once, without a table of known prices. */
+typedef int64_t layout_price(assignment *a, const lilac_tile_op *op, const lilac_layout *layout);
+
 /* A row of the table of layout relations (transfer.c), which the column `layout` of operations.def
- * names. An operand's layout is that of the results, or follows from it by the two functions, or is
- * independent of it. */
+ * names. The layout of an operand equals that of the results, or follows from it by the two transfer
+ * functions, or is independent of it. */
 typedef struct layout_relation {
     layout_rule rule;
-    bool same;                           /* the layouts of operands and results are equal */
-    layout_transfer *forward, *backward; /* if they are not; NULL: no layout follows */
+    bool same;                           /* operands and results have one layout */
+    layout_transfer *forward, *backward; /* where they have not; NULL: no layout follows */
     bool anchor;                         /* the operation has a layout of its own */
-    uint32_t leader;                     /* the operand that has it */
-    bool converts_result; /* a conversion between the two sides follows the operation;
-                                            otherwise, it precedes it */
-    /* The price of an anchor whose leader has a layout. NULL: it is not priced by itself. */
-    int64_t (*price)(assignment *a, const lilac_tile_op *op, const lilac_layout *layout);
+    uint32_t leader;                     /* of an anchor: the operand that has this layout */
+    bool converts_result;                /* of an edge: a conversion is placed after the operation;
+                                            otherwise before it */
+    /* Unites the nodes that must have one layout, and adds the edges (layout_constraints.c). NULL: the
+     * layouts of operands and results are independent of each other. */
+    void (*relate)(assignment *a, const listed_op *listed);
+    /* Sets the layouts of the results and requests those of the operands (rematerialise.c). False
+     * after a diagnostic. NULL: there is nothing to do. */
+    bool (*rewrite)(rewriting *r, const listed_op *listed);
+    /* Of an anchor whose leader has a layout. NULL: the anchor adds nothing to the price of its
+     * component, or it is a memory operation, which coalesce.c prices. */
+    layout_price *price;
     /* The layouts that an anchor proposes, at most `most`; returns their number. `order`: the
      * dimensions, those with the longest runs in memory first. NULL: it proposes none. */
     uint32_t (*candidates)(assignment *a, const lilac_tile_op *op, const uint32_t *order,
@@ -59,61 +75,65 @@ typedef struct layout_relation {
 
 typedef enum value_kind {
     VALUE_SCALAR, /* no tensor */
-    VALUE_CHEAP,  /* computed from scalars by a few instructions: made anew in each layout wanted */
-    VALUE_FIXED   /* computed once, in one layout */
+    VALUE_CHEAP,  /* computed from scalars by a few instructions: computed again in every layout
+                     in which it is used */
+    VALUE_FIXED   /* computed once, in one layout; other layouts need a conversion */
 } value_kind;
 
-/* An access to global memory, before it has a layout. */
+/* An access to global memory, without a layout. */
 typedef struct memory_access {
     const lilac_tile_type *type; /* of the pointers */
     lilac_plan_global global;
-    int64_t weight; /* how often it runs, roughly */
-    bool streams;   /* not in a loop, and all that is done is to bring data into another order */
-    bool once;      /* a load; its users need each element in one thread only */
+    int64_t weight; /* the estimated number of executions */
+    bool streams;   /* outside loops, in a component that only reorders data, as a transpose does */
+    bool one_copy;  /* a load whose users need each element in one thread only */
 } memory_access;
 
-/* A blocked layout: `vector` elements a thread along order[0], then `tile` along order[1], then
- * lanes, then warps. */
+/* A blocked layout: registers first (`vector` elements along order[0], then `tile` along order[1]),
+ * then lanes, then warps. */
 typedef struct blocked_shape {
     const uint32_t *order;
     int64_t vector;
-    int64_t tile;    /* 0: 1 */
-    int64_t lanes;   /* most along order[0] while other dimensions have room; 0: all */
+    int64_t tile;    /* 0 is 1 */
+    int64_t lanes;   /* most lanes along order[0] while other dimensions have room; 0: no limit */
     bool slow_warps; /* warps along the last dimensions of the order first */
-    bool copies;     /* vectors whole, though some threads then hold copies */
+    bool copies;     /* full vectors even if the threads outnumber them and some hold copies */
 } blocked_shape;
 
-#define OWN_LAYOUTS 4
+#define MOST_OWN_LAYOUTS 4
 
-/* An operation whose layout is a choice of its own: memory operations, reductions, joins. */
-typedef struct layout_site {
+/* An operation with a layout of its own: a memory operation, a reduction, a scan, a gather, a
+ * join. */
+typedef struct layout_anchor {
     lilac_tile_op *op;
     const layout_relation *relation;
     uint32_t node;
     bool is_memory;
-    memory_access access;
-    int64_t weight;                  /* how often it runs, roughly */
-    uint32_t first_link, link_count; /* edges to its data and mask */
-    uint32_t own_count;              /* layouts it would like by itself; 0: not asked yet */
-    const lilac_layout *own[OWN_LAYOUTS];
-    struct layout_site *next; /* of the same component and kind */
-} layout_site;
+    memory_access access;                      /* of a memory operation */
+    int64_t weight;                            /* the estimated number of executions */
+    uint32_t first_link, link_count;           /* the edges to its data and mask */
+    uint32_t own_count;                        /* 0: `own` is not computed yet */
+    const lilac_layout *own[MOST_OWN_LAYOUTS]; /* the layouts with the cheapest access */
+    struct layout_anchor *next;                /* of the same component and list */
+} layout_anchor;
 
-/* Links two groups of nodes through a shape operation, a reduction, a join or a split, or (op is
- * NULL) says that conversions aside both are alike. */
+/* A layout constraint between two equality classes. With an operation: a shape operation, a
+ * reduction, a join or a split, whose transfer functions relate the two layouts. Without one: the
+ * two layouts should be equal, and a conversion is needed where they are not. */
 typedef struct layout_edge {
     const lilac_tile_op *op;
-    uint32_t operand;  /* its operand on the operand side */
-    uint32_t from, to; /* nodes of the operand and the result side */
+    uint32_t operand;  /* the operand at `from` */
+    uint32_t from, to; /* nodes: the side of the operand and that of the result */
 } layout_edge;
 
-typedef struct listed_op {
+struct listed_op {
     lilac_tile_op *op;
-    layout_rule rule;
-    int64_t weight; /* how often it runs, roughly */
-    layout_site *site;
-} listed_op;
+    const layout_relation *relation;
+    int64_t weight;        /* the estimated number of executions */
+    layout_anchor *anchor; /* NULL: the operation is no anchor */
+};
 
+/* Tables of known answers. */
 typedef struct typed_layout {
     const lilac_tile_type *from, *to;
     const lilac_layout *layout;
@@ -135,100 +155,112 @@ typedef struct priced_operation {
 
 #define TYPE_BUCKETS  256
 #define PRICE_BUCKETS 64
-/* Of what no plan can do: dearer than anything, and yet many of them can be added up. */
+/* The price where no plan exists: higher than any other price, and small enough for sums. */
 #define PRICE_IMPOSSIBLE (INT64_C(1) << 50)
 
+/* The state of the pass for one function. Each group names the step that fills it; later steps only
+ * read it, except where a comment says otherwise. */
 struct assignment {
+    /* assign_layouts.c, before the first step */
     lilac_tile_module *module;
     lilac_tile_function *function;
     const lilac_target *target;
-    lilac_arena *arena; /* of the pass */
+    lilac_arena *arena; /* freed at the end of the pass */
     lilac_axis_analysis axis;
+    uint32_t value_count, node_count; /* nodes: the values by id, then the anchors */
 
+    /* assign_layouts.c, step 1: the operations are listed */
     listed_op *ops; /* in program order */
     uint32_t op_count;
-    uint32_t value_count, node_count; /* nodes: values by id, then sites */
-    uint8_t *kind;                    /* value_kind, by value id */
-    int64_t *weight;                  /* by value id: how often it is made, roughly */
-    uint8_t *once;                    /* by value id: who uses it needs one copy of an element */
-    lilac_tile_value **value;         /* by id */
-    layout_site **site_of;            /* by value id: the site whose result it is */
+    lilac_tile_value **value; /* by id */
+    int64_t *weight;          /* by value id: the estimated number of definitions executed */
+    layout_anchor *anchors;   /* step 3 fills `access`; propagate.c the links and `next`;
+                                  coalesce.c `own`, when it is first needed */
+    uint32_t anchor_count;
+    layout_anchor **anchor_of; /* by value id: the anchor that defines the value */
 
-    layout_site *sites;
-    uint32_t site_count;
+    /* assign_layouts.c, step 2: the values are classified */
+    uint8_t *kind;           /* by value id: a value_kind */
+    uint8_t *needs_one_copy; /* by value id: its users need one copy of each element only */
+
+    /* layout_constraints.c: edges and equality classes. propagate.c: components and layouts */
     layout_edge *edges;
     uint32_t edge_count;
-    uint32_t *group;             /* union-find: nodes that must have one layout */
-    uint32_t *component;         /* union-find: groups that would like one */
-    const lilac_layout **layout; /* by group root, once chosen */
+    uint32_t *equality_class;    /* union-find of nodes: those that must have one layout */
+    uint32_t *component;         /* union-find of classes: those that should have one layout */
+    const lilac_layout **layout; /* by the root of an equality class: the layout chosen */
 
+    /* any step: known answers */
     typed_layout types[TYPE_BUCKETS];
     priced_conversion *prices[PRICE_BUCKETS];
     priced_operation *operations[PRICE_BUCKETS];
-    bool failed;
+    bool failed; /* a diagnostic was recorded */
 };
 
-/* assign.c */
-/* Costs so much that moving the result between threads is better than computing it twice. */
-bool lilac_assign_is_heavy(lilac_tile_opcode code);
-/* About how many cheap instructions it takes for each element of its result: special functions are
- * done at a part of the rate, divisions of integers are programs. */
+/* assign_layouts.c */
+/* Is the operation so expensive that its result is converted rather than computed twice? */
+bool lilac_assign_is_expensive(lilac_tile_opcode code);
+/* The estimated number of simple instructions that compute one element of the result. Special
+ * functions have a fraction of the throughput; a division of integers is a sequence. */
 int64_t lilac_assign_issues(const lilac_tile_op *op);
 
 /* coalesce.c */
-/* Blocked layout as Triton's: `vector` elements a thread along order[0], then lanes, then warps;
- * no more elements than leave every thread with some. Interned; NULL only after a diagnostic. */
+/* A blocked layout as Triton's: `vector` elements per thread along order[0], then lanes, then warps.
+ * A thread has no more elements than leave at least one for every thread. Interned; NULL only after
+ * a diagnostic. */
 const lilac_layout *lilac_coalesce_blocked(assignment *a, const lilac_tile_type *type,
                                            const uint32_t *order, int64_t vector);
 const lilac_layout *lilac_coalesce_shaped(assignment *a, const lilac_tile_type *type,
                                           const blocked_shape *shape);
-/* Last dimension fastest, one element at a time: for what no memory operation reaches. */
+/* Last dimension fastest, one element per thread at a time: the layout of values that no anchor
+ * reaches. */
 const lilac_layout *lilac_coalesce_default(assignment *a, const lilac_tile_type *type);
 void lilac_coalesce_access(const assignment *a, memory_access *access, const listed_op *listed);
-/* The price of the access's plan in a layout, all warps of a block together, in 1/16 clocks.
- * `once`: warps that hold replicas skip a load. */
-int64_t lilac_coalesce_cost(const assignment *a, const memory_access *access,
-                            const lilac_layout *layout, bool once);
-/* How many instructions of a warp an element-wise operation takes beyond those that a layout
- * without copies would. */
+/* The price of the access's plan in a layout times its weight: all warps of a block together, in
+ * 1/16 clocks. `one_copy`: warps that hold replicas skip a load. */
+int64_t lilac_coalesce_price(const assignment *a, const memory_access *access,
+                             const lilac_layout *layout, bool one_copy);
+/* The number of warp instructions by which an element-wise operation in this layout exceeds one in a
+ * layout without copies. */
 int64_t lilac_coalesce_repeated(const assignment *a, const lilac_tile_type *type,
                                 const lilac_layout *layout);
-/* The layouts that a memory operation might like for itself, all as good for it; the usual one
+/* Fills `own`: the layouts in which the access of a memory operation is cheapest, the plain one
  * first. */
-void lilac_coalesce_own(assignment *a, layout_site *site);
-/* The layouts that the memory operations of a component might like together: the plain ones, such
- * that differ in which threads have what, and such that keep vectors whole where some threads then
- * hold copies. At most `most`; their number, 0 after a diagnostic. */
+void lilac_coalesce_own(assignment *a, layout_anchor *anchor);
+/* The layouts that the memory operations of a component propose together: plain ones; with
+ * CANDIDATES_VARIED also those that distribute lanes and warps differently; with CANDIDATES_COPIES
+ * also those with full vectors, in which some threads hold copies. At most `most`; returns their
+ * number, 0 after a diagnostic. */
 #define CANDIDATES_VARIED 1u
 #define CANDIDATES_COPIES 2u
-uint32_t lilac_coalesce_candidates(assignment *a, const layout_site *first, uint32_t kinds,
+uint32_t lilac_coalesce_candidates(assignment *a, const layout_anchor *first, uint32_t kinds,
                                    const lilac_layout **result, uint32_t most);
 
-/* price.c: in 1/16 clocks, once, all warps of a block together */
+/* price.c: in 1/16 clocks, for one execution, all warps of a block together */
 int64_t lilac_price_conversion(assignment *a, const lilac_layout *from, const lilac_layout *to,
                                uint32_t bits);
-/* So many times. */
+/* The price of `times` executions. */
 static inline int64_t lilac_price_times(int64_t price, int64_t times) {
     return price >= PRICE_IMPOSSIBLE ? PRICE_IMPOSSIBLE : price * times;
 }
-/* The price of a reduction or a scan whose operands have this layout, or of a gather whose tensors
- * all have it: that of its plan, which is made once for each layout. */
-int64_t lilac_price_collective(assignment *a, const lilac_tile_op *op, const lilac_layout *layout);
+/* The price of an anchor in a layout by its relation, which is computed once for each layout. */
+int64_t lilac_price_anchor(assignment *a, const layout_anchor *anchor, const lilac_layout *layout);
+/* The relations' prices: that of the plan of a reduction or a scan whose operands have this layout,
+ * or of a gather whose tensors all have it. */
+layout_price lilac_price_reduce, lilac_price_scan, lilac_price_gather;
 
-/* gather.c: the price without that table; and the layouts that a gather proposes, given the order
- * of dimensions of memory: at most `most`, their number. */
-int64_t lilac_price_gather(assignment *a, const lilac_tile_op *op, const lilac_layout *layout);
+/* gather.c: the layouts that a gather proposes, as in layout_relation. */
 uint32_t lilac_gather_candidates(assignment *a, const lilac_tile_op *op, const uint32_t *order,
                                  const lilac_layout **result, uint32_t most);
 
 /* transfer.c */
 const lilac_tile_type *lilac_transfer_type(assignment *a, const lilac_tile_type *type,
                                            const lilac_layout *layout);
-/* The relation of an operation's tensors: RULE_NONE if it has none, RULE_REFUSED if none is
- * known. */
+/* The relation of an operation's tensors: RULE_NONE if it has none, RULE_REFUSED if no relation is
+ * implemented. */
 const layout_relation *lilac_layout_relation(const lilac_tile_op *op);
-/* The layout of the results that follows from the layout of an operand, and the reverse, so that
- * the operation only permutes registers. NULL when there is none, or no natural one. */
+/* The layout of the results that follows from the layout of an operand, and the reverse, such that
+ * the operation only permutes registers. NULL: no layout follows. */
 const lilac_layout *lilac_transfer_forward(assignment *a, const lilac_tile_op *op, uint32_t operand,
                                            const lilac_layout *layout);
 const lilac_layout *lilac_transfer_backward(assignment *a, const lilac_tile_op *op,
@@ -236,11 +268,36 @@ const lilac_layout *lilac_transfer_backward(assignment *a, const lilac_tile_op *
 
 /* propagate.c */
 void lilac_propagate_layouts(assignment *a);
+/* The root of a node's set in a union-find. */
 uint32_t lilac_propagate_find(uint32_t *parent, uint32_t node);
-/* The layout of a node's group. */
+/* The layout of a node's equality class. */
 const lilac_layout *lilac_propagate_layout(assignment *a, uint32_t node);
+
+/* layout_constraints.c: unites the equality classes and adds the edges of all operations. */
+void lilac_layout_constraints(assignment *a);
+/* Unites two sets of a union-find. */
+void lilac_propagate_unite(uint32_t *parent, uint32_t a, uint32_t b);
+static inline bool lilac_layout_same_shape(const lilac_tile_type *x, const lilac_tile_type *y) {
+    return x->rank == y->rank && memcmp(x->shape, y->shape, x->rank * sizeof *x->shape) == 0;
+}
+/* The column `relate` of the table of relations. */
+void lilac_relate_all(assignment *a, const listed_op *listed);
+void lilac_relate_memory(assignment *a, const listed_op *listed);
+void lilac_relate_sides(assignment *a, const listed_op *listed);
+void lilac_relate_shape(assignment *a, const listed_op *listed);
+void lilac_relate_scan(assignment *a, const listed_op *listed);
+void lilac_relate_gather(assignment *a, const listed_op *listed);
+void lilac_relate_control(assignment *a, const listed_op *listed);
 
 /* rematerialise.c */
 bool lilac_rematerialise(assignment *a);
+/* The column `rewrite` of the table of relations. */
+bool lilac_rewrite_same(rewriting *r, const listed_op *listed);
+bool lilac_rewrite_anchor(rewriting *r, const listed_op *listed);
+bool lilac_rewrite_shape(rewriting *r, const listed_op *listed);
+bool lilac_rewrite_gather(rewriting *r, const listed_op *listed);
+bool lilac_rewrite_control(rewriting *r, const listed_op *listed);
+bool lilac_rewrite_free(rewriting *r, const listed_op *listed);
+bool lilac_rewrite_any(rewriting *r, const listed_op *listed);
 
 #endif

@@ -2,11 +2,16 @@
  *
  *     tensor<1024xf16>   →   tensor<1024xf16, #ttg.linear<{register = [[1], [2], [4]], lane = …
  *
- *   1  list the operations with the rule each has for its tensors; refuse what has none
- *   2  tell the tensors that are cheap to make anew from those that are computed once
- *   3  ask memory operations what they want, by axis facts                       (coalesce.c)
- *   4  group what must agree, choose, and spread over shape operations           (propagate.c)
- *   5  rewrite: types, copies of cheap chains, conversions                       (rematerialise.c)
+ *   1  List the operations with the layout relations of their tensors; refuse an operation without
+ *      one (transfer.c).
+ *   2  Classify the tensors: cheap ones are computed again in each layout, the others once.
+ *   3  Describe the memory accesses by axis facts (coalesce.c).
+ *   4  Unite the values that must have one layout, choose layouts by price, and propagate them
+ *      through shape operations (layout_constraints.c, propagate.c, refine.c).
+ *   5  Rewrite: types, clones of cheap chains, conversions (rematerialise.c).
+ *
+ * A function whose tensors have layouts already keeps them; only their numbers of threads are
+ * checked.
  */
 #include "assign.h"
 
@@ -22,12 +27,12 @@ static const uint8_t cost_of[LILAC_TILE_OP_COUNT] = {
 #include <lilac/operations.def>
 };
 
-bool lilac_assign_is_heavy(lilac_tile_opcode code) {
+bool lilac_assign_is_expensive(lilac_tile_opcode code) {
     return cost_of[code] == LILAC_TILE_COST_SPECIAL;
 }
 
 int64_t lilac_assign_issues(const lilac_tile_op *op) {
-    /* `wide`: the logarithm of the factor for results of more than 32 bits */
+    /* `wide`: log2 of the factor for results with more than 32 bits */
     static const struct {
         uint8_t count, wide;
     } issues[] = {[LILAC_TILE_COST_SIMPLE] = {1, 1},
@@ -42,31 +47,33 @@ int64_t lilac_assign_issues(const lilac_tile_op *op) {
 
 /* ---- listing ---------------------------------------------------------------------------- */
 
-typedef struct tally {
-    uint32_t ops, sites, with_layout, without;
-    const lilac_tile_op *odd; /* an operation where both meet, for the diagnostic */
-} tally;
+/* Numbers of operations, anchors and tensors of a function. */
+typedef struct function_counts {
+    uint32_t ops, anchors, with_layout, without;
+    const lilac_tile_op *mixed; /* the first operation after which there are both; NULL: none */
+} function_counts;
 
-static void count_type(tally *t, const lilac_tile_type *type, const lilac_tile_op *op) {
+static void count_type(function_counts *counts, const lilac_tile_type *type,
+                       const lilac_tile_op *op) {
     if (!lilac_tile_is_tensor(type))
         return;
     if (type->layout != NULL)
-        t->with_layout++;
+        counts->with_layout++;
     else
-        t->without++;
-    if (t->with_layout > 0 && t->without > 0 && t->odd == NULL)
-        t->odd = op;
+        counts->without++;
+    if (counts->with_layout > 0 && counts->without > 0 && counts->mixed == NULL)
+        counts->mixed = op;
 }
 
-static void count(tally *t, const lilac_tile_region *region) {
+static void count_operations(function_counts *counts, const lilac_tile_region *region) {
     for (const lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
-            t->ops++;
-            t->sites += lilac_layout_relation(op)->anchor;
+            counts->ops++;
+            counts->anchors += lilac_layout_relation(op)->anchor;
             for (uint32_t i = 0; i < op->result_count; i++)
-                count_type(t, op->results[i].type, op);
+                count_type(counts, op->results[i].type, op);
             for (uint32_t r = 0; r < op->region_count; r++)
-                count(t, op->regions[r]);
+                count_operations(counts, op->regions[r]);
         }
     }
 }
@@ -83,7 +90,8 @@ static bool is_covered(const lilac_tile_type *type) {
     return type->rank <= LILAC_LAYOUT_MAX_DIMS && bits <= 40;
 }
 
-static void check(assignment *a, const lilac_tile_op *op, layout_rule rule) {
+/* Refuses an operation without a layout relation, and results that no layout covers. */
+static void check_operation(assignment *a, const lilac_tile_op *op, layout_rule rule) {
     if (rule == RULE_REFUSED) {
         lilac_error(a->module->context, lilac_tile_position(op), op->location,
                     "unsupported-operation", "'%s' on tensors has no layout rule yet",
@@ -94,26 +102,28 @@ static void check(assignment *a, const lilac_tile_op *op, layout_rule rule) {
     for (uint32_t i = 0; i < op->result_count; i++) {
         if (is_covered(op->results[i].type))
             continue;
-        lilac_error(a->module->context, lilac_tile_position(op), op->location, "shape",
-                    "no layout covers a tensor of this shape: every dimension must be a power of "
-                    "two, and all together at most 2^40 elements");
+        lilac_error(
+            a->module->context, lilac_tile_position(op), op->location, "shape",
+            "no layout covers result %u of '%s': every dimension must be a power of two, the "
+            "rank at most %d, and the tensor has at most 2^40 elements",
+            i, lilac_tile_op_info_get(op->code)->name, LILAC_LAYOUT_MAX_DIMS);
         a->failed = true;
         return;
     }
 }
 
-#define USUAL_TRIPS 8
-#define MOST_TRIPS  64
-#define MOST_WEIGHT (INT64_C(1) << 12)
+#define USUAL_TRIP_COUNT 8 /* of a loop whose trip count is not constant */
+#define MOST_TRIP_COUNT  64
+#define MOST_WEIGHT      (INT64_C(1) << 12)
 
-/* How often the body of a loop runs, roughly; 1 for what is no loop. */
-static int64_t trips(const lilac_tile_op *op) {
+/* The estimated trip count of a loop; 1 for an operation that is no loop. */
+static int64_t estimated_trip_count(const lilac_tile_op *op) {
     uint64_t count;
     if (!lilac_tile_is_loop(op))
         return 1;
     if (!lilac_tile_trip_count(op, &count))
-        return USUAL_TRIPS;
-    return count == 0 ? 1 : count < MOST_TRIPS ? (int64_t)count : MOST_TRIPS;
+        return USUAL_TRIP_COUNT;
+    return count == 0 ? 1 : count < MOST_TRIP_COUNT ? (int64_t)count : MOST_TRIP_COUNT;
 }
 
 static void list(assignment *a, const lilac_tile_region *region, int64_t weight) {
@@ -125,38 +135,39 @@ static void list(assignment *a, const lilac_tile_region *region, int64_t weight)
         for (lilac_tile_op *op = block->first; op != NULL; op = op->next) {
             listed_op *entry = &a->ops[a->op_count++];
             const layout_relation *relation = lilac_layout_relation(op);
-            *entry = (listed_op){.op = op, .rule = relation->rule, .weight = weight};
-            check(a, op, entry->rule);
+            *entry = (listed_op){.op = op, .relation = relation, .weight = weight};
+            check_operation(a, op, relation->rule);
             if (relation->anchor) {
-                entry->site = &a->sites[a->site_count];
-                entry->site->op = op;
-                entry->site->relation = relation;
-                entry->site->node = a->value_count + a->site_count++;
-                entry->site->is_memory = entry->rule == RULE_MEMORY;
-                entry->site->weight = weight;
+                entry->anchor = &a->anchors[a->anchor_count];
+                entry->anchor->op = op;
+                entry->anchor->relation = relation;
+                entry->anchor->node = a->value_count + a->anchor_count++;
+                entry->anchor->is_memory = relation->rule == RULE_MEMORY;
+                entry->anchor->weight = weight;
             }
             for (uint32_t i = 0; i < op->result_count; i++) {
                 a->value[op->results[i].id] = &op->results[i];
                 a->weight[op->results[i].id] = weight;
-                a->site_of[op->results[i].id] = entry->site;
+                a->anchor_of[op->results[i].id] = entry->anchor;
             }
             for (uint32_t r = 0; r < op->region_count; r++)
-                list(a, op->regions[r], min_i64(weight * trips(op), MOST_WEIGHT));
+                list(a, op->regions[r], min_i64(weight * estimated_trip_count(op), MOST_WEIGHT));
         }
     }
 }
 
 /* ---- kinds of values -------------------------------------------------------------------- */
 
+/* Is the result computed from cheap values by a few instructions? */
 static bool is_cheap(const assignment *a, const listed_op *listed) {
     const lilac_tile_op *op = listed->op;
     if (op->result_count != 1 || op->region_count != 0)
         return false;
-    if (listed->rule == RULE_SOURCE)
+    if (listed->relation->rule == RULE_SOURCE)
         return true;
-    if ((listed->rule != RULE_SAME && listed->rule != RULE_SHAPE) ||
+    if ((listed->relation->rule != RULE_SAME && listed->relation->rule != RULE_SHAPE) ||
         !(lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) ||
-        lilac_assign_is_heavy(op->code))
+        lilac_assign_is_expensive(op->code))
         return false;
     for (uint32_t i = 0; i < op->operand_count; i++)
         if (a->kind[op->operands[i].value->id] == VALUE_FIXED)
@@ -164,8 +175,8 @@ static bool is_cheap(const assignment *a, const listed_op *listed) {
     return true;
 }
 
-/* In blocks that are not in order of dominance a use may come before its definition; such values
- * are not made anew. */
+/* In blocks that are not in order of dominance a use may precede its definition. Such values are not
+ * computed again. */
 static void mark_early_uses(assignment *a) {
     uint8_t *defined = lilac_arena_array(a->arena, uint8_t, a->value_count + 1);
     for (uint32_t i = 0; i < a->op_count; i++) {
@@ -180,7 +191,7 @@ static void mark_early_uses(assignment *a) {
     }
 }
 
-static void sort_values(assignment *a) {
+static void classify_values(assignment *a) {
     for (uint32_t i = 0; i < a->value_count; i++)
         if (a->value[i] != NULL && a->value[i]->op == NULL &&
             lilac_tile_is_tensor(a->value[i]->type))
@@ -197,29 +208,30 @@ static void sort_values(assignment *a) {
     }
 }
 
-/* Whether those who use an operation's operands need one copy of an element only: stores, and what
- * stays in its thread, if those who use the results do. duplicates.c sees more, once there are
- * layouts; this is what prices may count on in all of them. */
-static bool needs_once(const assignment *a, const listed_op *listed) {
+/* Does an operation use one copy of each element of its operands only? A store does. An operation
+ * whose threads compute their elements from their own elements does if the users of its results do.
+ * eliminate_redundant_loads decides this more precisely for given layouts; this answer holds for all
+ * layouts, so prices may use it. */
+static bool uses_one_copy(const assignment *a, const listed_op *listed) {
     const lilac_tile_op *op = listed->op;
     if (op->code == LILAC_TILE_OP_TT_STORE)
         return true;
-    bool stays = listed->rule == RULE_SAME && op->region_count == 0 &&
-                 (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) != 0;
-    if (!stays && op->code != LILAC_TILE_OP_TT_LOAD)
+    bool same_thread = listed->relation->rule == RULE_SAME && op->region_count == 0 &&
+                       (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) != 0;
+    if (!same_thread && op->code != LILAC_TILE_OP_TT_LOAD)
         return false;
     for (uint32_t i = 0; i < op->result_count; i++)
-        if (!a->once[op->results[i].id])
+        if (!a->needs_one_copy[op->results[i].id])
             return false;
     return true;
 }
 
-static void find_once(assignment *a) {
-    memset(a->once, 1, a->value_count);
+static void find_one_copy_uses(assignment *a) {
+    memset(a->needs_one_copy, 1, a->value_count);
     for (uint32_t i = a->op_count; i-- > 0;) {
-        bool once = needs_once(a, &a->ops[i]);
-        for (uint32_t k = 0; k < a->ops[i].op->operand_count && !once; k++)
-            a->once[a->ops[i].op->operands[k].value->id] = 0;
+        bool one_copy = uses_one_copy(a, &a->ops[i]);
+        for (uint32_t k = 0; k < a->ops[i].op->operand_count && !one_copy; k++)
+            a->needs_one_copy[a->ops[i].op->operands[k].value->id] = 0;
     }
 }
 
@@ -231,35 +243,35 @@ static void refuse_parameters(assignment *a) {
             continue;
         lilac_error(a->module->context, a->function->position, a->function->location,
                     "unsupported-operation",
-                    "a function with tensor parameters has no layout rule yet");
+                    "parameter %u is a tensor; tensor parameters have no layout rule yet", i);
         a->failed = true;
         return;
     }
 }
 
-static void assign_function(assignment *a, const tally *t) {
+static void assign_function(assignment *a, const function_counts *counts) {
     lilac_engine_axis_facts(&a->axis, a->arena, a->function);
     a->value_count = a->function->value_count;
-    a->node_count = a->value_count + t->sites;
-    a->ops = lilac_arena_array(a->arena, listed_op, t->ops + 1);
-    a->sites = lilac_arena_array(a->arena, layout_site, t->sites + 1);
+    a->node_count = a->value_count + counts->anchors;
+    a->ops = lilac_arena_array(a->arena, listed_op, counts->ops + 1);
+    a->anchors = lilac_arena_array(a->arena, layout_anchor, counts->anchors + 1);
     a->value = lilac_arena_array(a->arena, lilac_tile_value *, a->value_count + 1);
     a->kind = lilac_arena_array(a->arena, uint8_t, a->value_count + 1);
     a->weight = lilac_arena_array(a->arena, int64_t, a->value_count + 1);
-    a->once = lilac_arena_array(a->arena, uint8_t, a->value_count + 1);
-    a->site_of = lilac_arena_array(a->arena, layout_site *, a->value_count + 1);
-    a->group = lilac_arena_array(a->arena, uint32_t, a->node_count + 1);
+    a->needs_one_copy = lilac_arena_array(a->arena, uint8_t, a->value_count + 1);
+    a->anchor_of = lilac_arena_array(a->arena, layout_anchor *, a->value_count + 1);
+    a->equality_class = lilac_arena_array(a->arena, uint32_t, a->node_count + 1);
     a->component = lilac_arena_array(a->arena, uint32_t, a->node_count + 1);
     a->layout = lilac_arena_array(a->arena, const lilac_layout *, a->node_count + 1);
     refuse_parameters(a);
     list(a, a->function->body, 1);
     if (a->failed)
         return;
-    sort_values(a);
-    find_once(a);
+    classify_values(a);
+    find_one_copy_uses(a);
     for (uint32_t i = 0; i < a->op_count; i++)
-        if (a->ops[i].rule == RULE_MEMORY)
-            lilac_coalesce_access(a, &a->ops[i].site->access, &a->ops[i]);
+        if (a->ops[i].relation->rule == RULE_MEMORY)
+            lilac_coalesce_access(a, &a->ops[i].anchor->access, &a->ops[i]);
     lilac_propagate_layouts(a);
     if (!a->failed && !lilac_rematerialise(a))
         a->failed = true;
@@ -267,7 +279,7 @@ static void assign_function(assignment *a, const tally *t) {
 
 /* ---- functions that have layouts -------------------------------------------------------- */
 
-/* Whether a layout that the text gave is for as many threads as the kernel has. */
+/* Checks that a layout from the text has as many lanes, warps and blocks as the kernel. */
 static bool check_threads(const lilac_tile_function *function, const lilac_target *target,
                           const lilac_tile_type *type, lilac_position position,
                           lilac_location location) {
@@ -285,8 +297,8 @@ static bool check_threads(const lilac_tile_function *function, const lilac_targe
         if (bits == log2_of(inputs[i].count))
             continue;
         lilac_error(function->module->context, position, location, "layout-of-other-threads",
-                    "the layout of a tensor here has 2^%u %ss, but the kernel %u", bits,
-                    inputs[i].input, inputs[i].count);
+                    "the layout of a tensor has 2^%u %ss; the kernel has %u", bits, inputs[i].input,
+                    inputs[i].count);
         return false;
     }
     return true;
@@ -309,15 +321,16 @@ static bool check_region(const lilac_tile_function *function, const lilac_target
 }
 
 static bool assign(lilac_tile_function *function, const lilac_target *target, bool *changed) {
-    tally t = {0};
-    count(&t, function->body);
-    if (t.with_layout > 0 && t.without > 0) {
-        lilac_error(function->module->context, lilac_tile_position(t.odd), t.odd->location,
-                    "mixed-layouts",
-                    "some tensors of the function have a layout and some have none");
+    function_counts counts = {0};
+    count_operations(&counts, function->body);
+    if (counts.with_layout > 0 && counts.without > 0) {
+        lilac_error(function->module->context, lilac_tile_position(counts.mixed),
+                    counts.mixed->location, "mixed-layouts",
+                    "some tensors of the function have a layout and some have none (%u and %u)",
+                    counts.with_layout, counts.without);
         return false;
     }
-    if (t.with_layout > 0)
+    if (counts.with_layout > 0)
         return check_region(function, target, function->body);
     assignment *a = lilac_heap_grow(NULL, sizeof *a);
     memset(a, 0, sizeof *a);
@@ -325,19 +338,19 @@ static bool assign(lilac_tile_function *function, const lilac_target *target, bo
     a->function = function;
     a->target = target;
     a->arena = lilac_arena_create();
-    assign_function(a, &t);
+    assign_function(a, &counts);
     lilac_tile_number(function);
-    bool done = !a->failed;
-    *changed = *changed || t.without > 0;
+    bool valid = !a->failed;
+    *changed = *changed || counts.without > 0;
     lilac_arena_destroy(a->arena);
     lilac_heap_free(a);
-    return done;
+    return valid;
 }
 
 bool lilac_engine_assign_layouts(lilac_tile_module *module, const lilac_target *target,
                                  bool *changed) {
     *changed = false;
-    bool done = true;
+    bool valid = true;
     if (target->num_ctas > 1) {
         lilac_tile_function *first = module->functions;
         lilac_position nowhere = {0};
@@ -349,6 +362,6 @@ bool lilac_engine_assign_layouts(lilac_tile_module *module, const lilac_target *
     for (lilac_tile_function *function = module->functions; function != NULL;
          function = function->next)
         if (function->body != NULL && !assign(function, target, changed))
-            done = false;
-    return done;
+            valid = false;
+    return valid;
 }

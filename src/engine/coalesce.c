@@ -22,35 +22,37 @@ static int64_t between(int64_t value, int64_t low, int64_t high) {
     return value < low ? low : (value > high ? high : value);
 }
 
-/* A tensor of no dimensions: every register, lane and warp has the one element. */
+/* The layout of a tensor without dimensions: every lane and warp holds the one element. */
 static void replicated(lilac_layout *layout, const lilac_target *target) {
     static const uint64_t zeros[LILAC_LAYOUT_MAX_BITS];
     lilac_layout_init(layout);
-    bool done =
+    bool valid =
         lilac_layout_add_in(layout, "register", 0, zeros, NULL) &&
         lilac_layout_add_in(layout, "lane", log2_of(target->arch->warp_size), zeros, NULL) &&
         lilac_layout_add_in(layout, "warp", log2_of(target->num_warps), zeros, NULL) &&
         lilac_layout_add_in(layout, "block", 0, zeros, NULL);
-    (void)done; /* four different names and at most 16 bits */
+    (void)valid; /* always: the four names differ and have at most 16 bits */
 }
 
-/* Deals `count` out over the dimensions, `room[d]` each at most and at most `limit` to order[0] at
- * first; from the back of the order when `slow`. What is left makes copies along the last. */
-static void deal(uint32_t *given, uint32_t rank, const uint32_t *order, int64_t *room,
-                 int64_t count, int64_t limit, bool slow) {
+/* Distributes `count` lanes or warps over the dimensions in their order, from its back if `slow`:
+ * at most room[d] to dimension d. The first pass limits the first dimension to `limit` (0: no limit);
+ * the second one has no limit. The lanes or warps that remain hold copies, along the last dimension of
+ * the order. */
+static void distribute(uint32_t *counts, uint32_t rank, const uint32_t *order, int64_t *room,
+                       int64_t count, int64_t limit, bool slow) {
     for (uint32_t d = 0; d < rank; d++)
-        given[d] = 1;
+        counts[d] = 1;
     for (uint32_t pass = 0; pass < 2; pass++) {
         for (uint32_t k = 0; k < rank; k++) {
             uint32_t i = slow ? rank - 1 - k : k, d = order[i];
             int64_t most = pass == 0 && i == 0 && limit > 0 ? min_i64(room[d], limit) : room[d];
-            int64_t here = between(most, 1, count);
-            given[d] *= (uint32_t)here;
-            room[d] = max_i64(room[d] / here, 1);
-            count /= here;
+            int64_t share = between(most, 1, count);
+            counts[d] *= (uint32_t)share;
+            room[d] = max_i64(room[d] / share, 1);
+            count /= share;
         }
     }
-    given[order[rank - 1]] *= (uint32_t)count;
+    counts[order[rank - 1]] *= (uint32_t)count;
 }
 
 const lilac_layout *lilac_coalesce_shaped(assignment *a, const lilac_tile_type *type,
@@ -69,13 +71,13 @@ const lilac_layout *lilac_coalesce_shaped(assignment *a, const lilac_tile_type *
     for (uint32_t i = 0; i < type->rank; i++) {
         uint32_t d = order[i];
         int64_t wanted = i == 0 ? shape->vector : (i == 1 ? max_i64(shape->tile, 1) : 1);
-        int64_t here = min_i64(min_i64(wanted, each), type->shape[d]);
-        sizes[d] = (uint32_t)here;
-        each /= here;
-        room[d] = max_i64(type->shape[d] / here, 1);
+        int64_t size = min_i64(min_i64(wanted, each), type->shape[d]);
+        sizes[d] = (uint32_t)size;
+        each /= size;
+        room[d] = max_i64(type->shape[d] / size, 1);
     }
-    deal(lanes, type->rank, order, room, a->target->arch->warp_size, shape->lanes, false);
-    deal(warps, type->rank, order, room, a->target->num_warps, 0, shape->slow_warps);
+    distribute(lanes, type->rank, order, room, a->target->arch->warp_size, shape->lanes, false);
+    distribute(warps, type->rank, order, room, a->target->num_warps, 0, shape->slow_warps);
     lilac_encoding encoding;
     memset(&encoding, 0, sizeof encoding);
     lilac_encoding_blocked(&encoding, type->rank, sizes, lanes, warps, order);
@@ -105,7 +107,8 @@ void lilac_coalesce_access(const assignment *a, memory_access *access, const lis
     lilac_engine_access(&access->global, op, &a->axis, a->target->arch);
     access->type = lilac_tile_operand(op, 0)->type;
     access->weight = listed->weight;
-    access->once = op->code == LILAC_TILE_OP_TT_LOAD && a->once[op->results[0].id];
+    access->one_copy =
+        access->global.kind == LILAC_PLAN_LOAD && a->needs_one_copy[op->results[0].id];
 }
 
 int64_t lilac_coalesce_repeated(const assignment *a, const lilac_tile_type *type,
@@ -116,11 +119,11 @@ int64_t lilac_coalesce_repeated(const assignment *a, const lilac_tile_type *type
     return max_i64(count - max_i64(lilac_tile_element_count(type) / warp, 1), 0);
 }
 
-int64_t lilac_coalesce_cost(const assignment *a, const memory_access *access,
-                            const lilac_layout *layout, bool once) {
+int64_t lilac_coalesce_price(const assignment *a, const memory_access *access,
+                             const lilac_layout *layout, bool one_copy) {
     lilac_plan_global_access plan;
     lilac_plan_global_access_init(&plan, &access->global, layout,
-                                  once ? LILAC_PLAN_IDLE_REPLICAS : 0, a->target);
+                                  one_copy ? LILAC_PLAN_IDLE_REPLICAS : 0, a->target);
     return (int64_t)plan.cycles * access->weight;
 }
 
@@ -130,7 +133,7 @@ static bool same_order(const uint32_t *a, const uint32_t *b, uint32_t rank) {
     return memcmp(a, b, rank * sizeof *a) == 0;
 }
 
-/* Adds a width to a list that does not have it. */
+/* Adds a width to a list unless the list contains it or is full. */
 static void add_width(int64_t *widths, uint32_t *count, int64_t width) {
     for (uint32_t i = 0; i < *count; i++)
         if (widths[i] == width)
@@ -139,28 +142,28 @@ static void add_width(int64_t *widths, uint32_t *count, int64_t width) {
         widths[(*count)++] = width;
 }
 
-/* The orders and widths of the accesses of a component, each once. */
+/* The distinct orders and widths of the accesses of a component. */
 typedef struct choices {
     uint32_t order_count, width_count, vector_count;
     const uint32_t *orders[DIFFERENT_ORDERS];
-    int64_t widths[DIFFERENT_WIDTHS]; /* of vectors, then of runs of a thread */
+    int64_t widths[DIFFERENT_WIDTHS]; /* those of vectors first, then those of a thread's runs */
 } choices;
 
 static int64_t vector_of(const memory_access *access) {
     return INT64_C(1) << access->global.vector_bits[access->global.order[0]];
 }
 
-/* Elements along order[1] that continue a vector. */
+/* The number of elements along order[1] that continue a vector. */
 static int64_t across_of(const memory_access *access) {
     const lilac_plan_global *global = &access->global;
     const uint32_t fast = global->order[0], bits = global->across_bits[fast];
     return bits == 0 ? 1 : INT64_C(1) << (bits - global->vector_bits[fast]);
 }
 
-static void collect(choices *result, const layout_site *first) {
+static void collect(choices *result, const layout_anchor *first) {
     result->order_count = result->width_count = result->vector_count = 0;
-    for (const layout_site *site = first; site != NULL; site = site->next) {
-        const memory_access *access = &site->access;
+    for (const layout_anchor *anchor = first; anchor != NULL; anchor = anchor->next) {
+        const memory_access *access = &anchor->access;
         uint32_t o = 0;
         while (o < result->order_count &&
                !same_order(result->orders[o], access->global.order, access->type->rank))
@@ -170,11 +173,11 @@ static void collect(choices *result, const layout_site *first) {
         add_width(result->widths, &result->width_count, vector_of(access));
     }
     result->vector_count = result->width_count;
-    for (const layout_site *site = first; site != NULL; site = site->next)
-        add_width(result->widths, &result->width_count, site->access.global.thread_run);
+    for (const layout_anchor *anchor = first; anchor != NULL; anchor = anchor->next)
+        add_width(result->widths, &result->width_count, anchor->access.global.thread_run);
 }
 
-/* Adds a layout to a list that does not have it. */
+/* Adds a layout to a list unless the list contains it or is full. */
 static void add(const lilac_layout **list, uint32_t *count, uint32_t most,
                 const lilac_layout *layout) {
     for (uint32_t i = 0; i < *count; i++)
@@ -184,19 +187,19 @@ static void add(const lilac_layout **list, uint32_t *count, uint32_t most,
         list[(*count)++] = layout;
 }
 
-/* Lanes along order[0] that cover this many bytes; 0 for 0: all lanes. */
+/* The number of lanes along order[0] that cover `bytes`; 0, which means all lanes, for 0. */
 static int64_t lanes_for(int64_t bytes, const memory_access *access, int64_t vector) {
     return bytes == 0 ? 0 : max_i64(bytes / (vector * access->global.element_bytes), 1);
 }
 
-/* Rows along order[1] that a thread has in some forms: as many as the elements of the widest
- * vector, so that vectors along order[1] are possible too. */
+/* The number of rows along order[1] that a thread has in forms with `rows`: the number of elements of
+ * the widest vector, so that vectors along order[1] are possible too. */
 static int64_t most_rows(const assignment *a, const memory_access *access) {
     return max_i64(a->target->arch->vector_bytes / access->global.element_bytes, 1);
 }
 
-/* The same number limited so that the registers and the lanes along order[0] cover whole rows, and
- * no other warp has a part of them. */
+/* The same number, limited so that the registers and the lanes along order[0] cover whole rows and no
+ * other warp holds a part of these rows. */
 static int64_t rows_for(const assignment *a, const memory_access *access, int64_t vector,
                         int64_t lanes) {
     int64_t threads = (int64_t)a->target->arch->warp_size * a->target->num_warps;
@@ -208,7 +211,7 @@ static int64_t rows_for(const assignment *a, const memory_access *access, int64_
 
 /* A form of a blocked layout. */
 typedef struct layout_form {
-    uint32_t lane_bytes; /* that lanes cover along order[0]; 0: as many as there are */
+    uint32_t lane_bytes; /* bytes that the lanes along order[0] cover; 0: no limit */
     bool rows;           /* each thread has several rows along order[1] */
     bool slow_warps;     /* warps along the last dimensions of the order first */
 } layout_form;
@@ -223,8 +226,8 @@ static const layout_form own_forms[] = {
 };
 /* clang-format on */
 
-/* The layouts of a component whose accesses or other operations differ in the layouts that they
- * favour, after the plain ones. */
+/* The layouts of a component whose operations are cheapest in different layouts, after the plain
+ * ones. */
 /* clang-format off */
 static const layout_form shared_forms[] = {
     /* lane_bytes, rows, slow_warps */
@@ -250,15 +253,16 @@ static const layout_form shared_forms[] = {
 };
 /* clang-format on */
 
-void lilac_coalesce_own(assignment *a, layout_site *site) {
-    const memory_access *access = &site->access;
+void lilac_coalesce_own(assignment *a, layout_anchor *anchor) {
+    const memory_access *access = &anchor->access;
     const int64_t vector = vector_of(access), run = access->global.thread_run;
     blocked_shape shape = {
         .order = access->global.order, .vector = vector, .tile = across_of(access)};
-    add(site->own, &site->own_count, OWN_LAYOUTS, lilac_coalesce_shaped(a, access->type, &shape));
+    add(anchor->own, &anchor->own_count, MOST_OWN_LAYOUTS,
+        lilac_coalesce_shaped(a, access->type, &shape));
     if (run > vector) {
         shape.vector = run;
-        add(site->own, &site->own_count, OWN_LAYOUTS,
+        add(anchor->own, &anchor->own_count, MOST_OWN_LAYOUTS,
             lilac_coalesce_shaped(a, access->type, &shape));
         shape.vector = vector;
     }
@@ -267,22 +271,22 @@ void lilac_coalesce_own(assignment *a, layout_site *site) {
     for (size_t i = 0; i < sizeof own_forms / sizeof *own_forms; i++) {
         shape.tile = own_forms[i].rows ? most_rows(a, access) : 0;
         shape.lanes = lanes_for(own_forms[i].lane_bytes, access, vector);
-        add(site->own, &site->own_count, OWN_LAYOUTS,
+        add(anchor->own, &anchor->own_count, MOST_OWN_LAYOUTS,
             lilac_coalesce_shaped(a, access->type, &shape));
     }
 }
 
-/* The most rows that continue a vector, of the accesses of this order and width. */
-static int64_t most_across(const layout_site *first, const uint32_t *order, int64_t width) {
+/* The largest number of rows that continue a vector, over the accesses with this order and width. */
+static int64_t most_across(const layout_anchor *first, const uint32_t *order, int64_t width) {
     int64_t across = 1;
-    for (const layout_site *site = first; site != NULL; site = site->next)
-        if (vector_of(&site->access) == width &&
-            same_order(site->access.global.order, order, site->access.type->rank))
-            across = max_i64(across, across_of(&site->access));
+    for (const layout_anchor *anchor = first; anchor != NULL; anchor = anchor->next)
+        if (vector_of(&anchor->access) == width &&
+            same_order(anchor->access.global.order, order, anchor->access.type->rank))
+            across = max_i64(across, across_of(&anchor->access));
     return across;
 }
 
-uint32_t lilac_coalesce_candidates(assignment *a, const layout_site *first, uint32_t kinds,
+uint32_t lilac_coalesce_candidates(assignment *a, const layout_anchor *first, uint32_t kinds,
                                    const lilac_layout **result, uint32_t most) {
     const memory_access *access = &first->access;
     uint32_t count = 0;

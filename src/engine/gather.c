@@ -1,35 +1,19 @@
-/* gather: the layouts that tt.gather proposes, and its price in a layout that its source, index and
- * result have in common. The price is that of the plan (lilac/collective.h).
+/* gather: the layouts that tt.gather proposes. price.c has their prices.
  *
- *   lanes along the axis       the elements of an index are found by shuffles, or in few banks
+ *   lanes along the axis       shuffles find the elements of an index, or few banks hold them
  *   lanes off the axis too     as many as coalescing needs; each lane has banks of its own
  *
- * Warps lie off the axis where they can, so that a warp exchanges its own elements only. */
+ * Warps lie off the axis where possible, so that a warp exchanges its own elements only. */
 #include "assign.h"
 
-#include <lilac/collective.h>
-#include <lilac/plan.h>
-
-int64_t lilac_price_gather(assignment *a, const lilac_tile_op *op, const lilac_layout *layout) {
-    const lilac_plan_gather_options options = {
-        .axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0),
-        .element_bits = lilac_tile_element_bits(op->operands[0].value->type),
-        .strategy = lilac_engine_strategy(op)};
-    lilac_plan_gather plan;
-    lilac_reason why;
-    if (!lilac_plan_gather_init(&plan, layout, layout, &options, a->target, &why))
-        return PRICE_IMPOSSIBLE;
-    return (int64_t)plan.price.cycles;
-}
-
-/* Elements of a thread along the fastest dimension: a number, or half of a sector or all of it. */
+/* The elements of a thread along the fastest dimension: a number, half a sector, or a sector. */
 typedef enum candidate_vector { ONE = 1, TWO = 2, HALF_SECTOR, SECTOR } candidate_vector;
 
-/* The layouts that are proposed, by name. */
+/* The names of the proposed layouts. */
 typedef enum candidate_name {
     LANES_ALONG_AXIS, /* the axis is the fastest dimension */
     LANES_ALONG_AXIS_PAIRS,
-    MEMORY_ORDER, /* the fastest dimension is memory's */
+    MEMORY_ORDER, /* the fastest dimension is that of memory */
     MEMORY_ORDER_PAIRS,
     ONE_LANE_HALF_SECTORS, /* memory is contiguous along the axis, and one lane lies along it */
     ONE_LANE_SECTORS,
@@ -46,9 +30,10 @@ typedef enum candidate_name {
 
 typedef struct gather_candidate {
     bool axis_first; /* the axis is the fastest dimension; otherwise the order of memory */
-    bool axis_fast;  /* only where memory is contiguous along the axis */
+    bool axis_fast;  /* proposed only if memory is contiguous along the axis */
     candidate_vector vector;
-    int64_t lanes; /* at most, along the fastest dimension, while others can take lanes; 0: all */
+    int64_t lanes; /* most lanes along the fastest dimension, while other dimensions have room;
+                        0: no limit */
 } gather_candidate;
 
 static const gather_candidate candidates[CANDIDATE_COUNT] = {

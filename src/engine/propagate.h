@@ -1,17 +1,19 @@
-/* What the choice of layouts (propagate.c) and its second thoughts (refine.c) share. */
+/* The choice of layouts (propagate.c) and its local search (refine.c): what they share. */
 #ifndef LILAC_ENGINE_PROPAGATE_H
 #define LILAC_ENGINE_PROPAGATE_H
 
 #include "assign.h"
 
+/* Equality classes that should have one layout. build_components fills the lists, the edges and the
+ * work; find_best fills `best` and `price`; settle and refine.c fill `chosen`. */
 typedef struct component {
-    layout_site *sites;         /* memory operations, linked by next */
-    layout_site *along;         /* reductions, scans and gathers of its values, linked by next */
-    const lilac_layout *best;   /* what they like */
-    int64_t cost;               /* of that */
-    const lilac_layout *chosen; /* NULL: not yet */
-    int64_t work;               /* of its element-wise operations, a warp's instructions' */
-    uint32_t *edges;            /* indices */
+    layout_anchor *accesses;    /* its memory operations, linked by next */
+    layout_anchor *collectives; /* its reductions, scans and gathers, linked by next */
+    const lilac_layout *best;   /* the cheapest candidate; NULL: no memory operation */
+    int64_t price;              /* of the operations of the component in `best` */
+    const lilac_layout *chosen; /* NULL: not chosen yet */
+    int64_t work;               /* instructions per element of its element-wise operations */
+    uint32_t *edges;            /* indices into the assignment's edges */
     uint32_t edge_count;
 } component;
 
@@ -26,10 +28,11 @@ uint32_t lilac_propagate_component(propagation *p, uint32_t node);
 /* The layout at the other end of an edge that follows from the layout at one end; NULL: none. */
 const lilac_layout *lilac_propagate_across(propagation *p, const layout_edge *edge, bool forward,
                                            const lilac_layout *layout);
-/* What its operations pay in a layout. */
-int64_t lilac_propagate_cost(propagation *p, const component *c, const lilac_layout *layout);
+/* The price of the operations of a component in a layout: accesses, collective operations and
+ * repeated element-wise work. Memory operations may be detached from it. */
+int64_t lilac_propagate_price(propagation *p, const component *c, const lilac_layout *layout);
 
-/* refine.c: changes what is chosen, where conversions then cost less. */
+/* refine.c: changes `chosen` where conversions then cost less. */
 void lilac_refine(propagation *p);
 
 #endif

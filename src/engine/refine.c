@@ -1,20 +1,21 @@
-/* refine: second thoughts where a conversion would stand.
+/* refine: a local search where two settled components disagree.
  *
- * Components are settled one after another, and what has no memory operation takes the layout that
- * reaches it first. So a conversion may come to stand where it costs most: in a loop, when outside
- * the loop the same conversion would do once.
+ * Components are settled one after another, and a component without memory operations adopts the
+ * first layout that reaches it. So a conversion may be needed where it costs most: in a loop,
+ * although one conversion outside the loop would suffice.
  *
- *     for … { m = max(m, max(x, axis 1)) }          m [64] is carried; the loop's reduction leaves
- * it store(y, exp(z - m[:, None]))                 in L, the larger tensor after it would have L'
+ *     for … { m = max(m, max(x, axis 1)) }          m [64] is carried. The loop's reduction leaves it
+ *     store(y, exp(z - m[:, None]))                 in L; the larger tensor after it needs L'
  *
- *     first   for … { convert(max(x)) L → L' }      eight times, roughly
- *     then    for … { … };  convert(m) L → L'       once
+ *     before   for … { convert(max(x)) L → L' }     in every iteration
+ *     after    for … { … };  convert(m) L → L'      once
  *
- * For every edge at which two components disagree, each side is tried in the layout that the other
- * makes for it: alone, then with its neighbours that have no memory operations either, nearest
- * first, as far as the edges carry the layout. The cheapest of these is taken if it costs less than
- * what stands: accesses and reductions of all that would change, and the conversions on all their
- * edges, each as often as the place runs where it would stand.
+ * For every edge whose components disagree, the search tries to give each side the layout that
+ * follows from the other: first to this component alone, then also to its neighbours without memory
+ * operations, nearest first, as far as the edges determine their layouts. It adopts the cheapest
+ * trial if that is cheaper than the present choice. The price of a trial is that of the accesses and
+ * collective operations of all components that change, and of the conversions on all their edges,
+ * each weighted by its estimated number of executions.
  */
 #include "propagate.h"
 
@@ -34,15 +35,15 @@ static int find(const trial *t, uint32_t root) {
     return -1;
 }
 
-/* The layout of a component, with a trial's changes; NULL: as it stands. */
+/* The layout of a component with the changes of a trial. t is NULL: the present layout. */
 static const lilac_layout *layout_of(propagation *p, const trial *t, uint32_t root) {
     int at = t != NULL ? find(t, root) : -1;
     return at >= 0 ? t->layouts[at] : p->components[root].chosen;
 }
 
-/* What the conversion on an edge costs. The result of a reduction or a join is converted, and the
- * operand of a shape operation: after the operation that defines it. */
-static int64_t edge_cost(propagation *p, const layout_edge *edge, const trial *t) {
+/* The price of the conversion on an edge. Of a reduction or a join, the result is converted; of a
+ * shape operation, the operand. */
+static int64_t edge_price(propagation *p, const layout_edge *edge, const trial *t) {
     const assignment *a = p->a;
     const lilac_tile_op *op = edge->op;
     const lilac_layout *from = layout_of(p, t, lilac_propagate_component(p, edge->from));
@@ -62,12 +63,13 @@ static int64_t edge_cost(propagation *p, const layout_edge *edge, const trial *t
                              a->weight[value->id]);
 }
 
-/* Of the trial's components; with `t` NULL in the layouts that they have. */
-static int64_t cost_of(propagation *p, const trial *changed, const trial *t) {
+/* The price of the components in `changed` and of their edges. `t`: the trial with their layouts;
+ * NULL: their present layouts. */
+static int64_t price_of(propagation *p, const trial *changed, const trial *t) {
     int64_t total = 0;
     for (uint32_t i = 0; i < changed->count; i++) {
         const component *c = &p->components[changed->roots[i]];
-        total += lilac_propagate_cost(p, c, layout_of(p, t, changed->roots[i]));
+        total += lilac_propagate_price(p, c, layout_of(p, t, changed->roots[i]));
         for (uint32_t k = 0; k < c->edge_count; k++) {
             const layout_edge *edge = &p->a->edges[c->edges[k]];
             uint32_t from = lilac_propagate_component(p, edge->from);
@@ -75,46 +77,48 @@ static int64_t cost_of(propagation *p, const trial *changed, const trial *t) {
             uint32_t other = from == changed->roots[i] ? to : from;
             int at = find(changed, other);
             if (at >= 0 && (uint32_t)at < i)
-                continue; /* is counted there */
-            total += edge_cost(p, edge, t);
+                continue; /* that component counted the edge */
+            total += edge_price(p, edge, t);
         }
     }
     return total;
 }
 
-/* Tries `layout` for a component and what hangs on it; *kept is the best so far, *gain what it
- * saves. */
+/* Adds the nearest component that may follow a trial: over the first edge that determines a new
+ * layout for a component without memory operations. False: there is none. */
+static bool extend_trial(propagation *p, trial *t) {
+    for (uint32_t i = 0; i < t->count && t->count < MOST_CHANGED; i++) {
+        const component *c = &p->components[t->roots[i]];
+        for (uint32_t k = 0; k < c->edge_count; k++) {
+            const layout_edge *edge = &p->a->edges[c->edges[k]];
+            bool forward = lilac_propagate_component(p, edge->from) == t->roots[i];
+            uint32_t other = lilac_propagate_component(p, forward ? edge->to : edge->from);
+            if (p->components[other].best != NULL || find(t, other) >= 0) {
+                continue;
+            }
+            const lilac_layout *moved = lilac_propagate_across(p, edge, forward, t->layouts[i]);
+            if (moved != NULL && moved != p->components[other].chosen) {
+                t->roots[t->count] = other;
+                t->layouts[t->count++] = moved;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Tries `layout` for a component, alone and with the neighbours that follow. *kept: the best trial so
+ * far; *gain: the price that it saves. */
 static void try_from(propagation *p, uint32_t root, const lilac_layout *layout, trial *kept,
                      int64_t *gain) {
     trial t = {.count = 1, .roots = {root}, .layouts = {layout}};
-    for (uint32_t next = 0;; next++) {
-        int64_t saved = cost_of(p, &t, NULL) - cost_of(p, &t, &t);
+    do {
+        int64_t saved = price_of(p, &t, NULL) - price_of(p, &t, &t);
         if (saved > *gain) {
             *gain = saved;
             *kept = t;
         }
-        /* one more: over the first edge that leads to a component free to follow */
-        uint32_t before = t.count;
-        for (uint32_t i = 0; i < t.count && t.count == before; i++) {
-            const component *c = &p->components[t.roots[i]];
-            for (uint32_t k = 0; k < c->edge_count && t.count == before; k++) {
-                const layout_edge *edge = &p->a->edges[c->edges[k]];
-                bool forward = lilac_propagate_component(p, edge->from) == t.roots[i];
-                uint32_t other = lilac_propagate_component(p, forward ? edge->to : edge->from);
-                const lilac_layout *moved;
-                if (p->components[other].best != NULL || find(&t, other) >= 0 ||
-                    t.count == MOST_CHANGED)
-                    continue;
-                moved = lilac_propagate_across(p, edge, forward, t.layouts[i]);
-                if (moved == NULL || moved == p->components[other].chosen)
-                    continue;
-                t.roots[t.count] = other;
-                t.layouts[t.count++] = moved;
-            }
-        }
-        if (t.count == before)
-            return;
-    }
+    } while (extend_trial(p, &t));
 }
 
 void lilac_refine(propagation *p) {
@@ -122,7 +126,7 @@ void lilac_refine(propagation *p) {
     uint32_t trials = 0;
     for (uint32_t i = 0; i < a->edge_count && trials < MOST_TRIALS; i++) {
         const layout_edge *edge = &a->edges[i];
-        if (edge->op == NULL || edge_cost(p, edge, NULL) == 0)
+        if (edge->op == NULL || edge_price(p, edge, NULL) == 0)
             continue;
         uint32_t from = lilac_propagate_component(p, edge->from);
         uint32_t to = lilac_propagate_component(p, edge->to);

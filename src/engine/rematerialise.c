@@ -1,95 +1,97 @@
 /* rematerialise: rewrites a function so that every tensor has its layout.
  *
- * Operations are visited from the last to the first, so that all uses of a value come before its
- * definition. A visit says in which layout it wants each operand:
+ * Operations are visited from the last to the first, so that all uses of a value are visited before
+ * its definition. The visit of an operation requests a layout of each operand:
  *
- *   operand is computed once      in its own layout: nothing; in another: the want is noted
- *   operand is cheap              the want is noted
+ *   operand is computed once      in its own layout: nothing to do; in another: recorded
+ *   operand is cheap              recorded
  *
- * When the visit comes to the definition, every layout wanted is made there:
+ * The visit of a definition materialises every layout requested of its result:
  *
- *   cheap           the first layout wanted is given to it and each other one gets a copy of it
- *                   beside it, whose operands are wanted in turn
- *   computed once   by one ttg.convert_layout for each layout wanted; or, where that costs less, by
- *                   doing its operation again on operands in that layout, which may move the
- *                   conversion to where elements are narrower, the tensor is smaller or it is
- *                   converted already. Work that is repeated is priced too; it is not where nobody
- *                   wants the value in its own layout.
+ *   cheap           The definition adopts the first layout requested. Each other one gets a clone
+ *                   behind it, whose operands are requested in turn.
+ *   computed once   Each layout requested gets one ttg.convert_layout. Or, where that costs less, a
+ *                   clone of the definition on operands in that layout: the conversion may then move
+ *                   to narrower elements, a smaller tensor, or a value that is converted already. The
+ *                   price includes the repeated work. There is none if no user needs the value's own
+ *                   layout: the definition itself then adopts the layout requested.
  *
- *       %r = tt.make_range                        %r  = tt.make_range   : #slice 1
+ *       %r = tt.make_range                        %r  = tt.make_range   : #slice
  *       %e = tt.expand_dims %r {axis = 1}    →    %r' = tt.make_range   : #blocked
  *       … %e …  … tt.addptr %p, %r                %e  = tt.expand_dims %r
+ *                                                 … %e …  … tt.addptr %p, %r'
  *
- * A conversion stands right after the definition, so outside the loops that only use it; or, where
- * all that want it are in one branch, in that branch.
+ * A conversion follows the definition, so it is outside loops that only use the value; or, if one
+ * branch contains all users, it is in that branch.
  *
- * So a chain is copied once for each layout and never more. Only the estimate of what an operation
- * done again costs looks ahead, a few operations deep.
+ * So a chain is cloned at most once for each layout. Only the price estimate of a clone looks ahead,
+ * a few operations deep.
  */
 #include "assign.h"
 
 #include <lilac/tile_loops.h>
 
-typedef struct noted_use {
+typedef struct pending_use {
     lilac_tile_op *op;
     uint32_t index;
-    struct noted_use *next;
-} noted_use;
+    struct pending_use *next;
+} pending_use;
 
-/* A layout in which a value is wanted. */
-typedef struct want {
-    const lilac_layout *layout; /* NULL: any will do */
-    lilac_tile_value *converted;
-    noted_use *uses;
-    struct want *next;
-} want;
+/* A layout requested of a value. */
+typedef struct request {
+    const lilac_layout *layout;  /* NULL: any layout */
+    lilac_tile_value *converted; /* the result of its conversion; NULL: none yet */
+    pending_use *uses;           /* the operands that get the value in this layout */
+    struct request *next;
+} request;
 
-typedef struct rewriting {
+struct rewriting {
     assignment *a;
-    want **wants;                /* by value id */
-    const lilac_layout **native; /* of values computed once, by id; NULL: not asked yet */
-    uint8_t *kept;               /* by value id: someone wants it in its own layout */
-    uint8_t *resolved;           /* by value id: the layouts wanted have been made */
-    const listed_op **listed;    /* of the operation that defines a value, by value id */
-} rewriting;
+    request **requests;          /* by value id */
+    const lilac_layout **native; /* by value id: the value's own layout; NULL: not computed yet */
+    uint8_t *kept;               /* by value id: a user needs the value in its own layout */
+    uint8_t *materialised;       /* by value id: the layouts requested exist */
+    const listed_op **listed;    /* by value id: the operation that defines the value */
+};
 
-#define LOOK_AHEAD 6
+#define MOST_LOOK_AHEAD 6
 
 static bool refuse(rewriting *r, const lilac_tile_op *op) {
     lilac_error(r->a->module->context, lilac_tile_position(op), op->location,
                 "unsupported-operation",
-                "no layout of the operands of '%s' fits the layout of its result",
+                "no layout of the operands of '%s' gives the layout chosen for its result",
                 lilac_tile_op_info_get(op->code)->name);
     r->a->failed = true;
     return false;
 }
 
-static void give(rewriting *r, lilac_tile_value *value, const lilac_layout *layout) {
+static void set_layout(rewriting *r, lilac_tile_value *value, const lilac_layout *layout) {
     if (lilac_tile_is_tensor(value->type) && layout != NULL)
         value->type = lilac_transfer_type(r->a, value->type, layout);
 }
 
-/* The layout in which a value that is computed once comes out of its definition. */
+/* The own layout of a value that is computed once: the one that its definition produces. */
 static const lilac_layout *native_of(rewriting *r, const lilac_tile_value *value) {
     const lilac_layout **known = &r->native[value->id];
     if (*known != NULL)
         return *known;
-    const layout_site *site = r->a->site_of[value->id];
-    if (site == NULL) {
+    const layout_anchor *anchor = r->a->anchor_of[value->id];
+    if (anchor == NULL) {
         *known = lilac_propagate_layout(r->a, value->id);
         return *known;
     }
-    *known = lilac_propagate_layout(r->a, site->node);
-    *known = lilac_transfer_forward(r->a, site->op, site->relation->leader, *known);
+    *known = lilac_propagate_layout(r->a, anchor->node);
+    *known = lilac_transfer_forward(r->a, anchor->op, anchor->relation->leader, *known);
     return *known;
 }
 
-static want *want_of(rewriting *r, const lilac_tile_value *value, const lilac_layout *layout) {
-    want **place = &r->wants[value->id];
+static request *request_of(rewriting *r, const lilac_tile_value *value,
+                           const lilac_layout *layout) {
+    request **place = &r->requests[value->id];
     while (*place != NULL && (*place)->layout != layout)
         place = &(*place)->next;
     if (*place == NULL) {
-        *place = lilac_arena_new(r->a->arena, want);
+        *place = lilac_arena_new(r->a->arena, request);
         (*place)->layout = layout;
     }
     return *place;
@@ -97,18 +99,18 @@ static want *want_of(rewriting *r, const lilac_tile_value *value, const lilac_la
 
 /* ---- conversions ------------------------------------------------------------------------ */
 
-/* The operation of this block in whose regions `op` is, or `op` itself; NULL: neither. */
+/* The operation of this block that is `op` or contains it in its regions; NULL: none. */
 static lilac_tile_op *ancestor_in(const lilac_tile_block *block, lilac_tile_op *op) {
     while (op != NULL && op->parent != block)
         op = op->parent->parent->parent;
     return op;
 }
 
-/* The block of `branch` that has all uses, or NULL. */
-static const lilac_tile_block *block_of_all(const lilac_tile_op *branch, const noted_use *uses) {
+/* The block of `branch` that contains all uses, or NULL. */
+static const lilac_tile_block *block_of_all(const lilac_tile_op *branch, const pending_use *uses) {
     for (uint32_t r = 0; r < branch->region_count; r++) {
         const lilac_tile_block *block = branch->regions[r]->first;
-        const noted_use *use = uses;
+        const pending_use *use = uses;
         if (block == NULL || block->next != NULL)
             continue;
         while (use != NULL && ancestor_in(block, use->op) != NULL)
@@ -119,61 +121,71 @@ static const lilac_tile_block *block_of_all(const lilac_tile_op *branch, const n
     return NULL;
 }
 
-/* Puts a conversion where it belongs: `place` is the first operation that may follow it. Into a
- * branch that has all its uses, but into no loop. */
-static void insert_conversion(lilac_tile_op *made, const lilac_tile_value *value,
-                              const noted_use *uses) {
-    const lilac_tile_block *block = value->op != NULL ? value->op->parent : value->block, *inner;
-    lilac_tile_op *place = NULL;
+/* The block in which a conversion of a value is placed: that of the definition, or the innermost
+ * branch that contains all uses. A conversion is moved into no loop. */
+static const lilac_tile_block *block_of_conversion(const lilac_tile_value *value,
+                                                   const pending_use *uses) {
+    const lilac_tile_block *block = value->op != NULL ? value->op->parent : value->block;
     while (uses != NULL) {
         const lilac_tile_op *first = ancestor_in(block, uses->op);
-        if (first == NULL || first->code != LILAC_TILE_OP_SCF_IF || first == uses->op)
+        if (first == NULL || first->code != LILAC_TILE_OP_SCF_IF || first == uses->op) {
             break;
-        inner = block_of_all(first, uses);
-        if (inner == NULL)
-            break;
-        block = inner;
-        place = block->first;
-    }
-    if (place != NULL) { /* before the first use */
-        for (bool found = false; !found;) {
-            for (const noted_use *use = uses; use != NULL && !found; use = use->next)
-                found = ancestor_in(block, use->op) == place;
-            if (!found)
-                place = place->next;
         }
-        lilac_tile_insert_before(place, made);
-    } else if (value->op != NULL) {
-        lilac_tile_insert_after(value->op, made);
-    } else {
-        lilac_tile_insert_before(value->block->first, made);
+        const lilac_tile_block *inner = block_of_all(first, uses);
+        if (inner == NULL) {
+            break;
+        }
+        block = inner;
     }
+    return block;
 }
 
-static lilac_tile_value *convert(rewriting *r, lilac_tile_value *value, want *wanted,
+/* Inserts a conversion after the definition; in a branch, before the first use. */
+static void insert_conversion(lilac_tile_op *conversion, const lilac_tile_value *value,
+                              const pending_use *uses) {
+    const lilac_tile_block *home = value->op != NULL ? value->op->parent : value->block;
+    const lilac_tile_block *block = block_of_conversion(value, uses);
+    if (block == home && value->op != NULL) {
+        lilac_tile_insert_after(value->op, conversion);
+        return;
+    }
+    lilac_tile_op *place = block->first;
+    for (bool found = block == home; !found;) {
+        for (const pending_use *use = uses; use != NULL && !found; use = use->next) {
+            found = ancestor_in(block, use->op) == place;
+        }
+        if (!found) {
+            place = place->next;
+        }
+    }
+    lilac_tile_insert_before(place, conversion);
+}
+
+static lilac_tile_value *convert(rewriting *r, lilac_tile_value *value, request *requested,
                                  const lilac_tile_op *user) {
-    if (wanted->converted != NULL)
-        return wanted->converted;
-    give(r, value, native_of(r, value));
-    const lilac_tile_type *type = lilac_transfer_type(r->a, value->type, wanted->layout);
-    lilac_tile_op *made =
+    if (requested->converted != NULL)
+        return requested->converted;
+    set_layout(r, value, native_of(r, value));
+    const lilac_tile_type *type = lilac_transfer_type(r->a, value->type, requested->layout);
+    lilac_tile_op *conversion =
         lilac_tile_op_create(r->a->module, LILAC_TILE_OP_TTG_CONVERT_LAYOUT, 1, &value, 1, &type, 0,
                              value->op != NULL ? value->op->location : user->location);
-    made->position = value->op != NULL ? value->op->position : user->position;
-    made->results[0].name = value->name;
-    insert_conversion(made, value, wanted->uses);
-    wanted->converted = &made->results[0];
-    return wanted->converted;
+    conversion->position = value->op != NULL ? value->op->position : user->position;
+    conversion->results[0].name = value->name;
+    insert_conversion(conversion, value, requested->uses);
+    requested->converted = &conversion->results[0];
+    return requested->converted;
 }
 
-static void note(rewriting *r, lilac_tile_op *op, uint32_t index, want *wanted) {
-    noted_use *use = lilac_arena_new(r->a->arena, noted_use);
-    *use = (noted_use){op, index, wanted->uses};
-    wanted->uses = use;
+static void add_use(rewriting *r, lilac_tile_op *op, uint32_t index, request *requested) {
+    pending_use *use = lilac_arena_new(r->a->arena, pending_use);
+    *use = (pending_use){op, index, requested->uses};
+    requested->uses = use;
 }
 
-/* Operand `index` is wanted in a layout; NULL: in whichever it has. */
-static void ask(rewriting *r, lilac_tile_op *op, uint32_t index, const lilac_layout *layout) {
+/* Requests a layout of operand `index`. NULL: the layout that the operand has. */
+static void request_operand(rewriting *r, lilac_tile_op *op, uint32_t index,
+                            const lilac_layout *layout) {
     lilac_tile_value *value = op->operands[index].value;
     switch ((value_kind)r->a->kind[value->id]) {
     case VALUE_SCALAR:
@@ -181,39 +193,40 @@ static void ask(rewriting *r, lilac_tile_op *op, uint32_t index, const lilac_lay
     case VALUE_FIXED:
         if (layout == NULL || native_of(r, value) == layout)
             r->kept[value->id] = 1;
-        else if (r->resolved[value->id]) /* a use before the definition: blocks out of order */
-            lilac_tile_set_operand(op, index, convert(r, value, want_of(r, value, layout), op));
+        else if (r->materialised
+                     [value->id]) /* blocks out of order: the definition was visited before */
+            lilac_tile_set_operand(op, index, convert(r, value, request_of(r, value, layout), op));
         else
-            note(r, op, index, want_of(r, value, layout));
+            add_use(r, op, index, request_of(r, value, layout));
         break;
     case VALUE_CHEAP:
-        note(r, op, index, want_of(r, value, layout));
+        add_use(r, op, index, request_of(r, value, layout));
         break;
     }
 }
 
-static void ask_all(rewriting *r, lilac_tile_op *op, const lilac_layout *layout) {
+static void request_all(rewriting *r, lilac_tile_op *op, const lilac_layout *layout) {
     for (uint32_t i = 0; i < op->operand_count; i++)
-        ask(r, op, i, layout);
+        request_operand(r, op, i, layout);
 }
 
-/* Asks for each tensor operand in the layout that follows from that of the results. False: there is
- * none. */
-static bool ask_transferred(rewriting *r, lilac_tile_op *op, const lilac_layout *result) {
+/* Requests of each tensor operand the layout that follows from that of the results. False: none
+ * follows. */
+static bool request_transferred(rewriting *r, lilac_tile_op *op, const lilac_layout *result) {
     for (uint32_t i = 0; i < op->operand_count; i++) {
         if (!lilac_tile_is_tensor(op->operands[i].value->type))
             continue;
         const lilac_layout *operand = lilac_transfer_backward(r->a, op, i, result);
         if (operand == NULL)
             return false;
-        ask(r, op, i, operand);
+        request_operand(r, op, i, operand);
     }
     return true;
 }
 
 /* ---- cheap values ----------------------------------------------------------------------- */
 
-/* A constant's attribute has its type. */
+/* The attribute of a constant has the type of its result. */
 static void retype_constant(rewriting *r, lilac_tile_op *op) {
     const lilac_tile_attribute *given = lilac_tile_find(&op->attributes, "value");
     if (op->code != LILAC_TILE_OP_ARITH_CONSTANT || given == NULL || given->type == NULL ||
@@ -224,49 +237,50 @@ static void retype_constant(rewriting *r, lilac_tile_op *op) {
     lilac_tile_set_attribute(r->a->module, &op->attributes, &changed);
 }
 
-static bool make_in(rewriting *r, lilac_tile_op *op, const lilac_layout *layout) {
-    give(r, &op->results[0], layout);
+/* Gives a cheap operation or a clone its layout, and requests those of its operands. */
+static bool define_in(rewriting *r, lilac_tile_op *op, const lilac_layout *layout) {
+    set_layout(r, &op->results[0], layout);
     retype_constant(r, op);
-    return ask_transferred(r, op, layout) || refuse(r, op);
+    return request_transferred(r, op, layout) || refuse(r, op);
 }
 
+/* Materialises the layouts requested of a cheap value: the operation and its clones. */
 static bool visit_cheap(rewriting *r, lilac_tile_op *op) {
     lilac_tile_value *value = &op->results[0];
-    want *wants = r->wants[value->id], *first = NULL;
-    for (want *w = wants; w != NULL && first == NULL; w = w->next)
+    request *requests = r->requests[value->id], *first = NULL;
+    for (request *w = requests; w != NULL && first == NULL; w = w->next)
         first = w->layout != NULL ? w : NULL;
     const lilac_layout *layout =
         first != NULL ? first->layout : lilac_coalesce_default(r->a, value->type);
     if (layout == NULL)
         return false;
     lilac_tile_op *after = op;
-    for (want *w = wants; w != NULL; w = w->next) {
+    for (request *w = requests; w != NULL; w = w->next) {
         if (w == first || w->layout == NULL)
             continue;
         lilac_tile_op *copy = lilac_tile_clone(r->a->module, op);
         lilac_tile_insert_after(after, copy);
         after = copy;
-        for (noted_use *use = w->uses; use != NULL; use = use->next)
+        for (pending_use *use = w->uses; use != NULL; use = use->next)
             lilac_tile_set_operand(use->op, use->index, &copy->results[0]);
-        if (!make_in(r, copy, w->layout))
+        if (!define_in(r, copy, w->layout))
             return false;
     }
-    return make_in(r, op, layout);
+    return define_in(r, op, layout);
 }
 
 /* ---- values computed once --------------------------------------------------------------- */
 
-/* Can the operation be done again in another layout? */
-static bool can_repeat(const listed_op *listed) {
+/* May the operation be cloned in another layout? */
+static bool is_repeatable(const listed_op *listed) {
     return listed != NULL && listed->op->result_count == 1 && listed->op->region_count == 0 &&
-           (listed->rule == RULE_SAME || listed->rule == RULE_SHAPE) &&
+           (listed->relation->rule == RULE_SAME || listed->relation->rule == RULE_SHAPE) &&
            (lilac_tile_op_info_get(listed->op->code)->traits & LILAC_TILE_PURE);
 }
 
-/* An operation's instructions, once for each element: those that take long as special functions
- * do, at a quarter of the rate. */
+/* The price of an operation's instructions without copies, weighted by its executions. */
 static int64_t work_of(const rewriting *r, const listed_op *listed) {
-    if (listed->rule == RULE_SHAPE)
+    if (listed->relation->rule == RULE_SHAPE)
         return 0;
     const lilac_arch *arch = r->a->target->arch;
     int64_t warps = lilac_tile_element_count(listed->op->results[0].type) / arch->warp_size + 1;
@@ -280,28 +294,29 @@ static int64_t conversion_price(rewriting *r, const lilac_tile_value *value,
     return lilac_price_times(price, r->a->weight[value->id]);
 }
 
-static int64_t repeat_price(rewriting *r, const listed_op *listed, const lilac_layout *layout,
-                            bool moves, uint32_t depth);
+static int64_t clone_price(rewriting *r, const listed_op *listed, const lilac_layout *layout,
+                           bool moves, uint32_t depth);
 
-/* The least that an operand in a layout costs. */
+/* The lowest price of an operand in a layout. */
 static int64_t operand_price(rewriting *r, const lilac_tile_value *value,
                              const lilac_layout *layout, uint32_t depth) {
     if (r->a->kind[value->id] != VALUE_FIXED || native_of(r, value) == layout)
         return 0;
-    for (const want *w = r->wants[value->id]; w != NULL; w = w->next)
+    for (const request *w = r->requests[value->id]; w != NULL; w = w->next)
         if (w->layout == layout)
-            return 0; /* is made anyway */
+            return 0; /* exists anyway */
     int64_t price = conversion_price(r, value, layout);
-    if (depth == 0 || !can_repeat(r->listed[value->id]))
+    if (depth == 0 || !is_repeatable(r->listed[value->id]))
         return price;
     bool moves = !r->kept[value->id] && value->uses != NULL && value->uses->next == NULL;
-    int64_t repeated = repeat_price(r, r->listed[value->id], layout, moves, depth - 1);
+    int64_t repeated = clone_price(r, r->listed[value->id], layout, moves, depth - 1);
     return repeated < price ? repeated : price;
 }
 
-/* What it costs to do an operation in a layout; `moves`: instead of in its own. */
-static int64_t repeat_price(rewriting *r, const listed_op *listed, const lilac_layout *layout,
-                            bool moves, uint32_t depth) {
+/* The price of a clone of an operation in a layout. `moves`: the operation itself adopts the layout,
+ * so no work is repeated. */
+static int64_t clone_price(rewriting *r, const listed_op *listed, const lilac_layout *layout,
+                           bool moves, uint32_t depth) {
     int64_t price = moves ? 0 : work_of(r, listed);
     for (uint32_t i = 0; i < listed->op->operand_count; i++) {
         const lilac_layout *operand = lilac_transfer_backward(r->a, listed->op, i, layout);
@@ -312,180 +327,189 @@ static int64_t repeat_price(rewriting *r, const listed_op *listed, const lilac_l
     return price;
 }
 
-/* Makes a value in each layout in which it is wanted, beside its own. */
-static void resolve(rewriting *r, lilac_tile_value *value) {
-    r->resolved[value->id] = 1;
-    for (want *w = r->wants[value->id]; w != NULL; w = w->next) {
+/* Converts a value into each layout that is still requested of it. */
+static void materialise(rewriting *r, lilac_tile_value *value) {
+    r->materialised[value->id] = 1;
+    for (request *w = r->requests[value->id]; w != NULL; w = w->next) {
         if (w->uses == NULL || w->converted != NULL)
             continue;
         (void)convert(r, value, w, w->uses->op);
-        for (noted_use *use = w->uses; use != NULL; use = use->next)
+        for (pending_use *use = w->uses; use != NULL; use = use->next)
             lilac_tile_set_operand(use->op, use->index, w->converted);
     }
 }
 
-static void resolve_arguments(rewriting *r, const lilac_tile_block *block) {
+static void materialise_arguments(rewriting *r, const lilac_tile_block *block) {
     for (uint32_t i = 0; i < block->argument_count; i++)
         if (r->a->kind[block->arguments[i]->id] == VALUE_FIXED)
-            resolve(r, block->arguments[i]);
+            materialise(r, block->arguments[i]);
 }
 
-/* Does the operation again where that costs less than the conversion. When nobody wants the value
- * in its own layout, the operation itself takes the layout, which is then the value's own. */
-static bool repeat_where_cheaper(rewriting *r, const listed_op *listed) {
+/* Clones the operation where that costs less than the conversion. If no user needs the value's own
+ * layout and one other is requested, the operation adopts that one, which becomes the value's own. */
+static bool clone_where_cheaper(rewriting *r, const listed_op *listed) {
     lilac_tile_op *op = listed->op;
     lilac_tile_value *value = &op->results[0];
     bool moves = !r->kept[value->id];
-    for (want *w = r->wants[value->id]; w != NULL; w = w->next) {
-        bool alone = moves && w == r->wants[value->id] && w->next == NULL;
-        if (w->uses == NULL || repeat_price(r, listed, w->layout, alone, LOOK_AHEAD) >=
+    for (request *w = r->requests[value->id]; w != NULL; w = w->next) {
+        bool adopts = moves && w == r->requests[value->id] && w->next == NULL;
+        if (w->uses == NULL || clone_price(r, listed, w->layout, adopts, MOST_LOOK_AHEAD) >=
                                    conversion_price(r, value, w->layout))
             continue;
-        if (alone) {
+        if (adopts) {
             r->native[value->id] = w->layout;
             w->uses = NULL;
             continue;
         }
         lilac_tile_op *copy = lilac_tile_clone(r->a->module, op);
         lilac_tile_insert_after(op, copy);
-        for (noted_use *use = w->uses; use != NULL; use = use->next)
+        for (pending_use *use = w->uses; use != NULL; use = use->next)
             lilac_tile_set_operand(use->op, use->index, &copy->results[0]);
         w->uses = NULL;
-        if (!make_in(r, copy, w->layout))
+        if (!define_in(r, copy, w->layout))
             return false;
     }
     return true;
 }
 
-/* ---- the others ------------------------------------------------------------------------- */
+/* ---- the column `rewrite` of the table of relations ------------------------------------- */
 
-static void give_results(rewriting *r, lilac_tile_op *op) {
+static void set_results(rewriting *r, lilac_tile_op *op) {
     for (uint32_t i = 0; i < op->result_count; i++)
         if (r->a->kind[op->results[i].id] == VALUE_FIXED)
-            give(r, &op->results[i], native_of(r, &op->results[i]));
+            set_layout(r, &op->results[i], native_of(r, &op->results[i]));
 }
 
-static void visit_same(rewriting *r, lilac_tile_op *op) {
+bool lilac_rewrite_same(rewriting *r, const listed_op *listed) {
+    lilac_tile_op *op = listed->op;
     const lilac_layout *layout = NULL;
-    for (uint32_t i = 0; i < op->result_count && layout == NULL; i++)
-        if (r->a->kind[op->results[i].id] == VALUE_FIXED)
+    for (uint32_t i = 0; i < op->result_count && layout == NULL; i++) {
+        if (r->a->kind[op->results[i].id] == VALUE_FIXED) {
             layout = native_of(r, &op->results[i]);
-    give_results(r, op);
+        }
+    }
+    set_results(r, op);
     retype_constant(r, op);
-    ask_all(r, op, layout);
+    request_all(r, op, layout);
+    return true;
 }
 
-static bool visit_shape(rewriting *r, lilac_tile_op *op) {
-    give_results(r, op);
-    return ask_transferred(r, op, native_of(r, &op->results[0])) || refuse(r, op);
+bool lilac_rewrite_shape(rewriting *r, const listed_op *listed) {
+    lilac_tile_op *op = listed->op;
+    set_results(r, op);
+    return request_transferred(r, op, native_of(r, &op->results[0])) || refuse(r, op);
 }
 
-static bool visit_site(rewriting *r, lilac_tile_op *op, const layout_site *site) {
-    for (uint32_t i = 0; i < op->result_count; i++)
-        if (r->a->kind[op->results[i].id] == VALUE_FIXED && native_of(r, &op->results[i]) == NULL)
+bool lilac_rewrite_anchor(rewriting *r, const listed_op *listed) {
+    lilac_tile_op *op = listed->op;
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        if (r->a->kind[op->results[i].id] == VALUE_FIXED && native_of(r, &op->results[i]) == NULL) {
             return refuse(r, op);
-    give_results(r, op);
-    ask_all(r, op, lilac_propagate_layout(r->a, site->node));
+        }
+    }
+    set_results(r, op);
+    request_all(r, op, lilac_propagate_layout(r->a, listed->anchor->node));
     return true;
 }
 
-/* The source moves in the gather itself, wherever it is; one that is made for it comes as the
- * result is. */
-static void visit_gather(rewriting *r, lilac_tile_op *op, const layout_site *site) {
-    const lilac_layout *layout = lilac_propagate_layout(r->a, site->node);
+/* The gather itself moves the elements of its source, which may have any layout. A cheap source of the
+ * result's shape is computed in the layout of the result. */
+bool lilac_rewrite_gather(rewriting *r, const listed_op *listed) {
+    lilac_tile_op *op = listed->op;
+    const lilac_layout *layout = lilac_propagate_layout(r->a, listed->anchor->node);
     const lilac_tile_type *source = op->operands[0].value->type, *result = op->results[0].type;
-    bool alike = r->a->kind[op->operands[0].value->id] == VALUE_CHEAP;
-    for (uint32_t d = 0; d < source->rank; d++)
-        alike &= source->shape[d] == result->shape[d];
-    give_results(r, op);
-    ask(r, op, 0, alike ? layout : NULL);
-    ask(r, op, 1, layout);
-}
-
-/* Any layout, but one for all operands: a mask goes with its values. */
-static bool visit_free(rewriting *r, lilac_tile_op *op) {
-    const lilac_layout *layout = NULL;
-    for (uint32_t i = 0; i < op->operand_count && layout == NULL; i++)
-        if (r->a->kind[op->operands[i].value->id] == VALUE_FIXED)
-            layout = native_of(r, op->operands[i].value);
-    if (layout == NULL)
-        layout = lilac_coalesce_default(r->a, op->operands[0].value->type);
-    if (layout == NULL)
-        return false;
-    give_results(r, op);
-    ask_all(r, op, layout);
+    bool same = r->a->kind[op->operands[0].value->id] == VALUE_CHEAP;
+    for (uint32_t d = 0; d < source->rank; d++) {
+        same &= source->shape[d] == result->shape[d];
+    }
+    set_results(r, op);
+    request_operand(r, op, 0, same ? layout : NULL);
+    request_operand(r, op, 1, layout);
     return true;
 }
 
-static void give_arguments(rewriting *r, const lilac_tile_block *block) {
-    for (uint32_t i = 0; i < block->argument_count; i++)
-        if (r->a->kind[block->arguments[i]->id] == VALUE_FIXED)
-            give(r, block->arguments[i], native_of(r, block->arguments[i]));
+/* All operands, such as a histogram's values and mask, get the layout of the first one that is
+ * computed once. */
+bool lilac_rewrite_free(rewriting *r, const listed_op *listed) {
+    lilac_tile_op *op = listed->op;
+    const lilac_layout *layout = NULL;
+    for (uint32_t i = 0; i < op->operand_count && layout == NULL; i++) {
+        if (r->a->kind[op->operands[i].value->id] == VALUE_FIXED) {
+            layout = native_of(r, op->operands[i].value);
+        }
+    }
+    if (layout == NULL) {
+        layout = lilac_coalesce_default(r->a, op->operands[0].value->type);
+    }
+    if (layout == NULL) {
+        return false;
+    }
+    set_results(r, op);
+    request_all(r, op, layout);
+    return true;
 }
 
-/* What control flow passes on has the layout of its receiver. */
-static void visit_control(rewriting *r, lilac_tile_op *op) {
-    give_results(r, op);
+bool lilac_rewrite_any(rewriting *r, const listed_op *listed) {
+    request_all(r, listed->op, NULL);
+    return true;
+}
+
+static void set_arguments(rewriting *r, const lilac_tile_block *block) {
+    for (uint32_t i = 0; i < block->argument_count; i++) {
+        if (r->a->kind[block->arguments[i]->id] == VALUE_FIXED) {
+            set_layout(r, block->arguments[i], native_of(r, block->arguments[i]));
+        }
+    }
+}
+
+/* A value that control flow passes on has the layout of its receiver. */
+bool lilac_rewrite_control(rewriting *r, const listed_op *listed) {
+    lilac_tile_op *op = listed->op;
+    set_results(r, op);
     for (uint32_t i = 0; i < op->operand_count; i++) {
         const lilac_tile_value *receiver = lilac_tile_receiver(&op->operands[i]);
-        if (receiver != NULL && r->a->kind[receiver->id] == VALUE_FIXED)
-            ask(r, op, i, native_of(r, receiver));
+        if (receiver != NULL && r->a->kind[receiver->id] == VALUE_FIXED) {
+            request_operand(r, op, i, native_of(r, receiver));
+        }
     }
-    for (uint32_t i = 0; lilac_tile_is_loop(op) && i < op->region_count; i++)
-        give_arguments(r, op->regions[i]->first);
+    for (uint32_t i = 0; lilac_tile_is_loop(op) && i < op->region_count; i++) {
+        set_arguments(r, op->regions[i]->first);
+    }
+    return true;
 }
+
+/* ---- the walk --------------------------------------------------------------------------- */
 
 static bool visit(rewriting *r, const listed_op *listed) {
     lilac_tile_op *op = listed->op;
-    if (op->result_count == 1 && r->a->kind[op->results[0].id] == VALUE_CHEAP)
+    if (op->result_count == 1 && r->a->kind[op->results[0].id] == VALUE_CHEAP) {
         return visit_cheap(r, op);
-    if (can_repeat(listed) && r->a->kind[op->results[0].id] == VALUE_FIXED &&
-        r->wants[op->results[0].id] != NULL && !repeat_where_cheaper(r, listed))
-        return false;
-    for (uint32_t i = 0; i < op->result_count; i++)
-        if (r->a->kind[op->results[i].id] == VALUE_FIXED)
-            resolve(r, &op->results[i]);
-    for (uint32_t i = 0; i < op->region_count && listed->rule == RULE_CONTROL; i++)
-        for (const lilac_tile_block *block = op->regions[i]->first; block != NULL;
-             block = block->next)
-            resolve_arguments(r, block);
-    switch (listed->rule) {
-    case RULE_SAME:
-    case RULE_SOURCE:
-        visit_same(r, op);
-        return true;
-    case RULE_MEMORY:
-    case RULE_REDUCE:
-    case RULE_SCAN:
-    case RULE_JOIN:
-        return visit_site(r, op, listed->site);
-    case RULE_SHAPE:
-    case RULE_SPLIT:
-        return visit_shape(r, op);
-    case RULE_CONTROL:
-        visit_control(r, op);
-        return true;
-    case RULE_GATHER:
-        visit_gather(r, op, listed->site);
-        return true;
-    case RULE_FREE:
-        return visit_free(r, op);
-    case RULE_ANY:
-        ask_all(r, op, NULL);
-        return true;
-    case RULE_NONE:
-    case RULE_REFUSED:
-        return true;
     }
-    return true;
+    if (is_repeatable(listed) && r->a->kind[op->results[0].id] == VALUE_FIXED &&
+        r->requests[op->results[0].id] != NULL && !clone_where_cheaper(r, listed)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        if (r->a->kind[op->results[i].id] == VALUE_FIXED) {
+            materialise(r, &op->results[i]);
+        }
+    }
+    const bool control = listed->relation->rule == RULE_CONTROL;
+    for (uint32_t i = 0; control && i < op->region_count; i++) {
+        for (const lilac_tile_block *block = op->regions[i]->first; block != NULL;
+             block = block->next) {
+            materialise_arguments(r, block);
+        }
+    }
+    return listed->relation->rewrite == NULL || listed->relation->rewrite(r, listed);
 }
 
 bool lilac_rematerialise(assignment *a) {
     rewriting r = {.a = a};
-    r.wants = lilac_arena_array(a->arena, want *, a->value_count + 1);
+    r.requests = lilac_arena_array(a->arena, request *, a->value_count + 1);
     r.native = lilac_arena_array(a->arena, const lilac_layout *, a->value_count + 1);
     r.kept = lilac_arena_array(a->arena, uint8_t, a->value_count + 1);
-    r.resolved = lilac_arena_array(a->arena, uint8_t, a->value_count + 1);
+    r.materialised = lilac_arena_array(a->arena, uint8_t, a->value_count + 1);
     r.listed = lilac_arena_array(a->arena, const listed_op *, a->value_count + 1);
     for (uint32_t i = 0; i < a->op_count; i++)
         for (uint32_t k = 0; k < a->ops[i].op->result_count; k++)
@@ -495,8 +519,8 @@ bool lilac_rematerialise(assignment *a) {
             return false;
     for (const lilac_tile_block *block = a->function->body->first; block != NULL;
          block = block->next) {
-        resolve_arguments(&r, block);
-        give_arguments(&r, block);
+        materialise_arguments(&r, block);
+        set_arguments(&r, block);
     }
     return !a->failed;
 }

@@ -1,20 +1,22 @@
-/* transfer: how each operation relates the layouts of its operands and results, as one table. Most
- * operations have the same layout throughout. Shape operations move no data (Theorem 9.3):
+/* transfer: the table of relations between the layouts of an operation's operands and results. The
+ * column `layout` of src/tile/operations.def names a row. In most rows all tensors have one layout.
+ * Shape operations move no data (Theorem 9.3):
  *
- *   operation      result of operand layout L          operand of result layout R
+ *   operation      result, if an operand has L         operand, if a result has R
  *   expand_dims    L with a dimension of size 1        R without the dimension
- *   broadcast      – (who holds the copies is free)    R with the grown dimensions' bits put to 0
- *   trans          L's outputs permuted                R's permuted back
- *   reshape        L's outputs cut anew, row-major     R's cut anew
- *   join           a new register bit 0 ↦ the new      R without the register bit that is the
- *                  last dimension                      last dimension
- *   split          as join's operand                   as join's result
- *   cat            a new highest register bit     R without the register bit that is the half
- *                  is the half
- *   reduce         L without the axis                  R with the axis in the lanes and warps that
+ *   broadcast      none: any thread may hold copies    R with the bits of the grown dimensions zero
+ *   trans          L with its outputs permuted         R with its outputs permuted back
+ *   reshape        L with its outputs divided anew,    R with its outputs divided anew
+ *                  in row-major order
+ *   join           L with a new register bit 0 that    R without the register bit that is the last
+ *                  is the new last dimension           dimension
+ *   split          as an operand of join               as a result of join
+ *   cat            L with a new highest register       R without the register bit that selects the
+ *                  bit that selects the half           half
+ *   reduce         L without the axis                  R with the axis in those lanes and warps that
  *                                                      hold copies, and the rest in registers
  *
- * Registers that only repeat an element are dropped.
+ * Registers that repeat an element are dropped.
  */
 #include "assign.h"
 
@@ -56,7 +58,7 @@ static uint32_t axis_of(const lilac_tile_op *op) {
     return (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
 }
 
-/* ---- the functions ---------------------------------------------------------------------- */
+/* ---- transfer functions ---------------------------------------------------------------------- */
 
 static bool expand_dims_forward(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
                                 const lilac_layout *layout) {
@@ -68,7 +70,7 @@ static bool expand_dims_forward(lilac_layout *result, const lilac_tile_op *op, u
     return true;
 }
 
-/* Without the axis: expand_dims backward, reduce forward. */
+/* Removes the axis: expand_dims backward, reduce forward. */
 static bool without_axis(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
                          const lilac_layout *layout) {
     (void)operand;
@@ -86,7 +88,7 @@ static bool gather_transfer(lilac_layout *result, const lilac_tile_op *op, uint3
     return operand == 1;
 }
 
-/* R's bits along grown dimensions do not reach the operand. */
+/* The bits of R along grown dimensions become free bits of the operand's layout. */
 static bool broadcast_backward(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
                                const lilac_layout *layout) {
     const lilac_tile_type *to = op->operands[operand].value->type;
@@ -110,7 +112,7 @@ static bool broadcast_backward(lilac_layout *result, const lilac_tile_op *op, ui
 }
 
 static bool permute(lilac_layout *result, const lilac_tile_op *op, const lilac_layout *layout,
-                    bool back) {
+                    bool inverse) {
     const lilac_tile_attribute *given = lilac_tile_find(&op->attributes, "order");
     uint32_t order[LILAC_LAYOUT_MAX_DIMS];
     if (given == NULL || given->kind != LILAC_TILE_ATTR_INTEGERS ||
@@ -122,7 +124,7 @@ static bool permute(lilac_layout *result, const lilac_tile_op *op, const lilac_l
         if (from >= given->count || (seen >> from & 1))
             return false;
         seen |= UINT64_C(1) << from;
-        if (back)
+        if (inverse)
             order[from] = i;
         else
             order[i] = (uint32_t)from;
@@ -143,7 +145,8 @@ static bool trans_backward(lilac_layout *result, const lilac_tile_op *op, uint32
     return permute(result, op, layout, true);
 }
 
-static bool recut(lilac_layout *result, const lilac_layout *layout, const lilac_tile_type *to) {
+static bool reshape_outputs(lilac_layout *result, const lilac_layout *layout,
+                            const lilac_tile_type *to) {
     uint32_t bits[LILAC_MAX_RANK];
     if (to->rank > LILAC_MAX_RANK)
         return false;
@@ -155,15 +158,15 @@ static bool recut(lilac_layout *result, const lilac_layout *layout, const lilac_
 static bool reshape_forward(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
                             const lilac_layout *layout) {
     (void)operand;
-    return recut(result, layout, op->results[0].type);
+    return reshape_outputs(result, layout, op->results[0].type);
 }
 
 static bool reshape_backward(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
                              const lilac_layout *layout) {
-    return recut(result, layout, op->operands[operand].value->type);
+    return reshape_outputs(result, layout, op->operands[operand].value->type);
 }
 
-/* A new last dimension of two, held in register bit 0: join forward, split backward. */
+/* Adds a last dimension of size 2 in register bit 0: join forward, split backward. */
 static bool pair(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
                  const lilac_layout *layout) {
     (void)op, (void)operand;
@@ -188,7 +191,7 @@ static bool pair(lilac_layout *result, const lilac_tile_op *op, uint32_t operand
     return true;
 }
 
-/* Without the last dimension of two, if one register bit alone is it: join backward, split
+/* Removes the last dimension of size 2, if it is exactly one register bit: join backward, split
  * forward. */
 static bool unpair(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
                    const lilac_layout *layout) {
@@ -209,7 +212,7 @@ static bool unpair(lilac_layout *result, const lilac_tile_op *op, uint32_t opera
     return true;
 }
 
-/* tt.cat: a new highest register bit is the half, the highest bit of the one dimension. */
+/* tt.cat: a new highest register bit selects the half, which is the highest bit of the dimension. */
 static bool cat_forward(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
                         const lilac_layout *layout) {
     const lilac_tile_type *to = op->results[0].type;
@@ -230,7 +233,7 @@ static bool cat_forward(lilac_layout *result, const lilac_tile_op *op, uint32_t 
     return true;
 }
 
-/* If one register bit alone is the half. */
+/* Succeeds if exactly one register bit selects the half. */
 static bool cat_backward(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
                          const lilac_layout *layout) {
     const lilac_tile_type *to = op->operands[operand].value->type;
@@ -253,8 +256,8 @@ static bool cat_backward(lilac_layout *result, const lilac_tile_op *op, uint32_t
     return true;
 }
 
-/* A layout of `to` whose slice along the axis is R: each column of R keeps its place, the axis goes
- * into lane and warp bits that only make copies, lowest first, and what is left of it into new
+/* A layout of `to` whose slice along the axis is R. The columns of R keep their positions. The bits of
+ * the axis become the columns of free lane and warp bits, lowest first; the remaining ones become new
  * registers. */
 static bool reduce_backward(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
                             const lilac_layout *layout) {
@@ -270,7 +273,7 @@ static bool reduce_backward(lilac_layout *result, const lilac_tile_op *op, uint3
     if (layout->in_count > 4)
         return false;
     for (uint32_t i = 0; i < layout->in_count; i++) {
-        bool takes =
+        bool replicable =
             strcmp(layout->in[i].name, "lane") == 0 || strcmp(layout->in[i].name, "warp") == 0;
         for (uint32_t bit = 0; bit < layout->in[i].bits; bit++, at++) {
             uint64_t coordinates[LILAC_LAYOUT_MAX_DIMS];
@@ -279,7 +282,7 @@ static bool reduce_backward(lilac_layout *result, const lilac_tile_op *op, uint3
                                            : lilac_layout_coordinate(layout, layout->columns[at],
                                                                      d > axis ? d - 1 : d);
             columns[i][bit] = lilac_layout_pack(result, coordinates);
-            if (takes && columns[i][bit] == 0 && next < end) {
+            if (replicable && columns[i][bit] == 0 && next < end) {
                 columns[i][bit] = next;
                 next <<= 1;
             }
@@ -318,49 +321,54 @@ enum {
     RELATION_ANY
 };
 
+/* clang-format off */
 static const layout_relation relations[] = {
     [RELATION_REFUSED] = {.rule = RULE_REFUSED},
     [RELATION_NONE] = {.rule = RULE_NONE},
-    [RELATION_SOURCE] = {.rule = RULE_SOURCE, .same = true},
-    [RELATION_SAME] = {.rule = RULE_SAME, .same = true},
-    [RELATION_MEMORY] = {.rule = RULE_MEMORY, .same = true, .anchor = true},
+    [RELATION_SOURCE] = {.rule = RULE_SOURCE, .same = true,
+                         .rewrite = lilac_rewrite_same},
+    [RELATION_SAME] = {.rule = RULE_SAME, .same = true,
+                       .relate = lilac_relate_all, .rewrite = lilac_rewrite_same},
+    [RELATION_MEMORY] = {.rule = RULE_MEMORY, .same = true, .anchor = true,
+                         .relate = lilac_relate_memory, .rewrite = lilac_rewrite_anchor},
     [RELATION_EXPAND_DIMS] = {.rule = RULE_SHAPE,
-                              .forward = expand_dims_forward,
-                              .backward = without_axis},
-    [RELATION_BROADCAST] = {.rule = RULE_SHAPE, .backward = broadcast_backward},
-    [RELATION_TRANS] = {.rule = RULE_SHAPE, .forward = trans_forward, .backward = trans_backward},
+                              .forward = expand_dims_forward, .backward = without_axis,
+                              .relate = lilac_relate_shape, .rewrite = lilac_rewrite_shape},
+    [RELATION_BROADCAST] = {.rule = RULE_SHAPE,
+                            .backward = broadcast_backward,
+                            .relate = lilac_relate_shape, .rewrite = lilac_rewrite_shape},
+    [RELATION_TRANS] = {.rule = RULE_SHAPE,
+                        .forward = trans_forward, .backward = trans_backward,
+                        .relate = lilac_relate_shape, .rewrite = lilac_rewrite_shape},
     [RELATION_RESHAPE] = {.rule = RULE_SHAPE,
-                          .forward = reshape_forward,
-                          .backward = reshape_backward},
-    [RELATION_JOIN] = {.rule = RULE_JOIN,
-                       .forward = pair,
-                       .backward = unpair,
-                       .anchor = true,
-                       .converts_result = true},
-    [RELATION_CAT] = {.rule = RULE_JOIN,
-                      .forward = cat_forward,
-                      .backward = cat_backward,
-                      .anchor = true,
-                      .converts_result = true},
-    [RELATION_SPLIT] = {.rule = RULE_SPLIT, .forward = unpair, .backward = pair},
-    [RELATION_REDUCE] = {.rule = RULE_REDUCE,
-                         .forward = without_axis,
-                         .backward = reduce_backward,
-                         .anchor = true,
-                         .converts_result = true,
-                         .price = lilac_price_collective},
-    [RELATION_SCAN] = {.rule = RULE_SCAN, .same = true, .anchor = true, .price = lilac_price_collective},
-    [RELATION_GATHER] = {.rule = RULE_GATHER,
-                         .forward = gather_transfer,
-                         .backward = gather_transfer,
-                         .anchor = true,
-                         .leader = 1,
-                         .price = lilac_price_collective,
-                         .candidates = lilac_gather_candidates},
-    [RELATION_FREE] = {.rule = RULE_FREE},
-    [RELATION_CONTROL] = {.rule = RULE_CONTROL},
-    [RELATION_ANY] = {.rule = RULE_ANY},
+                          .forward = reshape_forward, .backward = reshape_backward,
+                          .relate = lilac_relate_shape, .rewrite = lilac_rewrite_shape},
+    [RELATION_JOIN] = {.rule = RULE_JOIN, .anchor = true, .converts_result = true,
+                       .forward = pair, .backward = unpair,
+                       .relate = lilac_relate_sides, .rewrite = lilac_rewrite_anchor},
+    [RELATION_CAT] = {.rule = RULE_JOIN, .anchor = true, .converts_result = true,
+                      .forward = cat_forward, .backward = cat_backward,
+                      .relate = lilac_relate_sides, .rewrite = lilac_rewrite_anchor},
+    [RELATION_SPLIT] = {.rule = RULE_SPLIT,
+                        .forward = unpair, .backward = pair,
+                        .relate = lilac_relate_shape, .rewrite = lilac_rewrite_shape},
+    [RELATION_REDUCE] = {.rule = RULE_REDUCE, .anchor = true, .converts_result = true,
+                         .forward = without_axis, .backward = reduce_backward,
+                         .relate = lilac_relate_sides, .rewrite = lilac_rewrite_anchor,
+                         .price = lilac_price_reduce},
+    [RELATION_SCAN] = {.rule = RULE_SCAN, .same = true, .anchor = true,
+                       .relate = lilac_relate_scan, .rewrite = lilac_rewrite_anchor,
+                       .price = lilac_price_scan},
+    [RELATION_GATHER] = {.rule = RULE_GATHER, .anchor = true, .leader = 1,
+                         .forward = gather_transfer, .backward = gather_transfer,
+                         .relate = lilac_relate_gather, .rewrite = lilac_rewrite_gather,
+                         .price = lilac_price_gather, .candidates = lilac_gather_candidates},
+    [RELATION_FREE] = {.rule = RULE_FREE, .rewrite = lilac_rewrite_free},
+    [RELATION_CONTROL] = {.rule = RULE_CONTROL,
+                          .relate = lilac_relate_control, .rewrite = lilac_rewrite_control},
+    [RELATION_ANY] = {.rule = RULE_ANY, .rewrite = lilac_rewrite_any},
 };
+/* clang-format on */
 
 static const uint8_t relation_of[LILAC_TILE_OP_COUNT] = {
 #define OPERATION(code, cost, layout, facts, strides, sign, fold, lower, reference)                \
