@@ -37,19 +37,19 @@
 static bool lane_of_copies(const lilac_lower_view *view, uint64_t *columns) {
     lilac_f2_basis span;
     lilac_f2_basis_init(&span);
-    for (uint32_t i = 0; i < view->lane_bits; i++) {
+    for (uint32_t i = 0; i < view->columns.lane_bits; i++) {
         columns[i] = 1ULL << i;
-        if (view->free_threads >> i & 1) {
+        if (view->columns.free_threads >> i & 1) {
             uint64_t tag;
-            if (lilac_f2_basis_reduce(&span, view->threads[i], &tag) != 0) {
+            if (lilac_f2_basis_reduce(&span, view->columns.threads[i], &tag) != 0) {
                 return false;
             }
             columns[i] = tag;
         } else {
-            (void)lilac_f2_basis_add(&span, view->threads[i], 1ULL << i);
+            (void)lilac_f2_basis_add(&span, view->columns.threads[i], 1ULL << i);
         }
     }
-    return view->free_threads >> view->lane_bits == 0;
+    return view->columns.free_threads >> view->columns.lane_bits == 0;
 }
 
 /* Replicates through shared memory; an element's coordinate is its address. */
@@ -59,12 +59,12 @@ static void through_shared(lilac_lowering *l, const lilac_lower_view *view,
     lilac_simt_type type = lilac_simt_type_of(l->kernel, registers[0]);
     uint32_t scale = log2_of(lilac_lower_memory_bytes(type)), bits = 0;
     uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0}, of_threads = 0;
-    uint32_t thread_bits = view == NULL ? 0 : view->thread_bits;
-    for (uint32_t d = 0; view != NULL && d < view->rank; d++) {
-        bits += view->bits[d];
+    uint32_t thread_bits = view == NULL ? 0 : view->columns.thread_bits;
+    for (uint32_t d = 0; view != NULL && d < view->columns.rank; d++) {
+        bits += view->columns.bits[d];
     }
     for (uint32_t i = 0; i < thread_bits; i++) {
-        columns[i] = view->threads[i] << scale;
+        columns[i] = view->columns.threads[i] << scale;
         of_threads |= columns[i];
     }
     uint32_t threads = l->target->num_warps * l->target->arch->warp_size;
@@ -76,7 +76,7 @@ static void through_shared(lilac_lowering *l, const lilac_lower_view *view,
     lilac_simt_value base = lilac_simt_build(b, &shared, 0, NULL, 1, &word);
     lilac_simt_value thread = lilac_lower_linear(b, thread_bits, columns, 0, NULL);
     lilac_simt_value first =
-        lilac_lower_elect_holder(l, view == NULL ? threads - 1 : view->free_threads, 0);
+        lilac_lower_elect_holder(l, view == NULL ? threads - 1 : view->columns.free_threads, 0);
     for (uint32_t load = 0; load < 2; load++) {
         for (uint32_t r = 0; r < (view == NULL ? 1 : view->count); r++) {
             if (view != NULL && view->canonical[r] != r) {
@@ -118,20 +118,21 @@ static void through_shared(lilac_lowering *l, const lilac_lower_view *view,
 bool lilac_lower_broadcast_copies(lilac_lowering *l, const lilac_lower_view *view,
                                   lilac_simt_value *registers) {
     uint32_t warps = l->target->num_warps, lane_bits = log2_of(l->target->arch->warp_size);
-    if (view == NULL ? l->target->num_ctas > 1 : view->free_blocks != 0) {
+    if (view == NULL ? l->target->num_ctas > 1 : view->columns.free_blocks != 0) {
         return lilac_lower_unsupported(
             l, "several blocks of a cluster need its result, which only one of "
                "them computes");
     }
     uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0};
-    if (view == NULL ? warps == 1 : view->free_threads != 0 && lane_of_copies(view, columns)) {
+    if (view == NULL ? warps == 1
+                     : view->columns.free_threads != 0 && lane_of_copies(view, columns)) {
         lilac_simt_value lane = lilac_lower_linear(&l->builder, lane_bits, columns, 0, NULL);
         for (uint32_t r = 0; r < (view == NULL ? 1 : view->count); r++) {
             if (view == NULL || view->canonical[r] == r) {
                 registers[r] = lilac_lower_shuffle(l, LILAC_SIMT_SHFL_IDX, registers[r], lane);
             }
         }
-    } else if (view == NULL || view->free_threads != 0) {
+    } else if (view == NULL || view->columns.free_threads != 0) {
         through_shared(l, view, registers);
     }
     if (view == NULL) {

@@ -46,21 +46,21 @@ static lilac_simt_value scale(lilac_lowering *l, lilac_simt_value offset, uint32
 static uint32_t run_bits(lilac_lowering *l, const lilac_tile_value *pointers,
                          const lilac_lower_view *view, uint32_t size) {
     const lilac_axis_facts *facts = lilac_axis_facts_of(&l->facts, pointers);
-    if (view == NULL || facts->rank != view->rank) {
+    if (view == NULL || facts->rank != view->columns.rank) {
         return 0;
     }
     uint64_t inside = 0;
-    for (uint32_t d = 0; d < view->rank; d++) {
+    for (uint32_t d = 0; d < view->columns.rank; d++) {
         uint64_t run = (uint64_t)facts->contiguity[d], most = l->target->arch->vector_bytes / size;
         run = run < most ? run : most;
-        for (uint32_t j = 0; j < view->bits[d] && 2ULL << j <= run; j++) {
-            inside |= 1ULL << (view->start[d] + j);
+        for (uint32_t j = 0; j < view->columns.bits[d] && 2ULL << j <= run; j++) {
+            inside |= 1ULL << (view->columns.start[d] + j);
         }
     }
-    uint64_t own = inside & lilac_plan_own_coordinates(view->layout);
+    uint64_t own = inside & lilac_plan_own_coordinates(&view->columns);
     uint32_t mask = 0;
-    for (uint32_t i = 0; i < view->register_bits; i++) {
-        if ((view->registers[i] & ~own) == 0) {
+    for (uint32_t i = 0; i < view->columns.register_bits; i++) {
+        if ((view->columns.registers[i] & ~own) == 0) {
             mask |= 1U << i;
         }
     }
@@ -71,8 +71,8 @@ static uint32_t run_bits(lilac_lowering *l, const lilac_tile_value *pointers,
 static int64_t steps_to(const lilac_lower_view *view, uint32_t leader, uint32_t r) {
     uint64_t apart = view->coordinates[r] ^ view->coordinates[leader];
     int64_t steps = 0;
-    for (uint32_t d = 0; d < view->rank; d++) {
-        steps += (int64_t)(apart >> view->start[d] & ((1ULL << view->bits[d]) - 1));
+    for (uint32_t d = 0; d < view->columns.rank; d++) {
+        steps += (int64_t)(apart >> view->columns.start[d] & ((1ULL << view->columns.bits[d]) - 1));
     }
     return steps;
 }
