@@ -132,8 +132,8 @@ static inline uint32_t lilac_plan_global_register(const lilac_plan_global_access
     }
     return first;
 }
-/* Bits of coordinates that one register changes and no other register, lane, warp or block. */
-LILAC_API uint64_t lilac_plan_own_coordinates(const lilac_layout *layout);
+/* Mask of the coordinate bits that exactly one register bit changes, and no thread or block bit. */
+LILAC_API uint64_t lilac_plan_own_coordinates(const lilac_layout_columns *columns);
 /* Text for people, one line for each question: the vector, who executes, counts and bound, price.
  * The second function prints one JSON object on one line. */
 LILAC_API void lilac_plan_global_access_explain(lilac_text *out,

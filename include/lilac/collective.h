@@ -26,35 +26,11 @@ LILAC_BEGIN
 
 /* ---- layouts as columns ------------------------------------------------------------------- */
 
-/* The columns of a distributed layout by hardware dimension. A thread index is the index within
- * the block: the lane's bits, and the warp's bits above them. Lanes, warps and blocks of the
- * target that the layout lacks have zero columns: they hold copies. */
-typedef struct lilac_plan_columns {
-    uint32_t rank, out_bits;
-    uint32_t start[LILAC_LAYOUT_MAX_DIMS], bits[LILAC_LAYOUT_MAX_DIMS]; /* of each dimension */
-    uint32_t register_bits, lane_bits, thread_bits, block_bits;
-    uint64_t registers[LILAC_LAYOUT_MAX_BITS];
-    uint64_t threads[LILAC_LAYOUT_MAX_BITS];
-    uint64_t blocks[LILAC_LAYOUT_MAX_BITS];
-    uint32_t distinct;     /* mask of the register bits that number the registers without copies */
-    uint32_t free_threads; /* mask of the index bits whose change leaves the element the same */
-} lilac_plan_columns;
-
-/* The columns of a layout on a target. Refused: another input than register, lane, warp and block;
- * more lanes, warps or blocks than the target has; more than 32 register bits. */
-LILAC_API LILAC_MUST_USE bool lilac_plan_columns_init(lilac_plan_columns *result,
+/* The columns of a layout on a target. Refused as lilac_layout_columns_init refuses. */
+LILAC_API LILAC_MUST_USE bool lilac_plan_columns_init(lilac_layout_columns *result,
                                                       const lilac_layout *layout,
                                                       const lilac_target *target,
                                                       lilac_reason *why);
-/* The layout with these columns and the outputs dim0, dim1, …; of the registers only those whose
- * bits are in `registers`. Refused as lilac_layout_add_in refuses. */
-LILAC_API LILAC_MUST_USE bool lilac_plan_columns_layout(lilac_layout *result,
-                                                        const lilac_plan_columns *columns,
-                                                        uint32_t registers, lilac_reason *why);
-/* Registers without copies. */
-static inline uint32_t lilac_plan_columns_own(const lilac_plan_columns *columns) {
-    return 1U << __builtin_popcount(columns->distinct);
-}
 
 /* ---- combine regions ---------------------------------------------------------------------- */
 
@@ -68,8 +44,9 @@ typedef struct lilac_plan_operand {
 typedef struct lilac_plan_region {
     uint32_t count; /* operands of the operation */
     const lilac_plan_operand *operands;
-    uint32_t instructions; /* that combine two elements of all operands */
-    bool reverse;          /* a scan begins at the last element of the axis */
+    uint32_t instructions;  /* that combine two elements of all operands */
+    bool reverse;           /* a scan begins at the last element of the axis */
+    uint64_t scratch_bytes; /* lilac_plan_options.scratch_bytes of the plan's conversions */
 } lilac_plan_region;
 
 /* The shared memory of 2^index_bits elements of each operand: one operand after another, each
@@ -98,7 +75,7 @@ typedef struct lilac_plan_reduce {
     const lilac_arch *arch;
     lilac_plan_region region; /* its operands belong to the caller */
     uint32_t axis, num_warps;
-    lilac_plan_columns source, result; /* of a scalar result: rank 0 */
+    lilac_layout_columns source, result; /* of a scalar result: rank 0 */
     bool scalar;
     uint32_t kept_bits; /* of a coordinate of the result */
     /* Registers. `group_major`: all registers of a group are combined before those of the next. */
@@ -129,7 +106,7 @@ typedef struct lilac_plan_reduce {
     /* Set: each thread finishes the elements of its `share`, which a conversion moves to the
      * result. Otherwise each thread finishes the elements of the result that it holds. */
     bool shares;
-    lilac_plan_columns share;
+    lilac_layout_columns share;
     /* Without shared memory: register bit i of the result is the group result_group[i]; or a
      * conversion (`moves`) leads from the groups to the result. */
     uint32_t result_group[LILAC_LAYOUT_MAX_BITS];
@@ -151,6 +128,10 @@ LILAC_API LILAC_MUST_USE bool lilac_plan_reduce_init(lilac_plan_reduce *plan,
                                                      const lilac_layout *result, uint32_t axis,
                                                      const lilac_plan_region *region,
                                                      const lilac_target *target, lilac_reason *why);
+/* The same from the columns of both layouts on the target (lilac_plan_columns_init). */
+LILAC_API LILAC_MUST_USE bool lilac_plan_reduce_init_columns(
+    lilac_plan_reduce *plan, const lilac_layout_columns *source, const lilac_layout_columns *result,
+    uint32_t axis, const lilac_plan_region *region, const lilac_target *target, lilac_reason *why);
 /* The part of a coordinate of the source that the result keeps: its coordinate there. */
 LILAC_API uint64_t lilac_plan_reduce_kept(const lilac_plan_reduce *plan, uint64_t coordinate);
 /* The index part of an element of the result. */
@@ -158,7 +139,12 @@ LILAC_API uint64_t lilac_plan_reduce_place(const lilac_plan_reduce *plan, uint64
 /* The columns of the elements that each thread finishes: what it loads from shared memory, or its
  * groups where no partials are stored. False: each thread finishes the scalar. */
 LILAC_API bool lilac_plan_reduce_finished(const lilac_plan_reduce *plan,
-                                          lilac_plan_columns *columns);
+                                          lilac_layout_columns *columns);
+/* The conversion of result number `operand` from the elements that each thread finishes to the
+ * result's layout, where the plan `moves` or `shares`. Only distinct registers are converted. */
+LILAC_API LILAC_MUST_USE bool lilac_plan_reduce_conversion(lilac_plan_conversion *result,
+                                                           const lilac_plan_reduce *plan,
+                                                           uint32_t operand, lilac_reason *why);
 /* The costs of the whole operation: the reduction's own and those of the conversions of all
  * results. Refused when a conversion is. */
 LILAC_API LILAC_MUST_USE bool
@@ -203,16 +189,17 @@ typedef struct lilac_plan_scan {
     const lilac_arch *arch;
     lilac_plan_region region; /* its operands belong to the caller */
     uint32_t axis, num_warps;
-    lilac_plan_columns source, result;
+    lilac_layout_columns source, result;
     /* The layout that is scanned: every column along the axis is one unit vector that no other
      * column has, and the lanes' are below the warps'. */
-    lilac_plan_columns scanned;
+    lilac_layout_columns scanned;
     bool moves_operands; /* `scanned` is not the operands' layout: a conversion leads to it */
     bool moves_results;  /* … from it to the results */
     uint32_t run_count;
     lilac_plan_scan_run runs[LILAC_PLAN_MAX_SCAN];
-    uint8_t line_place[LILAC_LAYOUT_MAX_BITS]; /* of each bit of a line's number, in the memory's order */
-    uint64_t bytes; /* of shared memory, without that of the conversions */
+    uint8_t line_place
+        [LILAC_LAYOUT_MAX_BITS]; /* of each bit of a line's number, in the memory's order */
+    uint64_t bytes;              /* of shared memory, without that of the conversions */
     /* Own costs, without the conversions; combines as in lilac_plan_reduce. */
     lilac_plan_price price;
     uint64_t combines;
@@ -227,6 +214,10 @@ LILAC_API LILAC_MUST_USE bool lilac_plan_scan_init(lilac_plan_scan *plan,
                                                    const lilac_layout *result, uint32_t axis,
                                                    const lilac_plan_region *region,
                                                    const lilac_target *target, lilac_reason *why);
+/* The same from the columns of both layouts on the target (lilac_plan_columns_init). */
+LILAC_API LILAC_MUST_USE bool lilac_plan_scan_init_columns(
+    lilac_plan_scan *plan, const lilac_layout_columns *source, const lilac_layout_columns *result,
+    uint32_t axis, const lilac_plan_region *region, const lilac_target *target, lilac_reason *why);
 /* The index of a block's total in the memory of an operand. A line is one setting of the coordinates
  * off the axis. A thread loads the totals of a line in vectors of 2^v; equal vectors of all lines are
  * contiguous, and the lines of a warp's lanes come first, so that lanes access different banks:
@@ -241,6 +232,17 @@ LILAC_API uint64_t lilac_plan_scan_vector(const lilac_plan_scan *plan, uint32_t 
 LILAC_API uint32_t lilac_plan_scan_vector_bits(const lilac_plan_scan *plan, uint32_t operand);
 /* Mask of the lane bits of the runs below the last: of a block, its last lane stores the total. */
 LILAC_API uint32_t lilac_plan_scan_lower_lanes(const lilac_plan_scan *plan);
+/* The conversions of operand number `operand` to the scanned layout, where the plan moves_operands,
+ * and from it to the result's layout, where the plan moves_results. Only distinct registers are
+ * converted. */
+LILAC_API LILAC_MUST_USE bool lilac_plan_scan_operand_conversion(lilac_plan_conversion *result,
+                                                                 const lilac_plan_scan *plan,
+                                                                 uint32_t operand,
+                                                                 lilac_reason *why);
+LILAC_API LILAC_MUST_USE bool lilac_plan_scan_result_conversion(lilac_plan_conversion *result,
+                                                                const lilac_plan_scan *plan,
+                                                                uint32_t operand,
+                                                                lilac_reason *why);
 /* The costs of the whole operation: the scan's own and those of the conversions of all operands and
  * results. Refused when a conversion is. */
 LILAC_API LILAC_MUST_USE bool lilac_plan_scan_price(lilac_plan_price *result,
@@ -293,7 +295,7 @@ typedef struct lilac_plan_gather {
     lilac_plan_gather_kind kind;
     lilac_plan_gather_work work;
     uint32_t axis;
-    lilac_plan_columns source, result; /* the index has the layout of the result */
+    lilac_layout_columns source, result; /* the index has the layout of the result */
     /* Every element is in the warp that needs it: found by lanes, and no warp bit holds copies. */
     bool by_lanes, in_warp;
     uint64_t of_register[LILAC_LAYOUT_MAX_BITS], of_thread[LILAC_LAYOUT_MAX_BITS];
@@ -339,6 +341,10 @@ LILAC_API LILAC_MUST_USE bool lilac_plan_gather_init(lilac_plan_gather *plan,
                                                      const lilac_layout *result,
                                                      const lilac_plan_gather_options *options,
                                                      const lilac_target *target, lilac_reason *why);
+/* The same from the columns of both layouts on the target (lilac_plan_columns_init). */
+LILAC_API LILAC_MUST_USE bool lilac_plan_gather_init_columns(
+    lilac_plan_gather *plan, const lilac_layout_columns *source, const lilac_layout_columns *result,
+    const lilac_plan_gather_options *options, const lilac_target *target, lilac_reason *why);
 /* The number of the round that a coordinate of the source is stored in. */
 LILAC_API uint32_t lilac_plan_gather_round(const lilac_plan_gather *plan, uint64_t coordinate);
 /* As lilac_plan_reduce_bound, _explain and _json. Loads of random addresses have no better bound
@@ -355,7 +361,7 @@ LILAC_API void lilac_plan_gather_json(lilac_text *out, const lilac_plan_gather *
 typedef struct lilac_plan_histogram {
     const lilac_arch *arch;
     uint32_t num_warps, bins;
-    lilac_plan_columns numbers, result;
+    lilac_layout_columns numbers, result;
     /* Threads 0 … clear_threads - 1 clear the counts: each stores clear_vector counts at a time,
      * from its index times clear_vector on, in steps of the counts that all threads clear. */
     uint32_t clear_threads, clear_vector;
@@ -377,6 +383,12 @@ LILAC_API LILAC_MUST_USE bool lilac_plan_histogram_init(lilac_plan_histogram *pl
                                                         const lilac_layout *result,
                                                         const lilac_target *target,
                                                         lilac_reason *why);
+/* The same from the columns of both layouts on the target (lilac_plan_columns_init). */
+LILAC_API LILAC_MUST_USE bool lilac_plan_histogram_init_columns(lilac_plan_histogram *plan,
+                                                                const lilac_layout_columns *numbers,
+                                                                const lilac_layout_columns *result,
+                                                                const lilac_target *target,
+                                                                lilac_reason *why);
 /* As lilac_plan_reduce_bound, _explain and _json; without the atomics. */
 LILAC_API void lilac_plan_histogram_bound(lilac_plan_bound *result,
                                           const lilac_plan_histogram *plan);

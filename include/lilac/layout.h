@@ -180,6 +180,57 @@ LILAC_API uint64_t lilac_layout_free_mask(const lilac_layout *layout);
 LILAC_API uint64_t lilac_layout_additive_bits(const lilac_layout *layout, const char *in,
                                               uint64_t touched);
 
+/* ---- columns by hardware dimension ------------------------------------------------------ */
+
+#define LILAC_LAYOUT_MAX_REGISTER_BITS 32
+
+/* The columns of a distributed layout by hardware dimension, and its replicated bits. A thread index
+ * is the index within the block: the lane's bits, and the warp's bits above them. Lanes, warps and
+ * blocks that the layout lacks have zero columns: they hold copies.
+ *
+ * A bit is replicated if its column is a sum of the columns before it, in the order registers,
+ * threads, blocks. */
+typedef struct lilac_layout_columns {
+    uint32_t rank, out_bits;
+    uint32_t start[LILAC_LAYOUT_MAX_DIMS], bits[LILAC_LAYOUT_MAX_DIMS]; /* of each dimension */
+    uint32_t register_bits, lane_bits, thread_bits, block_bits;
+    uint64_t registers[LILAC_LAYOUT_MAX_BITS];
+    uint64_t threads[LILAC_LAYOUT_MAX_BITS];
+    uint64_t blocks[LILAC_LAYOUT_MAX_BITS];
+    uint32_t distinct;     /* mask of the register bits that are not replicated */
+    uint32_t free_threads; /* mask of the replicated bits of the thread index */
+    uint32_t free_blocks;  /* mask of the replicated bits of the block's rank */
+    /* Of a register bit: the mask of the distinct register bits with the same sum of columns. */
+    uint32_t origin[LILAC_LAYOUT_MAX_REGISTER_BITS];
+} lilac_layout_columns;
+
+/* The columns of a layout on hardware with 2^lane_bits lanes in a warp, 2^warp_bits warps in a block
+ * and 2^block_bits blocks in a cluster. Refused: an input other than register, lane, warp and block;
+ * more lanes, warps or blocks than the hardware has; more than LILAC_LAYOUT_MAX_REGISTER_BITS
+ * register bits. */
+LILAC_API LILAC_MUST_USE bool lilac_layout_columns_init(lilac_layout_columns *result,
+                                                        const lilac_layout *layout,
+                                                        uint32_t lane_bits, uint32_t warp_bits,
+                                                        uint32_t block_bits, lilac_reason *why);
+/* The same for any layout. Other inputs, and bits beyond those numbers, are ignored. */
+LILAC_API void lilac_layout_columns_fit(lilac_layout_columns *result, const lilac_layout *layout,
+                                        uint32_t lane_bits, uint32_t warp_bits,
+                                        uint32_t block_bits);
+/* Computes `distinct`, `free_threads`, `free_blocks` and `origin` after a change of the columns. */
+LILAC_API void lilac_layout_columns_find_replicated(lilac_layout_columns *columns);
+/* The layout with these columns and the outputs dim0, dim1, …. It has only the register bits of the
+ * mask `registers`. Refused as lilac_layout_add_in refuses. */
+LILAC_API LILAC_MUST_USE bool lilac_layout_columns_layout(lilac_layout *result,
+                                                          const lilac_layout_columns *columns,
+                                                          uint32_t registers, lilac_reason *why);
+/* The same shape and the same columns. */
+LILAC_API bool lilac_layout_columns_equal(const lilac_layout_columns *a,
+                                          const lilac_layout_columns *b);
+/* The number of registers without copies. */
+static inline uint32_t lilac_layout_columns_own(const lilac_layout_columns *columns) {
+    return 1U << __builtin_popcount(columns->distinct);
+}
+
 /* ---- algebra ---------------------------------------------------------------------------- */
 
 /* a × b (Definition 4.3): shared names are extended, b's bits above a's; new names appended. */

@@ -351,6 +351,11 @@ LILAC_API LILAC_MUST_USE bool lilac_plan_conversion_init(lilac_plan_conversion *
                                                          uint32_t element_bits,
                                                          const lilac_plan_options *options,
                                                          const lilac_arch *arch, lilac_reason *why);
+/* The same between two layouts as columns. The plan moves the distinct registers of both. */
+LILAC_API LILAC_MUST_USE bool lilac_plan_conversion_init_columns(
+    lilac_plan_conversion *result, const lilac_layout_columns *source,
+    const lilac_layout_columns *target, uint32_t element_bits, const lilac_plan_options *options,
+    const lilac_arch *arch, lilac_reason *why);
 /* The layout of the registers after the first `steps` steps. */
 LILAC_API void lilac_plan_conversion_layout(lilac_layout *result, const lilac_plan_conversion *plan,
                                             const lilac_layout *source, uint32_t steps);

@@ -5,23 +5,14 @@
 #include "convert_layout.h"
 #include "operations.h"
 
-#include <string.h>
-
 /* The operand's layout with the number of the operand in a new highest register bit. */
 static const lilac_lower_view *whole_view(lilac_lowering *l, const lilac_lower_view *half,
                                           const lilac_lower_view *result) {
-    lilac_lower_view *view = lilac_arena_new(l->arena, lilac_lower_view);
-    *view = *half;
-    view->layout = result->layout;
-    view->next = NULL;
-    view->rank = result->rank;
-    memcpy(view->start, result->start, sizeof view->start);
-    memcpy(view->bits, result->bits, sizeof view->bits);
-    view->registers[view->register_bits++] = 1ULL << (result->layout->out_bits - 1);
-    view->count = 1U << view->register_bits;
-    view->free_threads = view->free_blocks = 0;
-    lilac_lower_find_copies(l, view);
-    return view;
+    lilac_layout_columns columns = half->columns;
+    columns.bits[0] = result->columns.bits[0];
+    columns.out_bits = result->columns.out_bits;
+    columns.registers[columns.register_bits++] = 1ULL << (columns.out_bits - 1);
+    return lilac_lower_view_of_columns(l, &columns);
 }
 
 bool lilac_lower_cat(lilac_lowering *l, const lilac_tile_op *op) {
@@ -32,12 +23,13 @@ bool lilac_lower_cat(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_lower_value *halves[2] = {lilac_lower_operand(l, op, 0),
                                           lilac_lower_operand(l, op, 1)};
     const lilac_lower_view *half = halves[0]->view;
-    if (to->view->rank != 1 || half->rank != 1 || to->view->bits[0] != half->bits[0] + 1) {
+    if (to->view->columns.rank != 1 || half->columns.rank != 1 ||
+        to->view->columns.bits[0] != half->columns.bits[0] + 1) {
         return lilac_lower_unsupported(
             l,
             "the operands have %u dimensions and the result has %u; expected one dimension and a "
             "result of twice as many elements",
-            half->rank, to->view->rank);
+            half->columns.rank, to->view->columns.rank);
     }
     const lilac_lower_view *whole = whole_view(l, half, to->view);
     lilac_simt_value *values = lilac_arena_array(l->arena, lilac_simt_value, whole->count);
@@ -45,5 +37,6 @@ bool lilac_lower_cat(lilac_lowering *l, const lilac_tile_op *op) {
         !lilac_lower_read_as(l, halves[1], half, values + half->count)) {
         return false;
     }
-    return lilac_lower_move(l, to->simt, whole, to->view, LILAC_PLAN_ANY, values, to->base);
+    const lilac_lower_conversion conversion = {to->simt, whole, to->view, values, to->base};
+    return lilac_lower_move(l, LILAC_PLAN_ANY, &conversion);
 }

@@ -18,9 +18,9 @@ static uint64_t attribute_bits(const lilac_tile_attribute *attribute, uint32_t i
 /* Position of a flat coordinate among the elements in row-major order. */
 static uint32_t row_major(const lilac_lower_view *view, uint64_t coordinate) {
     uint64_t index = 0;
-    for (uint32_t d = 0; d < view->rank; d++) {
-        uint64_t mask = (1ULL << view->bits[d]) - 1;
-        index = index << view->bits[d] | (coordinate >> view->start[d] & mask);
+    for (uint32_t d = 0; d < view->columns.rank; d++) {
+        uint64_t mask = (1ULL << view->columns.bits[d]) - 1;
+        index = index << view->columns.bits[d] | (coordinate >> view->columns.start[d] & mask);
     }
     return (uint32_t)index;
 }
@@ -33,7 +33,7 @@ typedef struct table {
 } table;
 
 static lilac_simt_value look_up(lilac_lowering *l, table *t, uint64_t coordinate, uint32_t bit) {
-    while (bit > 0 && t->view->threads[bit - 1] == 0) {
+    while (bit > 0 && t->view->columns.threads[bit - 1] == 0) {
         bit--;
     }
     if (bit == 0) {
@@ -42,7 +42,7 @@ static lilac_simt_value look_up(lilac_lowering *l, table *t, uint64_t coordinate
     }
     bit--;
     lilac_simt_value no = look_up(l, t, coordinate, bit);
-    lilac_simt_value yes = look_up(l, t, coordinate ^ t->view->threads[bit], bit);
+    lilac_simt_value yes = look_up(l, t, coordinate ^ t->view->columns.threads[bit], bit);
     if (yes == no) {
         return yes;
     }
@@ -50,7 +50,7 @@ static lilac_simt_value look_up(lilac_lowering *l, table *t, uint64_t coordinate
         uint64_t column[LILAC_LAYOUT_MAX_BITS] = {0};
         column[bit] = 1;
         lilac_simt_value set =
-            lilac_lower_linear(&l->builder, t->view->thread_bits, column, 0, NULL);
+            lilac_lower_linear(&l->builder, t->view->columns.thread_bits, column, 0, NULL);
         t->bits_set[bit] = lilac_simt_compare_values(&l->builder, LILAC_SIMT_NE, set,
                                                      lilac_lower_integer(l, LILAC_SIMT_I32, 0));
     }
@@ -67,8 +67,8 @@ static bool dense_constant(lilac_lowering *l, lilac_lower_value *result,
             l, "the constant has %u different elements; at most %d are supported", attribute->count,
             MAX_DENSE);
     }
-    for (uint32_t i = 0; i < view->block_bits; i++) {
-        if (view->blocks[i] != 0) {
+    for (uint32_t i = 0; i < view->columns.block_bits; i++) {
+        if (view->columns.blocks[i] != 0) {
             return lilac_lower_unsupported(l, "the constant is distributed over the blocks of a "
                                               "cluster; expected one element for "
                                               "all or all elements in each block");
@@ -77,8 +77,9 @@ static bool dense_constant(lilac_lowering *l, lilac_lower_value *result,
     table t = {.view = view, .attribute = attribute, .type = result->simt};
     for (uint32_t r = 0; r < result->count; r++) {
         uint32_t same = view->canonical[r];
-        result->base[r] = same != r ? result->base[same]
-                                    : look_up(l, &t, view->coordinates[r], view->thread_bits);
+        result->base[r] = same != r
+                              ? result->base[same]
+                              : look_up(l, &t, view->coordinates[r], view->columns.thread_bits);
     }
     return true;
 }
@@ -166,17 +167,18 @@ bool lilac_lower_make_range(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_lower_view *view = result->view;
     int64_t start = lilac_tile_find_integer(&op->attributes, "start", 0);
     uint64_t of_threads = 0, of_registers = 0;
-    for (uint32_t i = 0; i < view->thread_bits; i++) {
-        of_threads |= view->threads[i];
+    for (uint32_t i = 0; i < view->columns.thread_bits; i++) {
+        of_threads |= view->columns.threads[i];
     }
-    for (uint32_t i = 0; i < view->block_bits; i++) {
-        of_threads |= view->blocks[i];
+    for (uint32_t i = 0; i < view->columns.block_bits; i++) {
+        of_threads |= view->columns.blocks[i];
     }
-    for (uint32_t i = 0; i < view->register_bits; i++) {
-        of_registers |= view->registers[i];
+    for (uint32_t i = 0; i < view->columns.register_bits; i++) {
+        of_registers |= view->columns.registers[i];
     }
-    lilac_simt_value part = lilac_lower_linear(&l->builder, view->thread_bits, view->threads,
-                                               view->block_bits, view->blocks);
+    lilac_simt_value part =
+        lilac_lower_linear(&l->builder, view->columns.thread_bits, view->columns.threads,
+                           view->columns.block_bits, view->columns.blocks);
     int64_t *offsets = lilac_arena_array(l->arena, int64_t, result->count);
     bool disjoint = (of_threads & of_registers) == 0;
     for (uint32_t r = 0; r < result->count; r++) {

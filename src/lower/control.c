@@ -362,26 +362,64 @@ static void define_counter(lilac_lowering *l, const lilac_lower_value *lower,
     }
 }
 
+/* Refuses a loop whose operands or induction variable have no lowering. */
+static bool check_for(lilac_lowering *l, const lilac_tile_op *op) {
+    const lilac_lower_value *lower = lilac_lower_operand(l, op, 0);
+    const uint32_t expected = lilac_tile_first_passed(op) + op->result_count;
+    if (lower->simt == LILAC_SIMT_I1 || lilac_tile_find(&op->attributes, "unsignedCmp") != NULL) {
+        return lilac_lower_unsupported(
+            l, "the induction variable is an i1 or unsigned; expected a signed "
+               "integer of 8 to 64 bits");
+    }
+    if (op->operand_count != expected) {
+        return lilac_lower_unsupported(l, "it has %u operands; %u results need %u",
+                                       op->operand_count, op->result_count, expected);
+    }
+    return true;
+}
+
+/* Lowers the body, and passes the values that it yields to the next iteration. */
+static bool lower_for_body(lilac_lowering *l, const lilac_tile_block *block, loop_values *b,
+                           lilac_lower_value **arguments) {
+    const lilac_tile_op *end = lilac_lower_block(l, block);
+    if (end == NULL) {
+        return false;
+    }
+    if (end->operand_count != b->count) {
+        return lilac_lower_unsupported(l, "the region yields %u values; the loop carries %u",
+                                       end->operand_count, b->count);
+    }
+    return send_all(l, b, end, 0, arguments);
+}
+
+/* Defines the results of the loop from the SIMT values from `first` on. */
+static bool define_for_results(lilac_lowering *l, const lilac_tile_op *op, const loop_values *b,
+                               lilac_lower_value *const *arguments, lilac_simt_value first) {
+    for (uint32_t i = 0, at = 0; i < b->count; at += b->plans[i++].width) {
+        lilac_lower_value *result = define_passed(l, &op->results[i]);
+        if (result == NULL) {
+            return false;
+        }
+        if (result->view != arguments[i]->view) {
+            return lilac_lower_unsupported(
+                l, "result %u has another layout than the region's argument %u", i, i + 1);
+        }
+        receive(l, &b->plans[i], result, first + at);
+    }
+    return true;
+}
+
 static bool lower_for(lilac_lowering *l, const lilac_tile_op *op) {
     uint32_t carried = op->result_count;
     const lilac_lower_value *lower = lilac_lower_operand(l, op, 0);
     const lilac_lower_value *upper = lilac_lower_operand(l, op, 1);
     const lilac_lower_value *step = lilac_lower_operand(l, op, 2);
     const lilac_tile_block *block = only_block(l, op->regions[0], carried + 1);
-    if (block == NULL) {
+    if (block == NULL || !check_for(l, op)) {
         return false;
-    }
-    if (lower->simt == LILAC_SIMT_I1 || lilac_tile_find(&op->attributes, "unsignedCmp") != NULL) {
-        return lilac_lower_unsupported(
-            l, "the induction variable is an i1 or unsigned; expected a signed "
-               "integer of 8 to 64 bits");
     }
     lilac_lower_value **inside = lilac_arena_array(l->arena, lilac_lower_value *, carried + 1);
     const uint32_t first_init = lilac_tile_first_passed(op);
-    if (op->operand_count != first_init + carried) {
-        return lilac_lower_unsupported(l, "it has %u operands; %u results need %u",
-                                       op->operand_count, carried, first_init + carried);
-    }
     if (!define_all(l, carried + 1, block->arguments, inside)) {
         return false;
     }
@@ -402,31 +440,12 @@ static bool lower_for(lilac_lowering *l, const lilac_tile_op *op) {
     loop->detail = lilac_tile_keeps_invariants(op) ? LILAC_SIMT_KEEP_INVARIANTS : 0;
     define_counter(l, lower, upper, variable, inside[0]);
     receive_all(l, &b, inside + 1, variable + 1);
-    const lilac_tile_op *end = lilac_lower_block(l, block);
-    if (end == NULL) {
-        return false;
-    }
-    if (end->operand_count != carried) {
-        return lilac_lower_unsupported(l, "the region yields %u values; the loop carries %u",
-                                       end->operand_count, carried);
-    }
-    if (!send_all(l, &b, end, 0, inside + 1)) {
+    if (!lower_for_body(l, block, &b, inside + 1)) {
         return false;
     }
     l->op = op;
     lilac_simt_value first = lilac_simt_loop_end(&l->builder, loop, b.values);
-    for (uint32_t i = 0, at = 0; i < carried; at += b.plans[i++].width) {
-        lilac_lower_value *result = define_passed(l, &op->results[i]);
-        if (result == NULL) {
-            return false;
-        }
-        if (result->view != inside[i + 1]->view) {
-            return lilac_lower_unsupported(
-                l, "result %u has another layout than the region's argument %u", i, i + 1);
-        }
-        receive(l, &b.plans[i], result, first + at);
-    }
-    return true;
+    return define_for_results(l, op, &b, inside + 1, first);
 }
 
 /* ---- scf.if ------------------------------------------------------------------------------ */

@@ -19,93 +19,41 @@
  * is, since a thread cannot choose the register. */
 #include "coordinates.h"
 
-#include <lilac/replication.h>
-
-#include <string.h>
-
 /* ---- views ------------------------------------------------------------------------------- */
 
-/* The columns of a named input. Zero columns are appended up to `bits`: those inputs hold
- * replicas. */
-static bool read_input(lilac_lowering *l, const lilac_layout *layout, const char *name,
-                       uint32_t bits, uint64_t *columns) {
-    uint32_t have = lilac_layout_in_bits(layout, name);
-    if (have > bits) {
-        return lilac_lower_refuse(l, "unsupported-type",
-                                  "the layout has %llu %ss and the kernel has %llu", 1ULL << have,
-                                  name, 1ULL << bits);
-    }
-    for (uint32_t i = 0; i < bits; i++) {
-        columns[i] = i < have ? lilac_layout_column(layout, name, i) : 0;
-    }
-    return true;
-}
+enum { MAX_REGISTER_BITS = 14 };
 
-/* Visits the inputs in the order register, thread, block. A column in the span of the earlier ones
- * leads to elements that are held already: it numbers replicas. */
-void lilac_lower_find_copies(lilac_lowering *l, lilac_lower_view *view) {
-    lilac_replication replication;
-    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
-    const uint32_t threads = view->register_bits, blocks = threads + view->thread_bits;
-    memcpy(columns, view->registers, view->register_bits * sizeof columns[0]);
-    memcpy(columns + threads, view->threads, view->thread_bits * sizeof columns[0]);
-    memcpy(columns + blocks, view->blocks, view->block_bits * sizeof columns[0]);
-    lilac_layout_find_replication(&replication, columns, blocks + view->block_bits);
-    view->free_threads |=
-        (uint32_t)(replication.replicated >> threads & low_bits(view->thread_bits));
-    view->free_blocks |= (uint32_t)(replication.replicated >> blocks & low_bits(view->block_bits));
+/* Computes the registers' tables from the columns. */
+static void fill_view(lilac_lowering *l, lilac_lower_view *view) {
+    const lilac_layout_columns *columns = &view->columns;
+    view->count = 1U << columns->register_bits;
     view->coordinates = lilac_arena_array(l->arena, uint64_t, view->count);
     view->canonical = lilac_arena_array(l->arena, uint32_t, view->count);
     for (uint32_t r = 1; r < view->count; r++) {
         uint32_t top = highest_bit(r);
         uint32_t rest = r ^ (1U << top);
-        view->coordinates[r] = view->coordinates[rest] ^ view->registers[top];
-        view->canonical[r] = view->canonical[rest] ^ (uint32_t)replication.origin[top];
+        view->coordinates[r] = view->coordinates[rest] ^ columns->registers[top];
+        view->canonical[r] = view->canonical[rest] ^ columns->origin[top];
     }
 }
 
-#define MAX_REGISTER_BITS 14
-
 static lilac_lower_view *make_view(lilac_lowering *l, const lilac_layout *layout) {
     lilac_lower_view *view = lilac_arena_new(l->arena, lilac_lower_view);
+    lilac_reason why = {0};
+    uint32_t register_bits = lilac_layout_in_bits(layout, "register");
     view->layout = layout;
-    view->rank = layout->out_count;
-    for (uint32_t i = 0; i < layout->in_count; i++) {
-        const char *name = layout->in[i].name;
-        if (strcmp(name, "register") != 0 && strcmp(name, "lane") != 0 &&
-            strcmp(name, "warp") != 0 && strcmp(name, "block") != 0) {
-            (void)lilac_lower_refuse(
-                l, "unsupported-type",
-                "the layout has the input '%s'; a distributed layout has register, lane, "
-                "warp and block",
-                name);
-            return NULL;
-        }
-    }
-    for (uint32_t d = 0; d < view->rank; d++) {
-        view->start[d] = lilac_layout_out_start(layout, d);
-        view->bits[d] = layout->out[d].bits;
-    }
-    view->register_bits = lilac_layout_in_bits(layout, "register");
-    if (view->register_bits > MAX_REGISTER_BITS) {
+    if (register_bits > MAX_REGISTER_BITS) {
         (void)lilac_lower_refuse(
             l, "unsupported-type",
             "the tensor needs %llu registers in each thread; at most %llu are supported",
-            1ULL << view->register_bits, 1ULL << MAX_REGISTER_BITS);
+            1ULL << register_bits, 1ULL << MAX_REGISTER_BITS);
         return NULL;
     }
-    view->lane_bits = log2_of(l->target->arch->warp_size);
-    uint32_t warp_bits = log2_of(l->target->num_warps);
-    view->thread_bits = view->lane_bits + warp_bits;
-    view->block_bits = log2_of(l->target->num_ctas);
-    if (!read_input(l, layout, "register", view->register_bits, view->registers) ||
-        !read_input(l, layout, "lane", view->lane_bits, view->threads) ||
-        !read_input(l, layout, "warp", warp_bits, view->threads + view->lane_bits) ||
-        !read_input(l, layout, "block", view->block_bits, view->blocks)) {
+    if (!lilac_plan_columns_init(&view->columns, layout, l->target, &why)) {
+        (void)lilac_lower_refuse(l, "unsupported-type", "%s", why.text);
         return NULL;
     }
-    view->count = 1U << view->register_bits;
-    lilac_lower_find_copies(l, view);
+    fill_view(l, view);
     return view;
 }
 
@@ -135,32 +83,15 @@ const lilac_lower_view *lilac_lower_view_of(lilac_lowering *l, const lilac_tile_
 }
 
 const lilac_lower_view *lilac_lower_view_of_columns(lilac_lowering *l,
-                                                    const lilac_lower_view *shape,
-                                                    const lilac_plan_columns *columns) {
+                                                    const lilac_layout_columns *columns) {
     lilac_lower_view *view = lilac_arena_new(l->arena, lilac_lower_view);
-    view->layout = shape->layout;
-    view->rank = shape->rank;
-    memcpy(view->start, shape->start, sizeof view->start);
-    memcpy(view->bits, shape->bits, sizeof view->bits);
-    view->register_bits = columns->register_bits;
-    view->lane_bits = columns->lane_bits;
-    view->thread_bits = columns->thread_bits;
-    view->block_bits = columns->block_bits;
-    memcpy(view->registers, columns->registers, sizeof view->registers);
-    memcpy(view->threads, columns->threads, sizeof view->threads);
-    memcpy(view->blocks, columns->blocks, sizeof view->blocks);
-    view->count = 1U << view->register_bits;
-    lilac_lower_find_copies(l, view);
+    view->columns = *columns;
+    lilac_layout_columns_find_replicated(&view->columns);
+    fill_view(l, view);
     return view;
 }
 
 /* ---- canonical registers ------------------------------------------------------------------ */
-
-uint32_t lilac_lower_distinct_registers(const lilac_lower_view *view) {
-    lilac_replication replication;
-    lilac_layout_find_replication(&replication, view->registers, view->register_bits);
-    return (uint32_t)(low_bits(view->register_bits) & ~replication.replicated);
-}
 
 uint32_t lilac_lower_deposit(uint32_t index, uint32_t mask) {
     uint32_t result = 0;
@@ -168,28 +99,6 @@ uint32_t lilac_lower_deposit(uint32_t index, uint32_t mask) {
         result |= (index & 1) * (mask & (~mask + 1));
     }
     return result;
-}
-
-bool lilac_lower_layout_of(lilac_layout *layout, const lilac_lower_view *shape,
-                           const lilac_lower_view *view, uint32_t registers, lilac_reason *why) {
-    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < view->register_bits; i++) {
-        if (registers >> i & 1) {
-            columns[count++] = view->registers[i];
-        }
-    }
-    lilac_layout_init(layout);
-    for (uint32_t d = 0; d < shape->rank; d++) {
-        if (!lilac_layout_add_out(layout, shape->layout->out[d].name, shape->bits[d], why)) {
-            return false;
-        }
-    }
-    return lilac_layout_add_in(layout, "register", count, columns, why) &&
-           lilac_layout_add_in(layout, "lane", view->lane_bits, view->threads, why) &&
-           lilac_layout_add_in(layout, "warp", view->thread_bits - view->lane_bits,
-                               view->threads + view->lane_bits, why) &&
-           lilac_layout_add_in(layout, "block", view->block_bits, view->blocks, why);
 }
 
 /* ---- the thread's part of a coordinate --------------------------------------------------- */
@@ -302,7 +211,7 @@ lilac_simt_value lilac_lower_elect_holder(lilac_lowering *l, uint32_t free_threa
 
 lilac_simt_value lilac_lower_elect_holder_of(lilac_lowering *l, const lilac_lower_view *view) {
     if (view != NULL) {
-        return lilac_lower_elect_holder(l, view->free_threads, view->free_blocks);
+        return lilac_lower_elect_holder(l, view->columns.free_threads, view->columns.free_blocks);
     }
     uint32_t threads = l->target->num_warps * l->target->arch->warp_size;
     return lilac_lower_elect_holder(l, threads - 1, l->target->num_ctas - 1);
@@ -337,30 +246,30 @@ uint64_t lilac_lower_map_apply(const lilac_lower_map *map, uint64_t coordinate) 
 bool lilac_lower_find_sources(lilac_lowering *l, const lilac_lower_view *operand,
                               const lilac_lower_view *result, const lilac_lower_map *map,
                               const uint32_t **source) {
-    for (uint32_t i = 0; i < operand->thread_bits; i++) {
-        if (lilac_lower_map_apply(map, result->threads[i]) != operand->threads[i]) {
+    for (uint32_t i = 0; i < operand->columns.thread_bits; i++) {
+        if (lilac_lower_map_apply(map, result->columns.threads[i]) != operand->columns.threads[i]) {
             return false;
         }
     }
-    for (uint32_t i = 0; i < operand->block_bits; i++) {
-        if (lilac_lower_map_apply(map, result->blocks[i]) != operand->blocks[i]) {
+    for (uint32_t i = 0; i < operand->columns.block_bits; i++) {
+        if (lilac_lower_map_apply(map, result->columns.blocks[i]) != operand->columns.blocks[i]) {
             return false;
         }
     }
     lilac_f2_basis span;
     lilac_f2_basis_init(&span);
-    for (uint32_t i = 0; i < operand->register_bits; i++) {
-        (void)lilac_f2_basis_add(&span, operand->registers[i], 1ULL << i);
+    for (uint32_t i = 0; i < operand->columns.register_bits; i++) {
+        (void)lilac_f2_basis_add(&span, operand->columns.registers[i], 1ULL << i);
     }
     uint64_t origin = 0;
     if (lilac_f2_basis_reduce(&span, map->constant, &origin) != 0) {
         return false;
     }
     uint64_t steps[LILAC_LAYOUT_MAX_BITS];
-    bool same = operand->register_bits == result->register_bits && origin == 0;
-    for (uint32_t i = 0; i < result->register_bits; i++) {
+    bool same = operand->columns.register_bits == result->columns.register_bits && origin == 0;
+    for (uint32_t i = 0; i < result->columns.register_bits; i++) {
         steps[i] = 0;
-        if (lilac_f2_basis_reduce(&span, lilac_lower_map_apply(map, result->registers[i]),
+        if (lilac_f2_basis_reduce(&span, lilac_lower_map_apply(map, result->columns.registers[i]),
                                   &steps[i]) != 0) {
             return false;
         }
@@ -387,9 +296,9 @@ bool lilac_lower_align(lilac_lowering *l, const lilac_lower_value *operand,
         return true;
     }
     lilac_lower_map map;
-    lilac_lower_map_identity(&map, operand->view->layout->out_bits);
-    if (operand->view->rank == view->rank &&
-        operand->view->layout->out_bits == view->layout->out_bits &&
+    lilac_lower_map_identity(&map, operand->view->columns.out_bits);
+    if (operand->view->columns.rank == view->columns.rank &&
+        operand->view->columns.out_bits == view->columns.out_bits &&
         lilac_lower_find_sources(l, operand->view, view, &map, source)) {
         return true;
     }
@@ -408,18 +317,18 @@ bool lilac_lower_align(lilac_lowering *l, const lilac_lower_value *operand,
 uint32_t lilac_lower_constant_bits(lilac_lowering *l, const lilac_tile_value *value,
                                    const lilac_lower_view *view) {
     const lilac_axis_facts *facts = lilac_axis_facts_of(&l->facts, value);
-    if (view == NULL || facts->rank != view->rank) {
+    if (view == NULL || facts->rank != view->columns.rank) {
         return 0;
     }
     uint64_t inside = 0;
-    for (uint32_t d = 0; d < view->rank; d++) {
-        uint64_t size = 1ULL << view->bits[d];
+    for (uint32_t d = 0; d < view->columns.rank; d++) {
+        uint64_t size = 1ULL << view->columns.bits[d];
         uint64_t run = facts->constancy[d] < 1 ? 1 : (uint64_t)facts->constancy[d];
-        inside |= ((run < size ? run : size) - 1) << view->start[d];
+        inside |= ((run < size ? run : size) - 1) << view->columns.start[d];
     }
     uint32_t mask = 0;
-    for (uint32_t i = 0; i < view->register_bits; i++) {
-        if ((view->registers[i] & ~inside) == 0) {
+    for (uint32_t i = 0; i < view->columns.register_bits; i++) {
+        if ((view->columns.registers[i] & ~inside) == 0) {
             mask |= 1U << i;
         }
     }

@@ -10,39 +10,27 @@
 #include <lilac/collective.h>
 #include <lilac/f2.h>
 
+/* The columns of a tensor's layout, and tables of its registers. All values of one layout share one
+ * view. */
 typedef struct lilac_lower_view {
-    const lilac_layout *layout;
-    uint32_t rank;
-    uint32_t start[LILAC_MAX_RANK], bits[LILAC_MAX_RANK]; /* of each dimension in a coordinate */
-    uint32_t register_bits, lane_bits, thread_bits, block_bits;
-    uint64_t registers[LILAC_LAYOUT_MAX_BITS]; /* columns */
-    uint64_t threads[LILAC_LAYOUT_MAX_BITS];
-    uint64_t blocks[LILAC_LAYOUT_MAX_BITS];
+    const lilac_layout *layout; /* NULL: the columns of a plan or of a mapped layout */
+    lilac_layout_columns columns;
     uint32_t count;        /* registers: 2^register_bits */
     uint64_t *coordinates; /* of each register in thread 0 */
     uint32_t *canonical;   /* the lowest register that holds the same element */
-    uint32_t free_threads; /* mask of the index bits whose change leaves the element the same */
-    uint32_t free_blocks;
     struct lilac_lower_view *next;
 } lilac_lower_view;
 
 /* ---- views -------------------------------------------------------------------------------- */
 
+/* The view of a tensor's layout. NULL: the layout does not fit the kernel; the operation has been
+ * refused. */
 const lilac_lower_view *lilac_lower_view_of(lilac_lowering *l, const lilac_tile_type *type);
-/* Fills in what follows from a new view's columns: coordinates, canonical registers, free bits. */
-void lilac_lower_find_copies(lilac_lowering *l, lilac_lower_view *view);
-/* The columns of a plan as a view with the dimensions and the layout of `shape`. */
+/* A view of any columns. Only the shape and the columns must be set. */
 const lilac_lower_view *lilac_lower_view_of_columns(lilac_lowering *l,
-                                                    const lilac_lower_view *shape,
-                                                    const lilac_plan_columns *columns);
-/* Mask of the register bits that number the canonical registers. */
-uint32_t lilac_lower_distinct_registers(const lilac_lower_view *view);
+                                                    const lilac_layout_columns *columns);
 /* Deposits the bits of `index` at the set bits of `mask` (the instruction pdep). */
 uint32_t lilac_lower_deposit(uint32_t index, uint32_t mask);
-/* A view as a layout with the dimensions of `shape`. `registers`: mask of the register bits to
- * keep. */
-bool lilac_lower_layout_of(lilac_layout *layout, const lilac_lower_view *shape,
-                           const lilac_lower_view *view, uint32_t registers, lilac_reason *why);
 /* The xor of columns[i] over the set bits i < bits of the thread's index, and of block_columns over
  * the block's rank in its cluster. Higher bits are ignored. */
 lilac_simt_value lilac_lower_linear(lilac_simt_builder *b, uint32_t bits, const uint64_t *columns,

@@ -16,11 +16,11 @@
 static bool read_bytes(lilac_lowering *l, const lilac_lower_value *from, lilac_lower_value *bytes,
                        uint32_t axis) {
     lilac_lower_map map;
-    lilac_lower_map_identity(&map, from->view->layout->out_bits);
-    for (uint32_t d = 0; d < from->view->rank; d++) {
-        for (uint32_t j = 0; j < from->view->bits[d]; j++) {
-            map.bits[from->view->start[d] + j] =
-                (int8_t)(bytes->view->start[d] + j + (d == axis ? 1 : 0));
+    lilac_lower_map_identity(&map, from->view->columns.out_bits);
+    for (uint32_t d = 0; d < from->view->columns.rank; d++) {
+        for (uint32_t j = 0; j < from->view->columns.bits[d]; j++) {
+            map.bits[from->view->columns.start[d] + j] =
+                (int8_t)(bytes->view->columns.start[d] + j + (d == axis ? 1 : 0));
         }
     }
     const uint32_t *source;
@@ -37,13 +37,14 @@ static bool read_bytes(lilac_lowering *l, const lilac_lower_value *from, lilac_l
 static lilac_simt_value shift_of_thread(lilac_lowering *l, const lilac_lower_view *view,
                                         uint32_t bit) {
     uint64_t threads[LILAC_LAYOUT_MAX_BITS], blocks[LILAC_LAYOUT_MAX_BITS];
-    for (uint32_t i = 0; i < view->thread_bits; i++) {
-        threads[i] = (view->threads[i] >> bit & 1) << 2;
+    for (uint32_t i = 0; i < view->columns.thread_bits; i++) {
+        threads[i] = (view->columns.threads[i] >> bit & 1) << 2;
     }
-    for (uint32_t i = 0; i < view->block_bits; i++) {
-        blocks[i] = (view->blocks[i] >> bit & 1) << 2;
+    for (uint32_t i = 0; i < view->columns.block_bits; i++) {
+        blocks[i] = (view->columns.blocks[i] >> bit & 1) << 2;
     }
-    return lilac_lower_linear(&l->builder, view->thread_bits, threads, view->block_bits, blocks);
+    return lilac_lower_linear(&l->builder, view->columns.thread_bits, threads,
+                              view->columns.block_bits, blocks);
 }
 
 /* The number in bits `shift` to `shift` + 3 of a byte. */
@@ -84,7 +85,7 @@ bool lilac_lower_fp4_to_fp(lilac_lowering *l, const lilac_tile_op *op) {
     if (!read_bytes(l, from, &bytes, axis)) {
         return false;
     }
-    uint32_t bit = to->view->start[axis];
+    uint32_t bit = to->view->columns.start[axis];
     lilac_simt_value thread = shift_of_thread(l, to->view, bit);
     for (uint32_t r = 0; r < to->count; r++) {
         int64_t of_register = (int64_t)(to->view->coordinates[r] >> bit & 1) << 2;

@@ -290,7 +290,7 @@ bool lilac_lower_for_elements(lilac_lowering *l, const lilac_tile_op *op) {
  * fewer than `pack`, some are passed more than once. */
 static bool map_group(lilac_lowering *l, const lilac_tile_op *op, uint32_t group, uint32_t pack,
                       const uint32_t *const *sources, lilac_lower_value *const *results) {
-    uint32_t own = lilac_lower_distinct_registers(results[0]->view);
+    uint32_t own = results[0]->view->columns.distinct;
     uint32_t count = 1U << __builtin_popcount(own);
     const lilac_tile_block *block = op->regions[0]->first;
     for (uint32_t i = 0; i < op->operand_count; i++) {
@@ -349,7 +349,7 @@ bool lilac_lower_map_elementwise(lilac_lowering *l, const lilac_tile_op *op) {
             return false;
         }
     }
-    uint32_t count = 1U << __builtin_popcount(lilac_lower_distinct_registers(view));
+    uint32_t count = lilac_layout_columns_own(&view->columns);
     for (uint32_t group = 0; group * pack < count; group++) {
         if (!map_group(l, op, group, pack, sources, results)) {
             return false;

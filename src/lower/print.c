@@ -91,16 +91,16 @@ static bool element(lilac_lowering *l, const lilac_tile_type *type, bool hex, bo
 static lilac_simt_value index_of(lilac_lowering *l, const lilac_lower_view *view, uint32_t d,
                                  uint32_t r) {
     uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0}, blocks[LILAC_LAYOUT_MAX_BITS] = {0};
-    uint64_t mask = (1ULL << view->bits[d]) - 1;
-    for (uint32_t i = 0; i < view->thread_bits; i++) {
-        columns[i] = view->threads[i] >> view->start[d] & mask;
+    uint64_t mask = (1ULL << view->columns.bits[d]) - 1;
+    for (uint32_t i = 0; i < view->columns.thread_bits; i++) {
+        columns[i] = view->columns.threads[i] >> view->columns.start[d] & mask;
     }
-    for (uint32_t i = 0; i < view->block_bits; i++) {
-        blocks[i] = view->blocks[i] >> view->start[d] & mask;
+    for (uint32_t i = 0; i < view->columns.block_bits; i++) {
+        blocks[i] = view->columns.blocks[i] >> view->columns.start[d] & mask;
     }
-    lilac_simt_value part =
-        lilac_lower_linear(&l->builder, view->thread_bits, columns, view->block_bits, blocks);
-    int64_t own = (int64_t)(view->coordinates[r] >> view->start[d] & mask);
+    lilac_simt_value part = lilac_lower_linear(&l->builder, view->columns.thread_bits, columns,
+                                               view->columns.block_bits, blocks);
+    int64_t own = (int64_t)(view->coordinates[r] >> view->columns.start[d] & mask);
     return lilac_simt_op2(&l->builder, LILAC_SIMT_OP_XOR, LILAC_SIMT_I32, part,
                           lilac_lower_integer(l, LILAC_SIMT_I32, own));
 }
@@ -141,9 +141,9 @@ static bool print_element(lilac_lowering *l, const lilac_tile_op *op, uint32_t i
     lilac_text_reset(format);
     uint32_t n = put_program(l, format, values);
     lilac_text_puts(format, " idx (");
-    for (uint32_t d = 0; view != NULL && d < view->rank; d++) {
+    for (uint32_t d = 0; view != NULL && d < view->columns.rank; d++) {
         lilac_text_printf(format, "%s%%%uu", d > 0 ? ", " : "",
-                          digits_below(1ULL << view->bits[d]));
+                          digits_below(1ULL << view->columns.bits[d]));
         values[n++] = index_of(l, view, d, r);
     }
     lilac_text_puts(format, ")");
@@ -177,10 +177,10 @@ bool lilac_lower_print(lilac_lowering *l, const lilac_tile_op *op) {
     for (uint32_t k = 0; good && k < op->operand_count; k++) {
         const lilac_lower_value *operand = lilac_lower_operand(l, op, k);
         const lilac_lower_view *view = operand->view;
-        if (view != NULL && view->rank > MOST_RANK) {
+        if (view != NULL && view->columns.rank > MOST_RANK) {
             good =
                 lilac_lower_unsupported(l, "operand %u has %u dimensions; at most %d are supported",
-                                        k, view->rank, MOST_RANK);
+                                        k, view->columns.rank, MOST_RANK);
             break;
         }
         lilac_simt_value predicate = view == NULL ? once : lilac_lower_elect_holder_of(l, view);

@@ -45,20 +45,21 @@ static bool rename_value(lilac_lowering *l, const lilac_lower_value *from,
 /* Dimension `from` of the operand is dimension `to` of the result. */
 static void map_dimension(lilac_lower_map *map, const lilac_lower_view *operand, uint32_t from,
                           const lilac_lower_view *result, uint32_t to) {
-    for (uint32_t j = 0; j < operand->bits[from] && j < result->bits[to]; j++) {
-        map->bits[operand->start[from] + j] = (int8_t)(result->start[to] + j);
+    for (uint32_t j = 0; j < operand->columns.bits[from] && j < result->columns.bits[to]; j++) {
+        map->bits[operand->columns.start[from] + j] = (int8_t)(result->columns.start[to] + j);
     }
 }
 
 static bool transpose_map(lilac_lowering *l, const lilac_tile_op *op, lilac_lower_map *map,
                           const lilac_lower_view *from, const lilac_lower_view *to) {
     const lilac_tile_attribute *order = lilac_tile_find(&op->attributes, "order");
-    if (order == NULL || order->count != to->rank || from->rank != to->rank) {
+    if (order == NULL || order->count != to->columns.rank ||
+        from->columns.rank != to->columns.rank) {
         return lilac_lower_bad_attribute(l, "order", "a permutation of the operand's dimensions");
     }
-    for (uint32_t d = 0; d < to->rank; d++) {
+    for (uint32_t d = 0; d < to->columns.rank; d++) {
         int64_t source = order->integers[d];
-        if (source < 0 || source >= from->rank) {
+        if (source < 0 || source >= from->columns.rank) {
             return lilac_lower_bad_attribute(l, "order",
                                              "a permutation of the operand's dimensions");
         }
@@ -70,9 +71,9 @@ static bool transpose_map(lilac_lowering *l, const lilac_tile_op *op, lilac_lowe
 /* Coordinate bits in row-major order, the last dimension's lowest bit first. */
 static uint32_t row_major_bits(const lilac_lower_view *view, uint32_t *places) {
     uint32_t count = 0;
-    for (uint32_t d = view->rank; d-- > 0;) {
-        for (uint32_t j = 0; j < view->bits[d]; j++) {
-            places[count++] = view->start[d] + j;
+    for (uint32_t d = view->columns.rank; d-- > 0;) {
+        for (uint32_t j = 0; j < view->columns.bits[d]; j++) {
+            places[count++] = view->columns.start[d] + j;
         }
     }
     return count;
@@ -105,7 +106,7 @@ static bool reindex(lilac_lowering *l, const lilac_tile_op *op, map_function *fi
     if (to == NULL) {
         return false;
     }
-    lilac_lower_map_identity(&map, from->view->layout->out_bits);
+    lilac_lower_map_identity(&map, from->view->columns.out_bits);
     return fill(l, op, &map, from->view, to->view) &&
            (rename_value(l, from, &map, to) || lilac_lower_move_value(l, from, &map, 1, &to));
 }
@@ -121,11 +122,11 @@ bool lilac_lower_reshape(lilac_lowering *l, const lilac_tile_op *op) {
 /* Dimensions from `axis` on are one further. */
 static bool dimensions_map(lilac_lowering *l, lilac_lower_map *map, const lilac_lower_view *from,
                            const lilac_lower_view *to, uint32_t axis) {
-    for (uint32_t d = 0; d < from->rank; d++) {
+    for (uint32_t d = 0; d < from->columns.rank; d++) {
         uint32_t target = d >= axis ? d + 1 : d;
-        if (target >= to->rank) {
+        if (target >= to->columns.rank) {
             return lilac_lower_unsupported(l, "the operand has %u dimensions and the result has %u",
-                                           from->rank, to->rank);
+                                           from->columns.rank, to->columns.rank);
         }
         map_dimension(map, from, d, to, target);
     }
@@ -145,7 +146,7 @@ bool lilac_lower_expand_dims(lilac_lowering *l, const lilac_tile_op *op) {
 static bool same_dimensions_map(lilac_lowering *l, const lilac_tile_op *op, lilac_lower_map *map,
                                 const lilac_lower_view *from, const lilac_lower_view *to) {
     (void)op;
-    return dimensions_map(l, map, from, to, from->rank);
+    return dimensions_map(l, map, from, to, from->columns.rank);
 }
 
 /* tt.broadcast and ttg.convert_layout. */
@@ -175,9 +176,9 @@ bool lilac_lower_unsplat(lilac_lowering *l, const lilac_tile_op *op) {
     if (to == NULL) {
         return false;
     }
-    if (from->view->layout->out_bits != 0) {
+    if (from->view->columns.out_bits != 0) {
         return lilac_lower_unsupported(l, "the operand has 2^%u elements; expected one",
-                                       from->view->layout->out_bits);
+                                       from->view->columns.out_bits);
     }
     to->base[0] = lilac_lower_get(l, from, 0);
     lilac_simt_mark_uniform(l->kernel, to->base[0]);
@@ -187,10 +188,11 @@ bool lilac_lower_unsplat(lilac_lowering *l, const lilac_tile_op *op) {
 /* Register r of the result belongs to the operand that the last coordinate names. */
 static bool join_registers(lilac_lowering *l, const lilac_tile_op *op, lilac_lower_value *to) {
     const lilac_lower_view *view = to->view;
-    uint64_t last = 1ULL << view->start[view->rank - 1];
-    for (uint32_t i = 0; i < view->thread_bits + view->block_bits; i++) {
-        uint64_t column =
-            i < view->thread_bits ? view->threads[i] : view->blocks[i - view->thread_bits];
+    uint64_t last = 1ULL << view->columns.start[view->columns.rank - 1];
+    for (uint32_t i = 0; i < view->columns.thread_bits + view->columns.block_bits; i++) {
+        uint64_t column = i < view->columns.thread_bits
+                              ? view->columns.threads[i]
+                              : view->columns.blocks[i - view->columns.thread_bits];
         if (column & last) {
             return false;
         }
@@ -198,8 +200,8 @@ static bool join_registers(lilac_lowering *l, const lilac_tile_op *op, lilac_low
     for (uint32_t half = 0; half < 2; half++) {
         const lilac_lower_value *from = lilac_lower_operand(l, op, half);
         lilac_lower_map map;
-        lilac_lower_map_identity(&map, from->view->layout->out_bits);
-        for (uint32_t d = 0; d < from->view->rank; d++) {
+        lilac_lower_map_identity(&map, from->view->columns.out_bits);
+        for (uint32_t d = 0; d < from->view->columns.rank; d++) {
             map_dimension(&map, from->view, d, view, d);
         }
         const uint32_t *source;
@@ -215,36 +217,39 @@ static bool join_registers(lilac_lowering *l, const lilac_tile_op *op, lilac_low
     return true;
 }
 
-/* The operands' registers as one tensor, the number of the operand in one more register bit, is
- * then moved to the result's layout. */
+/* The layout of both operands as one tensor: the number of the operand is one more register bit. */
+static const lilac_lower_view *joined_view(lilac_lowering *l, const lilac_lower_view *half,
+                                           const lilac_lower_view *result) {
+    const lilac_layout_columns *from = &half->columns;
+    lilac_layout_columns columns = result->columns;
+    lilac_lower_map map;
+    lilac_lower_map_identity(&map, columns.out_bits);
+    for (uint32_t i = 0; i < map.count; i++) {
+        map.bits[i] = -1;
+    }
+    for (uint32_t d = 0; d < from->rank; d++) {
+        map_dimension(&map, result, d, half, d);
+    }
+    columns.register_bits = from->register_bits + 1;
+    for (uint32_t i = 0; i < from->register_bits; i++) {
+        columns.registers[i] = lilac_lower_map_apply(&map, from->registers[i]);
+    }
+    columns.registers[from->register_bits] = 1ULL << columns.start[columns.rank - 1];
+    for (uint32_t i = 0; i < from->thread_bits; i++) {
+        columns.threads[i] = lilac_lower_map_apply(&map, from->threads[i]);
+    }
+    for (uint32_t i = 0; i < from->block_bits; i++) {
+        columns.blocks[i] = lilac_lower_map_apply(&map, from->blocks[i]);
+    }
+    return lilac_lower_view_of_columns(l, &columns);
+}
+
+/* Converts both operands, as one tensor, to the layout of the result. */
 static bool join_by_movement(lilac_lowering *l, const lilac_tile_op *op, lilac_lower_value *to) {
     const lilac_lower_value *halves[2] = {lilac_lower_operand(l, op, 0),
                                           lilac_lower_operand(l, op, 1)};
     const lilac_lower_view *half = halves[0]->view;
-    lilac_lower_view *view = lilac_arena_new(l->arena, lilac_lower_view);
-    *view = *to->view;
-    view->free_threads = view->free_blocks = 0;
-    lilac_lower_map map;
-    lilac_lower_map_identity(&map, to->view->layout->out_bits);
-    for (uint32_t i = 0; i < map.count; i++) {
-        map.bits[i] = -1;
-    }
-    for (uint32_t d = 0; d < half->rank; d++) {
-        map_dimension(&map, to->view, d, half, d);
-    }
-    view->register_bits = half->register_bits + 1;
-    view->count = 1U << view->register_bits;
-    for (uint32_t i = 0; i < half->register_bits; i++) {
-        view->registers[i] = lilac_lower_map_apply(&map, half->registers[i]);
-    }
-    view->registers[half->register_bits] = 1ULL << to->view->start[to->view->rank - 1];
-    for (uint32_t i = 0; i < half->thread_bits; i++) {
-        view->threads[i] = lilac_lower_map_apply(&map, half->threads[i]);
-    }
-    for (uint32_t i = 0; i < half->block_bits; i++) {
-        view->blocks[i] = lilac_lower_map_apply(&map, half->blocks[i]);
-    }
-    lilac_lower_find_copies(l, view);
+    const lilac_lower_view *view = joined_view(l, half, to->view);
     lilac_simt_value *values = lilac_arena_array(l->arena, lilac_simt_value, view->count);
     for (uint32_t i = 0; i < 2; i++) {
         const uint32_t *source;
@@ -256,7 +261,8 @@ static bool join_by_movement(lilac_lowering *l, const lilac_tile_op *op, lilac_l
                 lilac_lower_get(l, halves[i], lilac_lower_index(halves[i], source, r));
         }
     }
-    return lilac_lower_move(l, to->simt, view, to->view, LILAC_PLAN_ANY, values, to->base);
+    const lilac_lower_conversion conversion = {to->simt, view, to->view, values, to->base};
+    return lilac_lower_move(l, LILAC_PLAN_ANY, &conversion);
 }
 
 bool lilac_lower_join(lilac_lowering *l, const lilac_tile_op *op) {
@@ -274,21 +280,21 @@ bool lilac_lower_split(lilac_lowering *l, const lilac_tile_op *op) {
     if (to[0]->view != to[1]->view) {
         return lilac_lower_unsupported(l, "result 1 has another layout than result 0");
     }
-    uint32_t last = from->view->rank - 1;
+    uint32_t last = from->view->columns.rank - 1;
     lilac_lower_map map;
-    lilac_lower_map_identity(&map, from->view->layout->out_bits);
+    lilac_lower_map_identity(&map, from->view->columns.out_bits);
     for (uint32_t d = 0; d < last; d++) {
         map_dimension(&map, from->view, d, to[0]->view, d);
     }
-    map.bits[from->view->start[last]] = -1;
+    map.bits[from->view->columns.start[last]] = -1;
     bool renamed = true;
     for (uint32_t half = 0; half < 2 && renamed; half++) {
-        map.constant = (uint64_t)half << from->view->start[last];
+        map.constant = (uint64_t)half << from->view->columns.start[last];
         renamed = rename_value(l, from, &map, to[half]);
     }
     if (renamed) {
         return true;
     }
-    map.constant = 1ULL << from->view->start[last];
+    map.constant = 1ULL << from->view->columns.start[last];
     return lilac_lower_move_value(l, from, &map, 2, to);
 }

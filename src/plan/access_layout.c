@@ -17,93 +17,85 @@
 #include <lilac/access.h>
 #include <lilac/bits.h>
 #include <lilac/f2.h>
-#include <lilac/replication.h>
 
 #include <string.h>
-
-/* The columns of a layout: registers, lanes, warps, blocks. */
-typedef struct access_columns {
-    uint32_t registers, lanes, warps, count; /* numbers of bits; `count` of all */
-    uint64_t column[LILAC_LAYOUT_MAX_BITS];
-    uint64_t replicated; /* mask of the columns */
-} access_columns;
 
 typedef lilac_plan_global_access plan;
 
 /* ---- columns ---------------------------------------------------------------------------- */
 
-/* Appends the columns of an input, and zero columns up to `bits`. */
-static void append_input(access_columns *columns, const lilac_layout *layout, const char *name,
-                         uint32_t bits) {
-    const int input = layout == NULL ? -1 : lilac_layout_in(layout, name);
-    const uint32_t have = input < 0 ? 0 : layout->in[input].bits;
-    const uint32_t start = input < 0 ? 0 : lilac_layout_in_start(layout, (uint32_t)input);
-    for (uint32_t i = 0; i < bits; i++) {
-        columns->column[columns->count++] = i < have ? layout->columns[start + i] : 0;
-    }
+/* Sets of columns are masks. A mask numbers the register bits, then the lane bits, the warp bits and
+ * the block bits. */
+
+static void read_columns(lilac_layout_columns *columns, const lilac_layout *layout,
+                         const lilac_target *target) {
+    lilac_layout scalar;
+    lilac_layout_init(&scalar);
+    lilac_layout_columns_fit(columns, layout != NULL ? layout : &scalar,
+                             log2_of(target->arch->warp_size), log2_of(target->num_warps),
+                             log2_of(target->num_ctas));
 }
 
-static void read_columns(access_columns *columns, const lilac_layout *layout,
-                         const lilac_target *target) {
-    lilac_replication replication;
-    columns->registers = layout == NULL ? 0 : lilac_layout_in_bits(layout, "register");
-    columns->lanes = log2_of(target->arch->warp_size);
-    columns->warps = log2_of(target->num_warps);
-    columns->count = 0;
-    append_input(columns, layout, "register", columns->registers);
-    append_input(columns, layout, "lane", columns->lanes);
-    append_input(columns, layout, "warp", columns->warps);
-    append_input(columns, layout, "block", log2_of(target->num_ctas));
-    lilac_layout_find_replication(&replication, columns->column, columns->count);
-    columns->replicated = replication.replicated;
+static uint32_t warp_bits(const lilac_layout_columns *columns) {
+    return columns->thread_bits - columns->lane_bits;
+}
+
+static uint64_t column_at(const lilac_layout_columns *columns, uint32_t i) {
+    if (i < columns->register_bits) {
+        return columns->registers[i];
+    }
+    i -= columns->register_bits;
+    return i < columns->thread_bits ? columns->threads[i]
+                                    : columns->blocks[i - columns->thread_bits];
+}
+
+/* The set of the replicated registers, lanes and warps. */
+static uint64_t replicated(const lilac_layout_columns *columns) {
+    return (low_bits(columns->register_bits) & ~(uint64_t)columns->distinct) |
+           (uint64_t)columns->free_threads << columns->register_bits;
 }
 
 /* The rank of the columns in the set `which`, modulo the coordinate bits of `modulo`. */
-static uint32_t rank_modulo(const access_columns *columns, uint64_t which, uint64_t modulo) {
+static uint32_t rank_modulo(const lilac_layout_columns *columns, uint64_t which, uint64_t modulo) {
     lilac_f2_basis basis;
     lilac_f2_basis_init(&basis);
     for (; which != 0; which &= which - 1) {
-        (void)lilac_f2_basis_add(&basis, columns->column[lowest_bit(which)] & ~modulo, 0);
+        (void)lilac_f2_basis_add(&basis, column_at(columns, lowest_bit(which)) & ~modulo, 0);
     }
     return lilac_f2_basis_dimension(&basis);
 }
 
 /* The register whose column is this bit, or -1. */
-static int find_register(const access_columns *columns, uint64_t bit) {
-    for (uint32_t i = 0; i < columns->registers; i++) {
-        if (columns->column[i] == bit) {
+static int find_register(const lilac_layout_columns *columns, uint64_t bit) {
+    for (uint32_t i = 0; i < columns->register_bits; i++) {
+        if (columns->registers[i] == bit) {
             return (int)i;
         }
     }
     return -1;
 }
 
-static uint64_t own_coordinates(const uint64_t *column, uint32_t registers, uint32_t count) {
+uint64_t lilac_plan_own_coordinates(const lilac_layout_columns *columns) {
     uint64_t seen = 0, shared = 0;
-    for (uint32_t i = 0; i < registers; i++) {
-        shared |= seen & column[i];
-        seen |= column[i];
+    for (uint32_t i = 0; i < columns->register_bits; i++) {
+        shared |= seen & columns->registers[i];
+        seen |= columns->registers[i];
     }
-    for (uint32_t i = registers; i < count; i++) {
-        shared |= column[i];
+    for (uint32_t i = 0; i < columns->thread_bits; i++) {
+        shared |= columns->threads[i];
+    }
+    for (uint32_t i = 0; i < columns->block_bits; i++) {
+        shared |= columns->blocks[i];
     }
     return seen & ~shared;
-}
-
-uint64_t lilac_plan_own_coordinates(const lilac_layout *layout) {
-    access_columns columns = {.registers = lilac_layout_in_bits(layout, "register")};
-    static const char *const inputs[] = {"register", "lane", "warp", "block"};
-    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
-        append_input(&columns, layout, inputs[i], lilac_layout_in_bits(layout, inputs[i]));
-    }
-    return own_coordinates(columns.column, columns.registers, columns.count);
 }
 
 /* ---- vector ----------------------------------------------------------------------------- */
 
 /* Adds the registers of the lowest bits of dimension `dim` to a vector, up to 2^most elements. */
-static void extend_vector(plan *p, const lilac_plan_global *global, const access_columns *columns,
-                          uint64_t own, uint32_t dim, uint32_t most) {
+static void extend_vector(plan *p, const lilac_plan_global *global,
+                          const lilac_layout_columns *columns, uint64_t own, uint32_t dim,
+                          uint32_t most) {
     for (uint32_t j = 0; j < global->bits[dim] && p->vector_bits < most; j++) {
         const uint64_t bit = UINT64_C(1) << (global->start[dim] + j);
         const int found = (bit & own) != 0 ? find_register(columns, bit) : -1;
@@ -116,8 +108,9 @@ static void extend_vector(plan *p, const lilac_plan_global *global, const access
 }
 
 /* The widest vector; of equal ones that along the first dimension. */
-static void choose_vector(plan *p, const lilac_plan_global *global, const access_columns *columns) {
-    const uint64_t own = own_coordinates(columns->column, columns->registers, columns->count);
+static void choose_vector(plan *p, const lilac_plan_global *global,
+                          const lilac_layout_columns *columns) {
+    const uint64_t own = lilac_plan_own_coordinates(columns);
     for (uint32_t d = 0; d < global->rank; d++) {
         plan here = {.vector_bits = 0};
         if (max_u32(global->vector_bits[d], global->across_bits[d]) <= p->vector_bits) {
@@ -137,19 +130,17 @@ static void choose_vector(plan *p, const lilac_plan_global *global, const access
 
 /* ---- who executes ----------------------------------------------------------------------- */
 
-static void choose_leader(plan *p, const access_columns *columns, uint32_t idle) {
-    const uint32_t threads = columns->lanes + columns->warps;
-    const uint64_t replicated = columns->replicated;
-    p->replicated_registers = (uint32_t)(replicated & low_bits(columns->registers));
-    p->replicated_threads = (uint32_t)(replicated >> columns->registers & low_bits(threads));
-    p->replicated_blocks = (uint32_t)(replicated >> (columns->registers + threads));
+static void choose_leader(plan *p, const lilac_layout_columns *columns, uint32_t idle) {
+    p->replicated_registers = (uint32_t)low_bits(columns->register_bits) & ~columns->distinct;
+    p->replicated_threads = columns->free_threads;
+    p->replicated_blocks = columns->free_blocks;
     p->skipped_registers = p->vector_registers | p->replicated_registers;
     if (p->kind != LILAC_PLAN_LOAD) {
         p->idle_threads = p->replicated_threads;
         p->idle_blocks = p->replicated_blocks;
     } else if (idle != LILAC_PLAN_IDLE_REPLICAS) {
         p->idle_threads = idle;
-    } else if (p->replicated_threads >> columns->lanes != 0) {
+    } else if (p->replicated_threads >> columns->lane_bits != 0) {
         p->idle_threads = p->replicated_threads;
     }
 }
@@ -165,8 +156,8 @@ static uint32_t count_bits(uint64_t mask) {
 }
 
 /* log2 of the warps that execute the access. */
-static uint32_t executing_warps(const plan *p, const access_columns *columns) {
-    return columns->warps - count_bits(p->idle_threads >> columns->lanes);
+static uint32_t executing_warps(const plan *p, const lilac_layout_columns *columns) {
+    return warp_bits(columns) - count_bits(p->idle_threads >> columns->lane_bits);
 }
 
 /* The least for one block of 2^all pieces that 2^blocks blocks share. */
@@ -174,11 +165,11 @@ static uint64_t least(uint32_t all, uint32_t blocks) {
     return UINT64_C(1) << (all - min_u32(all, blocks));
 }
 
-static void count_accesses(plan *p, const lilac_plan_global *global, const access_columns *columns,
-                           const lilac_arch *arch) {
-    const uint64_t lanes = low_bits(columns->lanes) & ~(uint64_t)p->idle_threads;
-    const uint64_t together = lanes << columns->registers | p->vector_registers;
-    const uint32_t each = columns->registers - count_bits(p->skipped_registers);
+static void count_accesses(plan *p, const lilac_plan_global *global,
+                           const lilac_layout_columns *columns, const lilac_arch *arch) {
+    const uint64_t lanes = low_bits(columns->lane_bits) & ~(uint64_t)p->idle_threads;
+    const uint64_t together = lanes << columns->register_bits | p->vector_registers;
+    const uint32_t each = columns->register_bits - count_bits(p->skipped_registers);
     const uint64_t still = global->same_address;
     p->counts.instructions = UINT64_C(1) << (each + executing_warps(p, columns));
     p->counts.sectors = p->counts.instructions
@@ -187,8 +178,7 @@ static void count_accesses(plan *p, const lilac_plan_global *global, const acces
                       << rank_modulo(columns, together, global->line | still);
     p->exact = global->exact_sectors && global->exact_lines;
 
-    const uint32_t blocks = columns->count - columns->registers - columns->lanes - columns->warps;
-    const uint32_t shared = blocks - count_bits(p->replicated_blocks);
+    const uint32_t shared = columns->block_bits - count_bits(p->replicated_blocks);
     const uint32_t widest = lilac_plan_global_widest(global) + log2_of(arch->warp_size);
     uint32_t elements = 0;
     for (uint32_t d = 0; d < global->rank; d++) {
@@ -205,7 +195,7 @@ static void count_accesses(plan *p, const lilac_plan_global *global, const acces
 typedef struct pricing {
     const plan *p;
     const lilac_plan_global *global;
-    const access_columns *columns;
+    const lilac_layout_columns *columns;
     const lilac_arch *arch;
     uint64_t lanes, registers; /* sets of columns */
 } pricing;
@@ -213,8 +203,8 @@ typedef struct pricing {
 /* Bytes that move between the multiprocessor and the memory behind its cache. */
 static uint64_t traffic(const pricing *x) {
     const uint64_t still = x->global->same_address, sector = x->arch->sector_bytes;
-    const uint64_t warp = x->lanes | x->registers, distinct = ~x->columns->replicated;
-    const uint32_t bits = x->columns->registers + x->columns->lanes + x->columns->warps;
+    const uint64_t warp = x->lanes | x->registers, distinct = ~replicated(x->columns);
+    const uint32_t bits = x->columns->register_bits + x->columns->thread_bits;
     const uint32_t moved = count_bits(low_bits(bits) & distinct);
     const uint32_t of_warp = count_bits(warp & distinct);
     const uint32_t pieces = rank_modulo(x->columns, warp, x->global->sector | still);
@@ -236,9 +226,9 @@ static bool in_quarters(const pricing *x, uint32_t used_lanes) {
 /* The lines that one instruction looks up beyond the fewest. Lanes of other quarters that hold
  * copies look lines up again. */
 static uint64_t more_lines(const pricing *x) {
-    const access_columns *columns = x->columns;
-    const uint32_t fast = x->global->order[0], lanes = columns->lanes;
-    const uint64_t copies = columns->replicated >> columns->registers & low_bits(lanes);
+    const lilac_layout_columns *columns = x->columns;
+    const uint32_t fast = x->global->order[0], lanes = columns->lane_bits;
+    const uint64_t copies = columns->free_threads & low_bits(lanes);
     const uint32_t used = lanes - count_bits(copies);
     const bool quarters = in_quarters(x, used);
     const uint64_t set = x->lanes | x->p->vector_registers;
@@ -265,8 +255,8 @@ static uint64_t left_out(const pricing *x) {
     }
     const uint64_t within = (uint64_t)(global->thread_run - 1) << global->start[fast];
     uint64_t set = x->lanes;
-    for (uint32_t i = 0; i < x->columns->registers; i++) {
-        set |= (x->columns->column[i] & ~within) == 0 ? UINT64_C(1) << i : 0;
+    for (uint32_t i = 0; i < x->columns->register_bits; i++) {
+        set |= (x->columns->registers[i] & ~within) == 0 ? UINT64_C(1) << i : 0;
     }
     const uint32_t covered =
         rank_modulo(x->columns, set, 0) - rank_modulo(x->columns, set, global->line_pair);
@@ -277,14 +267,14 @@ static uint64_t left_out(const pricing *x) {
 /* The price in all warps of letting some of them skip the access: the predicate, and the moves that
  * define the results of a load, two words at a time. */
 static uint64_t leader_price(const pricing *x) {
-    const access_columns *columns = x->columns;
-    if (x->p->idle_threads >> columns->lanes == 0) {
+    const lilac_layout_columns *columns = x->columns;
+    if (x->p->idle_threads >> columns->lane_bits == 0) {
         return 0;
     }
-    const uint32_t each = columns->registers - count_bits(x->p->replicated_registers);
+    const uint32_t each = columns->register_bits - count_bits(x->p->replicated_registers);
     const uint64_t bytes = (uint64_t)x->global->element_bytes << each;
     const uint64_t words = x->p->kind == LILAC_PLAN_LOAD ? max_u64(bytes / 4, 1) : 0;
-    return (x->arch->costs->issue * (1 + (words + 1) / 2)) << columns->warps;
+    return (x->arch->costs->issue * (1 + (words + 1) / 2)) << warp_bits(columns);
 }
 
 static uint64_t price(const pricing *x) {
@@ -301,7 +291,7 @@ static uint64_t price(const pricing *x) {
 void lilac_plan_global_access_init(lilac_plan_global_access *result,
                                    const lilac_plan_global *global, const lilac_layout *layout,
                                    uint32_t idle, const lilac_target *target) {
-    access_columns columns;
+    lilac_layout_columns columns;
     read_columns(&columns, layout, target);
     *result = (plan){.kind = global->kind, .element_bytes = global->element_bytes};
     choose_vector(result, global, &columns);
@@ -311,7 +301,7 @@ void lilac_plan_global_access_init(lilac_plan_global_access *result,
                        .global = global,
                        .columns = &columns,
                        .arch = target->arch,
-                       .lanes = low_bits(columns.lanes) << columns.registers,
-                       .registers = low_bits(columns.registers)};
+                       .lanes = low_bits(columns.lane_bits) << columns.register_bits,
+                       .registers = low_bits(columns.register_bits)};
     result->cycles = price(&x);
 }

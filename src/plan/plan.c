@@ -523,3 +523,15 @@ bool lilac_plan_conversion_init(lilac_plan_conversion *result, const lilac_layou
     }
     return s.best != NULL;
 }
+
+bool lilac_plan_conversion_init_columns(lilac_plan_conversion *result,
+                                        const lilac_layout_columns *source,
+                                        const lilac_layout_columns *target, uint32_t element_bits,
+                                        const lilac_plan_options *options, const lilac_arch *arch,
+                                        lilac_reason *why) {
+    lilac_layout layouts[2];
+    return lilac_layout_columns_layout(&layouts[0], source, source->distinct, why) &&
+           lilac_layout_columns_layout(&layouts[1], target, target->distinct, why) &&
+           lilac_plan_conversion_init(result, &layouts[0], &layouts[1], element_bits, options, arch,
+                                      why);
+}

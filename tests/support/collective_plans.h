@@ -94,15 +94,15 @@ static inline void expect_scan(expected_counts *result, const harness *h, const 
 
 /* The conversion of an operand that is read in another layout than its own. */
 static inline void expect_conversion(expected_counts *result, const lilac_layout *source,
-                                     const lilac_plan_columns *to, uint32_t bits,
+                                     const lilac_layout_columns *to, uint32_t bits,
                                      const lilac_target *target) {
-    lilac_plan_columns from;
+    lilac_layout_columns from;
     lilac_layout layouts[2];
     lilac_plan_conversion conversion;
     lilac_reason why = {0};
     if (!lilac_plan_columns_init(&from, source, target, &why) ||
-        !lilac_plan_columns_layout(&layouts[0], &from, from.distinct, &why) ||
-        !lilac_plan_columns_layout(&layouts[1], to, to->distinct, &why) ||
+        !lilac_layout_columns_layout(&layouts[0], &from, from.distinct, &why) ||
+        !lilac_layout_columns_layout(&layouts[1], to, to->distinct, &why) ||
         !lilac_plan_conversion_init(&conversion, &layouts[0], &layouts[1], bits, NULL, target->arch,
                                     &why)) {
         fail_msg("the lowering had a plan: %s", why.text);

@@ -90,17 +90,18 @@ static uint64_t taken_part(uint64_t place, bool lane, uint32_t mask) {
 static lilac_simt_value place_of(const gather *g, bool lane, uint32_t mask, uint32_t r) {
     lilac_lowering *l = g->l;
     uint64_t columns[LILAC_LAYOUT_MAX_BITS], by_thread = 0, by_index, fixed = 0;
-    for (uint32_t i = 0; i < g->to->thread_bits; i++) {
+    for (uint32_t i = 0; i < g->to->columns.thread_bits; i++) {
         columns[i] = taken_part(g->plan->of_thread[i], lane, mask);
-        columns[i] ^= lane && i < g->to->lane_bits ? 1ULL << i : 0;
+        columns[i] ^= lane && i < g->to->columns.lane_bits ? 1ULL << i : 0;
         by_thread |= columns[i];
     }
-    lilac_simt_value thread = lilac_lower_linear(&l->builder, g->to->thread_bits, columns, 0, NULL);
+    lilac_simt_value thread =
+        lilac_lower_linear(&l->builder, g->to->columns.thread_bits, columns, 0, NULL);
     for (uint32_t i = 0; i < index_bits(g); i++) {
         columns[i] = taken_part(g->plan->of_index[i], lane, mask);
     }
     lilac_simt_value index = linear(l, g->index[r], index_bits(g), columns, &by_index);
-    for (uint32_t i = 0; i < g->to->register_bits; i++) {
+    for (uint32_t i = 0; i < g->to->columns.register_bits; i++) {
         fixed ^= r >> i & 1 ? taken_part(g->plan->of_register[i], lane, mask) : 0;
     }
     lilac_simt_value place = join(l, thread, index, (by_thread & by_index) == 0);
@@ -171,7 +172,7 @@ static void by_shuffles(const gather *g) {
             continue;
         }
         uint32_t fixed = 0;
-        for (uint32_t i = 0; i < g->to->register_bits; i++) {
+        for (uint32_t i = 0; i < g->to->columns.register_bits; i++) {
             fixed ^= r >> i & 1 ? part_of(g->plan->of_register[i], false) : 0;
         }
         fixed &= ~varying;
@@ -275,7 +276,7 @@ static lilac_simt_value load_element(const gather *g, const round_memory *shared
     int64_t immediate;
     lilac_simt_value value;
     lilac_simt_value index = linear(l, g->index[r], index_bits(g), shared->along, &by_index);
-    for (uint32_t i = 0; i < g->to->register_bits; i++) {
+    for (uint32_t i = 0; i < g->to->columns.register_bits; i++) {
         part ^= r >> i & 1 ? g->plan->result_register[i] : 0;
     }
     a.thread = join(l, a.thread, index, (shared->by_thread & by_index) == 0);
@@ -406,8 +407,9 @@ static bool read_index(gather *g, const lilac_lower_value *index) {
         memcpy(g->index, values, g->to->count * sizeof *values);
         return true;
     }
-    return lilac_lower_move(l, LILAC_SIMT_I32, index->view, g->to, LILAC_PLAN_ANY, values,
-                            g->index);
+    const lilac_lower_conversion conversion = {LILAC_SIMT_I32, index->view, g->to, values,
+                                               g->index};
+    return lilac_lower_move(l, LILAC_PLAN_ANY, &conversion);
 }
 
 static bool make_plan(gather *g, lilac_plan_gather *plan, const lilac_tile_op *op) {
@@ -423,7 +425,8 @@ static bool make_plan(gather *g, lilac_plan_gather *plan, const lilac_tile_op *o
                                                    lilac_simt_type_bits(g->source->simt),
                                                .strategy = lilac_engine_strategy(op),
                                                .scratch_bytes = available > 0 ? available : 1};
-    if (!lilac_plan_gather_init(plan, g->from->layout, g->to->layout, &options, l->target, &why)) {
+    if (!lilac_plan_gather_init_columns(plan, &g->from->columns, &g->to->columns, &options,
+                                        l->target, &why)) {
         return plan->bytes > 0 ? lilac_lower_refuse(l, "too-much-shared-memory", "%s", why.text)
                                : lilac_lower_unsupported(l, "%s", why.text);
     }

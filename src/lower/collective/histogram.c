@@ -71,7 +71,7 @@ static void count(lilac_lowering *l, const lilac_lower_value *numbers,
                   const lilac_simt_instruction *promise) {
     lilac_simt_builder *b = &l->builder;
     const lilac_lower_view *view = numbers->view;
-    lilac_simt_value own = lilac_lower_elect_holder(l, view->free_threads, 0);
+    lilac_simt_value own = lilac_lower_elect_holder(l, view->columns.free_threads, 0);
     lilac_simt_value one = word(l, 1);
     lilac_simt_instruction adds = *promise;
     adds.scope = LILAC_SIMT_SCOPE_BLOCK;
@@ -97,10 +97,10 @@ static void read_counts(lilac_lowering *l, lilac_lower_value *to, uint32_t scrat
     const lilac_lower_view *view = to->view;
     uint64_t columns[LILAC_LAYOUT_MAX_BITS];
     uint32_t bits = lilac_simt_type_bits(to->simt);
-    for (uint32_t i = 0; i < view->thread_bits; i++) {
-        columns[i] = view->threads[i] << 2;
+    for (uint32_t i = 0; i < view->columns.thread_bits; i++) {
+        columns[i] = view->columns.threads[i] << 2;
     }
-    lilac_lower_addressing a = lilac_lower_address_threads(l, view->thread_bits, columns);
+    lilac_lower_addressing a = lilac_lower_address_threads(l, view->columns.thread_bits, columns);
     for (uint32_t r = 0; r < view->count; r++) {
         if (view->canonical[r] != r) {
             to->base[r] = to->base[view->canonical[r]];
@@ -132,8 +132,8 @@ bool lilac_lower_histogram(lilac_lowering *l, const lilac_tile_op *op) {
     }
     lilac_plan_histogram *plan = lilac_arena_new(l->arena, lilac_plan_histogram);
     lilac_reason why = {0};
-    if (!lilac_plan_histogram_init(plan, numbers->view->layout, to->view->layout, l->target,
-                                   &why)) {
+    if (!lilac_plan_histogram_init_columns(plan, &numbers->view->columns, &to->view->columns,
+                                           l->target, &why)) {
         return plan->bytes > 0 ? lilac_lower_refuse(l, "too-much-shared-memory", "%s", why.text)
                                : lilac_lower_unsupported(l, "%s", why.text);
     }

@@ -20,6 +20,7 @@
 #include "reduce.h"
 #include "collective/region.h"
 #include "convert_layout.h"
+#include "memory/access.h"
 #include "operations.h"
 
 #include <string.h>
@@ -190,14 +191,28 @@ bool lilac_reduce_take_results(const lilac_reduction *r, const lilac_lower_view 
                                uint32_t count, const lilac_simt_value *elements) {
     lilac_lowering *l = r->l;
     lilac_simt_value *values = lilac_arena_array(l->arena, lilac_simt_value, count);
+    lilac_plan_conversion *plan = NULL;
+    uint32_t planned_bytes = 0;
     for (uint32_t i = 0; i < r->operands; i++) {
+        const lilac_lower_conversion conversion = {r->results[i]->simt, from, r->result, values,
+                                                   r->results[i]->base};
+        const uint32_t bytes = lilac_lower_memory_bytes(conversion.type);
         for (uint32_t k = 0; k < count; k++) {
             values[k] = elements[(size_t)k * r->operands + i];
         }
         if (from == r->result) {
             memcpy(r->results[i]->base, values, count * sizeof *values);
-        } else if (!lilac_lower_move(l, r->results[i]->simt, from, r->result, LILAC_PLAN_ANY,
-                                     values, r->results[i]->base)) {
+            continue;
+        }
+        if (bytes != planned_bytes) {
+            lilac_reason why = {0};
+            plan = lilac_arena_new(l->arena, lilac_plan_conversion);
+            if (!lilac_plan_reduce_conversion(plan, r->plan, i, &why)) {
+                return lilac_lower_refuse_conversion(l, &why);
+            }
+            planned_bytes = bytes;
+        }
+        if (!lilac_lower_execute_conversion(l, plan, &conversion)) {
             return false;
         }
     }
@@ -209,11 +224,11 @@ bool lilac_reduce_take_results(const lilac_reduction *r, const lilac_lower_view 
 static bool take_groups(const lilac_reduction *r, const lilac_simt_value *elements) {
     const lilac_plan_reduce *p = r->plan;
     if (p->moves) {
-        lilac_plan_columns groups;
+        lilac_layout_columns groups;
         if (!lilac_plan_reduce_finished(p, &groups)) {
             return false;
         }
-        const lilac_lower_view *view = lilac_lower_view_of_columns(r->l, r->result, &groups);
+        const lilac_lower_view *view = lilac_lower_view_of_columns(r->l, &groups);
         return lilac_reduce_take_results(r, view, view->count, elements);
     }
     for (uint32_t k = 0; k < r->results[0]->count; k++) {
@@ -278,8 +293,10 @@ static bool make_plan(lilac_reduction *r, lilac_plan_reduce *plan, const lilac_l
         return false;
     }
     lilac_engine_region(&region, l->arena, r->op);
-    if (!lilac_plan_reduce_init(plan, source->layout, r->result != NULL ? r->result->layout : NULL,
-                                axis, &region, l->target, &why)) {
+    region.scratch_bytes = lilac_lower_scratch_limit(l);
+    if (!lilac_plan_reduce_init_columns(plan, &source->columns,
+                                        r->result != NULL ? &r->result->columns : NULL, axis,
+                                        &region, l->target, &why)) {
         return lilac_lower_unsupported(l, "%s", why.text);
     }
     r->plan = plan;

@@ -208,7 +208,7 @@ bool lilac_reduce_through_shared(const lilac_reduction *r, const lilac_simt_valu
     lilac_lower_barrier(l);
     const lilac_lower_view *reader = r->result;
     if (p->shares) {
-        reader = lilac_lower_view_of_columns(l, r->result, &p->share);
+        reader = lilac_lower_view_of_columns(l, &p->share);
     }
     bool by_lanes = p->loading_lanes != 0;
     size_t registers = reader == NULL ? 1 : reader->count;

@@ -10,7 +10,7 @@
 bool lilac_lower_read_axis(lilac_lowering *l, const lilac_tile_op *op, const lilac_lower_view *view,
                            uint32_t *axis) {
     int64_t number = lilac_tile_find_integer(&op->attributes, "axis", 0);
-    uint32_t rank = view == NULL ? 0 : view->rank;
+    uint32_t rank = view == NULL ? 0 : view->columns.rank;
     if (number < 0 || number >= rank) {
         return lilac_lower_unsupported(l, "the axis is %lld; operand 0 has %u dimensions",
                                        (long long)number, rank);

@@ -24,6 +24,7 @@
 #include "scan.h"
 #include "collective/region.h"
 #include "convert_layout.h"
+#include "memory/access.h"
 #include "operations.h"
 
 #include <string.h>
@@ -109,17 +110,51 @@ static bool scan_levels(const lilac_scan *s, lilac_scan_level *levels) {
 
 /* ---- the whole ---------------------------------------------------------------------------- */
 
-/* The operands' own registers in the layout that is scanned, one element after another. */
+/* The conversion of operand number `i` to the scanned layout, or of its result from it. `previous`:
+ * the plan of the operand before it, which is used again for elements of the same size. NULL: the
+ * operation has been refused. */
+static const lilac_plan_conversion *plan_conversion(const lilac_scan *s, uint32_t i, bool of_result,
+                                                    const lilac_plan_conversion *previous) {
+    lilac_reason why = {0};
+    if (previous != NULL &&
+        lilac_lower_memory_bytes(s->types[i]) == lilac_lower_memory_bytes(s->types[i - 1])) {
+        return previous;
+    }
+    lilac_plan_conversion *plan = lilac_arena_new(s->l->arena, lilac_plan_conversion);
+    if (!(of_result ? lilac_plan_scan_result_conversion
+                    : lilac_plan_scan_operand_conversion)(plan, s->plan, i, &why)) {
+        (void)lilac_lower_refuse_conversion(s->l, &why);
+        return NULL;
+    }
+    return plan;
+}
+
+/* Reads all registers of operand number `i` in the scanned layout. */
+static bool read_operand(const lilac_scan *s, uint32_t i, const lilac_plan_conversion **plan,
+                         lilac_simt_value *registers) {
+    const lilac_lower_value *from = lilac_lower_operand(s->l, s->op, i);
+    if (!s->plan->moves_operands || from->view != lilac_lower_operand(s->l, s->op, 0)->view) {
+        return lilac_lower_read_as(s->l, from, s->view, registers);
+    }
+    lilac_simt_value *values = lilac_arena_array(s->l->arena, lilac_simt_value, from->count);
+    const lilac_lower_conversion conversion = {from->simt, from->view, s->view, values, registers};
+    *plan = plan_conversion(s, i, false, *plan);
+    return *plan != NULL && lilac_lower_read_as(s->l, from, from->view, values) &&
+           lilac_lower_execute_conversion(s->l, *plan, &conversion);
+}
+
+/* Reads the distinct registers of the operands in the scanned layout, one element after another. */
 static bool read_operands(const lilac_scan *s, lilac_simt_value *to) {
     uint32_t own = s->plan->scanned.distinct, n = s->operands;
     uint32_t count = 1U << __builtin_popcount(own);
-    lilac_simt_value *made = lilac_arena_array(s->l->arena, lilac_simt_value, s->view->count);
+    const lilac_plan_conversion *plan = NULL;
+    lilac_simt_value *registers = lilac_arena_array(s->l->arena, lilac_simt_value, s->view->count);
     for (uint32_t i = 0; i < n; i++) {
-        if (!lilac_lower_read_as(s->l, lilac_lower_operand(s->l, s->op, i), s->view, made)) {
+        if (!read_operand(s, i, &plan, registers)) {
             return false;
         }
         for (uint32_t k = 0; k < count; k++) {
-            to[(size_t)k * n + i] = made[lilac_lower_deposit(k, own)];
+            to[(size_t)k * n + i] = registers[lilac_lower_deposit(k, own)];
         }
     }
     return true;
@@ -128,24 +163,32 @@ static bool read_operands(const lilac_scan *s, lilac_simt_value *to) {
 static bool write_results(const lilac_scan *s, const lilac_simt_value *from) {
     uint32_t own = s->plan->scanned.distinct, n = s->operands;
     uint32_t count = 1U << __builtin_popcount(own);
-    lilac_simt_value *made = lilac_arena_array(s->l->arena, lilac_simt_value, s->view->count);
+    const lilac_plan_conversion *plan = NULL;
+    lilac_simt_value *values = lilac_arena_array(s->l->arena, lilac_simt_value, s->view->count);
     for (uint32_t i = 0; i < n; i++) {
         lilac_lower_value *to = lilac_lower_result(s->l, s->op, i);
         if (to == NULL) {
             return false;
         }
         for (uint32_t k = 0; k < count; k++) {
-            made[lilac_lower_deposit(k, own)] = from[(size_t)k * n + i];
+            values[lilac_lower_deposit(k, own)] = from[(size_t)k * n + i];
         }
-        if (to->view != s->view) {
-            if (!lilac_lower_move(s->l, to->simt, s->view, to->view, LILAC_PLAN_ANY, made,
-                                  to->base)) {
+        if (lilac_layout_columns_equal(&to->view->columns, &s->view->columns)) {
+            for (uint32_t r = 0; r < to->count; r++) {
+                to->base[r] = values[to->view->canonical[r]];
+            }
+            continue;
+        }
+        const lilac_lower_conversion conversion = {to->simt, s->view, to->view, values, to->base};
+        if (!lilac_layout_columns_equal(&to->view->columns, &s->plan->result)) {
+            if (!lilac_lower_move(s->l, LILAC_PLAN_ANY, &conversion)) {
                 return false;
             }
             continue;
         }
-        for (uint32_t r = 0; r < to->count; r++) {
-            to->base[r] = made[to->view->canonical[r]];
+        plan = plan_conversion(s, i, true, plan);
+        if (plan == NULL || !lilac_lower_execute_conversion(s->l, plan, &conversion)) {
+            return false;
         }
     }
     return true;
@@ -173,13 +216,13 @@ static bool make_plan(lilac_scan *s, lilac_plan_scan *plan) {
         return false;
     }
     lilac_engine_region(&region, l->arena, s->op);
-    if (!lilac_plan_scan_init(plan, source->layout, result->layout, axis, &region, l->target,
-                              &why)) {
+    region.scratch_bytes = lilac_lower_scratch_limit(l);
+    if (!lilac_plan_scan_init_columns(plan, &source->columns, &result->columns, axis, &region,
+                                      l->target, &why)) {
         return lilac_lower_unsupported(l, "%s", why.text);
     }
     s->plan = plan;
-    s->view =
-        plan->moves_operands ? lilac_lower_view_of_columns(l, source, &plan->scanned) : source;
+    s->view = plan->moves_operands ? lilac_lower_view_of_columns(l, &plan->scanned) : source;
     return true;
 }
 
@@ -191,7 +234,7 @@ bool lilac_lower_scan(lilac_lowering *l, const lilac_tile_op *op) {
         return false;
     }
     lilac_scan_level *levels = lilac_arena_array(l->arena, lilac_scan_level, plan->run_count + 1);
-    levels[0].count = lilac_plan_columns_own(&plan->scanned);
+    levels[0].count = lilac_layout_columns_own(&plan->scanned);
     levels[0].values = lilac_scan_elements(s, levels[0].count);
     levels[0].scanned = lilac_scan_elements(s, levels[0].count);
     if (!read_operands(s, levels[0].values)) {

@@ -22,7 +22,7 @@
 static lilac_simt_value writes(const lilac_scan *s) {
     uint32_t lanes = lilac_plan_scan_lower_lanes(s->plan);
     lilac_simt_value predicate = 0;
-    uint32_t mask = lanes | s->view->free_threads;
+    uint32_t mask = lanes | s->view->columns.free_threads;
     if (mask != 0) {
         lilac_simt_value bits = lilac_scan_bits_of(
             s, LILAC_SIMT_OP_AND, lilac_scan_index_of(s, LILAC_SIMT_OP_THREAD), mask);
@@ -38,10 +38,11 @@ static void write_totals(const lilac_scan *s, const lilac_scan_run *r, const lil
     const lilac_lower_view *view = s->view;
     uint32_t scale = log2_of(lilac_lower_memory_bytes(s->types[operand]));
     uint64_t columns[LILAC_LAYOUT_MAX_BITS];
-    for (uint32_t i = 0; i < view->thread_bits; i++) {
-        columns[i] = lilac_plan_scan_slot(s->plan, operand, view->threads[i]) << scale;
+    for (uint32_t i = 0; i < view->columns.thread_bits; i++) {
+        columns[i] = lilac_plan_scan_slot(s->plan, operand, view->columns.threads[i]) << scale;
     }
-    lilac_lower_addressing a = lilac_lower_address_threads(s->l, view->thread_bits, columns);
+    lilac_lower_addressing a =
+        lilac_lower_address_threads(s->l, view->columns.thread_bits, columns);
     lilac_simt_value predicate = writes(s);
     for (uint32_t item = 0; item < at->count; item++) {
         uint64_t coordinate = view->coordinates[lilac_lower_deposit(item, r->items)];
@@ -66,10 +67,11 @@ static void read_totals(const lilac_scan *s, const lilac_scan_run *r, uint32_t i
     lilac_simt_type type = s->types[operand];
     uint32_t size = lilac_lower_memory_bytes(type), scale = log2_of(size);
     uint64_t columns[LILAC_LAYOUT_MAX_BITS];
-    for (uint32_t i = 0; i < view->thread_bits; i++) {
-        columns[i] = lilac_plan_scan_vector(s->plan, operand, view->threads[i], 0) << scale;
+    for (uint32_t i = 0; i < view->columns.thread_bits; i++) {
+        columns[i] = lilac_plan_scan_vector(s->plan, operand, view->columns.threads[i], 0) << scale;
     }
-    lilac_lower_addressing a = lilac_lower_address_threads(s->l, view->thread_bits, columns);
+    lilac_lower_addressing a =
+        lilac_lower_address_threads(s->l, view->columns.thread_bits, columns);
     uint64_t coordinate = view->coordinates[lilac_lower_deposit(item, r->items)];
     uint32_t count = 1U << r->count, vector = 1U << lilac_plan_scan_vector_bits(s->plan, operand);
     for (uint32_t i = 0; i < count; i += vector) {
@@ -136,7 +138,7 @@ static void choose_total(const lilac_scan *s, const lilac_scan_run *r,
 bool lilac_scan_before_memory(const lilac_scan *s, const lilac_scan_run *r,
                               const lilac_scan_level *at, lilac_scan_prefix *result) {
     lilac_lowering *l = s->l;
-    const lilac_plan_columns *columns = &s->plan->scanned;
+    const lilac_layout_columns *columns = &s->plan->scanned;
     uint32_t n = s->operands, slots = 1U << r->count;
     uint32_t line_bits = columns->out_bits - columns->bits[s->plan->axis];
     uint32_t *starts = lilac_arena_array(l->arena, uint32_t, n);

@@ -36,14 +36,14 @@ static uint32_t common_bits(const lilac_lower_transfer *t, const lilac_plan_glob
 static uint32_t promised_bits(const lilac_tile_op *op, const lilac_lower_view *view) {
     const int64_t contiguity = lilac_tile_find_integer(&op->attributes, "contiguity", 1);
     uint32_t bits = 0;
-    while (bits < 4 && bits < view->register_bits && 2LL << bits <= contiguity &&
-           view->registers[bits] == view->registers[0] << bits) {
+    while (bits < 4 && bits < view->columns.register_bits && 2LL << bits <= contiguity &&
+           view->columns.registers[bits] == view->columns.registers[0] << bits) {
         bits++;
     }
     /* The first register bit must be the lowest bit of its dimension, and all bits within it. */
-    for (uint32_t d = 0; d < view->rank && bits > 0; d++) {
-        if (view->registers[0] == 1ULL << view->start[d]) {
-            return bits < view->bits[d] ? bits : view->bits[d];
+    for (uint32_t d = 0; d < view->columns.rank && bits > 0; d++) {
+        if (view->columns.registers[0] == 1ULL << view->columns.start[d]) {
+            return bits < view->columns.bits[d] ? bits : view->columns.bits[d];
         }
     }
     return 0;
@@ -134,7 +134,7 @@ static bool copy(lilac_lowering *l, const lilac_tile_op *op) {
     }
     lilac_lower_words words;
     bool stores = mask.value != NULL && find_others(l, &other, &t, &words);
-    t.place.replicas = view->free_threads;
+    t.place.replicas = view->columns.free_threads;
     lilac_lower_barrier(l);
     lilac_lower_copy_access(&l->builder, l->arena, &t.access, &t.place, sources,
                             stores ? &words : NULL);

@@ -32,85 +32,100 @@
 
 /* ---- copies ------------------------------------------------------------------------------ */
 
-/* For each lane, the lane that was elected for its elements, as columns. False if that is a lane of
- * another warp, or if it holds the elements in other registers. */
+/* For each lane, the leader lane of its elements, as columns. False if the leader is in another
+ * warp, or if it holds the elements in other registers. */
 static bool lane_of_copies(const lilac_lower_view *view, uint64_t *columns) {
     lilac_f2_basis span;
     lilac_f2_basis_init(&span);
-    for (uint32_t i = 0; i < view->lane_bits; i++) {
+    for (uint32_t i = 0; i < view->columns.lane_bits; i++) {
         columns[i] = 1ULL << i;
-        if (view->free_threads >> i & 1) {
+        if (view->columns.free_threads >> i & 1) {
             uint64_t tag;
-            if (lilac_f2_basis_reduce(&span, view->threads[i], &tag) != 0) {
+            if (lilac_f2_basis_reduce(&span, view->columns.threads[i], &tag) != 0) {
                 return false;
             }
             columns[i] = tag;
         } else {
-            (void)lilac_f2_basis_add(&span, view->threads[i], 1ULL << i);
+            (void)lilac_f2_basis_add(&span, view->columns.threads[i], 1ULL << i);
         }
     }
-    return view->free_threads >> view->lane_bits == 0;
+    return view->columns.free_threads >> view->columns.lane_bits == 0;
 }
 
-/* Replicates through shared memory; an element's coordinate is its address. */
-static void through_shared(lilac_lowering *l, const lilac_lower_view *view,
-                           lilac_simt_value *registers) {
+/* Shared memory in which the coordinate of an element, times its size, is its address. */
+typedef struct copy_memory {
+    const lilac_lower_view *view; /* NULL: a scalar */
+    lilac_simt_type type;
+    uint32_t scale, scratch;       /* log2 of an element's bytes; first byte */
+    uint64_t of_threads;           /* mask of the address bits that the thread determines */
+    lilac_simt_value base, thread; /* of shared memory; the thread's part of the address */
+    lilac_simt_instruction range;
+} copy_memory;
+
+static void open_copy_memory(lilac_lowering *l, copy_memory *m) {
     lilac_simt_builder *b = &l->builder;
-    lilac_simt_type type = lilac_simt_type_of(l->kernel, registers[0]);
-    uint32_t scale = log2_of(lilac_lower_memory_bytes(type)), bits = 0;
-    uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0}, of_threads = 0;
-    uint32_t thread_bits = view == NULL ? 0 : view->thread_bits;
-    for (uint32_t d = 0; view != NULL && d < view->rank; d++) {
-        bits += view->bits[d];
-    }
+    const lilac_layout_columns *columns = m->view == NULL ? NULL : &m->view->columns;
+    uint64_t places[LILAC_LAYOUT_MAX_BITS] = {0};
+    uint32_t thread_bits = columns == NULL ? 0 : columns->thread_bits;
+    uint32_t bits = columns == NULL ? 0 : columns->out_bits;
     for (uint32_t i = 0; i < thread_bits; i++) {
-        columns[i] = view->threads[i] << scale;
-        of_threads |= columns[i];
+        places[i] = columns->threads[i] << m->scale;
+        m->of_threads |= places[i];
     }
-    uint32_t threads = l->target->num_warps * l->target->arch->warp_size;
     lilac_lower_barrier(l);
-    uint32_t bytes = 1U << bits << scale, scratch = lilac_lower_scratch_reused(l, bytes);
-    lilac_simt_instruction range = {.shared_begin = scratch, .shared_end = scratch + bytes};
+    uint32_t bytes = 1U << bits << m->scale;
+    m->scratch = lilac_lower_scratch_reused(l, bytes);
+    m->range.shared_begin = m->scratch;
+    m->range.shared_end = m->scratch + bytes;
     lilac_simt_instruction shared = {.code = LILAC_SIMT_OP_SHARED_BASE};
     lilac_simt_type word = LILAC_SIMT_I32;
-    lilac_simt_value base = lilac_simt_build(b, &shared, 0, NULL, 1, &word);
-    lilac_simt_value thread = lilac_lower_linear(b, thread_bits, columns, 0, NULL);
-    lilac_simt_value first =
-        lilac_lower_elect_holder(l, view == NULL ? threads - 1 : view->free_threads, 0);
-    for (uint32_t load = 0; load < 2; load++) {
-        for (uint32_t r = 0; r < (view == NULL ? 1 : view->count); r++) {
-            if (view != NULL && view->canonical[r] != r) {
-                continue;
-            }
-            int64_t part = view == NULL ? 0 : (int64_t)(view->coordinates[r] << scale);
-            lilac_simt_value place = thread;
-            if ((uint64_t)part & of_threads) {
-                place = lilac_simt_op2(b, LILAC_SIMT_OP_XOR, LILAC_SIMT_I32, thread,
-                                       lilac_lower_integer(l, LILAC_SIMT_I32, part));
-                part = 0;
-            }
-            place = lilac_simt_op2(b, LILAC_SIMT_OP_ADD, LILAC_SIMT_I32, base, place);
-            if (load) {
-                const lilac_lower_access access = {.code = LILAC_SIMT_OP_LD_SHARED,
-                                                   .type = type,
-                                                   .count = 1,
-                                                   .address = place,
-                                                   .offset = scratch + part,
-                                                   .modifiers = &range};
-                lilac_lower_load_vector(l, &access, NULL, &registers[r]);
-            } else {
-                const lilac_lower_access access = {.code = LILAC_SIMT_OP_ST_SHARED,
-                                                   .type = type,
-                                                   .count = 1,
-                                                   .address = place,
-                                                   .offset = scratch + part,
-                                                   .predicate = first,
-                                                   .modifiers = &range};
-                lilac_lower_store_vector(l, &access, &registers[r]);
-            }
+    m->base = lilac_simt_build(b, &shared, 0, NULL, 1, &word);
+    m->thread = lilac_lower_linear(b, thread_bits, places, 0, NULL);
+}
+
+/* The access of register r. */
+static lilac_lower_access copy_access(lilac_lowering *l, const copy_memory *m, uint32_t r) {
+    lilac_simt_builder *b = &l->builder;
+    int64_t part = m->view == NULL ? 0 : (int64_t)(m->view->coordinates[r] << m->scale);
+    lilac_simt_value place = m->thread;
+    if ((uint64_t)part & m->of_threads) {
+        place = lilac_simt_op2(b, LILAC_SIMT_OP_XOR, LILAC_SIMT_I32, m->thread,
+                               lilac_lower_integer(l, LILAC_SIMT_I32, part));
+        part = 0;
+    }
+    place = lilac_simt_op2(b, LILAC_SIMT_OP_ADD, LILAC_SIMT_I32, m->base, place);
+    return (lilac_lower_access){.type = m->type,
+                                .count = 1,
+                                .address = place,
+                                .offset = m->scratch + part,
+                                .modifiers = &m->range};
+}
+
+/* Replicates through shared memory: the leader of each element stores it, and all of its holders
+ * load it. */
+static void through_shared(lilac_lowering *l, const lilac_lower_view *view,
+                           lilac_simt_value *registers) {
+    copy_memory m = {.view = view, .type = lilac_simt_type_of(l->kernel, registers[0])};
+    uint32_t threads = l->target->num_warps * l->target->arch->warp_size;
+    uint32_t count = view == NULL ? 1 : view->count;
+    m.scale = log2_of(lilac_lower_memory_bytes(m.type));
+    open_copy_memory(l, &m);
+    lilac_simt_value leader =
+        lilac_lower_elect_holder(l, view == NULL ? threads - 1 : view->columns.free_threads, 0);
+    for (uint32_t r = 0; r < count; r++) {
+        if (view == NULL || view->canonical[r] == r) {
+            lilac_lower_access access = copy_access(l, &m, r);
+            access.code = LILAC_SIMT_OP_ST_SHARED;
+            access.predicate = leader;
+            lilac_lower_store_vector(l, &access, &registers[r]);
         }
-        if (!load) {
-            lilac_lower_barrier(l);
+    }
+    lilac_lower_barrier(l);
+    for (uint32_t r = 0; r < count; r++) {
+        if (view == NULL || view->canonical[r] == r) {
+            lilac_lower_access access = copy_access(l, &m, r);
+            access.code = LILAC_SIMT_OP_LD_SHARED;
+            lilac_lower_load_vector(l, &access, NULL, &registers[r]);
         }
     }
 }
@@ -118,20 +133,21 @@ static void through_shared(lilac_lowering *l, const lilac_lower_view *view,
 bool lilac_lower_broadcast_copies(lilac_lowering *l, const lilac_lower_view *view,
                                   lilac_simt_value *registers) {
     uint32_t warps = l->target->num_warps, lane_bits = log2_of(l->target->arch->warp_size);
-    if (view == NULL ? l->target->num_ctas > 1 : view->free_blocks != 0) {
+    if (view == NULL ? l->target->num_ctas > 1 : view->columns.free_blocks != 0) {
         return lilac_lower_unsupported(
             l, "several blocks of a cluster need its result, which only one of "
                "them computes");
     }
     uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0};
-    if (view == NULL ? warps == 1 : view->free_threads != 0 && lane_of_copies(view, columns)) {
+    if (view == NULL ? warps == 1
+                     : view->columns.free_threads != 0 && lane_of_copies(view, columns)) {
         lilac_simt_value lane = lilac_lower_linear(&l->builder, lane_bits, columns, 0, NULL);
         for (uint32_t r = 0; r < (view == NULL ? 1 : view->count); r++) {
             if (view == NULL || view->canonical[r] == r) {
                 registers[r] = lilac_lower_shuffle(l, LILAC_SIMT_SHFL_IDX, registers[r], lane);
             }
         }
-    } else if (view == NULL || view->free_threads != 0) {
+    } else if (view == NULL || view->columns.free_threads != 0) {
         through_shared(l, view, registers);
     }
     if (view == NULL) {

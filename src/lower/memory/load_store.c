@@ -46,21 +46,21 @@ static lilac_simt_value scale(lilac_lowering *l, lilac_simt_value offset, uint32
 static uint32_t run_bits(lilac_lowering *l, const lilac_tile_value *pointers,
                          const lilac_lower_view *view, uint32_t size) {
     const lilac_axis_facts *facts = lilac_axis_facts_of(&l->facts, pointers);
-    if (view == NULL || facts->rank != view->rank) {
+    if (view == NULL || facts->rank != view->columns.rank) {
         return 0;
     }
     uint64_t inside = 0;
-    for (uint32_t d = 0; d < view->rank; d++) {
+    for (uint32_t d = 0; d < view->columns.rank; d++) {
         uint64_t run = (uint64_t)facts->contiguity[d], most = l->target->arch->vector_bytes / size;
         run = run < most ? run : most;
-        for (uint32_t j = 0; j < view->bits[d] && 2ULL << j <= run; j++) {
-            inside |= 1ULL << (view->start[d] + j);
+        for (uint32_t j = 0; j < view->columns.bits[d] && 2ULL << j <= run; j++) {
+            inside |= 1ULL << (view->columns.start[d] + j);
         }
     }
-    uint64_t own = inside & lilac_plan_own_coordinates(view->layout);
+    uint64_t own = inside & lilac_plan_own_coordinates(&view->columns);
     uint32_t mask = 0;
-    for (uint32_t i = 0; i < view->register_bits; i++) {
-        if ((view->registers[i] & ~own) == 0) {
+    for (uint32_t i = 0; i < view->columns.register_bits; i++) {
+        if ((view->columns.registers[i] & ~own) == 0) {
             mask |= 1U << i;
         }
     }
@@ -71,8 +71,8 @@ static uint32_t run_bits(lilac_lowering *l, const lilac_tile_value *pointers,
 static int64_t steps_to(const lilac_lower_view *view, uint32_t leader, uint32_t r) {
     uint64_t apart = view->coordinates[r] ^ view->coordinates[leader];
     int64_t steps = 0;
-    for (uint32_t d = 0; d < view->rank; d++) {
-        steps += (int64_t)(apart >> view->start[d] & ((1ULL << view->bits[d]) - 1));
+    for (uint32_t d = 0; d < view->columns.rank; d++) {
+        steps += (int64_t)(apart >> view->columns.start[d] & ((1ULL << view->columns.bits[d]) - 1));
     }
     return steps;
 }
@@ -92,6 +92,57 @@ bool lilac_lower_is_step(lilac_lowering *l, lilac_simt_value value, lilac_simt_v
     return true;
 }
 
+/* The registers of tt.addptr: pointer + offset · size. */
+typedef struct pointer_sum {
+    const lilac_lower_value *pointer, *offset;
+    const uint32_t *from_pointer, *from_offset; /* register numbers; NULL: the same number */
+    uint32_t size;                              /* bytes of the pointee */
+    bool splits;     /* the offset's base and constant parts are added separately */
+    uint32_t in_run; /* mask of the register bits within a run of contiguous pointers */
+    lilac_simt_value addends[2], sum; /* of the previous register; 0: none */
+} pointer_sum;
+
+/* Adds a constant step to the previous sum if only one addend changes and by this step. Otherwise
+ * computes a new sum, unless both addends are those of the previous one. */
+static lilac_simt_value add_pointer(lilac_lowering *l, pointer_sum *p,
+                                    const lilac_simt_value *now) {
+    lilac_simt_value step;
+    const lilac_simt_value *before = p->addends;
+    if (p->sum != 0 && now[1] == before[1] && lilac_lower_is_step(l, now[0], before[0], &step)) {
+        p->sum = lilac_simt_op2(&l->builder, LILAC_SIMT_OP_ADD, LILAC_SIMT_I64, p->sum, step);
+    } else if (p->sum != 0 && now[0] == before[0] &&
+               lilac_lower_is_step(l, now[1], before[1], &step)) {
+        p->sum = lilac_simt_op2(&l->builder, LILAC_SIMT_OP_ADD, LILAC_SIMT_I64, p->sum,
+                                scale(l, step, p->size));
+    } else if (p->sum == 0 || now[0] != before[0] || now[1] != before[1]) {
+        p->sum = lilac_simt_op2(&l->builder, LILAC_SIMT_OP_ADD, LILAC_SIMT_I64, now[0],
+                                scale(l, now[1], p->size));
+    }
+    memcpy(p->addends, now, sizeof p->addends);
+    return p->sum;
+}
+
+static void add_pointers(lilac_lowering *l, pointer_sum *p, lilac_lower_value *result,
+                         int64_t *offsets) {
+    for (uint32_t r = 0; r < result->count; r++) {
+        uint32_t leader = r & ~p->in_run;
+        if (leader != r) {
+            result->base[r] = result->base[leader];
+            offsets[r] = offsets[leader] + steps_to(result->view, leader, r) * p->size;
+            continue;
+        }
+        uint32_t i = lilac_lower_index(p->pointer, p->from_pointer, r);
+        uint32_t j = lilac_lower_index(p->offset, p->from_offset, r);
+        const lilac_simt_value now[2] = {
+            p->pointer->base[i], p->splits ? p->offset->base[j] : lilac_lower_get(l, p->offset, j)};
+        result->base[r] = add_pointer(l, p, now);
+        if (offsets != NULL) {
+            offsets[r] = (p->pointer->offsets == NULL ? 0 : p->pointer->offsets[i]) +
+                         (p->splits ? p->offset->offsets[j] * p->size : 0);
+        }
+    }
+}
+
 bool lilac_lower_pointer(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_lower_value *result = lilac_lower_result(l, op, 0);
     if (result == NULL) {
@@ -99,9 +150,9 @@ bool lilac_lower_pointer(lilac_lowering *l, const lilac_tile_op *op) {
     }
     const lilac_lower_value *pointer = lilac_lower_operand(l, op, 0);
     const lilac_lower_value *offset = lilac_lower_operand(l, op, 1);
-    const uint32_t *from_pointer, *from_offset;
-    if (!lilac_lower_align(l, pointer, result->view, &from_pointer) ||
-        !lilac_lower_align(l, offset, result->view, &from_offset)) {
+    pointer_sum p = {.pointer = pointer, .offset = offset};
+    if (!lilac_lower_align(l, pointer, result->view, &p.from_pointer) ||
+        !lilac_lower_align(l, offset, result->view, &p.from_offset)) {
         return false;
     }
     const lilac_tile_type *pointee = lilac_tile_element(result->type)->element;
@@ -112,44 +163,15 @@ bool lilac_lower_pointer(lilac_lowering *l, const lilac_tile_op *op) {
             "expected 1, 8, 16, 32, 64 or 128 bits",
             pointee->width);
     }
-    uint32_t size = pointee_bytes(result->type);
-    /* A 64-bit sum may be split into base and offset even if it wraps, a narrower one only if it does
-     * not. */
-    bool apart = offset->offsets != NULL && (offset->simt == LILAC_SIMT_I64 || offset->exact);
-    uint32_t in_run = run_bits(l, &op->results[0], result->view, size);
-    int64_t *offsets = pointer->offsets != NULL || apart || in_run != 0
+    p.size = pointee_bytes(result->type);
+    /* A 64-bit sum may be split into base and offset even if it wraps, a narrower one only if it
+     * does not wrap. */
+    p.splits = offset->offsets != NULL && (offset->simt == LILAC_SIMT_I64 || offset->exact);
+    p.in_run = run_bits(l, &op->results[0], result->view, p.size);
+    int64_t *offsets = pointer->offsets != NULL || p.splits || p.in_run != 0
                            ? lilac_arena_array(l->arena, int64_t, result->count)
                            : NULL;
-    lilac_simt_value before[2] = {0, 0}, made = 0;
-    for (uint32_t r = 0; r < result->count; r++) {
-        uint32_t leader = r & ~in_run;
-        if (leader != r) {
-            result->base[r] = result->base[leader];
-            offsets[r] = offsets[leader] + steps_to(result->view, leader, r) * size;
-            continue;
-        }
-        uint32_t i = lilac_lower_index(pointer, from_pointer, r);
-        uint32_t j = lilac_lower_index(offset, from_offset, r);
-        lilac_simt_value now[2] = {pointer->base[i],
-                                   apart ? offset->base[j] : lilac_lower_get(l, offset, j)};
-        lilac_simt_value step;
-        if (made != 0 && now[1] == before[1] && lilac_lower_is_step(l, now[0], before[0], &step)) {
-            made = lilac_simt_op2(&l->builder, LILAC_SIMT_OP_ADD, LILAC_SIMT_I64, made, step);
-        } else if (made != 0 && now[0] == before[0] &&
-                   lilac_lower_is_step(l, now[1], before[1], &step)) {
-            made = lilac_simt_op2(&l->builder, LILAC_SIMT_OP_ADD, LILAC_SIMT_I64, made,
-                                  scale(l, step, size));
-        } else if (made == 0 || now[0] != before[0] || now[1] != before[1]) {
-            made = lilac_simt_op2(&l->builder, LILAC_SIMT_OP_ADD, LILAC_SIMT_I64, now[0],
-                                  scale(l, now[1], size));
-        }
-        memcpy(before, now, sizeof before);
-        result->base[r] = made;
-        if (offsets != NULL) {
-            offsets[r] = (pointer->offsets == NULL ? 0 : pointer->offsets[i]) +
-                         (apart ? offset->offsets[j] * size : 0);
-        }
-    }
+    add_pointers(l, &p, result, offsets);
     result->offsets = offsets;
     result->exact = true;
     return true;

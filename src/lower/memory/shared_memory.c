@@ -70,8 +70,8 @@ bool lilac_lower_plan_transfer(lilac_lowering *l, const lilac_lower_view *view,
     if (straight != 0 && straight * bytes < arch.vector_bytes) {
         arch.vector_bytes = (uint32_t)straight * bytes;
     }
-    t->registers = lilac_lower_distinct_registers(view);
-    if (!lilac_lower_layout_of(layout, view, view, t->registers, &why) ||
+    t->registers = view->columns.distinct;
+    if (!lilac_layout_columns_layout(layout, &view->columns, t->registers, &why) ||
         !embed(layout, type->layout, &why) ||
         !lilac_plan_access_init_padded(&t->access, layout, type->layout, &padding,
                                        lilac_lower_memory_bits(type), &arch, &why)) {
@@ -121,10 +121,10 @@ static bool store(lilac_lowering *l, const lilac_tile_value *tensor,
     (vectors ? lilac_lower_pack_wide
              : lilac_lower_pack_words)(&l->builder, l->arena, value->simt, bits,
                                        lilac_lower_memory_bits(tensor->type), values, &words);
-    t.place.replicas = value->view->free_threads;
+    t.place.replicas = value->view->columns.free_threads;
     if (!vectors) {
         /* All lanes of a warp must execute a matrix instruction. */
-        t.place.replicas &= ~((1U << value->view->lane_bits) - 1);
+        t.place.replicas &= ~((1U << value->view->columns.lane_bits) - 1);
     }
     lilac_lower_store_access(&l->builder, l->arena, &t.access, &t.place, &words);
     return true;

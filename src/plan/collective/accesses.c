@@ -6,101 +6,15 @@
  * the same (wavefronts.c). */
 #include "collective.h"
 
-#include <lilac/replication.h>
-
-#include <stdio.h>
-#include <string.h>
-
 /* ---- columns ----------------------------------------------------------------------------- */
 
-static bool read_input(uint64_t *columns, const lilac_layout *layout, const char *name,
-                       uint32_t bits, lilac_reason *why) {
-    const uint32_t have = lilac_layout_in_bits(layout, name);
-    if (have > bits) {
-        return lilac_layout_refuse(why, "the layout has %llu %ss and the target has %llu",
-                                   1ULL << have, name, 1ULL << bits);
-    }
-    for (uint32_t i = 0; i < bits; i++) {
-        columns[i] = i < have ? lilac_layout_column(layout, name, i) : 0;
-    }
-    return true;
-}
-
-void lilac_plan_columns_find_copies(lilac_plan_columns *columns) {
-    lilac_replication replication;
-    uint64_t all[LILAC_LAYOUT_MAX_BITS];
-    const uint32_t registers = columns->register_bits, threads = columns->thread_bits;
-    memcpy(all, columns->registers, registers * sizeof *all);
-    memcpy(all + registers, columns->threads, threads * sizeof *all);
-    lilac_layout_find_replication(&replication, all, registers + threads);
-    columns->distinct = (uint32_t)(low_bits(registers) & ~replication.replicated);
-    columns->free_threads = (uint32_t)(replication.replicated >> registers & low_bits(threads));
-}
-
-bool lilac_plan_columns_init(lilac_plan_columns *result, const lilac_layout *layout,
+bool lilac_plan_columns_init(lilac_layout_columns *result, const lilac_layout *layout,
                              const lilac_target *target, lilac_reason *why) {
-    enum { MAX_REGISTER_BITS = 32 };
-    memset(result, 0, sizeof *result);
-    for (uint32_t i = 0; i < layout->in_count; i++) {
-        const char *name = layout->in[i].name;
-        if (strcmp(name, "register") != 0 && strcmp(name, "lane") != 0 &&
-            strcmp(name, "warp") != 0 && strcmp(name, "block") != 0) {
-            return lilac_layout_refuse(why,
-                                       "the layout has the input '%s'; a distributed layout has "
-                                       "register, lane, warp and block",
-                                       name);
-        }
-    }
-    result->rank = layout->out_count;
-    result->out_bits = layout->out_bits;
-    for (uint32_t d = 0; d < result->rank; d++) {
-        result->start[d] = lilac_layout_out_start(layout, d);
-        result->bits[d] = layout->out[d].bits;
-    }
-    result->register_bits = lilac_layout_in_bits(layout, "register");
-    if (result->register_bits > MAX_REGISTER_BITS) {
-        return lilac_layout_refuse(why, "the layout has %u register bits; at most %u are supported",
-                                   result->register_bits, MAX_REGISTER_BITS);
-    }
-    result->lane_bits = log2_of(target->arch->warp_size);
-    result->thread_bits = result->lane_bits + log2_of(target->num_warps);
-    result->block_bits = log2_of(target->num_ctas);
-    if (!read_input(result->registers, layout, "register", result->register_bits, why) ||
-        !read_input(result->threads, layout, "lane", result->lane_bits, why) ||
-        !read_input(result->threads + result->lane_bits, layout, "warp",
-                    result->thread_bits - result->lane_bits, why) ||
-        !read_input(result->blocks, layout, "block", result->block_bits, why)) {
-        return false;
-    }
-    lilac_plan_columns_find_copies(result);
-    return true;
+    return lilac_layout_columns_init(result, layout, log2_of(target->arch->warp_size),
+                                     log2_of(target->num_warps), log2_of(target->num_ctas), why);
 }
 
-bool lilac_plan_columns_layout(lilac_layout *result, const lilac_plan_columns *columns,
-                               uint32_t registers, lilac_reason *why) {
-    uint64_t kept[LILAC_LAYOUT_MAX_BITS];
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < columns->register_bits; i++) {
-        if (registers >> i & 1) {
-            kept[count++] = columns->registers[i];
-        }
-    }
-    lilac_layout_init(result);
-    for (uint32_t d = 0; d < columns->rank; d++) {
-        char name[16];
-        snprintf(name, sizeof name, "dim%u", d);
-        if (!lilac_layout_add_out(result, name, columns->bits[d], why)) {
-            return false;
-        }
-    }
-    return lilac_layout_add_in(result, "register", count, kept, why) &&
-           lilac_layout_add_in(result, "lane", columns->lane_bits, columns->threads, why) &&
-           lilac_layout_add_in(result, "warp", columns->thread_bits - columns->lane_bits,
-                               columns->threads + columns->lane_bits, why) &&
-           lilac_layout_add_in(result, "block", columns->block_bits, columns->blocks, why);
-}
-
-uint64_t lilac_plan_columns_off(const lilac_plan_columns *columns, uint32_t axis,
+uint64_t lilac_plan_columns_off(const lilac_layout_columns *columns, uint32_t axis,
                                 uint64_t coordinate) {
     const uint32_t start = columns->start[axis], bits = columns->bits[axis];
     const uint64_t below = coordinate & low_bits(start);
@@ -108,7 +22,7 @@ uint64_t lilac_plan_columns_off(const lilac_plan_columns *columns, uint32_t axis
     return below | above << start;
 }
 
-uint64_t lilac_plan_columns_along(const lilac_plan_columns *columns, uint32_t axis,
+uint64_t lilac_plan_columns_along(const lilac_layout_columns *columns, uint32_t axis,
                                   uint64_t coordinate) {
     return coordinate >> columns->start[axis] & low_bits(columns->bits[axis]);
 }
@@ -164,23 +78,28 @@ static void add_price(lilac_plan_price *price, const lilac_plan_price *other) {
     price->cycles += other->cycles;
 }
 
-bool lilac_plan_add_conversions(lilac_plan_price *price, const lilac_plan_columns *source,
-                                const lilac_plan_columns *target, const lilac_plan_region *region,
+bool lilac_plan_operand_conversion(lilac_plan_conversion *result,
+                                   const lilac_layout_columns *source,
+                                   const lilac_layout_columns *target,
+                                   const lilac_plan_region *region, uint32_t operand,
+                                   const lilac_arch *arch, lilac_reason *why) {
+    const uint32_t bits = 8 * lilac_plan_stored_bytes(region->operands[operand].element_bits);
+    const lilac_plan_options options = {.scratch_bytes = region->scratch_bytes};
+    return lilac_plan_conversion_init_columns(result, source, target, bits, &options, arch, why);
+}
+
+bool lilac_plan_add_conversions(lilac_plan_price *price, const lilac_layout_columns *source,
+                                const lilac_layout_columns *target, const lilac_plan_region *region,
                                 const lilac_arch *arch, lilac_reason *why) {
-    lilac_layout from, to;
     lilac_plan_conversion conversion;
-    uint32_t planned_bits = 0;
-    if (!lilac_plan_columns_layout(&from, source, source->distinct, why) ||
-        !lilac_plan_columns_layout(&to, target, target->distinct, why)) {
-        return false;
-    }
+    uint32_t planned_bytes = 0;
     for (uint32_t i = 0; i < region->count; i++) {
-        const uint32_t bits = 8 * lilac_plan_stored_bytes(region->operands[i].element_bits);
-        if (bits != planned_bits &&
-            !lilac_plan_conversion_init(&conversion, &from, &to, bits, NULL, arch, why)) {
+        const uint32_t bytes = lilac_plan_stored_bytes(region->operands[i].element_bits);
+        if (bytes != planned_bytes &&
+            !lilac_plan_operand_conversion(&conversion, source, target, region, i, arch, why)) {
             return false;
         }
-        planned_bits = bits;
+        planned_bytes = bytes;
         add_price(price, &conversion.price);
     }
     return true;

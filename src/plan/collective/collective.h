@@ -8,13 +8,11 @@
 #include <lilac/f2.h>
 
 /* The part of a coordinate off the axis, with the dimensions above the axis moved down. */
-uint64_t lilac_plan_columns_off(const lilac_plan_columns *columns, uint32_t axis,
+uint64_t lilac_plan_columns_off(const lilac_layout_columns *columns, uint32_t axis,
                                 uint64_t coordinate);
 /* The coordinate along the axis. */
-uint64_t lilac_plan_columns_along(const lilac_plan_columns *columns, uint32_t axis,
+uint64_t lilac_plan_columns_along(const lilac_layout_columns *columns, uint32_t axis,
                                   uint64_t coordinate);
-/* Fills in `distinct` and `free_threads` from the columns. */
-void lilac_plan_columns_find_copies(lilac_plan_columns *columns);
 
 /* Bytes of an element in shared memory. */
 static inline uint32_t lilac_plan_stored_bytes(uint32_t element_bits) {
@@ -57,19 +55,25 @@ static inline lilac_plan_barrier lilac_plan_block_barrier(uint32_t num_warps) {
     return num_warps == 1 ? LILAC_PLAN_BARRIER_WARP : LILAC_PLAN_BARRIER_BLOCK;
 }
 
+/* The conversion of one operand of a region between two layouts of one tensor. */
+bool lilac_plan_operand_conversion(lilac_plan_conversion *result,
+                                   const lilac_layout_columns *source,
+                                   const lilac_layout_columns *target,
+                                   const lilac_plan_region *region, uint32_t operand,
+                                   const lilac_arch *arch, lilac_reason *why);
 /* Adds the costs of the conversions of all operands of a region between two layouts of one tensor.
  * Refused when a conversion is. */
-bool lilac_plan_add_conversions(lilac_plan_price *price, const lilac_plan_columns *source,
-                                const lilac_plan_columns *target, const lilac_plan_region *region,
+bool lilac_plan_add_conversions(lilac_plan_price *price, const lilac_layout_columns *source,
+                                const lilac_layout_columns *target, const lilac_plan_region *region,
                                 const lilac_arch *arch, lilac_reason *why);
 
 /* ---- explanations ------------------------------------------------------------------------- */
 
 /* A bit of the layout's input: "register 3", "lane 0", "warp 1". `bit` counts register bits, then
  * thread bits. */
-void lilac_plan_put_bit(lilac_text *out, const lilac_plan_columns *columns, uint32_t bit);
+void lilac_plan_put_bit(lilac_text *out, const lilac_layout_columns *columns, uint32_t bit);
 /* One line of the table of bits: the bit and what happens to it. */
-void lilac_plan_put_class(lilac_text *out, const lilac_plan_columns *columns, uint32_t bit,
+void lilac_plan_put_class(lilac_text *out, const lilac_layout_columns *columns, uint32_t bit,
                           const char *what);
 /* The totals with which every explanation ends, as text and as members of an object. `bytes`: of
  * shared memory. */

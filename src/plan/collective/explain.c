@@ -4,13 +4,13 @@
 
 #include <string.h>
 
-void lilac_plan_put_bit(lilac_text *out, const lilac_plan_columns *columns, uint32_t bit) {
+void lilac_plan_put_bit(lilac_text *out, const lilac_layout_columns *columns, uint32_t bit) {
     const uint32_t lanes = columns->register_bits, warps = lanes + columns->lane_bits;
     const char *name = bit < lanes ? "register" : bit < warps ? "lane" : "warp";
     lilac_text_printf(out, "%s %u", name, bit - (bit < lanes ? 0 : bit < warps ? lanes : warps));
 }
 
-void lilac_plan_put_class(lilac_text *out, const lilac_plan_columns *columns, uint32_t bit,
+void lilac_plan_put_class(lilac_text *out, const lilac_layout_columns *columns, uint32_t bit,
                           const char *what) {
     enum { COLUMN = 14 };
     lilac_text name;

@@ -36,7 +36,7 @@ uint64_t lilac_plan_gather_in_round(const lilac_plan_gather *plan, uint64_t coor
 }
 
 uint64_t lilac_plan_gather_off_axis(const lilac_plan_gather *plan,
-                                    const lilac_plan_columns *columns, uint64_t coordinate) {
+                                    const lilac_layout_columns *columns, uint64_t coordinate) {
     uint64_t place = 0;
     for (uint32_t d = 0; d < columns->rank; d++) {
         const uint64_t part = lilac_plan_columns_along(columns, d, coordinate);
@@ -45,8 +45,8 @@ uint64_t lilac_plan_gather_off_axis(const lilac_plan_gather *plan,
     return place;
 }
 
-uint64_t lilac_plan_gather_beside(const lilac_plan_gather *plan, const lilac_plan_columns *columns,
-                                  uint64_t coordinate) {
+uint64_t lilac_plan_gather_beside(const lilac_plan_gather *plan,
+                                  const lilac_layout_columns *columns, uint64_t coordinate) {
     return lilac_plan_gather_in_round(plan, lilac_plan_gather_off_axis(plan, columns, coordinate));
 }
 
@@ -75,7 +75,7 @@ static bool solve(const lilac_f2_basis *span, uint64_t coordinate, uint64_t *pla
 }
 
 static void find_places(lilac_plan_gather *plan, bool unswizzled) {
-    const lilac_plan_columns *source = &plan->source, *result = &plan->result;
+    const lilac_layout_columns *source = &plan->source, *result = &plan->result;
     lilac_f2_basis span;
     uint32_t next = 0;
     lilac_f2_basis_init(&span);
@@ -119,8 +119,8 @@ static void find_work(lilac_plan_gather *plan) {
         all |= plan->of_register[i];
     }
     plan->varying = plan->by_lanes ? (uint32_t)(varying & low_bits(LILAC_PLAN_LANE_MARK)) : 0;
-    plan->work.own = lilac_plan_columns_own(&plan->source);
-    plan->work.results = lilac_plan_columns_own(&plan->result);
+    plan->work.own = lilac_layout_columns_own(&plan->source);
+    plan->work.results = lilac_layout_columns_own(&plan->result);
     plan->work.varying_bits = (uint32_t)__builtin_popcount(plan->varying);
     plan->work.moves = plan->by_lanes && all >> LILAC_PLAN_LANE_MARK != 0;
 }
@@ -130,7 +130,7 @@ static void find_work(lilac_plan_gather *plan) {
 /* The register of the source that alone has this bit of the coordinate, and no other bit; -1: there
  * is none. */
 static int register_of(const lilac_plan_gather *plan, uint32_t bit) {
-    const lilac_plan_columns *source = &plan->source;
+    const lilac_layout_columns *source = &plan->source;
     int found = -1;
     for (uint32_t i = 0; i < source->thread_bits; i++) {
         if (source->threads[i] >> bit & 1) {
@@ -181,7 +181,7 @@ static uint64_t choose_rounds(const lilac_plan_gather *plan, uint64_t bytes, uin
 /* Fills in the rounds of elements. Returns the bits of a round's number that differ with the thread
  * or the index. */
 static uint32_t find_rounds(lilac_plan_gather *plan) {
-    const lilac_plan_columns *result = &plan->result;
+    const lilac_layout_columns *result = &plan->result;
     uint32_t varying = 0;
     for (uint32_t i = 0; i < result->register_bits; i++) {
         plan->round_register[i] = lilac_plan_gather_round(
@@ -232,7 +232,7 @@ static bool plan_rounds(lilac_plan_gather *plan, bool unswizzled, lilac_reason *
 /* ---- the plan ---------------------------------------------------------------------------- */
 
 static bool check(const lilac_plan_gather *plan, lilac_reason *why) {
-    const lilac_plan_columns *source = &plan->source, *result = &plan->result;
+    const lilac_layout_columns *source = &plan->source, *result = &plan->result;
     if (result->rank != source->rank) {
         return lilac_layout_refuse(why, "the source has %u dimensions and the result has %u",
                                    source->rank, result->rank);
@@ -257,7 +257,7 @@ static bool check(const lilac_plan_gather *plan, lilac_reason *why) {
 
 /* The offset of an element in memory, by register, thread and index. */
 static void find_offsets(lilac_plan_gather *plan) {
-    const lilac_plan_columns *result = &plan->result;
+    const lilac_layout_columns *result = &plan->result;
     lilac_f2_basis offsets;
     lilac_f2_basis_init(&offsets);
     for (uint32_t i = 0; i < lilac_layout_in_bits(&plan->memory, "offset"); i++) {
@@ -322,13 +322,25 @@ static bool choose(lilac_plan_gather *plan, lilac_plan_strategy strategy, uint64
 bool lilac_plan_gather_init(lilac_plan_gather *plan, const lilac_layout *source,
                             const lilac_layout *result, const lilac_plan_gather_options *options,
                             const lilac_target *target, lilac_reason *why) {
+    lilac_layout_columns columns[2];
+    memset(plan, 0, sizeof *plan);
+    return lilac_plan_columns_init(&columns[0], source, target, why) &&
+           lilac_plan_columns_init(&columns[1], result, target, why) &&
+           lilac_plan_gather_init_columns(plan, &columns[0], &columns[1], options, target, why);
+}
+
+bool lilac_plan_gather_init_columns(lilac_plan_gather *plan, const lilac_layout_columns *source,
+                                    const lilac_layout_columns *result,
+                                    const lilac_plan_gather_options *options,
+                                    const lilac_target *target, lilac_reason *why) {
     memset(plan, 0, sizeof *plan);
     plan->arch = target->arch;
     plan->axis = options->axis;
     plan->work.element_bits = max_u32(options->element_bits, 8);
     plan->work.num_warps = target->num_warps;
-    if (!lilac_plan_columns_init(&plan->source, source, target, why) ||
-        !lilac_plan_columns_init(&plan->result, result, target, why) || !check(plan, why)) {
+    plan->source = *source;
+    plan->result = *result;
+    if (!check(plan, why)) {
         return false;
     }
     plan->stored = plan->source.distinct;

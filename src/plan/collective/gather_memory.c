@@ -266,7 +266,7 @@ static bool take_memory(lilac_plan_gather *plan, const lilac_layout *source,
 
 /* The source's registers of one round, as a layout. */
 static bool make_source(const lilac_plan_gather *plan, lilac_layout *layout, lilac_reason *why) {
-    lilac_plan_columns columns = plan->source;
+    lilac_layout_columns columns = plan->source;
     for (uint32_t d = 0; d < columns.rank; d++) {
         columns.bits[d] = dimension_bits(plan, d);
     }
@@ -276,7 +276,7 @@ static bool make_source(const lilac_plan_gather *plan, lilac_layout *layout, lil
     for (uint32_t i = 0; i < columns.thread_bits; i++) {
         columns.threads[i] = of_thread(plan, i);
     }
-    return lilac_plan_columns_layout(layout, &columns, plan->stored, why);
+    return lilac_layout_columns_layout(layout, &columns, plan->stored, why);
 }
 
 bool lilac_plan_gather_choose_memory(lilac_plan_gather *plan, bool unswizzled, lilac_reason *why) {

@@ -26,7 +26,7 @@ typedef struct count_accesses {
 } count_accesses;
 
 static void make_accesses(count_accesses *result, const lilac_plan_histogram *plan) {
-    const lilac_plan_columns *to = &plan->result;
+    const lilac_layout_columns *to = &plan->result;
     const uint32_t vector = plan->clear_vector * COUNT_BYTES;
     const lilac_plan_linear_access access = {.arch = plan->arch,
                                              .lane_bits = to->lane_bits,
@@ -44,17 +44,17 @@ static void make_accesses(count_accesses *result, const lilac_plan_histogram *pl
     result->load.bytes = COUNT_BYTES;
     result->load.lanes = result->load_lanes;
     result->clears = plan->bins / (plan->clear_threads * plan->clear_vector);
-    result->loads = lilac_plan_columns_own(to);
+    result->loads = lilac_layout_columns_own(to);
 }
 
 /* The additions of the holders: lanes that differ draw one of the bins each. */
 static void count_atomics(lilac_plan_histogram *plan) {
-    const lilac_plan_columns *from = &plan->numbers;
+    const lilac_layout_columns *from = &plan->numbers;
     const uint64_t active = low_bits(from->thread_bits) & ~from->free_threads;
     const uint32_t lanes = (uint32_t)__builtin_popcountll(active & low_bits(from->lane_bits));
     const uint32_t warps = (uint32_t)__builtin_popcountll(active >> from->lane_bits);
     const uint32_t bins = log2_of(plan->bins), banks = log2_of(plan->arch->banks);
-    plan->atomics = (uint64_t)lilac_plan_columns_own(from) << warps;
+    plan->atomics = (uint64_t)lilac_layout_columns_own(from) << warps;
     plan->atomic_wavefronts =
         plan->atomics * lilac_plan_scattered_wavefronts(lanes, min_u32(banks, bins), bins) / 16;
 }
@@ -76,13 +76,22 @@ static void count(lilac_plan_histogram *plan) {
 bool lilac_plan_histogram_init(lilac_plan_histogram *plan, const lilac_layout *numbers,
                                const lilac_layout *result, const lilac_target *target,
                                lilac_reason *why) {
+    lilac_layout_columns columns[2];
+    memset(plan, 0, sizeof *plan);
+    return lilac_plan_columns_init(&columns[0], numbers, target, why) &&
+           lilac_plan_columns_init(&columns[1], result, target, why) &&
+           lilac_plan_histogram_init_columns(plan, &columns[0], &columns[1], target, why);
+}
+
+bool lilac_plan_histogram_init_columns(lilac_plan_histogram *plan,
+                                       const lilac_layout_columns *numbers,
+                                       const lilac_layout_columns *result,
+                                       const lilac_target *target, lilac_reason *why) {
     memset(plan, 0, sizeof *plan);
     plan->arch = target->arch;
     plan->num_warps = target->num_warps;
-    if (!lilac_plan_columns_init(&plan->numbers, numbers, target, why) ||
-        !lilac_plan_columns_init(&plan->result, result, target, why)) {
-        return false;
-    }
+    plan->numbers = *numbers;
+    plan->result = *result;
     if (plan->numbers.block_bits > 0) {
         return lilac_layout_refuse(why,
                                    "operand 0 is distributed over %u blocks of a cluster; a "

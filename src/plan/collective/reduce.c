@@ -130,7 +130,7 @@ static bool find_groups(lilac_plan_reduce *plan) {
 }
 
 /* The groups as columns, in the shape of the result. */
-static void group_columns(const lilac_plan_reduce *plan, lilac_plan_columns *columns) {
+static void group_columns(const lilac_plan_reduce *plan, lilac_layout_columns *columns) {
     *columns = plan->result;
     columns->register_bits = plan->group_bits;
     for (uint32_t i = 0; i < plan->group_bits; i++) {
@@ -142,11 +142,11 @@ static void group_columns(const lilac_plan_reduce *plan, lilac_plan_columns *col
     for (uint32_t i = 0; i < columns->block_bits; i++) {
         columns->blocks[i] = lilac_plan_reduce_kept(plan, plan->source.blocks[i]);
     }
-    lilac_plan_columns_find_copies(columns);
+    lilac_layout_columns_find_replicated(columns);
 }
 
-bool lilac_plan_reduce_finished(const lilac_plan_reduce *plan, lilac_plan_columns *columns) {
-    const lilac_plan_columns *loader = lilac_plan_reduce_loader(plan);
+bool lilac_plan_reduce_finished(const lilac_plan_reduce *plan, lilac_layout_columns *columns) {
+    const lilac_layout_columns *loader = lilac_plan_reduce_loader(plan);
     if (plan->scalar) {
         return false;
     }
@@ -161,7 +161,7 @@ bool lilac_plan_reduce_finished(const lilac_plan_reduce *plan, lilac_plan_column
 /* ---- the plan ---------------------------------------------------------------------------- */
 
 static bool check(const lilac_plan_reduce *plan, lilac_reason *why) {
-    const lilac_plan_columns *source = &plan->source;
+    const lilac_layout_columns *source = &plan->source;
     if (source->register_bits > LILAC_PLAN_MAX_COMBINED ||
         source->thread_bits > LILAC_PLAN_MAX_COMBINED) {
         return lilac_layout_refuse(
@@ -182,6 +182,17 @@ bool lilac_plan_reduce_init(lilac_plan_reduce *plan, const lilac_layout *source,
                             const lilac_layout *result, uint32_t axis,
                             const lilac_plan_region *region, const lilac_target *target,
                             lilac_reason *why) {
+    lilac_layout_columns columns[2];
+    return lilac_plan_columns_init(&columns[0], source, target, why) &&
+           (result == NULL || lilac_plan_columns_init(&columns[1], result, target, why)) &&
+           lilac_plan_reduce_init_columns(plan, &columns[0], result != NULL ? &columns[1] : NULL,
+                                          axis, region, target, why);
+}
+
+bool lilac_plan_reduce_init_columns(lilac_plan_reduce *plan, const lilac_layout_columns *source,
+                                    const lilac_layout_columns *result, uint32_t axis,
+                                    const lilac_plan_region *region, const lilac_target *target,
+                                    lilac_reason *why) {
     lilac_f2_basis keeps, combines;
     memset(plan, 0, sizeof *plan);
     plan->arch = target->arch;
@@ -189,8 +200,11 @@ bool lilac_plan_reduce_init(lilac_plan_reduce *plan, const lilac_layout *source,
     plan->axis = axis;
     plan->region = *region;
     plan->scalar = result == NULL;
-    if (!lilac_plan_columns_init(&plan->source, source, target, why) || !check(plan, why) ||
-        (result != NULL && !lilac_plan_columns_init(&plan->result, result, target, why))) {
+    plan->source = *source;
+    if (result != NULL) {
+        plan->result = *result;
+    }
+    if (!check(plan, why)) {
         return false;
     }
     plan->kept_bits = plan->source.out_bits - plan->source.bits[axis];

@@ -15,7 +15,7 @@ static inline uint64_t lilac_plan_reduce_group_column(const lilac_plan_reduce *p
 }
 
 /* The columns of the elements that threads load partials of; NULL: all of them load the scalar's. */
-static inline const lilac_plan_columns *lilac_plan_reduce_loader(const lilac_plan_reduce *plan) {
+static inline const lilac_layout_columns *lilac_plan_reduce_loader(const lilac_plan_reduce *plan) {
     return plan->scalar ? NULL : plan->shares ? &plan->share : &plan->result;
 }
 

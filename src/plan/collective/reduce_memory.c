@@ -23,7 +23,7 @@
 /* The register bit of the loader that leads to the same elements as this bit of the groups, or
  * LILAC_PLAN_SLOT. */
 static uint32_t wanted_by(const lilac_plan_reduce *plan, uint32_t group) {
-    const lilac_plan_columns *loader = lilac_plan_reduce_loader(plan);
+    const lilac_layout_columns *loader = lilac_plan_reduce_loader(plan);
     for (uint32_t i = 0; loader != NULL && i < loader->register_bits; i++) {
         if (loader->distinct >> i & 1 &&
             loader->registers[i] == lilac_plan_reduce_group_column(plan, group)) {
@@ -86,7 +86,7 @@ static uint64_t place_of(const memory_order *order, uint64_t element) {
 /* Are these bits of the index 0 for everything that a thread adds to the beginnings of vectors? */
 static bool is_aligned(const memory_order *order) {
     const lilac_plan_reduce *plan = order->plan;
-    const lilac_plan_columns *loader = lilac_plan_reduce_loader(plan);
+    const lilac_layout_columns *loader = lilac_plan_reduce_loader(plan);
     uint64_t vector = low_bits(plan->store_bits), found = 0;
     uint32_t groups = order->groups;
     for (uint32_t i = 0; i < plan->source.thread_bits; i++) {
@@ -122,7 +122,7 @@ static bool is_aligned(const memory_order *order) {
  * number of slots in it. */
 static uint32_t order_vector(memory_order *order, uint32_t most, uint32_t wide) {
     lilac_plan_reduce *plan = order->plan;
-    const lilac_plan_columns *loader = lilac_plan_reduce_loader(plan);
+    const lilac_layout_columns *loader = lilac_plan_reduce_loader(plan);
     uint32_t bit = 0, slots = 0;
     plan->store_bits = 0;
     for (uint32_t q = 0; q < plan->group_bits && bit < wide; q++) {
@@ -150,7 +150,7 @@ static uint32_t order_vector(memory_order *order, uint32_t most, uint32_t wide) 
 /* Assigns each bit of the index its direction. */
 static void order_index(memory_order *order, uint32_t most, uint32_t wide) {
     lilac_plan_reduce *plan = order->plan;
-    const lilac_plan_columns *loader = lilac_plan_reduce_loader(plan);
+    const lilac_layout_columns *loader = lilac_plan_reduce_loader(plan);
     lilac_f2_basis_init(&order->basis);
     uint32_t slots = order_vector(order, most, wide), bit = plan->load_bits;
     for (uint32_t i = 0; i < plan->source.thread_bits; i++) {
@@ -170,7 +170,7 @@ static void order_index(memory_order *order, uint32_t most, uint32_t wide) {
 /* The order as linear maps of the plan. */
 static void keep_order(const memory_order *order) {
     lilac_plan_reduce *plan = order->plan;
-    const lilac_plan_columns *loader = lilac_plan_reduce_loader(plan);
+    const lilac_layout_columns *loader = lilac_plan_reduce_loader(plan);
     for (uint32_t i = 0; i < plan->kept_bits; i++) {
         plan->element_place[i] = place_of(order, UINT64_C(1) << i);
     }
@@ -198,7 +198,7 @@ static uint32_t count_loads(uint32_t elements, uint32_t bits, uint32_t most) {
 
 /* A share of the elements for each thread. */
 static void make_share(lilac_plan_reduce *plan) {
-    lilac_plan_columns *share = &plan->share;
+    lilac_layout_columns *share = &plan->share;
     *share = plan->result;
     memset(share->registers, 0, sizeof share->registers);
     memset(share->threads, 0, sizeof share->threads);
@@ -210,7 +210,7 @@ static void make_share(lilac_plan_reduce *plan) {
     for (uint32_t i = 0; i < share->register_bits; i++) {
         share->registers[i] = UINT64_C(1) << (threads + i);
     }
-    lilac_plan_columns_find_copies(share);
+    lilac_layout_columns_find_replicated(share);
 }
 
 /* The cost of a second exchange with its barrier, in accesses, and the clocks of one dependent step
@@ -222,7 +222,7 @@ static bool prefers_shares(const lilac_plan_reduce *plan, uint32_t most) {
     if (plan->scalar || plan->result.block_bits > 0) {
         return false;
     }
-    const uint32_t own = lilac_plan_columns_own(&plan->result);
+    const uint32_t own = lilac_layout_columns_own(&plan->result);
     const uint32_t few = 1U << plan->share.register_bits;
     const uint32_t there = count_loads(few, plan->slot_bits, most) + 1 + count_loads(own, 0, most);
     return count_loads(own, plan->slot_bits, most) > there + SECOND_EXCHANGE;
@@ -241,7 +241,7 @@ static uint32_t lanes_for_partials(const lilac_plan_reduce *plan) {
     if (found < steps) {
         return 0;
     }
-    const uint32_t own = plan->scalar ? 1 : lilac_plan_columns_own(&plan->result);
+    const uint32_t own = plan->scalar ? 1 : lilac_layout_columns_own(&plan->result);
     const uint64_t values = (uint64_t)own * plan->region.count * plan->num_warps;
     return values * (1 + steps) + (uint64_t)STEP_LATENCY * steps < values << steps ? lanes : 0;
 }

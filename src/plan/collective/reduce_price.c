@@ -30,8 +30,8 @@ static void make_accesses(partial_accesses *result, const lilac_plan_reduce *pla
                           uint32_t operand) {
     const uint32_t size = lilac_plan_stored_bytes(plan->region.operands[operand].element_bits);
     const uint32_t lanes = plan->source.lane_bits, warps = plan->source.thread_bits - lanes;
-    const lilac_plan_columns *loader = lilac_plan_reduce_loader(plan);
-    const uint32_t own = loader == NULL ? 1 : lilac_plan_columns_own(loader);
+    const lilac_layout_columns *loader = lilac_plan_reduce_loader(plan);
+    const uint32_t own = loader == NULL ? 1 : lilac_layout_columns_own(loader);
     const bool one_partial = plan->loading_lanes != 0;
     scale_columns(result->store_lanes, plan->store_thread, lanes, size);
     scale_columns(result->load_lanes, plan->load_thread, lanes, size);
@@ -78,8 +78,8 @@ static void count_agreement(lilac_plan_reduce *plan, uint64_t elements, uint64_t
 }
 
 static void count_memory(lilac_plan_reduce *plan, uint64_t *combines) {
-    const lilac_plan_columns *loader = lilac_plan_reduce_loader(plan);
-    const uint64_t own = loader == NULL ? 1 : lilac_plan_columns_own(loader);
+    const lilac_layout_columns *loader = lilac_plan_reduce_loader(plan);
+    const uint64_t own = loader == NULL ? 1 : lilac_layout_columns_own(loader);
     for (uint32_t i = 0; i < plan->region.count; i++) {
         partial_accesses access;
         make_accesses(&access, plan, i);
@@ -117,9 +117,17 @@ void lilac_plan_reduce_count(lilac_plan_reduce *plan) {
 
 /* ---- the whole operation ------------------------------------------------------------------ */
 
+bool lilac_plan_reduce_conversion(lilac_plan_conversion *result, const lilac_plan_reduce *plan,
+                                  uint32_t operand, lilac_reason *why) {
+    lilac_layout_columns finished;
+    return lilac_plan_reduce_finished(plan, &finished) &&
+           lilac_plan_operand_conversion(result, &finished, &plan->result, &plan->region, operand,
+                                         plan->arch, why);
+}
+
 bool lilac_plan_reduce_price(lilac_plan_price *result, const lilac_plan_reduce *plan,
                              lilac_reason *why) {
-    lilac_plan_columns finished;
+    lilac_layout_columns finished;
     *result = plan->price;
     if (!plan->moves && !plan->shares) {
         return true;

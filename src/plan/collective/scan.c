@@ -12,13 +12,13 @@
 
 #include <string.h>
 
-static uint64_t axis_mask(const lilac_plan_columns *columns, uint32_t axis) {
+static uint64_t axis_mask(const lilac_layout_columns *columns, uint32_t axis) {
     return low_bits(columns->bits[axis]) << columns->start[axis];
 }
 
 /* ---- layouts ----------------------------------------------------------------------------- */
 
-static bool can_scan(const lilac_plan_columns *columns, uint32_t axis) {
+static bool can_scan(const lilac_layout_columns *columns, uint32_t axis) {
     const uint64_t along = axis_mask(columns, axis);
     uint64_t seen = 0, lanes = 0, warps = 0;
     for (uint32_t i = 0; i < columns->register_bits + columns->thread_bits; i++) {
@@ -47,7 +47,7 @@ static uint64_t take_pivot(lilac_f2_basis *span, uint64_t column) {
 }
 
 /* Sorts the columns that lanes and warps have along the axis: the lower ones go to the lanes. */
-static void order_threads(lilac_plan_columns *columns, uint64_t along) {
+static void order_threads(lilac_layout_columns *columns, uint64_t along) {
     uint32_t places[LILAC_LAYOUT_MAX_BITS], count = 0;
     uint64_t *threads = columns->threads;
     for (uint32_t i = 0; i < columns->thread_bits; i++) {
@@ -66,7 +66,8 @@ static void order_threads(lilac_plan_columns *columns, uint64_t along) {
 
 /* The near layout. Its registers are numbered without the copies of the source, and without those
  * that a thread bit has too. */
-static void make_near(lilac_plan_columns *result, const lilac_plan_columns *source, uint32_t axis) {
+static void make_near(lilac_layout_columns *result, const lilac_layout_columns *source,
+                      uint32_t axis) {
     lilac_f2_basis span;
     uint32_t registers = 0;
     lilac_f2_basis_init(&span);
@@ -98,17 +99,17 @@ static void make_near(lilac_plan_columns *result, const lilac_plan_columns *sour
             result->registers[result->register_bits++] = result->registers[i];
         }
     }
-    lilac_plan_columns_find_copies(result);
+    lilac_layout_columns_find_replicated(result);
     if (!can_scan(result, axis)) {
         order_threads(result, axis_mask(result, axis));
-        lilac_plan_columns_find_copies(result);
+        lilac_layout_columns_find_replicated(result);
     }
 }
 
 /* ---- runs -------------------------------------------------------------------------------- */
 
 /* The kind and the place of one unit of the axis. */
-static lilac_plan_scan_kind find_unit(const lilac_plan_columns *columns, uint64_t unit,
+static lilac_plan_scan_kind find_unit(const lilac_layout_columns *columns, uint64_t unit,
                                       uint32_t *place) {
     lilac_plan_scan_kind kind = LILAC_PLAN_SCAN_REGISTERS;
     *place = 0;
@@ -127,7 +128,7 @@ static lilac_plan_scan_kind find_unit(const lilac_plan_columns *columns, uint64_
 }
 
 static void find_runs(lilac_plan_scan *plan) {
-    const lilac_plan_columns *columns = &plan->scanned;
+    const lilac_layout_columns *columns = &plan->scanned;
     uint32_t items = columns->distinct;
     lilac_plan_scan_run *last = NULL;
     for (uint32_t bit = 0; bit < columns->bits[plan->axis]; bit++) {
@@ -216,7 +217,7 @@ uint32_t lilac_plan_scan_lower_lanes(const lilac_plan_scan *plan) {
 /* ---- the plan ---------------------------------------------------------------------------- */
 
 static bool check(const lilac_plan_scan *plan, lilac_reason *why) {
-    const lilac_plan_columns *source = &plan->source;
+    const lilac_layout_columns *source = &plan->source;
     if (source->bits[plan->axis] > LILAC_PLAN_MAX_SCAN) {
         return lilac_layout_refuse(why, "the axis has 2^%u elements; a scan has at most 2^%u",
                                    source->bits[plan->axis], LILAC_PLAN_MAX_SCAN);
@@ -234,17 +235,28 @@ bool lilac_plan_scan_init(lilac_plan_scan *plan, const lilac_layout *source,
                           const lilac_layout *result, uint32_t axis,
                           const lilac_plan_region *region, const lilac_target *target,
                           lilac_reason *why) {
+    lilac_layout_columns columns[2];
+    return lilac_plan_columns_init(&columns[0], source, target, why) &&
+           lilac_plan_columns_init(&columns[1], result, target, why) &&
+           lilac_plan_scan_init_columns(plan, &columns[0], &columns[1], axis, region, target, why);
+}
+
+bool lilac_plan_scan_init_columns(lilac_plan_scan *plan, const lilac_layout_columns *source,
+                                  const lilac_layout_columns *result, uint32_t axis,
+                                  const lilac_plan_region *region, const lilac_target *target,
+                                  lilac_reason *why) {
     memset(plan, 0, sizeof *plan);
     plan->arch = target->arch;
     plan->num_warps = target->num_warps;
     plan->region = *region;
     plan->axis = axis;
-    if (!lilac_plan_columns_init(&plan->source, source, target, why) ||
-        !lilac_plan_columns_init(&plan->result, result, target, why) || !check(plan, why)) {
+    plan->source = *source;
+    plan->result = *result;
+    if (!check(plan, why)) {
         return false;
     }
     plan->moves_operands = !can_scan(&plan->source, axis);
-    plan->moves_results = plan->moves_operands || !lilac_layout_equal(source, result);
+    plan->moves_results = plan->moves_operands || !lilac_layout_columns_equal(source, result);
     if (plan->moves_operands) {
         make_near(&plan->scanned, &plan->source, axis);
     } else {

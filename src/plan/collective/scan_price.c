@@ -69,7 +69,7 @@ typedef struct total_accesses {
 
 static void make_accesses(total_accesses *result, const lilac_plan_scan *plan, uint32_t operand) {
     const lilac_plan_scan_run *run = &plan->runs[plan->run_count - 1];
-    const lilac_plan_columns *columns = &plan->scanned;
+    const lilac_layout_columns *columns = &plan->scanned;
     const uint32_t size = lilac_plan_stored_bytes(plan->region.operands[operand].element_bits);
     const uint32_t slots = 1U << run->count;
     const uint32_t vector = 1U << lilac_plan_scan_vector_bits(plan, operand);
@@ -167,11 +167,23 @@ void lilac_plan_scan_count(lilac_plan_scan *plan) {
 
 /* ---- the whole operation ------------------------------------------------------------------ */
 
+bool lilac_plan_scan_operand_conversion(lilac_plan_conversion *result, const lilac_plan_scan *plan,
+                                        uint32_t operand, lilac_reason *why) {
+    return lilac_plan_operand_conversion(result, &plan->source, &plan->scanned, &plan->region,
+                                         operand, plan->arch, why);
+}
+
+bool lilac_plan_scan_result_conversion(lilac_plan_conversion *result, const lilac_plan_scan *plan,
+                                       uint32_t operand, lilac_reason *why) {
+    return lilac_plan_operand_conversion(result, &plan->scanned, &plan->result, &plan->region,
+                                         operand, plan->arch, why);
+}
+
 bool lilac_plan_scan_price(lilac_plan_price *result, const lilac_plan_scan *plan,
                            lilac_reason *why) {
     const bool moves[2] = {plan->moves_operands, plan->moves_results};
-    const lilac_plan_columns *from[2] = {&plan->source, &plan->scanned};
-    const lilac_plan_columns *to[2] = {&plan->scanned, &plan->result};
+    const lilac_layout_columns *from[2] = {&plan->source, &plan->scanned};
+    const lilac_layout_columns *to[2] = {&plan->scanned, &plan->result};
     *result = plan->price;
     for (uint32_t side = 0; side < 2; side++) {
         if (moves[side] && !lilac_plan_add_conversions(result, from[side], to[side], &plan->region,
