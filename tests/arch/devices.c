@@ -1,19 +1,12 @@
 /* arch: the table's rows make sense, and ptxas agrees about which device has which instruction. */
 #define _POSIX_C_SOURCE 200809L /* mkstemp */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/arch.h>
 #include <lilac/bits.h>
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
+
+#include "support/test.h"
 
 static void rows_are_found_by_name(void **state) {
     (void)state;

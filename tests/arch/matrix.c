@@ -1,14 +1,10 @@
 /* Fragments and descriptors of matrix instructions against the library's named layouts, which have
  * another source (Triton's definitions): every element of every instruction is at the same place. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/encoding.h>
 #include <lilac/matrix.h>
+
+#include "support/test.h"
 
 /* Where the encoding has register r of a lane and a warp. */
 static void place_of(const lilac_layout *layout, uint32_t r, uint32_t lane, uint32_t warp,

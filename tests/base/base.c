@@ -1,15 +1,8 @@
 /* base: arenas, text, names, locations, diagnostics and the scanner. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/source.h>
 
-#include <stdio.h>
-#include <string.h>
+#include "support/test.h"
 
 static void arena_gives_zeroed_aligned_memory(void **state) {
     (void)state;

@@ -1,16 +1,11 @@
 /* scalar: decode and encode are inverse on every code, rounding is to the nearest of the two
  * neighbours, and fused multiply-add rounds once. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/scalar.h>
 
 #include <math.h>
-#include <string.h>
+
+#include "support/test.h"
 
 static const lilac_scalar small_floats[] = {
     LILAC_F4E2M1FN,      LILAC_F8E4M3FN,  LILAC_F8E5M2, LILAC_F8E4M3FNUZ, LILAC_F8E5M2FNUZ,

@@ -1,16 +1,10 @@
 /* driver: what it refuses before anything runs, where it stops, what it prints and leaves behind.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/driver.h>
 #include <lilac/lower.h>
 
-#include <string.h>
+#include "support/test.h"
 
 static const char copy[] =
     "module {\n"

@@ -1,14 +1,8 @@
 /* #llvm.loop_annotation of a loop: read and printed with its aliases, and obeyed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/driver.h>
 
-#include <string.h>
+#include "support/test.h"
 
 static const char loop[] =
     "module {\n"

@@ -1,17 +1,12 @@
 /* Regions within regions: chains of thousands compile, deeper ones are refused at their place, with
  * small stacks too. Each text is compiled at 3,000 levels: a pass that looks through all inner
  * regions at each level would take minutes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/driver.h>
 
 #include <pthread.h>
-#include <string.h>
+
+#include "support/test.h"
 
 typedef struct shape {
     const char *name, *open, *middle, *close;

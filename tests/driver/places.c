@@ -1,16 +1,10 @@
 /* Diagnostics have a place: without loc(…), the line of the text that was read, with its caret, at
  * every stage. What lilac itself got wrong is an error of another kind. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/driver.h>
 #include <lilac/sim.h>
 
-#include <string.h>
+#include "support/test.h"
 
 #define KERNEL(parameters, body)                                                                   \
     "module {\n  tt.func public @k(" parameters ") {\n" body "    tt.return\n  }\n}\n"

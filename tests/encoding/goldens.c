@@ -1,14 +1,9 @@
 /* The linear layouts that Triton computes for tensor types, against ours. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/encoding.h>
 
 #include "support/jsonl.h"
+#include "support/test.h"
 
 /* A tensor's or a memory's type. */
 typedef struct golden {

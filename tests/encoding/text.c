@@ -1,26 +1,15 @@
 /* print ∘ read = id for every named layout, over its parameter space: random attributes are spelt
  * out by the test, so that reading and printing are both held against a third spelling. What has a
  * layout for a random shape has one that reaches every element. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/encoding.h>
 
-#include <stdlib.h>
-#include <string.h>
+#include "support/test.h"
 
 enum { MAX_TEST_RANK = 4 };
 
-static uint32_t below(lilac_random *random, uint32_t bound) {
-    return (uint32_t)lilac_random_below(random, bound);
-}
-
 static bool coin(lilac_random *random) {
-    return below(random, 2) == 0;
+    return random_below(random, 2) == 0;
 }
 
 /* ---- spelling --------------------------------------------------------------------------- */
@@ -36,13 +25,13 @@ static void put_sizes(lilac_text *text, lilac_random *random, const char *name, 
                       uint32_t bits) {
     uint32_t values[MAX_TEST_RANK + 2];
     for (uint32_t d = 0; d < rank; d++)
-        values[d] = 1U << below(random, bits + 1);
+        values[d] = 1U << random_below(random, bits + 1);
     put_list(text, name, values, rank);
 }
 
 static void permutation(uint32_t *order, lilac_random *random, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t k = below(random, i + 1);
+        uint32_t k = random_below(random, i + 1);
         order[i] = order[k];
         order[k] = i;
     }
@@ -56,9 +45,9 @@ static void put_order(lilac_text *text, lilac_random *random, uint32_t rank) {
 
 /* ", CGALayout = […]" or, often, nothing. */
 static void put_blocks(lilac_text *text, lilac_random *random, uint32_t rank) {
-    uint32_t bits = coin(random) ? 0 : below(random, 4), next[MAX_TEST_RANK + 2] = {0};
+    uint32_t bits = coin(random) ? 0 : random_below(random, 4), next[MAX_TEST_RANK + 2] = {0};
     for (uint32_t k = 0; k < bits; k++) {
-        uint32_t dim = below(random, rank + 1);
+        uint32_t dim = random_below(random, rank + 1);
         lilac_text_puts(text, k == 0 ? ", CGALayout = [" : ", ");
         for (uint32_t d = 0; d < rank; d++)
             lilac_text_printf(text, "%s%u", d == 0 ? "[" : ", ", d == dim ? 1U << next[d] : 0);
@@ -72,19 +61,20 @@ static void put_blocks(lilac_text *text, lilac_random *random, uint32_t rank) {
 /* Inputs that share out random bases, by unit vectors or with xors of some of them; a few zero. */
 static void put_bases(lilac_text *text, lilac_random *random, uint32_t rank,
                       const char *const *names, uint32_t count, bool mixed) {
-    uint32_t dims[24], bits[24], size[MAX_TEST_RANK + 2] = {0}, total = 1 + below(random, 10);
+    uint32_t dims[24], bits[24], size[MAX_TEST_RANK + 2] = {0},
+                                                      total = 1 + random_below(random, 10);
     uint32_t order[24];
     for (uint32_t k = 0; k < total; k++) {
-        dims[k] = k < rank ? k : below(random, rank + 1); /* rank: a copy */
+        dims[k] = k < rank ? k : random_below(random, rank + 1); /* rank: a copy */
         bits[k] = dims[k] < rank ? size[dims[k]]++ : 0;
     }
     permutation(order, random, total);
     uint32_t at = 0;
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t end = i + 1 == count ? total : at + below(random, total - at + 1);
+        uint32_t end = i + 1 == count ? total : at + random_below(random, total - at + 1);
         lilac_text_printf(text, "%s%s = [", i == 0 ? "" : ", ", names[i]);
         for (uint32_t first = at; at < end; at++) {
-            uint32_t k = order[at], other = at == 0 ? k : order[below(random, at)];
+            uint32_t k = order[at], other = at == 0 ? k : order[random_below(random, at)];
             bool both = mixed && other != k && dims[k] < rank && dims[other] < rank &&
                         dims[other] != dims[k] && coin(random);
             lilac_text_puts(text, at == first ? "[" : ", [");
@@ -127,7 +117,7 @@ static void put_linear(lilac_text *text, lilac_random *random, uint32_t rank) {
 static uint32_t put_nvidia_mma(lilac_text *text, lilac_random *random, uint32_t rank) {
     uint32_t version = rank == 2 && coin(random) ? 3 : 2, shape[MAX_TEST_RANK + 2];
     lilac_text_printf(text, "#ttg.nvidia_mma<{versionMajor = %u, versionMinor = %u, ", version,
-                      below(random, 2));
+                      random_below(random, 2));
     put_sizes(text, random, "warpsPerCTA", rank, 2);
     put_blocks(text, random, rank);
     for (uint32_t d = 0; d < rank; d++)
@@ -137,8 +127,8 @@ static uint32_t put_nvidia_mma(lilac_text *text, lilac_random *random, uint32_t 
     lilac_text_puts(text, ", ");
     if (version == 3) {
         shape[0] = 16;
-        shape[1] = 8U << below(random, 6);
-        shape[2] = 8U << below(random, 3);
+        shape[1] = 8U << random_below(random, 6);
+        shape[2] = 8U << random_below(random, 3);
     }
     put_list(text, "instrShape", shape, version == 3 ? 3 : rank);
     lilac_text_puts(text, "}>");
@@ -147,7 +137,7 @@ static uint32_t put_nvidia_mma(lilac_text *text, lilac_random *random, uint32_t 
 
 static void put_tiles(lilac_text *text, lilac_random *random, uint32_t rank) {
     uint32_t tiles[3] = {1, 1, 1};
-    uint32_t which = below(random, rank + 1);
+    uint32_t which = random_below(random, rank + 1);
     if (which < rank) {
         tiles[which] = 2;
         lilac_text_puts(text, ", ");
@@ -157,11 +147,12 @@ static void put_tiles(lilac_text *text, lilac_random *random, uint32_t rank) {
 
 static void put_amd_mfma(lilac_text *text, lilac_random *random, uint32_t rank) {
     static const uint32_t shapes[][2] = {{32, 32}, {16, 16}, {4, 64}, {64, 4}};
-    const uint32_t *mn = shapes[below(random, 4)];
-    lilac_text_printf(text, "#ttg.amd_mfma<{version = %u, ", 1 + below(random, 4));
+    const uint32_t *mn = shapes[random_below(random, 4)];
+    lilac_text_printf(text, "#ttg.amd_mfma<{version = %u, ", 1 + random_below(random, 4));
     put_sizes(text, random, "warpsPerCTA", rank, 2);
     lilac_text_printf(text, ", instrShape = [%u, %u, %u], isTransposed = %s", mn[0], mn[1],
-                      4U << below(random, 4), mn[0] == 64 || coin(random) ? "true" : "false");
+                      4U << random_below(random, 4),
+                      mn[0] == 64 || coin(random) ? "true" : "false");
     put_blocks(text, random, rank);
     put_tiles(text, random, rank);
     if (coin(random))
@@ -172,7 +163,7 @@ static void put_amd_mfma(lilac_text *text, lilac_random *random, uint32_t rank) 
 /* Returns the version. */
 static uint32_t put_amd_wmma(lilac_text *text, lilac_random *random, uint32_t rank) {
     static const uint32_t shapes[][2] = {{1, 16}, {2, 16}, {2, 32}, {3, 4}, {3, 32}, {3, 128}};
-    const uint32_t *shape = shapes[below(random, 6)];
+    const uint32_t *shape = shapes[random_below(random, 6)];
     bool by_layout = coin(random);
     lilac_text_printf(text, "#ttg.amd_wmma<{version = %u", shape[0]);
     if (by_layout && rank != 2)
@@ -195,11 +186,11 @@ static uint32_t put_amd_wmma(lilac_text *text, lilac_random *random, uint32_t ra
 
 /* Returns opsPerChan. */
 static uint32_t put_intel_dpas(lilac_text *text, lilac_random *random, uint32_t rank) {
-    uint32_t operations = 1U << below(random, 3);
+    uint32_t operations = 1U << random_below(random, 3);
     lilac_text_printf(text,
                       "#ttig.dpas<{repeatCount = 8, systolicDepth = 8, executionSize = 16, "
                       "opsPerChan = %u, threadsPerWarp = %u, ",
-                      operations, 16U << below(random, 2));
+                      operations, 16U << random_below(random, 2));
     put_sizes(text, random, "warpsPerCTA", rank, 2);
     lilac_text_puts(text, ", ");
     put_sizes(text, random, "repCluster", rank, 2);
@@ -208,8 +199,8 @@ static uint32_t put_intel_dpas(lilac_text *text, lilac_random *random, uint32_t 
 }
 
 static void put_dot_operand(lilac_text *text, lilac_random *random, uint32_t rank) {
-    uint32_t operand = below(random, 2), k_width = 1U << below(random, 5),
-             parent = below(random, 5);
+    uint32_t operand = random_below(random, 2), k_width = 1U << random_below(random, 5),
+             parent = random_below(random, 5);
     lilac_text parent_text = {0};
     if (parent > 1 && rank > 3)
         parent = 1;
@@ -236,11 +227,11 @@ static void put_dot_operand(lilac_text *text, lilac_random *random, uint32_t ran
 }
 
 static void put_distributed(lilac_text *text, lilac_random *random, uint32_t rank, uint32_t depth) {
-    uint32_t kind = below(random, rank >= 2 ? 8 : 3);
+    uint32_t kind = random_below(random, rank >= 2 ? 8 : 3);
     if (kind > 3 && rank > 3)
         kind = 3;
     if (kind == 0 && depth < 3 && rank < MAX_TEST_RANK) {
-        lilac_text_printf(text, "#ttg.slice<{dim = %u, parent = ", below(random, rank + 1));
+        lilac_text_printf(text, "#ttg.slice<{dim = %u, parent = ", random_below(random, rank + 1));
         put_distributed(text, random, rank + 1, depth + 1);
         lilac_text_puts(text, "}>");
     } else if (kind <= 1) {
@@ -265,15 +256,16 @@ static void put_distributed(lilac_text *text, lilac_random *random, uint32_t ran
 static void put_swizzled(lilac_text *text, lilac_random *random, uint32_t rank) {
     bool rotating = rank >= 2 && coin(random);
     lilac_text_printf(text, "#ttg.%s<{vec = %u, perPhase = %u, maxPhase = %u, ",
-                      rotating ? "amd_rotating_shared" : "swizzled_shared", 1U << below(random, 5),
-                      1U << below(random, 4), 1U << below(random, 5));
+                      rotating ? "amd_rotating_shared" : "swizzled_shared",
+                      1U << random_below(random, 5), 1U << random_below(random, 4),
+                      1U << random_below(random, 5));
     put_order(text, random, rank);
     put_blocks(text, random, rank);
     lilac_text_puts(text, "}>");
 }
 
 static void put_nvmma(lilac_text *text, lilac_random *random, uint32_t rank) {
-    uint32_t width = 16U << below(random, 4);
+    uint32_t width = 16U << random_below(random, 4);
     bool padded = width == 128 && coin(random);
     lilac_text blocks = {0};
     put_blocks(&blocks, random, rank);
@@ -281,7 +273,8 @@ static void put_nvmma(lilac_text *text, lilac_random *random, uint32_t rank) {
                       "#ttg.nvmma_shared<{swizzlingByteWidth = %u, transposed = %s, "
                       "elementBitWidth = %u%s",
                       width == 16 ? 0 : width, coin(random) ? "true" : "false",
-                      padded ? 8 : 8U << below(random, 3), padded ? ", fp4Padded = true" : "");
+                      padded ? 8 : 8U << random_below(random, 3),
+                      padded ? ", fp4Padded = true" : "");
     if (blocks.length == 0 && rank != 2)
         lilac_text_printf(text, ", rank = %u", rank);
     lilac_text_printf(text, "%s}>", lilac_text_get(&blocks));
@@ -291,9 +284,9 @@ static void put_nvmma(lilac_text *text, lilac_random *random, uint32_t rank) {
 static void put_padded(lilac_text *text, lilac_random *random, uint32_t rank) {
     static const char *const names[] = {"offset", "block"};
     lilac_text_puts(text, "#ttg.padded_shared<[");
-    for (uint32_t i = 0, count = below(random, 4); i < count; i++)
+    for (uint32_t i = 0, count = random_below(random, 4); i < count; i++)
         lilac_text_printf(text, "%s%u:+%u", i == 0 ? "" : ", ", 16U << 2 * i,
-                          1U << below(random, 5));
+                          1U << random_below(random, 5));
     lilac_text_puts(text, "] {");
     if (coin(random)) {
         put_order(text, random, rank);
@@ -309,7 +302,7 @@ static void put_shared_linear(lilac_text *text, lilac_random *random, uint32_t r
     static const char *const names[] = {"offset", "block", "partition"};
     static const char none[] = ", block = []"; /* Triton does not print this one at the end */
     lilac_text bases = {0};
-    put_bases(&bases, random, rank, names, 2 + below(random, 2), true);
+    put_bases(&bases, random, rank, names, 2 + random_below(random, 2), true);
     size_t length = bases.length, cut = sizeof none - 1;
     if (length > cut && strcmp(lilac_text_get(&bases) + length - cut, none) == 0)
         length -= cut;
@@ -318,12 +311,12 @@ static void put_shared_linear(lilac_text *text, lilac_random *random, uint32_t r
     lilac_text_puts(text, "}");
     lilac_text_clear(&bases);
     if (coin(random))
-        lilac_text_printf(text, ", alignment = %u", 1U << below(random, 11));
+        lilac_text_printf(text, ", alignment = %u", 1U << random_below(random, 11));
     lilac_text_puts(text, ">");
 }
 
 static void put_shared(lilac_text *text, lilac_random *random, uint32_t rank) {
-    switch (below(random, 5)) {
+    switch (random_below(random, 5)) {
     case 0:
         put_swizzled(text, random, rank);
         break;
@@ -340,7 +333,8 @@ static void put_shared(lilac_text *text, lilac_random *random, uint32_t rank) {
         lilac_text_printf(text,
                           "#ttg.partitioned_shared<{numPartitions = %u, numGroups = %u, "
                           "partitionDim = %u, partitionLayout = ",
-                          1U << below(random, 3), 1U << below(random, 3), below(random, rank));
+                          1U << random_below(random, 3), 1U << random_below(random, 3),
+                          random_below(random, rank));
         put_swizzled(text, random, rank);
         lilac_text_puts(text, "}>");
     }
@@ -355,13 +349,13 @@ static void put_memory_blocks(lilac_text *text, lilac_random *random) {
     for (uint32_t d = 0; d < 2; d++) {
         if (coin(random))
             lilac_text_printf(text, ", CTASplit%c = %u", d == 0 ? 'M' : 'N',
-                              2U << below(random, 2));
+                              2U << random_below(random, 2));
     }
 }
 
 static void put_tensor_memory(lilac_text *text, lilac_random *random) {
     static const char *const names[] = {"row", "col", "block"};
-    if (below(random, 4) == 0) {
+    if (random_below(random, 4) == 0) {
         lilac_text_puts(text, "#ttng.tensor_memory_linear<{");
         put_bases(text, random, 2, names, 3, true);
         lilac_text_puts(text, "}>");
@@ -378,7 +372,8 @@ static void put_tensor_memory(lilac_text *text, lilac_random *random) {
         return;
     }
     lilac_text_printf(text, "#ttng.tensor_memory_encoding<blockM = %u, blockN = %u, colStride = %u",
-                      64U << below(random, 2), 1U << below(random, 9), 1U << below(random, 3));
+                      64U << random_below(random, 2), 1U << random_below(random, 9),
+                      1U << random_below(random, 3));
     put_memory_blocks(text, random);
     if (coin(random))
         lilac_text_puts(text, ", twoCTAs = true");
@@ -411,7 +406,7 @@ static void expect_reads_back(const char *text, lilac_random *random, uint32_t *
 
     int64_t shape[LILAC_MAX_RANK];
     for (uint32_t d = 0; d < encoding->rank; d++)
-        shape[d] = INT64_C(1) << below(random, 9);
+        shape[d] = INT64_C(1) << random_below(random, 9);
     lilac_layout layout, layout_again;
     if (lilac_encoding_layout(context, &layout, encoding, encoding->rank, shape)) {
         assert_true(lilac_encoding_layout(context, &layout_again, again, again->rank, shape));
@@ -429,18 +424,17 @@ static void expect_reads_back(const char *text, lilac_random *random, uint32_t *
 }
 
 static uint32_t rounds(void) {
-    const char *scale = getenv("LILAC_TEST_SCALE");
-    return 4000 * (scale != NULL && atoi(scale) > 0 ? (uint32_t)atoi(scale) : 1);
+    return scaled(4000);
 }
 
 typedef void put_function(lilac_text *text, lilac_random *random);
 
 static void put_any_distributed(lilac_text *text, lilac_random *random) {
-    put_distributed(text, random, 1 + below(random, MAX_TEST_RANK), 0);
+    put_distributed(text, random, 1 + random_below(random, MAX_TEST_RANK), 0);
 }
 
 static void put_any_shared(lilac_text *text, lilac_random *random) {
-    put_shared(text, random, 1 + below(random, MAX_TEST_RANK));
+    put_shared(text, random, 1 + random_below(random, MAX_TEST_RANK));
 }
 
 static void reads_back(put_function *put, uint64_t seed, uint32_t least) {

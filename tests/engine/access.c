@@ -77,7 +77,6 @@ static void copies(void **state) {
     size_t length = 0;
     char *text = read_data("corpus/matmul_i8.ttgir", &length);
     uint32_t count = 0, in_loops = 0;
-    assert_non_null(text);
     program_read(&p, "matmul_i8.ttgir", text, length, 4);
     free(text);
     assert_non_null(p.module);

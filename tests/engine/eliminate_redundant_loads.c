@@ -152,7 +152,7 @@ static void loads(void **state) {
         lilac_text_printf(&text, "%s%s%s", BEGIN, programs[i].body, END);
         if (!harness_try_edited(&h, lilac_text_get(&text), 4, true, NULL, copies_everywhere,
                                 NULL)) {
-            harness_print(&h);
+            print_diagnostics(h.context);
             fail_msg("%s: refused", programs[i].what);
         }
         lilac_tile_print(&tile, h.tile, false);

@@ -59,7 +59,7 @@ static lilac_tile_op *open_operation(program *p, const row *r, lilac_scalar from
     length += snprintf(text + length, sizeof text - (size_t)length, "\n    tt.return\n  }\n}\n");
     program_read(p, "operation", text, (size_t)length, 1);
     if (p->module == NULL)
-        fail_with_diagnostics(p, "the operation was refused");
+        fail_with_diagnostics(p->context, "the operation was refused");
     lilac_tile_op *op = NULL;
     lilac_tile_walk(p->module->functions->body, find_result, &op);
     assert_non_null(op);

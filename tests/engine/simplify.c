@@ -6,7 +6,7 @@ static void simplify(program *p, const char *body) {
     program_body(p, body, 4);
     assert_true(lilac_engine_simplify(p->module, &p->target, &changed));
     if (!lilac_tile_verify(p->module, false))
-        fail_with_diagnostics(p, "after simplify");
+        fail_with_diagnostics(p->context, "after simplify");
 }
 
 static bool is_in_loop(const lilac_tile_op *op) {

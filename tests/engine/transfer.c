@@ -3,16 +3,9 @@
  * For random distributed layouts of an operand (forward) and of a result (backward) the engine
  * finds the other side's layout; this is distributed again, and no element moves: each thread finds
  * everything that its registers of the result want in its own registers of the operand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "assign.h"
-
-#include <stdlib.h>
+#include "support/test.h"
 
 #include "support/random_layouts.h"
 

@@ -1,14 +1,8 @@
 /* f2: identities of matrices and subspaces, on all small ones and on random large ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/f2.h>
 
-#include <string.h>
+#include "support/test.h"
 
 static void random_matrix(lilac_f2_matrix *matrix, lilac_random *random, uint32_t rows,
                           uint32_t columns) {

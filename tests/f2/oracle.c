@@ -195,8 +195,8 @@ static void random_matrices(void **state) {
     lilac_random random;
     lilac_random_seed(&random, 72);
     for (uint32_t i = 0; i < scaled(300); i++) {
-        uint32_t rows = 1 + below(&random, 64), columns = 1 + below(&random, 64);
-        uint32_t through = 1 + below(&random, 64);
+        uint32_t rows = 1 + random_below(&random, 64), columns = 1 + random_below(&random, 64);
+        uint32_t through = 1 + random_below(&random, 64);
         if (i % 3 == 0)
             columns = rows;
         lilac_f2_matrix a, b, product;
@@ -219,10 +219,10 @@ static void random_inverses(void **state) {
     lilac_random_seed(&random, 73);
     for (uint32_t i = 0; i < scaled(200); i++) {
         lilac_f2_matrix matrix;
-        uint32_t size = 1 + below(&random, 64);
+        uint32_t size = 1 + random_below(&random, 64);
         lilac_f2_identity(&matrix, size);
         for (uint32_t k = 0; size > 1 && k < 6 * size; k++) {
-            uint32_t a = below(&random, size), b = below(&random, size - 1);
+            uint32_t a = random_below(&random, size), b = random_below(&random, size - 1);
             matrix.column[a] ^= matrix.column[b + (b >= a)];
         }
         check_inverse(&matrix, size);
@@ -255,10 +255,10 @@ static void subspaces(void **state) {
     lilac_random_seed(&random, 74);
     for (uint32_t i = 0; i < scaled(300); i++) {
         uint64_t vectors[2][64];
-        uint32_t bits = 1 + below(&random, 64), count[2];
+        uint32_t bits = 1 + random_below(&random, 64), count[2];
         lilac_f2_space space[2], sum, common, rest, all;
         for (uint32_t k = 0; k < 2; k++) {
-            count[k] = below(&random, bits + 1);
+            count[k] = random_below(&random, bits + 1);
             for (uint32_t n = 0; n < count[k]; n++)
                 vectors[k][n] =
                     lilac_random_next(&random) & lilac_random_next(&random) & mask_of(bits);
@@ -318,8 +318,8 @@ static void layouts(void **state) {
     lilac_random_seed(&random, 75);
     for (uint32_t i = 0; i < scaled(400); i++) {
         uint64_t columns[MAX_BITS];
-        uint32_t onto = 1 + below(&random, MAX_BITS);
-        uint32_t from = onto + below(&random, MAX_BITS - onto + 1);
+        uint32_t onto = 1 + random_below(&random, MAX_BITS);
+        uint32_t from = onto + random_below(&random, MAX_BITS - onto + 1);
         parts in = cut(&random, hardware, from), in_b = cut(&random, hardware, from),
               out = cut(&random, tensor, onto);
         lilac_layout a, b, inverse, conversion, again;

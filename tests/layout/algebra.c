@@ -1,15 +1,9 @@
 /* layout: worked examples of building, dividing, fitting and cutting, and every refusal of theirs.
  * The laws are in property/layout_division.c and property/layout_shapes.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/layout.h>
 
-#include <string.h>
+#include "support/test.h"
 
 static lilac_layout identity(uint32_t bits, const char *in, const char *out) {
     lilac_layout layout;

@@ -10,7 +10,8 @@ static void expect_equal(const lilac_layout *a, const lilac_layout *b) {
 static void random_layout(lilac_layout *layout, lilac_random *random, uint32_t bits,
                           uint32_t kind) {
     uint64_t columns[MAX_BITS];
-    uint32_t from = below(random, bits + 1), onto = below(random, kind == 0 ? bits + 1 : from + 1);
+    uint32_t from = random_below(random, bits + 1),
+             onto = random_below(random, kind == 0 ? bits + 1 : from + 1);
     parts in = cut(random, hardware, from), out = cut(random, tensor, onto);
     if (kind == 0)
         random_columns(columns, random, from, onto);
@@ -24,7 +25,7 @@ static void random_layout(lilac_layout *layout, lilac_random *random, uint32_t b
 /* A random permutation of the bits of an input. */
 static void shuffle(uint8_t *order, lilac_random *random, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t k = below(random, i + 1);
+        uint32_t k = random_below(random, i + 1);
         order[i] = order[k];
         order[k] = (uint8_t)i;
     }
@@ -38,7 +39,7 @@ static void division_undoes_product(void **state) {
     for (uint32_t i = 0; i < scaled(3000); i++) {
         lilac_layout a, b, ab, quotient, again, expected;
         random_layout(&a, &random, MAX_BITS / 2, i % 3);
-        random_layout(&b, &random, MAX_BITS / 2, below(&random, 3));
+        random_layout(&b, &random, MAX_BITS / 2, random_below(&random, 3));
         assert_true(lilac_layout_product(&ab, &a, &b, NULL));
 
         assert_true(lilac_layout_divide_left(&quotient, &ab, &a, NULL));
@@ -139,8 +140,8 @@ static void shuffled_registers_are_put_in_order(void **state) {
         bool right = i % 2 == 1;
         lilac_layout a, b, ab, shuffled, ordered, quotient, expected, general;
         uint8_t order[MAX_BITS], back[MAX_BITS], at[MAX_BITS];
-        random_layout(&a, &random, MAX_BITS / 2, 1 + below(&random, 2));
-        random_layout(&b, &random, MAX_BITS / 2, below(&random, 3));
+        random_layout(&a, &random, MAX_BITS / 2, 1 + random_below(&random, 2));
+        random_layout(&b, &random, MAX_BITS / 2, random_below(&random, 3));
         assert_true(lilac_layout_product(&ab, &a, &b, NULL));
         const lilac_layout *tile = right ? &b : &a;
         uint32_t bits = lilac_layout_in_bits(&ab, "register");
@@ -199,7 +200,7 @@ static void a_scattered_tile_is_found(void **state) {
             uint32_t bits = ab.out[d].bits, own = lilac_layout_out_bits(&a, ab.out[d].name);
             uint64_t mask = 0;
             for (uint32_t k = 0, left = own; k < bits; k++) {
-                if (below(&random, bits - k) < left) {
+                if (random_below(&random, bits - k) < left) {
                     mask |= UINT64_C(1) << k;
                     left--;
                 }
@@ -252,7 +253,7 @@ static void vectors_are_consecutive(void **state) {
     for (uint32_t i = 0; i < scaled(1500); i++) {
         lilac_layout layout, tile, quotient;
         uint64_t columns[10];
-        uint32_t from = 1 + below(&random, 10);
+        uint32_t from = 1 + random_below(&random, 10);
         parts in = cut(&random, hardware, from), out = {1, memory, {from}};
         if (i % 2 == 0)
             distributed_columns(columns, &random, from, from);

@@ -61,10 +61,10 @@ static void composition_associates(void **state) {
         uint64_t columns[MAX_BITS];
         parts cuts[4];
         lilac_layout layouts[3];
-        cuts[0] = cut(&random, memory, below(&random, MAX_BITS + 1));
-        cuts[1] = cut(&random, tensor, below(&random, MAX_BITS + 1));
-        cuts[2] = cut(&random, hardware, below(&random, MAX_BITS + 1));
-        cuts[3] = cut(&random, hardware, below(&random, MAX_BITS + 1));
+        cuts[0] = cut(&random, memory, random_below(&random, MAX_BITS + 1));
+        cuts[1] = cut(&random, tensor, random_below(&random, MAX_BITS + 1));
+        cuts[2] = cut(&random, hardware, random_below(&random, MAX_BITS + 1));
+        cuts[3] = cut(&random, hardware, random_below(&random, MAX_BITS + 1));
         for (uint32_t k = 0; k < 3; k++) {
             uint32_t in = 0, out = 0;
             for (uint32_t n = 0; n < 4; n++) {
@@ -86,14 +86,17 @@ static void composition_matches_names(void **state) {
     for (uint32_t i = 0; i < scaled(1000); i++) {
         static const uint32_t orders[2][3] = {{1, 2, 0}, {2, 1, 0}};
         uint64_t columns[MAX_BITS];
-        parts dims = {3, tensor, {below(&random, 4), below(&random, 4), below(&random, 4)}};
-        parts in = cut(&random, hardware, below(&random, 12));
+        parts dims = {
+            3,
+            tensor,
+            {random_below(&random, 4), random_below(&random, 4), random_below(&random, 4)}};
+        parts in = cut(&random, hardware, random_below(&random, 12));
         uint32_t out = dims.bits[0] + dims.bits[1] + dims.bits[2];
         lilac_layout inner, outer, expected, result;
         random_columns(columns, &random, MAX_BITS, out);
         layout_of(&inner, &in, &dims, columns);
         parts larger = dims;
-        larger.bits[below(&random, 3)] += below(&random, 3);
+        larger.bits[random_below(&random, 3)] += random_below(&random, 3);
         random_columns(columns, &random, MAX_BITS, 8);
         layout_of(&outer, &larger, &(parts){1, memory, {8}}, columns);
         lilac_layout_permute_outs(&result, &inner, orders[i % 2]);
@@ -143,7 +146,7 @@ static void inverse_undoes(void **state) {
     lilac_random_seed(&random, 23);
     for (uint32_t i = 0; i < scaled(2000); i++) {
         uint64_t columns[MAX_BITS];
-        uint32_t bits = 1 + below(&random, MAX_BITS);
+        uint32_t bits = 1 + random_below(&random, MAX_BITS);
         in = cut(&random, hardware, bits);
         out = cut(&random, tensor, bits);
         lilac_layout layout;
@@ -195,7 +198,7 @@ static void pseudo_inverse_is_the_smallest(void **state) {
     lilac_random_seed(&random, 24);
     for (uint32_t i = 0; i < scaled(400); i++) {
         uint64_t columns[MAX_BITS];
-        uint32_t from = below(&random, MAX_BITS + 1), onto = below(&random, from + 1);
+        uint32_t from = random_below(&random, MAX_BITS + 1), onto = random_below(&random, from + 1);
         in = cut(&random, hardware, from);
         out = cut(&random, tensor, onto);
         lilac_layout layout;
@@ -213,14 +216,14 @@ static void conversion_reaches_the_same_element(void **state) {
     for (uint32_t i = 0; i < scaled(2000); i++) {
         static const uint32_t orders[2][2] = {{0, 1}, {1, 0}};
         uint64_t columns[2][MAX_BITS];
-        uint32_t onto = below(&random, 9);
+        uint32_t onto = random_below(&random, 9);
         parts out = {2, tensor, {0}}, in[2];
-        out.bits[0] = below(&random, onto + 1);
+        out.bits[0] = random_below(&random, onto + 1);
         out.bits[1] = onto - out.bits[0];
         lilac_layout a, b, moved, conversion, again, inverse;
-        bool units = below(&random, 2) == 0;
+        bool units = random_below(&random, 2) == 0;
         for (uint32_t k = 0; k < 2; k++) {
-            uint32_t from = onto + below(&random, MAX_BITS - onto + 1);
+            uint32_t from = onto + random_below(&random, MAX_BITS - onto + 1);
             in[k] = cut(&random, hardware, from);
             if (units)
                 distributed_columns(columns[k], &random, from, onto);
@@ -229,7 +232,7 @@ static void conversion_reaches_the_same_element(void **state) {
         }
         layout_of(&a, &in[0], &out, columns[0]);
         layout_of(&b, &in[1], &out, columns[1]);
-        uint32_t agreeing = below(&random, 3);
+        uint32_t agreeing = random_below(&random, 3);
         if (agreeing == 0) {
             b = a; /* agrees throughout */
         } else if (agreeing == 1 && in[0].count > 1) {
@@ -271,7 +274,7 @@ static void product_sets_side_by_side(void **state) {
         lilac_layout layouts[3], ab, bc, left, right, empty;
         for (uint32_t k = 0; k < 3; k++) {
             uint64_t columns[8];
-            uint32_t from = below(&random, 8), to = below(&random, 8);
+            uint32_t from = random_below(&random, 8), to = random_below(&random, 8);
             parts in = cut(&random, hardware, from);
             parts out = cut(&random, tensor, to);
             random_columns(columns, &random, from, to);
@@ -326,12 +329,12 @@ static void slice_forgets_a_coordinate(void **state) {
     lilac_random_seed(&random, 27);
     for (uint32_t i = 0; i < scaled(2000); i++) {
         uint64_t columns[MAX_BITS];
-        uint32_t from = below(&random, MAX_BITS + 1), onto = below(&random, from + 1);
+        uint32_t from = random_below(&random, MAX_BITS + 1), onto = random_below(&random, from + 1);
         parts in = cut(&random, hardware, from), out = cut(&random, tensor, onto);
         lilac_layout layout, slice, sub;
         distributed_columns(columns, &random, from, onto);
         layout_of(&layout, &in, &out, columns);
-        uint32_t dim = below(&random, out.count), kept = 0;
+        uint32_t dim = random_below(&random, out.count), kept = 0;
         const char *names[5] = {NULL};
         for (uint32_t k = 0; k < out.count; k++) {
             if (k != dim)
@@ -361,7 +364,8 @@ static void shape_operations_permute(void **state) {
     lilac_random_seed(&random, 28);
     for (uint32_t i = 0; i < scaled(2000); i++) {
         uint64_t columns[MAX_BITS];
-        uint32_t from = below(&random, MAX_BITS + 1), onto = below(&random, MAX_BITS + 1);
+        uint32_t from = random_below(&random, MAX_BITS + 1),
+                 onto = random_below(&random, MAX_BITS + 1);
         parts in = cut(&random, hardware, from), out = cut(&random, tensor, onto),
               shape = cut(&random, tensor, onto);
         lilac_layout layout, moved, back;
@@ -370,7 +374,7 @@ static void shape_operations_permute(void **state) {
 
         uint32_t order[4], inverse[4];
         for (uint32_t k = 0; k < out.count; k++) {
-            uint32_t at = below(&random, k + 1);
+            uint32_t at = random_below(&random, k + 1);
             order[k] = order[at];
             order[at] = k;
         }
@@ -409,7 +413,8 @@ static void equivalence_forgets_order(void **state) {
     lilac_random_seed(&random, 29);
     for (uint32_t i = 0; i < scaled(1000); i++) {
         uint64_t columns[MAX_BITS];
-        uint32_t from = below(&random, MAX_BITS + 1), onto = 1 + below(&random, MAX_BITS);
+        uint32_t from = random_below(&random, MAX_BITS + 1),
+                 onto = 1 + random_below(&random, MAX_BITS);
         parts in = cut(&random, hardware, from), out = cut(&random, tensor, onto);
         lilac_layout layout, moved;
         random_columns(columns, &random, from, onto);
@@ -431,7 +436,8 @@ static void equivalence_forgets_order(void **state) {
         assert_true(lilac_layout_equal(&layout, &inputs_moved) ==
                     (in.count == 1 && out.count == 1));
         if (from > 0) {
-            inputs_moved.columns[below(&random, from)] ^= UINT64_C(1) << below(&random, onto);
+            inputs_moved.columns[random_below(&random, from)] ^= UINT64_C(1)
+                                                                 << random_below(&random, onto);
             assert_false(lilac_layout_equivalent(&layout, &inputs_moved));
         }
     }
@@ -444,7 +450,7 @@ static void print_then_read_is_nothing(void **state) {
     lilac_random_seed(&random, 30);
     for (uint32_t i = 0; i < scaled(500); i++) {
         uint64_t columns[MAX_BITS];
-        uint32_t from = 1 + below(&random, MAX_BITS), onto = below(&random, from + 1);
+        uint32_t from = 1 + random_below(&random, MAX_BITS), onto = random_below(&random, from + 1);
         parts in = cut(&random, hardware, from), out = cut(&random, tensor, onto);
         in.count = 4;
         lilac_layout layout;

@@ -1,14 +1,8 @@
 /* layout: worked examples, texts, and every refusal. The laws are in property/layout_laws.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/layout.h>
 
-#include <string.h>
+#include "support/test.h"
 
 /* Layout A of the paper's Figure 1: 16 × 16, 2 × 2 registers, 4 × 8 lanes, 2 warps. Bits 0-3 are
  * dim0's, 4-7 dim1's. */

@@ -11,7 +11,7 @@ static uint64_t any_index(lilac_random *random, const lilac_layout *layout) {
 
 static void random_layout(lilac_layout *layout, lilac_random *random) {
     uint64_t columns[MAX_BITS];
-    uint32_t from = below(random, MAX_BITS + 1), onto = below(random, MAX_BITS + 1);
+    uint32_t from = random_below(random, MAX_BITS + 1), onto = random_below(random, MAX_BITS + 1);
     parts in = cut(random, hardware, from), out = cut(random, tensor, onto);
     random_columns(columns, random, from, onto);
     layout_of(layout, &in, &out, columns);
@@ -78,17 +78,17 @@ static void strides_and_orders_number_elements(void **state) {
     lilac_random_seed(&random, 52);
     for (uint32_t i = 0; i < scaled(500); i++) {
         lilac_layout layout;
-        uint32_t bits = below(&random, 8), shift = below(&random, 8);
+        uint32_t bits = random_below(&random, 8), shift = random_below(&random, 8);
         assert_true(
             lilac_layout_strided(&layout, bits, UINT64_C(1) << shift, "lane", "dim0", NULL));
         assert_int_equal(layout.out_bits, bits + shift);
         for (uint64_t x = 0; x < UINT64_C(1) << bits; x++)
             assert_true(lilac_layout_apply(&layout, x) == x << shift);
 
-        uint32_t rank = 1 + below(&random, 4), sizes[4], order[4];
+        uint32_t rank = 1 + random_below(&random, 4), sizes[4], order[4];
         for (uint32_t k = 0; k < rank; k++) {
-            uint32_t at = below(&random, k + 1);
-            sizes[k] = below(&random, 4);
+            uint32_t at = random_below(&random, k + 1);
+            sizes[k] = random_below(&random, 4);
             order[k] = order[at];
             order[at] = k;
         }
@@ -116,7 +116,7 @@ static void order_and_names_move_nothing(void **state) {
         random_layout(&layout, &random);
         uint32_t order[4];
         for (uint32_t k = 0; k < layout.in_count; k++) {
-            uint32_t at = below(&random, k + 1);
+            uint32_t at = random_below(&random, k + 1);
             order[k] = order[at];
             order[at] = k;
         }
@@ -214,7 +214,8 @@ static void side_by_side(void **state) {
     for (uint32_t i = 0; i < scaled(1500); i++) {
         lilac_layout a, b, both;
         uint64_t columns[MAX_BITS];
-        uint32_t size[2] = {below(&random, 8), below(&random, 8)}, shared = below(&random, 8);
+        uint32_t size[2] = {random_below(&random, 8), random_below(&random, 8)},
+                 shared = random_below(&random, 8);
         parts in_a = cut(&random, hardware, size[0]), in_b = cut(&random, memory, size[1]),
               out = cut(&random, tensor, shared);
         random_columns(columns, &random, size[0], shared);
@@ -254,8 +255,8 @@ static void sizes_change_only_what_is_new(void **state) {
     for (uint32_t i = 0; i < scaled(1500); i++) {
         lilac_layout layout, sized, back;
         random_layout(&layout, &random);
-        uint32_t dim = below(&random, layout.in_count), old = layout.in[dim].bits;
-        uint32_t bits = below(&random, old + 4), kept = bits < old ? bits : old;
+        uint32_t dim = random_below(&random, layout.in_count), old = layout.in[dim].bits;
+        uint32_t bits = random_below(&random, old + 4), kept = bits < old ? bits : old;
         uint32_t start = lilac_layout_in_start(&layout, dim);
         assert_true(lilac_layout_resize_in(&sized, &layout, hardware[dim], bits, NULL));
         assert_int_equal(sized.in_bits, layout.in_bits - old + bits);
@@ -269,9 +270,9 @@ static void sizes_change_only_what_is_new(void **state) {
             assert_true(lilac_layout_equal(&back, &layout));
         }
 
-        dim = below(&random, layout.out_count);
+        dim = random_below(&random, layout.out_count);
         old = layout.out[dim].bits;
-        bits = below(&random, old + 4);
+        bits = random_below(&random, old + 4);
         assert_true(lilac_layout_resize_out(&sized, &layout, tensor[dim], bits, NULL));
         index = any_index(&random, &layout);
         uint64_t place = lilac_layout_apply(&layout, index), to = lilac_layout_apply(&sized, index);
@@ -297,7 +298,7 @@ static void fitting_wraps_and_broadcasts(void **state) {
     for (uint32_t i = 0; i < scaled(600); i++) {
         lilac_layout layout, fitted;
         uint64_t columns[10];
-        uint32_t onto = below(&random, 7), from = onto + below(&random, 3), more = 0;
+        uint32_t onto = random_below(&random, 7), from = onto + random_below(&random, 3), more = 0;
         parts in = cut(&random, hardware, from), out = cut(&random, tensor, onto);
         if (i % 2 == 0)
             distributed_columns(columns, &random, from, onto);
@@ -306,8 +307,8 @@ static void fitting_wraps_and_broadcasts(void **state) {
         layout_of(&layout, &in, &out, columns);
         uint32_t bits[4], order[4];
         for (uint32_t d = 0; d < out.count; d++) {
-            uint32_t at = below(&random, d + 1);
-            bits[d] = below(&random, 4);
+            uint32_t at = random_below(&random, d + 1);
+            bits[d] = random_below(&random, 4);
             more += bits[d] > out.bits[d] ? bits[d] - out.bits[d] : 0;
             order[d] = order[at];
             order[at] = d;
@@ -417,7 +418,7 @@ static void additive_bits_are_the_largest_set(void **state) {
     for (uint32_t i = 0; i < scaled(600); i++) {
         lilac_layout layout;
         uint64_t columns[7];
-        uint32_t from = 1 + below(&random, 7), onto = 1 + below(&random, 7);
+        uint32_t from = 1 + random_below(&random, 7), onto = 1 + random_below(&random, 7);
         parts in = cut(&random, hardware, from), out = cut(&random, tensor, onto);
         if (i % 2 == 0) {
             random_columns(columns, &random, from, onto);
@@ -427,7 +428,7 @@ static void additive_bits_are_the_largest_set(void **state) {
             distributed_columns(columns, &random, from, from < onto ? from : onto);
         }
         layout_of(&layout, &in, &out, columns);
-        uint64_t touched = i % 3 == 0 ? 0 : UINT64_C(1) << below(&random, onto);
+        uint64_t touched = i % 3 == 0 ? 0 : UINT64_C(1) << random_below(&random, onto);
         uint64_t found = lilac_layout_additive_bits(&layout, "register", touched);
         for (uint64_t set = 0; set < UINT64_C(1) << in.bits[0]; set++) {
             bool additive = true;
@@ -450,7 +451,7 @@ static void free_bits_hold_copies(void **state) {
     for (uint32_t i = 0; i < scaled(300); i++) {
         lilac_layout layout;
         uint64_t columns[10], seen[16] = {0};
-        uint32_t onto = below(&random, 8), from = onto + below(&random, 3);
+        uint32_t onto = random_below(&random, 8), from = onto + random_below(&random, 3);
         parts in = cut(&random, hardware, from), out = cut(&random, tensor, onto);
         surjective_columns(columns, &random, from, onto);
         layout_of(&layout, &in, &out, columns);

@@ -172,7 +172,7 @@ static void counters(void **state) {
         if (!harness_try_edited(&h, lilac_text_get(&text), target.num_warps, false, device->name,
                                 assign_layouts, &k)) {
             print_message("%s\n", lilac_text_get(&text));
-            harness_print(&h);
+            print_diagnostics(h.context);
             fail_msg("run %u was refused", run);
         }
         const uint32_t cols = 1U << k.bits[1];

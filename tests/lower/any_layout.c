@@ -125,7 +125,7 @@ static void any_layout(void **state) {
         if (!harness_try_edited(&h, lilac_text_get(&text), 1U << warp_bits, false, device->name,
                                 assign_layouts, &k)) {
             print_message("%s\n", lilac_text_get(&text));
-            harness_print(&h);
+            print_diagnostics(h.context);
             fail_msg("run %u was refused", run);
         }
         uint32_t bytes = bytes_of(scalar);

@@ -91,7 +91,7 @@ static void run_element_test(const element_test *t, uint64_t seed) {
     harness h;
     if (!harness_try(&h, lilac_text_get(&text), 4, true, device)) {
         print_message("%s\n%s\n", device != NULL ? device : "sm_90a", lilac_text_get(&text));
-        harness_print(&h);
+        print_diagnostics(h.context);
         fail_msg("the kernel was refused");
     }
     uint8_t arrays[3][N * 8], out[N * 8];

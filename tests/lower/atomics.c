@@ -35,7 +35,7 @@ static void write_ptx(harness *h, lilac_text *out) {
     lilac_ptx_options options = {0};
     lilac_text_reset(out);
     if (!lilac_ptx_write(out, h->simt, &options)) {
-        harness_print(h);
+        print_diagnostics(h->context);
         fail_msg("no PTX");
     }
 }
@@ -109,7 +109,7 @@ static void open_on(harness *h, const lilac_arch *device, const char *ttir, uint
                     bool engine) {
     if (!harness_try(h, ttir, warps, engine, device->name)) {
         print_message("%s\n", ttir);
-        harness_print(h);
+        print_diagnostics(h->context);
         fail_msg("the kernel was refused for %s", device->name);
     }
 }

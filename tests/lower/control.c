@@ -13,19 +13,6 @@ typedef struct run {
     float fx[MOST], fy[MOST], wfx[MOST], wfy[MOST];
 } run;
 
-static char *read_file(const char *name) {
-    char path[1024];
-    (void)snprintf(path, sizeof path, LILAC_TEST_DATA "/control/%s.ttir", name);
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    char *text = calloc(1, 1 << 16);
-    assert_non_null(text);
-    size_t size = fread(text, 1, (1 << 16) - 1, file);
-    assert_true(size > 0 && size < (1 << 16) - 1);
-    (void)fclose(file);
-    return text;
-}
-
 typedef struct configuration {
     const char *device;
     uint32_t warps;
@@ -36,7 +23,9 @@ static const configuration configurations[] = {{"sm_90a", 1},  {"sm_90a", 2}, {"
 enum { CONFIGURATIONS = sizeof configurations / sizeof *configurations };
 
 static void open_file(run *r, const char *name, configuration on) {
-    char *text = read_file(name);
+    char path[128];
+    snprintf(path, sizeof path, "control/%s.ttir", name);
+    char *text = read_data(path, NULL);
     harness_open_for(&r->h, text, on.warps, true, on.device);
     free(text);
 }
@@ -631,7 +620,7 @@ static void refusals(void **state) {
         bool taken = harness_try(&h, cases[i].text, 4, true, NULL);
         const lilac_diagnostic *d = lilac_diagnostics(h.context);
         if (taken || d == NULL || strcmp(d->id, cases[i].id) != 0) {
-            harness_print(&h);
+            print_diagnostics(h.context);
             fail_msg("case %zu", i);
         }
         assert_true(d->position.source != 0 && d->position.offset > 0);

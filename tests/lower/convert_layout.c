@@ -36,12 +36,7 @@ static void describe(const lilac_simt_module *module, lilac_context *context,
     lilac_simt_print(&text, module);
     fprintf(stderr, "%s\n", lilac_text_get(&text));
     lilac_text_clear(&text);
-    for (const lilac_diagnostic *d = lilac_diagnostics(context); d != NULL; d = d->next) {
-        lilac_diagnostic_print(&text, context, d, false);
-        print_message("%s", lilac_text_get(&text));
-        lilac_text_reset(&text);
-    }
-    lilac_text_clear(&text);
+    print_diagnostics(context);
 }
 
 /* Runs the plan's kernel; its counters. */

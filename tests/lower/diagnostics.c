@@ -107,7 +107,7 @@ static void messages(void **state) {
         const lilac_diagnostic *d = lilac_diagnostics(h.context);
         if (lowered || d == NULL || strcmp(d->id, cases[i].id) != 0 ||
             strstr(d->message, cases[i].says) == NULL) {
-            harness_print(&h);
+            print_diagnostics(h.context);
             fail_msg("case %zu: expected '%s' [%s]", i, cases[i].says, cases[i].id);
         }
         assert_int_equal(lilac_error_count(h.context), 1);

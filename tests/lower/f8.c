@@ -64,7 +64,7 @@ static void prints(void **state) {
                                    .threads = 1,
                                    .printed = &printed};
         if (!lilac_sim_run(h.context, &launch, &h.counters)) {
-            harness_print(&h);
+            print_diagnostics(h.context);
             fail_msg("the kernel trapped");
         }
         for (int i = 0; i < N; i++) {

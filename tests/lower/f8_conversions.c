@@ -45,7 +45,7 @@ static void convert(const char *device, lilac_scalar from, lilac_scalar to, lila
     kernel_text(&text, from, to, word);
     harness h;
     if (!harness_try(&h, lilac_text_get(&text), 4, true, device)) {
-        harness_print(&h);
+        print_diagnostics(h.context);
         fail_msg("%s refuses %s to %s", device, lilac_scalar_name(from), lilac_scalar_name(to));
     }
     bool native = lilac_arch_has(lilac_arch_find(device), LILAC_HAS_F8_CONVERSIONS);

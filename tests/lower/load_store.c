@@ -634,7 +634,7 @@ static void refusals(void **state) {
         const lilac_diagnostic *d = lilac_diagnostics(h.context);
         if (taken || d == NULL || strcmp(d->id, cases[i].id) != 0 ||
             strstr(d->message, cases[i].words) == NULL) {
-            harness_print(&h);
+            print_diagnostics(h.context);
             fail_msg("case %zu", i);
         }
         assert_true(d->position.source != 0 && d->position.offset > 0);

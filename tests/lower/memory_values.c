@@ -35,7 +35,7 @@ static void run_kernel(harness *h, uint32_t number, float *output, int64_t n) {
     harness_run(h, 1, buffers, 2, &n, 1);
     h->simt->kernels = first;
     if (h->counters.uninitialised_reads != 0 || lilac_diagnostics(h->context) != NULL) {
-        harness_print(h);
+        print_diagnostics(h->context);
         fail_msg("the simulator reports something about kernel %u", number);
     }
 }
@@ -60,19 +60,6 @@ static void compare(const char *name, const char *text, mode how, int64_t n) {
     harness_close(&h);
 }
 
-static char *read_file(const char *name) {
-    char path[1024];
-    (void)snprintf(path, sizeof path, LILAC_TEST_DATA "/memory_values/%s", name);
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    char *text = calloc(1, MOST_BYTES);
-    assert_non_null(text);
-    size_t size = fread(text, 1, MOST_BYTES - 1, file);
-    assert_true(size > 0 && size < MOST_BYTES - 1);
-    (void)fclose(file);
-    return text;
-}
-
 static void files(void **state) {
     (void)state;
     DIR *folder = opendir(LILAC_TEST_DATA "/memory_values");
@@ -82,7 +69,9 @@ static void files(void **state) {
         if (strstr(entry->d_name, ".ttgir") == NULL) {
             continue;
         }
-        char *text = read_file(entry->d_name);
+        char path[512];
+        snprintf(path, sizeof path, "memory_values/%s", entry->d_name);
+        char *text = read_data(path, NULL);
         char *at = strstr(text, "// n: ");
         assert_non_null(at);
         at += 6;
@@ -237,7 +226,7 @@ static void refused(void **state) {
         bool here = d != NULL && (r->at == NULL ||
                                   (at != NULL && at == lilac_text_get(&text) + d->position.offset));
         if (!here || strstr(d->message, r->says) == NULL) {
-            harness_print(&h);
+            print_diagnostics(h.context);
             fail_msg("refusal %zu: not at %s, or not: %s", i, r->at, r->says);
         }
         harness_close(&h);

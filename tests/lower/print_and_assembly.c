@@ -7,7 +7,7 @@ static void write_ptx(harness *h, lilac_text *out) {
     lilac_ptx_options options = {0};
     lilac_text_reset(out);
     if (!lilac_ptx_write(out, h->simt, &options)) {
-        harness_print(h);
+        print_diagnostics(h->context);
         fail_msg("no PTX");
     }
 }
@@ -28,7 +28,7 @@ static void run_printing(harness *h, uint32_t programs, void *bytes, size_t size
                                .threads = threads,
                                .printed = printed};
     if (!lilac_sim_run(h->context, &launch, &h->counters)) {
-        harness_print(h);
+        print_diagnostics(h->context);
         fail_msg("the kernel trapped");
     }
 }

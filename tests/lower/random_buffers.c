@@ -55,13 +55,9 @@ typedef struct scope {
     uint32_t list[MOST_VARIABLES];
 } scope;
 
-static uint32_t below(program *p, uint32_t bound) {
-    return (uint32_t)lilac_random_below(&p->random, bound);
-}
-
 static uint32_t pick(program *p, const scope *s) {
     /* Late variables are more interesting. */
-    uint32_t a = below(p, s->count), b = below(p, s->count);
+    uint32_t a = random_below(&p->random, s->count), b = random_below(&p->random, s->count);
     return s->list[a > b ? a : b];
 }
 
@@ -81,8 +77,8 @@ static void pick_all(program *p, const scope *s, uint32_t count, uint32_t *list)
 
 static void generate_nested(program *p, statement *t, scope *s, uint32_t depth, bool in_loop) {
     scope inside = *s;
-    t->count = below(p, MOST_CARRIED + 1);
-    t->trips = below(p, 5); /* 4: n */
+    t->count = random_below(&p->random, MOST_CARRIED + 1);
+    t->trips = random_below(&p->random, 5); /* 4: n */
     switch (t->kind) {
     case IF:
         for (uint32_t side = 0; side < 2; side++) {
@@ -115,17 +111,18 @@ static void generate_nested(program *p, statement *t, scope *s, uint32_t depth, 
 
 static statement *generate(program *p, scope *s, uint32_t depth, bool in_loop) {
     statement *head = NULL, **at = &head;
-    for (uint32_t count = 1 + below(p, 5); count > 0 && p->statements < 40; count--) {
+    for (uint32_t count = 1 + random_below(&p->random, 5); count > 0 && p->statements < 40;
+         count--) {
         statement *t = lilac_arena_new(p->arena, statement);
         *at = t;
         at = &t->next;
         t->number = p->statements++;
-        t->kind = (statement_kind)below(p, depth < 3 ? KINDS : IF);
+        t->kind = (statement_kind)random_below(&p->random, depth < 3 ? KINDS : IF);
         t->x = pick(p, s);
         t->y = pick(p, s);
         if (p->form != 0 && t->kind == ALLOC) {
             t->kind = LOAD;
-        } else if (p->form == 0 && in_loop && below(p, 3) == 0) {
+        } else if (p->form == 0 && in_loop && random_below(&p->random, 3) == 0) {
             t->kind = ALLOC;
         }
         p->allocates |= t->kind == ALLOC && in_loop;
@@ -455,7 +452,7 @@ static bool compare(program *p, const statement *body, const char *text, uint32_
     if (!accepted) {
         const lilac_diagnostic *d = lilac_diagnostics(h.context);
         if (!p->allocates || d == NULL || strstr(d->message, "is still in use") == NULL) {
-            harness_print(&h);
+            print_diagnostics(h.context);
             fail_msg("seed %u is refused\n%s", seed, text);
         }
         harness_close(&h);
@@ -486,10 +483,9 @@ static bool compare(program *p, const statement *body, const char *text, uint32_
 
 static void random_programs(void **state) {
     (void)state;
-    const char *scale = getenv("LILAC_TEST_SCALE"), *one = getenv("LILAC_TEST_SEED");
+    const char *one = getenv("LILAC_TEST_SEED");
     uint32_t first = one != NULL ? (uint32_t)strtoul(one, NULL, 10) : 0;
-    uint32_t count =
-        one != NULL ? 1 : 300 * (scale != NULL ? (uint32_t)strtoul(scale, NULL, 10) : 1);
+    uint32_t count = one != NULL ? 1 : scaled(300);
     uint32_t refused = 0;
     program *p = calloc(1, sizeof *p);
     assert_non_null(p);

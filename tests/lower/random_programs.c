@@ -7,19 +7,10 @@
  * What the compiler refuses as not supported is counted by name. */
 #define _POSIX_C_SOURCE 200809L
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "support/random_programs.h"
+#include "support/test.h"
 
 #include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { MOST_REASONS = 200, MOST_OPERATIONS = 32 };
 
@@ -96,15 +87,13 @@ static void complain(const program *p, const program_comparison *j, const char *
 }
 
 static uint32_t programs_to_try(uint32_t usual) {
-    const char *scale = getenv("LILAC_TEST_SCALE");
-    unsigned long factor = scale == NULL ? 1 : strtoul(scale, NULL, 10);
     if (getenv("LILAC_TEST_LONG") != NULL) {
         return 10000;
     }
 #ifndef __OPTIMIZE__
     usual /= 10;
 #endif
-    return usual * (uint32_t)(factor == 0 ? 1 : factor);
+    return scaled(usual);
 }
 
 /* The features that the compiler takes: each is tried in programs with little else, and left out
@@ -330,21 +319,6 @@ static void arg_max(void **state) {
 
 /* ---- samples ----------------------------------------------------------------------------- */
 
-static bool read_file(lilac_text *text, const char *path) {
-    FILE *file = fopen(path, "rb");
-    char buffer[16384];
-    size_t n;
-    if (file == NULL) {
-        return false;
-    }
-    lilac_text_reset(text);
-    while ((n = fread(buffer, 1, sizeof buffer, file)) > 0) {
-        lilac_text_put(text, buffer, n);
-    }
-    fclose(file);
-    return true;
-}
-
 static int by_name(const void *a, const void *b) {
     return strcmp(a, b);
 }
@@ -362,7 +336,6 @@ static void samples(void **state) {
     static const char folder[] = LILAC_TEST_DATA "/ttir";
     uint32_t count = 0, complaints = 0;
     tally t = {0};
-    lilac_text index = {0}, text = {0};
     char path[1024];
     DIR *directory = opendir(folder);
     assert_non_null(directory);
@@ -375,7 +348,7 @@ static void samples(void **state) {
     }
     closedir(directory);
     qsort(names, count, sizeof *names, by_name);
-    assert_true(read_file(&index, LILAC_TEST_DATA "/ttir/index.jsonl"));
+    char *index = read_data("ttir/index.jsonl", NULL);
     const char *one = getenv("LILAC_TEST_SAMPLE");
     uint32_t step = programs_to_try(10) >= 10 ? 1 : 5;
     for (uint32_t i = 0; i < count; i += step) {
@@ -383,10 +356,14 @@ static void samples(void **state) {
             continue;
         }
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);
-        assert_true(read_file(&text, path));
+        size_t length = 0;
+        char *text = read_file(path, &length);
+        assert_non_null(text);
         program p;
-        if (!program_of_text(&p, text.bytes, text.length,
-                             warps_of(lilac_text_get(&index), names[i]), 1 << 16)) {
+        const bool is_program =
+            program_of_text(&p, text, length, warps_of(index, names[i]), 1 << 16);
+        free(text);
+        if (!is_program) {
             program_clear(&p);
             continue;
         }
@@ -402,8 +379,7 @@ static void samples(void **state) {
         }
         program_clear(&p);
     }
-    lilac_text_clear(&index);
-    lilac_text_clear(&text);
+    free(index);
     report(&t, "samples");
     assert_int_equal(t.outcomes[PROGRAM_WRONG] + t.outcomes[PROGRAM_BROKEN], 0);
 }

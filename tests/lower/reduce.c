@@ -188,7 +188,7 @@ static void open_tensor(harness *h, const char *text, const lilac_arch *device, 
                         const tensor *t) {
     if (!try_tensor(h, text, device, warps, t)) {
         print_message("%s, %u warps:\n%s\n", device->name, warps, text);
-        harness_print(h);
+        print_diagnostics(h->context);
         fail_msg("the kernel was refused");
     }
 }
@@ -462,17 +462,6 @@ static void largest_and_its_place(void **state) {
 
 /* ---- what they cost ---------------------------------------------------------------------- */
 
-static char *read_file(const char *name, char *bytes, size_t room) {
-    char path[512];
-    snprintf(path, sizeof path, "%s/corpus/%s.ttir", LILAC_TEST_DATA, name);
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    size_t length = fread(bytes, 1, room - 1, file);
-    fclose(file);
-    bytes[length] = 0;
-    return bytes;
-}
-
 /* Barriers and shared bytes of the corpus's launches; what Triton 3.6's PTX takes is at least as
  * much. Each reduction is one barrier, and one before it where its memory may still be read. */
 static void barriers_and_bytes(void **state) {
@@ -492,10 +481,13 @@ static void barriers_and_bytes(void **state) {
         {"swiglu_bf16", 8, 0, 0, 0, 0},
         {"cross_entropy_bf16", 8, 4, 32, 6, 32},
     };
-    static char bytes[1 << 16];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         harness h;
-        harness_open(&h, read_file(cases[i].name, bytes, sizeof bytes), cases[i].warps, true);
+        char path[128];
+        snprintf(path, sizeof path, "corpus/%s.ttir", cases[i].name);
+        char *text = read_data(path, NULL);
+        harness_open(&h, text, cases[i].warps, true);
+        free(text);
         assert_int_equal(count_text(lilac_text_get(&h.text), "    barrier"), cases[i].barriers);
         assert_int_equal(h.simt->kernels->shared_bytes, cases[i].bytes);
         assert_true(cases[i].barriers <= cases[i].triton_barriers);

@@ -1,18 +1,11 @@
 /* Plans of accesses to global memory against counting: random layouts of every kind, random
  * strides, and facts that are true but may claim less than holds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include <lilac/access.h>
 #include <lilac/bits.h>
 
 #include "support/random_layouts.h"
+#include "support/test.h"
 
 enum { ROUNDS = 8000, MOST_PLACES = 4096 };
 
@@ -272,8 +265,7 @@ static void check_one(lilac_random *random, lilac_context *context, uint32_t rou
 
 static void counts(void **state) {
     (void)state;
-    const char *scale = getenv("LILAC_TEST_SCALE");
-    const uint32_t rounds = ROUNDS * (scale != NULL ? (uint32_t)atoi(scale) : 1);
+    const uint32_t rounds = ROUNDS * test_scale();
     lilac_context *context = lilac_context_create();
     lilac_random random;
     totals sum = {0};

@@ -1,16 +1,10 @@
 /* Plans of collective operations: examples whose counts are known, what they explain, and what is
  * refused. That a plan's counts are the simulator's is tested on random layouts in tests/lower. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/collective.h>
 #include <lilac/encoding.h>
 
-#include <string.h>
+#include "support/test.h"
 
 static lilac_target target_of(uint32_t warps) {
     return (lilac_target){lilac_arch_find("sm_90a"), warps, 1, 1};

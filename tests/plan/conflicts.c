@@ -1,16 +1,11 @@
 /* Accesses to shared memory: Triton's bank conflicts, the worked example of a transpose, what is
  * refused. The formula's own laws are in property/wavefronts.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/encoding.h>
 #include <lilac/plan.h>
 
 #include "support/jsonl.h"
+#include "support/test.h"
 
 /* ---- the conflicts that Triton computes -------------------------------------------------- */
 

@@ -1,17 +1,10 @@
 /* Plans between named layouts: strategy and counts from first principles, the exact text of
  * refusals, the explanation and the JSON form. Random pairs are in random_plans.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/encoding.h>
 
 #include "support/run_plan.h"
-
-#include <stdio.h>
+#include "support/test.h"
 
 static const lilac_arch *hopper(void) {
     return lilac_arch_find("sm_90a");

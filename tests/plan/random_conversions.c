@@ -6,18 +6,12 @@
  *
  * Ten thousand pairs, LILAC_TEST_SCALE times as many; a build that is not optimised takes a part of
  * them, and all with LILAC_TEST_LONG=1. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include <lilac/driver.h>
 
 #include "plan_check.h"
 #include "support/random_layouts.h"
+#include "support/test.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(undefined_behavior_sanitizer)
@@ -38,8 +32,7 @@ static uint32_t pair_count(void) {
 #else
     uint32_t count = ALL_PAIRS;
 #endif
-    const char *scale = getenv("LILAC_TEST_SCALE");
-    count *= scale != NULL && atoi(scale) > 0 ? (uint32_t)atoi(scale) : 1;
+    count = scaled(count);
     return getenv("LILAC_TEST_LONG") != NULL && count < ALL_PAIRS ? ALL_PAIRS : count;
 }
 

@@ -1,15 +1,10 @@
 /* Plans between random distributed layouts, carried out on arrays: every thread ends with the
  * elements of the target, and after every step it holds what lilac_plan_conversion_layout says. The
  * price is what the steps add up to, and no way that was left out is cheaper. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "support/random_layouts.h"
 #include "support/run_plan.h"
+#include "support/test.h"
 
 static const uint32_t widths[] = {8, 16, 32, 64, 128};
 

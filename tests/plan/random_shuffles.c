@@ -1,30 +1,13 @@
 /* Random exchanges within warps: the operations on words move every element where the layouts say,
  * byte for byte, and are as many as the price counts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include <lilac/f2.h>
 #include <lilac/plan.h>
 
 #include "support/run_network.h"
+#include "support/test.h"
 
 enum { MAX_REGISTERS = 7, MAX_LANES = 6, MOST_WARPS = 2, ROUNDS = 1500 };
-
-static uint32_t below(lilac_random *random, uint32_t bound) {
-    return (uint32_t)lilac_random_below(random, bound);
-}
-
-static uint32_t scaled(uint32_t count) {
-    const char *scale = getenv("LILAC_TEST_SCALE");
-    unsigned long factor = scale == NULL ? 1 : strtoul(scale, NULL, 10);
-    return count * (uint32_t)(factor == 0 ? 1 : factor);
-}
 
 typedef struct columns {
     uint32_t registers, lanes, warps;
@@ -58,7 +41,7 @@ static uint64_t element_at(const columns *c, uint32_t reg, uint32_t thread) {
 
 static void permute(lilac_random *random, uint64_t *vectors, uint32_t count) {
     for (uint32_t i = count; i > 1; i--) {
-        const uint32_t j = below(random, i);
+        const uint32_t j = random_below(random, i);
         const uint64_t kept = vectors[i - 1];
         vectors[i - 1] = vectors[j];
         vectors[j] = kept;
@@ -82,27 +65,27 @@ static uint32_t rank_of(const uint64_t *vectors, uint32_t count) {
 static void random_source(lilac_random *random, exchange *e) {
     uint64_t basis[32];
     columns *a = &e->a;
-    const bool copies = below(random, 3) == 0, sums = below(random, 3) == 0;
+    const bool copies = random_below(random, 3) == 0, sums = random_below(random, 3) == 0;
     uint32_t used = 0;
-    a->lanes = below(random, 2) ? 5 : 1 + below(random, MAX_LANES);
-    a->registers = below(random, MAX_REGISTERS + 1);
-    a->warps = below(random, MOST_WARPS + 1);
+    a->lanes = random_below(random, 2) ? 5 : 1 + random_below(random, MAX_LANES);
+    a->registers = random_below(random, MAX_REGISTERS + 1);
+    a->warps = random_below(random, MOST_WARPS + 1);
     const uint32_t all = a->registers + a->lanes + a->warps;
     for (uint32_t i = 0; i < all; i++)
         basis[i] = UINT64_C(1) << i;
     permute(random, basis, all);
     for (uint32_t i = 0; sums && i < 3 * all; i++) {
-        const uint32_t to = below(random, all), from = below(random, all);
+        const uint32_t to = random_below(random, all), from = random_below(random, all);
         basis[to] ^= to != from ? basis[from] : 0;
     }
     for (uint32_t i = 0; i < a->registers; i++)
         a->column[0][i] = basis[used++];
     for (uint32_t i = 0; i < a->lanes; i++)
-        a->column[1][i] = copies && below(random, 3) == 0
-                              ? (below(random, 2) ? 0 : combination(random, basis, used))
+        a->column[1][i] = copies && random_below(random, 3) == 0
+                              ? (random_below(random, 2) ? 0 : combination(random, basis, used))
                               : basis[used++];
     for (uint32_t i = 0; i < a->warps; i++)
-        a->column[2][i] = copies && below(random, 3) == 0 ? 0 : basis[used++];
+        a->column[2][i] = copies && random_below(random, 3) == 0 ? 0 : basis[used++];
     /* Only the elements there are: coordinates in terms of the basis that was used. */
     e->bits = used;
     for (uint32_t level = 0; level < 3; level++) {
@@ -123,7 +106,7 @@ static void random_target(lilac_random *random, exchange *e) {
     columns *b = &e->b;
     uint64_t own[32], chosen[64], candidates[64];
     uint32_t count = 0, chosen_count = 0, wanted;
-    const uint32_t kind = below(random, 4);
+    const uint32_t kind = random_below(random, 4);
     *b = *a;
     for (uint32_t i = 0; i < a->registers; i++)
         own[count++] = a->column[0][i];
@@ -134,26 +117,26 @@ static void random_target(lilac_random *random, exchange *e) {
     if (kind == 1) {
         permute(random, candidates, count);
     } else if (kind == 2) { /* a few exchanges of registers and lanes */
-        for (uint32_t i = below(random, 4); i > 0 && a->registers != 0; i--) {
-            const uint32_t r = below(random, a->registers);
-            const uint32_t l = a->registers + below(random, a->lanes);
+        for (uint32_t i = random_below(random, 4); i > 0 && a->registers != 0; i--) {
+            const uint32_t r = random_below(random, a->registers);
+            const uint32_t l = a->registers + random_below(random, a->lanes);
             const uint64_t kept = candidates[r];
             candidates[r] = candidates[l];
             candidates[l] = kept;
         }
-        if (below(random, 2))
+        if (random_below(random, 2))
             permute(random, candidates, a->registers);
     } else if (kind == 3) {
         for (uint32_t i = 0; i < count; i++)
             candidates[i] = combination(random, own, count);
     } else {
-        for (uint32_t i = below(random, 6); i > 0; i--) {
-            const uint32_t to = below(random, count), from = below(random, count);
+        for (uint32_t i = random_below(random, 6); i > 0; i--) {
+            const uint32_t to = random_below(random, count), from = random_below(random, count);
             candidates[to] ^= to != from ? candidates[from] : 0;
         }
     }
     for (uint32_t i = 0; i < a->lanes; i++) {
-        b->column[1][i] = below(random, 12) == 0 ? 0 : candidates[a->registers + i];
+        b->column[1][i] = random_below(random, 12) == 0 ? 0 : candidates[a->registers + i];
         chosen[chosen_count++] = b->column[1][i];
     }
     b->registers = 0;
@@ -164,16 +147,16 @@ static void random_target(lilac_random *random, exchange *e) {
         b->column[0][b->registers] = next;
         const bool more = rank_of(chosen, chosen_count + 1) > before;
         const bool apart = rank_of(b->column[0], b->registers + 1) == b->registers + 1;
-        if (apart && (more || below(random, 30) == 0) && b->registers < 10) {
+        if (apart && (more || random_below(random, 30) == 0) && b->registers < 10) {
             chosen_count++;
             b->registers++;
         }
     }
     assert_int_equal(rank_of(chosen, chosen_count), wanted);
-    if (below(random, 2))
+    if (random_below(random, 2))
         permute(random, b->column[0], b->registers);
     for (uint32_t i = 0; i < a->warps; i++)
-        b->column[2][i] ^= below(random, 2) ? combination(random, own, count) : 0;
+        b->column[2][i] ^= random_below(random, 2) ? combination(random, own, count) : 0;
 }
 
 static void fill(const network_block *block, const columns *c, uint32_t element_bytes) {
@@ -275,7 +258,7 @@ static void random_exchanges(void **state) {
     (void)state;
     lilac_random_seed(&random, 20261121);
     for (uint32_t i = 0; i < rounds; i++) {
-        exchange e = {.element_bits = UINT32_C(8) << below(&random, 5)};
+        exchange e = {.element_bits = UINT32_C(8) << random_below(&random, 5)};
         random_source(&random, &e);
         random_target(&random, &e);
         refused += !moves_everything(&e);
@@ -289,8 +272,9 @@ static void random_renamings(void **state) {
     (void)state;
     lilac_random_seed(&random, 7);
     for (uint32_t round = 0; round < scaled(ROUNDS); round++) {
-        const uint32_t element_bits = UINT32_C(8) << below(&random, 5), bytes = element_bits / 8;
-        lilac_plan_permutation permutation = {.before_bits = below(&random, 8)};
+        const uint32_t element_bits = UINT32_C(8) << random_below(&random, 5),
+                       bytes = element_bits / 8;
+        lilac_plan_permutation permutation = {.before_bits = random_below(&random, 8)};
         uint64_t units[16];
         uint32_t words[1024] = {0};
         network_block block = {.stride = 1024, .words = words};
@@ -299,8 +283,8 @@ static void random_renamings(void **state) {
             units[i] = i < a.registers ? UINT64_C(1) << i : 0;
         memcpy(a.column[0], units, sizeof units);
         permute(&random, units, a.registers);
-        permutation.bits = below(&random, 2) ? a.registers : below(&random, 8);
-        const bool sums = below(&random, 3) == 0;
+        permutation.bits = random_below(&random, 2) ? a.registers : random_below(&random, 8);
+        const bool sums = random_below(&random, 3) == 0;
         for (uint32_t i = 0; i < permutation.bits; i++)
             permutation.from[i] = sums ? combination(&random, units, 16) : units[i];
         columns b = {.registers = permutation.bits};

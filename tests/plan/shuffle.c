@@ -1,15 +1,9 @@
 /* Exchanges within warps, case by case: how many shuffles, selects and byte permutes of a warp. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include <lilac/plan.h>
 
 #include "support/run_network.h"
+#include "support/test.h"
 
 enum { R = 4, L = 5 }; /* of most cases: 16 registers, 32 lanes */
 

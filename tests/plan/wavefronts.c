@@ -1,17 +1,11 @@
 /* The wavefront model by subspaces against counting: random distributed layouts in random memory
  * layouts, with copies in lanes and warps, lanes that meet inside a word, 32 and 64 banks and
  * lanes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include <lilac/f2.h>
 #include <lilac/plan.h>
+
+#include "support/test.h"
 
 enum { MOST_BITS = 12, ROUNDS = 3000 };
 

@@ -1,26 +1,21 @@
 /* target/ptx: operations on mbarriers become the expected lines, and ptxas accepts them. */
 #define _POSIX_C_SOURCE 200809L /* mkstemp, popen */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/ptx.h>
 
 #include "support/assemble.h"
 #include "support/simt_text.h"
+#include "support/test.h"
 
 /* Writes the PTX of a module; of the heap. */
 static char *write_ptx(const char *text) {
     simt_text t;
     lilac_text out = {0};
-    assert_true(simt_text_read(&t, text) || (show_diagnostics(t.context), false));
+    assert_true(simt_text_read(&t, text) || (print_diagnostics(t.context), false));
     bool good = lilac_simt_verify(t.module) &&
                 lilac_ptx_write(&out, t.module, &(lilac_ptx_options){.comments = false});
     if (!good)
-        show_diagnostics(t.context);
+        print_diagnostics(t.context);
     assert_true(good);
     char *ptx = strdup(lilac_text_get(&out));
     lilac_text_clear(&out);

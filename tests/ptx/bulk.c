@@ -1,15 +1,10 @@
 /* target/ptx: operations of the async proxy, as text and as ptxas accepts them. */
 #define _POSIX_C_SOURCE 200809L /* mkstemp, popen */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/ptx.h>
 
 #include "support/assemble.h"
+#include "support/test.h"
 #include "support/text_rig.h"
 
 #define HEAD "kernel @k(%p: i64 ptr, %n: i32, %m: i64 tensor_map) warps 4 ctas 1 shared 4096"

@@ -1,17 +1,12 @@
 /* Matrix instructions in PTX: ptxas takes every row of the tables on every device that has it, in the
  * PTX ISA version that the row says; a pipelined loop of wgmmas is not serialised. */
 #define _POSIX_C_SOURCE 200809L /* mkstemp, popen */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/ptx.h>
 #include <lilac/simt_matrix.h>
 
 #include "support/assemble.h"
+#include "support/test.h"
 
 /* A kernel in the making: operands are loads from its one pointer, results are stores to it. */
 typedef struct bench {

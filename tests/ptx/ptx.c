@@ -2,21 +2,13 @@
  * are legal and unique, control flow and parallel copies are right, and what a device lacks is
  * refused. */
 #define _POSIX_C_SOURCE 200809L /* mkstemp, popen */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/ptx.h>
 
 #include "support/assemble.h"
+#include "support/test.h"
 
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static const char *const devices[] = {"sm_80",   "sm_86",   "sm_89",   "sm_90",  "sm_90a",

@@ -2,15 +2,7 @@
  * number of blocks, scheduling barriers after rows of loads, and rematerialised predicates. */
 #include <lilac/ptx.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "support/test.h"
 
 typedef struct writing {
     lilac_context *context;
@@ -60,11 +52,8 @@ static void open(writing *w, uint32_t warps, const char *body) {
         w->context, lilac_source_add(w->context, "k", lilac_text_get(&text), text.length));
     const lilac_ptx_options options = {0};
     if (w->module == NULL || !prepare(w) || !lilac_ptx_write(&w->ptx, w->module, &options)) {
-        lilac_text said = {0};
-        for (const lilac_diagnostic *d = lilac_diagnostics(w->context); d != NULL; d = d->next) {
-            lilac_diagnostic_print(&said, w->context, d, false);
-        }
-        fail_msg("%s%s", text.bytes, lilac_text_get(&said));
+        fputs(text.bytes, stderr);
+        fail_with_diagnostics(w->context, "the kernel is not compiled");
     }
     lilac_text_clear(&text);
 }

@@ -1,16 +1,11 @@
 /* target/ptx: the PTX ISA version of a module, and the names of its kernels. */
 #define _POSIX_C_SOURCE 200809L /* mkstemp, popen */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/driver.h>
 #include <lilac/ptx.h>
 
 #include "support/assemble.h"
+#include "support/test.h"
 
 /* ---- the table --------------------------------------------------------------------------- */
 

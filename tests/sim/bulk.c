@@ -3,13 +3,8 @@
  * A kernel of two warps that is right: each thread stores a word, one thread copies all of them to
  * global memory, the words are overwritten, and each thread reads another one's word back. Each
  * line that is left out is reported with both places. Then single rules. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "support/test.h"
 #include "support/text_rig.h"
 
 #define HEAD "kernel @k(%out: i64 ptr, %back: i64 ptr) warps 2 ctas 1 shared 1024"

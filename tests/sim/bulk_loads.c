@@ -1,11 +1,6 @@
 /* Bulk loads: single rules, polling, programs of producers and consumers, clusters, refusals. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "support/test.h"
 #include "support/text_rig.h"
 
 #define HEAD "kernel @k(%in: i64 ptr, %out: i64 ptr) warps 2 ctas 1 shared 1024"

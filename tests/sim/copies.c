@@ -10,14 +10,9 @@
  *       read tile i                  READ
  *
  * is right; each mutation of it is reported with both places. Then single rules. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "support/sim_kernels.h"
+#include "support/test.h"
 
 enum { WARPS = 2, THREADS = 32 * WARPS, TILES = 5, SIZE = 16, TILE = THREADS * SIZE };
 enum { FIRST = 1, WAIT, BARRIER, COPY, READ };

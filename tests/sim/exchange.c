@@ -1,13 +1,8 @@
 /* The simulator's ways for threads to exchange data beyond plain shared memory: matrices, barriers
  * of groups of warps, and the shared memory of other blocks of a cluster. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "support/sim_kernels.h"
+#include "support/test.h"
 
 static lilac_simt_value shifted(rig *r, lilac_simt_value value, uint32_t by) {
     return op2(r, LILAC_SIMT_OP_SHL, value, word(r, by));

@@ -1,13 +1,8 @@
 /* Races in global memory on the simulator: which accesses race, what orders them, what is reported.
  * tests/sim/global_races.c has the definition and random programs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "support/sim_kernels.h"
+#include "support/test.h"
 
 #define I8  LILAC_SIMT_I8
 #define I32 LILAC_SIMT_I32

@@ -13,16 +13,9 @@
  *
  * Blocks run one after another on one host thread, so who reads what is known. The simulator must
  * find a race exactly when there is one; and without acquires, on several host threads too. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "support/sim_kernels.h"
+#include "support/test.h"
 
 enum { STEPS = 12, WARPS = 4, BLOCKS = 3, WORDS = 5, NOWHERE = -1, NODES = STEPS * WARPS * BLOCKS };
 
@@ -236,8 +229,7 @@ static void describe(const program *p) {
 }
 
 static void random_programs(void **state) {
-    const char *scale = getenv("LILAC_TEST_SCALE");
-    uint32_t rounds = 1500 * (scale ? (uint32_t)atoi(scale) : 1), with = 0;
+    uint32_t rounds = 1500 * test_scale(), with = 0;
     lilac_random random;
     (void)state;
     lilac_random_seed(&random, 2077);

@@ -1,20 +1,15 @@
 /* mbarriers on the simulator: kernels that are right run without a report, each mutation is reported
  * with both places, and single rules. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "support/simt_text.h"
+#include "support/test.h"
 
 enum { THREADS = 64 };
 
 static uint32_t data[4 * THREADS], result[2 * THREADS];
 
 static void run(simt_text *t, const char *text, bool good) {
-    assert_true(simt_text_read(t, text) || (show_diagnostics(t->context), false));
+    assert_true(simt_text_read(t, text) || (print_diagnostics(t->context), false));
     for (uint32_t k = 0; k < 4 * THREADS; k++)
         data[k] = k * 2654435761u;
     memset(result, 0, sizeof result);
@@ -22,7 +17,7 @@ static void run(simt_text *t, const char *text, bool good) {
     simt_text_give(t, "result", result, sizeof result);
     bool done = simt_text_run(t);
     if (good && (!done || lilac_diagnostics(t->context))) {
-        show_diagnostics(t->context);
+        print_diagnostics(t->context);
         fail_msg("a kernel that is right is reported");
     }
 }
@@ -31,7 +26,7 @@ static void expect_report(const char *text, const mutation *m) {
     simt_text t;
     run(&t, text, false);
     if (!is_reported(&t, m->id, m->at, m->other)) {
-        show_diagnostics(t.context);
+        print_diagnostics(t.context);
         fail_msg("'%s' as '%s' gives no %s", m->from, m->to, m->id);
     }
     simt_text_clear(&t);

@@ -1,16 +1,11 @@
 /* mma on the simulator: random matrices of every row of the table against a sum in long double, and
  * the rules of rounding, saturation and poison. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/simt_matrix.h>
 
 #include "support/matrix_numbers.h"
 #include "support/sim_kernels.h"
+#include "support/test.h"
 
 enum { WARPS = 2, THREADS = 32 * WARPS, MOST = 16 };
 
@@ -156,8 +151,7 @@ static void test_random_matrices(void **state) {
         for (uint32_t ab = 0; ab < LILAC_MATRIX_TYPE_COUNT * LILAC_MATRIX_TYPE_COUNT; ab++) {
             lilac_matrix_type a = (lilac_matrix_type)(ab / LILAC_MATRIX_TYPE_COUNT);
             lilac_matrix_type b = (lilac_matrix_type)(ab % LILAC_MATRIX_TYPE_COUNT);
-            if (lilac_matrix_type_class(a) != row->kind ||
-                lilac_matrix_type_class(b) != row->kind)
+            if (lilac_matrix_type_class(a) != row->kind || lilac_matrix_type_class(b) != row->kind)
                 continue;
             for (uint32_t exact = 0; exact < 2; exact++) {
                 rig rigged;

@@ -1,13 +1,8 @@
 /* Integer divisions by zero on the simulator: what may be divided by zero without harm, and what
  * must be reported, with both places. Line 8 divides, line 9 uses the result. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "support/sim_kernels.h"
+#include "support/test.h"
 
 enum { THREADS = 64, DIVIDES = 8, USES = 9, ZERO = 6 };
 

@@ -4,15 +4,9 @@
  * An operand with poison in the bits m is (clean & ~m) | (1 / 0 & m). A bit of the result is poison
  * when a store of that bit alone is reported. Every bit that some choice of the operands' poisoned
  * bits changes must be poison; for moves and bit operations, no other bit is. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "support/sim_kernels.h"
+#include "support/test.h"
 
 enum { OPERANDS = 3, MOST_POISON = 5 };
 
@@ -161,8 +155,7 @@ static bool is_reported(const subject *s, const operands *x, uint32_t bit) {
 }
 
 static void rules(void **state) {
-    const char *scale = getenv("LILAC_TEST_SCALE");
-    uint32_t rounds = 12 * (scale ? (uint32_t)atoi(scale) : 1);
+    uint32_t rounds = 12 * test_scale();
     lilac_random random;
     (void)state;
     lilac_random_seed(&random, 1217);

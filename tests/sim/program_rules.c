@@ -1,19 +1,14 @@
 /* Programs on the simulator, one rule after another: named barriers, polling, copies that arrive for
  * another program, register budgets, poison. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "support/simt_text.h"
+#include "support/test.h"
 
 static uint32_t data[1024], result[1024];
 
 static void read_and_run(simt_text *t, const char *text) {
     if (!simt_text_read(t, text)) {
-        show_diagnostics(t->context);
+        print_diagnostics(t->context);
         fail_msg("a text that does not read\n%s", text);
     }
     for (uint32_t k = 0; k < 1024; k++)
@@ -108,7 +103,7 @@ static void programs_meet_at_named_barriers(void **state) {
     simt_text t;
     read_and_run(&t, text);
     if (lilac_diagnostics(t.context)) {
-        show_diagnostics(t.context);
+        print_diagnostics(t.context);
         fail_msg("a relay that is right is reported");
     }
     assert_int_equal(result[0], 0);
@@ -121,7 +116,7 @@ static void programs_meet_at_named_barriers(void **state) {
         read_and_run(&t, changed);
         if (m->id ? !is_reported(&t, m->id, m->at, m->other)
                   : lilac_diagnostics(t.context) != NULL) {
-            show_diagnostics(t.context);
+            print_diagnostics(t.context);
             fail_msg("'%s' as '%s': not %s", m->from, m->to, m->id ? m->id : "right");
         }
         simt_text_clear(&t);
@@ -182,7 +177,7 @@ static void a_program_polls(void **state) {
     read_and_run(&t, polling);
     /* the word of another warp: a program's end orders nothing, the polling did */
     if (lilac_diagnostics(t.context)) {
-        show_diagnostics(t.context);
+        print_diagnostics(t.context);
         fail_msg("polling is reported");
     }
     for (uint32_t k = 0; k < 32; k++)
@@ -244,7 +239,7 @@ static void copies_arrive_for_another_program(void **state) {
     simt_text t;
     read_and_run(&t, copier);
     if (lilac_diagnostics(t.context)) {
-        show_diagnostics(t.context);
+        print_diagnostics(t.context);
         fail_msg("copies that are waited for are reported");
     }
     for (uint32_t k = 0; k < 64; k++)
@@ -307,7 +302,7 @@ static void registers_are_budgeted(void **state) {
     (void)state;
     simt_text t;
     assert_true(simt_text_read(&t, budget));
-    assert_true(simt_text_run(&t) || (show_diagnostics(t.context), false));
+    assert_true(simt_text_run(&t) || (print_diagnostics(t.context), false));
     simt_text_clear(&t);
     for (size_t k = 0; k < sizeof mutations / sizeof *mutations; k++) {
         const mutation *m = &mutations[k];
@@ -315,7 +310,7 @@ static void registers_are_budgeted(void **state) {
         assert_true(simt_text_read(&t, changed));
         assert_false(simt_text_run(&t));
         if (!is_reported(&t, m->id, m->at, m->other)) {
-            show_diagnostics(t.context);
+            print_diagnostics(t.context);
             fail_msg("'%s' as '%s' gives no %s", m->from, m->to, m->id);
         }
         simt_text_clear(&t);
@@ -365,7 +360,7 @@ static void poison_stays_in_its_program(void **state) {
     simt_text t;
     read_and_run(&t, divisions);
     if (lilac_diagnostics(t.context)) {
-        show_diagnostics(t.context);
+        print_diagnostics(t.context);
         fail_msg("divisions that are masked are reported");
     }
     for (uint32_t k = 0; k < 40; k++)
@@ -376,7 +371,7 @@ static void poison_stays_in_its_program(void **state) {
         char *changed = replaced(divisions, m->from, m->to);
         read_and_run(&t, changed);
         if (!is_reported(&t, m->id, m->at, m->other)) {
-            show_diagnostics(t.context);
+            print_diagnostics(t.context);
             fail_msg("'%s' as '%s' gives no %s", m->from, m->to, m->id);
         }
         simt_text_clear(&t);

@@ -6,15 +6,9 @@
  *       write buffer i % stages           read buffer i % stages
  *       arrive full[i % stages]           arrive empty[i % stages]
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
 
 #include "support/simt_text.h"
+#include "support/test.h"
 
 enum { BASE = 256, WORDS = 1 << 14, MOST_CONSUMERS = 3 };
 
@@ -185,7 +179,7 @@ static char *write_ring(const ring *r) {
 
 static void read_and_run(simt_text *t, const char *text) {
     if (!simt_text_read(t, text)) {
-        show_diagnostics(t->context);
+        print_diagnostics(t->context);
         fail_msg("a text that does not read\n%s", text);
     }
     for (uint32_t k = 0; k < WORDS; k++)
@@ -211,7 +205,7 @@ static void check_right(const ring *r, const char *text) {
     simt_text t;
     read_and_run(&t, text);
     if (lilac_diagnostics(t.context)) {
-        show_diagnostics(t.context);
+        print_diagnostics(t.context);
         fail_msg("a ring that is right is reported\n%s", text);
     }
     check_sums(r);
@@ -226,19 +220,13 @@ static void check_reported(const char *text, const char *what) {
     for (const lilac_diagnostic *d = lilac_diagnostics(t.context); d; d = d->next)
         found |= d->location && d->notes && d->notes->location && strncmp(d->id, "simt-", 5) != 0;
     if (!found) {
-        show_diagnostics(t.context);
+        print_diagnostics(t.context);
         fail_msg("%s: no report\n%s", what, text);
     }
     simt_text_clear(&t);
 }
 
-/* Knuth's MMIX generator; its high bits. */
-static uint32_t random_below(uint64_t *g, uint32_t bound) {
-    *g = *g * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(*g >> 33) % bound;
-}
-
-static ring random_ring(uint64_t *g) {
+static ring random_ring(lilac_random *g) {
     ring r = {.stages = 2 + random_below(g, 4),
               .producer_warps = 1 + random_below(g, 3),
               .consumers = 1 + random_below(g, MOST_CONSUMERS),
@@ -253,7 +241,8 @@ static ring random_ring(uint64_t *g) {
 
 static void random_rings_are_right(void **state) {
     (void)state;
-    uint64_t g = 1;
+    lilac_random g;
+    lilac_random_seed(&g, 1);
     for (uint32_t k = 0; k < 200; k++) {
         ring r = random_ring(&g);
         char *text = write_ring(&r);
@@ -265,7 +254,8 @@ static void random_rings_are_right(void **state) {
 /* The passes change neither the sums nor what is reported: nothing. */
 static void passes_keep_rings_right(void **state) {
     (void)state;
-    uint64_t g = 2;
+    lilac_random g;
+    lilac_random_seed(&g, 2);
     for (uint32_t k = 0; k < 40; k++) {
         ring r = random_ring(&g);
         char *text = write_ring(&r);
@@ -303,7 +293,8 @@ static void mutations_of_rings_are_reported(void **state) {
         const char *from, *to;
     } parities[] = {{"], (%phase1)", "], (%other1)"}, {"], (%other0)", "], (%phase0)"}};
     (void)state;
-    uint64_t g = 3;
+    lilac_random g;
+    lilac_random_seed(&g, 3);
     for (uint32_t k = 0; k < 60; k++) {
         ring r = random_ring(&g);
         char *text = write_ring(&r), line[128];

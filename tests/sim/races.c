@@ -10,14 +10,9 @@
  *
  * The simulator must find a race exactly when there is one, and with one block find it first where
  * it is first. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "support/sim_kernels.h"
+#include "support/test.h"
 
 enum { STEPS = 14, WARPS = 16, WORDS = 3, NOWHERE = -1 };
 

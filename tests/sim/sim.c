@@ -1,13 +1,8 @@
 /* The simulator's control flow, memory, counters, traps and findings. Each test builds the smallest
  * kernel that shows one thing; tests/sim/arith.c has the arithmetic. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "support/sim_kernels.h"
+#include "support/test.h"
 
 #define GLOBAL_LOAD  LILAC_SIMT_OP_LD_GLOBAL
 #define GLOBAL_STORE LILAC_SIMT_OP_ST_GLOBAL
@@ -348,19 +343,15 @@ typedef struct generator {
     int32_t budget;
 } generator;
 
-static uint32_t below(generator *g, uint32_t n) {
-    return (uint32_t)lilac_random_below(&g->random, n);
-}
-
 static void keep(generator *g, lilac_simt_value value, bool uniform) {
-    uint32_t k = g->count < 64 ? g->count++ : below(g, 64);
+    uint32_t k = g->count < 64 ? g->count++ : random_below(&g->random, 64);
     g->pool[k] = value;
     g->uniform[k] = uniform;
 }
 
 static uint32_t pick_uniform(generator *g) {
     for (;;) {
-        uint32_t k = below(g, g->count);
+        uint32_t k = random_below(&g->random, g->count);
         if (g->uniform[k])
             return k;
     }
@@ -376,9 +367,9 @@ static void generate_inside(generator *g, uint32_t depth) {
 static void generate_loop(generator *g, uint32_t depth) {
     rig *r = g->r;
     lilac_simt_value inits[4], next[4], i;
-    uint32_t carried = 1 + below(g, 4), trips = below(g, 4);
+    uint32_t carried = 1 + random_below(&g->random, 4), trips = random_below(&g->random, 4);
     for (uint32_t k = 0; k < carried; k++)
-        inits[k] = g->pool[below(g, g->count)];
+        inits[k] = g->pool[random_below(&g->random, g->count)];
     lilac_simt_instruction *loop =
         lilac_simt_loop_begin(&r->b, word(r, 0), word(r, trips), word(r, 1), carried, inits, &i);
     generator saved = *g;
@@ -387,7 +378,8 @@ static void generate_loop(generator *g, uint32_t depth) {
         keep(g, i + 1 + k, false);
     generate_inside(g, depth);
     for (uint32_t k = 0; k < carried; k++) /* often one another's */
-        next[k] = below(g, 2) ? i + 1 + below(g, carried) : g->pool[below(g, g->count)];
+        next[k] = random_below(&g->random, 2) ? i + 1 + random_below(&g->random, carried)
+                                              : g->pool[random_below(&g->random, g->count)];
     lilac_simt_value results = lilac_simt_loop_end(&r->b, loop, next);
     saved.random = g->random;
     saved.budget = g->budget;
@@ -406,7 +398,8 @@ static void generate_if(generator *g, uint32_t depth) {
     for (uint32_t side = 0; side < 2; side++) {
         generator saved = *g;
         generate_inside(g, depth);
-        lilac_simt_value out[2] = {g->pool[below(g, g->count)], g->pool[below(g, g->count)]};
+        lilac_simt_value out[2] = {g->pool[random_below(&g->random, g->count)],
+                                   g->pool[random_below(&g->random, g->count)]};
         if (side == 0)
             lilac_simt_if_else(&r->b, branch, out);
         else
@@ -422,14 +415,16 @@ static void generate_if(generator *g, uint32_t depth) {
 static void generate(generator *g, uint32_t depth) {
     static const lilac_simt_opcode codes[] = {LILAC_SIMT_OP_ADD, LILAC_SIMT_OP_MUL,
                                               LILAC_SIMT_OP_XOR, LILAC_SIMT_OP_MULHI_U};
-    for (uint32_t steps = 2 + below(g, 8); steps > 0 && g->budget > 0; steps--, g->budget--) {
-        uint32_t choice = below(g, 12), a = below(g, g->count), b = below(g, g->count);
+    for (uint32_t steps = 2 + random_below(&g->random, 8); steps > 0 && g->budget > 0;
+         steps--, g->budget--) {
+        uint32_t choice = random_below(&g->random, 12), a = random_below(&g->random, g->count),
+                 b = random_below(&g->random, g->count);
         if (choice == 0 && depth < 3)
             generate_loop(g, depth);
         else if (choice == 1 && depth < 3)
             generate_if(g, depth);
         else
-            keep(g, op2(g->r, codes[below(g, 4)], g->pool[a], g->pool[b]),
+            keep(g, op2(g->r, codes[random_below(&g->random, 4)], g->pool[a], g->pool[b]),
                  g->uniform[a] && g->uniform[b]);
     }
 }
@@ -1251,11 +1246,6 @@ static bool busy_launch(rig *r, uint32_t threads, bool traps, uint32_t *out, uin
     return rig_run(r);
 }
 
-static void print_all(lilac_text *text, rig *r) {
-    for (const lilac_diagnostic *d = lilac_diagnostics(r->context); d; d = d->next)
-        lilac_diagnostic_print(text, r->context, d, false);
-}
-
 /* Counters and diagnostics do not depend on how many host threads run, nor on when. */
 static void determinism(void **state) {
     enum { BLOCKS = 96 };
@@ -1269,7 +1259,7 @@ static void determinism(void **state) {
             rig r;
             memset(out, 0, sizeof out);
             assert_int_equal(busy_launch(&r, round % 6 + 1, traps, out, BLOCKS), !traps);
-            print_all(&text, &r);
+            put_diagnostics(&text, r.context);
             if (round == 0) {
                 once = text;
                 counters = r.counters;

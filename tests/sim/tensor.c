@@ -3,13 +3,8 @@
  * A ring of two buffers filled by tensor loads one tile ahead, with mbarriers, is right, and each
  * mutation of it is reported. Random boxes are compared with a model of the walk over the box.
  * Then single rules. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "support/test.h"
 #include "support/text_rig.h"
 
 /* ---- a pipeline ------------------------------------------------------------------------------ */
@@ -185,12 +180,7 @@ static void mutations_are_found(void **state) {
 
 enum { MEMORY = 1 << 16, SHARED = 16384, CASES = 600 };
 
-static uint64_t seed = 1;
-
-static uint32_t below(uint32_t bound) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(seed >> 33) % bound;
-}
+static lilac_random random_numbers;
 
 typedef struct box {
     lilac_tensor_map map;
@@ -201,28 +191,35 @@ typedef struct box {
 /* A map whose elements are distinct bytes of MEMORY and whose box fits behind `at`. */
 static bool choose(box *b) {
     lilac_tensor_map *m = &b->map;
-    *b = (box){.map = {.element = (lilac_tensor_element)below(LILAC_TENSOR_ELEMENT_COUNT),
-                       .rank = 1 + below(LILAC_TENSOR_RANK),
-                       .swizzle = (lilac_tensor_swizzle)below(LILAC_TENSOR_SWIZZLE_COUNT),
-                       .fill = (lilac_tensor_fill)below(LILAC_TENSOR_FILL_COUNT)}};
+    *b = (box){
+        .map = {.element =
+                    (lilac_tensor_element)random_below(&random_numbers, LILAC_TENSOR_ELEMENT_COUNT),
+                .rank = 1 + random_below(&random_numbers, LILAC_TENSOR_RANK),
+                .swizzle =
+                    (lilac_tensor_swizzle)random_below(&random_numbers, LILAC_TENSOR_SWIZZLE_COUNT),
+                .fill = (lilac_tensor_fill)random_below(&random_numbers, LILAC_TENSOR_FILL_COUNT)}};
     uint32_t size = lilac_tensor_element_bytes(m->element), unit = 16 / size;
     uint64_t extent = 0, pitch = 0;
     if (m->element < LILAC_TENSOR_F16)
         m->fill = LILAC_TENSOR_FILL_ZERO;
     for (uint32_t k = 0; k < m->rank; k++) {
-        m->dims[k] = 1 + below(k == 0 ? 5 * unit : 6);
-        m->box[k] = 1 + below(5);
-        m->element_strides[k] = 1 + below(k > 0 && below(3) == 0 ? 3 : 1);
-        b->coordinates[k] = (int32_t)below((uint32_t)m->dims[k] + 6) - 4;
+        m->dims[k] = 1 + random_below(&random_numbers, k == 0 ? 5 * unit : 6);
+        m->box[k] = 1 + random_below(&random_numbers, 5);
+        m->element_strides[k] =
+            1 +
+            random_below(&random_numbers, k > 0 && random_below(&random_numbers, 3) == 0 ? 3 : 1);
+        b->coordinates[k] = (int32_t)random_below(&random_numbers, (uint32_t)m->dims[k] + 6) - 4;
         if (k > 0)
             m->strides[k - 1] = pitch;
         extent = pitch == 0 ? m->dims[0] * size : pitch * m->dims[k];
-        pitch = (extent + 15) / 16 * 16 + 16 * below(2);
+        pitch = (extent + 15) / 16 * 16 + 16 * random_below(&random_numbers, 2);
     }
-    m->box[0] = m->swizzle ? (16u << m->swizzle) / size : unit * (1 + below(8));
-    b->coordinates[0] =
-        below(2) ? b->coordinates[0] / (int32_t)unit * (int32_t)unit : b->coordinates[0];
-    b->at = 1024 * (1 + below(3));
+    m->box[0] =
+        m->swizzle ? (16u << m->swizzle) / size : unit * (1 + random_below(&random_numbers, 8));
+    b->coordinates[0] = random_below(&random_numbers, 2)
+                            ? b->coordinates[0] / (int32_t)unit * (int32_t)unit
+                            : b->coordinates[0];
+    b->at = 1024 * (1 + random_below(&random_numbers, 3));
     return m->box[0] <= 256 && pitch <= MEMORY && lilac_tensor_map_bytes(m) + b->at <= SHARED;
 }
 
@@ -337,17 +334,18 @@ static void run_box(text_rig *r, const box *b, const char *operation, const char
 static void boxes_are_those_of_the_model(void **state) {
     uint32_t loads = 0, stores = 0, reductions = 0;
     (void)state;
+    lilac_random_seed(&random_numbers, 1);
     for (uint32_t n = 0; n < CASES; n++) {
         text_rig r;
         box b;
         while (!choose(&b))
             continue;
         for (uint32_t k = 0; k < MEMORY; k++)
-            memory[k] = wanted_memory[k] = (uint8_t)below(256);
+            memory[k] = wanted_memory[k] = (uint8_t)random_below(&random_numbers, 256);
         for (uint32_t k = 0; k < SHARED; k++)
-            image[k] = wanted[k] = (uint8_t)below(256);
+            image[k] = wanted[k] = (uint8_t)random_below(&random_numbers, 256);
         bool integer = b.map.element >= LILAC_TENSOR_U32 && b.map.element <= LILAC_TENSOR_S64;
-        uint32_t kind = below(integer ? 3 : 2);
+        uint32_t kind = random_below(&random_numbers, integer ? 3 : 2);
         walk(&b, kind == 0 ? load_element : kind == 1 ? store_element : or_element);
         run_box(&r, &b,
                 kind == 0   ? "cp.tensor.load"

@@ -1,13 +1,7 @@
 /* Blocks that wait for each other, loops that do not end, limits and progress. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
 
 #include "support/sim_kernels.h"
+#include "support/test.h"
 
 #define GLOBAL_LOAD  LILAC_SIMT_OP_LD_GLOBAL
 #define GLOBAL_STORE LILAC_SIMT_OP_ST_GLOBAL

@@ -1,13 +1,8 @@
 /* One wgmma on the simulator: every kind against a sum in long double, with operands in every form of
  * shared memory and in registers; its groups, the release of its operands, and what it must not do. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "support/matrix_numbers.h"
+#include "support/test.h"
 #include "support/wgmma_findings.h"
 
 static void proxy_fence(rig *r) {
@@ -213,7 +208,7 @@ static void test_every_kind(void **state) {
         for (uint32_t bits = 0; bits < 64; bits++) {
             lilac_matrix_type other = row->kind == LILAC_MATRIX_E4M3 ? LILAC_MATRIX_E5M2
                                       : row->kind == LILAC_MATRIX_S8 ? LILAC_MATRIX_U8
-                                                                      : row->kind;
+                                                                     : row->kind;
             lilac_simt_matrix_payload kind = {.a = (uint8_t)(bits & 4 ? other : row->kind),
                                               .b = (uint8_t)row->kind,
                                               .d = (uint8_t)row->d,

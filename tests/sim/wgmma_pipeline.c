@@ -10,17 +10,12 @@
  *
  * is right, and each mutation of it is reported or gives a wrong result. */
 #define _POSIX_C_SOURCE 200809L /* mkstemp, popen */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/ptx.h>
 
 #include "support/assemble.h"
 #include "support/matrix_numbers.h"
+#include "support/test.h"
 #include "support/wgmma_findings.h"
 
 enum { TILES = 6, STAGES = 4, N = 64, K = 64 * TILES, TILE_B = N * 128 };

@@ -1,14 +1,9 @@
 /* Random sequences of wgmmas on several chains of accumulators, with fences, commits, waits and
  * arithmetic between them. A legal sequence gives the right sums and no finding; one with a fence left
  * out, or with arithmetic on accumulators in flight, is reported. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "support/matrix_numbers.h"
+#include "support/test.h"
 #include "support/wgmma_findings.h"
 
 enum { CHAINS = 3, N = 8, COUNT = N / 2, BYTES = 4096, ACTIONS = 40, PROGRAMS = 150 };

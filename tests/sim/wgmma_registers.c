@@ -2,16 +2,11 @@
  * simulator says "serialised" exactly where ptxas warns that it serialises the wgmmas (C75xx), and what is
  * computed is right in any case, as ptxas inserts waits. */
 #define _POSIX_C_SOURCE 200809L /* mkstemp, popen */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/ptx.h>
 
 #include "support/assemble.h"
+#include "support/test.h"
 #include "support/wgmma_findings.h"
 
 enum { N = 64, COUNT = N / 2, BYTES = 16384 };
@@ -115,7 +110,7 @@ static float carried(kernel *k) {
 }
 
 /* A wait that covers the sums, then arithmetic on them, in a loop. */
-static float scaled(kernel *k) {
+static float scaled_sum(kernel *k) {
     lilac_simt_value acc[COUNT], i;
     rig *r = &k->r;
     zeros(k, acc);
@@ -185,7 +180,7 @@ static const struct row {
     float (*build)(kernel *k);
     bool serialised;
 } rows[] = {
-    {"chain", chain, false},  {"carried", carried, false}, {"scaled", scaled, false},
+    {"chain", chain, false},  {"carried", carried, false}, {"scaled", scaled_sum, false},
     {"forked", forked, true}, {"entered", entered, true},  {"exchanged", exchanged, true},
 };
 

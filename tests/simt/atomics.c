@@ -1,18 +1,11 @@
 /* simt: atomics, votes, prints, assembly and timers: text, verifier, passes, PTX and simulator. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/ptx.h>
 #include <lilac/sim.h>
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "support/test.h"
 
 typedef struct bench {
     lilac_context *context;
@@ -28,18 +21,9 @@ static bool try_open(bench *b, const char *text) {
     return b->module != NULL && lilac_simt_verify(b->module);
 }
 
-static void print_diagnostics(const bench *b) {
-    for (const lilac_diagnostic *d = lilac_diagnostics(b->context); d != NULL; d = d->next) {
-        lilac_text out = {0};
-        lilac_diagnostic_print(&out, b->context, d, false);
-        print_message("%s", lilac_text_get(&out));
-        lilac_text_clear(&out);
-    }
-}
-
 static void open(bench *b, const char *text) {
     if (!try_open(b, text)) {
-        print_diagnostics(b);
+        print_diagnostics(b->context);
         fail_msg("refused");
     }
 }
@@ -74,7 +58,7 @@ static void run_on(bench *b, void *bytes, size_t size, uint32_t blocks, uint32_t
                                .threads = threads,
                                .printed = printed};
     if (!lilac_sim_run(b->context, &launch, &b->counters)) {
-        print_diagnostics(b);
+        print_diagnostics(b->context);
         fail_msg("trapped");
     }
 }
@@ -83,7 +67,7 @@ static void ptx_of(bench *b, lilac_text *out) {
     lilac_ptx_options options = {0};
     lilac_text_reset(out);
     if (!lilac_ptx_write(out, b->module, &options)) {
-        print_diagnostics(b);
+        print_diagnostics(b->context);
         fail_msg("no PTX");
     }
 }

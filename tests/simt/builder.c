@@ -1,14 +1,7 @@
 /* SIMT IR: building (folding, sharing, uniformity), and what the verifier refuses. */
 #include <lilac/simt.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "support/test.h"
 
 #define I16  LILAC_SIMT_I16
 #define I32  LILAC_SIMT_I32
@@ -48,14 +41,9 @@ static void end_kernel(fixture *f) {
 
 static bool verify(fixture *f) {
     bool good = lilac_simt_verify(f->module);
-    lilac_text text = {0};
-    for (const lilac_diagnostic *d = lilac_diagnostics(f->context); d != NULL; d = d->next) {
-        lilac_diagnostic_print(&text, f->context, d, false);
-    }
     if (!good) {
-        fputs(lilac_text_get(&text), stderr);
+        print_diagnostics(f->context);
     }
-    lilac_text_clear(&text);
     return good;
 }
 
@@ -567,12 +555,8 @@ static bool refuses(const char *id, const char *text, bool terminated) {
     const lilac_diagnostic *d = lilac_diagnostics(context);
     good = good && d != NULL && strcmp(d->id, id) == 0 && d->notes != NULL;
     if (!good) {
-        lilac_text out = {0};
-        for (; d != NULL; d = d->next) {
-            lilac_diagnostic_print(&out, context, d, false);
-        }
-        fprintf(stderr, "%s:\n%s%s", id, text, lilac_text_get(&out));
-        lilac_text_clear(&out);
+        fprintf(stderr, "%s:\n%s", id, text);
+        print_diagnostics(context);
     }
     lilac_text_clear(&whole);
     lilac_simt_module_destroy(module);

@@ -1,15 +1,9 @@
 /* Matrix instructions in the text of SIMT IR: they read back, and each rule of the verifier is named
  * with the operand, what was found and what is allowed. Then the builder's functions. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include <lilac/simt_matrix.h>
+
+#include "support/test.h"
 
 /* A module around one line, on a device, with this many warps. */
 static lilac_simt_module *read_line(lilac_context *context, const char *device, uint32_t warps,

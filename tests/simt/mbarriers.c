@@ -1,12 +1,7 @@
 /* The text of operations on mbarriers reads back, what the verifier refuses, and what passes keep. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "support/simt_text.h"
+#include "support/test.h"
 
 static const char operations[] = "simt.module target \"sm_90a\" {\n"
                                  "  kernel @k() warps 4 ctas 1 shared 64 {\n"
@@ -90,7 +85,7 @@ static void refusals(void **state) {
         assert_true(simt_text_read(&t, changed));
         assert_false(lilac_simt_verify(t.module));
         if (!is_reported(&t, m->id, m->at, m->other)) {
-            show_diagnostics(t.context);
+            print_diagnostics(t.context);
             fail_msg("'%s' as '%s' gives no %s", m->from, m->to, m->id);
         }
         simt_text_clear(&t);

@@ -3,14 +3,7 @@
  * nothing. */
 #include <lilac/simt.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "support/test.h"
 
 typedef bool pass(lilac_simt_kernel *kernel);
 
@@ -35,15 +28,6 @@ static bool contract_and_sweep(lilac_simt_kernel *kernel) {
 
 static bool sweep_only(lilac_simt_kernel *kernel) {
     return lilac_simt_opt_dce(kernel);
-}
-
-static void print_diagnostics(lilac_context *context) {
-    lilac_text text = {0};
-    for (const lilac_diagnostic *d = lilac_diagnostics(context); d != NULL; d = d->next) {
-        lilac_diagnostic_print(&text, context, d, false);
-    }
-    fputs(lilac_text_get(&text), stderr);
-    lilac_text_clear(&text);
 }
 
 static lilac_simt_module *read_body(lilac_context *context, const char *body) {

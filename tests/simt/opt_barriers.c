@@ -8,14 +8,9 @@
  * A program without races must have none after the pass and leave the same in memory. In straight
  * programs with barriers of the block only, each one that stays stands between accesses that may
  * conflict with no other between. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "support/sim_kernels.h"
+#include "support/test.h"
 
 enum { PLAIN = 1500, COPYING = 6000, MEETING = 3000 }; /* seeds */
 enum { WARPS = 4, LANES = 32, THREADS = WARPS * LANES, BYTES = 512 };
@@ -38,10 +33,6 @@ typedef struct generator {
     bool arrived[2];
 } generator;
 
-static uint32_t below(generator *g, uint32_t bound) {
-    return (uint32_t)lilac_random_below(&g->random, bound);
-}
-
 /* Where in the interval the part of the warp's class begins, which has `classes`; and the warp's
  * place among those of its class. */
 static lilac_simt_value class_of(generator *g, uint32_t partition, uint32_t bytes) {
@@ -61,15 +52,16 @@ static lilac_simt_value place_of(generator *g, uint32_t partition) {
  * class to other ones. */
 static void make_access(generator *g) {
     rig *r = &g->r;
-    const struct promise *p = &promises[below(g, PROMISES)];
+    const struct promise *p = &promises[random_below(&g->random, PROMISES)];
     uint32_t end = p->end ? p->end : BYTES;
     uint32_t members = WARPS >> __builtin_popcount(p->partition);
     uint32_t part = (end - p->begin) / (WARPS / members); /* bytes of a class */
-    bool loads = below(g, 2);
-    bool copies = g->copies && below(g, 4) > 1;
+    bool loads = random_below(&g->random, 2);
+    bool copies = g->copies && random_below(&g->random, 4) > 1;
     uint32_t bytes = loads ? part : part / members; /* of a warp */
     uint32_t words = bytes / 4 > LANES ? bytes / 4 / LANES : 1;
-    lilac_simt_value at = op2(r, LILAC_SIMT_OP_ADD, g->lane, word(r, below(g, LANES)));
+    lilac_simt_value at =
+        op2(r, LILAC_SIMT_OP_ADD, g->lane, word(r, random_below(&g->random, LANES)));
     at = op2(r, LILAC_SIMT_OP_AND, at, word(r, bytes / 4 / words - 1));
     at = op2(r, LILAC_SIMT_OP_MUL, at, word(r, 4 * words));
     at = op2(r, LILAC_SIMT_OP_ADD, at, class_of(g, p->partition, part));
@@ -82,12 +74,12 @@ static void make_access(generator *g) {
         g->sum = op2(r, LILAC_SIMT_OP_ADD, op2(r, LILAC_SIMT_OP_MUL, g->sum, word(r, 3)), loaded);
         return;
     }
-    lilac_simt_value slot =
-        op2(r, LILAC_SIMT_OP_XOR, place_of(g, p->partition), word(r, below(g, members)));
+    lilac_simt_value slot = op2(r, LILAC_SIMT_OP_XOR, place_of(g, p->partition),
+                                word(r, random_below(&g->random, members)));
     at = op2(r, LILAC_SIMT_OP_ADD, at, op2(r, LILAC_SIMT_OP_MUL, slot, word(r, bytes)));
     if (copies) {
         lilac_simt_value from =
-            op2(r, LILAC_SIMT_OP_ADD, thread(r), word(r, below(g, BYTES / 4 - 31)));
+            op2(r, LILAC_SIMT_OP_ADD, thread(r), word(r, random_below(&g->random, BYTES / 4 - 31)));
         from = op2(r, LILAC_SIMT_OP_AND, from, word(r, BYTES / 4 - 1));
         lilac_simt_copy_async(&r->b, 4, at, p->begin, element(r, 1, from, 4), 0, 0, 0, &like);
         return;
@@ -98,7 +90,7 @@ static void make_access(generator *g) {
 
 static void make_barrier(generator *g) {
     rig *r = &g->r;
-    uint32_t kind = g->straight ? 0 : below(g, 8);
+    uint32_t kind = g->straight ? 0 : random_below(&g->random, 8);
     if (kind == 7) {
         lilac_simt_warp_barrier(&r->b);
     } else if (kind >= 5) {
@@ -114,7 +106,7 @@ static void make_barrier(generator *g) {
 /* Mostly a group and a wait for all groups. */
 static void make_wait(generator *g) {
     rig *r = &g->r;
-    uint32_t kind = below(g, 8);
+    uint32_t kind = random_below(&g->random, 8);
     if (kind == 7) {
         lilac_simt_copy_wait_all(&r->b);
         return;
@@ -137,11 +129,11 @@ static void at_mbarrier(generator *g, uint32_t k, lilac_simt_opcode code,
 /* All warps arrive at an mbarrier, or wait there if they have; at mbarrier 1 their copies arrive. */
 static void make_meeting(generator *g) {
     rig *r = &g->r;
-    uint32_t k = g->copies && below(g, 2);
+    uint32_t k = g->copies && random_below(&g->random, 2);
     if (!g->arrived[k])
         at_mbarrier(
             g, k, k ? LILAC_SIMT_OP_CP_ASYNC_MBARRIER_ARRIVE : LILAC_SIMT_OP_MBARRIER_ARRIVE, 0, 0);
-    bool waits = g->arrived[k] || below(g, 2);
+    bool waits = g->arrived[k] || random_below(&g->random, 2);
     if (waits)
         at_mbarrier(g, k, LILAC_SIMT_OP_MBARRIER_WAIT, 0, word(r, g->phases[k]++ % 2));
     g->arrived[k] = !waits;
@@ -150,11 +142,11 @@ static void make_meeting(generator *g) {
 static void make_body(generator *g, uint32_t length, uint32_t depth) {
     rig *r = &g->r;
     for (uint32_t k = 0; k < length; k++) {
-        uint32_t kind = below(g, 12);
+        uint32_t kind = random_below(&g->random, 12);
         if (kind == 0 && depth < 2 && !g->straight) {
             lilac_simt_value i, inits[1] = {g->sum};
             lilac_simt_instruction *loop = lilac_simt_loop_begin(
-                &r->b, word(r, 0), word(r, below(g, 3)), word(r, 1), 1, inits, &i);
+                &r->b, word(r, 0), word(r, random_below(&g->random, 3)), word(r, 1), 1, inits, &i);
             g->sum = i + 1;
             make_body(g, length / 2, depth + 1);
             g->sum = lilac_simt_loop_end(&r->b, loop, &g->sum);
@@ -168,14 +160,14 @@ static void make_body(generator *g, uint32_t length, uint32_t depth) {
             make_body(g, length / 3, depth + 1);
             g->sum = lilac_simt_if_end(&r->b, branch, &g->sum);
         } else if (kind < 7) {
-            if (g->copies && below(g, 4))
+            if (g->copies && random_below(&g->random, 4))
                 make_wait(g);
-            if (g->meets && depth == 0 && below(g, 2))
+            if (g->meets && depth == 0 && random_below(&g->random, 2))
                 make_meeting(g);
             else
                 make_barrier(g);
         } else {
-            if (below(g, 4))
+            if (random_below(&g->random, 4))
                 make_barrier(g);
             make_access(g);
         }

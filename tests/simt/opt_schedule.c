@@ -3,15 +3,7 @@
  * values are alive, an element's store follows its last operation. */
 #include <lilac/sim.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "support/test.h"
 
 enum { THREADS = 32, MOST = 48, SLOT = 4 * MOST };
 

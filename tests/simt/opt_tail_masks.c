@@ -3,14 +3,7 @@
  * reach the next row's it stays. */
 #include <lilac/sim.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "support/test.h"
 
 enum { THREADS = 32, MOST = 24 };
 

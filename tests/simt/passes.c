@@ -9,15 +9,7 @@
  * test of its own. */
 #include <lilac/sim.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "support/test.h"
 
 /* Bytes of a thread: SLOT of the input and of shared memory, OUT of the output. */
 enum { THREADS = 64, SLOT = 128, OUT = 512, KERNELS = 100, POOL = 4096 };
@@ -42,10 +34,6 @@ typedef struct generator {
     uint32_t lanes; /* of a warp: 32 or 64 */
 } generator;
 
-static uint32_t below(generator *g, uint32_t bound) {
-    return (uint32_t)lilac_random_below(&g->random, bound);
-}
-
 static const char *name_of(lilac_simt_type type) {
     return lilac_simt_type_name(type);
 }
@@ -67,12 +55,13 @@ static uint64_t troublesome(generator *g, lilac_simt_type type) {
                                                                 [LILAC_SIMT_F32] = LILAC_F32,
                                                                 [LILAC_SIMT_F64] = LILAC_F64};
     if (lilac_simt_type_is_float(type)) {
-        double x = numbers[below(g, sizeof numbers / sizeof numbers[0])];
+        double x = numbers[random_below(&g->random, sizeof numbers / sizeof numbers[0])];
         return lilac_scalar_encode(scalars[type], x, LILAC_ROUND_NEAREST_EVEN, false);
     }
-    uint64_t x = below(g, 3) == 0
-                     ? lilac_random_next(&g->random)
-                     : (uint64_t)integers[below(g, sizeof integers / sizeof integers[0])];
+    uint64_t x =
+        random_below(&g->random, 3) == 0
+            ? lilac_random_next(&g->random)
+            : (uint64_t)integers[random_below(&g->random, sizeof integers / sizeof integers[0])];
     uint32_t bits = lilac_simt_type_bits(type);
     return bits == 64 ? x : x & (((uint64_t)1 << bits) - 1);
 }
@@ -98,10 +87,10 @@ static item *constant(generator *g, lilac_simt_type type, uint64_t bits) {
 
 /* Some value of the type: one in reach, or now and then a new constant. */
 static item pick(generator *g, lilac_simt_type type) {
-    if (below(g, 4) != 0) {
+    if (random_below(&g->random, 4) != 0) {
         for (uint32_t tries = 0; tries < 60 && g->count > 0; tries++) {
-            uint32_t from = below(g, 3) == 0 || g->count < 30 ? 0 : g->count - 30;
-            const item *i = &g->pool[from + below(g, g->count - from)];
+            uint32_t from = random_below(&g->random, 3) == 0 || g->count < 30 ? 0 : g->count - 30;
+            const item *i = &g->pool[from + random_below(&g->random, g->count - from)];
             if (i->type == type) {
                 return *i;
             }
@@ -112,38 +101,38 @@ static item pick(generator *g, lilac_simt_type type) {
 
 static item pick_ranged(generator *g, lilac_simt_type type) {
     for (uint32_t tries = 0; tries < 60; tries++) {
-        const item *i = &g->pool[below(g, g->count)];
+        const item *i = &g->pool[random_below(&g->random, g->count)];
         if (i->type == type && i->ranged) {
             return *i;
         }
     }
-    return *constant(g, type, below(g, 200));
+    return *constant(g, type, random_below(&g->random, 200));
 }
 
 static item pick_uniform_truth(generator *g) {
     for (uint32_t tries = 0; tries < 60; tries++) {
-        const item *i = &g->pool[below(g, g->count)];
+        const item *i = &g->pool[random_below(&g->random, g->count)];
         if (i->type == LILAC_SIMT_I1 && i->uniform) {
             return *i;
         }
     }
-    return *constant(g, LILAC_SIMT_I1, below(g, 2));
+    return *constant(g, LILAC_SIMT_I1, random_below(&g->random, 2));
 }
 
 static lilac_simt_type any_integer(generator *g) {
     static const lilac_simt_type types[] = {LILAC_SIMT_I32, LILAC_SIMT_I32, LILAC_SIMT_I64,
                                             LILAC_SIMT_I16, LILAC_SIMT_I8};
-    return types[below(g, 5)];
+    return types[random_below(&g->random, 5)];
 }
 
 static lilac_simt_type any_float(generator *g) {
     static const lilac_simt_type types[] = {LILAC_SIMT_F32, LILAC_SIMT_F32, LILAC_SIMT_F16,
                                             LILAC_SIMT_BF16, LILAC_SIMT_F64};
-    return types[below(g, 5)];
+    return types[random_below(&g->random, 5)];
 }
 
 static lilac_simt_type any_type(generator *g) {
-    return below(g, 3) == 0 ? any_float(g) : any_integer(g);
+    return random_below(&g->random, 3) == 0 ? any_float(g) : any_integer(g);
 }
 
 #define EMIT(...) lilac_text_printf(g->out, __VA_ARGS__)
@@ -165,10 +154,11 @@ static item *binary(generator *g, const char *op, item a, item c, lilac_simt_typ
 /* A sum, product or shift of ranged numbers that stays small, with the promises that are true. */
 static void ranged_operation(generator *g) {
     static const int64_t limit = 1 << 30;
-    lilac_simt_type type = below(g, 2) ? LILAC_SIMT_I32 : LILAC_SIMT_I64;
+    lilac_simt_type type = random_below(&g->random, 2) ? LILAC_SIMT_I32 : LILAC_SIMT_I64;
     item a = pick_ranged(g, type);
-    item c = below(g, 3) == 0 ? *constant(g, type, below(g, 40)) : pick_ranged(g, type);
-    uint32_t kind = below(g, 4);
+    item c = random_below(&g->random, 3) == 0 ? *constant(g, type, random_below(&g->random, 40))
+                                              : pick_ranged(g, type);
+    uint32_t kind = random_below(&g->random, 4);
     int64_t corners[4];
     int64_t x[2] = {a.low, a.high};
     int64_t y[2] = {c.low, c.high};
@@ -192,8 +182,8 @@ static void ranged_operation(generator *g) {
                     llabs(c.low) < limit && llabs(c.high) < limit;
     bool positive = is_small && a.low >= 0 && c.low >= 0 && low >= 0;
     item *r = add_item(g, type);
-    bool nsw = is_small && below(g, 3) != 0;
-    bool nuw = positive && below(g, 2) != 0;
+    bool nsw = is_small && random_below(&g->random, 3) != 0;
+    bool nuw = positive && random_below(&g->random, 2) != 0;
     EMIT("%%%u = %s %%%u, %%%u : %s%s%s%s%s\n", r->name, ops[kind], a.name, c.name, name_of(type),
          nsw || nuw ? " {" : "", nsw ? "nsw" : "",
          nsw && nuw ? ", nuw"
@@ -208,15 +198,16 @@ static void ranged_operation(generator *g) {
 
 static void widening(generator *g) {
     item a = pick_ranged(g, LILAC_SIMT_I32);
-    bool zero = a.low >= 0 && below(g, 2);
-    if (below(g, 2)) {
+    bool zero = a.low >= 0 && random_below(&g->random, 2);
+    if (random_below(&g->random, 2)) {
         item *r = unary(g, zero ? "zext" : "sext", a, LILAC_SIMT_I64);
         r->ranged = true;
         r->low = a.low;
         r->high = a.high;
     } else {
-        binary(g, below(g, 2) ? "mulwide_s" : "mulwide_u", a,
-               below(g, 2) ? pick_ranged(g, LILAC_SIMT_I32) : pick(g, LILAC_SIMT_I32),
+        binary(g, random_below(&g->random, 2) ? "mulwide_s" : "mulwide_u", a,
+               random_below(&g->random, 2) ? pick_ranged(g, LILAC_SIMT_I32)
+                                           : pick(g, LILAC_SIMT_I32),
                LILAC_SIMT_I64);
     }
 }
@@ -226,13 +217,13 @@ static void integer_operation(generator *g) {
         "add",   "sub",   "mul",   "mulhi_s", "mulhi_u", "and", "or",  "xor", "shl",  "shr_s",
         "shr_u", "min_s", "min_u", "max_s",   "max_u",   "and", "xor", "shl", "shr_u"};
     lilac_simt_type type = any_integer(g);
-    const char *op = ops[below(g, sizeof ops / sizeof ops[0])];
-    item a = below(g, 3) == 0 && (type == LILAC_SIMT_I32 || type == LILAC_SIMT_I64)
+    const char *op = ops[random_below(&g->random, sizeof ops / sizeof ops[0])];
+    item a = random_below(&g->random, 3) == 0 && (type == LILAC_SIMT_I32 || type == LILAC_SIMT_I64)
                  ? pick_ranged(g, type)
                  : pick(g, type);
     item c = pick(g, type);
-    if (op[0] == 's' && op[1] == 'h' && below(g, 4) != 0) {
-        c = *constant(g, type, below(g, lilac_simt_type_bits(type) + 3));
+    if (op[0] == 's' && op[1] == 'h' && random_below(&g->random, 4) != 0) {
+        c = *constant(g, type, random_below(&g->random, lilac_simt_type_bits(type) + 3));
     }
     binary(g, op, a, c, type);
 }
@@ -241,21 +232,22 @@ static void division(generator *g) {
     static const char *const ops[] = {"div_s", "div_u", "rem_s", "rem_u"};
     static const uint64_t divisors[] = {1, 2, 3, 5, 8, 10, 16, 32, 64, 127};
     lilac_simt_type type = any_integer(g);
-    item a = below(g, 2) && type >= LILAC_SIMT_I32 ? pick_ranged(g, type) : pick(g, type);
-    item c = *constant(g, type, divisors[below(g, 10)]);
-    if (below(g, 4) == 0) { /* anything but 0 and -1 */
+    item a = random_below(&g->random, 2) && type >= LILAC_SIMT_I32 ? pick_ranged(g, type)
+                                                                   : pick(g, type);
+    item c = *constant(g, type, divisors[random_below(&g->random, 10)]);
+    if (random_below(&g->random, 4) == 0) { /* anything but 0 and -1 */
         item low = pick(g, type);
         item mask = *constant(g, type, 0x3F);
         low = *binary(g, "and", low, mask, type);
         c = *binary(g, "or", low, *constant(g, type, 1), type);
     }
-    binary(g, ops[below(g, 4)], a, c, type);
+    binary(g, ops[random_below(&g->random, 4)], a, c, type);
 }
 
 static void odd_integers(generator *g) {
     lilac_simt_type type = any_integer(g);
     item *r;
-    switch (below(g, 5)) {
+    switch (random_below(&g->random, 5)) {
     case 0:
         unary(g, "popc", pick(g, type), LILAC_SIMT_I32);
         break;
@@ -266,23 +258,25 @@ static void odd_integers(generator *g) {
         item a = pick(g, LILAC_SIMT_I32);
         item c = pick(g, LILAC_SIMT_I32);
         static const uint32_t selectors[] = {0x3210, 0x7654, 0x5410, 0x1032, 0xBA98};
-        item s = below(g, 3) ? *constant(g, LILAC_SIMT_I32, selectors[below(g, 5)])
-                             : pick(g, LILAC_SIMT_I32);
+        item s = random_below(&g->random, 3)
+                     ? *constant(g, LILAC_SIMT_I32, selectors[random_below(&g->random, 5)])
+                     : pick(g, LILAC_SIMT_I32);
         r = add_item(g, LILAC_SIMT_I32);
         EMIT("%%%u = prmt %%%u, %%%u, %%%u : i32\n", r->name, a.name, c.name, s.name);
         break;
     }
     case 3: {
         static const lilac_simt_type wide[] = {LILAC_SIMT_I16, LILAC_SIMT_I32, LILAC_SIMT_I64};
-        uint32_t to = below(g, 3);
-        lilac_simt_type from = (lilac_simt_type)(LILAC_SIMT_I8 + below(g, to + 1));
-        unary(g, below(g, 2) ? "sext" : "zext", pick(g, below(g, 5) ? from : LILAC_SIMT_I1),
-              wide[to]);
+        uint32_t to = random_below(&g->random, 3);
+        lilac_simt_type from = (lilac_simt_type)(LILAC_SIMT_I8 + random_below(&g->random, to + 1));
+        unary(g, random_below(&g->random, 2) ? "sext" : "zext",
+              pick(g, random_below(&g->random, 5) ? from : LILAC_SIMT_I1), wide[to]);
         break;
     }
     default: {
-        lilac_simt_type to = (lilac_simt_type)(LILAC_SIMT_I8 + below(g, 3));
-        lilac_simt_type from = (lilac_simt_type)(to + 1 + below(g, (uint32_t)LILAC_SIMT_I64 - to));
+        lilac_simt_type to = (lilac_simt_type)(LILAC_SIMT_I8 + random_below(&g->random, 3));
+        lilac_simt_type from =
+            (lilac_simt_type)(to + 1 + random_below(&g->random, (uint32_t)LILAC_SIMT_I64 - to));
         unary(g, "trunc", pick(g, from), to);
     }
     }
@@ -293,12 +287,15 @@ static void comparison(generator *g) {
                                            "ge", "ult", "ule", "ugt", "uge"};
     static const char *const floats[] = {"eq",  "ne",   "lt",   "le",   "gt",   "ge",  "ueq",
                                          "une", "fult", "fule", "fugt", "fuge", "ord", "uno"};
-    bool is_float = below(g, 3) == 0;
+    bool is_float = random_below(&g->random, 3) == 0;
     lilac_simt_type type = is_float ? any_float(g) : any_integer(g);
-    const char *kind = is_float ? floats[below(g, 14)] : integers[below(g, 10)];
-    bool ranged = !is_float && type >= LILAC_SIMT_I32 && below(g, 2);
+    const char *kind =
+        is_float ? floats[random_below(&g->random, 14)] : integers[random_below(&g->random, 10)];
+    bool ranged = !is_float && type >= LILAC_SIMT_I32 && random_below(&g->random, 2);
     item a = ranged ? pick_ranged(g, type) : pick(g, type);
-    item c = ranged && below(g, 2) ? *constant(g, type, below(g, 300)) : pick(g, type);
+    item c = ranged && random_below(&g->random, 2)
+                 ? *constant(g, type, random_below(&g->random, 300))
+                 : pick(g, type);
     char op[16];
     snprintf(op, sizeof op, "cmp %s", kind);
     binary(g, op, a, c, LILAC_SIMT_I1);
@@ -308,14 +305,14 @@ static void truths(generator *g) {
     static const char *const ops[] = {"and", "or", "xor", "cmp eq", "cmp ne"};
     item a = pick(g, LILAC_SIMT_I1);
     item c = pick(g, LILAC_SIMT_I1);
-    binary(g, ops[below(g, 5)], a, c, LILAC_SIMT_I1);
+    binary(g, ops[random_below(&g->random, 5)], a, c, LILAC_SIMT_I1);
 }
 
 static void selection(generator *g) {
-    lilac_simt_type type = below(g, 4) == 0 ? LILAC_SIMT_I1 : any_type(g);
+    lilac_simt_type type = random_below(&g->random, 4) == 0 ? LILAC_SIMT_I1 : any_type(g);
     item condition = pick(g, LILAC_SIMT_I1);
     item a = pick(g, type);
-    item c = below(g, 6) == 0 ? a : pick(g, type);
+    item c = random_below(&g->random, 6) == 0 ? a : pick(g, type);
     item *r = add_item(g, type);
     EMIT("%%%u = select %%%u, %%%u, %%%u : %s\n", r->name, condition.name, a.name, c.name,
          name_of(type));
@@ -329,17 +326,17 @@ static void float_operation(generator *g) {
     lilac_simt_type type = any_float(g);
     item a = pick(g, type);
     item c = pick(g, type);
-    switch (below(g, 5)) {
+    switch (random_below(&g->random, 5)) {
     case 0:
     case 1:
-        binary(g, two[below(g, 5)], a, c, type);
+        binary(g, two[random_below(&g->random, 5)], a, c, type);
         break;
     case 2:
-        unary(g, one[below(g, 7)], a, type);
+        unary(g, one[random_below(&g->random, 7)], a, type);
         break;
     case 3:
         if (type == LILAC_SIMT_F32 || type == LILAC_SIMT_F64) {
-            uint32_t k = below(g, 3);
+            uint32_t k = random_below(&g->random, 3);
             if (k == 2) {
                 binary(g, fine[k], a, c, type);
             } else {
@@ -359,26 +356,27 @@ static void conversion(generator *g) {
     lilac_simt_type f = any_float(g);
     lilac_simt_type i = any_integer(g);
     item *r;
-    switch (below(g, 5)) {
+    switch (random_below(&g->random, 5)) {
     case 0: {
         item a = pick(g, f);
         lilac_simt_type to = any_float(g);
         static const char *const rounds[] = {"", "", "", " {round = zero}", " {round = up}"};
         r = add_item(g, to);
-        EMIT("%%%u = fcvt %%%u : %s%s\n", r->name, a.name, name_of(to), rounds[below(g, 5)]);
+        EMIT("%%%u = fcvt %%%u : %s%s\n", r->name, a.name, name_of(to),
+             rounds[random_below(&g->random, 5)]);
         break;
     }
     case 1:
-        unary(g, below(g, 2) ? "s2f" : "u2f", pick(g, i), f);
+        unary(g, random_below(&g->random, 2) ? "s2f" : "u2f", pick(g, i), f);
         break;
     case 2:
-        unary(g, below(g, 2) ? "f2s" : "f2u", pick(g, f), i);
+        unary(g, random_below(&g->random, 2) ? "f2s" : "f2u", pick(g, f), i);
         break;
     case 3: {
         item a = pick(g, LILAC_SIMT_I16);
         item *halves = add_item(g, LILAC_SIMT_F16X2);
         EMIT("%%%u = f8_unpack %%%u : f16x2 {scalar = %s}\n", halves->name, a.name,
-             below(g, 2) ? "f8E4M3FN" : "f8E5M2");
+             random_below(&g->random, 2) ? "f8E4M3FN" : "f8E5M2");
         uint32_t name = halves->name;
         item *low = add_item(g, LILAC_SIMT_F16);
         item *high = add_item(g, LILAC_SIMT_F16);
@@ -390,7 +388,7 @@ static void conversion(generator *g) {
         item c = pick(g, LILAC_SIMT_F32);
         r = add_item(g, LILAC_SIMT_I16);
         EMIT("%%%u = f8_pack %%%u, %%%u : i16 {scalar = %s}\n", r->name, a.name, c.name,
-             below(g, 2) ? "f8E4M3FN" : "f8E5M2");
+             random_below(&g->random, 2) ? "f8E4M3FN" : "f8E5M2");
     }
     }
 }
@@ -398,7 +396,7 @@ static void conversion(generator *g) {
 /* Bits regrouped; integers only, or integers to floats. */
 static void regrouping(generator *g) {
     item *r;
-    switch (below(g, 5)) {
+    switch (random_below(&g->random, 5)) {
     case 0: {
         item a = pick(g, LILAC_SIMT_I32);
         unary(g, "bitcast", a, LILAC_SIMT_F32);
@@ -409,14 +407,14 @@ static void regrouping(generator *g) {
         item c = pick(g, LILAC_SIMT_I32);
         r = binary(g, "pack", a, c, LILAC_SIMT_I64);
         item whole = *r;
-        bool floats = below(g, 3) == 0;
+        bool floats = random_below(&g->random, 3) == 0;
         item *low = add_item(g, floats ? LILAC_SIMT_F32 : LILAC_SIMT_I32);
         item *high = add_item(g, floats ? LILAC_SIMT_F32 : LILAC_SIMT_I32);
         EMIT("%%%u, %%%u = unpack %%%u : %s, %s\n", low->name, high->name, whole.name,
              name_of(low->type), name_of(high->type));
         if (!floats) {
             item parts[2] = {*low, *high};
-            bool swapped = below(g, 2);
+            bool swapped = random_below(&g->random, 2);
             binary(g, "pack", parts[swapped], parts[!swapped], LILAC_SIMT_I64);
         }
         break;
@@ -437,7 +435,7 @@ static void regrouping(generator *g) {
         item x = *binary(g, "pack", a, c, LILAC_SIMT_F16X2);
         item y = *binary(g, "pack", c, a, LILAC_SIMT_F16X2);
         static const char *const ops[] = {"fadd", "fmul", "fsub"};
-        item sum = *binary(g, ops[below(g, 3)], x, y, LILAC_SIMT_F16X2);
+        item sum = *binary(g, ops[random_below(&g->random, 3)], x, y, LILAC_SIMT_F16X2);
         item *low = add_item(g, LILAC_SIMT_F16);
         item *high = add_item(g, LILAC_SIMT_F16);
         EMIT("%%%u, %%%u = unpack %%%u : f16, f16\n", low->name, high->name, sum.name);
@@ -464,14 +462,14 @@ static void words(generator *g) {
         pool[k] = pick(g, LILAC_SIMT_I32);
     }
     for (uint32_t k = 2; k < 6; k++) {
-        item a = pool[below(g, k)], c = pool[below(g, k)];
+        item a = pool[random_below(&g->random, k)], c = pool[random_below(&g->random, k)];
         item *r;
-        if (below(g, 3) == 0) {
+        if (random_below(&g->random, 3) == 0) {
             r = add_item(g, LILAC_SIMT_I32);
             EMIT("%%%u = select %%%u, %%%u, %%%u : i32\n", r->name,
-                 below(g, 2) ? p.name : other.name, a.name, c.name);
-        } else if (below(g, 4) == 0) {
-            bool bytes = below(g, 2);
+                 random_below(&g->random, 2) ? p.name : other.name, a.name, c.name);
+        } else if (random_below(&g->random, 4) == 0) {
+            bool bytes = random_below(&g->random, 2);
             lilac_simt_type type = bytes ? LILAC_SIMT_I8 : LILAC_SIMT_I16;
             item parts[4];
             for (uint32_t j = 0; j < (bytes ? 4 : 2); j++) {
@@ -479,7 +477,7 @@ static void words(generator *g) {
                 EMIT("%s%%%u", j ? ", " : "", parts[j].name);
             }
             EMIT(" = unpack %%%u : %s\n", a.name, bytes ? "i8, i8, i8, i8" : "i16, i16");
-            bool swapped = below(g, 3) == 0;
+            bool swapped = random_below(&g->random, 3) == 0;
             r = add_item(g, LILAC_SIMT_I32);
             EMIT("%%%u = pack %%%u, %%%u", r->name, parts[swapped].name, parts[!swapped].name);
             if (bytes) {
@@ -487,7 +485,7 @@ static void words(generator *g) {
             }
             EMIT(" : i32\n");
         } else {
-            item s = *constant(g, LILAC_SIMT_I32, selectors[below(g, 10)]);
+            item s = *constant(g, LILAC_SIMT_I32, selectors[random_below(&g->random, 10)]);
             r = add_item(g, LILAC_SIMT_I32);
             EMIT("%%%u = prmt %%%u, %%%u, %%%u : i32\n", r->name, a.name, c.name, s.name);
         }
@@ -497,25 +495,25 @@ static void words(generator *g) {
 
 static void exchange(generator *g) {
     static const char *const kinds[] = {"idx", "xor", "up", "down"};
-    if (below(g, 3) == 0 && g->lanes == 32) { /* its result has 32 bits */
+    if (random_below(&g->random, 3) == 0 && g->lanes == 32) { /* its result has 32 bits */
         unary(g, "ballot", pick(g, LILAC_SIMT_I1), LILAC_SIMT_I32)->uniform = false;
         return;
     }
-    item a = pick(g, below(g, 2) ? LILAC_SIMT_I32 : LILAC_SIMT_F32);
-    item c = *constant(g, LILAC_SIMT_I32, below(g, g->lanes));
+    item a = pick(g, random_below(&g->random, 2) ? LILAC_SIMT_I32 : LILAC_SIMT_F32);
+    item c = *constant(g, LILAC_SIMT_I32, random_below(&g->random, g->lanes));
     item *r = add_item(g, a.type);
-    EMIT("%%%u = shuffle %s %%%u, %%%u : %s\n", r->name, kinds[below(g, 4)], a.name, c.name,
-         name_of(a.type));
+    EMIT("%%%u = shuffle %s %%%u, %%%u : %s\n", r->name, kinds[random_below(&g->random, 4)], a.name,
+         c.name, name_of(a.type));
 }
 
 /* Of the thread's own slot in the input (%in) or in shared memory (%slot). */
 static void memory_operation(generator *g) {
-    lilac_simt_type type = below(g, 2) ? LILAC_SIMT_I32 : any_integer(g);
+    lilac_simt_type type = random_below(&g->random, 2) ? LILAC_SIMT_I32 : any_integer(g);
     uint32_t bytes = lilac_simt_type_bits(type) / 8;
-    uint32_t offset = below(g, SLOT / bytes) * bytes;
+    uint32_t offset = random_below(&g->random, SLOT / bytes) * bytes;
     item condition = pick(g, LILAC_SIMT_I1);
-    bool predicated = below(g, 2);
-    if (below(g, 3) == 0) {
+    bool predicated = random_below(&g->random, 2);
+    if (random_below(&g->random, 3) == 0) {
         item a = pick(g, type);
         EMIT("st.shared [%%slot + %u]%s", offset, predicated ? "" : ", ");
         if (predicated) {
@@ -526,10 +524,11 @@ static void memory_operation(generator *g) {
     }
     item other = pick(g, type);
     item *r = add_item(g, type);
-    EMIT("%%%u = ld.%s + %u]", r->name, below(g, 2) ? "shared [%slot" : "global [%in", offset);
+    EMIT("%%%u = ld.%s + %u]", r->name,
+         random_below(&g->random, 2) ? "shared [%slot" : "global [%in", offset);
     if (predicated) {
         EMIT(", %%%u", condition.name);
-        if (below(g, 2)) {
+        if (random_below(&g->random, 2)) {
             EMIT(", (%%%u)", other.name);
         }
     }
@@ -543,57 +542,64 @@ static item chain(generator *g) {
                                       "max_u", "div_u", "rem_u", "div_s"};
     static const int64_t small[] = {1, 2, 3, 4, 5, 7, 8, 12, 16, 31, 32, 33, 63, 64, -1, -2, -4};
     static const lilac_simt_type wide[] = {LILAC_SIMT_I16, LILAC_SIMT_I32, LILAC_SIMT_I64};
-    lilac_simt_type type = below(g, 5) ? LILAC_SIMT_I32 : any_integer(g);
-    item at = type >= LILAC_SIMT_I32 && below(g, 3) ? pick_ranged(g, type) : pick(g, type);
-    uint32_t length = 2 + below(g, 5);
+    lilac_simt_type type = random_below(&g->random, 5) ? LILAC_SIMT_I32 : any_integer(g);
+    item at = type >= LILAC_SIMT_I32 && random_below(&g->random, 3) ? pick_ranged(g, type)
+                                                                    : pick(g, type);
+    uint32_t length = 2 + random_below(&g->random, 5);
     for (uint32_t k = 0; k < length; k++) {
-        uint32_t kind = below(g, 13);
+        uint32_t kind = random_below(&g->random, 13);
         type = at.type;
         if ((kind == 0 || kind > 10) && type != LILAC_SIMT_I64) {
-            lilac_simt_type to = wide[below(g, 2) ? 2 : below(g, 3)];
+            lilac_simt_type to =
+                wide[random_below(&g->random, 2) ? 2 : random_below(&g->random, 3)];
             if (to > type) {
-                at = *unary(g, below(g, 2) ? "sext" : "zext", at, to);
+                at = *unary(g, random_below(&g->random, 2) ? "sext" : "zext", at, to);
             }
         } else if (kind == 1 && type != LILAC_SIMT_I8) {
-            at = *unary(g, "trunc", at,
-                        (lilac_simt_type)(LILAC_SIMT_I8 + below(g, type - LILAC_SIMT_I8)));
+            at = *unary(
+                g, "trunc", at,
+                (lilac_simt_type)(LILAC_SIMT_I8 + random_below(&g->random, type - LILAC_SIMT_I8)));
         } else if (kind <= 3 && type == LILAC_SIMT_I32) {
-            item c = *constant(g, type, (uint32_t)small[below(g, 17)]);
-            at = *binary(g, below(g, 2) ? "mulwide_s" : "mulwide_u", at, c, LILAC_SIMT_I64);
+            item c = *constant(g, type, (uint32_t)small[random_below(&g->random, 17)]);
+            at = *binary(g, random_below(&g->random, 2) ? "mulwide_s" : "mulwide_u", at, c,
+                         LILAC_SIMT_I64);
         } else {
-            const char *op = ops[below(g, 16)];
+            const char *op = ops[random_below(&g->random, 16)];
             bool shift = op[0] == 's' && op[1] == 'h';
             bool divides = strncmp(op, "div", 3) == 0 || strncmp(op, "rem", 3) == 0;
             uint64_t mask = ((uint64_t)1 << (lilac_simt_type_bits(type) - 1)) * 2 - 1;
-            uint64_t number = (uint64_t)small[below(g, 17)] & mask;
+            uint64_t number = (uint64_t)small[random_below(&g->random, 17)] & mask;
             if (shift) {
-                number = below(g, lilac_simt_type_bits(type) / (below(g, 4) ? 4 : 1) + 1);
+                number = random_below(
+                    &g->random,
+                    lilac_simt_type_bits(type) / (random_below(&g->random, 4) ? 4 : 1) + 1);
             } else if (divides) {
-                number = 1 + below(g, 40);
-            } else if (below(g, 8) == 0) {
+                number = 1 + random_below(&g->random, 40);
+            } else if (random_below(&g->random, 8) == 0) {
                 number = troublesome(g, type);
             }
             item c = *constant(g, type, number);
-            if (!shift && !divides && below(g, 4) == 0) {
-                c = below(g, 2) && type >= LILAC_SIMT_I32 ? pick_ranged(g, type) : pick(g, type);
+            if (!shift && !divides && random_below(&g->random, 4) == 0) {
+                c = random_below(&g->random, 2) && type >= LILAC_SIMT_I32 ? pick_ranged(g, type)
+                                                                          : pick(g, type);
             }
-            at = below(g, 5) || shift || divides ? *binary(g, op, at, c, type)
-                                                 : *binary(g, op, c, at, type);
+            at = random_below(&g->random, 5) || shift || divides ? *binary(g, op, at, c, type)
+                                                                 : *binary(g, op, c, at, type);
         }
     }
-    if (below(g, 3) == 0) {
+    if (random_below(&g->random, 3) == 0) {
         static const char *const kinds[] = {"cmp eq", "cmp ne",  "cmp lt",  "cmp le",  "cmp gt",
                                             "cmp ge", "cmp ult", "cmp ule", "cmp ugt", "cmp uge"};
         uint64_t mask = ((uint64_t)1 << (lilac_simt_type_bits(at.type) - 1)) * 2 - 1;
-        item c = *constant(g, at.type, (uint64_t)small[below(g, 17)] & mask);
-        item truth = *binary(g, kinds[below(g, 10)], at, c, LILAC_SIMT_I1);
+        item c = *constant(g, at.type, (uint64_t)small[random_below(&g->random, 17)] & mask);
+        item truth = *binary(g, kinds[random_below(&g->random, 10)], at, c, LILAC_SIMT_I1);
         at = *unary(g, "zext", truth, LILAC_SIMT_I32);
     }
     return at;
 }
 
 static void store_out(generator *g, uint32_t place) {
-    bool chained = below(g, 4) != 0;
+    bool chained = random_below(&g->random, 4) != 0;
     lilac_simt_type type = any_type(g);
     item a = chained ? chain(g) : pick(g, type);
     if (!chained && lilac_simt_type_is_float(type)) {
@@ -618,15 +624,15 @@ static void body(generator *g, uint32_t size);
 static void loop(generator *g) {
     lilac_simt_type types[2] = {any_type(g), any_type(g)};
     item inits[2] = {pick(g, types[0]), pick(g, types[1])};
-    bool wide = below(g, 4) == 0;
+    bool wide = random_below(&g->random, 4) == 0;
     lilac_simt_type counter = wide ? LILAC_SIMT_I64 : LILAC_SIMT_I32;
-    uint32_t low = below(g, 3);
+    uint32_t low = random_below(&g->random, 3);
     item lower = *constant(g, counter, low);
-    uint32_t high = low + below(g, 4);
+    uint32_t high = low + random_below(&g->random, 4);
     item upper = *constant(g, counter, high);
-    item step = *constant(g, counter, 1 + below(g, 2));
+    item step = *constant(g, counter, 1 + random_below(&g->random, 2));
     uint32_t bound = g->next;
-    if (!wide && below(g, 2)) {
+    if (!wide && random_below(&g->random, 2)) {
         upper.name = 1; /* the parameter, 0 … 5 */
         high = 5;
     }
@@ -646,11 +652,11 @@ static void loop(generator *g) {
          lower.name, upper.name, step.name, a->name, inits[0].name, c->name, inits[1].name,
          name_of(types[0]), name_of(types[1]));
     g->depth++;
-    body(g, 4 + below(g, 8));
+    body(g, 4 + random_below(&g->random, 8));
     g->depth--;
     item next[2];
     for (uint32_t k = 0; k < 2; k++) {
-        next[k] = below(g, 4) == 0 ? arguments[k] : pick(g, types[k]);
+        next[k] = random_below(&g->random, 4) == 0 ? arguments[k] : pick(g, types[k]);
     }
     EMIT("yield %%%u, %%%u\n}\n", next[0].name, next[1].name);
     g->count = outer;
@@ -664,7 +670,7 @@ static void loop(generator *g) {
 static void branch(generator *g) {
     lilac_simt_type type = any_type(g);
     item condition = pick_uniform_truth(g);
-    bool has_result = below(g, 4) != 0;
+    bool has_result = random_below(&g->random, 4) != 0;
     uint32_t result = g->next++;
     uint32_t outer = g->count;
     if (has_result) {
@@ -674,7 +680,7 @@ static void branch(generator *g) {
     }
     for (uint32_t side = 0; side < 2; side++) {
         g->depth++;
-        body(g, 2 + below(g, 6));
+        body(g, 2 + random_below(&g->random, 6));
         g->depth--;
         if (has_result) {
             item a = pick(g, type);
@@ -694,7 +700,7 @@ static void branch(generator *g) {
 static void while_loop(generator *g) {
     lilac_simt_type type = any_type(g);
     item init = pick(g, type);
-    item start = *constant(g, LILAC_SIMT_I32, below(g, 4));
+    item start = *constant(g, LILAC_SIMT_I32, random_below(&g->random, 4));
     item zero = *constant(g, LILAC_SIMT_I32, 0);
     item one = *constant(g, LILAC_SIMT_I32, 1);
     uint32_t name = g->next;
@@ -731,11 +737,11 @@ static void body(generator *g, uint32_t size) {
         conversion,        regrouping,        exchange,
         memory_operation,  memory_operation,  words};
     for (uint32_t k = 0; k < size; k++) {
-        uint32_t kind = below(g, 40);
+        uint32_t kind = random_below(&g->random, 40);
         if (kind < 3 && g->depth < 2) {
             (kind == 0 ? loop : kind == 1 ? branch : while_loop)(g);
         } else {
-            plain[below(g, sizeof plain / sizeof plain[0])](g);
+            plain[random_below(&g->random, sizeof plain / sizeof plain[0])](g);
         }
     }
 }
@@ -767,7 +773,7 @@ static void generate(lilac_text *out, uint64_t seed) {
     body(g, 50);
     for (uint32_t place = 0; place < OUT / 8; place++) {
         store_out(g, place);
-        if (below(g, 8) == 0) {
+        if (random_below(&g->random, 8) == 0) {
             body(g, 2);
         }
     }
@@ -778,12 +784,8 @@ static void generate(lilac_text *out, uint64_t seed) {
 /* ---- running ---------------------------------------------------------------------------- */
 
 static void show(lilac_context *context, const char *text) {
-    lilac_text out = {0};
-    for (const lilac_diagnostic *d = lilac_diagnostics(context); d != NULL; d = d->next) {
-        lilac_diagnostic_print(&out, context, d, false);
-    }
-    fprintf(stderr, "%s\n%s", text, lilac_text_get(&out));
-    lilac_text_clear(&out);
+    fprintf(stderr, "%s\n", text);
+    print_diagnostics(context);
 }
 
 static bool execute(lilac_context *context, const lilac_simt_module *module, uint64_t seed,

@@ -1,14 +1,7 @@
 /* Payloads: what is set is read back, fields do not overlap, and two instructions are equal exactly
  * when all their fields are. All fields of all operations are covered: the table is the input. */
 #include "internal.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "support/test.h"
 
 static const lilac_simt_payload_field *next(lilac_simt_opcode code,
                                             const lilac_simt_payload_field *after) {

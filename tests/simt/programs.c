@@ -1,15 +1,9 @@
 /* Programs, named barriers and register budgets: the text reads back, the builder builds it, what the
  * verifier refuses, what passes keep. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
 
 #include "support/sim_kernels.h"
 #include "support/simt_text.h"
+#include "support/test.h"
 
 static const char programs[] = "simt.module target \"sm_90a\" {\n"
                                "  kernel @k() warps 12 ctas 1 shared 64 min_blocks 1 {\n"
@@ -43,7 +37,7 @@ static void text_reads_back(void **state) {
     assert_true(simt_text_read(&t, programs));
     bool good = lilac_simt_verify(t.module);
     if (!good)
-        show_diagnostics(t.context);
+        print_diagnostics(t.context);
     assert_true(good);
     lilac_simt_print(&out, t.module);
     assert_string_equal(lilac_text_get(&out), programs);
@@ -162,7 +156,7 @@ static void refusals(void **state) {
         assert_true(simt_text_read(&t, changed));
         bool good = lilac_simt_verify(t.module);
         if (good || !is_reported(&t, m->id, m->at, m->other)) {
-            show_diagnostics(t.context);
+            print_diagnostics(t.context);
             fail_msg("'%s' as '%s' gives no %s", m->from, m->to, m->id);
         }
         simt_text_clear(&t);

@@ -1,14 +1,9 @@
 /* Tensor maps: limits, sizes and swizzles. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include <lilac/simt.h>
 #include <lilac/tensor_map.h>
+
+#include "support/test.h"
 
 static lilac_tensor_map usual(void) {
     return (lilac_tensor_map){.address = 1 << 20,

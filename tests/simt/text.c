@@ -2,15 +2,7 @@
  * reported with its id at its place. */
 #include <lilac/simt.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "support/test.h"
 
 static const char everything[] =
     "simt.module target \"sm_90a\" {\n"
@@ -121,22 +113,15 @@ static lilac_simt_module *read_text(lilac_context *context, const char *text) {
 
 static char *reprint(lilac_context *context, const char *text) {
     lilac_simt_module *module = read_text(context, text);
-    lilac_text out = {0};
-    for (const lilac_diagnostic *d = lilac_diagnostics(context); d != NULL; d = d->next) {
-        lilac_diagnostic_print(&out, context, d, false);
-    }
     if (module == NULL) {
-        fputs(lilac_text_get(&out), stderr);
-        fail();
+        fail_with_diagnostics(context, "the module was refused");
     }
-    lilac_text_reset(&out);
+    lilac_text out = {0};
     lilac_simt_print(&out, module);
     bool good = lilac_simt_verify(module);
     if (!good) {
-        for (const lilac_diagnostic *d = lilac_diagnostics(context); d != NULL; d = d->next) {
-            lilac_diagnostic_print(&out, context, d, false);
-        }
         fputs(out.bytes, stderr);
+        print_diagnostics(context);
     }
     assert_true(good);
     lilac_simt_module_destroy(module);
@@ -317,12 +302,8 @@ static void each_mistake(void **state) {
         if (module != NULL || d == NULL || strcmp(d->id, mistakes[k].id) != 0 ||
             (mistakes[k].line != 0 && line != mistakes[k].line + 2) ||
             lilac_error_count(context) != 1) {
-            lilac_text out = {0};
-            for (; d != NULL; d = d->next) {
-                lilac_diagnostic_print(&out, context, d, false);
-            }
-            fprintf(stderr, "%s: %s\n%s", mistakes[k].id, mistakes[k].body, lilac_text_get(&out));
-            fail();
+            fprintf(stderr, "%s: %s\n", mistakes[k].id, mistakes[k].body);
+            fail_with_diagnostics(context, "the diagnostic is not the expected one");
         }
         lilac_text_clear(&text);
         lilac_context_destroy(context);

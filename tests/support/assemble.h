@@ -3,11 +3,9 @@
 #ifndef LILAC_TESTS_ASSEMBLE_H
 #define LILAC_TESTS_ASSEMBLE_H
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
+
+#include "support/test.h"
 
 static inline const char *find_ptxas(void) {
     static const char *const places[] = {"ptxas", "/usr/local/cuda/bin/ptxas"};

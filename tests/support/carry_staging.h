@@ -3,16 +3,9 @@
 #ifndef LILAC_TESTS_CARRY_STAGING_H
 #define LILAC_TESTS_CARRY_STAGING_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include <lilac/plan.h>
+
+#include "support/test.h"
 
 typedef struct carried {
     const lilac_plan_staging *staging;

@@ -2,32 +2,15 @@
 #ifndef LILAC_TESTS_ENGINE_HARNESS_H
 #define LILAC_TESTS_ENGINE_HARNESS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <lilac/engine.h>
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "support/test.h"
 
 typedef struct program {
     lilac_context *context;
     lilac_tile_module *module; /* NULL: refused */
     lilac_target target;
 } program;
-
-static inline void fail_with_diagnostics(const program *p, const char *what) {
-    lilac_text text;
-    lilac_text_init(&text);
-    for (const lilac_diagnostic *d = lilac_diagnostics(p->context); d != NULL; d = d->next)
-        lilac_diagnostic_print(&text, p->context, d, false);
-    fail_msg("%s:\n%s", what, lilac_text_get(&text));
-}
 
 static inline void program_read(program *p, const char *name, const char *text, size_t length,
                                 uint32_t warps) {
@@ -52,9 +35,9 @@ static inline void program_body(program *p, const char *body, uint32_t warps) {
     program_read(p, "body", lilac_text_get(&text), text.length, warps);
     lilac_text_clear(&text);
     if (p->module == NULL)
-        fail_with_diagnostics(p, "the program was refused");
+        fail_with_diagnostics(p->context, "the program was refused");
     if (!lilac_tile_verify(p->module, false))
-        fail_with_diagnostics(p, "the program was refused");
+        fail_with_diagnostics(p->context, "the program was refused");
 }
 
 static inline void program_clear(program *p) {
@@ -69,12 +52,12 @@ static inline bool program_assign(program *p, bool simplify) {
     if (simplify) {
         assert_true(lilac_engine_simplify(p->module, &p->target, &changed));
         if (!lilac_tile_verify(p->module, false))
-            fail_with_diagnostics(p, "after simplify");
+            fail_with_diagnostics(p->context, "after simplify");
     }
     if (!lilac_engine_assign_layouts(p->module, &p->target, &changed))
         return false;
     if (!lilac_tile_verify(p->module, true))
-        fail_with_diagnostics(p, "after assign_layouts");
+        fail_with_diagnostics(p->context, "after assign_layouts");
     return true;
 }
 
@@ -125,23 +108,6 @@ static inline lilac_tile_op *last_op(const program *p, lilac_tile_opcode code) {
     if (s.last == NULL)
         fail_msg("no such operation");
     return s.last;
-}
-
-/* A file under tests/data; NULL when it is not there. The caller frees. */
-static inline char *read_data(const char *name, size_t *length) {
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s", LILAC_TEST_DATA, name);
-    FILE *file = fopen(path, "rb");
-    if (file == NULL)
-        return NULL;
-    fseek(file, 0, SEEK_END);
-    long size = ftell(file);
-    rewind(file);
-    char *bytes = malloc((size_t)size + 1);
-    *length = fread(bytes, 1, (size_t)size, file);
-    bytes[*length] = '\0';
-    fclose(file);
-    return bytes;
 }
 
 #endif

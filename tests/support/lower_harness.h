@@ -5,13 +5,6 @@
 #ifndef LILAC_LOWER_HARNESS_H
 #define LILAC_LOWER_HARNESS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <lilac/bits.h>
 #include <lilac/driver.h>
 #include <lilac/engine.h>
@@ -19,9 +12,8 @@
 #include <lilac/sim.h>
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "support/test.h"
 
 #define MARGIN      64
 #define MARGIN_BYTE 0xA5
@@ -33,15 +25,6 @@ typedef struct harness {
     lilac_text text; /* of the SIMT module */
     lilac_sim_counters counters;
 } harness;
-
-static inline void harness_print(const harness *h) {
-    for (const lilac_diagnostic *d = lilac_diagnostics(h->context); d != NULL; d = d->next) {
-        lilac_text out = {0};
-        lilac_diagnostic_print(&out, h->context, d, false);
-        print_message("%s", lilac_text_get(&out));
-        lilac_text_clear(&out);
-    }
-}
 
 static inline void harness_close(harness *h) {
     lilac_text_clear(&h->text);
@@ -123,7 +106,7 @@ static inline void harness_open_for(harness *h, const char *ttir, uint32_t warps
                                     const char *device) {
     if (!harness_try(h, ttir, warps, engine, device)) {
         print_message("%s\n", ttir);
-        harness_print(h);
+        print_diagnostics(h->context);
         print_message("%s\n", lilac_text_get(&h->text));
         fail_msg("the kernel was refused");
     }
@@ -171,7 +154,7 @@ static inline void harness_run(harness *h, uint32_t grid, const buffer *buffers,
     bool good = lilac_sim_run(h->context, &launch, &h->counters);
     if (!good || h->counters.races != 0) {
         print_message("%s\n", lilac_text_get(&h->text));
-        harness_print(h);
+        print_diagnostics(h->context);
         fail_msg("the kernel trapped or raced");
     }
     for (uint32_t i = 0; i < count; i++) {

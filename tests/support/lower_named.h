@@ -167,7 +167,7 @@ static inline void named_open(harness *h, const lilac_text *text, const lilac_ar
             print_message("%c: %s\n", list[i].letter, lilac_text_get(&layout));
             lilac_text_clear(&layout);
         }
-        harness_print(h);
+        print_diagnostics(h->context);
         fail_msg("the kernel was refused");
     }
 }

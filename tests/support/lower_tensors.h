@@ -81,7 +81,7 @@ static inline void run_kernel(harness *h, lilac_random *random, uint8_t *x, size
 static inline void open_text_on(harness *h, lilac_text *text, const lilac_arch *device) {
     if (!harness_try(h, lilac_text_get(text), 4, false, device->name)) {
         print_message("%s\n%s\n", device->name, lilac_text_get(text));
-        harness_print(h);
+        print_diagnostics(h->context);
         fail_msg("the kernel was refused");
     }
     lilac_text_clear(text);

@@ -15,8 +15,7 @@
 
 #include <lilac/encoding.h>
 
-#include <stdio.h>
-#include <string.h>
+#include "support/test.h"
 
 enum { RANDOM_MAX_RANK = 3, RANDOM_MAX_COLUMNS = 32 };
 
@@ -50,10 +49,6 @@ static const char *const random_kind_name[RANDOM_KINDS] = {"dealt", "sums", "den
                                                            "slice", "mma",  "operand"};
 static const char *const random_relation_name[RANDOM_RELATIONS] = {"independent", "same threads",
                                                                    "same warps", "some warps"};
-
-static inline uint32_t random_below(lilac_random *random, uint32_t bound) {
-    return (uint32_t)lilac_random_below(random, bound);
-}
 
 static inline uint32_t random_space_bits(const random_space *space) {
     uint32_t sum = 0;

@@ -6,29 +6,11 @@
 #ifndef LILAC_TESTS_RANDOM_LAYOUTS_H
 #define LILAC_TESTS_RANDOM_LAYOUTS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <lilac/layout.h>
 
-#include <stdlib.h>
-#include <string.h>
+#include "support/test.h"
 
 enum { MAX_BITS = 14 };
-
-static inline uint32_t scaled(uint32_t count) {
-    const char *scale = getenv("LILAC_TEST_SCALE");
-    unsigned long factor = scale == NULL ? 1 : strtoul(scale, NULL, 10);
-    return count * (uint32_t)(factor == 0 ? 1 : factor);
-}
-
-static inline uint32_t below(lilac_random *random, uint32_t bound) {
-    return (uint32_t)lilac_random_below(random, bound);
-}
 
 static const char *const hardware[] = {"register", "lane", "warp", "block"};
 static const char *const tensor[] = {"dim0", "dim1", "dim2", "dim3"};
@@ -42,9 +24,9 @@ typedef struct parts {
 } parts;
 
 static inline parts cut(lilac_random *random, const char *const *names, uint32_t bits) {
-    parts result = {1 + below(random, 4), names, {0}};
+    parts result = {1 + random_below(random, 4), names, {0}};
     for (uint32_t i = 0; i < bits; i++)
-        result.bits[below(random, result.count)]++;
+        result.bits[random_below(random, result.count)]++;
     return result;
 }
 
@@ -67,7 +49,7 @@ static inline void invertible_columns(uint64_t *columns, lilac_random *random, u
     for (uint32_t i = 0; i < bits; i++)
         columns[i] = UINT64_C(1) << i;
     for (uint32_t i = 0; bits > 1 && i < 6 * bits; i++) {
-        uint32_t a = below(random, bits), b = below(random, bits - 1);
+        uint32_t a = random_below(random, bits), b = random_below(random, bits - 1);
         columns[a] ^= columns[b + (b >= a)];
     }
 }
@@ -77,10 +59,10 @@ static inline void invertible_columns(uint64_t *columns, lilac_random *random, u
 static inline void surjective_columns(uint64_t *columns, lilac_random *random, uint32_t in,
                                       uint32_t out) {
     uint64_t onto[MAX_BITS];
-    bool zeros = below(random, 2) == 0;
+    bool zeros = random_below(random, 2) == 0;
     invertible_columns(onto, random, out);
     for (uint32_t i = 0, used = 0; i < in; i++) {
-        if (used < out && below(random, in - i) < out - used)
+        if (used < out && random_below(random, in - i) < out - used)
             columns[i] = onto[used++];
         else
             columns[i] = zeros ? 0 : lilac_random_next(random) & ((UINT64_C(1) << out) - 1);
@@ -92,12 +74,12 @@ static inline void distributed_columns(uint64_t *columns, lilac_random *random, 
                                        uint32_t out) {
     uint32_t unit[MAX_BITS];
     for (uint32_t i = 0; i < out; i++) {
-        uint32_t k = below(random, i + 1);
+        uint32_t k = random_below(random, i + 1);
         unit[i] = unit[k];
         unit[k] = i;
     }
     for (uint32_t i = 0, used = 0; i < in; i++) {
-        bool take = used < out && below(random, in - i) < out - used;
+        bool take = used < out && random_below(random, in - i) < out - used;
         columns[i] = take ? UINT64_C(1) << unit[used++] : 0;
     }
 }

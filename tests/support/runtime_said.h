@@ -2,17 +2,9 @@
 #ifndef RUNTIME_SAID_H
 #define RUNTIME_SAID_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <lilac/runtime.h>
 
-#include <stdio.h>
-#include <string.h>
+#include "support/test.h"
 
 static lilac_context *context;
 

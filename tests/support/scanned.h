@@ -2,16 +2,9 @@
 #ifndef LILAC_TESTS_SCANNED_H
 #define LILAC_TESTS_SCANNED_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <lilac/source.h>
 
-#include <string.h>
+#include "support/test.h"
 
 static inline void scan(lilac_scanner *scanner, lilac_context *context, const char *text) {
     lilac_scanner_init(scanner, context, lilac_source_add(context, "test", text, strlen(text)));

@@ -1,12 +1,11 @@
 /* Kernels given as SIMT text: read, checked, run on the simulator. The line of a diagnostic is that
- * of the text. Include after cmocka. */
+ * of the text. */
 #ifndef LILAC_TESTS_SIMT_TEXT_H
 #define LILAC_TESTS_SIMT_TEXT_H
 
 #include <lilac/sim.h>
 
-#include <stdlib.h>
-#include <string.h>
+#include "support/test.h"
 
 typedef struct simt_text {
     lilac_context *context;
@@ -18,11 +17,6 @@ typedef struct simt_text {
     lilac_sim_launch launch;
     lilac_sim_counters counters;
 } simt_text;
-
-static inline void show_diagnostics(const lilac_context *context) {
-    for (const lilac_diagnostic *d = lilac_diagnostics(context); d; d = d->next)
-        print_message("%s: %s\n", d->id ? d->id : "note", d->message);
-}
 
 /* Reads the module, whose first kernel is the one that runs. False: it has mistakes. */
 static inline bool simt_text_read(simt_text *t, const char *text) {

@@ -3,8 +3,6 @@
 #ifndef LILAC_TESTS_TEXT_RIG_H
 #define LILAC_TESTS_TEXT_RIG_H
 
-#include <stdio.h>
-
 #include "support/simt_text.h"
 
 typedef struct text_rig {
@@ -13,12 +11,8 @@ typedef struct text_rig {
 } text_rig;
 
 static inline void text_fail(const text_rig *r, const char *what) {
-    lilac_text printed = {0};
-    for (const lilac_diagnostic *d = lilac_diagnostics(r->t.context); d; d = d->next)
-        lilac_diagnostic_print(&printed, r->t.context, d, false);
-    fprintf(stderr, "%s\n%s", lilac_text_get(&r->text), lilac_text_get(&printed));
-    lilac_text_clear(&printed);
-    fail_msg("%s", what);
+    fprintf(stderr, "%s\n", lilac_text_get(&r->text));
+    fail_with_diagnostics(r->t.context, what);
 }
 
 /* Appends lines to the text; a line that contains `without` (NULL: none) is left out. */

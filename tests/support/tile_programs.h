@@ -9,18 +9,9 @@
 #ifndef LILAC_TESTS_TILE_PROGRAMS_H
 #define LILAC_TESTS_TILE_PROGRAMS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <lilac/engine.h>
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "support/test.h"
 
 /* ---- random programs -------------------------------------------------------------------- */
 
@@ -737,10 +728,7 @@ static inline lilac_tile_module *read_program(lilac_context *context, const gene
     uint32_t source = lilac_source_add(context, "random", lilac_text_get(&g->text), g->text.length);
     lilac_tile_module *module = lilac_tile_read(context, source);
     if (module == NULL) {
-        lilac_text why;
-        lilac_text_init(&why);
-        lilac_diagnostic_print(&why, context, lilac_diagnostics(context), false);
-        fail_msg("%s", lilac_text_get(&why));
+        fail_with_diagnostics(context, "the random program was refused");
     }
     return module;
 }

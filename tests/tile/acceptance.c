@@ -1,15 +1,9 @@
 /* What the reader accepts and refuses as MLIR does: integers of any width, attributes of
  * parameters, names of locations; divisibility that is no power of two. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/driver.h>
 
-#include <string.h>
+#include "support/test.h"
 
 typedef struct text_case {
     const char *text; /* of a module */

@@ -2,29 +2,13 @@
  * buffer is executed in other orders: whatever the queries allow leaves the same bytes; what they
  * forbid because of a value cannot be built; what they forbid because of memory sometimes leaves
  * other bytes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "support/interpreter.h"
+#include "support/tile_harness.h"
 
 #include <lilac/tile_loops.h>
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { CELLS = 8, CARRIED = 3, MOST_OPS = 12, TRIPS = 6, BASE = 4096 };
-
-static lilac_tile_module *read_text(lilac_context *context, const char *text) {
-    uint32_t source = lilac_source_add(context, "test.ttir", text, strlen(text));
-    lilac_tile_module *module = lilac_tile_read(context, source);
-    assert_non_null(module);
-    assert_true(lilac_tile_verify(module, false));
-    return module;
-}
 
 static void find_loop(void *data, lilac_tile_op *op) {
     lilac_tile_op **loop = data;
@@ -72,7 +56,7 @@ static void distances_of_an_example(void **state) {
         {5, 5, 1, LILAC_TILE_OUTPUT},
     };
     lilac_context *context = lilac_context_create();
-    lilac_tile_module *module = read_text(context, example);
+    lilac_tile_module *module = read_tile(context, example);
     lilac_arena *arena = lilac_arena_create();
     lilac_tile_dependences d;
     lilac_tile_find_dependences(&d, arena, loop_of(module));
@@ -103,7 +87,7 @@ static void distances_of_an_example(void **state) {
 static void moves_and_obstacles(void **state) {
     (void)state;
     lilac_context *context = lilac_context_create();
-    lilac_tile_module *module = read_text(context, example);
+    lilac_tile_module *module = read_tile(context, example);
     lilac_tile_op *ops[7], *op = loop_of(module)->regions[0]->first->first;
     for (uint32_t i = 0; i < 7; i++, op = op->next)
         ops[i] = op;
@@ -130,14 +114,10 @@ typedef struct random_loop {
     uint32_t ops; /* in the body */
 } random_loop;
 
-static uint32_t below(lilac_random *random, uint32_t bound) {
-    return (uint32_t)lilac_random_below(random, bound);
-}
-
 /* The name of a number that is visible before operation `ops` of the body. */
 static void put_value(lilac_text *text, lilac_random *random, const bool *has_result,
                       uint32_t ops) {
-    uint32_t choice = below(random, ops + CARRIED + 1);
+    uint32_t choice = random_below(random, ops + CARRIED + 1);
     if (choice < ops && has_result[choice])
         lilac_text_printf(text, "%%v%u", choice);
     else if (choice == ops + CARRIED)
@@ -167,17 +147,17 @@ static void generate(random_loop *l, lilac_random *random) {
                           c, c, c, c);
     lilac_text_puts(text, "%r:3 = scf.for %i = %z to %t step %one "
                           "iter_args(%a0 = %z, %a1 = %one, %a2 = %e) -> (i32, i32, i32) : i32 {\n");
-    uint32_t wanted = 2 + below(random, MOST_OPS - 2);
+    uint32_t wanted = 2 + random_below(random, MOST_OPS - 2);
     for (; l->ops < wanted; l->ops++) {
-        uint32_t kind = below(random, 6);
+        uint32_t kind = random_below(random, 6);
         has_result[l->ops] = kind != 0;
         if (kind == 0) {
-            lilac_text_printf(text, "  tt.store %%p%u, ", below(random, 2));
+            lilac_text_printf(text, "  tt.store %%p%u, ", random_below(random, 2));
             put_value(text, random, has_result, l->ops);
             lilac_text_puts(text, " : !tt.ptr<i32>\n");
         } else if (kind == 1) {
             lilac_text_printf(text, "  %%v%u = tt.load %%p%u : !tt.ptr<i32>\n", l->ops,
-                              below(random, 2));
+                              random_below(random, 2));
         } else if (kind == 2) {
             lilac_text_printf(text, "  %%v%u = scf.if %%true -> (i32) {\n    scf.yield ", l->ops);
             put_value(text, random, has_result, l->ops);
@@ -185,7 +165,7 @@ static void generate(random_loop *l, lilac_random *random) {
             put_value(text, random, has_result, l->ops);
             lilac_text_puts(text, " : i32\n  }\n");
         } else {
-            lilac_text_printf(text, "  %%v%u = arith.%s ", l->ops, sums[below(random, 4)]);
+            lilac_text_printf(text, "  %%v%u = arith.%s ", l->ops, sums[random_below(random, 4)]);
             put_value(text, random, has_result, l->ops);
             lilac_text_puts(text, ", ");
             put_value(text, random, has_result, l->ops);
@@ -315,18 +295,18 @@ typedef struct schedule {
 
 /* Either stages that mostly ascend, and some exchanges; or one operation some stages late. */
 static void choose_schedule(schedule *s, lilac_random *random, uint32_t ops) {
-    uint32_t stages = 1 + below(random, 4), exchanges = below(random, 4);
-    bool one = below(random, 2) != 0;
+    uint32_t stages = 1 + random_below(random, 4), exchanges = random_below(random, 4);
+    bool one = random_below(random, 2) != 0;
     s->pipelined = false;
     for (uint32_t k = 0; k < ops; k++) {
-        s->stage[k] = below(random, 4) ? stages * k / ops : below(random, stages);
+        s->stage[k] = random_below(random, 4) ? stages * k / ops : random_below(random, stages);
         s->stage[k] = one ? 0 : s->stage[k];
         s->by_order[k] = k;
     }
     if (one)
-        s->stage[below(random, ops)] = below(random, 5);
+        s->stage[random_below(random, ops)] = random_below(random, 5);
     for (uint32_t i = 0; i < exchanges && !one; i++) {
-        uint32_t x = below(random, ops), y = below(random, ops), k = s->by_order[x];
+        uint32_t x = random_below(random, ops), y = random_below(random, ops), k = s->by_order[x];
         s->by_order[x] = s->by_order[y];
         s->by_order[y] = k;
     }
@@ -349,7 +329,7 @@ static bool violates_value(const lilac_tile_dependences *d, const schedule *s) {
 static void check_schedule(const random_loop *l, lilac_random *random, const bytes *expected,
                            tally *t) {
     lilac_context *context = lilac_context_create();
-    lilac_tile_module *module = read_text(context, lilac_text_get(&l->text));
+    lilac_tile_module *module = read_tile(context, lilac_text_get(&l->text));
     lilac_arena *arena = lilac_arena_create();
     lilac_tile_dependences d;
     schedule s;
@@ -375,15 +355,9 @@ static void check_schedule(const random_loop *l, lilac_random *random, const byt
     lilac_context_destroy(context);
 }
 
-static uint32_t scaled(uint32_t usual) {
-    const char *scale = getenv("LILAC_TEST_SCALE");
-    unsigned long factor = scale == NULL ? 1 : strtoul(scale, NULL, 10);
-    return usual * (uint32_t)(factor == 0 ? 1 : factor);
-}
-
 static bytes run_text(const random_loop *l) {
     lilac_context *context = lilac_context_create();
-    lilac_tile_module *module = read_text(context, lilac_text_get(&l->text));
+    lilac_tile_module *module = read_tile(context, lilac_text_get(&l->text));
     bytes b = run(module);
     lilac_tile_module_destroy(module);
     lilac_context_destroy(context);
@@ -420,11 +394,11 @@ static bool exchange_all(lilac_tile_module *module, lilac_random *random, bool f
     for (uint32_t round = 0; round < 4; round++) {
         for (lilac_tile_op *op = entry->first, *next; op != NULL && op->next != NULL; op = next) {
             next = op->next;
-            if (below(random, 2))
+            if (random_below(random, 2))
                 continue;
             if (lilac_tile_may_exchange(op, next))
                 assert_null(lilac_tile_move_before(next, op));
-            else if (next != entry->last && (bad == NULL || below(random, 3) == 0))
+            else if (next != entry->last && (bad == NULL || random_below(random, 3) == 0))
                 bad = op;
         }
     }
@@ -449,7 +423,7 @@ static void exchanges_against_execution(void **state) {
         bytes expected = run_text(&l);
         for (uint32_t forced = 0; forced < 2; forced++) {
             lilac_context *context = lilac_context_create();
-            lilac_tile_module *module = read_text(context, lilac_text_get(&l.text));
+            lilac_tile_module *module = read_tile(context, lilac_text_get(&l.text));
             bool removed, by_memory = true;
             assert_null(lilac_tile_peel_first(module, loop_of(module), TRIPS, &removed));
             assert_true(removed);

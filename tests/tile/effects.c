@@ -1,15 +1,9 @@
 /* Effects: the table is sorted and agrees with the traits and the signatures, and the queries agree
  * with the table. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/tile.h>
 
-#include <string.h>
+#include "support/test.h"
 
 static const char text[] =
     "#b = #ttg.blocked<{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [1], order = "

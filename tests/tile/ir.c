@@ -2,22 +2,7 @@
  * what is cloned is independent, names stay apart when printed. */
 #include <lilac/tile.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static lilac_tile_module *read_text(lilac_context *context, const char *text) {
-    uint32_t source = lilac_source_add(context, "test.ttir", text, strlen(text));
-    lilac_tile_module *module = lilac_tile_read(context, source);
-    assert_non_null(module);
-    assert_true(lilac_tile_verify(module, false));
-    return module;
-}
+#include "support/tile_harness.h"
 
 static void check_printed(const lilac_tile_module *module, const char *expected) {
     lilac_text text = {0};
@@ -104,7 +89,7 @@ static lilac_tile_op *binary(lilac_tile_module *module, lilac_tile_opcode code, 
 static void building(void **state) {
     (void)state;
     lilac_context *context = lilac_context_create();
-    lilac_tile_module *module = read_text(context, "module { tt.func @f(%n: i32) { tt.return } }");
+    lilac_tile_module *module = read_tile(context, "module { tt.func @f(%n: i32) { tt.return } }");
     lilac_tile_function *f = module->functions;
     lilac_tile_value *n = f->parameters[0];
     lilac_tile_op *end = f->body->first->last;
@@ -183,7 +168,7 @@ static void building(void **state) {
 static void uses_follow_edits(void **state) {
     (void)state;
     lilac_context *context = lilac_context_create();
-    lilac_tile_module *module = read_text(context, "module { tt.func @f(%a: i32, %b: i32) {\n"
+    lilac_tile_module *module = read_tile(context, "module { tt.func @f(%a: i32, %b: i32) {\n"
                                                    "%c = arith.addi %a, %a : i32\n"
                                                    "%d = arith.muli %c, %a : i32\n"
                                                    "%e = arith.subi %d, %c : i32\n"
@@ -232,7 +217,7 @@ static void count_visit(void *data, lilac_tile_op *op) {
 static void cloning_loops(void **state) {
     (void)state;
     lilac_context *context = lilac_context_create();
-    lilac_tile_module *module = read_text(
+    lilac_tile_module *module = read_tile(
         context, "module { tt.func @f(%n: i32, %b: i1) {\n"
                  "%c = arith.constant 3 : i32\n"
                  "%s = scf.for %i = %n to %n step %c iter_args(%x = %c) -> (i32)  : i32 {\n"
@@ -304,7 +289,7 @@ static void walks_may_remove(void **state) {
     (void)state;
     lilac_context *context = lilac_context_create();
     lilac_tile_module *module =
-        read_text(context, "module { tt.func @f(%a: i32, %x: tensor<8xf32>) {\n"
+        read_tile(context, "module { tt.func @f(%a: i32, %x: tensor<8xf32>) {\n"
                            "%c = arith.addi %a, %a : i32\n"
                            "%r = \"tt.reduce\"(%x) <{axis = 0 : i32}> ({\n"
                            "^bb0(%p: f32, %q: f32):\n"
@@ -330,7 +315,7 @@ static void names_are_made_apart(void **state) {
     static const char *const names[] = {"v",   "v",  "v_0", "v_0", "7", "7",  "0", "",
                                         "a b", "%x", "-",   "a-",  "é", "1x", "?", NULL};
     lilac_context *context = lilac_context_create();
-    lilac_tile_module *module = read_text(context, "module { tt.func @f(%v: i32) { tt.return } }");
+    lilac_tile_module *module = read_tile(context, "module { tt.func @f(%v: i32) { tt.return } }");
     lilac_tile_function *f = module->functions;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         lilac_tile_op *op =
@@ -340,7 +325,7 @@ static void names_are_made_apart(void **state) {
     }
     lilac_text text = {0};
     lilac_tile_print(&text, module, false);
-    lilac_tile_module *again = read_text(context, text.bytes);
+    lilac_tile_module *again = read_tile(context, text.bytes);
     check_printed(again, text.bytes);
     lilac_text_clear(&text);
     lilac_tile_module_destroy(again);
@@ -352,7 +337,7 @@ static void names_are_made_apart(void **state) {
 static void printing_one(void **state) {
     (void)state;
     lilac_context *context = lilac_context_create();
-    lilac_tile_module *module = read_text(context, "module { tt.func @f(%a: i32) {\n"
+    lilac_tile_module *module = read_tile(context, "module { tt.func @f(%a: i32) {\n"
                                                    "%0 = arith.addi %a, %a : i32\n"
                                                    "%1 = arith.addi %a, %0 : i32\n"
                                                    "tt.return } }");

@@ -3,30 +3,13 @@
  * carried values, and the text without these is the text before.
  *
  * LILAC_TEST_SCALE is the factor by which more programs are tried than usual. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "support/random_programs.h"
+#include "support/tile_harness.h"
 
 #include <lilac/tile_loops.h>
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { MOST_LOOPS = 256 };
-
-static lilac_tile_module *read_text(lilac_context *context, const char *text) {
-    uint32_t source = lilac_source_add(context, "test.ttir", text, strlen(text));
-    lilac_tile_module *module = lilac_tile_read(context, source);
-    assert_non_null(module);
-    assert_true(lilac_tile_verify(module, false));
-    return module;
-}
 
 /* The lines of the only function, without what is common to all of them. */
 static void check_body(const lilac_tile_module *module, const char *expected) {
@@ -69,7 +52,7 @@ static lilac_tile_op *only_loop(const lilac_tile_module *module) {
 static void names_of_operands(void **state) {
     (void)state;
     lilac_context *context = lilac_context_create();
-    lilac_tile_module *module = read_text(
+    lilac_tile_module *module = read_tile(
         context, "module { tt.func @f(%n: i32, %b: i1, %p: !tt.ptr<i32>) {\n"
                  "%x, %y = scf.while (%c = %n, %d = %b) : (i32, i1) -> (i1, i32) {\n"
                  "  scf.condition(%d) %b, %c : i1, i32\n"
@@ -120,7 +103,7 @@ static void branches_have_receivers(void **state) {
     (void)state;
     lilac_context *context = lilac_context_create();
     lilac_tile_module *module =
-        read_text(context, "module { tt.func @f(%n: i32, %b: i1) {\n"
+        read_tile(context, "module { tt.func @f(%n: i32, %b: i1) {\n"
                            "cf.cond_br %b, ^a(%n : i32), ^c(%b, %n : i1, i32)\n"
                            "^a(%x: i32):\n  cf.br ^c(%b, %x : i1, i32)\n"
                            "^c(%y: i1, %z: i32):\n  tt.return } }");
@@ -164,7 +147,7 @@ static void trip_counts(void **state) {
                  "%%u = arith.constant %d : %s\n%%s = arith.constant %d : %s\n"
                  "scf.for %s%%i = %%l to %%u step %%s : %s {\n}\ntt.return } }",
                  cases[i].lower, t, cases[i].upper, t, cases[i].step, t, cases[i].keyword, t);
-        lilac_tile_module *module = read_text(context, text);
+        lilac_tile_module *module = read_tile(context, text);
         uint64_t count = 0;
         assert_int_equal(lilac_tile_trip_count(only_loop(module), &count), cases[i].known);
         assert_int_equal(count, cases[i].count);
@@ -188,7 +171,7 @@ static const char sum[] =
 static void carried_values(void **state) {
     (void)state;
     lilac_context *context = lilac_context_create();
-    lilac_tile_module *module = read_text(context, sum);
+    lilac_tile_module *module = read_tile(context, sum);
     lilac_tile_op *loop = only_loop(module);
     lilac_tile_value *inits[2] = {lilac_tile_init(loop, 0), lilac_tile_lower_bound(loop)};
     lilac_tile_add_carried(module, loop, 2, inits);
@@ -224,7 +207,7 @@ static void phis_of_if_and_while(void **state) {
     (void)state;
     lilac_context *context = lilac_context_create();
     lilac_tile_module *module =
-        read_text(context, "module { tt.func @f(%n: i32, %b: i1) {\n"
+        read_tile(context, "module { tt.func @f(%n: i32, %b: i1) {\n"
                            "%x, %y = scf.while (%c = %n, %d = %b) : (i32, i1) -> (i1, i32) {\n"
                            "  scf.condition(%d) %b, %n : i1, i32\n"
                            "} do {\n^bb0(%e: i1, %f: i32):\n  scf.yield %f, %b : i32, i1\n}\n"
@@ -286,7 +269,7 @@ static bool unroll(lilac_tile_module *module, lilac_tile_op *loop, uint32_t fact
 static void peeled(void **state) {
     (void)state;
     lilac_context *context = lilac_context_create();
-    lilac_tile_module *module = read_text(context, sum);
+    lilac_tile_module *module = read_tile(context, sum);
     assert_false(peel_first(module, only_loop(module), 1));
     check_body(module, "    %c0 = arith.constant 0 : i32\n"
                        "    %c2 = arith.constant 2 : i32\n"
@@ -313,7 +296,7 @@ static void peeled(void **state) {
 static void last_peeled(void **state) {
     (void)state;
     lilac_context *context = lilac_context_create();
-    lilac_tile_module *module = read_text(context, sum);
+    lilac_tile_module *module = read_tile(context, sum);
     assert_false(peel_last(module, only_loop(module)));
     check_body(module, "    %c0 = arith.constant 0 : i32\n"
                        "    %c2 = arith.constant 2 : i32\n"
@@ -344,7 +327,7 @@ static void unrolled(void **state) {
     (void)state;
     bool removed;
     lilac_context *context = lilac_context_create();
-    lilac_tile_module *module = read_text(context, sum);
+    lilac_tile_module *module = read_tile(context, sum);
     lilac_tile_op *loop = only_loop(module);
     assert_false(unroll(module, loop, 1));
     assert_false(unroll(module, loop, 2));
@@ -390,7 +373,7 @@ static void refusals(void **state) {
         snprintf(text, sizeof text, "%s", cases[i].step ? counted : other);
         if (cases[i].step)
             memcpy(strstr(text, "STEP"), cases[i].step, 4);
-        lilac_tile_module *module = read_text(context, text);
+        lilac_tile_module *module = read_tile(context, text);
         lilac_tile_op *loop = only_loop(module);
         lilac_text before = {0}, after = {0};
         lilac_tile_print(&before, module, false);
@@ -425,7 +408,7 @@ static void unrolled_with_constants(void **state) {
         at = strstr(text, "%c2 =");
         lilac_text_printf(&whole, "%.*s%%v = arith.constant %u : i32\n%s", (int)(at - text), text,
                           cases[i].upper, at);
-        lilac_tile_module *module = read_text(context, lilac_text_get(&whole));
+        lilac_tile_module *module = read_tile(context, lilac_text_get(&whole));
         assert_int_equal(unroll(module, only_loop(module), cases[i].factor), cases[i].loops == 0);
         assert_true(lilac_tile_verify(module, false));
         lilac_text out = {0};
@@ -450,7 +433,7 @@ static void unrolled_with_constants(void **state) {
 static void clones_map_once(void **state) {
     (void)state;
     lilac_context *context = lilac_context_create();
-    lilac_tile_module *module = read_text(
+    lilac_tile_module *module = read_tile(
         context, "module { tt.func @f(%n: i32, %b: i1) {\n"
                  "%r = scf.for %i = %n to %n step %n iter_args(%a = %n) -> (i32) : i32 {\n"
                  "  %x = arith.addi %a, %i : i32\n"
@@ -494,7 +477,7 @@ static lilac_tile_module *read_ends(lilac_context *context, const char *keyword,
              "tt.store %%o, %%r#0 : !tt.ptr<i8>\ntt.store %%p, %%r#1 : !tt.ptr<i8>\n"
              "tt.return } }",
              step, keyword);
-    return read_text(context, text);
+    return read_tile(context, text);
 }
 
 static uint16_t run_ends(const lilac_tile_module *module, uint8_t lower, uint8_t upper) {
@@ -586,7 +569,7 @@ static void attributes_and_locations_stay(void **state) {
         "} {tt.num_stages = 3 : i32} loc(\"loop.py\":5:1)\n"
         "tt.return } }";
     lilac_context *context = lilac_context_create();
-    lilac_tile_module *plain = read_text(context, text), *module = read_text(context, text);
+    lilac_tile_module *plain = read_tile(context, text), *module = read_tile(context, text);
     const lilac_tile_op *model = only_loop(plain);
     lilac_tile_op *loop = only_loop(module);
     lilac_tile_value *init = lilac_tile_init(loop, 0);
@@ -607,12 +590,6 @@ static void attributes_and_locations_stay(void **state) {
 }
 
 /* ---- random programs --------------------------------------------------------------------- */
-
-static uint32_t programs_to_try(uint32_t usual) {
-    const char *scale = getenv("LILAC_TEST_SCALE");
-    unsigned long factor = scale == NULL ? 1 : strtoul(scale, NULL, 10);
-    return usual * (uint32_t)(factor == 0 ? 1 : factor);
-}
 
 /* Peels and unrolls, inner loops first; returns how many loops it changed. */
 static uint32_t change_loops(lilac_tile_module *module, program_choices *choices) {
@@ -711,14 +688,14 @@ static void check_same(const program *p, const lilac_tile_module *module, uint64
 
 static void random_programs(void **state) {
     (void)state;
-    uint32_t count = programs_to_try(120), changed = 0, lengthened = 0, same = 0, moved = 0;
+    uint32_t count = scaled(120), changed = 0, lengthened = 0, same = 0, moved = 0;
     for (uint64_t seed = 1; seed <= count; seed++) {
         program p;
         program_choices choices;
         program_choices_seed(&choices, seed);
         program_generate(&p, &choices, UINT64_MAX, 24);
         lilac_context *context = lilac_context_create();
-        lilac_tile_module *module = read_text(context, lilac_text_get(&p.text));
+        lilac_tile_module *module = read_tile(context, lilac_text_get(&p.text));
         lilac_text before = {0}, after = {0};
         lilac_tile_print(&before, module, false);
         lengthened += lengthen_loops(module);

@@ -1,14 +1,8 @@
 /* operations.def: which rows it has. What they say is tested where they are expanded. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/tile.h>
 
-#include <string.h>
+#include "support/test.h"
 
 typedef struct row {
     uint8_t operations, elements; /* rows OPERATION; rows INTEGER, FLOAT, CAST and MATH */
@@ -53,6 +47,7 @@ static int count_rows(void **state) {
 #define REGION(code, first, second)                                                                \
     count_region(LILAC_TILE_OP_##code, LILAC_TILE_OP_##first, LILAC_TILE_OP_##second);
 #include <lilac/operations.def>
+
 #undef ELEMENT
     return 0;
 }

@@ -2,13 +2,7 @@
  * parts there and missing. It is read, verified, and printed as it was. */
 #include <lilac/tile.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "support/tile_harness.h"
 
 #define MEMORY(shape, layout, rest) "!ttg.memdesc<" shape "xf32, #" layout ", #smem" rest ">"
 
@@ -297,23 +291,12 @@ static void count_visit(void *data, lilac_tile_op *op) {
     counts[op->code]++;
 }
 
-static lilac_tile_module *read_text(lilac_context *context, const char *bytes) {
-    uint32_t source = lilac_source_add(context, "all.ttir", bytes, strlen(bytes));
-    lilac_tile_module *module = lilac_tile_read(context, source);
-    if (!module || !lilac_tile_verify(module, false)) {
-        lilac_text out = {0};
-        lilac_diagnostic_print(&out, context, lilac_diagnostics(context), false);
-        fail_msg("%s", lilac_text_get(&out));
-    }
-    return module;
-}
-
 static void every_operation_reads_and_prints(void **state) {
     (void)state;
     lilac_context *context = lilac_context_create();
     lilac_text text = {0}, printed = {0};
     join_lines(&text);
-    lilac_tile_module *module = read_text(context, lilac_text_get(&text));
+    lilac_tile_module *module = read_tile(context, lilac_text_get(&text));
     lilac_tile_print(&printed, module, false);
     assert_string_equal(lilac_text_get(&printed), lilac_text_get(&text));
     lilac_text_clear(&printed);
@@ -345,13 +328,13 @@ static void every_operation_clones(void **state) {
     lilac_context *context = lilac_context_create();
     lilac_text text = {0}, first = {0}, second = {0};
     join_lines(&text);
-    lilac_tile_module *module = read_text(context, lilac_text_get(&text));
+    lilac_tile_module *module = read_tile(context, lilac_text_get(&text));
     for (lilac_tile_function *f = module->functions; f; f = f->next)
         if (f->body)
             lilac_tile_walk(f->body, clone_visit, module);
     assert_true(lilac_tile_verify(module, false));
     lilac_tile_print(&first, module, true);
-    lilac_tile_module *again = read_text(context, lilac_text_get(&first));
+    lilac_tile_module *again = read_tile(context, lilac_text_get(&first));
     lilac_tile_print(&second, again, true);
     assert_string_equal(lilac_text_get(&first), lilac_text_get(&second));
     lilac_text_clear(&text);

@@ -6,14 +6,7 @@
 
 #include <lilac/tile.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "support/test.h"
 
 /* ---- helpers ---------------------------------------------------------------------------- */
 
@@ -63,12 +56,9 @@ static bool is_refused(const wrong *w, const char *text, bool layouts) {
     bool good = !accepted && d && strcmp(d->id, w->id) == 0 && strstr(d->message, w->message) &&
                 line == w->line;
     if (!good) {
-        lilac_text out = {0};
-        if (d)
-            lilac_diagnostic_print(&out, context, d, false);
-        print_error("%s\nwanted [%s] (%s) in line %u, got: %s\n", w->body, w->id, w->message,
-                    w->line, d ? lilac_text_get(&out) : "nothing");
-        lilac_text_clear(&out);
+        print_error("%s\nexpected [%s] (%s) in line %u; the diagnostics are:\n", w->body, w->id,
+                    w->message, w->line);
+        print_diagnostics(context);
     }
     lilac_tile_module_destroy(module);
     lilac_context_destroy(context);
@@ -440,9 +430,7 @@ static void check_printed(const char *text, const char *expected, bool locations
     lilac_context *context = lilac_context_create();
     lilac_tile_module *module = read_text(context, text);
     if (!module || !lilac_tile_verify(module, false)) {
-        lilac_text out = {0};
-        lilac_diagnostic_print(&out, context, lilac_diagnostics(context), false);
-        fail_msg("refused: %s", lilac_text_get(&out));
+        fail_with_diagnostics(context, "the module was refused");
     }
     char *got = printed(module, locations);
     assert_string_equal(got, expected);

@@ -7,32 +7,8 @@
 #include <lilac/tile.h>
 
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
-static char *read_file(const char *path, size_t *length) {
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        fail_msg("cannot open %s", path);
-    lilac_text text = {0};
-    char buffer[65536];
-    size_t n;
-    while ((n = fread(buffer, 1, sizeof buffer, file)) > 0)
-        lilac_text_put(&text, buffer, n);
-    fclose(file);
-    *length = text.length;
-    char *copy = malloc(text.length + 1);
-    memcpy(copy, lilac_text_get(&text), text.length + 1);
-    lilac_text_clear(&text);
-    return copy;
-}
+#include "support/test.h"
 
 static const char *skip_string(const char *at) {
     for (at++; *at && *at != '"'; at++)
@@ -102,9 +78,8 @@ static void check_refusal(lilac_context *context, const char *path) {
         bool good = strcmp(d->id, "unknown-operation") == 0 && length > 0 &&
                     d->position.source != 0 && !in_table(name + 1, length);
         if (!good) {
-            lilac_text out = {0};
-            lilac_diagnostic_print(&out, context, d, false);
-            fail_msg("%s: %s", path, lilac_text_get(&out));
+            print_diagnostics(context);
+            fail_msg("%s", path);
         }
     }
 }
@@ -116,9 +91,8 @@ static void check_round_trip(lilac_context *context, const lilac_tile_module *mo
     uint32_t source = lilac_source_add(context, "printed", first.bytes, first.length);
     lilac_tile_module *again = lilac_tile_read(context, source);
     if (!again || !lilac_tile_verify(again, false)) {
-        lilac_text out = {0};
-        lilac_diagnostic_print(&out, context, lilac_diagnostics(context), false);
-        fail_msg("%s does not read back: %s", path, lilac_text_get(&out));
+        print_diagnostics(context);
+        fail_msg("%s does not read back", path);
     }
     lilac_tile_print(&second, again, locations);
     assert_string_equal(first.bytes, second.bytes);
@@ -135,6 +109,9 @@ typedef struct tally {
 static void check_file(tally *counts, const char *path) {
     size_t length;
     char *text = read_file(path, &length);
+    if (text == NULL) {
+        fail_msg("cannot open %s", path);
+    }
     lilac_context *context = lilac_context_create();
     uint32_t source = lilac_source_add(context, path, text, length);
     lilac_tile_module *module = lilac_tile_read(context, source);
@@ -144,9 +121,8 @@ static void check_file(tally *counts, const char *path) {
         check_refusal(context, path);
     } else {
         if (!lilac_tile_verify(module, counts->layouts)) {
-            lilac_text out = {0};
-            lilac_diagnostic_print(&out, context, lilac_diagnostics(context), false);
-            fail_msg("%s does not verify: %s", path, lilac_text_get(&out));
+            print_diagnostics(context);
+            fail_msg("%s does not verify", path);
         }
         counts->read++;
         lilac_text printed = {0};

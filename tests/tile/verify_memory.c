@@ -4,14 +4,7 @@
 
 #include <lilac/tile.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "support/test.h"
 
 /* ---- helpers ---------------------------------------------------------------------------- */
 
@@ -67,11 +60,8 @@ static reading read_body(const char *body) {
 }
 
 static void say(const reading *r, const char *body) {
-    lilac_text out = {0};
-    for (const lilac_diagnostic *d = lilac_diagnostics(r->context); d; d = d->next)
-        lilac_diagnostic_print(&out, r->context, d, false);
-    print_error("%s\n%s\n", body, lilac_text_get(&out));
-    lilac_text_clear(&out);
+    print_error("%s\n", body);
+    print_diagnostics(r->context);
 }
 
 typedef struct wrong {

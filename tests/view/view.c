@@ -1,16 +1,9 @@
 /* Views: whole texts of small layouts, owners against brute force, figures that are well-formed and
  * have a cell for each element, and every refusal. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lilac/view.h>
 
-#include <stdlib.h>
-#include <string.h>
+#include "support/test.h"
 
 /* ---- layouts ---------------------------------------------------------------------------- */
 
