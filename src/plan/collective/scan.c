@@ -154,7 +154,7 @@ static uint32_t line_bits(const lilac_plan_scan *plan) {
 
 /* Orders the bits of a line's number: those that lanes have alone, lowest lane first, then the others. */
 static void order_lines(lilac_plan_scan *plan) {
-    const lilac_plan_columns *columns = &plan->scanned;
+    const lilac_layout_columns *columns = &plan->scanned;
     uint64_t ordered = 0;
     uint32_t place = 0;
     for (uint32_t i = 0; i < columns->lane_bits; i++) {
