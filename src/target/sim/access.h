@@ -1,4 +1,4 @@
-/* What the accesses to global and to shared memory have in common (memory.c). */
+/* The parts that accesses to global and to shared memory share (memory.c). */
 #ifndef LILAC_SIM_ACCESS_H
 #define LILAC_SIM_ACCESS_H
 
@@ -15,20 +15,21 @@ typedef struct lilac_sim_active {
     uint64_t least, greatest, together; /* together: all addresses or-ed */
 } lilac_sim_active;
 
-/* The active lanes' addresses. Shared ones are unsigned 32-bit; the sum with the offset is taken in
- * 64 bits. */
+/* Collects the addresses of the active lanes. Shared ones are unsigned 32-bit; the sum with the
+ * offset is taken in 64 bits. */
 void lilac_sim_gather(lilac_sim_active *lanes, const lilac_sim_worker *worker,
                       const lilac_sim_access *access, uint32_t warp, bool shared);
 /* Moves the lanes' elements between registers and lanes->host. */
 void lilac_sim_move(uint8_t *registers, const lilac_sim_access *access,
                     const lilac_sim_active *lanes, bool load);
-/* What threads get whose predicate is false; the others' entries are written over. */
+/* Sets the results to the values for threads whose predicate is false; the load overwrites the
+ * entries of the other threads. */
 void lilac_sim_give_others(const lilac_sim_worker *worker, const lilac_sim_access *access);
 /* The buffer of each lane's access to global memory, checked; sets lanes->host. False: a trap. */
 bool lilac_sim_resolve_global(lilac_sim_worker *worker, const lilac_sim_step *step,
                               lilac_sim_active *lanes, const lilac_sim_buffer **buffers,
                               uint32_t size, bool load);
-/* Reports the first byte that nothing wrote, and counts the warp's access once. */
+/* Reports the first byte that nothing has written, and counts the warp's access once. */
 void lilac_sim_check_global_written(lilac_sim_worker *worker, const lilac_sim_step *step,
                                     const lilac_sim_active *lanes,
                                     const lilac_sim_buffer *const *buffers, uint32_t size);

@@ -1,11 +1,11 @@
-/* The programs of a block: how they begin and end, and what they wait for.
+/* The warp programs of a block: their begin and end, named barriers, and register budgets.
  *
- *     block's agent   ──fork──▶ waits ─────────────────────────▶ goes on when all have ended
+ *     block's agent   ──fork──▶ waits ─────────────────────────▶ continues when all have ended
  *     program 0                 ── arrive ──────────── end
  *     program 1                 ── … ── sync: waits ── … ── end
  *
- * A program runs until it waits, ends or has used up its turn; then the next one does. A fork and a
- * join order nothing. At a named barrier every arrival releases the clock of its warp, and a warp that
+ * A program executes until it waits or ends, or until its turn ends; then the next one executes. A fork
+ * and a join order no accesses. At a named barrier every arrival releases the clock of its warp, and a warp that
  * waits acquires all of them when the last arrival comes. Registers are a number for each block: a
  * decrease adds to it, an increase waits until there are enough. */
 #include "access.h"
@@ -38,7 +38,7 @@ static void reset(const lilac_sim_worker *w, lilac_sim_named *barrier) {
     *barrier = (lilac_sim_named){.gathered = clock};
 }
 
-/* Of a thread, when a block has a multiprocessor for itself. */
+/* Registers of a thread if one block occupies the multiprocessor. */
 static uint32_t registers_at_entry(const lilac_sim_program *p) {
     uint32_t each = p->arch->registers / p->threads;
     each = each < MOST_REGISTERS ? each : MOST_REGISTERS;
@@ -102,7 +102,7 @@ static bool trap_barrier(lilac_sim_worker *w, lilac_sim_trap_kind kind, const li
     return lilac_sim_worker_trap(w, kind, step, w->first_thread);
 }
 
-/* The warps of an agent that waits at the barrier acquire what it gathered, and go on. */
+/* The warps of an agent that waits at the barrier acquire its clock. The agent continues. */
 static void let_go(lilac_sim_worker *w, const lilac_sim_named *barrier, lilac_sim_agent *agent) {
     for (uint32_t k = agent->first_warp; k < agent->end_warp; k++) {
         uint32_t warp = w->rank * w->program->warps + k;

@@ -1,10 +1,10 @@
 /* A cluster in execution, and the worker that runs it.
  *
- * A worker owns registers, shared memory and counters; global memory is everybody's. The blocks of
- * a cluster take turns: each runs up to its next cluster barrier or the end of its turn, then the
- * next block does. A cluster that waits for others is set aside, and the worker runs another one
- * (schedule.c). What a worker finds it keeps as records; launch.c makes diagnostics of them when
- * all workers are done.
+ * A worker owns registers, shared memory and counters; all workers share global memory. The blocks
+ * of a cluster execute in turns: each executes up to its next cluster barrier or the end of its
+ * turn. A cluster that waits for others is suspended, and the worker executes another one
+ * (schedule.c). A worker records traps and findings; launch.c reports them when all workers have
+ * ended.
  */
 #ifndef LILAC_SIM_BLOCK_H
 #define LILAC_SIM_BLOCK_H
@@ -31,27 +31,27 @@ typedef enum lilac_sim_trap_kind {
     TRAP_STEP,
     TRAP_LIMIT,
     TRAP_LIMIT_IN_LOOP,
-    TRAP_INTERVAL,  /* of the access's promise */
+    TRAP_INTERVAL,  /* outside the annotated range */
     TRAP_RANK,      /* no such block in the cluster */
-    TRAP_PREDICATE, /* differs within a warp where it must not */
+    TRAP_PREDICATE, /* differs within a warp, but must not */
     TRAP_GROUP_NUMBER,
     TRAP_GROUP_SIZE,
-    TRAP_COPY_BYTES, /* a copy is to read more than it writes */
-    TRAP_WARPGROUP,  /* an operand differs within a warpgroup where it must not */
+    TRAP_COPY_BYTES, /* a copy would read more than it writes */
+    TRAP_WARPGROUP,  /* an operand differs within a warpgroup, but must not */
     TRAP_BULK_SIZE,
-    TRAP_BULK_ALIGNMENT, /* size: what the address must be a multiple of */
+    TRAP_BULK_ALIGNMENT, /* size: the required alignment */
     TRAP_MBARRIER_NONE,  /* at the address */
     TRAP_MBARRIER_INIT,  /* of one that is live */
     TRAP_MBARRIER_RANGE, /* of a count or a number of bytes; size */
     TRAP_MBARRIER_COUNT, /* more arrivals than the phase expects */
     TRAP_MBARRIER_BYTES, /* more bytes than the phase expects */
-    TRAP_NAMED_COUNT,    /* more threads than the barrier has; size: how many */
+    TRAP_NAMED_COUNT,    /* more threads than the barrier has; size: the number of threads */
     TRAP_NAMED_TWICE,    /* a warp arrives again before the barrier completes */
-    TRAP_REGISTERS,      /* an increase to fewer, a decrease to more; size: how many there are */
+    TRAP_REGISTERS,      /* an increase to fewer, a decrease to more; size: registers of a thread */
     TRAP_DEADLOCK
 } lilac_sim_trap_kind;
 
-/* Warps that wait for ever. */
+/* Warps that wait in a deadlock. */
 typedef struct lilac_sim_stuck {
     /* the wait; the barrier's last arrival, an mbarrier's init, or NULL */
     const lilac_simt_instruction *at, *last;
@@ -74,10 +74,10 @@ typedef struct lilac_sim_trap {
     uint32_t rank;    /* whose shared memory */
     bool global;      /* the address is one of global memory */
     const lilac_simt_instruction
-        *use; /* TRAP_DIVISION: what the result reached, in which thread; of an mbarrier: its last
+        *use; /* TRAP_DIVISION: the instruction that uses the result; of an mbarrier: its last
                  arrival, or its init */
     uint32_t use_thread;
-    const char *what;                            /* TRAP_DIVISION: as what */
+    const char *what;                            /* TRAP_DIVISION: the kind of operand */
     lilac_sim_phase phase;                       /* of an mbarrier */
     lilac_sim_stuck stuck[LILAC_SIM_MOST_STUCK]; /* TRAP_DEADLOCK */
     uint32_t stuck_count;
@@ -89,7 +89,7 @@ typedef enum lilac_sim_finding_kind {
     FINDING_READ_AFTER_WRITE,
     FINDING_WRITE_AFTER_READ,
     FINDING_WRITE_AFTER_WRITE,
-    FINDING_NOT_BEGUN, /* shared memory of a block that may not run yet, or not any more */
+    FINDING_NOT_BEGUN, /* access to shared memory of a block that may not have begun, or (ENDED) have ended */
     FINDING_ENDED,
     FINDING_GLOBAL_RACE,
     FINDING_READ_IN_FLIGHT, /* shared bytes of an incomplete copy */
@@ -130,12 +130,12 @@ typedef struct lilac_sim_finding {
     lilac_sim_phase phase;        /* of an mbarrier */
 } lilac_sim_finding;
 
-/* Findings that differ in kind or lines, kept for each kind; later ones are counted only. */
+/* Findings of one kind with different lines that are kept; further ones are counted only. */
 enum { LILAC_SIM_FINDINGS = 8 };
 
 /* Global memory: the launch's buffers in order of address. */
 typedef struct lilac_sim_memory {
-    pthread_mutex_t *atomics; /* held by the warp's instruction that is at it */
+    pthread_mutex_t *atomics; /* held during a warp's instruction */
     const lilac_sim_buffer **buffers;
     uint32_t count;
     lilac_sim_races *races;
@@ -145,9 +145,9 @@ typedef struct lilac_sim_memory {
 const lilac_sim_buffer *lilac_sim_memory_find(const lilac_sim_memory *memory, uint64_t address,
                                               uint64_t size);
 
-/* What has a place in the program of its own: a block's warps together, or those of one program. */
+/* Warps with one position in the program: those of a block, or those of one of its programs. */
 typedef struct lilac_sim_agent {
-    const lilac_sim_step *at; /* where it goes on */
+    const lilac_sim_step *at; /* next step */
     uint32_t first_warp, end_warp;
     uint64_t issued; /* instructions of each of its warps */
     bool ended;
@@ -168,12 +168,12 @@ enum { LILAC_SIM_NAMED = 16 };
 
 /* A block of the cluster that a worker runs. */
 typedef struct lilac_sim_block {
-    lilac_sim_agent *agents; /* the block's own; behind it its programs' */
-    uint32_t programs;       /* that have begun; 0: the block's own agent goes on */
+    lilac_sim_agent *agents; /* the block's own agent, then those of its programs */
+    uint32_t programs;       /* programs that have begun; 0: the block's own agent executes */
     uint64_t executed;       /* instructions of all warps */
     lilac_sim_named named[LILAC_SIM_NAMED];
     uint32_t free_registers;
-    const lilac_simt_instruction *loop; /* where its last turn ended; NULL: not in a loop */
+    const lilac_simt_instruction *loop; /* loop in which its last turn ended; NULL: none */
     bool ended;
     bool waits;                /* at a cluster barrier */
     lilac_sim_finding reached; /* the first access to its memory by another block since the last
@@ -212,7 +212,7 @@ typedef struct lilac_sim_snapshot {
 
 typedef struct lilac_sim_schedule lilac_sim_schedule;
 
-/* What a cluster printed: of the worker's text. */
+/* The output of a cluster: a range of the worker's text. */
 typedef struct lilac_sim_printed {
     uint64_t cluster;
     size_t begin, end;
@@ -223,7 +223,7 @@ typedef struct lilac_sim_worker {
     const lilac_sim_launch *launch;
     const lilac_sim_memory *memory;
     lilac_sim_schedule *schedule;
-    const lilac_sim_buffer *last_buffer; /* hit by the access before */
+    const lilac_sim_buffer *last_buffer; /* buffer of the previous access */
     uint8_t *register_files;             /* these: of the cluster in execution */
     lilac_sim_shared shared;
     lilac_sim_poison poison;
@@ -286,7 +286,7 @@ uint64_t lilac_sim_combine(uint64_t kind, lilac_simt_type type, uint64_t old, ui
  * partner lies outside its warp reads itself. The lane operand counts modulo the warp. */
 uint32_t lilac_sim_partner(uint64_t kind, uint32_t lane, uint32_t operand, uint32_t warp_size);
 
-/* Global memory has changed: blocks that wait for it look again. */
+/* Publishes that global memory has changed: blocks that sleep until then continue. */
 static inline void lilac_sim_worker_publish(lilac_sim_worker *worker) {
     if (worker->changed) {
         uint64_t version = atomic_load_explicit(&worker->version, memory_order_relaxed);
@@ -308,9 +308,9 @@ typedef enum lilac_sim_outcome {
     OUTCOME_SLEEPS
 } lilac_sim_outcome;
 
-/* At the back edge of a while loop: does the block's turn end? */
+/* At the back edge of a while loop. The outcome says whether the turn of the block ends. */
 lilac_sim_outcome lilac_sim_turn_back(lilac_sim_worker *worker, const lilac_sim_step *step);
-/* At the back edge of a counted loop, when issued has reached look_at. False: the launch stops. */
+/* At the back edge of a counted loop, when issued has reached look_at. False: the launch ends. */
 bool lilac_sim_turn_look(lilac_sim_worker *worker, bool in_while);
 
 /* ---- agents.c --------------------------------------------------------------------------- */
@@ -326,16 +326,16 @@ LILAC_MUST_USE bool lilac_sim_named_barrier(lilac_sim_worker *worker, const lila
                                             lilac_sim_agent *agent);
 LILAC_MUST_USE bool lilac_sim_set_registers(lilac_sim_worker *worker, const lilac_sim_step *step,
                                             lilac_sim_agent *agent);
-/* Has what the agent in execution waits for happened? */
+/* True: the agent in execution need not wait any longer. */
 bool lilac_sim_agent_passes(lilac_sim_worker *worker, lilac_sim_agent *agent);
-/* A program has ended: when all have, the block's own agent goes on. */
+/* A program has ended. After the last one, the block's own agent continues. */
 void lilac_sim_join(lilac_sim_worker *worker);
 /* The block ends: reports barriers at which some threads have arrived. */
 void lilac_sim_named_end(lilac_sim_worker *worker);
-/* No agent of the cluster can go on: fills the trap. */
+/* No agent of the cluster can continue. Sets the trap. */
 void lilac_sim_trap_deadlock(lilac_sim_worker *worker);
 
-/* ---- block.c ---------------------------------------------------------------------------- */
+/* ---- block.c, findings.c ---------------------------------------------------------------- */
 
 void lilac_sim_worker_init(lilac_sim_worker *worker, const lilac_sim_program *program,
                            const lilac_sim_launch *launch, const lilac_sim_memory *memory);
@@ -344,14 +344,14 @@ void lilac_sim_worker_clear(lilac_sim_worker *worker);
 lilac_sim_cluster *lilac_sim_cluster_create(lilac_sim_worker *worker);
 void lilac_sim_cluster_destroy(lilac_sim_cluster *cluster);
 void lilac_sim_cluster_begin(lilac_sim_worker *worker, lilac_sim_cluster *cluster, uint64_t number);
-/* Goes on with a cluster up to its end, a trap (in worker->trap) or the end of its turn: the
- * outcome is never GOES_ON or WAITS. */
+/* Executes a cluster up to its end, a trap (in worker->trap) or the end of its turn. The outcome
+ * is never GOES_ON or WAITS. */
 lilac_sim_outcome lilac_sim_cluster_run(lilac_sim_worker *worker, lilac_sim_cluster *cluster);
-/* Always false. */
+/* Records a trap. Always false. */
 bool lilac_sim_worker_trap(lilac_sim_worker *worker, lilac_sim_trap_kind kind,
                            const lilac_sim_step *step, uint32_t thread);
 void lilac_sim_worker_find(lilac_sim_worker *worker, lilac_sim_finding finding);
-/* Of one kind, at the same lines. */
+/* The findings have the same kind and the same lines. */
 bool lilac_sim_same_finding(const lilac_sim_finding *a, const lilac_sim_finding *b);
 
 #endif

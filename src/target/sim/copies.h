@@ -22,8 +22,8 @@ typedef struct lilac_sim_copies {
     struct lilac_sim_transfer **flying;
     uint32_t count, allocated, capacity;
     uint64_t *commits; /* of each warp of the cluster */
-    /* Of each warp: the last group that has a copy tracked by a completed arrival, and the epoch in
-     * which that copy was completed. */
+    /* Of each warp: the last group that has a copy tracked by a completed arrival, and the epoch
+     * in which that copy was completed. */
     uint64_t *landed_group;
     uint32_t *landed_epoch;
     uint64_t started; /* copies of the cluster */

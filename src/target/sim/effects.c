@@ -1,7 +1,7 @@
-/* Votes of a warp, and what kernels print.
+/* Votes of a warp, and print.
  *
- * A worker gathers the text of its clusters one behind another, with where each begins and ends;
- * launch.c puts those of all workers in order. */
+ * A worker appends the text of its clusters to one buffer and records the range of each cluster.
+ * launch.c concatenates the ranges of all workers in the order of the clusters. */
 #include "access.h"
 
 #include <string.h>
@@ -40,7 +40,7 @@ void lilac_sim_vote(lilac_sim_worker *w, const lilac_sim_step *s) {
     w->counters.votes += w->end_warp - w->first_warp;
 }
 
-/* One value by one conversion specification, which the verifier has checked. */
+/* Prints a value by a conversion specification. The verifier has checked the specification. */
 static void put_value(lilac_text *out, const lilac_simt_conversion *c, const uint8_t *array,
                       lilac_simt_type type, uint32_t thread) {
     char format[32];

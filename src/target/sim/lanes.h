@@ -1,6 +1,7 @@
 /* Lane loops: one pure operation on all threads of a block.
  *
- * Registers are kept as structure of arrays: a value is an array with one entry a thread, of
+ * Registers are kept as structure of arrays: a value is an array with one entry for each thread,
+ * of
  *
  *   1 byte   i1 (0 or 1), i8        2 bytes  i16 f16 bf16
  *   4 bytes  i32 f32 f16x2 bf16x2   8 bytes  i64 f64
@@ -27,7 +28,7 @@ typedef uint64_t LILAC_SIM_ALIAS lane_u64;
 typedef float LILAC_SIM_ALIAS lane_f32;
 typedef double LILAC_SIM_ALIAS lane_f64;
 
-/* Entry 0 in all n entries. */
+/* Copies entry 0 to all n entries. */
 static inline void fill_entries(uint8_t *array, uint32_t entry_bytes, uint32_t n) {
     switch (entry_bytes) {
     case 1:
@@ -88,7 +89,7 @@ uint32_t lilac_sim_lane_bytes(lilac_simt_type type);
 
 /* The loop of a pure instruction with one result, from its operand type (of a select: the second
  * operand's) and its result type; NULL when the operation does not exist on these types.
- * *immediate is what to pass. */
+ * *immediate is set to the argument of the loop. */
 lane_loop *lilac_sim_integer_loop(const lilac_simt_instruction *instruction, lilac_simt_type from,
                                   lilac_simt_type to, uint64_t *immediate);
 lane_loop *lilac_sim_float_loop(const lilac_simt_instruction *instruction, lilac_simt_type from,

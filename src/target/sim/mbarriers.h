@@ -6,9 +6,9 @@
  *     bytes     0  64 0      0                            announced and not complete
  *
  * A phase completes when no arrival and no byte is missing. An arrival releases the clock of its
- * warp (shared.h) into the phase; a wait that passes acquires what the phase gathered. An operation
- * is an access to the object's 8 bytes: init and invalidate write them, the others are atomic, so
- * that a use that no barrier orders behind the init is a race.
+ * warp (shared.h) into the phase; a wait that passes acquires what the phase gathered. An
+ * operation is an access to the object's 8 bytes: init and invalidate write them, the others are
+ * atomic, so that a use that no barrier orders behind the init is a race.
  *
  * cp.async.mbarrier_arrive is recorded and takes place as late as possible: when no warp of the
  * cluster can go on (lilac_sim_land_oldest). The copies that it tracks complete at that time. */
@@ -73,8 +73,8 @@ LILAC_MUST_USE bool lilac_sim_mbarrier_wait(struct lilac_sim_worker *worker,
 bool lilac_sim_mbarrier_passes(struct lilac_sim_worker *worker, lilac_sim_waiting *waiting);
 /* A part of a copy into shared memory is complete, whose writes have the stamp of `writer` (a warp
  * of the cluster or its asynchronous clock, shared.h): `bytes` bytes less are missing at the
- * mbarrier at this place. Begins an epoch. `step` is the copy's. False after a trap: no mbarrier is
- * there, or more bytes are complete than were announced. */
+ * mbarrier at this place. Begins an epoch. `step` is the copy's. False after a trap: no mbarrier
+ * is there, or more bytes are complete than were announced. */
 LILAC_MUST_USE bool lilac_sim_mbarrier_complete(struct lilac_sim_worker *worker,
                                                 const lilac_sim_step *step, uint64_t place,
                                                 uint32_t bytes, uint32_t writer);

@@ -2,10 +2,10 @@
  *
  *     d = round(c + Σ a·b)      over k in ascending order
  *
- * The products are exact. Of floats, their sum is computed in double precision, c is added last, and the
- * result is rounded once to nearest even: a device may round and truncate otherwise. Of f64, each
- * product is added to c by a fused multiply-add. Of integers all is exact, and the result wraps, or is
- * saturated where the instruction says so. tf32 ignores the low 13 bits of its operands. */
+ * The products are exact. Of floats, their sum is computed in double precision, c is added last,
+ * and the result is rounded once to nearest even: a device may round and truncate otherwise. Of
+ * f64, each product is added to c by a fused multiply-add. Of integers all is exact, and the
+ * result wraps, or is saturated where the instruction says so. tf32 ignores the low 13 bits of its operands. */
 #ifndef LILAC_SIM_MULTIPLY_H
 #define LILAC_SIM_MULTIPLY_H
 

@@ -1,7 +1,7 @@
 /* Floats of 16 and 32 bits as C numbers, each result rounded once.
  *
- * The C compiler must neither fuse a multiplication with an addition nor keep extra precision: both
- * would round differently from the instruction that is simulated.
+ * The C compiler must neither fuse a multiplication with an addition nor keep extra precision:
+ * both would round differently from the instruction that is simulated.
  *
  * Narrow formats go through a wider one in two steps. Rounding twice is right when the first step
  * rounds to odd: an inexact value keeps its last bit set, so the second step sees on which side of

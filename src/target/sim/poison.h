@@ -1,20 +1,21 @@
-/* The results of integer divisions by zero, followed until they reach memory or control flow.
+/* Poison: the bits that depend on an integer division by zero, until they reach memory or control
+ * flow.
  *
- * A division by zero does not trap on a device: its result is some number. Threads that hold copies
- * of other threads' elements, or elements that a mask leaves out, divide by zero without harm. So
- * the simulator marks every bit of the result as poison and traps only where poison decides what is
- * observed: an address, predicate or value of global memory, an atomic's operand, the address or
- * predicate of a shared store, a branch, a loop's bounds, an assertion.
+ * A division by zero does not trap on a device: its result is some number. Threads that hold
+ * copies of other threads' elements, or elements that a mask excludes, may divide by zero. The
+ * simulator therefore marks every bit of the result as poison, and traps only where poison affects
+ * an observable effect: an address, predicate or value of global memory, an atomic's operand, the
+ * address or predicate of a shared store, a branch, a loop's bounds, an assertion.
  *
  *     %q = div_s %a, %zero      all bits of %q are poison; its origin is this step, in this thread
  *     %s = select %m, %q, %x    poison where %m holds (or where %m is poison and %q, %x differ)
  *     st.global %p, %s, %m      traps where a thread with %m stores poison
  *
  * The bits of poison have the layout of the registers and of the shared memory that they describe
- * (planes), and follow the rules of Valgrind's Memcheck (Seward and Nethercote, USENIX 2005): exact
- * for moves and bit operations, bounded by the least and greatest possible operands for sums and
- * comparisons, everything else is poison when an operand is. Planes exist only once a division by
- * zero occurred, and a register array without poison is skipped.
+ * (planes), and follow the rules of Valgrind's Memcheck (Seward and Nethercote, USENIX 2005):
+ * exact for moves and bit operations, bounded by the least and greatest possible operands for sums
+ * and comparisons, the result of any other operation is poison if an operand is. Planes exist only
+ * once a division by zero occurred, and a register array without poison is skipped.
  */
 #ifndef LILAC_SIM_POISON_H
 #define LILAC_SIM_POISON_H
@@ -39,8 +40,8 @@ void lilac_sim_poison_clear(lilac_sim_poison *poison);
 /* At the start of a cluster: no poison anywhere. */
 void lilac_sim_poison_forget(struct lilac_sim_worker *worker);
 
-/* Before a step, while poison is live: gives the step's results their poison. False: a trap, since
- * the step acts on poison. */
+/* Before a step, while poison is live: sets the poison of the step's results. False: a trap, since
+ * the step would act on poison. */
 LILAC_MUST_USE bool lilac_sim_poison_step(struct lilac_sim_worker *worker,
                                           const lilac_sim_step *step);
 /* A division step in which some divisor is zero. */
@@ -58,8 +59,8 @@ void lilac_sim_poison_half(struct lilac_sim_worker *worker, uint32_t array, uint
 LILAC_MUST_USE bool lilac_sim_poison_bytes(struct lilac_sim_worker *worker,
                                            const lilac_sim_step *step, uint32_t thread, uint64_t at,
                                            uint64_t size);
-/* After a trap by an access: makes it one by the division that the address comes from, if it does.
- * Always false. */
+/* After a trap of an access whose address is poison: replaces it by a trap of the division. Always
+ * false. */
 bool lilac_sim_poison_blame(struct lilac_sim_worker *worker, const lilac_sim_step *step,
                             const lilac_sim_access *access);
 

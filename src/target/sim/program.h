@@ -1,16 +1,15 @@
 /* A kernel decoded for execution: a straight array of steps with jumps.
  *
- *   kernel bodies ──survey──▶ who differs between threads, when values die
- *                 ──emit────▶ steps on byte offsets into one register file
+ *   kernel bodies ──survey──▶ which values differ between threads, and where their last uses are
+ *                 ──decode──▶ steps on byte offsets into one register file
  *
- * The steps of a program act on the entries of its threads only: arrays have entries for all threads
- * of the block, so programs share them without harm, and a uniform value of a program is computed in
- * the entry of its first thread.
+ * Each value has an array in the register file with one entry for each thread (lanes.h). Arrays
+ * are reused after the last use of their value. A uniform value is computed in the entry of the
+ * first thread, and copied to the other entries only if an operation reads the entry of each
+ * thread. The simulator finds uniform values itself: it does not use the marks of the kernel.
  *
- * Each value has an array of one entry a thread (lanes.h) in the register file; arrays are reused
- * when their value is dead. A uniform value (computed from uniform ones only; what the kernel's own
- * marks say is not believed) is computed in entry 0, and copied to the others only when something
- * per thread reads it.
+ * Arrays have entries for all threads of the block. The steps of a warp program access only the
+ * entries of its own threads, so programs share arrays without conflicts.
  */
 #ifndef LILAC_SIM_PROGRAM_H
 #define LILAC_SIM_PROGRAM_H
@@ -22,8 +21,8 @@
 
 typedef enum lilac_sim_step_kind {
     STEP_LANES,   /* loop(n, immediate, out, a, b, c) */
-    STEP_FLUSHED, /* the same with f32 operands and result flushed; varies: which are f32 */
-    STEP_DIVIDE,  /* the same; where b is zero the result is poison (poison.h) */
+    STEP_FLUSHED, /* LANES with f32 operands and result flushed; varies: which are f32 */
+    STEP_DIVIDE,  /* LANES; where b is zero, the result is poison (poison.h) */
     STEP_LOAD_GLOBAL,
     STEP_STORE_GLOBAL,
     STEP_LOAD_SHARED,
@@ -32,7 +31,7 @@ typedef enum lilac_sim_step_kind {
     STEP_STORE_CLUSTER,
     STEP_LOAD_MATRIX, /* immediate: transposed */
     STEP_STORE_MATRIX,
-    STEP_COPY, /* asynchronous; of its access: others the bytes to read, values the global address */
+    STEP_COPY, /* cp.async; others[0]: the bytes to read, values[0]: the global address */
     STEP_COPY_COMMIT,
     STEP_COPY_WAIT, /* immediate: groups that may be incomplete; UINT64_MAX: all copies complete */
     STEP_WGMMA,     /* access: index of lilac_sim_matrix */
@@ -41,12 +40,12 @@ typedef enum lilac_sim_step_kind {
     STEP_WGMMA_WAIT,  /* immediate: groups that may be incomplete */
     STEP_MMA,         /* access: index of lilac_sim_matrix */
     STEP_FENCE_PROXY, /* immediate: detail */
-    STEP_BULK_START,  /* of its access: values the global address and, of a load, the mbarrier's;
-                          others the bytes or the coordinates */
+    STEP_BULK_START,  /* values[0]: the global address, values[1]: the mbarrier of a load;
+                          others: the size or the coordinates */
     STEP_BULK_COMMIT,
     STEP_BULK_WAIT, /* immediate: groups that may be incomplete */
-    STEP_MBARRIER,  /* immediate: lilac_simt_opcode; of its access: others[0] the count, bytes or
-                       parity, values[0] the result of try_wait */
+    STEP_MBARRIER,  /* immediate: lilac_simt_opcode; others[0]: the count, bytes or parity,
+                       values[0]: the result of try_wait */
     STEP_MBARRIER_WAIT,
     STEP_SHUFFLE, /* out, value a, lane b; immediate: lilac_simt_shuffle */
     STEP_BALLOT,
@@ -54,21 +53,22 @@ typedef enum lilac_sim_step_kind {
     STEP_WARP_BARRIER,
     STEP_GROUP_BARRIER, /* number a; immediate: threads of a group */
     STEP_CLUSTER_BARRIER,
-    STEP_NAMED_BARRIER, /* immediate: threads; waits or only arrives */
+    STEP_NAMED_BARRIER, /* immediate: number of threads; sync or arrive */
     STEP_SET_REGISTERS, /* immediate: registers of a thread */
     STEP_ASSERT,
     STEP_ATOMIC_GLOBAL, /* immediate: lilac_simt_atomic; LILAC_SIMT_ATOMIC_COUNT: compare and swap
                          */
     STEP_ATOMIC_SHARED,
-    STEP_VOTE, /* immediate: of any, of all, of some of the block */
+    STEP_VOTE, /* immediate: any of the warp, all of the warp, or some of the block */
     STEP_MATCH,
     STEP_REDUX, /* immediate: lilac_simt_atomic */
-    STEP_PRINT, /* the values are those of an access */
+    STEP_PRINT, /* values: the operands */
     STEP_TIMER,
     STEP_LOOP_BEGIN, /* out counter, a lower, b upper, c step; immediate: entry bytes; to target
                         when there is no iteration */
     STEP_LOOP_NEXT,  /* the same operands; to target when there is another iteration */
-    STEP_FORK,       /* begins n programs, from number `access` on; all ended: to target */
+    STEP_FORK,       /* begins n programs, the first is number `access`; when all have ended: to
+                        target */
     STEP_JOIN,       /* ends a program */
     STEP_BRANCH,     /* to target when condition a is false */
     STEP_JUMP,
@@ -82,16 +82,16 @@ typedef struct lilac_sim_access {
     uint32_t values[8]; /* results of a load, operands of a store, old values of an atomic */
     uint32_t others[8]; /* LILAC_SIM_NONE: zero; operands of an atomic */
     uint8_t type;       /* lilac_simt_type, of an atomic's elements */
-    uint32_t count;     /* elements a thread */
-    uint32_t width;     /* bytes of one */
+    uint32_t count;     /* elements for each thread */
+    uint32_t width;     /* bytes of an element */
     int64_t offset;
-    uint32_t begin, end; /* of shared memory, that it promises to stay in; 0, 0: no promise */
+    uint32_t begin, end; /* annotated range of shared memory; 0, 0: no annotation */
 } lilac_sim_access;
 
 #define LILAC_SIM_NONE UINT32_MAX
 enum { LILAC_SIM_BULK_BYTES = 16 /* sizes and addresses of bulk copies are multiples of it */ };
 
-/* What steps are counted as, beside `issues`. */
+/* The counter of a step, in addition to `issues`. */
 enum { TALLY_OTHER, TALLY_SELECT, TALLY_PERMUTE };
 
 typedef struct lilac_sim_step {
@@ -101,7 +101,7 @@ typedef struct lilac_sim_step {
     uint8_t entry_bytes; /* of the result, for fill */
     uint8_t tally;
     uint8_t width[4]; /* bytes of an entry of a, b, c, out */
-    bool fill;        /* copy entry 0 of the result to all */
+    bool fill;        /* copy the first entry of the result to all others */
     bool in_while;    /* of STEP_LOOP_NEXT: in a while loop */
     uint32_t n;
     uint32_t out, a, b, c;
@@ -113,7 +113,7 @@ typedef struct lilac_sim_step {
     const lilac_simt_instruction *source;
 } lilac_sim_step;
 
-/* What registers hold before a block starts. */
+/* Values that registers hold before the first step. */
 typedef enum lilac_sim_preset_kind {
     PRESET_BITS, /* for the launch */
     PRESET_THREAD,
@@ -142,16 +142,16 @@ typedef struct lilac_sim_program {
     const lilac_arch *arch;
     uint32_t threads, warps; /* of a block */
     bool shared_atomics;
-    bool copies;       /* has asynchronous ones */
-    bool wgmmas;       /* has such instructions */
+    bool copies;       /* has cp.async */
+    bool wgmmas;       /* has wgmma */
     bool proxies;      /* has operations of the async proxy (proxies.h) */
     bool mbarriers;    /* has operations on mbarriers */
     bool async_clocks; /* writes of copies are ordered by mbarriers: see shared.h */
-    bool partial;      /* has barriers of some of the warps of a cluster only */
+    bool partial;      /* has barriers that order only some of the warps of a cluster */
     bool parts_wait;   /* has named barriers, register budgets or several programs */
     lilac_sim_part *parts;
     uint32_t part_count;
-    uint32_t most_parts; /* programs at a time */
+    uint32_t most_parts; /* greatest number of programs that run at one time */
     lilac_sim_step *steps;
     uint32_t step_count, step_capacity;
     lilac_sim_access *accesses;
@@ -164,8 +164,8 @@ typedef struct lilac_sim_program {
     uint64_t register_bytes;
 } lilac_sim_program;
 
-/* Decodes a verified kernel. False, with a diagnostic, when it uses what the simulator lacks. The
- * arrays are on the heap until cleared, also after false. */
+/* Decodes a verified kernel. False, with a diagnostic: the simulator does not support it. The
+ * caller clears the program in both cases. */
 LILAC_MUST_USE bool lilac_sim_program_init(lilac_sim_program *program, lilac_context *context,
                                            const lilac_sim_launch *launch);
 void lilac_sim_program_clear(lilac_sim_program *program);

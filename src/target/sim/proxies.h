@@ -1,10 +1,10 @@
-/* The generic and the async proxy: which of them wrote a shared byte last, and what makes it visible
- * to the other.
+/* The generic and the async proxy: which of them wrote a shared byte last, and what makes it
+ * visible to the other.
  *
- * Ordinary accesses to memory go through the generic proxy. Bulk and tensor copies and the operands
- * of wgmma go through the async proxy. What a thread wrote through the generic proxy is visible to
- * the async proxy after the thread's fence, and to what other threads start behind a barrier after
- * that fence:
+ * Ordinary accesses to memory go through the generic proxy. Bulk and tensor copies and the
+ * operands of wgmma go through the async proxy. What a thread wrote through the generic proxy is
+ * visible to the async proxy after the thread's fence, and to what other threads start behind a
+ * barrier after that fence:
  *
  *     st.shared             thread t: the byte is unfenced
  *     fence.proxy_async     thread t: the byte is fenced, in this epoch (shared.h)

@@ -9,7 +9,7 @@
  *   store            writes, reads, atomics                      copies of one element, read by one
  *                                                                instruction, by the writer too
  *   atomic           writes, reads, atomics                      the record is atomic, in a scope
- * of both
+ *                                                                of both
  *
  * A volatile access counts as atomic, and a volatile load acquires. Where the kernel neither
  * synchronises blocks nor orders parts of them, two records from different clusters, of which any
@@ -117,7 +117,7 @@ static lilac_sim_record copy_list(lilac_sim_page *page, lilac_sim_record set) {
     return set;
 }
 
-/* Makes granules narrower: each part has what the whole had. */
+/* Makes the granules of a page narrower. Each part has the records of the whole. */
 static void split(lilac_sim_page *page, uint32_t shift) {
     uint32_t before = granules_of(page), parts = 1u << (page->shift - shift);
     page->shift = shift;
@@ -216,7 +216,7 @@ static bool stays(const visit *v, const lilac_sim_record *member, uint32_t *else
     return cluster_of(v, member) == cluster_of(v, &v->now) || (*elsewhere)++ < most;
 }
 
-/* So many wrote one value that the others are not kept. */
+/* The set has the greatest number of writers; further ones are not recorded. */
 static bool is_full(const lilac_sim_record *set) {
     return set->block == LILAC_SIM_LISTED && set->epoch > MOST_WRITERS;
 }
@@ -255,7 +255,7 @@ static void add(const visit *v, set_kind kind) {
 
 /* ---- rules ------------------------------------------------------------------------------ */
 
-/* Do both take part in atomic accesses of the other's scope? */
+/* True: both accesses are atomic, and each is in the scope of the other. */
 static bool are_atomic(const visit *v, const lilac_sim_record *record) {
     const lilac_simt_instruction *other = source_of(v, record);
     bool scoped =
@@ -495,7 +495,7 @@ void lilac_sim_races_load(lilac_sim_worker *w, const lilac_sim_step *step,
     w->counters.races += found;
 }
 
-/* The usual case: a plain store to a place that no one touched before. */
+/* The frequent case: a plain store to a place without records. */
 static bool is_first(lilac_sim_page *const *pages, const lilac_sim_buffer *buffer, uint64_t address,
                      uint32_t size, const lilac_sim_record *now) {
     uint64_t at = address - (buffer->address & ~(uint64_t)(PAGE_BYTES - 1));

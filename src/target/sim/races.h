@@ -1,24 +1,25 @@
-/* Who touched which place of global memory, and what orders it (races.c, order.c, roots.c).
+/* Races in global memory: records of accesses, and the order between them (races.c, order.c,
+ * roots.c).
  *
- * Two accesses race when they touch a byte in common, at least one writes it, they are not both
+ * Two accesses race when they access a common byte, at least one writes it, they are not both
  * atomic, and nothing orders them. An access has a record: block, thread, step and the epoch of
  * shared.h. A place (a granule of a page, as wide as the narrowest access to the page) has sets of
  * records:
  *
  *     writes    the last plain writes, all of the value that memory holds
  *     differs   the last plain write of another value than that
- *     reads     reads since then, but those that a later read of the set is ordered behind
- *     atomics   atomic operations since the last plain write, likewise
+ *     reads     reads since then, without those that are ordered before a later read of the set
+ *     atomics   atomic operations since the last plain write, with the same exception
  *
- * What orders an access before another one:
+ * An access is ordered before another one by
  *
  *     the same warp       the order of its instructions (its threads run in step)
  *     the same cluster    a chain of barriers, as in shared memory
- *     release, acquire    what a warp's release publishes is ordered before what follows an acquire
- *                         at the same place, in another block too (order.c)
+ *     release, acquire    what a warp's release publishes is ordered before what follows an
+ *                         acquire at the same place, in another block too (order.c)
  *
- * Nothing else orders blocks, whatever the host does: so a race between blocks is found in every
- * schedule of kernels that do not synchronise.
+ * Nothing else orders blocks. A race between blocks that do not synchronise is therefore found in
+ * every schedule of the host.
  *
  * Only buffers that the kernel may write are watched (roots.c). Pages are shared by the workers;
  * each belongs to one of 64 stripes with a mutex, and an access holds those of all its pages.

@@ -35,8 +35,8 @@ void lilac_sim_report_deadlock(lilac_context *context, const lilac_sim_launch *l
 
 /* ---- bulk.c ------------------------------------------------------------------------------ */
 
-/* `text` begins with the block and the thread. lilac_sim_put_bulk_trap appends the text of the trap;
- * the others report the finding. */
+/* `text` begins with the block and the thread. lilac_sim_put_bulk_trap appends the text of the
+ * trap; the others report the finding. */
 void lilac_sim_put_bulk_trap(lilac_text *text, const lilac_sim_memory *memory,
                              const lilac_sim_trap *trap);
 void lilac_sim_report_bulk(lilac_context *context, const lilac_sim_launch *launch,

@@ -1,4 +1,4 @@
-/* Which worker runs which cluster, and when a launch is given up.
+/* The distribution of clusters over workers, and the end of launches without progress.
  *
  * Clusters begin in ascending order. A worker runs one up to its end, unless it waits in a while
  * loop: then the cluster stays resident, and the worker goes on with its next resident one or

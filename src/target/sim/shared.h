@@ -4,21 +4,21 @@
  * warp and its step, byte by byte: the last write, and the reads that no later read is ordered
  * behind. known[v][u] is the last epoch of warp u whose accesses are ordered before what warp v
  * does now; a barrier of some warps gives each of them the most that any of them knew, and of one
- * another all up to now. So two accesses are ordered when a chain of barriers leads from the one to
- * the other, and only then.
+ * another all up to now. So two accesses are ordered when a chain of barriers leads from the one
+ * to the other, and only then.
  *
  *     warp 0   write ──┐ group ┌──────────────┐ group ┌─ read    ordered by two barriers, neither
  *     warp 1 ──────────┘       └──┐ group ┌───┘       └─         of which joins warps 0 and 3
  *     warp 3 ─────────────────────┘       └── write              of the write of warp 3: a race
  *
  * An mbarrier orders one way only: an arrival adds its warp's row of known and its epoch to the
- * mbarrier's clock, which a wait adds to the row of its warp. Where an mbarrier orders the writes of
- * copies, known has a second column for each warp, its asynchronous clock. The copies that the warp
- * started write under that clock; their writes are ordered before a warp that has acquired it, and
- * the warp that started them must acquire it too.
+ * mbarrier's clock, which a wait adds to the row of its warp. Where an mbarrier orders the writes
+ * of copies, known has a second column for each warp, its asynchronous clock. The copies that the
+ * warp started write under that clock; their writes are ordered before a warp that has acquired
+ * it, and the warp that started them must acquire it too.
  *
- * What lies at or before `floor` is ordered before everything; a barrier of all warps raises it, so
- * kernels with no other barriers never look further.
+ * What lies at or before `floor` is ordered before everything; a barrier of all warps raises it,
+ * so kernels with no other barriers never look further.
  */
 #ifndef LILAC_SIM_SHARED_H
 #define LILAC_SIM_SHARED_H

@@ -1,5 +1,5 @@
-/* Execution of steps: those without control flow (steps.c), and the loop over the steps of an agent
- * (control.c). */
+/* Execution of steps: those without control flow (steps.c), and the loop over the steps of an
+ * agent (control.c). */
 #ifndef LILAC_SIM_STEPS_H
 #define LILAC_SIM_STEPS_H
 

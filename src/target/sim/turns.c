@@ -1,13 +1,13 @@
-/* The turns of blocks in while loops: when a block lets others run, and when it repeats itself.
+/* The turns of blocks in while loops: when a turn ends, and when a block repeats its state.
  *
- * At the back edge of a while loop, the block's registers and shared memory are all its state. A
+ * At the back edge of a while loop, the state of a block is its registers and its shared memory. A
  * snapshot is taken at every 2nd, 4th, 8th … back edge of a turn and compared at the next ones:
  *
  *     back edge   8    9   10   11 …   16   17 …
  *                 snapshot, compared with each of the next 64 at the same place
  *
- * so a loop that goes on costs a logarithm of snapshots, and one that repeats a state is recognised
- * after a few iterations. An effect that the state does not show (a print, the clock) excludes it.
+ * A loop of n iterations thus costs log n snapshots, and a loop that repeats a state is recognised
+ * after a few iterations. An effect outside the state (print, the clock) discards the snapshot.
  */
 #include "schedule.h"
 

@@ -4,19 +4,20 @@
  *     wgmma.commit   the wgmmas since the last commit are a group
  *     wgmma.wait N   … to here: all groups but the newest N complete, oldest first (N at most 7)
  *
- * A wgmma happens as late as the wait allows: then it reads A and B again, in shared memory through
- * their descriptors or in registers. If they differ from what they were at the issue, a thread changed
- * them too early. Both times each of the four warps reads the bytes (shared.h), so that another warp
- * may overwrite them only behind the wait of each of these.
+ * A wgmma happens as late as the wait allows: then it reads A and B again, in shared memory
+ * through their descriptors or in registers. If they differ from what they were at the issue, a
+ * thread changed them too early. Both times each of the four warps reads the bytes (shared.h), so
+ * that another warp may overwrite them only behind the wait of each of these.
  *
- * Registers. A result has the register of its accumulator where lilac_simt_register_homes says so. From
- * the issue on the accumulator's value is gone, and the result is in flight; a wgmma on the same
- * registers, a wait and a yield into the argument with the same register may take it over. Anything else
- * that reads it is reported. Where a value in flight has to move to another register (an assembler waits
- * for the wgmma there: the pipeline is serialised), that is reported and everything completes.
+ * Registers. A result has the register of its accumulator where lilac_simt_register_homes says so.
+ * From the issue on the accumulator's value is gone, and the result is in flight; a wgmma on the
+ * same registers, a wait and a yield into the argument with the same register may take it over.
+ * Anything else that reads it is reported. Where a value in flight has to move to another register
+ * (an assembler waits for the wgmma there: the pipeline is serialised), that is reported and
+ * everything completes.
  *
- * What is in flight belongs to a warpgroup of a block of a cluster; a cluster that is suspended keeps
- * it. */
+ * What is in flight belongs to a warpgroup of a block of a cluster; a cluster that is suspended
+ * keeps it. */
 #ifndef LILAC_SIM_WGMMA_H
 #define LILAC_SIM_WGMMA_H
 
@@ -56,14 +57,14 @@ typedef struct lilac_sim_operands {
     bool accumulate;
 } lilac_sim_operands;
 
-/* Reads them for warpgroup number `group`, with the accounts of who reads what. `first`: at the issue,
- * where the async proxy must see the bytes. False: a trap. */
+/* Reads them for warpgroup number `group`, with the accounts of who reads what. `first`: at the
+ * issue, where the async proxy must see the bytes. False: a trap. */
 LILAC_MUST_USE bool lilac_sim_operands_read(struct lilac_sim_worker *worker,
                                             const lilac_sim_step *step,
                                             const uint64_t descriptors[2], uint32_t group,
                                             bool first, lilac_sim_operands *to);
-/* The descriptors of A (0 when it is in registers) and B, and whether to accumulate: the same in all
- * threads of the warpgroup, or a trap. */
+/* The descriptors of A (0 when it is in registers) and B, and whether to accumulate: the same in
+ * all threads of the warpgroup, or a trap. */
 LILAC_MUST_USE bool lilac_sim_operands_agree(struct lilac_sim_worker *worker,
                                              const lilac_sim_step *step, uint32_t group,
                                              uint64_t descriptors[2], bool *accumulate);

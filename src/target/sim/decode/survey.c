@@ -1,10 +1,9 @@
-/* Survey: numbers the instructions in order (a region operation has a number where it begins and
- * one where it ends), finds where each value is read last, and repeats a walk that marks values
- * that may differ between threads until it marks no more: loop-carried values start as uniform and
- * stop being so when what comes round is not.
+/* The survey numbers the instructions in order, finds the last use of each value, and marks the
+ * values that may differ between threads. A loop-carried value is uniform at first; it is marked
+ * when the value of the next iteration is marked. The walk is repeated until it marks no value.
  *
- * A read inside a loop of a value from before the loop lasts to the loop's end. In a kernel with
- * wgmmas, what they may read or write later keeps its array up to the end. */
+ * A value that is defined before a loop and read in it is live up to the end of the loop. In a
+ * kernel with wgmmas, values that a wgmma in flight may read or write keep their arrays up to the end. */
 #include "decoder.h"
 
 #include <string.h>
@@ -80,7 +79,7 @@ static void find_uses(lilac_sim_decoder *d, const lilac_simt_body *body) {
     }
 }
 
-/* Values that wgmmas in flight may read or write: registers of A, and what may hold a result. */
+/* Values that wgmmas in flight may read or write: registers of A, and values that may hold a result. */
 static void keep_flying(lilac_sim_decoder *d, const lilac_simt_body *body) {
     for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
         bool holds = i->body_count > 0 || i->code == LILAC_SIMT_OP_WGMMA ||
@@ -114,18 +113,19 @@ static bool any_varies(const lilac_sim_decoder *d, const lilac_simt_instruction 
     return false;
 }
 
-/* Targets that take the values of a terminator or of initial values. */
+/* Marks the targets of a parallel assignment. */
 static void mark_all(lilac_sim_decoder *d, lilac_simt_value first, const lilac_simt_value *sources,
                      uint32_t count) {
     for (uint32_t k = 0; k < count; k++)
         mark(d, first + k, value_varies(d, sources[k]));
 }
 
-/* Who takes the values of whom, over an operation with bodies. */
-typedef void take(lilac_sim_decoder *d, lilac_simt_value first, const lilac_simt_value *sources,
-                  uint32_t count);
+/* Visits the parallel assignments of an operation with regions. */
+typedef void transfer_visitor(lilac_sim_decoder *d, lilac_simt_value first,
+                              const lilac_simt_value *sources, uint32_t count);
 
-static void each_transfer(lilac_sim_decoder *d, const lilac_simt_instruction *i, take *visit) {
+static void each_transfer(lilac_sim_decoder *d, const lilac_simt_instruction *i,
+                          transfer_visitor *visit) {
     lilac_simt_body *const *bodies = i->bodies;
     switch (i->code) {
     case LILAC_SIMT_OP_LOOP:
@@ -201,7 +201,8 @@ static void fill_all(lilac_sim_decoder *d, lilac_simt_value first, const lilac_s
             d->values[sources[k]].fill = true;
 }
 
-/* Which uniform values are read per thread. What a program reads may have been computed for all. */
+/* Finds the uniform values of which the entry of each thread is read. A value that a program reads
+ * may have been computed by the block. */
 static void find_fills(lilac_sim_decoder *d, const lilac_simt_body *body, bool in_program) {
     for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
         lilac_simt_body *const *bodies = i->bodies;
