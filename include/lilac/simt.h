@@ -1,30 +1,33 @@
-/* simt: SIMT IR, what one thread does.
+/* simt: SIMT IR, the program of one thread.
  *
- * SSA scalars per thread and uniform structured control flow: a branch or loop condition has the
- * same value in every thread of a block, threads differ only by predicates on memory operations.
+ * Values are scalars in SSA form, one per thread. Control flow is structured and uniform: a branch or
+ * loop condition has the same value in every thread of a block. Threads differ only by predicates on
+ * memory operations.
  *
  *   module ── kernels ── body ── instructions ── bodies (loop, if, while)
  *
- * Values are dense numbers (1, 2, …; 0 is "none"), so passes keep side tables as arrays. One table,
- * include/lilac/simt_ops.def, yields opcodes, names, operand types, the verifier, reader, printer
- * and docs. What is printed reads back.
+ * Values are dense numbers (1, 2, …; 0 is "none"), so passes keep side tables as arrays. Opcodes,
+ * names, traits, signatures and documentation of the operations come from one table,
+ * include/lilac/simt_ops.def. The reader accepts every text that the printer writes.
  *
  * Memory: global addresses are i64; shared addresses are i32 byte offsets into the block's shared
- * memory as `shared_base` gives its start (0 on the simulator). An access takes 1, 2 or 4 elements
- * of 8 … 64 bits, at most arch->vector_bytes in all, aligned to its whole size. Matrix accesses
- * move 8 × 8 matrices of 16 bits, one word of each matrix a lane; the lanes give the addresses of
- * rows of 16 bytes, those of lanes beyond the matrices do not count.
+ * memory, relative to `shared_base` (0 on the simulator). An access has 1, 2 or 4 elements of 8 to
+ * 64 bits, at most arch->vector_bytes in all, and its address is a multiple of its total size. Matrix
+ * accesses move 8 × 8 matrices of 16-bit elements; each lane holds one word of each matrix. The
+ * addresses of lanes 8i to 8i + 7 are those of the rows of matrix i, 16 bytes each; the addresses of
+ * other lanes are ignored.
  *
  *     lane l holds of matrix i       word l % 4 of row l / 4 (the address of lane 8i + l / 4)
  *     transposed                     column l / 4 of rows 2(l % 4) and 2(l % 4) + 1, low and high
  *
- * Atomic operations give what was there before, or nothing when they have no results. Each element
- * is changed by itself, also where one instruction takes several. f32 in global memory is added
- * with subnormal numbers taken as zero, as the devices do it.
+ * The results of an atomic operation are the old values in memory; it may have no results. Each
+ * element is updated atomically by itself, also where one instruction has several elements. Additions
+ * of f32 in global memory flush subnormal numbers to zero, as the devices do.
  *
- * cp.async starts a copy from global to shared memory and does not wait for it. Copies that a thread
- * starts are grouped by its cp.async.commit; groups complete in order. The copy may read its source
- * and write its destination at any time from its start to the wait of that thread that completes it:
+ * cp.async starts a copy from global to shared memory and does not wait for it. cp.async.commit makes
+ * a group of the copies that the thread started since its last commit; groups complete in order. The
+ * copy may read its source and write its destination at any time between its start and the wait of
+ * the same thread that completes it:
  *
  *     cp.async [%s], (%g) {size = 16}     ┐
  *     cp.async.commit                     │ no thread reads or writes the 16 bytes at %s, and no
@@ -32,11 +35,12 @@
  *     cp.async.wait                       ┘ complete for this thread
  *     barrier                               … and for the block
  *
- * Bulk copies move many bytes for one thread, through the async proxy: what ordinary stores wrote
- * is visible to them after fence.proxy_async of the thread that wrote it and, where another thread
- * starts the copy, a barrier after that. A thread's bulk stores and reductions are grouped by its
- * bulk.commit. They read their source at any time until the thread's bulk.wait_read that covers
- * them, and write global memory at any time until its bulk.wait:
+ * One thread starts a bulk copy of many bytes, which the async proxy executes. Ordinary stores become
+ * visible to the async proxy after fence.proxy_async of the thread that wrote them. Where another
+ * thread starts the copy, a barrier must follow the fence. bulk.commit makes a group of the bulk
+ * stores and reductions that the thread started since its last commit. They read their source at any
+ * time before the thread's bulk.wait_read that covers them completes, and write global memory at any
+ * time before its bulk.wait completes:
  *
  *     st.shared [%s] …
  *     fence.proxy_async shared
@@ -46,20 +50,22 @@
  *     bulk.wait_read                         ┘ ┐ no thread reads or writes those at %g
  *     bulk.wait                                ┘
  *
- * A bulk load completes at an mbarrier: it writes shared memory at any time until the phase that
- * it belongs to has completed. A tensor copy moves a box of the tensor that a map describes
- * (tensor_map.h). Maps are parameters; coordinates begin with that of the contiguous dimension:
+ * A bulk load signals its completion at an mbarrier: it writes shared memory at any time before the
+ * mbarrier's current phase completes. A tensor copy moves a box of the tensor that a tensor map
+ * describes (tensor_map.h). Maps are parameters of the kernel. The first coordinate is that of the
+ * contiguous dimension:
  *
  *     mbarrier.expect [%full], %first, (%box_bytes)
  *     cp.tensor.load [%s], %first, (%map, %column, %row, %full)   ┐ no thread reads or writes the box's
  *     mbarrier.wait [%full], (%parity)                            ┘ bytes at %s
  *
- * An mbarrier is an object of 8 bytes in shared memory, aligned to 8. Each of its phases completes
- * when as many arrivals as mbarrier.init said and all bytes of copies that mbarrier.expect announced
- * have come; the next phase then begins. Phases have the parities 0, 1, 0, …; a wait for a parity
- * passes when the last complete phase has it, and before the first phase completes a wait for
- * parity 1 passes. A wait orders what the threads did before they arrived before what comes after
- * it. mbarrier.wait blocks: the threads that execute it go on together.
+ * An mbarrier is an object of 8 bytes in shared memory, aligned to 8. A phase completes when the
+ * number of arrivals that mbarrier.init set and all bytes that mbarrier.expect announced have arrived;
+ * then the next phase begins. Phases have the parities 0, 1, 0, …. A wait for a parity returns when
+ * the last completed phase has that parity; before the first phase completes, a wait for parity 1
+ * returns. Accesses that a thread made before it arrived happen before the instructions that follow
+ * the wait. mbarrier.wait blocks until the phase completes, and the threads that execute it continue
+ * together.
  *
  *     mbarrier.init [%full + 8], %first, (%count)       one thread; a barrier before the first use
  *     mbarrier.arrive [%full + 8], %elected             the second operand is the predicate
@@ -70,23 +76,23 @@
  *
  * A kernel may hold several programs, each executed by the warps of its window:
  *
- *     programs warps 0 to 4 {                  The windows follow one another and make up the block.
- *       …                                      Control flow and "uniform" are those of a program's
- *       yield                                  threads. Programs meet at mbarriers and named barriers
- *     } warps 4 to 12 {                        only: barrier, group_barrier and cluster_barrier are
- *       …                                      refused in them. What follows waits for nothing, and no
- *       yield                                  program may wait for what follows.
- *     }
+ *     programs warps 0 to 4 {                  The windows are consecutive and cover all warps of the
+ *       …                                      block. Control flow is uniform over the threads of a
+ *       yield                                  program. Programs synchronise only by mbarriers and
+ *     } warps 4 to 12 {                        named barriers; the verifier refuses barrier,
+ *       …                                      group_barrier and cluster_barrier in them. The end of
+ *       yield                                  `programs` is no barrier, and no program may wait for
+ *     }                                        code after it.
  *
  * A named barrier has an id, 0 to 15, and a number of threads: named_barrier.sync {id = 3, threads =
  * 96} waits until that many threads have arrived, by sync or by named_barrier.arrive. `barrier` uses
- * id 0, group_barrier id 1 + number; a kernel uses an id for one of these only.
+ * id 0, group_barrier id 1 + number; a kernel uses each id for only one of the three kinds.
  *
- * set_max_registers dec {registers = 40} changes the number of registers of a thread; it stands in
- * programs of whole warpgroups, and the kernel has min_blocks 1.
+ * set_max_registers dec {registers = 40} changes the number of registers of a thread. It may occur
+ * only in programs of whole warpgroups, and the kernel must have min_blocks 1.
  *
- * An access may promise where it goes: shared_begin, shared_end and shared_partition. The simulator
- * checks the interval, lilac_simt_opt_barriers relies on all three.
+ * An access may be annotated with the shared memory that it touches: shared_begin, shared_end and
+ * shared_partition. The simulator checks the interval; lilac_simt_opt_barriers relies on all three.
  */
 #ifndef LILAC_SIMT_H
 #define LILAC_SIMT_H
@@ -113,7 +119,8 @@ typedef enum lilac_simt_type {
     LILAC_SIMT_TYPE_COUNT
 } lilac_simt_type;
 
-/* "i32", "f16x2"; the width in bits (1 for i1); whether it is a float or two packed ones. */
+/* The name of a type ("i32", "f16x2"), its width in bits (1 for i1), and whether it is a float or a
+ * pair of floats. */
 LILAC_API const char *lilac_simt_type_name(lilac_simt_type type);
 LILAC_API uint32_t lilac_simt_type_bits(lilac_simt_type type);
 LILAC_API bool lilac_simt_type_is_float(lilac_simt_type type);
@@ -192,7 +199,7 @@ typedef enum lilac_simt_shuffle {
     LILAC_SIMT_SHFL_UP,
     LILAC_SIMT_SHFL_DOWN
 } lilac_simt_shuffle;
-/* Of atomics and of redux. */
+/* The operations of atomics and of redux. */
 typedef enum lilac_simt_atomic {
     LILAC_SIMT_ATOMIC_AND,
     LILAC_SIMT_ATOMIC_OR,
@@ -205,7 +212,7 @@ typedef enum lilac_simt_atomic {
     LILAC_SIMT_ATOMIC_EXCHANGE,
     LILAC_SIMT_ATOMIC_COUNT
 } lilac_simt_atomic;
-/* How an atomic operation orders its thread's other accesses, and among whom. */
+/* The memory order of an atomic operation, and the set of threads that observe it. */
 typedef enum lilac_simt_order {
     LILAC_SIMT_RELAXED,
     LILAC_SIMT_ACQUIRE,
@@ -215,7 +222,7 @@ typedef enum lilac_simt_order {
 } lilac_simt_order;
 typedef enum lilac_simt_scope {
     LILAC_SIMT_SCOPE_DEVICE,
-    LILAC_SIMT_SCOPE_BLOCK, /* of the cluster's blocks each by itself */
+    LILAC_SIMT_SCOPE_BLOCK, /* the thread's own block, not its cluster */
     LILAC_SIMT_SCOPE_SYSTEM,
     LILAC_SIMT_SCOPE_COUNT
 } lilac_simt_scope;
@@ -234,11 +241,11 @@ typedef enum lilac_simt_evict {
     LILAC_SIMT_EVICT_LAST
 } lilac_simt_evict;
 
-/* The detail of a loop or while: what does not change in it is computed in it all the same. Written
- * "keep_invariants" before the body. */
+/* The detail of a loop or while: loop-invariant operations are not moved out of the loop. The text
+ * form is "keep_invariants" before the body. */
 enum { LILAC_SIMT_KEEP_INVARIANTS = 1 };
 
-/* Modifiers; which an opcode uses is said in the table. */
+/* Modifiers. simt_ops.def says which ones an operation has. */
 enum {
     LILAC_SIMT_NO_SIGNED_WRAP = 1 << 0, /* add sub mul shl */
     LILAC_SIMT_NO_UNSIGNED_WRAP = 1 << 1,
@@ -247,8 +254,8 @@ enum {
     LILAC_SIMT_VOLATILE = 1 << 4,
     LILAC_SIMT_SATURATE = 1 << 5,
     LILAC_SIMT_FTZ = 1 << 6,
-    LILAC_SIMT_SHARED_ONLY = 1 << 7 /* of a barrier: there for shared memory alone, and to be taken
-                                       away when that needs no order */
+    LILAC_SIMT_SHARED_ONLY = 1 << 7 /* of a barrier: it orders shared memory only, and may be
+                                       removed when shared memory needs no order */
 };
 
 /* Fields that only the operations of one family have. lilac_simt_payload_family_of says which member
@@ -267,7 +274,7 @@ typedef struct lilac_simt_copy_payload {
     int32_t source; /* byte offset of the global address */
 } lilac_simt_copy_payload;
 
-/* Of a matrix instruction (simt_matrix.h): element types are lilac_matrix_type. */
+/* The payload of a matrix instruction (simt_matrix.h). Element types are lilac_matrix_type. */
 typedef struct lilac_simt_matrix_payload {
     uint8_t a, b, d;
     bool registers;                /* wgmma: A is in registers */
@@ -278,7 +285,7 @@ typedef struct lilac_simt_matrix_payload {
 } lilac_simt_matrix_payload;
 
 typedef struct lilac_simt_wgmma_wait_payload {
-    uint32_t groups; /* that may be incomplete */
+    uint32_t groups; /* the number of groups that may be incomplete after the wait */
 } lilac_simt_wgmma_wait_payload;
 
 typedef struct lilac_simt_bulk_payload {
@@ -312,10 +319,11 @@ struct lilac_simt_instruction {
     lilac_simt_value *operands;
     lilac_simt_value result; /* the first; the others follow: result + 1 … */
     int64_t immediate;       /* constant's bits, byte offset of an access, parameter index … */
-    /* Of an access to shared memory: the bytes that it may touch, from shared_base on; 0, 0: any.
-     * Accesses with the same interval and the same shared_partition, a mask of bits of the warp's
-     * number, touch no byte in common from warps that differ in those bits; 0: no such promise. Of
-     * a group barrier: warps that agree in those bits of their numbers, and only those, meet. */
+    /* An access to shared memory touches only bytes shared_begin to shared_end, relative to
+     * shared_base; 0 and 0: any bytes. shared_partition is a mask of bits of the warp's number: two
+     * accesses with equal intervals and equal masks touch disjoint bytes when their warps differ in
+     * those bits; 0: no such guarantee. A group barrier with a shared_partition synchronises the
+     * warps that agree in those bits of their numbers. */
     uint32_t shared_begin, shared_end, shared_partition;
     lilac_simt_body **bodies;
     lilac_location location;
@@ -348,8 +356,8 @@ typedef struct lilac_simt_parameter {
     lilac_simt_type type;
     bool is_pointer;    /* to global memory */
     uint32_t alignment; /* bytes known of the pointer; 1: none */
-    bool is_tensor_map; /* 128 bytes by value (tensor_map.h); the type, i64, is that of its address,
-                           which tensor operations alone take */
+    bool is_tensor_map; /* 128 bytes by value (tensor_map.h); the value is its address, an i64,
+                           which only tensor operations may use */
 } lilac_simt_parameter;
 
 typedef struct lilac_simt_kernel {
@@ -358,8 +366,8 @@ typedef struct lilac_simt_kernel {
     lilac_simt_parameter *parameters;
     uint32_t num_warps, num_ctas;
     uint32_t shared_bytes;
-    uint32_t min_blocks; /* that a multiprocessor shall hold (.minnctapersm); 0: not given */
-    bool no_contraction; /* the source wants fmul and fadd kept apart: no fma is made of them */
+    uint32_t min_blocks; /* minimum of resident blocks (.minnctapersm); 0: none */
+    bool no_contraction; /* fmul and fadd must not be contracted to ffma */
     lilac_simt_body *body;
     lilac_simt_value_info *values; /* values[v], v < value_count; grows, do not keep */
     uint32_t value_count;          /* one more than the last value */
@@ -387,15 +395,15 @@ LILAC_API lilac_simt_kernel *lilac_simt_kernel_create(lilac_simt_module *module,
                                                       uint32_t num_ctas);
 /* Reads the text form that lilac_simt_print writes; NULL after diagnostics (`syntax`,
  * `unknown-operation` `-type` `-modifier` `-target`, `undefined-value`, `redefined-value`,
- * `result-count`, `bad-constant`, `bad-number`, `too-many-operands`, `too-deep`). What is read has
- * the grammar and the names right; lilac_simt_verify checks the rest. Nothing is folded or shared.
- */
+ * `result-count`, `bad-constant`, `bad-number`, `too-many-operands`, `too-deep`). The reader checks
+ * the grammar and the names; lilac_simt_verify checks all other rules. The reader neither folds
+ * constants nor merges equal instructions. */
 LILAC_API LILAC_MUST_USE lilac_simt_module *lilac_simt_read(lilac_context *context,
                                                             uint32_t source);
 LILAC_API void lilac_simt_print(lilac_text *out, const lilac_simt_module *module);
-/* Registers the module's text as a source of that name and makes the location of each instruction
- * its place there, so that a diagnostic shows the line of the IR. Returns the source; 0 after a
- * diagnostic, when the text is too large. */
+/* Registers the module's text as a source of that name and sets the location of each instruction to
+ * its position in that text, so that a diagnostic shows the line of the IR. Returns the source; 0
+ * after a diagnostic if the text is too large. */
 LILAC_API uint32_t lilac_simt_print_source(lilac_simt_module *module, const char *name);
 /* Types by signature, dominance, terminators, uniform conditions and bounds, carried values, access
  * sizes, packed widths, the launch shape. False after diagnostics (`simt-operand-type`
@@ -409,14 +417,13 @@ LILAC_API LILAC_MUST_USE bool lilac_simt_verify(const lilac_simt_module *module)
 
 /* ---- builder ---------------------------------------------------------------------------- */
 
-/* Appends at the end of `body`. Pure instructions without regions are folded when their operands
- * are constants, and an equal one already in reach (in this body or one around it) is returned
- * instead: building is hash-consing, so values that depend on fewer dimensions cost fewer
- * instructions with no care from the caller. */
+/* Appends instructions at the end of `body`. A pure instruction without regions is folded when its
+ * operands are constants. If an equal instruction is already in reach, in this body or in one that
+ * encloses it, its result is returned instead (hash-consing). */
 typedef struct lilac_simt_builder {
     lilac_simt_kernel *kernel;
     lilac_simt_body *body;
-    lilac_location location; /* given to what is built */
+    lilac_location location; /* of the instructions that are built */
     struct lilac_simt_memo *memo;
 } lilac_simt_builder;
 
@@ -429,7 +436,7 @@ LILAC_API void lilac_simt_builder_clear(lilac_simt_builder *builder);
 LILAC_API lilac_simt_value lilac_simt_constant(lilac_simt_builder *b, lilac_simt_type type,
                                                uint64_t bits);
 LILAC_API lilac_simt_value lilac_simt_parameter_value(lilac_simt_builder *b, uint32_t index);
-/* Any pure op with one result: type is the result's. */
+/* Any pure operation with one result of type `type`. */
 LILAC_API lilac_simt_value lilac_simt_op1(lilac_simt_builder *b, lilac_simt_opcode code,
                                           lilac_simt_type type, lilac_simt_value a);
 LILAC_API lilac_simt_value lilac_simt_op2(lilac_simt_builder *b, lilac_simt_opcode code,
@@ -447,7 +454,7 @@ LILAC_API lilac_simt_value lilac_simt_build(lilac_simt_builder *b,
                                             const lilac_simt_value *values, uint32_t results,
                                             const lilac_simt_type *types);
 /* Vector load: operands address [, predicate [, others…]]; returns the first of `count` results of
- * `type`. A false predicate gives `others` (0 when there are none). */
+ * `type`. Where the predicate is false the results are `others`, or 0 without `others`. */
 LILAC_API lilac_simt_value lilac_simt_load(lilac_simt_builder *b, lilac_simt_opcode code,
                                            lilac_simt_type type, uint32_t count,
                                            lilac_simt_value address, int64_t offset,
@@ -468,16 +475,16 @@ LILAC_API void lilac_simt_store_matrix(lilac_simt_builder *b, bool transposed, u
                                        const lilac_simt_value *values, lilac_simt_value address,
                                        int64_t offset, lilac_simt_value predicate,
                                        const lilac_simt_instruction *modifiers);
-/* Atomics of `count` elements (code: ATOMIC_GLOBAL or ATOMIC_SHARED); the first of the old values,
- * 0 when they are not wanted. A false predicate: nothing happens, the old value is 0. `modifiers`:
- * order and scope, promises. */
+/* Atomics of `count` elements (code: ATOMIC_GLOBAL or ATOMIC_SHARED); returns the first of the
+ * old values, or 0 if `wanted` is false. Where the predicate is false, memory is unchanged and the old
+ * value is 0. `modifiers` holds the order, the scope and the annotations of shared memory. */
 LILAC_API lilac_simt_value lilac_simt_atomic_op(lilac_simt_builder *b, lilac_simt_opcode code,
                                                 lilac_simt_atomic kind, uint32_t count,
                                                 const lilac_simt_value *values,
                                                 lilac_simt_value address, int64_t offset,
                                                 lilac_simt_value predicate, bool wanted,
                                                 const lilac_simt_instruction *modifiers);
-/* Puts `value` where `compare` is, bit for bit. */
+/* Stores `value` if the bits in memory equal those of `compare`. Returns the old value. */
 LILAC_API lilac_simt_value lilac_simt_compare_and_swap(lilac_simt_builder *b,
                                                        lilac_simt_value compare,
                                                        lilac_simt_value value,
@@ -485,21 +492,22 @@ LILAC_API lilac_simt_value lilac_simt_compare_and_swap(lilac_simt_builder *b,
                                                        lilac_simt_value predicate, bool wanted,
                                                        const lilac_simt_instruction *modifiers);
 /* Starts a copy of `size` (4, 8 or 16) bytes from global to shared memory, both aligned to `size`.
- * With `bytes` (i32, 0: none) only the first `bytes` ones are read, at most `size`, and the others
- * are zeros. A false predicate: nothing happens. `modifiers`: cache (cg: 16 bytes), promises. */
+ * With `bytes` (i32, 0: none) only the first `bytes` bytes are read, at most `size`; the rest of the
+ * destination is filled with zeros. Where the predicate is false, nothing is copied. `modifiers` holds
+ * the cache operator (cg only for 16 bytes) and the annotations of shared memory. */
 LILAC_API void lilac_simt_copy_async(lilac_simt_builder *b, uint32_t size, lilac_simt_value shared,
                                      int64_t offset, lilac_simt_value global, int32_t source_offset,
                                      lilac_simt_value predicate, lilac_simt_value bytes,
                                      const lilac_simt_instruction *modifiers);
 /* Makes a group of the thread's copies since its last commit; waits until at most `groups` of its
- * groups are incomplete; waits for all its copies. What a wait completes, other threads see after a
- * barrier. */
+ * groups are incomplete; waits for all its copies. Other threads see the copied bytes
+ * after a barrier that follows the wait. */
 LILAC_API void lilac_simt_copy_commit(lilac_simt_builder *b);
 LILAC_API void lilac_simt_copy_wait(lilac_simt_builder *b, uint32_t groups);
 LILAC_API void lilac_simt_copy_wait_all(lilac_simt_builder *b);
-/* Starts a bulk copy of `bytes` (i32) from shared to global memory, all three multiples of 16; a
- * false predicate: nothing happens. lilac_simt_bulk_reduce combines elements of the type with
- * those in global memory. `modifiers`: promises. */
+/* Starts a bulk copy of `bytes` (i32) from shared to global memory. The size and both addresses are
+ * multiples of 16. Where the predicate is false, nothing is copied. lilac_simt_bulk_reduce combines
+ * the elements with those in global memory. `modifiers` holds the annotations of shared memory. */
 LILAC_API void lilac_simt_bulk_store(lilac_simt_builder *b, lilac_simt_value shared, int64_t offset,
                                      lilac_simt_value global, lilac_simt_value bytes,
                                      lilac_simt_value predicate,
@@ -513,7 +521,8 @@ LILAC_API void lilac_simt_bulk_load(lilac_simt_builder *b, lilac_simt_value shar
                                     lilac_simt_value global, lilac_simt_value bytes,
                                     lilac_simt_value mbarrier, lilac_simt_value predicate,
                                     const lilac_simt_instruction *modifiers);
-/* A tensor copy: `like` has the opcode, the kind of a reduction (detail), offsets and promises. */
+/* A tensor copy. `like` holds the opcode, the operation of a reduction (detail), the offsets and the
+ * annotations of shared memory. */
 typedef struct lilac_simt_tensor_copy {
     lilac_simt_value shared, predicate; /* predicate 0: none */
     lilac_simt_value map;               /* a parameter's value */
@@ -530,8 +539,7 @@ LILAC_API void lilac_simt_bulk_commit(lilac_simt_builder *b);
 LILAC_API void lilac_simt_bulk_wait(lilac_simt_builder *b, uint32_t groups, bool read);
 /* Fetches a tensor map, a parameter's value, before copies use it. */
 LILAC_API void lilac_simt_prefetch_tensor_map(lilac_simt_builder *b, lilac_simt_value map);
-/* The thread's ordinary stores become visible to the async proxy: to shared memory, to global memory,
- * to both. */
+/* The memory for which a fence makes the thread's ordinary stores visible to the async proxy. */
 typedef enum lilac_simt_fence {
     LILAC_SIMT_FENCE_SHARED,
     LILAC_SIMT_FENCE_GLOBAL,
@@ -539,9 +547,9 @@ typedef enum lilac_simt_fence {
     LILAC_SIMT_FENCE_COUNT
 } lilac_simt_fence;
 LILAC_API void lilac_simt_fence_proxy_async(lilac_simt_builder *b, lilac_simt_fence kind);
-/* An operation on the mbarrier at address + offset (i32, shared): `code` is one with the trait
- * LILAC_SIMT_MBARRIER. `predicate` (0: none) is of those that have one; `value` is the count, the
- * bytes or the parity (0: none). The result of try_wait, else 0. */
+/* An operation on the mbarrier at address + offset (i32, shared). `code` has the trait
+ * LILAC_SIMT_MBARRIER. `predicate` is 0 for operations without one. `value` is the count, the number
+ * of bytes or the parity; 0: none. Returns the result of try_wait, and 0 for other operations. */
 LILAC_API lilac_simt_value lilac_simt_mbarrier(lilac_simt_builder *b, lilac_simt_opcode code,
                                                lilac_simt_value address, int64_t offset,
                                                lilac_simt_value predicate, lilac_simt_value value);
@@ -551,9 +559,10 @@ LILAC_API void lilac_simt_named_barrier(lilac_simt_builder *b, bool waits, uint3
                                         uint32_t threads);
 LILAC_API void lilac_simt_set_max_registers(lilac_simt_builder *b, bool increases,
                                             uint32_t registers);
-/* For shared memory only (LILAC_SIMT_SHARED_ONLY): all threads of the block; of the warp; and the
- * warps that give the same `number` (i32, 0 … 14, the same in all lanes of a warp), `threads` in
- * each such group, with or without a shared_partition. For all memory: the threads of the cluster. */
+/* Barriers. The barriers of the block, of the warp and of groups order shared memory only
+ * (LILAC_SIMT_SHARED_ONLY); the barrier of the cluster orders all memory. A group consists of the
+ * warps that pass the same `number` (i32, 0 … 14, the same in all lanes of a warp) and has `threads`
+ * threads. lilac_simt_group_barrier_partition also sets shared_partition. */
 LILAC_API void lilac_simt_barrier(lilac_simt_builder *b);
 LILAC_API void lilac_simt_warp_barrier(lilac_simt_builder *b);
 LILAC_API void lilac_simt_cluster_barrier(lilac_simt_builder *b);
@@ -561,20 +570,21 @@ LILAC_API void lilac_simt_group_barrier(lilac_simt_builder *b, lilac_simt_value 
                                         uint32_t threads);
 LILAC_API void lilac_simt_group_barrier_partition(lilac_simt_builder *b, lilac_simt_value number,
                                                   uint32_t threads, uint32_t partition);
-/* Where the block of that rank in the cluster has what this one has at `address` (i32, shared). */
+/* The address of the same byte of shared memory in the block of that rank of the cluster; `address`
+ * (i32) is in the thread's own block. */
 LILAC_API lilac_simt_value lilac_simt_map_shared(lilac_simt_builder *b, lilac_simt_value address,
                                                  lilac_simt_value rank);
 /* loop lower to upper by step (uniform i32 or i64, signed compare): opens the body and moves the
  * builder into it; *variable is the counter, the carried values' arguments follow it
- * (*variable + 1 …). lilac_simt_loop_end gives the next values and moves back out; it returns the
- * first of the loop's results. */
+ * (*variable + 1 …). lilac_simt_loop_end yields the next values, moves the builder back to the
+ * enclosing body and returns the first of the loop's results. */
 LILAC_API lilac_simt_instruction *
 lilac_simt_loop_begin(lilac_simt_builder *b, lilac_simt_value lower, lilac_simt_value upper,
                       lilac_simt_value step, uint32_t carried, const lilac_simt_value *inits,
                       lilac_simt_value *variable);
 LILAC_API lilac_simt_value lilac_simt_loop_end(lilac_simt_builder *b, lilac_simt_instruction *loop,
                                                const lilac_simt_value *next);
-/* if condition (uniform): begin … [else …] end. Both sides yield `count` values. */
+/* if condition (uniform): begin … [else …] end. Each body yields `results` values. */
 LILAC_API lilac_simt_instruction *lilac_simt_if_begin(lilac_simt_builder *b,
                                                       lilac_simt_value condition, uint32_t results,
                                                       const lilac_simt_type *types);
@@ -607,20 +617,21 @@ LILAC_API lilac_simt_type lilac_simt_type_of(const lilac_simt_kernel *kernel,
 /* Is this value a constant, and which bits? */
 LILAC_API bool lilac_simt_is_constant(const lilac_simt_kernel *kernel, lilac_simt_value value,
                                       uint64_t *bits);
-/* The lowering knows that a value is uniform although its operands are not (a whole reduction). */
+/* Marks a value as uniform although its operands are not known to be, for example the result of a
+ * reduction over all threads. */
 LILAC_API void lilac_simt_mark_uniform(lilac_simt_kernel *kernel, lilac_simt_value value);
-/* Computes every value's `uniform` afresh from the definitions (greatest fixpoint) and the marks.
- * The builder keeps it up to date by itself: within a loop that is still open a carried value
- * counts as uniform when its initial value is, and the loop's end corrects what the next values
- * show to be wrong. The reader and the passes call it. */
+/* Computes `uniform` of every value from the definitions (greatest fixpoint) and the marks. The
+ * reader and the passes call it; the builder keeps `uniform` up to date. While a loop is open, a
+ * carried value is uniform if its initial value is; the end of the loop corrects this where the next
+ * values are not uniform. */
 LILAC_API void lilac_simt_infer_uniform(lilac_simt_kernel *kernel);
-/* count equal parts, lowest first, as one value of `type`, and back. Unlike the general form these
- * fold: the parts of a packed value are what was packed, wherever that was. */
+/* Packs `count` parts of equal width, lowest first, into one value of `type`, and unpacks them.
+ * Unlike lilac_simt_build these fold: unpacking a packed value returns the original parts. */
 LILAC_API lilac_simt_value lilac_simt_pack(lilac_simt_builder *b, lilac_simt_type type,
                                            uint32_t count, const lilac_simt_value *parts);
 LILAC_API void lilac_simt_unpack(lilac_simt_builder *b, lilac_simt_type part,
                                  lilac_simt_value value, uint32_t count, lilac_simt_value *parts);
-/* "lt", "ult" …: as the text form spells comparisons. */
+/* The name of a comparison in the text form: "lt", "ult" …. */
 LILAC_API const char *lilac_simt_compare_name(lilac_simt_compare kind);
 
 /* A conversion specification of print's format: % flags width .precision ll letter. */
@@ -630,45 +641,44 @@ typedef struct lilac_simt_conversion {
                     none that print knows */
     bool wide;
 } lilac_simt_conversion;
-/* The next one from *at on, which is put behind it; false when there is none. */
+/* Finds the next conversion from *at on and advances *at past it. False if there is none. */
 LILAC_API bool lilac_simt_next_conversion(const char **at, lilac_simt_conversion *conversion);
 
 /* ---- passes: each returns whether it changed anything ----------------------------------- */
 
-/* In loops over rows: the masks of all rows of an iteration from the number of rows that is left,
- * where that takes fewer instructions. */
+/* In loops over rows, computes the masks of all rows of an iteration from the number of remaining
+ * rows, where that needs fewer instructions. */
 LILAC_API bool lilac_simt_opt_tail_masks(lilac_simt_kernel *kernel);
-/* constants, identities (x+0, unpack of pack, select of equal arms), address + constant into the
- * access's offset, conversions of conversions */
+/* Folds constants, identities (x + 0, unpack of pack, select of equal values) and conversions of
+ * conversions, and moves constant terms of addresses into the offsets of accesses. */
 LILAC_API bool lilac_simt_opt_fold(lilac_simt_kernel *kernel);
-/* fmul with one use and the fadd or fsub that uses it into one ffma, unless kernel->no_contraction.
- * The only pass that changes a float's bits. */
+/* Contracts an fmul with one use and the fadd or fsub that uses it to one ffma, unless
+ * kernel->no_contraction is set. No other pass changes the bits of a float. */
 LILAC_API bool lilac_simt_opt_contract(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_cse(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_licm(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_dce(lilac_simt_kernel *kernel);
-/* Barriers for shared memory that order nothing: no accesses before and after that conflict, or
- * others between them that order them already. Relies on what accesses promise. */
+/* Removes barriers for shared memory that order no conflicting accesses, because there are none or
+ * because other barriers order them. Relies on the annotations of shared memory. */
 LILAC_API bool lilac_simt_opt_barriers(lilac_simt_kernel *kernel);
-/* Loop bodies of pure operations, loads and stores element by element instead of operation by
- * operation, where fewer values are alive at once then. */
+/* Reorders loop bodies of pure operations, loads and stores from operation by operation to element
+ * by element, where that lowers register pressure. */
 LILAC_API bool lilac_simt_opt_schedule(lilac_simt_kernel *kernel);
 /* Sets kernel->min_blocks where a number of resident blocks is known to be better than the
  * assembler's own choice; otherwise 0. */
 LILAC_API bool lilac_simt_opt_occupancy(lilac_simt_kernel *kernel);
-/* A schedule_barrier after the last of several loads in long straight-line code, so that they are
- * issued together. */
+/* Inserts a schedule_barrier after the last of several loads in long straight-line code, so that they
+ * are issued together. */
 LILAC_API bool lilac_simt_opt_schedule_barriers(lilac_simt_kernel *kernel);
-/* Predicates of stores that guarded loads before are computed again from an opaque copy, where a
- * body has more of them than registers hold. */
+/* Rematerialises predicates of stores that also guard earlier loads, from an opaque copy of their
+ * operands, where a body has more live predicates than predicate registers. */
 LILAC_API bool lilac_simt_opt_rematerialize_predicates(lilac_simt_kernel *kernel);
 
-/* About how many 32-bit registers a thread needs: the most words that are alive at once when each
- * value is computed just before it is first needed. `late`: so are loads that all blocks make
- * alike; else every load stands where the text has it. */
+/* An estimate of the 32-bit registers of a thread: the largest number of live words when each value
+ * is computed just before its first use. With `late` this includes loads that are the same in all
+ * blocks; otherwise every load stays at its position in the text. */
 LILAC_API uint32_t lilac_simt_pressure(const lilac_simt_kernel *kernel, bool late);
-/* How many blocks of the kernel a multiprocessor has room for when each thread has that pressure.
- */
+/* The number of blocks of the kernel that fit on a multiprocessor at that register pressure. */
 LILAC_API uint32_t lilac_simt_resident_blocks(const lilac_simt_kernel *kernel, uint32_t pressure);
 
 LILAC_END

@@ -3,8 +3,8 @@
  *     opcode ── family ── member of union lilac_simt_payload ── fields ── {name = value, …}
  *
  * The reader, the printer, common subexpression elimination and the hash of the builder go through
- * the table below. A new family needs a member of the union, a case in
- * lilac_simt_payload_family_of, and one row for each field. Fields are compared one by one, so the
+ * the tables below. A new family needs a member of the union, a row of `families` for each of its
+ * opcodes, and a row of `fields` for each field. Fields are compared one by one, so the
  * bytes of the union that belong to no field may have any value. A payload is copied as a whole,
  * with its instruction. */
 #include "internal.h"
@@ -46,25 +46,22 @@ static const lilac_simt_payload_field fields[] = {
 
 enum { FIELD_COUNT = sizeof fields / sizeof *fields };
 
+static const uint8_t families[LILAC_SIMT_OP_COUNT] = {
+    [LILAC_SIMT_OP_CP_ASYNC] = LILAC_SIMT_PAYLOAD_COPY,
+    [LILAC_SIMT_OP_MMA] = LILAC_SIMT_PAYLOAD_MATRIX,
+    [LILAC_SIMT_OP_WGMMA] = LILAC_SIMT_PAYLOAD_MATRIX,
+    [LILAC_SIMT_OP_WGMMA_WAIT] = LILAC_SIMT_PAYLOAD_WGMMA_WAIT,
+    [LILAC_SIMT_OP_CP_BULK_STORE] = LILAC_SIMT_PAYLOAD_BULK,
+    [LILAC_SIMT_OP_CP_BULK_REDUCE] = LILAC_SIMT_PAYLOAD_BULK,
+    [LILAC_SIMT_OP_CP_BULK_LOAD] = LILAC_SIMT_PAYLOAD_BULK,
+    [LILAC_SIMT_OP_CP_TENSOR_LOAD] = LILAC_SIMT_PAYLOAD_BULK,
+    [LILAC_SIMT_OP_CP_TENSOR_STORE] = LILAC_SIMT_PAYLOAD_BULK,
+    [LILAC_SIMT_OP_CP_TENSOR_REDUCE] = LILAC_SIMT_PAYLOAD_BULK,
+};
+
 lilac_simt_payload_family lilac_simt_payload_family_of(lilac_simt_opcode code) {
-    switch (code) {
-    case LILAC_SIMT_OP_CP_ASYNC:
-        return LILAC_SIMT_PAYLOAD_COPY;
-    case LILAC_SIMT_OP_MMA:
-    case LILAC_SIMT_OP_WGMMA:
-        return LILAC_SIMT_PAYLOAD_MATRIX;
-    case LILAC_SIMT_OP_WGMMA_WAIT:
-        return LILAC_SIMT_PAYLOAD_WGMMA_WAIT;
-    case LILAC_SIMT_OP_CP_BULK_STORE:
-    case LILAC_SIMT_OP_CP_BULK_REDUCE:
-    case LILAC_SIMT_OP_CP_BULK_LOAD:
-    case LILAC_SIMT_OP_CP_TENSOR_LOAD:
-    case LILAC_SIMT_OP_CP_TENSOR_STORE:
-    case LILAC_SIMT_OP_CP_TENSOR_REDUCE:
-        return LILAC_SIMT_PAYLOAD_BULK;
-    default:
-        return LILAC_SIMT_PAYLOAD_NONE;
-    }
+    return (uint32_t)code < LILAC_SIMT_OP_COUNT ? (lilac_simt_payload_family)families[code]
+                                                : LILAC_SIMT_PAYLOAD_NONE;
 }
 
 const lilac_simt_payload_field *lilac_simt_payload_next(lilac_simt_opcode code,

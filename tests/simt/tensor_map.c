@@ -128,10 +128,11 @@ static void operands(void **state) {
         {"%m: i64 tensor_map align 64", "prefetch.tensor_map %m\n", NULL},
         {"%m: i64 ptr", "prefetch.tensor_map %m\n",
          "operand 1 is no parameter that is a tensor map"},
-        {"%m: i64 tensor_map", "%b = add %m, %m : i64\n", "operand 1 is a tensor map"},
-        {"%m: i64 tensor_map", "%b = ld.global [%m] : i32\n", "operand 1 is a tensor map"},
+        {"%m: i64 tensor_map", "%b = add %m, %m : i64\n", "operand 1 of add is a tensor map"},
+        {"%m: i64 tensor_map", "%b = ld.global [%m] : i32\n",
+         "operand 1 of ld.global is a tensor map"},
         {"%m: i64 tensor_map", "%b = opaque %m : i64\nprefetch.tensor_map %b\n",
-         "operand 1 is a tensor map"},
+         "operand 1 of opaque is a tensor map"},
         {"%m: i64 tensor_map", "cp.tensor.load [%s], (%m, %s, %s) {mbarrier = 8}\n", NULL},
         {"%m: i64 tensor_map", "cp.tensor.load [%s + 128], %y, (%m, %s, %s, %s)\n", NULL},
         {"%m: i64 tensor_map", "cp.tensor.store [%s], (%m, %s, %s, %s, %s, %s)\n", NULL},
@@ -154,7 +155,7 @@ static void operands(void **state) {
          "the address 4 of the mbarrier is no multiple of 8"},
         {"%m: i64 ptr", "cp.bulk.store [%s], (%m, %z) {mbarrier = 8}\n",
          "a bulk store has no mbarrier"},
-        {"%m: i32 tensor_map", "", "a pointer or tensor map is an i64"},
+        {"%m: i32 tensor_map", "", "parameter 0 is a tensor map of type i32"},
     };
     (void)state;
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {

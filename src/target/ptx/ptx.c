@@ -144,173 +144,131 @@ static void special(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
 
 /* ---- instructions ----------------------------------------------------------------------- */
 
+typedef void writer(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
+
+static void constant(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    lilac_ptx_constant(e, i->result, (uint64_t)i->immediate);
+}
+
+static void timer(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    lilac_ptx_line2(e, "mov.u64", lilac_ptx_define(e, i->result),
+                    i->detail ? PIECE("%clock64") : PIECE("%globaltimer"));
+}
+
+static void schedule_barrier(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    (void)i;
+    lilac_ptx_schedule_barrier(e);
+}
+
+/* The function that writes an operation. lilac_ptx_arithmetic writes the pure operations that have no
+ * row, and refuses those that its own table lacks. */
+static writer *const writers[LILAC_SIMT_OP_COUNT] = {
+    /* clang-format off */
+    [LILAC_SIMT_OP_CONST] =                    constant,
+    [LILAC_SIMT_OP_PARAM] =                    parameter,
+    [LILAC_SIMT_OP_THREAD] =                   special,
+    [LILAC_SIMT_OP_LANE] =                     special,
+    [LILAC_SIMT_OP_WARP] =                     special,
+    [LILAC_SIMT_OP_BLOCK] =                    special,
+    [LILAC_SIMT_OP_GRID] =                     special,
+    [LILAC_SIMT_OP_CTA] =                      special,
+    [LILAC_SIMT_OP_SHARED_BASE] =              special,
+    [LILAC_SIMT_OP_FFLOOR] =                   lilac_ptx_round,
+    [LILAC_SIMT_OP_FCEIL] =                    lilac_ptx_round,
+    [LILAC_SIMT_OP_FTRUNC] =                   lilac_ptx_round,
+    [LILAC_SIMT_OP_FRINT] =                    lilac_ptx_round,
+    [LILAC_SIMT_OP_CMP] =                      lilac_ptx_compare,
+    [LILAC_SIMT_OP_SELECT] =                   lilac_ptx_select,
+    [LILAC_SIMT_OP_SEXT] =                     lilac_ptx_convert,
+    [LILAC_SIMT_OP_ZEXT] =                     lilac_ptx_convert,
+    [LILAC_SIMT_OP_TRUNC] =                    lilac_ptx_convert,
+    [LILAC_SIMT_OP_BITCAST] =                  lilac_ptx_convert,
+    [LILAC_SIMT_OP_S2F] =                      lilac_ptx_convert,
+    [LILAC_SIMT_OP_U2F] =                      lilac_ptx_convert,
+    [LILAC_SIMT_OP_F2S] =                      lilac_ptx_convert,
+    [LILAC_SIMT_OP_F2U] =                      lilac_ptx_convert,
+    [LILAC_SIMT_OP_FCVT] =                     lilac_ptx_float_convert,
+    [LILAC_SIMT_OP_F8_UNPACK] =                lilac_ptx_f8,
+    [LILAC_SIMT_OP_F8_PACK] =                  lilac_ptx_f8,
+    [LILAC_SIMT_OP_PACK] =                     lilac_ptx_pack,
+    [LILAC_SIMT_OP_UNPACK] =                   lilac_ptx_unpack,
+    [LILAC_SIMT_OP_LD_GLOBAL] =                lilac_ptx_memory,
+    [LILAC_SIMT_OP_ST_GLOBAL] =                lilac_ptx_memory,
+    [LILAC_SIMT_OP_LD_SHARED] =                lilac_ptx_memory,
+    [LILAC_SIMT_OP_ST_SHARED] =                lilac_ptx_memory,
+    [LILAC_SIMT_OP_LD_CLUSTER] =               lilac_ptx_memory,
+    [LILAC_SIMT_OP_ST_CLUSTER] =               lilac_ptx_memory,
+    [LILAC_SIMT_OP_LD_MATRIX] =                lilac_ptx_matrix,
+    [LILAC_SIMT_OP_ST_MATRIX] =                lilac_ptx_matrix,
+    [LILAC_SIMT_OP_MMA] =                      lilac_ptx_multiply,
+    [LILAC_SIMT_OP_WGMMA] =                    lilac_ptx_multiply,
+    [LILAC_SIMT_OP_WGMMA_FENCE] =              lilac_ptx_multiply,
+    [LILAC_SIMT_OP_WGMMA_COMMIT] =             lilac_ptx_multiply,
+    [LILAC_SIMT_OP_WGMMA_WAIT] =               lilac_ptx_multiply,
+    [LILAC_SIMT_OP_CP_ASYNC] =                 lilac_ptx_copy,
+    [LILAC_SIMT_OP_CP_ASYNC_COMMIT] =          lilac_ptx_copy,
+    [LILAC_SIMT_OP_CP_ASYNC_WAIT] =            lilac_ptx_copy,
+    [LILAC_SIMT_OP_CP_ASYNC_WAIT_ALL] =        lilac_ptx_copy,
+    [LILAC_SIMT_OP_CP_BULK_STORE] =            lilac_ptx_bulk,
+    [LILAC_SIMT_OP_CP_BULK_REDUCE] =           lilac_ptx_bulk,
+    [LILAC_SIMT_OP_CP_BULK_LOAD] =             lilac_ptx_bulk,
+    [LILAC_SIMT_OP_CP_TENSOR_LOAD] =           lilac_ptx_bulk,
+    [LILAC_SIMT_OP_CP_TENSOR_STORE] =          lilac_ptx_bulk,
+    [LILAC_SIMT_OP_CP_TENSOR_REDUCE] =         lilac_ptx_bulk,
+    [LILAC_SIMT_OP_BULK_COMMIT] =              lilac_ptx_bulk,
+    [LILAC_SIMT_OP_BULK_WAIT] =                lilac_ptx_bulk,
+    [LILAC_SIMT_OP_BULK_WAIT_READ] =           lilac_ptx_bulk,
+    [LILAC_SIMT_OP_PREFETCH_TENSOR_MAP] =      lilac_ptx_bulk,
+    [LILAC_SIMT_OP_FENCE_PROXY_ASYNC] =        lilac_ptx_bulk,
+    [LILAC_SIMT_OP_ATOMIC_GLOBAL] =            lilac_ptx_atomic,
+    [LILAC_SIMT_OP_CAS_GLOBAL] =               lilac_ptx_atomic,
+    [LILAC_SIMT_OP_ATOMIC_SHARED] =            lilac_ptx_atomic,
+    [LILAC_SIMT_OP_VOTE] =                     lilac_ptx_vote,
+    [LILAC_SIMT_OP_MATCH] =                    lilac_ptx_vote,
+    [LILAC_SIMT_OP_REDUX] =                    lilac_ptx_vote,
+    [LILAC_SIMT_OP_PRINT] =                    lilac_ptx_print,
+    [LILAC_SIMT_OP_ASM] =                      lilac_ptx_assembly,
+    [LILAC_SIMT_OP_ASM_VOLATILE] =             lilac_ptx_assembly,
+    [LILAC_SIMT_OP_TIMER] =                    timer,
+    [LILAC_SIMT_OP_MAP_SHARED] =               lilac_ptx_map_shared,
+    [LILAC_SIMT_OP_SHUFFLE] =                  lilac_ptx_exchange,
+    [LILAC_SIMT_OP_BALLOT] =                   lilac_ptx_exchange,
+    [LILAC_SIMT_OP_BARRIER] =                  lilac_ptx_exchange,
+    [LILAC_SIMT_OP_WARP_BARRIER] =             lilac_ptx_exchange,
+    [LILAC_SIMT_OP_GROUP_BARRIER] =            lilac_ptx_exchange,
+    [LILAC_SIMT_OP_CLUSTER_BARRIER] =          lilac_ptx_exchange,
+    [LILAC_SIMT_OP_MBARRIER_INIT] =            lilac_ptx_mbarrier,
+    [LILAC_SIMT_OP_MBARRIER_INVALIDATE] =      lilac_ptx_mbarrier,
+    [LILAC_SIMT_OP_MBARRIER_ARRIVE] =          lilac_ptx_mbarrier,
+    [LILAC_SIMT_OP_MBARRIER_ARRIVE_CLUSTER] =  lilac_ptx_mbarrier,
+    [LILAC_SIMT_OP_MBARRIER_EXPECT] =          lilac_ptx_mbarrier,
+    [LILAC_SIMT_OP_MBARRIER_WAIT] =            lilac_ptx_mbarrier,
+    [LILAC_SIMT_OP_MBARRIER_TRY_WAIT] =        lilac_ptx_mbarrier,
+    [LILAC_SIMT_OP_CP_ASYNC_MBARRIER_ARRIVE] = lilac_ptx_mbarrier,
+    [LILAC_SIMT_OP_FENCE_MBARRIER_INIT] =      lilac_ptx_mbarrier,
+    [LILAC_SIMT_OP_NAMED_BARRIER_SYNC] =       lilac_ptx_named_barrier,
+    [LILAC_SIMT_OP_NAMED_BARRIER_ARRIVE] =     lilac_ptx_named_barrier,
+    [LILAC_SIMT_OP_SET_MAX_REGISTERS] =        lilac_ptx_set_max_registers,
+    [LILAC_SIMT_OP_ELECT] =                    lilac_ptx_elect,
+    [LILAC_SIMT_OP_PROGRAMS] =                 lilac_ptx_programs,
+    [LILAC_SIMT_OP_SCHEDULE_BARRIER] =         schedule_barrier,
+    [LILAC_SIMT_OP_OPAQUE] =                   lilac_ptx_opaque,
+    [LILAC_SIMT_OP_ASSERT] =                   lilac_ptx_assert,
+    [LILAC_SIMT_OP_LOOP] =                     lilac_ptx_control,
+    [LILAC_SIMT_OP_IF] =                       lilac_ptx_control,
+    [LILAC_SIMT_OP_WHILE] =                    lilac_ptx_control,
+    /* clang-format on */
+};
+
 static void instruction(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
-    switch ((lilac_simt_opcode)i->code) {
-    case LILAC_SIMT_OP_CONST:
-        lilac_ptx_constant(e, i->result, (uint64_t)i->immediate);
-        break;
-    case LILAC_SIMT_OP_PARAM:
-        parameter(e, i);
-        break;
-    case LILAC_SIMT_OP_THREAD:
-    case LILAC_SIMT_OP_LANE:
-    case LILAC_SIMT_OP_WARP:
-    case LILAC_SIMT_OP_BLOCK:
-    case LILAC_SIMT_OP_GRID:
-    case LILAC_SIMT_OP_CTA:
-    case LILAC_SIMT_OP_SHARED_BASE:
-        special(e, i);
-        break;
-    case LILAC_SIMT_OP_FFLOOR:
-    case LILAC_SIMT_OP_FCEIL:
-    case LILAC_SIMT_OP_FTRUNC:
-    case LILAC_SIMT_OP_FRINT:
-        lilac_ptx_round(e, i);
-        break;
-    case LILAC_SIMT_OP_CMP:
-        lilac_ptx_compare(e, i);
-        break;
-    case LILAC_SIMT_OP_SELECT:
-        lilac_ptx_select(e, i);
-        break;
-    case LILAC_SIMT_OP_SEXT:
-    case LILAC_SIMT_OP_ZEXT:
-    case LILAC_SIMT_OP_TRUNC:
-    case LILAC_SIMT_OP_BITCAST:
-    case LILAC_SIMT_OP_S2F:
-    case LILAC_SIMT_OP_U2F:
-    case LILAC_SIMT_OP_F2S:
-    case LILAC_SIMT_OP_F2U:
-        lilac_ptx_convert(e, i);
-        break;
-    case LILAC_SIMT_OP_FCVT:
-        lilac_ptx_float_convert(e, i);
-        break;
-    case LILAC_SIMT_OP_F8_UNPACK:
-    case LILAC_SIMT_OP_F8_PACK:
-        lilac_ptx_f8(e, i);
-        break;
-    case LILAC_SIMT_OP_PACK:
-        lilac_ptx_pack(e, i);
-        break;
-    case LILAC_SIMT_OP_UNPACK:
-        lilac_ptx_unpack(e, i);
-        break;
-    case LILAC_SIMT_OP_LD_GLOBAL:
-    case LILAC_SIMT_OP_ST_GLOBAL:
-    case LILAC_SIMT_OP_LD_SHARED:
-    case LILAC_SIMT_OP_ST_SHARED:
-    case LILAC_SIMT_OP_LD_CLUSTER:
-    case LILAC_SIMT_OP_ST_CLUSTER:
-        lilac_ptx_memory(e, i);
-        break;
-    case LILAC_SIMT_OP_LD_MATRIX:
-    case LILAC_SIMT_OP_ST_MATRIX:
-        lilac_ptx_matrix(e, i);
-        break;
-    case LILAC_SIMT_OP_MMA:
-    case LILAC_SIMT_OP_WGMMA:
-    case LILAC_SIMT_OP_WGMMA_FENCE:
-    case LILAC_SIMT_OP_WGMMA_COMMIT:
-    case LILAC_SIMT_OP_WGMMA_WAIT:
-        lilac_ptx_multiply(e, i);
-        break;
-    case LILAC_SIMT_OP_CP_ASYNC:
-    case LILAC_SIMT_OP_CP_ASYNC_COMMIT:
-    case LILAC_SIMT_OP_CP_ASYNC_WAIT:
-    case LILAC_SIMT_OP_CP_ASYNC_WAIT_ALL:
-        lilac_ptx_copy(e, i);
-        break;
-    case LILAC_SIMT_OP_CP_BULK_STORE:
-    case LILAC_SIMT_OP_CP_BULK_REDUCE:
-    case LILAC_SIMT_OP_CP_BULK_LOAD:
-    case LILAC_SIMT_OP_CP_TENSOR_LOAD:
-    case LILAC_SIMT_OP_CP_TENSOR_STORE:
-    case LILAC_SIMT_OP_CP_TENSOR_REDUCE:
-    case LILAC_SIMT_OP_BULK_COMMIT:
-    case LILAC_SIMT_OP_BULK_WAIT:
-    case LILAC_SIMT_OP_BULK_WAIT_READ:
-    case LILAC_SIMT_OP_PREFETCH_TENSOR_MAP:
-    case LILAC_SIMT_OP_FENCE_PROXY_ASYNC:
-        lilac_ptx_bulk(e, i);
-        break;
-    case LILAC_SIMT_OP_ATOMIC_GLOBAL:
-    case LILAC_SIMT_OP_CAS_GLOBAL:
-    case LILAC_SIMT_OP_ATOMIC_SHARED:
-        lilac_ptx_atomic(e, i);
-        break;
-    case LILAC_SIMT_OP_VOTE:
-    case LILAC_SIMT_OP_MATCH:
-    case LILAC_SIMT_OP_REDUX:
-        lilac_ptx_vote(e, i);
-        break;
-    case LILAC_SIMT_OP_PRINT:
-        lilac_ptx_print(e, i);
-        break;
-    case LILAC_SIMT_OP_ASM:
-    case LILAC_SIMT_OP_ASM_VOLATILE:
-        lilac_ptx_assembly(e, i);
-        break;
-    case LILAC_SIMT_OP_TIMER:
-        lilac_ptx_line2(e, "mov.u64", lilac_ptx_define(e, i->result),
-                        i->detail ? PIECE("%clock64") : PIECE("%globaltimer"));
-        break;
-    case LILAC_SIMT_OP_MAP_SHARED:
-        lilac_ptx_map_shared(e, i);
-        break;
-    case LILAC_SIMT_OP_SHUFFLE:
-    case LILAC_SIMT_OP_BALLOT:
-    case LILAC_SIMT_OP_BARRIER:
-    case LILAC_SIMT_OP_WARP_BARRIER:
-    case LILAC_SIMT_OP_GROUP_BARRIER:
-    case LILAC_SIMT_OP_CLUSTER_BARRIER:
-        lilac_ptx_exchange(e, i);
-        break;
-    case LILAC_SIMT_OP_MBARRIER_INIT:
-    case LILAC_SIMT_OP_MBARRIER_INVALIDATE:
-    case LILAC_SIMT_OP_MBARRIER_ARRIVE:
-    case LILAC_SIMT_OP_MBARRIER_ARRIVE_CLUSTER:
-    case LILAC_SIMT_OP_MBARRIER_EXPECT:
-    case LILAC_SIMT_OP_MBARRIER_WAIT:
-    case LILAC_SIMT_OP_MBARRIER_TRY_WAIT:
-    case LILAC_SIMT_OP_CP_ASYNC_MBARRIER_ARRIVE:
-    case LILAC_SIMT_OP_FENCE_MBARRIER_INIT:
-        lilac_ptx_mbarrier(e, i);
-        break;
-    case LILAC_SIMT_OP_NAMED_BARRIER_SYNC:
-    case LILAC_SIMT_OP_NAMED_BARRIER_ARRIVE:
-        lilac_ptx_named_barrier(e, i);
-        break;
-    case LILAC_SIMT_OP_SET_MAX_REGISTERS:
-        lilac_ptx_set_max_registers(e, i);
-        break;
-    case LILAC_SIMT_OP_ELECT:
-        lilac_ptx_elect(e, i);
-        break;
-    case LILAC_SIMT_OP_PROGRAMS:
-        lilac_ptx_programs(e, i);
-        break;
-    case LILAC_SIMT_OP_SCHEDULE_BARRIER:
-        lilac_ptx_schedule_barrier(e);
-        break;
-    case LILAC_SIMT_OP_OPAQUE:
-        lilac_ptx_opaque(e, i);
-        break;
-    case LILAC_SIMT_OP_ASSERT:
-        lilac_ptx_assert(e, i);
-        break;
-    case LILAC_SIMT_OP_LOOP:
-    case LILAC_SIMT_OP_IF:
-    case LILAC_SIMT_OP_WHILE:
-        lilac_ptx_control(e, i);
-        break;
-    default: /* arithmetic refuses the pure operations that its table lacks */
-        if (lilac_simt_op_info_get((lilac_simt_opcode)i->code)->traits & LILAC_SIMT_PURE)
-            lilac_ptx_arithmetic(e, i);
-        else
-            lilac_ptx_refuse(e, i, "there is no PTX for %s",
-                             lilac_simt_op_info_get((lilac_simt_opcode)i->code)->name);
-        break;
+    const lilac_simt_op_info *info = lilac_simt_op_info_get((lilac_simt_opcode)i->code);
+    writer *write = i->code < LILAC_SIMT_OP_COUNT ? writers[i->code] : NULL;
+    if (write != NULL) {
+        write(e, i);
+    } else if (info->traits & LILAC_SIMT_PURE) {
+        lilac_ptx_arithmetic(e, i);
+    } else {
+        lilac_ptx_refuse(e, i, "there is no PTX for %s", info->name);
     }
 }
 
@@ -496,11 +454,8 @@ static uint32_t shared_alignment(const lilac_simt_module *module) {
     return 16;
 }
 
-static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) {
-    e->kernel = kernel;
-    e->at = kernel->location;
-    if (!check_launch(e))
-        return;
+/* Resets the state that belongs to one kernel. */
+static void begin_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) {
     e->places = lilac_arena_array(e->arena, lilac_ptx_place, kernel->value_count + 1);
     e->pending = lilac_arena_array(e->arena, uint32_t, kernel->value_count + 1);
     e->head.length = e->code.length = e->cold.length = 0;
@@ -514,22 +469,21 @@ static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) 
     memset(e->numbered, 0, sizeof e->numbered);
     memset(e->temporaries, 0, sizeof e->temporaries);
     memset(e->line_fill, 0, sizeof e->line_fill);
-    for (int k = 0; k < LILAC_PTX_PREFIX_COUNT; k++)
+    for (int k = 0; k < LILAC_PTX_PREFIX_COUNT; k++) {
         e->named[k].length = 0;
+    }
+}
 
-    lilac_ptx_body(e, kernel->body);
-    if (!e->ok)
-        return;
-    if (e->schedule_barriers > 0)
-        lilac_ptx_label(e, "end", 0);
-
+/* Declarations before the entry, its name, its parameters and its launch bounds. */
+static void put_entry(lilac_ptx_emitter *e) {
+    const lilac_simt_kernel *kernel = e->kernel;
     lilac_text *out = e->out;
     if (e->shared && !e->shared_declared) {
         lilac_text_printf(out, "\n.extern .shared .align %u .b8 global_smem[];\n",
                           shared_alignment(kernel->module));
         e->shared_declared = true;
     }
-    if (e->head.length) {
+    if (e->head.length > 0) {
         lilac_text_char(out, '\n');
         lilac_text_put(out, e->head.bytes, e->head.length);
     }
@@ -547,16 +501,36 @@ static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) 
         lilac_text_puts(out, "\n.minnctapersm ");
         lilac_text_unsigned(out, kernel->min_blocks);
     }
-    lilac_text_puts(out, "\n{\n");
+}
+
+/* The code is generated before the entry is printed, because declarations depend on it. */
+static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) {
+    e->kernel = kernel;
+    e->at = kernel->location;
+    if (!check_launch(e)) {
+        return;
+    }
+    begin_kernel(e, kernel);
+    lilac_ptx_body(e, kernel->body);
+    if (!e->ok) {
+        return;
+    }
+    if (e->schedule_barriers > 0) {
+        lilac_ptx_label(e, "end", 0);
+    }
+    put_entry(e);
+    lilac_text_puts(e->out, "\n{\n");
     put_registers(e);
     put_constants(e);
     lilac_ptx_put_zero(e);
-    if (e->code.length)
-        lilac_text_put(out, e->code.bytes, e->code.length);
-    lilac_text_puts(out, "\tret;\n");
-    if (e->cold.length)
-        lilac_text_put(out, e->cold.bytes, e->cold.length);
-    lilac_text_puts(out, "}\n");
+    if (e->code.length > 0) {
+        lilac_text_put(e->out, e->code.bytes, e->code.length);
+    }
+    lilac_text_puts(e->out, "\tret;\n");
+    if (e->cold.length > 0) {
+        lilac_text_put(e->out, e->cold.bytes, e->cold.length);
+    }
+    lilac_text_puts(e->out, "}\n");
 }
 
 static void write_module(lilac_ptx_emitter *e) {
