@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Random launches with atomic operations on a GPU, against what memory must hold afterwards.
+"""Random launches with atomic operations on a GPU, compared with the required contents of memory.
 
     python3 bench/atomics.py LIBLILAC [--launches N] [--seed S] [--json FILE] [--markdown FILE]
                              [--simulator]
@@ -8,10 +8,10 @@ LIBLILAC is liblilac.so. Each launch is one kernel of random kind (add, and, or,
 unsigned max and min, exchange, compare-and-swap, floats' max and min by their bits, counters that
 blocks raise with compare-and-swap in a loop), type, size, warps, blocks, order and scope, masked or
 not, with or without a use of its results, on addresses of its own, addresses shared by all blocks,
-random addresses or one. Whatever order the atomics happen in, memory holds the same afterwards: the
-floats added are small integers, values exchanged depend on the address alone. Where results are used
-they must be what memory held on some way from the first to the last contents: at each address the
-results and the last contents are, counted, the first contents and what each operation made of its
+random addresses or one. The final contents of memory do not depend on the order of the atomics: the added
+floats are small integers, and exchanged values depend only on the address. Used results must be
+consistent with some order: at each address, the results together with the final contents are a
+permutation of the initial contents together with the value that each operation computes from its
 result.
 
 --simulator needs no GPU. Exit status 1 when memory or a result is wrong or a kernel is refused.
@@ -70,7 +70,7 @@ def decode(bits, element):
 
 
 def act(kind, element, old, value, expected):
-    """What an operation makes of the bits `old`."""
+    """The bits that an operation stores where memory holds `old`."""
     def signed(word):
         return decode(word, element)
     if kind in ("add", "counter"):

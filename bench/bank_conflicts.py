@@ -1,12 +1,12 @@
-"""Who is right about bank conflicts, a GPU asked: the pairs of tests/data/conflicts_that_differ.jsonl
-on which lanes access part of a bank's word.
+"""Measures bank conflicts on a GPU for the pairs of tests/data/conflicts_that_differ.jsonl in which lanes
+access part of a bank's word.
 
     python3 bench/bank_conflicts.py --lilac build/tools/lilac/lilac --addresses build/lanes.json
     python3 bench/bank_conflicts.py --measure build/lanes.json          # where there is a GPU
 
-The first line works out the byte address that each lane of the first warp accesses with the first
-instruction. The second times a store and a load of those addresses by many warps at once, so that
-the shared memory and not the issue of instructions is what limits, and prints cycles for one warp's
+The first command computes the byte address that each lane of the first warp accesses with the first
+instruction. The second command times a store and a load of those addresses by many warps at once, so
+that shared memory, not the issue of instructions, is the limit, and prints the cycles of one warp
 instruction; `stride` lines are known conflicts (1, 2, 4 … lanes in each bank) for comparison.
 """
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Conversions between two layouts: lilac's kernels beside Triton's on this GPU.
+"""Conversions between two layouts: lilac's kernels compared with Triton's on this GPU.
 
     python3 bench/conversions.py LIBLILAC [--pairs FILE] [--json FILE] [--markdown FILE] [--svg FILE]
     python3 bench/conversions.py LIBLILAC --compile-only       # needs no GPU
@@ -13,8 +13,8 @@ FILE of --pairs has one pair a line: two tensor types with a tab between them, a
 reads them; bench/conversions.tsv is one. Needs Triton 3.6, and but for --compile-only a GPU and
 PyTorch. For each pair:
 
-  1. One text, a TTGIR module with both layouts in it, is what both compilers compile: load a tensor
-     in the source layout, N times convert it to the target layout and back, store it. Triton starts
+  1. Both compilers compile one text, a TTGIR module with both layouts: it loads a tensor in the
+     source layout, converts it N times to the target layout and back, and stores it. Triton starts
      at its stage after TTGIR, so that nothing simplifies the text before. The PTX of both goes
      through Triton's ptxas. A second module converts once and stores from the target layout; both
      compile a third time, lilac with {lilac.movement = "unswizzled"} on the conversions.
@@ -25,13 +25,13 @@ PyTorch. For each pair:
      in it is the time of one conversion of all blocks. 528 blocks: four for each multiprocessor of
      an H200, as far as registers let them.
 
-The floor is every byte of every block stored to shared memory once and loaded once, at 128 bytes a
-clock of each multiprocessor, with the clock that the GPU ran at meanwhile.
+The floor is the time to store every byte of every block to shared memory once and to load it once, at
+128 bytes per clock of each multiprocessor and the clock rate of the GPU during the measurement.
 
 The counters are of one launch of the second module, whose only accesses to shared memory are the
 conversion's: its wavefronts by the GPU, by lilac's plan (`lilac convert --json`), and Triton's. One
-block is launched, the least of three times: what global memory sends back while shared memory is
-accessed adds to the counters, with many blocks up to a fifth, both compilers' kernels alike.
+block is launched, and the minimum of three launches counts: data that return from global memory while
+shared memory is accessed increase the counters, with many blocks by up to a fifth, for both compilers.
 
 Exit status 1 when a result is wrong or a pair is refused; with --check also when a pair is slower
 than 0.97 times Triton's speed.
@@ -429,7 +429,7 @@ def run_pair(tools, pair, kernels, row, seed):
 
 
 def plans(command, pairs):
-    """What `lilac convert --json -` says of each pair; {} where it refuses."""
+    """The output of `lilac convert --json -` for each pair; {} for a refused pair."""
     text = "".join("\t".join(pair.types) + "\n" for pair in pairs)
     run = subprocess.run([command, "convert", "--json", "-"], input=text, capture_output=True,
                          text=True)

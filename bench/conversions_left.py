@@ -1,11 +1,11 @@
-"""Conversions between layouts that are left in the corpus's kernels, beside Triton's.
+"""Conversions between layouts that remain in the corpus's kernels, compared with Triton's.
 
     python3 bench/conversions_left.py --lilac build/tools/lilac/lilac --data tests/data [NAME…]
 
-For every recorded launch without a matrix product: how many ttg.convert_layout its tile program has
-once every tensor has its layout, and what they cost together, in clocks of a multiprocessor for one
-block. Triton's are those of the .ttgir file beside the .ttir; both are priced by the same plans
-(`lilac convert`), so the difference is the layouts' alone. A conversion in a loop counts once.
+For every recorded launch without a matrix product: the number of ttg.convert_layout operations after
+layouts are assigned, and their total price in clocks of a multiprocessor for one block. Triton's
+operations are those of the .ttgir file with the same name as the .ttir file. Both are priced by the
+same plans (`lilac convert`), so only the layouts differ. A conversion in a loop counts once.
 
 Exit status 1: a kernel keeps more conversions than Triton's, or all together cost more.
 """
@@ -32,7 +32,7 @@ def pairs_of(text):
     aliases = dict(ALIAS.findall(text))
 
     def spell(type_text):
-        for _ in range(4):  # layouts made of layouts
+        for _ in range(4):  # layouts that contain layouts
             type_text = re.sub(r"#\w+\b(?![.<])", lambda m: aliases.get(m.group(0), m.group(0)),
                                type_text)
         return re.sub(r" loc\(.*", "", type_text)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What instructions that move data within a multiprocessor cost on this GPU, in clocks.
+"""The cost of instructions that move data within a multiprocessor on this GPU, in clocks.
 
     python3 bench/costs.py --measure [--json FILE]            # throughput, barriers, trips, wavefronts
     python3 bench/costs.py --ptx FILE                         # only write the program (no GPU needed)
     ncu --csv --clock-control none --metrics METRICS python3 bench/costs.py --counted FILE > NCU.csv
-    python3 bench/costs.py --join NCU.csv FILE --json FILE    # the counters beside the model
+    python3 bench/costs.py --join NCU.csv FILE --json FILE    # the counters and the model
 
 Needs an NVIDIA GPU of compute capability 9.0 and ptxas. Every kernel is a loop of one kind of
 instruction or of a mix, written in PTX; each block notes the clock and its multiprocessor before
@@ -12,10 +12,10 @@ and after, and the clocks of a multiprocessor between its first start and its la
 what its warps issued, are the cost. METRICS: see COUNTERS below.
 
 The wavefront part gives each lane an address by a linear map over F2 (one xor mask for each bit of
-the lane) and counts what one load or store of all lanes costs, beside two models: groups of
-consecutive lanes that together take at most 128 bytes, each group as dear as its fullest bank,
-equal words counted once; and the same with groups twice as large for loads of 8 and 16 bytes when
-every lane l has the address of lane l ^ 1, or every one that of l ^ 2, which is what the H200 does.
+the lane), counts the wavefronts of one load or store of all lanes, and compares them with two models:
+groups of consecutive lanes that together access at most 128 bytes, where each group costs the number
+of distinct words in its fullest bank; and the same with groups twice as large for loads of 8 and 16 bytes when
+every lane l has the address of lane l ^ 1, or every one that of l ^ 2, as measured on the H200.
 """
 
 import argparse
@@ -389,7 +389,7 @@ def median(values):
 
 
 def clocks(gpu, function, blocks, warps):
-    """Clocks that a multiprocessor takes for one iteration of the loop by all of its warps."""
+    """Clocks of a multiprocessor for one iteration of the loop by all of its warps."""
     count = gpu.multiprocessors * blocks
     out = gpu.allocate(32 * count)
     got = (ctypes.c_uint64 * (4 * count))()

@@ -1,4 +1,4 @@
-"""The CUDA driver and ptxas, as the programs of bench/ call them. PyTorch and Triton are not needed."""
+"""The CUDA driver and ptxas for the programs of bench/, without PyTorch and Triton."""
 
 import ctypes
 import pathlib
@@ -55,12 +55,12 @@ SCRATCH = (ctypes.c_uint64(0), ctypes.c_uint64(0))  # a kernel's last two parame
 
 
 def pointers_to(storage):
-    """What a launch takes: the addresses of its arguments, which are ctypes values that stay."""
+    """The arguments of a launch: their addresses, and the ctypes values, which must stay alive."""
     return (ctypes.c_void_p * len(storage))(*[ctypes.addressof(value) for value in storage])
 
 
 class Driver:
-    """What is used of the CUDA driver, in the context that there is: PyTorch's."""
+    """The functions of the CUDA driver that are used, in the current context, which is PyTorch's."""
 
     def __init__(self):
         self.cuda = ctypes.CDLL("libcuda.so.1")

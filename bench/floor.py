@@ -1,7 +1,7 @@
-"""What launches of the corpus could reach: hand-written kernels beside lilac's and Triton's.
+"""The attainable speed of launches of the corpus: hand-written kernels compared with lilac's and Triton's.
 
-The frame of bench/gather_floor.py and bench/reduce_floor.py. All kernels of a case take the same
-parameters. Timed as bench/gpu.py does, all in turn in each round: once with 256 MiB written before
+The common part of bench/gather_floor.py and bench/reduce_floor.py. All kernels of a case have the same
+parameters. They are timed as in bench/gpu.py, one after another in each round: once with 256 MiB written before
 each launch, which the cache then has to write back, and once with 256 MiB read.
 """
 

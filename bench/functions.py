@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The functions of libdevice on a GPU, against exact values and against the simulator.
+"""The functions of libdevice on a GPU, compared with exact values and with the simulator.
 
     python3 bench/functions.py LIBLILAC [--json FILE] [--markdown FILE] [--simulator]
 
 LIBLILAC is liblilac.so, which is loaded into this process. tests/data/functions.txt (or --values)
 has arguments and correctly rounded values (scripts/function_values.py wrote them). For each function
 and type one kernel is compiled from its TTIR text; ptxas assembles it; it runs on the GPU and on the
-simulator. Reported are, function by function, how many floats lie between a result and the correctly
-rounded one at worst, and at how many arguments GPU and simulator differ in bits.
+simulator. The report has for each function the largest number of floats between a result and the
+correctly rounded one, and the number of arguments at which the bits of GPU and simulator differ.
 
 --simulator needs no GPU and checks the simulator's results. Otherwise needs an NVIDIA GPU and a ptxas
 (one on PATH, or Triton's). Exit status 1 when a result is more than two places off (fmod and
@@ -155,7 +155,7 @@ def place(word, kind):
 
 
 def distance(got, want, kind):
-    """How many floats apart; NaNs are one number, zeros differ by their sign."""
+    """The number of floats between two results. All NaNs are equal; zeros of different sign differ."""
     a, b = number(got, kind), number(want, kind)
     if math.isnan(a) or math.isnan(b):
         return 0 if math.isnan(a) and math.isnan(b) else math.inf

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The gather itself, beside Triton's on this GPU: a thousand of them between one load and one store.
+"""The gather alone, compared with Triton's on this GPU: a thousand gathers between one load and one store.
 
     python3 bench/gather.py LIBLILAC [--json FILE] [--markdown FILE]
 
-As bench/gpu.py, whose options it takes. Tensors of 4096 elements, gathered along their last axis, by
-its length (the paper's Figure 6): 528 programs of 4 warps.
+This program works as bench/gpu.py does and has its options. The tensors have 4096 elements and are gathered
+along their last axis, whose length varies (the paper's Figure 6); 528 programs of 4 warps run.
 """
 
 import sys

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""What the corpus' gathers could reach on this GPU: hand-written kernels beside lilac's and Triton's.
+"""The attainable speed of the corpus' gathers on this GPU: hand-written kernels, lilac's and Triton's.
 
     python3 bench/gather_floor.py LIBLILAC [--cubin FILE] [--json FILE] [--markdown FILE]
 
-For each gather of the corpus at full size, launched alike (grid, block, parameters):
+For each gather of the corpus at full size, with the same grid, block and parameters:
 
-  nothing          a kernel that returns at once: what a launch takes
-  copy, bulk       a tile and its indices read and as much written as a gather does, in several ways:
-                   what the traffic takes; persist: by fewer blocks, which go from tile to tile
-  gather           the gather by hand, in several ways (all in bench/gather_floor.cu)
+  nothing          a kernel that returns at once: the time of a launch
+  copy, bulk       reads a tile and its indices and writes as many bytes as a gather, by several methods: the
+                   time of the memory traffic; persist: by fewer blocks, each with several tiles
+  gather           hand-written gathers by several methods (all in bench/gather_floor.cu)
   triton, lilac    both compilers' kernels; lilac first: lilac's, with loads that the second-level
                    cache may drop first
 
-Timed as bench/gpu.py does, all kernels in turn in each round: once with 256 MiB written before each
+The kernels are timed as in bench/gpu.py, one after another in each round: once with 256 MiB written before each
 launch, which the cache then has to write back, and once with 256 MiB read. Every kernel that gathers
 is checked against PyTorch first. `reach` is Triton's time over the time of the fastest copy with the
 same launch: no kernel that reads its inputs and writes its output has a larger ratio.
@@ -24,7 +24,7 @@ import sys
 import floor
 
 CASES = ("gather_64x32_axis1", "gather_32x64_axis0", "gather_128x8_axis1")
-PERSISTENT = 132 * 8  # blocks of a grid that goes from tile to tile
+PERSISTENT = 132 * 8  # blocks of a grid whose blocks process several tiles
 
 
 def drop_first(ptx):

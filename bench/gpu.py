@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""lilac's kernels beside Triton's on this GPU: right results, and times in one run.
+"""lilac's kernels compared with Triton's on this GPU: results, and times in one run.
 
     python3 bench/gpu.py LIBLILAC [--json FILE] [--markdown FILE]
 
@@ -34,7 +34,7 @@ from library import LilacError, lilac_at
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-# How `python -m lilac.bench` takes times; the package need not be built for it.
+# The timing of `python -m lilac.bench`; it works without a built package.
 measure = load_module("measure", HERE.parent / "python" / "lilac" / "bench" / "measure.py")
 STOPWATCHES = {}
 
@@ -124,7 +124,7 @@ class Data:
                 value = torch.randint(limits.min, limits.max + 1, (count,), device="cuda",
                                       dtype=dtype, generator=generator)
             else:
-                # What a row holds beyond its used part is NaN: a kernel that reads it shows it.
+                # The unused part of a row is NaN, so that a kernel that reads it has a wrong result.
                 value = torch.randn(count, device="cuda", generator=generator).to(dtype)
                 value.view(argument.shape)[..., argument.used:] = float("nan")
             self.values[argument.name] = value.view(argument.shape)
@@ -273,7 +273,7 @@ def attempt(tools, name, launch, seed, timed):
         return run_case(tools, name, launch, seed, timed)
     except LilacError as error:
         return {"name": name, "lilac_complaint": str(error).strip()}
-    except Exception as error:  # the others still count; a broken context fails them by itself
+    except Exception as error:  # the others still count; in a broken context they fail too
         traceback.print_exc()
         return {"name": name, "lilac_complaint": f"{type(error).__name__}: {error}"}
 
@@ -314,7 +314,7 @@ def environment(torch, triton, options, ptxas):
 
 
 def add_options(parser, rounds, nargs=None):
-    """Those of all programs that measure lilac beside Triton."""
+    """The options of all programs that compare lilac with Triton."""
     parser.add_argument("lilac", nargs=nargs, help="liblilac.so or the lilac command")
     report.add_options(parser)
     parser.add_argument("--kernels", type=pathlib.Path, default=KERNELS)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The layout algebra through Python, beside Triton's own binding: microseconds a call on distributed
-layouts of 14 input bits, both measured in one run, turn by turn.
+"""The layout algebra through Python, compared with Triton's binding: microseconds per call on distributed
+layouts of 14 input bits. Both are measured alternately in one run.
 
 usage: layout_python.py [--json FILE] [--check] [--c PROGRAM]
 
 Needs the package lilac (pip install ./python) and Triton 3.6 (pip install triton==3.6.0; no GPU) in
 one environment. The results are compared before anything is timed. --c names the program bench/layout:
-it runs in the same run, and its times in C stand beside Triton's too. --check exits with 1 when lilac
+it runs in the same run, and its times in C are compared with Triton's too. --check exits with 1 when lilac
 is less than five times as fast anywhere through Python, or less than fifty times in C where that was
 promised.
 """
@@ -33,7 +33,7 @@ IN_C = {"invert_and_compose": "invert and compose", "inverse": "inverse",
 PROMISED_OPERATIONS = ("invert_and_compose", "inverse", "compose")
 SHAPE = (128, 128)
 INPUTS = {"register": 4, "lane": 5, "warp": 3, "block": 2}
-ROUNDS, SECONDS = 9, 0.02  # each side's turns, and about how long a turn lasts
+ROUNDS, SECONDS = 9, 0.02  # measurements of each side, and the approximate length of one
 
 
 def random_layout(rng):
@@ -60,7 +60,7 @@ def same(ours, theirs):
 
 
 def cases(pairs):
-    """(name, ours, theirs): functions that do the same to each of the pairs in turn."""
+    """(name, ours, theirs): functions that apply the same operation to each of the pairs."""
     ours = [(a.ours, b.ours, b.ours.inverse()) for a, b in zip(pairs, pairs[1:])]
     theirs = [(a.theirs, b.theirs, b.theirs.invert()) for a, b in zip(pairs, pairs[1:])]
     index = {"register": 9, "lane": 21, "warp": 5, "block": 2}
@@ -83,7 +83,7 @@ def cases(pairs):
 
 
 def measure(function, calls):
-    """Seconds a call, of one turn."""
+    """Seconds per call in one measurement."""
     once = timeit.timeit(function, number=1)
     number = max(1, int(SECONDS / once))
     return timeit.timeit(function, number=number) / number / calls
@@ -124,7 +124,7 @@ def processor():
 
 
 def add_c(table, program):
-    """The times of the C program beside those through Python."""
+    """The times of the C program and those through Python."""
     done = subprocess.run([program, "--json", "-"], capture_output=True, text=True, check=True)
     operations = json.loads(done.stdout)["operations"]
     for row in table:

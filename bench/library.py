@@ -1,6 +1,6 @@
-"""lilac, called from the programs of bench/: through liblilac.so in this process, or through its command.
+"""Calls of lilac by the programs of bench/: through liblilac.so in this process, or through the command.
 
-The package `lilac` is not needed, only one file: so that a machine with a GPU needs no build.
+They need one file and not the package `lilac`, so a machine with a GPU needs no build.
 """
 
 import ctypes

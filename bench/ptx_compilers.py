@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Which program should turn PTX into machine code? Times and code of those there are.
+"""Compilers of PTX: their times and their machine code.
 
     python3 bench/ptx_compilers.py FILE.ptx…                      # no GPU needed
     python3 bench/ptx_compilers.py --launches LIBLILAC [--only NAME]  # run times too, on this GPU
 
 The compilers: ptxas as a process (the one that Triton brings and those that are found), nvJitLink in
 this process (the library beside PyTorch, or --nvjitlink), and on a GPU the driver's linker
-(cuLinkAddData, a cubin) and its loader (cuModuleLoadDataEx of the PTX itself). The first ptxas is
-what the others are compared with: registers, local memory, whether the machine code is the same, and
-with --launches whether the results are and how long the kernel takes. Times: medians of --repeat, the
-order going round; loading the cubin is a time of its own.
+(cuLinkAddData, a cubin) and its loader (cuModuleLoadDataEx of the PTX itself). The others are compared
+with the first ptxas: registers, local memory, equality of the machine code, and with --launches the
+results and the run times. Times are medians of --repeat measurements in rotating order; the time to
+load the cubin is separate.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from report import facts, table, write_json
 
 
 class Refused(Exception):
-    """A compiler does not take this PTX."""
+    """A compiler refuses this PTX."""
 
 
 # ---- the compilers: compile(ptx bytes) → cubin bytes --------------------------------------------
@@ -100,7 +100,7 @@ class NvJitLink:
 
 
 class DriverLinker:
-    """The driver's compiler through its linker, which gives a cubin. Needs a current context."""
+    """The driver's compiler through its linker, which returns a cubin. It needs a current context."""
 
     OPTIONS = {5: 0, 6: 0, 13: 1}  # error log buffer, its size, CU_JIT_GENERATE_LINE_INFO
 
@@ -137,7 +137,7 @@ class DriverLoader:
         return ptx + b"\0"  # compiled when it is loaded
 
 
-# ---- what a cubin says --------------------------------------------------------------------------
+# ---- the contents of a cubin --------------------------------------------------------------------
 
 
 def sections(cubin):
@@ -200,7 +200,7 @@ def compile_all(compilers, ptx, repeat):
 
 
 def find_ptxas(given):
-    """Paths of different files: those given, Triton's, those of CUDA."""
+    """Paths of different files: those of the command line, Triton's and CUDA's."""
     found = list(given or [])
     spec = importlib.util.find_spec("triton")
     if spec and not given:
@@ -223,7 +223,7 @@ def find_nvjitlink(given):
 
 
 def run_launches(options, compilers, report):
-    """The corpus's launches with every compiler's machine code: results beside the first's, times."""
+    """The corpus's launches with every compiler's machine code: results compared with the first's, and times."""
     import torch
 
     driver = Driver()

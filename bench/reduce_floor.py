@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
-"""What the corpus' reductions could reach on this GPU: hand-written kernels beside lilac's and Triton's.
+"""The attainable speed of the corpus' reductions on this GPU: hand-written kernels, lilac's and Triton's.
 
     python3 bench/reduce_floor.py LIBLILAC [--cubin FILE] [--json FILE] [--markdown FILE]
 
-For each reduction of the corpus at full size, with one and the same grid, block and launch: the
-kernels of bench/reduce_floor.cu (nothing at all, the tile's traffic in several ways, the reduction by
-hand in several ways), Triton's kernel, lilac's, and lilac's with loads that are the first to leave the
-L2 cache, as `eviction_policy="evict_first"` makes them.
+For each reduction of the corpus at full size, with the same grid, block and launch: the kernels of
+bench/reduce_floor.cu (an empty kernel, the memory traffic of the tile and the reduction, each by several
+methods), Triton's kernel, lilac's, and lilac's with loads with `eviction_policy="evict_first"`.
 
-Timed as bench/gpu.py does, all kernels in turn in each round: with 256 MiB written before each launch,
-and with 256 MiB read. The last column is what the plainest read takes after 256 MiB are written and
-the kernel has run: what that left to the next kernel to do. Every reduction is checked first.
+The kernels are timed as in bench/gpu.py, one after another in each round: with 256 MiB written before each
+launch, and with 256 MiB read. The last column is the time of a plain read after 256 MiB were written and
+the kernel has run: it contains the work that the kernel leaves to the next one. Every reduction is checked first.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What the programs of bench/ say about where and how their results were made."""
+"""The machine, versions and command in the reports of the programs of bench/."""
 
 import csv
 import datetime
@@ -45,13 +45,13 @@ def facts(about):
 
 
 def write_json(path, about, **parts):
-    """Where a path was given."""
+    """Writes the file if a path is given."""
     if path:
         path.write_text(json.dumps({"environment": about, **parts}, indent=1, default=str) + "\n")
 
 
 def read_counters(path):
-    """What ncu wrote as CSV: a list, in the order of launches, of counter -> value."""
+    """The CSV output of ncu: a list of dicts, counter -> value, in the order of the launches."""
     lines = path.read_text().splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith('"ID"'))
     launches = {}

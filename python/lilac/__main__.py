@@ -1,4 +1,4 @@
-"""python -m lilac: the command `lilac` that the package installs, also where its folder is not on PATH."""
+"""python -m lilac runs the command `lilac` of the package, also if its folder is not on PATH."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from importlib import metadata
 
 
 def command() -> str:
-    """The path of the command's program."""
+    """The path of the program."""
     for file in metadata.files("lilac") or ():
         path = str(file.locate())
         if os.path.splitext(os.path.basename(path))[0] == "lilac" and os.access(path, os.X_OK) \

@@ -1,4 +1,4 @@
-"""The compiler: a tile kernel as Triton's front end writes it (TTIR or TTGIR text) to PTX."""
+"""The compiler: a tile kernel in the form of Triton's front end (TTIR or TTGIR text) to PTX."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Text = Union[str, "os.PathLike[str]"]
 
 @dataclass(frozen=True)
 class Pass:
-    """One pass of the pipeline: its time, and how many operations the program had after it."""
+    """One pass of the pipeline: its time, and the number of operations after it."""
 
     name: str
     seconds: float
@@ -29,7 +29,7 @@ class Pass:
 
 
 class Source(NamedTuple):
-    """A module's text and what it is compiled for: all that the simulator needs of a kernel."""
+    """A module's text and the options of its compilation. From these the simulator compiles a kernel."""
 
     text: str
     file: str
@@ -68,12 +68,12 @@ class Kernel:
 
     @property
     def tile(self) -> Optional[str]:
-        """The kernel with its layouts, as text (TTGIR); None unless `compile` was asked for it."""
+        """The kernel with its layouts, as TTGIR text; None without `compile(…, tile=True)`."""
         return self._tile  # type: ignore[no-any-return]
 
     @property
     def simt(self) -> Optional[str]:
-        """What one thread does, as text; None unless `compile` was asked for it."""
+        """The program of one thread as SIMT text; None without `compile(…, simt=True)`."""
         return self._simt  # type: ignore[no-any-return]
 
     @property
@@ -89,12 +89,12 @@ class Kernel:
 
     @property
     def target(self) -> str:
-        """The device that it is compiled for: "sm_90a"."""
+        """The target device: "sm_90a"."""
         return str(self._facts["target"])
 
     @property
     def shared(self) -> int:
-        """Bytes of dynamic shared memory that a launch must give it."""
+        """Bytes of dynamic shared memory that a launch must provide."""
         return int(self._facts["shared"])
 
     @property

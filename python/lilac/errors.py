@@ -1,4 +1,4 @@
-"""Exceptions: `Error` for every input that lilac refuses, with the diagnostics that say why and where.
+"""Exceptions: `Error` for every input that lilac refuses, with diagnostics for the reasons and places.
 
 Input of the right Python type that lilac refuses raises `Error`, a ValueError, or a class derived from it:
 `LayoutError`, `CompilationError`, `SimulationError`. An object of a wrong Python type raises TypeError."""
@@ -63,7 +63,7 @@ class Diagnostic:
         return "\n".join(lines)
 
 
-# Notes of the library that the place of the diagnostic says already.
+# Notes of the library that repeat the place of the diagnostic.
 _FROM = ("note: from here", "note: from this line of the program")
 
 
@@ -85,7 +85,7 @@ def _excerpt(file: Optional[str], line: Optional[int], column: Optional[int]) ->
 
 
 class Error(ValueError):
-    """Input that lilac refuses; `str()` of it says why.
+    """Input that lilac refuses; `str()` returns the reason.
 
     `diagnostics` is a tuple of `Diagnostic`, empty where the message has no identifier and no place."""
 
@@ -152,11 +152,11 @@ for _class in (Error, LayoutError, SimulationError):
     _class.__module__ = "lilac"
 
 
-# ---- from what the library says ----------------------------------------------------------------
+# ---- from the library's diagnostics ------------------------------------------------------------
 
 
 def object_of(data: Any, what: str) -> dict[str, Any]:
-    """A JSON object, given as a dict or as text."""
+    """A JSON object, from a dict or from text."""
     if isinstance(data, (str, bytes)):
         try:
             data = json.loads(data)
@@ -187,7 +187,7 @@ def _diagnostic(module: str, said: dict[str, Any], text: str) -> Diagnostic:
         user = _location_on_line(module, ir[1]) or ir
     notes = tuple(note["message"] for note in said.get("notes", ()))
     column = user[2]
-    if user is not ir:  # Python counts columns from 0, and 0 says that there is none
+    if user is not ir:  # Python counts columns from 0; 0 means no column
         column = column + 1 if column else None
     return Diagnostic(said.get("id", ""), said["message"], user[0], user[1], column, said["severity"],
                       ir[0], ir[1], ir[2], notes, text)

@@ -93,7 +93,7 @@ class Layout(LayoutBase):
 
     @classmethod
     def from_bases(cls, bases: Any, outs: Sizes = None) -> Layout:
-        """The layout whose input bits move elements as `bases` says.
+        """The layout whose input bits have these bases.
 
         bases: {input name: [basis, …]}, or pairs of these; a basis is the coordinates of the element
             that bit moves to, one for each output (a bare number when there is one output).
@@ -334,7 +334,7 @@ class Layout(LayoutBase):
     # ---- division ---------------------------------------------------------------------------
 
     def divide(self, tile: Layout, at: Optional[Mapping[str, int]] = None) -> Layout:
-        """Divides out a tile wherever its bits stand: what is left of the layout without them.
+        """Divides out a tile at any positions of its bits; returns the layout of the remaining bits.
 
         Each of the tile's input bits is the first unused one of the same column. `at` has for each of
         the tile's outputs a mask of the bits of this layout's output on which the tile stands; None:
@@ -398,7 +398,7 @@ class Layout(LayoutBase):
         return drawn
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """What a notebook shows, a picture of at most 50 kB: the cells, or where they take more the matrix."""
+        """The display in a notebook, a picture of at most 50 kB: the cells, or the matrix if the cells are larger."""
         from . import pictures
 
         drawn = pictures.layout(self)

@@ -40,7 +40,7 @@ class Access:
 
 
 class _Data:
-    """What the classes of this module share: JSON, and texts and pictures for a notebook.
+    """The base of the classes of this module: JSON, and texts and pictures for a notebook.
 
     A Layout is {"bases": …, "outs": …} in JSON; a mapping or a list is itself."""
 
@@ -66,7 +66,7 @@ class _Data:
         return self.svg()
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the picture, and the explanation below it."""
+        """The display in a notebook: the picture, and the explanation below it."""
         from html import escape
 
         return f"{self.svg()}<pre>{escape(str(self))}</pre>"
@@ -132,18 +132,18 @@ class Plan(_Data):
     wavefronts: dict[str, int] = _unhashed()
     """Wavefronts of shared memory: store, load."""
     lower_bound: dict[str, Any] = _unhashed()
-    """The fewest wavefronts that any memory layout takes: store, load; floor, met, by_price."""
+    """The lower bound on the wavefronts of all memory layouts: store, load; floor, met, by_price."""
     shared_bytes: int
     cycles: float
     """The price: clocks of a multiprocessor."""
     simulated: Optional[dict[str, int]] = _unhashed()
-    """What the simulator counted, by name; None when the plan was not simulated."""
+    """The simulator's counts by name; None if the plan was not simulated."""
     correct: Optional[bool]
     """Whether the simulation left its element in every register of every thread."""
     as_planned: Optional[bool]
     """Whether the simulator counted what was planned."""
     explanation: str
-    """Which bits go where and why, what that takes, and what other ways take."""
+    """The moved bits and their steps, the price of the plan, and the prices of the alternatives."""
 
     @property
     def why(self) -> str:
@@ -208,7 +208,7 @@ class Swizzle(_Data):
     store: Access = _of("access")
     load: Access = _of("access")
     lower_bound: dict[str, Any] = _unhashed()
-    """The fewest wavefronts that any memory layout takes: store, load, and whether this one meets them."""
+    """The lower bound on the wavefronts of all memory layouts (store, load), and whether this one meets it."""
     unswizzled: Optional[dict[str, int]] = _unhashed()
     """Wavefronts in row-major memory: store, load; None where that memory is too large."""
     family_bits: int
@@ -221,7 +221,7 @@ class Swizzle(_Data):
 
     @property
     def explanation(self) -> str:
-        """The layout, its names, its formula, and what storing and loading take."""
+        """The layout, its names, its formula, and the wavefronts of stores and loads."""
         bound = self.lower_bound
         lines = [str(self.memory)]
         lines += [f"  as       {self.named}"] if self.named else []
@@ -332,7 +332,7 @@ class Conflicts(_Data):
 class _Typed(NamedTuple):
     layout: Layout
     element: Optional[tuple[Any, ...]]
-    """What two types of the same elements have in common; None: the text, or a Layout, does not say."""
+    """The type of the elements, for comparison with another type; None: the text, or a Layout, does not name it."""
     bits: int
     padding: list[tuple[int, int]]
 
@@ -363,7 +363,7 @@ _WIDTHS = {"i1": 8, "bf16": 16, "tf32": 32}
 
 
 def element_width(dtype: Any) -> int:
-    """Bits of an element: of a number of bits, of an MLIR type's name, or of what numpy.dtype takes."""
+    """The bits of an element, from a number of bits, the name of an MLIR type, or an argument of numpy.dtype."""
     if hasattr(dtype, "__index__") and not isinstance(dtype, type):
         return count("dtype, in bits,", dtype)
     if isinstance(dtype, str):
@@ -423,7 +423,7 @@ def convert(src: LayoutLike, dst: LayoutLike, *, dtype: Any = None, through: str
         warp (and block) and the same outputs.
     dtype: the elements, where both are Layouts: "f16", a NumPy dtype, or a number of bits (8 to 128).
     through: "any", the cheapest way; "shuffles"; "shared", the best swizzle; "unswizzled", row-major memory.
-    scratch: bytes of shared memory that it may take; None: a quarter of what a block can have.
+    scratch: bytes of shared memory that the plan may use; None: a quarter of a block's maximum.
     target: the device (see `devices`); None: sm_90a, or gfx942 for 64 lanes.
     check: whether the plan's kernel runs on the simulator, which compares every register of every thread, and
         all counts with the plan's.
@@ -507,7 +507,7 @@ def conflicts(tensor: LayoutLike, memory: LayoutLike, *, dtype: Any = None,
     memory: a memdesc type, "!ttg.memdesc<64x64xf16, #ttg.swizzled_shared<{…}>, #smem>"; a CuTe layout,
         "(64,64):(64,1)"; a form of memory, "row_major(64x64)", "padded(64x64, 64:+8)"; or a Layout with inputs
         offset (in elements) and block.
-    dtype: the elements, where neither says: "f16", a NumPy dtype, or a number of bits.
+    dtype: the elements, if neither text names them: "f16", a NumPy dtype, or a number of bits.
     target: the device; None: sm_90a, or gfx942 for 64 lanes.
 
     Returns a `Conflicts`. Raises as `convert` does.

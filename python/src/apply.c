@@ -1,7 +1,7 @@
-/* Layouts applied: to one index, given flattened or by names, and to arrays of flattened indices.
+/* Application of layouts to one index, flattened or by names, and to arrays of flattened indices.
  *
- * The name of an input is most often the very string object that the layout holds, since both are
- * interned, so a dictionary is walked once and its keys are compared by address first.
+ * The key of an input is usually the same string object as in the layout, because both are
+ * interned. A dictionary is therefore traversed once, and its keys are compared by address first.
  */
 #include "module.h"
 

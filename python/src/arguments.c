@@ -1,5 +1,5 @@
-/* Arguments: from Python's objects to what the library takes, with an exception for what is not of
- * the right type, or not among the numbers that can be meant. */
+/* Arguments: Python objects to values of the library. A wrong type or a number outside the range
+ * raises an exception. */
 #include "module.h"
 
 #include <string.h>
@@ -105,7 +105,7 @@ bool read_words(uint64_t *words, uint32_t max, uint32_t *count, PyObject *sequen
     return true;
 }
 
-/* Sizes may be above 2^64, so that it is the library that says they are too large. */
+/* Sizes may exceed 2^64, so that the library reports that they are too large. */
 static bool large_size(uint32_t *bits, PyObject *number) {
     PyObject *one = PyLong_FromLong(1);
     PyObject *less = one != NULL ? PyNumber_Subtract(number, one) : NULL;

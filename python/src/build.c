@@ -1,5 +1,5 @@
-/* The constructors. Class methods that take plain arguments; lilac/layout.py gives them their
- * defaults and documents them. */
+/* The constructors: class methods with positional arguments. lilac/layout.py adds the defaults and
+ * the documentation. */
 #include "module.h"
 
 /* Bases as coordinates, row after row, are at most this many numbers. */

@@ -1,11 +1,11 @@
-/* The compiler: a module's text to PTX, and what a launcher must know of it, as text.
+/* The compiler: the text of a module to PTX and to the metadata for launchers, as text.
  *
  *   compile(text, file, target, num_warps, num_ctas, num_stages, flags, newest_ptx)
  *       → (ptx, metadata, None)                      compiled
- *       → (None, [diagnostics as JSON], [as printed]) refused
+ *       → (None, [diagnostics as JSON], [diagnostics as text]) refused
  *
- * Every call has a context of its own and holds nothing of Python's while it compiles, so threads
- * compile side by side. What Python makes of the two outcomes is in lilac/compiler.py.
+ * Every call has a separate context and releases Python's lock while it compiles, so threads
+ * compile concurrently. lilac/compiler.py turns the result into a Kernel or an exception.
  */
 #include "module.h"
 
@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-/* The flags, as lilac/compiler.py gives them. */
+/* The flags, with the values of lilac/compiler.py. */
 enum { LINE_INFO = 1, NO_CONTRACTION = 2, TILE = 4, SIMT = 8, ALL_FLAGS = 15 };
 
 typedef struct job {
@@ -124,7 +124,8 @@ static PyObject *ptx_version_of_cuda(PyObject *Py_UNUSED(module), PyObject *argu
 
 PyMethodDef compile_functions[] = {
     {"compile", compile, METH_VARARGS,
-     "compile($module, text, file, target, num_warps, num_ctas, num_stages, flags, newest_ptx, /)\n--\n\n"},
+     "compile($module, text, file, target, num_warps, num_ctas, num_stages, flags, newest_ptx, "
+     "/)\n--\n\n"},
     {"devices", devices, METH_NOARGS, "devices($module)\n--\n\n"},
     {"ptx_version_of_cuda", ptx_version_of_cuda, METH_VARARGS,
      "ptx_version_of_cuda($module, cuda, /)\n--\n\n"},

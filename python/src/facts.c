@@ -1,4 +1,4 @@
-/* What a layout is: properties and questions about it. */
+/* Properties and predicates of a layout. */
 #include "module.h"
 
 /* ---- questions -------------------------------------------------------------------------- */
@@ -137,7 +137,7 @@ static PyObject *get_free_mask(PyObject *self, void *Py_UNUSED(closure)) {
     return PyLong_FromUnsignedLongLong(lilac_layout_free_mask(layout_of(self)));
 }
 
-/* The predicates: the closure says which. */
+/* The predicates; the closure selects one. */
 typedef struct predicate {
     bool (*holds)(const lilac_layout *layout);
 } predicate;

@@ -1,7 +1,7 @@
-/* Layouts from layouts: the algebra, and the table of LayoutBase's methods.
+/* Operations on layouts, and the table of LayoutBase's methods.
  *
- * What the library only asserts (a permutation, the number of a dimension, a name's length) is
- * checked here, since the caller is Python.
+ * Preconditions that the library only asserts (a permutation, the number of a dimension, the length
+ * of a name) are checked here, because the caller is Python.
  */
 #include "module.h"
 

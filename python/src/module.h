@@ -1,5 +1,5 @@
-/* What the files of the extension module share. The module is written to the stable part of
- * CPython's C interface as of 3.9, so that one build serves every later version. */
+/* Shared by the files of the extension module. The module uses only the stable C interface of
+ * CPython 3.9, so that one build works with every later version. */
 #ifndef LILAC_PYTHON_MODULE_H
 #define LILAC_PYTHON_MODULE_H
 
@@ -9,8 +9,8 @@
 #include <lilac/driver.h>
 #include <lilac/layout.h>
 
-/* An immutable layout. The names of its dimensions are made into Python strings once, when they are
- * first wanted. */
+/* An immutable layout. The names of its dimensions become Python strings at their first
+ * use. */
 typedef struct layout_object {
     PyObject_HEAD PyObject *in_names, *out_names; /* tuples of interned strings, or NULL */
     lilac_layout layout;
@@ -35,7 +35,7 @@ static inline uint64_t low_bits(uint32_t count) {
 /* A new object of a class derived from layout_type; its layout is zeroed: the unit. NULL with an
  * exception when there is no memory. */
 layout_object *layout_new(PyTypeObject *type);
-/* The object when the operation was done; otherwise lets go of it and raises LayoutError. */
+/* The object if the operation succeeded; otherwise releases it and raises LayoutError. */
 PyObject *layout_done(layout_object *result, bool done, const lilac_reason *why);
 
 /* The tuple of the names of inputs or outputs, borrowed; NULL with an exception. */
@@ -44,17 +44,17 @@ PyObject *layout_out_names(layout_object *self);
 
 /* ---- arguments (arguments.c): false with an exception when they are not what is expected ---- */
 
-/* The only argument of a method that takes it by place or by name, borrowed; NULL with a TypeError
- * for anything else. */
+/* The only argument of a method, positional or by name, as a borrowed reference. NULL with a
+ * TypeError for other arguments. */
 PyObject *one_argument(PyObject *arguments, PyObject *words, const char *method, const char *name);
 
-/* A function for the method table that takes its one argument by place or by name. */
+/* A function for the method table with one argument, positional or by name. */
 #define BY_NAME(function, method, name)                                                            \
     static PyObject *function##_by_name(PyObject *self, PyObject *arguments, PyObject *words) {    \
         PyObject *argument = one_argument(arguments, words, method, name);                         \
         return argument == NULL ? NULL : function(self, argument);                                 \
     }
-/* A method that takes names of arguments has another type than the rows of a method table. */
+/* A method with named arguments has another type than the rows of a method table. */
 #define BY_KEYWORDS(function) (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
 
 /* A dimension's name from a str. Longer ones are cut to 15 characters, which the library refuses.
@@ -64,7 +64,7 @@ typedef struct dim_name {
 } dim_name;
 bool read_name(dim_name *name, PyObject *object);
 
-/* Names from a sequence of str, as the library takes them; `list` NULL for None. */
+/* Names from a sequence of str, in the form of the library; `list` is NULL for None. */
 typedef struct name_list {
     const char *const *list; /* NULL-terminated */
     const char *pointers[LILAC_LAYOUT_MAX_DIMS + 1];
@@ -98,14 +98,14 @@ bool expect_layout(PyObject *object);
 
 /* 2^bits, also of 64. */
 PyObject *power_of_two(uint32_t bits);
-/* What an lilac_text holds, as a str; frees the text. */
+/* The contents of an lilac_text as a str; frees the text. */
 PyObject *take_text(lilac_text *text);
 
 /* A tuple of integers. */
 PyObject *tuple_of_words(const uint64_t *words, uint32_t count);
 
 /* The options of a compilation (compile.c): a device's name or NULL; warps, blocks of a cluster and
- * stages, each 0 when not given; flags as lilac/compiler.py has them. Error for an unknown device.
+ * stages, where 0 means absent; the flags of lilac/compiler.py. Error for an unknown device.
  */
 bool read_options(lilac_options *options, const char *target, const unsigned launch[3],
                   uint32_t flags);

@@ -1,8 +1,9 @@
-/* Plans between layouts, and accesses to shared memory: made, carried out on the simulator, and
- * told as dicts, of which lilac/plans.py makes objects.
+/* Plans between layouts, and accesses to shared memory: planned, executed on the simulator, and
+ * returned as dicts, which lilac/plans.py converts to objects.
  *
- * The simulation and the names of memory layouts are the command's (tools/lilac/plan_check.h,
- * simulate.h, offsets.h, names.h), so `lilac convert` and lilac.convert report the same.
+ * The simulation and the names of memory layouts come from the sources of the command
+ * (tools/lilac/plan_check.h, simulate.h, offsets.h, names.h), so `lilac convert` and lilac.convert
+ * report the same.
  */
 #include "module.h"
 
@@ -73,7 +74,7 @@ static void planned_clear(planned *p) {
     lilac_text_clear(&p->said);
 }
 
-/* Accesses of at most so many bytes, and no matrix instructions; 0: all that the device has. */
+/* Limits accesses to this number of bytes and excludes matrix instructions; 0: no limit. */
 static lilac_arch narrowed(const lilac_arch *arch, uint32_t vector_bytes) {
     lilac_arch narrow = *arch;
     if (vector_bytes != 0 && vector_bytes < arch->vector_bytes) {

@@ -1,5 +1,5 @@
-/* Texts: types and attributes in Triton's spelling, CuTe layouts and memory layouts by name are
- * read. Of a text that is refused the diagnostics are returned; lilac/errors.py raises them. */
+/* Readers of texts: types and attributes in Triton's syntax, CuTe layouts, named memory layouts.
+ * For a refused text the diagnostics are returned; lilac/errors.py raises them. */
 #include "module.h"
 
 #include <lilac/cute.h>
@@ -14,7 +14,7 @@ static PyObject *refusal(lilac_context *context) {
     return diagnostic_lists(lists, context) ? tuple_of(lists, 2) : NULL;
 }
 
-/* A shape for an attribute; rank LILAC_MAX_RANK + 1 says that there is none. */
+/* A shape for an attribute; the rank LILAC_MAX_RANK + 1 means no shape. */
 typedef struct shape_argument {
     uint32_t rank;
     int64_t sizes[LILAC_MAX_RANK];
@@ -59,7 +59,7 @@ static bool read_attribute(lilac_scanner *scanner, const shape_argument *shape,
            lilac_encoding_layout(scanner->context, layout, encoding, shape->rank, shape->sizes);
 }
 
-/* What has a reading but no linear layout. */
+/* Texts that are valid but have no linear layout. */
 static bool linear(lilac_scanner *scanner, lilac_position position, bool good,
                    const lilac_reason *why) {
     if (!good)
@@ -145,12 +145,12 @@ PyObject *layout_cute(PyObject *self, PyObject *Py_UNUSED(none)) {
     return take_text(&text);
 }
 
-/* ---- types, with what is needed beside the layout -------------------------------------------- */
+/* ---- types, with the facts about their elements ---------------------------------------------- */
 
 /* A tensor type, a memdesc type, or memory written out as CuTe or people write it. */
 typedef struct full_type {
     lilac_layout layout;
-    const char *element; /* NULL: the text does not say */
+    const char *element; /* NULL: the text does not name it */
     uint32_t element_bits;
     bool pointers;
     uint32_t padding_count;

@@ -1,5 +1,5 @@
-/* Kernels on the simulator: a module is compiled to SIMT IR, or read as SIMT text, and the simulator
- * runs it on memory that belongs to Python.
+/* Kernels on the simulator: a module is compiled to SIMT IR, or read as SIMT text, and the
+ * simulator runs it on memory that belongs to Python.
  *
  *   prepare(text, file, target, num_warps, num_ctas, num_stages, flags, kernel)
  *       → (program, metadata, [(name, type, divisor) of each parameter])
@@ -111,8 +111,8 @@ static PyObject *parameter_list(const program *self) {
     return list;
 }
 
-/* SIMT text has no tile function and therefore no metadata for launchers. Its header has the facts that
- * a lilac.Run reports. */
+/* SIMT text has no tile function and therefore no metadata for launchers. Its header has the facts
+ * that a lilac.Run reports. */
 static void put_header_json(lilac_text *out, const program *self) {
     const lilac_simt_kernel *kernel = self->kernel;
     lilac_text_puts(out, "{\"name\": ");
@@ -353,7 +353,8 @@ static PyObject *simulate(PyObject *Py_UNUSED(module), PyObject *arguments) {
 /* ---- scalar arguments -------------------------------------------------------------------------
  */
 
-/* encode(type, value) → the bits of a float parameter. A finite value that overflows raises Error. */
+/* encode(type, value) → the bits of a float parameter. A finite value that overflows raises Error.
+ */
 static PyObject *encode(PyObject *Py_UNUSED(module), PyObject *arguments) {
     const char *name;
     double value;

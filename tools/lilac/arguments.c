@@ -11,7 +11,7 @@
  *   m=tensor_map:x:64x64:swizzle=128 (tensor_maps.c)
  *
  * Every string is a source text of its own ("<argument 3>"), so a diagnostic can point into it;
- * a note points at the parameter in the kernel's text. All that is wrong is recorded in one go.
+ * a note points at the parameter in the kernel's text. One run records all errors.
  */
 #include "arguments.h"
 
@@ -147,7 +147,7 @@ int64_t argument_divisor(const bound_arguments *arguments, uint32_t name) {
     return name >= arguments->count ? 1 : arguments->signature.parameters[name].divisor;
 }
 
-/* The kernel was compiled for multiples of this: another value would give wrong results. */
+/* The kernel is compiled for multiples of the divisor; other values lead to wrong results. */
 static bool check_divisibility(const value_binding *binding, lilac_scalar scalar, uint64_t bits) {
     const int64_t divisor = argument_divisor(binding->arguments, binding->name);
     if (divisor > 1 && lilac_scalar_signed(scalar, bits) % divisor != 0) {
@@ -176,7 +176,7 @@ static bool bind_number(const value_binding *binding, lilac_scalar scalar) {
 
 /* ---- binding ---------------------------------------------------------------------------- */
 
-/* A value for what points to `scalar` (NULL: to anything). */
+/* Binds a pointer to `scalar`; NULL: a pointer to elements of any type. */
 static bool bind_pointer(const value_binding *binding, const lilac_scalar *scalar) {
     binding->arguments->names[binding->name].is_pointer = true;
     return (pointer_is(binding->value) ? pointer_bind : buffer_bind)(binding, scalar);
@@ -254,7 +254,7 @@ static bool bind_argument(bound_arguments *arguments, lilac_context *context, co
     return !name->failed;
 }
 
-/* What --buffer gives: a name of its own. */
+/* Binds a buffer of --buffer, which has a separate name. */
 static bool bind_buffer(bound_arguments *arguments, lilac_context *context, const char *string,
                         uint32_t number) {
     const size_t length = strcspn(string, "=");

@@ -1,4 +1,5 @@
-/* What the files that bind a kernel's arguments share (arguments.c, buffers.c, pointers.c). */
+/* Shared by the files that bind a kernel's arguments: arguments.c, buffers.c, pointers.c,
+ * tensor_maps.c. */
 #ifndef LILAC_ARGUMENTS_H
 #define LILAC_ARGUMENTS_H
 
@@ -27,8 +28,8 @@ int64_t argument_divisor(const bound_arguments *arguments, uint32_t name);
 
 /* Adds the buffer that is the name's own. `array` and `written` (or NULL) become the arguments'. */
 void buffer_add(bound_arguments *arguments, uint32_t name, const npy *array, uint8_t *written);
-/* Binds @file, zeros:, empty: or random:. `scalar` is what the parameter points to; NULL: what the
- * value says. */
+/* Binds @file, zeros:, empty: or random:. `scalar` is the type that the parameter points to; NULL:
+ * the type that the value names. */
 bool buffer_bind(const value_binding *binding, const lilac_scalar *scalar);
 
 /* ---- pointers (pointers.c) --------------------------------------------------------------- */

@@ -1,9 +1,9 @@
-/* lilac bench: how long a kernel takes on a GPU, and how long it takes to be compiled.
+/* lilac bench: the run time and the compile time of a kernel on a GPU.
  *
- *   run       the median of many launches, each with cold caches, and how far they spread; the
- *             bytes it must move a second
- *   compile   TTIR to PTX here; PTX to a loaded module by the driver and, where there is one, by
- *             ptxas: medians of a few, with the driver's own cache of compiled kernels turned off
+ *   run       the median of many launches with cold caches, its spread, and the bytes per second
+ *             that the kernel must move
+ *   compile   TTIR to PTX here; PTX to a loaded module by the driver and, if there is a ptxas, by
+ *             ptxas: medians of a few compilations without the driver's cache of compiled kernels
  */
 #define _POSIX_C_SOURCE 200809L /* setenv, clock_gettime, isatty */
 
@@ -43,7 +43,7 @@ typedef struct bench_result {
 
 /* ---- progress ---------------------------------------------------------------------------- */
 
-/* A line on a terminal, written over as it goes on. */
+/* A progress line on a terminal, which each update overwrites. */
 static void show_progress(const char *what, int percent) {
     if (isatty(STDERR_FILENO) == 1) {
         fprintf(stderr, "\r\033[K%s %d %%", what, percent);
@@ -121,8 +121,7 @@ static bool time_compiler(gpu_launch *gpu, const prepared_launch *prepared,
     return true;
 }
 
-/* A ptxas that is there and does not do is no reason to keep back what was measured; what it says
- * is printed. */
+/* If ptxas fails, its output is printed and the other measurements are reported. */
 static bool time_compilers(gpu_launch *gpu, const prepared_launch *prepared, bench_result *result) {
     lilac_text path;
     lilac_text_init(&path);
@@ -175,7 +174,7 @@ static void put_table(lilac_text *out, const gpu_launch *gpu, const prepared_lau
     put_compiler(out, "ptxas", &result->ptxas);
 }
 
-/* What the last one is like, with the median of all. */
+/* The facts of the last compilation, with the median of all. */
 static void put_compiler_json(lilac_text *out, const code_result *result) {
     lilac_gpu_kernel_facts facts = *lilac_gpu_kernel_facts_get(result->kernel);
     facts.seconds = result->seconds;
@@ -237,7 +236,7 @@ static bool measure(const bench_request *request, gpu_launch *gpu, prepared_laun
     if (!gpu_open(gpu, prepared, &request->gpu, options) || !launch_prepare(prepared, options)) {
         return false;
     }
-    print_diagnostics(prepared->context); /* what the compilation had to say */
+    print_diagnostics(prepared->context); /* warnings of the compilation */
     result->bytes =
         request->byte_count != 0 ? request->byte_count : buffer_bytes(&prepared->arguments);
     return time_lilac(prepared, options, &result->compile_seconds) &&

@@ -1,9 +1,9 @@
-/* The contents of a launch's buffers: a numpy file, zeros, nothing, or random elements. */
+/* The contents of a launch's buffers: a NumPy file, zeros, random or uninitialised elements. */
 #include "arguments.h"
 
 #include <string.h>
 
-/* The element type that an array of numpy's holds. */
+/* The scalar type of an array's elements. */
 static lilac_scalar scalar_of(const npy *array) {
     static const lilac_scalar floats[] = {LILAC_F16, LILAC_F32, LILAC_F64};
     static const lilac_scalar integers[] = {LILAC_I8, LILAC_I16, LILAC_I32, LILAC_I64};
@@ -66,7 +66,7 @@ static bool read_shape(npy *array, const char *string, const char *end) {
     }
 }
 
-/* Random elements; of long buffers the first million and more are repeated. */
+/* Fills with random elements. In long buffers the first 2^20 + 7 elements are repeated. */
 static void fill_random(npy *array, lilac_scalar scalar, uint64_t bound, uint32_t seed) {
     const uint64_t distinct = array->count < 1 << 20 ? array->count : (1 << 20) + 7;
     lilac_random random;
@@ -88,7 +88,7 @@ static void fill_random(npy *array, lilac_scalar scalar, uint64_t bound, uint32_
     }
 }
 
-/* The bound after the shape of random integers, or, for floats, nothing. */
+/* Reads the bound after the shape of random integers. Floats have none. */
 static bool read_bound(const value_binding *binding, lilac_scalar scalar, const char *shape,
                        uint64_t *bound) {
     const char *colon = strchr(shape, ':');
@@ -108,7 +108,7 @@ static bool read_bound(const value_binding *binding, lilac_scalar scalar, const 
                            lilac_scalar_name(scalar));
 }
 
-/* "zeros:f16:4x4096", "empty:…" and "random:…", past the colon. */
+/* Reads "zeros:f16:4x4096", "empty:…" or "random:…". */
 static bool bind_made(const value_binding *binding, const lilac_scalar *wanted, npy *array,
                       lilac_scalar *made) {
     const char *type = strchr(binding->value, ':') + 1;

@@ -1,8 +1,8 @@
-/* What the subcommands share: exit statuses, the option tables, files and standard streams.
+/* Shared by the subcommands: exit statuses, tables of options, files and standard streams.
  *
- * Results go to standard output, everything said about them to standard error; colour only where a
- * terminal is. A result that goes to a file is written under another name and renamed, so that no
- * half-written file is ever left behind.
+ * Results are written to standard output, diagnostics to standard error. Colour is used only on a
+ * terminal. A result file is written under another name and renamed, so that no incomplete file
+ * remains.
  */
 #ifndef LILAC_COMMAND_H
 #define LILAC_COMMAND_H
@@ -14,7 +14,7 @@
 /* Exit statuses, one meaning everywhere. */
 enum {
     STATUS_DONE = 0,
-    STATUS_REFUSED = 1, /* the input was refused; diagnostics say why */
+    STATUS_REFUSED = 1, /* the input was refused, with diagnostics */
     STATUS_USAGE = 2,   /* the command line was wrong */
     STATUS_CHECK = 3    /* a check that the command makes itself failed */
 };
@@ -28,8 +28,8 @@ typedef struct string_list {
 } string_list;
 
 typedef enum option_kind {
-    OPTION_FLAG,     /* bool: true when given */
-    OPTION_FLAG_OFF, /* bool: false when given */
+    OPTION_FLAG,     /* bool: the option sets it to true */
+    OPTION_FLAG_OFF, /* bool: the option sets it to false */
     OPTION_TEXT,     /* const char *: the last one counts */
     OPTION_TEXTS,    /* strings: all of them, in order */
     OPTION_NUMBER,   /* uint32_t, decimal */
@@ -41,7 +41,7 @@ typedef struct option_row {
     const char *brief; /* "-o" or NULL */
     option_kind kind;
     void *where;
-    const char *value; /* what stands for the value in the help text: "N" */
+    const char *value; /* the placeholder of the value in the help text: "N" */
     const char *help;  /* may have several lines */
 } option_row;
 
@@ -54,8 +54,8 @@ typedef struct subcommand {
     int (*run)(const struct subcommand *command, int argc, char **argv);
 } subcommand;
 
-/* Reads argv[1 …] by the table; what is no option goes to `operands`. Returns -1 to go on, or the
- * status to exit with (--help was asked for and printed; something was wrong and reported). "-" is
+/* Reads argv[1 …] by the table; other words are appended to `operands`. Returns -1 to continue, or
+ * the exit status (after --help was printed or an error was reported). "-" is
  * an operand, "--" ends the options, --name=value and --name value mean the same. */
 int options_read(const subcommand *command, const option_row *table, int argc, char **argv,
                  string_list *operands);
@@ -66,7 +66,7 @@ void command_help(const subcommand *command, const option_row *table, lilac_text
 int usage_error(const subcommand *command, const char *format, ...) LILAC_PRINTF(2, 3);
 /* A whole string as a decimal number of at most `most`. */
 bool read_number(const char *string, uint64_t most, uint64_t *value);
-/* Is there one operand? -1 to go on, or STATUS_USAGE. `done` is what happens to the file:
+/* Is there one operand? -1 to continue, or STATUS_USAGE. `done` is the participle of the message:
  * "compiled". */
 int check_one_file(const subcommand *command, const string_list *operands, const char *done);
 /* A word of a fixed list; a row without a name ends it. */
@@ -75,7 +75,7 @@ typedef struct choice {
     int value;
 } choice;
 
-/* The value of the word given to an option. -1 to go on, or STATUS_USAGE: the message lists the
+/* The value of an option's word. -1 to continue, or STATUS_USAGE: the message lists the
  * words and suggests one. At most 16 words. */
 int choice_read(const subcommand *command, const char *option, const char *word,
                 const choice *choices, int *value);
@@ -85,7 +85,7 @@ extern const subcommand bench_command, compile_command, conflicts_command, conve
 
 /* Options that compile and run have in common. */
 typedef struct target_options {
-    const char *target;                       /* NULL: not given */
+    const char *target;                       /* NULL: absent */
     uint32_t num_warps, num_stages, num_ctas; /* or OPTION_NOT_GIVEN */
 } target_options;
 
@@ -105,12 +105,12 @@ typedef struct target_options {
 /* clang-format on */
 
 void target_options_init(target_options *target);
-/* What --list-devices and --list-passes print; the exit status. */
+/* Print the output of --list-devices and --list-passes; return the exit status. */
 int list_devices(void);
 int list_passes(void);
 /* Are the names of this list, "a,b" or NULL, passes? -1, or STATUS_USAGE. */
 int check_passes(const subcommand *command, const char *option, const char *list);
-/* The device of that name (NULL: not given, and left as it is); -1, or STATUS_USAGE. */
+/* The device of that name; NULL leaves *arch unchanged. -1, or STATUS_USAGE. */
 int device_find(const subcommand *command, const lilac_arch **arch, const char *name);
 /* Into the library's options; -1, or STATUS_USAGE when no device has that shape. */
 int target_options_apply(const subcommand *command, const target_options *target,
@@ -122,8 +122,8 @@ int target_options_apply(const subcommand *command, const target_options *target
 bool file_error(const char *format, ...) LILAC_PRINTF(1, 2);
 /* The whole of a file, or of standard input for "-". False when it cannot be read: reported. */
 bool file_read(const char *path, lilac_text *contents);
-/* The same as a source of the context, by the name that diagnostics give it; 0: reported, or
- * recorded as a diagnostic. */
+/* The same as a source of the context, with its name for diagnostics. 0: reported, or recorded as a
+ * diagnostic. */
 uint32_t source_read(lilac_context *context, const char *path);
 /* Replaces a file in one step (a device or a pipe is written to directly); NULL is standard output.
  * False when that failed: reported, and what was there before is still there. */
@@ -180,7 +180,7 @@ typedef struct bound_name {
     pointer_target target;
 } bound_name;
 
-/* A pointer that stands in a buffer. */
+/* A pointer that is an element of a buffer. */
 typedef struct pointer_entry {
     uint32_t buffer;
     uint64_t index;
@@ -194,7 +194,7 @@ typedef struct map_reference map_reference;
 typedef struct bound_arguments {
     uint32_t count; /* of parameters */
     kernel_signature signature;
-    uint64_t *bits;    /* `count` of them: what the kernel gets */
+    uint64_t *bits;    /* `count` of them: the values of the parameters */
     bound_name *names; /* parameters, then buffers of --buffer */
     uint32_t name_count;
     npy *contents; /* one for each buffer */
@@ -210,9 +210,9 @@ typedef struct bound_arguments {
     bool misused; /* the command line names buffers wrongly: STATUS_USAGE */
 } bound_arguments;
 
-/* Binds NAME=VALUE strings to the kernel's parameters and to buffers of --buffer. Everything that
- * is wrong is recorded as diagnostics, all in one go; false when there was any. Clear in either
- * case. Pointers are those of the simulator. */
+/* Binds NAME=VALUE strings to the kernel's parameters and to buffers of --buffer. All errors
+ * are recorded as diagnostics; false if there are any. Clear in either case.
+ * Pointers are those of the simulator. */
 bool arguments_bind(bound_arguments *arguments, lilac_context *context,
                     const kernel_signature *signature, const string_list *given,
                     const string_list *buffers);
@@ -221,13 +221,13 @@ void arguments_clear(bound_arguments *arguments);
 void arguments_place(bound_arguments *arguments, const uint64_t *addresses);
 /* The index of that name, or -1. */
 int32_t arguments_find(const bound_arguments *arguments, const char *name, size_t length);
-/* What a name points to, up to its buffer's end, as an array of the name's own element type; its
- * data stay the buffer's. */
+/* The memory that a name points to, up to the end of its buffer, as an array of the name's element
+ * type. The data belong to the buffer. */
 npy arguments_view(const bound_arguments *arguments, uint32_t name);
 
 /* ---- comparing (expect.c) ---------------------------------------------------------------- */
 
-/* How far a buffer is from what was expected of it. */
+/* The difference between a buffer and its expected contents. */
 typedef struct comparison {
     const char *name;       /* the parameter */
     double largest;         /* largest |out - ref| */

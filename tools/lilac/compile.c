@@ -1,4 +1,4 @@
-/* lilac compile: a TTIR file to PTX, or to what stands on the way there. */
+/* lilac compile: a TTIR file to PTX or to an intermediate representation. */
 #include "command.h"
 
 #include <lilac/engine.h>
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What --emit can ask for, and the stage at whose end it is there. */
+/* The kinds of --emit, and the stage after which each is complete. */
 typedef enum emission { EMIT_TILE, EMIT_SIMT, EMIT_PTX, EMIT_JSON, EMIT_COUNT } emission;
 
 static const lilac_stage stages[EMIT_COUNT] = {
@@ -80,8 +80,8 @@ static void put_result(lilac_text *out, const compile_job *request, const lilac_
     }
 }
 
-/* The result to its file or standard output. With --json standard output belongs to the metadata,
- * and the result is written only where -o says. */
+/* Writes the result to its file or to standard output. With --json, standard output has the
+ * metadata, and the result is written only if -o names a file. */
 static bool write_results(const compile_job *request, const lilac_options *options,
                           const lilac_compilation *compilation) {
     lilac_text text;

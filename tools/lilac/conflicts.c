@@ -1,8 +1,8 @@
 /* lilac conflicts: wavefronts of storing a tensor in shared memory, or loading it from there.
  *
- * Each pair is answered twice, by the formula of `movement` and by a kernel on the simulator that
- * stores the tensor and looks at what memory then holds; where they differ, the exit status says
- * so.
+ * Each pair is computed twice: by the formula of the component `plan`, and by a kernel on the
+ * simulator that stores the tensor and checks the contents of memory. If they differ, the exit
+ * status is 3.
  */
 #include "simulate.h"
 #include "types.h"
@@ -111,7 +111,8 @@ static bool listed(const conflicts_pair *pair, uint32_t lane) {
     return false;
 }
 
-/* One row for each bank at which vectors start; the other banks of the vectors have the same lanes. */
+/* One row for each bank at which vectors start; the other banks of the vectors have the same
+ * lanes. */
 static void put_banks(lilac_text *out, const conflicts_pair *pair) {
     const uint32_t words = words_of_lane(pair);
     lilac_text_printf(

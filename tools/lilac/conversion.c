@@ -1,4 +1,4 @@
-/* A conversion between two tensor types: the plan, the kernel that carries it out, its simulation.
+/* A conversion between two tensor types: its plan, the kernel that executes it, and the simulation.
  */
 #include "conversion.h"
 

@@ -5,7 +5,7 @@
 #include "plan_check.h"
 #include "types.h"
 
-/* What to plan for. */
+/* The options of a plan. */
 typedef struct conversion_device {
     const lilac_arch *arch; /* NULL: a device that has the first type's lanes */
     uint32_t
@@ -19,15 +19,15 @@ typedef struct conversion {
     plan_check checked;
 } conversion;
 
-/* False: diagnostics say why. Clear in either case. */
+/* False with diagnostics. Clear in either case. */
 bool conversion_make(conversion *c, lilac_context *context, const type_pair *types,
                      const lilac_plan_options *options, const conversion_device *device);
-/* Runs it. False when the simulation is not as planned, which is said on standard error. */
+/* Runs the kernel. False if the simulation differs from the plan; standard error has the report. */
 bool conversion_check(conversion *c, lilac_context *context);
 /* The passes that compiled kernels go through, on its kernel. */
 void conversion_improve(conversion *c);
 void conversion_clear(conversion *c);
-/* Reads --scratch (NULL: not given); -1 to go on, or STATUS_USAGE, reported. */
+/* Reads --scratch (NULL: absent). Returns -1, or STATUS_USAGE after a report. */
 int conversion_scratch(const subcommand *command, lilac_plan_options *options, const char *bytes);
 
 #endif

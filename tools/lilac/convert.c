@@ -4,8 +4,8 @@
  *                  │        └─▶ SIMT IR or PTX, when asked for
  *                  └─▶ which bits go where, in words or as JSON
  *
- * Every answer has been carried out: the kernel runs whatever is printed, and where it does not do
- * or cost what the plan says the exit status tells.
+ * The kernel of every plan runs on the simulator, whatever is printed. If a result or a count
+ * differs from the plan, the exit status is 3.
  */
 #include "conversion.h"
 

@@ -1,8 +1,8 @@
-/* --expect: a buffer after the launch against a recorded one.
+/* --expect compares a buffer after the launch with a recorded one.
  *
- * The measure is ‖out − ref‖ / ‖ref‖ in the Euclidean norm, over the values that the parameter's
- * type gives the bits, in double. Equal infinities, and NaN where NaN is expected, are no error;
- * any other difference of that kind is an infinite one.
+ * The error is ‖out − ref‖ / ‖ref‖ in the Euclidean norm and double precision; the parameter's type
+ * determines the values of the elements. Equal infinities, and NaN where NaN is expected, are no
+ * error; any other difference that involves infinity or NaN is an infinite error.
  */
 #include "command.h"
 

@@ -1,8 +1,8 @@
 /* Files and standard streams.
  *
- * Writing: the bytes go to a new file in the same folder, which is then renamed, so a
- * reader sees the old contents or the new and nothing between. What is not a regular file (a
- * terminal, a pipe, /dev/null) cannot be replaced and is written to directly.
+ * Writing: the bytes are written to a new file in the same folder, which is then renamed. A reader
+ * therefore sees either the old or the new contents. A terminal, a pipe or a device cannot be
+ * replaced; it is written directly.
  */
 #define _XOPEN_SOURCE 700 /* realpath, mkstemp, fchmod */
 

@@ -1,9 +1,8 @@
-/* Layouts that are written out on the command line instead of as a type: CuTe layouts and the
- * memory layouts that have names of their own.
+/* CuTe layouts and named memory layouts on the command line, in place of a type.
  *
- * Both are maps from coordinates to offsets. As a TYPE they mean the memory layout that is the
- * inverse; what has no inverse, or is not even linear, may still be a CuTe layout or a map to
- * offsets.
+ * Both are maps from coordinates to offsets. As a TYPE they denote the memory layout that is the
+ * inverse map. A map without an inverse, or one that is not linear, can still be read as a CuTe
+ * layout or as a map to offsets.
  */
 #include "types.h"
 

@@ -1,4 +1,4 @@
-/* A launch on a GPU: the device chosen, the kernel loaded, buffers taken there and back. */
+/* A launch on a GPU: opens the device, loads the kernel, and copies the buffers there and back. */
 #include "launch.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ int gpu_options_check(const subcommand *command, gpu_options *options, bool *is_
 
 /* ---- opening and loading ----------------------------------------------------------------- */
 
-/* Does the module say which device it is for? What is wrong with it, its compilation says. */
+/* Does the module name a device? Errors in the module are reported later, when it is compiled. */
 static bool names_a_device(const prepared_launch *prepared) {
     if (lilac_source_is_simt(prepared->context, prepared->source)) {
         return true; /* its header does */

@@ -1,11 +1,11 @@
-/* What run and bench have in common: a kernel of a file, compiled, its arguments bound; and a
- * launch of it on a GPU. */
+/* The common part of run and bench: a kernel of a file, compiled and with bound arguments, and its
+ * launch on a GPU. */
 #ifndef LILAC_LAUNCH_H
 #define LILAC_LAUNCH_H
 
 #include "command.h"
 
-/* ---- what the command line asks for (launch.c) ------------------------------------------- */
+/* ---- the request of the command line (launch.c) ------------------------------------------ */
 
 typedef struct launch_request {
     string_list operands, arguments, buffers;
@@ -42,8 +42,8 @@ typedef struct launch_request {
     TARGET_OPTION_ROWS((to).target)
 /* clang-format on */
 
-/* Into `options` and request->blocks; -1, or STATUS_USAGE. `doing` is what happens to the file:
- * "run". */
+/* Checks the request and writes `options` and request->blocks. -1, or STATUS_USAGE. `doing` is the
+ * verb of the messages: "run". */
 int launch_request_check(const subcommand *command, launch_request *request, lilac_options *options,
                          const char *doing);
 /* Do all of them have the form "NAME=…"? -1, or STATUS_USAGE. */
@@ -63,7 +63,7 @@ typedef struct prepared_launch {
 
 /* Reads the file into a fresh context. False: reported. Clear in either case. */
 bool launch_read(prepared_launch *prepared, const launch_request *request);
-/* Compiles tile IR as lilac_compile does. SIMT text is taken as it stands: no pass runs on it. */
+/* Compiles tile IR as lilac_compile does. SIMT text is read and verified; no pass runs on it. */
 bool launch_compile(lilac_compilation *compilation, lilac_context *context, uint32_t source,
                     const lilac_options *options);
 /* Compiles it and binds the arguments. False: recorded as diagnostics. */
@@ -87,7 +87,7 @@ typedef struct gpu_options {
      "CUDA driver itself) or ptxas"}
 /* clang-format on */
 
-/* Reads the strings; -1, or STATUS_USAGE. `is_cuda` says whether the device is one of CUDA's. */
+/* Reads the strings; -1, or STATUS_USAGE. `is_cuda` becomes true for a CUDA device. */
 int gpu_options_check(const subcommand *command, gpu_options *options, bool *is_cuda);
 
 typedef struct gpu_launch {
@@ -98,7 +98,7 @@ typedef struct gpu_launch {
     lilac_gpu_launch launch;
 } gpu_launch;
 
-/* The device at work, and what to compile for where neither the command line nor the module says.
+/* Opens the device; it is the target if neither the command line nor the module names one.
  * False: recorded. Close in either case. */
 bool gpu_open(gpu_launch *gpu, prepared_launch *prepared, const gpu_options *options,
               lilac_options *compile);
@@ -110,7 +110,7 @@ void gpu_close(gpu_launch *gpu);
 
 /* "softmax: 4 × 1 × 1 blocks of 8 warps, 32 bytes of shared memory each on NVIDIA H200 (sm_90a)" */
 void gpu_put_title(lilac_text *out, const gpu_launch *gpu, const prepared_launch *prepared);
-/* What the machine code takes, a line of a table. */
+/* The resources of the machine code, as a line of a table. */
 void gpu_put_code(lilac_text *out, const lilac_gpu_kernel_facts *facts);
 /* "kernel": …, "grid": …, "num_warps": …, "num_ctas": …, "device": {…} */
 void gpu_put_launch_json(lilac_text *out, const gpu_launch *gpu, const prepared_launch *prepared);

@@ -1,8 +1,8 @@
 /* lilac layout: the linear layout of a type, of a tensor or of memory, or of a layout written out.
  *
- * One answer for each type, in order, on a line of its own; a type that is refused answers null and
- * the rest go on. Types on standard input are one source text, read a line at a time by holding the
- * scanner's end at the end of the line, so that a diagnostic names the line.
+ * Each type has one answer, in order, on a separate line; the answer for a refused type is null.
+ * Standard input is one source text, so that diagnostics name the line; to read a line, the
+ * scanner's end is set to the end of the line.
  */
 #include "types.h"
 

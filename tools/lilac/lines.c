@@ -1,9 +1,10 @@
-/* A file or standard input, one question a line, for the subcommands that answer a line each.
+/* A file or standard input with one question per line, for the subcommands that answer line by
+ * line.
  *
- * A line that defines the name of a layout ("#blocked = …") is no question: the lines below it may
+ * A line that defines the name of a layout ("#blocked = …") has no answer; the lines after it may
  * use the name. The whole input is one source of each context, so that diagnostics name the right
- * line, and a scanner is held to one line after another. What a context keeps of lines that are
- * done would grow without bound, so every few lines a fresh one begins. */
+ * line; the scanner's end is set to the end of the current line. The memory of a context grows with
+ * every line, so a new context replaces it after a few lines. */
 #include "types.h"
 
 #include <string.h>
@@ -15,7 +16,7 @@ void scanner_hold(lilac_scanner *scanner, size_t start, size_t end) {
     lilac_scanner_seek(scanner, (uint32_t)start);
 }
 
-/* Answers or defines what bytes start … end of the scanner's text say. */
+/* Answers the question in bytes start … end of the scanner's text, or defines a name. */
 static void take_line(const line_answers *answers, void *data, type_scope *scope,
                       lilac_scanner *scanner, size_t start, size_t end) {
     if (!type_scope_defines(scanner->text + start, end - start)) {

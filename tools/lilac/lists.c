@@ -1,4 +1,4 @@
-/* --list-devices and --list-passes: the tables of the library, for people. */
+/* --list-devices and --list-passes print tables of the library as text. */
 #include "command.h"
 
 #include <string.h>

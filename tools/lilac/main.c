@@ -1,4 +1,4 @@
-/* lilac: the command. A table of subcommands, each in a file of its own. */
+/* lilac: the command. Each row of the table is a subcommand with its own file. */
 #include "command.h"
 
 #include <stdio.h>

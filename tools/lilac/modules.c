@@ -1,4 +1,4 @@
-/* Modules on a command line: the types and the pairs of types that a TTGIR file has. */
+/* Modules on a command line: the types, and the pairs of types, of a TTGIR file. */
 #include "types.h"
 
 #include <string.h>

@@ -1,5 +1,4 @@
-/* The names that Triton has for memory layouts: every set of parameters that can give a layout of
- * this shape is tried.
+/* Triton's names of a memory layout: a search over all parameters that are possible for its shape.
  */
 #include "names.h"
 

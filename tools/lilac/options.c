@@ -1,5 +1,5 @@
-/* Options by table: one row says an option's name, kind, place and help, and from the rows come
- * both the reading and the help text.
+/* Options by table: a row has an option's name, kind, destination and help. Both the reader and the
+ * help text are derived from the rows.
  */
 #include "command.h"
 
@@ -244,7 +244,7 @@ static int read_option(const subcommand *command, const option_row *table, int a
 
 int options_read(const subcommand *command, const option_row *table, int argc, char **argv,
                  string_list *operands) {
-    for (int i = 1; i < argc; i++) { /* --help counts wherever it stands, whatever else is wrong */
+    for (int i = 1; i < argc; i++) { /* --help at any position prevails over errors */
         if (strcmp(argv[i], "--") == 0) {
             break;
         }

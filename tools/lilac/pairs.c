@@ -1,8 +1,8 @@
 /* Pairs of types: two operands; the lines of a file or of standard input with a tab between the two
  * types; or the operations of a module that have such a pair.
  *
- * A line is read by holding the scanner's end at the tab and at the end of the line; both types are
- * read even when the first is refused, so that one run reports all that is wrong.
+ * To read a line, the scanner's end is set to the tab and then to the end of the line. Both types
+ * are read even if the first is refused, so that one run reports all errors.
  */
 #include "types.h"
 

@@ -1,19 +1,20 @@
-/* A conversion plan, executed on the simulator and compared with what it predicts.
+/* Executes a conversion plan on the simulator and compares results and counters with the plan.
  *
  *   source buffer   block × warp × lane × register: the number of the element there, by the layout
  *     │ the kernel: loads, the plan, stores
- *   target buffer   the same by the target's layout; beforehand the opposite of every expected bit,
- *                   so that what was not stored is wrong for certain
+ *   target buffer   the same by the target's layout; it initially holds the complement of every
+ *                   expected bit, so that an element that was not stored is always wrong
  *
- * An element that is wide enough holds its whole number, in every word of it and with the word's
- * own number. A narrower one holds a digit of it, and the kernel runs once a digit: it cannot look
- * at what it moves, so the digits together say where every element went.
+ * An element that is wide enough holds its whole number, combined in every word with the number of
+ * the word. A narrower element holds one digit of its number, and the kernel runs once for each
+ * digit. The kernel moves data without inspecting them, so the digits together identify the source
+ * of every element.
  */
 #include "plan_check.h"
 
 #include <string.h>
 
-/* ---- elements that say where they belong ------------------------------------------------ */
+/* ---- elements that contain their numbers ------------------------------------------------ */
 
 /* A tensor spread over the registers of all threads, as the kernel's buffers have it. */
 typedef struct spread {
@@ -65,13 +66,14 @@ static void spread_clear(spread *s) {
     lilac_heap_free(s->buffer);
 }
 
-/* Digits of an element's number that tell the elements apart. */
+/* The number of digits that distinguish all elements. */
 static uint32_t digit_count(const spread *s) {
     const uint32_t width = s->bytes >= 4 ? 64 : 8 * s->bytes, bits = s->layout->out_bits;
     return bits <= width ? 1 : (bits + width - 1) / width;
 }
 
-/* No bit pattern that memory is likely to hold by itself, such as zeros, is element 0's. */
+/* The salt avoids bit patterns that uninitialised memory often has, such as zeros, for element 0.
+ */
 static void put_element(uint8_t *at, uint64_t element, uint32_t bytes, uint32_t digit) {
     static const uint32_t salt = 0x96A5C35AU;
     if (bytes == 1) {

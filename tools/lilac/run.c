@@ -1,9 +1,10 @@
 /* lilac run: a kernel on the simulator or on a GPU, with buffers from numpy files.
  *
- * Compiles, binds the arguments, runs, prints what it did, compares what --expect names and writes
- * what --save names. The simulator gives counters; what it finds (races, reads of memory that
- * nothing wrote) are warnings on standard error, and their numbers come first. Long launches show
- * on standard error how far they are. A GPU gives the time, and what the machine code takes.
+ * It compiles the kernel, binds the arguments, runs it, prints a report, compares the buffers of
+ * --expect and writes those of --save. The report of the simulator has counters, the findings
+ * first (races, uninitialised reads); the findings are also warnings on standard error. Long
+ * launches show their progress on standard error. The report of a GPU has the time and the
+ * resources of the machine code.
  */
 #define _POSIX_C_SOURCE 200809L /* isatty */
 
@@ -23,7 +24,7 @@ typedef struct run_request {
     bool on_gpu, all_counters;
 } run_request;
 
-/* What one launch gave. */
+/* The results of one launch. */
 typedef struct launch_outcome {
     const prepared_launch *prepared;
     const gpu_launch *gpu; /* NULL: it was the simulator */
@@ -147,7 +148,7 @@ static const char *why_no_contents(const bound_arguments *arguments, int32_t fou
     return NULL;
 }
 
-/* Before anything runs: do the names that --save and --expect give exist? */
+/* Checks before the launch that the names of --save and --expect exist. */
 static bool check_buffers(lilac_context *context, const bound_arguments *arguments,
                           const string_list *names, const char *what) {
     bool good = true;
@@ -207,7 +208,7 @@ static bool prepare(const run_request *request, prepared_launch *prepared,
     bool good = check_buffers(context, &prepared->arguments, &request->saves, "--save");
     good &= check_buffers(context, &prepared->arguments, &request->expectations, "--expect");
     if (good) {
-        print_diagnostics(context); /* what the compilation had to say */
+        print_diagnostics(context); /* warnings of the compilation */
     }
     return good;
 }

@@ -1,10 +1,11 @@
-/* What types on a command line are read with: names of layouts, and the shape of a layout alone.
+/* The context for reading types on a command line: names of layouts, and the shape for a layout
+ * without a tensor type.
  *
  *   #blocked = #ttg.blocked<{…}>        as TTGIR writes it, in an operand or a line before its use
  *   tensor<128x64xf32, #blocked>
  *
- * Layouts belong to a context, and commands use one context after another; so the scope keeps the
- * texts of the definitions and reads them again in each context.
+ * Layouts belong to a context, and commands use several contexts in sequence. The scope therefore
+ * keeps the texts of the definitions and reads them again in each context.
  */
 #define _POSIX_C_SOURCE 200809L /* stat */
 

@@ -1,14 +1,14 @@
-/* An access to shared memory carried out on the simulator.
+/* Executes an access to shared memory on the simulator.
  *
  *   thread:  address = xor over the set bits of lane and warp of their byte offsets
  *            pattern = xor over the same bits of what names their elements
  *   step i:  st.shared.vN [address ^ step offset], pattern ^ constants
  *   barrier, and all of shared memory is copied to a buffer
  *
- * An element is named by the bits of its place in the tensor, folded to the width of an element:
- * that is linear too, so the value to store is put together from the tensor's layout in the way
- * that its address is put together from the access. Nothing of the memory's layout is in the
- * kernel but the offsets under test; what memory must hold at an offset is asked of that layout.
+ * The pattern of an element is its position in the tensor, folded to the width of an element. It is
+ * linear too, so the kernel computes the stored value from the tensor's layout as it computes the
+ * address from the access. The kernel contains nothing of the memory's layout except the offsets
+ * under test; the expected contents of memory follow from that layout.
  */
 #include "simulate.h"
 
@@ -201,7 +201,7 @@ static lilac_simt_kernel *build_kernel(store_kernel *k, lilac_simt_module *modul
     return kernel;
 }
 
-/* At every offset that holds an element there must be the one that memory's layout says. */
+/* Checks that every offset holds the element of the memory's layout. */
 static void look_at_memory(simulated_access *result, const uint8_t *bytes, const store_kernel *k) {
     const uint32_t size = k->access->element_bytes;
     for (uint64_t offset = 0; offset < k->bytes / size && result->correct; offset++) {

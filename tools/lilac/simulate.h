@@ -11,8 +11,8 @@ typedef struct simulated_access {
     uint64_t wrong_offset; /* the first that did not */
 } simulated_access;
 
-/* Builds a kernel in which every thread stores its elements of a tensor as `access` says, runs it,
- * and looks at what memory then holds. False when the simulator refused: diagnostics say why. */
+/* Builds a kernel in which every thread stores its elements of a tensor by `access`, runs it, and
+ * checks the contents of memory. False with diagnostics if the simulator refuses the kernel. */
 bool simulate_access(simulated_access *result, lilac_context *context,
                      const lilac_plan_access *access, const lilac_layout *distributed,
                      const lilac_layout *memory, const lilac_arch *arch);

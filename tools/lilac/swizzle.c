@@ -1,5 +1,5 @@
-/* lilac swizzle: the memory layout through which a tensor gets from one layout to another with the
- * fewest wavefronts.
+/* lilac swizzle: the memory layout that exchanges a tensor between two layouts with the fewest
+ * wavefronts.
  *
  * It is the memory of the plan's shared-memory exchange, with the names that are in use for such
  * layouts: Triton's and CuTe's names, where it has one, and a formula for the offset. Row-major
@@ -18,7 +18,7 @@ typedef struct swizzle_answers {
     lilac_plan_options options;
 } swizzle_answers;
 
-/* What is known of one memory layout. */
+/* The facts about one memory layout. */
 typedef struct swizzle {
     conversion best, plain;
     bool has_plain;

@@ -4,8 +4,8 @@
  *   m=tensor_map:x:128x64:swizzle=128            in shared memory, swizzled over 128 bytes
  *   m=tensor_map:x:8x8:fill=nan:promote=256      outside of the tensor: NaN; L2 reads 256 bytes
  *
- * The tensor has the buffer's shape, in row-major order, and the box is written in the same order of
- * dimensions; the map has them reversed. Buffers are looked up when all names are bound. */
+ * The tensor has the buffer's shape, in row-major order, and the box is written in the same order
+ * of dimensions; the map has them reversed. Buffers are looked up when all names are bound. */
 #include "arguments.h"
 
 #include <string.h>
@@ -26,7 +26,8 @@ bool tensor_map_is(const char *value) {
 
 /* ---- binding ----------------------------------------------------------------------------- */
 
-/* "64x32", in row-major order, into map->box with the contiguous dimension first; its rank, or 0. */
+/* Reads "64x32", in row-major order, into map->box, which begins with the contiguous dimension.
+ * Returns the rank, or 0. */
 static uint32_t read_box(const char *string, size_t length, lilac_tensor_map *map) {
     uint32_t box[LILAC_TENSOR_RANK], rank = 0;
     for (size_t at = 0; at <= length && rank < LILAC_TENSOR_RANK;) {
@@ -54,7 +55,7 @@ static uint32_t read_box(const char *string, size_t length, lilac_tensor_map *ma
     return 0;
 }
 
-/* One WORD=VALUE; false: it is none of them. */
+/* Reads one WORD=VALUE. False if the text is none of them. */
 static bool read_option(const char *word, size_t length, lilac_tensor_map *map) {
     static const struct {
         const char *word;

@@ -1,13 +1,13 @@
 /* Types on the command line: one reader for every subcommand that takes a TYPE.
  *
- * A new kind of type (a memdesc, a CuTe layout …) is read here, and then known to all of them.
+ * A new kind of type (a memdesc, a CuTe layout …) that is read here is accepted by all subcommands.
  */
 #include "types.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* What one takes in registers and memory. */
+/* The bits of an element in registers and memory. */
 static uint32_t element_bits(lilac_scalar scalar) {
     return scalar == LILAC_TF32 ? 32 : lilac_scalar_bits(scalar);
 }

@@ -1,28 +1,28 @@
-/* A TYPE on a command line: whatever has a linear layout, in one form for all subcommands. */
+/* A TYPE on a command line: anything with a linear layout, in one form for all subcommands. */
 #ifndef LILAC_TYPES_H
 #define LILAC_TYPES_H
 
 #include "command.h"
 
-/* Outputs of the layout are dim0 … of the shape; its inputs say what it lays out over (register,
- * lane, warp, block for a distributed tensor; offset … for memory). */
+/* The outputs of the layout are dim0 … of the shape. Its inputs are register, lane, warp and block
+ * for a distributed tensor, and offset … for memory. */
 typedef struct laid_out_type {
     uint32_t rank;
     int64_t shape[LILAC_MAX_RANK];
-    uint32_t element_bits; /* of an element; a pointer's are 64; 0: not said */
-    lilac_scalar scalar;   /* what the elements are, or what they point to */
+    uint32_t element_bits; /* of an element; 64 for a pointer; 0: unknown */
+    lilac_scalar scalar;   /* the type of the elements, or the type that they point to */
     bool pointers;
     lilac_layout layout; /* before padding */
     uint32_t padding_count;
     lilac_view_padding padding[LILAC_ENCODING_MAX_PADDINGS]; /* in elements */
 } laid_out_type;
 
-/* What types are read with: layouts that were defined by name before ("#blocked =
- * #ttg.blocked<…>"), and the tensor that a layout without a tensor type is applied to.
+/* The context for reading types: named layouts ("#blocked = #ttg.blocked<…>"), and the tensor to
+ * which a layout without a tensor type applies.
  * Zero-initialise, then type_scope_check. */
 typedef struct type_scope {
-    const char *shape_text, *element_text; /* of --shape and --element; NULL: not given */
-    uint32_t rank;                         /* of --shape; 0: not given */
+    const char *shape_text, *element_text; /* of --shape and --element; NULL: absent */
+    uint32_t rank;                         /* of --shape; 0: absent */
     int64_t shape[LILAC_MAX_RANK];
     lilac_scalar element;
     string_list definitions;        /* texts that define a name, on the heap, in order */
@@ -45,17 +45,17 @@ void type_scope_clear(type_scope *scope);
 void type_scope_enter(type_scope *scope, lilac_context *context);
 /* Is this text the definition of a name: "#name = …"? */
 bool type_scope_defines(const char *text, size_t length);
-/* Defines the name that the scanner's text defines. False: diagnostics say why. */
+/* Reads a definition and defines its name. False with diagnostics. */
 bool type_scope_define(type_scope *scope, lilac_scanner *scanner);
 /* Moves the definitions among the operands into the scope, the other operands into `types`. False:
  * a definition was refused, which is reported. */
 bool type_scope_take(type_scope *scope, const string_list *operands, string_list *types);
 
-/* Is the operand a file rather than a type? A path is one that names a file, and one that looks
- * like a path: it has a '/' or a '.' and none of the characters that types have. */
+/* Is the operand a file rather than a type? It is if a file of this name exists, or if it has a '/'
+ * or a '.' and none of the characters that types have. */
 bool operand_is_file(const char *operand);
 
-/* The type that the scanner's text is, to its very end. False: diagnostics say why. */
+/* Reads the scanner's whole text as one type. False with diagnostics. */
 bool type_read(lilac_scanner *scanner, const type_scope *scope, laid_out_type *type);
 /* The same for argument number `number` of a command line, which diagnostics name so. */
 bool type_read_argument(lilac_context *context, const type_scope *scope, const char *text,
@@ -71,8 +71,9 @@ const lilac_arch *type_device(const laid_out_type *type);
 
 /* ---- a question a line (lines.c) --------------------------------------------------------- */
 
-/* What to do with each line of a text: answer it (bytes start … end of the scanner's text; the
- * scanner is at an arbitrary place), or report that a line, or all of the text, was refused. */
+/* Callbacks for the lines of a text. `answer` answers bytes start … end of the scanner's text; the
+ * scanner is at an arbitrary position. `refuse` reports that a line, or the whole text, is
+ * refused. */
 typedef struct line_answers {
     void (*answer)(void *data, lilac_scanner *scanner, size_t start, size_t end);
     void (*refuse)(void *data, lilac_context *context);
@@ -89,13 +90,13 @@ void scanner_hold(lilac_scanner *scanner, size_t start, size_t end);
 
 typedef struct type_pair {
     const char *place;   /* "FILE:LINE" of the operation that the pair is of, or NULL */
-    const char *text[2]; /* as they were given */
+    const char *text[2]; /* as on the command line */
     size_t length[2];
     lilac_position position[2]; /* of their beginnings */
     laid_out_type type[2];
 } type_pair;
 
-/* What becomes of all pairs: the answers, and the exit status. */
+/* The answers for all pairs, and the facts for the exit status. */
 typedef struct pair_answers {
     lilac_text text;
     bool a_line;   /* each on a line of its own: the pairs come from standard input */
@@ -103,8 +104,9 @@ typedef struct pair_answers {
     bool disagree; /* one at least is not as it was predicted */
 } pair_answers;
 
-/* What to do with a pair; NULL when one of its types was refused or is missing, and diagnostics say
- * why. What it reports itself is printed when it returns. `data` begins with pair_answers. */
+/* Answers a pair. NULL: one of its types is refused or missing, and the context has the
+ * diagnostics. Diagnostics of the function are printed when it returns. `data` begins with
+ * pair_answers. */
 typedef void pair_answer(void *data, lilac_context *context, const type_pair *pair);
 
 /* Where pairs come from. */
@@ -116,9 +118,9 @@ typedef struct pair_source {
 } pair_source;
 
 /* Answers the pair that two operands are; or for "-", standard input, and for a file each line, a
- * pair with a tab between the two, or, of a module, each operation that has such a pair. Prints the
- * answers. STATUS_USAGE when the operands are none of these, which is reported; otherwise what the
- * answers say. */
+ * pair with a tab between the two, or, of a module, each operation that has such a pair. Prints
+ * the answers. STATUS_USAGE after a report if the operands are none of these; otherwise the status
+ * of the answers. */
 int pairs_run(const subcommand *command, const string_list *operands, const pair_source *source,
               pair_answer *answer, void *data);
 /* Do the operands name several pairs? Then each answer has one line. */
@@ -132,7 +134,7 @@ void pair_refused(pair_answers *answers);
 /* Reports an error at one of the pair's types; always false, so `return` it. */
 bool pair_refuse(lilac_context *context, const type_pair *pair, uint32_t side, const char *id,
                  const char *text);
-/* Both types say what their elements are, and they are the same; false: reported at the second. */
+/* Checks that both types have the same, known element type. False: reported at the second type. */
 bool pair_same_elements(lilac_context *context, const type_pair *pair);
 
 /* ---- modules (modules.c) ------------------------------------------------------------------ */
@@ -156,9 +158,9 @@ typedef struct layout_form {
     } as;
 } layout_form;
 
-/* Does the text begin like one? */
+/* Does the text begin like a written-out layout? */
 bool form_at(const lilac_scanner *scanner);
-/* To the very end of the text. False, here and below: diagnostics say why. */
+/* Reads the whole text. False with diagnostics, here and below. */
 bool form_read(lilac_scanner *scanner, layout_form *form);
 /* The same and its layout: form_layout. */
 bool form_read_type(lilac_scanner *scanner, laid_out_type *type);

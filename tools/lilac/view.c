@@ -1,5 +1,5 @@
-/* lilac view: a layout to look at: its tensor's cells, the hardware's slots, or the bit matrix, as
- * text on a terminal, as an SVG file, or as JSON.
+/* lilac view: displays a layout as the cells of its tensor, the slots of the hardware or the bit
+ * matrix, as text, SVG or JSON.
  */
 #define _DEFAULT_SOURCE /* struct winsize */
 
@@ -56,7 +56,7 @@ static uint32_t terminal_width(void) {
     return size.ws_col < MOST ? size.ws_col : MOST;
 }
 
-/* FIRST:END, either of which may be left out; or one number. */
+/* FIRST:END, where either number may be missing; or one number. */
 static int read_range(const subcommand *command, const char *option, const char *string,
                       lilac_view_range *range) {
     if (string == NULL) {

@@ -1,5 +1,5 @@
-"""lilac beside Triton on one GPU, in one process: `python -m lilac.bench`.
+"""lilac compared with Triton on one GPU, in one process: `python -m lilac.bench`.
 
-`lilac.bench.case` describes a case; a module that defines `cases()` is what the command takes. How
-times are taken and what the table's columns mean: docs/benchmarks.md.
+`lilac.bench.case` describes a case; the argument of the command is a module that defines `cases()`.
+docs/benchmarks.md describes the measurement and the columns of the table.
 """

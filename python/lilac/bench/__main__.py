@@ -83,7 +83,7 @@ class Refusal(Exception):
 
 
 def require(compile_only):
-    """Says what is missing, before anything is imported that would say it worse."""
+    """Reports missing packages before an import fails with a less clear message."""
     try:
         import triton  # noqa: F401
     except ImportError as problem:

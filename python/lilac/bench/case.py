@@ -1,4 +1,4 @@
-"""What is measured: a launch of a Triton kernel, the answer it must give and the least work for it.
+"""A case: a launch of a Triton kernel, its expected result, and the least work for it.
 
     @triton.jit
     def double(x, y, n, BLOCK: tl.constexpr): ...
@@ -12,7 +12,7 @@
     case.launch()       # one launch
     case.free()
 
-A module that `python -m lilac.bench MODULE` takes defines `cases()`, which gives such cases or any
+The module of `python -m lilac.bench MODULE` defines `cases()`, which returns such cases or any
 objects with `name`, `launch`, `check`, `bytes` and `operations`. PyTorch is imported when tensors are
 made, so a machine without it (or without a GPU) can still compile every case: `case.launch.compile()`.
 """
@@ -101,7 +101,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Constant:
-    """A tl.constexpr argument that stands among the others."""
+    """A tl.constexpr argument among the positional arguments."""
 
     value: object
 
@@ -162,7 +162,7 @@ class Launch:
         return signature, constants, attributes
 
     def source(self):
-        """What triton.compile takes."""
+        """The argument of triton.compile."""
         from triton.compiler import ASTSource
 
         return ASTSource(self.kernel, *self.specialization())
@@ -178,7 +178,7 @@ class Launch:
     # ---- launched
 
     def make(self, seed=0, device="cuda"):
-        """Makes the tensors and fills them; the same seed gives the same contents."""
+        """Creates the tensors and fills them; equal seeds lead to equal contents."""
         import torch
 
         generator = torch.Generator(device=device)
@@ -200,7 +200,7 @@ class Launch:
                 tensor.reset()
 
     def __call__(self):
-        """Launches once, on tensors made before; gives Triton's compiled kernel."""
+        """Launches once on the existing tensors; returns Triton's compiled kernel."""
         if self.tensors is None:
             self.make()
         return self.kernel[self.grid](*self._values, **self.options)

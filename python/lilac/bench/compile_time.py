@@ -1,16 +1,15 @@
-"""What a kernel costs from its first call to its first result, taken apart.
+"""The time from a kernel's first call to its first result, by stage.
 
     call ─ front end ─ TTIR ─ … ─ PTX ─ assembling ─ cubin ─ stub ─ loading ─ launch ─ result
            (Python)      compiler         ptxas               (C)    (driver)
 
-Triton tells its listeners how long each stage took. What lies between the stages `ttir` and `cubin`
-is the compiler that is compared; all else is the same for both. The stub is Triton's launcher for one
+Triton reports the time of each stage to its listeners. The compilers are compared between the stages
+`ttir` and `cubin`; everything else is the same for both. The stub is Triton's launcher for one
 signature of parameters, C code that Triton generates and compiles with the system's C compiler; it
-serves every kernel with that signature, in one process and the next. So its time is a number of its
-own, and first calls are timed with stubs on disk.
+serves every kernel with that signature, in one process and the next. Its time is therefore
+separate, and first calls are timed with stubs on disk.
 
-A first call is made first again by an empty cache folder and by JIT functions that have forgotten
-what they compiled.
+An empty cache folder and JIT functions with cleared caches make a call a first call again.
 """
 
 import contextlib
@@ -113,7 +112,7 @@ class Recorder:
 
     @contextlib.contextmanager
     def titled(self, title):
-        """What is compiled meanwhile is kept under this title."""
+        """Kernels that are compiled meanwhile are kept under this title."""
         self.title = title
         try:
             yield

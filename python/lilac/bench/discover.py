@@ -1,4 +1,4 @@
-"""Which cases a run has: the built-in ones, or those of the modules and files that are named."""
+"""The cases of a run: the built-in cases, or those of the named modules and files."""
 
 import fnmatch
 import importlib
@@ -11,7 +11,7 @@ NEEDED = ("name", "launch", "check", "bytes", "operations")
 
 
 class Usage(Exception):
-    """What was named does not exist."""
+    """A named module, file or case does not exist."""
 
 
 class Broken(Exception):
@@ -24,7 +24,7 @@ def load(name):
     if path.suffix == ".py" or path.is_file():
         if not path.is_file():
             raise Usage(f"{name}: no such file")
-        # Under a name of its own; in sys.modules, as Triton's kernels ask for their module.
+        # Under a separate name, and in sys.modules, because Triton's kernels look up their module.
         title = "lilac_bench_" + "".join(c if c.isalnum() else "_" for c in path.stem)
         spec = importlib.util.spec_from_file_location(title, path)
         module = importlib.util.module_from_spec(spec)

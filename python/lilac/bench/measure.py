@@ -1,17 +1,16 @@
-"""How run times are taken, and the arithmetic on them.
+"""The measurement of run times, and their statistics.
 
-Nothing of lilac, Triton or PyTorch is imported here: a `Stopwatch` is given the module torch. So the
-other programs of bench/ take their times in the same way, and tests need none of them.
+This module imports neither lilac nor Triton nor PyTorch; the module torch is an argument of `Stopwatch`. The
+programs of bench/ therefore measure in the same way, and tests need none of these packages.
 
     round 1    Triton Triton Triton …   lilac lilac lilac …      a median each
     round 2    lilac lilac lilac …      Triton Triton Triton …   a median each
     …                                                            the median of the medians
 
-Before every launch a buffer larger than any L2 cache is written, so that a launch finds nothing of
-its inputs there; an event is recorded before the launch and one after it. While the GPU writes the
-buffer, the host runs ahead and has the launch waiting when the buffer is done: what is measured is
-the kernel. Where the host is too slow for that, the buffer is written several times; where that is
-not enough, `host_bound` says so.
+Before every launch a buffer larger than any L2 cache is written, so that no input of the launch is in the
+cache. An event is recorded before the launch and another after it. While the GPU writes the buffer, the host
+enqueues the launch, so that only the kernel is measured. If the host is too slow, the buffer is written
+several times; if this is not sufficient, `host_bound` is true.
 """
 
 import math
@@ -31,7 +30,7 @@ def geometric_mean(values):
 
 
 def spread(rounds):
-    """How far the rounds' medians lie apart, as a share of their median."""
+    """The range of the rounds' medians, as a fraction of their median."""
     return (max(rounds) - min(rounds)) / statistics.median(rounds)
 
 

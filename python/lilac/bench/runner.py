@@ -1,14 +1,14 @@
-"""One case under both compilers: right or not, compile times, run times.
+"""One case under both compilers: correctness, compile times, run times.
 
-A row is a dict that goes into the JSON as it is; `table` and `picture` read it:
+A row is a dict, which is written to the JSON file unchanged; `table` and `picture` read it:
 
     name family bytes operations seed
     triton, lilac: {failure} or {error, ms, rounds, host_ms, host_bound, share, compile: {…}}
     ratio, ratio_least, ratio_most      Triton's time over lilac's
     lower_ratio, first_ratio            the same of TTIR → PTX, and of the first call
 
-A compiler's failure (a refusal, a wrong result, an error at launch) is the word of that compiler in
-its part of the row; the other goes on. An error that the GPU does not recover from ends the run.
+A compiler's failure (a refusal, a wrong result, an error at launch) is recorded in its part of the
+row; the other compiler continues. An error after which the GPU is unusable ends the run.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ class Compilers:
         self.plugin = lilac.triton
         self.plugin.disable()  # LILAC_TRITON may have switched it on
         with self.using("lilac"):
-            pass  # a Triton that the plug-in does not know says so here
+            pass  # the plug-in does not support this version of Triton
 
     @contextlib.contextmanager
     def using(self, name):
@@ -110,7 +110,7 @@ def compare(row):
 
 
 def stranger(row, name):
-    """A kernel that the other compiler made would be measured under the wrong name."""
+    """Checks the compiler of the kernel, so that no kernel is measured under the wrong name."""
     makers = {kernel["compiler"] for kernel in row[name]["kernels"]} - {name}
     if makers:
         row[name]["failure"] = f"compiled by {' and '.join(sorted(makers))}"
@@ -141,7 +141,7 @@ def both_first_calls(recorder, row, compilers, call, most):
 
 
 class Runner:
-    """Runs cases on the GPU. `Runner.row(case)` gives the row."""
+    """Runs cases on the GPU. `Runner.row(case)` returns the row."""
 
     def __init__(self, *, rounds=5, budget=0.4, seed=0, clean=False, check=True, first_calls=3,
                  keep=None, log=None):
@@ -177,14 +177,14 @@ class Runner:
         return 1e3 * max(moved, worked)
 
     def synchronize(self, after=""):
-        """Raises Lost when the GPU answers no more, after what is said to have gone wrong."""
+        """Raises Lost with this reason if the GPU no longer responds."""
         try:
             self.torch.cuda.synchronize()
         except Exception as problem:
             raise Lost(after or reason(problem)) from problem
 
     def attempt(self, row, name, function):
-        """Runs under one compiler; what goes wrong is noted. The function's result, or None."""
+        """Runs the function under one compiler and records errors. Returns its result, or None."""
         try:
             result = self.compilers(name, function)()
             self.torch.cuda.synchronize()
@@ -196,7 +196,7 @@ class Runner:
             return None
 
     def installed(self):
-        """While this context lasts, rows can be made."""
+        """The context in which rows can be measured."""
         return self.recorder.installed()
 
     def row(self, case):

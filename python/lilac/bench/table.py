@@ -1,4 +1,4 @@
-"""Rows as a table in Markdown, and what a run comes to in a few lines."""
+"""Rows as a table in Markdown, and a summary of a run in a few lines."""
 
 import statistics
 
@@ -65,7 +65,7 @@ COLUMNS = (
 
 
 def table(rows, gpu=True):
-    """The table; a case that failed says so in the ratio's place and below."""
+    """The table. A failed case has its failure in place of the ratio, and below the table."""
     columns = [c for c in COLUMNS if gpu or not c[2]]
     lines = [[title for title, _, _ in columns]]
     for row in rows:

@@ -3,7 +3,7 @@
     import lilac.triton
     lilac.triton.enable()                      # refusals raise lilac.CompilationError
     lilac.triton.enable(fallback="triton")     # refusals are compiled by Triton, with a warning each
-    print(lilac.triton.report())               # which kernels went where, and what they cost
+    print(lilac.triton.report())               # the compiler of each kernel, and the times
     lilac.triton.disable()
 
 Programs that cannot be edited: LILAC_TRITON=1 (or =fallback) in the environment. Tests:

@@ -1,8 +1,8 @@
-"""The ptxas that Triton runs: its version, another one in its place, and what it refuses.
+"""The ptxas that Triton runs: its version, its replacement, and its refusals.
 
-The stage `cubin` stays Triton's own. Its function is copied with other meanings of two of its names:
-`get_ptxas`, where LILAC_PTXAS names another program, and `print`, with which it shows the whole PTX
-when ptxas fails: whether that is shown is decided here, by whose PTX it is.
+The stage `cubin` remains Triton's. A copy of its function has two other globals: `get_ptxas`, where
+LILAC_PTXAS names another program, and `print`, which prints the whole PTX when ptxas fails. This module
+decides by the compiler of the PTX whether it is printed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .. import _core
 
 
 class _Held(threading.local):
-    """What the stage of this thread printed."""
+    """The output of this thread's stage."""
 
     lines: Optional[list[tuple[tuple[Any, ...], dict[str, Any]]]] = None
 
@@ -75,7 +75,7 @@ def _release(path: str, key: str) -> Optional[str]:
 
 def ptxas_of(make_cubin: Any, architecture: int, path: Optional[str], key: str) -> tuple[str, Optional[int]]:
     """The ptxas that assembles for a device, in words, and the newest PTX ISA version that it reads, times
-    ten; None where it does not say its release."""
+    ten; None if it does not print its release."""
     if path is not None:
         release = _release(path, key)
     else:
@@ -92,7 +92,7 @@ def ptxas_of(make_cubin: Any, architecture: int, path: Optional[str], key: str) 
 
 
 def refusal_of(error: Any) -> tuple[str, tuple[str, ...]]:
-    """What ptxas says first, and all that it and Triton say, of an exception of Triton's."""
+    """The first message of ptxas, and the whole text, from an exception of Triton's."""
     said = [line for line in str(getattr(error, "error_message", None) or error).splitlines() if line.strip()]
     first = next((line for line in said if re.search(r"\b(error|fatal)\s*:", line)), said[0] if said else "ptxas failed")
     return re.sub(r"\s+", " ", re.sub(r"^.*?\b(?:error|fatal)\s*:\s*", "", first)), tuple(said)

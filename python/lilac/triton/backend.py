@@ -3,14 +3,14 @@
     Triton   ttir ─▶ ttgir ─▶ llir ─▶ ptx ─▶ cubin
     here     ttir ─────────────────▶ ptx ─▶ cubin
 
-A class derived from Triton's own stands in its place in `triton.backends.backends`. It leaves all
-but the stages between TTIR and PTX, and the key of the cache, as they are: options, front end,
-ptxas, launcher. Triton makes a backend for each compilation, so what belongs to one compilation
-lives in the stages' closure, and threads do not meet.
+A class derived from Triton's replaces it in `triton.backends.backends`. It changes only the stages between
+TTIR and PTX and the key of the cache; options, front end, ptxas and launcher remain Triton's. Triton creates
+a backend for each compilation, so the state of a compilation is in the closure of its stages, and threads
+share none.
 
-Where a kernel is refused and `fallback="triton"`, the stage `ptx` runs Triton's own stages on the
-same module. So that this includes PTX of lilac's that ptxas refuses, the stage `ptx` then assembles
-it at once, and the stage `cubin` returns the result.
+If a kernel is refused and `fallback="triton"`, the stage `ptx` runs Triton's stages on the same module. The
+fallback also covers PTX of lilac that ptxas refuses: the stage `ptx` then assembles it immediately, and
+the stage `cubin` returns the result.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def backend_class(base: type, settings: Any) -> type:
             return f"{super().hash()}-{settings.key}"
 
         def get_module_map(self) -> Any:
-            # What Triton asks for last before it runs the front end.
+            # The last call of Triton before the front end.
             self._lilac_start = perf_counter()
             return super().get_module_map()
 
@@ -77,10 +77,10 @@ class Compilation:
 
     def __init__(self, backend: Any, base: type, settings: Any, options: Any, stages: dict[str, Any]) -> None:
         self.backend, self.base, self.settings, self.options = backend, base, settings, options
-        self.stages = stages  # Triton's own, with what a hook of the user's made of them
+        self.stages = stages  # Triton's, after the user's hook changed them
         self.module: Any = None
         self.written: Optional[str] = None  # the PTX, where it is lilac's
-        self.assembled: Optional[bytes] = None  # what ptxas made of it, where that is known already
+        self.assembled: Optional[bytes] = None  # the cubin, if ptxas has already run
         self.record: dict[str, Any] = {"compiler": "lilac", "version": _core.version, "seconds": {}}
 
     def put_stages(self, stages: dict[str, Any], language: Any) -> None:
@@ -249,9 +249,9 @@ class Compilation:
         return self.adapt(kernel.ptx)
 
     def adapt(self, ptx: str) -> str:
-        """The PTX as these options and this launcher want it."""
+        """The PTX for these options and this launcher."""
         options = self.options
-        if options.maxnreg is not None:  # which is the user's say, so not the compiler's number of blocks
+        if options.maxnreg is not None:  # the user's limit replaces the compiler's number of blocks
             ptx = re.sub(r"^\.minnctapersm \d+\n", "", ptx, count=1, flags=re.MULTILINE)
             ptx = _replace_once(ptx, r"^(\.reqntid [^\n]*)$", rf"\1\n.maxnreg {int(options.maxnreg)}")
         if options.ptx_version is not None:

@@ -1,9 +1,9 @@
 """Triton's in-memory caches, one for each compiler.
 
 A JITFunction keeps the kernels it compiled in `device_caches`, an Autotuner the best configurations
-in `cache`; both are attributes of the instance. While these descriptors stand in the classes, an
-instance has such a cache for each compiler, and Triton sees that of the one that is switched on.
-With none switched on that is Triton's own, in the attribute where it always was.
+in `cache`; both are attributes of the instance. While these descriptors are attributes of the classes, an
+instance has one such cache for each compiler, and Triton sees the cache of the active compiler. If
+lilac is not active, that is Triton's cache in its usual attribute.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def use(key: Optional[str]) -> None:
 
 
 class PerCompiler:
-    """A data descriptor, so that it goes before the instance's attribute of the same name."""
+    """A data descriptor, which has precedence over the instance's attribute of the same name."""
 
     def __init__(self, name: str, make: Callable[[Any], Any]) -> None:
         self.name, self.make = name, make
@@ -42,7 +42,7 @@ class PerCompiler:
         return cache
 
     def __set__(self, instance: Any, value: Any) -> None:
-        # What the constructor makes is Triton's own, whichever compiler is switched on.
+        # The cache that the constructor creates is Triton's, whichever compiler is active.
         if _key is None or self.name not in instance.__dict__:
             instance.__dict__[self.name] = value
         else:

@@ -1,8 +1,8 @@
-"""What a cubin says of its kernels' resources: registers and bytes of local memory per thread.
+"""The resources of the kernels of a cubin: registers and bytes of local memory per thread.
 
 A cubin is an ELF file; its section .nv.info is a list of attributes (format, number, size, value),
-of which two are read here: EIATTR_REGCOUNT and EIATTR_FRAME_SIZE, both pairs of a symbol and a
-number. That needs neither a GPU nor cuobjdump, and takes some microseconds.
+and two of them are read here: EIATTR_REGCOUNT and EIATTR_FRAME_SIZE, both pairs of a symbol and a
+number. Reading them needs neither a GPU nor cuobjdump and lasts some microseconds.
 """
 
 from __future__ import annotations

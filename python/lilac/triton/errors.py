@@ -31,7 +31,7 @@ class OutOfSharedMemory(CompilationError, OutOfResources):  # type: ignore[misc]
 
 
 class PTXRefused(CompilationError, PTXASError):  # type: ignore[misc]
-    """ptxas refuses what lilac wrote. Triton's autotuner goes on with the next configuration."""
+    """ptxas refuses PTX of lilac. Triton's autotuner continues with the next configuration."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic], kernel: Optional[str] = None) -> None:
         PTXASError.__init__(self, "\n".join(note for one in diagnostics for note in one.notes))

@@ -1,7 +1,7 @@
 """Errors of a launch that name the kernel.
 
-Launching is Triton's, and so are its exceptions; where one does not say which kernel it is about,
-that is added: as a note from Python 3.11 on, and in the text before.
+Triton launches the kernels and raises the exceptions. If an exception does not name the kernel, the name is
+added: as a note from Python 3.11 on, and in the text in older versions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What Triton's options and switches ask for that lilac does not do.
+"""Options and switches of Triton that lilac does not support.
 
-Each is refused by its name, with the diagnostic `unsupported-option`; nothing is ignored. What is
-not named here is the front end's, the launcher's or ptxas's, which stay Triton's own, or is done by
+Each is refused by its name, with the diagnostic `unsupported-option`; none is ignored. The other options
+belong to the front end, the launcher or ptxas, which remain Triton's, or are implemented by
 the compiler or the stages of backend.py (num_warps, num_stages, maxnreg, ptx_version,
 enable_fp_fusion, disable_line_info, dump_nvptx).
 """

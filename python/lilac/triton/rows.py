@@ -1,6 +1,6 @@
-"""Which kernels went where: what was compiled or loaded while lilac is switched on.
+"""The report: the kernels that were compiled or loaded while lilac is active, and their compilers.
 
-A row is made when a kernel is compiled, loaded from Triton's cache, or refused. Processes that this
+A row is added when a kernel is compiled, loaded from Triton's cache, or refused. Processes that this
 one starts (torch.compile's workers) append their rows to a file that their environment names, and
 `report()` reads it; with LILAC_TRITON_REPORT=FILE every process appends its rows to FILE, one JSON
 object a line.
@@ -179,7 +179,7 @@ refused = compiled
 
 
 def loaded(metadata: Any, settings: Any) -> None:
-    """Triton made a kernel of what it compiled or had in its cache."""
+    """Triton created a kernel that it compiled or loaded from its cache."""
     record = getattr(metadata, "lilac", None)
     if record is None:
         return
@@ -224,7 +224,7 @@ def _rows_of_children() -> list[Row]:
 
 
 def report() -> Report:
-    """What was compiled, loaded or refused since lilac was first switched on, or since `reset_report`."""
+    """The kernels compiled, loaded or refused since lilac was first enabled, or since `reset_report`."""
     with _lock:
         rows = dict(_rows) if _pid == os.getpid() else {}
     for row in _rows_of_children():

@@ -1,8 +1,8 @@
 """Switching lilac on and off in a process.
 
-What is changed is listed in `_on` and undone in `_off`: the class of the CUDA backend, the caches in
-memory, the environment (for processes started meanwhile), and what torch has made of the compiler
-so far: its caches' tag, the hash of the backend, and its worker processes, which are started anew.
+`_on` changes, and `_off` restores: the class of the CUDA backend, the caches in memory, the environment
+(for processes that are started meanwhile), and the state that torch derived from the compiler: the tag
+of its caches, the hash of the backend, and its worker processes, which are restarted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TAG_VARIABLE = "TORCH_COMPILE_CACHE_KEY_TAG"
 
 
 class UnknownTriton(ImportError):
-    """This version of Triton is not one that lilac knows."""
+    """lilac does not support this version of Triton."""
 
 
 @functools.lru_cache(maxsize=None)
@@ -50,7 +50,7 @@ def build_key() -> str:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a backend class is made for."""
+    """The facts for which a backend class is created."""
 
     fallback: bool
     ptxas: Optional[str]

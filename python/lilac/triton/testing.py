@@ -3,7 +3,7 @@
     pytest -p lilac.triton.testing                     refusals raise lilac.CompilationError
     pytest -p lilac.triton.testing --lilac-fallback    refusals are compiled by Triton, with a warning each
 
-At the end it prints which kernels went where, those of pytest-xdist's workers included.
+At the end it prints the compiler of each kernel, including those of pytest-xdist's workers.
 """
 
 from __future__ import annotations
