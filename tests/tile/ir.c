@@ -213,7 +213,7 @@ static void count_visit(void *data, lilac_tile_op *op) {
     counts[op->code]++;
 }
 
-/* A clone has its own values inside and the same ones outside; its names are made apart. */
+/* A clone defines new values inside and uses the same values from outside. Its names are unique. */
 static void cloning_loops(void **state) {
     (void)state;
     lilac_context *context = lilac_context_create();
