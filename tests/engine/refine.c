@@ -2,7 +2,7 @@
  * cheaper. */
 #include "support/engine_harness.h"
 
-/* Pointers %TO [64, COLUMNS] of %p, rows %n elements apart, plus the scalar pointer %FROM. */
+/* Pointers %TO [64, COLUMNS] of %p, row stride %n, plus the scalar pointer %FROM. */
 #define RANGES                                                                                     \
     "%r = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>\n"                      \
     "%re = tt.expand_dims %r {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>\n"              \

@@ -188,8 +188,8 @@ static void blocks_stated(void **state) {
     }
 }
 
-/* A loop that loads `loads` words a turn and does `work` with each, between `alive` words that are
- * loaded before it and used in it. */
+/* A loop that loads `loads` words per iteration and does `work` with each, between
+ * `alive` words that are loaded before it and used in it. */
 static void stream(lilac_text *body, uint32_t alive, uint32_t loads, uint32_t work,
                    const char *barrier) {
     repeat(body, 0, alive, "%a@ = ld.global [%own + @00] : i32\n");

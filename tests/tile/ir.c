@@ -1,5 +1,5 @@
-/* Building and editing tile IR: types are interned, uses are always right, what is removed is gone,
- * what is cloned is independent, names stay apart when printed. */
+/* Building and editing tile IR: types are interned, lists of uses are correct after each
+ * edit, removed operations have no uses, clones are independent, and printed names are unique. */
 #include <lilac/tile.h>
 
 #include "support/tile_harness.h"
