@@ -1,4 +1,5 @@
-/* arch: the table's rows make sense, and ptxas agrees about which device has which instruction. */
+/* arch: the rows of the table are consistent, and ptxas accepts exactly the instructions that
+ * the table lists for a device. */
 #define _POSIX_C_SOURCE 200809L /* mkstemp */
 
 #include <lilac/arch.h>

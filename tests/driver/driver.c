@@ -1,5 +1,5 @@
-/* driver: what it refuses before anything runs, where it stops, what it prints and leaves behind.
- */
+/* driver: options that it refuses before any pass runs, the pass after which it stops, its
+ * output, and the state that it leaves. */
 
 #include <lilac/driver.h>
 #include <lilac/lower.h>

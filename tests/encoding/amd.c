@@ -32,7 +32,8 @@ static void expect_layout(const char *type, const char *json) {
     lilac_context_destroy(context);
 }
 
-/* v_mfma_f32_32x32x8: each lane has four rows of a column, four times, eight rows apart. */
+/* v_mfma_f32_32x32x8: each lane has four groups of four rows of a column, at a
+ * distance of eight rows. */
 static void mfma_results(void **state) {
     (void)state;
     expect_layout("tensor<128x128xf32, #ttg.amd_mfma<{" MFMA_32 "false}>>",

@@ -401,7 +401,7 @@ static void bases_are_refused(void **state) {
         strcat(text, ", [0]");
     strcat(text, ", [00]], lane = [], warp = [], block = []}>>");
     refused(text, "layout-too-large", "[00]");
-    /* 63 copies leave no room for registers that repeat the layout. */
+    /* 63 copies leave no bits for registers that repeat the layout. */
     strcpy(text, "tensor<4xf32, #ttg.linear<{register = [[0]");
     for (uint32_t i = 1; i < 63; i++)
         strcat(text, ", [0]");

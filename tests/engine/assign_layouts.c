@@ -1,5 +1,6 @@
-/* Layouts for whole functions: shapes, reductions, loops, branches; how many conversions; what is
- * refused and where. Every accepted program verifies with layouts (program_assign checks it). */
+/* assign_layouts on whole functions with shape operations, reductions, loops and branches: the
+ * number of conversions, and the place of each refusal. program_assign verifies every accepted
+ * program with layouts. */
 #include "support/access_widths.h"
 
 /* Pointers %ROW to a [32, 64] tile of f32 whose rows, or with COLUMN whose columns, are contiguous.
@@ -305,7 +306,8 @@ static void conversions_move_to_narrow_elements(void **state) {
     program_clear(&p);
 }
 
-/* What only one branch wants is converted there; what a loop wants, before the loop. */
+/* A value that only one branch uses is converted in that branch. A value that a loop uses is
+ * converted before the loop. */
 static void conversions_move_into_branches_and_out_of_loops(void **state) {
     (void)state;
     program p;

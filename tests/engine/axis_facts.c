@@ -1,5 +1,5 @@
-/* Axis facts of small programs: what must be known for accesses to be wide. That nothing wrong is
- * known is the business of property/axis_soundness.c. */
+/* Axis facts of small programs: the facts that vectorised accesses need.
+ * tests/engine/axis_soundness.c tests that no fact is wrong. */
 #include "support/access_widths.h"
 
 #define RANGE            "%r = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>\n"

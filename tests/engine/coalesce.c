@@ -1,4 +1,4 @@
-/* The layouts of memory operations on the ten launches, beside those Triton chose. */
+/* The layouts of memory operations in ten launches, compared with the layouts that Triton chose. */
 #include "support/access_widths.h"
 
 static const struct {

@@ -1,5 +1,5 @@
-/* Which loads are left to one of the threads that hold copies, which are not, and that results are
- * the same: a thread that skips a load gets zeros on the simulator. */
+/* Loads that only one of the threads with copies executes, loads that all execute, and equal
+ * results in both cases. On the simulator a thread that skips a load reads zeros. */
 #include "support/lower_harness.h"
 
 enum { ELEMENTS = 256 };

@@ -1,4 +1,4 @@
-/* Which reductions fuse makes one of, and where what they need goes. */
+/* fuse_reductions: which reductions become one, and where their operands are computed. */
 #include "support/engine_harness.h"
 
 #define LOAD                                                                                       \

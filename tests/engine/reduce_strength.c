@@ -1,5 +1,6 @@
-/* Tensors of pointers and offsets that loops advance become scalars: what is left carried, that it
- * computes the same, wrapping included, and what must stay as it is. */
+/* reduce_strength: tensors of pointers and offsets that a loop advances become scalars. The
+ * tests check the values that the loop still carries, equal results, wrapping included, and the
+ * cases that must not change. */
 #include "support/lower_harness.h"
 
 enum { LINE = 256, PLACES = 4096 };

@@ -1,7 +1,8 @@
-/* Values that loops carry change layout outside them: as often as that is cheaper. */
+/* The local search: a value that a loop carries changes its layout outside the loop, if that is
+ * cheaper. */
 #include "support/engine_harness.h"
 
-/* Pointers %TO [64, COLUMNS] of %p, rows %n elements apart, plus the scalar pointer %FROM. */
+/* Pointers %TO [64, COLUMNS] of %p, row stride %n, plus the scalar pointer %FROM. */
 #define RANGES                                                                                     \
     "%r = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>\n"                      \
     "%re = tt.expand_dims %r {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>\n"              \
@@ -37,7 +38,7 @@
     "%lb = tt.broadcast %le : tensor<64x1xf32> -> tensor<64x512xf32>\n"                            \
     "%d = arith.subf %w2, %lb : tensor<64x512xf32>\n"                                              \
     "tt.store %y, %d : tensor<64x512x!tt.ptr<f32>>\n"
-/* A loop whose turn %k begins at a word, or at a vector. */
+/* A loop whose iteration %k begins at a word, or at a vector. */
 #define FOR_WORDS(limit, axis, columns)                                                            \
     "%l = scf.for %k = %z to %" limit " step %o iter_args(%mx = %init) -> (tensor<64xf32>) : i32 " \
     "{\n%at = tt.addptr %p, %k : !tt.ptr<f32>, i32\n" STEP(                                        \
@@ -60,8 +61,8 @@
 
 static const struct {
     const char *what, *body;
-    uint32_t count; /* of conversions, none of which is in more than so many loops */
-    uint32_t loops;
+    uint32_t count; /* the number of conversions */
+    uint32_t loops; /* the greatest depth of loops that has a conversion */
 } programs[] = {
     {"greatest of rows, then a larger tensor", RANGES FOR("u", "1", "32") BIG("l"), 1, 0},
     {"greatest of columns", RANGES FOR("u", "0", "64") BIG("l"), 1, 0},

@@ -1,4 +1,4 @@
-/* What simplify makes of small programs: what is left, and where. */
+/* simplify on small programs: the operations that remain, and their places. */
 #include "support/engine_harness.h"
 
 static void simplify(program *p, const char *body) {

@@ -103,7 +103,7 @@ static uint64_t wanted(const lilac_tile_op *op, const lilac_layout *operand,
     return lilac_layout_pack(operand, o);
 }
 
-/* Does every thread have what it wants? */
+/* Does every thread hold the elements that its registers of the result need? */
 static bool nothing_moves(const lilac_tile_op *op, const lilac_layout *operand,
                           const lilac_layout *result) {
     const uint32_t from = operand->in[0].bits, to = result->in[0].bits;

@@ -1,5 +1,5 @@
-/* layout: worked examples of building, dividing, fitting and cutting, and every refusal of theirs.
- * The laws are in property/layout_division.c and property/layout_shapes.c. */
+/* layout: worked examples of construction, division, fitting and cutting, and every refusal of
+ * these operations. The laws are in tests/layout/divide_laws.c and tests/layout/shape_laws.c. */
 
 #include <lilac/layout.h>
 

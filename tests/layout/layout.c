@@ -1,4 +1,4 @@
-/* layout: worked examples, texts, and every refusal. The laws are in property/layout_laws.c. */
+/* layout: worked examples, texts, and every refusal. The laws are in tests/layout/laws.c. */
 
 #include <lilac/layout.h>
 

@@ -50,7 +50,7 @@ static void bases_and_masks_make_the_layout(void **state) {
         assert_true(lilac_layout_from_bases(&again, layout.in_count, layout.in, layout.out_count,
                                             layout.out, coordinates, NULL));
         assert_true(lilac_layout_equal(&again, &layout));
-        /* Sizes not told are those that the coordinates need. */
+        /* Sizes that are not given are the smallest that hold the coordinates. */
         lilac_layout_dim outs[4];
         for (uint32_t d = 0; d < layout.out_count; d++) {
             outs[d] = layout.out[d];
@@ -247,7 +247,8 @@ static void side_by_side(void **state) {
     }
 }
 
-/* Inputs and outputs of another size, point by point; room made and taken away is nothing. */
+/* Inputs and outputs of another size, compared point by point. Adding bits and removing them
+ * again is the identity. */
 static void sizes_change_only_what_is_new(void **state) {
     (void)state;
     lilac_random random;

@@ -1,5 +1,6 @@
-/* lower: whatever the layout of a tensor, the kernel computes the same. A two-dimensional masked
- * copy with arithmetic, under random layouts, sizes, strides, types and alignments. */
+/* lower: the result of a kernel does not depend on the layouts of its tensors. The kernel is a
+ * two-dimensional masked copy with arithmetic, under random layouts, sizes, strides, types and
+ * alignments. */
 #include "support/lower_layouts.h"
 
 typedef struct kernel {

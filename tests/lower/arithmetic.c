@@ -842,7 +842,7 @@ static void float_functions(void **state) {
     }
 }
 
-/* Where logarithms are small, and where a turn is far from the argument. */
+/* Arguments near one, whose logarithms are small. */
 static void near_one(lilac_scalar in, uint64_t *operands) {
     double x = fmod(lilac_scalar_decode(in, operands[0]), 1.0);
     operands[0] = lilac_scalar_encode(in, 1.0 + x * 0x1p-9, LILAC_ROUND_NEAREST_EVEN, false);
@@ -879,7 +879,7 @@ static bool check_remainder(const element_test *t, const uint64_t *in, uint64_t 
                       lilac_scalar_encode(t->in, exact, LILAC_ROUND_NEAREST_EVEN, false));
 }
 
-/* Far apart, where a division would lose everything. */
+/* Operands whose quotient is too large to be exact in their type. */
 static void far_apart(lilac_scalar in, uint64_t *operands) {
     double x = lilac_scalar_decode(in, operands[0]);
     double scale = in == LILAC_F16 ? 0x1p8 : in == LILAC_F64 ? 0x1p900 : 0x1p100;

@@ -1,4 +1,4 @@
-/* lower: atomic operations, against the same operations done one after another on lists. */
+/* lower: atomic operations, compared with the same operations executed in order on lists. */
 #include "support/lower_harness.h"
 
 #include <lilac/ptx.h>
@@ -371,8 +371,7 @@ static void collisions_in_words(void **state) {
     }
 }
 
-/* The same sums from blocks that run side by side on several host threads; nobody wants old values.
- */
+/* The same sums from blocks that run concurrently on several host threads. No old value is used. */
 static void collisions_of_blocks(void **state) {
     (void)state;
     enum { SIZE = 128, PERIOD = 3, GRID = 5 };

@@ -1,7 +1,7 @@
-/* Control flow as Triton's front end writes it, from files that Triton 3.6 made
- * (tests/data/control): calls, early returns, loops of every kind, values that go round and through
- * them, and maps of elements; on the simulator, against the same computation in C, with 1 to
- * 32 warps of 32 lanes and with 2 and 16 of 64. */
+/* Control flow as Triton's front end writes it, in files that Triton 3.6 wrote
+ * (tests/data/control): calls, early returns, loops of every kind, values that loops carry, and
+ * maps of elements. The results on the simulator are compared with the same computation in C,
+ * with 1 to 32 warps of 32 lanes and with 2 and 16 warps of 64 lanes. */
 #include "support/lower_harness.h"
 
 enum { MOST = 4096 };

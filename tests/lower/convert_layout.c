@@ -241,13 +241,13 @@ static void compare_price(const lilac_plan_conversion *plan, const lilac_sim_cou
     assert_int_equal(barriers, price->barriers << plan->block_bits);
 }
 
-/* The devices in turn: all, or those of 32 lanes. */
-static const lilac_arch *device_in_turn(uint32_t turn, bool any) {
+/* The devices in the order of the table: all of them, or those with 32 lanes. */
+static const lilac_arch *device_number(uint32_t number, bool any) {
     size_t count = 0;
     for (size_t i = 0; lilac_arch_at(i) != NULL; i++) {
         count += any || lilac_arch_at(i)->warp_size == 32;
     }
-    for (size_t i = 0, at = turn % count;; i++) {
+    for (size_t i = 0, at = number % count;; i++) {
         if ((any || lilac_arch_at(i)->warp_size == 32) && at-- == 0) {
             return lilac_arch_at(i);
         }
@@ -266,7 +266,7 @@ static void plans(void **state) {
         random_space space;
         random_pair pair;
         uint32_t width = widths[i % 6];
-        const lilac_arch *arch = device_in_turn(i / 4, true);
+        const lilac_arch *arch = device_number(i / 4, true);
         bool clusters = i % 7 == 0 && lilac_arch_has(arch, LILAC_HAS_CLUSTERS);
         random_space_init(&space, &random, arch->warp_size == 64 ? 6 : 5, i % 4, clusters ? 1 : 0,
                           width, 4);
@@ -353,7 +353,7 @@ static void named_pairs(void **state) {
             put_store(&text, "b", "v", second, type, ROWS, COLUMNS);
             put_tail(&text);
             harness h;
-            open_text_on(&h, &text, device_in_turn(number, false));
+            open_text_on(&h, &text, device_number(number, false));
             run_kernel(&h, &random, x, bytes, o, bytes, 0);
             assert_memory_equal(x, o, bytes);
             harness_close(&h);
@@ -409,7 +409,7 @@ static void around_a_loop(void **state) {
             put_store(&text, "b", "r", "#row", type, ROWS, COLUMNS);
             put_tail(&text);
             harness h;
-            open_text_on(&h, &text, device_in_turn((uint32_t)b, false));
+            open_text_on(&h, &text, device_number((uint32_t)b, false));
             uint32_t bytes = sizes[t] * COUNT;
             run_kernel(&h, &random, x, bytes, o, bytes, 3);
             assert_memory_equal(x, o, bytes);
@@ -463,7 +463,7 @@ static void shapes(void **state) {
         put_pointers(&text, "a", "x", from, "f16", ROWS, COLUMNS);
         put_pointers(&text, "b", "o", "#col", "f16", ROWS, COLUMNS);
         put_load(&text, "a", from, "f16", ROWS, COLUMNS);
-        /* transposed, through a reshape and halves that are taken apart and put together again */
+        /* transposed, through a reshape, a split and a join */
         lilac_text_printf(
             &text,
             "    %%t = tt.trans %%a {order = array<i32: 1, 0>} : tensor<64x64xf16, %s> -> "
@@ -483,7 +483,7 @@ static void shapes(void **state) {
         lilac_text_printf(&whole, "%s", lilac_text_get(&text));
         lilac_text_clear(&text);
         harness h;
-        open_text_on(&h, &whole, device_in_turn((uint32_t)a, false));
+        open_text_on(&h, &whole, device_number((uint32_t)a, false));
         run_kernel(&h, &random, x, COUNT * 2, o, COUNT * 2, 0);
         for (uint32_t i = 0; i < COUNT; i++) {
             uint32_t transposed = i % COLUMNS * ROWS + i / COLUMNS;

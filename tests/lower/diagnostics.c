@@ -1,6 +1,6 @@
-/* lower: what a diagnostic says. Each case is a module that the reader accepts and that the lowering
- * refuses, and a part of the message that names the operand or the attribute, what was found and what
- * is allowed. */
+/* lower: the text of diagnostics. Each case is a module that the reader accepts and the lowering
+ * refuses, and the part of the message that names the operand or the attribute, the value found
+ * and the values allowed. */
 #include "support/lower_harness.h"
 
 #define ROW                                                                                        \

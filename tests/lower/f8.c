@@ -1,4 +1,5 @@
-/* lower: what tensors of 8-bit floats have without a conversion: absolute values and prints. */
+/* lower: operations on tensors of 8-bit floats that need no conversion: absolute values and
+ * prints. */
 #include "support/lower_harness.h"
 
 #define N 256

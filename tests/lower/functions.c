@@ -13,7 +13,8 @@ static int64_t place(uint64_t bits, bool wide) {
     return value < 0 ? least - value : value;
 }
 
-/* How far apart, in places; NaNs are one number, zeros differ by their sign. */
+/* The distance in units in the last place. All NaNs count as one number. Zeros of different sign
+ * differ. */
 static uint64_t distance(uint64_t got, uint64_t want, bool wide) {
     lilac_scalar scalar = wide ? LILAC_F64 : LILAC_F32;
     double a = lilac_scalar_decode(scalar, got), b = lilac_scalar_decode(scalar, want);

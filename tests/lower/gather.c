@@ -1,5 +1,5 @@
-/* lower: tt.gather, tt.histogram and tt.cat in any layouts, and in the engine's, against plain
- * loops; what they cost. */
+/* lower: tt.gather, tt.histogram and tt.cat in random layouts and in the engine's layouts,
+ * compared with plain loops; and their cost. */
 #include "support/collective_plans.h"
 #include "support/lower_named.h"
 
@@ -111,8 +111,8 @@ static void gathers(void **state) {
         list[2].letter = 'y';
         list[2].scalar = list[0].scalar;
         named_random(&list[0], &random, context, device, warp_bits);
-        bool alike = memcmp(list[0].bits, list[1].bits, sizeof list[0].bits) == 0;
-        if (alike && i % 2 == 0) {
+        bool same = memcmp(list[0].bits, list[1].bits, sizeof list[0].bits) == 0;
+        if (same && i % 2 == 0) {
             list[1].layout = list[0].layout;
         } else {
             named_random(&list[1], &random, context, device, warp_bits);
@@ -369,7 +369,7 @@ static void ways_of_gathers(void **state) {
         {BLOCKED("[1, 4]", "[8, 4]", "[4, 1]"), "32x256", "f32", 1, 0, 0, 64, 1, 0, ""},
         /* Across the warps. */
         {BLOCKED("[1, 1]", "[1, 32]", "[4, 1]"), "64x32", "f32", 0, 0, 0, 16, 0, 1, ""},
-        /* As somebody wants it. */
+        /* The layout that the user gives. */
         {BLOCKED("[1, 1]", "[1, 32]", "[4, 1]"), "64x32", "f32", 1, 0, 0, 16, 1, 0, "shared"},
         {BLOCKED("[1, 1]", "[1, 32]", "[4, 1]"), "64x32", "f32", 1, 0, 0, 16, 0, 1, "unswizzled"},
         {BLOCKED("[1, 4]", "[8, 4]", "[4, 1]"), "32x256", "f32", 1, 4096, 4032, 0, 0, 0,

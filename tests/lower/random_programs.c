@@ -2,9 +2,9 @@
  * engine lays them out, and with random layouts on every tensor. So do the kernels of the samples,
  * on random buffers.
  *
- * LILAC_TEST_LONG=1 tries ten thousand programs of each kind, LILAC_TEST_SCALE so many times as
- * many as usual, LILAC_TEST_SEED one alone. A program that fails is printed as small as it gets.
- * What the compiler refuses as not supported is counted by name. */
+ * LILAC_TEST_LONG=1 tries ten thousand programs of each kind, LILAC_TEST_SCALE multiplies
+ * the number of programs, LILAC_TEST_SEED tries one program. A program that fails is reduced and
+ * printed. Operations that the compiler refuses as not supported are counted by name. */
 #define _POSIX_C_SOURCE 200809L
 
 #include "support/random_programs.h"
@@ -22,7 +22,7 @@ typedef struct tally {
     uint32_t reason_count;
 } tally;
 
-/* Reasons alike but for numbers and types count as one: what stands in quotes names it. */
+/* Reasons that differ only in numbers and types count as one. The quoted name identifies them. */
 static void note(tally *t, const program_comparison *j) {
     t->outcomes[j->outcome]++;
     t->exact += j->exact;

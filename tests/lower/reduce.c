@@ -1,4 +1,5 @@
-/* lower: reductions of any shape, axis, type, region and layout against plain C; what they cost. */
+/* lower: reductions of any shape, axis, type, region and layout, compared with plain C; and
+ * their cost. */
 #include "support/collective_plans.h"
 #include "support/lower_combines.h"
 #include "support/lower_layouts.h"

@@ -1,5 +1,5 @@
-/* lower: scans of any shape, axis, type, region, direction and layout against plain loops; what
- * they cost. */
+/* lower: scans of any shape, axis, type, region, direction and layout, compared with plain
+ * loops; and their cost. */
 #include "support/collective_plans.h"
 #include "support/lower_combines.h"
 #include "support/lower_named.h"

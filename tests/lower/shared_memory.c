@@ -212,7 +212,7 @@ static void buffers_in_loops(void **state) {
     harness_close(&h);
 }
 
-/* Memory whose life has ended is used again; what lives together is apart. */
+/* Allocations share bytes only if their lifetimes do not overlap. */
 static void lives(void **state) {
     (void)state;
     lilac_random random;

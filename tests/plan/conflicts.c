@@ -1,5 +1,5 @@
-/* Accesses to shared memory: Triton's bank conflicts, the worked example of a transpose, what is
- * refused. The formula's own laws are in property/wavefronts.c. */
+/* Accesses to shared memory: Triton's bank conflicts, the worked example of a transpose, and
+ * refusals. The laws of the formula are in tests/plan/wavefronts.c. */
 
 #include <lilac/encoding.h>
 #include <lilac/plan.h>
@@ -91,7 +91,7 @@ static void compare_listed(const char *listed, const char *type, char *memdesc, 
         assert_string_equal(why, "transposed");
         assert_non_null(flag);
         flag = strstr(flag, "true");
-        memmove(flag + 5, flag + 4, strlen(flag + 4) + 1); /* there is room for one more */
+        memmove(flag + 5, flag + 4, strlen(flag + 4) + 1); /* `flag` has space for one more */
         memcpy(flag, "false", 5);
         assert_int_equal(access_of(type, memdesc, bits).conflicts, triton);
     }

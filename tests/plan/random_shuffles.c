@@ -146,8 +146,8 @@ static void random_target(lilac_random *random, exchange *e) {
         chosen[chosen_count] = next;
         b->column[0][b->registers] = next;
         const bool more = rank_of(chosen, chosen_count + 1) > before;
-        const bool apart = rank_of(b->column[0], b->registers + 1) == b->registers + 1;
-        if (apart && (more || random_below(random, 30) == 0) && b->registers < 10) {
+        const bool independent = rank_of(b->column[0], b->registers + 1) == b->registers + 1;
+        if (independent && (more || random_below(random, 30) == 0) && b->registers < 10) {
             chosen_count++;
             b->registers++;
         }

@@ -188,7 +188,8 @@ static void copies_are_made(void **state) {
     exchange(&a, &b, 5, 32, (counts){2, 0, 0});
 }
 
-/* Lanes that need different registers of one lane, and no register to receive them apart. */
+/* Several lanes need different registers of one lane, and there are no separate registers to
+ * receive them. */
 static void registers_beyond_those_there(void **state) {
     places a = {1, 1, 1, {1, 2, 0}}, b = {0, 1, 1, {1, 2}};
     (void)state;

@@ -958,20 +958,20 @@ static void directed_roundings(void **state) {
     close_module(&w);
 }
 
-/* Where the source wants no fused operations, ptxas makes none of sums either. */
+/* Where the source forbids fused operations, ptxas does not fuse sums either. */
 static void sums_kept_apart(void **state) {
     (void)state;
-    for (int apart = 0; apart < 2; apart++) {
+    for (int separate = 0; separate < 2; separate++) {
         workshop w;
         open_module(&w, "sm_90a");
         open_kernel(&w, "one");
-        w.kernel->no_contraction = apart;
+        w.kernel->no_contraction = separate;
         lilac_simt_type types[2] = {LILAC_SIMT_F32, LILAC_SIMT_F32};
         apply(&w, (lilac_simt_instruction){.code = LILAC_SIMT_OP_FADD}, 2, types, 1, types);
         close_kernel(&w);
         lilac_text text;
         assert_true(write_text(&text, w.module, false, false));
-        assert_non_null(strstr(lilac_text_get(&text), apart ? "add.rn.f32" : "add.f32"));
+        assert_non_null(strstr(lilac_text_get(&text), separate ? "add.rn.f32" : "add.f32"));
         lilac_text_clear(&text);
         close_module(&w);
     }

@@ -142,31 +142,31 @@ static void late_loads(void **state) {
 
 /* ---- blocks ----------------------------------------------------------------------------- */
 
-/* The assembler is told of so many blocks; 0: of none. */
+/* Checks the number of blocks in .minnctapersm; 0: there is no such directive. */
 static void check_told(const writing *w, size_t number, uint32_t blocks) {
     const char *said = strstr(w->ptx.bytes, ".minnctapersm ");
-    uint32_t told = said ? (uint32_t)strtoul(said + 14, NULL, 10) : 0;
-    if (told != blocks) {
-        fail_msg("case %zu: %u blocks, not %u, with words %u early, %u late", number, told, blocks,
+    uint32_t found = said ? (uint32_t)strtoul(said + 14, NULL, 10) : 0;
+    if (found != blocks) {
+        fail_msg("case %zu: %u blocks, not %u, with words %u early, %u late", number, found, blocks,
                  lilac_simt_pressure(w->module->kernels, false),
                  lilac_simt_pressure(w->module->kernels, true));
     }
 }
 
 /* `own` words of the block's and `shared` that all blocks load, behind a barrier or not. */
-static void norm(lilac_text *body, uint32_t own, uint32_t alike, const char *barrier) {
+static void norm(lilac_text *body, uint32_t own, uint32_t shared, const char *barrier) {
     repeat(body, 0, own, "%x@ = ld.global [%own + @0000] : i32\n");
     lilac_text_puts(body, barrier);
-    repeat(body, 0, alike, "%w@ = ld.global [%all + @0000] : i32\n");
-    repeat(body, 0, alike, "%y@ = mul %x@, %w@ : i32\n");
-    repeat(body, 0, alike, "st.global [%own + @0000], (%y@)\n");
-    repeat(body, alike, own - alike, "st.global [%own + @0000], (%x@)\n");
+    repeat(body, 0, shared, "%w@ = ld.global [%all + @0000] : i32\n");
+    repeat(body, 0, shared, "%y@ = mul %x@, %w@ : i32\n");
+    repeat(body, 0, shared, "st.global [%own + @0000], (%y@)\n");
+    repeat(body, shared, own - shared, "st.global [%own + @0000], (%x@)\n");
 }
 
-static void blocks_told(void **state) {
+static void blocks_stated(void **state) {
     (void)state;
     static const struct {
-        uint32_t warps, own, alike;
+        uint32_t warps, own, shared;
         const char *barrier;
         uint32_t blocks;
     } cases[] = {
@@ -175,11 +175,11 @@ static void blocks_told(void **state) {
         {16, 44, 4, "barrier\n", 0},  /* two blocks either way */
         {16, 64, 20, "barrier\n", 0}, /* one block either way */
         {8, 44, 20, "barrier\n", 4},
-        {4, 20, 14, "barrier\n", 0}, /* near the most that there is room for */
+        {4, 20, 14, "barrier\n", 0}, /* near the largest number that fits */
     };
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         lilac_text body = {0};
-        norm(&body, cases[k].own, cases[k].alike, cases[k].barrier);
+        norm(&body, cases[k].own, cases[k].shared, cases[k].barrier);
         writing w;
         open(&w, cases[k].warps, lilac_text_get(&body));
         check_told(&w, k, cases[k].blocks);
@@ -188,8 +188,8 @@ static void blocks_told(void **state) {
     }
 }
 
-/* A loop that loads `loads` words a turn and does `work` with each, between `alive` words that are
- * loaded before it and used in it. */
+/* A loop that loads `loads` words per iteration and does `work` with each, between
+ * `alive` words that are loaded before it and used in it. */
 static void stream(lilac_text *body, uint32_t alive, uint32_t loads, uint32_t work,
                    const char *barrier) {
     repeat(body, 0, alive, "%a@ = ld.global [%own + @00] : i32\n");
@@ -225,7 +225,7 @@ static void streams_told(void **state) {
         {4, 0, 90, 24, "", 0},         /* for three quarters, with 16 warps */
         {4, 0, 30, 2, "", 12},         /* 40 registers */
         {8, 0, 30, 2, "", 6},          /* the same */
-        {4, 0, 12, 2, "", 0},          /* near the most that there is room for */
+        {4, 0, 12, 2, "", 0},          /* near the largest number that fits */
         {4, 40, 4, 2, "", 9},          /* a row of loads, and other values */
         {4, 40, 3, 2, "", 0},          /* no row */
     };
@@ -462,7 +462,7 @@ static void masks_again(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_alive),      cmocka_unit_test(late_loads),
-        cmocka_unit_test(blocks_told),      cmocka_unit_test(streams_told),
+        cmocka_unit_test(blocks_stated),    cmocka_unit_test(streams_told),
         cmocka_unit_test(behind_exchanges), cmocka_unit_test(borders_behind_rows),
         cmocka_unit_test(masks_again),
     };

@@ -1,5 +1,5 @@
-/* Kernels loaded and launched on the fake driver: what the driver is told (parameters, clusters,
- * shared memory), results, timing, and every way in which this is refused. */
+/* Kernels are loaded and launched on the fake driver. The tests check the arguments that the driver
+ * receives (parameters, clusters, shared memory), results, timing, and every refusal. */
 #include "support/runtime_harness.h"
 
 /* twice(x, o, n): o = 2 x, the first n elements. */
@@ -352,8 +352,8 @@ static void test_wrong_launches(void **state) {
     close_machine(&m);
 }
 
-/* An error in a kernel: told by what waits, with the kernels that were at work; then that context
- * is dead, and there is no other. */
+/* An error in a kernel is reported by the call that waits, with the kernels that were running. Then
+ * the context is unusable, and the process cannot create another one. */
 static void test_error_in_a_kernel(void **state) {
     (void)state;
     machine m = open_machine("");
@@ -536,7 +536,7 @@ static void take_progress(void *data, double done) {
     last_progress = done;
 }
 
-/* The fake's launches take 10 … 14 microseconds by turns. */
+/* The launches of the fake driver take 10 … 14 microseconds in a cycle. */
 static void test_timing(void **state) {
     (void)state;
     machine m = open_machine("");

@@ -1,5 +1,6 @@
-/* ptxas: found where it is looked for, run with what it is to get, its errors told whole, nothing
- * left behind; most with scripts in its place, the last with a real one where there is one. */
+/* ptxas: the search for it, its arguments, the complete report of its errors, and the removal of
+ * temporary files. Most tests run a script instead of ptxas. The last one runs ptxas, if it is
+ * installed. */
 #define _XOPEN_SOURCE 700 /* setenv, mkdtemp, P_tmpdir */
 
 #include "support/runtime_harness.h"
@@ -196,7 +197,7 @@ static void test_run(void **state) {
 static void test_refused(void **state) {
     (void)state;
     lilac_text cubin = {0}, log = {0};
-    /* More than a pipe holds, and all of it is told. */
+    /* The messages are longer than a pipe's buffer. All of them are reported. */
     const char *path = script("refuses", "i=0\nwhile [ $i -lt 3000 ]; do\n"
                                          "echo \"ptxas kernel.ptx, line $i; error\" >&2\n"
                                          "i=$((i + 1))\ndone\nexit 255\n");

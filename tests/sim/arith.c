@@ -35,7 +35,7 @@ static uint64_t magnitude_of(const format *f, uint64_t bits) {
     return bits & ((UINT64_C(1) << (f->bits - 1)) - 1);
 }
 
-/* The first code above all finite ones, sign apart. */
+/* The first code above all finite ones, without the sign bit. */
 static uint64_t end_code(const format *f) {
     uint64_t all = (UINT64_C(1) << (f->bits - 1)) - 1;
     return f->infinite ? all >> f->mantissa << f->mantissa : all;
@@ -980,7 +980,7 @@ static void widening(void **state) {
     }
 }
 
-/* A neighbour of x on its side that the rounding wants. */
+/* The neighbour of x in the direction of the rounding. */
 static float rounded_float(double x, lilac_rounding rounding) {
     volatile float near = (float)x;
     bool below = (double)near<x, above = (double)near> x;

@@ -151,7 +151,8 @@ static void matrices(void **state) {
     }
 }
 
-/* What one warp's matrix store writes is a race with another's, and unwritten rows are told. */
+/* A matrix store of one warp races with accesses of another warp. Reads of rows that no store
+ * wrote are reported. */
 static void matrix_findings(void **state) {
     (void)state;
     for (uint32_t barrier = 0; barrier < 2; barrier++) {

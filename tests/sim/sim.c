@@ -799,7 +799,7 @@ static uint32_t linear_load(uint32_t count, const uint32_t *columns, uint32_t ac
     return wavefronts;
 }
 
-/* Wide loads in which neighbours one or two apart have the same address: measured on Hopper. */
+/* Wide loads in which lanes at distance one or two have the same address, as measured on Hopper. */
 static void merged_loads(void **state) {
     (void)state;
     assert_int_equal(linear_load(4, (const uint32_t[]){0, 16, 32, 64, 128}, UINT32_MAX), 2);
@@ -813,7 +813,7 @@ static void merged_loads(void **state) {
     assert_int_equal(linear_load(2, (const uint32_t[]){8, 16, 0, 32, 64}, UINT32_MAX), 2);
     assert_int_equal(linear_load(2, (const uint32_t[]){0, 128, 8, 16, 32}, UINT32_MAX), 2);
     assert_int_equal(linear_load(1, (const uint32_t[]){0, 4, 8, 16, 128}, UINT32_MAX), 2);
-    /* inactive lanes do not count; one active lane that has no copy keeps them apart */
+    /* inactive lanes do not count; one active lane without a copy prevents the merge */
     assert_int_equal(linear_load(4, (const uint32_t[]){16, 0, 32, 64, 128}, 0xFFFFFFF7), 2);
     assert_int_equal(linear_load(4, (const uint32_t[]){16, 16, 32, 64, 128}, 0x55555555), 2);
     assert_int_equal(linear_load(4, (const uint32_t[]){16, 16, 32, 64, 128}, 0x5555555F), 4);
@@ -898,7 +898,7 @@ static void unwritten_shared(void **state) {
 
 typedef enum touch { READ, WRITE, SYNC, WARP_SYNC } touch;
 
-/* Two warps do these in turn; each thread touches the word of (thread + shift) mod 64. */
+/* Two warps execute these accesses in order. Each thread accesses word (thread + shift) mod 64. */
 typedef struct action {
     touch what;
     uint32_t shift;
@@ -998,7 +998,7 @@ static void race_around_a_loop(void **state) {
 
 /* ---- other traps --------------------------------------------------------------------------- */
 
-/* The verifier wants conditions that are uniform, or said to be: this says so. */
+/* The verifier requires uniform conditions. This marks the value as uniform. */
 static lilac_simt_value claimed(rig *r, lilac_simt_value value) {
     lilac_simt_mark_uniform(r->kernel, value);
     return value;
@@ -1138,7 +1138,7 @@ static void refused_launches(void **state) {
     rig_init(&r, 1, 0, 1 << 20); /* the verifier's own */
     expect_failure(&r, "simt-launch-shape", 0, "1048576 bytes");
 
-    /* rig_run would place them apart */
+    /* rig_run would place the buffers at distant addresses */
     rig_init(&r, 1, 0, 0);
     effect(&r, LILAC_SIMT_OP_RETURN);
     give(&r, 0, "a", bytes, 32);
@@ -1217,7 +1217,7 @@ static void empty_grid(void **state) {
     }
 }
 
-/* Blocks race in shared memory and read what nothing wrote; some trap when told to. */
+/* Blocks race in shared memory and read uninitialised bytes. Some of them trap on request. */
 static bool busy_launch(rig *r, uint32_t threads, bool traps, uint32_t *out, uint32_t blocks) {
     rig_init(r, 2, 1, 256);
     r->launch.threads = threads;

@@ -1,4 +1,4 @@
-/* Blocks that wait for each other, loops that do not end, limits and progress. */
+/* Blocks that wait for each other, endless loops, limits and progress. */
 
 #include "support/sim_kernels.h"
 #include "support/test.h"
@@ -105,7 +105,7 @@ static void chains(void **state) {
     }
 }
 
-/* A loop that counts how often it looks never repeats a state: turns end by length. */
+/* A loop that counts its polls never repeats a state, so the limit on its length ends it. */
 static void counting_chains(void **state) {
     uint32_t flags[4];
     (void)state;

@@ -621,7 +621,8 @@ static const golden dead[] = {
     {"asserts and barriers stay", TWICE(N "%c = cmp lt %n, %n : i1\nassert %c, \"m\"\nbarrier\n")},
 };
 
-/* Accesses of two intervals, of any, and of one that keeps warps apart; barriers. */
+/* Accesses to two intervals, to any address, and to an interval with disjoint parts for each
+ * warp; barriers. */
 #define ST1         "st.shared [%s], (%l) {bytes = 0 to 512}\n"
 #define LD1         "%a = ld.shared [%s] : i32 {bytes = 0 to 512}\n"
 #define ST2         "st.shared [%s + 512], (%l) {bytes = 512 to 1024}\n"

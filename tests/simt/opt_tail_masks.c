@@ -171,7 +171,7 @@ static void what_counts(void **state) {
     s.wide = true; /* dearer in 64 bits */
     s.masks = 6;
     assert_int_equal(left_over(&s), 0);
-    s.masks = 16; /* 31 threads more than a step has room for */
+    s.masks = 16; /* 31 threads more than fit in one step */
     s.part = 1;
     assert_int_equal(left_over(&s), 16);
     s.step = 64;

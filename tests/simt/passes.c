@@ -451,7 +451,7 @@ static void regrouping(generator *g) {
 }
 
 /* What movements of data in registers are made of: words permuted again and again by constants,
- * selections by one predicate and its opposite, words taken apart and put together. */
+ * selections by one predicate and its opposite, words split and joined. */
 static void words(generator *g) {
     static const uint32_t selectors[] = {0x3210, 0x7654, 0x5410, 0x7632, 0x6420,
                                          0x7531, 0x1032, 0x2301, 0x5140, 0x7362};

@@ -1,4 +1,4 @@
-/* How wide the accesses are that the lowering makes of a tile operation: what counts in the end. */
+/* The width of the accesses that the lowering generates for a tile operation. */
 #ifndef LILAC_TESTS_ACCESS_WIDTHS_H
 #define LILAC_TESTS_ACCESS_WIDTHS_H
 
@@ -40,8 +40,8 @@ static inline uint32_t width_in(const lilac_simt_kernel *kernel, const lilac_sim
     return narrowest;
 }
 
-/* Bytes of the narrowest access of a thread for tt.load or tt.store `op` (found by its location);
- * 0: the lowering made none. */
+/* Bytes of the narrowest access of a thread for the tt.load or tt.store `op`, which is found by
+ * its location. 0: the lowering generated no access. */
 static inline uint32_t access_bytes(const lilac_simt_module *lowered, const lilac_tile_op *op) {
     return width_in(lowered->kernels, lowered->kernels->body, op);
 }

@@ -1,5 +1,5 @@
-/* ptxas, where there is one, over the text of tests. Include after cmocka; the including file
- * defines _POSIX_C_SOURCE for mkstemp and popen. */
+/* Assembles the PTX of tests with ptxas, if it is installed. The including file must define
+ * _POSIX_C_SOURCE for mkstemp and popen. */
 #ifndef LILAC_TESTS_ASSEMBLE_H
 #define LILAC_TESTS_ASSEMBLE_H
 
@@ -18,7 +18,7 @@ static inline const char *find_ptxas(void) {
     return NULL;
 }
 
-/* Assembles, and says nothing of what ptxas says. */
+/* Assembles the text and discards the messages of ptxas. */
 static inline bool quietly_assembles(const char *ptxas, const char *device, const char *ptx) {
     char path[] = "lilac-ptx-XXXXXX", command[256];
     int handle = mkstemp(path);
@@ -34,7 +34,7 @@ static inline bool quietly_assembles(const char *ptxas, const char *device, cons
     return status == 0;
 }
 
-/* Assembles; all that ptxas says, warnings of -v included, goes to `log`. */
+/* Assembles the text with -v. All messages of ptxas go to `log`. */
 static inline bool assembles_with_log(const char *ptxas, const char *device, const char *ptx,
                                       char *log, size_t size) {
     char path[] = "lilac-ptx-XXXXXX", command[256];
@@ -50,14 +50,14 @@ static inline bool assembles_with_log(const char *ptxas, const char *device, con
     size_t length = fread(log, 1, size - 1, said);
     log[length] = 0;
     char rest[512];
-    while (fread(rest, 1, sizeof rest, said) > 0) /* what there is no room for */
+    while (fread(rest, 1, sizeof rest, said) > 0) /* empties the pipe */
         ;
     const int status = pclose(said);
     remove(path);
     return status == 0;
 }
 
-/* Assembles; what ptxas has to say is printed when it is not content. */
+/* Assembles the text. Prints errors and warnings of ptxas with the line that they name. */
 static inline bool assembles(const char *ptxas, const char *device, const char *ptx,
                              const char *flags) {
     char path[] = "lilac-ptx-XXXXXX";

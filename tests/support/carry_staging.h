@@ -15,7 +15,7 @@ typedef struct carried {
     uint64_t wavefronts[2];
 } carried;
 
-/* Where element k of the vector or matrices that a lane accesses stands. */
+/* The place of element k of the vector or matrices that a lane accesses. */
 static inline uint64_t carry_offset(const lilac_plan_access *a, uint64_t step, uint32_t lane,
                                     uint32_t warp, uint64_t k) {
     uint32_t row, column, address;

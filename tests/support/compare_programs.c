@@ -1,5 +1,5 @@
-/* What a program computes, compared with the interpreter; random layouts for it; and the smallest part of it that gives the same outcome.
- */
+/* Compares the results of a program with the interpreter, generates random layouts for it, and
+ * reduces it to the smallest part with the same outcome. */
 #include "random_programs.h"
 
 #include <lilac/driver.h>
@@ -307,7 +307,7 @@ static void walk(assignment *a, lilac_tile_region *region) {
     }
 }
 
-/* False: it has operations whose layouts this does not know. */
+/* Returns false if the program has operations whose layouts cannot be chosen here. */
 static bool give_layouts(lilac_tile_module *module, const program *p) {
     assignment a = {.module = module,
                     .seed = p->layout_seed,
@@ -357,7 +357,8 @@ static bool is_refusal(const lilac_diagnostic *d) {
     return false;
 }
 
-/* The first error, numbers that are not part of names taken out so that alike ones count as one. */
+/* The first error. Numbers that are not part of names are removed, so that similar errors count
+ * as one. */
 static void say_diagnostic(program_comparison *j, const lilac_context *context, bool refusal) {
     const lilac_diagnostic *d = lilac_diagnostics(context);
     while (d != NULL && d->severity != LILAC_ERROR) {
@@ -698,7 +699,7 @@ static bool changed(lilac_text *out, const char *text, uint32_t index, int way, 
     return good;
 }
 
-static bool alike(const program_comparison *a, const program_comparison *b) {
+static bool same_outcome(const program_comparison *a, const program_comparison *b) {
     return a->outcome == b->outcome;
 }
 
@@ -713,7 +714,7 @@ void program_minimise(lilac_text *out, const program *p, const char *text) {
             for (int way = 0; way < 2 && !past; way++) {
                 if (changed(&next, lilac_text_get(&now), i, way, &past)) {
                     program_comparison j = program_check(p, lilac_text_get(&next));
-                    if (alike(&first, &j)) {
+                    if (same_outcome(&first, &j)) {
                         lilac_text_reset(&now);
                         lilac_text_put(&now, next.bytes, next.length);
                         progress = true;

@@ -1,4 +1,5 @@
-/* What the tests of the engine share: programs read from text, values found by name, passes run. */
+/* The harness of the tests of the engine: it reads programs from text, finds values by name and
+ * runs passes. */
 #ifndef LILAC_TESTS_ENGINE_HARNESS_H
 #define LILAC_TESTS_ENGINE_HARNESS_H
 
@@ -8,7 +9,7 @@
 
 typedef struct program {
     lilac_context *context;
-    lilac_tile_module *module; /* NULL: refused */
+    lilac_tile_module *module; /* NULL if the reader refused the text */
     lilac_target target;
 } program;
 
@@ -46,7 +47,8 @@ static inline void program_clear(program *p) {
     lilac_context_destroy(p->context);
 }
 
-/* Simplifies and assigns; the result verifies. False when it was refused. */
+/* Runs simplify (if requested) and assign_layouts, and verifies the result of each. Returns
+ * false if assign_layouts refused the program. */
 static inline bool program_assign(program *p, bool simplify) {
     bool changed;
     if (simplify) {

@@ -1,10 +1,11 @@
-/* A CUDA driver that has no GPU, for tests: a shared library with the functions that the runtime
- * room looks for.
+/* A CUDA driver that has no GPU, for tests: a shared library with the functions that the
+ * component `runtime` looks up.
  *
  * It behaves as the real one does where a caller can tell: contexts are pushed and popped, what is
  * made must be destroyed, addresses are checked, a kernel's parameters are read as the .entry in
  * its PTX declares them, shared memory above 48 KiB must have been asked for, an error in a kernel
- * is told by the next call that waits, makes its context unusable, and the process gets no new one.
+ * is reported by the next call that waits and makes its context unusable; the process cannot create
+ * another one.
  * Device memory is the host's. Kernels do nothing, but for three names: `twice` (o = 2 x, n floats),
  * `axpy` (y = a x + y) and `gather` (o[block] = *p[block]).
  *
@@ -16,8 +17,8 @@
  *   devices=N  capability=N  shared=N (a block's)  static=N (in the code)  wordless=1 (no words
  *                      for errors)
  *
- * With FAKE_CUDA_LOG the log goes to that file when the process ends. Times are counted, not taken:
- * a launch is 10, 11, 12, 13 or 14 microseconds by turns, a fill 50.
+ * With FAKE_CUDA_LOG the log goes to that file when the process ends. Times are simulated:
+ * launches take 10, 11, 12, 13 and 14 microseconds in a cycle, a fill takes 50.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -132,7 +133,7 @@ static void write_log(void) {
     }
 }
 
-/* The error that a rule wants of this call, or 0. */
+/* The error that a rule requests for this call, or 0. */
 static int ruled(const char *name) {
     int place;
     if (!fake.started) {
@@ -469,7 +470,7 @@ EXPORT int cuMemsetD8_v2(uint64_t at, unsigned char value, size_t size) {
     return error != 0 ? error : INVALID_VALUE;
 }
 
-/* The memory itself is left alone: it is large, and nobody reads it. */
+/* The memory itself is not written: it is large, and no test reads it. */
 EXPORT int cuMemsetD8Async(uint64_t at, unsigned char value, size_t size, void *stream) {
     const int error = ruled("cuMemsetD8Async");
     (void)value;

@@ -1,4 +1,4 @@
-/* The interpreter: control flow, calls, and operations one after another. */
+/* The interpreter: control flow, calls, and execution of operations in order. */
 #include "interpreter_machine.h"
 
 static void assign(machine *m, uint32_t count, const lilac_tile_use *from,

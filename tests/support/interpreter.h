@@ -43,11 +43,12 @@ typedef struct interpreter_buffer {
     uint64_t address;
     uint64_t size;
     uint8_t *bytes;
-    /* Made by the interpreter, one a byte: of what covers it (valid at its first byte). */
+    /* Allocated by the interpreter, one for each byte: the error of the element that covers the
+     * byte, valid at its first byte. */
     double *error;
     uint8_t *scalar;
-    /* Of the atomics of one operation: how many touch this byte, and the magnitudes that they add.
-     */
+    /* For the atomics of one operation: how many of them access this byte, and the sum of the
+     * magnitudes that they add. */
     uint32_t *touched;
     double *mass;
 } interpreter_buffer;
@@ -57,8 +58,8 @@ typedef enum interpreter_status {
     INTERPRETER_ASSERTED,     /* an assertion failed */
     INTERPRETER_OUT_OF_RANGE, /* an access outside every buffer */
     INTERPRETER_UNDETERMINED, /* a branch, an address or a mask that is open; a division by zero */
-    INTERPRETER_TOO_LONG,     /* out of fuel */
-    INTERPRETER_UNSUPPORTED   /* an operation that has no meaning here */
+    INTERPRETER_TOO_LONG,     /* the limit on computed elements was reached */
+    INTERPRETER_UNSUPPORTED   /* an operation that the interpreter does not implement */
 } interpreter_status;
 
 typedef struct interpreter_run {
@@ -69,7 +70,7 @@ typedef struct interpreter_run {
     interpreter_buffer *buffers;
     uint32_t buffer_count;
     uint64_t fuel; /* elements computed, at most; 0: 2^26 */
-    /* what came of it */
+    /* the outcome */
     uint64_t prints;         /* operands of tt.print seen */
     const lilac_tile_op *op; /* where it ended, when it is not DONE */
 } interpreter_run;
@@ -79,11 +80,11 @@ interpreter_status interpreter_execute(interpreter_run *run);
 void interpreter_buffer_clear(interpreter_buffer *buffer);
 const char *interpreter_status_name(interpreter_status status);
 
-/* What a comparison of memory with what a device left in it found. */
+/* The result of a comparison of the interpreter's memory with a device's memory. */
 typedef struct interpreter_comparison {
     uint64_t exact, within, open; /* elements (bytes where they are exact) */
     bool same;
-    uint64_t at; /* the first byte that differs, and what stands there */
+    uint64_t at; /* the first byte that differs, and both values */
     double got, want, error;
     double worst; /* the largest distance of any element, in units of its error */
 } interpreter_comparison;
@@ -100,8 +101,8 @@ typedef struct interpreter_element {
     const lilac_tile_type *from, *to; /* element types of operand 0 and result 0 */
     const interpreter_cell *in;       /* a cell for each operand */
     interpreter_cell out[2];          /* the results */
-    bool trap;                        /* it has no meaning for these: a division by zero */
-    bool unsupported;                 /* it has no meaning here */
+    bool trap;                        /* undefined for these operands: a division by zero */
+    bool unsupported;                 /* the interpreter does not implement the operation */
 } interpreter_element;
 typedef void interpreter_meaning(interpreter_element *e);
 /* By the column `meaning` of operations.def. */

@@ -80,7 +80,7 @@ static inline interpreter_cell at(machine *m, const lilac_tile_op *op, uint32_t 
     return read(m, op, i)[lilac_tile_is_tensor(op->operands[i].value->type) ? e : 0];
 }
 
-/* What a branch, an address or a mask needs. */
+/* The exact value that a branch, an address or a mask needs. Ends the run if it is open. */
 static inline uint64_t known(machine *m, const lilac_tile_op *op, interpreter_cell cell) {
     if (cell.error != 0) {
         end(m, INTERPRETER_UNDETERMINED, op);
@@ -88,8 +88,7 @@ static inline uint64_t known(machine *m, const lilac_tile_op *op, interpreter_ce
     return cell.bits;
 }
 
-/* Values that become others all at once. */ static inline uint32_t
-bytes_of(const lilac_tile_type *element) {
+static inline uint32_t bytes_of(const lilac_tile_type *element) {
     return (lilac_tile_element_bits(element) + 7) / 8;
 }
 

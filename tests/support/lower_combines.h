@@ -1,4 +1,4 @@
-/* What the regions of tt.reduce and tt.scan compute, as text and in plain C, for the tests of
+/* The combine regions of tt.reduce and tt.scan, as text and in plain C, for the tests of
  * `lower`. */
 #ifndef LILAC_LOWER_COMBINES_H
 #define LILAC_LOWER_COMBINES_H

@@ -1,7 +1,7 @@
-/* A kernel's text through reader, engine and lowering onto the simulator, for the tests of `lower`.
- *
- * Buffers are the kernel's pointer parameters in order; scalars follow them. Every buffer has a
- * margin behind it that must stay as it was. */
+/* The harness of the tests of `lower`: it reads the text of a kernel, runs the engine and the
+ * lowering, and executes the result on the simulator. The buffers are the kernel's pointer
+ * parameters in order; scalars follow them. Each buffer is followed by a margin that the kernel
+ * must not change. */
 #ifndef LILAC_LOWER_HARNESS_H
 #define LILAC_LOWER_HARNESS_H
 
@@ -22,7 +22,7 @@ typedef struct harness {
     lilac_context *context;
     lilac_tile_module *tile;
     lilac_simt_module *simt;
-    lilac_text text; /* of the SIMT module */
+    lilac_text text; /* the text of the SIMT module */
     lilac_sim_counters counters;
 } harness;
 
@@ -37,8 +37,8 @@ static inline void harness_close(harness *h) {
     lilac_context_destroy(h->context);
 }
 
-/* The rows of the table of devices in turn, which have 32 or 64 lanes a warp: a random test takes
- * one for each kernel. */
+/* Row `number` of the table of devices, modulo its length. The devices have 32 or 64 lanes per
+ * warp. A random test uses another device for each kernel. */
 static inline const lilac_arch *harness_device(uint32_t number) {
     uint32_t count = 0;
     while (lilac_arch_at(count) != NULL) {
@@ -47,7 +47,7 @@ static inline const lilac_arch *harness_device(uint32_t number) {
     return lilac_arch_at(number % count);
 }
 
-/* Up to 2^most warps, as many as a block of the device has at most. */
+/* The logarithm of a random number of warps: at most 2^most, and at most the device's limit. */
 static inline uint32_t random_warp_bits(lilac_random *random, const lilac_arch *device,
                                         uint32_t most) {
     uint32_t bits = (uint32_t)lilac_random_below(random, most + 1);
@@ -57,11 +57,11 @@ static inline uint32_t random_warp_bits(lilac_random *random, const lilac_arch *
 /* Changes a module between reading and lowering. */
 typedef void (*harness_edit)(lilac_tile_module *module, const void *data);
 
-/* A device that is in no table, instead of the one named; NULL: none. */
+/* A device that is not in the table and replaces the named one; NULL: the named one is used. */
 static const lilac_arch *harness_arch;
 
-/* NULL device: sm_90a. Layouts that the text has, or `edit` gives, are kept when `engine` is
- * false. */
+/* `device` NULL: sm_90a. If `engine` is false, the layouts of the text, or those that `edit`
+ * sets, are kept. */
 static inline bool harness_try_edited(harness *h, const char *ttir, uint32_t warps, bool engine,
                                       const char *device, harness_edit edit, const void *data) {
     memset(h, 0, sizeof *h);
@@ -89,7 +89,7 @@ static inline bool harness_try_edited(harness *h, const char *ttir, uint32_t war
     if (h->simt == NULL) {
         return false;
     }
-    /* The lowering leaves to this pass which barriers are needed. */
+    /* This pass removes the barriers that are not needed. */
     for (lilac_simt_kernel *kernel = h->simt->kernels; kernel != NULL; kernel = kernel->next) {
         (void)lilac_simt_opt_barriers(kernel);
     }

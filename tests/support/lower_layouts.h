@@ -1,4 +1,4 @@
-/* Distributed layouts made at random, for the tests of `lower`. */
+/* Random distributed layouts for the tests of `lower`. */
 #ifndef LILAC_LOWER_LAYOUTS_H
 #define LILAC_LOWER_LAYOUTS_H
 
@@ -92,7 +92,7 @@ static inline columns random_columns(lilac_random *random, uint32_t rank, const 
     return c;
 }
 
-/* Layouts for all of a module's tensors: each takes the first of its shape. */
+/* Sets the layouts of all tensors of a module: each tensor has the first layout of its shape. */
 typedef struct layouts_of_shapes {
     lilac_tile_module *module;
     uint32_t count;

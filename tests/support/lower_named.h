@@ -80,7 +80,7 @@ static inline void named_pointers(lilac_text *out, const named_tensor *t) {
                       c, size, size, c, c, memory, size, memory, c, c, c, size, memory, size);
 }
 
-/* %x = what is at %px */
+/* %x = the elements at %px */
 static inline void named_load(lilac_text *out, const named_tensor *t) {
     uint32_t size = 1U << named_bits(t);
     char c = t->letter;
@@ -99,7 +99,7 @@ static inline void named_load(lilac_text *out, const named_tensor *t) {
     lilac_text_puts(out, "\n");
 }
 
-/* `value`, whose name ends in the letter too, to %px */
+/* Stores `value`, whose name also ends in the letter, at %px. */
 static inline void named_store(lilac_text *out, const named_tensor *t, const char *value) {
     uint32_t size = 1U << named_bits(t);
     char c = t->letter;

@@ -27,7 +27,7 @@ static inline bool is_integer_matrix(lilac_matrix_type type) {
            type == LILAC_MATRIX_S32;
 }
 
-/* The value of an element; tf32 without the bits that do not count. */
+/* The value of an element. The low 13 bits of a tf32 are ignored. */
 static inline long double value_of_element(lilac_matrix_type type, uint64_t bits) {
     switch (type) {
     case LILAC_MATRIX_S8:
@@ -45,7 +45,7 @@ static inline long double value_of_element(lilac_matrix_type type, uint64_t bits
     }
 }
 
-/* A random element: a small integer where `exact` is set, which every sum of them keeps exact. */
+/* A random element. If `exact` is set it is a small integer, so that every sum is exact. */
 static inline uint64_t random_element(lilac_matrix_type type, bool exact, uint64_t *seed) {
     uint64_t r = next_random(seed);
     if (is_integer_matrix(type))
@@ -58,7 +58,7 @@ static inline uint64_t random_element(lilac_matrix_type type, bool exact, uint64
     return type == LILAC_MATRIX_TF32 ? bits | (r & 0x1FFF) : bits; /* the low bits do not count */
 }
 
-/* Is `bits` the sum, rounded to the type, or next to it where the sum was not exact? */
+/* Is `bits` the sum rounded to the type, or adjacent to it if the sum was not exact? */
 static inline bool is_sum(lilac_matrix_type type, uint64_t bits, long double sum,
                           long double magnitude) {
     if (is_integer_matrix(type))

@@ -75,7 +75,7 @@ void program_put(generator *g, const char *format, ...) LILAC_PRINTF(2, 3);
 void program_put_type(generator *g, const shape *s, lilac_scalar scalar);
 void program_put_types(generator *g, const value *v, uint32_t count);
 void program_put_pointer_type(generator *g, const shape *s, lilac_scalar scalar);
-/* A new value, whose name is given back; or one whose name is taken already. */
+/* Adds a value and returns its new name; or adds a value whose name is in use already. */
 int program_add(generator *g, lilac_scalar scalar, const shape *s);
 void program_add_named(generator *g, int name, lilac_scalar scalar, const shape *s);
 /* The end of an operation's line: the type of its operands and result; the result is known then.
@@ -86,7 +86,8 @@ int program_end_as(generator *g, const value *from, const char *to, lilac_scalar
                    const shape *s);
 int program_end_function(generator *g, const value *from, uint32_t count, lilac_scalar scalar,
                          const shape *s);
-/* A value that fits, later ones more often, or NULL. `s` NULL: any tensor's shape. */
+/* A random value of one of these types and this shape, or NULL if there is none. Later values
+ * are more likely. `s` NULL: any tensor. */
 const value *program_pick(generator *g, uint32_t scalars, const shape *s);
 const value *program_pick_same(generator *g, const value *like);
 /* The same for a generator, which leaves off where there is none: any tensor, or more rarely a
@@ -115,7 +116,7 @@ int program_some_mask(generator *g, const shape *s, int index);
 
 /* ---- operations (random_programs_operations.c) ----------------------------------------------- */
 
-/* About so many operations, by their weights. */
+/* Writes about `length` operations, chosen by their weights. */
 void program_block(generator *g, uint32_t length);
 void program_store_value(generator *g, const value *v, bool masked);
 bool program_gen_load(generator *g);

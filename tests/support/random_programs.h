@@ -42,14 +42,14 @@ typedef struct program {
     program_parameter parameters[PROGRAM_MOST_PARAMETERS];
 } program;
 
-/* Kinds of operations; a generator may be told to leave some out. NULL past the end. */
+/* Names of the kinds of operations, NULL past the end. A generator can exclude some kinds. */
 const char *program_feature(uint32_t index);
 /* `features`: a bit for each that may be used; `most`: about how many operations. */
 void program_generate(program *p, program_choices *choices, uint64_t features, uint32_t most);
 void program_clear(program *p);
 
-/* Compiles for this row of the table of devices, of which a block has at most `max_warps` warps.
- * The rows repeat: any index is valid. */
+/* Compiles for this row, modulo the length of the table of devices. The block of a device has at
+ * most `max_warps` warps. */
 void program_set_device(program *p, uint64_t row);
 
 /* The parameters of a kernel as buffers of `elements` elements and small scalars, for kernels that
@@ -80,7 +80,7 @@ program_comparison program_check(const program *p, const char *text);
 program_comparison program_compare(const program *p, const lilac_tile_module *other);
 /* The text with the random layouts that it is compared with, as far as a text can say them. */
 void program_print_layouts(lilac_text *out, const program *p, const char *text);
-/* Drops operations as long as the outcome stays the same; the text that is left. */
+/* Removes operations as long as the outcome stays the same, and returns the remaining text. */
 void program_minimise(lilac_text *out, const program *p, const char *text);
 
 #endif

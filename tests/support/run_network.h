@@ -1,5 +1,5 @@
-/* Runs networks of words (plan.h) on all the threads of a block, byte by byte: what tests hold
- * an expansion against. */
+/* Executes networks of words (plan.h) on all threads of a block, byte by byte. Tests compare an
+ * expansion with the result. */
 #ifndef LILAC_TESTS_RUN_NETWORK_H
 #define LILAC_TESTS_RUN_NETWORK_H
 
@@ -81,7 +81,7 @@ static inline void run_network(const network_block *block, const lilac_plan_netw
     free(values);
 }
 
-/* Byte `byte` of element number `element`, so that no two elements look alike. */
+/* Byte `byte` of element number `element`. No two elements have equal bytes. */
 static inline uint8_t element_byte(uint64_t element, uint32_t byte) {
     return (uint8_t)(lilac_hash_word(element * 16 + byte, 77) >> 24);
 }

@@ -13,7 +13,7 @@
 typedef struct run_state {
     uint32_t register_bits, lane_bits, warp_bits, block_bits;
     uint32_t *element;
-    const char *broken; /* what went wrong, or NULL */
+    const char *broken; /* the error, or NULL */
 } run_state;
 
 #define RUN_NOTHING UINT32_MAX

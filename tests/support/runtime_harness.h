@@ -1,5 +1,5 @@
-/* What the tests of the room `runtime` share: the fake driver (tests/support/fake_cuda.c) opened
- * and told what to do, a context for diagnostics, and questions about what was recorded. */
+/* The harness of the tests of `runtime`: it opens the fake driver (tests/support/fake_cuda.c),
+ * sets its rules, owns a context for diagnostics, and checks what was recorded. */
 #ifndef RUNTIME_HARNESS_H
 #define RUNTIME_HARNESS_H
 
@@ -39,7 +39,8 @@ static int find_fake_driver(void **state) {
 
 /* ---- the driver -------------------------------------------------------------------------- */
 
-/* Each test begins with a driver that has forgotten everything, and leaves nothing alive in it. */
+/* Each test begins with a driver in its initial state, and must destroy every object that it
+ * creates. */
 static int begin(void **state) {
     (void)state;
     fake.reset("");

@@ -1,4 +1,4 @@
-/* What the room `runtime` recorded, asked for by its tests. */
+/* Diagnostics that the component `runtime` recorded, for its tests. */
 #ifndef RUNTIME_SAID_H
 #define RUNTIME_SAID_H
 
@@ -8,7 +8,7 @@
 
 static lilac_context *context;
 
-/* The one error that is recorded, as it is printed, notes too; then it is forgotten. */
+/* The text of the only recorded error, with its notes. Removes the error from the context. */
 static const char *said(const char *id) {
     static char text[8192];
     lilac_text printed = {0};

@@ -1,4 +1,4 @@
-/* What the tests of readers share: a text to read, and what its refusal says. */
+/* The harness of the tests of readers: it scans a text and checks the diagnostics of a refusal. */
 #ifndef LILAC_TESTS_SCANNED_H
 #define LILAC_TESTS_SCANNED_H
 

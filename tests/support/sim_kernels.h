@@ -1,7 +1,6 @@
-/* Small kernels for tests of the simulator: built, launched, looked at.
- *
- * A `rig` owns one kernel in the making and its launch. sim_apply runs one pure operation on many
- * operands: a kernel that loads them, applies it and stores the result. */
+/* Builds and launches small kernels for the tests of the simulator. A `rig` owns a kernel under
+ * construction and its launch. sim_apply runs one pure operation on many operands: its kernel
+ * loads the operands, applies the operation and stores the results. */
 #ifndef LILAC_TESTS_SIM_KERNELS_H
 #define LILAC_TESTS_SIM_KERNELS_H
 
@@ -50,7 +49,7 @@ static inline void rig_init(rig *r, uint32_t warps, uint32_t parameters, uint32_
     rig_init_on(r, "sm_90a", warps, parameters, shared_bytes);
 }
 
-/* Operations with no operands, and plain ones. */
+/* Operations without operands. */
 static inline lilac_simt_value leaf(rig *r, lilac_simt_opcode code, uint8_t detail) {
     lilac_simt_instruction like = {.code = (uint16_t)code, .detail = detail};
     lilac_simt_type type = LILAC_SIMT_I32;
@@ -97,7 +96,7 @@ static inline void store(rig *r, lilac_simt_opcode code, lilac_simt_value value,
     lilac_simt_store(&r->b, code, 1, &value, address, 0, 0, NULL);
 }
 
-/* The source line of what is built from here on. */
+/* Sets the source line of the operations that are built after this call. */
 static inline void at_line(rig *r, uint32_t line) {
     lilac_location_info info = {.kind = LILAC_LOCATION_FILE,
                                 .name = lilac_intern_string(r->context, "kernel.py"),
@@ -110,7 +109,7 @@ static inline void give(rig *r, uint32_t parameter, const char *name, void *byte
     r->buffers[parameter] = (lilac_sim_buffer){.name = name, .bytes = bytes, .size = size};
 }
 
-/* Closes the kernel and runs it; buffers become the arguments in order. */
+/* Ends the kernel and runs it. The buffers are its arguments in order. */
 static inline bool rig_run(rig *r) {
     effect(r, LILAC_SIMT_OP_RETURN);
     r->launch.buffer_count = r->parameters;
@@ -126,7 +125,7 @@ static inline void rig_clear(rig *r) {
     lilac_context_destroy(r->context);
 }
 
-/* How many diagnostics have this id; the first of them in *first. */
+/* Returns the number of diagnostics with this id, and the first of them in *first. */
 static inline uint32_t reported(const rig *r, const char *id, const lilac_diagnostic **first) {
     uint32_t count = 0;
     for (const lilac_diagnostic *d = lilac_diagnostics(r->context); d; d = d->next) {

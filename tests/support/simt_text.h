@@ -1,5 +1,5 @@
-/* Kernels given as SIMT text: read, checked, run on the simulator. The line of a diagnostic is that
- * of the text. */
+/* Reads kernels from SIMT text and runs them on the simulator. The line of a diagnostic is a
+ * line of the text. */
 #ifndef LILAC_TESTS_SIMT_TEXT_H
 #define LILAC_TESTS_SIMT_TEXT_H
 
@@ -18,7 +18,8 @@ typedef struct simt_text {
     lilac_sim_counters counters;
 } simt_text;
 
-/* Reads the module, whose first kernel is the one that runs. False: it has mistakes. */
+/* Reads a module. Its first kernel is the one that runs. Returns false if the reader refused the
+ * text. */
 static inline bool simt_text_read(simt_text *t, const char *text) {
     *t = (simt_text){.context = lilac_context_create(), .text = text};
     uint32_t source = lilac_source_add(t->context, "kernel.simt", text, strlen(text));
@@ -45,7 +46,7 @@ static inline void simt_text_give(simt_text *t, const char *name, void *bytes, u
         (lilac_sim_buffer){.name = name, .bytes = bytes, .size = size};
 }
 
-/* Runs it; the buffers are the arguments in their order. */
+/* Runs the kernel. The buffers are its arguments in order. */
 static inline bool simt_text_run(simt_text *t) {
     lilac_sim_place(t->buffers, t->launch.buffer_count);
     for (uint32_t k = 0; k < t->launch.buffer_count; k++)
@@ -81,7 +82,7 @@ static inline bool is_reported(const simt_text *t, const char *id, const char *a
     return false;
 }
 
-/* The text with the first occurrence of `from` replaced; of the heap. */
+/* A copy of the text with the first occurrence of `from` replaced. The caller frees it. */
 static inline char *replaced(const char *text, const char *from, const char *to) {
     const char *at = strstr(text, from);
     assert_non_null(at);
@@ -93,7 +94,7 @@ static inline char *replaced(const char *text, const char *from, const char *to)
     return result;
 }
 
-/* A change of a text that is right, and what is reported then. */
+/* A change of a correct text, and the finding that must be reported then. */
 typedef struct mutation {
     const char *from, *to;
     const char *id, *at, *other; /* the lines contain these */

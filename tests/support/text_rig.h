@@ -1,5 +1,5 @@
-/* Kernels of which lines are left out: put together as text, run on the simulator (simt_text.h), and
- * what is reported of them. Include after cmocka. */
+/* Kernels with omitted lines: this header builds their text, runs them on the simulator
+ * (simt_text.h) and checks the findings. */
 #ifndef LILAC_TESTS_TEXT_RIG_H
 #define LILAC_TESTS_TEXT_RIG_H
 
@@ -15,7 +15,7 @@ static inline void text_fail(const text_rig *r, const char *what) {
     fail_with_diagnostics(r->t.context, what);
 }
 
-/* Appends lines to the text; a line that contains `without` (NULL: none) is left out. */
+/* Appends lines to the text, except those that contain `without` (NULL: appends all). */
 static inline void text_add(text_rig *r, const char *lines, const char *without) {
     while (*lines) {
         size_t length = strcspn(lines, "\n") + 1;

@@ -34,7 +34,8 @@ typedef struct generator {
     char looks[4096]; /* by name: what a value probably is */
 } generator;
 
-/* Random operands seldom meet as they do in kernels; half of the time a run meets a uniform. */
+/* Random operands rarely combine as they do in kernels. In half of the cases one operand is a
+ * range and the other one is uniform. */
 enum { ANY, RUN, UNIFORM };
 
 static inline int below(generator *g, int bound) {
@@ -416,7 +417,7 @@ typedef struct machine {
     bool *poisoned;   /* by id: nothing is known of this value, the facts promise nothing */
     int64_t **values; /* by id: elements in row-major order */
     long fuel;
-    /* told of every value that is computed, and of every operand of a tt.print */
+    /* called for every value that is computed, and for every operand of a tt.print */
     void (*seen)(struct machine *m, const lilac_tile_value *value);
     void (*printed)(struct machine *m, const lilac_tile_value *value);
     void *data;
@@ -723,7 +724,7 @@ static inline bool machine_run(machine *m, const lilac_tile_function *function,
     return true;
 }
 
-/* NULL and a failed test when the library cannot read what was generated. */
+/* Reads the generated program. The test fails if the library refuses it. */
 static inline lilac_tile_module *read_program(lilac_context *context, const generator *g) {
     uint32_t source = lilac_source_add(context, "random", lilac_text_get(&g->text), g->text.length);
     lilac_tile_module *module = lilac_tile_read(context, source);

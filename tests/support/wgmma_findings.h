@@ -1,4 +1,5 @@
-/* What tests of wgmma on the simulator share: the lines of kernels, and a look for findings there. */
+/* The harness of the tests of wgmma on the simulator: lines of kernels, and a search for
+ * findings at these lines. */
 #ifndef LILAC_TESTS_WGMMA_FINDINGS_H
 #define LILAC_TESTS_WGMMA_FINDINGS_H
 

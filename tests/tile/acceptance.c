@@ -1,5 +1,5 @@
-/* What the reader accepts and refuses as MLIR does: integers of any width, attributes of
- * parameters, names of locations; divisibility that is no power of two. */
+/* Texts that the reader must accept or refuse as MLIR does: integers of any width, attributes of
+ * parameters, names of locations, divisibility that is not a power of two. */
 
 #include <lilac/driver.h>
 

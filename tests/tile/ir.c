@@ -1,5 +1,5 @@
-/* Building and editing tile IR: types are interned, uses are always right, what is removed is gone,
- * what is cloned is independent, names stay apart when printed. */
+/* Building and editing tile IR: types are interned, lists of uses are correct after each
+ * edit, removed operations have no uses, clones are independent, and printed names are unique. */
 #include <lilac/tile.h>
 
 #include "support/tile_harness.h"
@@ -213,7 +213,7 @@ static void count_visit(void *data, lilac_tile_op *op) {
     counts[op->code]++;
 }
 
-/* A clone has its own values inside and the same ones outside; its names are made apart. */
+/* A clone defines new values inside and uses the same values from outside. Its names are unique. */
 static void cloning_loops(void **state) {
     (void)state;
     lilac_context *context = lilac_context_create();

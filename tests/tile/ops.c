@@ -1,5 +1,5 @@
-/* One of everything: a kernel that has each operation of the table at least once, with its optional
- * parts there and missing. It is read, verified, and printed as it was. */
+/* A kernel that has each operation of the table at least once, with and without its optional
+ * parts. The printed text must equal the text that was read. */
 #include <lilac/tile.h>
 
 #include "support/tile_harness.h"
