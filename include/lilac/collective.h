@@ -1,7 +1,7 @@
 /* collective: plans of the operations that combine or select elements of several threads.
  *
- * A reduction, a scan, a gather or a histogram classifies the input bits of a layout by what they
- * do along an axis, and moves elements between the threads that the classes name:
+ * A reduction, a scan, a gather or a histogram classifies the input bits of a layout by their
+ * effect along an axis, and moves elements between threads accordingly:
  *
  *     class of a bit            reduction                     scan                  gather
  *     ------------------------  ----------------------------  --------------------  ----------------
@@ -12,9 +12,8 @@
  *     off the axis              another element of the result another line          known lane
  *     replicated                not combined again            computed again        one copy stored
  *
- * A plan is made once for an operation. It decides all of this, holds its own costs, and is what
- * the lowering executes. The engine compares the prices of the plans that the candidate layouts
- * lead to.
+ * A plan is computed once for an operation. It contains these decisions and their costs, and the
+ * lowering executes it. The engine compares the prices of the plans of the candidate layouts.
  *
  * Plans are values. Users: engine, lower, tools. */
 #ifndef LILAC_COLLECTIVE_H

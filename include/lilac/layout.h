@@ -156,11 +156,11 @@ LILAC_API bool lilac_layout_is_bijective(const lilac_layout *layout);
 LILAC_API bool lilac_layout_is_distributed(const lilac_layout *layout);
 /* Definition 4.14: invertible, every column of one or two set bits. */
 LILAC_API bool lilac_layout_is_memory(const lilac_layout *layout);
-/* Over names (NULL-terminated lists; NULL: all of that side).
- * zero: the block of the matrix from the named inputs to the named outputs is zero.
- * identity: the named dimensions, on both sides and in this order, are mapped to themselves.
- * trivial: identity, and the matrix is block-diagonal: no other input reaches the named outputs, and
- * the named inputs reach no other output. A name that the layout lacks has size one. */
+/* Over names (NULL-terminated lists; NULL: all of that side). zero: the block of the matrix from
+ * the named inputs to the named outputs is zero. identity: the named dimensions, on both sides
+ * and in this order, are mapped to themselves. trivial: identity, and the matrix is
+ * block-diagonal: no other input reaches the named outputs, and the named inputs reach no other
+ * output. A name that the layout lacks has size one. */
 LILAC_API bool lilac_layout_is_zero_over(const lilac_layout *layout, const char *const *ins,
                                          const char *const *outs);
 LILAC_API bool lilac_layout_is_identity_over(const lilac_layout *layout, const char *const *names);
@@ -184,9 +184,9 @@ LILAC_API uint64_t lilac_layout_additive_bits(const lilac_layout *layout, const 
 
 #define LILAC_LAYOUT_MAX_REGISTER_BITS 32
 
-/* The columns of a distributed layout by hardware dimension, and its replicated bits. A thread index
- * is the index within the block: the lane's bits, and the warp's bits above them. Lanes, warps and
- * blocks that the layout lacks have zero columns: they hold copies.
+/* The columns of a distributed layout by hardware dimension, and its replicated bits. A thread
+ * index is the index within the block: the lane's bits, and the warp's bits above them. Lanes,
+ * warps and blocks that the layout lacks have zero columns: they hold copies.
  *
  * A bit is replicated if its column is a sum of the columns before it, in the order registers,
  * threads, blocks. */
@@ -204,10 +204,10 @@ typedef struct lilac_layout_columns {
     uint32_t origin[LILAC_LAYOUT_MAX_REGISTER_BITS];
 } lilac_layout_columns;
 
-/* The columns of a layout on hardware with 2^lane_bits lanes in a warp, 2^warp_bits warps in a block
- * and 2^block_bits blocks in a cluster. Refused: an input other than register, lane, warp and block;
- * more lanes, warps or blocks than the hardware has; more than LILAC_LAYOUT_MAX_REGISTER_BITS
- * register bits. */
+/* The columns of a layout on hardware with 2^lane_bits lanes in a warp, 2^warp_bits warps in a
+ * block and 2^block_bits blocks in a cluster. Refused: an input other than register, lane, warp
+ * and block; more lanes, warps or blocks than the hardware has; more than
+ * LILAC_LAYOUT_MAX_REGISTER_BITS register bits. */
 LILAC_API LILAC_MUST_USE bool lilac_layout_columns_init(lilac_layout_columns *result,
                                                         const lilac_layout *layout,
                                                         uint32_t lane_bits, uint32_t warp_bits,
@@ -247,18 +247,18 @@ LILAC_API LILAC_MUST_USE bool lilac_layout_divide_right(lilac_layout *result,
                                                         const lilac_layout *layout,
                                                         const lilac_layout *tile,
                                                         lilac_reason *why);
-/* Divides out a tile at any position: each bit of the tile's inputs is matched with the first unused
- * bit of the layout's input of that name that has the same column. outs_at holds a mask for each
- * output of the tile: the bits of the layout's output of that name that the tile occupies, lowest
- * first (NULL: the lowest bits of each). ins_at, unless NULL, receives the layout's input bit for each
- * flattened input bit of the tile. The other bits keep their order. Refused as above, and a mask of
- * the wrong size. */
+/* Divides out a tile at any position: each bit of the tile's inputs is matched with the first
+ * unused bit of the layout's input of that name that has the same column. outs_at holds a mask
+ * for each output of the tile: the bits of the layout's output of that name that the tile
+ * occupies, lowest first (NULL: the lowest bits of each). ins_at, unless NULL, receives the
+ * layout's input bit for each flattened input bit of the tile. The other bits keep their order.
+ * Refused as above, and a mask of the wrong size. */
 LILAC_API LILAC_MUST_USE bool lilac_layout_divide(lilac_layout *result, const lilac_layout *layout,
                                                   const lilac_layout *tile, const uint64_t *outs_at,
                                                   uint8_t *ins_at, lilac_reason *why);
 /* Generalized vectorization (section 5.3): finds an order of the bits of one input, usually
- * "register", such that lilac_layout_permute_bits makes the layout divisible by the tile, on the left
- * or on the right. Bits outside the tile keep their order. Refused: there is no such order. */
+ * "register", such that lilac_layout_permute_bits makes the layout divisible by the tile, on the
+ * left or on the right. Bits outside the tile keep their order. Refused: there is no such order. */
 LILAC_API LILAC_MUST_USE bool lilac_layout_division_order(uint8_t *order,
                                                           const lilac_layout *layout,
                                                           const lilac_layout *tile, const char *in,
@@ -274,8 +274,8 @@ LILAC_API LILAC_MUST_USE bool lilac_layout_compose(lilac_layout *result, const l
 /* The inverse of a bijective layout. */
 LILAC_API LILAC_MUST_USE bool lilac_layout_invert(lilac_layout *result, const lilac_layout *layout,
                                                   lilac_reason *why);
-/* The right inverse of a surjective layout (Definition 4.5) that never sets free input bits and uses
- * the earliest of dependent columns (register before lane before …). */
+/* The right inverse of a surjective layout (Definition 4.5) that never sets free input bits and
+ * uses the earliest of dependent columns (register before lane before …). */
 LILAC_API LILAC_MUST_USE bool
 lilac_layout_pseudoinvert(lilac_layout *result, const lilac_layout *layout, lilac_reason *why);
 /* b⁻¹ ∘ a (section 5.4): a map X from a's inputs to b's with b ∘ X = a. It is the identity on every
@@ -312,10 +312,11 @@ LILAC_API LILAC_MUST_USE bool lilac_layout_reshape(lilac_layout *result, const l
 /* tt.expand_dims: a new output dim`axis` of size 1; the outputs are then named dim0, dim1 … There
  * must be room for one more. */
 LILAC_API void lilac_layout_expand(lilac_layout *result, const lilac_layout *layout, uint32_t axis);
-/* log2 of the number of consecutive elements along the flattened outputs that a thread's registers
- * 0, 1, 2 … hold (section 5.1). It is the largest u such that register bit i maps to bit i for i < u,
- * in the element order in which `order` lists the outputs, fastest first (NULL: last dimension
- * fastest), and no other column has these bits; so every such vector is in order and aligned. */
+/* log2 of the number of consecutive elements along the flattened outputs that a thread's
+ * registers 0, 1, 2 … hold (section 5.1). It is the largest u such that register bit i maps to
+ * bit i for i < u, in the element order in which `order` lists the outputs, fastest first (NULL:
+ * last dimension fastest), and no other column has these bits; so every such vector is in order
+ * and aligned. */
 LILAC_API uint32_t lilac_layout_consecutive(const lilac_layout *layout, const uint32_t *order);
 /* The same for any input (offset, lane …). */
 LILAC_API uint32_t lilac_layout_consecutive_in(const lilac_layout *layout, const char *in,
@@ -341,8 +342,9 @@ LILAC_API LILAC_MUST_USE bool lilac_layout_rename_in(lilac_layout *result,
 LILAC_API LILAC_MUST_USE bool lilac_layout_rename_out(lilac_layout *result,
                                                       const lilac_layout *layout, const char *from,
                                                       const char *to, lilac_reason *why);
-/* Divides the flattened inputs or outputs (first dimension lowest) into other dimensions. Refused: a
- * different number of bits; names as when adding. lilac_layout_reshape is the row-major form. */
+/* Divides the flattened inputs or outputs (first dimension lowest) into other dimensions.
+ * Refused: a different number of bits; names as when adding. lilac_layout_reshape is the
+ * row-major form. */
 LILAC_API LILAC_MUST_USE bool lilac_layout_reshape_ins(lilac_layout *result,
                                                        const lilac_layout *layout, uint32_t count,
                                                        const lilac_layout_dim *ins,
@@ -378,11 +380,11 @@ LILAC_API LILAC_MUST_USE bool lilac_layout_quotient(lilac_layout *result,
                                                     const char *const *names, lilac_reason *why);
 /* Without the dimensions of size one, on both sides. */
 LILAC_API void lilac_layout_drop_empty(lilac_layout *result, const lilac_layout *layout);
-/* The layout of a tensor of 2^bits[i] elements along output number i. Where the tensor is smaller
- * than the layout, coordinates are taken modulo its size and elements are replicated. Where it is
- * larger, the layout is repeated: `in` (register, offset) gets new bits above its own that select the
- * repetition, outputs in `order`, fastest first (NULL: the last one fastest). Refused: no such input,
- * too many bits, an order that is not a permutation. */
+/* The layout of a tensor of 2^bits[i] elements along output number i. Where the tensor is
+ * smaller than the layout, coordinates are taken modulo its size and elements are replicated.
+ * Where it is larger, the layout is repeated: `in` (register, offset) gets new bits above its
+ * own that select the repetition, outputs in `order`, fastest first (NULL: the last one
+ * fastest). Refused: no such input, too many bits, an order that is not a permutation. */
 LILAC_API LILAC_MUST_USE bool lilac_layout_fit(lilac_layout *result, const lilac_layout *layout,
                                                const uint32_t *bits, const uint32_t *order,
                                                const char *in, lilac_reason *why);

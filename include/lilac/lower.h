@@ -3,8 +3,8 @@
  *   tensor       in each thread, one value for each register of its layout; replicas share a value
  *   scalar       one value, equal in all threads
  *   pointer      i64; an address is a value and a constant, the immediate offset of an access
- *   tt.load      as wide as contiguity, alignment and mask allow, at most 16 bytes a thread;
- *   tt.store     elements under 32 bits are packed in words; one holder of each element stores it
+ *   tt.load      as wide as contiguity, alignment and mask allow, at most 16 bytes per thread;
+ *   tt.store     elements under 32 bits are packed into words; one holder of each element stores it
  *   tt.reduce    in the thread, by shuffles, then through shared memory; any region, axis, layout
  *   tt.scan      in the thread, by shuffles, then one barrier; any region, axis, layout, direction
  *   tt.gather    by shuffles, or through shared memory of the warp or block, whichever costs least
@@ -12,7 +12,8 @@
  *                approximations if Triton uses them, otherwise within 2 ulp (the Bessel functions
  *                J and Y of f64: see libdevice.c); an unknown name is refused
  *   histograms   by atomics in shared memory; tt.cat as a register permutation
- *   atomics      one holder of an element acts, all receive the old value; adjacent floats together
+ *   atomics      one holder of an element executes the instruction, all holders receive the old
+ *                value; adjacent floats share one instruction
  *   tt.print     one line for each element, by one of the threads that hold it
  *   inline PTX   known instructions as operations, the rest as inline assembly of SIMT IR
  *   shapes       register permutations if the layouts allow it; otherwise as conversions
@@ -21,12 +22,12 @@
  *   memory       ttg.local_alloc … placed by their lifetimes; stores and loads are the accesses of
  *                the tensor's layout to the memory's
  *
- * Shared memory holds the allocations, then scratch for exchanges and reductions. Each access states
- * the bytes that it may touch, and a barrier is built wherever one may be needed. The kernel is
- * correct as it is; lilac_simt_opt_barriers removes the barriers that order nothing.
+ * Shared memory holds the allocations, then scratch for exchanges and reductions. Each access
+ * states the bytes that it may touch, and a barrier is built wherever one may be needed. The
+ * kernel is correct as it is; lilac_simt_opt_barriers removes the barriers that order nothing.
  *
- * Each group of operations is one file of src/lower/ or of its folders memory, collective, math and
- * assembly. src/tile/operations.def names the function for each operation.
+ * Each group of operations is one file of src/lower/ or of its folders memory, collective, math
+ * and assembly. src/tile/operations.def names the function for each operation.
  */
 #ifndef LILAC_LOWER_H
 #define LILAC_LOWER_H
@@ -43,20 +44,22 @@ LILAC_BEGIN
 LILAC_API LILAC_MUST_USE lilac_simt_module *lilac_lower(lilac_tile_module *module,
                                                         const lilac_target *target);
 
-/* Carries out a movement plan in a kernel that is being built: `values` are a thread's registers of
- * the plan's source, one SIMT value of the element's type each (128-bit elements: two of 64 bits
- * each, low half first), `results` those of its target. `scratch` is the offset of the trip's bytes
- * in the block's shared memory; the caller sees to it that nobody still uses them. The arena holds
- * what it works with. False: out of memory. */
+/* Executes a conversion plan in a kernel that is being built. `values` are a thread's registers
+ * in the source layout, one SIMT value of the element's type for each register; an element of
+ * 128 bits has two values of 64 bits, the low half first. `results` are the registers in the
+ * target layout. `scratch` is the offset of the exchange's bytes in the block's shared memory.
+ * The caller builds the barrier against earlier accesses to these bytes. Temporary data is
+ * allocated from `arena`. False: out of memory. */
 LILAC_API LILAC_MUST_USE bool lilac_lower_movement(lilac_simt_builder *builder, lilac_arena *arena,
                                                    const lilac_plan_conversion *plan,
                                                    lilac_simt_type type,
                                                    const lilac_simt_value *values, uint64_t scratch,
                                                    lilac_simt_value *results);
-/* A kernel that carries out one plan and nothing else, for the simulator: `convert(source, target)`, two
- * pointers to global memory in which thread t of block b (its rank in the cluster) has its
- * registers, in order, from element ((b << thread bits) + t) << register bits. It loads all of the
- * source's registers, copies too, carries the plan out, and stores all of the target's. */
+/* A kernel that executes one plan, for the simulator: `convert(source, target)` with two
+ * pointers to global memory. The registers of thread t of block b (its rank in the cluster) are
+ * consecutive and begin at element ((b << thread bits) + t) << register bits. The kernel loads
+ * all registers of the source, copies included, executes the plan, and stores all registers of
+ * the target. */
 LILAC_API LILAC_MUST_USE lilac_simt_module *
 lilac_lower_movement_kernel(lilac_context *context, const lilac_plan_conversion *plan);
 

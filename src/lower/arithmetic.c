@@ -4,12 +4,12 @@
  *
  *   (base a + offset a) + (base b + offset b)  =  (base a + base b) + (offset a + offset b)
  *
- * This holds modulo the width always. It holds for integers without wrapping, so that the sum may be
- * sign-extended into an address, if the ranges exclude overflow, or if one side is a multiple of 2^k
- * and the other is in [0, 2^k), which excludes carries: pid * 1024 + [0, 1024).
+ * This always holds modulo the width. It holds without wrapping, so that the sum may be
+ * sign-extended into an address, if the ranges exclude overflow, or if one side is a multiple of
+ * 2^k and the other is in [0, 2^k), which excludes carries: pid * 1024 + [0, 1024).
  *
- * Integers of one bit are predicates, which only have logic instructions. Other operations on them
- * are computed in 32 bits. */
+ * Integers of one bit are predicates, which only have logic instructions. Other operations on
+ * them are computed in 32 bits. */
 #include "control.h"
 #include "coordinates.h"
 #include "operations.h"
@@ -271,8 +271,8 @@ static void compute_division(lilac_lowering *l, const lilac_tile_op *op, const l
     out[0] = two(l, instruction_of(op), in[0], lilac_lower_divisor(l, in[1]));
 }
 
-/* a / b rounded up or down: the quotient towards zero, corrected by one if the remainder is not 0 and
- * the exact quotient has the sign of the direction. */
+/* a / b rounded up or down: the quotient towards zero, corrected by one if the remainder is not
+ * 0 and the exact quotient has the sign of the direction. */
 static lilac_simt_value divide_signed(lilac_lowering *l, bool up, lilac_simt_value a,
                                       lilac_simt_value divisor) {
     lilac_simt_value b = lilac_lower_divisor(l, divisor);
@@ -323,9 +323,9 @@ static void compute_magnitude(lilac_lowering *l, const lilac_tile_op *op,
 
 /* ---- predicates -------------------------------------------------------------------------- */
 
-/* Computes in 32 bits and keeps the low bit. The high half of a product of bits is 0: for unsigned
- * bits, and for signed ones (0 or -1, product 0 or 1) too. A shift of one bit by one results in 0, or
- * in the sign. */
+/* Computes in 32 bits and keeps the low bit. The high half of a product of bits is 0: for
+ * unsigned bits, and for signed ones (0 or -1, product 0 or 1) too. A shift of one bit by one
+ * results in 0, or in the sign. */
 static void compute_wide(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
                          lilac_simt_value *out) {
     lilac_simt_builder *b = &l->builder;

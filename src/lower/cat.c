@@ -1,7 +1,7 @@
-/* tt.cat: concatenation of two one-dimensional tensors. The operation may order the result's elements
- * freely; here the order is kept and the layout is chosen instead. The engine gives the result the
- * operand's layout with one more register bit, the operand's number: then registers are only
- * renumbered. Any other layout is a conversion from that one. */
+/* tt.cat: concatenation of two one-dimensional tensors. The operation may order the result's
+ * elements freely. This lowering keeps their order. The engine assigns to the result the
+ * operand's layout with one more register bit, the number of the operand. Then only register
+ * numbers change. Any other layout is a conversion from this one. */
 #include "convert_layout.h"
 #include "operations.h"
 

@@ -29,7 +29,7 @@ typedef struct table {
     const lilac_lower_view *view;
     const lilac_tile_attribute *attribute;
     lilac_simt_type type;
-    lilac_simt_value bits_set[LILAC_LAYOUT_MAX_BITS]; /* predicates, made when first needed */
+    lilac_simt_value bits_set[LILAC_LAYOUT_MAX_BITS]; /* predicates, built at their first use */
 } table;
 
 static lilac_simt_value look_up(lilac_lowering *l, table *t, uint64_t coordinate, uint32_t bit) {
@@ -84,7 +84,7 @@ static bool dense_constant(lilac_lowering *l, lilac_lower_value *result,
     return true;
 }
 
-/* Any value is right: 0. */
+/* Any value is correct. The lowering uses 0. */
 bool lilac_lower_poison(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_lower_value *result = lilac_lower_result(l, op, 0);
     for (uint32_t r = 0; result != NULL && r < result->count; r++) {

@@ -17,16 +17,16 @@
 
 /* ---- loop-carried values ----------------------------------------------------------------- */
 
-/* How one tile value crosses the edge of a loop or leaves a region. By default each distinct register
- * is one SIMT value.
+/* How one tile value crosses the edge of a loop or leaves a region. By default each distinct
+ * register is one SIMT value.
  *
- * A tensor of pointers or offsets that only advances by uniform steps keeps its constant offsets and
- * is carried as its distinct bases, usually one:
+ * A tensor of pointers or offsets that only advances by uniform steps keeps its constant offsets
+ * and is carried as its distinct bases, usually one:
  *
  *   p = splat(x) + range;  for … { load p;  p += splat(step) }
  *
- * Elements of 8 and 16 bits that are loaded, stored or converted to another layout are carried as
- * packed words. Otherwise each iteration would unpack and pack the same words. */
+ * Elements of 8 and 16 bits that are loaded, stored or converted to another layout are carried
+ * as packed words. Otherwise each iteration would unpack and pack the same words. */
 typedef struct carried_value {
     bool is_reference; /* a memory descriptor or token; the other fields are those of registers */
     bool by_base, packed;
@@ -48,9 +48,9 @@ static bool travels_in_words(const lilac_tile_op *op) {
     return op != NULL && moves_words[op->code];
 }
 
-/* Should the value be carried as packed words? `inside`: the value in the region, `next`: a value
+/* Is the value carried as packed words? `inside`: the value in the region, `next`: a value
  * that is passed to it. */
-static bool wants_words(const lilac_tile_value *inside, const lilac_tile_value *next) {
+static bool is_carried_packed(const lilac_tile_value *inside, const lilac_tile_value *next) {
     uint32_t bits = lilac_tile_element_bits(inside->type);
     if (!lilac_tile_is_tensor(inside->type) || (bits != 8 && bits != 16)) {
         return false;
@@ -62,7 +62,7 @@ static bool wants_words(const lilac_tile_value *inside, const lilac_tile_value *
     return wanted;
 }
 
-/* Plans to carried_value each canonical register. */
+/* Plans to carry each canonical register. */
 static void carry_registers(lilac_lowering *l, const lilac_lower_value *like, bool packed,
                             carried_value *c) {
     memset(c, 0, sizeof *c);
@@ -126,7 +126,7 @@ static void receive(lilac_lowering *l, const carried_value *c, lilac_lower_value
     }
 }
 
-/* Stores the SIMT values that carried_value a value into the list. */
+/* Writes the SIMT values that represent a carried value into the list. */
 static bool send(lilac_lowering *l, const carried_value *c, const lilac_lower_value *value,
                  const lilac_lower_value *like, lilac_simt_value *list) {
     if (c->is_reference) {
@@ -184,8 +184,8 @@ static void fill_types(lilac_lowering *l, loop_values *b) {
     }
 }
 
-/* Plans the edge to the values `like`, which are the tile values `tiles`. The operands of `next` from
- * number `first` on are passed along it. */
+/* Plans the edge to the values `like` of the tile values `tiles`. The edge passes the operands of
+ * `next` from number `first` on. */
 static loop_values make_loop_values(lilac_lowering *l, uint32_t count,
                                     lilac_lower_value *const *like, lilac_tile_value *const *tiles,
                                     const lilac_tile_op *next, uint32_t first) {
@@ -193,7 +193,8 @@ static loop_values make_loop_values(lilac_lowering *l, uint32_t count,
     b.plans = lilac_arena_array(l->arena, carried_value, count);
     for (uint32_t i = 0; i < count; i++) {
         bool sends = next != NULL && first + i < next->operand_count;
-        carry_value(l, like[i], sends && wants_words(tiles[i], next->operands[first + i].value),
+        carry_value(l, like[i],
+                    sends && is_carried_packed(tiles[i], next->operands[first + i].value),
                     &b.plans[i]);
     }
     fill_types(l, &b);
@@ -319,7 +320,7 @@ static void plan_carried(lilac_lowering *l, const lilac_tile_block *block, uint3
         end != NULL && index < end->operand_count ? end->operands[index].value : NULL;
     bool by_base =
         next != NULL && keeps_parts(init, inside->view) && only_advances(block, argument, next);
-    carry_value(l, inside, next != NULL && !by_base && wants_words(argument, next), c);
+    carry_value(l, inside, next != NULL && !by_base && is_carried_packed(argument, next), c);
     if (!by_base) {
         return;
     }

@@ -24,10 +24,11 @@ lilac_simt_value lilac_lower_divisor(lilac_lowering *l, lilac_simt_value value);
 bool lilac_lower_touches_memory(const lilac_lowering *l, const lilac_tile_op *op);
 /* Does the operation, which has regions, use scalars only and access no memory? */
 bool lilac_lower_is_scalar(const lilac_lowering *l, const lilac_tile_op *op);
-/* Is it in a region that is evaluated for each element: of a map, a reduction, a scan? */
+/* Is the operation in a region that is evaluated for each element, such as that of a map, a
+ * reduction or a scan? */
 bool lilac_lower_is_per_element(const lilac_lowering *l, const lilac_tile_op *op);
 /* Do the regions of this operation use an outer value that differs between threads, and that is
- * defined inside every scalar operation around? */
+ * defined inside every enclosing scalar operation? */
 bool lilac_lower_uses_divergent(const lilac_lowering *l, const lilac_tile_op *op);
 
 #endif

@@ -2,13 +2,13 @@
  *
  *   values ──pack──▶ words ──▶ step ──▶ step ──▶ … ──▶ words ──unpack──▶ values
  *
- * Register permutations and shuffles are networks on words. Values of 64 bits that are only permuted,
- * stored and loaded are not split. An exchange is, for each of its rounds,
+ * Register permutations and shuffles are networks on words. Values of 64 bits that are only
+ * permuted, stored and loaded are not split. An exchange is, for each of its rounds,
  *
  *   stores  ‖ barrier ‖  loads          and between rounds one more barrier
  *
- * because all rounds use the same bytes. After loads from other blocks the cluster waits once more,
- * so that no block exits or writes again while others read its memory. */
+ * because all rounds use the same bytes. After loads from other blocks the cluster waits once
+ * more, so that no block exits or writes again while others read its memory. */
 #include "coordinates.h"
 #include "memory/shared_access.h"
 
@@ -25,14 +25,14 @@ typedef struct walk {
 /* ---- exchanges -------------------------------------------------------------------------- */
 
 /* Warps that differ in these bits share no byte of the exchange's memory. */
-static uint32_t apart(const lilac_plan_staging *staging, uint32_t warp_bits) {
-    bool apart_at_all =
+static uint32_t disjoint_warps(const lilac_plan_staging *staging, uint32_t warp_bits) {
+    bool disjoint =
         staging->barrier == LILAC_PLAN_BARRIER_WARP || staging->barrier == LILAC_PLAN_BARRIER_GROUP;
-    return apart_at_all ? ((1U << warp_bits) - 1) & ~staging->barrier_warps : 0;
+    return disjoint ? ((1U << warp_bits) - 1) & ~staging->barrier_warps : 0;
 }
 
-/* Named barriers for groups: where there are more groups than those, the whole block waits. */
-enum { MOST_GROUPS = 8 };
+/* The largest number of groups with named barriers. With more groups the whole block waits. */
+enum { MAX_GROUPS = 8 };
 
 void lilac_lower_staging_barrier(lilac_simt_builder *b, const lilac_plan_staging *staging,
                                  uint32_t lane_bits, uint32_t warp_bits) {
@@ -42,8 +42,7 @@ void lilac_lower_staging_barrier(lilac_simt_builder *b, const lilac_plan_staging
         lilac_simt_warp_barrier(b);
     } else if (staging->barrier == LILAC_PLAN_BARRIER_CLUSTER) {
         lilac_simt_cluster_barrier(b);
-    } else if (staging->barrier == LILAC_PLAN_BARRIER_GROUP && groups > 1 &&
-               groups <= MOST_GROUPS) {
+    } else if (staging->barrier == LILAC_PLAN_BARRIER_GROUP && groups > 1 && groups <= MAX_GROUPS) {
         uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0};
         uint32_t next = 0;
         for (uint32_t i = 0; i < warp_bits; i++) {
@@ -71,7 +70,7 @@ static uint32_t registers_of_round(const uint8_t *bits, uint32_t count, uint32_t
     return registers;
 }
 
-static void carry_out_staging(walk *w) {
+static void execute_staging(walk *w) {
     const lilac_plan_staging *staging = &w->plan->staging;
     const lilac_plan_access *load = &staging->load;
     lilac_lower_words loaded =
@@ -85,7 +84,7 @@ static void carry_out_staging(walk *w) {
         lilac_lower_place place = {
             .offset = w->scratch,
             .bytes = staging->bytes,
-            .disjoint_warps = apart(staging, w->plan->warp_bits),
+            .disjoint_warps = disjoint_warps(staging, w->plan->warp_bits),
             .replicas = staging->store_copies << w->plan->lane_bits | staging->store_copy_lanes,
             .registers = registers_of_round(staging->store_round, staging->round_bits, round)};
         lilac_lower_store_access(w->b, w->arena, &staging->store, &place, &w->words);
@@ -104,7 +103,7 @@ static void carry_out_staging(walk *w) {
 
 /* ---- plans ------------------------------------------------------------------------------- */
 
-static bool carry_out_step(walk *w, uint32_t step) {
+static bool execute_step(walk *w, uint32_t step) {
     const lilac_plan_conversion *plan = w->plan;
     uint32_t index = plan->step[step].index;
     uint32_t thread_bits = plan->lane_bits + plan->warp_bits;
@@ -126,7 +125,7 @@ static bool carry_out_step(walk *w, uint32_t step) {
         register_bits = plan->shuffle[index].after_bits;
         break;
     default:
-        carry_out_staging(w);
+        execute_staging(w);
         return true;
     }
     lilac_lower_network(w->b, w->arena, &network, thread_bits, register_bits, &w->words);
@@ -154,7 +153,7 @@ bool lilac_lower_movement(lilac_simt_builder *builder, lilac_arena *arena,
     (stays_whole(plan) ? lilac_lower_pack_wide : lilac_lower_pack_words)(
         builder, arena, type, plan->register_bits, plan->element_bits, values, &w.words);
     for (uint32_t i = 0; i < plan->step_count; i++) {
-        if (!carry_out_step(&w, i)) {
+        if (!execute_step(&w, i)) {
             return false;
         }
     }

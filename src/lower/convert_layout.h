@@ -16,8 +16,8 @@ typedef struct lilac_lower_conversion {
 /* Plans and executes a conversion. Refuses with `layout-conversion`. */
 bool lilac_lower_move(lilac_lowering *l, lilac_plan_strategy strategy,
                       const lilac_lower_conversion *conversion);
-/* Executes a conversion that another plan contains. `plan` is from the columns of `from` to those of
- * `to`. */
+/* Executes a conversion that another plan contains. `plan` is from the columns of `from` to
+ * those of `to`. */
 bool lilac_lower_execute_conversion(lilac_lowering *l, const lilac_plan_conversion *plan,
                                     const lilac_lower_conversion *conversion);
 /* The scratch memory that a conversion may use, in bytes: lilac_plan_options.scratch_bytes. */

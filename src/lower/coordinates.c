@@ -4,19 +4,20 @@
  *
  *     L(r, thread, block) = L(r, 0, 0) xor L(0, thread, block)
  *
- * The first part is a constant. The second is the same for all registers and is built once. A column
- * sets pairs (bit i of the thread's index, bit p of the coordinate). They are sorted by their
- * distance p - i, and each distance costs one `and` and one shift:
+ * The first part is a constant. The second is the same for all registers and is built once. A
+ * column sets pairs (bit i of the thread's index, bit p of the coordinate). They are sorted by
+ * their distance p - i, and each distance costs one `and` and one shift:
  *
  *     columns e3 e4 e5 e6 e7 of five lanes   →   thread << 3
  *
  * An operand is aligned to a result if each of the result's registers finds its element in a
- * register of the operand in the same thread. With M the map of coordinates, that register s solves
+ * register of the operand in the same thread. With M the map of coordinates, that register s
+ * solves
  *
  *     L_operand(s, 0) = M(L_result(r, 0))      and      L_operand(0, t) = M(L_result(0, t)).
  *
- * By linearity the first equation is solved once for each register bit. The second must hold as it
- * is, since a thread cannot choose the register. */
+ * By linearity the first equation is solved once for each register bit. The second must hold as
+ * it is, since a thread cannot choose the register. */
 #include "coordinates.h"
 
 /* ---- views ------------------------------------------------------------------------------- */

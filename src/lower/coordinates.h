@@ -1,4 +1,4 @@
-/* Coordinates: a layout as the lowering reads it, and operands aligned to a layout (coordinates.c).
+/* Views of layouts, maps of coordinates, and operands aligned to a layout (coordinates.c).
  *
  * Coordinates are flat: the bits of dim0 are the lowest, as in a column of the layout. A thread
  * index is the index within the block: the lane's bits, and the warp's bits above them. */

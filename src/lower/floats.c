@@ -21,7 +21,8 @@ static bool is_half(lilac_simt_type type) {
     return type == LILAC_SIMT_F16 || type == LILAC_SIMT_BF16;
 }
 
-/* An operation on values widened to f32 and rounded back when `through` says so. */
+/* Builds an operation. If `through` is set, the operands are widened to f32 and the result is
+ * rounded back. */
 static lilac_simt_value apply(lilac_lowering *l, lilac_simt_opcode code, uint8_t flags,
                               bool through, uint32_t count, const lilac_simt_value *in) {
     lilac_simt_type type = type_of(l, in[0]);
@@ -41,7 +42,8 @@ static bool needs_f32(lilac_lowering *l, lilac_simt_type type) {
     return type == LILAC_SIMT_BF16 && !lilac_arch_has(l->target->arch, LILAC_HAS_BF16_ARITHMETIC);
 }
 
-/* NaN-propagating forms exist up to 32 bits; for 64 a sum stands in where one is NaN. */
+/* NaN-propagating forms exist up to 32 bits. For 64 bits the result is the sum if an operand is
+ * NaN. */
 static lilac_simt_value extremum(lilac_lowering *l, lilac_simt_opcode code, bool propagate,
                                  const lilac_simt_value *in) {
     if (!propagate || type_of(l, in[0]) != LILAC_SIMT_F64) {
@@ -66,15 +68,15 @@ static lilac_simt_opcode instruction_of(const lilac_tile_op *op) {
     return (lilac_simt_opcode)float_rows[op->code].instruction;
 }
 
-/* In f32 where the device has no arithmetic of the type. */
+/* Computes in f32 if the device has no arithmetic of the type. */
 static void compute_through_f32(lilac_lowering *l, const lilac_tile_op *op,
                                 const lilac_simt_value *in, lilac_simt_value *out) {
     bool through = needs_f32(l, type_of(l, in[0]));
     out[0] = apply(l, instruction_of(op), 0, through, op->operand_count, in);
 }
 
-/* In the type itself, which every device has for this instruction: fma.bf16 is older than the rest
- * of bf16. */
+/* Computes in the type itself. Every device has this instruction for it: fma.bf16 is older than the
+ * other instructions of bf16. */
 static void compute_direct(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
                            lilac_simt_value *out) {
     out[0] = apply(l, instruction_of(op), 0, false, op->operand_count, in);
@@ -116,7 +118,7 @@ static void compute_clamp(lilac_lowering *l, const lilac_tile_op *op, const lila
 
 /* ---- comparisons ------------------------------------------------------------------------- */
 
-/* In MLIR's order; false and true compare nothing. */
+/* In MLIR's order. The predicates `false` and `true` need no comparison. */
 static const struct {
     const char *name;
     lilac_simt_compare kind;

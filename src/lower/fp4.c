@@ -1,13 +1,13 @@
-/* ttg.fp4_to_fp: each byte holds two e2m1 numbers s ee m, neighbours along `axis`; the low four
- * bits are the first one.
+/* ttg.fp4_to_fp: each byte holds two e2m1 numbers s ee m, which are neighbours along `axis`. The
+ * low four bits are the first number.
  *
- * s ee m as the f16 s 000ee m000000000 is the number times 2^-14: the exponents' biases are 1 and
- * 15. This holds for the subnormal number too, so one multiplication gives the number exactly, and
- * every wider type holds it.
+ * s ee m as the f16 s 000ee m000000000 is the number times 2^-14: the exponents' biases are 1
+ * and 15. This holds for the subnormal number too, so one multiplication produces the number
+ * exactly, and every wider type represents it.
  *
- * The bytes are first brought to the threads of the result, each to both of its numbers. Where the
- * lowest bit of `axis` is a register bit, as in the layouts that Triton chooses, no data moves and
- * the half of the byte is known; otherwise the thread computes which half it needs. */
+ * First each byte is moved to the threads of both of its numbers. If the lowest bit of `axis` is
+ * a register bit, as in the layouts that Triton chooses, no data moves and the half of the byte
+ * is known. Otherwise each thread computes the half that it needs. */
 #include "convert_layout.h"
 #include "numeric_casts.h"
 #include "operations.h"

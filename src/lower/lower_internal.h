@@ -13,7 +13,7 @@
  * The other headers of the component, by subject:
  *
  *   operations.h             one function for each group of tile operations
- *   coordinates.h            layouts as the lowering reads them, aligned operands
+ *   coordinates.h            views of layouts, aligned operands
  *   convert_layout.h         a tensor's registers in another layout
  *   pack_words.h             registers as 32-bit words
  *   control.h                control flow that differs between threads
@@ -57,7 +57,8 @@ typedef struct lilac_lower_value {
     bool exact;
     int64_t low, high;               /* bounds of base: signed, inclusive */
     int64_t offset_low, offset_high; /* bounds of the offsets: signed, inclusive */
-    /* Of a memory descriptor (memory/descriptor.h); of registers, the fields above. */
+    /* Only for a memory descriptor (memory/descriptor.h). The fields above are only for
+     * registers. */
     const struct lilac_lower_memory *memory;
     const lilac_tile_value *tile; /* of a descriptor or token: the value that it represents */
 } lilac_lower_value;
@@ -77,21 +78,22 @@ typedef struct lilac_lowering {
     uint32_t scratch_begin, scratch_next;
     uint32_t reused_begin, reused_end;   /* last result of lilac_lower_scratch_reused */
     struct lilac_lower_buffers *buffers; /* memory/buffers.h; NULL: no memory descriptors */
-    /* Predicate: this lane executes the per-element control flow around (control.h). 0: all lanes
-     * do. */
+    /* Predicate: this lane executes the enclosing per-element control flow (control.h). 0: all
+     * lanes execute it. */
     lilac_simt_value active;
     const struct lilac_lower_scalars *scalars; /* see scalars.c */
     bool failed;
 } lilac_lowering;
 
-/* Records an error at the operation that is being lowered; always false. */
+/* Records an error at the operation that is being lowered. Returns false. */
 bool lilac_lower_refuse(lilac_lowering *l, const char *id, const char *format, ...)
     LILAC_PRINTF(3, 4);
 /* Refuses the operation with the id `unsupported-operation`: "'NAME' cannot be lowered: …", and
  * without a reason: the operation has no lowering at all. */
 bool lilac_lower_unsupported(lilac_lowering *l, const char *format, ...) LILAC_PRINTF(2, 3);
 bool lilac_lower_no_lowering(lilac_lowering *l);
-/* The same for an attribute that is absent or has another value than `expected` describes. */
+/* The same for an attribute that is absent or whose value is not one of those that `expected`
+ * describes. */
 bool lilac_lower_bad_attribute(lilac_lowering *l, const char *name, const char *expected);
 
 /* The SIMT type of a tile type's elements; refuses types that have none. */
@@ -142,8 +144,8 @@ bool lilac_lower_is_step(lilac_lowering *l, lilac_simt_value value, lilac_simt_v
                          lilac_simt_value *step);
 
 /* A block barrier for shared memory. The lowering builds one before and after everything that it
- * stores there. lilac_simt_opt_barriers removes those that order nothing: it knows the byte
- * interval of each access and the paths around loops. */
+ * stores there. lilac_simt_opt_barriers removes those that order nothing. It uses the byte
+ * interval of each access and follows the paths around loops. */
 void lilac_lower_barrier(lilac_lowering *l);
 
 /* ---- elementwise ------------------------------------------------------------------------- */

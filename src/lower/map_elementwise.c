@@ -6,8 +6,8 @@
  *   for     the same, if the bounds differ between threads
  *
  * An inactive lane (`active` is false in it) also computes values. They have no effect, because
- * such regions may not access memory and an inactive lane does not prolong a loop. Control flow that
- * depends on uniform values only is lowered by control.c. */
+ * such regions may not access memory and an inactive lane does not prolong a loop. Control flow
+ * that depends on uniform values only is lowered by control.c. */
 #include "control.h"
 #include "coordinates.h"
 #include "operations.h"

@@ -1,7 +1,7 @@
-/* Networks on words, one SIMT operation for each of theirs.
+/* Executes networks on words: one SIMT operation for each operation of the network.
  *
- * What depends on the thread is computed first, once for each control, without selects and
- * permutes, so that a kernel has just those which a plan counts:
+ * Values that depend on the thread are computed first, once for each control, without selects and
+ * permutes. The kernel then has exactly the selects and permutes that the plan counts:
  *
  *   predicate   one bit of the thread's index: (thread & mask) != 0; parity of more: popc & 1
  *   selector    of the parities p, q …: s₀ ⊕ p·(s₀ ⊕ s₁) ⊕ q·(s₀ ⊕ s₂) ⊕ p·q·(s₀ ⊕ s₁ ⊕ s₂ ⊕ s₃)
@@ -26,7 +26,8 @@ static lilac_simt_value thread_bits_under(lilac_simt_builder *b, uint64_t mask) 
     return word_op(b, LILAC_SIMT_OP_AND, thread, word_of(b, mask));
 }
 
-/* The parity of the thread's bits under the mask: not 0 (predicates), or 0 and 1. */
+/* The parity of the thread's bits under the mask: any number other than 0 if odd (predicates), or 0
+ * and 1. */
 static lilac_simt_value parity(lilac_simt_builder *b, uint64_t mask, bool predicate) {
     lilac_simt_value bits = thread_bits_under(b, mask);
     bool one = (mask & (mask - 1)) == 0;
@@ -72,8 +73,8 @@ static lilac_simt_value source_lane(lilac_simt_builder *b, const lilac_plan_cont
     return word_op(b, LILAC_SIMT_OP_XOR, lane, word_of(b, control->constant));
 }
 
-/* The controls of an operation, made when the first that needs them comes: one control may serve
- * only one kind. */
+/* The value of an operation's control, built at its first use. All operations with one control have
+ * the same kind. */
 static lilac_simt_value control_value(lilac_simt_builder *b, const lilac_plan_word_op *op,
                                       const lilac_plan_control *control, uint32_t thread_bits) {
     switch (op->kind) {
@@ -105,7 +106,8 @@ static lilac_simt_value apply(lilac_simt_builder *b, const lilac_plan_word_op *o
     }
 }
 
-/* Renamings of wide elements: both words of a value go the same way. */
+/* Permutes values of 64 bits that are not split: both words of a value have the same
+ * destination. */
 static void rename_whole(lilac_arena *arena, const lilac_plan_network *network,
                          uint32_t register_bits, lilac_lower_words *words) {
     lilac_lower_words renamed =

@@ -1,9 +1,9 @@
 /* Conversions between types.
  *
  *   integers      extension, truncation; ranges keep their constant parts where nothing wraps
- *   floats        one rounding always. f64 to a type narrower than f32 goes through f32 rounded to
- *                 odd: cut off towards zero, and the lowest bit set when something was lost, which
- *                 leaves the second rounding the information that it needs
+ *   floats        rounded once. f64 to a type narrower than f32 is first rounded to odd in f32:
+ *                 truncated towards zero, with the lowest bit set if the result is inexact. The
+ *                 second rounding then has the information that it needs
  *   8-bit floats  to f16 exactly, two at a time; from f32, rounded to nearest and saturating; by
  *                 integer instructions where the device has no conversions (f8_casts.c)
  *   bits          no instruction, or a move
@@ -128,7 +128,7 @@ static void widen_pair(lilac_lowering *l, lilac_scalar scalar, lilac_simt_type t
     }
 }
 
-/* What was rounded to nearest goes one place back towards zero where it has become larger. */
+/* Moves a number that rounding to nearest has made larger to the next number towards zero. */
 static lilac_simt_value truncate_f8(lilac_lowering *l, lilac_simt_value wide,
                                     lilac_simt_value rounded, lilac_simt_value back) {
     lilac_simt_builder *b = &l->builder;
@@ -167,7 +167,7 @@ static void narrow_pair(lilac_lowering *l, lilac_scalar scalar, lilac_rounding r
     }
 }
 
-/* Registers go two by two. */
+/* Converts pairs of registers. */
 static bool convert_f8(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_lower_value *from = lilac_lower_operand(l, op, 0);
     lilac_lower_value *to = lilac_lower_result(l, op, 0);
@@ -206,8 +206,8 @@ static bool convert_f8(lilac_lowering *l, const lilac_tile_op *op) {
 
 /* ---- integers and floats ----------------------------------------------------------------- */
 
-/* Predicates and, where bf16 has no conversions of its own, integers go on their way as 32 bits:
- * an 8- or 16-bit integer is exact in f32. */
+/* Predicates are extended to 32 bits first. So are integers if the device has no conversions to
+ * bf16: an 8- or 16-bit integer is exact in f32. */
 static void integer_to_float(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_value *in,
                              lilac_simt_value *out) {
     lilac_simt_opcode code = instruction_of(op);
@@ -228,7 +228,7 @@ static void integer_to_float(lilac_lowering *l, const lilac_tile_op *op, const l
         value = one(l, code, LILAC_SIMT_F32, value);
     } else if (from == LILAC_SIMT_I32) {
         value = to_odd(l, one(l, code, LILAC_SIMT_F64, value));
-    } else { /* 64 bits: in f32 rounded to odd, which the writer of PTX does on every device */
+    } else { /* 64 bits: in f32, rounded to odd; the PTX printer has a sequence for every device */
         out[0] = one(l, code, type, value);
         return;
     }

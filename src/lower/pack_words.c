@@ -17,7 +17,7 @@ static uint32_t log2_per_word(uint32_t element_bits) {
     return element_bits >= 32 ? 0 : log2_of(32 / element_bits);
 }
 
-/* An element as it stands in memory and words. */
+/* The bits of an element in memory and in words. */
 static lilac_simt_value to_bits(lilac_simt_builder *b, lilac_simt_type type,
                                 lilac_simt_value value) {
     return type == LILAC_SIMT_I1 ? lilac_simt_op1(b, LILAC_SIMT_OP_ZEXT, LILAC_SIMT_I8, value)

@@ -1,7 +1,8 @@
 /* Registers as 32-bit words, the unit of conversion plans (pack_words.c, network.c).
  *
  * A word holds several elements that are narrower than it: the lowest bits of the register index
- * select the element within the word. A wider element occupies several words, the low half first. */
+ * select the element within the word. A wider element occupies several words, the low half
+ * first. */
 #ifndef LILAC_LOWER_PACK_WORDS_H
 #define LILAC_LOWER_PACK_WORDS_H
 
@@ -17,7 +18,7 @@ typedef struct lilac_lower_words {
     lilac_simt_type wide;
 } lilac_lower_words;
 
-/* An element of less than a byte is carried as a byte. */
+/* The bits of an element in a word: an element of less than a byte occupies a byte. */
 static inline uint32_t lilac_lower_carried_bits(uint32_t element_bits) {
     return element_bits < 8 ? 8 : element_bits;
 }

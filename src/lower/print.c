@@ -3,14 +3,14 @@
  *   pid (0, 0, 0) idx ( 17, 3) prefix: 1.500000
  *   pid (0, 0, 0) prefix                          without operands
  *
- * One holder of each element prints it; a scalar is printed once for each program. Narrow numbers are
- * printed as 32-bit numbers; hexadecimal shows all bits of the element. 8-bit floats are printed as
- * the unsigned integers of their bits. */
+ * One holder of each element prints it; a scalar is printed once for each program. Narrow
+ * numbers are printed as 32-bit numbers; hexadecimal shows all bits of the element. 8-bit floats
+ * are printed as the unsigned integers of their bits. */
 #include "coordinates.h"
 #include "numeric_casts.h"
 #include "operations.h"
 
-enum { MOST_RANK = 4 }; /* a print takes 8 values: the program's place, the element's, itself */
+enum { MOST_RANK = 4 }; /* print has 8 operands: 3 for the program, the indices, the element */
 
 lilac_name lilac_lower_text(lilac_lowering *l, const lilac_tile_op *op, const char *name) {
     lilac_name raw = lilac_tile_find_text(&op->attributes, name);
@@ -51,7 +51,7 @@ static uint32_t digits_below(uint64_t size) {
     return digits;
 }
 
-/* The element as print takes it, and the conversion for it. */
+/* The element in a type that the print operation accepts, and its format. */
 static bool element(lilac_lowering *l, const lilac_tile_type *type, bool hex, bool is_signed,
                     lilac_simt_value *value, lilac_text *conversion) {
     lilac_simt_builder *b = &l->builder;
@@ -87,7 +87,7 @@ static bool element(lilac_lowering *l, const lilac_tile_type *type, bool hex, bo
     return true;
 }
 
-/* Number d of the element in register r. */
+/* Coordinate number d of the element in register r. */
 static lilac_simt_value index_of(lilac_lowering *l, const lilac_lower_view *view, uint32_t d,
                                  uint32_t r) {
     uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0}, blocks[LILAC_LAYOUT_MAX_BITS] = {0};
@@ -130,7 +130,7 @@ static uint32_t put_program(lilac_lowering *l, lilac_text *format, lilac_simt_va
     return 3;
 }
 
-/* The line of the element in register r of operand `index`. */
+/* Prints the line of the element in register r of operand `index`. */
 static bool print_element(lilac_lowering *l, const lilac_tile_op *op, uint32_t index, uint32_t r,
                           lilac_simt_value predicate, lilac_text *format) {
     const lilac_lower_value *operand = lilac_lower_operand(l, op, index);

@@ -31,19 +31,19 @@ typedef struct scalar_use {
 
 typedef struct lilac_lower_scalars {
     uint32_t count;
-    scalar_op *list; /* sorted by address once all are there */
+    scalar_op *list; /* sorted by address when it is complete */
 } lilac_lower_scalars;
 
 typedef struct walk {
     lilac_arena *arena;
     lilac_lower_scalars *found;
-    uint32_t *depths; /* of values: number of operations around the definition */
-    uint32_t *path;   /* by depth: the operation around, as index into the list */
+    uint32_t *depths; /* of values: number of operations that enclose the definition */
+    uint32_t *path;   /* by depth: the enclosing operation, as index into the list */
     uint32_t depth;
-    uint32_t elements; /* operations around that compute their region for each element */
+    uint32_t elements; /* enclosing operations that compute their region for each element */
 } walk;
 
-/* ---- what there is ---------------------------------------------------------------------- */
+/* ---- the operations with regions --------------------------------------------------------- */
 
 static void count_region(const lilac_tile_region *region, uint32_t depth, uint32_t *count,
                          uint32_t *deepest) {
@@ -124,9 +124,10 @@ static content list_region(walk *w, const lilac_tile_region *region) {
     return all;
 }
 
-/* ---- who uses what ---------------------------------------------------------------------- */
+/* ---- uses --------------------------------------------------------------------------------- */
 
-/* Operands of an operation that `around` operations contain, itself counted when it has regions. */
+/* Records the operands of an operation. `around`: the number of operations that contain it, itself
+ * included if it has regions. */
 static void record_uses(walk *w, const lilac_tile_op *op, uint32_t around) {
     for (uint32_t i = 0; i < op->operand_count; i++) {
         const lilac_tile_value *value = op->operands[i].value;

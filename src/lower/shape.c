@@ -1,11 +1,11 @@
-/* Shape operations map coordinates. If the layouts agree with the map, each register of the result is
- * a register of the operand and no data moves. Otherwise a conversion plan brings each element to its
- * thread (convert_layout.c).
+/* Shape operations map coordinates. If the layouts agree with the map, each register of the
+ * result is a register of the operand and no data moves. Otherwise a conversion plan brings each
+ * element to its thread (convert_layout.c).
  *
  *   operation      bit j of the operand's coordinate is …
  *   -----------    -----------------------------------------------------------------
  *   splat          (a scalar: the same value in every register)
- *   expand_dims    the same bit; dimensions from `axis` on are one further
+ *   expand_dims    the same bit; the numbers of dimensions from `axis` on are one higher
  *   broadcast      the same bit; dimensions of size 1 have none
  *   trans          the same bit of the dimension that `order` assigns
  *   reshape        the bit at the same place of the row-major index
@@ -14,10 +14,10 @@
 #include "convert_layout.h"
 #include "operations.h"
 
-/* The result as a renaming of an operand, constants and ranges included; false when there is none.
- */
-static bool rename_value(lilac_lowering *l, const lilac_lower_value *from,
-                         const lilac_lower_map *map, lilac_lower_value *to) {
+/* Defines the result by the registers of the operand, with their constants and ranges. False: a
+ * register needs an element of another thread. */
+static bool reuse_registers(lilac_lowering *l, const lilac_lower_value *from,
+                            const lilac_lower_map *map, lilac_lower_value *to) {
     const uint32_t *source;
     if (!lilac_lower_find_sources(l, from->view, to->view, map, &source)) {
         return false;
@@ -108,7 +108,7 @@ static bool reindex(lilac_lowering *l, const lilac_tile_op *op, map_function *fi
     }
     lilac_lower_map_identity(&map, from->view->columns.out_bits);
     return fill(l, op, &map, from->view, to->view) &&
-           (rename_value(l, from, &map, to) || lilac_lower_move_value(l, from, &map, 1, &to));
+           (reuse_registers(l, from, &map, to) || lilac_lower_move_value(l, from, &map, 1, &to));
 }
 
 bool lilac_lower_trans(lilac_lowering *l, const lilac_tile_op *op) {
@@ -119,7 +119,7 @@ bool lilac_lower_reshape(lilac_lowering *l, const lilac_tile_op *op) {
     return reindex(l, op, reshape_map);
 }
 
-/* Dimensions from `axis` on are one further. */
+/* The dimensions from `axis` on have a number that is one higher. */
 static bool dimensions_map(lilac_lowering *l, lilac_lower_map *map, const lilac_lower_view *from,
                            const lilac_lower_view *to, uint32_t axis) {
     for (uint32_t d = 0; d < from->columns.rank; d++) {
@@ -287,12 +287,12 @@ bool lilac_lower_split(lilac_lowering *l, const lilac_tile_op *op) {
         map_dimension(&map, from->view, d, to[0]->view, d);
     }
     map.bits[from->view->columns.start[last]] = -1;
-    bool renamed = true;
-    for (uint32_t half = 0; half < 2 && renamed; half++) {
+    bool reused = true;
+    for (uint32_t half = 0; half < 2 && reused; half++) {
         map.constant = (uint64_t)half << from->view->columns.start[last];
-        renamed = rename_value(l, from, &map, to[half]);
+        reused = reuse_registers(l, from, &map, to[half]);
     }
-    if (renamed) {
+    if (reused) {
         return true;
     }
     map.constant = 1ULL << from->view->columns.start[last];

@@ -24,8 +24,8 @@ typedef lilac_plan_global_access plan;
 
 /* ---- columns ---------------------------------------------------------------------------- */
 
-/* Sets of columns are masks. A mask numbers the register bits, then the lane bits, the warp bits and
- * the block bits. */
+/* Sets of columns are masks. A mask numbers the register bits, then the lane bits, the warp bits
+ * and the block bits. */
 
 static void read_columns(lilac_layout_columns *columns, const lilac_layout *layout,
                          const lilac_target *target) {

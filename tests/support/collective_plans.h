@@ -1,5 +1,6 @@
 /* The plan of the reduction, scan, gather or histogram of a kernel, against what the simulator
- * counted for that kernel: the kernel has no other operation that shuffles or uses shared memory. */
+ * counted for that kernel: the kernel has no other operation that shuffles or uses shared
+ * memory. */
 #ifndef LILAC_COLLECTIVE_PLANS_H
 #define LILAC_COLLECTIVE_PLANS_H
 

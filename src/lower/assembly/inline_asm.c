@@ -3,12 +3,12 @@
  *   i8 x 4, constraints "=r,=r,r"       registers 0 1 2 3 ─▶ one word ─▶ $2
  *                                       $0, $1 ─▶ two words of 2 x f16 ─▶ registers 0 1 2 3
  *
- * Elements under 32 bits are packed, as many as there are in a group, in words; a constraint's
- * letter says which register a word travels in: h 16 bits, r and f 32, l and d 64, b a predicate.
+ * Elements under 32 bits of one group are packed into words. The letter of a constraint selects
+ * the register of a word: h has 16 bits, r and f have 32, l and d have 64, b is a predicate.
  *
- * Assembly whose instructions are all known becomes operations like any other. The rest stands in
- * the kernel as it is: in each thread once a group, and a scalar that it computes is thread 0's
- * where threads could have different ones. */
+ * If all instructions of the assembly are known, they become SIMT operations. Otherwise the text
+ * becomes inline assembly of SIMT IR, which each thread executes once for each group. A scalar
+ * result is broadcast from thread 0 if the results of threads may differ. */
 #include "inline_asm.h"
 #include "memory/access.h"
 #include "operations.h"
@@ -64,7 +64,7 @@ static bool read_constraints(lilac_lowering *l, const char *text, constraints *c
         if (length == 0) {
             break;
         }
-        if (*at == '~') { /* what it spoils: registers of its own */
+        if (*at == '~') { /* a clobber: inline assembly of PTX has registers of its own */
             at = end;
             continue;
         }
@@ -94,7 +94,7 @@ static lilac_simt_type integer_type(uint32_t bits) {
                         : LILAC_SIMT_I64;
 }
 
-/* The same bits as a value of this type: extended with zeros, or cut off. */
+/* The same bits as a value of this type, zero-extended or truncated. */
 static lilac_simt_value as_type(lilac_lowering *l, lilac_simt_value value, lilac_simt_type type) {
     lilac_simt_builder *b = &l->builder;
     lilac_simt_type from = lilac_simt_type_of(l->kernel, value);
@@ -113,7 +113,7 @@ static lilac_simt_value as_type(lilac_lowering *l, lilac_simt_value value, lilac
     return from == type ? value : lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, type, value);
 }
 
-/* How many elements of a type a word has in groups of `packed`. */
+/* The number of elements of a type in one word, for groups of `packed` elements. */
 static uint32_t elements_of_word(lilac_simt_type type, uint32_t packed) {
     uint32_t bits = lilac_simt_type_bits(type);
     uint32_t most = bits < 8 || bits >= 32 ? 1 : 32 / bits;
@@ -132,7 +132,7 @@ typedef struct group {
     bool pure;
 } group;
 
-/* Does a constraint's register hold the word, and are there as many as words? */
+/* Does the register of each constraint hold its word, and is there one constraint for each word? */
 static bool check_words(lilac_lowering *l, const group *g) {
     uint32_t n = 0;
     for (uint32_t side = 0; side < 2; side++) {
@@ -232,7 +232,8 @@ static void scatter(lilac_lowering *l, const group *g, uint32_t first,
     }
 }
 
-/* The assembly itself; whether what it gives is the same in all threads when its operands are. */
+/* Builds the operations or the inline assembly. Inline assembly has uniform results if it is
+ * pure, its operands are uniform and its text names no special register. */
 static void run(lilac_lowering *l, const group *g, lilac_lower_asm *piece) {
     lilac_simt_builder before = l->builder;
     if (lilac_lower_translate_asm(l, piece)) {

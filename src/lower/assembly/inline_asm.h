@@ -1,4 +1,5 @@
-/* Between the operation (inline_asm.c) and the reader of its text (inline_asm_text.h). */
+/* The interface between the lowering of inline assembly (inline_asm.c) and its translation
+ * (inline_asm_translate.c). */
 #ifndef LILAC_LOWER_INLINE_ASM_H
 #define LILAC_LOWER_INLINE_ASM_H
 
@@ -15,9 +16,8 @@ typedef struct lilac_lower_asm {
     lilac_simt_value outcome[LILAC_LOWER_MOST_ASM]; /* results */
 } lilac_lower_asm;
 
-/* Builds the text's instructions as operations of SIMT IR when all of them are known; false, with
- * nothing reported, when one is not (inline_asm_translate.c). What was built until then is not
- * used. */
+/* Builds the instructions of the text as SIMT operations (inline_asm_translate.c). False, without a
+ * diagnostic: an instruction is not known; the operations before it have no uses. */
 bool lilac_lower_translate_asm(lilac_lowering *l, lilac_lower_asm *piece);
 
 #endif

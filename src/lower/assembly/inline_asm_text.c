@@ -1,12 +1,13 @@
 /* The text of inline assembly: words, the names that it declares, operands, and instructions as
- * written. Nothing is built here.
+ * written. These functions build no operations.
  *
  *   .reg .b32 a<2>;                 the names a0 and a1, 32 bits each
  *   cvt.rn.f16x2.f32 $0, a0, $1;    name cvt; kinds rn; types f16x2 and f32; three operands
  *
- * A word behind a dot is a type when it names one and a kind otherwise; kinds stand before types.
- * An operand is a register ($n or a name), registers in braces, an immediate, or a special
- * register. There is one scope for all names: a text with the same name twice is not understood. */
+ * A word after a dot is a type if it names one, and a kind otherwise. Kinds precede types. An
+ * operand is a register ($n or a name), registers in braces, an immediate, or a special
+ * register. There is one scope for all names: a text that declares a name twice is not
+ * translated. */
 #include "inline_asm_text.h"
 
 #include <stdlib.h>
@@ -45,7 +46,7 @@ bool lilac_asm_is_word(const char *at, uint32_t length, const char *word) {
     return strlen(word) == length && memcmp(at, word, length) == 0;
 }
 
-/* "u32" … as a type; signedness is the operation's business. */
+/* "u32" … as a type; the operation determines the signedness. */
 static bool read_type(const char *at, uint32_t length, lilac_simt_type *type, char *kind) {
     static const struct {
         const char *name;
@@ -166,7 +167,7 @@ static bool read_immediate(lilac_asm_translator *t, lilac_asm_operand *o) {
     o->bits =
         strtoull(t->at, &end, t->at[0] == '0' && (t->at[1] == 'x' || t->at[1] == 'X') ? 16 : 10);
     if (end == t->at || *end == '.' || *end == 'e') {
-        return false; /* decimal fractions and octal numbers stay PTX's business */
+        return false; /* decimal fractions and octal numbers are not translated */
     }
     bool octal = t->at[0] == '0' && t->at[1] >= '0' && t->at[1] <= '9';
     t->at = *end == 'U' ? end + 1 : end;

@@ -1,16 +1,17 @@
-/* Assembly whose instructions all have an operation of their own in SIMT IR becomes those: the
- * simulator runs it then, and the passes see through it.
+/* Translates assembly to SIMT operations if each of its instructions has an equivalent. The
+ * simulator then executes it, and the passes optimise it.
  *
  *   {                                     scopes: names are looked up in all of them
- *     .reg .b32 a<2>;                     a0 a1: values that are not given yet
+ *     .reg .b32 a<2>;                     a0 a1: values that are not defined yet
  *     and.b32  a0, $1, 0x7f007f00;        AND of i32
  *     shl.b32  $0, a0, 7;                 SHL of i32
  *   }
  *
- * An instruction is its name, kinds behind dots, and a type: the table says which operation a name
- * is, which kinds it takes and how many operands. Anything else (predicates, memory, branches,
- * kinds that change what is computed) makes the whole piece stay assembly. So do additions and
- * multiplications that name their rounding: they may not be contracted, and operations here are. */
+ * An instruction has a name, kinds after dots, and a type. The table maps a name to its
+ * operation, the kinds that it allows and its number of operands. If any instruction is not in
+ * the table (predicates, memory, branches, kinds that change the result), the whole text remains
+ * assembly. The same holds for additions and multiplications that name their rounding: these may
+ * not be contracted, and SIMT operations may be. */
 #include "inline_asm_text.h"
 
 #include <string.h>
@@ -149,7 +150,7 @@ static bool translate_product(lilac_asm_translator *t, const lilac_asm_instructi
     return lilac_asm_put(t, &i->operands[0], product);
 }
 
-/* The amount is 32 bits whatever is shifted. */
+/* The shift amount has 32 bits for every type. */
 static bool translate_shift(lilac_asm_translator *t, const lilac_asm_instruction *i) {
     lilac_simt_type type = i->types[0];
     lilac_simt_value values[2] = {lilac_asm_get(t, &i->operands[1], type),
@@ -176,13 +177,15 @@ static uint32_t apply(uint32_t code, uint32_t a, uint32_t b) {
     return (code == LILAC_SIMT_OP_AND ? a & b : code == LILAC_SIMT_OP_OR ? a | b : a ^ b) & 255;
 }
 
-/* (x op y) op z, each perhaps inverted, that is the function with this table; 0 when none is. */
+/* Builds (x op y) op z, with any of the values inverted, that has this truth table. 0: there is
+ * none. */
 static lilac_simt_value two_operations(lilac_simt_builder *b, uint32_t table,
                                        const lilac_simt_value *values) {
     static const lilac_simt_opcode codes[] = {LILAC_SIMT_OP_AND, LILAC_SIMT_OP_OR,
                                               LILAC_SIMT_OP_XOR};
     static const uint32_t columns[] = {0xF0, 0xCC, 0xAA};
-    for (uint32_t form = 0; form < 3 * 3 * 3 * 8; form++) { /* few inversions first */
+    for (uint32_t form = 0; form < 3 * 3 * 3 * 8;
+         form++) { /* forms with few inversions come first */
         uint32_t inverted = form / 27, z = form % 3, x = (z + 1) % 3, y = (z + 2) % 3;
         lilac_simt_opcode first = codes[form / 3 % 3], second = codes[form / 9 % 3];
         uint32_t tables[3];
@@ -205,7 +208,8 @@ static lilac_simt_value two_operations(lilac_simt_builder *b, uint32_t table,
     return 0;
 }
 
-/* Any function of three bits: two operations, or else the or of its cases, each an and. */
+/* Any function of three bits: two operations if possible, otherwise a disjunction of
+ * conjunctions. */
 static bool translate_lop3(lilac_asm_translator *t, const lilac_asm_instruction *i) {
     lilac_simt_builder *b = &t->l->builder;
     const lilac_asm_operand *table = &i->operands[4];

@@ -1,14 +1,14 @@
-/* Registers of inline assembly and their values, and the instructions that carry values over: mov
+/* Registers of inline assembly, their values, and the instructions that copy or convert values: mov
  * and cvt.
  *
- * A register has a width and no type, as in PTX: reading it as another type of that width is a
- * bitcast, and as one of another width is not understood. $n are the results and then the operands;
- * names have no value until an instruction writes them.
+ * A register has a width and no type, as in PTX: a use as another type of that width is a
+ * bitcast, and a use as a type of another width is not translated. $n are the results and then the
+ * operands. Names have no value until an instruction writes them.
  *
  *   mov.b32 {x, y}, a         unpack
  *   mov.b32 a, {x, y}         pack
- *   mov.u32 a, %laneid        the operation that gives the special register
- *   cvt.rn.f16.f32            one conversion, where it loses nothing but what its rounding says */
+ *   mov.u32 a, %laneid        the operation that reads the special register
+ *   cvt.rn.f16.f32            one conversion, if its only loss is its rounding */
 #include "inline_asm_text.h"
 #include "numeric_casts.h"
 
@@ -89,7 +89,7 @@ static bool convert_pair(lilac_asm_translator *t, const lilac_asm_instruction *i
     return lilac_asm_put(t, &i->operands[0], lilac_simt_pack(&t->l->builder, to, 2, parts));
 }
 
-/* The source of a conversion, 0 if it is not understood. An integer of 8 or 16 bits may be the low
+/* The source of a conversion. 0: it is not translated. An integer of 8 or 16 bits may be the low
  * part of a wider register. */
 static lilac_simt_value conversion_source(lilac_asm_translator *t, const lilac_asm_instruction *i) {
     const lilac_asm_operand *operand = &i->operands[1];
@@ -135,7 +135,7 @@ static bool convert_number(lilac_asm_translator *t, const lilac_asm_instruction 
 }
 
 /* Between floats of different widths. A conversion of equal widths rounds to an integral value or
- * changes the format of a half; neither is understood. */
+ * changes the format of a half. Neither is translated. */
 static bool convert_float(lilac_asm_translator *t, const lilac_asm_instruction *i,
                           lilac_simt_value value) {
     static const struct {
@@ -158,7 +158,8 @@ static bool convert_float(lilac_asm_translator *t, const lilac_asm_instruction *
                          lilac_lower_convert(t->l, value, to, LILAC_ROUND_NEAREST_EVEN));
 }
 
-/* Understood are the conversions that SIMT IR has: exact, or rounded once as the kind says. */
+/* Translates the conversions of SIMT IR: exact ones, and those that are rounded once as the kind
+ * says. */
 bool lilac_asm_convert(lilac_asm_translator *t, const lilac_asm_instruction *i) {
     lilac_simt_type to = i->types[0], from = i->types[1];
     bool from_float = i->type_kinds[1] == 'f', to_float = i->type_kinds[0] == 'f';

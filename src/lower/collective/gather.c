@@ -71,7 +71,7 @@ static uint32_t part_of(uint64_t place, bool lane) {
     return (uint32_t)(lane ? place >> LILAC_PLAN_LANE_MARK : place & 0xffffffffU);
 }
 
-/* The bits of a value at the places of a mask, next to each other. */
+/* Extracts the bits of a value that the mask selects, and packs them (the instruction pext). */
 static uint64_t squeeze(uint64_t value, uint32_t mask) {
     uint64_t result = 0;
     for (uint32_t at = 0; mask != 0; mask &= mask - 1, at++) {
@@ -80,13 +80,14 @@ static uint64_t squeeze(uint64_t value, uint32_t mask) {
     return result;
 }
 
-/* A part of a place: of the lane, or (a mask of registers) which of those it is. */
+/* The part of a place that names the lane, or the part that selects one of the registers in the
+ * mask. */
 static uint64_t taken_part(uint64_t place, bool lane, uint32_t mask) {
     return lane ? part_of(place, true) : squeeze(part_of(place, false), mask);
 }
 
-/* Where register r of the result finds its element: the lane, or which of the registers of the
- * mask. */
+/* The place of the element that register r of the result needs: the lane, or the number of a
+ * register in the mask. */
 static lilac_simt_value place_of(const gather *g, bool lane, uint32_t mask, uint32_t r) {
     lilac_lowering *l = g->l;
     uint64_t columns[LILAC_LAYOUT_MAX_BITS], by_thread = 0, by_index, fixed = 0;
@@ -108,12 +109,12 @@ static lilac_simt_value place_of(const gather *g, bool lane, uint32_t mask, uint
     return join(l, place, lilac_lower_integer(l, LILAC_SIMT_I32, (int64_t)fixed), false);
 }
 
-/* Byte permutes have a nibble for each byte of the result: the byte of the second word and the
- * first, as eight. */
+/* Selectors of prmt. Each nibble selects one byte of the result among the eight bytes of two
+ * words. */
 #define FIRST_WORD 0x3210
-#define OTHER_WORD 0x4444 /* more: of the second word instead */
+#define OTHER_WORD 0x4444 /* added to select bytes of the second word */
 #define FIRST_HALF 0x0010
-#define OTHER_HALF 0x0022 /* more: the next half */
+#define OTHER_HALF 0x0022 /* added to select the next half */
 #define OTHER_BYTE 0x0001
 
 /* first + number · step, by the `count` bits of a place from `bit` on. */
@@ -138,8 +139,8 @@ static lilac_simt_value permute(const gather *g, lilac_simt_value low, lilac_sim
     return lilac_simt_op3(&g->l->builder, LILAC_SIMT_OP_PRMT, LILAC_SIMT_I32, low, high, with);
 }
 
-/* The element out of 2^bits words, its place in the low bits of `place`: `within` bits say where in
- * a word, the others which word. It ends up in the lowest bytes. */
+/* Selects an element of 2^bits words by the low bits of `place`. The lowest `within` bits select
+ * the element in a word, the others select the word. The result is in the lowest bytes. */
 static lilac_simt_value choose(const gather *g, lilac_simt_value place, uint32_t within,
                                uint32_t bits, lilac_simt_value *list) {
     while (bits > (within > 0 ? 1U : 0U)) {
@@ -244,7 +245,7 @@ static void address_threads(const gather *g, round_memory *shared) {
     shared->threads = lilac_lower_address_threads(g->l, p->result.thread_bits, threads);
 }
 
-/* Stores the source's elements of one round: 2^bits registers. */
+/* Stores the 2^bits registers of the source that belong to one round. */
 static void store_source(const gather *g, const round_memory *shared, uint32_t bits,
                          const lilac_simt_value *values) {
     lilac_lowering *l = g->l;
@@ -268,7 +269,7 @@ static void store_source(const gather *g, const round_memory *shared, uint32_t b
     }
 }
 
-/* The element that register r of the result names, where it is in this round. */
+/* Loads the element that register r of the result needs, if it is in this round. */
 static lilac_simt_value load_element(const gather *g, const round_memory *shared, uint32_t r) {
     lilac_lowering *l = g->l;
     lilac_lower_addressing a = shared->threads;
@@ -305,9 +306,10 @@ static void through_shared(const gather *g) {
 
 /* ---- rounds ------------------------------------------------------------------------------- */
 
-/* For one register of the result: the rounds that it may need, and which of them it is. */
+/* The rounds that may store the element of one register of the result. */
 typedef struct wanted_round {
-    uint32_t fixed, varying; /* bits of the number that the register gives; the others' mask */
+    uint32_t fixed,
+        varying; /* bits of the round's number: those known at compile time; mask of the others */
     lilac_simt_value number;
 } wanted_round;
 
@@ -334,7 +336,8 @@ static wanted_round find_round(const gather *g, uint32_t r) {
     return w;
 }
 
-/* Loads what this round has for register r: the others keep what they have. */
+/* Loads the element of register r in the threads whose element is in this round. In other
+ * threads the register is unchanged. */
 static void take_element(const gather *g, const round_memory *shared, const wanted_round *w,
                          uint32_t round, uint32_t r) {
     lilac_lowering *l = g->l;
@@ -351,9 +354,9 @@ static void take_element(const gather *g, const round_memory *shared, const want
     g->result->base[r] = value;
 }
 
-/* Several rounds through a memory that holds a part of the source at a time:
+/* Executes several rounds. In each round the memory holds one part of the source:
  *
- *     for each round s     store the registers whose coordinates number s; load; select */
+ *     for each round s     store the registers whose coordinates belong to s; load; select */
 static void in_rounds(const gather *g) {
     const lilac_plan_gather *p = g->plan;
     uint32_t bits = (uint32_t)__builtin_popcount(p->stored);
@@ -386,7 +389,7 @@ static void in_rounds(const gather *g) {
 
 /* ---- the whole ---------------------------------------------------------------------------- */
 
-/* The index as i32, in the result's layout. What is negative is out of range. */
+/* Reads the index as i32 in the result's layout. A negative index is out of range. */
 static bool read_index(gather *g, const lilac_lower_value *index) {
     lilac_lowering *l = g->l;
     lilac_simt_value *values = lilac_arena_array(l->arena, lilac_simt_value, index->view->count);

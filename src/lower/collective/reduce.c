@@ -43,11 +43,11 @@ bool lilac_reduce_combine_tree(const lilac_reduction *r, lilac_simt_value *eleme
 
 /* ---- registers --------------------------------------------------------------------------- */
 
-/* One element for each group.
+/* Combines the registers of each group into one element.
  *
  * The tree of lilac_reduce_combine_tree, but in the order of the registers, all groups in parallel
- * or one group after the other, as the plan says. As in a binary counter, partials of 2^k registers
- * wait for their neighbours, and of each group at most as many wait as the tree is deep. */
+ * or one group after the other, as the plan says. A partial of 2^k registers is kept until its
+ * neighbour is complete. For each group at most one partial of each depth of the tree is kept. */
 static lilac_simt_value *fold_registers(const lilac_reduction *r) {
     lilac_lowering *l = r->l;
     const lilac_plan_reduce *p = r->plan;
@@ -84,8 +84,9 @@ static lilac_simt_value *fold_registers(const lilac_reduction *r) {
 
 /* ---- lanes ------------------------------------------------------------------------------- */
 
-/* A butterfly after which each lane has the elements with one setting of a bit of the groups: those
- * with the other setting go to its partner. `groups`: mask of the bits that are left. */
+/* A butterfly after which each lane has the elements with one setting of a group bit. The lane
+ * sends the elements with the other setting to its partner. `groups`: mask of the remaining
+ * group bits. */
 static bool give_lanes(const lilac_reduction *r, uint32_t step, uint32_t groups,
                        lilac_simt_value mask, lilac_simt_value *elements,
                        lilac_simt_value *others) {
@@ -124,7 +125,7 @@ static bool give_lanes(const lilac_reduction *r, uint32_t step, uint32_t groups,
     return true;
 }
 
-/* Elements whose group has a bit set that was given away are no longer there. */
+/* Afterwards only those elements are valid whose group has no bit of an earlier exchange set. */
 static bool fold_lanes(const lilac_reduction *r, lilac_simt_value *elements) {
     lilac_lowering *l = r->l;
     const lilac_plan_reduce *p = r->plan;
@@ -267,7 +268,8 @@ static bool open_results(lilac_reduction *r, const lilac_lower_view *source) {
     return true;
 }
 
-/* Each block reduces what it holds: the blocks of the result must hold the same. */
+/* Refuses a result whose blocks hold other elements than those of the operand: each block
+ * reduces its own elements. */
 static bool check_blocks(const lilac_reduction *r) {
     const lilac_plan_reduce *p = r->plan;
     for (uint32_t i = 0; i < p->source.block_bits && !p->scalar; i++) {

@@ -1,6 +1,7 @@
-/* What the files of tt.reduce share: they execute the plan of a reduction (lilac/collective.h).
+/* Declarations that the files of tt.reduce share. They execute the plan of a reduction
+ * (lilac/collective.h).
  *
- *   reduce.c          registers, lanes, and the whole
+ *   reduce.c          registers, lanes, and the operation
  *   reduce_shared.c   partial results in shared memory */
 #ifndef LILAC_LOWER_REDUCE_H
 #define LILAC_LOWER_REDUCE_H
@@ -22,9 +23,9 @@ typedef struct lilac_reduction {
  * the left operand comes first in memory and the order of an arg-max's indices is known. */
 bool lilac_reduce_combine_tree(const lilac_reduction *r, lilac_simt_value *elements,
                                uint32_t count);
-/* Gives all lanes the bits of one of those that combined their values, where these may differ; bit
- * i of that lane's number is the xor of columns[i] over the lane's. `count` elements of all
- * operands, one after another. */
+/* Copies the result of one lane to all lanes that combined the same values, if the bits of their
+ * results may differ. The number of that lane is the xor of columns[i] over the set bits i of the
+ * lane's own number. `elements` holds `count` elements, each with one value for each operand. */
 void lilac_reduce_agree(const lilac_reduction *r, const uint64_t *columns, uint32_t count,
                         lilac_simt_value *elements);
 /* Moves `count` elements of all operands from the threads of a view to those of the results. */
@@ -33,7 +34,7 @@ bool lilac_reduce_take_results(const lilac_reduction *r, const lilac_lower_view 
 
 /* ---- shared memory (reduce_shared.c) ----------------------------------------------------- */
 
-/* From the lanes' elements to the results. */
+/* Combines the lanes' elements of all warps into the results. */
 bool lilac_reduce_through_shared(const lilac_reduction *r, const lilac_simt_value *elements);
 
 #endif

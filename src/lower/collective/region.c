@@ -1,8 +1,8 @@
-/* The common part of reductions and scans: combining elements by a region, moving values between the
- * lanes of a warp, and addressing scratch memory by coordinates.
+/* The common part of reductions and scans: combining elements by a region, moving values between
+ * the lanes of a warp, and addressing scratch memory by coordinates.
  *
- * A combine region is lowered once for each pair of elements, on scalars. The builder reuses equal
- * instructions. */
+ * A combine region is lowered once for each pair of elements, on scalars. The builder reuses
+ * equal instructions. */
 #include "collective/region.h"
 
 /* ---- operations ---------------------------------------------------------------------------- */

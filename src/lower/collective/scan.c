@@ -31,7 +31,7 @@
 
 /* ---- up and down -------------------------------------------------------------------------- */
 
-/* The totals of a level's blocks, as the next level's items. */
+/* Passes the totals of a level's blocks to the next level as its items. */
 static void pass_up(const lilac_scan *s, uint32_t index, const lilac_scan_level *from,
                     lilac_scan_level *to) {
     const lilac_scan_run *r = &s->plan->runs[index];
@@ -64,7 +64,7 @@ static lilac_scan_prefix make_prefix(const lilac_scan *s, uint32_t count) {
                                lilac_arena_array(s->l->arena, lilac_simt_value, count)};
 }
 
-/* bottom->scanned: the results. */
+/* Scans all runs, upwards and downwards. levels[0].scanned receives the results. */
 static bool scan_levels(const lilac_scan *s, lilac_scan_level *levels) {
     uint32_t top = s->plan->run_count - 1;
     for (uint32_t i = 0; i <= top; i++) {

@@ -1,14 +1,15 @@
-/* What the files of tt.scan share: they execute the plan of a scan (lilac/collective.h).
+/* Declarations that the files of tt.scan share. They execute the plan of a scan
+ * (lilac/collective.h).
  *
  *   scan_runs.c     the runs of registers and lanes
- *   scan_memory.c   the run that goes through memory
- *   scan.c          from run to run, up and down */
+ *   scan_memory.c   the run in shared memory
+ *   scan.c          the walk over the runs, upwards and downwards */
 #ifndef LILAC_LOWER_SCAN_H
 #define LILAC_LOWER_SCAN_H
 
 #include "coordinates.h"
 
-/* Instead of a predicate: whether anything stands before an item. */
+/* Values of `valid` where it is known at compile time whether an item has a prefix. */
 #define LILAC_SCAN_NEVER  0
 #define LILAC_SCAN_ALWAYS (~(lilac_simt_value)0)
 
@@ -23,14 +24,14 @@ typedef struct lilac_scan {
     uint32_t operands;
 } lilac_scan;
 
-/* One level of the way up: a list of elements, `operands` values each. */
+/* The items of one run: a list of elements, each with one value for each operand. */
 typedef struct lilac_scan_level {
     uint32_t count;
     lilac_simt_value *values;
     lilac_simt_value *scanned;
 } lilac_scan_level;
 
-/* What stands before each item, and whether it does. */
+/* The prefix before each item, and a predicate: does the item have a prefix? */
 typedef struct lilac_scan_prefix {
     lilac_simt_value *values;
     lilac_simt_value *valid;
@@ -38,60 +39,61 @@ typedef struct lilac_scan_prefix {
 
 /* ---- runs of registers and lanes (scan_runs.c) ------------------------------------------- */
 
-/* Where a register bit stands in the number of an item. */
+/* The bit of an item's number that a register bit corresponds to. */
 uint32_t lilac_scan_item_bit(const lilac_scan_run *r, uint32_t where);
 /* The bits of an item's number that a run of registers uses, by position in the run; in a reversed
  * scan position 0 is the last register. */
 uint32_t lilac_scan_item_of(const lilac_scan *s, const lilac_scan_run *r, uint32_t position);
 /* The bits of an item's number that a run of registers uses. */
 uint32_t lilac_scan_run_items(const lilac_scan_run *r);
-/* The item of the next run that a block of this one is. */
+/* The number of the item in the next run that represents the block of `item`. */
 uint32_t lilac_scan_block_of(const lilac_scan_run *r, uint32_t item);
 /* The bits of the thread's index in this run. */
 uint32_t lilac_scan_thread_mask(const lilac_scan_run *r);
-/* Room for this many elements, of all operands. */
+/* Allocates `count` elements of all operands. */
 lilac_simt_value *lilac_scan_elements(const lilac_scan *s, uint32_t count);
-/* Of i32. */
+/* A constant of type i32. */
 lilac_simt_value lilac_scan_constant(const lilac_scan *s, uint32_t number);
-/* One operation of i32 with a constant. */
+/* Builds an operation on `a` and a constant, of type i32. */
 lilac_simt_value lilac_scan_bits_of(const lilac_scan *s, lilac_simt_opcode code, lilac_simt_value a,
                                     uint32_t mask);
-/* The lane or the thread. */
+/* The index of the lane or of the thread, as `code` says. */
 lilac_simt_value lilac_scan_index_of(const lilac_scan *s, lilac_simt_opcode code);
-/* Are any of these bits of the thread's index other than in the first place of the scan? */
+/* A predicate: do any of these bits of the thread's index differ from those of the first
+ * position of the scan? */
 lilac_simt_value lilac_scan_is_later(const lilac_scan *s, uint32_t mask);
-/* The lane with these bits in the last place of the scan. */
+/* The lane whose bits in the mask are those of the last position of the scan. */
 lilac_simt_value lilac_scan_last_lane(const lilac_scan *s, lilac_simt_value lane, uint32_t mask);
-/* to = before combined with own, or own where `valid` is false. */
+/* Stores into `to` the combination of `before` and `own`, or `own` if `valid` is false. */
 bool lilac_scan_put_before(const lilac_scan *s, const lilac_simt_value *before,
                            lilac_simt_value valid, const lilac_simt_value *own,
                            lilac_simt_value *to);
 /* Shuffles elements of all operands. */
 void lilac_scan_shuffle_all(const lilac_scan *s, lilac_simt_shuffle kind, lilac_simt_value lane,
                             uint32_t count, const lilac_simt_value *from, lilac_simt_value *to);
-/* Scans each of the thread's blocks by itself. */
+/* Scans each of the thread's blocks separately. */
 bool lilac_scan_registers(const lilac_scan *s, const lilac_scan_run *r, lilac_scan_level *at);
-/* With what stands before the blocks: all items whole. Where a predicate says whether anything
- * does, the block is scanned once more from its first item on, which takes one select. */
+/* Combines the prefix before each block with the block's items. If a predicate says whether the
+ * prefix exists, the block is scanned again from its first item on, which needs one select only. */
 bool lilac_scan_finish_registers(const lilac_scan *s, const lilac_scan_run *r, lilac_scan_level *at,
                                  const lilac_scan_prefix *before);
-/* What stands before each item of a run of registers. */
+/* Computes the prefix before each item of a run of registers. */
 void lilac_scan_before_registers(const lilac_scan *s, const lilac_scan_run *r,
                                  const lilac_scan_level *at, const lilac_scan_prefix *before,
                                  lilac_scan_prefix *result);
-/* Scans each block of lanes by itself. */
+/* Scans each block of lanes separately. */
 bool lilac_scan_lanes(const lilac_scan *s, const lilac_scan_run *r, lilac_scan_level *at);
-/* With what stands before each item: all items whole. */
+/* Combines the prefix before each item with the item. */
 bool lilac_scan_finish_lanes(const lilac_scan *s, lilac_scan_level *at,
                              const lilac_scan_prefix *before);
-/* What stands before each item of a run of lanes. */
+/* Computes the prefix before each item of a run of lanes. */
 void lilac_scan_before_lanes(const lilac_scan *s, const lilac_scan_run *r,
                              const lilac_scan_level *at, const lilac_scan_prefix *before,
                              lilac_scan_prefix *result);
 
 /* ---- the run in memory (scan_memory.c) --------------------------------------------------- */
 
-/* What stands before each item of the run in memory, which is the last. */
+/* Computes the prefix before each item of the run in memory, which is the last run. */
 bool lilac_scan_before_memory(const lilac_scan *s, const lilac_scan_run *r,
                               const lilac_scan_level *at, lilac_scan_prefix *result);
 

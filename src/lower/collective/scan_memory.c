@@ -1,16 +1,16 @@
 /* tt.scan: the run that uses memory, always the last.
  *
  * A line is one setting of the coordinates off the axis. The last lane of each block writes the
- * block's total to the slot of its line that the block's number along the axis selects. After one
- * barrier every thread reads the totals of its lines, scans them and selects the prefix before its own
- * block:
+ * block's total to the slot of its line that the block's number along the axis selects. After
+ * one barrier every thread reads the totals of its lines, scans them and selects the prefix
+ * before its own block:
  *
  *     totals of a line   t0   t1      t2         t3
  *     prefixes           -    t0    t0+t1    t0+t1+t2
  *                                     ▲ of the third warp
  *
- * The register bits of the block's number are known at compile time; a tree of selects applies the
- * warp's bits. */
+ * The register bits of the block's number are known at compile time; a tree of selects applies
+ * the warp's bits. */
 #include "collective/region.h"
 #include "memory/access.h"
 #include "memory/shared_access.h"
@@ -18,7 +18,8 @@
 
 #include <string.h>
 
-/* The threads that write: one of the copies, and of the lanes of a block the last. */
+/* A predicate that is true in the threads that store a total: the last lane of each block, and of
+ * threads with copies only the leader. */
 static lilac_simt_value writes(const lilac_scan *s) {
     uint32_t lanes = lilac_plan_scan_lower_lanes(s->plan);
     lilac_simt_value predicate = 0;
@@ -93,7 +94,7 @@ static void read_totals(const lilac_scan *s, const lilac_scan_run *r, uint32_t i
     }
 }
 
-/* The position of an item in the run, with the warp's bits all in the first place. */
+/* The position of an item in the run, as if the warp's bits were those of the first position. */
 static uint32_t position_of(const lilac_scan *s, const lilac_scan_run *r, uint32_t item) {
     uint32_t position = 0;
     for (uint32_t i = 0; i < r->count; i++) {
@@ -105,7 +106,7 @@ static uint32_t position_of(const lilac_scan *s, const lilac_scan_run *r, uint32
     return position;
 }
 
-/* Of the scanned totals the one before the thread's own place: by the warp's bits, in a tree. */
+/* Selects, in a tree over the warp's bits, the scanned total before the thread's own position. */
 static void choose_total(const lilac_scan *s, const lilac_scan_run *r,
                          const lilac_simt_value *totals, uint32_t position,
                          lilac_simt_value *result) {
@@ -121,7 +122,7 @@ static void choose_total(const lilac_scan *s, const lilac_scan_run *r,
         for (uint32_t i = 0; i < count; i++) {
             place |= (w >> i & 1) << bits[i];
         }
-        /* Before the first nothing stands; what is taken there does not matter. */
+        /* The first position has no prefix. Any total may be selected for it. */
         place -= place > 0;
         memcpy(list + (size_t)w * n, totals + (size_t)place * n, n * sizeof *list);
     }

@@ -2,15 +2,15 @@
  *
  *   axis bits    r r l l l r w        runs: 2 registers, 3 lanes, 1 register, memory from w on
  *
- * The items of a run are numbered by the register bits that no run below it has used. Those that the
- * run itself uses number an item within its block, the others number the block. A run is scanned
- * first without the prefix of its blocks, which follows on the way down:
+ * The items of a run are numbered by the register bits that no run below it has used. Those that
+ * the run itself uses number an item within its block, the others number the block. A run is
+ * scanned first without the prefix of its blocks, which follows on the way down:
  *
  *   scan_…     scans each block separately; its last item is its total
  *   finish_…   combines the prefix before the block with each item
  *   before_…   computes the prefix before each item
  *
- * Reversed scans take the same steps with all bits of positions inverted. */
+ * Reversed scans execute the same steps with all bits of positions inverted. */
 #include "collective/region.h"
 #include "coordinates.h"
 #include "scan.h"
@@ -248,8 +248,8 @@ bool lilac_scan_finish_lanes(const lilac_scan *s, lilac_scan_level *at,
     return true;
 }
 
-/* The lane one place earlier in the scan, for lanes that are not the first: the bits up to the
- * lowest one that is set change. */
+/* The lane of the previous position in the scan, for lanes that are not the first. It differs in
+ * the lowest set bit and the bits below it. */
 static lilac_simt_value lane_before(const lilac_scan *s, const lilac_scan_run *r) {
     lilac_simt_builder *b = &s->l->builder;
     lilac_simt_value lane = lilac_scan_index_of(s, LILAC_SIMT_OP_LANE);

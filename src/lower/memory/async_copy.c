@@ -1,4 +1,5 @@
-/* Asynchronous copies from global to shared memory: ttg.async_copy_global_to_local and its groups.
+/* Asynchronous copies from global to shared memory: ttg.async_copy_global_to_local and its
+ * groups.
  *
  *     async_copy      barrier, then one cp.async for each vector of each thread
  *     async_commit    cp.async.commit
@@ -8,11 +9,12 @@
  * registers that the axis facts allow to load as one vector, in the order of the shared memory's
  * offsets. cp.async copies 4, 8 or 16 bytes, so shorter vectors are refused.
  *
- * Where the mask is false, memory gets `other`, or zeros without one, as in Triton. Zeros are
- * copied by a cp.async that reads nothing; another constant or tensor is stored at once.
+ * Where the mask is false, the memory receives `other`, or zeros if there is none, as in Triton.
+ * A cp.async that reads nothing writes zeros. Another constant or tensor is stored by an
+ * ordinary store.
  *
- * The barrier orders the copy after earlier accesses of the memory. The loads after a wait have a
- * barrier of their own, which makes all threads' copies visible. */
+ * The barrier orders the copy after earlier accesses to the memory. The loads after a wait have
+ * their own barrier, which makes the copies of all threads visible. */
 #include "memory/access.h"
 #include "memory/memory_type.h"
 #include "memory/shared_memory.h"
@@ -82,7 +84,7 @@ static bool plan_copy(lilac_lowering *l, const lilac_tile_op *op, const lilac_lo
     }
 }
 
-/* The words of `other`, register by register; false: it is zero everywhere. */
+/* Packs `other` into words, register by register. False: it is zero everywhere. */
 static bool find_others(lilac_lowering *l, const lilac_lower_aligned *other,
                         const lilac_lower_transfer *t, lilac_lower_words *words) {
     int64_t number;

@@ -3,8 +3,8 @@
  *   tt.atomic_rmw   one of the threads that hold an element executes the instruction
  *   tt.atomic_cas   thread 0 executes it for a scalar
  *
- * If the result is used, the other holders of the element receive it. Consecutive floats are added
- * by one instruction: 2 or 4 f32, or 2, 4 or 8 f16 or bf16 as pairs; at most 16 bytes.
+ * If the result is used, the other holders of the element receive it. Consecutive floats are
+ * added by one instruction: 2 or 4 f32, or 2, 4 or 8 f16 or bf16 as pairs; at most 16 bytes.
  *
  * Devices without additions of bf16 (before sm_90) compare and swap one element, or a pair as a
  * word:
@@ -16,9 +16,9 @@
  *         expected = old                                        where it was pending
  *
  * The first swap succeeds if the element is 0; otherwise it reads the element. An ordinary load
- * would read it too, but it would race with the swaps of other threads. `expected` ends as the old
- * value. A swap of 16 bits leaves the other half of its word unchanged: ptxas builds a loop of swaps
- * of the word.
+ * would read it too, but it would race with the swaps of other threads. `expected` ends as the
+ * old value. A swap of 16 bits leaves the other half of its word unchanged: ptxas builds a loop
+ * of swaps of the word.
  *
  * A barrier of the block precedes a scalar operation with release order, so that it releases the
  * earlier writes of every thread. The result of one with acquire order reaches the other threads
@@ -249,8 +249,8 @@ static lilac_simt_value add_by_swaps(lilac_lowering *l, lilac_simt_value value,
 
 /* ---- instructions ------------------------------------------------------------------------- */
 
-/* The elements of register r and those of its vector, packed for one instruction. Returns the number
- * of values. */
+/* The elements of register r and those of its vector, packed for one instruction. Returns the
+ * number of values. */
 static uint32_t pack_values(lilac_lowering *l, const request *q,
                             const lilac_plan_global_access *plan, uint32_t r, bool pairs,
                             lilac_simt_value *values) {

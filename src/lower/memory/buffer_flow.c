@@ -1,7 +1,7 @@
 /* The allocations that each memory descriptor may name.
  *
- * Descriptors pass along edges: from the operand of a view to its result, and from the values that
- * a loop, a branch or a select chooses among to the value that it chooses:
+ * Descriptors pass along edges: from the operand of a view to its result, and from the values
+ * that a loop, a branch or a select chooses among to the value that it chooses:
  *
  *     scf.for     initial value, yielded value       →  argument, result
  *     scf.while   initial value, value of scf.yield  →  argument of the first region
@@ -12,9 +12,9 @@
  * The sets, the alignments and the possible shifts are the least solution along the edges.
  *
  * A chosen value whose other sources all equal one value r equals r too. If r is visible at the
- * operation that chooses, the value needs no SIMT value of its own. So a buffer that a loop only
- * passes on costs nothing. A branch may take a poison value for r, but a loop may not: the argument
- * then lags one iteration behind the yielded value. */
+ * operation that chooses, the value needs no SIMT value of its own. A buffer that a loop only
+ * passes on therefore costs nothing. A poison value equals r in a branch, but not in a loop:
+ * there the argument is one iteration behind the yielded value. */
 #include "memory/buffers.h"
 #include "memory/memory_type.h"
 
@@ -172,8 +172,8 @@ static void collect_region(walk *w, const lilac_tile_region *region) {
 
 /* ---- sets, alignments, shifts ------------------------------------------------------------- */
 
-/* What a view does to the place of its operand. Where that depends on a number that is not known
- * yet, any number is assumed. */
+/* Applies the effect of a view to the alignment and the possible shifts of its operand. A number
+ * that is not known yet may be any number. */
 static void apply_view(const lilac_tile_op *op, uint32_t *alignment, uint64_t *shift) {
     const lilac_tile_type *from = op->operands[0].value->type;
     if (from->layout == NULL) {
@@ -196,7 +196,7 @@ static void apply_view(const lilac_tile_op *op, uint32_t *alignment, uint64_t *s
     }
 }
 
-/* Adds what `from` may be to `to`. */
+/* Adds the allocations, the alignment and the shifts of `from` to those of `to`. */
 static bool join(const lilac_lower_buffers *found, const lilac_lower_flow_edge *edge) {
     lilac_lower_flow *to = edge->to;
     const lilac_lower_flow *from = edge->from;
@@ -245,7 +245,7 @@ static const lilac_tile_value *root_of(const lilac_lower_buffers *found,
     return value;
 }
 
-/* One sweep over the edges: a chosen value that has one source other than itself equals it. */
+/* Visits all edges once. A chosen value equals its only source other than itself. */
 static bool find_equal(walk *w, const lilac_tile_value **source, bool *several) {
     lilac_lower_buffers *found = w->found;
     for (uint32_t i = 0; i < found->flow_count; i++) {
@@ -308,7 +308,8 @@ static void solve_equal(walk *w) {
 
 /* ---- the function ------------------------------------------------------------------------- */
 
-/* Does the region define a descriptor from nothing? All others follow from such ones. */
+/* Does the region define a descriptor without a descriptor as operand? All others are derived from
+ * such ones. */
 static bool has_descriptors(const lilac_tile_region *region) {
     for (const lilac_tile_block *b = region->first; b != NULL; b = b->next) {
         for (const lilac_tile_op *op = b->first; op != NULL; op = op->next) {

@@ -20,7 +20,7 @@ typedef struct lilac_lower_buffer {
     uint32_t first, last; /* its lifetime, as numbers of operations (place_buffers.c) */
 } lilac_lower_buffer;
 
-/* What is known about a memory descriptor before its operation is lowered. */
+/* Facts about a memory descriptor that are known before its operation is lowered. */
 typedef struct lilac_lower_flow {
     const lilac_tile_value *value;
     /* The operation that chooses it among several values: a loop, scf.if or arith.select. NULL: it
@@ -33,8 +33,8 @@ typedef struct lilac_lower_flow {
     uint64_t shift;     /* bits that may be set in the offset of its first element */
 } lilac_lower_flow;
 
-/* Values pass from one descriptor to another: a view and its operand, or what a carrier chooses and
- * one of the values that it chooses from. */
+/* A descriptor `to` may equal, or be a part of, another one `from`: a view and its operand, or the
+ * result of a carrier and one of the values that it chooses among. */
 typedef struct lilac_lower_flow_edge {
     lilac_lower_flow *to;
     lilac_lower_flow *from; /* NULL: a poison value */
@@ -52,8 +52,8 @@ typedef struct lilac_lower_buffers {
     uint32_t words; /* of a set */
 } lilac_lower_buffers;
 
-/* Finds the allocations of the function, its descriptors and what they may name. NULL: it has no
- * descriptors. */
+/* Finds the allocations of the function, its descriptors and the allocations that they may name.
+ * NULL: it has no descriptors. */
 lilac_lower_buffers *lilac_lower_find_buffers(lilac_lowering *l);
 
 static inline bool lilac_lower_may_name(const lilac_lower_flow *flow, uint32_t buffer) {

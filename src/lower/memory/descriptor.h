@@ -4,15 +4,16 @@
  *
  *     begin + constant + dynamic + padded(shift ⊕ dynamic_shift ⊕ offset · element size)
  *
- *     begin           of the bytes that accesses through the descriptor stay within
- *     constant        of the buffer that memdesc_index chose, if its index is a constant
- *     dynamic         the same, computed; of a descriptor that a loop or a branch passes on, all of
- *                     its place
- *     shift           where a subslice begins: M⁻¹ of its coordinates, M the layout of the memory
+ *     begin           the first of the bytes that accesses through the descriptor may touch
+ *     constant        the offset of the buffer that memdesc_index chose, if its index is a constant
+ *     dynamic         the same, computed at run time. For a descriptor that a loop or a branch
+ *                     passes on, the whole offset
+ *     shift           the first element of a subslice: M⁻¹ of its coordinates, where M is the layout
+ *                     of the memory
  *     dynamic_shift   the same for a descriptor that a loop or a branch passes on
  *     offset          M⁻¹ of the element's coordinates
  *
- * so trans and reshape, which only map coordinates, change nothing but the type.
+ * Therefore trans and reshape, which only map coordinates, change only the type.
  *
  * Loops, branches and selects pass on one i32, begin + constant + dynamic, and a second one, the
  * shift in bytes, if any of the descriptors that they choose among may have a shift. */
@@ -42,10 +43,10 @@ void lilac_lower_define_allocation(lilac_lowering *l, const lilac_tile_op *op);
 /* Defines a token, or a descriptor that control flow passes on. A descriptor has its memory after
  * lilac_lower_receive_memory. */
 lilac_lower_value *lilac_lower_define_reference(lilac_lowering *l, const lilac_tile_value *tile);
-/* The number of i32 values that carry it: 0 for a token and for a descriptor that equals a visible
- * one. */
+/* The number of i32 values that represent it in a loop or branch: 0 for a token and for a
+ * descriptor that equals a visible one. */
 uint32_t lilac_lower_carried_width(const lilac_lowering *l, const lilac_lower_value *value);
-/* Stores the SIMT values of `value`, which is passed to `to`. */
+/* Writes the SIMT values of `value`, which is passed to `to`, into the list. */
 void lilac_lower_send_memory(lilac_lowering *l, const lilac_lower_value *value,
                              const lilac_lower_value *to, lilac_simt_value *list);
 /* Defines a passed descriptor from its SIMT values; those beyond its width are ignored. */

@@ -1,4 +1,5 @@
-/* Memory descriptors: allocations, views, and what loops and branches pass on (descriptor.h). */
+/* Memory descriptors: allocations, views, and descriptors that loops and branches pass on
+ * (descriptor.h). */
 #include "memory/descriptor.h"
 #include "memory/memory_type.h"
 
@@ -149,7 +150,7 @@ uint32_t lilac_lower_carried_width(const lilac_lowering *l, const lilac_lower_va
     return flow_of(l, value)->shift != 0 ? 2 : 1;
 }
 
-/* The byte of offset 0 in the block's shared memory. */
+/* The offset of the descriptor's first byte in the block's shared memory. */
 static lilac_simt_value place_of(lilac_lowering *l, const lilac_lower_memory *memory) {
     lilac_simt_value known =
         lilac_lower_integer(l, LILAC_SIMT_I32, (int64_t)memory->begin + memory->constant);

@@ -8,7 +8,8 @@
  *     if the use starts asynchronous accesses, the wait that completes them
  *     the whole loop, if d is an argument or a result of it
  *
- * First fit: each allocation gets the lowest bytes that none of an overlapping lifetime occupies.
+ * First fit: each allocation is placed at the lowest bytes that no allocation with an overlapping
+ * lifetime occupies.
  *
  * An allocation in a loop has the same bytes in each iteration. So the buffer of one iteration must
  * not be in use when the next iteration allocates; otherwise the kernel is refused. */
@@ -92,9 +93,10 @@ static bool name_one_buffer(const placing *p, const lilac_tile_value *a,
     return one;
 }
 
-/* Does `op` wait for the accesses through an operand of another one? `groups`: those that were
- * started or committed since, the one of the accesses included. Which phase of an mbarrier
- * completes them is not known here; they are complete when the buffer is freed. */
+/* Does `op` wait for the accesses of another operation through one of its operands? `groups`:
+ * the number of groups that were started or committed since, the group of the accesses included.
+ * Which phase of an mbarrier completes them is not known here; they are complete when the buffer
+ * is freed. */
 static bool completes(const placing *p, const lilac_tile_op *op, const lilac_tile_use *use,
                       uint32_t resource, uint32_t groups) {
     if (resource == LILAC_TILE_BARRIER) {
@@ -106,9 +108,10 @@ static bool completes(const placing *p, const lilac_tile_op *op, const lilac_til
            lilac_tile_find_integer(&op->attributes, left, 0) < groups;
 }
 
-/* The first operation after the use, in its block or one around, that completes the accesses that
- * it starts. NULL: they are complete at the end of the function. Each operation that starts
- * accesses is a group, except that copies become a group when they are committed. */
+/* The first operation after the use, in its block or an enclosing block, that completes the
+ * accesses that the use starts. NULL: they are complete at the end of the function. Each
+ * operation that starts accesses is a group, except that copies become a group when they are
+ * committed. */
 static const lilac_tile_op *completion_of(const placing *p, const lilac_tile_use *use,
                                           uint32_t resource) {
     uint32_t groups = resource == LILAC_TILE_COPIES ? 0 : 1;
@@ -125,8 +128,8 @@ static const lilac_tile_op *completion_of(const placing *p, const lilac_tile_use
     return NULL;
 }
 
-/* The end of a use of a descriptor that is visible in `block`: of the operation there that contains
- * the use, or of the wait that completes what the use starts. */
+/* The end of a use of a descriptor that is visible in `block`: the end of the operation in `block`
+ * that contains the use, or of the wait that completes the accesses that the use starts. */
 static uint32_t end_of_use(const placing *p, const lilac_tile_use *use,
                            const lilac_tile_block *block) {
     uint32_t end = span_of(p, within_block(use->op, block))->end;
@@ -271,7 +274,8 @@ static uint64_t aligned_end(const lilac_lower_buffer *buffer) {
            LILAC_LOWER_BUFFER_ALIGNMENT * LILAC_LOWER_BUFFER_ALIGNMENT;
 }
 
-/* The lowest offset at which it overlaps no earlier allocation with an overlapping lifetime. */
+/* The lowest offset at which the allocation overlaps no earlier one with an overlapping
+ * lifetime. */
 static uint64_t first_fit(const lilac_lower_buffers *buffers, const lilac_lower_buffer *wanted) {
     uint64_t begin = 0;
     for (bool moved = true; moved;) {

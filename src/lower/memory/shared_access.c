@@ -1,19 +1,19 @@
 /* Accesses to shared memory as a plan describes them.
  *
- * The byte where a thread finds instruction number `step` is linear in thread and step,
+ * The address of instruction number `step` of a thread is linear in the thread and the step:
  *
  *     address  =  base + (thread part ⊕ step part)
  *              =  base + (thread part ⊕ (step part within T)) + (step part outside T)
  *                                                               └ the immediate
  *
- * T being the bits that any thread's part may set. So all steps whose part within T is the same
- * share one address: mostly there is one, for all of a thread's accesses. Padding adds shifted
- * copies of an offset to it; as nothing is carried out of disjoint bits, the padding of the
+ * T is the set of bits that the part of any thread may set. All steps whose parts are equal
+ * within T share one address. Most accesses of a thread have a single address. Padding adds
+ * shifted copies of an offset to it. A sum of disjoint bits has no carry, so the padding of the
  * immediate is a constant too.
  *
- * A part is the largest aligned run of consecutive registers, up to a word, that is also consecutive
- * in memory. A part of a word is the word itself. Smaller parts are unpacked from words, and packed
- * into the elements of an instruction if those are larger:
+ * A part is the largest aligned run of consecutive registers, up to a word, that is also
+ * consecutive in memory. A part of a word is the word itself. Smaller parts are unpacked from
+ * words, and packed into the elements of an instruction if those are larger:
  *
  *     words ──unpack──▶ parts ──pack──▶ elements of the instruction, 1, 2 or 4 of 1, 2 or 4 bytes
  */
@@ -30,7 +30,7 @@ typedef struct addressing {
     const lilac_lower_place *place;
     uint32_t scale; /* log2 of the bytes of an element */
     lilac_simt_value shared;
-    lilac_simt_value thread; /* its part, in bytes, without padding */
+    lilac_simt_value thread; /* the part of the thread, in bytes, without padding */
     uint64_t thread_bits;
     lilac_simt_value rank; /* loads from other blocks: the thread's part of the block's rank */
     lilac_simt_instruction promise;
@@ -240,9 +240,9 @@ static size_t part_of(const addressing *a, const packing *c, uint32_t bits, uint
 
 /* ---- division of stores ------------------------------------------------------------------ */
 
-/* Warps that hold the same elements in the same registers and lanes divide the steps among them. At
- * most two bits of the warp's number are used, because each setting needs a predicate register. Other
- * threads with replicas store nothing. */
+/* Warps that hold the same elements in the same registers and lanes divide the steps among them.
+ * At most two bits of the warp's number are used, because each setting needs a predicate
+ * register. Other threads with replicas store nothing. */
 typedef struct sharing {
     uint32_t mask, shared; /* bits of the thread's index */
     uint32_t bits;         /* how many are shared */

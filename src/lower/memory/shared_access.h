@@ -40,7 +40,7 @@ void lilac_lower_load_access(lilac_simt_builder *b, lilac_arena *arena,
 void lilac_lower_join_parts(lilac_simt_builder *b, lilac_arena *arena,
                             const lilac_lower_parts *parts, lilac_lower_words *words);
 
-/* What an asynchronous copy reads for the vector that begins with a register. */
+/* The source of an asynchronous copy, for the vector that begins with a register. */
 typedef struct lilac_lower_copy_source {
     lilac_simt_value address; /* in global memory */
     int64_t offset;           /* added to the address, in bytes */
@@ -54,7 +54,7 @@ void lilac_lower_copy_access(lilac_simt_builder *b, lilac_arena *arena,
                              const lilac_lower_words *others);
 
 /* The barrier between an exchange's stores and its loads (conversion.c). */
-void lilac_lower_staging_barrier(lilac_simt_builder *b, const lilac_plan_staging *trip,
+void lilac_lower_staging_barrier(lilac_simt_builder *b, const lilac_plan_staging *staging,
                                  uint32_t lane_bits, uint32_t warp_bits);
 
 /* ---- scratch memory (scratch.c) ------------------------------------------------------------ */

@@ -6,7 +6,7 @@
 #include "memory/descriptor.h"
 #include "memory/shared_access.h"
 
-/* The access of a tensor's canonical registers to memory, and where it goes. */
+/* The access of a tensor's canonical registers to memory, and its place. */
 typedef struct lilac_lower_transfer {
     lilac_plan_access access;
     lilac_lower_place place;

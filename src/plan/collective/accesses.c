@@ -1,9 +1,9 @@
-/* The common part of the plans of collective operations: layouts as columns, and the costs of
- * accesses to shared memory whose addresses are linear in the thread.
+/* The common part of the plans of collective operations: columns on a target, conversions of
+ * operands, and the costs of accesses to shared memory whose addresses are linear in the thread.
  *
  * Lanes that do not store are left out of their transactions. A transaction of consecutive lanes
- * then has a subspace of its lanes, or none. By linearity all transactions that have any lane cost
- * the same (wavefronts.c). */
+ * then has a subspace of its lanes, or none. By linearity all transactions that have any lane
+ * cost the same (wavefronts.c). */
 #include "collective.h"
 
 /* ---- columns ----------------------------------------------------------------------------- */

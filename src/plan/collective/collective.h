@@ -69,10 +69,10 @@ bool lilac_plan_add_conversions(lilac_plan_price *price, const lilac_layout_colu
 
 /* ---- explanations ------------------------------------------------------------------------- */
 
-/* A bit of the layout's input: "register 3", "lane 0", "warp 1". `bit` counts register bits, then
- * thread bits. */
+/* Prints a bit of the layout's input: "register 3", "lane 0", "warp 1". `bit` counts register
+ * bits, then thread bits. */
 void lilac_plan_put_bit(lilac_text *out, const lilac_layout_columns *columns, uint32_t bit);
-/* One line of the table of bits: the bit and what happens to it. */
+/* Prints one line of the table of bits: the bit and its class. */
 void lilac_plan_put_class(lilac_text *out, const lilac_layout_columns *columns, uint32_t bit,
                           const char *what);
 /* The totals with which every explanation ends, as text and as members of an object. `bytes`: of

@@ -6,7 +6,7 @@
  *     along the axis    given by the index         (bits of a value)
  *
  * The place of an element is linear in its coordinate too, so it is f(r) xor g(t) xor h(index).
- * There are three strategies; the cheapest is chosen, unless the options ask for one:
+ * There are three strategies. The cheapest is chosen, unless the options select one:
  *
  *   shuffles   The place is a register and a lane of the same warp. One shuffle reads each word that
  *              may contain the element from that lane; a tree of byte permutes selects the word and
@@ -15,9 +15,9 @@
  *              a barrier of the warp, loads.
  *   block      The same with a barrier of the block.
  *
- * A source that is larger than shared memory is stored in rounds, one part at a time. The bits that
- * number the rounds are each of one register of the source. Off the axis they cost nothing where
- * they are of the result's registers as well. */
+ * A source that is larger than shared memory is stored in rounds, one part at a time. The bits
+ * that number the rounds are each of one register of the source. Off the axis they cost nothing
+ * where they are of the result's registers as well. */
 #include "gather.h"
 
 #include <string.h>
@@ -68,8 +68,8 @@ uint32_t lilac_plan_gather_round(const lilac_plan_gather *plan, uint64_t coordin
 
 /* ---- where elements are ------------------------------------------------------------------- */
 
-/* In registers and lanes of the source, from the thread's own lane on: false when some are in other
- * warps. */
+/* Computes the place of a coordinate in the registers and lanes of the source, relative to the
+ * thread's own lane. False: it is in another warp. */
 static bool solve(const lilac_f2_basis *span, uint64_t coordinate, uint64_t *place) {
     return lilac_f2_basis_reduce(span, coordinate, place) == 0;
 }
@@ -105,7 +105,8 @@ static void find_places(lilac_plan_gather *plan, bool unswizzled) {
     plan->in_warp = plan->by_lanes && (source->free_threads & warps) == 0 && !unswizzled;
 }
 
-/* The work per thread: which registers an index may select, and whether elements leave their lane. */
+/* The work per thread: which registers an index may select, and whether elements leave their
+ * lane. */
 static void find_work(lilac_plan_gather *plan) {
     uint64_t varying = 0, all = 0;
     for (uint32_t i = 0; i < plan->result.thread_bits; i++) {

@@ -1,6 +1,6 @@
-/* What the files of the plan of a gather share.
+/* Declarations that the files of the plan of a gather share.
  *
- *   gather.c          where elements are, rounds, and the choice of the strategy
+ *   gather.c          places of elements, rounds, and the choice of the strategy
  *   gather_memory.c   the order of memory
  *   gather_price.c    prices of the two strategies */
 #ifndef LILAC_PLAN_GATHER_H
@@ -10,7 +10,8 @@
 
 /* A coordinate of the source without the bits that number the rounds. */
 uint64_t lilac_plan_gather_in_round(const lilac_plan_gather *plan, uint64_t coordinate);
-/* A coordinate of the source or of the result (`columns`) in the source's bits, without the axis. */
+/* A coordinate of the source or of the result (`columns`) in the source's bits, without the
+ * axis. */
 uint64_t lilac_plan_gather_off_axis(const lilac_plan_gather *plan,
                                     const lilac_layout_columns *columns, uint64_t coordinate);
 /* The same within a round, and a bit of the axis within a round. */

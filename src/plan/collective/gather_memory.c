@@ -22,8 +22,8 @@
 typedef struct memory_order {
     uint64_t vector[LILAC_LAYOUT_MAX_BITS];
     uint32_t count;
-    uint32_t in_word, banks; /* of them: in a word, and below the segments */
-    uint32_t along;          /* which of the banks lead along the axis: a mask */
+    uint32_t in_word, banks; /* numbers of directions: in a word, and below the segments */
+    uint32_t along;          /* mask of the banks whose directions are along the axis */
     lilac_f2_basis span;     /* of all; a direction's tag is its bit */
 } memory_order;
 
@@ -168,7 +168,7 @@ static bool spread_memory(const lilac_plan_gather *plan, bool any, lilac_layout 
     return make_layout(plan, layout, p.count, p.vector, why);
 }
 
-/* Row-major. */
+/* Row-major memory. */
 static bool plain_memory(const lilac_plan_gather *plan, lilac_layout *layout, lilac_reason *why) {
     uint64_t columns[LILAC_LAYOUT_MAX_BITS];
     uint32_t count = 0;
@@ -237,7 +237,8 @@ static lilac_plan_linear_access store_access(const lilac_plan_gather *plan,
                                       .idle = plan->source.free_threads};
 }
 
-/* Memory in this order: its access, barrier and price, into the plan. */
+/* Computes the access, the barrier and the price for this order of memory, and stores them in the
+ * plan. */
 static bool take_memory(lilac_plan_gather *plan, const lilac_layout *source,
                         const lilac_layout *memory, lilac_reason *why) {
     lilac_plan_access store;

@@ -1,8 +1,8 @@
-/* What the files of the plan of a reduction share.
+/* Declarations that the files of the plan of a reduction share.
  *
- *   reduce.c          which bits combine, and how each does
- *   reduce_memory.c   partial results in shared memory: their order, and who loads them
- *   reduce_price.c    what the plan costs
+ *   reduce.c          the bits that combine, and how each is combined
+ *   reduce_memory.c   partial results in shared memory: their order, and the threads that load them
+ *   reduce_price.c    the costs of the plan
  *   reduce_explain.c  the plan as text and JSON */
 #ifndef LILAC_PLAN_REDUCE_H
 #define LILAC_PLAN_REDUCE_H
@@ -14,14 +14,16 @@ static inline uint64_t lilac_plan_reduce_group_column(const lilac_plan_reduce *p
     return lilac_plan_reduce_kept(plan, plan->source.registers[plan->group_register[bit]]);
 }
 
-/* The columns of the elements that threads load partials of; NULL: all of them load the scalar's. */
+/* The columns of the elements whose partials each thread loads. NULL: all threads load the partials
+ * of the scalar. */
 static inline const lilac_layout_columns *lilac_plan_reduce_loader(const lilac_plan_reduce *plan) {
     return plan->scalar ? NULL : plan->shares ? &plan->share : &plan->result;
 }
 
-/* Decides who loads the partials, which groups butterflies give away, and the order of memory. */
+/* Decides which threads load the partials, which groups the butterflies exchange, and the order of
+ * memory. */
 void lilac_plan_reduce_order_memory(lilac_plan_reduce *plan);
-/* Fills in the costs, when everything else is decided. */
+/* Computes the costs. All other fields are set. */
 void lilac_plan_reduce_count(lilac_plan_reduce *plan);
 
 #endif

@@ -55,8 +55,8 @@ static void choose_given(lilac_plan_reduce *plan, uint64_t *keeps) {
 
 /* ---- the order of memory ------------------------------------------------------------------ */
 
-/* The order while it is searched: bit j of an element's coordinate in this basis gives bit place[j]
- * of the index. */
+/* The order during its search: bit j of an element's coordinate in this basis is bit place[j] of
+ * the index. */
 typedef struct memory_order {
     lilac_plan_reduce *plan;
     const uint64_t *keeps;
@@ -167,7 +167,7 @@ static void order_index(memory_order *order, uint32_t most, uint32_t wide) {
     }
 }
 
-/* The order as linear maps of the plan. */
+/* Stores the order in the plan, as linear maps. */
 static void keep_order(const memory_order *order) {
     lilac_plan_reduce *plan = order->plan;
     const lilac_layout_columns *loader = lilac_plan_reduce_loader(plan);
@@ -196,7 +196,7 @@ static uint32_t count_loads(uint32_t elements, uint32_t bits, uint32_t most) {
     return all == 0 ? 1 : (uint32_t)all;
 }
 
-/* A share of the elements for each thread. */
+/* Assigns a share of the elements to each thread. */
 static void make_share(lilac_plan_reduce *plan) {
     lilac_layout_columns *share = &plan->share;
     *share = plan->result;
