@@ -71,10 +71,10 @@ typedef struct lilac_compilation {
 
 /* Compiles a registered source up to PTX. False with diagnostics in the context; the results of the
  * passes before the error remain. Call lilac_compilation_clear in either case. Its own ids:
- * `unknown-pass` (print_after, stop_after or skip names none), `pass-order` (a skipped pass produces
- * the IR of a later one), `invalid-target` (a launch shape that the device does not have, or a module
- * for another launch shape or device), `no-kernel` (no public function has a body), `unknown-kernel`
- * (no kernel has the name that the options give). Those of lilac_ptx_write:
+ * `unknown-pass` (print_after, stop_after or skip names none), `pass-order` (a skipped pass
+ * produces the IR of a later one), `invalid-target` (a launch shape that the device does not have,
+ * or a module for another launch shape or device), `no-kernel` (no public function has a body),
+ * `unknown-kernel` (no kernel has the name that the options give). Those of lilac_ptx_write:
  * `unsupported-on-target`, `ptx-version`. */
 LILAC_API LILAC_MUST_USE bool lilac_compile(lilac_compilation *result, lilac_context *context,
                                             uint32_t source, const lilac_options *options);

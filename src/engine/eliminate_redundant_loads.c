@@ -175,7 +175,7 @@ static void visit(elimination *t, lilac_tile_op *op) {
         visit_if(t, op);
         break;
     case LILAC_TILE_OP_SCF_YIELD:
-    case LILAC_TILE_OP_SCF_CONDITION: /* the loop or conditional that they end reads their operands */
+    case LILAC_TILE_OP_SCF_CONDITION: /* visited with the parent operation */
         break;
     default:
         need_all(t, op, stays_in_threads(op) ? idle_of_results(t, op) : 0);
