@@ -1,13 +1,13 @@
 /* driver: the whole pipeline as one table of passes.
  *
- *   text ─read→ tile ─simplify, assign_layouts→ tile ─lower→ simt ─fold cse licm dce→ simt ─ptx→
- * text
+ *   text ─ read ─▶ tile IR ─ simplify, assign_layouts … ─▶ tile IR with layouts
+ *        ─ lower ─▶ SIMT IR ─ fold, cse, licm, dce … ─▶ SIMT IR ─ ptx ─▶ text
  *
- * A pass has one name everywhere: its file, its function, its row in the table (src/driver/
- * pipeline.c) and on the command line. Nothing here prints: what a caller wants to see goes into
- * texts of the caller's, errors into the context.
+ * A pass has one name everywhere: its file, its function, its row in the table
+ * (src/driver/pipeline.c) and on the command line. The driver prints nothing: it writes output into
+ * texts of the caller and records errors in the context.
  *
- * Any program above the library may use it; no room of the library does.
+ * Programs above the library and the component `runtime` use it.
  */
 #ifndef LILAC_DRIVER_H
 #define LILAC_DRIVER_H
@@ -18,95 +18,99 @@
 
 LILAC_BEGIN
 
-/* What the program is after a pass. A stage ends with its last pass in the table. */
+/* The form of the program after a pass. A stage ends with its last pass in the table. */
 typedef enum lilac_stage {
-    LILAC_STAGE_SOURCE, /* tile IR as it was read, verified */
-    LILAC_STAGE_TILE,   /* tile IR with layouts, as it is lowered */
-    LILAC_STAGE_SIMT,   /* SIMT IR; at the end of the stage, what the PTX is written from */
+    LILAC_STAGE_SOURCE, /* tile IR, read and verified */
+    LILAC_STAGE_TILE,   /* tile IR with layouts, ready for lowering */
+    LILAC_STAGE_SIMT,   /* SIMT IR; at the end of the stage, PTX is written from it */
     LILAC_STAGE_TEXT,   /* PTX */
     LILAC_STAGE_COUNT
 } lilac_stage;
 
 typedef struct lilac_options {
-    /* A module with layouts says what it was made for ("ttg.num-warps", "ttg.num-ctas",
-     * ttg.target); what is given here must agree with that. Not given, NULL and 0, is what the
-     * module says, or else sm_90a, 4 warps, 1 block a cluster. */
+    /* The attributes of a module with layouts ("ttg.num-warps", "ttg.num-ctas", ttg.target) must
+     * agree with the fields given here. A field that is NULL or 0 is that of the module, or, if the
+     * module has none: sm_90a, 4 warps, 1 block per cluster. */
     lilac_target target;
-    const char *kernel;       /* compile this kernel and what it calls only; NULL: the module */
-    bool verify;              /* check the IR after each pass, not only what was read */
+    const char *kernel;       /* compile only this kernel and its callees; NULL: the module */
+    bool verify;              /* check the IR after each pass, not only the source */
     const char *print_after;  /* a pass's name, "all", or NULL */
-    lilac_text *printed;      /* where print_after goes; not NULL when that is given */
+    lilac_text *printed;      /* the output of print_after; not NULL if that is not NULL */
     lilac_stage stop_at;      /* run the passes of this stage and of those before it */
-    const char *stop_after;   /* run nothing after the last pass of this name, or NULL */
-    const char *skip;         /* passes that are not run, "licm,schedule", or NULL */
+    const char *stop_after;   /* stop after the last pass of this name, or NULL */
+    const char *skip;         /* the passes to skip, such as "licm,schedule", or NULL */
     bool comments, line_info; /* of the PTX */
-    uint32_t newest_ptx;      /* PTX ISA version, times ten, that may be written at most; 0: any */
-    bool no_contraction;      /* no fused multiply-add is made of the source's products and sums */
+    uint32_t newest_ptx;      /* the newest PTX ISA version allowed, times ten; 0: any */
+    bool no_contraction;      /* do not contract products and sums to fused multiply-adds */
 } lilac_options;
 
-/* No device, warps or blocks given, 3 stages, comments and line info on; up to PTX. */
+/* Sets the defaults: no device, warps or blocks given, 3 stages, comments and line info on, all
+ * passes up to PTX. */
 LILAC_API void lilac_options_init(lilac_options *options);
 
 typedef struct lilac_pass_statistics {
     const char *name;
-    double seconds;      /* of the pass alone: neither its verification nor its printing */
-    uint32_t operations; /* of the IR after it: tile operations or SIMT instructions */
+    double seconds;      /* of the pass, without verification and printing */
+    uint32_t operations; /* in the IR after it: tile operations or SIMT instructions */
 } lilac_pass_statistics;
 
 #define LILAC_MAX_PASSES 32
 
-/* What one compilation made. The tile and SIMT modules stay readable until clear. */
+/* The results of one compilation. The tile and SIMT modules are valid until
+ * lilac_compilation_clear. */
 typedef struct lilac_compilation {
     lilac_context *context;
     lilac_tile_module *tile; /* NULL until it was read */
     lilac_simt_module *simt; /* NULL until it was lowered */
     lilac_text ptx;
-    uint32_t pass_count; /* passes that ran, the one that failed included */
-    lilac_pass_statistics passes[LILAC_MAX_PASSES]; /* of a longer selection, the first ones */
-    lilac_target target; /* what it was compiled for; what was given, until it was read */
-    uint32_t malformed;  /* the source with the program that a pass left malformed; 0: none did */
+    uint32_t pass_count;                            /* passes that ran, including one that failed */
+    lilac_pass_statistics passes[LILAC_MAX_PASSES]; /* the first ones, if more ran */
+    lilac_target target; /* completed when the source is read; before, as given */
+    uint32_t malformed; /* a source with the program after a pass that left it malformed; 0: none */
 } lilac_compilation;
 
-/* Compiles a registered source up to PTX. False with diagnostics in the context; whatever was made
- * before the error is still there. Call clear in either case. Ids of its own: `unknown-pass`
- * (print_after, stop_after or skip names none), `pass-order` (a pass that makes the IR of a later one
- * was skipped), `invalid-target` (a launch shape that the device does not
- * have, or a module that is for another one or another device), `no-kernel` (no public function
- * with a body), `unknown-kernel` (none of the name that the options give). Those of
- * lilac_ptx_write: `unsupported-on-target`, `ptx-version`. */
+/* Compiles a registered source up to PTX. False with diagnostics in the context; the results of the
+ * passes before the error remain. Call lilac_compilation_clear in either case. Its own ids:
+ * `unknown-pass` (print_after, stop_after or skip names none), `pass-order` (a skipped pass
+ * produces the IR of a later one), `invalid-target` (a launch shape that the device does not have,
+ * or a module for another launch shape or device), `no-kernel` (no public function has a body),
+ * `unknown-kernel` (no kernel has the name that the options give). Those of lilac_ptx_write:
+ * `unsupported-on-target`, `ptx-version`. */
 LILAC_API LILAC_MUST_USE bool lilac_compile(lilac_compilation *result, lilac_context *context,
                                             uint32_t source, const lilac_options *options);
 /* Which passes lilac_run_passes runs. */
 typedef struct lilac_pass_selection {
-    lilac_stage after;  /* the text is a program of this stage: those of the stages after it */
-    const char *passes; /* or, when not NULL, exactly these in this order: "fold,cse,fold" */
+    lilac_stage after;  /* the text is a program of this stage: run the stages after it */
+    const char *passes; /* if not NULL: run exactly these, in this order: "fold,cse,fold" */
 } lilac_pass_selection;
 
-/* Some passes of the pipeline on the text of tile IR or SIMT IR, which starts with "simt.module":
- * the text is read and verified, then the selected passes run under the same options as in
- * lilac_compile; stop_at and stop_after apply to a selection by stage. SIMT text has no tile
- * module: result->tile is NULL then. More ids: `pass-order` (a pass is for another IR than the
- * program is), `invalid-target` (SIMT text that is for another device). */
+/* Runs some passes of the pipeline on the text of tile IR, or of SIMT IR, which starts with
+ * "simt.module". The text is read and verified; then the selected passes run under the same
+ * options as in lilac_compile. stop_at and stop_after apply to a selection by stage. For SIMT
+ * text, result->tile is NULL. More ids: `pass-order` (a pass is for another IR than that of the
+ * program), `invalid-target` (SIMT text for another device). */
 LILAC_API LILAC_MUST_USE bool lilac_run_passes(lilac_compilation *result, lilac_context *context,
                                                uint32_t source, const lilac_options *options,
                                                const lilac_pass_selection *selection);
 /* Is the source SIMT text? */
 LILAC_API bool lilac_source_is_simt(const lilac_context *context, uint32_t source);
-/* Frees what a compilation owns; the context is the caller's. */
+/* Frees a compilation, but not its context, which belongs to the caller. */
 LILAC_API void lilac_compilation_clear(lilac_compilation *compilation);
-/* The metadata a launcher needs and the statistics of each pass, as one JSON value on one line:
+/* The metadata for a launcher and the statistics of each pass, as one JSON value on one line:
  *
- *   {"name": "softmax", "target": "sm_90a", "num_warps": 8, …, "parameters": [{"name": "o",
- *    "type": "!tt.ptr<f16>"}, …], "conversions": {"count": 1, "cycles": 138.5, "each": [{"source":
- *    ["kernels.py", 12, 8], "made_by": "tt.load", "wanted_by": "tt.store", "from":
- * "#ttg.linear<…>", "to": …, "bits": 16, "loops": 0, "kind": "shared", "cycles": 138.5}]},
- * "passes":
- * [{"name": "read", "seconds": 1.2e-05, "operations": 24}, …]}
+ *   {"name": "softmax", "target": "sm_90a", "num_warps": 8, …,
+ *    "parameters": [{"name": "o", "type": "!tt.ptr<f16>"}, …],
+ *    "conversions": {"count": 1, "cycles": 138.5, "each": [
+ *      {"source": ["kernels.py", 12, 8], "made_by": "tt.load", "wanted_by": "tt.store",
+ *       "from": "#ttg.linear<…>", "to": …, "bits": 16, "loops": 0, "kind": "shared",
+ *       "cycles": 138.5}]},
+ *    "accesses": …,
+ *    "passes": [{"name": "read", "seconds": 1.2e-05, "operations": 24}, …]}
  *
  * The name is the one in the PTX (lilac_ptx_kernel_name), by which a launcher finds the kernel. The
- * kernel is the module's first; others, when there are any, stand in "more_kernels". What is
- * not known yet (the shared bytes of a module that was not lowered) is null. Needs a module that
- * was read. */
+ * kernel is the first one of the module; "more_kernels" has the others, if there are any. A value
+ * that is not known yet is null, such as the shared bytes of a module that was not lowered. The
+ * module must have been read. */
 LILAC_API void lilac_compilation_json(lilac_text *out, const lilac_compilation *compilation,
                                       const lilac_options *options);
 /* Names of the passes, in order; NULL past the end. A pass that runs twice is listed twice. */
@@ -116,12 +120,12 @@ LILAC_API lilac_stage lilac_pass_stage(uint32_t index);
 
 /* ---- the passes of one stage, without the rest of the pipeline ---------------------------- */
 
-/* All passes on tile IR that come after `verify`, in order: the module is then ready for
- * lilac_lower. False after diagnostics. */
+/* Runs all passes on tile IR after `verify`, in order. The module is then ready for lilac_lower.
+ * False after diagnostics. */
 LILAC_API LILAC_MUST_USE bool lilac_run_tile_passes(lilac_tile_module *module,
                                                     const lilac_target *target);
-/* All passes on SIMT IR, in order, on every kernel: the module is then what lilac_ptx_write and the
- * simulator are given for a compiled kernel. */
+/* Runs all passes on SIMT IR, in order, on every kernel. The module is then the one that
+ * lilac_ptx_write and the simulator get for a compiled kernel. */
 LILAC_API void lilac_run_simt_passes(lilac_simt_module *module);
 
 LILAC_END

@@ -1,10 +1,12 @@
-/* engine: gives every tensor of a tile function its layout.
+/* engine: the passes on tile IR. They simplify a function and assign a layout to every tensor of
+ * it.
  *
- *   axis facts → coalesced layouts for memory operations (anchors) → propagation to all other values →
- *   where two layouts meet: rematerialisation of cheap values, ttg.convert_layout for the others
+ *   axis facts ─▶ coalesced layouts for memory operations (anchors) ─▶ propagation to all other
+ *   values ─▶ where two layouts meet: rematerialisation of cheap values, ttg.convert_layout for the
+ *   others
  *
- * Each pass is one file with one function. It returns false after it recorded an error, and sets
- * `changed` when it changed the module. The driver runs the passes from its table.
+ * Each pass is one file with one function of the same name. It returns false after it has recorded
+ * an error, and sets `changed` if it changed the module. The driver runs the passes from its table.
  */
 #ifndef LILAC_ENGINE_H
 #define LILAC_ENGINE_H
@@ -16,8 +18,8 @@
 
 LILAC_BEGIN
 
-/* Facts about the elements of a value along each dimension (a scalar has one dimension). A block of c
- * consecutive elements along a dimension is aligned: it starts at a multiple of c.
+/* Facts about the elements of a value along each dimension (a scalar has one dimension). A block
+ * of c consecutive elements along a dimension is aligned: it starts at a multiple of c.
  *
  *   contiguity    in every block of this many, each element is one more than the one before
  *                 (for pointers: one pointee further)
@@ -31,8 +33,8 @@ LILAC_BEGIN
  * divisibility at most 2^62. They are lower bounds: the true contiguity may be larger.
  *
  * Integers are signed. The facts hold for every execution in which no addition, subtraction,
- * multiplication, left shift or conversion to fewer bits overflows as a signed number where a run of
- * consecutive elements or a sign depends on it; Triton assumes the same of offsets. Divisibility
+ * multiplication, left shift or conversion to fewer bits overflows as a signed number where a run
+ * of consecutive elements or a sign depends on it; Triton assumes the same of offsets. Divisibility
  * needs no such assumption, since powers of two survive wrapping. */
 typedef struct lilac_axis_facts {
     uint32_t rank;
@@ -42,8 +44,8 @@ typedef struct lilac_axis_facts {
     bool non_negative; /* every element, as a signed number */
     bool constant;     /* every element is `value` */
     int64_t value;
-    /* Along a dimension whose bit is set in stride_known, every element is `stride` more than the one
-     * before it (for pointers: in pointees). origin: a power of two that divides the element at
+    /* Along a dimension whose bit is set in stride_known, every element is `stride` more than the
+     * one before it (for pointers: in pointees). origin: a power of two that divides the element at
      * coordinates 0 (bytes for pointers); 0 means 1. */
     uint32_t stride_known;
     int64_t stride[LILAC_MAX_RANK];
@@ -65,18 +67,18 @@ LILAC_API void lilac_engine_axis_facts(lilac_axis_analysis *result, lilac_arena 
 /* Never NULL: a value without facts has contiguity, divisibility and constancy 1. */
 LILAC_API const lilac_axis_facts *lilac_axis_facts_of(const lilac_axis_analysis *analysis,
                                                       const lilac_tile_value *value);
-/* The facts of pointers of type `pointers`, as a plan of an access reads them; without a mask. The
- * result borrows the arrays of `facts` and the shape of the type. */
+/* The facts of pointers of type `pointers` in the form that a plan of an access reads, without a
+ * mask. The result borrows the arrays of `facts` and the shape of the type. */
 LILAC_API void lilac_axis_access_facts(lilac_plan_global_facts *result,
                                        const lilac_axis_facts *facts,
                                        const lilac_tile_type *pointers);
 /* The access of tt.load, tt.store, tt.atomic_rmw, tt.atomic_cas or ttg.async_copy_global_to_local
- * to global memory, without a layout: the same for the passes that compare layouts and for the
- * lowering. */
+ * to global memory, without a layout. The passes that compare layouts and the lowering both read
+ * it. */
 LILAC_API void lilac_engine_access(lilac_plan_global *result, const lilac_tile_op *op,
                                    const lilac_axis_analysis *analysis, const lilac_arch *arch);
-/* The plan of that access in the layout of the loaded tensor, or of the pointers. The attribute
- * lilac.idle of a load is obeyed. The tensor has a layout. */
+/* The plan of that access in the layout of the loaded tensor, or of the pointers. Warps that
+ * the attribute lilac.idle of a load marks have no part in it. The tensor has a layout. */
 LILAC_API void lilac_engine_plan_access(lilac_plan_global_access *result, const lilac_tile_op *op,
                                         const lilac_axis_analysis *analysis,
                                         const lilac_target *target);
@@ -84,13 +86,13 @@ LILAC_API void lilac_engine_plan_access(lilac_plan_global_access *result, const 
 /* Passes. */
 
 /* Turns branches between blocks (cf.br, cf.cond_br, as early returns produce them) into scf.if.
- * Every region has one block afterwards. Refused with `unsupported-control-flow`: backward branches,
+ * Every region then has one block. Refused with `unsupported-control-flow`: backward branches and
  * conditions nested deeper than half of lilac_nesting_limit(). Linear in the size of the module
  * times the number of branch targets that are open at the same time. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_structurize(lilac_tile_module *module,
                                                        const lilac_target *target, bool *changed);
 /* Replaces calls by the bodies of the callees and removes functions that were only called. Bodies
- * have one block. Refused: `recursive-call`, `unsupported-call` (of a function that is
+ * must have one block. Refused: `recursive-call`, `unsupported-call` (of a function that is
  * only declared), `too-many-calls` (a quarter of a million operations copied), `nested-too-deep`
  * (more regions within regions than lilac_nesting_limit()). */
 LILAC_API LILAC_MUST_USE bool lilac_engine_inline(lilac_tile_module *module,
@@ -109,13 +111,13 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_simplify(lilac_tile_module *module,
  * operations that move with their results. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_fuse_reductions(lilac_tile_module *module, const lilac_target *target, bool *changed);
-/* Gives every tensor a layout with inputs register, lane, warp, block, in this order; afterwards
- * lilac_tile_verify(module, true) holds. Functions whose tensors have layouts already keep every
- * one of them. Refused with diagnostics: `unsupported-operation` (an operation on tensors that has
- * no layout rule, named, at its place), `unsupported-clusters` (num_ctas above 1), `shape` (a
- * tensor that no layout of powers of two covers), `mixed-layouts` (some tensors of one function
- * with a layout, some without), `layout-of-other-threads` (one that is not for the target's lanes,
- * warps and blocks). */
+/* Assigns every tensor a layout with the inputs register, lane, warp, block, in this order. Then
+ * lilac_tile_verify(module, true) holds. A function whose tensors have layouts already keeps them.
+ * Refused with diagnostics: `unsupported-operation` (an operation on tensors without a layout
+ * rule, at its position), `unsupported-clusters` (num_ctas above 1), `shape` (a tensor that no
+ * layout of powers of two covers), `mixed-layouts` (some tensors of a function have a layout, some
+ * have none), `layout-of-other-threads` (a layout has other numbers of lanes, warps or blocks than
+ * the target). */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_assign_layouts(lilac_tile_module *module, const lilac_target *target, bool *changed);
 
@@ -127,26 +129,26 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_eliminate_redundant_loads(lilac_tile_
                                                                      const lilac_target *target,
                                                                      bool *changed);
 
-/* A conversion that is left in a function with layouts: one ttg.convert_layout. */
+/* A conversion that remains in a function with layouts: one ttg.convert_layout. */
 typedef struct lilac_conversion {
     const lilac_tile_op *op;
-    const lilac_tile_op *source; /* defines the tensor; NULL: a block's argument */
+    const lilac_tile_op *source; /* defines the tensor; NULL: it is an argument of a block */
     const lilac_tile_op *user;   /* the first user of the converted tensor; NULL: none */
     const lilac_layout *from, *to;
     uint32_t element_bits;
-    uint32_t loops;         /* around it */
+    uint32_t loops;         /* number of enclosing loops */
     lilac_plan_kind kind;   /* of its plan */
-    lilac_plan_price price; /* of its plan, once; cycles are 1/16 clocks */
+    lilac_plan_price price; /* of one execution of its plan; cycles are 1/16 clocks */
 } lilac_conversion;
 
 typedef struct lilac_conversion_report {
     uint32_t count;
     const lilac_conversion *conversions; /* in program order */
-    uint64_t cycles;                     /* of all of them, each once */
+    uint64_t cycles;                     /* the sum over one execution of each */
 } lilac_conversion_report;
 
-/* The conversions in a function and the price of each on the target. The price is 0 where there is no
- * plan for the layouts. */
+/* The conversions in a function and the price of each on the target. The price is 0 if no plan for
+ * the layouts exists. */
 LILAC_API void lilac_engine_conversions(lilac_conversion_report *result, lilac_arena *arena,
                                         const lilac_tile_function *function,
                                         const lilac_target *target);
@@ -154,26 +156,25 @@ LILAC_API void lilac_engine_conversions(lilac_conversion_report *result, lilac_a
 /* An access to global memory in a function with layouts. */
 typedef struct lilac_access {
     const lilac_tile_op *op;
-    uint32_t loops; /* around it */
+    uint32_t loops; /* number of enclosing loops */
     lilac_plan_global_access plan;
 } lilac_access;
 
 typedef struct lilac_access_report {
     uint32_t count;
     const lilac_access *accesses; /* in program order */
-    uint64_t cycles;              /* of all of them, each once */
+    uint64_t cycles;              /* the sum over one execution of each */
 } lilac_access_report;
 
-/* The plans of the accesses of a function, as the lowering executes them. Accesses to tensors
- * without a layout are left out. The function numbers its values (lilac_tile_number). */
+/* The plans of the accesses of a function, as the lowering executes them. It omits accesses to
+ * tensors without a layout. The function numbers its values (lilac_tile_number). */
 LILAC_API void lilac_engine_accesses(lilac_access_report *result, lilac_arena *arena,
                                      lilac_tile_function *function, const lilac_target *target);
 
-/* The strategy that the attribute `lilac.movement` of a conversion or a gather asks for. */
+/* The strategy that the attribute `lilac.movement` of a conversion or a gather requests. */
 LILAC_API lilac_plan_strategy lilac_engine_strategy(const lilac_tile_op *op);
 
-/* What the plan of a reduction or a scan needs to know of the operation. The operands are in the
- * arena. */
+/* The description of a reduction or a scan that its plan reads. The operands are in the arena. */
 LILAC_API void lilac_engine_region(lilac_plan_region *result, lilac_arena *arena,
                                    const lilac_tile_op *op);
 

@@ -1,4 +1,4 @@
-/* Restricts a module to one kernel and the functions that it calls, directly or not. */
+/* kernel: restricts a module to one kernel and the functions that it calls, directly or not. */
 #include "target.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static bool is_kernel(const lilac_tile_function *function) {
     return function->is_public && function->body != NULL;
 }
 
-/* Functions that the kernel needs; a function is listed once. */
+/* The functions that the kernel needs, each once. */
 typedef struct reached_functions {
     const lilac_tile_module *module;
     lilac_tile_function **list;

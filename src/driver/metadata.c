@@ -1,10 +1,11 @@
-/* What a launcher must know of a compiled kernel, and what each pass cost, as one line of JSON.
+/* metadata: the facts about a compiled kernel that a launcher reads, and the statistics of the
+ * passes, as one line of JSON.
  *
- * The keys are those that Triton's launcher reads (name, shared, num_warps, num_ctas, cluster_dims,
- * tmem_size, the scratch sizes and alignments); kernels made here ask for no scratch memory, no
- * tensor memory and no tensor descriptors, so those say none. The conversions between layouts that
- * are left, each with its price and what it stands between, and the plans of the accesses to global
- * memory are statistics for people.
+ * Triton's launcher reads these keys: name, shared, num_warps, num_ctas, cluster_dims, tmem_size,
+ * and the sizes and alignments of scratch memory. lilac's kernels need no scratch memory in global
+ * memory, no tensor memory and no tensor descriptors, so these are 0 or empty. The remaining
+ * conversions between layouts, each with its price and its neighbours, and the plans of the
+ * accesses to global memory are statistics for people.
  */
 #include <lilac/driver.h>
 #include <lilac/engine.h>
@@ -59,7 +60,7 @@ static void put_cycles(lilac_text *out, uint64_t cycles) {
     lilac_text_printf(out, "\"cycles\": %.1f", (double)cycles / 16);
 }
 
-/* Where in the user's program, and at which line of the text that was compiled. */
+/* The position in the user's program. */
 static void put_place(lilac_text *out, const lilac_context *context, const lilac_tile_op *op) {
     lilac_name file;
     uint32_t line, column;
@@ -82,7 +83,8 @@ static void put_operation(lilac_text *out, const char *key, const lilac_tile_op 
     }
 }
 
-/* The conversions that are left, what each costs, and between which operations it stands. */
+/* The remaining conversions, the price of each, the operation that defines its operand and the
+ * first user of its result. */
 static void put_conversions(lilac_text *out, const lilac_context *context,
                             const lilac_tile_function *function, const lilac_target *target) {
     lilac_arena *arena = lilac_arena_create();
@@ -180,7 +182,7 @@ static void put_passes(lilac_text *out, const lilac_compilation *compilation) {
 
 void lilac_compilation_json(lilac_text *out, const lilac_compilation *compilation,
                             const lilac_options *options) {
-    (void)options; /* what the module completed of them is the compilation's */
+    (void)options; /* the compilation has the completed target */
     lilac_tile_function *function = next_kernel(compilation->tile->functions);
     lilac_text_char(out, '{');
     if (function != NULL) {

@@ -1,20 +1,20 @@
-/* The pipeline: one table, one loop over it.
+/* pipeline: the passes as one table, and one loop over it.
  *
  *   text   %v = tt.load %p : tensor<4096x!tt.ptr<f16>>
  *    │ read, verify
- *   tile   the same operations, as objects
+ *   tile   the same operations as objects
  *    │ structurize … simplify … assign_layouts …
  *   tile   %v = tt.load %p : tensor<4096x!tt.ptr<f16>, #ttg.linear<{…}>>
  *    │ lower
  *   simt   %8, %9, %10, %11 = ld.global …
- *    │ fold, cse, licm, fold, barriers, dce …
- *   simt   fewer of them: what the simulator runs and what is written as PTX
+ *    │ fold, cse, licm, barriers, dce …
+ *   simt   fewer instructions: the simulator runs them, and PTX is written from them
  *    │ ptx
  *   text   ld.global.v4.b32 {%r1, …}, [%rd1];
  *
- * The loop runs a row, takes its time, counts what the IR now holds, and on request checks and
- * prints it. A row does one of three things: a step of the pipeline (one IR becomes another), a
- * pass of the engine on tile IR, or a pass on each SIMT kernel.
+ * The loop runs a row, measures its time, counts the operations of the IR and, on request, verifies
+ * and prints it. A row is one of three things: a step of the pipeline (one IR becomes another), a pass
+ * of the engine on tile IR, or a pass on each SIMT kernel.
  */
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 
@@ -33,14 +33,14 @@ typedef struct pipeline {
     uint32_t source;
     bool simt_text;      /* the source is SIMT text */
     bool layouts;        /* tensors have layouts by now */
-    bool changed;        /* the pass that just ran did something */
-    bool written;        /* the PTX is there */
+    bool changed;        /* the last pass changed the program */
+    bool written;        /* the PTX is written */
     uint32_t operations; /* of the IR after the last pass that changed it */
 } pipeline;
 
 /* ---- the steps -------------------------------------------------------------------------- */
 
-/* There is a kernel; what the options say of kernels applies to all of them. */
+/* Requires a kernel, and applies the options for kernels to all of them. */
 static bool check_kernels(const pipeline *run) {
     if (run->result->simt->kernels == NULL) {
         lilac_error(run->result->context, (lilac_position){run->source, 0}, 0, "no-kernel",
@@ -53,7 +53,7 @@ static bool check_kernels(const pipeline *run) {
     return true;
 }
 
-/* A number that the options give and the kernel's header contradicts is refused. */
+/* Refuses a number in the options that differs from the one in the kernel's header. */
 static bool check_shape(const pipeline *run, const char *what, uint32_t asked, uint32_t found) {
     if (asked == 0 || asked == found) {
         return true;
@@ -63,7 +63,7 @@ static bool check_shape(const pipeline *run, const char *what, uint32_t asked, u
     return false;
 }
 
-/* SIMT text says which device and launch shape it is for. */
+/* SIMT text has its device and launch shape in its header. */
 static bool read_simt_source(pipeline *run) {
     lilac_compilation *result = run->result;
     run->changed = true;
@@ -292,11 +292,11 @@ static bool verify_program(const pipeline *run) {
                                      : lilac_tile_verify(run->result->tile, run->layouts);
 }
 
-/* What the text says wrong is found by the pass `verify`; what is found here, a pass did wrong. The
- * errors are shown at their lines of the program as it is after the pass. */
+/* The pass `verify` finds the errors of the source, so an error here is one of the pass. The errors are
+ * reported at their lines of the program after the pass. */
 static bool check_after(const pass_row *pass, const pipeline *run) {
     if (pass->step == read_source || pass->step == verify_source || run->written) {
-        return true; /* verify comes next, or has just been */
+        return true; /* the source is checked by `verify` alone */
     }
     lilac_context *context = run->result->context;
     const lilac_diagnostic *last = lilac_diagnostics(context);
@@ -337,26 +337,26 @@ static void print_after(const pass_row *pass, const pipeline *run) {
 static bool check_pass_names(lilac_context *context, const char *list) {
     const char *name;
     size_t length;
-    bool good = true;
+    bool valid = true;
     while (next_name(&list, &name, &length)) {
         if (find_pass(name, length) == NULL) {
             lilac_error(context, (lilac_position){0, 0}, 0, "unknown-pass",
                         "there is no pass '%.*s'", (int)length, name);
-            good = false;
+            valid = false;
         }
     }
-    return good;
+    return valid;
 }
 
 static bool check_options(lilac_context *context, const lilac_options *options) {
     const char *print = options->print_after;
-    bool good = lilac_target_check(context, &options->target);
+    bool valid = lilac_target_check(context, &options->target);
     if (print != NULL && strcmp(print, "all") != 0) {
-        good &= check_pass_names(context, print);
+        valid &= check_pass_names(context, print);
     }
-    good &= check_pass_names(context, options->stop_after);
-    good &= check_pass_names(context, options->skip);
-    return good;
+    valid &= check_pass_names(context, options->stop_after);
+    valid &= check_pass_names(context, options->skip);
+    return valid;
 }
 
 void lilac_options_init(lilac_options *options) {
@@ -368,15 +368,15 @@ void lilac_options_init(lilac_options *options) {
     };
 }
 
-/* A pass has the IR that it is for: tile IR until there is SIMT IR. */
+/* Requires that the program has the IR that the pass works on. */
 static bool check_order(const pass_row *pass, const pipeline *run) {
     const bool simt = run->result->simt != NULL, tile = !simt && run->result->tile != NULL;
     const bool tile_pass = pass->tile != NULL || pass->step == lower_tile;
-    const bool good = pass->step == read_source     ? !simt && !tile
-                      : pass->step == verify_source ? simt || tile
-                      : tile_pass                   ? tile
-                                                    : simt && !run->written;
-    if (!good) {
+    const bool valid = pass->step == read_source     ? !simt && !tile
+                       : pass->step == verify_source ? simt || tile
+                       : tile_pass                   ? tile
+                                                     : simt && !run->written;
+    if (!valid) {
         lilac_error(run->result->context, (lilac_position){run->source, 0}, 0, "pass-order",
                     "the pass '%s' is for %s; the program is %s here", pass->name,
                     tile_pass                   ? "tile IR"
@@ -387,7 +387,7 @@ static bool check_order(const pass_row *pass, const pipeline *run) {
                     : tile       ? "tile IR"
                                  : "not read");
     }
-    return good;
+    return valid;
 }
 
 /* One row, with statistics, printing and verification as the options ask for. */
@@ -400,7 +400,7 @@ static bool run_row(const pass_row *pass, pipeline *run) {
         return false;
     }
     const double start = now();
-    const bool good = run_pass(pass, run);
+    const bool valid = run_pass(pass, run);
     const double seconds = now() - start;
     if (run->changed) {
         run->operations = count_operations(result);
@@ -409,7 +409,7 @@ static bool run_row(const pass_row *pass, pipeline *run) {
         result->passes[result->pass_count++] =
             (lilac_pass_statistics){pass->name, seconds, run->operations};
     }
-    if (!good) {
+    if (!valid) {
         return false;
     }
     run->layouts |= pass->tile == lilac_engine_assign_layouts;
@@ -422,8 +422,8 @@ static bool run_table(pipeline *run, lilac_stage after) {
     const lilac_options *options = run->options;
     const uint32_t end = options->stop_after != NULL ? end_of(options->stop_after) : PASS_COUNT;
     for (uint32_t i = 0; i < end && passes[i].stage <= options->stop_at; i++) {
-        const bool behind = passes[i].stage <= after && passes[i].stage != LILAC_STAGE_SOURCE;
-        if (!behind && !(run->simt_text && passes[i].step == lower_tile) &&
+        const bool earlier = passes[i].stage <= after && passes[i].stage != LILAC_STAGE_SOURCE;
+        if (!earlier && !(run->simt_text && passes[i].step == lower_tile) &&
             !run_row(&passes[i], run)) {
             return false;
         }
@@ -473,11 +473,11 @@ bool lilac_run_passes(lilac_compilation *result, lilac_context *context, uint32_
     if (list == NULL) {
         return run_table(&run, selection->after > read ? selection->after : read);
     }
-    bool good = run_row(&passes[0], &run) && run_row(&passes[1], &run);
-    while (good && next_name(&list, &name, &length)) {
-        good = run_row(find_pass(name, length), &run);
+    bool valid = run_row(&passes[0], &run) && run_row(&passes[1], &run);
+    while (valid && next_name(&list, &name, &length)) {
+        valid = run_row(find_pass(name, length), &run);
     }
-    return good;
+    return valid;
 }
 
 bool lilac_run_tile_passes(lilac_tile_module *module, const lilac_target *target) {

@@ -1,5 +1,5 @@
-/* What a module is compiled for: what the caller gives and what the module says must agree, and
- * either may leave something open.
+/* target: the device and the launch shape of a compilation. The options of the caller and the
+ * attributes of the module must agree; either may omit a field.
  *
  *     module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32,
  *                        ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32}
@@ -17,7 +17,7 @@ static bool refuse(lilac_context *context, uint32_t source, const char *what, in
     return false;
 }
 
-/* Warps that a block of this device can have; of no device, that one of any can have. */
+/* The most warps of a block of this device; of any device if arch is NULL. */
 static uint32_t most_warps(const lilac_arch *arch) {
     uint32_t most = arch != NULL ? arch->max_warps : 0;
     for (size_t i = 0; arch == NULL && lilac_arch_at(i) != NULL; i++) {
@@ -32,7 +32,7 @@ bool lilac_target_check(lilac_context *context, const lilac_target *target) {
         uint32_t value, most;
     } shapes[] = {{"number of warps", target->num_warps, most_warps(target->arch)},
                   {"number of blocks of a cluster", target->num_ctas, 16}};
-    bool good = true;
+    bool valid = true;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         if (shapes[i].value == 0 ||
             (is_power_of_two(shapes[i].value) && shapes[i].value <= shapes[i].most)) {
@@ -41,9 +41,9 @@ bool lilac_target_check(lilac_context *context, const lilac_target *target) {
         lilac_error(context, (lilac_position){0, 0}, 0, "invalid-target",
                     "%u is no %s: it must be a power of two from 1 to %u", shapes[i].value,
                     shapes[i].what, shapes[i].most);
-        good = false;
+        valid = false;
     }
-    return good;
+    return valid;
 }
 
 /* Whether "cuda:90" or "hip:gfx942" names this device. */
@@ -72,7 +72,7 @@ static bool take_device(lilac_target *target, const lilac_tile_module *module, u
     const lilac_arch *found = NULL;
     for (size_t i = 0; lilac_arch_at(i) != NULL; i++) {
         if (is_device(lilac_arch_at(i), said->text)) {
-            found = lilac_arch_at(i); /* the last one: a device's own row is after the common one */
+            found = lilac_arch_at(i); /* the last match: a specific row follows the common one */
         }
     }
     if (target->arch == NULL) {
@@ -91,17 +91,17 @@ static bool take_device(lilac_target *target, const lilac_tile_module *module, u
 static bool take_count(uint32_t *count, uint32_t otherwise, uint32_t most, const char *attribute,
                        const char *what, const lilac_tile_module *module, uint32_t source) {
     int64_t said = lilac_tile_find_integer(&module->attributes, attribute, 0);
-    const bool silent = lilac_tile_find(&module->attributes, attribute) == NULL;
-    if (!silent && (said <= 0 || !is_power_of_two((uint64_t)said) || said > most)) {
+    const bool absent = lilac_tile_find(&module->attributes, attribute) == NULL;
+    if (!absent && (said <= 0 || !is_power_of_two((uint64_t)said) || said > most)) {
         lilac_error(module->context, (lilac_position){source, 0}, 0, "invalid-target",
                     "the module's attribute '%s' must be a power of two from 1 to %u", attribute,
                     most);
         return false;
     }
     if (*count == 0) {
-        *count = silent ? otherwise : (uint32_t)said;
+        *count = absent ? otherwise : (uint32_t)said;
     }
-    return silent || *count == said || refuse(module->context, source, what, said, *count);
+    return absent || *count == said || refuse(module->context, source, what, said, *count);
 }
 
 bool lilac_target_take(lilac_target *target, const lilac_tile_module *module, uint32_t source) {

@@ -1,13 +1,16 @@
-/* The accesses of tile operations to global memory, as the component plan describes them.
+/* access: the accesses of tile operations to global memory, in the form that the component `plan`
+ * reads.
  *
  * The engine compares the plans of an access in several layouts. The lowering executes the plan of
- * the layout that was chosen. Both read the operation here. */
+ * the chosen layout. Both read the operation here. */
 #include "internal.h"
+
+#include <lilac/tile_loops.h>
 
 #include <string.h>
 
-/* The most elements that one atomic instruction accesses. Additions of floats have instructions for
- * vectors since sm_90. Before, pairs of 16-bit floats are added as a word. */
+/* The largest number of elements that one atomic instruction accesses. sm_90 and newer devices have
+ * vector instructions for additions of floats. Older ones add a pair of 16-bit floats as a word. */
 static uint32_t most_elements(const lilac_tile_op *op, const lilac_arch *arch) {
     lilac_name kind = op->code == LILAC_TILE_OP_TT_ATOMIC_RMW
                           ? lilac_tile_find_text(&op->attributes, "atomic_rmw_op")
@@ -117,8 +120,7 @@ static bool has_plan(const lilac_tile_op *op) {
 static void list_accesses(access_list *list, const lilac_tile_region *region, uint32_t loops) {
     for (const lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
-            const bool loop =
-                op->code == LILAC_TILE_OP_SCF_FOR || op->code == LILAC_TILE_OP_SCF_WHILE;
+            const bool loop = lilac_tile_is_loop(op);
             if (has_plan(op) && list->accesses != NULL) {
                 lilac_access *access = &list->accesses[list->count];
                 *access = (lilac_access){.op = op, .loops = loops};

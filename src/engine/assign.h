@@ -48,8 +48,8 @@ typedef bool layout_transfer(lilac_layout *result, const lilac_tile_op *op, uint
 typedef int64_t layout_price(assignment *a, const lilac_tile_op *op, const lilac_layout *layout);
 
 /* A row of the table of layout relations (transfer.c), which the column `layout` of operations.def
- * names. The layout of an operand equals that of the results, or follows from it by the two transfer
- * functions, or is independent of it. */
+ * names. The layout of an operand equals that of the results, or follows from it by the two
+ * transfer functions, or is independent of it. */
 typedef struct layout_relation {
     layout_rule rule;
     bool same;                           /* operands and results have one layout */
@@ -58,8 +58,8 @@ typedef struct layout_relation {
     uint32_t leader;                     /* of an anchor: the operand that has this layout */
     bool converts_result;                /* of an edge: a conversion is placed after the operation;
                                             otherwise before it */
-    /* Unites the nodes that must have one layout, and adds the edges (layout_constraints.c). NULL: the
-     * layouts of operands and results are independent of each other. */
+    /* Unites the nodes that must have one layout, and adds the edges (layout_constraints.c). NULL:
+     * the layouts of operands and results are independent of each other. */
     void (*relate)(assignment *a, const listed_op *listed);
     /* Sets the layouts of the results and requests those of the operands (rematerialise.c). False
      * after a diagnostic. NULL: there is nothing to do. */
@@ -205,9 +205,9 @@ bool lilac_assign_is_expensive(lilac_tile_opcode code);
 int64_t lilac_assign_issues(const lilac_tile_op *op);
 
 /* coalesce.c */
-/* A blocked layout as Triton's: `vector` elements per thread along order[0], then lanes, then warps.
- * A thread has no more elements than leave at least one for every thread. Interned; NULL only after
- * a diagnostic. */
+/* A blocked layout as Triton's: `vector` elements per thread along order[0], then lanes, then
+ * warps. A thread has no more elements than leave at least one for every thread. Interned; NULL
+ * only after a diagnostic. */
 const lilac_layout *lilac_coalesce_blocked(assignment *a, const lilac_tile_type *type,
                                            const uint32_t *order, int64_t vector);
 const lilac_layout *lilac_coalesce_shaped(assignment *a, const lilac_tile_type *type,
@@ -220,8 +220,8 @@ void lilac_coalesce_access(const assignment *a, memory_access *access, const lis
  * 1/16 clocks. `one_copy`: warps that hold replicas skip a load. */
 int64_t lilac_coalesce_price(const assignment *a, const memory_access *access,
                              const lilac_layout *layout, bool one_copy);
-/* The number of warp instructions by which an element-wise operation in this layout exceeds one in a
- * layout without copies. */
+/* The number of warp instructions by which an element-wise operation in this layout exceeds one in
+ * a layout without copies. */
 int64_t lilac_coalesce_repeated(const assignment *a, const lilac_tile_type *type,
                                 const lilac_layout *layout);
 /* Fills `own`: the layouts in which the access of a memory operation is cheapest, the plain one

@@ -175,8 +175,8 @@ static bool is_cheap(const assignment *a, const listed_op *listed) {
     return true;
 }
 
-/* In blocks that are not in order of dominance a use may precede its definition. Such values are not
- * computed again. */
+/* In blocks that are not in order of dominance a use may precede its definition. Such values are
+ * not computed again. */
 static void mark_early_uses(assignment *a) {
     uint8_t *defined = lilac_arena_array(a->arena, uint8_t, a->value_count + 1);
     for (uint32_t i = 0; i < a->op_count; i++) {
@@ -210,8 +210,8 @@ static void classify_values(assignment *a) {
 
 /* Does an operation use one copy of each element of its operands only? A store does. An operation
  * whose threads compute their elements from their own elements does if the users of its results do.
- * eliminate_redundant_loads decides this more precisely for given layouts; this answer holds for all
- * layouts, so prices may use it. */
+ * eliminate_redundant_loads decides this more precisely for given layouts; this answer holds for
+ * all layouts, so prices may use it. */
 static bool uses_one_copy(const assignment *a, const listed_op *listed) {
     const lilac_tile_op *op = listed->op;
     if (op->code == LILAC_TILE_OP_TT_STORE)

@@ -1,4 +1,4 @@
-/* axis_arith: what an operation makes of its operands' axis facts.
+/* axis_arith: the axis facts of an operation's results from those of its operands.
  *
  * Write c, v, k for contiguity, divisibility and constancy along one dimension. In every aligned
  * block of c the elements are s, s+1, … with v | s, so
@@ -17,7 +17,7 @@
 #include <string.h>
 
 /* The column `facts` of operations.def names the function of each operation: it computes the facts
- * of result `index` from those of the operands. *result has nothing known before. */
+ * of result `index` from those of the operands. On entry, *result is lilac_axis_unknown. */
 typedef void facts_function(lilac_axis_facts *result, const lilac_axis_operation *in);
 
 void lilac_axis_unknown(lilac_axis_facts *facts, uint32_t rank) {
@@ -43,7 +43,7 @@ int64_t lilac_axis_start(const lilac_axis_facts *facts, uint32_t dim, int64_t bl
     return facts->divisibility[dim];
 }
 
-/* What divides every element. */
+/* A power of two that divides every element. */
 static int64_t every(const lilac_axis_facts *facts, int64_t unit) {
     int64_t best = 1;
     for (uint32_t d = 0; d < facts->rank; d++)
@@ -51,12 +51,13 @@ static int64_t every(const lilac_axis_facts *facts, int64_t unit) {
     return best;
 }
 
-/* What divides the first element of aligned blocks, also by what divides all. */
+/* The divisibility of the first element of aligned blocks, with the divisibility of all
+ * elements. */
 static int64_t start_of(const lilac_axis_facts *facts, uint32_t d, int64_t block, int64_t unit) {
     return max_i64(lilac_axis_start(facts, d, block, unit), every(facts, unit));
 }
 
-/* Largest block that is a run starting at a multiple of its own size. */
+/* The largest block that is a run and starts at a multiple of its own size. */
 static int64_t aligned_run(const lilac_axis_facts *facts, uint32_t d) {
     return min_i64(facts->contiguity[d], facts->divisibility[d]);
 }
@@ -65,7 +66,7 @@ static int64_t times(int64_t a, int64_t b) {
     return a > MAX_DIVISIBILITY / b ? MAX_DIVISIBILITY : a * b;
 }
 
-/* Elements along a dimension. Shapes are powers of two; of others nothing is claimed. */
+/* The number of elements along a dimension; 1, which claims nothing, if it is no power of two. */
 static int64_t extent(const lilac_tile_type *type, uint32_t d) {
     if (type->kind != LILAC_TILE_TENSOR || d >= type->rank)
         return 1;
@@ -83,8 +84,8 @@ static uint32_t integer_bits(const lilac_tile_type *type) {
                : 0;
 }
 
-/* What is known along one of a's dimensions. */
-static void take_dim(lilac_axis_facts *result, uint32_t d, const lilac_axis_facts *a,
+/* Copies the facts of a's dimension `from` to dimension d. */
+static void copy_dim(lilac_axis_facts *result, uint32_t d, const lilac_axis_facts *a,
                      uint32_t from) {
     result->contiguity[d] = a->contiguity[from];
     result->divisibility[d] = a->divisibility[from];
@@ -121,8 +122,8 @@ void lilac_axis_join(lilac_axis_facts *result, const lilac_axis_facts *a, const 
 
 /* ---- sums ------------------------------------------------------------------------------- */
 
-/* a + b: a run plus a constant is a run. b's neighbours may be wider apart in bytes than 1: `unit`
- * is that of the sum and of a, and b counts in units. */
+/* a + b: a run plus a constant is a run. `unit` is that of the sum and of a;
+ * b counts units. */
 static void sum(lilac_axis_facts *result, const lilac_axis_facts *a, const lilac_axis_facts *b,
                 int64_t unit) {
     for (uint32_t d = 0; d < result->rank; d++) {
@@ -177,7 +178,8 @@ static void facts_difference(lilac_axis_facts *result, const lilac_axis_operatio
     guard_narrow(result, in->type);
 }
 
-/* Every element a multiple of v, equal neighbours where both sides have them. */
+/* The facts if every element is a multiple of v, and neighbours are equal where they are in a and
+ * b. */
 static void multiples(lilac_axis_facts *result, const lilac_axis_facts *a,
                       const lilac_axis_facts *b, int64_t v) {
     for (uint32_t d = 0; d < result->rank; d++) {
@@ -412,7 +414,7 @@ static void facts_comparison(lilac_axis_facts *result, const lilac_axis_operatio
 
 /* ---- conversions ------------------------------------------------------------------------ */
 
-/* Same elements, but neighbours now differ by `to` where they differed by `from`. */
+/* The same elements with another unit: neighbours that differed by `from` must differ by `to`. */
 static void change_unit(lilac_axis_facts *result, const lilac_axis_facts *a, int64_t from,
                         int64_t to) {
     if (from == to) {
@@ -463,7 +465,7 @@ static void facts_expand(lilac_axis_facts *result, const lilac_axis_operation *i
         uint32_t from = d < axis ? d : d - 1;
         if (from >= a->rank)
             continue;
-        take_dim(result, d, a, from);
+        copy_dim(result, d, a, from);
     }
     result->non_negative = a->non_negative;
 }
@@ -485,12 +487,12 @@ static void facts_transpose(lilac_axis_facts *result, const lilac_axis_operation
         uint64_t from = (uint64_t)order->integers[d];
         if (from >= a->rank)
             return;
-        take_dim(result, d, a, (uint32_t)from);
+        copy_dim(result, d, a, (uint32_t)from);
     }
     result->non_negative = a->non_negative;
 }
 
-/* The last dimension with more than one element: it alone numbers neighbours in row-major order. */
+/* The last dimension with more than one element: neighbours in row-major order differ in it. */
 static uint32_t fastest(const lilac_tile_type *type) {
     uint32_t d = type->rank == 0 ? 0 : type->rank - 1;
     while (d > 0 && type->shape[d] == 1)
@@ -578,7 +580,7 @@ static void facts_splat(lilac_axis_facts *result, const lilac_axis_operation *in
     result->value = a->value;
 }
 
-/* Ids of programs and their number. */
+/* The ids of programs and their number. */
 static void facts_non_negative(lilac_axis_facts *result, const lilac_axis_operation *in) {
     (void)in;
     result->non_negative = true;

@@ -1,13 +1,13 @@
 /* axis_facts: contiguity, divisibility and constancy of every integer and pointer of a function.
  *
- * Facts flow from definitions to uses in program order. What a loop carries is first taken to be
- * what enters the loop, and the function is swept again until the loops' yields agree:
+ * A sweep computes facts in program order, definitions before uses. A carried value first has the
+ * facts of its init. Sweeps repeat until the values that loops yield agree:
  *
  *     sweep 1   %p enters 16-aligned   →  yields %p + 24: 8-aligned   (changed: join is 8)
  *     sweep 2   %p is 8-aligned        →  yields 8-aligned            (fixpoint)
  *
- * Joins only go down, and after a few sweeps what still changes is given up, so the number of
- * sweeps is bounded whatever the nesting of loops.
+ * Joins only weaken facts. After PRECISE_SWEEPS sweeps, a fact that still changes becomes unknown,
+ * so the number of sweeps does not depend on the nesting of loops.
  */
 #include "internal.h"
 
@@ -16,8 +16,8 @@
 #include <assert.h>
 #include <string.h>
 
-#define PRECISE_SWEEPS 4 /* loops may still go down step by step */
-#define MOST_SWEEPS    8 /* after these, one more in which nothing is known of what loops carry */
+#define PRECISE_SWEEPS 4 /* sweeps in which a carried fact may weaken step by step */
+#define MOST_SWEEPS    8 /* then one more, in which nothing is known of carried values */
 #define MANY_OPERANDS  64
 
 #define ONES                                                                                       \
@@ -33,7 +33,8 @@ typedef struct sweep {
     uint8_t *visited;                              /* by value id */
     uint32_t round;
     bool changed;
-    lilac_axis_facts scratch; /* of one operation: not in the frames of functions that recur */
+    lilac_axis_facts
+        scratch; /* of one operation; here, to keep the frames of recursive functions small */
 } sweep;
 
 static bool is_tracked(const lilac_tile_type *type) {
@@ -83,10 +84,11 @@ static void set_unknown(sweep *run, const lilac_tile_value *value) {
     run->analysis->facts[value->id] = NULL;
 }
 
-/* ---- what the program promises ---------------------------------------------------------- */
+/* ---- attributes that are assumed to be true
+ * ---------------------------------------------------------- */
 
-static void promise(const lilac_tile_attributes *attributes, const char *name, int64_t *facts,
-                    const lilac_tile_type *type, bool bounded) {
+static void assume_attribute(const lilac_tile_attributes *attributes, const char *name,
+                             int64_t *facts, const lilac_tile_type *type, bool bounded) {
     const lilac_tile_attribute *given = lilac_tile_find(attributes, name);
     if (given == NULL)
         return;
@@ -110,18 +112,19 @@ static void promise(const lilac_tile_attributes *attributes, const char *name, i
     }
 }
 
-static void promises(lilac_axis_facts *facts, const lilac_tile_attributes *attributes,
-                     const lilac_tile_type *type) {
+static void assume_attributes(lilac_axis_facts *facts, const lilac_tile_attributes *attributes,
+                              const lilac_tile_type *type) {
     if (attributes->count == 0)
         return;
-    promise(attributes, "tt.contiguity", facts->contiguity, type, true);
-    promise(attributes, "tt.constancy", facts->constancy, type, true);
-    promise(attributes, "tt.divisibility", facts->divisibility, type, false);
+    assume_attribute(attributes, "tt.contiguity", facts->contiguity, type, true);
+    assume_attribute(attributes, "tt.constancy", facts->constancy, type, true);
+    assume_attribute(attributes, "tt.divisibility", facts->divisibility, type, false);
 }
 
 /* ---- loops and branches ----------------------------------------------------------------- */
 
-/* What a loop carries: `value` is also `incoming`. */
+/* Joins the facts of a carried value with those of `incoming`, its init or the value yielded for
+ * it. */
 static void carry(sweep *run, const lilac_tile_value *value, const lilac_tile_value *incoming) {
     if (!is_tracked(value->type))
         return;
@@ -215,7 +218,7 @@ static void sweep_plain(sweep *run, lilac_tile_op *op) {
         }
         lilac_axis_facts *facts = &run->scratch;
         lilac_axis_transfer(facts, op, i, operands);
-        promises(facts, &op->attributes, op->results[i].type);
+        assume_attributes(facts, &op->attributes, op->results[i].type);
         lilac_axis_strides(facts, op, i, operands);
         set(run, &op->results[i], facts);
     }
@@ -251,7 +254,7 @@ static void parameters(sweep *run, const lilac_tile_function *function) {
         lilac_axis_unknown(&facts, value->type->kind == LILAC_TILE_TENSOR && value->type->rank > 0
                                        ? value->type->rank
                                        : 1);
-        promises(&facts, &function->parameter_attributes[i], value->type);
+        assume_attributes(&facts, &function->parameter_attributes[i], value->type);
         set(run, value, &facts);
     }
 }

@@ -1,34 +1,34 @@
-/* axis_strides: by how much a value grows along each dimension, where that is one known number, and
- * what divides it at coordinates 0. Two such facts make a run that crosses dimensions:
+/* axis_strides: the constant difference of neighbours along each dimension, and the divisibility
+ * of the element at coordinates 0. With both, a run can cross dimensions:
  *
  *     p + 4·r + c,  r < 512, c < 4        stride 4 along r, 1 along c and c's whole size is 4:
  *     0 1 2 3 | 4 5 6 7 | 8 …             one run of 2048, aligned as p is
  *
- * Only what is exact is kept, through the operations that pointers to tiles are made of; as with
- * the other facts, sums and products are taken not to overflow as signed numbers.
+ * Strides are exact. They are computed for the operations that compute pointers to tiles. As for
+ * the other facts, sums and products are assumed not to overflow as signed numbers.
  */
 #include "internal.h"
 
-static bool knows(const lilac_axis_facts *facts, uint32_t dim) {
+static bool has_stride(const lilac_axis_facts *facts, uint32_t dim) {
     return facts->stride_known >> dim & 1;
 }
 
-static void know(lilac_axis_facts *facts, uint32_t dim, int64_t stride) {
+static void set_stride(lilac_axis_facts *facts, uint32_t dim, int64_t stride) {
     facts->stride_known |= 1U << dim;
     facts->stride[dim] = stride;
 }
 
-/* A scalar, or the same in all elements. */
+/* The strides of a scalar or of a tensor whose elements are equal. */
 static void uniform(lilac_axis_facts *result, int64_t origin) {
     for (uint32_t d = 0; d < result->rank; d++)
-        know(result, d, 0);
+        set_stride(result, d, 0);
     result->origin = origin;
 }
 
 static void same(lilac_axis_facts *result, const lilac_axis_facts *a) {
     for (uint32_t d = 0; d < result->rank && d < a->rank; d++)
-        if (knows(a, d))
-            know(result, d, a->stride[d]);
+        if (has_stride(a, d))
+            set_stride(result, d, a->stride[d]);
     result->origin = max_i64(a->origin, 1);
 }
 
@@ -36,9 +36,9 @@ static void sum(lilac_axis_facts *result, const lilac_axis_facts *a, const lilac
                 int64_t unit) {
     int64_t stride;
     for (uint32_t d = 0; d < result->rank; d++)
-        if (knows(a, d) && knows(b, d) &&
+        if (has_stride(a, d) && has_stride(b, d) &&
             !__builtin_add_overflow(a->stride[d], b->stride[d], &stride))
-            know(result, d, stride);
+            set_stride(result, d, stride);
     int64_t origin = max_i64(b->origin, 1);
     origin = origin > MAX_DIVISIBILITY / unit ? MAX_DIVISIBILITY : origin * unit;
     result->origin = min_i64(max_i64(a->origin, 1), origin);
@@ -47,18 +47,18 @@ static void sum(lilac_axis_facts *result, const lilac_axis_facts *a, const lilac
 static void product(lilac_axis_facts *result, const lilac_axis_facts *a, int64_t factor) {
     int64_t stride, power = power_of_two_in(factor), origin = max_i64(a->origin, 1);
     for (uint32_t d = 0; d < result->rank; d++)
-        if (knows(a, d) && !__builtin_mul_overflow(a->stride[d], factor, &stride))
-            know(result, d, stride);
+        if (has_stride(a, d) && !__builtin_mul_overflow(a->stride[d], factor, &stride))
+            set_stride(result, d, stride);
     result->origin = origin > MAX_DIVISIBILITY / power ? MAX_DIVISIBILITY : origin * power;
 }
 
 static void expand(lilac_axis_facts *result, const lilac_axis_facts *a, uint32_t axis) {
     if (axis >= result->rank)
         return;
-    know(result, axis, 0);
+    set_stride(result, axis, 0);
     for (uint32_t d = 0; d < a->rank && d + 1 < LILAC_MAX_RANK; d++)
-        if (knows(a, d))
-            know(result, d < axis ? d : d + 1, a->stride[d]);
+        if (has_stride(a, d))
+            set_stride(result, d < axis ? d : d + 1, a->stride[d]);
     result->origin = max_i64(a->origin, 1);
 }
 
@@ -67,7 +67,7 @@ static void broadcast(lilac_axis_facts *result, const lilac_axis_facts *a,
     same(result, a);
     for (uint32_t d = 0; d < result->rank && d < from->rank; d++)
         if (from->shape[d] == 1)
-            know(result, d, 0);
+            set_stride(result, d, 0);
 }
 
 /* Types narrower than offsets wrap. */
@@ -80,7 +80,7 @@ static bool may_wrap(const lilac_tile_type *type) {
 /* ---- the operations --------------------------------------------------------------------- */
 
 static void strides_range(lilac_axis_facts *result, const lilac_axis_operation *in) {
-    know(result, 0, 1);
+    set_stride(result, 0, 1);
     result->origin = power_of_two_in(lilac_tile_find_integer(&in->op->attributes, "start", 1));
 }
 
@@ -157,7 +157,7 @@ void lilac_axis_join_strides(lilac_axis_facts *result, const lilac_axis_facts *a
                              const lilac_axis_facts *b) {
     result->stride_known = 0;
     for (uint32_t d = 0; d < a->rank && d < b->rank; d++)
-        if (knows(a, d) && knows(b, d) && a->stride[d] == b->stride[d])
-            know(result, d, a->stride[d]);
+        if (has_stride(a, d) && has_stride(b, d) && a->stride[d] == b->stride[d])
+            set_stride(result, d, a->stride[d]);
     result->origin = min_i64(max_i64(a->origin, 1), max_i64(b->origin, 1));
 }

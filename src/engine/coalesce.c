@@ -35,9 +35,9 @@ static void replicated(lilac_layout *layout, const lilac_target *target) {
 }
 
 /* Distributes `count` lanes or warps over the dimensions in their order, from its back if `slow`:
- * at most room[d] to dimension d. The first pass limits the first dimension to `limit` (0: no limit);
- * the second one has no limit. The lanes or warps that remain hold copies, along the last dimension of
- * the order. */
+ * at most room[d] to dimension d. The first pass limits the first dimension to `limit` (0: no
+ * limit); the second one has no limit. The lanes or warps that remain hold copies, along the last
+ * dimension of the order. */
 static void distribute(uint32_t *counts, uint32_t rank, const uint32_t *order, int64_t *room,
                        int64_t count, int64_t limit, bool slow) {
     for (uint32_t d = 0; d < rank; d++)
@@ -192,14 +192,14 @@ static int64_t lanes_for(int64_t bytes, const memory_access *access, int64_t vec
     return bytes == 0 ? 0 : max_i64(bytes / (vector * access->global.element_bytes), 1);
 }
 
-/* The number of rows along order[1] that a thread has in forms with `rows`: the number of elements of
- * the widest vector, so that vectors along order[1] are possible too. */
+/* The number of rows along order[1] that a thread has in forms with `rows`: the number of elements
+ * of the widest vector, so that vectors along order[1] are possible too. */
 static int64_t most_rows(const assignment *a, const memory_access *access) {
     return max_i64(a->target->arch->vector_bytes / access->global.element_bytes, 1);
 }
 
-/* The same number, limited so that the registers and the lanes along order[0] cover whole rows and no
- * other warp holds a part of these rows. */
+/* The same number, limited so that the registers and the lanes along order[0] cover whole rows and
+ * no other warp holds a part of these rows. */
 static int64_t rows_for(const assignment *a, const memory_access *access, int64_t vector,
                         int64_t lanes) {
     int64_t threads = (int64_t)a->target->arch->warp_size * a->target->num_warps;
@@ -276,7 +276,8 @@ void lilac_coalesce_own(assignment *a, layout_anchor *anchor) {
     }
 }
 
-/* The largest number of rows that continue a vector, over the accesses with this order and width. */
+/* The largest number of rows that continue a vector, over the accesses with this order and
+ * width. */
 static int64_t most_across(const layout_anchor *first, const uint32_t *order, int64_t width) {
     int64_t across = 1;
     for (const layout_anchor *anchor = first; anchor != NULL; anchor = anchor->next)

@@ -1,8 +1,8 @@
-/* collective: what the plans of collective operations need to know of an operation.
+/* collective: the description of collective operations that their plans read.
  *
- *   operands      element widths, and whether the region computes a result by one commutative
- *                 operation of its own two elements: then partners in a butterfly get the same bits.
- *                 Otherwise which of them was the left operand may show
+ *   operands      Element widths, and whether the region computes a result by one commutative
+ *                 operation on its own two elements. Partners in a butterfly then get the same
+ *                 bits. Otherwise the result may depend on which of the two was the left operand.
  *   instructions  the operations of the region, without its terminator
  *   strategy      the attribute lilac.movement */
 #include "internal.h"

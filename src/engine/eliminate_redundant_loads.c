@@ -1,24 +1,27 @@
-/* duplicates: loads of which nobody needs every copy are done by one of the copies.
+/* eliminate_redundant_loads: a load of a replicated tensor is executed by one of the warps that
+ * hold a copy, if no other warp needs its copy.
  *
- * A layout may hold an element in several threads: lanes or warps whose column brings nothing new.
- * Which threads need a value is told by a mask of bits of the thread's index: those in which one of
- * the bits is set need nothing of it.
+ * A layout may hold an element in several threads: the bits of the thread's index whose columns are
+ * free. A mask of such bits describes the threads that need a value: a thread whose index has a
+ * bit of the mask set does not need it.
  *
- *     store       only the first of the copies writes: its layout's own copies are the mask
- *     same thread element by element, shapes: an operand is needed where a result is
- *     branches    what is yielded, where the result is; of loops the least of all that is carried
- *     load        its pointers are needed where it is done
- *     the rest    everywhere: conversions, reductions … read whichever copy they like
+ *     store                       the mask of its layout's free bits: only the first copy is stored
+ *     element-wise, shape         an operand is needed in the threads that need a result
+ *     branches, loops             a yielded or carried value is needed where its receivers are
+ *     load                        its pointers are needed in the threads that execute it
+ *     other operations            the mask is empty: conversions, reductions … may read any copy
  *
- * Masks begin full and lose bits until nothing changes. A load whose mask has whole warps then says
- * so (lilac.idle), and these warps skip it:
+ * The masks start full and lose bits until a fixpoint. A load whose mask covers whole warps then
+ * gets the attribute lilac.idle, and these warps skip it:
  *
- *     %v = tt.load %p  : 16 bytes in each of 64 threads, and the same again in 64 more
- *     tt.store %q, %v                                    the lower half stores
- *     →  %v = tt.load %p {lilac.idle = 64 : i32}         and the lower half loads
+ *     %v = tt.load %p                         16 bytes in each of 64 threads, and copies in 64 more
+ *     tt.store %q, %v                         the lower half stores
  *
- * Lanes that hold copies are no reason to: what a warp asks for twice comes once. Nor is an access
- * of scalars, which all threads need.
+ *  →  %v = tt.load %p {lilac.idle = 64 : i32}     the lower half loads
+ *     tt.store %q, %v
+ *
+ * Copies in the lanes of one warp do not count: the hardware merges their accesses. Neither do
+ * loads of scalars, which all threads need.
  */
 #include "internal.h"
 
@@ -34,16 +37,18 @@ typedef struct copies_of {
 
 #define KNOWN_LAYOUTS 16
 
-typedef struct thinning {
+typedef struct elimination {
     lilac_tile_module *module;
-    uint32_t lane_bits, threads; /* all bits of a thread's index */
-    uint32_t *idle;              /* by value id */
+    uint32_t lane_bits;
+    uint32_t threads; /* all bits of the thread's index */
+    uint32_t *idle;   /* by value id: threads with one of these bits set do not need the value */
     copies_of known[KNOWN_LAYOUTS];
     lilac_name name;
-    bool changed, marking;
-} thinning;
+    bool changed;
+    bool marking; /* the masks are final: the loads get their attributes */
+} elimination;
 
-/* Replicated bits of the thread's index: lanes, then warps. */
+/* The replicated bits of the thread's index: lanes, then warps. */
 static uint32_t find_copies(const lilac_layout *layout) {
     uint32_t thread_bits = 0;
     for (uint32_t i = 1; i < layout->in_count && i < 3; i++)
@@ -51,7 +56,7 @@ static uint32_t find_copies(const lilac_layout *layout) {
     return (uint32_t)(lilac_layout_free_mask(layout) >> layout->in[0].bits & low_bits(thread_bits));
 }
 
-static uint32_t copies(thinning *t, const lilac_tile_type *type) {
+static uint32_t copies(elimination *t, const lilac_tile_type *type) {
     const lilac_layout *layout = type->layout;
     copies_of *known = &t->known[((uintptr_t)layout >> 6) % KNOWN_LAYOUTS];
     if (layout == NULL || !lilac_tile_is_tensor(type))
@@ -63,7 +68,8 @@ static uint32_t copies(thinning *t, const lilac_tile_type *type) {
 
 /* ---- needs ------------------------------------------------------------------------------ */
 
-static void need(thinning *t, const lilac_tile_value *value, uint32_t idle) {
+/* Removes the bits from the mask of a value that are not in `idle`. */
+static void need(elimination *t, const lilac_tile_value *value, uint32_t idle) {
     uint32_t left = t->idle[value->id] & idle;
     if (left == t->idle[value->id])
         return;
@@ -71,13 +77,13 @@ static void need(thinning *t, const lilac_tile_value *value, uint32_t idle) {
     t->changed = true;
 }
 
-static void need_all(thinning *t, const lilac_tile_op *op, uint32_t idle) {
+static void need_all(elimination *t, const lilac_tile_op *op, uint32_t idle) {
     for (uint32_t i = 0; i < op->operand_count; i++)
         need(t, op->operands[i].value, idle);
 }
 
-/* Two values that are carried as one. */
-static void alike(thinning *t, const lilac_tile_value *a, const lilac_tile_value *b) {
+/* The iteration argument and the result of a carried value are needed in the same threads. */
+static void need_both(elimination *t, const lilac_tile_value *a, const lilac_tile_value *b) {
     need(t, a, t->idle[b->id]);
     need(t, b, t->idle[a->id]);
 }
@@ -92,34 +98,34 @@ static bool stays_in_threads(const lilac_tile_op *op) {
            op->region_count == 0;
 }
 
-static uint32_t idle_of_results(const thinning *t, const lilac_tile_op *op) {
+static uint32_t idle_of_results(const elimination *t, const lilac_tile_op *op) {
     uint32_t idle = t->threads;
     for (uint32_t i = 0; i < op->result_count; i++)
         idle &= t->idle[op->results[i].id];
     return idle;
 }
 
-/* The threads that may skip a load; only whole warps are worth it. */
-static uint32_t skipped(const thinning *t, const lilac_tile_op *load) {
+/* The mask of a load if it covers whole warps; otherwise 0. */
+static uint32_t skipped(const elimination *t, const lilac_tile_op *load) {
     uint32_t idle = t->idle[load->results[0].id];
     return lilac_tile_is_tensor(load->results[0].type) && idle >> t->lane_bits != 0 ? idle : 0;
 }
 
-static void visit_loop(thinning *t, const lilac_tile_op *op) {
+static void visit_loop(elimination *t, const lilac_tile_op *op) {
     need(t, lilac_tile_lower_bound(op), 0);
     need(t, lilac_tile_upper_bound(op), 0);
     need(t, lilac_tile_step(op), 0);
     for (uint32_t i = 0; i < op->result_count; i++) {
-        alike(t, &op->results[i], lilac_tile_iteration_argument(op, i));
+        need_both(t, &op->results[i], lilac_tile_iteration_argument(op, i));
         need(t, lilac_tile_next(op, i), t->idle[op->results[i].id]);
         need(t, lilac_tile_init(op, i), t->idle[op->results[i].id]);
     }
 }
 
-static void visit_while(thinning *t, const lilac_tile_op *op) {
+static void visit_while(elimination *t, const lilac_tile_op *op) {
     need(t, lilac_tile_while_condition(op), 0);
     for (uint32_t i = 0; i < op->result_count; i++) {
-        alike(t, &op->results[i], lilac_tile_passed_argument(op, i));
+        need_both(t, &op->results[i], lilac_tile_passed_argument(op, i));
         need(t, lilac_tile_passed(op, i), t->idle[op->results[i].id]);
     }
     for (uint32_t i = 0; i < lilac_tile_carried_count(op); i++) {
@@ -129,14 +135,14 @@ static void visit_while(thinning *t, const lilac_tile_op *op) {
     }
 }
 
-static void visit_if(thinning *t, const lilac_tile_op *op) {
+static void visit_if(elimination *t, const lilac_tile_op *op) {
     need_all(t, op, 0);
     for (uint32_t r = 0; r < op->region_count; r++)
         for (uint32_t i = 0; i < op->result_count; i++)
             need(t, lilac_tile_yielded(op, r, i), t->idle[op->results[i].id]);
 }
 
-static void mark(thinning *t, lilac_tile_op *load) {
+static void mark(elimination *t, lilac_tile_op *load) {
     uint32_t idle = skipped(t, load);
     if (idle == 0)
         return;
@@ -148,7 +154,7 @@ static void mark(thinning *t, lilac_tile_op *load) {
     t->changed = true;
 }
 
-static void visit(thinning *t, lilac_tile_op *op) {
+static void visit(elimination *t, lilac_tile_op *op) {
     switch (op->code) {
     case LILAC_TILE_OP_TT_STORE:
         need_all(t, op, copies(t, op->operands[0].value->type));
@@ -169,7 +175,7 @@ static void visit(thinning *t, lilac_tile_op *op) {
         visit_if(t, op);
         break;
     case LILAC_TILE_OP_SCF_YIELD:
-    case LILAC_TILE_OP_SCF_CONDITION: /* read by what they end */
+    case LILAC_TILE_OP_SCF_CONDITION: /* visited with the parent operation */
         break;
     default:
         need_all(t, op, stays_in_threads(op) ? idle_of_results(t, op) : 0);
@@ -177,7 +183,7 @@ static void visit(thinning *t, lilac_tile_op *op) {
     }
 }
 
-static void sweep(thinning *t, const lilac_tile_region *region) {
+static void sweep(elimination *t, const lilac_tile_region *region) {
     for (const lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         for (lilac_tile_op *op = block->last; op != NULL; op = op->previous) {
             visit(t, op);
@@ -190,9 +196,9 @@ static void sweep(thinning *t, const lilac_tile_region *region) {
 /* ---- the pass --------------------------------------------------------------------------- */
 
 typedef struct survey {
-    bool copies; /* a load has them in whole warps */
-    bool blocks; /* a region has several blocks, or belongs to no operation known here */
-    thinning *t;
+    bool copies; /* the layout of a load replicates elements in whole warps */
+    bool blocks; /* a region has several blocks */
+    elimination *t;
 } survey;
 
 static void look(void *data, lilac_tile_op *op) {
@@ -203,10 +209,10 @@ static void look(void *data, lilac_tile_op *op) {
         s->blocks |= op->regions[r]->first != NULL && op->regions[r]->first->next != NULL;
 }
 
-static void thin(lilac_tile_function *function, const lilac_target *target, bool *changed) {
-    thinning t = {.module = function->module,
-                  .lane_bits = log2_of(target->arch->warp_size),
-                  .threads = target->arch->warp_size * target->num_warps - 1};
+static void eliminate(lilac_tile_function *function, const lilac_target *target, bool *changed) {
+    elimination t = {.module = function->module,
+                     .lane_bits = log2_of(target->arch->warp_size),
+                     .threads = target->arch->warp_size * target->num_warps - 1};
     survey s = {.t = &t};
     lilac_tile_walk(function->body, look, &s);
     if (!s.copies || s.blocks || function->body->first->next != NULL)
@@ -233,6 +239,6 @@ bool lilac_engine_eliminate_redundant_loads(lilac_tile_module *module, const lil
     for (lilac_tile_function *function = module->functions; function != NULL;
          function = function->next)
         if (function->body != NULL)
-            thin(function, target, changed);
+            eliminate(function, target, changed);
     return true;
 }

@@ -136,7 +136,7 @@ static bool fold_compare(const folding *f, uint64_t *bits) {
 
 /* ---- divisions -------------------------------------------------------------------------- */
 
-/* Has a signed division a result that the host's division has too? */
+/* Is the signed division defined on the host? */
 static bool can_divide(const folding *f) {
     return f->b != 0 && !(f->a == INT64_MIN && f->b == -1);
 }

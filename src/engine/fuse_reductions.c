@@ -1,24 +1,25 @@
-/* fuse: reductions of the same elements along the same axis become one.
+/* fuse_reductions: reductions that share an operand and have one axis become one reduction.
  *
  *     %s     = tt.reduce(%x)     {add}
  *     %m, %i = tt.reduce(%x, %n) {arg-max}
  *
  *  →  %s, %m, %i = tt.reduce(%x, %x, %n) {add; arg-max}
  *
- * One after the other, each element waits in a register until the last of them has taken it;
- * together an element is done with once it is combined, and what goes between threads goes in one
- * trip, behind one barrier.
+ * With separate reductions, each element occupies a register until the last reduction has read it.
+ * The fused reduction reads each element once, and one shared-memory exchange with one barrier
+ * moves all partial results.
  *
- * The later reduction is taken to the place of the earlier one. What it is given must stand there
- * already, or be pure and itself able to move up: a path from one to the other forbids it. Values
- * are numbered in program order, so whether one stands before another is one comparison.
+ * The later reduction moves up to the earlier one. Each of its operands must be defined before that
+ * position, or by a pure operation that can move up too; an operand that depends on the earlier
+ * reduction forbids it. Values are numbered in program order, so one comparison decides whether a
+ * value is defined before an operation.
  */
 #include "internal.h"
 
 #include <string.h>
 
 #define REMEMBERED 8  /* reductions of a block that later ones may join */
-#define DEEPEST    16 /* a chain of operations that is moved up */
+#define DEEPEST    16 /* length of a chain of operations that moves up */
 #define WIDEST     16 /* operands of one reduction */
 
 typedef struct fusion {
@@ -43,7 +44,8 @@ static bool shares_operand(const lilac_tile_op *a, const lilac_tile_op *b) {
     return false;
 }
 
-static bool are_alike(const lilac_tile_op *a, const lilac_tile_op *b) {
+/* Do the two reductions share an operand, the axis and the type of the results? */
+static bool may_fuse(const lilac_tile_op *a, const lilac_tile_op *b) {
     const lilac_tile_type *x = a->results[0].type, *y = b->results[0].type;
     return lilac_tile_find_integer(&a->attributes, "axis", 0) ==
                lilac_tile_find_integer(&b->attributes, "axis", 0) &&
@@ -53,7 +55,7 @@ static bool are_alike(const lilac_tile_op *a, const lilac_tile_op *b) {
            (!lilac_tile_is_tensor(x) || x->layout == y->layout) && shares_operand(a, b);
 }
 
-/* Can the value be had where `place` stands? */
+/* Is the value defined before `place`, or can its definition move there? */
 static bool can_rise(const lilac_tile_value *value, const lilac_tile_op *place, uint32_t depth) {
     if (value->id < place->results[0].id)
         return true;
@@ -67,6 +69,7 @@ static bool can_rise(const lilac_tile_value *value, const lilac_tile_op *place, 
     return true;
 }
 
+/* Moves the definition of a value, with its operands, before `place`. */
 static void rise(const lilac_tile_value *value, lilac_tile_op *place) {
     lilac_tile_op *op = value->op;
     if (value->id < place->results[0].id)
@@ -76,11 +79,12 @@ static void rise(const lilac_tile_value *value, lilac_tile_op *place) {
     lilac_tile_detach(op);
     lilac_tile_insert_before(place, op);
     for (uint32_t i = 0; i < op->result_count; i++)
-        op->results[i].id = 0; /* before everything that has results */
+        op->results[i].id = 0; /* precedes all other values */
 }
 
-/* Takes the operations of one region into another whose arguments from `first` on are its own. */
-static void take_region(lilac_tile_block *to, const lilac_tile_op *op, uint32_t first,
+/* Moves the operations of a reduction's region into the fused region, in which the arguments of the
+ * reduction start at `first` of each half. `returned`: the values that the region returns. */
+static void move_region(lilac_tile_block *to, const lilac_tile_op *op, uint32_t first,
                         lilac_tile_value **returned) {
     lilac_tile_block *from = region_of(op);
     uint32_t count = op->operand_count, all = to->argument_count / 2;
@@ -98,7 +102,7 @@ static void take_region(lilac_tile_block *to, const lilac_tile_op *op, uint32_t 
     }
 }
 
-/* The reduction that does both, in the place of the first. */
+/* Replaces two reductions by one in the position of the first. */
 static lilac_tile_op *fuse(fusion *f, lilac_tile_op *a, lilac_tile_op *b) {
     lilac_tile_value *operands[WIDEST], *returned[WIDEST];
     const lilac_tile_type *types[WIDEST];
@@ -111,12 +115,12 @@ static lilac_tile_op *fuse(fusion *f, lilac_tile_op *a, lilac_tile_op *b) {
             operands[count] = both[k]->operands[i].value;
             types[count] = both[k]->results[i].type;
         }
-    lilac_tile_op *made =
+    lilac_tile_op *fused =
         lilac_tile_op_create(f->module, a->code, count, operands, count, types, 1, a->location);
     for (uint32_t i = 0; i < a->attributes.count; i++)
-        lilac_tile_set_attribute(f->module, &made->attributes, &a->attributes.list[i]);
-    made->position = a->position;
-    lilac_tile_block *block = lilac_tile_block_create(f->module, made->regions[0]);
+        lilac_tile_set_attribute(f->module, &fused->attributes, &a->attributes.list[i]);
+    fused->position = a->position;
+    lilac_tile_block *block = lilac_tile_block_create(f->module, fused->regions[0]);
     for (uint32_t half = 0; half < 2; half++)
         for (uint32_t k = 0; k < 2; k++) {
             const lilac_tile_block *old = region_of(both[k]);
@@ -128,25 +132,25 @@ static lilac_tile_op *fuse(fusion *f, lilac_tile_op *a, lilac_tile_op *b) {
             }
         }
     lilac_location end = region_of(a)->last->location;
-    take_region(block, a, 0, returned);
-    take_region(block, b, a->operand_count, returned + a->operand_count);
+    move_region(block, a, 0, returned);
+    move_region(block, b, a->operand_count, returned + a->operand_count);
     lilac_tile_append(block, lilac_tile_op_create(f->module, LILAC_TILE_OP_TT_REDUCE_RETURN, count,
                                                   returned, 0, NULL, 0, end));
-    lilac_tile_insert_before(a, made);
+    lilac_tile_insert_before(a, fused);
     for (uint32_t i = 0; i < count; i++) {
         lilac_tile_op *old = i < a->operand_count ? a : b;
         lilac_tile_value *result = &old->results[old == a ? i : i - a->operand_count];
-        made->results[i].id = a->results[0].id;
-        lilac_tile_replace_uses(result, &made->results[i]);
+        fused->results[i].id = a->results[0].id;
+        lilac_tile_replace_uses(result, &fused->results[i]);
     }
     lilac_tile_remove(a);
     lilac_tile_remove(b);
     f->changed = true;
-    return made;
+    return fused;
 }
 
 static bool may_join(const lilac_tile_op *a, const lilac_tile_op *b) {
-    if (!are_alike(a, b))
+    if (!may_fuse(a, b))
         return false;
     for (uint32_t i = 0; i < b->operand_count; i++)
         if (!can_rise(b->operands[i].value, a, 0))

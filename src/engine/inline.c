@@ -1,19 +1,20 @@
-/* Calls become the bodies of what they call. Functions are taken from the leaves of the calls
- * upwards, so every body is final when it is copied; functions that call themselves, over however
- * many others, are refused.
+/* inline: calls become the bodies of the callees.
  *
  *   %r = tt.call @f(%a)        ⟶        the operations of @f with %a for its parameter;
- *                                       what it returned stands for %r
+ *                                       %r becomes the value that @f returns
  *
- * A GPU could call. But a called function would have to be compiled for layouts and registers that
- * it does not see, and Triton's users ask for `noinline` to make compilation faster, not kernels
- * smaller. Bodies must be one block, which lilac_engine_structurize makes of any. Functions that were
- * called and are nobody's kernel are dropped. */
+ * Callees are finished before their callers, so every body is final when it is copied. Recursive
+ * functions are refused.
+ *
+ * GPUs have calls. But a called function would be compiled for layouts and registers that it does
+ * not see, and Triton's users write `noinline` for faster compilation, not for smaller kernels. A
+ * body must be one block, which the pass structurize ensures. Functions that were called and are
+ * no kernels are removed. */
 #include "internal.h"
 
 #include <lilac/tile_loops.h>
 
-/* Operations that copies may add up to: calls that double at each level end here. */
+/* The largest total number of copied operations. It bounds calls that double at each level. */
 enum { MOST_COPIED = 1 << 18 };
 
 typedef enum progress { UNSEEN, OPEN, DONE } progress;
@@ -22,7 +23,7 @@ typedef struct entry {
     lilac_tile_function *function;
     progress progress;
     bool called;
-    uint32_t depth; /* regions within regions, once all calls are inlined */
+    uint32_t depth; /* nesting of regions after all its calls are inlined */
 } entry;
 
 typedef struct inlining {
@@ -56,12 +57,15 @@ static bool put_body(inlining *n, lilac_tile_op *call, lilac_tile_function *call
         body->last->code != LILAC_TILE_OP_TT_RETURN ||
         body->argument_count != call->operand_count ||
         body->last->operand_count != call->result_count) {
-        return refuse(n, call, "unsupported-call", "cannot be put where it is called");
+        return refuse(n, call, "unsupported-call",
+                      "cannot be inlined: its body must be one block that ends in "
+                      "tt.return, with the numbers of parameters and results of the call");
     }
     lilac_tile_walk(callee->body, count_operation, &n->copied);
     n->copied--; /* the terminator is not copied */
     if (n->copied > MOST_COPIED) {
-        return refuse(n, call, "too-many-calls", "is called so often that its copies are too many");
+        return refuse(n, call, "too-many-calls",
+                      "is called so often that inlining copies more than 262144 operations");
     }
     lilac_tile_mapping *mapping = lilac_tile_mapping_create();
     for (uint32_t i = 0; i < body->argument_count; i++) {
@@ -112,7 +116,7 @@ static entry *find(inlining *n, const lilac_tile_op *call) {
     return NULL;
 }
 
-/* Regions within regions. */
+/* The nesting depth of a region. */
 static uint32_t depth_of(const lilac_tile_region *region) {
     uint32_t most = 0;
     for (const lilac_tile_block *block = region->first; block != NULL; block = block->next) {
@@ -126,7 +130,7 @@ static uint32_t depth_of(const lilac_tile_region *region) {
     return most + 1;
 }
 
-/* Regions around an operation. */
+/* The number of regions that contain an operation. */
 static uint32_t depth_at(const lilac_tile_op *op) {
     uint32_t depth = 0;
     while (op != NULL && op->parent != NULL && op->parent->parent != NULL) {
@@ -136,15 +140,15 @@ static uint32_t depth_at(const lilac_tile_op *op) {
     return depth;
 }
 
-/* Passes recur on regions, so that the bodies that calls bring in must not nest too deep either. */
+/* Passes recurse on regions, so the nesting after inlining is limited too. */
 static bool check_depth(inlining *n, const lilac_tile_op *call, entry *caller, entry *callee) {
     callee->depth = callee->depth ? callee->depth : depth_of(callee->function->body);
     uint32_t depth = depth_at(call) + callee->depth - 1;
     if (depth > n->deepest) {
         lilac_error(n->module->context, lilac_tile_position(call), call->location,
                     "nested-too-deep",
-                    "with the body of '@%s' here, regions nest %u deep; %u levels are the most for "
-                    "the stack of this thread",
+                    "with the body of '@%s', regions are nested %u deep; the stack of this thread "
+                    "allows %u levels",
                     callee->function->name, depth, n->deepest);
         n->failed = true;
         return false;
@@ -153,7 +157,7 @@ static bool check_depth(inlining *n, const lilac_tile_op *call, entry *caller, e
     return true;
 }
 
-/* `depth` is at most the number of functions, and limited for the stack's sake. */
+/* The deepest chain of calls: `finish` recurses on it. */
 enum { MOST_DEEP = 256 };
 
 static bool finish(inlining *n, entry *e, uint32_t depth) {
@@ -168,13 +172,14 @@ static bool finish(inlining *n, entry *e, uint32_t depth) {
         lilac_tile_op *call = found.list[i];
         entry *callee = find(n, call);
         if (callee == NULL || callee->function->body == NULL) {
-            return refuse(n, call, "unsupported-call", "is only declared");
+            return refuse(n, call, "unsupported-call", "is declared without a body");
         }
         if (callee->progress == OPEN) {
             return refuse(n, call, "recursive-call", "calls itself");
         }
         if (depth >= MOST_DEEP) {
-            return refuse(n, call, "unsupported-call", "stands in calls nested too deep");
+            return refuse(n, call, "unsupported-call",
+                          "is called in a chain of more than 256 calls");
         }
         callee->called = true;
         if (!finish(n, callee, depth + 1) || !check_depth(n, call, e, callee) ||

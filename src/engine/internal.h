@@ -1,4 +1,4 @@
-/* What the files of the engine share and nobody else sees. */
+/* The declarations that the files of the engine share; private to the component. */
 #ifndef LILAC_ENGINE_INTERNAL_H
 #define LILAC_ENGINE_INTERNAL_H
 
@@ -16,51 +16,51 @@ static inline int64_t power_of_two_in(int64_t value) {
 
 /* ---- fold.c ----------------------------------------------------------------------------- */
 
-/* The signed value of an integer operation on signed constants, at the width of `scalar` (of the
- * operands for comparisons and conversions). False: no integer operation, or undefined (division
- * by zero, a shift past the width). `a`, `b`, `c` are operands; unused ones are ignored. */
+/* The signed value of an integer operation on signed constant operands. False: the operation is not
+ * folded, or its value is undefined (division by zero, a shift by at least the width). */
 bool lilac_engine_fold(const lilac_tile_op *op, const int64_t *operands, int64_t *result);
 
-/* ---- narrow.c --------------------------------------------------------------------------- */
+/* ---- narrow_divisions.c ------------------------------------------------------------------ */
 
-/* A division of 64 bits becomes one of 32 and an extension where its operands allow; the operation
- * is gone then, and `made` are those that stand for it, in order. False: it stays. */
+/* Replaces a division of 64 bits by one of 32 bits and an extension, if its operands allow it.
+ * `made`: the operations that replace it, in order. False: the operation is not changed. */
 bool lilac_engine_narrow(lilac_tile_module *module, lilac_tile_op *op, lilac_tile_op *made[4],
                          uint32_t *count);
 
 /* ---- axis_arith.c ----------------------------------------------------------------------- */
 
-/* All ones, of a rank. */
+/* Sets contiguity, divisibility and constancy to 1 in every dimension of a rank. */
 void lilac_axis_unknown(lilac_axis_facts *facts, uint32_t rank);
-/* Along one dimension: what divides the first of every aligned block of `block` neighbours (not
- * above the contiguity unless constancy makes larger blocks start alike). `unit` is what neighbours
- * differ by: 1, or the bytes of a pointee. */
+/* The divisibility of the first element of every aligned block of `block` elements along a
+ * dimension. `block` is at most the contiguity, unless larger blocks are constant. `unit`: the
+ * difference of neighbouring elements: 1, or the bytes of a pointee. */
 int64_t lilac_axis_start(const lilac_axis_facts *facts, uint32_t dim, int64_t block, int64_t unit);
-/* Bytes of a pointer's pointee (of a pointer tensor's element's), at least 1; 1 for others. */
+/* The bytes of the pointee of a pointer or of a pointer tensor's elements, at least 1; 1 for other
+ * types. */
 int64_t lilac_axis_unit(const lilac_tile_type *type);
-/* What holds of a value that is one or the other. `unit` as in lilac_axis_start. */
+/* The facts that hold for both of two values. `unit` as in lilac_axis_start. */
 void lilac_axis_join(lilac_axis_facts *result, const lilac_axis_facts *a, const lilac_axis_facts *b,
                      int64_t unit);
-/* A result of an operation, and the facts of its operands. */
+/* One result of an operation and the facts of the operands. */
 typedef struct lilac_axis_operation {
     const lilac_tile_op *op;
     const lilac_axis_facts *const *operands;
     const lilac_axis_facts *a, *b; /* operands 0 and 1; NULL: missing */
     const lilac_tile_type *type;   /* of the result */
-    int64_t unit;                  /* lilac_axis_unit of it */
+    int64_t unit;                  /* lilac_axis_unit(type) */
 } lilac_axis_operation;
 lilac_axis_operation lilac_axis_operation_of(const lilac_tile_op *op, uint32_t index,
                                              const lilac_axis_facts *const *operands);
-/* The facts of result `index` of a straight-line operation from its operands'. */
+/* The facts of result `index` of an operation without regions, from those of its operands. */
 void lilac_axis_transfer(lilac_axis_facts *result, const lilac_tile_op *op, uint32_t index,
                          const lilac_axis_facts *const *operands);
 
 /* ---- axis_strides.c --------------------------------------------------------------------- */
 
-/* Strides and origin of the result, whose other facts are there. */
+/* Adds the strides and the origin to the other facts of a result. */
 void lilac_axis_strides(lilac_axis_facts *result, const lilac_tile_op *op, uint32_t index,
                         const lilac_axis_facts *const *operands);
-/* Of a value that is one or the other. */
+/* The strides and the origin that hold for both of two values. */
 void lilac_axis_join_strides(lilac_axis_facts *result, const lilac_axis_facts *a,
                              const lilac_axis_facts *b);
 

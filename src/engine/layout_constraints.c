@@ -1,7 +1,7 @@
 /* layout_constraints: which values must have one layout, and which layouts follow from each other.
  *
- * Nodes are the tensors that are computed once (VALUE_FIXED) and the anchors. The column `relate` of
- * the table of layout relations (transfer.c) names the function that adds the constraints of one
+ * Nodes are the tensors that are computed once (VALUE_FIXED) and the anchors. The column `relate`
+ * of the table of layout relations (transfer.c) names the function that adds the constraints of one
  * operation. There are two kinds:
  *
  *   equality   two nodes must have one layout: their equality classes are united
@@ -136,8 +136,8 @@ void lilac_relate_shape(assignment *a, const listed_op *listed) {
     }
 }
 
-/* The sources and the receivers of a phi have one layout. So have the values that a branch passes and
- * the arguments of its successors. */
+/* The sources and the receivers of a phi have one layout. So have the values that a branch passes
+ * and the arguments of its successors. */
 void lilac_relate_control(assignment *a, const listed_op *listed) {
     const lilac_tile_op *op = listed->op;
     for (uint32_t i = 0, count = lilac_tile_phi_count(op); i < count; i++) {

@@ -1,13 +1,14 @@
-/* narrow: divisions of 64 bits whose operands fit 32.
+/* narrow_divisions: a step of the pass simplify. A division of 64 bits whose operands fit in 32
+ * bits becomes a division of 32 bits.
  *
  *     %t = arith.extsi %program : i32 to i64            %r = arith.remsi %program, %n : i32
  *     %m = arith.extsi %n : i32 to i64             →    %p = arith.extsi %r : i32 to i64
  *     %p = arith.remsi %t, %m : i64
  *
- * A division of 64 bits is a called program of some seventy instructions on a GPU. Quotients and
- * remainders of numbers of 32 bits fit 32 bits, but for the least number over -1: so the dividend
- * must be known not to be negative, or the divisor to be a constant other than -1 or not negative
- * either. Division by zero stays as undefined as it was.
+ * On a GPU, a division of 64 bits is a call of about seventy instructions. Quotients and
+ * remainders of signed 32-bit numbers fit in 32 bits, except the smallest number divided by -1. So
+ * one of these must hold: the dividend is not negative; the divisor is not negative; the divisor
+ * is a constant other than -1. A division by zero remains undefined.
  */
 #include "internal.h"
 
@@ -17,8 +18,8 @@ static uint32_t bits_of(const lilac_tile_value *value) {
     return lilac_tile_element_bits(value->type);
 }
 
-/* Is every element at least 0, as a signed number? Looks at the operations that compute the value,
- * at most `depth` deep. */
+/* Is every element at least 0, as a signed number? Examines the operations that compute the value,
+ * to a depth of `depth`. */
 static bool is_natural(const lilac_tile_value *value, uint32_t depth);
 
 /* The column `sign` of operations.def: whether the result of an operation is not negative. */
@@ -82,8 +83,8 @@ static const lilac_tile_type *narrowed(lilac_tile_module *module, const lilac_ti
                : element;
 }
 
-/* What an operand is in 32 bits: extended from them, or a constant that fits. Constants are made
- * only when `make`. */
+/* The 32-bit value of an operand that is an extension of 32 bits or a constant that fits; NULL:
+ * neither. `make`: a new constant is inserted; otherwise the constant itself is returned. */
 static lilac_tile_value *narrow_operand(lilac_tile_module *module, lilac_tile_op *user,
                                         uint32_t index, lilac_tile_opcode extension, bool make) {
     lilac_tile_value *value = user->operands[index].value;

@@ -3,8 +3,8 @@
  *   nodes             tensors that are computed once, and anchors (memory operations, reductions,
  *                     scans, gathers, joins)
  *   equality classes  nodes that must have one layout (layout_constraints.c)
- *   components        classes that should have one layout: a memory operation and its pointers, data
- *                     and mask. Where the layouts differ, a conversion is needed
+ *   components        classes that should have one layout: a memory operation and its pointers,
+ *                     data and mask. Where the layouts differ, a conversion is needed
  *   edges             shape operations, reductions, joins and splits between components
  *
  *       load ─ x ─ (x - max) ─ exp ─ store        one component [16, 256]
@@ -15,9 +15,9 @@
  *   1  Every component with memory operations chooses its best candidate: the lowest sum of the
  *      prices of its accesses and collective operations. In a second round it adds what its
  *      neighbours lose in the layout that follows from its own (find_best).
- *   2  A memory operation may also be detached: it has a cheaper layout of its own, and conversions,
- *      priced by their plans, join it to the component. Its price is the lower one of the two
- *      (anchor_price). So the two sides of a transpose are chosen as a pair.
+ *   2  A memory operation may also be detached: it has a cheaper layout of its own, and
+ *      conversions, priced by their plans, join it to the component. Its price is the lower one of
+ *      the two (anchor_price). So the two sides of a transpose are chosen as a pair.
  *   3  The components are settled in descending order of price, results of reductions after their
  *      operands. A settled component settles its neighbours breadth first, unless a neighbour loses
  *      more than a conversion costs (settle). A component that no anchor reaches gets the default.
@@ -33,11 +33,11 @@
  * of the choice then attached proportional to the size of the program. */
 #define MANY_ACCESSES   32
 #define MOST_RECOMPUTED 6 /* depth of the chains that rematerialise.c computes again */
-/* Conversions whose price times HIDDEN_RATIO is at most that of the sectors of the access are mostly
- * hidden by the accesses of other blocks; 1/HIDDEN_DIVISOR of their price remains. Measured on an
- * H200: transposes of [128, 64] bf16 and [64, 64] f32 tiles by shared memory, whose conversion costs
- * a quarter of their sectors, take 46.9 and 45.2 us; without shared memory, with runs of 64 bytes on
- * either side, 48.1 to 51 us. */
+/* Conversions whose price times HIDDEN_RATIO is at most that of the sectors of the access are
+ * mostly hidden by the accesses of other blocks; 1/HIDDEN_DIVISOR of their price remains. Measured
+ * on an H200: transposes of [128, 64] bf16 and [64, 64] f32 tiles by shared memory, whose
+ * conversion costs a quarter of their sectors, take 46.9 and 45.2 us; without shared memory, with
+ * runs of 64 bytes on either side, 48.1 to 51 us. */
 #define HIDDEN_RATIO   3
 #define HIDDEN_DIVISOR 8
 /* neighbour_losses: components without memory operations on a path, and components looked at. */
@@ -164,8 +164,8 @@ static const lilac_tile_value *value_of_edge(const assignment *a, const layout_e
     return a->value[edge->from < a->value_count ? edge->from : edge->to];
 }
 
-/* The element bits that a conversion of the value moves. rematerialise.c computes pointers and widened
- * numbers again from the narrowest value of the chain and converts that. */
+/* The element bits that a conversion of the value moves. rematerialise.c computes pointers and
+ * widened numbers again from the narrowest value of the chain and converts that. */
 static uint32_t narrowest(const assignment *a, const lilac_tile_value *value, uint32_t depth) {
     const lilac_tile_op *op = value->op;
     uint32_t bits = lilac_tile_element_bits(value->type);
@@ -272,8 +272,8 @@ const lilac_layout *lilac_propagate_across(propagation *p, const layout_edge *ed
                    : lilac_transfer_backward(p->a, edge->op, edge->operand, layout);
 }
 
-/* The price of a conversion at the far end of an edge, weighted as the definition of the value that is
- * converted. */
+/* The price of a conversion at the far end of an edge, weighted as the definition of the value
+ * that is converted. */
 static int64_t edge_price(propagation *p, const layout_edge *edge, bool forward,
                           const lilac_layout *moved, const lilac_layout *wanted) {
     const lilac_tile_op *op = edge->op;
@@ -284,10 +284,10 @@ static int64_t edge_price(propagation *p, const layout_edge *edge, bool forward,
                              p->a->weight[value->id]);
 }
 
-/* The loss of the neighbours if the component `root` has `layout`: each one either adopts the layout
- * that follows or needs a conversion. The layout passes through at most `depth` components without
- * memory operations. `from`: the component that the layout came from. *budget: the number of
- * components that may still be examined. */
+/* The loss of the neighbours if the component `root` has `layout`: each one either adopts the
+ * layout that follows or needs a conversion. The layout passes through at most `depth` components
+ * without memory operations. `from`: the component that the layout came from. *budget: the number
+ * of components that may still be examined. */
 static int64_t neighbour_losses(propagation *p, uint32_t root, uint32_t from,
                                 const lilac_layout *layout, uint32_t depth, uint32_t *budget) {
     const component *here = &p->components[root];
@@ -323,8 +323,8 @@ static bool has_many_accesses(const component *c) {
     return count > MANY_ACCESSES;
 }
 
-/* Chooses the best candidate of a component. `neighbours`: by the sum of its price and the losses of
- * its neighbours. */
+/* Chooses the best candidate of a component. `neighbours`: by the sum of its price and the losses
+ * of its neighbours. */
 static void find_best(propagation *p, uint32_t root, bool neighbours) {
     component *c = &p->components[root];
     const lilac_layout *candidates[MOST_CANDIDATES], *best = NULL;

@@ -1,5 +1,6 @@
-/* reduce_strength: tensors of pointers that a loop moves by the same step everywhere become one
- * pointer that moves, and offsets that stay. So do tensors of offsets.
+/* reduce_strength: a carried tensor of pointers that a loop advances by a uniform step becomes a
+ * carried scalar pointer and invariant offsets. A carried tensor of offsets becomes a scalar
+ * likewise.
  *
  *     %p = addptr(addptr(splat %x, rows), columns)
  *     for … iter_args(%q = %p) {                 for … iter_args(%s = %x) {
@@ -9,16 +10,16 @@
  *     }                                            yield addptr(%s, %step)
  *                                                }
  *
- * Such a tensor is then made from scalars by a few instructions: each operation that uses it may
- * have it in a layout of its own, nothing is carried for each register, and what registers add to
- * the pointer are constants where offsets are.
+ * A few instructions then compute such a tensor from scalars: each user may have it in a layout of
+ * its own, the loop carries one value instead of one per register, and constant offsets of
+ * registers become immediate offsets.
  *
- * A carried value is followed from the argument to what is yielded, through additions of uniform
- * steps, branches and loops inside. All that it goes through becomes a scalar in place: arguments,
- * results, what is yielded. Sums of 64 bits may be taken in any order, so the offsets of a pointer
- * are put in the order in which fewest sums differ between registers: those made of ranges alone
- * first. Offsets of fewer bits stay whole numbers of their width: base + steps wraps as it did, for
- * both are sums of the same numbers in the same width.
+ * A carried value is followed from the iteration argument to the value that the loop yields,
+ * through additions of uniform steps, conditionals and inner loops. All values on the way become
+ * scalars in place. Sums of 64 bits may be reordered. The offsets of a pointer are sorted such
+ * that the fewest sums differ between registers: offsets made of ranges only come first. Offsets
+ * with fewer bits remain one sum of their width. base + steps wraps as before, because both forms
+ * add the same numbers in the same width.
  */
 #include "internal.h"
 
@@ -29,9 +30,9 @@
 #define LOOK_BACK  8
 #define MOST_STEPS 24
 #define MOST_LINKS 12
-#define BUDGET     4096 /* values that one slot may look at */
+#define BUDGET     4096 /* values that are examined for one carried value */
 
-/* How to make a tensor of a scalar: to a splat of it the offsets are added, in order. */
+/* How a tensor is computed from a scalar: the sum of its splat and the offsets, in order. */
 typedef struct recipe {
     lilac_tile_opcode add; /* tt.addptr or arith.addi */
     const lilac_tile_type *type;
@@ -39,7 +40,7 @@ typedef struct recipe {
     lilac_tile_value *offsets[MOST_LINKS];
 } recipe;
 
-/* A tensor value that has a scalar now, or is one. */
+/* A former tensor value and the scalar that replaces it, which may be the value itself. */
 typedef struct moved {
     lilac_tile_value *value, *scalar;
     struct moved *next;
@@ -48,11 +49,11 @@ typedef struct moved {
 typedef struct advancing {
     lilac_tile_module *module;
     lilac_arena *arena;
-    uint32_t count;            /* of values by id; those made here have higher ids */
-    uint32_t *mark;            /* by value id: which slot it begins */
-    lilac_tile_value **scalar; /* by value id */
+    uint32_t count;            /* of values by id; new values have higher ids */
+    uint32_t *mark;            /* by value id: the mark of the carried value that it belongs to */
+    lilac_tile_value **scalar; /* by value id: the scalar that replaces the value */
     uint32_t marks;
-    const recipe *how; /* of the slot that is being rewritten */
+    const recipe *how; /* of the carried value that is being rewritten */
     moved *list;
     uint32_t budget;
     lilac_name value_name;
@@ -88,7 +89,8 @@ static void put_id(advancing *a, lilac_tile_op *op) {
 
 /* ---- uniform tensors -------------------------------------------------------------------- */
 
-/* Added up and reshaped from constants and these two operations alone? */
+/* Is the value computed by sums and shape operations from constants and these two operations
+ * only? */
 static bool is_made_of(const lilac_tile_value *value, lilac_tile_opcode first,
                        lilac_tile_opcode second, uint32_t depth) {
     const lilac_tile_op *op = value->op;
@@ -105,12 +107,12 @@ static bool is_made_of(const lilac_tile_value *value, lilac_tile_opcode first,
     return true;
 }
 
-/* The same number in every element, by what defines it? */
+/* Does the definition show that all elements are equal? */
 static bool is_uniform(const lilac_tile_value *value) {
     return is_made_of(value, LILAC_TILE_OP_TT_SPLAT, LILAC_TILE_OP_TT_SPLAT, LOOK_BACK);
 }
 
-/* That number: made beside the tensor. */
+/* The value of all elements as a scalar, computed next to the tensor. */
 static lilac_tile_value *number_of(advancing *a, lilac_tile_value *value) {
     lilac_tile_op *op = value->op;
     if (op->code == LILAC_TILE_OP_TT_SPLAT)
@@ -140,7 +142,8 @@ static lilac_tile_value *number_of(advancing *a, lilac_tile_value *value) {
 
 static bool loop_follows(advancing *a, const lilac_tile_op *loop, uint32_t slot, uint32_t depth);
 
-/* Which carried value of a loop a result is; -1: none as it stands. */
+/* The index of the carried value that is this result of a loop; -1: the result is none
+ * unchanged. */
 static int slot_of_result(const lilac_tile_op *loop, uint32_t result) {
     if (loop->code == LILAC_TILE_OP_SCF_FOR)
         return (int)result;
@@ -150,7 +153,7 @@ static int slot_of_result(const lilac_tile_op *loop, uint32_t result) {
     return passed->block == loop->regions[0]->first ? (int)passed->index : -1;
 }
 
-/* Is it the value that `mark` begins with, and uniform steps? */
+/* Is the value the marked value plus uniform steps? */
 static bool follows(advancing *a, const lilac_tile_value *value, uint32_t mark, uint32_t depth) {
     if (value->id >= a->count || depth == 0 || !is_tensor(value) || a->budget == 0)
         return false;
@@ -187,7 +190,7 @@ static bool follows(advancing *a, const lilac_tile_value *value, uint32_t mark, 
     }
 }
 
-/* Does what the loop yields follow what it carries? */
+/* Is the value that the loop yields its carried value plus uniform steps? */
 static bool loop_follows(advancing *a, const lilac_tile_op *loop, uint32_t slot, uint32_t depth) {
     const lilac_tile_value *argument = lilac_tile_iteration_argument(loop, slot);
     if (lilac_tile_terminator(loop->regions[loop->region_count - 1]) == NULL ||
@@ -202,20 +205,21 @@ static bool loop_follows(advancing *a, const lilac_tile_op *loop, uint32_t slot,
     return follows(a, lilac_tile_next(loop, slot), mark, depth);
 }
 
-/* ---- what it begins with ---------------------------------------------------------------- */
+/* ---- the initial value ---------------------------------------------------------------- */
 
-/* Made of ranges and constants alone: what it adds is known, but for the thread's part. */
+/* Is the value made of ranges and constants only? Then it is constant except for the thread's
+ * part. */
 static bool is_of_ranges(const lilac_tile_value *value) {
     return is_made_of(value, LILAC_TILE_OP_TT_MAKE_RANGE, LILAC_TILE_OP_TT_MAKE_RANGE, LOOK_BACK);
 }
 
-/* Computed from scalars by a few instructions. */
+/* Do a few instructions compute the value from scalars? */
 static bool is_cheap(const lilac_tile_value *value) {
     return is_made_of(value, LILAC_TILE_OP_TT_SPLAT, LILAC_TILE_OP_TT_MAKE_RANGE, LOOK_BACK);
 }
 
-/* The pointer and the offsets of a tensor of pointers; false: not such a sum. With `place` the
- * offsets are made there as large as the tensor. */
+/* Splits a tensor of pointers into a scalar pointer and offsets. False: it is no such sum. If
+ * `place` is not NULL, the offsets are brought to the shape of the tensor before `place`. */
 static bool split_pointers(advancing *a, lilac_tile_value *value, recipe *how,
                            lilac_tile_value **scalar, lilac_tile_op *place) {
     lilac_tile_op *links[MOST_LINKS];
@@ -274,7 +278,7 @@ static lilac_tile_value *zero_before(advancing *a, lilac_tile_op *place,
     return &made->results[0];
 }
 
-/* Of a tensor of integers: one uniform summand, or none, and the rest. */
+/* Splits a tensor of integers into a uniform summand, or zero, and the remaining summand. */
 static bool split_integers(advancing *a, lilac_tile_value *value, recipe *how,
                            lilac_tile_value **scalar, lilac_tile_op *place) {
     lilac_tile_op *op = value->op;
@@ -318,8 +322,8 @@ static void remember(advancing *a, lilac_tile_value *value, lilac_tile_value *sc
     a->list = made;
 }
 
-/* The value becomes a scalar in place. */
-static void turn(advancing *a, lilac_tile_value *value) {
+/* Turns the value into a scalar in place. */
+static void make_scalar(advancing *a, lilac_tile_value *value) {
     value->type = lilac_tile_element(value->type);
     remember(a, value, value);
 }
@@ -332,15 +336,15 @@ static void rewrite_loop(advancing *a, lilac_tile_op *loop, uint32_t slot,
         if (slot_of_result(loop, i) != (int)slot)
             continue;
         if (loop->code == LILAC_TILE_OP_SCF_WHILE)
-            turn(a, lilac_tile_passed_argument(loop, i));
-        turn(a, &loop->results[i]);
+            make_scalar(a, lilac_tile_passed_argument(loop, i));
+        make_scalar(a, &loop->results[i]);
     }
-    turn(a, lilac_tile_iteration_argument(loop, slot));
+    make_scalar(a, lilac_tile_iteration_argument(loop, slot));
     lilac_tile_set_init(loop, slot, initial);
     lilac_tile_set_next(loop, slot, scalar_of(a, lilac_tile_next(loop, slot)));
 }
 
-/* The scalar of a value that follows a carried one. */
+/* The scalar of a value on the way from the iteration argument to the yielded value. */
 static lilac_tile_value *scalar_of(advancing *a, lilac_tile_value *value) {
     if (a->scalar[value->id] != NULL)
         return a->scalar[value->id];
@@ -351,7 +355,7 @@ static lilac_tile_value *scalar_of(advancing *a, lilac_tile_value *value) {
         for (uint32_t r = 0; r < 2; r++)
             lilac_tile_set_yielded(op, r, value->index,
                                    scalar_of(a, lilac_tile_yielded(op, r, value->index)));
-        turn(a, value);
+        make_scalar(a, value);
         return value;
     case LILAC_TILE_OP_SCF_FOR:
     case LILAC_TILE_OP_SCF_WHILE: {
@@ -378,8 +382,8 @@ static lilac_tile_value *scalar_of(advancing *a, lilac_tile_value *value) {
 
 /* ---- tensors where they are used -------------------------------------------------------- */
 
-/* Does the use take the scalar? */
-static bool takes_scalar(const lilac_tile_use *use) {
+/* Does the user read the scalar? */
+static bool uses_scalar(const lilac_tile_use *use) {
     const lilac_tile_value *receiver = lilac_tile_receiver(use);
     if (receiver != NULL)
         return !is_tensor(receiver);
@@ -403,17 +407,17 @@ static void put_after(const lilac_tile_value *value, lilac_tile_op **last, lilac
     *last = op;
 }
 
-/* Uses of the tensor take one that is made of the scalar. */
+/* Computes the tensor from the scalar for the remaining users of the tensor. */
 static void make_tensor(advancing *a, const moved *m) {
     uint32_t count = 0, at = 0;
     for (const lilac_tile_use *use = m->value->uses; use != NULL; use = use->next)
-        count += !takes_scalar(use);
+        count += !uses_scalar(use);
     if (count == 0)
         return;
     lilac_tile_op **users = lilac_arena_array(a->arena, lilac_tile_op *, count);
     uint32_t *indices = lilac_arena_array(a->arena, uint32_t, count);
     for (const lilac_tile_use *use = m->value->uses; use != NULL; use = use->next) {
-        if (takes_scalar(use))
+        if (uses_scalar(use))
             continue;
         users[at] = use->op;
         indices[at++] = use->index;
@@ -446,9 +450,9 @@ static bool is_candidate(const advancing *a, const lilac_tile_value *value) {
              (element->scalar == LILAC_I32 || element->scalar == LILAC_I64)));
 }
 
-/* Pointers all of whose offsets are known but for the thread's part, moved by additions in the body
- * of a counted loop alone: the lowering carries them as one register and advances it, so there is
- * nothing to gain. */
+/* Does the lowering carry these pointers in one register already? It does if all offsets are
+ * constant except for the thread's part and only additions in the body of an scf.for advance the
+ * pointers. Strength reduction would then gain nothing. */
 static bool is_one_already(const lilac_tile_op *loop, uint32_t slot) {
     const lilac_tile_block *body = loop->regions[0]->first;
     const lilac_tile_value *argument = lilac_tile_iteration_argument(loop, slot);

@@ -4,8 +4,8 @@
  * first layout that reaches it. So a conversion may be needed where it costs most: in a loop,
  * although one conversion outside the loop would suffice.
  *
- *     for … { m = max(m, max(x, axis 1)) }          m [64] is carried. The loop's reduction leaves it
- *     store(y, exp(z - m[:, None]))                 in L; the larger tensor after it needs L'
+ *     for … { m = max(m, max(x, axis 1)) }          m [64] is carried. The loop's reduction leaves
+ *     it store(y, exp(z - m[:, None]))                 in L; the larger tensor after it needs L'
  *
  *     before   for … { convert(max(x)) L → L' }     in every iteration
  *     after    for … { … };  convert(m) L → L'      once
@@ -13,9 +13,9 @@
  * For every edge whose components disagree, the search tries to give each side the layout that
  * follows from the other: first to this component alone, then also to its neighbours without memory
  * operations, nearest first, as far as the edges determine their layouts. It adopts the cheapest
- * trial if that is cheaper than the present choice. The price of a trial is that of the accesses and
- * collective operations of all components that change, and of the conversions on all their edges,
- * each weighted by its estimated number of executions.
+ * trial if that is cheaper than the present choice. The price of a trial is that of the accesses
+ * and collective operations of all components that change, and of the conversions on all their
+ * edges, each weighted by its estimated number of executions.
  */
 #include "propagate.h"
 
@@ -107,8 +107,8 @@ static bool extend_trial(propagation *p, trial *t) {
     return false;
 }
 
-/* Tries `layout` for a component, alone and with the neighbours that follow. *kept: the best trial so
- * far; *gain: the price that it saves. */
+/* Tries `layout` for a component, alone and with the neighbours that follow. *kept: the best trial
+ * so far; *gain: the price that it saves. */
 static void try_from(propagation *p, uint32_t root, const lilac_layout *layout, trial *kept,
                      int64_t *gain) {
     trial t = {.count = 1, .roots = {root}, .layouts = {layout}};

@@ -11,10 +11,10 @@
  *   cheap           The definition adopts the first layout requested. Each other one gets a clone
  *                   behind it, whose operands are requested in turn.
  *   computed once   Each layout requested gets one ttg.convert_layout. Or, where that costs less, a
- *                   clone of the definition on operands in that layout: the conversion may then move
- *                   to narrower elements, a smaller tensor, or a value that is converted already. The
- *                   price includes the repeated work. There is none if no user needs the value's own
- *                   layout: the definition itself then adopts the layout requested.
+ *                   clone of the definition on operands in that layout: the conversion may then
+ *                   move to narrower elements, a smaller tensor, or a value that is converted
+ *                   already. The price includes the repeated work. There is none if no user needs
+ *                   the value's own layout: the definition itself then adopts the layout requested.
  *
  *       %r = tt.make_range                        %r  = tt.make_range   : #slice
  *       %e = tt.expand_dims %r {axis = 1}    →    %r' = tt.make_range   : #blocked
@@ -24,8 +24,8 @@
  * A conversion follows the definition, so it is outside loops that only use the value; or, if one
  * branch contains all users, it is in that branch.
  *
- * So a chain is cloned at most once for each layout. Only the price estimate of a clone looks ahead,
- * a few operations deep.
+ * So a chain is cloned at most once for each layout. Only the price estimate of a clone looks
+ * ahead, a few operations deep.
  */
 #include "assign.h"
 
@@ -313,8 +313,8 @@ static int64_t operand_price(rewriting *r, const lilac_tile_value *value,
     return repeated < price ? repeated : price;
 }
 
-/* The price of a clone of an operation in a layout. `moves`: the operation itself adopts the layout,
- * so no work is repeated. */
+/* The price of a clone of an operation in a layout. `moves`: the operation itself adopts the
+ * layout, so no work is repeated. */
 static int64_t clone_price(rewriting *r, const listed_op *listed, const lilac_layout *layout,
                            bool moves, uint32_t depth) {
     int64_t price = moves ? 0 : work_of(r, listed);
@@ -346,7 +346,8 @@ static void materialise_arguments(rewriting *r, const lilac_tile_block *block) {
 }
 
 /* Clones the operation where that costs less than the conversion. If no user needs the value's own
- * layout and one other is requested, the operation adopts that one, which becomes the value's own. */
+ * layout and one other is requested, the operation adopts that one, which becomes the value's
+ * own. */
 static bool clone_where_cheaper(rewriting *r, const listed_op *listed) {
     lilac_tile_op *op = listed->op;
     lilac_tile_value *value = &op->results[0];
@@ -412,8 +413,8 @@ bool lilac_rewrite_anchor(rewriting *r, const listed_op *listed) {
     return true;
 }
 
-/* The gather itself moves the elements of its source, which may have any layout. A cheap source of the
- * result's shape is computed in the layout of the result. */
+/* The gather itself moves the elements of its source, which may have any layout. A cheap source of
+ * the result's shape is computed in the layout of the result. */
 bool lilac_rewrite_gather(rewriting *r, const listed_op *listed) {
     lilac_tile_op *op = listed->op;
     const lilac_layout *layout = lilac_propagate_layout(r->a, listed->anchor->node);

@@ -1,7 +1,7 @@
-/* report: which conversions a function keeps, and what each of them costs.
+/* report: the conversions that remain in a function, and the price of each of them.
  *
- * Every ttg.convert_layout is planned as the lowering will plan it; the operation that made the
- * tensor and the first that wants it otherwise say why it is there.
+ * Every ttg.convert_layout is planned as the lowering plans it. The operation that defines the
+ * tensor and the first user of the converted tensor show why it is needed.
  */
 #include "internal.h"
 
@@ -15,34 +15,34 @@ typedef struct conversion_list {
 } conversion_list;
 
 static void describe(conversion_list *list, const lilac_tile_op *op, uint32_t loops) {
-    lilac_conversion *made = &list->conversions[list->count];
+    lilac_conversion *conversion = &list->conversions[list->count];
     const lilac_tile_value *value = op->operands[0].value;
     const lilac_tile_use *use = op->results[0].uses;
     lilac_plan_conversion plan;
     lilac_reason why;
     list->count++;
-    *made = (lilac_conversion){.op = op,
-                               .source = value->op,
-                               .user = use != NULL ? use->op : NULL,
-                               .from = value->type->layout,
-                               .to = op->results[0].type->layout,
-                               .element_bits = lilac_tile_element_bits(value->type),
-                               .loops = loops};
+    *conversion = (lilac_conversion){.op = op,
+                                     .source = value->op,
+                                     .user = use != NULL ? use->op : NULL,
+                                     .from = value->type->layout,
+                                     .to = op->results[0].type->layout,
+                                     .element_bits = lilac_tile_element_bits(value->type),
+                                     .loops = loops};
     for (; use != NULL; use = use->next)
-        if (use->op->position.offset < made->user->position.offset)
-            made->user = use->op;
+        if (use->op->position.offset < conversion->user->position.offset)
+            conversion->user = use->op;
     const lilac_plan_options options = {.strategy = lilac_engine_strategy(op)};
-    uint32_t bits = made->element_bits < 8 ? 8 : made->element_bits;
-    if (made->from == NULL || made->to == NULL ||
-        !lilac_plan_conversion_init(&plan, made->from, made->to, bits, &options, list->target->arch,
-                                    &why))
+    uint32_t bits = conversion->element_bits < 8 ? 8 : conversion->element_bits;
+    if (conversion->from == NULL || conversion->to == NULL ||
+        !lilac_plan_conversion_init(&plan, conversion->from, conversion->to, bits, &options,
+                                    list->target->arch, &why))
         return;
-    made->kind = plan.kind;
-    made->price = plan.price;
+    conversion->kind = plan.kind;
+    conversion->price = plan.price;
     list->cycles += plan.price.cycles;
 }
 
-/* Counts them, or, once there is room, describes them. */
+/* Counts the conversions while the list is NULL; then describes them. */
 static void visit(conversion_list *list, const lilac_tile_region *region, uint32_t loops) {
     for (const lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {

@@ -1,4 +1,4 @@
-/* simplify: cheap canonical form, so that every later pass sees less.
+/* simplify: folds, hoists and merges pure operations, so that later passes process fewer of them.
  *
  *     scf.for %i … {                              %r = tt.make_range {0, 1024}
  *       %r = tt.make_range {0, 1024}              scf.for %i … {
@@ -9,11 +9,12 @@
  *     scf.for %j … {                              scf.for %j … {
  *       %r2 = tt.make_range {0, 1024}               … uses %r
  *
- * One walk in program order does all but dead code. At each pure operation without regions:
- *   fold    integer constants and neutral elements, divisions to fewer bits (narrow.c),
- *   hoist   to the outermost loop whose body defines no operand (straight to its place, once),
- *   merge   with an equal operation seen before whose block is still open at that place; blocks
- *           seen before in an enclosing region dominate, so that is dominance.
+ * One walk in program order treats each pure operation without regions:
+ *   fold    integer constants and neutral elements, divisions to fewer bits
+ *           (narrow_divisions.c),
+ *   hoist   to the outermost loop whose body defines no operand (it moves once),
+ *   merge   with an earlier equal operation whose block is still open there. An open block encloses
+ *           the operation, so the earlier operation dominates it.
  * A second walk from the end removes pure operations without uses.
  *
  * Values have a depth, that of the block that defines them; scopes[depth] are the open blocks.
@@ -138,9 +139,9 @@ static const uint8_t neutral_of[LILAC_TILE_OP_COUNT] = {
 #include <lilac/operations.def>
 };
 
-/* The operand that a neutral other operand leaves: x + 0, x * 1, x << 0, p + 0 … and what a
- * conversion converts, if it is of the same type: one between two layouts stays, whatever comes
- * before it. */
+/* The operand that equals the result because the other operand is neutral: x + 0, x * 1, x << 0,
+ * p + 0 …; also the operand of a conversion, which the caller uses only if the types are equal.
+ * NULL: none. */
 static lilac_tile_value *neutral(const lilac_tile_op *op) {
     if (op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT)
         return lilac_tile_movement_of(op) == LILAC_TILE_MOVEMENT_ANY ? op->operands[0].value : NULL;
@@ -170,7 +171,8 @@ static bool folded_value(const lilac_tile_op *op, int64_t *result) {
     return lilac_engine_fold(op, values, result);
 }
 
-/* The op that stands for `op` afterwards: itself, a new constant, or NULL when it went. */
+/* Folds an operation. Returns the operation itself, the constant that replaces it, or NULL if an
+ * operand replaces it. */
 static lilac_tile_op *fold(simplifier *pass, lilac_tile_op *op, uint32_t depth) {
     int64_t value;
     lilac_tile_value *same = neutral(op);
@@ -204,7 +206,8 @@ static lilac_tile_op *fold(simplifier *pass, lilac_tile_op *op, uint32_t depth) 
 
 /* ---- hoisting and merging --------------------------------------------------------------- */
 
-/* Not to be computed where the program would not have: divisions that may be by zero. */
+/* May the operation run where the program would not run it? A division by a possible zero may
+ * not. */
 static bool may_run_early(const lilac_tile_op *op) {
     int64_t divisor;
     return !lilac_tile_divides(op->code) ||
@@ -227,7 +230,7 @@ static uint32_t hoist(simplifier *pass, lilac_tile_op *op, uint32_t depth) {
     return depth;
 }
 
-/* `depth` is where the operation stands, `from` where the walk is. */
+/* `depth`: that of the operation; `from`: that of the walk. */
 static void merge(simplifier *pass, lilac_tile_op *op, uint32_t depth, uint32_t from) {
     uint64_t hash = hash_of(op);
     entry **head = &pass->table[hash & pass->table_mask];
@@ -272,14 +275,14 @@ static void open_block(simplifier *pass, const lilac_tile_block *block, lilac_ti
     here->barrier = pass->scopes[depth - 1].barrier;
     bool structured = owner->code == LILAC_TILE_OP_SCF_FOR || owner->code == LILAC_TILE_OP_SCF_IF ||
                       owner->code == LILAC_TILE_OP_SCF_WHILE;
-    if (!structured) /* a region that is applied element by element keeps to itself */
+    if (!structured) /* no merging out of a region that runs once for each element */
         here->barrier = depth;
     else if (owner->code != LILAC_TILE_OP_SCF_IF && block->next == NULL &&
              !lilac_tile_keeps_invariants(owner))
         here->floor = pass->scopes[depth - 1].floor;
 }
 
-/* Operations made on the way; each of another one at most four. */
+/* Numbers the new operations: at most four replace one. */
 static void number(simplifier *pass, lilac_tile_op *const *made, uint32_t count, uint32_t depth) {
     pass->changed = true;
     for (uint32_t i = 0; i < count; i++) {
@@ -353,7 +356,7 @@ static void sweep_block(simplifier *pass, lilac_tile_block *block) {
     }
 }
 
-/* Later blocks first, so that uses go before what they use. */
+/* Later blocks first, so that users are removed before the definitions. */
 static void sweep_region(simplifier *pass, lilac_tile_region *region) {
     uint32_t count = 0, i = 0;
     for (lilac_tile_block *block = region->first; block != NULL; block = block->next)

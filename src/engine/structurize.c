@@ -1,9 +1,10 @@
-/* Branches become conditionals: a region of several blocks, as early returns leave it, becomes one
- * block with scf.if inside. Branches go forward only; loops are scf's from the beginning.
+/* structurize: branches between blocks become conditionals. A region of several blocks, as early
+ * returns produce it, becomes one block with scf.if inside. Branches must go forward; loops are scf
+ * operations already.
  *
- * The blocks that a block dominates are put after its operations or inside. A block with one way
- * into it stands in that way's side of the conditional. A block where ways meet stands behind the
- * conditionals that its immediate dominator became:
+ * The blocks that a block dominates are placed after its operations or inside of conditionals. A
+ * block with one predecessor is placed in the branch of the conditional that leads to it. A block
+ * with several predecessors is placed after the conditionals that its immediate dominator became:
  *
  *        a                a
  *       / \               target, x = if c { b; yield … } else { yield … }
@@ -11,24 +12,24 @@
  *     / \ /               …
  *    n   m
  *
- * What comes out of a piece of code is its outcome: the targets that control may go on to, each
- * with the values for its arguments, and, where there are several, the number of the target as a
- * value. Leaving the region is one more target, with the values that are returned. An outcome of
- * one target needs no number, so programs that were structured all along come out as they were
- * written.
+ * The outcome of a piece of code is the list of targets that control may reach next, each with the
+ * values of its arguments, and, if there are several targets, the number of the target as a value.
+ * Leaving the region is a further target with the returned values. An outcome with one target
+ * needs no number, so structured programs keep their form.
  *
- * Each operation is moved once. Conditionals have as many results as there are values that one of
- * the sides made itself. */
+ * Each operation is moved once. The results of a conditional are the values that one of its
+ * branches defines. */
 #include "internal.h"
 
 #include <lilac/tile_loops.h>
 
 typedef struct node {
     lilac_tile_block *block;
-    uint32_t ways_in; /* edges from what is reached */
+    uint32_t ways_in; /* edges from reachable blocks */
     uint32_t order;   /* in reverse postorder; UNREACHED */
     uint32_t dominator;
-    uint32_t meets, next_meet; /* blocks of several ways in that it dominates at once, in order */
+    uint32_t meets,
+        next_meet; /* immediately dominated blocks with several predecessors, in order */
 } node;
 
 #define UNREACHED UINT32_MAX
@@ -38,17 +39,17 @@ typedef struct structuring {
     lilac_arena *arena;
     lilac_tile_region *region;
     uint32_t count;
-    node *nodes;      /* in reverse postorder once that is known */
-    uint32_t reached; /* of them */
-    uint32_t deepest; /* conditionals in conditionals that may come out */
+    node *nodes;      /* in reverse postorder, after order_blocks */
+    uint32_t reached; /* the number of reachable nodes */
+    uint32_t deepest; /* the deepest nesting of conditionals allowed */
     lilac_name value_name, predicate_name;
-    lilac_tile_op leave; /* like the last of the operations that leave the region */
+    lilac_tile_op leave; /* a copy of the last operation that leaves the region */
     bool leaves;
     bool failed;
 } structuring;
 
 typedef struct way {
-    uint32_t target; /* a node's number; the count of nodes: leave the region */
+    uint32_t target; /* the number of a node; the count of nodes stands for leaving the region */
     uint32_t count;
     lilac_tile_value **values;
 } way;
@@ -79,8 +80,8 @@ static uint32_t number_of(const structuring *s, const lilac_tile_block *block) {
     return s->count;
 }
 
-/* Postorder numbers from the entry, by an explicit stack; a branch to a block that is still open is
- * a loop. */
+/* Computes the postorder from the entry with an explicit stack. A branch to a block on the stack
+ * is a loop. */
 static void order_blocks(structuring *s) {
     typedef struct frame {
         uint32_t at, next;
@@ -98,7 +99,7 @@ static void order_blocks(structuring *s) {
         if (end != NULL && top->next < end->successor_count) {
             uint32_t to = number_of(s, end->successors[top->next++]);
             if (to == s->count || open[to]) {
-                refuse(s, end, "it goes back to where control came from");
+                refuse(s, end, "it branches backward; only forward branches are supported");
                 return;
             }
             if (!seen[to]) {
@@ -125,7 +126,7 @@ static void order_blocks(structuring *s) {
     s->reached = done;
 }
 
-/* Without loops one pass in reverse postorder finds every immediate dominator. */
+/* Without loops, one pass in reverse postorder finds every immediate dominator. */
 static void find_dominators(structuring *s) {
     for (uint32_t i = 0; i < s->count; i++) {
         s->nodes[i].dominator = s->nodes[i].meets = s->nodes[i].next_meet = UNREACHED;
@@ -155,16 +156,21 @@ static void find_dominators(structuring *s) {
 
 /* ---- building ---------------------------------------------------------------------------- */
 
+typedef struct operand_list {
+    uint32_t count;
+    lilac_tile_value *const *values;
+} operand_list;
+
+static const operand_list no_operands = {0, NULL};
+
+/* Appends an operation to a block, at the source position of `at`. `type`: of its result; NULL: it
+ * has none. */
 static lilac_tile_value *build(const structuring *s, lilac_tile_block *into,
-                               const lilac_tile_op *at, lilac_tile_opcode code, uint32_t operands,
-                               lilac_tile_value *const *values, const lilac_tile_type *type,
-                               const lilac_tile_attribute *attribute) {
-    lilac_tile_op *op = lilac_tile_op_create(s->module, code, operands, values, type != NULL, &type,
-                                             0, at->location);
+                               const lilac_tile_op *at, lilac_tile_opcode code,
+                               const operand_list *operands, const lilac_tile_type *type) {
+    lilac_tile_op *op = lilac_tile_op_create(s->module, code, operands->count, operands->values,
+                                             type != NULL, &type, 0, at->location);
     op->position = at->position;
-    if (attribute != NULL) {
-        lilac_tile_set_attribute(s->module, &op->attributes, attribute);
-    }
     lilac_tile_append(into, op);
     return op->results;
 }
@@ -176,7 +182,10 @@ static lilac_tile_value *build_number(const structuring *s, lilac_tile_block *in
                                   .name = s->value_name,
                                   .type = type,
                                   .integer = (int64_t)number};
-    return build(s, into, at, LILAC_TILE_OP_ARITH_CONSTANT, 0, NULL, type, &value);
+    lilac_tile_value *constant =
+        build(s, into, at, LILAC_TILE_OP_ARITH_CONSTANT, &no_operands, type);
+    lilac_tile_set_attribute(s->module, &constant->op->attributes, &value);
+    return constant;
 }
 
 static lilac_tile_value *build_is(const structuring *s, lilac_tile_block *into,
@@ -186,11 +195,14 @@ static lilac_tile_value *build_is(const structuring *s, lilac_tile_block *into,
     lilac_tile_attribute predicate = {.kind = LILAC_TILE_ATTR_KEYWORD,
                                       .name = s->predicate_name,
                                       .text = lilac_intern_string(s->module->context, "eq")};
-    return build(s, into, at, LILAC_TILE_OP_ARITH_CMPI, 2, operands,
-                 lilac_tile_scalar(s->module, LILAC_I1), &predicate);
+    lilac_tile_value *equal =
+        build(s, into, at, LILAC_TILE_OP_ARITH_CMPI, &(operand_list){2, operands},
+              lilac_tile_scalar(s->module, LILAC_I1));
+    lilac_tile_set_attribute(s->module, &equal->op->attributes, &predicate);
+    return equal;
 }
 
-/* All operations but the terminator, to the end of another block. */
+/* Moves all operations but the terminator to the end of another block. */
 static void move_operations(lilac_tile_block *from, lilac_tile_block *into) {
     lilac_tile_op *end = from->last;
     while (from->first != end) {
@@ -235,7 +247,7 @@ static outcome without(structuring *s, const outcome *o, uint32_t target) {
     return rest;
 }
 
-/* A conditional whose results are still to come. */
+/* A conditional whose results do not exist yet. */
 typedef struct conditional {
     lilac_tile_op *op;
     lilac_tile_block *sides[2];
@@ -265,9 +277,9 @@ static uint32_t values_of(const outcome *o) {
     return count;
 }
 
-/* The value of `a` or `b` by the side taken; NULL: that side has no value for it. No result is
- * needed for a value from outside that both sides have, or only one side. Results are stored in
- * *value when the conditional is closed. */
+/* Selects `a` or `b` by the branch taken; NULL: that branch has no such value. A value from outside
+ * needs no result if both branches have it, or only one branch has a value. end_sides stores the
+ * results in *value. */
 static void select_value(structuring *s, conditional *c, lilac_tile_value *a, lilac_tile_value *b,
                          const lilac_tile_op *at, lilac_tile_value **value) {
     lilac_tile_value *values[2] = {a, b};
@@ -277,8 +289,8 @@ static void select_value(structuring *s, conditional *c, lilac_tile_value *a, li
     }
     for (uint32_t i = 0; i < 2; i++) {
         if (values[i] == NULL) {
-            values[i] = build(s, c->sides[i], at, LILAC_TILE_OP_UB_POISON, 0, NULL,
-                              values[1 - i]->type, NULL);
+            values[i] = build(s, c->sides[i], at, LILAC_TILE_OP_UB_POISON, &no_operands,
+                              values[1 - i]->type);
         }
         c->yields[i][c->count] = values[i];
     }
@@ -291,7 +303,7 @@ static void end_sides(structuring *s, conditional *c, const lilac_tile_op *at) {
         if (i == 1 && c->count == 0 && c->sides[1]->first == NULL) {
             c->op->regions[1]->first = NULL;
         } else {
-            (void)build(s, c->sides[i], at, LILAC_TILE_OP_SCF_YIELD, 0, NULL, NULL, NULL);
+            (void)build(s, c->sides[i], at, LILAC_TILE_OP_SCF_YIELD, &no_operands, NULL);
         }
     }
     if (c->count > 0) {
@@ -348,14 +360,14 @@ static void bind(const node *n, const way *w) {
     }
 }
 
-/* An edge: what it goes to is put here when there is no other way to it. */
+/* Follows an edge. A successor without other predecessors is placed here. */
 static outcome put_edge(structuring *s, const lilac_tile_op *end, uint32_t successor,
                         lilac_tile_block *into, uint32_t depth) {
     uint32_t target = number_of(s, end->successors[successor]);
     uint32_t count = end->successors[successor]->argument_count;
     uint32_t first = lilac_tile_branch_first(end, successor);
     if (first + count > end->operand_count) {
-        refuse(s, end, "its values do not match its blocks' arguments");
+        refuse(s, end, "the numbers of its operands and of the arguments of its successors differ");
         return (outcome){0};
     }
     outcome o = single(s, target, end, first, count);
@@ -385,7 +397,7 @@ static outcome put_end(structuring *s, lilac_tile_op *end, lilac_tile_block *int
     return s->failed ? no : close_conditional(s, &c, &yes, &no, end);
 }
 
-/* Goes on where ways meet. */
+/* Places a block with several predecessors after the code that leads to it. */
 static outcome put_meet(structuring *s, uint32_t number, const outcome *before,
                         lilac_tile_block *into, const lilac_tile_op *at, uint32_t depth) {
     const way *here = find_way(before, number);
@@ -417,7 +429,7 @@ static outcome put_block(structuring *s, uint32_t number, lilac_tile_block *into
     if (block != into) {
         move_operations(block, into);
     }
-    /* The terminator goes, so that what follows can be appended; it keeps its uses until then. */
+    /* The terminator is detached, so that operations can be appended; it keeps its operands. */
     lilac_tile_detach(end);
     outcome o = put_end(s, end, into, depth);
     for (uint32_t m = s->nodes[number].meets; m != UNREACHED && !s->failed;
@@ -428,7 +440,7 @@ static outcome put_block(structuring *s, uint32_t number, lilac_tile_block *into
     return o;
 }
 
-/* Blocks that nothing goes to: their operations give up what they use. */
+/* Empties an unreachable block. */
 static void drop_block(structuring *s, lilac_tile_block *block) {
     while (block->last != NULL) {
         lilac_tile_op *op = block->last;
@@ -470,7 +482,8 @@ static void structure_region(structuring *s) {
         s->failed = true;
         return;
     }
-    (void)build(s, entry, &s->leave, s->leave.code, o.ways[0].count, o.ways[0].values, NULL, NULL);
+    const operand_list returned = {o.ways[0].count, o.ways[0].values};
+    (void)build(s, entry, &s->leave, s->leave.code, &returned, NULL);
 }
 
 /* ---- the pass ---------------------------------------------------------------------------- */

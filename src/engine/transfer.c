@@ -13,8 +13,8 @@
  *   split          as an operand of join               as a result of join
  *   cat            L with a new highest register       R without the register bit that selects the
  *                  bit that selects the half           half
- *   reduce         L without the axis                  R with the axis in those lanes and warps that
- *                                                      hold copies, and the rest in registers
+ *   reduce         L without the axis                  R with the axis in those lanes and warps
+ *                                                      that hold copies, and the rest in registers
  *
  * Registers that repeat an element are dropped.
  */
@@ -212,7 +212,8 @@ static bool unpair(lilac_layout *result, const lilac_tile_op *op, uint32_t opera
     return true;
 }
 
-/* tt.cat: a new highest register bit selects the half, which is the highest bit of the dimension. */
+/* tt.cat: a new highest register bit selects the half, which is the highest bit of the
+ * dimension. */
 static bool cat_forward(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
                         const lilac_layout *layout) {
     const lilac_tile_type *to = op->results[0].type;
@@ -256,9 +257,9 @@ static bool cat_backward(lilac_layout *result, const lilac_tile_op *op, uint32_t
     return true;
 }
 
-/* A layout of `to` whose slice along the axis is R. The columns of R keep their positions. The bits of
- * the axis become the columns of free lane and warp bits, lowest first; the remaining ones become new
- * registers. */
+/* A layout of `to` whose slice along the axis is R. The columns of R keep their positions. The
+ * bits of the axis become the columns of free lane and warp bits, lowest first; the remaining ones
+ * become new registers. */
 static bool reduce_backward(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
                             const lilac_layout *layout) {
     const lilac_tile_type *to = op->operands[operand].value->type;
