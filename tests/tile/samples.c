@@ -107,7 +107,7 @@ typedef struct tally {
 } tally;
 
 static void check_file(tally *counts, const char *path) {
-    size_t length;
+    size_t length = 0;
     char *text = read_file(path, &length);
     if (text == NULL) {
         fail_msg("cannot open %s", path);
