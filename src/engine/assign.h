@@ -6,6 +6,7 @@
  *   price.c           what conversions and reductions cost
  *   propagate.c       values that must agree → groups → a layout for each
  *   refine.c          second thoughts where a conversion would stand
+ *   memory_layouts.c  layouts of shared memory, when those of the tensors are known
  *   rematerialise.c   the rewriting: types, clones of cheap chains, conversions
  */
 #ifndef LILAC_ENGINE_ASSIGN_H
@@ -174,6 +175,14 @@ bool lilac_assign_is_heavy(lilac_tile_opcode code);
 /* About how many cheap instructions it takes for each element of its result: special functions are
  * done at a part of the rate, divisions of integers are programs. */
 int64_t lilac_assign_issues(const lilac_tile_op *op);
+/* About how often the regions of an operation run that itself runs `weight` times. */
+int64_t lilac_assign_inner_weight(const lilac_tile_op *op, int64_t weight);
+
+/* memory_layouts.c */
+/* Chooses the layouts of the memory whose types have none. The tensors have layouts. False after a
+ * diagnostic. */
+bool lilac_assign_memory_layouts(lilac_tile_function *function, const lilac_target *target,
+                                 bool *changed);
 
 /* coalesce.c */
 /* Blocked layout as Triton's: `vector` elements a thread along order[0], then lanes, then warps;
