@@ -236,7 +236,7 @@ typedef struct lilac_encoding_memdesc {
     bool is_mutable;
     const lilac_encoding *encoding;
     lilac_layout layout; /* of offset and block, and partition; or of row, col and block; of the
-                            encoding's dimensions */
+                            encoding's dimensions. Without inputs: the memory has no layout */
 } lilac_encoding_memdesc;
 
 /* Diagnostics beyond those of encodings: layout-of-tensor, memory-space, memory-space-unknown,
@@ -244,8 +244,8 @@ typedef struct lilac_encoding_memdesc {
 LILAC_API LILAC_MUST_USE bool lilac_encoding_read_memdesc(lilac_scanner *scanner,
                                                           const lilac_encoding_aliases *aliases,
                                                           lilac_encoding_memdesc *result);
-/* The same from its "<" on, where `buffers` says that a dimension more is welcome; the one above
- * refuses it. */
+/* The same from its "<" on. If `buffers` is set, the memory may have one more dimension in front,
+ * and the encoding may be missing; the function above refuses both. */
 LILAC_API LILAC_MUST_USE bool lilac_encoding_read_memory(lilac_scanner *scanner,
                                                          const lilac_encoding_aliases *aliases,
                                                          bool buffers,

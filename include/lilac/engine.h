@@ -117,7 +117,10 @@ lilac_engine_fuse_reductions(lilac_tile_module *module, const lilac_target *targ
  * rule, at its position), `unsupported-clusters` (num_ctas above 1), `shape` (a tensor that no
  * layout of powers of two covers), `mixed-layouts` (some tensors of a function have a layout, some
  * have none), `layout-of-other-threads` (a layout has other numbers of lanes, warps or blocks than
- * the target). */
+ * the target). Then memory whose type has no layout gets the layout with the cheapest accesses.
+ * Refused: `memory-without-layout` (an operation other than a view, a store or a load uses memory
+ * without a layout, or no candidate can be lowered), `layout-mismatch` (views or control flow
+ * relate memory whose layouts do not follow from each other). */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_assign_layouts(lilac_tile_module *module, const lilac_target *target, bool *changed);
 
@@ -170,6 +173,27 @@ typedef struct lilac_access_report {
  * tensors without a layout. The function numbers its values (lilac_tile_number). */
 LILAC_API void lilac_engine_accesses(lilac_access_report *result, lilac_arena *arena,
                                      lilac_tile_function *function, const lilac_target *target);
+
+/* Memory whose layout the pass assign_layouts chose: all values that share the layout, views
+ * included. The counts are sums over the accesses, weighted by the estimated trip counts of the
+ * loops around them. */
+typedef struct lilac_memory_layout {
+    const lilac_tile_op *op; /* the first ttg.local_alloc */
+    lilac_name name;         /* of the chosen candidate: the attribute lilac.memory */
+    uint64_t store_wavefronts, load_wavefronts;
+    int64_t cycles; /* 1/16 clocks, all warps of a block together */
+} lilac_memory_layout;
+
+typedef struct lilac_memory_layout_report {
+    uint32_t count;
+    const lilac_memory_layout *layouts; /* in program order */
+} lilac_memory_layout_report;
+
+/* The chosen layouts of a function's memory, with the plans of the accesses as the lowering
+ * executes them. The function numbers its values (lilac_tile_number). */
+LILAC_API void lilac_engine_memory_layouts(lilac_memory_layout_report *result, lilac_arena *arena,
+                                           lilac_tile_function *function,
+                                           const lilac_target *target);
 
 /* The strategy that the attribute `lilac.movement` of a conversion or a gather requests. */
 LILAC_API lilac_plan_strategy lilac_engine_strategy(const lilac_tile_op *op);

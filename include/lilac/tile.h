@@ -251,7 +251,8 @@ LILAC_API void lilac_tile_print_op(lilac_text *out, const lilac_tile_module *mod
 LILAC_API void lilac_tile_print_type(lilac_text *out, const lilac_tile_type *type);
 /* Checks every rule of the IR (operand counts and types by the table, dominance, terminators,
  * layouts that cover their tensors, are of the threads that the module's attributes say, and agree
- * among the operands and results of elementwise operations; when `layouts`, all must be there).
+ * among the operands and results of elementwise operations; when `layouts`, all must be there,
+ * those of memory too).
  * Errors as diagnostics at each op's position. How the layouts
  * of shape operations (trans, expand_dims …) relate is not a rule: who lowers them says what it
  * needs. Cost: a few hundred nanoseconds an operation. */
@@ -270,8 +271,8 @@ LILAC_API const lilac_tile_type *lilac_tile_tensor(lilac_tile_module *module,
 /* A tensor descriptor of blocks of this tensor type. */
 LILAC_API const lilac_tile_type *lilac_tile_descriptor(lilac_tile_module *module,
                                                        const lilac_tile_type *tensor);
-/* Memory; the layout is the allocation's, as types have it. The encoding may be NULL, and must live
- * as long as the module when it is not. */
+/* Memory; the layout is the allocation's, as types have it. A layout without inputs: none is chosen
+ * yet. The encoding may be NULL, and must live as long as the module when it is not. */
 LILAC_API const lilac_tile_type *lilac_tile_memory(lilac_tile_module *module,
                                                    const lilac_encoding_memdesc *memory);
 /* The same tensor type with another layout (scalars and pointers: unchanged). */

@@ -1,6 +1,8 @@
 /* encoding: memdesc types.
  *
- *     memdesc ::= !ttg.memdesc<16x16xf16, encoding, #space [, mutable] [, 32x16]>
+ *     memdesc ::= !ttg.memdesc<16x16xf16, [encoding,] #space [, mutable] [, 32x16]>
+ *
+ * Only tile IR may leave out the encoding: assign_layouts chooses a layout for such memory.
  *
  * The shape at the end is that of the allocation of which this is a part; it may have dimensions
  * more in front. The layout is the allocation's, restricted to the part: bits that lead out of it
@@ -15,7 +17,14 @@ static bool word_is(const lilac_scanner *s, const char *string) {
     return text_is(s->word, s->word_length, string);
 }
 
-/* #ttg.shared_memory, #ttng.tensor_memory, or the aliases that Triton gives them. */
+/* Is the next token the name of a memory space? */
+static bool is_space(const lilac_scanner *s) {
+    return s->kind == LILAC_TOKEN_HASH && (word_is(s, "ttg.shared_memory") || word_is(s, "smem") ||
+                                           word_is(s, "ttng.tensor_memory") || word_is(s, "tmem"));
+}
+
+/* #ttg.shared_memory, #ttng.tensor_memory, or the aliases that Triton gives them. The encoding is
+ * NULL for memory without a layout, which is shared memory. */
 static bool read_space(lilac_encoding_reader *r, const lilac_encoding *encoding) {
     lilac_scanner *s = r->scanner;
     if (s->kind != LILAC_TOKEN_HASH)
@@ -27,7 +36,13 @@ static bool read_space(lilac_encoding_reader *r, const lilac_encoding *encoding)
         return lilac_scanner_refuse(r->scanner, position, "memory-space-unknown",
                                     "there is no memory space '#%.*s'",
                                     (int)(s->word_length < 64 ? s->word_length : 64), s->word);
-    if (tensor != (lilac_encoding_place_of(encoding) == LILAC_ENCODING_OF_TENSOR_MEMORY))
+    if (encoding == NULL && tensor) {
+        return lilac_scanner_refuse(r->scanner, position, "memory-space",
+                                    "tensor memory needs a layout; only shared memory may have "
+                                    "none");
+    }
+    if (encoding != NULL &&
+        tensor != (lilac_encoding_place_of(encoding) == LILAC_ENCODING_OF_TENSOR_MEMORY))
         return lilac_scanner_refuse(r->scanner, position, "memory-space",
                                     "this layout is not of the memory space '#%.*s'",
                                     (int)s->word_length, s->word);
@@ -129,11 +144,13 @@ bool lilac_encoding_memory_layout(lilac_context *context, lilac_layout *result,
     return same || restrict_to(result, &whole, &part);
 }
 
-/* The dimension in front of the encoding's, if there is one: the number of buffers. */
+/* The dimension in front of the encoding's, if there is one: the number of buffers. Without an
+ * encoding the first of several dimensions may be that number. */
 static bool check_buffers(lilac_encoding_reader *r, lilac_position at,
                           const lilac_encoding_memdesc *memory, bool buffers, uint32_t *first) {
     uint32_t bits[LILAC_MAX_RANK];
-    *first = buffers && memory->rank == memory->encoding->rank + 1;
+    *first = buffers && (memory->encoding == NULL ? memory->rank > 1
+                                                  : memory->rank == memory->encoding->rank + 1);
     return lilac_encoding_check_shape(r->scanner->context, at, memory->rank - *first,
                                       memory->shape + *first, bits);
 }
@@ -153,13 +170,18 @@ bool lilac_encoding_read_memory(lilac_scanner *scanner, const lilac_encoding_ali
     made.alloc_rank = made.rank;
     memcpy(made.alloc_shape, made.shape, sizeof made.shape);
     lilac_position layout_at = lilac_scanner_position(scanner);
-    made.encoding = lilac_encoding_read_any(&r);
-    if (made.encoding == NULL || !check_buffers(&r, shape_at, &made, buffers, &first))
+    if (!buffers || !is_space(scanner)) {
+        made.encoding = lilac_encoding_read_any(&r);
+        if (made.encoding == NULL)
+            return false;
+    }
+    if (!check_buffers(&r, shape_at, &made, buffers, &first))
         return false;
-    if (lilac_encoding_place_of(made.encoding) == LILAC_ENCODING_OF_TENSOR)
+    if (made.encoding != NULL && lilac_encoding_place_of(made.encoding) == LILAC_ENCODING_OF_TENSOR)
         return lilac_scanner_refuse(r.scanner, layout_at, "layout-of-tensor",
                                     "this is a layout of a tensor, not of memory");
-    if (!lilac_scanner_expect(scanner, ',') || !read_space(&r, made.encoding))
+    if ((made.encoding != NULL && !lilac_scanner_expect(scanner, ',')) ||
+        !read_space(&r, made.encoding))
         return false;
     bool more = lilac_scanner_accept(scanner, ',');
     if (more && lilac_scanner_accept_word(scanner, "mutable")) {
@@ -168,7 +190,8 @@ bool lilac_encoding_read_memory(lilac_scanner *scanner, const lilac_encoding_ali
     }
     if ((more && !read_alloc_shape(&r, &made)) || !lilac_scanner_expect(scanner, '>'))
         return false;
-    if (!lilac_encoding_memory_layout(scanner->context, &made.layout, made.encoding,
+    if (made.encoding != NULL &&
+        !lilac_encoding_memory_layout(scanner->context, &made.layout, made.encoding,
                                       made.rank - first, made.shape + first, made.alloc_rank,
                                       made.alloc_shape)) {
         lilac_note(scanner->context, shape_at, 0, "for memory of this shape");

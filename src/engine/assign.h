@@ -8,6 +8,7 @@
  *   layout_constraints.c  equality classes of values, and the edges between them
  *   propagate.c       components of equality classes, and the layout of each
  *   refine.c          local search where neighbouring components disagree
+ *   memory_layouts.c  layouts of shared memory, after those of the tensors
  *   rematerialise.c   the rewriting: types, clones of cheap chains, conversions
  */
 #ifndef LILAC_ENGINE_ASSIGN_H
@@ -203,6 +204,14 @@ bool lilac_assign_is_expensive(lilac_tile_opcode code);
 /* The estimated number of simple instructions that compute one element of the result. Special
  * functions have a fraction of the throughput; a division of integers is a sequence. */
 int64_t lilac_assign_issues(const lilac_tile_op *op);
+/* About how often the regions of an operation run that itself runs `weight` times. */
+int64_t lilac_assign_inner_weight(const lilac_tile_op *op, int64_t weight);
+
+/* memory_layouts.c */
+/* Chooses the layouts of the memory whose types have none. The tensors have layouts. False after a
+ * diagnostic. */
+bool lilac_assign_memory_layouts(lilac_tile_function *function, const lilac_target *target,
+                                 bool *changed);
 
 /* coalesce.c */
 /* A blocked layout as Triton's: `vector` elements per thread along order[0], then lanes, then

@@ -126,6 +126,10 @@ static int64_t estimated_trip_count(const lilac_tile_op *op) {
     return count == 0 ? 1 : count < MOST_TRIP_COUNT ? (int64_t)count : MOST_TRIP_COUNT;
 }
 
+int64_t lilac_assign_inner_weight(const lilac_tile_op *op, int64_t weight) {
+    return min_i64(weight * estimated_trip_count(op), MOST_WEIGHT);
+}
+
 static void list(assignment *a, const lilac_tile_region *region, int64_t weight) {
     for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         for (uint32_t i = 0; i < block->argument_count; i++) {
@@ -151,7 +155,7 @@ static void list(assignment *a, const lilac_tile_region *region, int64_t weight)
                 a->anchor_of[op->results[i].id] = entry->anchor;
             }
             for (uint32_t r = 0; r < op->region_count; r++)
-                list(a, op->regions[r], min_i64(weight * estimated_trip_count(op), MOST_WEIGHT));
+                list(a, op->regions[r], lilac_assign_inner_weight(op, weight));
         }
     }
 }
@@ -320,7 +324,8 @@ static bool check_region(const lilac_tile_function *function, const lilac_target
     return true;
 }
 
-static bool assign(lilac_tile_function *function, const lilac_target *target, bool *changed) {
+static bool assign_tensors(lilac_tile_function *function, const lilac_target *target,
+                           bool *changed) {
     function_counts counts = {0};
     count_operations(&counts, function->body);
     if (counts.with_layout > 0 && counts.without > 0) {
@@ -345,6 +350,12 @@ static bool assign(lilac_tile_function *function, const lilac_target *target, bo
     lilac_arena_destroy(a->arena);
     lilac_heap_free(a);
     return valid;
+}
+
+/* Layouts of memory are chosen last: their prices depend on the layouts of the tensors. */
+static bool assign(lilac_tile_function *function, const lilac_target *target, bool *changed) {
+    return assign_tensors(function, target, changed) &&
+           lilac_assign_memory_layouts(function, target, changed);
 }
 
 bool lilac_engine_assign_layouts(lilac_tile_module *module, const lilac_target *target,

@@ -170,6 +170,9 @@ static const lilac_tile_type *read_memory(tile_reader *reader) {
             return NULL;
         }
     }
+    if (memory.encoding == NULL) {
+        return lilac_tile_memory(reader->module, &memory);
+    }
     const int64_t *last = memory.alloc_shape + memory.alloc_rank - memory.encoding->rank;
     if (!lilac_encoding_layout(reader->context, &memory.layout, memory.encoding,
                                memory.encoding->rank, last))

@@ -361,8 +361,10 @@ const lilac_tile_type *lilac_tile_memory(lilac_tile_module *module,
         type.alloc_shape = type.shape;
     }
     define_space(module, type.is_tensor_memory);
-    set_layout(module, &type, &memory->layout,
-               memory->encoding ? tile_spelling_intern(module, memory->encoding) : NULL);
+    if (memory->layout.in_count != 0) {
+        set_layout(module, &type, &memory->layout,
+                   memory->encoding ? tile_spelling_intern(module, memory->encoding) : NULL);
+    }
     return tile_type_intern(module, &type);
 }
 

@@ -86,7 +86,10 @@ static bool check_type(tile_verifier *verifier, const lilac_tile_op *op,
         return true;
     *known = verifier;
     bool tensor = type->kind == LILAC_TILE_TENSOR;
-    uint32_t first = tensor || !type->layout ? 0 : type->rank - type->layout->out_count;
+    /* Without a layout, the first of several dimensions of memory may count buffers. */
+    uint32_t first = tensor         ? 0
+                     : type->layout ? type->rank - type->layout->out_count
+                                    : type->rank > 1;
     for (uint32_t i = first; i < type->rank; i++) {
         if (type->shape[i] < 1 || (type->shape[i] & (type->shape[i] - 1)) != 0) {
             tile_op_error(verifier->module, op, "not-a-power-of-two",
@@ -95,7 +98,7 @@ static bool check_type(tile_verifier *verifier, const lilac_tile_op *op,
             return false;
         }
     }
-    if (!type->layout && (verifier->layouts || !tensor)) {
+    if (!type->layout && verifier->layouts) {
         tile_op_error(verifier->module, op, "no-layout", "'%s' has no layout",
                       tile_type_text(verifier->module, type));
         return false;

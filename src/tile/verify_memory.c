@@ -2,7 +2,8 @@
  *
  * Views of memory (index, subslice, trans, reshape) map coordinates to coordinates, and a layout of
  * memory says where each coordinate is: so the result's layout must be the operand's with its
- * coordinates renamed. Nothing is made mutable that was not.
+ * coordinates renamed. Nothing is made mutable that was not. The layouts are compared where both
+ * types have one.
  */
 #include "verify.h"
 
@@ -35,8 +36,16 @@ static bool is_whole(const lilac_tile_type *type) {
 
 /* Whether both are written as the same layout, or have the same one where none is written. */
 static bool same_encoding(const lilac_tile_type *a, const lilac_tile_type *b) {
+    if (!a->layout || !b->layout) {
+        return true;
+    }
     return a->spelling || b->spelling ? a->spelling == b->spelling
                                       : lilac_layout_equal(a->layout, b->layout);
+}
+
+/* The layout is for one buffer, not for an array of them. */
+static bool is_buffer(const lilac_tile_type *type) {
+    return !type->layout || type->layout->out_count == type->rank;
 }
 
 /* What holds for every view. */
@@ -92,7 +101,7 @@ bool tile_verify_memdesc_index(const tile_verifier *verifier, const lilac_tile_o
                       to);
     if (!same_encoding(from, to))
         return refuse(verifier, op, "layout-mismatch", "the layouts differ", from, to);
-    bool buffers = from->layout->out_count + 1u == from->rank;
+    bool buffers = from->layout ? from->layout->out_count + 1u == from->rank : from->rank > 1;
     bool good = buffers
                     ? to->rank == from->rank - 1 && same_sizes(to->shape, from->shape + 1, to->rank)
                     : from->rank == 1 && to->rank == 1 && to->shape[0] == 1;
@@ -133,9 +142,12 @@ bool tile_verify_memdesc_trans(const tile_verifier *verifier, const lilac_tile_o
     lilac_layout layout;
     if (!check_view(verifier, op) || !tile_verify_order(verifier, op))
         return false;
-    if (from->layout->out_count != from->rank || to->layout->out_count != to->rank)
+    if (!is_buffer(from) || !is_buffer(to))
         return refuse(verifier, op, "shape-mismatch", "buffers are transposed one by one", from,
                       to);
+    if (!from->layout || !to->layout) {
+        return true;
+    }
     const lilac_tile_attribute *attribute = lilac_tile_find(&op->attributes, "order");
     for (uint32_t i = 0; i < from->rank; i++)
         order[i] = (uint32_t)attribute->integers[i];
@@ -151,10 +163,12 @@ bool tile_verify_memdesc_reshape(const tile_verifier *verifier, const lilac_tile
         return false;
     if (lilac_tile_element_count(from) != lilac_tile_element_count(to))
         return refuse(verifier, op, "shape-mismatch", "the numbers of elements differ", from, to);
-    if (!is_whole(from) || !is_whole(to) || from->layout->out_count != from->rank ||
-        to->layout->out_count != to->rank)
+    if (!is_whole(from) || !is_whole(to) || !is_buffer(from) || !is_buffer(to))
         return refuse(verifier, op, "shape-mismatch", "only whole buffers have another shape", from,
                       to);
+    if (!from->layout || !to->layout) {
+        return true;
+    }
     uint32_t bits[LILAC_MAX_RANK];
     lilac_layout layout;
     for (uint32_t i = 0; i < to->rank; i++)

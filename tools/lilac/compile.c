@@ -126,7 +126,25 @@ static void print_accesses(const lilac_compilation *compilation, lilac_tile_func
     lilac_text_clear(&text);
 }
 
-/* On standard error: a line for each kernel as ptxas -v prints it, and the kernel's accesses. */
+/* The layouts that the engine chose for memory. */
+static void print_memory_layouts(const lilac_compilation *compilation,
+                                 lilac_tile_function *function, lilac_arena *arena) {
+    lilac_memory_layout_report report;
+    lilac_engine_memory_layouts(&report, arena, function, &compilation->target);
+    for (uint32_t i = 0; i < report.count; i++) {
+        const lilac_memory_layout *layout = &report.layouts[i];
+        uint32_t line, column;
+        lilac_position_resolve(compilation->context, layout->op->position, &line, &column);
+        fprintf(stderr,
+                "%s:%u: memory layout: %s; %llu wavefronts of stores, %llu of loads, %.1f clocks\n",
+                lilac_source_name(compilation->context, layout->op->position.source), line,
+                layout->name, (unsigned long long)layout->store_wavefronts,
+                (unsigned long long)layout->load_wavefronts, (double)layout->cycles / 16);
+    }
+}
+
+/* On standard error: a line for each kernel as ptxas -v prints it, its accesses to global
+ * memory and the layouts that were chosen for its shared memory. */
 static void print_summary(const lilac_compilation *compilation) {
     double seconds = 0;
     lilac_arena *arena = lilac_arena_create();
@@ -152,6 +170,7 @@ static void print_summary(const lilac_compilation *compilation) {
         }
         fputc('\n', stderr);
         print_accesses(compilation, f, arena);
+        print_memory_layouts(compilation, f, arena);
     }
     fprintf(stderr, "lilac: compiled in %.1f µs\n", 1e6 * seconds);
     lilac_arena_destroy(arena);
