@@ -12,6 +12,7 @@
  * What is printed reads back to the same thing, and the text is MLIR's custom assembly as Triton
  * prints it. Types of tensors and of memory carry a linear layout or none; the named layout that a
  * text gave them (see encoding.h) is kept with it, so that it prints as it was read.
+ * The pass assign_layouts chooses a layout where there is none.
  *
  * Invariants: an operand is a use, linked in its value's list; an operation stands in one block at
  * a time; the first block of a function's body has the parameters as arguments. Everything else

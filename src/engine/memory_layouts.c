@@ -15,7 +15,7 @@
  *
  * The price of a candidate is the sum of the clocks of the plans of all accesses, weighted by the
  * estimated trip counts of the enclosing loops. The first of the cheapest candidates is chosen. A
- * candidate with an access that cannot be lowered is none. */
+ * candidate is excluded if one of its accesses cannot be lowered. */
 #include "memory_layouts.h"
 
 #include <stdio.h>
@@ -182,6 +182,9 @@ static void consider_rows(memory_choice *choice, const swizzle_row *rows, size_t
     const uint32_t rank = type->rank - first->is_array;
     const int64_t *shape = type->alloc_shape + type->alloc_rank - rank;
     uint32_t order[LILAC_MAX_RANK];
+    if (rank == 0) {
+        return;
+    }
     for (uint32_t d = 0; d < rank; d++) {
         order[d] = rank - 1 - d;
         if (shape[d] < 1 || power_of_two_in(shape[d]) != shape[d]) {

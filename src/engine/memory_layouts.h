@@ -5,14 +5,14 @@
 
 #include "assign.h"
 
-/* A value of memory. The layout of its type, if it has one, is `pinned`. */
+/* A value of memory and the layout that it has at this point of the search. */
 typedef struct memory_node {
     lilac_tile_value *value;
     uint32_t group;  /* union-find */
     bool is_array;   /* the first dimension is the number of a buffer */
     bool has_layout; /* `layout` is valid */
     lilac_layout layout;
-    const lilac_encoding *encoding; /* the named form of a pinned layout */
+    const lilac_encoding *encoding; /* the named form of a layout that a type has */
     uint64_t shift;                 /* bits of offsets at which a subslice may begin */
 } memory_node;
 

@@ -32,6 +32,7 @@ KERNEL = """  tt.func public @%(name)s(%%p: !tt.ptr<f32>) {
   }
 """
 
+MEMORY_LAYOUTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "engine", "memory_layouts.ttir")
 OPTIONS = None
 
 
@@ -233,6 +234,9 @@ class Compile(InputTest):
                                         r"0 bytes of shared memory\n", done.stderr)), 2)
         self.assertIn(": store: ", done.stderr)
         self.assertRegex(done.stderr, r"\n  sectors \d+, at least \d+ in any layout\n")
+        done = self.lilac("compile", MEMORY_LAYOUTS, "-v", "-o", "memory.ptx")
+        self.assertRegex(done.stderr, r":13: memory layout: optimal swizzle of ttg.local_alloc and "
+                                      r"ttg.local_load; 32 wavefronts of stores, 32 of loads, ")
         self.assertEqual(self.lilac("-v").stdout, self.lilac("--version").stdout)
         self.assertIn("unknown option '-x'", self.lilac("compile", path, "-x", status=USAGE).stderr)
         self.assertIn("unknown option '-vv'", self.lilac("compile", path, "-vv", status=USAGE).stderr)

@@ -110,16 +110,13 @@ typedef struct sample {
 
 static const char *const elements[] = {"i8", "f16", "f32", "f64"};
 
-static void put_layout(char *text, size_t size, lilac_random *random, const uint32_t *bits) {
+static void put_layout(char *text, size_t size, lilac_random *random) {
     const uint32_t order = (uint32_t)lilac_random_below(random, 2);
     uint32_t parts[3] = {0, 5, 2}, split[3];
     parts[0] = (uint32_t)lilac_random_below(random, 4);
-    (void)bits;
-    for (uint32_t i = 0; i < 3; i++) {
+    split[0] = order == 1 ? 0 : parts[0]; /* the vector lies along the fastest dimension */
+    for (uint32_t i = 1; i < 3; i++) {
         split[i] = (uint32_t)lilac_random_below(random, parts[i] + 1);
-        if (i == 0) { /* the vector lies along the fastest dimension */
-            split[i] = order == 1 ? 0 : parts[i];
-        }
     }
     (void)snprintf(text, size,
                    "#ttg.blocked<{sizePerThread = [%u, %u], threadsPerWarp = [%u, %u], warpsPerCTA "
@@ -180,8 +177,8 @@ static void wavefronts_are_predicted(void **state) {
                     .trans = lilac_random_below(&random, 2) != 0};
         s.bits[0] = 4 + (uint32_t)lilac_random_below(&random, 3);
         s.bits[1] = 4 + (uint32_t)lilac_random_below(&random, 3);
-        put_layout(s.layouts[0], sizeof s.layouts[0], &random, s.bits);
-        put_layout(s.layouts[1], sizeof s.layouts[1], &random, s.bits);
+        put_layout(s.layouts[0], sizeof s.layouts[0], &random);
+        put_layout(s.layouts[1], sizeof s.layouts[1], &random);
         lilac_text chosen = {0}, plain = {0};
         put_kernel(&chosen, &s, "", "");
         put_kernel(&plain, &s,
@@ -287,11 +284,36 @@ static void refused(void **state) {
     }
 }
 
+/* The verifier accepts memory without a layout until layouts are required. */
+static void verified(void **state) {
+    (void)state;
+    static const char text[] = "#smem = #ttg.shared_memory\n"
+                               "module {\n"
+                               "  tt.func @f() {\n"
+                               "    %0 = ttg.local_alloc : () -> " M " loc(unknown)\n"
+                               "    tt.return\n  }\n}\n";
+    lilac_context *context = lilac_context_create();
+    uint32_t source = lilac_source_add(context, "test.ttir", text, strlen(text));
+    lilac_tile_module *module = lilac_tile_read(context, source);
+    assert_non_null(module);
+    assert_true(lilac_tile_verify(module, false));
+    assert_null(lilac_diagnostics(context));
+    lilac_text printed = {0};
+    lilac_tile_print(&printed, module, false);
+    assert_non_null(strstr(lilac_text_get(&printed), "ttg.local_alloc : () -> " M "\n"));
+    lilac_text_clear(&printed);
+    assert_false(lilac_tile_verify(module, true));
+    assert_string_equal(lilac_diagnostics(context)->id, "no-layout");
+    lilac_tile_module_destroy(module);
+    lilac_context_destroy(context);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels),
         cmocka_unit_test(wavefronts_are_predicted),
         cmocka_unit_test(refused),
+        cmocka_unit_test(verified),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
