@@ -7,7 +7,7 @@
 
 #include <dirent.h>
 
-enum { COUNT = 4096, MOST_BYTES = 1 << 16, LEAST_FILES = 37, RUNS = 300 };
+enum { COUNT = 4096, LEAST_FILES = 37, RUNS = 300 };
 
 /* Removes the layout of each type of memory: "64xf32, #s, #smem" becomes "64xf32, #smem". */
 static void remove_layouts(char *text) {
@@ -23,16 +23,11 @@ static void remove_layouts(char *text) {
     }
 }
 
-static char *read_file(const char *name) {
-    char path[1024];
-    (void)snprintf(path, sizeof path, LILAC_TEST_DATA "/memory_values/%s", name);
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    char *text = calloc(1, MOST_BYTES);
+static char *read_module(const char *name) {
+    char path[512];
+    (void)snprintf(path, sizeof path, "memory_values/%s", name);
+    char *text = read_data(path, NULL);
     assert_non_null(text);
-    size_t size = fread(text, 1, MOST_BYTES - 1, file);
-    assert_true(size > 0 && size < MOST_BYTES - 1);
-    (void)fclose(file);
     return text;
 }
 
@@ -75,7 +70,7 @@ static void kernels(void **state) {
         if (strstr(entry->d_name, ".ttgir") == NULL) {
             continue;
         }
-        char *text = read_file(entry->d_name);
+        char *text = read_module(entry->d_name);
         remove_layouts(text);
         char *at = strstr(text, "// n: ");
         assert_non_null(at);
@@ -276,7 +271,7 @@ static void refused(void **state) {
         assert_non_null(found);
         if (strcmp(found->id, refusals[i].id) != 0 ||
             strstr(found->message, refusals[i].says) == NULL) {
-            harness_print(&h);
+            print_diagnostics(h.context);
             fail_msg("refusal %zu: [%s] %s", i, found->id, found->message);
         }
         harness_close(&h);

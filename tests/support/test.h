@@ -80,7 +80,7 @@ static inline char *read_file(const char *path, size_t *length) {
 
 /* The bytes of the file `name` below tests/data. The test fails if the file does not exist. */
 static inline char *read_data(const char *name, size_t *length) {
-    char path[1024];
+    char path[2048];
     snprintf(path, sizeof path, "%s/%s", LILAC_TEST_DATA, name);
     char *bytes = read_file(path, length);
     if (bytes == NULL) {
