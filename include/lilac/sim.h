@@ -73,6 +73,8 @@
  *   assertion-failed     a failed assert, with its text
  *   copy-size            a copy that is to read more bytes than it writes; a bulk copy of a size that
  *                        is no multiple of 16
+ *   multicast-mask       a mask of a multicast load that is 0 or names a block that the cluster does not
+ *                        have
  *   division-by-zero     the result of an integer division or remainder by zero decides what the
  *                        launch does (below); a note has the place where it does
  *   loop-step            a loop whose step is not positive
@@ -115,7 +117,8 @@
  *                        clusters) between, in either order; a note has the other line. Threads of
  *                        one warp run in step and do not race with each other, nor do two atomics
  *   shared-lifetime      another block's shared memory touched with no cluster barrier before (that
- *                        block may not have begun) or none after (it may have ended)
+ *                        block may not have begun) or none after (it may have ended); a multicast
+ *                        load into a block that has ended
  *
  *   copy-in-flight       a shared byte read or written while an asynchronous copy into it is
  *                        incomplete, by whatever thread; a global byte read or written by a cluster
@@ -125,7 +128,8 @@
  *   copy-source-changed  global memory holds something else when a copy completes than when it
  *                        started; a note has the wait that completes it
  *   copy-not-awaited     a copy that is incomplete when its block ends; a bulk store that has not read
- *                        its source then
+ *                        its source then; a multicast load into a block that ends before the copy into
+ *                        it completes
  *   missing-proxy-fence  a byte accessed by the async proxy that a thread of the cluster wrote with an
  *                        ordinary store, with no fence.proxy_async of that thread after it, or none that a
  *                        barrier orders before; a note has the store
@@ -289,7 +293,8 @@ typedef struct lilac_sim_counters {
     uint64_t mmas, wgmmas;                    /* warp instructions */
     uint64_t wgmma_cycles;            /* of the tensor cores: n / 2 a warpgroup, at least 19 */
     uint64_t wgmma_bytes;             /* that wgmmas read in shared memory; once a warpgroup */
-    uint64_t bulk_copies, bulk_bytes; /* of each thread; in no other count */
+    uint64_t bulk_copies, bulk_bytes; /* of each thread; in no other count. A multicast load is one
+                                         copy for each block of its mask */
     uint64_t shuffles, votes;         /* warp instructions */
     uint64_t selects, permutes;       /* warp instructions select, prmt */
     uint64_t barriers;                /* once a block */

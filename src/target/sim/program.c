@@ -439,7 +439,9 @@ static void emit_bulk(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     bool predicated = type_of(d, i->operands[1]) == LILAC_SIMT_I1;
     bool load = i->code == LILAC_SIMT_OP_CP_BULK_LOAD || i->code == LILAC_SIMT_OP_CP_TENSOR_LOAD;
     const lilac_simt_value *rest = i->operands + 1 + predicated;
-    uint32_t count = i->operand_count - 2u - predicated - load; /* the size or coordinates */
+    bool multicast = i->payload.bulk.multicast;
+    uint32_t count =
+        i->operand_count - 2u - predicated - load - multicast; /* size or coordinates */
     const lilac_tensor_map *map = lilac_sim_map_of(d->launch, i);
     if (map && !lilac_sim_check_tensor_copy(d->context, i, map, count)) {
         d->failed = true;
@@ -456,6 +458,7 @@ static void emit_bulk(lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     access->address = offset_of(d, i, i->operands[0]);
     access->values[0] = offset_of(d, i, rest[0]);
     access->values[1] = load ? offset_of(d, i, rest[1 + count]) : LILAC_SIM_NONE;
+    access->values[2] = multicast ? offset_of(d, i, rest[2 + count]) : LILAC_SIM_NONE;
     for (uint32_t k = 0; k < count; k++)
         access->others[k] = offset_of(d, i, rest[1 + k]);
 }

@@ -139,6 +139,7 @@ static const char *trap_id(lilac_sim_trap_kind kind) {
         [TRAP_WARPGROUP] = "divergent-operand",
         [TRAP_BULK_SIZE] = "copy-size",
         [TRAP_BULK_ALIGNMENT] = "misaligned-access",
+        [TRAP_MULTICAST_MASK] = "multicast-mask",
         [TRAP_MBARRIER_NONE] = "mbarrier-missing",
         [TRAP_MBARRIER_INIT] = "mbarrier-in-use",
         [TRAP_MBARRIER_RANGE] = "mbarrier-range",
@@ -328,6 +329,7 @@ void lilac_sim_report_trap(lilac_context *context, const lilac_sim_launch *launc
         break;
     case TRAP_BULK_SIZE:
     case TRAP_BULK_ALIGNMENT:
+    case TRAP_MULTICAST_MASK:
         lilac_sim_put_bulk_trap(&text, memory, trap);
         break;
     case TRAP_MISALIGNED:
@@ -478,6 +480,10 @@ static void report_in_flight(lilac_context *context, const lilac_sim_launch *lau
 
 static void report_copy(lilac_context *context, const lilac_sim_memory *memory,
                         const lilac_sim_finding *finding, lilac_text *text) {
+    if (finding->kind == FINDING_NOT_AWAITED && finding->width != 0) {
+        lilac_sim_report_multicast(context, finding, text);
+        return;
+    }
     if (finding->kind == FINDING_NOT_AWAITED) {
         lilac_warning(context, NOWHERE, finding->at->location, "copy-not-awaited",
                       "%s: %s is still in flight when the block ends", lilac_text_get(text),
