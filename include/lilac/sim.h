@@ -81,6 +81,8 @@
  *   assertion-failed     The condition of an assert is false. The diagnostic has its text.
  *   copy-size            A copy would read more bytes than it writes, or the size of a bulk copy
  *                        is not a multiple of 16.
+ *   multicast-mask       The mask of a multicast load is 0 or names a block that the cluster does not
+ *                        have.
  *   division-by-zero     The result of an integer division or remainder by zero affects what can
  *                        be observed (see below). A note has the place.
  *   loop-step            The step of a loop is not positive.
@@ -316,7 +318,8 @@ typedef struct lilac_sim_counters {
     uint64_t mmas, wgmmas;                    /* warp instructions */
     uint64_t wgmma_cycles; /* of the tensor cores: n / 2 for each warpgroup, at least 19 */
     uint64_t wgmma_bytes;  /* of shared memory that wgmmas read; once for each warpgroup */
-    uint64_t bulk_copies, bulk_bytes;       /* of each thread; in no other count */
+    uint64_t bulk_copies, bulk_bytes;       /* of each thread; in no other count. A multicast
+                                               load is one copy for each block of its mask */
     uint64_t shuffles, votes;               /* warp instructions */
     uint64_t selects, permutes;             /* warp instructions select, prmt */
     uint64_t barriers;                      /* once a block */

@@ -59,6 +59,19 @@
  *     cp.tensor.load [%s], %first, (%map, %column, %row, %full)   ┐ no thread reads or writes the box's
  *     mbarrier.wait [%full], (%parity)                            ┘ bytes at %s
  *
+ * A multicast load copies the box to several blocks of the cluster. Bit k of its last operand, an i32,
+ * names the block of rank k. In each block of the mask the box is written at the same shared
+ * address, and its bytes complete at the mbarrier that has the same address there. The block that
+ * executes the load is a destination only if its own bit is set. Each destination announces the bytes
+ * at its own mbarrier. A cluster barrier orders the mbarrier.init of all blocks before the first load:
+ *
+ *     cluster_barrier
+ *     mbarrier.expect [%full], %first, (%tile_bytes)              every destination: all bytes of the tile
+ *     cp.tensor.load [%s], %first, (%map, %x, %y, %full, %mask) {multicast}     a part of the tile
+ *     mbarrier.wait [%full], (%parity)
+ *
+ * No block of the mask may end while a copy into it is incomplete.
+ *
  * An mbarrier is an object of 8 bytes in shared memory, aligned to 8. A phase completes when the
  * number of arrivals that mbarrier.init set and all bytes that mbarrier.expect announced have arrived;
  * then the next phase begins. Phases have the parities 0, 1, 0, …. A wait for a parity returns when
@@ -291,6 +304,7 @@ typedef struct lilac_simt_wgmma_wait_payload {
 typedef struct lilac_simt_bulk_payload {
     int32_t global;   /* byte offset of the global address */
     int32_t mbarrier; /* byte offset of the mbarrier's address */
+    bool multicast;   /* cp.tensor.load: the last operand is a mask of blocks */
 } lilac_simt_bulk_payload;
 
 union lilac_simt_payload {
@@ -529,6 +543,7 @@ typedef struct lilac_simt_tensor_copy {
     uint32_t rank;
     lilac_simt_value coordinates[5];
     lilac_simt_value mbarrier; /* of a load */
+    lilac_simt_value blocks;   /* of a multicast load: the mask of blocks, i32; 0: no multicast */
 } lilac_simt_tensor_copy;
 LILAC_API void lilac_simt_build_tensor_copy(lilac_simt_builder *b,
                                             const lilac_simt_instruction *like,

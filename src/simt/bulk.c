@@ -3,14 +3,16 @@
  *     cp.bulk.store [shared + immediate], predicate, (global, bytes) {global = offset}
  *     cp.bulk.load [shared], (global, bytes, mbarrier) {mbarrier = offset}
  *     cp.tensor.load [shared], (map, coordinate 0, coordinate 1, …, mbarrier)
+ *     cp.tensor.load [shared], (map, coordinate 0, …, mbarrier, mask of blocks) {multicast}
  *     cp.tensor.store [shared], (map, coordinate 0, coordinate 1, …) */
 #include "internal.h"
 
 #include <lilac/tensor_map.h>
 
 enum {
-    BULK_BYTES = 16,       /* a bulk copy's size and addresses are multiples of it */
-    TENSOR_ALIGNMENT = 128 /* of a box in shared memory */
+    BULK_BYTES = 16,        /* a bulk copy's size and addresses are multiples of it */
+    TENSOR_ALIGNMENT = 128, /* of a box in shared memory */
+    MASK_BITS = 16          /* of a multicast */
 };
 
 /* ---- building --------------------------------------------------------------------------- */
@@ -67,9 +69,10 @@ void lilac_simt_bulk_load(lilac_simt_builder *b, lilac_simt_value shared, lilac_
     lilac_simt_build(b, &like, n, operands, 0, NULL);
 }
 
-void lilac_simt_build_tensor_copy(lilac_simt_builder *b, const lilac_simt_instruction *like,
+void lilac_simt_build_tensor_copy(lilac_simt_builder *b, const lilac_simt_instruction *modifiers,
                                   const lilac_simt_tensor_copy *copy) {
-    lilac_simt_value operands[4 + LILAC_TENSOR_RANK] = {copy->shared};
+    lilac_simt_instruction like = *modifiers;
+    lilac_simt_value operands[5 + LILAC_TENSOR_RANK] = {copy->shared};
     uint32_t n = 1;
     if (copy->predicate != 0) {
         operands[n++] = copy->predicate;
@@ -78,10 +81,14 @@ void lilac_simt_build_tensor_copy(lilac_simt_builder *b, const lilac_simt_instru
     for (uint32_t k = 0; k < copy->rank; k++) {
         operands[n++] = copy->coordinates[k];
     }
-    if (lilac_simt_completes_at_mbarrier(like->code)) {
+    if (lilac_simt_completes_at_mbarrier(like.code)) {
         operands[n++] = copy->mbarrier;
+        like.payload.bulk.multicast = copy->blocks != 0;
+        if (copy->blocks != 0) {
+            operands[n++] = copy->blocks;
+        }
     }
-    lilac_simt_build(b, like, n, operands, 0, NULL);
+    lilac_simt_build(b, &like, n, operands, 0, NULL);
 }
 
 static void build_effect(lilac_simt_builder *b, lilac_simt_opcode code, uint32_t detail,
@@ -156,8 +163,8 @@ static bool check_places(const lilac_simt_kernel *kernel, const lilac_simt_instr
         return false;
     }
     if (lilac_simt_completes_at_mbarrier(i->code) &&
-        !is_multiple(kernel, i->operands[i->operand_count - 1u], i->payload.bulk.mbarrier, 8,
-                     &found)) {
+        !is_multiple(kernel, i->operands[lilac_simt_mbarrier_operand(i)], i->payload.bulk.mbarrier,
+                     8, &found)) {
         lilac_text_printf(why, "the address %llu of the mbarrier is no multiple of 8",
                           (unsigned long long)found);
         return false;
@@ -181,6 +188,26 @@ static bool check_copy(const lilac_simt_kernel *kernel, const lilac_simt_instruc
     return check_places(kernel, i, BULK_BYTES, why);
 }
 
+/* A constant mask names at least one block, and only blocks of the kernel's cluster. */
+static bool check_mask(const lilac_simt_kernel *kernel, const lilac_simt_instruction *i,
+                       lilac_text *why) {
+    lilac_simt_value mask = i->operands[i->operand_count - 1u];
+    uint32_t blocks = kernel->num_ctas < MASK_BITS ? kernel->num_ctas : MASK_BITS;
+    uint64_t bits = 0;
+    if (!lilac_simt_constant_bits(kernel, mask, &bits) || (bits != 0 && bits >> blocks == 0)) {
+        return true;
+    }
+    if (bits == 0) {
+        lilac_text_puts(why, "the multicast mask is 0; it names at least one block");
+    } else {
+        lilac_text_printf(why,
+                          "the multicast mask 0x%llx names a block that the cluster does not have: "
+                          "its blocks are 0 to %u",
+                          (unsigned long long)bits, blocks - 1);
+    }
+    return false;
+}
+
 static bool check_tensor_copy(const lilac_simt_kernel *kernel, const lilac_simt_instruction *i,
                               lilac_text *why) {
     bool load = i->code == LILAC_SIMT_OP_CP_TENSOR_LOAD;
@@ -188,7 +215,8 @@ static bool check_tensor_copy(const lilac_simt_kernel *kernel, const lilac_simt_
         return false;
     }
     uint32_t rest = i->operand_count - lilac_simt_map_operand(kernel, i) - 1u;
-    uint32_t rank = rest > load ? rest - load : 0;
+    uint32_t others = load + (i->payload.bulk.multicast ? 1u : 0); /* the mbarrier, the mask */
+    uint32_t rank = rest > others ? rest - others : 0;
     if (rank == 0 || rank > LILAC_TENSOR_RANK) {
         lilac_text_printf(why, "%u coordinates; 1 to %u are allowed", rank, LILAC_TENSOR_RANK);
         return false;
@@ -204,7 +232,8 @@ static bool check_tensor_copy(const lilac_simt_kernel *kernel, const lilac_simt_
                                                               : "?");
         return false;
     }
-    return check_places(kernel, i, TENSOR_ALIGNMENT, why);
+    return check_places(kernel, i, TENSOR_ALIGNMENT, why) &&
+           (!i->payload.bulk.multicast || check_mask(kernel, i, why));
 }
 
 static bool check_reduction(const lilac_simt_instruction *i, lilac_text *why) {
@@ -226,6 +255,12 @@ bool lilac_simt_check_bulk(const lilac_simt_kernel *kernel, const lilac_simt_ins
                            lilac_text *why) {
     if (i->flags != 0 || i->cache != 0 || i->evict != 0) {
         lilac_text_puts(why, "the operation has no cache operator, eviction priority or flag");
+        return false;
+    }
+    if (lilac_simt_is_bulk_copy(i->code) && i->code != LILAC_SIMT_OP_CP_TENSOR_LOAD &&
+        i->payload.bulk.multicast) {
+        lilac_text_printf(why, "%s has no multicast form; cp.tensor.load has one",
+                          lilac_simt_op_info_get((lilac_simt_opcode)i->code)->name);
         return false;
     }
     switch (i->code) {

@@ -88,9 +88,15 @@ static inline bool lilac_simt_is_bulk_copy(uint32_t code) {
            code == LILAC_SIMT_OP_CP_BULK_REDUCE || lilac_simt_is_tensor_copy(code);
 }
 
-/* A bulk or tensor load; its last operand is the mbarrier's address. */
+/* Is the operation a bulk or tensor load? */
 static inline bool lilac_simt_completes_at_mbarrier(uint32_t code) {
     return code == LILAC_SIMT_OP_CP_BULK_LOAD || code == LILAC_SIMT_OP_CP_TENSOR_LOAD;
+}
+
+/* The number of the operand that is the address of a bulk or tensor load's mbarrier: the last one, or
+ * the one before the mask of a multicast. */
+static inline uint32_t lilac_simt_mbarrier_operand(const lilac_simt_instruction *i) {
+    return i->operand_count - 1u - i->payload.bulk.multicast;
 }
 
 /* Does the immediate say how many groups of copies may be incomplete? */

@@ -53,7 +53,8 @@
  * counts as a conflict. A copy may complete at any of these operations, and none completes it for
  * certain: it is a write that is pending behind each of them, and still incomplete.
  *
- * Kernels with several programs keep all their barriers.
+ * Kernels with several programs keep all their barriers. So do kernels with a multicast load: it writes
+ * the memory of blocks that are elsewhere in the program, and the graph has one path for all blocks.
  *
  * A set holds a bit for each promise, read and written apart. Only barriers for shared memory
  * (LILAC_SIMT_SHARED_ONLY) are taken away; all others are there to stay, and order. */
@@ -234,8 +235,9 @@ static uint32_t add_structure(pass *p, const lilac_simt_instruction *i, uint32_t
 static uint32_t add_body(pass *p, const lilac_simt_body *body, uint32_t at) {
     for (lilac_simt_instruction *i = body->first; i != NULL && !p->given_up; i = i->next) {
         uint32_t mask;
-        if (i->code == LILAC_SIMT_OP_PROGRAMS) {
-            p->given_up = true; /* the graph has one path for all warps */
+        if (i->code == LILAC_SIMT_OP_PROGRAMS ||
+            (i->code == LILAC_SIMT_OP_CP_TENSOR_LOAD && i->payload.bulk.multicast)) {
+            p->given_up = true; /* the graph has one path for all warps of all blocks */
         } else if (i->body_count > 0) {
             at = add_structure(p, i, at);
         } else if (i->code == LILAC_SIMT_OP_CP_ASYNC) {

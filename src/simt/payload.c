@@ -41,6 +41,7 @@ static const lilac_simt_payload_field fields[] = {
     FIELD(WGMMA_WAIT, NUMBER, wgmma_wait.groups, "groups", 0, UINT32_MAX, NULL),
     FIELD(BULK,   NUMBER, bulk.global,  "global", INT32_MIN, INT32_MAX, NULL),
     FIELD(BULK,   NUMBER, bulk.mbarrier, "mbarrier", INT32_MIN, INT32_MAX, NULL),
+    FIELD(BULK,   FLAG,   bulk.multicast, "multicast", 0, 1, NULL),
     /* clang-format on */
 };
 

@@ -394,7 +394,7 @@ static bool fold_second_address(lilac_simt_builder *b, instruction *like) {
     }
     if (lilac_simt_completes_at_mbarrier(like->code)) {
         int64_t offset = like->payload.bulk.mbarrier;
-        changed |= fold_offset(b, &like->operands[like->operand_count - 1u], &offset);
+        changed |= fold_offset(b, &like->operands[lilac_simt_mbarrier_operand(like)], &offset);
         like->payload.bulk.mbarrier = (int32_t)offset;
     }
     return changed;

@@ -11,7 +11,8 @@
 #define VALUES                                                                                     \
     "%s = shared_base : i32\n%p = param 0 : i64\n%n = param 1 : i32\n%t = thread : i32\n%m = "     \
     "param 2 : i64\n"                                                                              \
-    "%zero = const 0 : i32\n%yes = const true : i1\n%no = const false : i1\n"                      \
+    "%zero = const 0 : i32\n%one = const 1 : i32\n%yes = const true : i1\n%no = const false : "    \
+    "i1\n"                                                                                         \
     "%size = const 256 : i32\n%first = cmp eq %t, %zero : i1\n"
 
 /* Each operation with its PTX; NULL: no instruction is written. */
@@ -29,6 +30,12 @@ static const struct {
      "\tcp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r"},
     {"cp.tensor.load [%s], %first, (%m, %n, %zero, %s)", ", 0}], [%r"},
     {"cp.tensor.load [%s], (%m, %n, %n, %n, %n, %n, %s)", ".tensor.5d.shared::cluster"},
+    {"cp.tensor.load [%s], %first, (%m, %n, %n, %s, %n) {mbarrier = 8, multicast}",
+     ".tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r"},
+    {"cp.tensor.load [%s], (%m, %n, %s, %n) {multicast}", "\tcvt.u16.u32 %ts"},
+    {"cp.tensor.load [%s], (%m, %n, %s, %one) {multicast}", "\tmov.b16 %ts"},
+    {"cp.tensor.load [%s], (%m, %n, %n, %n, %n, %n, %s, %one) {multicast}",
+     ".tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r"},
     {"cp.tensor.store [%s], (%m, %n, %n)",
      "\tcp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd"},
     {"cp.tensor.reduce add [%s], (%m, %n, %n, %n)",
@@ -87,7 +94,8 @@ static void each_operation_has_its_text(void **state) {
     }
 }
 
-/* All of them in one kernel, for each device that has them. */
+/* All of them in one kernel, for each device that has them. ptxas warns of a multicast on devices without
+ * the suffix a. */
 static void ptxas_accepts(void **state) {
     static const char *const devices[] = {"sm_90", "sm_90a", "sm_100a", "sm_120"};
     const char *ptxas = find_ptxas();
@@ -96,26 +104,28 @@ static void ptxas_accepts(void **state) {
         print_message("skipped: no ptxas here, so nothing was assembled\n");
         skip();
     }
-    lilac_text body = {0};
-    for (size_t k = 0; k < CASES; k++) {
-        lilac_text_puts(&body, cases[k].operation);
-        lilac_text_puts(&body, "\n");
-    }
     for (size_t k = 0; k < sizeof devices / sizeof *devices; k++) {
         const lilac_arch *arch = lilac_arch_find(devices[k]);
         text_rig r;
-        lilac_text ptx = {0};
+        lilac_text ptx = {0}, body = {0};
         lilac_ptx_options options = {.comments = false};
         if (!arch || !lilac_arch_has(arch, LILAC_HAS_TMA))
             continue;
+        for (size_t c = 0; c < CASES; c++) {
+            if (strstr(cases[c].operation, "multicast") && !strchr(devices[k], 'a')) {
+                continue;
+            }
+            lilac_text_puts(&body, cases[c].operation);
+            lilac_text_puts(&body, "\n");
+        }
         text_open(&r, HEAD, VALUES, lilac_text_get(&body), NULL);
         r.t.module->arch = arch;
         assert_true(lilac_ptx_write(&ptx, r.t.module, &options));
         assert_true(assembles(ptxas, arch->name, lilac_text_get(&ptx), ""));
         lilac_text_clear(&ptx);
+        lilac_text_clear(&body);
         text_close(&r);
     }
-    lilac_text_clear(&body);
 }
 
 int main(void) {

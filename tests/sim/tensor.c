@@ -3,8 +3,14 @@
  * A ring of two buffers filled by tensor loads one tile ahead, with mbarriers, is right, and each
  * mutation of it is reported. Random boxes are compared with a model of the walk over the box.
  * Then single rules. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "support/test.h"
+#include <cmocka.h>
+
+#include "support/random_boxes.h"
 #include "support/text_rig.h"
 
 /* ---- a pipeline ------------------------------------------------------------------------------ */
@@ -178,78 +184,7 @@ static void mutations_are_found(void **state) {
 
 /* ---- random boxes ---------------------------------------------------------------------------- */
 
-enum { MEMORY = 1 << 16, SHARED = 16384, CASES = 600 };
-
-static lilac_random random_numbers;
-
-typedef struct box {
-    lilac_tensor_map map;
-    int32_t coordinates[LILAC_TENSOR_RANK];
-    uint32_t at; /* in shared memory */
-} box;
-
-/* A map whose elements are distinct bytes of MEMORY and whose box fits behind `at`. */
-static bool choose(box *b) {
-    lilac_tensor_map *m = &b->map;
-    *b = (box){
-        .map = {.element =
-                    (lilac_tensor_element)random_below(&random_numbers, LILAC_TENSOR_ELEMENT_COUNT),
-                .rank = 1 + random_below(&random_numbers, LILAC_TENSOR_RANK),
-                .swizzle =
-                    (lilac_tensor_swizzle)random_below(&random_numbers, LILAC_TENSOR_SWIZZLE_COUNT),
-                .fill = (lilac_tensor_fill)random_below(&random_numbers, LILAC_TENSOR_FILL_COUNT)}};
-    uint32_t size = lilac_tensor_element_bytes(m->element), unit = 16 / size;
-    uint64_t extent = 0, pitch = 0;
-    if (m->element < LILAC_TENSOR_F16)
-        m->fill = LILAC_TENSOR_FILL_ZERO;
-    for (uint32_t k = 0; k < m->rank; k++) {
-        m->dims[k] = 1 + random_below(&random_numbers, k == 0 ? 5 * unit : 6);
-        m->box[k] = 1 + random_below(&random_numbers, 5);
-        m->element_strides[k] =
-            1 +
-            random_below(&random_numbers, k > 0 && random_below(&random_numbers, 3) == 0 ? 3 : 1);
-        b->coordinates[k] = (int32_t)random_below(&random_numbers, (uint32_t)m->dims[k] + 6) - 4;
-        if (k > 0)
-            m->strides[k - 1] = pitch;
-        extent = pitch == 0 ? m->dims[0] * size : pitch * m->dims[k];
-        pitch = (extent + 15) / 16 * 16 + 16 * random_below(&random_numbers, 2);
-    }
-    m->box[0] =
-        m->swizzle ? (16u << m->swizzle) / size : unit * (1 + random_below(&random_numbers, 8));
-    b->coordinates[0] = random_below(&random_numbers, 2)
-                            ? b->coordinates[0] / (int32_t)unit * (int32_t)unit
-                            : b->coordinates[0];
-    b->at = 1024 * (1 + random_below(&random_numbers, 3));
-    return m->box[0] <= 256 && pitch <= MEMORY && lilac_tensor_map_bytes(m) + b->at <= SHARED;
-}
-
-/* The model: calls `visit` for each element of the box with its byte in shared memory and its byte
- * in the tensor (-1: outside). */
-typedef void visitor(const box *b, uint32_t shared, int64_t global);
-
-static void walk(const box *b, visitor *visit) {
-    const lilac_tensor_map *m = &b->map;
-    uint32_t size = lilac_tensor_element_bytes(m->element), counts[5] = {1, 1, 1, 1, 1}, at = b->at;
-    uint32_t chunks = 1u << m->swizzle;
-    for (uint32_t d = 0; d < m->rank; d++)
-        for (counts[d] = 0; counts[d] * (d ? m->element_strides[d] : 1) < m->box[d];)
-            counts[d]++;
-    for (uint32_t e = 0; e < counts[0] * counts[1] * counts[2] * counts[3] * counts[4]; e++) {
-        int64_t global = 0;
-        uint32_t rest = e;
-        for (uint32_t d = 0; d < m->rank; d++) {
-            int64_t x =
-                b->coordinates[d] + (int64_t)(rest % counts[d]) * (d ? m->element_strides[d] : 1);
-            rest /= counts[d];
-            global = global < 0 || x < 0 || x >= (int64_t)m->dims[d]
-                         ? -1
-                         : global + x * (int64_t)(d ? m->strides[d - 1] : size);
-        }
-        uint32_t chunk = at / 16 % chunks, line = at / 128;
-        visit(b, at - chunk * 16 + (chunk ^ line % chunks) * 16, global);
-        at += size;
-    }
-}
+enum { CASES = 600 };
 
 static uint8_t memory[MEMORY], wanted_memory[MEMORY], image[SHARED], wanted[SHARED];
 
@@ -334,18 +269,17 @@ static void run_box(text_rig *r, const box *b, const char *operation, const char
 static void boxes_are_those_of_the_model(void **state) {
     uint32_t loads = 0, stores = 0, reductions = 0;
     (void)state;
-    lilac_random_seed(&random_numbers, 1);
     for (uint32_t n = 0; n < CASES; n++) {
         text_rig r;
         box b;
         while (!choose(&b))
             continue;
         for (uint32_t k = 0; k < MEMORY; k++)
-            memory[k] = wanted_memory[k] = (uint8_t)random_below(&random_numbers, 256);
+            memory[k] = wanted_memory[k] = (uint8_t)below(256);
         for (uint32_t k = 0; k < SHARED; k++)
-            image[k] = wanted[k] = (uint8_t)random_below(&random_numbers, 256);
+            image[k] = wanted[k] = (uint8_t)below(256);
         bool integer = b.map.element >= LILAC_TENSOR_U32 && b.map.element <= LILAC_TENSOR_S64;
-        uint32_t kind = random_below(&random_numbers, integer ? 3 : 2);
+        uint32_t kind = below(integer ? 3 : 2);
         walk(&b, kind == 0 ? load_element : kind == 1 ? store_element : or_element);
         run_box(&r, &b,
                 kind == 0   ? "cp.tensor.load"

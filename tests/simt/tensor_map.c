@@ -153,6 +153,23 @@ static void operands(void **state) {
          "the shared address 64 of cp.tensor.store is no multiple of 128"},
         {"%m: i64 tensor_map", "cp.tensor.load [%s], (%m, %s, %z) {mbarrier = 4}\n",
          "the address 4 of the mbarrier is no multiple of 8"},
+        {"%m: i64 tensor_map", "cp.tensor.load [%s], %y, (%m, %s, %s, %s) {multicast}\n", NULL},
+        {"%m: i64 tensor_map", "cp.tensor.load [%s], (%m, %s, %s, %o) {mbarrier = 8, multicast}\n",
+         NULL},
+        {"%m: i64 tensor_map", "cp.tensor.load [%s], (%m, %s, %s, %z) {multicast}\n",
+         "the multicast mask is 0; it names at least one block"},
+        {"%m: i64 tensor_map",
+         "%b = const 2 : i32\ncp.tensor.load [%s], (%m, %s, %s, %b) {multicast}\n",
+         "the multicast mask 0x2 names a block that the cluster does not have: its blocks are 0 to "
+         "0"},
+        {"%m: i64 tensor_map", "cp.tensor.load [%s], (%m, %s, %s) {multicast}\n",
+         "0 coordinates; 1 to 5"},
+        {"%m: i64 tensor_map", "cp.tensor.load [%s], (%m, %s, %z, %o) {mbarrier = 4, multicast}\n",
+         "the address 4 of the mbarrier is no multiple of 8"},
+        {"%m: i64 tensor_map", "cp.tensor.store [%s], (%m, %s) {multicast}\n",
+         "cp.tensor.store has no multicast form; cp.tensor.load has one"},
+        {"%m: i64 ptr", "cp.bulk.load [%s], (%m, %z, %s) {multicast}\n",
+         "cp.bulk.load has no multicast form; cp.tensor.load has one"},
         {"%m: i64 ptr", "cp.bulk.store [%s], (%m, %z) {mbarrier = 8}\n",
          "a bulk store has no mbarrier"},
         {"%m: i32 tensor_map", "", "parameter 0 is a tensor map of type i32"},
@@ -164,7 +181,8 @@ static void operands(void **state) {
         lilac_text_printf(
             &text,
             "simt.module target \"sm_90a\" {\n  kernel @k(%s) warps 1 ctas 1 shared 0 "
-            "{\n%%m = param 0 : %.3s\n%%s = thread : i32\n%%z = const 0 : i32\n%%y = const true : "
+            "{\n%%m = param 0 : %.3s\n%%s = thread : i32\n%%z = const 0 : i32\n%%o = const 1 : "
+            "i32\n%%y = const true : "
             "i1\n%sreturn\n}\n}\n",
             cases[k].parameters, cases[k].parameters + 4, cases[k].body);
         lilac_simt_module *module =

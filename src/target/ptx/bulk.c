@@ -3,6 +3,7 @@
  *     cp.bulk.store [%s], %p, (%g, %n)   @%p cp.async.bulk.global.shared::cta.bulk_group [%g], [%s], %n;
  *     cp.tensor.load [%s], (%m, %x, %b)  cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::…
  *                                            [%s], [%m, {%x}], [%b];
+ *     cp.tensor.load … {multicast}       cp.async.bulk.tensor.….multicast::cluster …, %mask of 16 bits;
  *     bulk.commit                        cp.async.bulk.commit_group;
  *     bulk.wait_read {groups = 1}        cp.async.bulk.wait_group.read 1;
  *     fence.proxy_async shared           fence.proxy.async.shared::cta;
@@ -99,31 +100,59 @@ static lilac_ptx_piece box_of(lilac_ptx_emitter *e, const lilac_simt_value *map,
                             lilac_ptx_tuple(e, rank, coordinates), PIECE("]")});
 }
 
-static void tensor_copy(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+/* The mask of a multicast, an i32, as the 16 bits that PTX needs. */
+static lilac_ptx_piece mask_of(lilac_ptx_emitter *e, lilac_simt_value mask) {
+    lilac_ptx_piece bits = lilac_ptx_temporary(e, LILAC_PTX_BITS16);
+    if (e->places[mask].constant) {
+        lilac_ptx_line2(e, "mov.b16", bits, lilac_ptx_decimal(e, (int64_t)e->places[mask].bits));
+    } else {
+        lilac_ptx_line2(e, "cvt.u16.u32", bits, lilac_ptx_register(e, mask));
+    }
+    return bits;
+}
+
+static void tensor_load(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    bool predicated = type_of(e, i->operands[1]) == LILAC_SIMT_I1;
+    bool multicast = i->payload.bulk.multicast;
+    uint32_t rank = i->operand_count - 3u - predicated - multicast;
+    const lilac_simt_value *map = i->operands + 1 + predicated;
+    lilac_ptx_piece operands[4] = {
+        bracketed(e, lilac_ptx_address(e, i)), box_of(e, map, rank),
+        bracketed(e, lilac_ptx_offset(e, map[1 + rank], i->payload.bulk.mbarrier))};
+    if (multicast) {
+        operands[3] = mask_of(e, map[2 + rank]);
+    }
+    if (!guard(e, i)) {
+        return;
+    }
+    lilac_ptx_begin(e, "cp.async.bulk.tensor.");
+    lilac_ptx_put_unsigned(&e->code, rank);
+    put_string(&e->code, "d.shared::cluster.global.mbarrier::complete_tx::bytes");
+    if (multicast) {
+        put_string(&e->code, ".multicast::cluster");
+    }
+    lilac_ptx_finish(e, multicast ? 4 : 3, operands);
+}
+
+/* cp.tensor.store and cp.tensor.reduce. */
+static void tensor_store(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     static const char *const reductions[] = {
         [LILAC_SIMT_ATOMIC_AND] = "d.global.shared::cta.and.bulk_group",
         [LILAC_SIMT_ATOMIC_OR] = "d.global.shared::cta.or.bulk_group",
         [LILAC_SIMT_ATOMIC_XOR] = "d.global.shared::cta.xor.bulk_group",
         [LILAC_SIMT_ATOMIC_ADD] = "d.global.shared::cta.add.bulk_group"};
     bool predicated = type_of(e, i->operands[1]) == LILAC_SIMT_I1;
-    bool loads = i->code == LILAC_SIMT_OP_CP_TENSOR_LOAD;
     bool reduces = i->code == LILAC_SIMT_OP_CP_TENSOR_REDUCE;
-    uint32_t rank = i->operand_count - 2u - predicated - loads;
-    lilac_simt_value last = i->operands[i->operand_count - 1u];
+    uint32_t rank = i->operand_count - 2u - predicated;
     lilac_ptx_piece shared = bracketed(e, lilac_ptx_address(e, i));
-    lilac_ptx_piece box = box_of(e, i->operands + 1 + predicated, rank), mbarrier = shared;
-    if (loads)
-        mbarrier = bracketed(e, lilac_ptx_offset(e, last, i->payload.bulk.mbarrier));
-    if (!guard(e, i))
+    lilac_ptx_piece box = box_of(e, i->operands + 1 + predicated, rank);
+    if (!guard(e, i)) {
         return;
+    }
     lilac_ptx_begin(e, reduces ? "cp.reduce.async.bulk.tensor." : "cp.async.bulk.tensor.");
     lilac_ptx_put_unsigned(&e->code, rank);
-    put_string(&e->code, loads     ? "d.shared::cluster.global.mbarrier::complete_tx::bytes"
-                         : reduces ? reductions[i->detail]
-                                   : "d.global.shared::cta.bulk_group");
-    lilac_ptx_finish(e, loads ? 3 : 2,
-                     loads ? (lilac_ptx_piece[]){shared, box, mbarrier}
-                           : (lilac_ptx_piece[]){box, shared, shared});
+    put_string(&e->code, reduces ? reductions[i->detail] : "d.global.shared::cta.bulk_group");
+    lilac_ptx_finish(e, 2, (lilac_ptx_piece[]){box, shared});
 }
 
 bool lilac_ptx_tensor_map(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
@@ -155,9 +184,11 @@ void lilac_ptx_bulk(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         load(e, i);
         return;
     case LILAC_SIMT_OP_CP_TENSOR_LOAD:
+        tensor_load(e, i);
+        return;
     case LILAC_SIMT_OP_CP_TENSOR_STORE:
     case LILAC_SIMT_OP_CP_TENSOR_REDUCE:
-        tensor_copy(e, i);
+        tensor_store(e, i);
         return;
     case LILAC_SIMT_OP_BULK_COMMIT:
         lilac_ptx_begin(e, "cp.async.bulk.commit_group;\n");

@@ -43,6 +43,10 @@ void lilac_sim_account_shared(lilac_sim_worker *worker, const lilac_sim_step *st
 /* An access to another block's memory: notes when it may not have begun or have ended. */
 void lilac_sim_account_reach(lilac_sim_worker *worker, const lilac_sim_step *step,
                              const lilac_sim_active *lanes);
+/* A thread starts a copy that will complete at the mbarrier at this place of the cluster's memory:
+ * reports that the write there, the mbarrier.init, is not ordered before. */
+void lilac_sim_account_mbarrier(lilac_sim_worker *worker, const lilac_sim_step *step,
+                                uint32_t thread, uint64_t place);
 /* Distinct sectors of the active lanes' accesses; and the wavefronts of accesses to one block. */
 uint32_t lilac_sim_count_sectors(const lilac_sim_active *lanes, uint32_t size,
                                  uint32_t sector_bytes);

@@ -40,6 +40,7 @@ typedef enum lilac_sim_trap_kind {
     TRAP_WARPGROUP,  /* an operand differs within a warpgroup, but must not */
     TRAP_BULK_SIZE,
     TRAP_BULK_ALIGNMENT, /* size: the required alignment */
+    TRAP_MULTICAST_MASK, /* address: the mask; size: blocks of the cluster */
     TRAP_MBARRIER_NONE,  /* at the address */
     TRAP_MBARRIER_INIT,  /* of one that is live */
     TRAP_MBARRIER_RANGE, /* of a count or a number of bytes; size */
@@ -95,7 +96,7 @@ typedef enum lilac_sim_finding_kind {
     FINDING_READ_IN_FLIGHT, /* shared bytes of an incomplete copy */
     FINDING_WRITE_IN_FLIGHT,
     FINDING_SOURCE_CHANGED,   /* global bytes of an incomplete copy; other: the wait */
-    FINDING_NOT_AWAITED,      /* a copy, when its block ends */
+    FINDING_NOT_AWAITED,      /* a copy, when its block ends; width: 1 if another block started it */
     FINDING_SOURCE_WRITTEN,   /* shared bytes that an incomplete copy reads */
     FINDING_GLOBAL_IN_FLIGHT, /* global bytes that an incomplete copy writes */
     FINDING_PROXY_GLOBAL,     /* FINDING_PROXY of global memory */

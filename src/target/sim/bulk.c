@@ -45,6 +45,7 @@ static lilac_sim_bulk *new_copy(lilac_sim_worker *w, const lilac_sim_step *step,
     *copy = (lilac_sim_bulk){.step = step,
                              .map = lilac_sim_map_of(w->launch, step->source),
                              .rank = w->rank,
+                             .to = w->rank,
                              .thread = thread,
                              .load = w->program->accesses[step->access].values[1] != LILAC_SIM_NONE,
                              .group = b->commits[warp_of(w, thread)]};
@@ -107,7 +108,7 @@ static bool add_box(lilac_sim_worker *w, lilac_sim_bulk *copy) {
 /* Makes the shared address one of the cluster's; false: a trap. */
 static bool resolve_shared(lilac_sim_worker *w, lilac_sim_bulk *copy) {
     const lilac_sim_access *access = &w->program->accesses[copy->step->access];
-    uint64_t base = (uint64_t)w->rank * w->shared.stride;
+    uint64_t base = (uint64_t)copy->to * w->shared.stride;
     w->trap.global = false;
     if (copy->bytes > w->shared.size || copy->at > w->shared.size - copy->bytes)
         return trap_at(w, TRAP_SHARED_BOUNDS, copy, copy->at, (uint32_t)copy->bytes);
@@ -119,15 +120,22 @@ static bool resolve_shared(lilac_sim_worker *w, lilac_sim_bulk *copy) {
     return true;
 }
 
+/* There is no mbarrier at the address. */
+static bool trap_none(lilac_sim_worker *w, const lilac_sim_bulk *copy, uint64_t address) {
+    w->trap.address = address;
+    w->trap.rank = copy->to;
+    return lilac_sim_worker_trap(w, TRAP_MBARRIER_NONE, copy->step, copy->thread);
+}
+
 /* The mbarrier at which a load completes. */
 static bool resolve_mbarrier(lilac_sim_worker *w, lilac_sim_bulk *copy) {
     const lilac_sim_access *access = &w->program->accesses[copy->step->access];
     const lane_u32 *addresses = (const void *)(w->registers + access->values[1]);
     uint64_t address =
         addresses[copy->thread] + (uint64_t)(int64_t)copy->step->source->payload.bulk.mbarrier;
-    copy->mbarrier = address + (uint64_t)w->rank * w->shared.stride;
-    return lilac_sim_mbarrier_at(w, copy->mbarrier) ||
-           trap_at(w, TRAP_MBARRIER_NONE, copy, address, 0);
+    copy->mbarrier = address + (uint64_t)copy->to * w->shared.stride;
+    lilac_sim_multicast_account(w, copy);
+    return lilac_sim_mbarrier_at(w, copy->mbarrier) || trap_none(w, copy, address);
 }
 
 /* From its start on a store reads its source. */
@@ -148,10 +156,12 @@ static void begin_load(lilac_sim_worker *w, lilac_sim_bulk *copy) {
     lilac_sim_bulk_read_global(w, copy, copy->data, true);
 }
 
+/* Starts the copy from or to the shared memory of block `to`. */
 static bool start_copy(lilac_sim_worker *w, const lilac_sim_step *step, uint32_t thread,
-                       uint64_t at) {
+                       uint64_t at, uint32_t to) {
     lilac_sim_bulk *copy = new_copy(w, step, thread);
     copy->at = at;
+    copy->to = to;
     if (!(copy->map ? add_box(w, copy) : add_pieces(w, copy)) || !resolve_shared(w, copy) ||
         !lilac_sim_bulk_resolve(w, copy) || (copy->load && !resolve_mbarrier(w, copy)))
         return false;
@@ -174,13 +184,24 @@ static bool start_copy(lilac_sim_worker *w, const lilac_sim_step *step, uint32_t
     return true;
 }
 
+/* The copies of one thread: one, or one for each block of a multicast. */
+static bool start_copies(lilac_sim_worker *w, const lilac_sim_step *step, uint32_t thread,
+                         uint64_t at) {
+    uint32_t blocks = lilac_sim_multicast_blocks(w, step, thread);
+    bool good = blocks != 0;
+    for (uint32_t rest = blocks; rest != 0 && good; rest &= rest - 1) {
+        good = start_copy(w, step, thread, at, (uint32_t)__builtin_ctz(rest));
+    }
+    return good;
+}
+
 static bool start(lilac_sim_worker *w, const lilac_sim_step *step) {
     const lilac_sim_access *access = &w->program->accesses[step->access];
     lilac_sim_active lanes;
     for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++) {
         lilac_sim_gather(&lanes, w, access, warp, true);
         for (uint32_t l = 0; l < lanes.count; l++)
-            if (!start_copy(w, step, lanes.thread[l], lanes.address[l]))
+            if (!start_copies(w, step, lanes.thread[l], lanes.address[l]))
                 return false;
     }
     return true;
@@ -245,7 +266,9 @@ static void find_not_awaited(lilac_sim_worker *w, const lilac_sim_bulk *copy) {
     w->counters.races++;
     lilac_sim_worker_find(w, (lilac_sim_finding){.kind = FINDING_NOT_AWAITED,
                                                  .at = copy->step->source,
-                                                 .block = w->block,
+                                                 .block = w->block - w->rank + copy->rank,
+                                                 .rank = copy->to,
+                                                 .width = copy->to != copy->rank,
                                                  .thread = copy->thread});
 }
 
@@ -271,7 +294,7 @@ bool lilac_sim_bulks_end(lilac_sim_worker *w) {
     uint32_t kept = 0;
     for (uint32_t k = 0; k < b->count; k++) {
         lilac_sim_bulk *copy = b->flying[k];
-        if (copy->rank != w->rank) {
+        if (copy->to != w->rank) {
             b->flying[kept++] = copy;
             continue;
         }

@@ -15,6 +15,8 @@
  * phase incomplete: it reads its source again, which must not have changed, writes shared memory
  * under the asynchronous clock of its warp (shared.h), and completes its bytes at the mbarrier.
  *
+ * A multicast load is one copy for each block of its mask; each completes by itself (multicast.c).
+ *
  * A copy is a list of pieces of `unit` bytes, each with its address in global memory and its place
  * in shared memory. Pieces outside of the tensor have no address: loads fill them, stores drop
  * them. What is incomplete belongs to a cluster, each copy to a thread of one of its blocks;
@@ -38,8 +40,9 @@ typedef struct lilac_sim_piece {
 typedef struct lilac_sim_bulk {
     const lilac_sim_step *step;
     const lilac_tensor_map *map; /* NULL: consecutive bytes */
-    uint32_t rank, thread;
-    uint64_t at, bytes; /* of shared memory */
+    uint32_t rank, thread;       /* that started it */
+    uint32_t to;                 /* rank of the block whose shared memory it accesses */
+    uint64_t at, bytes;          /* of shared memory */
     bool load;
     bool read;         /* of a store: the source has been read, into data */
     uint64_t group;    /* of a store: commits of its warp before its start */
@@ -80,6 +83,15 @@ void lilac_sim_bulk_find_written(struct lilac_sim_worker *worker, const lilac_si
 /* Reports the lanes' accesses to global bytes that an incomplete copy of this cluster writes. */
 void lilac_sim_bulk_find_global(struct lilac_sim_worker *worker, const lilac_sim_step *step,
                                 const struct lilac_sim_active *lanes, uint32_t size);
+
+/* ---- multicast.c ----------------------------------------------------------------------------- */
+
+/* The blocks into which a thread of the block in execution copies, bit k for rank k; 0: a trap. */
+uint32_t lilac_sim_multicast_blocks(struct lilac_sim_worker *worker, const lilac_sim_step *step,
+                                    uint32_t thread);
+/* Reports a destination that may not have begun or has ended, and an mbarrier.init there that is not
+ * ordered before. The copy has its places in shared memory. */
+void lilac_sim_multicast_account(struct lilac_sim_worker *worker, const lilac_sim_bulk *copy);
 
 /* ---- tensor.c --------------------------------------------------------------------------------- */
 

@@ -181,6 +181,16 @@ void lilac_sim_account_shared(lilac_sim_worker *w, const lilac_sim_step *step,
     }
 }
 
+void lilac_sim_account_mbarrier(lilac_sim_worker *w, const lilac_sim_step *step, uint32_t thread,
+                                uint64_t place) {
+    uint32_t warp = w->rank * w->shared.warps + thread / w->program->arch->warp_size;
+    lilac_sim_conflict conflict = {.kind = CONFLICT_NONE};
+    lilac_sim_shared_find_write(&w->shared, place, sizeof(uint64_t), warp, &conflict);
+    if (conflict.kind != CONFLICT_NONE) {
+        find_race(w, step, &conflict, thread, place);
+    }
+}
+
 /* An access to another block's memory: that block must have begun, which only a cluster barrier
  * before says, and must not end, which only one after prevents (lilac_sim_worker_run looks). */
 void lilac_sim_account_reach(lilac_sim_worker *w, const lilac_sim_step *step,

@@ -190,7 +190,9 @@ static bool check_bulk(lilac_sim_worker *w, const lilac_sim_step *s) {
                 lilac_sim_poison_check(w, s, access->values[0], sizeof(uint64_t), threads,
                                        access->predicate, "global address") &&
                 lilac_sim_poison_check(w, s, access->values[1], sizeof(uint32_t), threads,
-                                       access->predicate, "mbarrier's address");
+                                       access->predicate, "mbarrier's address") &&
+                lilac_sim_poison_check(w, s, access->values[2], sizeof(uint32_t), threads,
+                                       access->predicate, "mask of blocks");
     for (uint32_t k = 0; k < access->count && good; k++)
         good = lilac_sim_poison_check(w, s, access->others[k], sizeof(uint32_t), threads,
                                       access->predicate, "size or coordinate");

@@ -42,6 +42,9 @@ void lilac_sim_put_bulk_trap(lilac_text *text, const lilac_sim_memory *memory,
 void lilac_sim_report_bulk(lilac_context *context, const lilac_sim_launch *launch,
                            const lilac_sim_memory *memory, const lilac_sim_finding *finding,
                            lilac_text *text);
+/* A copy is in flight into a block that ends, and another block started it. */
+void lilac_sim_report_multicast(lilac_context *context, const lilac_sim_finding *finding,
+                                lilac_text *text);
 void lilac_sim_report_swizzle(lilac_context *context, const lilac_sim_finding *finding,
                               lilac_text *text);
 void lilac_sim_report_proxy(lilac_context *context, const lilac_sim_launch *launch,

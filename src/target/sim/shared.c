@@ -284,6 +284,11 @@ void lilac_sim_shared_read(lilac_sim_shared *s, uint64_t at, uint32_t size, uint
     stamp_together(s, s->read_stamp + at, size, warp, step);
 }
 
+void lilac_sim_shared_find_write(const lilac_sim_shared *s, uint64_t at, uint32_t size,
+                                 uint32_t warp, lilac_sim_conflict *conflict) {
+    find_conflict(s, s->write_stamp + at, size, warp, CONFLICT_WRITE_AFTER_WRITE, conflict);
+}
+
 void lilac_sim_shared_atomic(lilac_sim_shared *s, uint64_t at, uint32_t size, uint32_t warp,
                              uint32_t step, lilac_sim_conflict *conflict) {
     if (conflict)

@@ -95,6 +95,9 @@ void lilac_sim_shared_tick(lilac_sim_shared *shared);
  * is set to the first conflict with another warp's access, if there is one. */
 void lilac_sim_shared_read(lilac_sim_shared *shared, uint64_t at, uint32_t size, uint32_t warp,
                            uint32_t step, lilac_sim_conflict *conflict);
+/* Sets `conflict` for the first byte whose last write is not ordered before what the warp does now. */
+void lilac_sim_shared_find_write(const lilac_sim_shared *shared, uint64_t at, uint32_t size,
+                                 uint32_t warp, lilac_sim_conflict *conflict);
 /* An atomic both reads and writes, but does not conflict with another atomic. */
 void lilac_sim_shared_atomic(lilac_sim_shared *shared, uint64_t at, uint32_t size, uint32_t warp,
                              uint32_t step, lilac_sim_conflict *conflict);

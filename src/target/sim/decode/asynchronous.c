@@ -71,8 +71,9 @@ void lilac_sim_decode_bulk(lilac_sim_decoder *d, const lilac_simt_instruction *i
     bool predicated = value_type(d, i->operands[1]) == LILAC_SIMT_I1;
     bool load = i->code == LILAC_SIMT_OP_CP_BULK_LOAD || i->code == LILAC_SIMT_OP_CP_TENSOR_LOAD;
     const lilac_simt_value *rest = i->operands + 1 + predicated;
+    const bool multicast = i->payload.bulk.multicast;
     /* The operands between the two addresses and the mbarrier: the size or the coordinates. */
-    uint32_t count = i->operand_count - 2u - predicated - load;
+    uint32_t count = i->operand_count - 2u - predicated - load - multicast;
     const lilac_tensor_map *map = lilac_sim_map_of(d->launch, i);
     if (map && !lilac_sim_check_tensor_copy(d->context, i, map, count)) {
         d->failed = true;
@@ -88,6 +89,7 @@ void lilac_sim_decode_bulk(lilac_sim_decoder *d, const lilac_simt_instruction *i
     access->address = lilac_sim_offset_of(d, i, i->operands[0]);
     access->values[0] = lilac_sim_offset_of(d, i, rest[0]);
     access->values[1] = load ? lilac_sim_offset_of(d, i, rest[1 + count]) : LILAC_SIM_NONE;
+    access->values[2] = multicast ? lilac_sim_offset_of(d, i, rest[2 + count]) : LILAC_SIM_NONE;
     for (uint32_t k = 0; k < count; k++)
         access->others[k] = lilac_sim_offset_of(d, i, rest[1 + k]);
 }

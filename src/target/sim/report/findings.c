@@ -114,6 +114,10 @@ static void report_in_flight(lilac_context *context, const lilac_sim_launch *lau
 
 static void report_copy(lilac_context *context, const lilac_sim_memory *memory,
                         const lilac_sim_finding *finding, lilac_text *text) {
+    if (finding->kind == FINDING_NOT_AWAITED && finding->width != 0) {
+        lilac_sim_report_multicast(context, finding, text);
+        return;
+    }
     if (finding->kind == FINDING_NOT_AWAITED) {
         lilac_warning(context, NOWHERE, finding->at->location, "copy-not-awaited",
                       "%s: %s is still in flight when the block ends", lilac_text_get(text),
