@@ -16,7 +16,7 @@ void lilac_sim_put_bulk_trap(lilac_text *text, const lilac_sim_memory *memory,
         lilac_text_printf(text,
                           "the multicast mask of %s is 0x%llx: it names at least one block, and "
                           "the blocks of the cluster are 0 to %u",
-                          name_of(trap->at), address, trap->size - 1);
+                          lilac_sim_name_of(trap->at), address, trap->size - 1);
         return;
     }
     lilac_text_printf(text, "the %s address of %s, ", trap->global ? "global" : "shared",
@@ -57,7 +57,7 @@ void lilac_sim_report_multicast(lilac_context *context, const lilac_sim_finding 
                                 lilac_text *text) {
     lilac_warning(context, NOWHERE, finding->at->location, "copy-not-awaited",
                   "%s: %s is still in flight into the block of rank %u when that block ends",
-                  lilac_text_get(text), name_of(finding->at), finding->rank);
+                  lilac_text_get(text), lilac_sim_name_of(finding->at), finding->rank);
 }
 
 void lilac_sim_report_swizzle(lilac_context *context, const lilac_sim_finding *finding,
