@@ -411,6 +411,13 @@ LILAC_API bool lilac_tile_effects_conflict(const lilac_tile_effect_summary *a,
  * descriptor and memory name something; numbers do not. */
 LILAC_API const lilac_tile_effect *lilac_tile_operand_effect(const lilac_tile_op *op,
                                                              uint32_t index);
+/* The memory and the tensor of an operation that accesses shared memory (of an asynchronous copy the
+ * tensor of pointers); false for all others, and for ttg.local_alloc without an initial value. */
+LILAC_API bool lilac_tile_shared_access(lilac_tile_op *op, lilac_tile_value **memory,
+                                        lilac_tile_value **tensor);
+/* Operands first … end - 1 are those whose memory the result names, wholly or a part of it; false for
+ * operations without such a result. */
+LILAC_API bool lilac_tile_view_operands(const lilac_tile_op *op, uint32_t *first, uint32_t *end);
 
 /* Operand number `index`; NULL: the operation has fewer.
  *

@@ -147,33 +147,18 @@ static void add_other(memory_graph *graph, lilac_tile_op *op) {
 }
 
 static void add_operation(memory_graph *graph, lilac_tile_op *op, int64_t weight) {
-    switch (op->code) {
-    case LILAC_TILE_OP_TTG_LOCAL_ALLOC:
-        if (op->operand_count > 0) {
-            add_access(graph, op, &op->results[0], op->operands[0].value, weight);
+    lilac_tile_value *memory, *tensor;
+    uint32_t first, end;
+    if (lilac_tile_shared_access(op, &memory, &tensor)) {
+        add_access(graph, op, memory, tensor, weight);
+    } else if (lilac_tile_view_operands(op, &first, &end) &&
+               op->code != LILAC_TILE_OP_TTG_MEMDESC_REINTERPRET) {
+        for (uint32_t i = first; i < end; i++) {
+            add_edge(graph, op, op->operands[i].value, &op->results[0]);
         }
-        break;
-    case LILAC_TILE_OP_TTG_LOCAL_STORE:
-    case LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL:
-        add_access(graph, op, op->operands[1].value, op->operands[0].value, weight);
-        break;
-    case LILAC_TILE_OP_TTG_LOCAL_LOAD:
-        add_access(graph, op, op->operands[0].value, &op->results[0], weight);
-        break;
-    case LILAC_TILE_OP_TTG_MEMDESC_INDEX:
-    case LILAC_TILE_OP_TTG_MEMDESC_SUBSLICE:
-    case LILAC_TILE_OP_TTG_MEMDESC_TRANS:
-    case LILAC_TILE_OP_TTG_MEMDESC_RESHAPE:
-        add_edge(graph, op, op->operands[0].value, &op->results[0]);
-        break;
-    case LILAC_TILE_OP_ARITH_SELECT:
-        add_edge(graph, op, op->operands[1].value, &op->results[0]);
-        add_edge(graph, op, op->operands[2].value, &op->results[0]);
-        break;
-    default:
+    } else {
         add_phis(graph, op);
         add_other(graph, op);
-        break;
     }
 }
 

@@ -387,14 +387,9 @@ static bool uses_scalar(const lilac_tile_use *use) {
     const lilac_tile_value *receiver = lilac_tile_receiver(use);
     if (receiver != NULL)
         return !is_tensor(receiver);
-    switch (use->op->code) {
-    case LILAC_TILE_OP_TT_ADDPTR:
-    case LILAC_TILE_OP_ARITH_ADDI:
-    case LILAC_TILE_OP_ARITH_SUBI:
-        return !is_tensor(&use->op->results[0]);
-    default:
-        return false;
-    }
+    const lilac_tile_opcode code = use->op->code;
+    const bool is_sum = code == LILAC_TILE_OP_TT_ADDPTR || is_integer_sum[code];
+    return is_sum && !is_tensor(&use->op->results[0]);
 }
 
 static void put_after(const lilac_tile_value *value, lilac_tile_op **last, lilac_tile_op *op) {

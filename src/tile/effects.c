@@ -130,3 +130,42 @@ const lilac_tile_effect *lilac_tile_operand_effect(const lilac_tile_op *op, uint
     }
     return NULL;
 }
+
+/* ---- shared memory ----------------------------------------------------------------------- */
+
+static const struct {
+    bool accesses;
+    int8_t memory, tensor;
+} shared_accesses[LILAC_TILE_OP_COUNT] = {
+#define SHARED(code, memory, tensor) [LILAC_TILE_OP_##code] = {true, memory, tensor},
+#include <lilac/operations.def>
+};
+
+static const struct {
+    uint8_t first, end;
+} views[LILAC_TILE_OP_COUNT] = {
+#define VIEW(code, first, last) [LILAC_TILE_OP_##code] = {first, (last) + 1},
+#include <lilac/operations.def>
+};
+
+static lilac_tile_value *value_of(lilac_tile_op *op, int8_t index) {
+    return index == RESULT                       ? &op->results[0]
+           : (uint32_t)index < op->operand_count ? op->operands[index].value
+                                                 : NULL;
+}
+
+bool lilac_tile_shared_access(lilac_tile_op *op, lilac_tile_value **memory,
+                              lilac_tile_value **tensor) {
+    if (!shared_accesses[op->code].accesses) {
+        return false;
+    }
+    *memory = value_of(op, shared_accesses[op->code].memory);
+    *tensor = value_of(op, shared_accesses[op->code].tensor);
+    return *memory != NULL && *tensor != NULL;
+}
+
+bool lilac_tile_view_operands(const lilac_tile_op *op, uint32_t *first, uint32_t *end) {
+    *first = views[op->code].first;
+    *end = views[op->code].end;
+    return *end > 0;
+}

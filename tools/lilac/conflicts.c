@@ -215,24 +215,17 @@ static void answer(void *data, lilac_context *context, const type_pair *types) {
     }
 }
 
-/* The tensor and the memory of an access to shared memory. */
+/* The tensor and the memory of an access to shared memory. Asynchronous copies have no tensor: their
+ * elements come from global memory. */
 static bool pair_of_access(const lilac_tile_op *op, const lilac_tile_type *types[2]) {
-    switch (op->code) {
-    case LILAC_TILE_OP_TTG_LOCAL_ALLOC:
-        types[0] = op->operand_count > 0 ? op->operands[0].value->type : NULL;
-        types[1] = op->results[0].type;
-        return types[0] != NULL;
-    case LILAC_TILE_OP_TTG_LOCAL_LOAD:
-        types[0] = op->results[0].type;
-        types[1] = op->operands[0].value->type;
-        return true;
-    case LILAC_TILE_OP_TTG_LOCAL_STORE:
-        types[0] = op->operands[0].value->type;
-        types[1] = op->operands[1].value->type;
-        return true;
-    default:
+    lilac_tile_value *memory, *tensor;
+    if (!lilac_tile_shared_access((lilac_tile_op *)(uintptr_t)op, &memory, &tensor) ||
+        lilac_tile_is_pointer(tensor->type)) {
         return false;
     }
+    types[0] = tensor->type;
+    types[1] = memory->type;
+    return true;
 }
 
 static int conflicts_run(const subcommand *command, int argc, char **argv) {

@@ -129,19 +129,12 @@ static void add_edges(walk *w, const lilac_tile_op *op) {
     case LILAC_TILE_OP_SCF_IF:
         add_if(w, op);
         break;
-    case LILAC_TILE_OP_ARITH_SELECT:
-        add_edge(w, &op->results[0], op->operands[1].value, op);
-        add_edge(w, &op->results[0], op->operands[2].value, op);
-        break;
-    case LILAC_TILE_OP_TTG_MEMDESC_INDEX:
-    case LILAC_TILE_OP_TTG_MEMDESC_SUBSLICE:
-    case LILAC_TILE_OP_TTG_MEMDESC_TRANS:
-    case LILAC_TILE_OP_TTG_MEMDESC_RESHAPE:
-    case LILAC_TILE_OP_TTG_MEMDESC_REINTERPRET:
-        add_edge(w, &op->results[0], op->operands[0].value, op);
-        break;
     default:
         break;
+    }
+    uint32_t first, end;
+    for (bool view = lilac_tile_view_operands(op, &first, &end); view && first < end; first++) {
+        add_edge(w, &op->results[0], op->operands[first].value, op);
     }
 }
 
