@@ -24,25 +24,31 @@
 
 LILAC_BEGIN
 
-/* Element types, by PTX's names. */
+/* Element types: name, PTX's name, bits of an element where it is stored. Of tf32's 32 bits the low
+ * 13 do not count; the product of b1 is the and of bits. */
+#define LILAC_MATRIX_TYPES(ROW)                                                                    \
+    ROW(NONE, "none", 0)                                                                           \
+    ROW(F16, "f16", 16)                                                                            \
+    ROW(BF16, "bf16", 16)                                                                          \
+    ROW(TF32, "tf32", 32)                                                                          \
+    ROW(F64, "f64", 64)                                                                            \
+    ROW(E4M3, "e4m3", 8)                                                                           \
+    ROW(E5M2, "e5m2", 8)                                                                           \
+    ROW(S8, "s8", 8)                                                                               \
+    ROW(U8, "u8", 8)                                                                               \
+    ROW(B1, "b1", 1)                                                                               \
+    ROW(F32, "f32", 32)                                                                            \
+    ROW(S32, "s32", 32)
+
 typedef enum lilac_matrix_type {
-    LILAC_MATRIX_NONE,
-    LILAC_MATRIX_F16,
-    LILAC_MATRIX_BF16,
-    LILAC_MATRIX_TF32, /* in 32 bits; the low 13 do not count */
-    LILAC_MATRIX_F64,
-    LILAC_MATRIX_E4M3,
-    LILAC_MATRIX_E5M2,
-    LILAC_MATRIX_S8,
-    LILAC_MATRIX_U8,
-    LILAC_MATRIX_B1, /* the product is the and of bits */
-    LILAC_MATRIX_F32,
-    LILAC_MATRIX_S32,
-    LILAC_MATRIX_TYPE_COUNT
+#define LILAC_MATRIX_TYPE_ROW(name, text, bits) LILAC_MATRIX_##name,
+    LILAC_MATRIX_TYPES(LILAC_MATRIX_TYPE_ROW)
+#undef LILAC_MATRIX_TYPE_ROW
+        LILAC_MATRIX_TYPE_COUNT
 } lilac_matrix_type;
 
-/* "none", "f16", "e4m3" …; NULL-terminated. */
-LILAC_API extern const char *const lilac_matrix_type_names[];
+/* PTX's name, of anything else "none". */
+LILAC_API const char *lilac_matrix_type_name(uint32_t type);
 /* Bits of an element where it is stored: 1, 8, 16, 32 or 64; 0 of NONE. */
 LILAC_API uint32_t lilac_matrix_type_bits(lilac_matrix_type type);
 

@@ -1,16 +1,18 @@
 /* Matrix instructions: the tables, the fragments and the descriptors (matrix.h). */
 #include <lilac/matrix.h>
 
-const char *const lilac_matrix_type_names[] = {"none", "f16", "bf16", "tf32", "f64", "e4m3", "e5m2",
-                                               "s8",   "u8",  "b1",   "f32",  "s32", NULL};
+const char *lilac_matrix_type_name(uint32_t type) {
+#define NAME(name, text, bits) text,
+    static const char *const names[] = {LILAC_MATRIX_TYPES(NAME)};
+#undef NAME
+    return names[type < LILAC_MATRIX_TYPE_COUNT ? type : LILAC_MATRIX_NONE];
+}
 
 uint32_t lilac_matrix_type_bits(lilac_matrix_type type) {
-    static const uint8_t bits[LILAC_MATRIX_TYPE_COUNT] = {
-        [LILAC_MATRIX_F16] = 16, [LILAC_MATRIX_BF16] = 16, [LILAC_MATRIX_TF32] = 32,
-        [LILAC_MATRIX_F64] = 64, [LILAC_MATRIX_E4M3] = 8,  [LILAC_MATRIX_E5M2] = 8,
-        [LILAC_MATRIX_S8] = 8,   [LILAC_MATRIX_U8] = 8,    [LILAC_MATRIX_B1] = 1,
-        [LILAC_MATRIX_F32] = 32, [LILAC_MATRIX_S32] = 32};
-    return (uint32_t)type < LILAC_MATRIX_TYPE_COUNT ? bits[type] : 0;
+#define BITS(name, text, bits) bits,
+    static const uint8_t stored[] = {LILAC_MATRIX_TYPES(BITS)};
+#undef BITS
+    return (uint32_t)type < LILAC_MATRIX_TYPE_COUNT ? stored[type] : 0;
 }
 
 lilac_matrix_type lilac_matrix_type_class(lilac_matrix_type type) {

@@ -69,15 +69,12 @@ lilac_simt_group lilac_simt_group_of(const lilac_simt_instruction *i, uint32_t k
 
 /* ---- rules ------------------------------------------------------------------------------ */
 
-static const char *name_of(uint32_t type) {
-    return lilac_matrix_type_names[type < LILAC_MATRIX_TYPE_COUNT ? type : LILAC_MATRIX_NONE];
-}
-
 static void put_types(lilac_text *why, const lilac_simt_instruction *i) {
     const lilac_simt_matrix_payload *p = &i->payload.matrix;
     lilac_text_printf(why, "%s with a = %s, b = %s and d = %s",
-                      lilac_simt_op_info_get((lilac_simt_opcode)i->code)->name, name_of(p->a),
-                      name_of(p->b), name_of(p->d));
+                      lilac_simt_op_info_get((lilac_simt_opcode)i->code)->name,
+                      lilac_matrix_type_name(p->a), lilac_matrix_type_name(p->b),
+                      lilac_matrix_type_name(p->d));
 }
 
 /* "m, n, k are 16, 8, 4; …: 16, 8, 8; 16, 8, 16" */
@@ -125,7 +122,8 @@ static bool check_mma(const lilac_simt_kernel *kernel, const lilac_simt_instruct
         return false;
     }
     if (p->saturate && row->d != LILAC_MATRIX_S32) {
-        lilac_text_printf(why, "satfinite is for d = s32, not for %s", name_of(p->d));
+        lilac_text_printf(why, "satfinite is for d = s32, not for %s",
+                          lilac_matrix_type_name(p->d));
         return false;
     }
     return true;
@@ -145,9 +143,11 @@ static bool check_wgmma_modifiers(const lilac_simt_instruction *i, const lilac_w
                           lilac_matrix_type_bits((lilac_matrix_type)p->a));
     } else if ((p->negate_a || p->negate_b) && !row->scales) {
         lilac_text_printf(why, "%s of %s cannot be negated; only floats can",
-                          p->negate_a ? "A" : "B", name_of(p->negate_a ? p->a : p->b));
+                          p->negate_a ? "A" : "B",
+                          lilac_matrix_type_name(p->negate_a ? p->a : p->b));
     } else if (p->saturate && row->kind != LILAC_MATRIX_S8) {
-        lilac_text_printf(why, "satfinite is for elements s8 and u8, not for %s", name_of(p->a));
+        lilac_text_printf(why, "satfinite is for elements s8 and u8, not for %s",
+                          lilac_matrix_type_name(p->a));
     } else {
         return true;
     }
@@ -164,10 +164,11 @@ static bool check_wgmma(const lilac_simt_instruction *i, lilac_text *why) {
     } else if (p->m != 64) {
         lilac_text_printf(why, "m is %u; a wgmma has m = 64", p->m);
     } else if (p->k != row->k) {
-        lilac_text_printf(why, "k is %u; a wgmma of %s has k = %u", p->k, name_of(p->a), row->k);
+        lilac_text_printf(why, "k is %u; a wgmma of %s has k = %u", p->k,
+                          lilac_matrix_type_name(p->a), row->k);
     } else if (!lilac_wgmma_has_columns(row, p->n)) {
         lilac_text_printf(why, "n is %u; a wgmma of %s has n = %s, at most 256", p->n,
-                          name_of(p->a),
+                          lilac_matrix_type_name(p->a),
                           row->narrow_list ? "8, 24 or a multiple of 16" : "a multiple of 8");
     } else {
         return check_wgmma_modifiers(i, row, why);
@@ -192,8 +193,8 @@ static bool check_registers(const lilac_simt_kernel *kernel, const lilac_simt_in
         if (in != wanted || out != wanted) {
             lilac_text_printf(why, "%s %u is %s; with d = %s it is %s",
                               in != wanted ? "accumulator" : "result", k + 1,
-                              lilac_simt_type_name(in != wanted ? in : out), name_of(shape.d),
-                              lilac_simt_type_name(wanted));
+                              lilac_simt_type_name(in != wanted ? in : out),
+                              lilac_matrix_type_name(shape.d), lilac_simt_type_name(wanted));
             return false;
         }
     }

@@ -13,6 +13,10 @@
 
 #include <stddef.h>
 
+#define NAME(name, text, bits) text,
+static const char *const matrix_types[] = {LILAC_MATRIX_TYPES(NAME) NULL};
+#undef NAME
+
 #define FIELD(family, kind, member, name, least, most, choices)                                    \
     {                                                                                              \
         LILAC_SIMT_PAYLOAD_##family, LILAC_SIMT_FIELD_##kind,                                      \
@@ -26,9 +30,9 @@
 static const lilac_simt_payload_field fields[] = {
     /* clang-format off */
     FIELD(COPY,   NUMBER, copy.source,  "source", INT32_MIN, INT32_MAX, NULL),
-    FIELD(MATRIX, CHOICE, matrix.a,           "a", 0, LILAC_MATRIX_TYPE_COUNT - 1, lilac_matrix_type_names),
-    FIELD(MATRIX, CHOICE, matrix.b,           "b", 0, LILAC_MATRIX_TYPE_COUNT - 1, lilac_matrix_type_names),
-    FIELD(MATRIX, CHOICE, matrix.d,           "d", 0, LILAC_MATRIX_TYPE_COUNT - 1, lilac_matrix_type_names),
+    FIELD(MATRIX, CHOICE, matrix.a,           "a", 0, LILAC_MATRIX_TYPE_COUNT - 1, matrix_types),
+    FIELD(MATRIX, CHOICE, matrix.b,           "b", 0, LILAC_MATRIX_TYPE_COUNT - 1, matrix_types),
+    FIELD(MATRIX, CHOICE, matrix.d,           "d", 0, LILAC_MATRIX_TYPE_COUNT - 1, matrix_types),
     FIELD(MATRIX, NUMBER, matrix.m,           "m", 0, UINT16_MAX, NULL),
     FIELD(MATRIX, NUMBER, matrix.n,           "n", 0, UINT16_MAX, NULL),
     FIELD(MATRIX, NUMBER, matrix.k,           "k", 0, UINT16_MAX, NULL),

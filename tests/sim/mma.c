@@ -114,7 +114,7 @@ static void check(const job *j) {
                 }
                 if (!is_sum(s->d, j->d[w][at], sum, size))
                     fail_msg("%s x %s, k = %u: row %u, column %u: %llx, not %Lg",
-                             lilac_matrix_type_names[s->a], lilac_matrix_type_names[s->b], s->k,
+                             lilac_matrix_type_name(s->a), lilac_matrix_type_name(s->b), s->k,
                              row, column, (unsigned long long)j->d[w][at], sum);
             }
         }

@@ -191,7 +191,7 @@ static void check_single(const lilac_simt_matrix_payload *kind, lilac_matrix_swi
     if (!single_is_right(&j) || lilac_diagnostics(r.context)) {
         show(&r);
         fail_msg("%s x %s, n = %u, swizzle %u, transposed %u %u, registers %u",
-                 lilac_matrix_type_names[kind->a], lilac_matrix_type_names[kind->b], kind->n,
+                 lilac_matrix_type_name(kind->a), lilac_matrix_type_name(kind->b), kind->n,
                  swizzle, kind->transpose_a, kind->transpose_b, kind->registers);
     }
     assert_int_equal(r.counters.wgmmas, 4);

@@ -15,10 +15,6 @@
 
 enum { MOST_ACCUMULATORS = 128, MOST_WORDS = 8 };
 
-static const char *type_name(uint32_t type) {
-    return lilac_matrix_type_names[type];
-}
-
 static void put_shape(lilac_ptx_emitter *e, const lilac_simt_matrix_payload *p) {
     put_string(&e->code, ".sync.aligned.m");
     lilac_ptx_put_unsigned(&e->code, p->m);
@@ -30,7 +26,7 @@ static void put_shape(lilac_ptx_emitter *e, const lilac_simt_matrix_payload *p) 
 
 static void put_type(lilac_ptx_emitter *e, uint32_t type) {
     put_char(&e->code, '.');
-    put_string(&e->code, type_name(type));
+    put_string(&e->code, lilac_matrix_type_name(type));
 }
 
 /* "{%r1, %r2}" of a group. */
@@ -50,7 +46,8 @@ static void mma(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     const lilac_mma *row = lilac_mma_find(&shape);
     if (row == NULL || !lilac_mma_has(e->arch, row)) {
         lilac_ptx_refuse(e, i, "%s has no mma of %s and %s with m, n, k %u, %u, %u", e->arch->name,
-                         type_name(p->a), type_name(p->b), p->m, p->n, p->k);
+                         lilac_matrix_type_name(p->a), lilac_matrix_type_name(p->b), p->m, p->n,
+                         p->k);
         return;
     }
     lilac_ptx_need_version(e, row->ptx_version, "mma of these types and this shape");
@@ -117,7 +114,7 @@ static void wgmma(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     const lilac_wgmma *row = lilac_wgmma_find(&shape);
     if (row == NULL || !lilac_wgmma_has_columns(row, p->n)) {
         lilac_ptx_refuse(e, i, "%s has no wgmma of %s and %s with n = %u", e->arch->name,
-                         type_name(p->a), type_name(p->b), p->n);
+                         lilac_matrix_type_name(p->a), lilac_matrix_type_name(p->b), p->n);
         return;
     }
     if (row->kind == LILAC_MATRIX_S8 && p->a != p->b)
