@@ -66,7 +66,8 @@ static bool has_tensors(const lilac_tile_op *op) {
     return tensors;
 }
 
-/* Effects that a thread on an inactive path must not have. Inline assembly runs in all threads. */
+/* Whether the operation has an effect that threads on an inactive path must not have. (Inline assembly
+ * is executed by all threads anyway.) */
 static bool has_effects(const lilac_tile_op *op) {
     uint32_t count;
     const lilac_tile_effect *effects = lilac_tile_effects(op->code, &count);
@@ -134,7 +135,8 @@ static void record_uses(walk *w, const lilac_tile_op *op, uint32_t around) {
         if (lilac_tile_is_tensor(value->type)) {
             continue;
         }
-        /* Scalar operations contain scalar operations only: the first is found by bisection. */
+        /* Regions of scalar operations contain scalar operations only, so the scalar ones are at the
+         * end of the path: the first is found by bisection. */
         uint32_t low = w->depths[value->id], high = around;
         while (low < high) {
             uint32_t middle = low + (high - low) / 2;

@@ -41,7 +41,7 @@ static mzd_t *theirs_layout(const lilac_layout *layout) {
     return theirs(&matrix);
 }
 
-/* Whether a column of theirs is this word. */
+/* Whether this column of M4RI's matrix equals `word`. */
 static bool column_is(const mzd_t *matrix, uint32_t column, uint64_t word) {
     for (rci_t r = 0; r < matrix->nrows; r++) {
         if (mzd_read_bit(matrix, r, (rci_t)column) != (int)(word >> r & 1))
@@ -84,8 +84,8 @@ static void check_inverse(const lilac_f2_matrix *matrix, uint32_t rank) {
     mzd_free(found);
 }
 
-/* Their basis of the kernel spans the same space as ours. Returned with its columns reversed and
- * in reduced row echelon form, so that a row's first one is at its highest bit. */
+/* M4RI's basis of the kernel must span the same space as ours. Returns it in reduced row echelon form
+ * with the columns reversed, so that the first 1 of a row is its highest bit. */
 static mzd_t *check_kernel(const lilac_f2_matrix *matrix, const lilac_f2_echelon *echelon) {
     uint32_t in = matrix->columns, dimension = in - echelon->rank;
     assert_int_equal(echelon->kernel_count, dimension);
@@ -112,8 +112,8 @@ static mzd_t *check_kernel(const lilac_f2_matrix *matrix, const lilac_f2_echelon
     return rows;
 }
 
-/* Solvable alike; ours is a solution, and the smallest: it has no bit that is the highest one of a
- * member of the kernel. */
+/* Both libraries must agree on whether the system has a solution. Ours must be the smallest one as an
+ * integer: its bits at the leading positions of the kernel's reduced basis are 0. */
 static void check_solution(const lilac_f2_matrix *matrix, const lilac_f2_echelon *echelon,
                            const mzd_t *kernel, uint64_t b) {
     uint32_t tall = matrix->rows > matrix->columns ? matrix->rows : matrix->columns;
@@ -189,7 +189,7 @@ static void random_matrix(lilac_f2_matrix *matrix, lilac_random *random, uint32_
         matrix->column[c] = rows == 0 ? 0 : lilac_random_next(random) & mask_of(rows);
 }
 
-/* A product through few dimensions has no higher rank. */
+/* The rank of A·B is at most the inner dimension, so products give matrices of chosen rank. */
 static void random_matrices(void **state) {
     (void)state;
     lilac_random random;
@@ -244,7 +244,7 @@ static uint32_t rank_of(const uint64_t *a, uint32_t a_count, const uint64_t *b, 
     return rank;
 }
 
-/* Of a ⊆ b: adding a's vectors to b's makes the rank no higher. */
+/* Whether a ⊆ b: adding a's vectors to b's basis does not raise the rank. */
 static bool within(const lilac_f2_space *a, const lilac_f2_space *b) {
     return rank_of(a->basis, a->dimension, b->basis, b->dimension) == b->dimension;
 }
@@ -300,7 +300,7 @@ static void expect_product(const lilac_layout *a, const lilac_layout *b,
     mzd_free(both);
 }
 
-/* Whether theirs is the identity, by their own comparison. */
+/* Whether M4RI's product of a and b is the identity. */
 static void expect_unit(const lilac_layout *a, const lilac_layout *b) {
     mzd_t *left = theirs_layout(a), *right = theirs_layout(b);
     mzd_t *both = mzd_mul(NULL, left, right, 0), *unit = mzd_init(both->nrows, both->ncols);

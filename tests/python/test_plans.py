@@ -1,4 +1,4 @@
-"""lilac.convert, lilac.swizzle, lilac.conflicts: plans as objects, and that they are the command's."""
+"""lilac.convert, lilac.swizzle, lilac.conflicts: plans as objects, equal to what the command reports."""
 
 import json
 import pickle

@@ -1,6 +1,5 @@
-/* The plan of the reduction, scan, gather or histogram of a kernel, against what the simulator
- * counted for that kernel: the kernel has no other operation that shuffles or uses shared
- * memory. */
+/* Compares what the plan of a reduction, scan, gather or histogram predicts with what the simulator
+ * counted. The kernel must have one such operation, and no other that shuffles or uses shared memory. */
 #ifndef LILAC_COLLECTIVE_PLANS_H
 #define LILAC_COLLECTIVE_PLANS_H
 
@@ -8,13 +7,13 @@
 
 #include <lilac/collective.h>
 
-/* What a plan does, for tests that must meet each of these. */
+/* Features of plans. A test requires that its cases cover each of those it names. */
 enum {
     PLAN_SHUFFLES = 1 << 0,
     PLAN_MEMORY = 1 << 1,
-    PLAN_GIVES = 1 << 2,         /* butterflies give elements away */
+    PLAN_GIVES = 1 << 2,         /* steps of a butterfly halve the elements of a thread */
     PLAN_LOADING_LANES = 1 << 3, /* each lane loads one partial result */
-    PLAN_SHARES = 1 << 4,        /* each thread finishes a share */
+    PLAN_SHARES = 1 << 4,        /* each thread computes part of the results */
     PLAN_CONVERTS = 1 << 5       /* a conversion comes before or after */
 };
 
@@ -93,7 +92,7 @@ static inline void expect_scan(expected_counts *result, const harness *h, const 
     result->barriers = plan->bytes > 0;
 }
 
-/* The conversion of an operand that is read in another layout than its own. */
+/* Adds the conversion of an operand to the layout that the plan reads it in. */
 static inline void expect_conversion(expected_counts *result, const lilac_layout *source,
                                      const lilac_layout_columns *to, uint32_t bits,
                                      const lilac_target *target) {
@@ -177,7 +176,7 @@ static inline void check_counter(const char *what, uint64_t expected, uint64_t c
     }
 }
 
-/* After the kernel was run once, by one block. Returns what its plan does. */
+/* To be called after one block ran the kernel once. Returns the features of the plan. */
 static inline uint32_t check_collective(const harness *h, const lilac_arch *device,
                                         uint32_t warps) {
     const lilac_target target = {device, warps, 1, 1};

@@ -1,5 +1,5 @@
-/* What operations do with one element: integers and pointers. The column `meaning` of the rows
- * INTEGER of operations.def names the function of each operation. Operands are exact here. */
+/* Reference semantics of operations on integers and pointers, for one element. The column `meaning`
+ * of the rows INTEGER in operations.def names the function of each operation. */
 #include "interpreter_machine.h"
 
 __extension__ typedef __int128 wide_integer;
@@ -27,7 +27,7 @@ static void give(interpreter_element *e, uint64_t bits) {
 
 /* ---- sums, products, bits --------------------------------------------------------------- */
 
-/* The result, unless the flags say that it does not wrap and it does. */
+/* The result; unspecified if it overflows although the operation's flags exclude that. */
 static void give_unless_wrapped(interpreter_element *e, wide_integer wide,
                                 wide_integer wide_unsigned) {
     const char *flags = lilac_tile_find_text(&e->op->attributes, "overflowFlags");
@@ -152,7 +152,7 @@ static void meaning_compare(interpreter_element *e) {
 
 /* ---- divisions -------------------------------------------------------------------------- */
 
-/* A division by zero has no meaning; the least number over -1 has any result. */
+/* A division by zero traps; the result of the least integer divided by -1 is unspecified. */
 static bool can_divide(interpreter_element *e, bool is_signed) {
     e->out[0] = OPEN;
     e->trap = bits_of(e, 1) == 0;
@@ -190,7 +190,7 @@ static void meaning_ceil_div_u(interpreter_element *e) {
     }
 }
 
-/* `sign`: of an exact quotient that the rounding moves away from zero. */
+/* Rounds down if `negative`, else up: an inexact quotient of that sign moves away from zero by one. */
 static void divide_rounded(interpreter_element *e, bool negative) {
     if (can_divide(e, true)) {
         int64_t x = signed_of(e, 0), y = signed_of(e, 1);

@@ -41,7 +41,7 @@ static void store(machine *m, const lilac_tile_op *op, uint64_t address,
     interpreter_buffer *b = find(m, op, address, bytes, &offset);
     memcpy(b->bytes + offset, &cell.bits, bytes);
     for (uint32_t i = 0; i < bytes; i++) {
-        /* Which NaN it is stays open, so NaNs are compared as floats. */
+        /* The bits of a NaN are not specified, so NaNs are compared as floats. */
         bool is_nan = element->kind == LILAC_TILE_SCALAR &&
                       lilac_scalar_is_float(element->scalar) &&
                       isnan(lilac_scalar_decode(element->scalar, cell.bits));
@@ -123,8 +123,8 @@ static bool is_stored(machine *m, const lilac_tile_op *op, uint64_t e) {
     return op->operand_count < 3 || (known(m, op, at(m, op, 2, e)) & 1);
 }
 
-/* Of different numbers that one operation stores at an address any may stay. The buffer's `touched`
- * is 1 where it has stored so far. */
+/* If one operation stores different values at one address, any of them may remain. `touched` of the
+ * buffer is 1 where this operation has stored already. */
 void interpreter_run_store(machine *m, const lilac_tile_op *op) {
     if (is_block_pointer(op->operands[0].value->type)) {
         run_block_access(m, op);
@@ -187,7 +187,7 @@ static interpreter_cell combine(const char *kind, lilac_scalar s, interpreter_ce
     else if (strcmp(kind, "umin") == 0)
         result.bits = old.bits < by.bits ? old.bits : by.bits;
     else if (times > 1)
-        return OPEN; /* exchanges: the last one stays */
+        return OPEN; /* of several exchanges at one address, any may be the last */
     return result;
 }
 
@@ -196,7 +196,8 @@ static bool takes_part(machine *m, const lilac_tile_op *op, uint64_t e) {
            (known(m, op, at(m, op, 2, e)) & 1);
 }
 
-/* Counts who touches what, then acts in order. */
+/* Three passes over the elements: count the accesses of each address, execute them in order, reset
+ * the counts. Results at an address that is accessed more than once are unspecified. */
 void interpreter_run_atomic(machine *m, const lilac_tile_op *op) {
     const lilac_tile_type *type = op->operands[1].value->type, *element = lilac_tile_element(type);
     const char *kind = lilac_tile_find_text(&op->attributes, "atomic_rmw_op");

@@ -1,7 +1,7 @@
-/* The reader and the verifier of tile IR on text that is wrong: each diagnostic id has a case here
- * that provokes it, at the line where the fault is; and the properties of reading that hold for all
- * text: white space does not matter, errors do not hide one another, locations may be named before
- * they are defined. */
+/* The reader and the verifier of tile IR.
+ *
+ * Wrong text: each diagnostic has a case, and its line is checked. Properties of all text: white space
+ * does not matter, one error does not hide another, a location may be used before its definition. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <lilac/tile.h>
@@ -285,7 +285,8 @@ static void zero_bytes_are_refused(void **state) {
     lilac_context_destroy(context);
 }
 
-/* `count` times `open`, something, `count` times `close`: nesting is refused before it hurts. */
+/* `count` times `open`, then `middle`, then `count` times `close`: deep nesting is refused before the
+ * stack overflows. */
 static void check_nesting(const char *head, const char *open, const char *middle, const char *close,
                           const char *tail, bool good, uint32_t count, const char *id) {
     lilac_text text = {0};
@@ -352,7 +353,7 @@ static void counts_have_limits(void **state) {
     lilac_text_clear(&text);
 }
 
-/* Several faults, each reported once, and nothing said of what only follows from them. */
+/* Each of several faults is reported once; their consequences are not reported. */
 static void several_errors_in_one_run(void **state) {
     (void)state;
     static const char text[] = HEAD "%a = tt.lod %p : !tt.ptr<f32>\n"
@@ -390,7 +391,7 @@ static void several_errors_in_one_run(void **state) {
     lilac_context_destroy(context);
 }
 
-/* Every prefix of a good text is refused with a diagnostic, and nothing worse. */
+/* Every proper prefix of a valid text gives a diagnostic, never a crash. */
 static void truncated_texts_are_refused(void **state) {
     (void)state;
     static const char text[] =
@@ -494,7 +495,7 @@ static void locations_before_and_after(void **state) {
                                    "#loc10 = loc(\"l.py\":7:8)\n";
     check_printed(text, expected, true);
     check_printed(expected, expected, true);
-    /* And they are where they belong. */
+    /* The locations are attached to the right operations. */
     lilac_context *context = lilac_context_create();
     lilac_tile_module *module = read_text(context, text);
     assert_non_null(module);
@@ -511,7 +512,7 @@ static void locations_before_and_after(void **state) {
     lilac_context_destroy(context);
 }
 
-/* The yield that is not written has its loop's location, and so do both of a conditional. */
+/* An implicit scf.yield has the location of its loop or conditional. */
 static void unwritten_yields(void **state) {
     (void)state;
     static const char text[] = "module { tt.func @f(%i: i32, %c: i1) {\n"
@@ -586,7 +587,7 @@ static void generic_operations(void **state) {
         false);
 }
 
-/* Flags keep their form where they are no flags of the operation. */
+/* An attribute named as a flag is printed as written on operations without that flag. */
 static void flags_elsewhere(void **state) {
     (void)state;
     static const char text[] =
@@ -599,7 +600,7 @@ static void flags_elsewhere(void **state) {
     check_printed(text, text, false);
 }
 
-/* In dictionaries i64 and f64 go without saying. */
+/* In dictionaries the types i64 and f64 are omitted. */
 static void attributes_in_dictionaries(void **state) {
     (void)state;
     check_printed(
@@ -612,7 +613,7 @@ static void attributes_in_dictionaries(void **state) {
         false);
 }
 
-/* Modules and functions too, as mlir-opt prints them when asked for generic form. */
+/* Modules and functions in the generic form of mlir-opt. */
 static void generic_modules(void **state) {
     (void)state;
     check_printed(
@@ -651,7 +652,7 @@ static void generic_modules(void **state) {
     assert_true(good);
 }
 
-/* Numbers keep their bits; MLIR's spelling of each. */
+/* Literals keep their bits, and are printed as MLIR prints them. */
 static void literals(void **state) {
     (void)state;
     static const char *const list[] = {"true",
@@ -744,7 +745,7 @@ static void layouts_are_checked(void **state) {
     const lilac_tile_type *type = first->results[0].type;
     assert_non_null(type->layout);
     assert_ptr_equal(first->operands[0].value->type->layout, type->layout);
-    /* A layout that misses elements, made by hand. */
+    /* A layout built by hand that does not cover the tensor. */
     lilac_layout small;
     lilac_layout_identity(&small, 5, "lane", "dim0");
     int64_t shape[] = {64};
@@ -753,7 +754,7 @@ static void layouts_are_checked(void **state) {
     assert_false(lilac_tile_verify(module, false));
     assert_string_equal(lilac_diagnostics(context)->id, "layout-does-not-cover");
     lilac_diagnostics_reset(context);
-    /* Operands spread otherwise than the result. */
+    /* An operand whose layout differs from the result's. */
     lilac_layout other;
     lilac_layout_identity(&other, 6, "register", "dim0");
     op->results[0].type = lilac_tile_tensor(module, type->element, 1, shape, &other);
@@ -780,7 +781,7 @@ static void elementwise_layouts_agree(void **state) {
     check_wrong(&(wrong){"layout-mismatch", 3, "layouts", "inline asm"}, text, true);
 }
 
-/* ---- what the IR itself can have wrong -------------------------------------------------- */
+/* ---- faults in the IR that no text can express -------------------------------------------------- */
 
 static void broken_uses_are_found(void **state) {
     (void)state;

@@ -7,7 +7,7 @@
 /* ---- pure operations -------------------------------------------------------------------- */
 
 static uint32_t threads_of(const lilac_sim_worker *w, const lilac_sim_step *s) {
-    return s->n < w->threads ? 1 : w->threads; /* pairs count twice */
+    return s->n < w->threads ? 1 : w->threads; /* s->n counts the elements of a pair */
 }
 
 static void copy(lilac_sim_worker *w, const lilac_sim_step *s) {
@@ -24,7 +24,8 @@ static void copy(lilac_sim_worker *w, const lilac_sim_step *s) {
     lilac_sim_plane_fill(w, s);
 }
 
-/* The step's own loop moves the bits of the plane; a part of a pack adds to those before it. */
+/* Poison bits move as the values do, so the loop of the step is run on the planes. A pack writes one
+ * part of its result at a time: only part 0 cleans the plane. */
 static void pack(lilac_sim_worker *w, const lilac_sim_step *s) {
     uint32_t n = threads_of(w, s);
     bool packs = s->source->code == LILAC_SIMT_OP_PACK, adds = packs && s->immediate != 0;
@@ -48,7 +49,7 @@ static void pack(lilac_sim_worker *w, const lilac_sim_step *s) {
     lilac_sim_plane_fill(w, s);
 }
 
-/* The operand that a poisoned result comes from. */
+/* The operand whose origin a poisoned result gets. */
 static uint32_t source_of(const lilac_simt_instruction *i, const lilac_sim_mixed x[3]) {
     if (x[0].poison)
         return 0;
@@ -178,7 +179,8 @@ static uint64_t reduced(const lilac_sim_worker *w, const lilac_sim_step *s, uint
     return sum.poison;
 }
 
-/* A vote is decided by lanes without poison (one that holds, for `any`), or is poison. */
+/* One lane without poison decides a vote: true decides `any`, false decides `all`. Otherwise the
+ * result is poison if some lane is. */
 static uint64_t voted(const lilac_sim_worker *w, const lilac_sim_step *s, uint32_t first,
                       uint32_t size) {
     enum { VOTE_ALL = 1 };
@@ -218,7 +220,7 @@ bool lilac_sim_poison_exchange(lilac_sim_worker *w, const lilac_sim_step *s) {
     uint32_t bytes = s->kind == STEP_VOTE ? 1 : 4;
     lilac_sim_plane_clean(w, s->out, bytes);
     if (!lilac_sim_plane_is_dirty(w, s->a) || (s->kind == STEP_VOTE && s->immediate == VOTE_SOME))
-        return true; /* a vote of some decides only whether a loop goes round once more, without harm */
+        return true; /* it decides only whether a loop runs once more, with all lanes inactive */
     lilac_sim_plane_open(w, s->out, bytes);
     for (uint32_t first = w->first_thread; first < w->end_thread; first += size) {
         for (uint32_t t = first; t < first + size; t++)
@@ -252,7 +254,7 @@ static bool find_in_warp(lilac_sim_worker *w, const uint32_t *arrays, uint32_t c
     return false;
 }
 
-/* A wgmma acts on its operands; its results are not poison. */
+/* Poison in an operand of a wgmma is reported at once, so its results have none. */
 bool lilac_sim_poison_wgmma(lilac_sim_worker *w, const lilac_sim_step *s) {
     const lilac_sim_matrix *m = &w->program->matrices[s->access];
     uint32_t threads = w->program->threads, none = LILAC_SIM_NONE;
